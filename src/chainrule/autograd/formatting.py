@@ -1,0 +1,226 @@
+"""The text of a tensor, laid out as PyTorch lays it out, so that printed values compare by eye.
+
+One pass over the values that will be seen picks a notation and a width; a second writes them. The
+rules were read off PyTorch 2.13's output, and the tests compare the two where it is installed.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Sequence
+from contextvars import ContextVar
+from typing import Any, NamedTuple
+
+import numpy as np
+
+__all__ = ["format_tensor", "set_printoptions"]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _PrintOptions:
+    precision: int = 4
+    threshold: float = 1000
+    edgeitems: int = 3
+    linewidth: int = 80
+    sci_mode: bool | None = None
+
+
+_DEFAULTS = _PrintOptions()
+_options: ContextVar[_PrintOptions] = ContextVar("chainrule_printoptions", default=_DEFAULTS)
+
+
+def set_printoptions(
+    *,
+    precision: int | None = None,
+    threshold: float | None = None,
+    edgeitems: int | None = None,
+    linewidth: int | None = None,
+    sci_mode: bool | None = None,
+) -> None:
+    """Set how tensors print, in the current context (thread or task).
+
+    What is left out stays as it was, except `sci_mode`: as in PyTorch, each call sets it.
+
+    Parameters
+    ----------
+    precision : int, optional
+        Digits after the decimal point; 4 at first.
+    threshold : int or math.inf, optional
+        Tensors of more elements than this are summarised; 1000 at first.
+    edgeitems : int, optional
+        Items shown at either end of a summarised axis; 3 at first.
+    linewidth : int, optional
+        Columns of a line; 80 at first.
+    sci_mode : bool or None, default None
+        Scientific notation always (True), never (False), or when the values ask for it (None).
+
+    Raises
+    ------
+    ValueError
+        If a number is negative.
+
+    Examples
+    --------
+    >>> import contextvars
+    >>> import numpy as np
+    >>> def show():
+    ...     set_printoptions(precision=2)
+    ...     print(format_tensor(np.array([0.125, -3.5])))
+    >>> contextvars.copy_context().run(show)
+    tensor([ 0.12, -3.50])
+    """
+    numbers = {
+        "precision": precision,
+        "threshold": threshold,
+        "edgeitems": edgeitems,
+        "linewidth": linewidth,
+    }
+    changes: dict[str, Any] = {name: n for name, n in numbers.items() if n is not None}
+    for name, number in changes.items():
+        if number < 0:
+            raise ValueError(f"set_printoptions: got {name}={number}, expected 0 or more")
+    _options.set(dataclasses.replace(_options.get(), **changes, sci_mode=sci_mode))
+
+
+def format_tensor(
+    array: np.ndarray, *, prefix: str = "tensor", suffixes: Sequence[str] = ()
+) -> str:
+    """Return `array` as PyTorch prints a tensor of these values, followed by `suffixes`.
+
+    Parameters
+    ----------
+    array : ndarray, any shape; bool, integer, real or complex floating
+        The values.
+    prefix : str, default "tensor"
+        What stands before the parenthesis; its length sets the indent of later lines.
+    suffixes : sequence of str, default ()
+        What follows the values, such as ``dtype=float64``: the caller decides which are due.
+
+    Returns
+    -------
+    str
+        One or more lines, without a newline at the end.
+
+    Examples
+    --------
+    >>> print(format_tensor(np.array([[1.0, -2.5], [3.0, 4.0]]), suffixes=["dtype=float64"]))
+    tensor([[ 1.0000, -2.5000],
+            [ 3.0000,  4.0000]], dtype=float64)
+    """
+    options = _options.get()
+    indent = len(prefix) + 1
+    if array.size == 0:
+        body = "[]"
+    else:
+        # Beyond the threshold only the edges are shown: below, math.inf stands for "all of them".
+        edge = options.edgeitems if array.size > options.threshold else math.inf
+        writer = _writer(_shown(array, edge), options)
+        body = _block(array, writer, edge, indent, options.linewidth)
+    # The shape is told where the brackets don't tell it.
+    hidden = array.ndim != 1 if array.size == 0 else options.edgeitems == 0
+    if hidden:
+        at = sum(suffix.startswith("device=") for suffix in suffixes)
+        suffixes = [*suffixes[:at], f"size={array.shape}", *suffixes[at:]]
+    return _with_suffixes(f"{prefix}({body}", suffixes, indent, options.linewidth) + ")"
+
+
+class _Writer(NamedTuple):
+    """How each value of one tensor is written, and the columns that a value is reckoned at."""
+
+    write: Callable[[Any], str]
+    width: int
+
+
+def _writer(shown: np.ndarray, options: _PrintOptions) -> _Writer:
+    """Return the writer for the dtype and the values of `shown`."""
+    if shown.dtype.kind == "c":
+        return _complex_writer(shown, options)
+    if shown.dtype.kind == "f":
+        return _float_writer(shown, options)
+    width = max((len(str(value)) for value in shown.ravel().tolist()), default=0)
+    return _Writer(lambda value: str(value).rjust(width), width)
+
+
+def _float_writer(shown: np.ndarray, options: _PrintOptions) -> _Writer:
+    """Return a writer in one notation: whole numbers as "1.", fixed point or scientific."""
+    values = [value for value in shown.ravel().tolist() if value != 0 and math.isfinite(value)]
+    whole = all(value == math.floor(value) for value in values)
+    scientific = False
+    if values:
+        sizes = [abs(value) for value in values]
+        low, high = min(sizes), max(sizes)
+        # Compared as a quotient, as in PyTorch: 1000 * low rounds differently.
+        scientific = high / low > 1000 or high > 1e8 or low < 1e-4
+        scientific = scientific if options.sci_mode is None else options.sci_mode
+    dotted = whole and not scientific
+    spec = ".0f" if dotted else f".{options.precision}{'e' if scientific else 'f'}"
+
+    def text(value: float) -> str:
+        return format(value, spec) + ("." if dotted and math.isfinite(value) else "")
+
+    # Zeros, infinities and nans don't count: they can stick out, in PyTorch too.
+    width = max((len(text(value)) for value in values), default=1)
+    return _Writer(lambda value: text(value).rjust(width), width)
+
+
+def _complex_writer(shown: np.ndarray, options: _PrintOptions) -> _Writer:
+    """Return a writer with a notation for each part; only the real one is padded."""
+    real, imag = _float_writer(shown.real, options), _float_writer(shown.imag, options)
+
+    def write(value: complex) -> str:
+        tail = imag.write(value.imag).lstrip()
+        return f"{real.write(value.real)}{'' if tail.startswith('-') else '+'}{tail}j"
+
+    return _Writer(write, real.width + imag.width + 1)
+
+
+def _shown(array: np.ndarray, edge: float) -> np.ndarray:
+    """Return what is left of `array` without the middle of its long axes."""
+    for axis, length in enumerate(array.shape):
+        if length > 2 * edge:
+            ends = [*range(int(edge)), *range(length - int(edge), length)]
+            array = array.take(ends, axis=axis)
+    return array
+
+
+def _block(array: np.ndarray, writer: _Writer, edge: float, indent: int, linewidth: int) -> str:
+    """Return the bracketed text of `array`, whose opening bracket stands in column `indent`."""
+    if array.ndim == 0:
+        return writer.write(array.item())
+
+    def items(part: np.ndarray) -> list[str]:
+        if array.ndim == 1:
+            return [writer.write(value) for value in part.tolist()]
+        return [_block(inner, writer, edge, indent + 1, linewidth) for inner in part]
+
+    if len(array) <= 2 * edge:
+        texts = items(array)
+    elif edge == 0:
+        texts = ["..."]
+    else:
+        cut = int(edge)
+        dots = " ..." if array.ndim == 1 else "..."
+        texts = [*items(array[:cut]), dots, *items(array[-cut:])]
+    margin = " " * (indent + 1)
+    if array.ndim > 1:
+        # A newline for each axis within: blank lines set blocks apart.
+        newlines = "\n" * (array.ndim - 1)
+        return "[" + f",{newlines}{margin}".join(texts) + "]"
+    per_line = max(1, (linewidth - indent) // (writer.width + len(", ")))
+    lines = [", ".join(texts[i : i + per_line]) for i in range(0, len(texts), per_line)]
+    return "[" + f",\n{margin}".join(lines) + "]"
+
+
+def _with_suffixes(text: str, suffixes: Sequence[str], indent: int, linewidth: int) -> str:
+    """Return `text` and the suffixes, each on a new line if the last one has no room for it."""
+    # PyTorch reckons the values' last line two columns longer than it is, but no line after it.
+    column = len(text) - (text.rfind("\n") + 1) + 2
+    for suffix in suffixes:
+        if column + len(", ") + len(suffix) > linewidth:
+            text += f",\n{' ' * indent}{suffix}"
+            column = indent + len(suffix)
+        else:
+            text += f", {suffix}"
+            column += len(", ") + len(suffix)
+    return text
