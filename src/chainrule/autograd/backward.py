@@ -1,0 +1,287 @@
+"""The public doors to a backward pass: `autograd_backward` and `autograd_grad`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, overload
+
+import numpy as np
+
+from chainrule.autograd.modes import MODES, modes
+from chainrule.autograd.namespace import TENSOR_XP
+from chainrule.autograd.record import RECORDERS, current_node
+from chainrule.autograd.reverse import (
+    ALONE,
+    Pass,
+    count_references,
+    owned,
+    run_post_accumulate,
+)
+from chainrule.autograd.tape import AccumulateGrad, endpoint
+from chainrule.autograd.tensor import Tensor, as_tensors, make
+from chainrule.backend import namespace
+from chainrule.errors import AutogradError, ShapeError
+
+def _listed(tensors: Any) -> list[Any]:
+    if isinstance(tensors, Mapping):
+        return list(tensors.values())
+    return list(tensors) if isinstance(tensors, Sequence) else [tensors]
+
+
+def _start(
+    tensors: Any, grad_tensors: Any, retain_graph: bool | None, create_graph: bool
+) -> Pass:
+    """Return a pass with the roots' cotangents in it, after checking everything about them."""
+    roots = _listed(tensors)
+    grads = [None] * len(roots) if grad_tensors is None else _listed(grad_tensors)
+    if len(roots) != len(grads):
+        raise AutogradError(
+            f"got {len(roots)} tensors and {len(grads)} gradients: give one gradient (or None) for "
+            "each tensor"
+        )
+    if not roots:
+        raise AutogradError("'tensors' argument to backward() cannot be empty")
+    checked = [
+        (root, None if grad is None else _checked_gradient(root, grad, i))
+        for i, (root, grad) in enumerate(zip(roots, grads, strict=True))
+    ]
+    for i, (root, grad) in enumerate(checked):
+        _check_root(root, grad, i)
+    keep = create_graph if retain_graph is None else retain_graph
+    run = Pass(keep, TENSOR_XP if create_graph else None)
+    for root, grad in checked:
+        if grad is None:
+            array = namespace(root._array).ones(root.shape, dtype=root.dtype)
+            run.deposit(current_node(root), make(array, None) if create_graph else array)
+        else:
+            run.deposit(current_node(root), run.take(grad))
+    return run
+
+
+def _check_root(root: Any, grad: Tensor | None, index: int) -> None:
+    if not isinstance(root, Tensor):
+        raise TypeError(f"element {index} of tensors is no Tensor but {type(root).__name__}")
+    if current_node(root) is None:
+        raise AutogradError(
+            f"element {index} of tensors does not require grad and does not have a grad_fn: no "
+            "operation with a tensor that requires grad led to it. Was it computed under no_grad(), "
+            "detached, or rebound as in w = w - lr * w.grad under no_grad()?"
+        )
+    if grad is None and root.numel() != 1:
+        raise AutogradError(
+            f"grad can be implicitly created only for scalar outputs, but element {index} of "
+            f"tensors has shape {list(root.shape)}: give a gradient of that shape, or reduce it "
+            "first, for instance with sum()"
+        )
+    if grad is None and root.dtype.kind == "c":
+        raise AutogradError(
+            "grad can be implicitly created only for real scalar outputs but got "
+            f"{root.dtype.name}: give a gradient"
+        )
+
+
+def _checked_gradient(root: Any, grad: Any, index: int) -> Tensor:
+    if not isinstance(grad, Tensor):
+        (grad,) = as_tensors((grad,))
+    if isinstance(root, Tensor) and grad.shape != root.shape:
+        raise ShapeError(
+            f"Mismatch in shape: grad_output[{index}] has a shape of {list(grad.shape)} and "
+            f"output[{index}] has a shape of {list(root.shape)}. A gradient must have its tensor's "
+            "shape."
+        )
+    if isinstance(root, Tensor) and grad.dtype != root.dtype:
+        grad = RECORDERS["astype"](grad, dtype=root.dtype)
+    return grad  # type: ignore[no-any-return]
+
+
+def _walk(run: Pass) -> None:
+    """Walk with grad mode as the pass has it, without NumPy's warnings on inf and nan."""
+    outer = MODES.get()
+    token = MODES.set(modes()._replace(grad=run.xp is not None, outer=outer))
+    try:
+        with np.errstate(all="ignore"):
+            run.walk()
+    finally:
+        MODES.reset(token)
+
+
+def autograd_backward(
+    tensors: Tensor | Sequence[Tensor],
+    grad_tensors: Tensor | Sequence[Tensor | None] | None = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    inputs: Tensor | Sequence[Tensor] | None = None,
+) -> None:
+    """Add the gradients of `tensors` to the `.grad` of the leaves they depend on, in one pass.
+
+    Parameters
+    ----------
+    tensors : Tensor or sequence of Tensors
+        The roots. They may share graph, repeat, and depend on each other: contributions add up.
+    grad_tensors : Tensor or sequence, optional
+        The cotangent of each root, of its shape; None means ones, for a root of one element.
+    retain_graph : bool, default `create_graph`
+        Keep the saved values, so that the graph can be walked again.
+    create_graph : bool, default False
+        Record the pass, so that the gradients can be differentiated.
+    inputs : Tensor or sequence of Tensors, optional
+        Accumulate only into these, which need not be leaves.
+
+    Raises
+    ------
+    AutogradError
+        If a root has no history, needs a gradient, or the graph was freed.
+    ShapeError
+        If a gradient has not its tensor's shape.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> x = cr.tensor([1.0, 2.0], requires_grad=True)
+    >>> autograd_backward([x * 2, x * x], [cr.ones(2), cr.ones(2)])
+    >>> x.grad
+    tensor([4., 6.])
+    """
+    if inputs is not None and not _listed(inputs):
+        raise AutogradError("'inputs' argument to backward() cannot be empty")
+    run = _start(tensors, grad_tensors, retain_graph, create_graph)
+    if inputs is None:
+        _walk(run)
+        return
+    unique = list({id(tensor): tensor for tensor in _listed(inputs)}.values())
+    targets = [_target(tensor, i) for i, tensor in enumerate(unique)]
+    run.restrict(targets)
+    _walk(run)
+    for key, (tensor, (node, _)) in enumerate(zip(unique, targets, strict=True)):
+        if key in run.captured:
+            run.add_to_grad(tensor, run.captured.pop(key), False)
+            if isinstance(node, AccumulateGrad):
+                run_post_accumulate(node, tensor)
+
+
+def _target(tensor: Any, name: Any) -> Any:
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"input {name!r} is no Tensor but {type(tensor).__name__}")
+    edge = current_node(tensor)
+    if edge is None:
+        raise AutogradError(
+            f"One of the differentiated Tensors does not require grad: input {name!r}. Call "
+            "requires_grad_() on it before the computation"
+        )
+    return endpoint(edge)
+
+
+@overload
+def autograd_grad(
+    outputs: Tensor | Sequence[Tensor],
+    inputs: Mapping[str, Tensor],
+    grad_outputs: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    allow_unused: bool | None = None,
+    materialize_grads: bool = False,
+) -> dict[str, Any]: ...
+
+
+@overload
+def autograd_grad(
+    outputs: Tensor | Sequence[Tensor],
+    inputs: Tensor | Sequence[Tensor],
+    grad_outputs: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    allow_unused: bool | None = None,
+    materialize_grads: bool = False,
+) -> tuple[Any, ...]: ...
+
+
+def autograd_grad(
+    outputs: Any,
+    inputs: Any,
+    grad_outputs: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    allow_unused: bool | None = None,
+    materialize_grads: bool = False,
+) -> Any:
+    """Return the gradients of `outputs` with respect to `inputs`, touching no `.grad`.
+
+    Parameters
+    ----------
+    outputs : Tensor or sequence of Tensors
+        What is differentiated; several are summed, weighted by `grad_outputs`.
+    inputs : Tensor, sequence or dict of Tensors
+        With respect to what: leaves or not.
+    grad_outputs : Tensor or sequence, optional
+        The cotangent of each output, of its shape; None means ones, for an output of one element.
+    retain_graph, create_graph : bool
+        As in `autograd_backward`.
+    allow_unused : bool, default False
+        Return None for an input that no output depends on, instead of raising.
+    materialize_grads : bool, default False
+        Return zeros there; implies `allow_unused`.
+
+    Returns
+    -------
+    tuple of Tensors, or dict
+        One for each input, in order (a tuple even for one); a dict by the same names for a dict.
+
+    Raises
+    ------
+    AutogradError
+        If an input doesn't require grad, or was not used and `allow_unused` is False.
+    ValueError
+        If `materialize_grads` meets an explicit ``allow_unused=False``.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> w = cr.tensor(3.0, requires_grad=True)
+    >>> autograd_grad(w * w, {"w": w})
+    {'w': tensor(6.)}
+    """
+    if materialize_grads and allow_unused is False:
+        raise ValueError(
+            "Expected allow_unused to be True or not passed when materialize_grads=True, but got: "
+            "allow_unused=False."
+        )
+    named = isinstance(inputs, Mapping)
+    names = list(inputs) if named else list(range(len(_listed(inputs))))
+    tensors = _listed(inputs)
+    targets = [_target(tensor, name) for name, tensor in zip(names, tensors, strict=True)]
+    run = _start(outputs, grad_outputs, retain_graph, create_graph)
+    run.restrict(targets)
+    _walk(run)
+    results = []
+    for key, (name, tensor) in enumerate(zip(names, tensors, strict=True)):
+        if key in run.captured:
+            results.append(_result(run, key, tensor))
+        elif materialize_grads:
+            results.append(make(namespace(tensor._array).zeros_like(tensor._array), None))
+        elif allow_unused:
+            results.append(None)
+        else:
+            raise AutogradError(
+                "One of the differentiated Tensors appears to not have been used in the graph. Set "
+                f"allow_unused=True if this is the desired behavior. It is input {name!r}, of shape "
+                f"{list(tensor.shape)}: no recorded operation leads from it to the outputs."
+            )
+    return dict(zip(names, results, strict=True)) if named else tuple(results)
+
+
+def _result(run: Pass, key: int, tensor: Tensor) -> Tensor:
+    """Return a captured cotangent as the user's gradient, sharing memory with nothing."""
+    g = run.captured.pop(key)
+    array = tensor._array
+    if run.xp is None:
+        alone = count_references(g) <= ALONE and key not in run.captured
+        if g.dtype is not array.dtype:
+            g = run.fit(g, array.shape, array.dtype)
+        if g.dtype.kind == "c":
+            g = run.conjugate(g)
+        return make(owned(g, alone), None)
+    g = run.conjugate(run.fit(g, array.shape, array.dtype))
+    value = g._array
+    if value.base is None and count_references(value) <= ALONE + 1:
+        return g  # type: ignore[no-any-return]
+    return RECORDERS["clone"](g)  # type: ignore[no-any-return]

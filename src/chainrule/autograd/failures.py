@@ -1,0 +1,71 @@
+"""The errors of array libraries, said in the words of a tensor's user."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from chainrule.autograd.location import here
+from chainrule.backend import device_of
+from chainrule.errors import DeviceError, ShapeError
+from chainrule.primitives.primitive import Primitive
+
+Array = Any
+
+
+def explained(error: Exception, primitive: Primitive, arrays: tuple[Array, ...]) -> Exception:
+    """Return what to raise instead of `error`, which computing `primitive` on `arrays` gave."""
+    devices = {device_of(array) for array in arrays}
+    if len(devices) > 1:
+        return DeviceError(
+            "Expected all tensors to be on the same device, but found at least two devices, "
+            f"{' and '.join(sorted(map(str, devices)))}, in {primitive.name} ({_where()}). "
+            "Move one with .to(device)."
+        )
+    shapes = [tuple(array.shape) for array in arrays]
+    if primitive.name == "matmul":
+        return ShapeError(_matmul_text(*shapes))
+    if len(shapes) > 1 and isinstance(error, ValueError) and not primitive.joint:
+        text = _broadcast_text(shapes)
+        if text:
+            return ShapeError(f"{text} ({primitive.name} of shapes {shapes}, {_where()})")
+    if isinstance(error, IndexError):
+        return IndexError(f"{error} ({primitive.name} of a tensor of shape {shapes[0]}, {_where()})")
+    if isinstance(error, ValueError) and not isinstance(error, ShapeError):
+        text = str(error)
+        return ShapeError(f"{primitive.name}: {text} (shapes {shapes}, {_where()})")
+    return error
+
+
+def _where() -> str:
+    location = here()
+    return "unknown line" if location is None else str(location)
+
+
+def _broadcast_text(shapes: list[tuple[int, ...]]) -> str:
+    """Return PyTorch's sentence on the first dimension that doesn't broadcast."""
+    names = "abcdefgh"
+    ndim = max(map(len, shapes))
+    aligned = [(1,) * (ndim - len(shape)) + shape for shape in shapes]
+    for dim in range(ndim - 1, -1, -1):
+        sizes = [shape[dim] for shape in aligned]
+        odd = [(size, names[i]) for i, size in enumerate(sizes) if size != 1]
+        for size, name in odd[1:]:
+            if size != odd[0][0]:
+                return (
+                    f"The size of tensor {odd[0][1]} ({odd[0][0]}) must match the size of tensor "
+                    f"{name} ({size}) at non-singleton dimension {dim}"
+                )
+    return ""
+
+
+def _matmul_text(x: tuple[int, ...], y: tuple[int, ...]) -> str:
+    if len(x) == 2 == len(y):
+        text = f"mat1 and mat2 shapes cannot be multiplied ({x[0]}x{x[1]} and {y[0]}x{y[1]})"
+    elif len(x) == 1 == len(y):
+        text = (
+            f"inconsistent tensor size, expected tensor [{x[0]}] and src [{y[0]}] to have the "
+            "same number of elements"
+        )
+    else:
+        text = f"matmul: shapes {x} and {y} cannot be multiplied"
+    return f"{text} ({_where()}): the last dimension of the first must equal the second's rows"

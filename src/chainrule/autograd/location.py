@@ -1,0 +1,61 @@
+"""Where the user's code was: kept as a code object and an instruction, made into text when asked."""
+
+from __future__ import annotations
+
+import linecache
+import os
+import sys
+from types import CodeType, FrameType
+from typing import NamedTuple
+
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_DEMO = os.path.join(_PACKAGE, "__main__.py")
+
+
+class _Internal(dict[str, bool]):
+    """Says of a file name whether it belongs to the package, looking at the path only once."""
+
+    def __missing__(self, filename: str) -> bool:
+        inside = filename.startswith((_PACKAGE, "<pull of ", "<binder of ")) and filename != _DEMO
+        self[filename] = inside
+        return inside
+
+
+INTERNAL = _Internal()
+
+
+def user_frame(frame: FrameType | None) -> FrameType | None:
+    """Return the first frame at or above `frame` that is not chainrule's own."""
+    while frame is not None and INTERNAL[frame.f_code.co_filename]:
+        frame = frame.f_back
+    return frame
+
+
+class Location(NamedTuple):
+    """A place in the user's code."""
+
+    filename: str
+    line: int
+    function: str
+
+    def __str__(self) -> str:
+        source = linecache.getline(self.filename, self.line).strip()
+        where = f"{self.filename}:{self.line}, in {self.function}"
+        return f"{where}: {source}" if source else where
+
+
+def locate(code: CodeType | None, instruction: int) -> Location | None:
+    """Return the place of an instruction, or None where no user frame was seen."""
+    if code is None:
+        return None
+    line = code.co_firstlineno
+    for start, end, number in code.co_lines():
+        if start <= instruction < end and number is not None:
+            line = number
+    return Location(code.co_filename, line, code.co_name)
+
+
+def here() -> Location | None:
+    """Return the user's line that is running now."""
+    frame = user_frame(sys._getframe(1))
+    return None if frame is None else locate(frame.f_code, frame.f_lasti)

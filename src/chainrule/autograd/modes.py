@@ -1,0 +1,265 @@
+"""Grad mode, anomaly mode and saved-tensor hooks: what holds in a `with` block.
+
+The current modes are one immutable record in a context variable, so they follow threads and asyncio
+tasks. None is the usual state (recording, nothing else): the hot path asks only for that. A record
+knows the one it replaced, so that one context manager object may be entered many times.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Generator
+from contextvars import ContextVar
+from types import TracebackType
+from typing import Any, NamedTuple, TypeVar
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Modes(NamedTuple):
+    """The modes in force, and those to return to."""
+
+    grad: bool = True
+    anomaly: bool = False
+    check_nan: bool = True
+    saved_hooks: tuple[Callable[..., Any], Callable[..., Any]] | None = None
+    outer: Modes | None = None
+
+
+_DEFAULT = Modes()
+MODES: ContextVar[Modes | None] = ContextVar("chainrule modes", default=None)
+current_modes: Callable[[], Modes | None] = MODES.get
+
+
+def modes() -> Modes:
+    """Return the modes in force."""
+    return MODES.get() or _DEFAULT
+
+
+def is_grad_enabled() -> bool:
+    """Say whether operations are being recorded.
+
+    Examples
+    --------
+    >>> with no_grad():
+    ...     is_grad_enabled()
+    False
+    """
+    return modes().grad
+
+
+def is_anomaly_enabled() -> bool:
+    """Say whether anomaly mode is on: see `detect_anomaly`.
+
+    Examples
+    --------
+    >>> is_anomaly_enabled()
+    False
+    """
+    return modes().anomaly
+
+
+class _Block:
+    """A context manager and decorator that changes some fields of the modes."""
+
+    _changes: dict[str, Any]
+
+    def __enter__(self) -> Any:
+        outer = MODES.get()
+        MODES.set((outer or _DEFAULT)._replace(**self._changes, outer=outer))
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        inner = MODES.get()
+        MODES.set(None if inner is None else inner.outer)
+
+    def __call__(self, function: F) -> F:
+        """Return `function` running in this mode; a generator runs in it at each step."""
+        if inspect.isgeneratorfunction(function):
+            return self._around_generator(function)  # type: ignore[return-value]
+        if inspect.iscoroutinefunction(function):
+
+            @functools.wraps(function)
+            async def coroutine(*args: Any, **kwargs: Any) -> Any:
+                with self:
+                    return await function(*args, **kwargs)
+
+            return coroutine  # type: ignore[return-value]
+
+        @functools.wraps(function)
+        def wrapper(*args: Any, **kwargs: Any) -> Any:
+            with self:
+                return function(*args, **kwargs)
+
+        return wrapper  # type: ignore[return-value]
+
+    def _around_generator(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def wrapper(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
+            with self:
+                generator = function(*args, **kwargs)
+            step: Callable[[], Any] = functools.partial(next, generator)
+            while True:
+                try:
+                    with self:
+                        value = step()
+                except StopIteration as stop:
+                    return stop.value
+                try:
+                    sent = yield value
+                    step = functools.partial(generator.send, sent)
+                except GeneratorExit:
+                    with self:
+                        generator.close()
+                    raise
+                except BaseException as error:
+                    step = functools.partial(generator.throw, error)
+
+        return wrapper
+
+
+class no_grad(_Block):
+    """Run a block, a function or a generator without recording.
+
+    Results in it don't require grad and have no `grad_fn`; writing in place to leaves is allowed,
+    which is how parameters are updated by hand.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> w = cr.tensor(2.0, requires_grad=True)
+    >>> with cr.no_grad():
+    ...     y = w * 3
+    >>> y.requires_grad
+    False
+    """
+
+    _changes = {"grad": False}  # noqa: RUF012
+
+    def __new__(cls, function: Callable[..., Any] | None = None) -> Any:
+        self = super().__new__(cls)
+        return self if function is None else self(function)  # @no_grad without parentheses
+
+
+class enable_grad(no_grad):
+    """Record in a block, a function or a generator, also inside `no_grad`.
+
+    Examples
+    --------
+    >>> with no_grad(), enable_grad():
+    ...     is_grad_enabled()
+    True
+    """
+
+    _changes = {"grad": True}  # noqa: RUF012
+
+
+class set_grad_enabled(_Block):
+    """Switch recording on or off: at once when called, until the end when used as a block.
+
+    Parameters
+    ----------
+    mode : bool
+        True records, False does not.
+
+    Examples
+    --------
+    >>> with set_grad_enabled(False):
+    ...     is_grad_enabled()
+    False
+    >>> is_grad_enabled()
+    True
+    """
+
+    def __init__(self, mode: bool) -> None:
+        self._changes = {"grad": bool(mode)}
+        self._before = MODES.get()
+        self._entered = 0
+        MODES.set((self._before or _DEFAULT)._replace(**self._changes))
+
+    def __enter__(self) -> set_grad_enabled:
+        if self._entered:
+            super().__enter__()
+        self._entered += 1
+        return self
+
+    def __exit__(self, *details: Any) -> None:
+        self._entered -= 1
+        if self._entered:
+            super().__exit__(*details)
+        else:
+            MODES.set(self._before)
+
+    def __call__(self, function: F) -> F:
+        MODES.set(self._before)  # a decorator switches when its function runs, not now
+        block = enable_grad() if self._changes["grad"] else no_grad()
+        return block(function)  # type: ignore[no-any-return]
+
+
+class detect_anomaly(_Block):
+    """Find where a gradient becomes nan, and which line made the operation that failed.
+
+    Parameters
+    ----------
+    check_nan : bool, default True
+        Raise when a backward function returns nan.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> x = cr.tensor(0.0, requires_grad=True)
+    >>> with cr.detect_anomaly():
+    ...     (cr.sqrt(x) * 0).backward()
+    Traceback (most recent call last):
+    chainrule.errors.AutogradError: Function 'SqrtBackward0' returned nan values in its 0th output...
+    """
+
+    def __init__(self, check_nan: bool = True) -> None:
+        self._changes = {"anomaly": True, "check_nan": check_nan}
+
+
+class set_detect_anomaly(set_grad_enabled):
+    """Switch anomaly mode on or off: at once when called, until the end when used as a block."""
+
+    def __init__(self, mode: bool, check_nan: bool = True) -> None:
+        self._changes = {"anomaly": bool(mode), "check_nan": check_nan}
+        self._before = MODES.get()
+        self._entered = 0
+        MODES.set((self._before or _DEFAULT)._replace(**self._changes))
+
+    def __call__(self, function: F) -> F:
+        raise TypeError("use detect_anomaly() as the decorator")
+
+
+class saved_tensors_hooks(_Block):
+    """Pass every tensor that the graph saves through `pack`, and `unpack` it when it's needed.
+
+    Parameters
+    ----------
+    pack_hook : callable
+        Gets each saved tensor once, unrecorded, and returns any object: a file name, a copy in half
+        precision, the tensor on another device.
+    unpack_hook : callable
+        Gets that object, any number of times, and returns a tensor equal to the first.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> x = cr.tensor(3.0, requires_grad=True)
+    >>> with cr.saved_tensors_hooks(lambda t: t.item(), lambda v: cr.tensor(v)):
+    ...     y = x * x
+    >>> y.backward()
+    >>> x.grad.item()
+    6.0
+    """
+
+    def __init__(
+        self, pack_hook: Callable[[Any], Any], unpack_hook: Callable[[Any], Any]
+    ) -> None:
+        self._changes = {"saved_hooks": (pack_hook, unpack_hook)}

@@ -1,0 +1,360 @@
+"""From primitives to functions of tensors that record what they do.
+
+`recorder(primitive)` makes the function. Elementwise primitives of one and of two inputs have their
+own, since the cost of a small operation is decided here; everything else goes through `apply`.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from chainrule.autograd.failures import explained
+from chainrule.autograd.location import INTERNAL, user_frame
+from chainrule.autograd.modes import MODES, enable_grad
+from chainrule.autograd.tape import Edge, Node, Packed, PackedNode, Port, PrimitiveNode
+from chainrule.autograd.tensor import Tensor, View, as_operands, as_tensors, make
+from chainrule.autograd.versions import tick
+from chainrule.backend import namespace, ndarray, numpy_xp, promote
+from chainrule.primitives.primitive import Plan, Primitive, forward_of
+
+Array = Any
+
+_new = object.__new__
+_mode = MODES.get
+_frame = sys._getframe
+np_asarray, np_array = numpy_xp.asarray, numpy_xp.array
+
+RECORDERS: dict[str, Callable[..., Any]] = {}
+"""The recording function of every primitive, by the primitive's name."""
+
+
+def current_node(tensor: Tensor) -> Edge:
+    """Return the node of `tensor`; that of a view is made anew when its base has a new history."""
+    view = tensor._view
+    if view is None:
+        return tensor._node
+    base = view.base
+    if base is None or base._node is view.base_node:
+        return tensor._node
+    view.base_node = base._node
+    alias = make(base._array, base._node)
+    with enable_grad():
+        for primitive, settings in view.path:
+            alias = RECORDERS[primitive.name](alias, **settings)
+    tensor._node = alias._node
+    return tensor._node
+
+
+# --- recording one application --------------------------------------------------------------------
+
+
+def record(
+    primitive: Primitive,
+    edges: tuple[Edge, ...],
+    arrays: tuple[Array, ...],
+    out: Any,
+    settings: dict[str, Any] | None,
+    shapes: tuple[tuple[tuple[int, ...], Any], ...] | None,
+) -> Node:
+    """Return the node of an application whose output is computed already."""
+    plan = primitive.plan(tuple([edge is not None for edge in edges]))
+    saved = []
+    for name, origin in zip(plan.saves, plan.origins, strict=True):
+        if origin is not None:
+            saved.append(out if origin < 0 else arrays[origin])
+        elif name == "shapes":
+            saved.append(tuple([array.shape for array in arrays]))
+        else:
+            stem, _, aspect = name.rpartition("_")
+            saved.append(getattr(arrays[primitive.inputs.index(stem)], aspect))
+    modes = _mode()
+    if modes is None or modes.saved_hooks is None:
+        node = _new(PrimitiveNode)
+    else:
+        node = _new(PackedNode)
+        pack, unpack = modes.saved_hooks
+        for i, origin in enumerate(plan.origins):
+            if origin is not None:
+                saved[i] = pack_array(saved[i], pack, unpack)
+    node.plan = plan
+    node.edges = edges
+    node.saved = tuple(saved)
+    node.settings = settings
+    node.undo = shapes
+    place(node, 2)
+    return node
+
+
+def place(node: Node, depth: int) -> None:
+    """Number a node, and keep the user's line, `depth` frames up or above."""
+    node.hooks = None
+    node.seq = tick()
+    frame = user_frame(_frame(depth))
+    if frame is None:
+        node.code, node.instruction = None, 0
+    else:
+        node.code, node.instruction = frame.f_code, frame.f_lasti
+
+
+def pack_array(
+    array: Array, pack: Callable[[Any], Any], unpack: Callable[[Any], Any]
+) -> Packed:
+    """Pass a saved array through the user's pack hook, with recording and hooks off."""
+    outer = MODES.get()
+    assert outer is not None
+    MODES.set(outer._replace(grad=False, saved_hooks=None))
+    try:
+        return Packed(pack(make(array, None)), unpack)
+    finally:
+        MODES.set(outer)
+
+
+def is_recording() -> bool:
+    """Say whether operations are recorded now."""
+    modes = _mode()
+    return modes is None or modes.grad
+
+
+def apply(primitive: Primitive, operands: tuple[Any, ...], settings: dict[str, Any]) -> Any:
+    """Apply a primitive to tensors: compute, and record if an input requires grad."""
+    tensors = as_tensors(operands)
+    arrays = tuple([t._array for t in tensors])
+    xp = namespace(arrays[0])
+    try:
+        out = forward_of(primitive, xp)(*arrays, **settings)
+    except Exception as error:
+        raise explained(error, primitive, arrays) from error
+    edges: tuple[Edge, ...] = ()
+    if primitive.vjp != () and is_recording():
+        edges = tuple([t._node if t._view is None else current_node(t) for t in tensors])
+    tracked = any([edge is not None for edge in edges])
+    if not primitive.multiple:
+        if out.__class__ is not ndarray:
+            out = xp.asarray(out)
+        if out.dtype.kind not in "fc":
+            tracked = False
+        node = None
+        if tracked:
+            node = record(primitive, edges, arrays, out, settings, _differing(arrays, out))
+        result = make(out, node)
+        if primitive.view:
+            result._view = _view_of(tensors[0], primitive, settings, node)
+        return result
+    node = record(primitive, edges, arrays, None, settings, None) if tracked else None
+    return tuple(
+        [
+            make(xp.asarray(part), None if node is None else Port(node, index))
+            for index, part in enumerate(out)
+        ]
+    )
+
+
+def _differing(arrays: tuple[Array, ...], out: Array) -> Any:
+    """Return the shapes and dtypes of inputs that broadcasting or promotion changed, else None."""
+    if len(arrays) == 1:
+        return None
+    return tuple([(array.shape, array.dtype) for array in arrays])
+
+
+def _view_of(
+    tensor: Tensor, primitive: Primitive, settings: dict[str, Any], node: Edge
+) -> View | None:
+    """Return what makes the result of a view primitive a view of the input's base."""
+    parent = tensor._view
+    step = ((primitive, settings),)
+    if parent is None or parent.base is None:
+        view = View(tensor, step)
+    else:
+        view = View(parent.base, (*parent.path, *step))
+        view.refusal = parent.refusal
+    if not is_recording():
+        view.refusal = "no_grad"
+    view.base_node = view.base._node
+    return view
+
+
+# --- the recorders --------------------------------------------------------------------------------
+
+
+def recorder(primitive: Primitive) -> Callable[..., Any]:
+    """Return the function of tensors that applies and records `primitive`, made once."""
+    function = RECORDERS.get(primitive.name)
+    if function is None:
+        plain = not (primitive.joint or primitive.view or primitive.multiple)
+        if plain and len(primitive.inputs) == 1:
+            function = _unary(primitive)
+        elif plain and len(primitive.inputs) == 2 and primitive.promotes and not primitive.settings:
+            function = _binary(primitive)
+        else:
+
+            def function(*operands: Any, **settings: Any) -> Any:
+                return apply(primitive, operands, settings)
+
+        function.__name__ = function.__qualname__ = primitive.name
+        RECORDERS[primitive.name] = function
+    return function
+
+
+def _unary(primitive: Primitive) -> Callable[..., Any]:
+    """Return the recorder of a primitive of one input. This and `_binary` are the hot path."""
+    kernel = forward_of(primitive, numpy_xp)
+    plan = primitive.plan((True,))
+    saves = plan.saves
+    only_x, only_out, only_shape = saves == ("x",), saves == ("out",), saves == ("x_shape",)
+
+    def function(a: Any, **settings: Any) -> Any:
+        if a.__class__ is not Tensor or a._array.__class__ is not ndarray:
+            return apply(primitive, (a,), settings)
+        x = a._array
+        edge = a._node if a._view is None else current_node(a)
+        try:
+            out = kernel(x, **settings) if settings else kernel(x)
+        except Exception as error:
+            raise explained(error, primitive, (x,)) from error
+        if out.__class__ is not ndarray:
+            out = np_asarray(out)
+        result = _new(Tensor)
+        result._array = out
+        result._grad = result._view = None
+        if edge is None:
+            result._node = None
+            return result
+        modes = _mode()
+        if modes is not None and (modes.saved_hooks is not None or not modes.grad):
+            if modes.grad:
+                result._node = record(primitive, (edge,), (x,), out, settings, None)
+            else:
+                result._node = None
+            return result
+        node = _new(PrimitiveNode)
+        node.plan = plan
+        node.edges = (edge,)
+        if only_x:
+            node.saved = (x,)
+        elif only_out:
+            node.saved = (out,)
+        elif only_shape:
+            node.saved = (x.shape,)
+        elif saves:
+            node.saved = tuple([_value(name, x, out) for name in saves])
+        else:
+            node.saved = ()
+        node.settings = settings
+        node.undo = node.hooks = None
+        node.seq = tick()
+        frame = _frame(1)
+        if INTERNAL[frame.f_code.co_filename]:
+            place(node, 2)
+        else:
+            node.code = frame.f_code
+            node.instruction = frame.f_lasti
+        result._node = node
+        return result
+
+    return function
+
+
+def _value(name: str, x: Array, out: Array) -> Any:
+    if name == "x":
+        return x
+    if name == "out":
+        return out
+    return getattr(x, name.rpartition("_")[2])
+
+
+def _binary(primitive: Primitive) -> Callable[..., Any]:
+    """Return the recorder of a primitive of two inputs without settings."""
+    kernel = forward_of(primitive, numpy_xp)
+    names = primitive.inputs
+    plans = {
+        (True, True): primitive.plan((True, True)),
+        (True, False): primitive.plan((True, False)),
+        (False, True): primitive.plan((False, True)),
+    }
+    picks = {needs: _pick(plan, names) for needs, plan in plans.items()}
+    both, left, right = plans.values()
+    pick_both, pick_left, pick_right = picks.values()
+
+    def function(a: Any, b: Any) -> Any:
+        if b.__class__ is Tensor and a.__class__ is Tensor:
+            x, y = a._array, b._array
+            edge_b = b._node if b._view is None else current_node(b)
+            shapes = None
+            if x.dtype is not y.dtype:
+                shapes = ((x.shape, x.dtype), (y.shape, y.dtype))
+                x, y = promote(x, y)
+            elif x.shape != y.shape:
+                shapes = ((x.shape, x.dtype), (y.shape, y.dtype))
+        elif b.__class__ is float and a.__class__ is Tensor and a._array.dtype.kind == "f":
+            x = a._array
+            y = np_array(b, x.dtype)
+            edge_b = shapes = None
+        else:
+            a, b = as_operands(a, b)
+            return a if a is NotImplemented else function(a, b)
+        try:
+            if x.__class__ is ndarray is y.__class__:
+                out = kernel(x, y)
+            else:
+                out = forward_of(primitive, namespace(x))(x, y)
+        except Exception as error:
+            raise explained(error, primitive, (x, y)) from error
+        if out.__class__ is not ndarray:
+            out = namespace(out).asarray(out)
+        edge_a = a._node if a._view is None else current_node(a)
+        result = _new(Tensor)
+        result._array = out
+        result._grad = result._view = None
+        if edge_a is None is edge_b:
+            result._node = None
+            return result
+        modes = _mode()
+        if modes is not None and (modes.saved_hooks is not None or not modes.grad):
+            if modes.grad:
+                result._node = record(primitive, (edge_a, edge_b), (x, y), out, None, shapes)
+            else:
+                result._node = None
+            return result
+        node = _new(PrimitiveNode)
+        node.edges = (edge_a, edge_b)
+        if edge_b is None:
+            node.plan = left
+            node.saved = pick_left(x, y, out)
+        elif edge_a is None:
+            node.plan = right
+            node.saved = pick_right(x, y, out)
+        else:
+            node.plan = both
+            node.saved = pick_both(x, y, out)
+        node.settings = None
+        node.undo = shapes
+        node.hooks = None
+        node.seq = tick()
+        frame = _frame(1)
+        if INTERNAL[frame.f_code.co_filename]:
+            place(node, 2)
+        else:
+            node.code = frame.f_code
+            node.instruction = frame.f_lasti
+        result._node = node
+        return result
+
+    return function
+
+
+def _pick(plan: Plan, inputs: tuple[str, ...]) -> Callable[[Any, Any, Any], tuple[Any, ...]]:
+    """Return the function from (x, y, out) to the tuple of what `plan` saves."""
+    spelled = dict(zip(inputs, ("x", "y"), strict=True))
+    parts = []
+    for name in plan.saves:
+        stem, _, aspect = name.rpartition("_")
+        parts.append(
+            f"{spelled[stem]}.{aspect}"
+            if aspect in ("shape", "dtype", "ndim") and stem in spelled
+            else spelled.get(name, name)
+        )
+    pick: Callable[[Any, Any, Any], tuple[Any, ...]]
+    pick = eval(f"lambda x, y, out: ({''.join(part + ', ' for part in parts)})")
+    return pick

@@ -1,0 +1,370 @@
+"""The backward pass.
+
+A node's number is higher than those of all nodes it depends on. So the pending node with the highest
+number is always complete: whatever could still add to its cotangent has run. The pass takes that one,
+again and again. No recursion, no counting beforehand, and the order is the same every time.
+"""
+
+from __future__ import annotations
+
+import threading
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from heapq import heappop, heappush, heappushpop
+from typing import Any
+
+import numpy as np
+
+from chainrule.autograd.modes import MODES, Modes, modes
+from chainrule.autograd.record import RECORDERS, current_node, is_recording
+from chainrule.autograd.tape import (
+    AccumulateGrad,
+    Edge,
+    Node,
+    Port,
+    PrimitiveNode,
+    endpoint,
+    made_at,
+)
+from chainrule.autograd.tensor import Tensor, make
+from chainrule.autograd.versions import written
+from chainrule.backend import Namespace, namespace, ndarray
+from chainrule.errors import AutogradError, ShapeError
+
+Array = Any
+count_references = sys.getrefcount
+
+
+def _references() -> int:
+    local = object()
+    return count_references(local)
+
+
+ALONE = _references()
+"""What `getrefcount` says of an object that one local variable holds, in this Python."""
+
+_accumulating = threading.Lock()
+
+
+def owned(array: Array, alone: bool) -> Array:
+    """Return `array`, or a copy if somebody else may hold it or its memory."""
+    if alone and array.__class__ is ndarray and array.base is None and array.flags.writeable:
+        return array
+    return namespace(array).array(array)
+
+
+class Pass:
+    """One walk through the graph, from cotangents of some outputs towards the leaves.
+
+    `xp` is None when cotangents are arrays, and the namespace of tensors when the pass is recorded.
+    """
+
+    __slots__ = (
+        "anomaly",
+        "captured",
+        "captures",
+        "keep",
+        "pending",
+        "queue",
+        "receiving",
+        "running",
+        "sums",
+        "xp",
+    )
+
+    def __init__(self, keep: bool, xp: Namespace | None) -> None:
+        state = modes()
+        self.keep = keep
+        self.xp = xp
+        self.anomaly = state.anomaly and state.check_nan
+        self.pending: dict[Node, Any] = {}  # {output index: cotangent} for a node with ports
+        self.queue: list[tuple[int, Node]] = []
+        self.sums: set[Any] = set()  # where what is pending is a sum in a buffer of our own
+        self.captures: dict[Node, list[tuple[int, int]]] = {}  # (output index, key in captured)
+        self.captured: dict[int, Any] = {}
+        self.receiving: set[Node] | None = None  # with captures: the nodes on a path to one
+        self.running: set[Node] = set()  # and those of them that must run for it
+
+    # --- the walk ---
+
+    def deposit(self, edge: Edge, g: Any) -> None:
+        """Add `g` to the cotangent that waits for the output that `edge` leads to."""
+        pending = self.pending
+        if edge.__class__ is Port:
+            node, index = edge.node, edge.index
+            parts = pending.get(node)
+            if parts is None:
+                parts = pending[node] = {}
+                heappush(self.queue, (-node.seq, node))
+            parts[index] = g if index not in parts else self._sum((node, index), parts[index], g)
+        elif edge in pending:
+            pending[edge] = self._sum(edge, pending[edge], g)
+        else:
+            pending[edge] = g
+            heappush(self.queue, (-edge.seq, edge))
+
+    def _sum(self, key: Any, total: Any, g: Any) -> Any:
+        """Add out of place the first time, into our own sum from then on."""
+        if self.xp is None and key in self.sums and total.__class__ is ndarray:
+            total += g
+            return total
+        self.sums.add(key)
+        return total + g
+
+    def walk(self) -> None:
+        """Run the pending nodes, from the last recorded to the first."""
+        queue, pending, deposit = self.queue, self.pending, self.deposit
+        receiving, anomaly = self.receiving, self.anomaly
+        node: Any = None
+        ahead: Any = None  # a pending node kept out of the queue, with its cotangent in g:
+        g: Any = None  # in a chain, the queue is never touched
+        try:
+            while True:
+                if ahead is None:
+                    if not queue:
+                        return
+                    node = heappop(queue)[1]
+                    g = pending.pop(node)
+                elif queue and queue[0][0] < -ahead.seq:
+                    pending[ahead] = g
+                    node = heappushpop(queue, (-ahead.seq, ahead))[1]
+                    g = pending.pop(node)
+                    ahead = None
+                else:
+                    node, ahead = ahead, None
+                if node.hooks is not None or receiving is not None:
+                    g = self._enter(node, g)
+                    if receiving is not None and node not in self.running:
+                        continue
+                if node.__class__ is AccumulateGrad:
+                    self._accumulate(node, g, count_references(g) <= ALONE)
+                    continue
+                grads = node.pull(g, self)
+                if anomaly:
+                    self._check_nan(node, grads)
+                if node.hooks is not None and node.hooks.post:
+                    grads = self._leave(node, grads, g)
+                g = None
+                for edge, grad in zip(node.edges, grads):
+                    if grad is None or edge is None:
+                        continue
+                    if receiving is not None and endpoint(edge)[0] not in receiving:
+                        continue
+                    if edge.__class__ is Port or edge in pending:
+                        deposit(edge, grad)
+                    elif ahead is None:
+                        ahead, g = edge, grad
+                    elif edge is ahead:
+                        g = self._sum(edge, g, grad)
+                    else:
+                        pending[edge] = grad
+                        heappush(queue, (-edge.seq, edge))
+                grads = grad = None  # else a gradient would look as if somebody held it
+        except BaseException as error:
+            if node is not None:
+                error.add_note(f"In the backward pass, at {made_at(node)}.")
+            raise
+
+    def restrict(self, targets: Sequence[tuple[Node, int]]) -> None:
+        """Run only what lies between the pending roots and `targets`, and capture those."""
+        for key, (node, index) in enumerate(targets):
+            self.captures.setdefault(node, []).append((index, key))
+        earliest = min((node.seq for node in self.captures), default=0)
+        reached = set(self.pending)
+        stack = list(reached)
+        while stack:
+            for edge in stack.pop().edges:
+                if edge is not None:
+                    node = endpoint(edge)[0]
+                    if node not in reached and node.seq >= earliest:
+                        reached.add(node)
+                        stack.append(node)
+        self.receiving = set(self.captures)
+        for node in sorted(reached, key=lambda node: node.seq):
+            if any(edge is not None and self.needs(edge) for edge in node.edges):
+                self.running.add(node)
+                self.receiving.add(node)
+
+    def needs(self, edge: Edge) -> bool:
+        """Say whether this pass wants a cotangent for the output that `edge` leads to."""
+        if edge is None:
+            return False
+        return self.receiving is None or endpoint(edge)[0] in self.receiving
+
+    # --- what nodes ask of the pass ---
+
+    def lift(self, node: PrimitiveNode, saved: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Return saved arrays as tensors with their place in the graph."""
+        return tuple(
+            [
+                value
+                if origin is None
+                else make(value, node if origin < 0 else node.edges[origin])
+                for value, origin in zip(saved, node.plan.origins, strict=True)
+            ]
+        )
+
+    def restore(
+        self, grads: tuple[Any, ...], originals: tuple[tuple[tuple[int, ...], Any], ...]
+    ) -> tuple[Any, ...]:
+        """Undo broadcasting and promotion: the cotangents as the inputs were."""
+        return tuple(
+            [
+                g if g is None else self.fit(g, shape, dtype)
+                for g, (shape, dtype) in zip(grads, originals, strict=True)
+            ]
+        )
+
+    def fit(self, g: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+        """Return a cotangent summed to `shape`, cast to `dtype`."""
+        if g.shape != shape:
+            g = sum_to(self.xp or namespace(g), g, shape)
+        if g.dtype != dtype:
+            if g.dtype.kind == "c" and dtype.kind != "c":
+                g = (self.xp or namespace(g)).real(g)
+            g = g.astype(dtype) if self.xp is None else self.xp.astype(g, dtype=dtype)
+        return g
+
+    # --- hooks ---
+
+    def conjugate(self, g: Any) -> Any:
+        """Turn a cotangent of the bilinear pairing into PyTorch's gradient ∂L/∂z*, or back."""
+        return g if g.dtype.kind != "c" else (self.xp or namespace(g)).conj(g)
+
+    def show(self, g: Any) -> Tensor:
+        """Return a cotangent as the tensor that a hook may see, and even write to."""
+        g = self.conjugate(g)
+        if self.xp is None:
+            return make(namespace(g).array(g), None)
+        return RECORDERS["clone"](g)  # type: ignore[no-any-return]
+
+    def take(self, grad: Tensor) -> Any:
+        """Return the cotangent of a gradient that a user handed over."""
+        return self.conjugate(grad if self.xp is not None else grad._array)
+
+    def _enter(self, node: Node, g: Any) -> Any:
+        """Run tensor hooks, captures, pre-hooks and retained gradients: SEMANTICS 44."""
+        hooks = node.hooks
+        parts = g if g.__class__ is dict else {0: g}
+        if hooks is not None:
+            for index, registered in hooks.tensor.items():
+                if index in parts:
+                    for hook in list(registered.values()):
+                        parts[index] = self._call_hook(hook, parts[index])
+        for index, key in self.captures.get(node, ()):
+            if index in parts:
+                self.captured[key] = parts[index]
+        if hooks is not None and (self.receiving is None or node in self.running):
+            for hook in list(hooks.pre.values()):
+                shown = tuple(self.show(parts[index]) for index in sorted(parts))
+                replaced = hook(shown)
+                if replaced is not None:
+                    values = (replaced,) if isinstance(replaced, Tensor) else replaced
+                    parts = {
+                        index: self.take(value)
+                        for index, value in zip(sorted(parts), values, strict=True)
+                    }
+            for index, reference in hooks.retained.items():
+                tensor = reference()
+                if tensor is not None and index in parts:
+                    self.add_to_grad(tensor, parts[index], False)
+        return parts if g.__class__ is dict else parts[0]
+
+    def _call_hook(self, hook: Callable[..., Any], g: Any) -> Any:
+        shown = self.show(g)
+        result = hook(shown)
+        if result is None:
+            return self.take(shown)
+        if not isinstance(result, Tensor):
+            raise TypeError(
+                f"a hook must return a Tensor or None, but {_name_of(hook)} returned "
+                f"{type(result).__name__}"
+            )
+        if result.shape != shown.shape:
+            raise ShapeError(
+                f"hook {_name_of(hook)!r} has changed the size of value: got "
+                f"{list(result.shape)}, expected {list(shown.shape)}"
+            )
+        return self.take(result)
+
+    def _leave(self, node: Node, grads: tuple[Any, ...], g: Any) -> tuple[Any, ...]:
+        """Run the hooks ``hook(grad_inputs, grad_outputs)`` of a node that has run."""
+        assert node.hooks is not None
+        parts = g if g.__class__ is dict else {0: g}
+        outputs = tuple(self.show(parts[index]) for index in sorted(parts))
+        for hook in list(node.hooks.post.values()):
+            shown = tuple(None if grad is None else self.show(grad) for grad in grads)
+            result = hook(shown, outputs)
+            if result is not None:
+                values = (result,) if isinstance(result, Tensor) else tuple(result)
+                if len(values) != len(grads):
+                    raise AutogradError(
+                        f"hook {_name_of(hook)!r} of {node.name} returned {len(values)} "
+                        f"gradients, expected {len(grads)}"
+                    )
+                grads = tuple(None if value is None else self.take(value) for value in values)
+        return grads
+
+    def _check_nan(self, node: Node, grads: tuple[Any, ...]) -> None:
+        for position, grad in enumerate(grads):
+            if grad is None or not self.needs(node.edges[position]):
+                continue
+            array = grad if self.xp is None else grad._array
+            if namespace(array).isnan(array).any():
+                raise AutogradError(
+                    f"Function '{node.name}' returned nan values in its {position}th output. The "
+                    f"forward operation is {made_at(node)}."
+                )
+
+    # --- leaves ---
+
+    def _accumulate(self, node: AccumulateGrad, g: Any, alone: bool) -> None:
+        """Add to the leaf's `.grad`, and run the hooks that wait for that."""
+        leaf = node.variable
+        if leaf is not None:
+            self.add_to_grad(leaf, g, alone)
+        if node.hooks is not None:
+            run_post_accumulate(node, leaf)
+            if node.hooks.post:
+                self._leave(node, (), g)
+
+    def add_to_grad(self, tensor: Tensor, g: Any, alone: bool) -> None:
+        """Add a cotangent to `tensor.grad`: in place, or out of place when recording."""
+        array = tensor._array
+        if g.dtype is not array.dtype:
+            g, alone = self.fit(g, array.shape, array.dtype), False
+        if g.dtype.kind == "c":
+            g = self.conjugate(g)
+        with _accumulating:
+            grad = tensor._grad
+            if self.xp is not None:
+                tensor._grad = RECORDERS["clone"](g) if grad is None else grad + g
+            elif grad is None:
+                tensor._grad = make(owned(g, alone), None)
+            else:
+                grad._array += g
+                written(grad._array, "accumulation into .grad")
+
+
+def run_post_accumulate(node: AccumulateGrad, leaf: Tensor | None) -> None:
+    """Call the hooks that wait for a leaf's gradient to be there."""
+    if node.hooks is not None and leaf is not None:
+        for hook in list(node.hooks.post_accumulate.values()):
+            hook(leaf)
+
+
+def _name_of(hook: Any) -> str:
+    return getattr(hook, "__name__", repr(hook))
+
+
+def sum_to(xp: Any, g: Any, shape: tuple[int, ...]) -> Any:
+    """Return `g` summed to a shape that broadcasts to its own: the adjoint of broadcasting."""
+    lead = g.ndim - len(shape)
+    axes = tuple(
+        axis
+        for axis in range(g.ndim)
+        if axis < lead or (shape[axis - lead] == 1 and g.shape[axis] != 1)
+    )
+    if axes:
+        g = xp.sum(g, axis=axes, keepdims=True)
+    return xp.reshape(g, shape) if lead else g

@@ -1,0 +1,289 @@
+"""The graph: nodes, their edges, and the hooks on them.
+
+The graph holds nodes, never tensors. A tensor points at the node that made it; a node points at the
+nodes of its inputs and keeps the arrays that its rules asked for. `seq` numbers nodes as they are
+made, so inputs always come before outputs: the reverse of that order is the order of a backward pass.
+A node with several outputs is reached through one `Port` for each.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from types import CodeType
+from typing import TYPE_CHECKING, Any
+
+from chainrule.autograd.location import Location, locate
+from chainrule.autograd.versions import ledger, tick, version_of, writes_since
+from chainrule.backend import dtype_title, namespace, ndarray, numpy_xp
+from chainrule.errors import AutogradError, FreedGraphError, InPlaceError
+from chainrule.primitives.primitive import Plan
+
+if TYPE_CHECKING:
+    from chainrule.autograd.reverse import Pass
+    from chainrule.autograd.tensor import Tensor
+
+Array = Any
+Edge = Any  # Node | Port | None
+
+
+class _Name(str):
+    """A node's name: `grad_fn.name`, and `grad_fn.name()` as PyTorch spells it."""
+
+    __slots__ = ()
+
+    def __call__(self) -> str:
+        return str(self)
+
+
+class Hooks:
+    """What is to be called as a pass goes through a node, each kind in registration order."""
+
+    __slots__ = ("post", "post_accumulate", "pre", "retained", "tensor")
+
+    def __init__(self) -> None:
+        self.tensor: dict[int, dict[int, Callable[..., Any]]] = {}  # by output index
+        self.pre: dict[int, Callable[..., Any]] = {}
+        self.retained: dict[int, weakref.ref[Tensor]] = {}
+        self.post_accumulate: dict[int, Callable[..., Any]] = {}
+        self.post: dict[int, Callable[..., Any]] = {}
+
+
+class RemovableHandle:
+    """What registering a hook returns; `remove()`, or leaving its `with` block, takes it off."""
+
+    __slots__ = ("_hooks", "_key")
+
+    def __init__(self, hooks: dict[int, Callable[..., Any]], hook: Callable[..., Any]) -> None:
+        self._hooks = hooks
+        self._key = tick()
+        hooks[self._key] = hook
+
+    def remove(self) -> None:
+        """Take the hook off; doing it twice is fine."""
+        self._hooks.pop(self._key, None)
+
+    def __enter__(self) -> RemovableHandle:
+        return self
+
+    def __exit__(self, *details: object) -> None:
+        self.remove()
+
+
+class Node:
+    """One recorded application of a primitive or custom function."""
+
+    __slots__ = ("__weakref__", "code", "edges", "hooks", "instruction", "seq")
+
+    edges: tuple[Edge, ...]
+    seq: int
+    hooks: Hooks | None
+    code: CodeType | None
+    instruction: int
+
+    def pull(self, g: Any, run: Pass) -> tuple[Any, ...]:
+        """Return the cotangents of the inputs, given that of the output (a list of several)."""
+        raise AssertionError(f"{type(self).__name__} is abstract")
+
+    @property
+    def name(self) -> str:
+        """The name that PyTorch would print, like ``MulBackward0``."""
+        return _Name(type(self).__name__)
+
+    @property
+    def location(self) -> Location | None:
+        """The user's line that made this node."""
+        return locate(self.code, self.instruction)
+
+    @property
+    def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
+        """One ``(node, output index)`` for each input, ``(None, 0)`` where none needs grad."""
+        return tuple((edge, 0) if isinstance(edge, Node) else _endpoint(edge) for edge in self.edges)
+
+    def register_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Call ``hook(grad_inputs, grad_outputs)`` after this node ran; it may replace grad_inputs."""
+        return RemovableHandle(hooks_of(self).post, hook)
+
+    def register_prehook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Call ``hook(grad_outputs)`` before this node runs; it may replace grad_outputs."""
+        return RemovableHandle(hooks_of(self).pre, hook)
+
+    def __repr__(self) -> str:
+        return f"<{self.name}>"
+
+
+class Port:
+    """One output of a node that has several: where an edge leads to."""
+
+    __slots__ = ("index", "node")
+
+    def __init__(self, node: Node, index: int) -> None:
+        self.node = node
+        self.index = index
+
+
+def _endpoint(edge: Port | None) -> tuple[Node | None, int]:
+    return (None, 0) if edge is None else (edge.node, edge.index)
+
+
+def endpoint(edge: Edge) -> tuple[Node, int]:
+    """Return the node that an edge leads to, and which of its outputs."""
+    return (edge.node, edge.index) if type(edge) is Port else (edge, 0)
+
+
+def hooks_of(node: Node) -> Hooks:
+    """Return the node's hooks, making room for them if there are none."""
+    if node.hooks is None:
+        node.hooks = Hooks()
+    return node.hooks
+
+
+class AccumulateGrad(Node):
+    """The one node of a leaf: adds what arrives to the leaf's `.grad`.
+
+    The leaf holds its node and not the other way round, so no cycle is made.
+    """
+
+    __slots__ = ("_variable",)
+
+    edges = ()
+
+    def __init__(self, leaf: Tensor) -> None:
+        self._variable = weakref.ref(leaf)
+        self.seq = tick()
+        self.hooks = None
+        self.code = None
+        self.instruction = 0
+
+    @property
+    def variable(self) -> Tensor | None:
+        """The leaf, or None when nobody holds it any more."""
+        return self._variable()
+
+
+class PrimitiveNode(Node):
+    """A recorded application of a primitive."""
+
+    __slots__ = ("plan", "saved", "settings", "undo")
+
+    plan: Plan
+    saved: tuple[Any, ...] | None  # None: released
+    settings: dict[str, Any] | None
+    undo: tuple[tuple[tuple[int, ...], Any], ...] | None  # the inputs' shapes and dtypes, if they differ
+
+    @property
+    def name(self) -> str:
+        return _Name(self.plan.primitive.label)
+
+    def pull(self, g: Any, run: Pass) -> tuple[Any, ...]:
+        saved = self.saved
+        if saved is None:
+            raise freed_error(self)
+        if type(self) is PackedNode:
+            saved = tuple([item.unpack() if type(item) is Packed else item for item in saved])
+        elif ledger.last > self.seq:
+            check_saved(self, saved)
+        plan = self.plan
+        if run.xp is None:
+            xp = numpy_xp if g.__class__ is ndarray else namespace(g)
+            grads = plan.pull(xp, g, saved, self.settings)
+        else:
+            grads = plan.pull(run.xp, g, run.lift(self, saved), self.settings)
+        if self.undo is not None:
+            grads = run.restore(grads, self.undo)
+        if plan.holds and not run.keep:
+            self.saved = None
+        return grads
+
+
+class Packed:
+    """A saved array that went through the user's `saved_tensors_hooks`."""
+
+    __slots__ = ("_packed", "_unpack")
+
+    def __init__(self, packed: Any, unpack: Callable[[Any], Any]) -> None:
+        self._packed = packed
+        self._unpack = unpack
+
+    def unpack(self) -> Array:
+        """Return the array that the user's hook gives back."""
+        tensor = self._unpack(self._packed)
+        array = getattr(tensor, "_array", None)
+        if array is None:
+            raise TypeError(
+                f"the unpack hook of saved_tensors_hooks must return a Tensor, got {type(tensor)}"
+            )
+        return array
+
+
+class PackedNode(PrimitiveNode):
+    """A node whose saved arrays are `Packed`."""
+
+    __slots__ = ()
+
+
+class Severed(Node):
+    """Where a derivative is not known: raises its reason when a pass arrives."""
+
+    __slots__ = ("reason",)
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        self.edges = ()
+        self.seq = tick()
+        self.hooks = None
+        self.code = None
+        self.instruction = 0
+
+    def pull(self, g: Any, run: Pass) -> tuple[Any, ...]:
+        raise AutogradError(self.reason)
+
+
+# --- what goes wrong with saved values ------------------------------------------------------------
+
+
+def freed_error(node: Node) -> FreedGraphError:
+    """Return the error for a second pass over released values."""
+    return FreedGraphError(
+        "Trying to backward through the graph a second time (or directly access saved tensors "
+        "after they have already been freed). Saved intermediate values of the graph are freed "
+        "when you call .backward() or autograd_grad(). Specify retain_graph=True if you need to "
+        "backward through the graph a second time or if you need to access saved tensors after "
+        f"calling backward. The values freed were those of {made_at(node)}."
+    )
+
+
+def made_at(node: Node) -> str:
+    """Return the node's name and the user's line that made it."""
+    return node.name if node.location is None else f"{node.name}, made at {node.location}"
+
+
+def check_saved(node: PrimitiveNode, saved: tuple[Any, ...]) -> None:
+    """Raise if the memory of a saved array was written after the node was recorded."""
+    for position, (value, origin) in enumerate(zip(saved, node.plan.origins, strict=True)):
+        if origin is not None:
+            source = node if origin < 0 else node.edges[origin]
+            check_unwritten(node, value, source, position)
+
+
+def check_unwritten(node: Node, array: Array, source: Edge, position: int) -> None:
+    """Raise if the memory of `array`, which `node` saved from `source`, was written since."""
+    writes = writes_since(array, node.seq)
+    if not writes:
+        return
+    version = version_of(array)
+    origin, index = (None, 0) if source is None else endpoint(source)
+    output = (
+        f", which is output {index} of {origin.name},"
+        if origin is not None
+        else f", saved value {position} of {node.name},"
+    )
+    writers = "; ".join(f"{write.operation} at {write.location}" for write in writes[:3])
+    raise InPlaceError(
+        "one of the variables needed for gradient computation has been modified by an inplace "
+        f"operation: [{dtype_title(array.dtype)} {list(array.shape)}]{output} is at version "
+        f"{version}; expected version {version - len(writes)} instead. It was saved for the "
+        f"backward of {made_at(node)}, and then written by {writers}. Hint: compute out of place "
+        "there, or write to a clone(); with detect_anomaly() a failing backward also shows the "
+        "forward line of every node it went through."
+    )

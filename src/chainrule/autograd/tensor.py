@@ -1,0 +1,592 @@
+"""Tensor: an array, and its place in the graph."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from chainrule.autograd.modes import is_grad_enabled
+from chainrule.autograd.tape import (
+    AccumulateGrad,
+    Edge,
+    Node,
+    RemovableHandle,
+    endpoint,
+    hooks_of,
+)
+from chainrule.autograd.versions import version_of
+from chainrule.backend import CPU, device, device_of, dtype_title, move, namespace, ndarray
+from chainrule.errors import AutogradError, DTypeError, ShapeError
+from chainrule.primitives.primitive import Primitive
+
+Array = Any
+_new = object.__new__
+
+
+class View:
+    """What makes a tensor a view: its base, and the view operations that lead from it.
+
+    `base_node` is the base's node that the view's own was made from: another one there now means
+    that the base has a new history. `refusal` says why in-place writes are refused, if they are.
+    """
+
+    __slots__ = ("base", "base_node", "path", "refusal")
+
+    def __init__(
+        self, base: Tensor | None, path: tuple[tuple[Primitive, dict[str, Any]], ...]
+    ) -> None:
+        self.base = base
+        self.path = path
+        self.base_node: Edge = None if base is None else base._node
+        self.refusal: str | None = None
+
+
+class _Size(int):
+    """The number of elements, as the array API has it; called, the shape, as PyTorch has it."""
+
+    shape: tuple[int, ...]
+
+    def __call__(self, dim: int | None = None) -> Any:
+        return self.shape if dim is None else self.shape[dim]
+
+
+class Tensor:
+    """An array that records what happens to it.
+
+    Make one with `tensor`, `asarray`, `from_numpy`, `zeros` and the like. A tensor that requires
+    grad has a node: the operation that made it, or `AccumulateGrad` for a leaf.
+    """
+
+    __slots__ = ("__weakref__", "_array", "_grad", "_node", "_view")
+
+    _array: Array
+    _node: Edge
+    _grad: Tensor | None
+    _view: View | None
+
+    __array_priority__ = 1000.0
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        raise TypeError(
+            "a Tensor is made with chainrule.tensor(data), asarray(data), from_numpy(array), "
+            "zeros(shape) and the like"
+        )
+
+    # --- the array ---
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The sizes of the dimensions."""
+        return self._array.shape  # type: ignore[no-any-return]
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return self._array.ndim  # type: ignore[no-any-return]
+
+    @property
+    def dtype(self) -> Any:
+        """The elements' dtype, a `numpy.dtype`."""
+        return self._array.dtype
+
+    @property
+    def device(self) -> device:
+        """Where the array lives."""
+        return device_of(self._array)
+
+    @property
+    def size(self) -> Any:
+        """The number of elements; ``size()`` is the shape and ``size(dim)`` one of its entries."""
+        size = _Size(self._array.size)
+        size.shape = self._array.shape
+        return size
+
+    def dim(self) -> int:
+        """Return the number of dimensions."""
+        return self._array.ndim  # type: ignore[no-any-return]
+
+    def numel(self) -> int:
+        """Return the number of elements."""
+        return int(self._array.size)
+
+    nelement = numel
+
+    def element_size(self) -> int:
+        """Return the bytes of one element."""
+        return int(self._array.dtype.itemsize)
+
+    def is_contiguous(self) -> bool:
+        """Say whether the elements lie in memory in C order."""
+        return bool(self._array.flags.c_contiguous)
+
+    def is_floating_point(self) -> bool:
+        """Say whether the dtype is a real floating one."""
+        return self._array.dtype.kind == "f"  # type: ignore[no-any-return]
+
+    def is_complex(self) -> bool:
+        """Say whether the dtype is complex."""
+        return self._array.dtype.kind == "c"  # type: ignore[no-any-return]
+
+    # --- the place in the graph ---
+
+    @property
+    def requires_grad(self) -> bool:
+        """Whether operations on this tensor are recorded. Settable on leaves."""
+        return (self._node if self._view is None else _current(self)) is not None
+
+    @requires_grad.setter
+    def requires_grad(self, flag: bool) -> None:
+        self.requires_grad_(flag)
+
+    def requires_grad_(self, requires_grad: bool = True) -> Tensor:
+        """Start or stop recording operations on this leaf, in place; return it.
+
+        Examples
+        --------
+        >>> import chainrule as cr
+        >>> cr.ones(2).requires_grad_()
+        tensor([1., 1.], requires_grad=True)
+        """
+        if requires_grad and self._array.dtype.kind not in "fc":
+            raise DTypeError(
+                "only Tensors of floating point and complex dtype can require gradients, "
+                f"got {self._array.dtype}: convert it first, with .float() or .to(dtype)"
+            )
+        if self.is_leaf:
+            if not requires_grad:
+                self._node = None
+            elif self._node is None:
+                self._node = AccumulateGrad(self)
+        elif not requires_grad:
+            raise AutogradError(
+                "you can only change requires_grad flags of leaf variables. This tensor is the "
+                f"output of {self.grad_fn}; use detach() for one that doesn't require "
+                "differentiation."
+            )
+        return self
+
+    @property
+    def is_leaf(self) -> bool:
+        """Whether no recorded operation made this tensor."""
+        node = self._node if self._view is None else _current(self)
+        return node is None or type(node) is AccumulateGrad
+
+    @property
+    def grad_fn(self) -> Node | None:
+        """The node that made this tensor; None for a leaf."""
+        node = self._node if self._view is None else _current(self)
+        if node is None or type(node) is AccumulateGrad:
+            return None
+        return endpoint(node)[0]
+
+    @property
+    def output_nr(self) -> int:
+        """Which output of `grad_fn` this tensor is."""
+        node = self._node if self._view is None else _current(self)
+        return 0 if node is None else endpoint(node)[1]
+
+    @property
+    def _version(self) -> int:
+        return version_of(self._array)
+
+    @property
+    def _base(self) -> Tensor | None:
+        return None if self._view is None else self._view.base
+
+    @property
+    def grad(self) -> Tensor | None:
+        """The accumulated gradient of a leaf (or after `retain_grad`), None before any."""
+        if self._grad is None and not self.is_leaf and not self.retains_grad:
+            warnings.warn(
+                "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its "
+                ".grad attribute won't be populated during autograd.backward(). Use .retain_grad() "
+                "on the non-leaf Tensor, or read the .grad of the leaf; a parameter that was "
+                f"rebound (w = w - lr * w.grad) is no leaf. It was made by {self.grad_fn}.",
+                UserWarning,
+                stacklevel=2,
+            )
+        return self._grad
+
+    @grad.setter
+    def grad(self, value: Tensor | None) -> None:
+        if value is not None:
+            self._check_grad(value)
+        self._grad = value
+
+    @grad.deleter
+    def grad(self) -> None:
+        self._grad = None
+
+    def _check_grad(self, value: Any) -> None:
+        if not isinstance(value, Tensor):
+            raise TypeError(f"assigned grad expected to be a Tensor or None but got {type(value)}")
+        if value is self:
+            raise AutogradError("can't assign Variable as its own grad")
+        if value.shape != self.shape:
+            raise ShapeError(
+                f"assigned grad has data of a different size: got {list(value.shape)}, expected "
+                f"{list(self.shape)}"
+            )
+        if value.dtype != self.dtype:
+            raise DTypeError(
+                f"assigned grad has data of a different type: got {dtype_title(value.dtype)}, "
+                f"expected {dtype_title(self.dtype)}"
+            )
+        if value.device != self.device:
+            raise ShapeError(
+                "assigned grad has data located on a different device: got "
+                f"{value.device}, expected {self.device}"
+            )
+
+    # --- hooks ---
+
+    def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> RemovableHandle:
+        """Call ``hook(grad)`` with the total gradient, once per pass; it may return another.
+
+        Examples
+        --------
+        >>> import chainrule as cr
+        >>> x = cr.tensor(1.0, requires_grad=True)
+        >>> handle = x.register_hook(lambda grad: grad * 10)
+        >>> (2 * x).backward()
+        >>> x.grad.item()
+        20.0
+        """
+        node = self._node if self._view is None else _current(self)
+        if node is None:
+            raise AutogradError(
+                "cannot register a hook on a tensor that doesn't require gradient"
+            )
+        owner, index = endpoint(node)
+        return RemovableHandle(hooks_of(owner).tensor.setdefault(index, {}), hook)
+
+    def register_post_accumulate_grad_hook(
+        self, hook: Callable[[Tensor], None]
+    ) -> RemovableHandle:
+        """Call ``hook(self)`` after a pass has added to this leaf's `.grad`."""
+        node = self._node if self._view is None else _current(self)
+        if type(node) is not AccumulateGrad:
+            raise AutogradError(
+                "cannot register a post accumulate grad hook on a tensor that is not a leaf that "
+                "requires grad"
+            )
+        return RemovableHandle(hooks_of(node).post_accumulate, hook)
+
+    def retain_grad(self) -> None:
+        """Keep the gradient of this non-leaf in `.grad`; a leaf does so anyway."""
+        node = self._node if self._view is None else _current(self)
+        if node is None:
+            raise AutogradError("can't retain_grad on Tensor that has requires_grad=False")
+        if type(node) is not AccumulateGrad:
+            import weakref
+
+            owner, index = endpoint(node)
+            hooks_of(owner).retained[index] = weakref.ref(self)
+
+    @property
+    def retains_grad(self) -> bool:
+        """Whether this is a non-leaf whose `.grad` is kept."""
+        node = self._node if self._view is None else _current(self)
+        if node is None or type(node) is AccumulateGrad:
+            return False
+        owner, index = endpoint(node)
+        if owner.hooks is None or index not in owner.hooks.retained:
+            return False
+        return owner.hooks.retained[index]() is self
+
+    # --- differentiation ---
+
+    def backward(
+        self,
+        gradient: Tensor | None = None,
+        retain_graph: bool | None = None,
+        create_graph: bool = False,
+        inputs: Any = None,
+    ) -> None:
+        """Add the gradients of this tensor to the `.grad` of the leaves it depends on.
+
+        Parameters
+        ----------
+        gradient : Tensor, same shape, optional
+            The cotangent to start with; ones if this tensor has one element.
+        retain_graph : bool, default `create_graph`
+            Keep the saved values, so that the graph can be walked again.
+        create_graph : bool, default False
+            Record the backward pass, so that the gradients can be differentiated.
+        inputs : tensor or sequence of tensors, optional
+            Accumulate only into these.
+
+        Examples
+        --------
+        >>> import chainrule as cr
+        >>> x = cr.tensor([1.0, 2.0], requires_grad=True)
+        >>> (x * x).sum().backward()
+        >>> x.grad
+        tensor([2., 4.])
+        """
+        from chainrule.autograd.reverse import autograd_backward
+
+        autograd_backward(self, gradient, retain_graph, create_graph, inputs)
+
+    def detach(self) -> Tensor:
+        """Return a tensor of the same memory and version, outside the graph."""
+        return make(self._array, None)
+
+    def detach_(self) -> Tensor:
+        """Take this tensor out of the graph, in place: it becomes a leaf without grad."""
+        if self._view is not None and self._view.base is not None:
+            raise AutogradError(
+                "Can't detach views in-place. Use detach() instead: a view follows the history of "
+                "its base."
+            )
+        self._node = None
+        return self
+
+    @property
+    def data(self) -> Any:
+        """Not here: writes through `.data` are invisible to the graph."""
+        raise AttributeError(
+            "a chainrule Tensor has no .data: use detach() for the values, or update in place under "
+            "no_grad(), as in: with cr.no_grad(): w.sub_(lr * w.grad)"
+        )
+
+    # --- towards Python and NumPy ---
+
+    def numpy(self, *, force: bool = False) -> Any:
+        """Return the NumPy array, sharing memory.
+
+        Parameters
+        ----------
+        force : bool, default False
+            Detach and copy to the CPU first, if need be.
+        """
+        if self._array.__class__ is not ndarray and not force:
+            raise TypeError(
+                f"can't convert {self.device} device type tensor to numpy. Use Tensor.cpu() to copy "
+                "the tensor to host memory first."
+            )
+        if not force and self.requires_grad and is_grad_enabled():
+            raise AutogradError(
+                "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() "
+                "instead."
+            )
+        return move(self._array, CPU)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        return np.array(self.numpy(), dtype=dtype, copy=copy)
+
+    def item(self) -> Any:
+        """Return the one element as a Python number."""
+        if self._array.size != 1:
+            raise AutogradError(
+                f"a Tensor with {self._array.size} elements cannot be converted to Scalar: item() "
+                "takes a single element; use tolist()"
+            )
+        return self._array.item()
+
+    def tolist(self) -> Any:
+        """Return the elements as nested lists of Python numbers (a number for a 0-d tensor)."""
+        return self._array.tolist()
+
+    def _scalar(self) -> Any:
+        if self.requires_grad and is_grad_enabled():
+            warnings.warn(
+                "Converting a tensor with requires_grad=True to a scalar may lead to unexpected "
+                "behavior. Consider using tensor.detach() first, or item().",
+                UserWarning,
+                stacklevel=3,
+            )
+        return self.item()
+
+    def __float__(self) -> float:
+        return float(self._scalar())
+
+    def __int__(self) -> int:
+        return int(self._scalar())
+
+    def __complex__(self) -> complex:
+        return complex(self._scalar())
+
+    def __bool__(self) -> bool:
+        if self._array.size != 1:
+            raise AutogradError(
+                f"Boolean value of Tensor with {self._array.size} values is ambiguous: use all() or "
+                "any()"
+            )
+        return bool(self._array.item())
+
+    def __index__(self) -> int:
+        if self._array.dtype.kind not in "iub" or self._array.size != 1:
+            raise TypeError("only integer tensors of a single element can be converted to an index")
+        return int(self._array.item())
+
+    def __len__(self) -> int:
+        if self._array.ndim == 0:
+            raise TypeError("len() of a 0-d tensor")
+        return len(self._array)
+
+    def __iter__(self) -> Iterator[Tensor]:
+        if self._array.ndim == 0:
+            raise TypeError("iteration over a 0-d tensor")
+        return iter(self.unbind(0))
+
+    def __contains__(self, value: Any) -> bool:
+        return bool((self._array == getattr(value, "_array", value)).any())
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __repr__(self) -> str:
+        from chainrule.autograd.formatting import format_tensor
+
+        suffixes = []
+        array = move(self._array, CPU)
+        default = default_dtype()
+        if array.dtype not in (default, np.dtype(np.int64), np.dtype(np.bool_)) and not (
+            array.dtype.kind == "c" and array.dtype.itemsize == 2 * default.itemsize
+        ):
+            suffixes.append(f"dtype={array.dtype.name}")
+        if self.device != CPU:
+            suffixes.insert(0, f"device='{self.device}'")
+        if self.grad_fn is not None:
+            suffixes.append(f"grad_fn={self.grad_fn}")
+        elif self.requires_grad:
+            suffixes.append("requires_grad=True")
+        return format_tensor(array, suffixes=suffixes)
+
+    def __format__(self, spec: str) -> str:
+        return format(self.item(), spec) if spec and self._array.ndim == 0 else str(self)
+
+    # --- copies ---
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        if not self.is_leaf:
+            raise AutogradError(
+                "only leaf tensors (Tensors created explicitly by the user) support pickling and "
+                f"the deepcopy protocol at the moment: this one was made by {self.grad_fn}; use "
+                "detach() first"
+            )
+        array = move(self._array, CPU)
+        return _rebuild, (array, str(self.device), self.requires_grad, self._grad)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
+        rebuild, (_, place, requires_grad, grad) = self.__reduce_ex__(4)
+        grad = None if grad is None else grad.__deepcopy__(memo)
+        copied = rebuild(self._array.copy(), place, requires_grad, grad)
+        memo[id(self)] = copied
+        return copied  # type: ignore[no-any-return]
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any: ...  # the methods that ops.py attaches
+
+
+def _rebuild(array: Array, place: str, requires_grad: bool, grad: Tensor | None) -> Tensor:
+    tensor = make(move(array, device(place)), None)
+    tensor._grad = grad
+    return tensor.requires_grad_(requires_grad)
+
+
+def _current(tensor: Tensor) -> Edge:
+    from chainrule.autograd.record import current_node
+
+    return current_node(tensor)
+
+
+def make(array: Array, node: Edge) -> Tensor:
+    """Return a tensor of `array` that `node` made."""
+    tensor: Tensor = _new(Tensor)
+    tensor._array = array
+    tensor._node = node
+    tensor._grad = tensor._view = None
+    return tensor
+
+
+# --- operands -------------------------------------------------------------------------------------
+
+_default_dtype = [np.dtype(np.float32)]
+
+
+def default_dtype() -> Any:
+    """Return the dtype of tensors made from Python floats."""
+    return _default_dtype[0]
+
+
+def set_default_dtype(dtype: Any) -> None:
+    """Set the dtype of tensors made from Python floats.
+
+    Parameters
+    ----------
+    dtype : dtype
+        A real floating dtype: float32 at the start.
+
+    Raises
+    ------
+    DTypeError
+        If it is no real floating dtype.
+    """
+    dtype = np.dtype(dtype)
+    if dtype.kind != "f":
+        raise DTypeError(f"only floating-point types are supported as the default type, got {dtype}")
+    _default_dtype[0] = dtype
+
+
+_SCALARS = (bool, int, float, complex, np.generic)
+
+
+def scalar_array(value: Any, like: Array) -> Array:
+    """Return a scalar as a 0-d array, in the dtype of `like` where that can hold its kind."""
+    dtype = like.dtype
+    kind = "b" if isinstance(value, bool | np.bool_) else None
+    kind = kind or ("i" if isinstance(value, int | np.integer) else None)
+    kind = kind or ("c" if isinstance(value, complex | np.complexfloating) else "f")
+    rank = "biufc".index(dtype.kind)
+    if kind == "f" and rank < 3:
+        dtype = default_dtype()
+    elif kind == "i" and rank < 1:
+        dtype = np.dtype(np.int64)
+    elif kind == "c" and rank < 4:
+        wide = dtype if rank == 3 else default_dtype()
+        dtype = np.dtype(np.complex128 if wide.itemsize > 4 else np.complex64)
+    return namespace(like).asarray(value, dtype=dtype)
+
+
+def as_operands(a: Any, b: Any) -> tuple[Any, Any]:
+    """Return both operands of an operator as tensors, `(NotImplemented, None)` if one can't be."""
+    if not isinstance(a, Tensor):
+        a = _operand(a, b)
+    if not isinstance(b, Tensor):
+        b = _operand(b, a)
+    if a is NotImplemented or b is NotImplemented:
+        return NotImplemented, None
+    return a, b
+
+
+def _operand(value: Any, other: Any) -> Any:
+    if isinstance(value, _SCALARS):
+        if isinstance(other, Tensor):
+            return make(scalar_array(value, other._array), None)
+        value = np.asarray(value, None if isinstance(value, np.generic) else _scalar_dtype(value))
+        return make(value, None)
+    if isinstance(value, ndarray) and value.dtype.kind in "biufc":
+        return make(value, None)
+    return NotImplemented
+
+
+def _scalar_dtype(value: Any) -> Any:
+    return default_dtype() if isinstance(value, float) else None
+
+
+def as_tensors(operands: tuple[Any, ...]) -> list[Tensor]:
+    """Return the operands of a function as tensors; scalars take the dtype of the tensors."""
+    like = next((t for t in operands if isinstance(t, Tensor)), None)
+    tensors = []
+    for value in operands:
+        tensor = value if isinstance(value, Tensor) else _operand(value, like)
+        if tensor is NotImplemented:
+            raise TypeError(f"expected a Tensor, an array or a number, got {type(value).__name__}")
+        tensors.append(tensor)
+    return tensors

@@ -1,0 +1,85 @@
+"""Which memory was written in place, and when.
+
+One counter numbers everything that happens: nodes as they are recorded and in-place writes as they
+are made. A saved value is stale iff its storage was written after its node was recorded. So saving
+costs nothing, checking costs one comparison until somebody writes in place, and only storages that
+were ever written have an entry here.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import weakref
+from collections import deque
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from chainrule.autograd.location import Location, here
+from chainrule.backend import storage_of
+
+Array = Any
+
+tick: Callable[[], int] = itertools.count(1).__next__
+
+
+class Write(NamedTuple):
+    """One in-place write: its number, the operation, the user's line."""
+
+    stamp: int
+    operation: str
+    location: Location | None
+
+
+class _Storage:
+    """What is known of a storage that was written in place."""
+
+    __slots__ = ("owner", "recent", "version")
+
+    def __init__(self, owner: weakref.ref[Any]) -> None:
+        self.owner = owner
+        self.version = 0
+        self.recent: deque[Write] = deque(maxlen=32)  # bounded: parameters live for millions
+
+
+class _Ledger:
+    """Every in-place write that can still matter."""
+
+    __slots__ = ("last", "lock", "storages")
+
+    def __init__(self) -> None:
+        self.last = 0
+        self.lock = threading.Lock()
+        self.storages: dict[int, _Storage] = {}
+
+
+ledger = _Ledger()
+
+
+def written(array: Array, operation: str) -> None:
+    """Note that `operation` has written to the memory of `array`."""
+    owner = storage_of(array)
+    key = id(owner)
+    with ledger.lock:
+        storage = ledger.storages.get(key)
+        if storage is None or storage.owner() is not owner:
+            forget = ledger.storages.pop
+            storage = _Storage(weakref.ref(owner, lambda _: forget(key, None)))
+            ledger.storages[key] = storage
+        storage.version += 1
+        ledger.last = stamp = tick()
+        storage.recent.append(Write(stamp, operation, here()))
+
+
+def version_of(array: Array) -> int:
+    """Return how many in-place operations wrote to the memory of `array`."""
+    storage = ledger.storages.get(id(storage_of(array)))
+    return 0 if storage is None else storage.version
+
+
+def writes_since(array: Array, stamp: int) -> list[Write]:
+    """Return the writes (the last few, if there are many) to the memory of `array` after `stamp`."""
+    storage = ledger.storages.get(id(storage_of(array)))
+    if storage is None or storage.recent[-1].stamp <= stamp:
+        return []
+    return [write for write in storage.recent if write.stamp > stamp]

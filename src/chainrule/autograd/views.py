@@ -1,0 +1,190 @@
+"""Writing in place, to tensors and through views of them.
+
+An in-place operation is the ordinary one, recorded, and then its result written over the target. The
+target, or the base that it is a view of, then has the history of what was written. Nothing is changed
+before everything was checked and computed, so an operation that fails leaves no trace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from chainrule.autograd.record import RECORDERS, current_node, is_recording, record
+from chainrule.autograd.tape import AccumulateGrad, Edge, endpoint, hooks_of
+from chainrule.autograd.tensor import Tensor, make, scalar_array
+from chainrule.autograd.versions import written
+from chainrule.backend import dtype_title, is_basic_index, ndarray, promoted
+from chainrule.errors import DTypeError, InPlaceError, ShapeError
+from chainrule.primitives.indexing import assign, getitem, index
+
+Array = Any
+
+_REFUSALS = {
+    "multiple": (
+        "This view is the output of a function that returns multiple views. Such functions do not "
+        "allow the output views to be modified inplace. You should replace the inplace operation "
+        "by an out-of-place one."
+    ),
+    "no_grad": (
+        "A view was created in no_grad mode and is being modified inplace with grad mode enabled. "
+        "Make the view outside no_grad(), or write to it inside."
+    ),
+    "custom": (
+        "This view was created inside a custom function (or because an input was returned as-is) "
+        "and the autograd logic to handle view+inplace would override the custom backward "
+        "associated with it. You should clone() the output, or write out of place."
+    ),
+}
+
+
+def check_writable(target: Tensor, operation: str, value_node: Edge = None) -> None:
+    """Raise if `operation` must not write to `target` while recording."""
+    if not is_recording():
+        return
+    view = target._view
+    node = current_node(target)
+    if view is not None and view.refusal and (node is not None or value_node is not None):
+        raise InPlaceError(f"{operation}: {_REFUSALS[view.refusal]}")
+    base = None if view is None else view.base
+    if base is not None and type(base._node) is AccumulateGrad:
+        raise InPlaceError(
+            "a view of a leaf Variable that requires grad is being used in an in-place operation "
+            f"({operation}). {_LEAF_MEND}"
+        )
+    if type(node) is AccumulateGrad:
+        raise InPlaceError(
+            "a leaf Variable that requires grad is being used in an in-place operation "
+            f"({operation}). {_LEAF_MEND}"
+        )
+
+
+_LEAF_MEND = "Write under no_grad(), as an optimiser does, or to a clone(), or compute out of place."
+
+
+def check_result(target: Tensor, result: Tensor, operation: str) -> None:
+    """Raise if `result` doesn't fit into `target`."""
+    if result.shape != target.shape:
+        raise ShapeError(
+            f"output with shape {list(target.shape)} doesn't match the broadcast shape "
+            f"{list(result.shape)} ({operation}): an in-place operation can't change the shape"
+        )
+    if not np.can_cast(result.dtype, target.dtype, "same_kind"):
+        raise DTypeError(
+            f"result type {dtype_title(result.dtype)} can't be cast to the desired output type "
+            f"{dtype_title(target.dtype)} ({operation}): compute out of place, or convert the "
+            "target first"
+        )
+
+
+def in_place(target: Tensor, operation: str, function: Callable[[Tensor], Tensor]) -> Tensor:
+    """Replace the values of `target` by ``function(target)``, and its history too; return it."""
+    check_writable(target, operation)
+    source = target
+    if is_recording():
+        # The graph may save the old values: let it save a copy, not the memory that is written.
+        source = make(target._array.copy(), current_node(target))
+    result = function(source)
+    check_result(target, result, operation)
+    if result.dtype != target.dtype:
+        result = RECORDERS["astype"](result, dtype=target.dtype)
+    if result._node is not None:
+        check_writable(target, operation, result._node)
+    _store(target._array, Ellipsis, result._array, operation)
+    if is_recording() and (result._node is not None or source._node is not None):
+        rebase(target, result._node, result._array)
+    return target
+
+
+def ufunc_in_place(target: Tensor, operation: str, name: str, other: Any) -> Tensor:
+    """Apply a binary ufunc in place: straight into the memory where nothing is to be recorded."""
+    value = other._array if isinstance(other, Tensor) else other
+    array = target._array
+    recorded = is_recording() and (
+        current_node(target) is not None
+        or (isinstance(other, Tensor) and current_node(other) is not None)
+    )
+    if recorded or array.__class__ is not ndarray or not isinstance(value, ndarray | int | float):
+        return in_place(target, operation, lambda t: RECORDERS[name](t, other))
+    if value.__class__ is not ndarray:
+        value = scalar_array(value, array)
+    probe = promoted(array.dtype, value.dtype)
+    if np.broadcast_shapes(array.shape, value.shape) != array.shape or probe != array.dtype:
+        return in_place(target, operation, lambda t: RECORDERS[name](t, other))
+    getattr(np, name)(array, value, out=array)
+    written(array, operation)
+    return target
+
+
+def _store(array: Array, key: Any, value: Array, operation: str) -> None:
+    try:
+        array[key] = value
+    except ValueError as error:
+        if "read-only" in str(error):
+            raise InPlaceError(
+                f"{operation}: the memory is read-only. An expanded tensor has several elements in "
+                "one place (unsupported operation: more than one element of the written-to tensor "
+                "refers to a single memory location), and from_numpy shares an array that may be "
+                "locked. clone() it first."
+            ) from error
+        raise ShapeError(
+            f"{operation}: shape mismatch: value tensor of shape {list(value.shape)} cannot be "
+            f"broadcast to the indexing result in a tensor of shape {list(array.shape)}: {error}"
+        ) from error
+    written(array, operation)
+
+
+def set_item(target: Tensor, key: Any, value: Tensor, operation: str = "setitem") -> None:
+    """Write `value` at `key` (an index of arrays, slices and numbers) of `target`."""
+    value_node = current_node(value)
+    check_writable(target, operation, value_node)
+    if value.dtype.kind == "c" and target.dtype.kind != "c":
+        raise DTypeError(
+            f"result type {dtype_title(value.dtype)} can't be cast to the desired output type "
+            f"{dtype_title(target.dtype)} ({operation})"
+        )
+    node = current_node(target)
+    array = value._array
+    if value._array.dtype != target.dtype:
+        array = array.astype(target.dtype)
+    _store(target._array, key, array, operation)
+    if not is_recording() or (node is None and value_node is None):
+        return
+    step = ((getitem if is_basic_index(key) else index, {"key": key}),)
+    _assigned(target, step, value_node, value._array)
+
+
+def rebase(target: Tensor, node: Edge, value: Array) -> None:
+    """Give `target`, whose memory now holds `value`, the history that ends in `node`."""
+    if target._view is None or target._view.base is None:
+        _move_retained(target, target._node, node)
+        target._node = node
+    else:
+        _assigned(target, (), node, value)
+
+
+def _assigned(target: Tensor, path: tuple[Any, ...], node: Edge, value: Array) -> None:
+    """Record that `value` was written at `path` of `target`: on its base, if it is a view."""
+    view = target._view
+    owner = target
+    if view is not None and view.base is not None:
+        owner, path = view.base, (*view.path, *path)
+    shapes = ((owner.shape, owner.dtype), (value.shape, value.dtype))
+    edges = (owner._node, node)
+    made = record(assign, edges, (owner._array, value), owner._array, {"path": path}, shapes)
+    _move_retained(owner, owner._node, made)
+    owner._node = made
+
+
+def _move_retained(tensor: Tensor, old: Edge, new: Edge) -> None:
+    """A tensor that retains its grad keeps doing so with its new history."""
+    if old is None or new is None:
+        return
+    node, number = endpoint(old)
+    if node.hooks is not None and number in node.hooks.retained:
+        if node.hooks.retained[number]() is tensor:
+            reference = node.hooks.retained.pop(number)
+            owner, position = endpoint(new)
+            hooks_of(owner).retained[position] = reference

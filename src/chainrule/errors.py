@@ -1,0 +1,46 @@
+"""The exceptions of chainrule.
+
+Every one is a RuntimeError, since code that comes from PyTorch catches that, and also the built-in
+exception that a NumPy user would expect. A message says the operation, what came, what was expected
+and the mend; it keeps the words that people search for.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "AutogradError",
+    "DTypeError",
+    "DeviceError",
+    "FreedGraphError",
+    "InPlaceError",
+    "MissingExtraError",
+    "ShapeError",
+]
+
+
+class AutogradError(RuntimeError):
+    """The graph can't do what was asked: no history, freed, cut, or a rule that went wrong."""
+
+
+class FreedGraphError(AutogradError):
+    """A second pass over a node whose saved values an earlier pass released."""
+
+
+class InPlaceError(AutogradError):
+    """An in-place write that is not allowed, or that changed a value which the graph had saved."""
+
+
+class ShapeError(RuntimeError, ValueError):
+    """Shapes that don't fit each other."""
+
+
+class DTypeError(RuntimeError, TypeError):
+    """Dtypes that don't fit each other or the operation."""
+
+
+class DeviceError(RuntimeError, ValueError):
+    """Tensors on different devices, or a device that this machine doesn't have."""
+
+
+class MissingExtraError(ImportError):
+    """An optional package is needed: the message names the extra that brings it."""

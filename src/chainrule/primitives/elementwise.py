@@ -1,0 +1,240 @@
+"""Primitives that act element by element."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from chainrule.primitives.primitive import constant, elementwise, general, linear
+
+Array = Any
+
+# --- arithmetic -----------------------------------------------------------------------------------
+
+add = general(
+    "add",
+    None,
+    vjp=(lambda xp, g: g, lambda xp, g: g),
+    jvp=(lambda xp, t: t, lambda xp, t: t),
+)
+
+subtract = general(
+    "subtract",
+    None,
+    vjp=(lambda xp, g: g, lambda xp, g: -g),
+    jvp=(lambda xp, t: t, lambda xp, t: -t),
+    label="Sub",
+)
+
+multiply = elementwise("multiply", lambda xp, y: y, lambda xp, x: x, label="Mul")
+
+divide = general(
+    "divide",
+    None,
+    vjp=(lambda xp, g, y: g / y, lambda xp, g, y, out: -g * out / y),
+    jvp=(lambda xp, t, y: t / y, lambda xp, t, y, out: -t * out / y),
+    label="Div",
+)
+
+negative = linear("negative", lambda xp, g: -g, label="Neg")
+
+
+def _pow_x(xp: Any, x: Array, y: Array) -> Array:
+    # y x^(y-1); where y is 0 the power is the constant 1, also at x = 0.
+    zero = y == 0
+    return xp.masked(y * x ** xp.where(zero, xp.ones_like(y), y - 1), xp.logical_not(zero))
+
+
+def _pow_y(xp: Any, x: Array, out: Array) -> Array:
+    # x^y log x; 0^y is 0 around any y > 0, so its derivative is 0 and not 0 * -inf.
+    zero = x == 0
+    return xp.masked(out * xp.log(xp.where(zero, xp.ones_like(x), x)), xp.logical_not(zero))
+
+
+pow = elementwise("pow", _pow_x, _pow_y)
+
+square = elementwise("square", lambda xp, x: 2 * x, label="Pow")
+
+reciprocal = elementwise("reciprocal", lambda xp, out: -out * out)
+
+# --- roots, exponentials, logarithms --------------------------------------------------------------
+
+sqrt = general(
+    "sqrt", None, vjp=(lambda xp, g, out: g / (out + out),), jvp=(lambda xp, t, out: t / (out + out),)
+)
+exp = elementwise("exp", lambda xp, out: out)
+expm1 = elementwise("expm1", lambda xp, out: out + 1)
+log = general("log", None, vjp=(lambda xp, g, x: g / x,), jvp=(lambda xp, t, x: t / x,))
+log1p = general(
+    "log1p", None, vjp=(lambda xp, g, x: g / (1 + x),), jvp=(lambda xp, t, x: t / (1 + x),)
+)
+log2 = elementwise("log2", lambda xp, x: 1.4426950408889634 / x)  # 1 / ln 2
+log10 = elementwise("log10", lambda xp, x: 0.4342944819032518 / x)  # 1 / ln 10
+
+# --- trigonometric and hyperbolic -----------------------------------------------------------------
+
+sin = elementwise("sin", lambda xp, x: xp.cos(x))
+cos = elementwise("cos", lambda xp, x: -xp.sin(x))
+tan = elementwise("tan", lambda xp, out: 1 + out * out)
+asin = elementwise("asin", lambda xp, x: 1 / xp.sqrt(1 - x * x))
+acos = elementwise("acos", lambda xp, x: -1 / xp.sqrt(1 - x * x))
+atan = elementwise("atan", lambda xp, x: 1 / (1 + x * x))
+sinh = elementwise("sinh", lambda xp, x: xp.cosh(x))
+cosh = elementwise("cosh", lambda xp, x: xp.sinh(x))
+tanh = elementwise("tanh", lambda xp, out: 1 - out * out)
+asinh = elementwise("asinh", lambda xp, x: 1 / xp.sqrt(1 + x * x))
+acosh = elementwise("acosh", lambda xp, x: 1 / (xp.sqrt(x - 1) * xp.sqrt(x + 1)))
+atanh = elementwise("atanh", lambda xp, x: 1 / (1 - x * x))
+
+
+def _sigmoid(xp: Any, x: Array) -> Array:
+    # Both exponents are negative: no overflow, and small results keep their precision.
+    return xp.exp(xp.minimum(x, xp.zeros_like(x))) / (1 + xp.exp(-xp.abs(x)))
+
+
+sigmoid = elementwise("sigmoid", lambda xp, out: out - out * out, forward=_sigmoid)
+
+# --- kinks: where there is no derivative, SEMANTICS 63 says which value is taken --------------------
+
+
+def _abs_vjp(xp: Any, g: Array, x: Array) -> Array:
+    # |z| of a complex z is real: the bilinear cotangent is g conj(z)/|z|.
+    return g * xp.conj(xp.sign(x)) if _is_complex(x) else g * xp.sign(x)
+
+
+def _abs_jvp(xp: Any, t: Array, x: Array) -> Array:
+    return xp.real(xp.conj(xp.sign(x)) * t) if _is_complex(x) else t * xp.sign(x)
+
+
+def _is_complex(x: Array) -> bool:
+    return x.dtype.kind == "c" if hasattr(x.dtype, "kind") else "complex" in str(x.dtype)
+
+
+abs = general("abs", None, vjp=(_abs_vjp,), jvp=(_abs_jvp,))
+
+
+def _relu(xp: Any, x: Array) -> Array:
+    return xp.maximum(x, xp.zeros_like(x))
+
+
+relu = general(
+    "relu",
+    _relu,
+    vjp=(lambda xp, g, out: xp.masked(g, out > 0),),
+    jvp=(lambda xp, t, out: xp.masked(t, out > 0),),
+)
+
+
+def _half_ties(xp: Any, c: Array, ahead: Array, tie: Array) -> Array:
+    return xp.masked(c, ahead) + 0.5 * xp.masked(c, tie)
+
+
+maximum = general(
+    "maximum",
+    None,
+    vjp=(
+        lambda xp, g, x, y: _half_ties(xp, g, x > y, x == y),
+        lambda xp, g, x, y: _half_ties(xp, g, y > x, x == y),
+    ),
+    jvp=(
+        lambda xp, t, x, y: _half_ties(xp, t, x > y, x == y),
+        lambda xp, t, x, y: _half_ties(xp, t, y > x, x == y),
+    ),
+)
+
+minimum = general(
+    "minimum",
+    None,
+    vjp=(
+        lambda xp, g, x, y: _half_ties(xp, g, x < y, x == y),
+        lambda xp, g, x, y: _half_ties(xp, g, y < x, x == y),
+    ),
+    jvp=(
+        lambda xp, t, x, y: _half_ties(xp, t, x < y, x == y),
+        lambda xp, t, x, y: _half_ties(xp, t, y < x, x == y),
+    ),
+)
+
+
+def _inside(xp: Any, x: Array, low: Any, high: Any) -> Array:
+    # Not x > low: at the bound the gradient passes.
+    if low is None:
+        return x <= high
+    return x >= low if high is None else xp.logical_and(x >= low, x <= high)
+
+
+def _clamp(xp: Any, x: Array, *, low: Any, high: Any) -> Array:
+    if low is not None:
+        x = xp.maximum(x, xp.asarray(low, dtype=x.dtype))
+    return x if high is None else xp.minimum(x, xp.asarray(high, dtype=x.dtype))
+
+
+clamp = general(
+    "clamp",
+    _clamp,
+    vjp=(lambda xp, g, x, *, low, high: xp.masked(g, _inside(xp, x, low, high)),),
+    jvp=(lambda xp, t, x, *, low, high: xp.masked(t, _inside(xp, x, low, high)),),
+)
+
+# --- choosing -------------------------------------------------------------------------------------
+
+where = general(
+    "where",
+    lambda xp, condition, x, y: xp.where(condition, x, y),
+    vjp=(
+        None,
+        lambda xp, g, condition: xp.masked(g, condition),
+        lambda xp, g, condition: xp.masked(g, xp.logical_not(condition)),
+    ),
+    jvp=(
+        None,
+        lambda xp, t, condition: xp.masked(t, condition),
+        lambda xp, t, condition: xp.masked(t, xp.logical_not(condition)),
+    ),
+    promotes=False,
+)
+
+masked = general(
+    "masked",
+    lambda xp, x, mask: xp.masked(x, mask),
+    vjp=(lambda xp, g, mask: xp.masked(g, mask), None),
+    jvp=(lambda xp, t, mask: xp.masked(t, mask), None),
+    promotes=False,
+)
+
+# --- complex numbers: in the bilinear pairing, the real part's cotangent is itself ------------------
+
+conj = linear("conj", lambda xp, g: xp.conj(g))
+real = linear("real", lambda xp, g: g, forward=lambda xp, x: xp.real(x))
+imag = linear("imag", lambda xp, g: g * -1j, forward=lambda xp, x: xp.imag(x))
+
+# --- casts and copies -----------------------------------------------------------------------------
+
+
+def _recast(xp: Any, g: Array, x_dtype: Any) -> Array:
+    if "complex" in str(g.dtype) and "complex" not in str(x_dtype):
+        g = xp.real(g)
+    return xp.astype(g, dtype=x_dtype)
+
+
+astype = linear(
+    "astype", _recast, forward=lambda xp, x, *, dtype: xp.astype(x, dtype), label="ToCopy"
+)
+clone = linear("clone", lambda xp, g: g, forward=lambda xp, x: xp.asarray(x, copy=True))
+
+# --- without derivative ---------------------------------------------------------------------------
+
+for _name in (
+    "sign floor ceil trunc round isnan isinf isfinite equal not_equal less less_equal greater "
+    "greater_equal logical_not logical_and logical_or logical_xor bitwise_and bitwise_or "
+    "bitwise_xor bitwise_invert floor_divide"
+).split():
+    constant(_name)
+
+
+def _remainder_y(xp: Any, x: Array, y: Array) -> Array:
+    return -xp.floor(x / y)
+
+
+remainder = elementwise(
+    "remainder", lambda xp, x: xp.ones_like(x), _remainder_y
+)

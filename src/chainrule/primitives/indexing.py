@@ -1,0 +1,95 @@
+"""Primitives that read and write at indices.
+
+`getitem` and `index_add` are each other's adjoint; `assign` writes a value over a region.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from chainrule.primitives.primitive import Primitive, forward_of, general, linear
+
+Array = Any
+Shape = tuple[int, ...]
+Path = tuple[tuple[Primitive, dict[str, Any]], ...]
+
+
+
+def _read(xp: Any, x: Array, *, key: Any) -> Array:
+    return x[key]
+
+
+def _scatter(xp: Any, g: Array, x_shape: Shape, *, key: Any) -> Array:
+    return xp.index_add(g, shape=x_shape, key=key)
+
+
+getitem = linear("getitem", _scatter, forward=_read, label="Slice", view=True)  # a view
+select = linear("select", _scatter, forward=_read, view=True)  # the same, with ints alone
+index = linear("index", _scatter, forward=_read)  # with arrays and masks: a copy
+
+index_add = linear(
+    "index_add",
+    lambda xp, g, *, shape, key: g[key],
+    forward=lambda xp, x, *, shape, key: xp.index_add(x, shape=shape, key=key),
+    label="IndexAdd",
+)
+
+
+def region(xp: Any, x: Array, path: Path) -> Array:
+    """Return the part of `x` that a path of view operations leads to."""
+    for primitive, settings in path:
+        x = forward_of(primitive, xp)(x, **settings)
+    return x
+
+
+def _assign(xp: Any, base: Array, value: Array, *, path: Path) -> Array:
+    """Return `base` with `value` written over the region: one step of the path in, one out."""
+    if not path:
+        return xp.broadcast_to(xp.astype(value, base.dtype), base.shape)
+    (primitive, settings), rest = path[0], path[1:]
+    inner = _assign(xp, forward_of(primitive, xp)(base, **settings), value, path=rest)
+    if "key" in settings:
+        return xp.assign_at(base, inner, settings["key"])
+    # Every other view that can be written to is a bijection, so that its adjoint is its inverse.
+    plan = primitive.plan((True,))
+    return plan.pull(xp, inner, (base.shape,) if plan.saves else (), settings)[0]
+
+
+def _assign_base(xp: Any, g: Array, value_dtype: Any, *, path: Path) -> Array:
+    return xp.assign(g, xp.zeros((), dtype=value_dtype), path=path)
+
+
+assign = general(
+    "assign",
+    _assign,
+    vjp=(_assign_base, lambda xp, g, *, path: region(xp, g, path)),
+    jvp=None,
+    label="CopySlices",
+    promotes=False,
+)
+
+
+def _along(xp: Any, g: Array, x_shape: Shape, index: Array, *, axis: int) -> Array:
+    return xp.add_along_axis(g, index, shape=x_shape, axis=axis)
+
+
+take_along_axis = general(
+    "take_along_axis",
+    lambda xp, x, index, *, axis: xp.take_along_axis(x, index, axis=axis),
+    vjp=(_along, None),
+    jvp=(lambda xp, t, index, *, axis: xp.take_along_axis(t, index, axis=axis), None),
+    label="Gather",
+    promotes=False,
+)
+
+add_along_axis = general(
+    "add_along_axis",
+    lambda xp, x, index, *, shape, axis: xp.add_along_axis(x, index, shape=shape, axis=axis),
+    vjp=(lambda xp, g, index, *, axis: xp.take_along_axis(g, index, axis=axis), None),
+    jvp=(
+        lambda xp, t, index, *, shape, axis: xp.add_along_axis(t, index, shape=shape, axis=axis),
+        None,
+    ),
+    label="Scatter",
+    promotes=False,
+)

@@ -1,0 +1,260 @@
+"""What a primitive is: a name, a forward function and its two rules, side by side.
+
+A rule is a function of arrays that is handed the namespace `xp` it computes with, so one rule runs on
+NumPy arrays, on CuPy arrays, on tensors (derivatives of derivatives) and on a compiler's symbols.
+The names of a rule's parameters say what it needs, and only that is saved:
+
+* ``g``: the cotangent of the output (in a vjp), ``t``: the tangent of the input (in a jvp);
+* an input's name, or ``out``: that array;
+* an input's name with ``_shape``, ``_dtype`` or ``_ndim``: that alone, which keeps no array alive;
+* ``shapes``: the shapes of all inputs;
+* keyword-only parameters: settings of the operation.
+
+Cotangents are those of the bilinear pairing Σ g·t, without conjugation: so a holomorphic rule reads
+the same for real and complex numbers. The engine conjugates where a gradient enters or leaves
+(DESIGN 5; JAX computes this way too), which gives users PyTorch's ∂L/∂z*.
+"""
+
+from __future__ import annotations
+
+import functools
+import linecache
+import operator
+from collections.abc import Callable
+from typing import Any
+
+Array = Any
+Rule = Callable[..., Any]
+
+TABLE: dict[str, Primitive] = {}
+"""Every primitive by name: what the conformance table must cover."""
+
+
+class Primitive:
+    """An operation that has derivative rules. Made by `elementwise`, `linear`, `general`, `constant`."""
+
+    __slots__ = (
+        "_plans",
+        "forward",
+        "inputs",
+        "joint",
+        "jvp",
+        "label",
+        "multiple",
+        "name",
+        "promotes",
+        "scales",
+        "settings",
+        "vjp",
+        "view",
+    )
+
+    def __init__(
+        self,
+        name: str,
+        forward: Rule | None,
+        inputs: tuple[str, ...],
+        vjp: tuple[Rule | None, ...] | Rule,
+        jvp: tuple[Rule | None, ...] | Rule | None,
+        *,
+        label: str | None = None,
+        promotes: bool = True,
+        scales: bool = False,
+        view: bool = False,
+        multiple: bool = False,
+    ) -> None:
+        self.name = name
+        self.forward = forward
+        self.inputs = inputs
+        self.vjp = vjp
+        self.jvp = jvp
+        self.joint = callable(vjp)
+        self.promotes = promotes
+        self.scales = scales
+        self.settings = parameters(forward)[1] if forward else ()
+        self.label = (label or _camel(name)) + "Backward0"
+        self.view = view
+        self.multiple = multiple
+        self._plans: dict[tuple[bool, ...], Plan] = {}
+        if name in TABLE:
+            raise ValueError(f"there is a primitive named {name!r} already")
+        TABLE[name] = self
+
+    def plan(self, needs: tuple[bool, ...]) -> Plan:
+        """Return how to differentiate an application where just these inputs require grad."""
+        plan = self._plans.get(needs)
+        if plan is None:
+            plan = self._plans[needs] = Plan(self, needs)
+        return plan
+
+    def __repr__(self) -> str:
+        return f"<primitive {self.name}>"
+
+
+def _camel(name: str) -> str:
+    return "".join(part.capitalize() for part in name.split("_"))
+
+
+def parameters(rule: Rule) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return a rule's positional parameters after `xp`, and its keyword-only ones."""
+    code = rule.__code__
+    names, count = code.co_varnames, code.co_argcount
+    return names[1:count], names[count : count + code.co_kwonlyargcount]
+
+
+class Plan:
+    """How to differentiate one primitive for one choice of inputs: what to save, what to call."""
+
+    __slots__ = ("holds", "needs", "origins", "primitive", "pull", "saves")
+
+    def __init__(self, primitive: Primitive, needs: tuple[bool, ...]) -> None:
+        self.primitive = primitive
+        self.needs = needs
+        joint, inputs = primitive.joint, primitive.inputs
+        rules = (primitive.vjp,) if joint else primitive.vjp
+        wanted = [
+            rule for rule, need in zip(rules, (True,) if joint else needs, strict=False) if need
+        ]
+        self.saves = tuple(
+            dict.fromkeys(
+                name
+                for rule in wanted
+                if rule is not None
+                for name in parameters(rule)[0]
+                if name != "g"
+            )
+        )
+        # Where each saved value comes from: an input's position, -1 for the output, None for what
+        # is no array. Shapes and dtypes outlive a pass: only arrays are released (SEMANTICS 17).
+        self.origins = tuple(
+            -1 if name == "out" else inputs.index(name) if name in inputs else None
+            for name in self.saves
+        )
+        self.holds = any(origin is not None for origin in self.origins)
+        self.pull: Callable[..., tuple[Any, ...]] = self._first_pull
+
+    def _first_pull(self, *arguments: Any) -> tuple[Any, ...]:
+        self.pull = self._compile()  # only the derivatives that are taken cost time at all
+        return self.pull(*arguments)
+
+    def _compile(self) -> Callable[[Any, Any, tuple[Any, ...], Any], tuple[Any, ...]]:
+        """Write the call of the rules as source: no argument is looked up while a pass runs."""
+        primitive = self.primitive
+        scope: dict[str, Any] = {}
+
+        def call(name: str, rule: Rule) -> str:
+            scope[name] = rule
+            values, settings = parameters(rule)
+            keywords = [f"{key}=settings[{key!r}]" for key in settings]
+            return f"{name}({', '.join(['xp', *values, *keywords])})"
+
+        times = "g * " if primitive.scales else ""
+        if primitive.joint:
+            result = call("vjp", primitive.vjp)  # type: ignore[arg-type]
+        else:
+            parts = [
+                times + call(f"vjp_{name}", rule) if need and rule is not None else "None"
+                for name, rule, need in zip(primitive.inputs, primitive.vjp, self.needs, strict=True)  # type: ignore[arg-type]
+            ]
+            result = f"({', '.join(parts)},)"
+        unpack = f"    {', '.join(self.saves)}, = saved\n" if self.saves else ""
+        source = f"def pull(xp, g, saved, settings):\n{unpack}    return {result}\n"
+        filename = f"<pull of {primitive.name} {self.needs}>"
+        exec(compile(source, filename, "exec"), scope)
+        linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
+        return scope["pull"]  # type: ignore[no-any-return]
+
+    def push(
+        self, xp: Any, tangents: tuple[Any, ...], saved: tuple[Any, ...], settings: Any
+    ) -> Any:
+        """Return the output's tangent; None entries of `tangents` are zero.
+
+        What reverse mode saved for an input is what forward mode needs for it.
+        """
+        values = dict(zip(self.saves, saved, strict=True))
+        jvp, scales = self.primitive.jvp, self.primitive.scales
+
+        def call(rule: Rule, t: Any) -> Any:
+            names, keys = parameters(rule)
+            arguments = [t if name == "t" else values[name] for name in names]
+            value = rule(xp, *arguments, **{key: settings[key] for key in keys})
+            return t * value if scales else value
+
+        if jvp is None:
+            return forward_of(self.primitive, xp)(*tangents, **(settings or {}))
+        if callable(jvp):
+            return call(jvp, tangents)
+        parts = [
+            call(rule, t)
+            for rule, t in zip(jvp, tangents, strict=True)
+            if t is not None and rule is not None
+        ]
+        return functools.reduce(operator.add, parts)
+
+
+def forward_of(primitive: Primitive, xp: Any) -> Callable[..., Any]:
+    """Return the primitive's forward function for arrays of the namespace `xp`."""
+    if primitive.forward is None:
+        return getattr(xp, primitive.name)  # type: ignore[no-any-return]
+    return functools.partial(primitive.forward, xp)
+
+
+# --- the makers -----------------------------------------------------------------------------------
+
+
+def elementwise(
+    name: str, *partials: Rule, forward: Rule | None = None, label: str | None = None
+) -> Primitive:
+    """Make a primitive that acts element by element from its partials, one for each input.
+
+    Without `forward` it is the namespace's function of the same name. Both modes multiply by the
+    partial.
+    """
+    inputs = parameters(forward)[0] if forward else _INPUT_NAMES[: len(partials)]
+    return Primitive(name, forward, inputs, partials, partials, label=label, scales=True)
+
+
+_INPUT_NAMES = ("x", "y", "z")
+
+
+def linear(
+    name: str,
+    adjoint: Rule,
+    *,
+    forward: Rule | None = None,
+    label: str | None = None,
+    view: bool = False,
+    joint: bool = False,
+    multiple: bool = False,
+) -> Primitive:
+    """Make a primitive that is linear, from its adjoint. Its jvp is its forward.
+
+    Of several inputs the adjoint is one function that returns a cotangent for each.
+    """
+    inputs = () if joint else ("x",)
+    vjp = adjoint if joint else (adjoint,)
+    return Primitive(
+        name, forward, inputs, vjp, None, label=label, view=view, multiple=multiple
+    )
+
+
+def general(
+    name: str,
+    forward: Rule | None,
+    *,
+    vjp: tuple[Rule | None, ...] | Rule,
+    jvp: tuple[Rule | None, ...] | Rule,
+    label: str | None = None,
+    promotes: bool = True,
+) -> Primitive:
+    """Make a primitive from both of its rules: one per input, or one function for all of them."""
+    if callable(vjp):
+        inputs: tuple[str, ...] = ()
+    else:
+        inputs = parameters(forward)[0] if forward else _INPUT_NAMES[: len(vjp)]
+    return Primitive(name, forward, inputs, vjp, jvp, label=label, promotes=promotes)
+
+
+def constant(name: str, *, forward: Rule | None = None) -> Primitive:
+    """Make a primitive without derivative: its output is of integers, or piecewise constant."""
+    return Primitive(name, forward, (), (), ())

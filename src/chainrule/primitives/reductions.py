@@ -1,0 +1,205 @@
+"""Primitives that reduce along axes. `axis` is None or a tuple of non-negative ints here."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from chainrule.primitives.primitive import constant, general, linear
+
+Array = Any
+Axes = tuple[int, ...] | None
+
+
+def _kept(shape: tuple[int, ...], axis: Axes) -> tuple[int, ...]:
+    """Return the shape with the reduced axes kept, of length 1."""
+    if axis is None:
+        return (1,) * len(shape)
+    return tuple([1 if i in axis else n for i, n in enumerate(shape)])
+
+
+def _spread(xp: Any, g: Array, shape: tuple[int, ...], axis: Axes, keepdims: bool) -> Array:
+    """Return `g`, the cotangent of a reduction, repeated over what was reduced."""
+    if axis is not None and not keepdims:
+        g = xp.reshape(g, _kept(shape, axis))
+    return xp.broadcast_to(g, shape)
+
+
+def _sum_vjp(xp: Any, g: Array, x_shape: Any, *, axis: Axes, keepdims: bool) -> Array:
+    return _spread(xp, g, x_shape, axis, keepdims)
+
+
+sum = linear("sum", _sum_vjp)
+
+
+def _count(shape: tuple[int, ...], axis: Axes) -> int:
+    return math.prod(shape if axis is None else [shape[i] for i in axis])
+
+
+def _mean_vjp(xp: Any, g: Array, x_shape: Any, *, axis: Axes, keepdims: bool) -> Array:
+    n = _count(x_shape, axis)
+    return _spread(xp, g / n if n else g * math.nan, x_shape, axis, keepdims)
+
+
+mean = linear("mean", _mean_vjp)
+
+
+def _ties(xp: Any, x: Array, out: Array, axis: Axes, keepdims: bool) -> Array:
+    """Return weights that share a gradient evenly among the elements equal to the extremum."""
+    shape = x.shape
+    top = out if keepdims else xp.reshape(out, _kept(shape, axis))
+    hit = xp.astype(xp.logical_or(x == top, xp.isnan(x)), dtype=x.dtype)
+    return hit / xp.sum(hit, axis=axis, keepdims=True)
+
+
+def _extremum_vjp(xp: Any, g: Array, x: Array, out: Array, *, axis: Axes, keepdims: bool) -> Array:
+    return _spread(xp, g, x.shape, axis, keepdims) * _ties(xp, x, out, axis, keepdims)
+
+
+def _extremum_jvp(xp: Any, t: Array, x: Array, out: Array, *, axis: Axes, keepdims: bool) -> Array:
+    return xp.sum(t * _ties(xp, x, out, axis, keepdims), axis=axis, keepdims=keepdims)
+
+
+max = general("max", None, vjp=(_extremum_vjp,), jvp=(_extremum_jvp,), label="Max")
+min = general("min", None, vjp=(_extremum_vjp,), jvp=(_extremum_jvp,), label="Min")
+
+
+def _prod_of_others(xp: Any, x: Array, axis: Axes) -> Array:
+    """Return for each element the product of all others along `axis`, exact where there are zeros.
+
+    The product from the left times the product from the right: no division.
+    """
+    shape = x.shape
+    axes = tuple(range(len(shape))) if axis is None else axis
+    kept = tuple([i for i in range(len(shape)) if i not in axes])
+    order = kept + axes
+    rows = xp.reshape(
+        xp.permute_dims(x, order), (math.prod([shape[i] for i in kept]), _count(shape, axes))
+    )
+    if rows.shape[1] == 0:
+        return x
+    ones = xp.ones_like(rows[:, :1])
+    before = xp.cumulative_prod(xp.concat([ones, rows[:, :-1]], axis=1), axis=1)
+    after = xp.cumulative_prod(xp.concat([ones, xp.flip(rows[:, 1:], axis=1)], axis=1), axis=1)
+    others = xp.reshape(before * xp.flip(after, axis=1), tuple([shape[i] for i in order]))
+    return xp.permute_dims(others, tuple([order.index(i) for i in range(len(shape))]))
+
+
+def _prod_vjp(xp: Any, g: Array, x: Array, *, axis: Axes, keepdims: bool) -> Array:
+    return _spread(xp, g, x.shape, axis, keepdims) * _prod_of_others(xp, x, axis)
+
+
+def _prod_jvp(xp: Any, t: Array, x: Array, *, axis: Axes, keepdims: bool) -> Array:
+    return xp.sum(t * _prod_of_others(xp, x, axis), axis=axis, keepdims=keepdims)
+
+
+prod = general("prod", None, vjp=(_prod_vjp,), jvp=(_prod_jvp,))
+
+
+def _cumulative_sum_vjp(xp: Any, g: Array, *, axis: int) -> Array:
+    return xp.flip(xp.cumulative_sum(xp.flip(g, axis=axis), axis=axis), axis=axis)
+
+
+cumulative_sum = linear("cumulative_sum", _cumulative_sum_vjp, label="Cumsum")
+
+
+def _cumulative_prod_partials(xp: Any, x: Array, axis: int) -> Array:
+    """Return the Jacobian of one row's cumulative products, rows last: exact where there are zeros.
+
+    Entry (k, i) is the product of x_0 … x_k without x_i, for i ≤ k: n² of them, and no division.
+    """
+    n = x.shape[axis]
+    rows = xp.moveaxis(x, axis, -1)
+    eye = xp.eye(n, dtype=x.dtype)
+    spread = xp.expand_dims(rows, axis=-2) * (1 - eye) + eye  # row i has a one in place of x_i
+    products = xp.cumulative_prod(spread, axis=-1)
+    return products * xp.tril(xp.ones((n, n), dtype=x.dtype)).T  # (…, i, k)
+
+
+def _cumulative_prod_vjp(xp: Any, g: Array, x: Array, *, axis: int) -> Array:
+    partials = _cumulative_prod_partials(xp, x, axis)
+    rows = xp.expand_dims(xp.moveaxis(g, axis, -1), axis=-2)
+    return xp.moveaxis(xp.sum(partials * rows, axis=(partials.ndim - 1,)), -1, axis)
+
+
+def _cumulative_prod_jvp(xp: Any, t: Array, x: Array, *, axis: int) -> Array:
+    partials = _cumulative_prod_partials(xp, x, axis)
+    rows = xp.expand_dims(xp.moveaxis(t, axis, -1), axis=-1)
+    return xp.moveaxis(xp.sum(partials * rows, axis=(partials.ndim - 2,)), -1, axis)
+
+
+cumulative_prod = general(
+    "cumulative_prod",
+    None,
+    vjp=(_cumulative_prod_vjp,),
+    jvp=(_cumulative_prod_jvp,),
+    label="Cumprod",
+)
+
+
+def _logsumexp(xp: Any, x: Array, *, axis: Axes, keepdims: bool) -> Array:
+    # m + log sum exp(x - m) (Blanchard, Higham, Higham, IMA J. Numer. Anal. 41(4), 2021); an
+    # infinite m is not subtracted, since inf - inf is nan.
+    m = xp.max(x, axis=axis, keepdims=True)
+    m = xp.where(xp.isfinite(m), m, xp.zeros_like(m))
+    total = xp.sum(xp.exp(x - m), axis=axis, keepdims=keepdims)
+    tiny = total == 0  # all -inf: log 0 without NumPy's warning
+    log = xp.where(tiny, -xp.ones_like(total) * math.inf, xp.log(xp.where(tiny, xp.ones_like(total), total)))
+    return log + (m if keepdims else xp.reshape(m, total.shape))
+
+
+def _softmax_from(xp: Any, x: Array, out: Array, axis: Axes, keepdims: bool) -> Array:
+    top = out if keepdims else xp.reshape(out, _kept(x.shape, axis))
+    finite = xp.isfinite(top)
+    return xp.exp(x - xp.where(finite, top, xp.zeros_like(top))) * finite
+
+
+def _logsumexp_vjp(xp: Any, g: Array, x: Array, out: Array, *, axis: Axes, keepdims: bool) -> Array:
+    return _spread(xp, g, x.shape, axis, keepdims) * _softmax_from(xp, x, out, axis, keepdims)
+
+
+def _logsumexp_jvp(xp: Any, t: Array, x: Array, out: Array, *, axis: Axes, keepdims: bool) -> Array:
+    return xp.sum(t * _softmax_from(xp, x, out, axis, keepdims), axis=axis, keepdims=keepdims)
+
+
+logsumexp = general(
+    "logsumexp", _logsumexp, vjp=(_logsumexp_vjp,), jvp=(_logsumexp_jvp,), label="Logsumexp"
+)
+
+
+def _softmax(xp: Any, x: Array, *, axis: int) -> Array:
+    e = xp.exp(x - xp.max(x, axis=axis, keepdims=True))
+    return e / xp.sum(e, axis=axis, keepdims=True)
+
+
+def _softmax_rule(xp: Any, v: Array, out: Array, axis: int) -> Array:
+    product = v * out
+    return product - out * xp.sum(product, axis=axis, keepdims=True)
+
+
+softmax = general(
+    "softmax",
+    _softmax,
+    vjp=(lambda xp, g, out, *, axis: _softmax_rule(xp, g, out, axis),),
+    jvp=(lambda xp, t, out, *, axis: _softmax_rule(xp, t, out, axis),),
+)
+
+
+def _log_softmax(xp: Any, x: Array, *, axis: int) -> Array:
+    shifted = x - xp.max(x, axis=axis, keepdims=True)
+    return shifted - xp.log(xp.sum(xp.exp(shifted), axis=axis, keepdims=True))
+
+
+log_softmax = general(
+    "log_softmax",
+    _log_softmax,
+    vjp=(
+        lambda xp, g, out, *, axis: g - xp.exp(out) * xp.sum(g, axis=axis, keepdims=True),
+    ),
+    jvp=(
+        lambda xp, t, out, *, axis: t - xp.sum(t * xp.exp(out), axis=axis, keepdims=True),
+    ),
+)
+
+for _name in ("argmax", "argmin", "argsort", "all", "any", "count_nonzero"):
+    constant(_name)
