@@ -22,15 +22,14 @@ from chainrule.autograd.tensor import Tensor, as_tensors, make
 from chainrule.backend import namespace
 from chainrule.errors import AutogradError, ShapeError
 
+
 def _listed(tensors: Any) -> list[Any]:
     if isinstance(tensors, Mapping):
         return list(tensors.values())
     return list(tensors) if isinstance(tensors, Sequence) else [tensors]
 
 
-def _start(
-    tensors: Any, grad_tensors: Any, retain_graph: bool | None, create_graph: bool
-) -> Pass:
+def _start(tensors: Any, grad_tensors: Any, retain_graph: bool | None, create_graph: bool) -> Pass:
     """Return a pass with the roots' cotangents in it, after checking everything about them."""
     roots = _listed(tensors)
     grads = [None] * len(roots) if grad_tensors is None else _listed(grad_tensors)

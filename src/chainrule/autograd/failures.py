@@ -29,7 +29,9 @@ def explained(error: Exception, primitive: Primitive, arrays: tuple[Array, ...])
         if text:
             return ShapeError(f"{text} ({primitive.name} of shapes {shapes}, {_where()})")
     if isinstance(error, IndexError):
-        return IndexError(f"{error} ({primitive.name} of a tensor of shape {shapes[0]}, {_where()})")
+        return IndexError(
+            f"{error} ({primitive.name} of a tensor of shape {shapes[0]}, {_where()})"
+        )
     if isinstance(error, ValueError) and not isinstance(error, ShapeError):
         text = str(error)
         return ShapeError(f"{primitive.name}: {text} (shapes {shapes}, {_where()})")

@@ -259,7 +259,5 @@ class saved_tensors_hooks(_Block):
     6.0
     """
 
-    def __init__(
-        self, pack_hook: Callable[[Any], Any], unpack_hook: Callable[[Any], Any]
-    ) -> None:
+    def __init__(self, pack_hook: Callable[[Any], Any], unpack_hook: Callable[[Any], Any]) -> None:
         self._changes = {"saved_hooks": (pack_hook, unpack_hook)}

@@ -98,9 +98,7 @@ def place(node: Node, depth: int) -> None:
         node.code, node.instruction = frame.f_code, frame.f_lasti
 
 
-def pack_array(
-    array: Array, pack: Callable[[Any], Any], unpack: Callable[[Any], Any]
-) -> Packed:
+def pack_array(array: Array, pack: Callable[[Any], Any], unpack: Callable[[Any], Any]) -> Packed:
     """Pass a saved array through the user's pack hook, with recording and hooks off."""
     outer = MODES.get()
     assert outer is not None
@@ -185,7 +183,7 @@ def recorder(primitive: Primitive) -> Callable[..., Any]:
         plain = not (primitive.joint or primitive.view or primitive.multiple)
         if plain and len(primitive.inputs) == 1:
             function = _unary(primitive)
-        elif plain and len(primitive.inputs) == 2 and primitive.promotes and not primitive.settings:
+        elif plain and primitive.name in _OPERATORS:
             function = _binary(primitive)
         else:
 
@@ -195,6 +193,10 @@ def recorder(primitive: Primitive) -> Callable[..., Any]:
         function.__name__ = function.__qualname__ = primitive.name
         RECORDERS[primitive.name] = function
     return function
+
+
+_OPERATORS = frozenset("add subtract multiply divide pow maximum minimum remainder matmul".split())
+"""What takes two tensors or scalars, and promotes them: the others choose among their inputs."""
 
 
 def _unary(primitive: Primitive) -> Callable[..., Any]:

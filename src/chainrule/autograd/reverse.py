@@ -7,22 +7,19 @@ again and again. No recursion, no counting beforehand, and the order is the same
 
 from __future__ import annotations
 
-import threading
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import threading
+from collections.abc import Callable, Sequence
 from heapq import heappop, heappush, heappushpop
 from typing import Any
 
-import numpy as np
-
-from chainrule.autograd.modes import MODES, Modes, modes
-from chainrule.autograd.record import RECORDERS, current_node, is_recording
+from chainrule.autograd.modes import modes
+from chainrule.autograd.record import RECORDERS
 from chainrule.autograd.tape import (
     AccumulateGrad,
     Edge,
     Node,
     Port,
-    PrimitiveNode,
     endpoint,
     made_at,
 )
@@ -42,6 +39,19 @@ def _references() -> int:
 
 ALONE = _references()
 """What `getrefcount` says of an object that one local variable holds, in this Python."""
+
+
+def _references_in_call() -> int:
+    local = object()
+    return _inner(local)
+
+
+def _inner(argument: object) -> int:
+    return count_references(argument)
+
+
+ALONE_IN_CALL = _references_in_call()
+"""The same for an argument that only one local variable of the caller holds besides."""
 
 _accumulating = threading.Lock()
 
@@ -192,17 +202,6 @@ class Pass:
         return self.receiving is None or endpoint(edge)[0] in self.receiving
 
     # --- what nodes ask of the pass ---
-
-    def lift(self, node: PrimitiveNode, saved: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Return saved arrays as tensors with their place in the graph."""
-        return tuple(
-            [
-                value
-                if origin is None
-                else make(value, node if origin < 0 else node.edges[origin])
-                for value, origin in zip(saved, node.plan.origins, strict=True)
-            ]
-        )
 
     def restore(
         self, grads: tuple[Any, ...], originals: tuple[tuple[tuple[int, ...], Any], ...]

@@ -13,6 +13,8 @@ from collections.abc import Callable
 from types import CodeType
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from chainrule.autograd.location import Location, locate
 from chainrule.autograd.versions import ledger, tick, version_of, writes_since
 from chainrule.backend import dtype_title, namespace, ndarray, numpy_xp
@@ -85,6 +87,10 @@ class Node:
         """Return the cotangents of the inputs, given that of the output (a list of several)."""
         raise AssertionError(f"{type(self).__name__} is abstract")
 
+    def push(self, tangents: tuple[Any, ...], xp: Any) -> Any:
+        """Return the tangent of the output (a tuple of several), given those of the inputs."""
+        raise AutogradError(f"forward mode can't go through {self.name}")
+
     @property
     def name(self) -> str:
         """The name that PyTorch would print, like ``MulBackward0``."""
@@ -98,7 +104,9 @@ class Node:
     @property
     def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
         """One ``(node, output index)`` for each input, ``(None, 0)`` where none needs grad."""
-        return tuple((edge, 0) if isinstance(edge, Node) else _endpoint(edge) for edge in self.edges)
+        return tuple(
+            (edge, 0) if isinstance(edge, Node) else _endpoint(edge) for edge in self.edges
+        )
 
     def register_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Call ``hook(grad_inputs, grad_outputs)`` after this node ran; it may replace grad_inputs."""
@@ -169,31 +177,72 @@ class PrimitiveNode(Node):
     plan: Plan
     saved: tuple[Any, ...] | None  # None: released
     settings: dict[str, Any] | None
-    undo: tuple[tuple[tuple[int, ...], Any], ...] | None  # the inputs' shapes and dtypes, if they differ
+    undo: (
+        tuple[tuple[tuple[int, ...], Any], ...] | None
+    )  # the inputs' shapes and dtypes, if they differ
 
     @property
     def name(self) -> str:
         return _Name(self.plan.primitive.label)
 
-    def pull(self, g: Any, run: Pass) -> tuple[Any, ...]:
+    def values(self) -> tuple[Any, ...]:
+        """Return the saved values, checked or unpacked."""
         saved = self.saved
         if saved is None:
             raise freed_error(self)
         if type(self) is PackedNode:
-            saved = tuple([item.unpack() if type(item) is Packed else item for item in saved])
-        elif ledger.last > self.seq:
+            return tuple([item.unpack() if type(item) is Packed else item for item in saved])
+        if ledger.last > self.seq:
             check_saved(self, saved)
+        return saved
+
+    def lifted(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Return saved arrays as tensors with their place in the graph."""
+        return tuple(
+            [
+                value
+                if origin is None
+                else _lift(value, self if origin < 0 else self.edges[origin])
+                for value, origin in zip(values, self.plan.origins, strict=True)
+            ]
+        )
+
+    def push(self, tangents: tuple[Any, ...], xp: Any) -> Any:
+        shapes = self.undo
+        if self.plan.primitive.jvp is None and shapes is not None:
+            tangents = tuple(
+                [
+                    xp.zeros(shape, dtype=dtype) if t is None else t
+                    for t, (shape, dtype) in zip(tangents, shapes, strict=True)
+                ]
+            )
+        t = self.plan.push(xp, tangents, self.lifted(self.values()), self.settings)
+        if shapes is None or not self.plan.primitive.broadcasts:
+            return t
+        shape = np.broadcast_shapes(*(shape for shape, _ in shapes))
+        return t if t.shape == shape else xp.broadcast_to(t, shape)
+
+    def pull(self, g: Any, run: Pass) -> tuple[Any, ...]:
+        saved = self.saved
+        if saved is None or ledger.last > self.seq or type(self) is PackedNode:
+            saved = self.values()
         plan = self.plan
         if run.xp is None:
             xp = numpy_xp if g.__class__ is ndarray else namespace(g)
             grads = plan.pull(xp, g, saved, self.settings)
         else:
-            grads = plan.pull(run.xp, g, run.lift(self, saved), self.settings)
+            grads = plan.pull(run.xp, g, self.lifted(saved), self.settings)
         if self.undo is not None:
             grads = run.restore(grads, self.undo)
         if plan.holds and not run.keep:
             self.saved = None
         return grads
+
+
+def _lift(array: Array, edge: Edge) -> Tensor:
+    from chainrule.autograd.tensor import make  # a tensor's class knows of nodes, not they of it
+
+    return make(array, edge)
 
 
 class Packed:

@@ -257,15 +257,11 @@ class Tensor:
         """
         node = self._node if self._view is None else _current(self)
         if node is None:
-            raise AutogradError(
-                "cannot register a hook on a tensor that doesn't require gradient"
-            )
+            raise AutogradError("cannot register a hook on a tensor that doesn't require gradient")
         owner, index = endpoint(node)
         return RemovableHandle(hooks_of(owner).tensor.setdefault(index, {}), hook)
 
-    def register_post_accumulate_grad_hook(
-        self, hook: Callable[[Tensor], None]
-    ) -> RemovableHandle:
+    def register_post_accumulate_grad_hook(self, hook: Callable[[Tensor], None]) -> RemovableHandle:
         """Call ``hook(self)`` after a pass has added to this leaf's `.grad`."""
         node = self._node if self._view is None else _current(self)
         if type(node) is not AccumulateGrad:
@@ -530,7 +526,9 @@ def set_default_dtype(dtype: Any) -> None:
     """
     dtype = np.dtype(dtype)
     if dtype.kind != "f":
-        raise DTypeError(f"only floating-point types are supported as the default type, got {dtype}")
+        raise DTypeError(
+            f"only floating-point types are supported as the default type, got {dtype}"
+        )
     _default_dtype[0] = dtype
 
 

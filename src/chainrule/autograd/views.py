@@ -61,7 +61,9 @@ def check_writable(target: Tensor, operation: str, value_node: Edge = None) -> N
         )
 
 
-_LEAF_MEND = "Write under no_grad(), as an optimiser does, or to a clone(), or compute out of place."
+_LEAF_MEND = (
+    "Write under no_grad(), as an optimiser does, or to a clone(), or compute out of place."
+)
 
 
 def check_result(target: Tensor, result: Tensor, operation: str) -> None:

@@ -36,5 +36,5 @@ matmul = general(
     vjp=(_matmul_x, _matmul_y),
     jvp=(lambda xp, t, y: xp.matmul(t, y), lambda xp, t, x: xp.matmul(x, t)),
     label="Mm",
+    broadcasts=False,
 )
-

@@ -59,7 +59,10 @@ reciprocal = elementwise("reciprocal", lambda xp, out: -out * out)
 # --- roots, exponentials, logarithms --------------------------------------------------------------
 
 sqrt = general(
-    "sqrt", None, vjp=(lambda xp, g, out: g / (out + out),), jvp=(lambda xp, t, out: t / (out + out),)
+    "sqrt",
+    None,
+    vjp=(lambda xp, g, out: g / (out + out),),
+    jvp=(lambda xp, t, out: t / (out + out),),
 )
 exp = elementwise("exp", lambda xp, out: out)
 expm1 = elementwise("expm1", lambda xp, out: out + 1)
@@ -190,7 +193,6 @@ where = general(
         lambda xp, t, condition: xp.masked(t, condition),
         lambda xp, t, condition: xp.masked(t, xp.logical_not(condition)),
     ),
-    promotes=False,
 )
 
 masked = general(
@@ -198,7 +200,6 @@ masked = general(
     lambda xp, x, mask: xp.masked(x, mask),
     vjp=(lambda xp, g, mask: xp.masked(g, mask), None),
     jvp=(lambda xp, t, mask: xp.masked(t, mask), None),
-    promotes=False,
 )
 
 # --- complex numbers: in the bilinear pairing, the real part's cotangent is itself ------------------
@@ -235,6 +236,4 @@ def _remainder_y(xp: Any, x: Array, y: Array) -> Array:
     return -xp.floor(x / y)
 
 
-remainder = elementwise(
-    "remainder", lambda xp, x: xp.ones_like(x), _remainder_y
-)
+remainder = elementwise("remainder", lambda xp, x: xp.ones_like(x), _remainder_y)

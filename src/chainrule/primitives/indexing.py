@@ -14,7 +14,6 @@ Shape = tuple[int, ...]
 Path = tuple[tuple[Primitive, dict[str, Any]], ...]
 
 
-
 def _read(xp: Any, x: Array, *, key: Any) -> Array:
     return x[key]
 
@@ -65,7 +64,7 @@ assign = general(
     vjp=(_assign_base, lambda xp, g, *, path: region(xp, g, path)),
     jvp=None,
     label="CopySlices",
-    promotes=False,
+    broadcasts=False,
 )
 
 
@@ -79,7 +78,7 @@ take_along_axis = general(
     vjp=(_along, None),
     jvp=(lambda xp, t, index, *, axis: xp.take_along_axis(t, index, axis=axis), None),
     label="Gather",
-    promotes=False,
+    broadcasts=False,
 )
 
 add_along_axis = general(
@@ -91,5 +90,5 @@ add_along_axis = general(
         None,
     ),
     label="Scatter",
-    promotes=False,
+    broadcasts=False,
 )

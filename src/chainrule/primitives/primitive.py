@@ -35,6 +35,7 @@ class Primitive:
 
     __slots__ = (
         "_plans",
+        "broadcasts",
         "forward",
         "inputs",
         "joint",
@@ -42,7 +43,6 @@ class Primitive:
         "label",
         "multiple",
         "name",
-        "promotes",
         "scales",
         "settings",
         "vjp",
@@ -58,7 +58,7 @@ class Primitive:
         jvp: tuple[Rule | None, ...] | Rule | None,
         *,
         label: str | None = None,
-        promotes: bool = True,
+        broadcasts: bool = True,
         scales: bool = False,
         view: bool = False,
         multiple: bool = False,
@@ -69,7 +69,7 @@ class Primitive:
         self.vjp = vjp
         self.jvp = jvp
         self.joint = callable(vjp)
-        self.promotes = promotes
+        self.broadcasts = broadcasts
         self.scales = scales
         self.settings = parameters(forward)[1] if forward else ()
         self.label = (label or _camel(name)) + "Backward0"
@@ -154,7 +154,9 @@ class Plan:
         else:
             parts = [
                 times + call(f"vjp_{name}", rule) if need and rule is not None else "None"
-                for name, rule, need in zip(primitive.inputs, primitive.vjp, self.needs, strict=True)  # type: ignore[arg-type]
+                for name, rule, need in zip(
+                    primitive.inputs, primitive.vjp, self.needs, strict=True
+                )  # type: ignore[arg-type]
             ]
             result = f"({', '.join(parts)},)"
         unpack = f"    {', '.join(self.saves)}, = saved\n" if self.saves else ""
@@ -233,9 +235,7 @@ def linear(
     """
     inputs = () if joint else ("x",)
     vjp = adjoint if joint else (adjoint,)
-    return Primitive(
-        name, forward, inputs, vjp, None, label=label, view=view, multiple=multiple
-    )
+    return Primitive(name, forward, inputs, vjp, None, label=label, view=view, multiple=multiple)
 
 
 def general(
@@ -245,14 +245,14 @@ def general(
     vjp: tuple[Rule | None, ...] | Rule,
     jvp: tuple[Rule | None, ...] | Rule,
     label: str | None = None,
-    promotes: bool = True,
+    broadcasts: bool = True,
 ) -> Primitive:
     """Make a primitive from both of its rules: one per input, or one function for all of them."""
     if callable(vjp):
         inputs: tuple[str, ...] = ()
     else:
         inputs = parameters(forward)[0] if forward else _INPUT_NAMES[: len(vjp)]
-    return Primitive(name, forward, inputs, vjp, jvp, label=label, promotes=promotes)
+    return Primitive(name, forward, inputs, vjp, jvp, label=label, broadcasts=broadcasts)
 
 
 def constant(name: str, *, forward: Rule | None = None) -> Primitive:

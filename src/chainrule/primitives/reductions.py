@@ -144,7 +144,9 @@ def _logsumexp(xp: Any, x: Array, *, axis: Axes, keepdims: bool) -> Array:
     m = xp.where(xp.isfinite(m), m, xp.zeros_like(m))
     total = xp.sum(xp.exp(x - m), axis=axis, keepdims=keepdims)
     tiny = total == 0  # all -inf: log 0 without NumPy's warning
-    log = xp.where(tiny, -xp.ones_like(total) * math.inf, xp.log(xp.where(tiny, xp.ones_like(total), total)))
+    log = xp.where(
+        tiny, -xp.ones_like(total) * math.inf, xp.log(xp.where(tiny, xp.ones_like(total), total))
+    )
     return log + (m if keepdims else xp.reshape(m, total.shape))
 
 
@@ -193,12 +195,8 @@ def _log_softmax(xp: Any, x: Array, *, axis: int) -> Array:
 log_softmax = general(
     "log_softmax",
     _log_softmax,
-    vjp=(
-        lambda xp, g, out, *, axis: g - xp.exp(out) * xp.sum(g, axis=axis, keepdims=True),
-    ),
-    jvp=(
-        lambda xp, t, out, *, axis: t - xp.sum(t * xp.exp(out), axis=axis, keepdims=True),
-    ),
+    vjp=(lambda xp, g, out, *, axis: g - xp.exp(out) * xp.sum(g, axis=axis, keepdims=True),),
+    jvp=(lambda xp, t, out, *, axis: t - xp.sum(t * xp.exp(out), axis=axis, keepdims=True),),
 )
 
 for _name in ("argmax", "argmin", "argsort", "all", "any", "count_nonzero"):

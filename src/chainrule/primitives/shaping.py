@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from chainrule.primitives.primitive import general, linear
+from chainrule.primitives.primitive import linear
 
 Array = Any
 Shape = tuple[int, ...]
@@ -44,9 +44,7 @@ transpose = linear(
 
 def _sum_to(xp: Any, g: Array, shape: Shape) -> Array:
     lead = g.ndim - len(shape)
-    axes = tuple(
-        i for i in range(g.ndim) if i < lead or (shape[i - lead] == 1 and g.shape[i] != 1)
-    )
+    axes = tuple(i for i in range(g.ndim) if i < lead or (shape[i - lead] == 1 and g.shape[i] != 1))
     if axes:
         g = xp.sum(g, axis=axes, keepdims=True)
     return xp.reshape(g, shape)

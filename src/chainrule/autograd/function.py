@@ -1,0 +1,247 @@
+"""Custom functions: `autograd_function` in all its forms."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from chainrule.autograd.context import Context, seal
+from chainrule.autograd.function_node import FunctionNode
+from chainrule.autograd.modes import MODES, Modes
+from chainrule.autograd.outputs import (
+    check_dirty,
+    finish_several,
+    place_output,
+    warn_of_hidden_tensors,
+)
+from chainrule.autograd.record import current_node, place
+from chainrule.autograd.signature import room, written
+from chainrule.autograd.tape import Edge
+from chainrule.autograd.tensor import Tensor
+
+_UNRECORDED = Modes(grad=False)
+
+
+def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
+    """Mark a custom function's backward as not differentiable itself.
+
+    It then runs unrecorded, and a second derivative raises instead of being wrong.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> @cr.autograd_function
+    ... def double(ctx, x):
+    ...     return x * 2
+    >>> @double.backward
+    ... @cr.once_differentiable
+    ... def _(ctx, grad_output):
+    ...     return grad_output * 2
+    >>> x = cr.tensor(1.0, requires_grad=True)
+    >>> double(x).backward()
+    >>> x.grad.item()
+    2.0
+    """
+
+    @functools.wraps(backward)
+    def wrapper(ctx: Context, *grads: Any) -> Any:
+        return backward(ctx, *grads)
+
+    wrapper.once_differentiable = True  # type: ignore[attr-defined]
+    return wrapper
+
+
+class AutogradFunction:
+    """What there is to know of a custom function; `function` is what its user calls."""
+
+    def __init__(
+        self,
+        forward: Callable[..., Any],
+        backward: Callable[..., Any] | None,
+        jvp: Callable[..., Any] | None,
+        name: str | None,
+    ) -> None:
+        self.forward = forward
+        self.name = name or getattr(forward, "__name__", type(forward).__name__).strip("<>")
+        self.backward_rule: Callable[..., Any] | None = None
+        self.room: int | None = None  # how many gradients backward takes by position
+        self.once = False
+        self.jvp_rule = jvp
+        self.function = written(self)
+        if backward is not None:
+            self.backward(backward)
+
+    def backward(self, rule: Callable[..., Any]) -> Callable[..., Any]:
+        """Use `rule` as this function's backward; made for use as a decorator.
+
+        Parameters
+        ----------
+        rule : callable
+            Called as ``rule(ctx, *grad_outputs)``. Returns gradients as a dict by argument name, a
+            tuple with one for each argument (or for each tensor argument that requires grad), or a
+            single tensor where one argument can have a gradient.
+        """
+        self.backward_rule = rule
+        self.room = room(rule)
+        self.once = getattr(rule, "once_differentiable", False)
+        return rule
+
+    def jvp(self, rule: Callable[..., Any]) -> Callable[..., Any]:
+        """Use `rule` for forward mode: ``rule(ctx, *tangents)``, one for each argument of forward."""
+        self.jvp_rule = rule
+        return rule
+
+    def apply(self, values: tuple[Any, ...], names: tuple[str, ...], positional: int) -> Any:
+        """Run forward, unrecorded, on its sorted arguments; record one node for all it did."""
+        outer = MODES.get()
+        recording = outer is None or outer.grad
+        edges: list[Edge] = []
+        arguments: list[Any] = []
+        for value in values:
+            if isinstance(value, Tensor) and recording:
+                array = value._array
+                arguments.append((array.shape, array.dtype))
+                edges.append(value._node if value._view is None else current_node(value))
+            else:
+                arguments.append(None)
+                edges.append(None)
+                if value.__class__ in _CONTAINERS:
+                    warn_of_hidden_tensors(self.name, value)
+        ctx = _new(Context)
+        ctx._names = names
+        ctx._edges = edges
+        ctx._saved = ctx._saved_names = ()
+        ctx._sealed = False
+        token = MODES.set(
+            _UNRECORDED if outer is None else outer._replace(grad=False, saved_hooks=None)
+        )
+        try:
+            if positional == len(values):
+                outputs = self.forward(ctx, *values)
+            else:
+                keywords = dict(zip(names[positional:], values[positional:], strict=True))
+                outputs = self.forward(ctx, *values[:positional], **keywords)
+        finally:
+            MODES.reset(token)
+        node = None
+        if edges.count(None) < len(edges):
+            node = _new(FunctionNode)
+            node.function = self
+            node.ctx = ctx
+            node.edges = tuple(edges)
+            node.arguments = arguments
+            place(node, 3)
+        if outputs.__class__ is not Tensor:
+            return finish_several(ctx, node, values, outputs)
+        if ctx._dirty:
+            check_dirty(ctx, values, (outputs,), node is not None)
+        if node is not None:
+            node.outputs = ()
+            if ctx._saved:
+                seal(ctx, values, (outputs,))
+        return place_output(outputs, ctx, node, values, 0)
+
+
+_CONTAINERS = frozenset((list, tuple, dict))
+_new = object.__new__
+
+
+def autograd_function(
+    forward: Callable[..., Any] | None = None,
+    backward: Callable[..., Any] | None = None,
+    *,
+    jvp: Callable[..., Any] | None = None,
+    name: str | None = None,
+) -> Any:
+    """Make a differentiable function from a forward and a backward of your own.
+
+    Parameters
+    ----------
+    forward : callable
+        Called unrecorded as ``forward(ctx, *args, **kwargs)``; returns a tensor, or a tuple or list.
+    backward : callable, optional
+        Called as ``backward(ctx, *grad_outputs)``; see `AutogradFunction.backward`, which also
+        serves as a decorator.
+    jvp : callable, optional
+        The forward-mode rule, called as ``jvp(ctx, *tangents)``.
+    name : str, optional
+        What errors and `grad_fn` call it; the name of `forward` by default.
+
+    Returns
+    -------
+    function
+        With the signature of `forward` without `ctx`; its attributes `backward` and `jvp` are
+        decorators for the rules.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> @cr.autograd_function
+    ... def mul_constant(ctx, tensor, constant):
+    ...     ctx.save_for_backward(constant=constant)
+    ...     return tensor * constant
+    >>> @mul_constant.backward
+    ... def _(ctx, grad_output):
+    ...     return {"tensor": grad_output * ctx.saved_variables.constant}
+    >>> x = cr.tensor(5.0, requires_grad=True)
+    >>> mul_constant(x, constant=2).backward()
+    >>> x.grad.item()
+    2.0
+    """
+    if forward is None:
+        return functools.partial(autograd_function, backward=backward, jvp=jvp, name=name)
+    return AutogradFunction(forward, backward, jvp, name).function
+
+
+class Function:
+    """PyTorch's form of a custom function: static `forward` and `backward`, and `apply`.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> class Square(cr.autograd.Function):
+    ...     @staticmethod
+    ...     def forward(ctx, x):
+    ...         ctx.save_for_backward(x)
+    ...         return x * x
+    ...     @staticmethod
+    ...     def backward(ctx, grad_output):
+    ...         (x,) = ctx.saved_tensors
+    ...         return grad_output * 2 * x
+    >>> x = cr.tensor(3.0, requires_grad=True)
+    >>> Square.apply(x).backward()
+    >>> x.grad.item()
+    6.0
+    """
+
+    apply: Any
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        forward = getattr(cls, "forward", None)
+        if forward is None:
+            return
+        setup = getattr(cls, "setup_context", None)
+        if setup is not None:
+            forward = _with_setup(forward, setup)
+        backward, jvp = getattr(cls, "backward", None), getattr(cls, "jvp", None)
+        cls.apply = staticmethod(AutogradFunction(forward, backward, jvp, cls.__name__).function)
+
+
+def _with_setup(compute: Callable[..., Any], setup: Callable[..., Any]) -> Callable[..., Any]:
+    """Join a forward without ctx and its `setup_context(ctx, inputs, output)`."""
+
+    @functools.wraps(compute)
+    def forward(ctx: Context, *args: Any) -> Any:
+        output = compute(*args)
+        setup(ctx, args, output)
+        return output
+
+    signature = inspect.signature(compute)
+    ctx = inspect.Parameter("ctx", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    forward.__signature__ = signature.replace(  # type: ignore[attr-defined]
+        parameters=[ctx, *signature.parameters.values()]
+    )
+    return forward

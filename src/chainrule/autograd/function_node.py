@@ -1,0 +1,207 @@
+"""The node of a custom function: what happens between a pass and the user's backward."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from chainrule.autograd.context import Context
+from chainrule.autograd.modes import no_grad
+from chainrule.autograd.reverse import ALONE_IN_CALL, Pass, count_references
+from chainrule.autograd.tape import Node, Port, Severed, _Name
+from chainrule.autograd.tensor import Tensor, as_tensors, make
+from chainrule.backend import namespace, ndarray
+from chainrule.errors import AutogradError, ShapeError
+
+if TYPE_CHECKING:
+    from chainrule.autograd.function import AutogradFunction
+
+
+class FunctionNode(Node):
+    """One recorded application of a custom function: one edge for each argument of forward."""
+
+    __slots__ = ("arguments", "ctx", "function", "outputs")
+
+    function: AutogradFunction
+    ctx: Context
+    arguments: list[tuple[tuple[int, ...], Any] | None]  # shape and dtype of each tensor
+    outputs: tuple[Any, ...]  # () for a single one; else shape, dtype and namespace of each tensor
+
+    @property
+    def name(self) -> str:
+        return _Name(f"{self.function.name}Backward")
+
+    @property
+    def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
+        pairs = zip(super().next_functions, self.arguments, strict=True)
+        return tuple(pair for pair, tensor in pairs if tensor is not None)
+
+    def output_edge(self, index: int) -> Any:
+        """Return the edge to one output."""
+        return Port(self, index) if self.outputs else self
+
+    # --- reverse mode ---
+
+    def pull(self, g: Any, run: Pass) -> tuple[Any, ...]:
+        function, ctx = self.function, self.ctx
+        backward = function.backward_rule
+        if backward is None:
+            raise AutogradError(
+                f"{function.name} has no backward: give one with @{function.name}.backward"
+            )
+        if run.receiving is not None:
+            ctx._edges = tuple([edge if run.needs(edge) else None for edge in self.edges])
+        grads: Any
+        if g.__class__ is dict or run.xp is not None or count_references(g) > ALONE_IN_CALL:
+            grads = self._shown(g, run)
+        else:
+            if g.__class__ is not ndarray or g.dtype.kind == "c":
+                g = namespace(g).asarray(run.conjugate(g))
+            grads = (make(g, None),)
+        if function.room is not None and len(grads) > function.room:
+            grads = (*grads[: function.room - 1], tuple(grads[function.room - 1 :]))
+        ctx._node = self
+        try:
+            if function.once and run.xp is not None:
+                with no_grad():
+                    result = _sever(backward(ctx, *grads), function.name)
+            else:
+                result = backward(ctx, *grads)
+        finally:
+            ctx._node = None
+        cotangents = self._fitted(result, run)
+        if ctx._saved and not run.keep:
+            ctx._saved = None
+        return cotangents
+
+    def push(self, tangents: tuple[Any, ...], xp: Any) -> Any:
+        rule, ctx = self.function.jvp_rule, self.ctx
+        if rule is None:
+            raise AutogradError(
+                f"{self.function.name} has no rule for forward mode: give one with "
+                f"@{self.function.name}.jvp"
+            )
+        filled = [
+            xp.zeros(original[0], dtype=original[1]) if t is None and original else t
+            for t, original in zip(tangents, self.arguments, strict=True)
+        ]
+        ctx._node = self
+        try:
+            result = rule(ctx, *filled)
+        finally:
+            ctx._node = None
+        return tuple(result) if isinstance(result, list) else result
+
+    def _shown(self, g: Any, run: Pass) -> tuple[Any, ...]:
+        """Return the gradient of each output as a tensor that backward may even write to."""
+        if not self.outputs:
+            return (run.show(g),)
+        grads: list[Any] = []
+        for index, output in enumerate(self.outputs):
+            if index in g:
+                grads.append(run.show(g[index]))
+            elif output is None or not self.ctx._materialize:
+                grads.append(None)
+            else:
+                shape, dtype, xp = output
+                grads.append(make(xp.zeros(shape, dtype=dtype), None))
+        return tuple(grads)
+
+    def _fitted(self, result: Any, run: Pass) -> tuple[Any, ...]:
+        """Return the cotangent of each argument from what backward returned, fit for the input."""
+        fitted: list[Any] = []
+        restricted = run.receiving is not None
+        for value, edge, original in zip(
+            self._sorted(result), self.edges, self.arguments, strict=False
+        ):
+            if value is None or edge is None or (restricted and not run.needs(edge)):
+                fitted.append(None)
+                continue
+            if value.__class__ is not Tensor:
+                value = self._as_gradient(value, len(fitted))
+            shape, dtype = original
+            g = value if run.xp is not None else value._array
+            if g.shape != shape or g.dtype is not dtype or dtype.kind == "c":
+                self._check_shape(len(fitted), g.shape, shape, isinstance(result, Mapping))
+                g = run.fit(run.conjugate(g), shape, dtype)
+            fitted.append(g)
+        return tuple(fitted)
+
+    def _sorted(self, result: Any) -> Sequence[Any]:
+        """Return the gradients that backward returned, one entry for each argument of forward."""
+        names, edges = self.ctx._names, self.edges
+        if result.__class__ is tuple and len(result) == len(names):
+            return result  # type: ignore[no-any-return]
+        if result.__class__ is dict or isinstance(result, Mapping):
+            for name in result:
+                if name not in names:
+                    raise AutogradError(
+                        f"Function {self.name} returned a gradient for {name!r}, which is no "
+                        f"argument of {self.function.name}: its arguments are {', '.join(names)}"
+                    )
+            return [result.get(name) for name in names]
+        if result is None:
+            return ()
+        values = list(result) if isinstance(result, tuple | list) else [result]
+        while len(values) > len(names) and values[-1] is None:
+            values.pop()
+        if len(values) == len(names):
+            return values
+        tracked = [index for index, edge in enumerate(edges) if edge is not None]
+        while len(values) > len(tracked) and values[-1] is None:
+            values.pop()
+        if len(values) != len(tracked):
+            got = len(result) if isinstance(result, tuple | list) else 1
+            raise AutogradError(
+                f"Function {self.name} returned an incorrect number of gradients (expected "
+                f"{len(names)}, got {got}): return one for each argument of {self.function.name} "
+                f"({', '.join(names)}), None where there is none, or a dict by name"
+            )
+        full = [None] * len(names)
+        for index, value in zip(tracked, values, strict=True):
+            full[index] = value
+        return full
+
+    def _check_shape(
+        self, index: int, got: tuple[int, ...], shape: tuple[int, ...], by_name: bool
+    ) -> None:
+        if got != shape and not _expands(shape, got):
+            name = self.ctx._names[index]
+            raise ShapeError(
+                f"Function {self.name} returned an invalid gradient at "
+                f"{repr(name) if by_name else f'index {index}'} - got {list(got)} but expected shape "
+                f"compatible with {list(shape)}: the gradient of argument {name!r} must have its "
+                "shape, or one that broadcasting its shape gives"
+            )
+
+    def _as_gradient(self, value: Any, index: int) -> Tensor:
+        try:
+            return as_tensors((value,))[0]
+        except TypeError:
+            raise TypeError(
+                f"Function {self.name} returned {type(value).__name__} as the gradient of "
+                f"{self.ctx._names[index]!r}, expected a Tensor or None"
+            ) from None
+
+
+def _expands(small: tuple[int, ...], large: tuple[int, ...]) -> bool:
+    """Say whether `small` broadcasts to `large`."""
+    lead = len(large) - len(small)
+    return lead >= 0 and all(n in (1, m) for n, m in zip(small, large[lead:], strict=True))
+
+
+def _sever(result: Any, name: str) -> Any:
+    """Return gradients that raise when somebody differentiates them."""
+    reason = (
+        "trying to differentiate twice a function that was marked with @once_differentiable: "
+        f"the backward of {name}"
+    )
+
+    def cut(value: Any) -> Any:
+        return make(value._array, Severed(reason)) if isinstance(value, Tensor) else value
+
+    if isinstance(result, Mapping):
+        return {key: cut(value) for key, value in result.items()}
+    if isinstance(result, tuple | list):
+        return [cut(value) for value in result]
+    return cut(result)

@@ -1,0 +1,105 @@
+"""Giving what a custom forward returned its place in the graph."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+from chainrule.autograd.context import Context, seal
+from chainrule.autograd.function_node import FunctionNode
+from chainrule.autograd.tape import AccumulateGrad
+from chainrule.autograd.tensor import Tensor, View, make
+from chainrule.autograd.views import rebase
+from chainrule.backend import namespace
+from chainrule.errors import InPlaceError
+
+
+def finish_several(
+    ctx: Context, node: FunctionNode | None, values: tuple[Any, ...], outputs: Any
+) -> Any:
+    """Give the outputs of forward their place in the graph; the same kind comes back."""
+    raw = outputs if isinstance(outputs, tuple | list) else (outputs,)
+    if ctx._dirty:
+        check_dirty(ctx, values, raw, node is not None)
+    if node is not None:
+        node.outputs = tuple(
+            [
+                (o._array.shape, o._array.dtype, namespace(o._array))
+                if isinstance(o, Tensor)
+                else None
+                for o in raw
+            ]
+        )
+        if ctx._saved:
+            seal(ctx, values, raw)
+    finished: dict[int, Any] = {}  # by identity: the same output twice is one object
+    for index, output in enumerate(raw):
+        if isinstance(output, Tensor) and id(output) not in finished:
+            finished[id(output)] = place_output(output, ctx, node, values, index)
+    results = [finished.get(id(output), output) for output in raw]
+    if not isinstance(outputs, tuple | list):
+        return results[0]
+    if hasattr(outputs, "_fields"):
+        return type(outputs)(*results)
+    return results if isinstance(outputs, list) else tuple(results)
+
+
+def place_output(
+    output: Tensor, ctx: Context, node: FunctionNode | None, values: tuple[Any, ...], index: int
+) -> Tensor:
+    """Return one output of forward as a tensor that `node` made."""
+    edge = None
+    if node is not None and output._array.dtype.kind in "fc":
+        edge = node.output_edge(index) if node.outputs else node
+        if ctx._constant and _holds(ctx._constant, output):
+            edge = None
+    if ctx._dirty and _holds(ctx._dirty, output):
+        if edge is not None:
+            rebase(output, edge, output._array)
+        return output
+    view = output._view
+    if output._node is not None or _holds(values, output):
+        output = make(output._array, edge)
+        view = View(None, ())
+    else:
+        output._node = edge
+    if view is not None:  # memory of an input: written through it, backward would be bypassed
+        output._view = View(None, ())
+        output._view.refusal = "custom"
+    return output
+
+
+def _holds(values: Sequence[Any], tensor: Tensor) -> bool:
+    """Say whether this very tensor is among `values` (`in` would compare elements)."""
+    for value in values:  # noqa: SIM110 - a generator costs more than what it looks at
+        if value is tensor:
+            return True
+    return False
+
+
+def check_dirty(ctx: Context, values: Sequence[Any], outputs: Sequence[Any], tracked: bool) -> None:
+    for dirty in ctx._dirty:
+        if not _holds(values, dirty):
+            raise InPlaceError("mark_dirty got a tensor that is no direct argument of forward")
+        if not _holds(outputs, dirty):
+            raise InPlaceError(
+                "Some elements marked as dirty during the forward method were not returned as "
+                "output. The inputs that are modified inplace must all be outputs of the function."
+            )
+        if tracked and type(dirty._node) is AccumulateGrad:
+            raise InPlaceError(
+                "a leaf Variable that requires grad has been used in an in-place operation: "
+                "mark_dirty was called on an argument that is a leaf"
+            )
+
+
+def warn_of_hidden_tensors(function: str, container: Any) -> None:
+    values = container.values() if isinstance(container, dict) else container
+    if any(isinstance(value, Tensor) and value.requires_grad for value in values):
+        warnings.warn(
+            f"{function} got a {type(container).__name__} with tensors that require grad. Only "
+            "direct tensor arguments are tracked: no gradient will flow to these",
+            UserWarning,
+            stacklevel=5,
+        )
