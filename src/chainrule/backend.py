@@ -72,6 +72,16 @@ def _masked(x: Array, mask: Array) -> Array:
 _BIT_PATTERNS = {"e": np.int16, "f": np.int32, "d": np.int64}
 
 
+def _sum(x: Array, axis: Any = None, keepdims: bool = False) -> Array:
+    if x.size <= 16 and axis is None and not keepdims and x.dtype.char in "fd":
+        # A handful of numbers: Python's own sum takes 0.25 µs, the ufunc's machinery 0.7.
+        return np.array(sum(x.ravel().tolist()), x.dtype)
+    return _add_reduce(x, axis, None, None, keepdims)
+
+
+_add_reduce = np.add.reduce
+
+
 def _index_add(value: Array, *, shape: tuple[int, ...], key: Any) -> Array:
     """Return zeros of `shape` with `value` added at `key`, repeated indices adding up."""
     out = np.zeros(shape, value.dtype)
@@ -104,7 +114,7 @@ numpy_xp = Namespace(
     broadcast_to=_broadcast_to,
     masked=_masked,
     # np.sum, np.max and their kin are Python around these, a microsecond each.
-    sum=np.add.reduce,
+    sum=_sum,
     prod=np.multiply.reduce,
     max=np.maximum.reduce,
     min=np.minimum.reduce,

@@ -93,6 +93,13 @@ class AutogradFunction:
         self.jvp_rule = rule
         return rule
 
+    checker: Callable[..., Any]
+    """What `check` calls: chainrule.checks sets it, being above this module."""
+
+    def check(self, *args: Any, **kwargs: Any) -> Any:
+        """Look for mistakes in this function's rules, on these arguments: see `chainrule.checks`."""
+        return type(self).checker(self, *args, **kwargs)
+
     def apply(self, values: tuple[Any, ...], names: tuple[str, ...], positional: int) -> Any:
         """Run forward, unrecorded, on its sorted arguments; record one node for all it did."""
         outer = MODES.get()

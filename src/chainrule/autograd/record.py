@@ -204,6 +204,7 @@ def _unary(primitive: Primitive) -> Callable[..., Any]:
     kernel = forward_of(primitive, numpy_xp)
     plan = primitive.plan((True,))
     saves = plan.saves
+    seen: list[Any] = [None]
     only_x, only_out, only_shape = saves == ("x",), saves == ("out",), saves == ("x_shape",)
 
     def function(a: Any, **settings: Any) -> Any:
@@ -247,10 +248,13 @@ def _unary(primitive: Primitive) -> Callable[..., Any]:
         node.undo = node.hooks = None
         node.seq = tick()
         frame = _frame(1)
-        if INTERNAL[frame.f_code.co_filename]:
+        node.code = code = frame.f_code
+        if code is seen[0]:
+            node.instruction = frame.f_lasti
+        elif INTERNAL[code.co_filename]:
             place(node, 2)
         else:
-            node.code = frame.f_code
+            seen[0] = code  # in a loop, the next one is the same
             node.instruction = frame.f_lasti
         result._node = node
         return result
@@ -278,6 +282,7 @@ def _binary(primitive: Primitive) -> Callable[..., Any]:
     picks = {needs: _pick(plan, names) for needs, plan in plans.items()}
     both, left, right = plans.values()
     pick_both, pick_left, pick_right = picks.values()
+    seen: list[Any] = [None]
 
     def function(a: Any, b: Any) -> Any:
         if b.__class__ is Tensor and a.__class__ is Tensor:
@@ -335,10 +340,13 @@ def _binary(primitive: Primitive) -> Callable[..., Any]:
         node.hooks = None
         node.seq = tick()
         frame = _frame(1)
-        if INTERNAL[frame.f_code.co_filename]:
+        node.code = code = frame.f_code
+        if code is seen[0]:
+            node.instruction = frame.f_lasti
+        elif INTERNAL[code.co_filename]:
             place(node, 2)
         else:
-            node.code = frame.f_code
+            seen[0] = code  # in a loop, the next one is the same
             node.instruction = frame.f_lasti
         result._node = node
         return result

@@ -166,9 +166,13 @@ class Pass:
                         ahead, g = edge, grad
                     elif edge is ahead:
                         g = self._sum(edge, g, grad)
-                    else:
+                    elif edge.seq < ahead.seq:
                         pending[edge] = grad
                         heappush(queue, (-edge.seq, edge))
+                    else:
+                        pending[ahead] = g
+                        heappush(queue, (-ahead.seq, ahead))
+                        ahead, g = edge, grad
                 grads = grad = None  # else a gradient would look as if somebody held it
         except BaseException as error:
             if node is not None:

@@ -55,7 +55,8 @@ def written(spec: AutogradFunction) -> Callable[..., Any]:
     )
     del function.__wrapped__
     function.__signature__ = signature.replace(parameters=parameters)
-    function.spec, function.backward, function.jvp = spec, spec.backward, spec.jvp
+    function.spec, function.check = spec, spec.check
+    function.backward, function.jvp = spec.backward, spec.jvp
     return function  # type: ignore[no-any-return]
 
 

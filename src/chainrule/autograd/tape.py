@@ -224,7 +224,7 @@ class PrimitiveNode(Node):
 
     def pull(self, g: Any, run: Pass) -> tuple[Any, ...]:
         saved = self.saved
-        if saved is None or ledger.last > self.seq or type(self) is PackedNode:
+        if saved is None or ledger.last > self.seq or self.__class__ is PackedNode:
             saved = self.values()
         plan = self.plan
         if run.xp is None:

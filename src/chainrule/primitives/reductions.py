@@ -26,6 +26,8 @@ def _spread(xp: Any, g: Array, shape: tuple[int, ...], axis: Axes, keepdims: boo
 
 
 def _sum_vjp(xp: Any, g: Array, x_shape: Any, *, axis: Axes, keepdims: bool) -> Array:
+    if axis is None or keepdims:
+        return xp.broadcast_to(g, x_shape)
     return _spread(xp, g, x_shape, axis, keepdims)
 
 

@@ -17,6 +17,13 @@ reshape = linear(
     view=True,
 )
 
+reshape_copy = linear(  # where the memory layout allows no view
+    "reshape_copy",
+    lambda xp, g, x_shape: xp.reshape(g, x_shape),
+    forward=lambda xp, x, *, shape: xp.reshape(x, shape, copy=True),
+    label="UnsafeView",
+)
+
 
 def _inverse(axes: Shape) -> Shape:
     back = [0] * len(axes)
@@ -105,10 +112,16 @@ def _unbind_adjoint(xp: Any, g: dict[int, Array], x_shape: Shape, *, axis: int) 
     return xp.stack([g.get(i, zeros) for i in range(x_shape[axis])], axis=axis)
 
 
+def _unbind(xp: Any, x: Array, *, axis: int) -> tuple[Array, ...]:
+    # The Ellipsis makes a view of memory even where the part is a single number.
+    lead = (slice(None),) * axis
+    return tuple([x[(*lead, i, ...)] for i in range(x.shape[axis])])
+
+
 unbind = linear(
     "unbind",
     _unbind_adjoint,
-    forward=lambda xp, x, *, axis: xp.unstack(x, axis=axis),
+    forward=_unbind,
     multiple=True,
 )
 
@@ -136,3 +149,9 @@ def _split(xp: Any, x: Array, *, axis: int, sizes: Shape) -> tuple[Array, ...]:
 
 
 split = linear("split", _split_adjoint, forward=_split, multiple=True)
+
+for _triangle in ("tril", "triu"):
+    linear(
+        _triangle,
+        lambda xp, g, *, k, _name=_triangle: getattr(xp, _name)(g, k=k),
+    )
