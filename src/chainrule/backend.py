@@ -7,7 +7,6 @@ is the one whose calls are counted in nanoseconds, so it takes the quickest spel
 
 from __future__ import annotations
 
-import math
 from functools import cache
 from types import ModuleType
 from typing import Any
@@ -79,7 +78,7 @@ def _sum(x: Array, axis: Any = None, keepdims: bool = False) -> Array:
     return _add_reduce(x, axis, None, None, keepdims)
 
 
-_add_reduce = np.add.reduce
+_add_reduce: Any = np.add.reduce
 
 
 def _index_add(value: Array, *, shape: tuple[int, ...], key: Any) -> Array:
@@ -127,7 +126,7 @@ numpy_xp = Namespace(
 
 
 def is_basic_index(key: Any) -> bool:
-    """Say whether an index is made of ints, slices, Ellipsis and None alone, and so gives a view."""
+    """Say whether an index is of ints, slices, Ellipsis and None alone, and so gives a view."""
     parts = key if type(key) is tuple else (key,)
     return all(
         part is None or part is Ellipsis or isinstance(part, slice | int | np.integer)
@@ -140,7 +139,7 @@ def is_basic_index(key: Any) -> bool:
 
 def namespace(array: Array) -> Namespace:
     """Return the namespace that computes on `array`."""
-    cls = type(array)
+    cls: Any = type(array)
     if cls is ndarray or isinstance(array, np.generic):
         return numpy_xp
     return _foreign_namespace(cls)

@@ -63,8 +63,8 @@ def _check_root(root: Any, grad: Tensor | None, index: int) -> None:
     if current_node(root) is None:
         raise AutogradError(
             f"element {index} of tensors does not require grad and does not have a grad_fn: no "
-            "operation with a tensor that requires grad led to it. Was it computed under no_grad(), "
-            "detached, or rebound as in w = w - lr * w.grad under no_grad()?"
+            "operation with a tensor that requires grad led to it. Was it computed under no_grad, "
+            "detached, or rebound as in w = w - lr * w.grad under no_grad?"
         )
     if grad is None and root.numel() != 1:
         raise AutogradError(
@@ -251,7 +251,7 @@ def autograd_grad(
     run = _start(outputs, grad_outputs, retain_graph, create_graph)
     run.restrict(targets)
     _walk(run)
-    results = []
+    results: list[Tensor | None] = []
     for key, (name, tensor) in enumerate(zip(names, tensors, strict=True)):
         if key in run.captured:
             results.append(_result(run, key, tensor))
@@ -262,8 +262,9 @@ def autograd_grad(
         else:
             raise AutogradError(
                 "One of the differentiated Tensors appears to not have been used in the graph. Set "
-                f"allow_unused=True if this is the desired behavior. It is input {name!r}, of shape "
-                f"{list(tensor.shape)}: no recorded operation leads from it to the outputs."
+                "allow_unused=True if this is the desired behavior. It is input "
+                f"{name!r}, of shape {list(tensor.shape)}: no recorded operation leads from it to "
+                "the outputs."
             )
     return dict(zip(names, results, strict=True)) if named else tuple(results)
 

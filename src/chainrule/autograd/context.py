@@ -14,7 +14,7 @@ from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.versions import ledger
 
 if TYPE_CHECKING:
-    from chainrule.autograd.function import FunctionNode
+    from chainrule.autograd.function_node import FunctionNode
 
 Array = Any
 
@@ -43,6 +43,10 @@ class Named(tuple[Any, ...]):
         named = [repr(name) for name in self._names if name is not None]
         return f"the names {', '.join(named)}" if named else f"{len(self)} by position"
 
+    def _replaced(self, values: Sequence[Any]) -> Named:
+        """Return other values under the same names."""
+        return _new_tuple(type(self), values)
+
     def __repr__(self) -> str:
         parts = (
             repr(value) if name is None else f"{name}={value!r}"
@@ -61,6 +65,9 @@ def _named_class(names: tuple[str | None, ...]) -> type[Named]:
 
 
 _new_tuple = tuple.__new__
+
+
+NOTHING: Named = _new_tuple(Named)
 
 
 def named(names: tuple[str | None, ...], values: tuple[Any, ...]) -> Named:
@@ -110,8 +117,8 @@ def _severed_text(node: FunctionNode) -> str:
 class Context:
     """What forward and backward of a custom function share; `ctx` in their signatures.
 
-    Any attribute may be set on it. Tensors belong into `save_for_backward`, which checks that nobody
-    wrote to them and lets them go when the graph is freed.
+    Any attribute may be set on it. Tensors belong into `save_for_backward`, which checks that
+    nobody wrote to them and lets them go when the graph is freed.
     """
 
     __slots__ = (
@@ -121,14 +128,12 @@ class Context:
         "_names",
         "_node",
         "_saved",
-        "_saved_names",
         "_sealed",
     )
 
     _names: tuple[str, ...]
     _edges: tuple[Edge, ...]  # of the arguments, None where no gradient is needed
-    _saved: tuple[Any, ...] | None
-    _saved_names: tuple[str | None, ...]
+    _saved: Named | None  # None: released
     _sealed: bool  # whether tensors are among the saved values, as _Saved
     _node: Any  # while a pass is in backward
 
@@ -154,28 +159,24 @@ class Context:
         *values, **by_name
             Tensors, None, or anything else; order and names are kept.
         """
-        if not values:
-            self._saved = tuple(by_name.values())
-            self._saved_names = tuple(by_name)
-        else:
-            self._saved = (*values, *by_name.values())
-            self._saved_names = ((None,) * len(values)) + tuple(by_name)
+        names = ((None,) * len(values)) + tuple(by_name) if values else tuple(by_name)
+        self._saved = _new_tuple(_named_class(names), (*values, *by_name.values()))
 
     @property
     def saved_variables(self) -> Named:
         """What was saved, by attribute, key and position; tensors are checked for writes."""
         saved = self._saved
-        if saved is None or self._sealed:
-            saved = self.saved_tensors
-        return _new_tuple(_named_class(self._saved_names), saved)
+        if saved is None:
+            raise freed_error(self._node)
+        if not self._sealed:
+            return saved
+        node = self._node
+        return saved._replaced([v.restore(node) if v.__class__ is _Saved else v for v in saved])
 
     @property
     def saved_tensors(self) -> tuple[Any, ...]:
         """What was saved, as a tuple: PyTorch's spelling."""
-        saved = self._saved
-        if saved is None:
-            raise freed_error(self._node)
-        return tuple([v.restore(self._node) if v.__class__ is _Saved else v for v in saved])
+        return tuple(self.saved_variables)
 
     def mark_dirty(self, *tensors: Tensor) -> None:
         """Say that forward wrote to these inputs in place; they must be returned."""
@@ -202,7 +203,7 @@ def seal(ctx: Context, arguments: Sequence[Any], outputs: Sequence[Any]) -> None
             if modes is not None and modes.saved_hooks is not None:
                 saved.array = pack_array(saved.array, *modes.saved_hooks)
     if sealed:
-        ctx._saved = tuple(sealed)
+        ctx._saved = ctx._saved._replaced(sealed)
         ctx._sealed = True
 
 

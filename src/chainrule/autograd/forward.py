@@ -1,9 +1,9 @@
 """Forward mode: the recorded graph, walked the other way.
 
 A node keeps what its rules need, and forward mode needs what reverse mode does. So a function is
-recorded as for a backward pass, and then tangents go through its nodes in creation order. The walk is
-itself recorded where the caller records, which gives reverse over forward and forward over forward;
-perturbations can't be confused, since each walk starts at nodes of its own.
+recorded as for a backward pass, and then tangents go through its nodes in creation order. The walk
+is itself recorded where the caller records, which gives reverse over forward and forward over
+forward; perturbations can't be confused, since each walk starts at nodes of its own.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from chainrule.autograd.context import Context, seal
+from chainrule.autograd.context import NOTHING, Context, seal
 from chainrule.autograd.function_node import FunctionNode
 from chainrule.autograd.modes import MODES, Modes
 from chainrule.autograd.outputs import (
@@ -89,7 +89,7 @@ class AutogradFunction:
         return rule
 
     def jvp(self, rule: Callable[..., Any]) -> Callable[..., Any]:
-        """Use `rule` for forward mode: ``rule(ctx, *tangents)``, one for each argument of forward."""
+        """Use `rule` for forward mode: ``rule(ctx, *tangents)``, one for each argument."""
         self.jvp_rule = rule
         return rule
 
@@ -97,7 +97,7 @@ class AutogradFunction:
     """What `check` calls: chainrule.checks sets it, being above this module."""
 
     def check(self, *args: Any, **kwargs: Any) -> Any:
-        """Look for mistakes in this function's rules, on these arguments: see `chainrule.checks`."""
+        """Look for mistakes in this function's rules: see `chainrule.checks`."""
         return type(self).checker(self, *args, **kwargs)
 
     def apply(self, values: tuple[Any, ...], names: tuple[str, ...], positional: int) -> Any:
@@ -118,8 +118,8 @@ class AutogradFunction:
                     warn_of_hidden_tensors(self.name, value)
         ctx = _new(Context)
         ctx._names = names
-        ctx._edges = edges
-        ctx._saved = ctx._saved_names = ()
+        ctx._edges = tuple(edges)
+        ctx._saved = NOTHING
         ctx._sealed = False
         token = MODES.set(
             _UNRECORDED if outer is None else outer._replace(grad=False, saved_hooks=None)
@@ -137,7 +137,7 @@ class AutogradFunction:
             node = _new(FunctionNode)
             node.function = self
             node.ctx = ctx
-            node.edges = tuple(edges)
+            node.edges = ctx._edges
             node.arguments = arguments
             place(node, 3)
         if outputs.__class__ is not Tensor:
@@ -167,7 +167,7 @@ def autograd_function(
     Parameters
     ----------
     forward : callable
-        Called unrecorded as ``forward(ctx, *args, **kwargs)``; returns a tensor, or a tuple or list.
+        Called unrecorded as ``forward(ctx, *args, **kwargs)``; returns a tensor, a tuple or a list.
     backward : callable, optional
         Called as ``backward(ctx, *grad_outputs)``; see `AutogradFunction.backward`, which also
         serves as a decorator.

@@ -119,6 +119,7 @@ class FunctionNode(Node):
                 continue
             if value.__class__ is not Tensor:
                 value = self._as_gradient(value, len(fitted))
+            assert original is not None
             shape, dtype = original
             g = value if run.xp is not None else value._array
             if g.shape != shape or g.dtype is not dtype or dtype.kind == "c":
@@ -131,7 +132,7 @@ class FunctionNode(Node):
         """Return the gradients that backward returned, one entry for each argument of forward."""
         names, edges = self.ctx._names, self.edges
         if result.__class__ is tuple and len(result) == len(names):
-            return result  # type: ignore[no-any-return]
+            return result
         if result.__class__ is dict or isinstance(result, Mapping):
             for name in result:
                 if name not in names:
@@ -169,9 +170,9 @@ class FunctionNode(Node):
             name = self.ctx._names[index]
             raise ShapeError(
                 f"Function {self.name} returned an invalid gradient at "
-                f"{repr(name) if by_name else f'index {index}'} - got {list(got)} but expected shape "
-                f"compatible with {list(shape)}: the gradient of argument {name!r} must have its "
-                "shape, or one that broadcasting its shape gives"
+                f"{repr(name) if by_name else f'index {index}'} - got {list(got)} but expected "
+                f"shape compatible with {list(shape)}: the gradient of argument {name!r} must have "
+                "its shape, or one that broadcasting its shape gives"
             )
 
     def _as_gradient(self, value: Any, index: int) -> Tensor:

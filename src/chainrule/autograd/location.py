@@ -1,4 +1,4 @@
-"""Where the user's code was: kept as a code object and an instruction, made into text when asked."""
+"""Where the user's code was: kept as code object and instruction, made into text when asked."""
 
 from __future__ import annotations
 

@@ -217,7 +217,7 @@ class detect_anomaly(_Block):
     >>> with cr.detect_anomaly():
     ...     (cr.sqrt(x) * 0).backward()
     Traceback (most recent call last):
-    chainrule.errors.AutogradError: Function 'SqrtBackward0' returned nan values in its 0th output...
+    chainrule.errors.AutogradError: Function 'SqrtBackward0' returned nan values in its 0th...
     """
 
     def __init__(self, check_nan: bool = True) -> None:

@@ -23,26 +23,26 @@ def finish_several(
     if ctx._dirty:
         check_dirty(ctx, values, raw, node is not None)
     if node is not None:
-        node.outputs = tuple(
-            [
-                (o._array.shape, o._array.dtype, namespace(o._array))
-                if isinstance(o, Tensor)
-                else None
-                for o in raw
-            ]
-        )
+        node.outputs = tuple([_template(output) for output in raw])
         if ctx._saved:
             seal(ctx, values, raw)
     finished: dict[int, Any] = {}  # by identity: the same output twice is one object
     for index, output in enumerate(raw):
         if isinstance(output, Tensor) and id(output) not in finished:
             finished[id(output)] = place_output(output, ctx, node, values, index)
-    results = [finished.get(id(output), output) for output in raw]
+    results: list[Any] = [finished.get(id(output), output) for output in raw]
     if not isinstance(outputs, tuple | list):
         return results[0]
     if hasattr(outputs, "_fields"):
-        return type(outputs)(*results)
+        return outputs._make(results)  # a named tuple
     return results if isinstance(outputs, list) else tuple(results)
+
+
+def _template(output: Any) -> Any:
+    """Return what zeros for an unused output are made from."""
+    if not isinstance(output, Tensor):
+        return None
+    return output._array.shape, output._array.dtype, namespace(output._array)
 
 
 def place_output(

@@ -125,7 +125,7 @@ def apply(primitive: Primitive, operands: tuple[Any, ...], settings: dict[str, A
     except Exception as error:
         raise explained(error, primitive, arrays) from error
     edges: tuple[Edge, ...] = ()
-    if primitive.vjp != () and is_recording():
+    if primitive.differentiable and is_recording():
         edges = tuple([t._node if t._view is None else current_node(t) for t in tensors])
     tracked = any([edge is not None for edge in edges])
     if not primitive.multiple:
@@ -169,6 +169,7 @@ def _view_of(
         view.refusal = parent.refusal
     if not is_recording():
         view.refusal = "no_grad"
+    assert view.base is not None
     view.base_node = view.base._node
     return view
 
@@ -195,7 +196,9 @@ def recorder(primitive: Primitive) -> Callable[..., Any]:
     return function
 
 
-_OPERATORS = frozenset("add subtract multiply divide pow maximum minimum remainder matmul".split())
+_OPERATORS = frozenset(
+    ["add", "subtract", "multiply", "divide", "pow", "maximum", "minimum", "remainder", "matmul"]
+)
 """What takes two tensors or scalars, and promotes them: the others choose among their inputs."""
 
 

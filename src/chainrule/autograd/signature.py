@@ -68,7 +68,7 @@ _VAR_KEYWORD = inspect.Parameter.VAR_KEYWORD
 def _spelled(parameters: list[inspect.Parameter]) -> str:
     """Return parameters as source, the default of the i-th being the variable _i."""
     texts: list[str] = []
-    stars = {_VAR_POSITIONAL: "*", _VAR_KEYWORD: "**"}
+    stars: dict[Any, str] = {_VAR_POSITIONAL: "*", _VAR_KEYWORD: "**"}
     for i, p in enumerate(parameters):
         if p.kind is _KEYWORD_ONLY and not any(text.startswith("*") for text in texts):
             texts.append("*")

@@ -2,8 +2,8 @@
 
 The graph holds nodes, never tensors. A tensor points at the node that made it; a node points at the
 nodes of its inputs and keeps the arrays that its rules asked for. `seq` numbers nodes as they are
-made, so inputs always come before outputs: the reverse of that order is the order of a backward pass.
-A node with several outputs is reached through one `Port` for each.
+made, so inputs always come before outputs: the reverse is the order of a backward pass. A node with
+several outputs is reached through one `Port` for each.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class Node:
         )
 
     def register_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Call ``hook(grad_inputs, grad_outputs)`` after this node ran; it may replace grad_inputs."""
+        """Call ``hook(grad_inputs, grad_outputs)`` after this node ran, to see or replace them."""
         return RemovableHandle(hooks_of(self).post, hook)
 
     def register_prehook(self, hook: Callable[..., Any]) -> RemovableHandle:

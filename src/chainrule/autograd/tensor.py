@@ -323,7 +323,7 @@ class Tensor:
         >>> x.grad
         tensor([2., 4.])
         """
-        from chainrule.autograd.reverse import autograd_backward
+        from chainrule.autograd.backward import autograd_backward
 
         autograd_backward(self, gradient, retain_graph, create_graph, inputs)
 
@@ -345,8 +345,8 @@ class Tensor:
     def data(self) -> Any:
         """Not here: writes through `.data` are invisible to the graph."""
         raise AttributeError(
-            "a chainrule Tensor has no .data: use detach() for the values, or update in place under "
-            "no_grad(), as in: with cr.no_grad(): w.sub_(lr * w.grad)"
+            "a chainrule Tensor has no .data: use detach() for the values, or update in place "
+            "under no_grad(), as in: with cr.no_grad(): w.sub_(lr * w.grad)"
         )
 
     # --- towards Python and NumPy ---
@@ -361,8 +361,8 @@ class Tensor:
         """
         if self._array.__class__ is not ndarray and not force:
             raise TypeError(
-                f"can't convert {self.device} device type tensor to numpy. Use Tensor.cpu() to copy "
-                "the tensor to host memory first."
+                f"can't convert {self.device} device type tensor to numpy. Use Tensor.cpu() to "
+                "copy the tensor to host memory first."
             )
         if not force and self.requires_grad and is_grad_enabled():
             raise AutogradError(
@@ -409,8 +409,8 @@ class Tensor:
     def __bool__(self) -> bool:
         if self._array.size != 1:
             raise AutogradError(
-                f"Boolean value of Tensor with {self._array.size} values is ambiguous: use all() or "
-                "any()"
+                f"Boolean value of Tensor with {self._array.size} values is ambiguous: use all() "
+                "or any()"
             )
         return bool(self._array.item())
 

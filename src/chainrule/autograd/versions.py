@@ -78,7 +78,7 @@ def version_of(array: Array) -> int:
 
 
 def writes_since(array: Array, stamp: int) -> list[Write]:
-    """Return the writes (the last few, if there are many) to the memory of `array` after `stamp`."""
+    """Return the writes (the last few of many) to the memory of `array` after `stamp`."""
     storage = ledger.storages.get(id(storage_of(array)))
     if storage is None or storage.recent[-1].stamp <= stamp:
         return []

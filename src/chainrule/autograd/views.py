@@ -1,8 +1,8 @@
 """Writing in place, to tensors and through views of them.
 
-An in-place operation is the ordinary one, recorded, and then its result written over the target. The
-target, or the base that it is a view of, then has the history of what was written. Nothing is changed
-before everything was checked and computed, so an operation that fails leaves no trace.
+An in-place operation is the ordinary one, recorded, and then its result written over the target.
+The target, or the base that it is a view of, then has the history of what was written. Nothing is
+changed before everything was checked and computed, so an operation that fails leaves no trace.
 """
 
 from __future__ import annotations
@@ -185,8 +185,8 @@ def _move_retained(tensor: Tensor, old: Edge, new: Edge) -> None:
     if old is None or new is None:
         return
     node, number = endpoint(old)
-    if node.hooks is not None and number in node.hooks.retained:
-        if node.hooks.retained[number]() is tensor:
-            reference = node.hooks.retained.pop(number)
-            owner, position = endpoint(new)
-            hooks_of(owner).retained[position] = reference
+    reference = None if node.hooks is None else node.hooks.retained.get(number)
+    if reference is not None and reference() is tensor:
+        del hooks_of(node).retained[number]
+        owner, position = endpoint(new)
+        hooks_of(owner).retained[position] = reference

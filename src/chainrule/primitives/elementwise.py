@@ -96,7 +96,7 @@ def _sigmoid(xp: Any, x: Array) -> Array:
 
 sigmoid = elementwise("sigmoid", lambda xp, out: out - out * out, forward=_sigmoid)
 
-# --- kinks: where there is no derivative, SEMANTICS 63 says which value is taken --------------------
+# --- kinks: where there is no derivative, SEMANTICS 63 says which value is taken ------------------
 
 
 def _abs_vjp(xp: Any, g: Array, x: Array) -> Array:
@@ -202,7 +202,7 @@ masked = general(
     jvp=(lambda xp, t, mask: xp.masked(t, mask), None),
 )
 
-# --- complex numbers: in the bilinear pairing, the real part's cotangent is itself ------------------
+# --- complex numbers: in the bilinear pairing, the real part's cotangent is itself ----------------
 
 conj = linear("conj", lambda xp, g: xp.conj(g))
 real = linear("real", lambda xp, g: g, forward=lambda xp, x: xp.real(x))
@@ -225,10 +225,11 @@ clone = linear("clone", lambda xp, g: g, forward=lambda xp, x: xp.asarray(x, cop
 # --- without derivative ---------------------------------------------------------------------------
 
 for _name in (
-    "sign floor ceil trunc round isnan isinf isfinite equal not_equal less less_equal greater "
-    "greater_equal logical_not logical_and logical_or logical_xor bitwise_and bitwise_or "
-    "bitwise_xor bitwise_invert floor_divide"
-).split():
+    *("sign", "floor", "ceil", "trunc", "round", "isnan", "isinf", "isfinite", "floor_divide"),
+    *("equal", "not_equal", "less", "less_equal", "greater", "greater_equal"),
+    *("logical_not", "logical_and", "logical_or", "logical_xor"),
+    *("bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_invert"),
+):
     constant(_name)
 
 

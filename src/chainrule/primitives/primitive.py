@@ -1,7 +1,7 @@
 """What a primitive is: a name, a forward function and its two rules, side by side.
 
-A rule is a function of arrays that is handed the namespace `xp` it computes with, so one rule runs on
-NumPy arrays, on CuPy arrays, on tensors (derivatives of derivatives) and on a compiler's symbols.
+A rule is a function of arrays that is handed the namespace `xp` it computes with, so one rule runs
+on NumPy arrays, on CuPy arrays, on tensors (derivatives of derivatives), on a compiler's symbols.
 The names of a rule's parameters say what it needs, and only that is saved:
 
 * ``g``: the cotangent of the output (in a vjp), ``t``: the tangent of the input (in a jvp);
@@ -31,11 +31,12 @@ TABLE: dict[str, Primitive] = {}
 
 
 class Primitive:
-    """An operation that has derivative rules. Made by `elementwise`, `linear`, `general`, `constant`."""
+    """An operation that has derivative rules: made by one of the makers below."""
 
     __slots__ = (
         "_plans",
         "broadcasts",
+        "differentiable",
         "forward",
         "inputs",
         "joint",
@@ -66,9 +67,10 @@ class Primitive:
         self.name = name
         self.forward = forward
         self.inputs = inputs
-        self.vjp = vjp
+        self.vjp = () if callable(vjp) else vjp
+        self.joint = vjp if callable(vjp) else None
         self.jvp = jvp
-        self.joint = callable(vjp)
+        self.differentiable = bool(vjp)
         self.broadcasts = broadcasts
         self.scales = scales
         self.settings = parameters(forward)[1] if forward else ()
@@ -111,10 +113,7 @@ class Plan:
         self.primitive = primitive
         self.needs = needs
         joint, inputs = primitive.joint, primitive.inputs
-        rules = (primitive.vjp,) if joint else primitive.vjp
-        wanted = [
-            rule for rule, need in zip(rules, (True,) if joint else needs, strict=False) if need
-        ]
+        wanted = [joint] if joint else [r for r, n in zip(primitive.vjp, needs, strict=True) if n]
         self.saves = tuple(
             dict.fromkeys(
                 name
@@ -150,13 +149,13 @@ class Plan:
 
         times = "g * " if primitive.scales else ""
         if primitive.joint:
-            result = call("vjp", primitive.vjp)  # type: ignore[arg-type]
+            result = call("vjp", primitive.joint)
         else:
             parts = [
                 times + call(f"vjp_{name}", rule) if need and rule is not None else "None"
                 for name, rule, need in zip(
                     primitive.inputs, primitive.vjp, self.needs, strict=True
-                )  # type: ignore[arg-type]
+                )
             ]
             result = f"({', '.join(parts)},)"
         unpack = f"    {', '.join(self.saves)}, = saved\n" if self.saves else ""
@@ -243,7 +242,7 @@ def general(
     forward: Rule | None,
     *,
     vjp: tuple[Rule | None, ...] | Rule,
-    jvp: tuple[Rule | None, ...] | Rule,
+    jvp: tuple[Rule | None, ...] | Rule | None,
     label: str | None = None,
     broadcasts: bool = True,
 ) -> Primitive:

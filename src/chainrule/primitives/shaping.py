@@ -149,9 +149,3 @@ def _split(xp: Any, x: Array, *, axis: int, sizes: Shape) -> tuple[Array, ...]:
 
 
 split = linear("split", _split_adjoint, forward=_split, multiple=True)
-
-for _triangle in ("tril", "triu"):
-    linear(
-        _triangle,
-        lambda xp, g, *, k, _name=_triangle: getattr(xp, _name)(g, k=k),
-    )
