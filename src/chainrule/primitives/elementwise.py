@@ -220,6 +220,12 @@ def _recast(xp: Any, g: Array, x_dtype: Any) -> Array:
 astype = linear(
     "astype", _recast, forward=lambda xp, x, *, dtype: xp.astype(x, dtype), label="ToCopy"
 )
+to_device = linear(
+    "to_device",
+    lambda xp, g, *, source, target: xp.to_device(g, source=target, target=source),
+    forward=lambda xp, x, *, source, target: xp.to_device(x, source=source, target=target),
+    label="ToCopy",
+)
 clone = linear("clone", lambda xp, g: g, forward=lambda xp, x: xp.asarray(x, copy=True))
 
 # --- without derivative ---------------------------------------------------------------------------

@@ -1,0 +1,52 @@
+"""chainrule: define-by-run automatic differentiation for NumPy arrays, in Python alone.
+
+>>> import chainrule as cr
+>>> x = cr.tensor([1.0, 2.0], requires_grad=True)
+>>> (x * x).sum().backward()
+>>> x.grad
+tensor([2., 4.])
+"""
+
+from types import SimpleNamespace as _SimpleNamespace
+
+import numpy as _np
+
+from chainrule.autograd.backward import autograd_backward, autograd_grad
+from chainrule.autograd.formatting import set_printoptions
+from chainrule.autograd.modes import (
+    detect_anomaly,
+    enable_grad,
+    is_anomaly_enabled,
+    is_grad_enabled,
+    no_grad,
+    saved_tensors_hooks,
+    set_detect_anomaly,
+    set_grad_enabled,
+)
+from chainrule.autograd.tensor import Tensor, set_default_dtype
+from chainrule.autograd.tensor import default_dtype as get_default_dtype
+from chainrule.backend import cuda_is_available as _cuda_is_available
+from chainrule.backend import device
+from chainrule.creation import *
+from chainrule.errors import *
+from chainrule.ops import *
+from chainrule.random import *
+
+# --- dtypes, as NumPy's own objects, under NumPy's names and PyTorch's ------------------------------
+
+float16 = half = _np.dtype("float16")
+float32 = float = _np.dtype("float32")
+float64 = double = _np.dtype("float64")
+complex64 = cfloat = _np.dtype("complex64")
+complex128 = cdouble = _np.dtype("complex128")
+uint8 = _np.dtype("uint8")
+uint16 = _np.dtype("uint16")
+uint32 = _np.dtype("uint32")
+uint64 = _np.dtype("uint64")
+int8 = _np.dtype("int8")
+int16 = short = _np.dtype("int16")
+int32 = int = _np.dtype("int32")
+int64 = long = _np.dtype("int64")
+bool = _np.dtype("bool")
+
+cuda = _SimpleNamespace(is_available=_cuda_is_available)

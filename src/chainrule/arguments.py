@@ -1,0 +1,118 @@
+"""What the arguments of public functions mean: sizes, dimensions, dtypes, devices, operands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from chainrule.autograd import record
+from chainrule.autograd.tensor import Tensor, as_tensors, default_dtype, make
+from chainrule.backend import device, dtype_title, move
+from chainrule.errors import DTypeError
+
+RECORDERS: dict[str, Callable[..., Tensor]] = record.RECORDERS
+"""The recording function of every primitive. The few that return tuples are wrapped where used."""
+
+Operand = Any  # a Tensor, an array or a number
+DTypeLike = Any  # what numpy.dtype takes
+DeviceLike = device | str | None
+Dims = int | Sequence[int] | None
+Sizes = int | Sequence[int]
+
+
+def tensor_of(value: Operand) -> Tensor:
+    """Return a tensor: an array shared, a number in the dtype of its kind."""
+    return value if value.__class__ is Tensor else as_tensors((value,))[0]
+
+
+def floating(value: Operand) -> Tensor:
+    """Return a tensor of a floating or complex dtype: the default one instead of an integer."""
+    tensor = tensor_of(value)
+    if tensor._array.dtype.kind in "fc":
+        return tensor
+    return RECORDERS["astype"](tensor, dtype=default_dtype())
+
+
+# --- dimensions -----------------------------------------------------------------------------------
+
+
+def one_dim(dim: Any, ndim: int) -> int:
+    """Return a dimension counted from the front."""
+    try:
+        number = dim.__index__()
+    except AttributeError:
+        raise TypeError(f"a dimension must be an int, not {type(dim).__name__}") from None
+    bound = ndim or 1  # as in PyTorch, a 0-d tensor has the dimensions 0 and -1
+    if not -bound <= number < bound:
+        raise IndexError(
+            f"Dimension out of range (expected to be in range of [{-bound}, {bound - 1}], but got "
+            f"{number})"
+        )
+    return number % bound  # type: ignore[no-any-return]
+
+
+def many_dims(dims: Dims, ndim: int) -> tuple[int, ...] | None:
+    """Return dimensions counted from the front; None, which means all of them, stays."""
+    if dims is None:
+        return None
+    listed = tuple(dims) if isinstance(dims, Sequence) else (dims,)
+    counted = tuple([one_dim(dim, ndim) for dim in listed])
+    if len(set(counted)) < len(counted):
+        raise ValueError(f"dim {listed} names a dimension twice: each can appear once")
+    return counted if ndim else None
+
+
+def either(dim: Any, axis: Any) -> Any:
+    """Return the one argument that PyTorch calls dim and the array API axis."""
+    if axis is None:
+        return dim
+    if dim is not None:
+        raise TypeError("dim and axis are two names of one argument: give one of them")
+    return axis
+
+
+# --- sizes ----------------------------------------------------------------------------------------
+
+
+def sizes_of(sizes: tuple[Any, ...]) -> tuple[int, ...]:
+    """Return the shape that was given as ``f(2, 3)`` or as ``f((2, 3))``."""
+    listed = sizes[0] if len(sizes) == 1 and not hasattr(sizes[0], "__index__") else sizes
+    try:
+        return tuple([size.__index__() for size in listed])
+    except (AttributeError, TypeError):
+        raise TypeError(f"sizes must be ints, or one sequence of ints, not {sizes!r}") from None
+
+
+def lengths_of(sizes: tuple[Any, ...]) -> tuple[int, ...]:
+    """Return the shape of something new, which has no negative sizes."""
+    shape = sizes_of(sizes)
+    if any(size < 0 for size in shape):
+        raise ValueError(f"a size can't be negative, but got the shape {list(shape)}")
+    return shape
+
+
+# --- dtypes and devices ---------------------------------------------------------------------------
+
+
+def dtype_of(dtype: DTypeLike) -> np.dtype[Any]:
+    """Return a dtype that tensors can have, from whatever names it."""
+    found = np.dtype(dtype)
+    if found.kind not in "biufc":
+        raise DTypeError(
+            f"can't make a tensor of dtype {found}. The only supported types are: float64, "
+            "float32, float16, complex64, complex128, the integers and bool."
+        )
+    return found
+
+
+def leaf(array: Any, place: DeviceLike = None, requires_grad: bool = False) -> Tensor:
+    """Return a new tensor of `array`, on `place` (the CPU if None)."""
+    if requires_grad and array.dtype.kind not in "fc":
+        raise DTypeError(
+            "only Tensors of floating point and complex dtype can require gradients, got "
+            f"{dtype_title(array.dtype)}: ask for a floating dtype=, or leave out requires_grad"
+        )
+    tensor = make(array if place is None else move(array, device(place)), None)
+    return tensor.requires_grad_() if requires_grad else tensor

@@ -1,0 +1,354 @@
+"""Arithmetic, element by element, with broadcasting."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from chainrule.arguments import RECORDERS, Operand, floating, tensor_of
+from chainrule.autograd.tensor import Tensor
+from chainrule.ops.calls import binary, of_floats, piecewise, strict
+
+__all__ = [
+    "add",
+    "subtract",
+    "sub",
+    "multiply",
+    "mul",
+    "divide",
+    "div",
+    "true_divide",
+    "floor_divide",
+    "remainder",
+    "negative",
+    "neg",
+    "positive",
+    "pow",
+    "square",
+    "reciprocal",
+]
+
+_add = binary("add")
+_subtract = binary("subtract")
+_multiply = binary("multiply")
+_divide = binary("divide")
+floor_quotient = piecewise("floor_divide")
+_floor_divide = strict(floor_quotient, "floor_divide")
+_remainder = binary("remainder")
+_pow = binary("pow")
+_reciprocal = of_floats("reciprocal")
+
+
+def add(x: Operand, y: Operand, /, *, alpha: Any = 1) -> Tensor:
+    """Return x + alpha · y.
+
+    Parameters
+    ----------
+    x, y : Tensor, array or number
+        Their shapes broadcast. A number takes the dtype of the tensor.
+    alpha : number, default 1
+        A factor for `y`.
+
+    Returns
+    -------
+    Tensor, of the broadcast shape and the promoted dtype
+
+    Raises
+    ------
+    ShapeError
+        If the shapes don't broadcast.
+
+    Notes
+    -----
+    Derivatives: 1 for x, alpha for y.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.add(cr.tensor([1.0, 2.0]), 10)
+    tensor([11., 12.])
+    """
+    return _add(x, y if alpha == 1 else _multiply(y, alpha))
+
+
+def subtract(x: Operand, y: Operand, /, *, alpha: Any = 1) -> Tensor:
+    """Return x - alpha · y; the arguments are those of `add`.
+
+    Notes
+    -----
+    Derivatives: 1 for x, -alpha for y.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.subtract(cr.tensor([1.0, 2.0]), 10, alpha=2)
+    tensor([-19., -18.])
+    """
+    return _subtract(x, y if alpha == 1 else _multiply(y, alpha))
+
+
+sub = subtract
+
+
+def multiply(x: Operand, y: Operand, /) -> Tensor:
+    """Return x · y, element by element.
+
+    Parameters
+    ----------
+    x, y : Tensor, array or number
+        Their shapes broadcast. A number takes the dtype of the tensor.
+
+    Returns
+    -------
+    Tensor, of the broadcast shape and the promoted dtype
+
+    Raises
+    ------
+    ShapeError
+        If the shapes don't broadcast.
+
+    Notes
+    -----
+    Derivatives: y for x, x for y.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.multiply(cr.tensor([1.0, 2.0]), cr.tensor([3.0, 4.0]))
+    tensor([3., 8.])
+    """
+    return _multiply(x, y)
+
+
+mul = multiply
+
+
+def divide(x: Operand, y: Operand, /, *, rounding_mode: str | None = None) -> Tensor:
+    """Return x / y, element by element.
+
+    Parameters
+    ----------
+    x, y : Tensor, array or number
+        Their shapes broadcast. Integers are divided as numbers of the default dtype.
+    rounding_mode : {None, "floor", "trunc"}, default None
+        Round the quotient, down or towards zero.
+
+    Returns
+    -------
+    Tensor, of the broadcast shape and a floating dtype (of the promoted one, if rounded)
+
+    Raises
+    ------
+    ShapeError
+        If the shapes don't broadcast.
+
+    Notes
+    -----
+    Derivatives: 1/y for x, -x/y² for y; 0 if rounded.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.divide(cr.tensor([1, 2]), 4)
+    tensor([0.2500, 0.5000])
+    """
+    if rounding_mode == "floor":
+        return _floor_divide(x, y)
+    if rounding_mode not in (None, "trunc"):
+        raise ValueError(
+            "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found "
+            f"{rounding_mode!r}"
+        )
+    quotient = true_quotient(x, y)
+    if quotient is NotImplemented:
+        return _divide(x, y)  # which raises
+    if rounding_mode is None:
+        return quotient  # type: ignore[no-any-return]
+    result = RECORDERS["trunc"](quotient)
+    integers = tensor_of(x).dtype.kind in "iub" and tensor_of(y).dtype.kind in "iub"
+    return RECORDERS["astype"](result, dtype=_add(x, y).dtype) if integers else result
+
+
+div = true_divide = divide
+
+
+def true_quotient(x: Any, y: Any) -> Any:
+    """Return x / y, integers divided in the default dtype; NotImplemented for foreign operands."""
+    if x.__class__ is Tensor and x._array.dtype.kind not in "fc":
+        if y.__class__ is not Tensor or y._array.dtype.kind not in "fc":
+            x = floating(x)
+    elif y.__class__ is Tensor and y._array.dtype.kind not in "fc" and x.__class__ is not Tensor:
+        y = floating(y)
+    return RECORDERS["divide"](x, y)
+
+
+def floor_divide(x: Operand, y: Operand, /) -> Tensor:
+    """Return ⌊x / y⌋; the arguments are those of `multiply`.
+
+    Notes
+    -----
+    Piecewise constant: no gradient flows.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.floor_divide(cr.tensor([7, -7]), 2)
+    tensor([ 3, -4])
+    """
+    return _floor_divide(x, y)
+
+
+def remainder(x: Operand, y: Operand, /) -> Tensor:
+    """Return x - y · ⌊x / y⌋, which has the sign of y; the arguments are those of `multiply`.
+
+    Notes
+    -----
+    Derivatives: 1 for x, -⌊x / y⌋ for y.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.remainder(cr.tensor([7, -7]), 4)
+    tensor([3, 1])
+    """
+    return _remainder(x, y)
+
+
+def negative(x: Operand, /) -> Tensor:
+    """Return -x.
+
+    Parameters
+    ----------
+    x : Tensor
+        Numbers, not bools.
+
+    Returns
+    -------
+    Tensor, shape and dtype of `x`
+
+    Raises
+    ------
+    TypeError
+        If `x` is of bools: their opposite is `logical_not`.
+
+    Notes
+    -----
+    Derivative: -1.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.negative(cr.tensor([1.0, -2.0]))
+    tensor([-1.,  2.])
+    """
+    return RECORDERS["negative"](tensor_of(x))
+
+
+neg = negative
+
+
+def positive(x: Operand, /) -> Tensor:
+    """Return `x` as it is.
+
+    Notes
+    -----
+    Derivative: 1.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.positive(cr.tensor(-1.0))
+    tensor(-1.)
+    """
+    return tensor_of(x)
+
+
+def pow(x: Operand, y: Operand, /) -> Tensor:
+    """Return x to the power y, element by element.
+
+    Parameters
+    ----------
+    x, y : Tensor, array or number
+        Base and exponent; their shapes broadcast.
+
+    Returns
+    -------
+    Tensor, of the broadcast shape and the promoted dtype
+
+    Raises
+    ------
+    ValueError
+        If an integer is raised to a negative integer power.
+
+    Notes
+    -----
+    Derivatives: y x^(y-1) for x, and 0 where y = 0; x^y ln x for y, and 0 where x = 0.
+    The exponent 2 costs no more than x · x.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.pow(cr.tensor([1.0, 2.0, 3.0]), 3)
+    tensor([ 1.,  8., 27.])
+    """
+    result = power(x, y)
+    return _pow(x, y) if result is NotImplemented else result
+
+
+def power(x: Any, y: Any) -> Any:
+    """Return x to the power y, squares quickly; NotImplemented for foreign operands."""
+    # np.power takes 0.24 ms for a million squares, the product 0.08.
+    if (y.__class__ is int or y.__class__ is float) and y == 2 and x.__class__ is Tensor:
+        kind = x._array.dtype.kind
+        if kind in "fc" or (kind in "iu" and y.__class__ is int):
+            return RECORDERS["square"](x)
+    return RECORDERS["pow"](x, y)
+
+
+def square(x: Operand, /) -> Tensor:
+    """Return x².
+
+    Parameters
+    ----------
+    x : Tensor
+        Numbers.
+
+    Returns
+    -------
+    Tensor, shape and dtype of `x`
+
+    Notes
+    -----
+    Derivative: 2x.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.square(cr.tensor([1.0, -3.0]))
+    tensor([1., 9.])
+    """
+    return RECORDERS["square"](tensor_of(x))
+
+
+def reciprocal(x: Operand, /) -> Tensor:
+    """Return 1 / x.
+
+    Parameters
+    ----------
+    x : Tensor
+        Integers are taken as numbers of the default dtype.
+
+    Returns
+    -------
+    Tensor, shape of `x`
+
+    Notes
+    -----
+    Derivative: -1/x².
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.reciprocal(cr.tensor([2.0, 4.0]))
+    tensor([0.5000, 0.2500])
+    """
+    return _reciprocal(x)

@@ -1,0 +1,57 @@
+"""How public functions and operators call the recorders."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from chainrule.arguments import RECORDERS, Operand, floating
+from chainrule.autograd.tensor import Tensor, as_operands, make
+from chainrule.backend import promote
+
+
+def piecewise(name: str) -> Callable[[Any, Any], Any]:
+    """Return the operator of a primitive without derivative: NotImplemented for foreign operands."""
+    recorder = RECORDERS[name]
+
+    def operator(x: Any, y: Any) -> Any:
+        a, b = as_operands(x, y)
+        if a is NotImplemented:
+            return NotImplemented
+        if a.dtype != b.dtype and a.device == b.device:
+            a, b = [make(array, None) for array in promote(a._array, b._array)]
+        return recorder(a, b)
+
+    return operator
+
+
+def strict(operator: Callable[[Any, Any], Any], name: str) -> Callable[[Operand, Operand], Tensor]:
+    """Return the function of an operator, which raises where Python would try the other operand."""
+
+    def function(x: Operand, y: Operand) -> Tensor:
+        result = operator(x, y)
+        if result is NotImplemented:
+            raise TypeError(
+                f"{name}(): expected tensors, arrays or numbers, got {type(x).__name__} and "
+                f"{type(y).__name__}"
+            )
+        return result  # type: ignore[no-any-return]
+
+    return function
+
+
+def binary(name: str) -> Callable[[Operand, Operand], Tensor]:
+    """Return the function of a primitive of two operands."""
+    return strict(RECORDERS[name], name)
+
+
+def of_floats(name: str) -> Callable[[Operand], Tensor]:
+    """Return the recorder of a function whose results are no integers, even where its operand is."""
+    recorder = RECORDERS[name]
+
+    def function(x: Operand) -> Tensor:
+        if x.__class__ is Tensor and x._array.dtype.kind in "fc":
+            return recorder(x)
+        return recorder(floating(x))
+
+    return function

@@ -1,0 +1,305 @@
+"""Comparisons, tests and logic: results are bools, and no gradient flows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from chainrule.arguments import RECORDERS, Operand, tensor_of
+from chainrule.autograd.tensor import Tensor, as_tensors, make
+from chainrule.backend import namespace
+from chainrule.ops.calls import piecewise, strict
+
+OPERATORS = {
+    name: piecewise(name)
+    for name in (
+        "equal",
+        "not_equal",
+        "less",
+        "less_equal",
+        "greater",
+        "greater_equal",
+        "logical_and",
+        "logical_or",
+        "logical_xor",
+        "bitwise_and",
+        "bitwise_or",
+        "bitwise_xor",
+    )
+}
+_equal = strict(OPERATORS["equal"], "equal")
+_not_equal = strict(OPERATORS["not_equal"], "not_equal")
+_less = strict(OPERATORS["less"], "less")
+_less_equal = strict(OPERATORS["less_equal"], "less_equal")
+_greater = strict(OPERATORS["greater"], "greater")
+_greater_equal = strict(OPERATORS["greater_equal"], "greater_equal")
+_logical_and = strict(OPERATORS["logical_and"], "logical_and")
+_logical_or = strict(OPERATORS["logical_or"], "logical_or")
+_logical_xor = strict(OPERATORS["logical_xor"], "logical_xor")
+
+__all__ = [
+    "equal",
+    "eq",
+    "not_equal",
+    "ne",
+    "less",
+    "lt",
+    "less_equal",
+    "le",
+    "greater",
+    "gt",
+    "greater_equal",
+    "ge",
+    "isnan",
+    "isinf",
+    "isfinite",
+    "logical_not",
+    "logical_and",
+    "logical_or",
+    "logical_xor",
+    "isclose",
+    "allclose",
+]
+
+
+def equal(x: Operand, y: Operand, /) -> Tensor:
+    """Say of each element whether x = y.
+
+    This is the array API's `equal`. Whether two tensors are equal as a whole, which PyTorch's
+    function of this name says, is ``x.equal(y)``.
+
+    Parameters
+    ----------
+    x, y : Tensor, array or number
+        Their shapes broadcast.
+
+    Returns
+    -------
+    Tensor of bools, of the broadcast shape
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.equal(cr.tensor([1.0, 2.0]), 2)
+    tensor([False,  True])
+    """
+    return _equal(x, y)
+
+
+eq = equal
+
+
+def not_equal(x: Operand, y: Operand, /) -> Tensor:
+    """Say of each element whether x ≠ y; the arguments are those of `equal`.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.not_equal(cr.tensor([1.0, 2.0]), 2)
+    tensor([ True, False])
+    """
+    return _not_equal(x, y)
+
+
+ne = not_equal
+
+
+def less(x: Operand, y: Operand, /) -> Tensor:
+    """Say of each element whether x < y; the arguments are those of `equal`.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.less(cr.tensor([1.0, 2.0]), 2)
+    tensor([ True, False])
+    """
+    return _less(x, y)
+
+
+lt = less
+
+
+def less_equal(x: Operand, y: Operand, /) -> Tensor:
+    """Say of each element whether x ≤ y; the arguments are those of `equal`.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.less_equal(cr.tensor([1.0, 2.0]), 2)
+    tensor([True, True])
+    """
+    return _less_equal(x, y)
+
+
+le = less_equal
+
+
+def greater(x: Operand, y: Operand, /) -> Tensor:
+    """Say of each element whether x > y; the arguments are those of `equal`.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.greater(cr.tensor([1.0, 2.0]), 1)
+    tensor([False,  True])
+    """
+    return _greater(x, y)
+
+
+gt = greater
+
+
+def greater_equal(x: Operand, y: Operand, /) -> Tensor:
+    """Say of each element whether x ≥ y; the arguments are those of `equal`.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.greater_equal(cr.tensor([1.0, 2.0]), 2)
+    tensor([False,  True])
+    """
+    return _greater_equal(x, y)
+
+
+ge = greater_equal
+
+
+def isnan(x: Operand, /) -> Tensor:
+    """Say of each element whether it is nan.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.isnan(cr.tensor([1.0, float("nan")]))
+    tensor([False,  True])
+    """
+    return RECORDERS["isnan"](tensor_of(x))
+
+
+def isinf(x: Operand, /) -> Tensor:
+    """Say of each element whether it is inf or -inf.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.isinf(cr.tensor([1.0, -float("inf")]))
+    tensor([False,  True])
+    """
+    return RECORDERS["isinf"](tensor_of(x))
+
+
+def isfinite(x: Operand, /) -> Tensor:
+    """Say of each element whether it is neither inf, -inf nor nan.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.isfinite(cr.tensor([1.0, float("nan")]))
+    tensor([ True, False])
+    """
+    return RECORDERS["isfinite"](tensor_of(x))
+
+
+def logical_not(x: Operand, /) -> Tensor:
+    """Say of each element whether it is zero or False.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.logical_not(cr.tensor([True, False]))
+    tensor([False,  True])
+    """
+    return RECORDERS["logical_not"](tensor_of(x))
+
+
+def logical_and(x: Operand, y: Operand, /) -> Tensor:
+    """Say of each element whether x and y are both nonzero; the arguments are those of `equal`.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.logical_and(cr.tensor([True, True]), cr.tensor([True, False]))
+    tensor([ True, False])
+    """
+    return _logical_and(x, y)
+
+
+def logical_or(x: Operand, y: Operand, /) -> Tensor:
+    """Say of each element whether x or y is nonzero; the arguments are those of `equal`.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.logical_or(cr.tensor([True, False]), cr.tensor([False, False]))
+    tensor([ True, False])
+    """
+    return _logical_or(x, y)
+
+
+def logical_xor(x: Operand, y: Operand, /) -> Tensor:
+    """Say of each element whether just one of x and y is nonzero; the arguments are those of `equal`.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.logical_xor(cr.tensor([True, True]), cr.tensor([True, False]))
+    tensor([False,  True])
+    """
+    return _logical_xor(x, y)
+
+
+# --- of whole tensors -----------------------------------------------------------------------------
+
+
+def isclose(
+    x: Operand, y: Operand, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
+) -> Tensor:
+    """Say of each element whether |x - y| ≤ atol + rtol |y|, or x = y.
+
+    Parameters
+    ----------
+    x, y : Tensor, array or number
+        Their shapes broadcast.
+    rtol, atol : float
+        The relative and the absolute tolerance.
+    equal_nan : bool, default False
+        Whether two nan are close.
+
+    Returns
+    -------
+    Tensor of bools, of the broadcast shape
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.isclose(cr.tensor([1.0, 2.0]), cr.tensor([1.0, 2.1]))
+    tensor([ True, False])
+    """
+    a, b = [t._array for t in as_tensors((x, y))]
+    return make(namespace(a).isclose(a, b, rtol=rtol, atol=atol, equal_nan=equal_nan), None)
+
+
+def allclose(
+    x: Operand, y: Operand, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
+) -> bool:
+    """Say whether all elements of x and y are close; the arguments are those of `isclose`.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.allclose(cr.ones(2), cr.ones(2) + 1e-7)
+    True
+    """
+    return bool(isclose(x, y, rtol, atol, equal_nan)._array.all())
+
+
+def same(x: Tensor, y: Any) -> bool:
+    """Say whether two tensors have one shape and equal elements: PyTorch's ``x.equal(y)``.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.ones(2).equal(cr.ones(2))
+    True
+    """
+    other = tensor_of(y)
+    return x.shape == other.shape and bool(_equal(x, other)._array.all())

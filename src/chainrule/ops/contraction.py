@@ -1,0 +1,228 @@
+"""Products that sum over a shared dimension."""
+
+from __future__ import annotations
+
+from chainrule.arguments import RECORDERS, Operand, tensor_of
+from chainrule.autograd.tensor import Tensor
+from chainrule.errors import DTypeError, ShapeError
+from chainrule.ops.calls import binary
+
+__all__ = ["matmul", "mm", "mv", "dot", "bmm", "outer", "linear"]
+
+_matmul = binary("matmul")
+
+
+def matmul(x: Operand, y: Operand, /) -> Tensor:
+    """Return the matrix product x @ y.
+
+    Parameters
+    ----------
+    x : Tensor, shape (..., m, k) or (k,)
+        A matrix, a stack of them, or a row vector.
+    y : Tensor, shape (..., k, n) or (k,)
+        A matrix, a stack of them, or a column vector.
+
+    Returns
+    -------
+    Tensor, shape (..., m, n), without the dimension of a vector
+        Stacks broadcast.
+
+    Raises
+    ------
+    ShapeError
+        If the shapes don't fit, or one operand is a scalar.
+
+    Notes
+    -----
+    Derivatives: g yᵀ for x and xᵀ g for y, where g is the gradient of the result.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.matmul(cr.tensor([[1.0, 2.0]]), cr.tensor([[3.0], [4.0]]))
+    tensor([[11.]])
+    """
+    return _matmul(x, y)
+
+
+def _of_dims(name: str, x: Operand, y: Operand, x_ndim: int, y_ndim: int) -> Tensor:
+    """Return x @ y, of operands that must have these numbers of dimensions and one dtype."""
+    left, right = tensor_of(x), tensor_of(y)
+    if left.ndim != x_ndim or right.ndim != y_ndim:
+        raise ShapeError(
+            f"{name}: expected tensors of {x_ndim} and {y_ndim} dimensions, but got {left.ndim}D "
+            f"and {right.ndim}D (shapes {list(left.shape)} and {list(right.shape)}): matmul takes any"
+        )
+    if left.dtype != right.dtype:
+        raise DTypeError(
+            f"{name}: expected both tensors to have the same dtype, but got {left.dtype} and "
+            f"{right.dtype}: matmul promotes"
+        )
+    return _matmul(left, right)
+
+
+def mm(x: Operand, y: Operand, /) -> Tensor:
+    """Return the product of two matrices.
+
+    Parameters
+    ----------
+    x : Tensor, shape (m, k)
+    y : Tensor, shape (k, n)
+        Of the dtype of `x`.
+
+    Returns
+    -------
+    Tensor, shape (m, n)
+
+    Raises
+    ------
+    ShapeError
+        If they are no matrices, or their shapes don't fit.
+    DTypeError
+        If their dtypes differ.
+
+    Notes
+    -----
+    Derivatives: as for `matmul`.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.mm(cr.eye(2), cr.tensor([[1.0], [2.0]]))
+    tensor([[1.],
+            [2.]])
+    """
+    return _of_dims("mm", x, y, 2, 2)
+
+
+def mv(x: Operand, y: Operand, /) -> Tensor:
+    """Return the product of a matrix, shape (m, k), and a vector, shape (k,).
+
+    Notes
+    -----
+    Derivatives: as for `matmul`.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.mv(cr.eye(2), cr.tensor([1.0, 2.0]))
+    tensor([1., 2.])
+    """
+    return _of_dims("mv", x, y, 2, 1)
+
+
+def dot(x: Operand, y: Operand, /) -> Tensor:
+    """Return the inner product of two vectors, without conjugation.
+
+    Notes
+    -----
+    Derivatives: y for x, x for y.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.dot(cr.tensor([1.0, 2.0]), cr.tensor([3.0, 4.0]))
+    tensor(11.)
+    """
+    return _of_dims("dot", x, y, 1, 1)
+
+
+def bmm(x: Operand, y: Operand, /) -> Tensor:
+    """Return the products of two stacks of matrices, shapes (b, m, k) and (b, k, n), one by one.
+
+    Raises
+    ------
+    ShapeError
+        If the stacks differ in length: they don't broadcast here.
+
+    Notes
+    -----
+    Derivatives: as for `matmul`.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.bmm(cr.ones(5, 2, 3), cr.ones(5, 3, 4)).shape
+    (5, 2, 4)
+    """
+    left, right = tensor_of(x), tensor_of(y)
+    if left.ndim == 3 == right.ndim and left.shape[0] != right.shape[0]:
+        raise ShapeError(
+            "bmm: Expected size for first two dimensions of batch2 tensor to be: "
+            f"[{left.shape[0]}, {left.shape[2]}] but got: {list(right.shape[:2])}."
+        )
+    return _of_dims("bmm", left, right, 3, 3)
+
+
+def outer(x: Operand, y: Operand, /) -> Tensor:
+    """Return the matrix of all products of an element of one vector and one of the other.
+
+    Parameters
+    ----------
+    x : Tensor, shape (m,)
+    y : Tensor, shape (n,)
+
+    Returns
+    -------
+    Tensor, shape (m, n)
+
+    Raises
+    ------
+    ShapeError
+        If one is no vector.
+
+    Notes
+    -----
+    Derivatives: g y for x and gᵀ x for y, where g is the gradient of the result.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.outer(cr.tensor([1.0, 2.0]), cr.tensor([3.0, 4.0]))
+    tensor([[3., 4.],
+            [6., 8.]])
+    """
+    left, right = tensor_of(x), tensor_of(y)
+    if left.ndim != 1 or right.ndim != 1:
+        raise ShapeError(f"outer: Expected 1-D arguments, but got {left.ndim}-D and {right.ndim}-D")
+    column = RECORDERS["reshape"](left, shape=(left.shape[0], 1))
+    return RECORDERS["multiply"](column, right)
+
+
+def linear(x: Operand, weight: Operand, bias: Operand | None = None, /) -> Tensor:
+    """Return x @ weightᵀ + bias, a fully connected layer.
+
+    Parameters
+    ----------
+    x : Tensor, shape (..., k)
+        Inputs.
+    weight : Tensor, shape (n, k)
+        One row for each output.
+    bias : Tensor, shape (n,), optional
+        Added to each output.
+
+    Returns
+    -------
+    Tensor, shape (..., n)
+
+    Raises
+    ------
+    ShapeError
+        If the shapes don't fit.
+
+    Notes
+    -----
+    Derivatives: g weight for x, gᵀ x for weight, and g summed over the batch for bias, where g is
+    the gradient of the result.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.linear(cr.tensor([[1.0, 2.0]]), cr.tensor([[3.0, 4.0]]), cr.tensor([10.0]))
+    tensor([[21.]])
+    """
+    matrix = tensor_of(weight)
+    if matrix.ndim == 2:
+        matrix = RECORDERS["transpose"](matrix, axes=(1, 0))
+    product = _matmul(x, matrix)
+    return product if bias is None else RECORDERS["add"](product, bias)

@@ -1,0 +1,183 @@
+"""Copies, and other dtypes and devices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from chainrule.arguments import RECORDERS, DTypeLike, Operand, dtype_of, tensor_of
+from chainrule.autograd.tensor import Tensor
+from chainrule.backend import device as as_device
+
+__all__ = ["clone", "astype", "numel", "is_tensor"]
+
+
+def clone(x: Operand, /) -> Tensor:
+    """Return a copy of `x`, which stays in the graph.
+
+    Notes
+    -----
+    Derivative: 1. For a copy outside of the graph write ``x.detach().clone()``.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> x = cr.zeros(2)
+    >>> y = cr.clone(x)
+    >>> x.add_(1)
+    tensor([1., 1.])
+    >>> y
+    tensor([0., 0.])
+    """
+    return RECORDERS["clone"](tensor_of(x))
+
+
+def astype(x: Operand, dtype: DTypeLike, /, *, copy: bool = False) -> Tensor:
+    """Return `x` in another dtype.
+
+    Parameters
+    ----------
+    x : Tensor
+        Any tensor.
+    dtype : dtype
+        What to convert to.
+    copy : bool, default False
+        Copy also where nothing has to be converted, instead of returning `x` itself.
+
+    Returns
+    -------
+    Tensor, shape of `x`
+
+    Notes
+    -----
+    Derivative: 1; the gradient is converted back to the dtype of `x`. Integers stop it.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.astype(cr.tensor([1, 2]), cr.float32)
+    tensor([1., 2.])
+    """
+    return to(tensor_of(x), dtype=dtype, copy=copy)
+
+
+def numel(x: Operand, /) -> int:
+    """Return the number of elements.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.numel(cr.zeros(2, 3))
+    6
+    """
+    return tensor_of(x).numel()
+
+
+def is_tensor(obj: Any, /) -> bool:
+    """Say whether an object is a Tensor.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.is_tensor(1.0)
+    False
+    """
+    return isinstance(obj, Tensor)
+
+
+# --- methods --------------------------------------------------------------------------------------
+
+
+def to(
+    x: Tensor, *target: Any, dtype: DTypeLike = None, device: Any = None, copy: bool = False
+) -> Tensor:
+    """Return the tensor in another dtype or on another device; itself if it's there already.
+
+    Parameters
+    ----------
+    *target : dtype, device or Tensor
+        In any order; a Tensor stands for its dtype and its device.
+    dtype, device : optional
+        The same, by name.
+    copy : bool, default False
+        Copy in any case.
+
+    Returns
+    -------
+    Tensor, shape of `x`
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.ones(2).to(cr.float64)
+    tensor([1., 1.], dtype=float64)
+    >>> cr.ones(2).to("cpu").device
+    device(type='cpu')
+    """
+    for wish in target:
+        if isinstance(wish, Tensor):
+            dtype, device = wish.dtype, wish.device
+        elif _is_device(wish):
+            device = wish
+        else:
+            dtype = wish
+    result = x
+    if dtype is not None and dtype_of(dtype) != x.dtype:
+        result = RECORDERS["astype"](result, dtype=dtype_of(dtype))
+    if device is not None and as_device(device) != x.device:
+        result = RECORDERS["to_device"](result, source=x.device, target=as_device(device))
+    return RECORDERS["clone"](x) if copy and result is x else result
+
+
+def _is_device(wish: Any) -> bool:
+    return isinstance(wish, as_device) or (
+        isinstance(wish, str) and wish.partition(":")[0] in ("cpu", "cuda")
+    )
+
+
+def type_(x: Tensor, dtype: DTypeLike) -> Tensor:
+    """Return the tensor in another dtype; itself if it has it already."""
+    return to(x, dtype=dtype)
+
+
+def type_as(x: Tensor, other: Tensor) -> Tensor:
+    """Return the tensor in the dtype of `other`."""
+    return to(x, dtype=other.dtype)
+
+
+def cpu(x: Tensor) -> Tensor:
+    """Return the tensor in the CPU's memory; itself if it's there already."""
+    return to(x, device="cpu")
+
+
+def cuda(x: Tensor, device: Any = "cuda") -> Tensor:
+    """Return the tensor in a GPU's memory; itself if it's there already."""
+    return to(x, device=f"cuda:{device}" if isinstance(device, int) else device)
+
+
+def _converter(name: str, dtype: str) -> Any:
+    target = np.dtype(dtype)
+
+    def method(x: Tensor) -> Tensor:
+        return x if x.dtype == target else RECORDERS["astype"](x, dtype=target)
+
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = f"Return the tensor as {dtype}; itself if it is so already."
+    return method
+
+
+CONVERTERS = {
+    name: _converter(name, dtype)
+    for name, dtype in {
+        "half": "float16",
+        "float": "float32",
+        "double": "float64",
+        "cfloat": "complex64",
+        "cdouble": "complex128",
+        "short": "int16",
+        "int": "int32",
+        "long": "int64",
+        "bool": "bool",
+    }.items()
+}

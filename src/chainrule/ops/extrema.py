@@ -1,0 +1,378 @@
+"""Largest and smallest elements, where they are, and order."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from chainrule.arguments import RECORDERS, Dims, Operand, either, many_dims, one_dim, tensor_of
+from chainrule.autograd.tensor import Tensor
+
+__all__ = ["max", "min", "amax", "amin", "argmax", "argmin", "sort", "argsort", "topk"]
+
+
+class Extremes(NamedTuple):
+    """Values, and where along the dimension they were."""
+
+    values: Tensor
+    indices: Tensor
+
+
+def max(
+    x: Operand,
+    /,
+    dim: int | Tensor | None = None,
+    keepdim: bool = False,
+    *,
+    axis: Dims = None,
+    keepdims: bool = False,
+) -> Any:
+    """Return the largest element: of all, of each row along a dimension, or of two tensors.
+
+    Parameters
+    ----------
+    x : Tensor
+        Real numbers; nan is larger than any.
+    dim : int or Tensor, optional
+        ``max(x)`` is the largest of all elements. ``max(x, dim)`` is PyTorch's form: the largest
+        along one dimension, and where it is. ``max(x, y)`` with a tensor is `maximum`.
+    keepdim : bool, default False
+        Keep the dimension, with length 1.
+    axis, keepdims : optional
+        The array API's form: the largest along one or several dimensions, as `amax` returns it.
+
+    Returns
+    -------
+    Tensor, or named tuple (values, indices) of Tensors
+
+    Raises
+    ------
+    ValueError
+        If there is no element to choose.
+
+    Notes
+    -----
+    Derivative: ``max(x)`` spreads evenly over equal largest elements, ``max(x, dim)`` goes to the
+    index that it returns, ``max(x, y)`` gives half to each where they are equal.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> x = cr.tensor([[1.0, 5.0], [7.0, 2.0]])
+    >>> cr.max(x)
+    tensor(7.)
+    >>> values, indices = cr.max(x, dim=1)
+    >>> indices
+    tensor([1, 0])
+    """
+    return _extreme("max", x, dim, keepdim, axis, keepdims)
+
+
+def min(
+    x: Operand,
+    /,
+    dim: int | Tensor | None = None,
+    keepdim: bool = False,
+    *,
+    axis: Dims = None,
+    keepdims: bool = False,
+) -> Any:
+    """Return the smallest element: of all, along a dimension, or of two; the arguments are those of `max`.
+
+    Notes
+    -----
+    Derivative: as for `max`.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.min(cr.tensor([3.0, 1.0]), dim=0).values
+    tensor(1.)
+    """
+    return _extreme("min", x, dim, keepdim, axis, keepdims)
+
+
+def _extreme(name: str, x: Operand, dim: Any, keepdim: bool, axis: Dims, keepdims: bool) -> Any:
+    x = tensor_of(x)
+    if isinstance(dim, Tensor):
+        return RECORDERS[f"{name}imum"](x, dim)
+    if dim is None:
+        return _reduced(name, x, axis, keepdim or keepdims)
+    number = one_dim(either(dim, axis), x.ndim)
+    indices = _positions(f"arg{name}", x, number, True)
+    return _chosen(x, indices, number, keepdim or keepdims)
+
+
+def _chosen(x: Tensor, indices: Tensor, dim: int, keepdim: bool) -> Extremes:
+    """Return the elements at `indices`, of length 1 along `dim`."""
+    if x.ndim == 0:
+        return Extremes(RECORDERS["clone"](x), indices)
+    values = RECORDERS["take_along_axis"](x, indices, axis=dim)
+    if keepdim:
+        return Extremes(values, indices)
+    shape = (*x.shape[:dim], *x.shape[dim + 1 :])
+    return Extremes(*[RECORDERS["reshape"](t, shape=shape) for t in (values, indices)])
+
+
+def _reduced(name: str, x: Tensor, dims: Dims, keepdims: bool) -> Tensor:
+    axes = many_dims(dims, x.ndim)
+    if any(x.shape[i] == 0 for i in (range(x.ndim) if axes is None else axes)):
+        raise ValueError(
+            f"{name}(): Expected reduction dim to be specified for input.numel() == 0, and to have "
+            f"a length that is not 0: the shape is {list(x.shape)}"
+        )
+    return RECORDERS[name](x, axis=axes, keepdims=keepdims)
+
+
+def amax(
+    x: Operand,
+    /,
+    dim: Dims = None,
+    keepdim: bool = False,
+    *,
+    axis: Dims = None,
+    keepdims: bool = False,
+) -> Tensor:
+    """Return the largest element along dimensions.
+
+    Parameters
+    ----------
+    x : Tensor
+        Real numbers; nan is larger than any.
+    dim : int or sequence of ints, optional
+        Along what: everything if left out. Also spelled `axis`.
+    keepdim : bool, default False
+        Keep those dimensions, with length 1. Also spelled `keepdims`.
+
+    Returns
+    -------
+    Tensor, shape of `x` without `dim`
+
+    Raises
+    ------
+    ValueError
+        If there is no element to choose.
+
+    Notes
+    -----
+    Derivative: 1, spread evenly over equal largest elements.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.amax(cr.tensor([[1.0, 5.0], [7.0, 2.0]]), dim=0)
+    tensor([7., 5.])
+    """
+    return _reduced("max", tensor_of(x), either(dim, axis), keepdim or keepdims)
+
+
+def amin(
+    x: Operand,
+    /,
+    dim: Dims = None,
+    keepdim: bool = False,
+    *,
+    axis: Dims = None,
+    keepdims: bool = False,
+) -> Tensor:
+    """Return the smallest element along dimensions; the arguments are those of `amax`.
+
+    Notes
+    -----
+    Derivative: 1, spread evenly over equal smallest elements.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.amin(cr.tensor([[1.0, 5.0], [7.0, 2.0]]), dim=0)
+    tensor([1., 2.])
+    """
+    return _reduced("min", tensor_of(x), either(dim, axis), keepdim or keepdims)
+
+
+def argmax(
+    x: Operand,
+    /,
+    dim: int | None = None,
+    keepdim: bool = False,
+    *,
+    axis: int | None = None,
+    keepdims: bool = False,
+) -> Tensor:
+    """Return where the largest element is: the first one, if several are equal.
+
+    Parameters
+    ----------
+    x : Tensor
+        Real numbers; nan is larger than any.
+    dim : int, optional
+        Along which dimension: in the flattened tensor if left out. Also spelled `axis`.
+    keepdim : bool, default False
+        Keep the dimension, with length 1. Also spelled `keepdims`.
+
+    Returns
+    -------
+    Tensor of int64
+
+    Raises
+    ------
+    ValueError
+        If there is no element to choose.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.argmax(cr.tensor([[1.0, 5.0], [7.0, 2.0]]), dim=1)
+    tensor([1, 0])
+    """
+    return _positions("argmax", tensor_of(x), either(dim, axis), keepdim or keepdims)
+
+
+def argmin(
+    x: Operand,
+    /,
+    dim: int | None = None,
+    keepdim: bool = False,
+    *,
+    axis: int | None = None,
+    keepdims: bool = False,
+) -> Tensor:
+    """Return where the smallest element is; the arguments are those of `argmax`.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.argmin(cr.tensor([3.0, 1.0, 2.0]))
+    tensor(1)
+    """
+    return _positions("argmin", tensor_of(x), either(dim, axis), keepdim or keepdims)
+
+
+def _positions(name: str, x: Tensor, dim: int | None, keepdims: bool) -> Tensor:
+    number = None if dim is None else one_dim(dim, x.ndim)
+    if x.numel() == 0 and (number is None or x.shape[number] == 0):
+        raise ValueError(f"{name}(): there is no element to choose in shape {list(x.shape)}")
+    if x.ndim == 0:
+        number = None
+    return RECORDERS[name](x, axis=number, keepdims=keepdims)
+
+
+# --- order ----------------------------------------------------------------------------------------
+
+
+def sort(
+    x: Operand,
+    /,
+    dim: int = -1,
+    descending: bool = False,
+    stable: bool = True,
+) -> Extremes:
+    """Return the elements in order along a dimension, and where they were.
+
+    Parameters
+    ----------
+    x : Tensor
+        Real numbers; nan is larger than any.
+    dim : int, default -1
+        Along which dimension.
+    descending : bool, default False
+        Largest first.
+    stable : bool, default True
+        Equal elements always keep their order; this is here for code that asks for it.
+
+    Returns
+    -------
+    named tuple (values, indices) of Tensors, shape of `x`
+
+    Notes
+    -----
+    Derivative: each element's gradient goes back to where the element was.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.sort(cr.tensor([3.0, 1.0, 2.0])).values
+    tensor([1., 2., 3.])
+    """
+    x = tensor_of(x)
+    number = one_dim(dim, x.ndim)
+    indices = _order(x, number, descending)
+    if x.ndim == 0:
+        return Extremes(RECORDERS["clone"](x), indices)
+    return Extremes(RECORDERS["take_along_axis"](x, indices, axis=number), indices)
+
+
+def argsort(
+    x: Operand,
+    /,
+    dim: int | None = None,
+    descending: bool = False,
+    stable: bool = True,
+    *,
+    axis: int | None = None,
+) -> Tensor:
+    """Return where the elements are, in order along a dimension; the arguments are those of `sort`.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.argsort(cr.tensor([3.0, 1.0, 2.0]), descending=True)
+    tensor([0, 2, 1])
+    """
+    x = tensor_of(x)
+    dim = either(dim, axis)
+    return _order(x, one_dim(-1 if dim is None else dim, x.ndim), descending)
+
+
+def _order(x: Tensor, dim: int, descending: bool) -> Tensor:
+    if x.ndim == 0:
+        return RECORDERS["argmax"](x, axis=None, keepdims=False)
+    if not descending:
+        return RECORDERS["argsort"](x, axis=dim, stable=True)
+    # Sorting the reversed rows and reversing the result keeps equal elements in their order.
+    backwards = RECORDERS["flip"](x.detach(), axis=dim)
+    order = RECORDERS["flip"](RECORDERS["argsort"](backwards, axis=dim, stable=True), axis=dim)
+    return RECORDERS["subtract"](x.shape[dim] - 1, order)
+
+
+def topk(x: Operand, /, k: int, dim: int = -1, largest: bool = True) -> Extremes:
+    """Return the `k` largest elements along a dimension, largest first, and where they were.
+
+    Parameters
+    ----------
+    x : Tensor
+        Real numbers; nan is larger than any.
+    k : int
+        How many.
+    dim : int, default -1
+        Along which dimension.
+    largest : bool, default True
+        False gives the smallest, smallest first.
+
+    Returns
+    -------
+    named tuple (values, indices) of Tensors
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than `k` elements along `dim`.
+
+    Notes
+    -----
+    Derivative: each element's gradient goes back to where the element was.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.topk(cr.tensor([3.0, 1.0, 2.0]), 2).values
+    tensor([3., 2.])
+    """
+    x = tensor_of(x)
+    number = one_dim(dim, x.ndim)
+    if not 0 <= k <= (x.shape[number] if x.ndim else 1):
+        raise ValueError(f"topk: selected index k = {k} out of range for shape {list(x.shape)}")
+    order = _order(x, number, largest)
+    if x.ndim == 0:
+        return Extremes(RECORDERS["clone"](x), order)
+    first = order[(slice(None),) * number + (slice(k),)]  # type: ignore[index]
+    return Extremes(RECORDERS["take_along_axis"](x, first, axis=number), first)

@@ -1,0 +1,327 @@
+"""Elements at indices: what ``x[key]`` does, and functions that pick."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from chainrule.arguments import RECORDERS, Operand, either, one_dim, tensor_of
+from chainrule.autograd.tensor import Tensor, make, scalar_array
+from chainrule.autograd.views import set_item
+from chainrule.backend import device_of, is_basic_index, move, ndarray
+from chainrule.errors import ShapeError
+from chainrule.ops.shaping import broadcast_to, reshape
+
+__all__ = ["gather", "take_along_dim", "take_along_axis", "index_select", "take", "masked_select"]
+
+Array = Any
+
+_select = RECORDERS["select"]
+_getitem = RECORDERS["getitem"]
+_index = RECORDERS["index"]
+
+# --- x[key] ---------------------------------------------------------------------------------------
+
+
+def get_item(x: Tensor, key: Any) -> Tensor:
+    """Return ``x[key]``: a view for ints, slices, Ellipsis and None, else a copy."""
+    try:
+        if key.__class__ is int:
+            # With the Ellipsis a single element is a view too, not a NumPy scalar.
+            return _select(x, key=(key, ...))
+        if key.__class__ is slice:
+            return _getitem(x, key=key)
+        key = as_key(key, x._array)
+        if not is_basic_index(key):
+            return _index(x, key=key)
+        key = key if key.__class__ is tuple else (key,)
+        if all([part.__class__ is int for part in key]):
+            return _select(x, key=(*key, ...))
+        return _getitem(x, key=key if Ellipsis in key else (*key, ...))
+    except IndexError as error:
+        raise in_our_words(error) from None
+
+
+def set_at(x: Tensor, key: Any, value: Operand) -> None:
+    """Do ``x[key] = value``, recorded."""
+    if not isinstance(value, Tensor):
+        scalar = isinstance(value, bool | int | float | complex | np.generic)
+        value = make(scalar_array(value, x._array), None) if scalar else tensor_of(value)
+    try:
+        set_item(x, as_key(key, x._array), value)
+    except IndexError as error:
+        raise in_our_words(error) from None
+
+
+def in_our_words(error: IndexError) -> IndexError:
+    """Return NumPy's error, saying dimension and tensor instead of axis and array."""
+    text = str(error).replace("for axis", "for dimension").replace("for array", "for tensor")
+    return IndexError(text.replace("array is", "tensor is"))
+
+
+def as_key(key: Any, array: Array) -> Any:
+    """Return an index made of arrays, ints, slices, Ellipsis and None, for an array to index `array`."""
+    if key.__class__ is tuple:
+        return tuple([_as_part(part, array) for part in key])
+    return _as_part(key, array)
+
+
+def _as_part(part: Any, array: Array) -> Any:
+    if part is None or part is Ellipsis or part.__class__ in (int, slice, bool):
+        return part
+    if isinstance(part, Tensor):
+        if part._array.ndim == 0 and part._array.dtype.kind in "iu":
+            return int(part._array)
+        # A copy: the graph keeps the index, and the tensor may be written to later.
+        found = part._array.copy()
+    elif isinstance(part, np.generic) and not isinstance(part, np.bool_):
+        return part.__index__() if isinstance(part, np.integer) else _not_an_index(part)
+    elif isinstance(part, ndarray | list | tuple | range | np.bool_):
+        found = np.array(part)
+        if found.size == 0 and found.dtype.kind == "f":
+            found = found.astype(np.int64)
+    elif hasattr(part, "__index__"):
+        return part.__index__()
+    else:
+        _not_an_index(part)
+    if found.dtype.kind not in "iub":
+        _not_an_index(found)
+    return move(found, device_of(array))
+
+
+def _not_an_index(part: Any) -> Any:
+    what = part.dtype if isinstance(part, ndarray) else type(part).__name__
+    raise IndexError(
+        "only integers, slices (`:`), ellipsis (`...`), None and long, byte or bool Tensors are "
+        f"valid indices (got {what})"
+    )
+
+
+# --- picking --------------------------------------------------------------------------------------
+
+
+def gather(x: Operand, dim: int, index: Operand, /) -> Tensor:
+    """Return the elements of `x` at `index` along a dimension.
+
+    For three dimensions and dim = 1, ``out[i, j, k] = x[i, index[i, j, k], k]``.
+
+    Parameters
+    ----------
+    x : Tensor
+        Where to pick from.
+    dim : int
+        Along which dimension.
+    index : Tensor of integers
+        Of as many dimensions as `x`, and not longer than it, except along `dim`.
+
+    Returns
+    -------
+    Tensor, shape of `index`
+
+    Raises
+    ------
+    IndexError
+        If an index is out of range.
+    ShapeError
+        If the shapes don't fit.
+
+    Notes
+    -----
+    Derivative: 1 for each time that an element was picked.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> x = cr.tensor([[1.0, 2.0], [3.0, 4.0]])
+    >>> cr.gather(x, 1, cr.tensor([[1], [0]]))
+    tensor([[2.],
+            [3.]])
+    """
+    x, index = tensor_of(x), _as_index("gather", index)
+    number = one_dim(dim, x.ndim)
+    if index.ndim != x.ndim:
+        raise ShapeError(
+            "Index tensor must have the same number of dimensions as input tensor: got "
+            f"{index.ndim} and {x.ndim}"
+        )
+    if x.ndim == 0:
+        return _reached(reshape(x, (1,)), reshape(index, (1,)), 0, ())
+    for i, (wanted, size) in enumerate(zip(index.shape, x.shape, strict=True)):
+        if i != number and wanted > size:
+            raise ShapeError(
+                f"Size does not match at dimension {i} expected index {list(index.shape)} to be no "
+                f"larger than self {list(x.shape)} apart from dimension {number}"
+            )
+    part = tuple([slice(None if i == number else n) for i, n in enumerate(index.shape)])
+    return _reached(_getitem(x, key=part), index, number, index.shape)
+
+
+def _reached(x: Tensor, index: Tensor, dim: int, shape: tuple[int, ...]) -> Tensor:
+    try:
+        return reshape(RECORDERS["take_along_axis"](x, index, axis=dim), shape)
+    except IndexError as error:
+        raise in_our_words(error) from None
+
+
+def _as_index(operation: str, index: Operand) -> Tensor:
+    tensor = tensor_of(index)
+    if tensor.dtype.kind not in "iu":
+        raise TypeError(f"{operation}(): Expected dtype int64 for index, got {tensor.dtype}")
+    return tensor
+
+
+def take_along_dim(
+    x: Operand, indices: Operand, /, dim: int | None = None, *, axis: int | None = None
+) -> Tensor:
+    """Return the elements of `x` at `indices` along a dimension; the other dimensions broadcast.
+
+    Parameters
+    ----------
+    x : Tensor
+        Where to pick from.
+    indices : Tensor of integers
+        As `argmax` and `argsort` return them.
+    dim : int, optional
+        Along which dimension: in the flattened tensor if left out. Also spelled `axis`.
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    IndexError
+        If an index is out of range.
+
+    Notes
+    -----
+    Derivative: 1 for each time that an element was picked.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> x = cr.tensor([[1.0, 5.0], [7.0, 2.0]])
+    >>> cr.take_along_dim(x, cr.argmax(x, 1, keepdim=True), 1)
+    tensor([[5.],
+            [7.]])
+    """
+    x, index = tensor_of(x), _as_index("take_along_dim", indices)
+    dim = either(dim, axis)
+    if dim is None:
+        return _reached(reshape(x, -1), reshape(index, -1), 0, (index.numel(),))
+    if index.ndim != x.ndim:
+        raise ShapeError(
+            "take_along_dim(): input and indices should have the same number of dimensions, but "
+            f"got {x.ndim} dimensions for input, and {index.ndim} dimensions for indices"
+        )
+    number = one_dim(dim, x.ndim)
+    others = np.broadcast_shapes(
+        *[(*t.shape[:number], 1, *t.shape[number + 1 :]) for t in (x, index)]
+    )
+    x, index = [
+        t if shape == t.shape else broadcast_to(t, shape)
+        for t, shape in [
+            (t, (*others[:number], t.shape[number], *others[number + 1 :])) for t in (x, index)
+        ]
+    ]
+    return _reached(x, index, number, index.shape)
+
+
+take_along_axis = take_along_dim
+
+
+def index_select(x: Operand, dim: int, index: Operand, /) -> Tensor:
+    """Return the slices of `x` at `index` along a dimension.
+
+    Parameters
+    ----------
+    x : Tensor
+        Where to pick from.
+    dim : int
+        Along which dimension.
+    index : Tensor of integers, 1-d
+        Which slices; they may repeat.
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    IndexError
+        If an index is out of range.
+
+    Notes
+    -----
+    Derivative: 1 for each time that a slice was picked.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.index_select(cr.tensor([[1, 2], [3, 4]]), 1, cr.tensor([1]))
+    tensor([[2],
+            [4]])
+    """
+    x, index = tensor_of(x), _as_index("index_select", index)
+    if index.ndim > 1:
+        raise IndexError("index_select(): Index is supposed to be a vector")
+    number = one_dim(dim, x.ndim)
+    if x.ndim == 0:
+        return get_item(reshape(x, (1,)), index)
+    return get_item(x, ((slice(None),) * number) + (reshape(index, -1),))
+
+
+def take(x: Operand, indices: Operand, /, *, axis: int | None = None) -> Tensor:
+    """Return the slices of `x` at `indices` along an axis; in the flattened tensor without one.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.take(cr.tensor([[1, 2], [3, 4]]), cr.tensor([3, 0]))
+    tensor([4, 1])
+    """
+    x, index = tensor_of(x), _as_index("take", indices)
+    if axis is None:
+        return reshape(get_item(reshape(x, -1), reshape(index, -1)), index.shape)
+    return index_select(x, axis, index)
+
+
+def masked_select(x: Operand, mask: Operand, /) -> Tensor:
+    """Return the elements of `x` where `mask` is true, as a vector.
+
+    Parameters
+    ----------
+    x : Tensor
+        Where to pick from.
+    mask : Tensor of bools
+        Its shape broadcasts with that of `x`.
+
+    Returns
+    -------
+    Tensor, 1-d
+
+    Raises
+    ------
+    TypeError
+        If `mask` is not of bools.
+
+    Notes
+    -----
+    Derivative: 1 for the elements that were picked, else 0.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> x = cr.tensor([1.0, -2.0, 3.0])
+    >>> cr.masked_select(x, x > 0)
+    tensor([1., 3.])
+    """
+    x, mask = tensor_of(x), tensor_of(mask)
+    if mask.dtype.kind != "b":
+        raise TypeError(f"masked_select: expected BoolTensor for mask, got {mask.dtype}")
+    shape = np.broadcast_shapes(x.shape, mask.shape)
+    return get_item(
+        x if x.shape == shape else broadcast_to(x, shape),
+        mask if mask.shape == shape else broadcast_to(mask, shape),
+    )

@@ -1,0 +1,183 @@
+"""Methods that write in place. Their names end in an underscore, and they return the tensor itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from chainrule.arguments import Operand, tensor_of
+from chainrule.autograd.tensor import Tensor, make, scalar_array
+from chainrule.autograd.views import in_place, set_item, ufunc_in_place
+from chainrule.errors import ShapeError
+from chainrule.ops import arithmetic, exponential, kinks, trigonometry
+from chainrule.ops.arithmetic import multiply
+from chainrule.random import normal_array, uniform_array
+
+if TYPE_CHECKING:
+    from numpy.random import Generator
+
+# --- arithmetic -----------------------------------------------------------------------------------
+
+
+def add_(x: Tensor, other: Operand, *, alpha: Any = 1) -> Tensor:
+    """Add alpha · other in place."""
+    return ufunc_in_place(x, "add_", "add", other if alpha == 1 else multiply(other, alpha))
+
+
+def sub_(x: Tensor, other: Operand, *, alpha: Any = 1) -> Tensor:
+    """Subtract alpha · other in place."""
+    return ufunc_in_place(x, "sub_", "subtract", other if alpha == 1 else multiply(other, alpha))
+
+
+def mul_(x: Tensor, other: Operand) -> Tensor:
+    """Multiply by another tensor or a number in place."""
+    return ufunc_in_place(x, "mul_", "multiply", other)
+
+
+def div_(x: Tensor, other: Operand, *, rounding_mode: str | None = None) -> Tensor:
+    """Divide by another tensor or a number in place."""
+    if rounding_mode is not None or x.dtype.kind not in "fc":
+        return in_place(
+            x, "div_", lambda t: arithmetic.divide(t, other, rounding_mode=rounding_mode)
+        )
+    return ufunc_in_place(x, "div_", "divide", other)
+
+
+def addcmul_(x: Tensor, tensor1: Operand, tensor2: Operand, *, value: Any = 1) -> Tensor:
+    """Add value · tensor1 · tensor2 in place."""
+    product = multiply(tensor1, tensor2)
+    return ufunc_in_place(x, "addcmul_", "add", product if value == 1 else multiply(product, value))
+
+
+def addcdiv_(x: Tensor, tensor1: Operand, tensor2: Operand, *, value: Any = 1) -> Tensor:
+    """Add value · tensor1 / tensor2 in place."""
+    quotient = arithmetic.divide(tensor1, tensor2)
+    return ufunc_in_place(
+        x, "addcdiv_", "add", quotient if value == 1 else multiply(quotient, value)
+    )
+
+
+def lerp_(x: Tensor, end: Operand, weight: Operand) -> Tensor:
+    """Move towards `end` by the fraction `weight` in place."""
+    step = multiply(arithmetic.subtract(end, x), weight)
+    return ufunc_in_place(x, "lerp_", "add", step)
+
+
+# --- filling --------------------------------------------------------------------------------------
+
+
+def zero_(x: Tensor) -> Tensor:
+    """Fill with zeros in place."""
+    return _overwritten(x, 0, "zero_")
+
+
+def fill_(x: Tensor, value: Operand) -> Tensor:
+    """Fill with a number, or with a 0-d tensor, in place."""
+    if isinstance(value, Tensor) and value.ndim:
+        raise ShapeError(
+            "fill_ only supports 0-dimension value tensor but got tensor with "
+            f"{value.ndim} dimensions: copy_ takes any"
+        )
+    return _overwritten(x, value, "fill_")
+
+
+def copy_(x: Tensor, source: Operand) -> Tensor:
+    """Write `source` over all elements in place: its shape broadcasts, its dtype is converted."""
+    return _overwritten(x, source, "copy_")
+
+
+def _overwritten(x: Tensor, value: Operand, operation: str) -> Tensor:
+    if isinstance(value, bool | int | float | complex | np.generic):
+        value = make(scalar_array(value, x._array), None)
+    set_item(x, Ellipsis, tensor_of(value), operation)
+    return x
+
+
+def normal_(
+    x: Tensor, mean: float = 0.0, std: float = 1.0, *, rng: Generator | None = None
+) -> Tensor:
+    """Fill with numbers from a normal distribution in place."""
+    drawn = normal_array(x.shape, x.dtype, rng) * x.dtype.type(std) + x.dtype.type(mean)
+    return _overwritten(x, make(np.asarray(drawn), None), "normal_")
+
+
+def uniform_(
+    x: Tensor, low: float = 0.0, high: float = 1.0, *, rng: Generator | None = None
+) -> Tensor:
+    """Fill with numbers drawn uniformly from [low, high) in place."""
+    drawn = uniform_array(x.shape, x.dtype, rng) * x.dtype.type(high - low) + x.dtype.type(low)
+    return _overwritten(x, make(np.asarray(drawn), None), "uniform_")
+
+
+# --- made of the functions that return something new ----------------------------------------------
+
+
+def _in_place(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """Return the method that replaces a tensor by what `function` makes of it."""
+    name = f"{function.__name__}_"
+
+    def method(x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        return in_place(x, name, lambda t: function(t, *args, **kwargs))
+
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = f"Do `{function.__name__}` in place."
+    return method
+
+
+METHODS: dict[str, Callable[..., Tensor]] = {
+    method.__name__: method
+    for method in (
+        add_,
+        sub_,
+        mul_,
+        div_,
+        addcmul_,
+        addcdiv_,
+        lerp_,
+        zero_,
+        fill_,
+        copy_,
+        normal_,
+        uniform_,
+    )
+} | {
+    f"{function.__name__}_": _in_place(function)
+    for function in (
+        arithmetic.pow,
+        arithmetic.square,
+        arithmetic.remainder,
+        arithmetic.floor_divide,
+        arithmetic.reciprocal,
+        exponential.exp,
+        exponential.expm1,
+        exponential.log,
+        exponential.log1p,
+        exponential.log2,
+        exponential.log10,
+        exponential.sqrt,
+        exponential.rsqrt,
+        exponential.sigmoid,
+        trigonometry.sin,
+        trigonometry.cos,
+        trigonometry.tan,
+        trigonometry.asin,
+        trigonometry.acos,
+        trigonometry.atan,
+        trigonometry.sinh,
+        trigonometry.cosh,
+        trigonometry.tanh,
+        kinks.abs,
+        kinks.sign,
+        kinks.relu,
+        kinks.clamp,
+        kinks.floor,
+        kinks.ceil,
+        kinks.trunc,
+        kinks.round,
+        kinks.masked_fill,
+    )
+}
+METHODS["neg_"] = _in_place(arithmetic.negative)
+METHODS["clip_"] = METHODS["clamp_"]

@@ -1,0 +1,308 @@
+"""Tensors put together, and taken apart."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+from chainrule.arguments import RECORDERS, Operand, either, one_dim, tensor_of
+from chainrule.autograd.record import is_recording
+from chainrule.autograd.tensor import Tensor, View, as_tensors
+from chainrule.backend import promoted
+from chainrule.errors import ShapeError
+from chainrule.primitives.indexing import getitem, select
+
+__all__ = ["cat", "concat", "stack", "split", "chunk", "unbind", "unstack"]
+
+
+def cat(
+    tensors: Sequence[Operand], /, dim: int | None = None, *, axis: int | None = None
+) -> Tensor:
+    """Return tensors joined along a dimension they have.
+
+    Parameters
+    ----------
+    tensors : sequence of Tensors
+        Of equal shapes except along `dim`.
+    dim : int, default 0
+        Along which dimension. Also spelled `axis`.
+
+    Returns
+    -------
+    Tensor, of the promoted dtype
+
+    Raises
+    ------
+    ShapeError
+        If there are none, or their shapes don't fit.
+
+    Notes
+    -----
+    Derivative: 1; each tensor gets its part of the gradient.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.cat([cr.zeros(2), cr.ones(1)])
+    tensor([0., 0., 1.])
+    """
+    parts = _listed("cat", tensors)
+    number = _which(either(dim, axis), parts[0].ndim)
+    for i, part in enumerate(parts):
+        if part.ndim == 0:
+            raise ShapeError(f"zero-dimensional tensor (at position {i}) cannot be concatenated")
+        _check_alike(parts[0].shape, part.shape, number, i)
+    return RECORDERS["concat"](*parts, axis=number)
+
+
+concat = cat
+
+
+def _which(dim: int | None, ndim: int) -> int:
+    return one_dim(0 if dim is None else dim, ndim)
+
+
+def _listed(operation: str, tensors: Sequence[Operand]) -> list[Tensor]:
+    """Return the operands as tensors of one dtype."""
+    if not tensors:
+        raise ShapeError(f"{operation}(): expected a non-empty list of Tensors")
+    parts = as_tensors(tuple(tensors))
+    dtype = functools.reduce(promoted, [part.dtype for part in parts])
+    return [
+        part if part.dtype == dtype else RECORDERS["astype"](part, dtype=dtype) for part in parts
+    ]
+
+
+def _check_alike(first: tuple[int, ...], shape: tuple[int, ...], dim: int, position: int) -> None:
+    if len(first) != len(shape):
+        raise ShapeError(
+            f"Tensors must have same number of dimensions: got {len(first)} and {len(shape)}"
+        )
+    if first[:dim] + first[dim + 1 :] != shape[:dim] + shape[dim + 1 :]:
+        raise ShapeError(
+            f"Sizes of tensors must match except in dimension {dim}. Expected {list(first)} but got "
+            f"{list(shape)} for tensor number {position} in the list."
+        )
+
+
+def stack(
+    tensors: Sequence[Operand], /, dim: int | None = None, *, axis: int | None = None
+) -> Tensor:
+    """Return tensors joined along a new dimension.
+
+    Parameters
+    ----------
+    tensors : sequence of Tensors
+        Of one shape.
+    dim : int, default 0
+        Where the new dimension stands in the result. Also spelled `axis`.
+
+    Returns
+    -------
+    Tensor, of the promoted dtype
+
+    Raises
+    ------
+    ShapeError
+        If there are none, or their shapes differ.
+
+    Notes
+    -----
+    Derivative: 1; each tensor gets its part of the gradient.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.stack([cr.zeros(2), cr.ones(2)])
+    tensor([[0., 0.],
+            [1., 1.]])
+    """
+    parts = _listed("stack", tensors)
+    number = _which(either(dim, axis), parts[0].ndim + 1)
+    for i, part in enumerate(parts):
+        if part.shape != parts[0].shape:
+            raise ShapeError(
+                f"stack expects each tensor to be equal size, but got {list(parts[0].shape)} at "
+                f"entry 0 and {list(part.shape)} at entry {i}"
+            )
+    return RECORDERS["stack"](*parts, axis=number)
+
+
+# --- apart ----------------------------------------------------------------------------------------
+
+
+def split(
+    x: Operand, /, split_size_or_sections: int | Sequence[int], dim: int = 0
+) -> tuple[Tensor, ...]:
+    """Return parts of `x` along a dimension.
+
+    Parameters
+    ----------
+    x : Tensor
+        Any tensor of at least one dimension.
+    split_size_or_sections : int or sequence of ints
+        The length of each part (the last may be shorter), or all lengths.
+    dim : int, default 0
+        Along which dimension.
+
+    Returns
+    -------
+    tuple of Tensors
+        Views that can't be written to in place while recording.
+
+    Raises
+    ------
+    ShapeError
+        If the lengths don't add up.
+
+    Notes
+    -----
+    Derivative: 1; the gradient of each part goes back to its place.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.split(cr.arange(5), 2)
+    (tensor([0, 1]), tensor([2, 3]), tensor([4]))
+    """
+    x = tensor_of(x)
+    if x.ndim == 0:
+        raise ShapeError("split expects at least a 1-dimensional tensor")
+    number = one_dim(dim, x.ndim)
+    length = x.shape[number]
+    if isinstance(split_size_or_sections, Sequence):
+        sizes = tuple(split_size_or_sections)
+        if sum(sizes) != length or min(sizes, default=0) < 0:
+            raise ShapeError(
+                f"split_with_sizes expects split_sizes to sum exactly to {length} (input tensor's "
+                f"size at dimension {number}), but got split_sizes={list(sizes)}"
+            )
+    else:
+        sizes = _equal_sizes(length, split_size_or_sections)
+    return _split(x, sizes, number)
+
+
+def _equal_sizes(length: int, size: int) -> tuple[int, ...]:
+    if size < 0 or (size == 0 < length):
+        raise ShapeError(f"split expects split_size to be positive, but got split_size={size}")
+    if length == 0:
+        return (0,)
+    return tuple([min(size, length - start) for start in range(0, length, size)])
+
+
+def _split(x: Tensor, sizes: tuple[int, ...], dim: int) -> tuple[Tensor, ...]:
+    parts: Any = RECORDERS["split"](x, axis=dim, sizes=sizes)
+    start, lead = 0, (slice(None),) * dim
+    for part, size in zip(parts, sizes, strict=True):
+        part._view = _part_view(x, getitem, (*lead, slice(start, start + size)))
+        start += size
+    return parts  # type: ignore[no-any-return]
+
+
+def chunk(x: Operand, /, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
+    """Return `x` in parts of equal length (the last may be shorter), at most `chunks` of them.
+
+    Parameters
+    ----------
+    x : Tensor
+        Any tensor of at least one dimension.
+    chunks : int
+        How many parts; there are fewer if the length is no multiple of it.
+    dim : int, default 0
+        Along which dimension.
+
+    Returns
+    -------
+    tuple of Tensors
+        Views that can't be written to in place while recording.
+
+    Raises
+    ------
+    ValueError
+        If `chunks` is not positive.
+
+    Notes
+    -----
+    Derivative: 1; the gradient of each part goes back to its place.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.chunk(cr.arange(5), 2)
+    (tensor([0, 1, 2]), tensor([3, 4]))
+    """
+    x = tensor_of(x)
+    if chunks <= 0:
+        raise ValueError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
+    if x.ndim == 0:
+        raise ShapeError("chunk expects at least a 1-dimensional tensor")
+    number = one_dim(dim, x.ndim)
+    if x.shape[number] == 0:
+        return _split(x, (0,) * chunks, number)
+    return _split(x, _equal_sizes(x.shape[number], -(-x.shape[number] // chunks)), number)
+
+
+def unbind(x: Operand, /, dim: int = 0) -> tuple[Tensor, ...]:
+    """Return the slices of `x` along a dimension, which they don't have any more.
+
+    Parameters
+    ----------
+    x : Tensor
+        Any tensor of at least one dimension.
+    dim : int, default 0
+        Along which dimension.
+
+    Returns
+    -------
+    tuple of Tensors
+        Views that can't be written to in place while recording.
+
+    Raises
+    ------
+    ShapeError
+        If `x` has no dimension.
+
+    Notes
+    -----
+    Derivative: 1; the gradient of each slice goes back to its place.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.unbind(cr.tensor([1, 2]))
+    (tensor(1), tensor(2))
+    """
+    x = tensor_of(x)
+    if x.ndim == 0:
+        raise ShapeError("unbind: Dimension specified as 0 but tensor has no dimensions")
+    number = one_dim(dim, x.ndim)
+    parts: Any = RECORDERS["unbind"](x, axis=number)
+    lead = (slice(None),) * number
+    for i, part in enumerate(parts):
+        part._view = _part_view(x, select, (*lead, i, ...))
+    return parts  # type: ignore[no-any-return]
+
+
+def unstack(x: Operand, /, *, axis: int = 0) -> tuple[Tensor, ...]:
+    """Return the slices of `x` along a dimension: the array API's name of `unbind`.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.unstack(cr.tensor([1, 2]))
+    (tensor(1), tensor(2))
+    """
+    return unbind(x, axis)
+
+
+def _part_view(x: Tensor, primitive: Any, key: tuple[Any, ...]) -> View:
+    """Return what makes one of several parts a view of what `x` is a view of."""
+    step = (primitive, {"key": key})
+    parent = x._view
+    if parent is None or parent.base is None:
+        view = View(x, (step,))
+    else:
+        view = View(parent.base, (*parent.path, step))
+    view.refusal = "multiple" if is_recording() else "no_grad"
+    return view

@@ -1,0 +1,355 @@
+"""Functions with kinks and steps: at a kink the derivative is the one that each docstring says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from chainrule.arguments import RECORDERS, Operand, floating, tensor_of
+from chainrule.autograd.tensor import Tensor, as_tensors
+from chainrule.backend import namespace, promoted
+from chainrule.ops.calls import binary
+
+__all__ = [
+    "abs",
+    "absolute",
+    "sign",
+    "relu",
+    "maximum",
+    "minimum",
+    "clamp",
+    "clip",
+    "floor",
+    "ceil",
+    "trunc",
+    "round",
+    "where",
+    "masked_fill",
+]
+
+_maximum = binary("maximum")
+_minimum = binary("minimum")
+
+
+def abs(x: Operand, /) -> Tensor:
+    """Return the absolute value of each element.
+
+    Parameters
+    ----------
+    x : Tensor
+        Real or complex numbers.
+
+    Returns
+    -------
+    Tensor, shape of `x`; real
+
+    Notes
+    -----
+    Derivative: sign x, which is 0 at 0.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.abs(cr.tensor([-1.5, 2.0]))
+    tensor([1.5000, 2.0000])
+    """
+    return RECORDERS["abs"](tensor_of(x))
+
+
+absolute = abs
+
+
+def sign(x: Operand, /) -> Tensor:
+    """Return -1, 0 or 1, the sign of each element.
+
+    Notes
+    -----
+    Derivative: 0 everywhere.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.sign(cr.tensor([-1.5, 0.0, 2.0]))
+    tensor([-1.,  0.,  1.])
+    """
+    return _step("sign", x)
+
+
+def _step(name: str, x: Operand) -> Tensor:
+    return RECORDERS[name](tensor_of(x))
+
+
+def relu(x: Operand, /) -> Tensor:
+    """Return max(x, 0), the rectified linear unit.
+
+    Parameters
+    ----------
+    x : Tensor
+        Real numbers.
+
+    Returns
+    -------
+    Tensor, shape and dtype of `x`
+
+    Notes
+    -----
+    Derivative: 1 where x > 0, else 0, also at 0.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.relu(cr.tensor([-1.0, 3.0]))
+    tensor([0., 3.])
+    """
+    return RECORDERS["relu"](tensor_of(x))
+
+
+def maximum(x: Operand, y: Operand, /) -> Tensor:
+    """Return the larger of x and y, element by element; nan if one is nan.
+
+    Parameters
+    ----------
+    x, y : Tensor, array or number
+        Their shapes broadcast.
+
+    Returns
+    -------
+    Tensor, of the broadcast shape and the promoted dtype
+
+    Notes
+    -----
+    Derivatives: 1 for the larger, 0 for the other; 1/2 for both where they are equal.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.maximum(cr.tensor([1.0, 5.0]), cr.tensor([3.0, 4.0]))
+    tensor([3., 5.])
+    """
+    return _maximum(x, y)
+
+
+def minimum(x: Operand, y: Operand, /) -> Tensor:
+    """Return the smaller of x and y, element by element; the arguments are those of `maximum`.
+
+    Notes
+    -----
+    Derivatives: 1 for the smaller, 0 for the other; 1/2 for both where they are equal.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.minimum(cr.tensor([1.0, 5.0]), cr.tensor([3.0, 4.0]))
+    tensor([1., 4.])
+    """
+    return _minimum(x, y)
+
+
+def clamp(x: Operand, /, min: Operand | None = None, max: Operand | None = None) -> Tensor:
+    """Return `x`, limited to the range from `min` to `max`.
+
+    Parameters
+    ----------
+    x : Tensor
+        Real numbers.
+    min, max : number or Tensor, optional
+        The bounds; one may be left out. Where `min` is above `max`, the result is `max`.
+
+    Returns
+    -------
+    Tensor, shape of `x` (broadcast with bounds that are tensors)
+
+    Raises
+    ------
+    ValueError
+        If there is no bound.
+
+    Notes
+    -----
+    Derivative: 1 inside and at a bound, 0 outside; a bound that is a tensor has the rest.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.clamp(cr.tensor([-1.0, 0.5, 3.0]), min=0, max=1)
+    tensor([0.0000, 0.5000, 1.0000])
+    """
+    if min is None and max is None:
+        raise ValueError("clamp: At least one of 'min' or 'max' must not be None")
+    x = tensor_of(x)
+    if not _is_number(min) or not _is_number(max):
+        return _clamp_to_tensors(x, min, max)
+    if x._array.dtype.kind not in "fc" and (isinstance(min, float) or isinstance(max, float)):
+        x = floating(x)
+    return RECORDERS["clamp"](x, low=min, high=max)
+
+
+clip = clamp
+
+
+def _is_number(bound: Any) -> bool:
+    return bound is None or isinstance(bound, bool | int | float)
+
+
+def _clamp_to_tensors(x: Tensor, low: Any, high: Any) -> Tensor:
+    # Strict comparisons: at the bound the gradient passes to x, and a nan in x stays.
+    if low is not None:
+        x = where(RECORDERS["less"](x, low), low, x)
+    return x if high is None else where(RECORDERS["greater"](x, high), high, x)
+
+
+def floor(x: Operand, /) -> Tensor:
+    """Return the largest integer that is not above x, element by element.
+
+    Notes
+    -----
+    Derivative: 0 everywhere.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.floor(cr.tensor([-1.5, 1.5]))
+    tensor([-2.,  1.])
+    """
+    return _step("floor", x)
+
+
+def ceil(x: Operand, /) -> Tensor:
+    """Return the smallest integer that is not below x, element by element.
+
+    Notes
+    -----
+    Derivative: 0 everywhere.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.ceil(cr.tensor([-1.5, 1.5]))
+    tensor([-1.,  2.])
+    """
+    return _step("ceil", x)
+
+
+def trunc(x: Operand, /) -> Tensor:
+    """Return each element without its fraction: rounded towards zero.
+
+    Notes
+    -----
+    Derivative: 0 everywhere.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.trunc(cr.tensor([-1.5, 1.5]))
+    tensor([-1.,  1.])
+    """
+    return _step("trunc", x)
+
+
+def round(x: Operand, /, *, decimals: int = 0) -> Tensor:
+    """Return each element rounded to the nearest integer, halves to the even one.
+
+    Parameters
+    ----------
+    x : Tensor
+        Numbers.
+    decimals : int, default 0
+        Round to this many decimal places; negative ones stand left of the point.
+
+    Returns
+    -------
+    Tensor, shape and dtype of `x`
+
+    Notes
+    -----
+    Derivative: 0 everywhere.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.round(cr.tensor([0.5, 1.5, -1.2]))
+    tensor([ 0.,  2., -1.])
+    >>> cr.round(cr.tensor(3.14159), decimals=2)
+    tensor(3.1400)
+    """
+    return RECORDERS["round"](tensor_of(x), decimals=decimals)
+
+
+# --- choosing -------------------------------------------------------------------------------------
+
+
+def where(condition: Operand, x: Operand, y: Operand, /) -> Tensor:
+    """Return `x` where `condition` is true, else `y`.
+
+    Parameters
+    ----------
+    condition : Tensor of bools
+        Other numbers are true where they are not zero.
+    x, y : Tensor, array or number
+        The three shapes broadcast.
+
+    Returns
+    -------
+    Tensor, of the broadcast shape and the promoted dtype of `x` and `y`
+
+    Notes
+    -----
+    The gradient flows into what was selected; the other branch gets zero, never nan.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> x = cr.tensor([-1.0, 2.0])
+    >>> cr.where(x > 0, x, 0.0)
+    tensor([0., 2.])
+    """
+    chosen, other = as_tensors((x, y))
+    dtype = promoted(chosen.dtype, other.dtype)
+    return RECORDERS["where"](_as_mask(condition), _cast(chosen, dtype), _cast(other, dtype))
+
+
+def _as_mask(condition: Operand) -> Tensor:
+    mask = tensor_of(condition)
+    return mask if mask.dtype.kind == "b" else RECORDERS["not_equal"](mask, 0)
+
+
+def _cast(x: Tensor, dtype: Any) -> Tensor:
+    return x if x.dtype == dtype else RECORDERS["astype"](x, dtype=dtype)
+
+
+def masked_fill(x: Operand, mask: Operand, value: Operand, /) -> Tensor:
+    """Return `x` with `value` where `mask` is true.
+
+    Parameters
+    ----------
+    x : Tensor
+        The elements to keep.
+    mask : Tensor of bools
+        Its shape broadcasts with that of `x`.
+    value : number or 0-d Tensor
+        Taken in the dtype of `x`.
+
+    Returns
+    -------
+    Tensor, of the broadcast shape and the dtype of `x`
+
+    Raises
+    ------
+    TypeError
+        If `mask` is not of bools.
+
+    Notes
+    -----
+    Derivative: 1 where `mask` is false, else 0; `value` gets the rest.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.masked_fill(cr.tensor([1.0, 2.0]), cr.tensor([True, False]), 9)
+    tensor([9., 2.])
+    """
+    x, mask = tensor_of(x), tensor_of(mask)
+    if mask.dtype.kind != "b":
+        raise TypeError(f"masked_fill only supports boolean masks, but got mask of {mask.dtype}")
+    if not isinstance(value, Tensor):
+        value = tensor_of(namespace(x._array).asarray(value, dtype=x.dtype))
+    return RECORDERS["where"](mask, _cast(value, x.dtype), x)

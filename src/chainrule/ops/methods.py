@@ -1,0 +1,103 @@
+"""The methods of Tensor: which function each of them is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from chainrule.arguments import RECORDERS
+from chainrule.autograd.tensor import Tensor
+from chainrule.ops import (
+    arithmetic,
+    comparison,
+    contraction,
+    conversion,
+    exponential,
+    extrema,
+    indexing,
+    inplace,
+    joining,
+    kinks,
+    operators,
+    reductions,
+    shaping,
+    trigonometry,
+)
+
+# Functions whose first parameter is the tensor are methods as they are.
+_SAME = {
+    arithmetic: "add subtract sub multiply mul divide div true_divide floor_divide remainder negative "
+    "neg positive pow square reciprocal",
+    exponential: "sqrt rsqrt exp expm1 log log1p log2 log10 sigmoid",
+    trigonometry: "sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh",
+    kinks: "abs absolute sign relu maximum minimum clamp clip floor ceil trunc round masked_fill",
+    comparison: "eq ne lt le gt ge not_equal less less_equal greater greater_equal isnan isinf isfinite "
+    "logical_not logical_and logical_or logical_xor isclose allclose",
+    reductions: "sum mean prod var std norm cumsum cumprod logsumexp softmax log_softmax all any "
+    "count_nonzero",
+    extrema: "max min amax amin argmax argmin sort argsort topk",
+    shaping: "reshape view contiguous flatten squeeze unsqueeze expand broadcast_to permute transpose "
+    "swapaxes t movedim moveaxis flip roll tril triu diag",
+    joining: "split chunk unbind",
+    indexing: "gather take_along_dim index_select masked_select",
+    contraction: "matmul mm mv dot bmm outer",
+    conversion: "clone astype to type_as cpu cuda",
+}
+
+
+def expand_as(x: Tensor, other: Tensor) -> Tensor:
+    """Return the tensor expanded to the shape of `other`."""
+    return shaping.expand(x, other.shape)
+
+
+def reshape_as(x: Tensor, other: Tensor) -> Tensor:
+    """Return the tensor reshaped to the shape of `other`."""
+    return shaping.reshape(x, other.shape)
+
+
+def view_as(x: Tensor, other: Tensor) -> Tensor:
+    """Return a view of the tensor in the shape of `other`."""
+    return shaping.view(x, other.shape)
+
+
+def where(x: Tensor, condition: Any, other: Any) -> Tensor:
+    """Return the tensor's elements where `condition` is true, else those of `other`."""
+    return kinks.where(condition, x, other)
+
+
+def conj(x: Tensor) -> Tensor:
+    """Return the complex conjugate; a real tensor as it is."""
+    return RECORDERS["conj"](x) if x.is_complex() else x
+
+
+# Where PyTorch's method is not the function of that name.
+_OTHERS: dict[str, Any] = {
+    "expand_as": expand_as,
+    "reshape_as": reshape_as,
+    "view_as": view_as,
+    "where": where,
+    "conj": conj,
+    "equal": comparison.same,
+    "type": conversion.type_,
+    "__array_ufunc__": operators.array_ufunc,
+}
+
+_PROPERTIES = {
+    "T": property(shaping.reverse_dims, doc="The tensor with its dimensions in reverse order."),
+    "mT": property(shaping.matrix_transpose, doc="The tensor with each matrix transposed."),
+}
+
+
+def attach() -> None:
+    """Give Tensor its operators and methods."""
+    for module, names in _SAME.items():
+        for name in names.split():
+            setattr(Tensor, name, getattr(module, name))
+    for table in (
+        inplace.METHODS,
+        conversion.CONVERTERS,
+        operators.OPERATORS,
+        _OTHERS,
+        _PROPERTIES,
+    ):
+        for name, method in table.items():
+            setattr(Tensor, name, method)

@@ -1,0 +1,367 @@
+"""Random tensors, from a `numpy.random.Generator` or from the default one, which `manual_seed` seeds."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from chainrule.arguments import DeviceLike, DTypeLike, Operand, dtype_of, leaf, lengths_of
+from chainrule.autograd.tensor import Tensor, default_dtype
+from chainrule.backend import CPU, move
+from chainrule.errors import DTypeError
+
+if TYPE_CHECKING:
+    from numpy.random import Generator
+
+__all__ = [
+    "manual_seed",
+    "rand",
+    "randn",
+    "randint",
+    "randperm",
+    "normal",
+    "bernoulli",
+    "rand_like",
+    "randn_like",
+]
+
+
+@cache
+def default_generator() -> Generator:
+    """Return the generator that functions use when they are given none."""
+    return np.random.default_rng()  # numpy.random loads when first used, not with chainrule
+
+
+def manual_seed(seed: int) -> Generator:
+    """Seed the default generator, and return it.
+
+    Parameters
+    ----------
+    seed : int
+        Non-negative. The same seed gives the same numbers, on every machine with the same NumPy.
+
+    Returns
+    -------
+    numpy.random.Generator
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> rng = cr.manual_seed(0)
+    >>> a = cr.rand(3)
+    >>> rng = cr.manual_seed(0)
+    >>> bool((cr.rand(3) == a).all())
+    True
+    """
+    generator = default_generator()
+    generator.bit_generator.state = type(generator.bit_generator)(seed).state
+    return generator
+
+
+def uniform_array(shape: tuple[int, ...], dtype: np.dtype[Any], rng: Generator | None) -> Any:
+    """Draw from [0, 1) in the precision of `dtype`."""
+    return _drawn((rng or default_generator()).random, shape, dtype)
+
+
+def normal_array(shape: tuple[int, ...], dtype: np.dtype[Any], rng: Generator | None) -> Any:
+    """Draw from the standard normal distribution in the precision of `dtype`."""
+    return _drawn((rng or default_generator()).standard_normal, shape, dtype)
+
+
+def _drawn(draw: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
+    if dtype.kind == "f":
+        return draw(shape, dtype=np.float64 if dtype.itemsize > 4 else np.float32).astype(
+            dtype, copy=False
+        )
+    if dtype.kind == "c":
+        parts = draw((*shape, 2), dtype=np.float64 if dtype.itemsize > 8 else np.float32)
+        return parts.view(dtype)[..., 0]
+    raise DTypeError(
+        f"random numbers of dtype {dtype} are drawn by randint(), not by this function"
+    )
+
+
+def _dtype(dtype: DTypeLike) -> np.dtype[Any]:
+    return default_dtype() if dtype is None else dtype_of(dtype)  # type: ignore[no-any-return]
+
+
+def rand(
+    *size: Any,
+    rng: Generator | None = None,
+    dtype: DTypeLike = None,
+    device: DeviceLike = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Return numbers drawn uniformly from [0, 1).
+
+    Parameters
+    ----------
+    *size : int, or one sequence of ints
+        The shape: ``rand(2, 3)`` and ``rand((2, 3))`` are the same.
+    rng : numpy.random.Generator, optional
+        What to draw from: the generator that `manual_seed` seeds if left out.
+    dtype : dtype, optional
+        Floating or complex; the default dtype if left out. float32 is drawn in float32.
+    device : device or str, optional
+        The CPU if left out. Numbers are always drawn on the CPU, so that they are the same.
+    requires_grad : bool, default False
+        Record what happens to the tensor.
+
+    Returns
+    -------
+    Tensor, shape `size`
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> x = cr.rand(2, 3)
+    >>> x.shape, bool((x >= 0).all()), bool((x < 1).all())
+    ((2, 3), True, True)
+    """
+    return leaf(uniform_array(lengths_of(size), _dtype(dtype), rng), device, requires_grad)
+
+
+def randn(
+    *size: Any,
+    rng: Generator | None = None,
+    dtype: DTypeLike = None,
+    device: DeviceLike = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Return numbers drawn from the standard normal distribution; the arguments are those of `rand`.
+
+    A complex number has variance 1: its real and imaginary parts have 1/2 each.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import chainrule as cr
+    >>> cr.randn((2, 3), rng=np.random.default_rng(0)).shape
+    (2, 3)
+    """
+    kind = _dtype(dtype)
+    drawn = normal_array(lengths_of(size), kind, rng)
+    if kind.kind == "c":
+        drawn *= np.sqrt(0.5)
+    return leaf(drawn, device, requires_grad)
+
+
+def randint(
+    low: int,
+    high: Any = None,
+    size: Any = None,
+    *,
+    rng: Generator | None = None,
+    dtype: DTypeLike = None,
+    device: DeviceLike = None,
+) -> Tensor:
+    """Return integers drawn uniformly from `low`, included, to `high`, excluded.
+
+    Parameters
+    ----------
+    low, high : int
+        The bounds. ``randint(high, size)`` starts at 0.
+    size : sequence of ints
+        The shape.
+    rng, device
+        As for `rand`.
+    dtype : dtype, default int64
+        The dtype of the result.
+
+    Returns
+    -------
+    Tensor, shape `size`
+
+    Raises
+    ------
+    ValueError
+        If there is no integer between the bounds.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> x = cr.randint(3, 5, (100,))
+    >>> x.min().item(), x.max().item()
+    (3, 4)
+    """
+    if size is None:
+        low, high, size = 0, low, high
+    if size is None:
+        raise TypeError("randint() needs a size: randint(high, size) or randint(low, high, size)")
+    if low >= high:
+        raise ValueError(f"randint expects low < high, but got: {low} >= {high}")
+    drawn = (rng or default_generator()).integers(low, high, lengths_of((size,)))
+    return leaf(drawn.astype(np.int64 if dtype is None else dtype_of(dtype), copy=False), device)
+
+
+def randperm(
+    n: int, *, rng: Generator | None = None, dtype: DTypeLike = None, device: DeviceLike = None
+) -> Tensor:
+    """Return the integers from 0 to n - 1 in random order.
+
+    Parameters
+    ----------
+    n : int
+        How many.
+    rng, device
+        As for `rand`.
+    dtype : dtype, default int64
+        The dtype of the result.
+
+    Returns
+    -------
+    Tensor, shape (n,)
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> sorted(cr.randperm(4).tolist())
+    [0, 1, 2, 3]
+    """
+    (count,) = lengths_of((n,))
+    drawn = (rng or default_generator()).permutation(count)
+    return leaf(drawn.astype(np.int64 if dtype is None else dtype_of(dtype), copy=False), device)
+
+
+def normal(
+    mean: Operand,
+    std: Operand = 1.0,
+    size: Any = None,
+    *,
+    rng: Generator | None = None,
+    dtype: DTypeLike = None,
+    device: DeviceLike = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Return numbers drawn from normal distributions.
+
+    Parameters
+    ----------
+    mean, std : number or Tensor
+        Mean and standard deviation (not negative) of each element. No gradient flows into them:
+        for that write ``mean + std * randn(…)``.
+    size : sequence of ints, optional
+        The shape: that of `mean` and `std`, broadcast, if left out.
+    rng, device, requires_grad
+        As for `rand`.
+    dtype : dtype, optional
+        If left out: that of `mean` or `std` if it is a Tensor, else the default dtype.
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    ValueError
+        If a standard deviation is negative.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.normal(5.0, 0.0, (2,))
+    tensor([5., 5.])
+    """
+    given = [t for t in (mean, std) if isinstance(t, Tensor) and t.is_floating_point()]
+    kind = given[0].dtype if given and dtype is None else _dtype(dtype)
+    centre, spread = _values(mean), _values(std)
+    if np.any(spread < 0):
+        raise ValueError(f"normal expects std >= 0.0, but found {float(np.min(spread))}")
+    shape = np.broadcast_shapes(centre.shape, spread.shape) if size is None else lengths_of((size,))
+    drawn = normal_array(shape, kind, rng) * spread.astype(kind) + centre.astype(kind)
+    return leaf(np.asarray(drawn), device, requires_grad)
+
+
+def _values(x: Operand) -> Any:
+    return move(x._array, CPU) if isinstance(x, Tensor) else np.asarray(x)
+
+
+def bernoulli(p: Operand, *, rng: Generator | None = None) -> Tensor:
+    """Return ones with probability `p`, else zeros.
+
+    Parameters
+    ----------
+    p : Tensor, floating
+        The probability of each element, from 0 to 1.
+    rng : numpy.random.Generator, optional
+        As for `rand`.
+
+    Returns
+    -------
+    Tensor, shape, dtype and device of `p`
+
+    Raises
+    ------
+    ValueError
+        If a probability is outside of [0, 1].
+    DTypeError
+        If `p` is of integers.
+
+    Notes
+    -----
+    A draw has no derivative: the result does not require grad.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.bernoulli(cr.tensor([0.0, 1.0]))
+    tensor([0., 1.])
+    """
+    values = _values(p)
+    if values.dtype.kind != "f":
+        raise DTypeError(f"bernoulli expects probabilities of a floating dtype, got {values.dtype}")
+    if not np.all((values >= 0) & (values <= 1)):
+        raise ValueError("bernoulli expects all probabilities to be in [0, 1]")
+    drawn = uniform_array(values.shape, np.dtype(np.float64), rng) < values
+    return leaf(np.asarray(drawn, values.dtype), p.device if isinstance(p, Tensor) else None)
+
+
+def rand_like(
+    x: Tensor,
+    *,
+    rng: Generator | None = None,
+    dtype: DTypeLike = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Return numbers drawn uniformly from [0, 1), of the shape, dtype and device of `x`.
+
+    Parameters
+    ----------
+    x : Tensor
+        What to be like.
+    rng, dtype, requires_grad
+        As for `rand`.
+
+    Returns
+    -------
+    Tensor, shape of `x`
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.rand_like(cr.zeros(2, 3)).shape
+    (2, 3)
+    """
+    kind = x.dtype if dtype is None else dtype
+    return rand(x.shape, rng=rng, dtype=kind, device=x.device, requires_grad=requires_grad)
+
+
+def randn_like(
+    x: Tensor,
+    *,
+    rng: Generator | None = None,
+    dtype: DTypeLike = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Return standard normal numbers of the shape, dtype and device of `x`, as `rand_like` does.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.randn_like(cr.zeros(2, 3)).dtype
+    dtype('float32')
+    """
+    kind = x.dtype if dtype is None else dtype
+    return randn(x.shape, rng=rng, dtype=kind, device=x.device, requires_grad=requires_grad)
