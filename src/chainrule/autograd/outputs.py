@@ -34,7 +34,8 @@ def finish_several(
     if not isinstance(outputs, tuple | list):
         return results[0]
     if hasattr(outputs, "_fields"):
-        return outputs._make(results)  # a named tuple
+        make_named: Any = type(outputs)
+        return make_named(*results)
     return results if isinstance(outputs, list) else tuple(results)
 
 
