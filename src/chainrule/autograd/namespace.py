@@ -11,6 +11,7 @@ from typing import Any
 from chainrule.autograd.record import RECORDERS
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import namespace, numpy_xp
+from chainrule.primitives.indexing import index
 
 Shape = tuple[int, ...]
 
@@ -67,6 +68,9 @@ class TensorNamespace:
 
     def astype(self, x: Tensor, dtype: Any) -> Any:
         return x if x.dtype == dtype else RECORDERS["astype"](x, dtype=dtype)
+
+    def assign_at(self, base: Tensor, value: Tensor, key: Any) -> Any:
+        return RECORDERS["assign"](base, value, path=((index, {"key": key}),))
 
     # --- constants ---
 

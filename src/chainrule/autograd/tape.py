@@ -17,7 +17,7 @@ import numpy as np
 
 from chainrule.autograd.location import Location, locate
 from chainrule.autograd.versions import ledger, tick, version_of, writes_since
-from chainrule.backend import dtype_title, namespace, ndarray, numpy_xp
+from chainrule.backend import namespace, ndarray, numpy_xp
 from chainrule.errors import AutogradError, FreedGraphError, InPlaceError
 from chainrule.primitives.primitive import Plan
 
@@ -330,9 +330,8 @@ def check_unwritten(node: Node, array: Array, source: Edge, position: int) -> No
     writers = "; ".join(f"{write.operation} at {write.location}" for write in writes[:3])
     raise InPlaceError(
         "one of the variables needed for gradient computation has been modified by an inplace "
-        f"operation: [{dtype_title(array.dtype)} {list(array.shape)}]{output} is at version "
-        f"{version}; expected version {version - len(writes)} instead. It was saved for the "
-        f"backward of {made_at(node)}, and then written by {writers}. Hint: compute out of place "
-        "there, or write to a clone(); with detect_anomaly() a failing backward also shows the "
-        "forward line of every node it went through."
+        f"operation: [{array.dtype.name.capitalize()} {list(array.shape)}]{output} is at version "
+        f"{version}; expected version {version - len(writes)} instead. Hint: compute out of place, "
+        "or write to a clone(); detect_anomaly() helps to find where a gradient goes wrong. The "
+        f"value was saved for the backward of {made_at(node)}, and then written by {writers}."
     )

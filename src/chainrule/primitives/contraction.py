@@ -35,6 +35,6 @@ matmul = general(
     None,
     vjp=(_matmul_x, _matmul_y),
     jvp=(lambda xp, t, y: xp.matmul(t, y), lambda xp, t, x: xp.matmul(x, t)),
-    label="Mm",
+    label="MmBackward0",
     broadcasts=False,
 )

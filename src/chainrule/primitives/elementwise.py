@@ -22,20 +22,20 @@ subtract = general(
     None,
     vjp=(lambda xp, g: g, lambda xp, g: -g),
     jvp=(lambda xp, t: t, lambda xp, t: -t),
-    label="Sub",
+    label="SubBackward0",
 )
 
-multiply = elementwise("multiply", lambda xp, y: y, lambda xp, x: x, label="Mul")
+multiply = elementwise("multiply", lambda xp, y: y, lambda xp, x: x, label="MulBackward0")
 
 divide = general(
     "divide",
     None,
     vjp=(lambda xp, g, y: g / y, lambda xp, g, y, out: -g * out / y),
     jvp=(lambda xp, t, y: t / y, lambda xp, t, y, out: -t * out / y),
-    label="Div",
+    label="DivBackward0",
 )
 
-negative = linear("negative", lambda xp, g: -g, label="Neg")
+negative = linear("negative", lambda xp, g: -g, label="NegBackward0")
 
 
 def _pow_x(xp: Any, x: Array, y: Array) -> Array:
@@ -52,7 +52,7 @@ def _pow_y(xp: Any, x: Array, out: Array) -> Array:
 
 pow = elementwise("pow", _pow_x, _pow_y)
 
-square = elementwise("square", lambda xp, x: 2 * x, label="Pow")
+square = elementwise("square", lambda xp, x: 2 * x, label="PowBackward0")
 
 reciprocal = elementwise("reciprocal", lambda xp, out: -out * out)
 
@@ -218,13 +218,13 @@ def _recast(xp: Any, g: Array, x_dtype: Any) -> Array:
 
 
 astype = linear(
-    "astype", _recast, forward=lambda xp, x, *, dtype: xp.astype(x, dtype), label="ToCopy"
+    "astype", _recast, forward=lambda xp, x, *, dtype: xp.astype(x, dtype), label="ToCopyBackward0"
 )
 to_device = linear(
     "to_device",
     lambda xp, g, *, source, target: xp.to_device(g, source=target, target=source),
     forward=lambda xp, x, *, source, target: xp.to_device(x, source=source, target=target),
-    label="ToCopy",
+    label="ToCopyBackward0",
 )
 clone = linear("clone", lambda xp, g: g, forward=lambda xp, x: xp.asarray(x, copy=True))
 

@@ -22,7 +22,7 @@ def _scatter(xp: Any, g: Array, x_shape: Shape, *, key: Any) -> Array:
     return xp.index_add(g, shape=x_shape, key=key)
 
 
-getitem = linear("getitem", _scatter, forward=_read, label="Slice", view=True)  # a view
+getitem = linear("getitem", _scatter, forward=_read, label="SliceBackward0", view=True)  # a view
 select = linear("select", _scatter, forward=_read, view=True)  # the same, with ints alone
 index = linear("index", _scatter, forward=_read)  # with arrays and masks: a copy
 
@@ -30,7 +30,7 @@ index_add = linear(
     "index_add",
     lambda xp, g, *, shape, key: g[key],
     forward=lambda xp, x, *, shape, key: xp.index_add(x, shape=shape, key=key),
-    label="IndexAdd",
+    label="IndexAddBackward0",
 )
 
 
@@ -55,7 +55,7 @@ def _assign(xp: Any, base: Array, value: Array, *, path: Path) -> Array:
 
 
 def _assign_base(xp: Any, g: Array, value_dtype: Any, *, path: Path) -> Array:
-    return xp.assign(g, xp.zeros((), dtype=value_dtype), path=path)
+    return _assign(xp, g, xp.zeros((), dtype=value_dtype), path=path)
 
 
 assign = general(
@@ -77,7 +77,7 @@ take_along_axis = general(
     lambda xp, x, index, *, axis: xp.take_along_axis(x, index, axis=axis),
     vjp=(_along, None),
     jvp=(lambda xp, t, index, *, axis: xp.take_along_axis(t, index, axis=axis), None),
-    label="Gather",
+    label="GatherBackward0",
     broadcasts=False,
 )
 
@@ -89,6 +89,6 @@ add_along_axis = general(
         lambda xp, t, index, *, shape, axis: xp.add_along_axis(t, index, shape=shape, axis=axis),
         None,
     ),
-    label="Scatter",
+    label="ScatterBackward0",
     broadcasts=False,
 )

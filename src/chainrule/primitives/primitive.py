@@ -74,7 +74,7 @@ class Primitive:
         self.broadcasts = broadcasts
         self.scales = scales
         self.settings = parameters(forward)[1] if forward else ()
-        self.label = (label or _camel(name)) + "Backward0"
+        self.label = label or _camel(name) + "Backward0"
         self.view = view
         self.multiple = multiple
         self._plans: dict[tuple[bool, ...], Plan] = {}

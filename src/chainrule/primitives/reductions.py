@@ -62,8 +62,8 @@ def _extremum_jvp(xp: Any, t: Array, x: Array, out: Array, *, axis: Axes, keepdi
     return xp.sum(t * _ties(xp, x, out, axis, keepdims), axis=axis, keepdims=keepdims)
 
 
-max = general("max", None, vjp=(_extremum_vjp,), jvp=(_extremum_jvp,), label="Max")
-min = general("min", None, vjp=(_extremum_vjp,), jvp=(_extremum_jvp,), label="Min")
+max = general("max", None, vjp=(_extremum_vjp,), jvp=(_extremum_jvp,), label="MaxBackward0")
+min = general("min", None, vjp=(_extremum_vjp,), jvp=(_extremum_jvp,), label="MinBackward0")
 
 
 def _prod_of_others(xp: Any, x: Array, axis: Axes) -> Array:
@@ -102,7 +102,7 @@ def _cumulative_sum_vjp(xp: Any, g: Array, *, axis: int) -> Array:
     return xp.flip(xp.cumulative_sum(xp.flip(g, axis=axis), axis=axis), axis=axis)
 
 
-cumulative_sum = linear("cumulative_sum", _cumulative_sum_vjp, label="Cumsum")
+cumulative_sum = linear("cumulative_sum", _cumulative_sum_vjp, label="CumsumBackward0")
 
 
 def _cumulative_prod_partials(xp: Any, x: Array, axis: int) -> Array:
@@ -135,7 +135,7 @@ cumulative_prod = general(
     None,
     vjp=(_cumulative_prod_vjp,),
     jvp=(_cumulative_prod_jvp,),
-    label="Cumprod",
+    label="CumprodBackward0",
 )
 
 
@@ -167,7 +167,7 @@ def _logsumexp_jvp(xp: Any, t: Array, x: Array, out: Array, *, axis: Axes, keepd
 
 
 logsumexp = general(
-    "logsumexp", _logsumexp, vjp=(_logsumexp_vjp,), jvp=(_logsumexp_jvp,), label="Logsumexp"
+    "logsumexp", _logsumexp, vjp=(_logsumexp_vjp,), jvp=(_logsumexp_jvp,), label="LogsumexpBackward0"
 )
 
 

@@ -13,7 +13,7 @@ reshape = linear(
     "reshape",
     lambda xp, g, x_shape: xp.reshape(g, x_shape),
     forward=lambda xp, x, *, shape: xp.reshape(x, shape),
-    label="View",
+    label="ViewBackward0",
     view=True,
 )
 
@@ -21,7 +21,7 @@ reshape_copy = linear(  # where the memory layout allows no view
     "reshape_copy",
     lambda xp, g, x_shape: xp.reshape(g, x_shape),
     forward=lambda xp, x, *, shape: xp.reshape(x, shape, copy=True),
-    label="UnsafeView",
+    label="UnsafeViewBackward0",
 )
 
 
@@ -36,7 +36,7 @@ permute_dims = linear(
     "permute_dims",
     lambda xp, g, *, axes: xp.permute_dims(g, axes=_inverse(axes)),
     forward=lambda xp, x, *, axes: xp.permute_dims(x, axes),
-    label="Permute",
+    label="PermuteBackward0",
     view=True,
 )
 
@@ -44,7 +44,7 @@ transpose = linear(
     "transpose",
     lambda xp, g, *, axes: xp.transpose(g, axes=axes),
     forward=lambda xp, x, *, axes: xp.permute_dims(x, axes),
-    label="Transpose",
+    label="TransposeBackward0",
     view=True,
 )
 
@@ -61,7 +61,7 @@ broadcast_to = linear(
     "broadcast_to",
     lambda xp, g, x_shape: _sum_to(xp, g, x_shape),
     forward=lambda xp, x, *, shape: xp.broadcast_to(x, shape),
-    label="Expand",
+    label="ExpandBackward0",
     view=True,
 )
 
@@ -92,7 +92,7 @@ concat = linear(
     "concat",
     lambda xp, g, shapes, *, axis: _parts(xp, g, shapes, axis),
     forward=lambda xp, *arrays, axis: xp.concat(arrays, axis=axis),
-    label="Cat",
+    label="CatBackward0",
     joint=True,
 )
 
