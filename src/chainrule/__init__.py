@@ -11,6 +11,7 @@ from types import SimpleNamespace as _SimpleNamespace
 
 import numpy as _np
 
+from chainrule import creation, errors, ops, random
 from chainrule.autograd.backward import autograd_backward, autograd_grad
 from chainrule.autograd.formatting import set_printoptions
 from chainrule.autograd.modes import (
@@ -27,13 +28,14 @@ from chainrule.autograd.tensor import Tensor, set_default_dtype
 from chainrule.autograd.tensor import default_dtype as get_default_dtype
 from chainrule.backend import cuda_is_available as _cuda_is_available
 from chainrule.backend import device
-from chainrule.creation import *
-from chainrule.errors import *
-from chainrule.ops import *
-from chainrule.random import *
+from chainrule.creation import *  # noqa: F403
+from chainrule.errors import *  # noqa: F403
+from chainrule.ops import *  # noqa: F403
+from chainrule.random import *  # noqa: F403
 
-# --- dtypes, as NumPy's own objects, under NumPy's names and PyTorch's ------------------------------
+cuda = _SimpleNamespace(is_available=_cuda_is_available)
 
+# Dtypes are NumPy's own objects, under NumPy's names and PyTorch's.
 float16 = half = _np.dtype("float16")
 float32 = float = _np.dtype("float32")
 float64 = double = _np.dtype("float64")
@@ -49,4 +51,51 @@ int32 = int = _np.dtype("int32")
 int64 = long = _np.dtype("int64")
 bool = _np.dtype("bool")
 
-cuda = _SimpleNamespace(is_available=_cuda_is_available)
+__all__ = ["Tensor"]
+__all__ += creation.__all__
+__all__ += random.__all__
+__all__ += ops.__all__
+__all__ += [
+    # derivatives
+    "autograd_backward",
+    "autograd_grad",
+    # modes
+    "no_grad",
+    "enable_grad",
+    "set_grad_enabled",
+    "is_grad_enabled",
+    "detect_anomaly",
+    "set_detect_anomaly",
+    "is_anomaly_enabled",
+    "saved_tensors_hooks",
+    # dtypes and devices
+    "float16",
+    "half",
+    "float32",
+    "float",
+    "float64",
+    "double",
+    "complex64",
+    "cfloat",
+    "complex128",
+    "cdouble",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "int8",
+    "int16",
+    "short",
+    "int32",
+    "int",
+    "int64",
+    "long",
+    "bool",
+    "get_default_dtype",
+    "set_default_dtype",
+    "device",
+    "cuda",
+    # printing
+    "set_printoptions",
+]
+__all__ += errors.__all__

@@ -35,6 +35,13 @@ def floating(value: Operand) -> Tensor:
     return RECORDERS["astype"](tensor, dtype=default_dtype())
 
 
+def cast(x: Tensor, dtype: DTypeLike) -> Tensor:
+    """Return `x` in another dtype; as it is where that is None or what it has."""
+    if dtype is None or x.dtype == dtype_of(dtype):
+        return x
+    return RECORDERS["astype"](x, dtype=dtype_of(dtype))
+
+
 # --- dimensions -----------------------------------------------------------------------------------
 
 

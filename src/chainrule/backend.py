@@ -122,6 +122,7 @@ numpy_xp = Namespace(
     index_add=_index_add,
     assign_at=_assign_at,
     add_along_axis=_add_along_axis,
+    to_device=lambda x, *, source, target: move(x, target),
 )
 
 
@@ -177,7 +178,13 @@ def _cupy_namespace() -> Namespace:
     def masked(x: Array, mask: Array) -> Array:
         return cupy.where(mask, x, cupy.zeros((), x.dtype))
 
-    return Namespace(cupy, index_add=index_add, masked=masked, assign_at=_assign_at)
+    return Namespace(
+        cupy,
+        index_add=index_add,
+        masked=masked,
+        assign_at=_assign_at,
+        to_device=lambda x, *, source, target: move(x, target),
+    )
 
 
 # --- devices --------------------------------------------------------------------------------------

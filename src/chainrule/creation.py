@@ -12,6 +12,7 @@ from chainrule.arguments import (
     DeviceLike,
     DTypeLike,
     Operand,
+    cast,
     dtype_of,
     leaf,
     lengths_of,
@@ -184,7 +185,7 @@ def asarray(
     >>> t
     tensor([5., 0.], dtype=float64)
     """
-    made = _tracked(obj, dtype) if isinstance(obj, Tensor) else leaf(_array_of(obj, dtype))
+    made = cast(obj, dtype) if isinstance(obj, Tensor) else leaf(_array_of(obj, dtype))
     array = obj._array if isinstance(obj, Tensor) else obj
     shares = made._array is array or getattr(made._array, "base", None) is array
     if device is not None and as_device(device) != made.device:
@@ -192,12 +193,6 @@ def asarray(
     if copy is False and not shares:
         raise ValueError("asarray(copy=False): this object can't become a tensor without a copy")
     return RECORDERS["clone"](made) if copy and shares else made
-
-
-def _tracked(x: Tensor, dtype: DTypeLike) -> Tensor:
-    if dtype is None or dtype_of(dtype) == x.dtype:
-        return x
-    return RECORDERS["astype"](x, dtype=dtype_of(dtype))
 
 
 def from_numpy(array: np.ndarray[Any, Any]) -> Tensor:
@@ -297,7 +292,9 @@ def empty(
     device: DeviceLike = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Return a tensor whose elements are whatever the memory held; the arguments are those of `zeros`.
+    """Return a tensor whose elements are whatever the memory held.
+
+    The arguments are those of `zeros`.
 
     Examples
     --------
@@ -467,7 +464,7 @@ def _number(value: Any) -> Any:
 
 
 def _dtype(dtype: DTypeLike) -> np.dtype[Any]:
-    return default_dtype() if dtype is None else dtype_of(dtype)  # type: ignore[no-any-return]
+    return default_dtype() if dtype is None else dtype_of(dtype)
 
 
 # --- like another ---------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Random tensors, from a `numpy.random.Generator` or from the default one, which `manual_seed` seeds."""
+"""Random tensors: drawn from a given generator, or from the one that `manual_seed` seeds."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def _drawn(draw: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
 
 
 def _dtype(dtype: DTypeLike) -> np.dtype[Any]:
-    return default_dtype() if dtype is None else dtype_of(dtype)  # type: ignore[no-any-return]
+    return default_dtype() if dtype is None else dtype_of(dtype)
 
 
 def rand(
@@ -130,8 +130,9 @@ def randn(
     device: DeviceLike = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Return numbers drawn from the standard normal distribution; the arguments are those of `rand`.
+    """Return numbers drawn from the standard normal distribution.
 
+    The arguments are those of `rand`.
     A complex number has variance 1: its real and imaginary parts have 1/2 each.
 
     Examples

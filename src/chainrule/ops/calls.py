@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from chainrule.arguments import RECORDERS, Operand, floating
+from chainrule.arguments import RECORDERS, Operand, floating, one_dim
 from chainrule.autograd.tensor import Tensor, as_operands, make
 from chainrule.backend import promote
 
 
 def piecewise(name: str) -> Callable[[Any, Any], Any]:
-    """Return the operator of a primitive without derivative: NotImplemented for foreign operands."""
+    """Return the operator of a primitive that has no derivative."""
     recorder = RECORDERS[name]
 
     def operator(x: Any, y: Any) -> Any:
@@ -46,7 +46,7 @@ def binary(name: str) -> Callable[[Operand, Operand], Tensor]:
 
 
 def of_floats(name: str) -> Callable[[Operand], Tensor]:
-    """Return the recorder of a function whose results are no integers, even where its operand is."""
+    """Return the recorder of a function that takes integers as numbers of the default dtype."""
     recorder = RECORDERS[name]
 
     def function(x: Operand) -> Tensor:
@@ -55,3 +55,14 @@ def of_floats(name: str) -> Callable[[Operand], Tensor]:
         return recorder(floating(x))
 
     return function
+
+
+def along(name: str, x: Tensor, dim: int | None) -> Tensor:
+    """Apply a primitive along a dimension; None is the only one there is."""
+    if dim is None and x.ndim > 1:
+        raise TypeError(f"{name}() needs dim (or axis): the tensor has {x.ndim} dimensions")
+    number = one_dim(0 if dim is None else dim, x.ndim)
+    if x.ndim:
+        return RECORDERS[name](x, axis=number)
+    row = RECORDERS["reshape"](x, shape=(1,))
+    return RECORDERS["reshape"](RECORDERS[name](row, axis=0), shape=())

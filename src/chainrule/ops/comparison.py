@@ -236,7 +236,7 @@ def logical_or(x: Operand, y: Operand, /) -> Tensor:
 
 
 def logical_xor(x: Operand, y: Operand, /) -> Tensor:
-    """Say of each element whether just one of x and y is nonzero; the arguments are those of `equal`.
+    """Say of each element whether one of x and y is nonzero; the arguments are those of `equal`.
 
     Examples
     --------

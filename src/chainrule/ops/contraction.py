@@ -51,7 +51,7 @@ def _of_dims(name: str, x: Operand, y: Operand, x_ndim: int, y_ndim: int) -> Ten
     if left.ndim != x_ndim or right.ndim != y_ndim:
         raise ShapeError(
             f"{name}: expected tensors of {x_ndim} and {y_ndim} dimensions, but got {left.ndim}D "
-            f"and {right.ndim}D (shapes {list(left.shape)} and {list(right.shape)}): matmul takes any"
+            f"and {right.ndim}D (shapes {list(left.shape)} and {list(right.shape)})"
         )
     if left.dtype != right.dtype:
         raise DTypeError(

@@ -187,8 +187,8 @@ def log10(x: Operand, /) -> Tensor:
     Examples
     --------
     >>> import chainrule as cr
-    >>> cr.log10(cr.tensor([1.0, 1000.0]))
-    tensor([0., 3.])
+    >>> cr.log10(cr.tensor([1.0, 50.0]))
+    tensor([0.0000, 1.6990])
     """
     return _log10(x)
 

@@ -76,7 +76,9 @@ def min(
     axis: Dims = None,
     keepdims: bool = False,
 ) -> Any:
-    """Return the smallest element: of all, along a dimension, or of two; the arguments are those of `max`.
+    """Return the smallest element: of all, of each row along a dimension, or of two tensors.
+
+    The arguments and results are those of `max`.
 
     Notes
     -----

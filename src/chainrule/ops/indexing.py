@@ -61,7 +61,7 @@ def in_our_words(error: IndexError) -> IndexError:
 
 
 def as_key(key: Any, array: Array) -> Any:
-    """Return an index made of arrays, ints, slices, Ellipsis and None, for an array to index `array`."""
+    """Return an index for `array` that holds no tensors and no lists."""
     if key.__class__ is tuple:
         return tuple([_as_part(part, array) for part in key])
     return _as_part(key, array)

@@ -1,4 +1,4 @@
-"""Methods that write in place. Their names end in an underscore, and they return the tensor itself."""
+"""Methods that write in place: their names end in an underscore, and they return the tensor."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 
-from chainrule.arguments import RECORDERS, Operand, either, one_dim, tensor_of
+from chainrule.arguments import RECORDERS, Operand, cast, either, one_dim, tensor_of
 from chainrule.autograd.record import is_recording
 from chainrule.autograd.tensor import Tensor, View, as_tensors
 from chainrule.backend import promoted
@@ -69,9 +69,7 @@ def _listed(operation: str, tensors: Sequence[Operand]) -> list[Tensor]:
         raise ShapeError(f"{operation}(): expected a non-empty list of Tensors")
     parts = as_tensors(tuple(tensors))
     dtype = functools.reduce(promoted, [part.dtype for part in parts])
-    return [
-        part if part.dtype == dtype else RECORDERS["astype"](part, dtype=dtype) for part in parts
-    ]
+    return [cast(part, dtype) for part in parts]
 
 
 def _check_alike(first: tuple[int, ...], shape: tuple[int, ...], dim: int, position: int) -> None:
@@ -81,8 +79,8 @@ def _check_alike(first: tuple[int, ...], shape: tuple[int, ...], dim: int, posit
         )
     if first[:dim] + first[dim + 1 :] != shape[:dim] + shape[dim + 1 :]:
         raise ShapeError(
-            f"Sizes of tensors must match except in dimension {dim}. Expected {list(first)} but got "
-            f"{list(shape)} for tensor number {position} in the list."
+            f"Sizes of tensors must match except in dimension {dim}. Expected {list(first)} but "
+            f"got {list(shape)} for tensor number {position} in the list."
         )
 
 

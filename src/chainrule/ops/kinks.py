@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from chainrule.arguments import RECORDERS, Operand, floating, tensor_of
+from chainrule.arguments import RECORDERS, Operand, cast, floating, tensor_of
 from chainrule.autograd.tensor import Tensor, as_tensors
 from chainrule.backend import namespace, promoted
 from chainrule.ops.calls import binary
@@ -304,16 +304,12 @@ def where(condition: Operand, x: Operand, y: Operand, /) -> Tensor:
     """
     chosen, other = as_tensors((x, y))
     dtype = promoted(chosen.dtype, other.dtype)
-    return RECORDERS["where"](_as_mask(condition), _cast(chosen, dtype), _cast(other, dtype))
+    return RECORDERS["where"](_as_mask(condition), cast(chosen, dtype), cast(other, dtype))
 
 
 def _as_mask(condition: Operand) -> Tensor:
     mask = tensor_of(condition)
     return mask if mask.dtype.kind == "b" else RECORDERS["not_equal"](mask, 0)
-
-
-def _cast(x: Tensor, dtype: Any) -> Tensor:
-    return x if x.dtype == dtype else RECORDERS["astype"](x, dtype=dtype)
 
 
 def masked_fill(x: Operand, mask: Operand, value: Operand, /) -> Tensor:
@@ -352,4 +348,4 @@ def masked_fill(x: Operand, mask: Operand, value: Operand, /) -> Tensor:
         raise TypeError(f"masked_fill only supports boolean masks, but got mask of {mask.dtype}")
     if not isinstance(value, Tensor):
         value = tensor_of(namespace(x._array).asarray(value, dtype=x.dtype))
-    return RECORDERS["where"](mask, _cast(value, x.dtype), x)
+    return RECORDERS["where"](mask, cast(value, x.dtype), x)

@@ -11,6 +11,7 @@ from chainrule.ops import (
     comparison,
     contraction,
     conversion,
+    diagonals,
     exponential,
     extrema,
     indexing,
@@ -18,25 +19,31 @@ from chainrule.ops import (
     joining,
     kinks,
     operators,
+    ordering,
     reductions,
     shaping,
+    statistics,
     trigonometry,
 )
 
 # Functions whose first parameter is the tensor are methods as they are.
 _SAME = {
-    arithmetic: "add subtract sub multiply mul divide div true_divide floor_divide remainder negative "
-    "neg positive pow square reciprocal",
+    arithmetic: """
+        add subtract sub multiply mul divide div true_divide floor_divide remainder negative neg
+        positive pow square reciprocal""",
     exponential: "sqrt rsqrt exp expm1 log log1p log2 log10 sigmoid",
     trigonometry: "sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh",
-    kinks: "abs absolute sign relu maximum minimum clamp clip floor ceil trunc round masked_fill",
-    comparison: "eq ne lt le gt ge not_equal less less_equal greater greater_equal isnan isinf isfinite "
-    "logical_not logical_and logical_or logical_xor isclose allclose",
-    reductions: "sum mean prod var std norm cumsum cumprod logsumexp softmax log_softmax all any "
-    "count_nonzero",
+    kinks: """
+        abs absolute sign relu maximum minimum clamp clip floor ceil trunc round masked_fill""",
+    comparison: """
+        eq ne lt le gt ge not_equal less less_equal greater greater_equal isnan isinf isfinite
+        logical_not logical_and logical_or logical_xor isclose allclose""",
+    reductions: "sum mean prod cumsum cumprod all any count_nonzero",
+    statistics: "var std norm logsumexp softmax log_softmax",
     extrema: "max min amax amin argmax argmin sort argsort topk",
-    shaping: "reshape view contiguous flatten squeeze unsqueeze expand broadcast_to permute transpose "
-    "swapaxes t movedim moveaxis flip roll tril triu diag",
+    shaping: "reshape view contiguous flatten squeeze unsqueeze expand broadcast_to",
+    ordering: "permute transpose swapaxes t movedim moveaxis flip roll",
+    diagonals: "tril triu diag",
     joining: "split chunk unbind",
     indexing: "gather take_along_dim index_select masked_select",
     contraction: "matmul mm mv dot bmm outer",
@@ -82,8 +89,8 @@ _OTHERS: dict[str, Any] = {
 }
 
 _PROPERTIES = {
-    "T": property(shaping.reverse_dims, doc="The tensor with its dimensions in reverse order."),
-    "mT": property(shaping.matrix_transpose, doc="The tensor with each matrix transposed."),
+    "T": property(ordering.reverse_dims, doc="The tensor with its dimensions in reverse order."),
+    "mT": property(ordering.matrix_transpose, doc="The tensor with each matrix transposed."),
 }
 
 

@@ -1,7 +1,7 @@
 """Python's operators, and NumPy's ufuncs called on tensors.
 
-The operators are the recorders themselves wherever Python's order of operands allows: a call less for
-each operation is what small tensors notice.
+The operators are the recorders themselves wherever Python's order of operands allows: small tensors
+notice each call.
 """
 
 from __future__ import annotations

@@ -1,0 +1,299 @@
+"""Spread, size and softmax: what is composed of reductions."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from chainrule.arguments import (
+    RECORDERS,
+    Dims,
+    DTypeLike,
+    Operand,
+    cast,
+    either,
+    floating,
+    many_dims,
+    tensor_of,
+)
+from chainrule.autograd.tensor import Tensor
+from chainrule.ops.calls import along
+from chainrule.ops.reductions import check_floating
+
+_sum = RECORDERS["sum"]
+_sqrt = RECORDERS["sqrt"]
+
+__all__ = [
+    "var",
+    "std",
+    "norm",
+    "logsumexp",
+    "softmax",
+    "log_softmax",
+]
+
+
+def var(
+    x: Operand,
+    /,
+    dim: Dims = None,
+    *,
+    correction: float = 1,
+    keepdim: bool = False,
+    axis: Dims = None,
+    keepdims: bool = False,
+) -> Tensor:
+    """Return the variance of the elements along dimensions.
+
+    Parameters
+    ----------
+    x : Tensor
+        Real or complex floating numbers.
+    dim : int or sequence of ints, optional
+        What to take the variance over: everything if left out. Also spelled `axis`.
+    correction : number, default 1
+        The sum of squares is divided by n - correction: 1 for a sample, 0 for a population.
+    keepdim : bool, default False
+        Keep those dimensions, with length 1. Also spelled `keepdims`.
+
+    Returns
+    -------
+    Tensor, shape of `x` without `dim`; real
+        nan where n ≤ correction.
+
+    Raises
+    ------
+    DTypeError
+        If `x` is of integers or bools.
+
+    Notes
+    -----
+    Derivative: 2 (x - mean) / (n - correction).
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.var(cr.tensor([1.0, 2.0, 3.0]))
+    tensor(1.)
+    """
+    x = tensor_of(x)
+    check_floating(x, "var")
+    dims = many_dims(either(dim, axis), x.ndim)
+    count = math.prod(x.shape if dims is None else [x.shape[i] for i in dims])
+    if count == 0:
+        total = _sum(x, axis=dims, keepdims=keepdim or keepdims)
+    else:
+        centred = RECORDERS["subtract"](x, RECORDERS["mean"](x, axis=dims, keepdims=True))
+        total = _sum(_squares(centred), axis=dims, keepdims=keepdim or keepdims)
+    freedom = count - correction
+    return RECORDERS["multiply"](total, 1 / freedom if freedom > 0 else math.nan)
+
+
+def _squares(x: Tensor) -> Tensor:
+    """Return |x|²: real also where x is complex."""
+    if x._array.dtype.kind == "c":
+        return RECORDERS["real"](RECORDERS["multiply"](x, RECORDERS["conj"](x)))
+    return RECORDERS["square"](x)
+
+
+def std(
+    x: Operand,
+    /,
+    dim: Dims = None,
+    *,
+    correction: float = 1,
+    keepdim: bool = False,
+    axis: Dims = None,
+    keepdims: bool = False,
+) -> Tensor:
+    """Return the standard deviation, the root of the variance; the arguments are those of `var`.
+
+    Notes
+    -----
+    Derivative: (x - mean) / ((n - correction) · std), and 0 where all elements are equal.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.std(cr.tensor([1.0, 2.0, 3.0]))
+    tensor(1.)
+    """
+    spread = var(x, either(dim, axis), correction=correction, keepdim=keepdim or keepdims)
+    return _root(spread)
+
+
+def _root(x: Tensor) -> Tensor:
+    """Return √x with the derivative 0 at 0: that of a norm, not of a square root."""
+    zero = RECORDERS["equal"](x, 0)
+    if not zero._array.any():
+        return _sqrt(x)
+    ones = RECORDERS["where"](zero, 1.0, x)
+    return RECORDERS["masked"](_sqrt(ones), RECORDERS["logical_not"](zero))
+
+
+def norm(
+    x: Operand,
+    /,
+    p: float | str = 2,
+    dim: Dims = None,
+    keepdim: bool = False,
+    *,
+    axis: Dims = None,
+    keepdims: bool = False,
+) -> Tensor:
+    """Return the norm of the elements along dimensions, taken as one vector.
+
+    Parameters
+    ----------
+    x : Tensor
+        Real or complex floating numbers.
+    p : {2, 1, inf, "fro"}, default 2
+        The root of the sum of squares (also "fro"), the sum of magnitudes, or the largest one.
+    dim : int or sequence of ints, optional
+        What to take the norm over: everything if left out. Also spelled `axis`.
+    keepdim : bool, default False
+        Keep those dimensions, with length 1. Also spelled `keepdims`.
+
+    Returns
+    -------
+    Tensor, shape of `x` without `dim`; real
+
+    Raises
+    ------
+    ValueError
+        If `p` is another number.
+    DTypeError
+        If `x` is of integers or bools.
+
+    Notes
+    -----
+    Derivative for p = 2: x / norm, and 0 at 0. Elements are scaled by the largest one, so that
+    squares of huge and of tiny numbers neither overflow nor vanish.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.norm(cr.tensor([3.0, 4.0]))
+    tensor(5.)
+    >>> cr.norm(cr.tensor([3e30, 4e30]))
+    tensor(5.0000e+30)
+    """
+    x = tensor_of(x)
+    check_floating(x, "norm")
+    settings = {"axis": many_dims(either(dim, axis), x.ndim), "keepdims": keepdim or keepdims}
+    if p == 2 or p == "fro":
+        return _euclidean(x, settings)
+    if p == 1:
+        return _sum(RECORDERS["abs"](x), **settings)
+    if p == math.inf:
+        return RECORDERS["max"](RECORDERS["abs"](x), **settings)
+    raise ValueError(f"norm: p must be 1, 2, inf or 'fro', got {p!r}")
+
+
+def _euclidean(x: Tensor, settings: dict[str, Any]) -> Tensor:
+    if x.numel() == 0:
+        return _sum(RECORDERS["abs"](x), **settings)
+    # The scale is a constant to the derivative: scale · ‖x / scale‖ has the same for any.
+    magnitudes = RECORDERS["abs"](x.detach())
+    scale = RECORDERS["max"](magnitudes, axis=settings["axis"], keepdims=True)
+    usable = RECORDERS["logical_and"](RECORDERS["isfinite"](scale), RECORDERS["greater"](scale, 0))
+    scale = RECORDERS["where"](usable, scale, RECORDERS["multiply"](scale, 0).detach())
+    scale = RECORDERS["where"](usable, scale, 1.0)
+    root = _root(_sum(_squares(RECORDERS["divide"](x, scale)), **settings))
+    scale = RECORDERS["reshape"](scale, shape=root.shape)
+    return RECORDERS["multiply"](root, scale)
+
+
+def logsumexp(
+    x: Operand,
+    /,
+    dim: Dims = None,
+    keepdim: bool = False,
+    *,
+    axis: Dims = None,
+    keepdims: bool = False,
+) -> Tensor:
+    """Return the logarithm of the sum of exponentials along dimensions.
+
+    Parameters
+    ----------
+    x : Tensor
+        Exponents: integers are taken as numbers of the default dtype.
+    dim : int or sequence of ints, optional
+        What to sum over: everything if left out. Also spelled `axis`.
+    keepdim : bool, default False
+        Keep those dimensions, with length 1. Also spelled `keepdims`.
+
+    Returns
+    -------
+    Tensor, shape of `x` without `dim`
+
+    Notes
+    -----
+    Evaluated as m + log Σ exp(x - m) with m = max x, which cannot overflow [1]_.
+    Derivative: softmax x.
+
+    References
+    ----------
+    .. [1] P. Blanchard, D. J. Higham, N. J. Higham, IMA J. Numer. Anal. 41(4), 2021.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.logsumexp(cr.tensor([-1000.0, -1000.0, 0.0]), dim=0)
+    tensor(0.)
+    """
+    x = floating(x)
+    dims = many_dims(either(dim, axis), x.ndim)
+    return RECORDERS["logsumexp"](x, axis=dims, keepdims=keepdim or keepdims)
+
+
+def softmax(
+    x: Operand, /, dim: int | None = None, *, axis: int | None = None, dtype: DTypeLike = None
+) -> Tensor:
+    """Return exp x, divided by its sum along a dimension.
+
+    Parameters
+    ----------
+    x : Tensor
+        Exponents: integers are taken as numbers of the default dtype.
+    dim : int
+        Along which dimension the result sums to 1. Also spelled `axis`. It can be left out where
+        there is only one.
+    dtype : dtype, optional
+        Convert to this first.
+
+    Returns
+    -------
+    Tensor, shape of `x`
+
+    Notes
+    -----
+    The largest exponent is subtracted first, so nothing overflows. Derivative: diag s - s sᵀ, where
+    s is the result.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.softmax(cr.tensor([1.0, 1.0]), dim=0)
+    tensor([0.5000, 0.5000])
+    """
+    return along("softmax", cast(floating(x), dtype), either(dim, axis))
+
+
+def log_softmax(
+    x: Operand, /, dim: int | None = None, *, axis: int | None = None, dtype: DTypeLike = None
+) -> Tensor:
+    """Return the logarithm of `softmax`, precise where that is tiny; the arguments are the same.
+
+    Notes
+    -----
+    Derivative: I - 1 sᵀ, where s is the softmax.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.log_softmax(cr.tensor([0.0, 1000.0]), dim=0)
+    tensor([-1000.,     0.])
+    """
+    return along("log_softmax", cast(floating(x), dtype), either(dim, axis))
