@@ -6,7 +6,6 @@ rules were read off PyTorch 2.13's output, and the tests compare the two where i
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
@@ -17,8 +16,7 @@ import numpy as np
 __all__ = ["format_tensor", "set_printoptions"]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _PrintOptions:
+class _PrintOptions(NamedTuple):
     precision: int = 4
     threshold: float = 1000
     edgeitems: int = 3
@@ -80,7 +78,7 @@ def set_printoptions(
     for name, number in changes.items():
         if number < 0:
             raise ValueError(f"set_printoptions: got {name}={number}, expected 0 or more")
-    _options.set(dataclasses.replace(_options.get(), **changes, sci_mode=sci_mode))
+    _options.set(_options.get()._replace(**changes, sci_mode=sci_mode))
 
 
 def format_tensor(

@@ -9,13 +9,15 @@ were ever written have an entry here.
 from __future__ import annotations
 
 import itertools
+import sys
 import threading
 import weakref
 from collections import deque
 from collections.abc import Callable
+from types import CodeType
 from typing import Any, NamedTuple
 
-from chainrule.autograd.location import Location, here
+from chainrule.autograd.location import Location, locate, user_frame
 from chainrule.backend import storage_of
 
 Array = Any
@@ -28,7 +30,13 @@ class Write(NamedTuple):
 
     stamp: int
     operation: str
-    location: Location | None
+    code: CodeType | None
+    instruction: int
+
+    @property
+    def location(self) -> Location | None:
+        """The user's line that wrote."""
+        return locate(self.code, self.instruction)
 
 
 class _Storage:
@@ -58,6 +66,8 @@ ledger = _Ledger()
 
 def written(array: Array, operation: str) -> None:
     """Note that `operation` has written to the memory of `array`."""
+    frame = user_frame(sys._getframe(1))
+    code, instruction = (None, 0) if frame is None else (frame.f_code, frame.f_lasti)
     owner = storage_of(array)
     key = id(owner)
     with ledger.lock:
@@ -68,7 +78,7 @@ def written(array: Array, operation: str) -> None:
             ledger.storages[key] = storage
         storage.version += 1
         ledger.last = stamp = tick()
-        storage.recent.append(Write(stamp, operation, here()))
+        storage.recent.append(Write(stamp, operation, code, instruction))
 
 
 def version_of(array: Array) -> int:
