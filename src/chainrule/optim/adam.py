@@ -1,0 +1,158 @@
+"""Adam, with or without AMSGrad."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, final
+
+from chainrule.autograd.tensor import Tensor, make
+from chainrule.autograd.versions import written
+from chainrule.backend import namespace
+from chainrule.optim.optimizer import Group, Optimizer, Parameters
+
+Array = Any
+
+
+@final
+class Adam(Optimizer):
+    """Steps of about `lr` for each element, whatever the scale of its gradient.
+
+    Parameters
+    ----------
+    params : iterable of Tensors, or of dicts
+        What to update: see `Optimizer`.
+    lr : float, default 1e-3
+        The learning rate, at least 0.
+    betas : (float, float), default (0.9, 0.999)
+        How slowly the running means of the gradient and of its square forget: from 0, below 1.
+    eps : float, default 1e-8
+        Keeps the quotient finite where gradients are tiny.
+    weight_decay : float, default 0
+        λ of an added penalty λ/2 ‖p‖².
+    amsgrad : bool, default False
+        Divide by the largest mean square so far, which makes the method converge where Adam need
+        not [2]_.
+    maximize : bool, default False
+        Ascend instead.
+
+    Raises
+    ------
+    ValueError
+        If an option is out of range; TypeError and ValueError as `Optimizer` does for `params`.
+
+    Notes
+    -----
+    With the gradient g (its sign turned to maximise, λ p added), in step t [1]_:
+    m ← β₁ m + (1 - β₁) g, v ← β₂ v + (1 - β₂) g², and
+    p ← p - lr m̂ / (√v̂ + eps), where m̂ = m / (1 - β₁ᵗ) and v̂ = v / (1 - β₂ᵗ) undo the start at zero.
+    A complex parameter counts as two real ones. The state of a parameter is ``step`` (t),
+    ``exp_avg`` (m), ``exp_avg_sq`` (v), and with `amsgrad` ``max_exp_avg_sq``.
+
+    References
+    ----------
+    .. [1] D. P. Kingma, J. Ba, Adam: A method for stochastic optimization, ICLR 2015, algorithm 1.
+    .. [2] S. J. Reddi, S. Kale, S. Kumar, On the convergence of Adam and beyond, ICLR 2018.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> w = cr.tensor([1.0, -200.0], requires_grad=True)
+    >>> optimizer = cr.optim.Adam([w], lr=0.25)
+    >>> w.pow(2).sum().backward()
+    >>> optimizer.step()
+    >>> w
+    tensor([   0.7500, -199.7500], requires_grad=True)
+    """
+
+    def __init__(
+        self,
+        params: Parameters,
+        lr: float = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        amsgrad: bool = False,
+        *,
+        maximize: bool = False,
+    ) -> None:
+        defaults = {
+            "lr": lr,
+            "betas": betas,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "amsgrad": amsgrad,
+            "maximize": maximize,
+        }
+        super().__init__(params, defaults)
+
+    def _check(self, options: Group) -> None:
+        if not options["lr"] >= 0:
+            raise ValueError(f"Invalid learning rate: {options['lr']}, expected at least 0")
+        if not options["eps"] >= 0:
+            raise ValueError(f"Invalid epsilon value: {options['eps']}, expected at least 0")
+        for index, beta in enumerate(options["betas"]):
+            if not 0 <= beta < 1:
+                raise ValueError(
+                    f"Invalid beta parameter at index {index}: {beta}, expected from 0, below 1"
+                )
+        if not options["weight_decay"] >= 0:
+            raise ValueError(
+                f"Invalid weight_decay value: {options['weight_decay']}, expected at least 0"
+            )
+
+    def _update(self, params: list[Tensor], options: Group) -> None:
+        decay = float(options["weight_decay"])
+        for param in params:
+            p, g = param._array, param._grad._array  # type: ignore[union-attr]
+            if options["maximize"]:
+                g = -g
+            if decay:
+                g = g + decay * p
+            state = self._remembered(param, options["amsgrad"])
+            state["step"] += 1
+            means = [state[name]._array for name in _MEANS if name in state]
+            if p.dtype.kind == "c":
+                _advance(p.real, g.real, [mean.real for mean in means], state["step"], options)
+                _advance(p.imag, g.imag, [mean.imag for mean in means], state["step"], options)
+            else:
+                _advance(p, g, means, state["step"], options)
+            for array in (p, *means):
+                written(array, "Adam.step")
+
+    def _remembered(self, param: Tensor, amsgrad: bool) -> dict[str, Any]:
+        """Return the state of a parameter, made at its first step."""
+        state = self.state[param]
+        if not state:
+            state["step"] = 0
+        for name in _MEANS if amsgrad else _MEANS[:2]:
+            if name not in state:
+                array = param._array
+                state[name] = make(namespace(array).zeros_like(array), None)
+        return state
+
+
+_MEANS = ("exp_avg", "exp_avg_sq", "max_exp_avg_sq")
+
+
+def _advance(p: Array, g: Array, means: list[Array], step: int, options: Group) -> None:
+    """Update a real parameter and its running means, with one array of scratch memory."""
+    beta1, beta2 = map(float, options["betas"])
+    xp = namespace(p)
+    m, v = means[:2]
+    scratch = xp.multiply(g, 1 - beta1, out=xp.empty_like(p))
+    m *= beta1
+    m += scratch
+    xp.multiply(g, g, out=scratch)
+    scratch *= 1 - beta2
+    v *= beta2
+    v += scratch
+    if options["amsgrad"]:
+        v = xp.maximum(means[2], v, out=means[2])
+
+    # p -= lr m̂ / (√v̂ + eps), with the factor c of √v̂ = √v / c moved out of the quotient.
+    c = math.sqrt(1 - beta2**step)
+    xp.sqrt(v, out=scratch)
+    scratch += float(options["eps"]) * c
+    xp.divide(m, scratch, out=scratch)
+    scratch *= float(options["lr"]) * c / (1 - beta1**step)
+    p -= scratch

@@ -1,0 +1,292 @@
+"""What all optimisers share: groups, state, closures, clearing gradients, and errors."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from typing import Any
+
+import pytest
+
+import chainrule as cr
+from chainrule.optim import SGD, Adam, Optimizer
+
+
+def leaf(*values: float) -> cr.Tensor:
+    return cr.tensor(list(values), requires_grad=True)
+
+
+def with_grad(*values: float) -> cr.Tensor:
+    w = leaf(*values)
+    w.grad = cr.ones_like(w.detach())
+    return w
+
+
+# --- groups ---------------------------------------------------------------------------------------
+
+
+def test_groups_have_options_of_their_own_and_the_defaults() -> None:
+    v, w = with_grad(1.0), with_grad(1.0)
+    optimizer = SGD([{"params": [v]}, {"params": w, "lr": 0.5}], lr=0.25)
+    assert [group["lr"] for group in optimizer.param_groups] == [0.25, 0.5]
+    assert all(group["momentum"] == 0 for group in optimizer.param_groups)
+    optimizer.step()
+    assert (v.item(), w.item()) == (0.75, 0.5)
+
+
+def test_options_can_change_between_steps() -> None:
+    w = with_grad(1.0)
+    optimizer = SGD([w], lr=0.25)
+    optimizer.param_groups[0]["lr"] = 0.5
+    optimizer.step()
+    assert w.item() == 0.5
+
+
+def test_add_param_group() -> None:
+    v, w = with_grad(1.0), with_grad(1.0)
+    optimizer = Adam([v], lr=0.25)
+    optimizer.add_param_group({"params": [w], "lr": 0.5, "name": "head"})
+    optimizer.step()
+    assert (v.item(), w.item()) == pytest.approx((0.75, 0.5))
+    assert optimizer.param_groups[1]["name"] == "head"
+
+
+def test_parameters_may_come_from_a_generator() -> None:
+    ws = [with_grad(1.0), with_grad(2.0)]
+    SGD((w for w in ws), lr=1.0).step()
+    assert [w.item() for w in ws] == [0.0, 1.0]
+
+
+def test_printing_shows_the_options() -> None:
+    assert repr(SGD([leaf(1.0)], lr=0.5)).splitlines()[:3] == [
+        "SGD (",
+        "Parameter Group 0",
+        "    dampening: 0",
+    ]
+
+
+def test_an_optimizer_of_ones_own() -> None:
+    class SignDescent(Optimizer):
+        def __init__(self, params: Any, lr: float) -> None:
+            super().__init__(params, {"lr": lr})
+
+        def _check(self, options: dict[str, Any]) -> None:
+            if options["lr"] < 0:
+                raise ValueError("negative")
+
+        def _update(self, params: list[cr.Tensor], options: dict[str, Any]) -> None:
+            with cr.no_grad():
+                for param in params:
+                    param.sub_(options["lr"] * param.grad.sign())
+
+    w = with_grad(1.0)
+    SignDescent([w], 0.25).step()
+    assert w.item() == 0.75
+
+
+# --- closures and gradients -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [SGD, Adam])
+def test_a_closure_runs_recorded_before_the_update(kind: Any) -> None:
+    w = leaf(2.0)
+    optimizer = kind([w], lr=0.1)
+    calls = []
+
+    def closure() -> cr.Tensor:
+        optimizer.zero_grad()
+        loss = (w * w).sum()
+        loss.backward()
+        calls.append(cr.is_grad_enabled())
+        return loss
+
+    with cr.no_grad():
+        loss = optimizer.step(closure)
+    assert loss.item() == 4.0
+    assert calls == [True]
+    assert w.item() < 2.0
+    assert optimizer.step() is None
+
+
+def test_an_exception_in_the_closure_changes_nothing() -> None:
+    w = with_grad(2.0)
+    optimizer = SGD([w], lr=0.1)
+
+    def closure() -> None:
+        raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        optimizer.step(closure)
+    assert w.item() == 2.0
+    assert cr.is_grad_enabled()
+
+
+def test_zero_grad_lets_go() -> None:
+    w = with_grad(1.0)
+    SGD([w], lr=0.1).zero_grad()
+    assert w.grad is None
+
+
+def test_zero_grad_can_keep_the_objects() -> None:
+    w, without = with_grad(1.0), leaf(1.0)
+    g = w.grad
+    version = g._version
+    SGD([w, without], lr=0.1).zero_grad(set_to_none=False)
+    assert w.grad is g
+    assert g.item() == 0
+    assert g._version == version + 1
+    assert without.grad is None
+
+
+# --- state ----------------------------------------------------------------------------------------
+
+
+def trained(optimizer: Any, w: cr.Tensor, steps: int) -> list[float]:
+    for _ in range(steps):
+        optimizer.zero_grad()
+        (w * w).sum().backward()
+        optimizer.step()
+    return w.tolist()  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [(SGD, {"momentum": 0.9}), (Adam, {"amsgrad": True})],
+    ids=["SGD", "Adam"],
+)
+def test_state_makes_a_round_trip(kind: Any, options: dict[str, Any]) -> None:
+    w = leaf(1.0, -2.0)
+    optimizer = kind([w], lr=0.1, **options)
+    trained(optimizer, w, 3)
+    kept = pickle.loads(pickle.dumps(optimizer.state_dict()))
+    resumed = w.detach().clone().requires_grad_()
+    fresh = kind([resumed])
+    fresh.load_state_dict(kept)
+    assert fresh.param_groups[0]["lr"] == 0.1
+    assert trained(optimizer, w, 3) == trained(fresh, resumed, 3)
+
+
+def test_state_dict_has_numbers_for_parameters() -> None:
+    v, w = leaf(1.0), with_grad(1.0, 2.0)
+    optimizer = SGD([{"params": [v]}, {"params": [w], "lr": 0.5}], lr=0.1, momentum=0.9)
+    optimizer.step()
+    kept = optimizer.state_dict()
+    assert [group["params"] for group in kept["param_groups"]] == [[0], [1]]
+    assert kept["param_groups"][1]["lr"] == 0.5
+    assert list(kept["state"]) == [1]
+    assert kept["state"][1]["momentum_buffer"].tolist() == [1.0, 1.0]
+
+
+def test_loaded_state_is_a_copy_in_the_parameters_dtype() -> None:
+    w = with_grad(1.0)
+    first = SGD([w], lr=0.1, momentum=0.9)
+    first.step()
+    wide = cr.tensor([1.0], dtype=cr.float64, requires_grad=True)
+    second = SGD([wide], momentum=0.9)
+    second.load_state_dict(first.state_dict())
+    buffer = second.state[wide]["momentum_buffer"]
+    assert buffer.dtype == cr.float64
+    first.step()
+    assert buffer.item() == 1.0
+
+
+def test_state_that_does_not_fit_changes_nothing() -> None:
+    v, w = with_grad(1.0), with_grad(1.0, 2.0)
+    first = SGD([v], lr=0.1, momentum=0.9)
+    first.step()
+    second = SGD([w], lr=0.3, momentum=0.9)
+    second.step()
+    two_groups = SGD([{"params": [leaf(1.0)]}, {"params": [leaf(1.0)]}])
+    two_params = SGD([leaf(1.0), leaf(2.0)])
+    before = copy.deepcopy(second.state_dict())
+    with pytest.raises(ValueError, match=r"momentum_buffer of shape \[1\] for .* shape \[2\]"):
+        second.load_state_dict(first.state_dict())
+    with pytest.raises(ValueError, match="different number of parameter groups: got 2, expected 1"):
+        second.load_state_dict(two_groups.state_dict())
+    with pytest.raises(ValueError, match="doesn't match the size of optimizer's group: got 2"):
+        second.load_state_dict(two_params.state_dict())
+    broken = second.state_dict()
+    broken["param_groups"][0]["lr"] = -1
+    with pytest.raises(ValueError, match="Invalid learning rate: -1"):
+        second.load_state_dict(broken)
+    after = second.state_dict()
+    assert after["param_groups"] == before["param_groups"]
+    assert after["state"][0]["momentum_buffer"].tolist() == [1.0, 1.0]
+
+
+def test_deepcopy_together_with_its_parameters() -> None:
+    w = with_grad(1.0)
+    optimizer = SGD([w], lr=0.5, momentum=0.9)
+    optimizer.step()
+    other_w, other = copy.deepcopy((w, optimizer))
+    other.step()
+    assert w.item() == 0.5
+    assert other_w.item() == pytest.approx(0.5 - 0.5 * 1.9)
+
+
+# --- errors ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [SGD, Adam])
+def test_what_is_no_list_of_parameters(kind: Any) -> None:
+    w = leaf(1.0)
+    with pytest.raises(ValueError, match="optimizer got an empty parameter list"):
+        kind([])
+    with pytest.raises(TypeError, match="params argument given to the optimizer should be an iter"):
+        kind(w)
+    with pytest.raises(TypeError, match="organized in ordered collections"):
+        kind({w})
+    with pytest.raises(TypeError, match="organized in ordered collections"):
+        kind([{"params": {w}}])
+    with pytest.raises(TypeError, match="can only optimize Tensors, but one of the params is list"):
+        kind([[1.0, 2.0]])
+    with pytest.raises(TypeError, match="can only optimize Tensors, but one of the params is str"):
+        kind({"w": w})
+    with pytest.raises(TypeError, match="param_group must be a dict"):
+        kind([w]).add_param_group([w])
+
+
+def test_non_leaves_and_duplicates() -> None:
+    w, v = leaf(1.0), leaf(2.0)
+    with pytest.raises(ValueError, match=r"can't optimize a non-leaf Tensor.*MulBackward0"):
+        SGD([w * 2])
+    with pytest.raises(ValueError, match="parameter group with duplicate parameters"):
+        SGD([w, w])
+    with pytest.raises(ValueError, match="some parameters appear in more than one parameter group"):
+        SGD([{"params": [w]}, {"params": [v, w]}])
+    optimizer = SGD([w])
+    with pytest.raises(ValueError, match="Invalid learning rate"):
+        optimizer.add_param_group({"params": [v], "lr": -1})
+    assert len(optimizer.param_groups) == 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "text"),
+    [
+        (SGD, {"lr": -0.1}, "Invalid learning rate: -0.1"),
+        (SGD, {"lr": float("nan")}, "Invalid learning rate: nan"),
+        (SGD, {"momentum": -1}, "Invalid momentum value: -1"),
+        (SGD, {"weight_decay": -1}, "Invalid weight_decay value: -1"),
+        (SGD, {"nesterov": True}, "Nesterov momentum requires a momentum and zero dampening"),
+        (
+            SGD,
+            {"nesterov": True, "momentum": 0.9, "dampening": 0.1},
+            "Nesterov momentum requires a momentum and zero dampening",
+        ),
+        (Adam, {"lr": -0.1}, "Invalid learning rate: -0.1"),
+        (Adam, {"eps": -1}, "Invalid epsilon value: -1"),
+        (Adam, {"betas": (1.0, 0.9)}, "Invalid beta parameter at index 0: 1.0"),
+        (Adam, {"betas": (0.9, -0.1)}, "Invalid beta parameter at index 1: -0.1"),
+        (Adam, {"weight_decay": -1}, "Invalid weight_decay value: -1"),
+    ],
+)
+def test_options_out_of_range(kind: Any, options: dict[str, Any], text: str) -> None:
+    with pytest.raises(ValueError, match=text):
+        kind([leaf(1.0)], **options)
+    with pytest.raises(ValueError, match=text):
+        kind([{"params": [leaf(1.0)], **options}])
+
+
+def test_the_optimizer_itself_is_abstract() -> None:
+    with pytest.raises(TypeError, match="abstract"):
+        Optimizer([leaf(1.0)], {})  # type: ignore[abstract]
