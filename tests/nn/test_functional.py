@@ -1,0 +1,111 @@
+"""Activations and losses: beside PyTorch, by finite differences, and their errors."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+import chainrule as cr
+from chainrule.nn import functional as F
+
+RNG = np.random.default_rng(0)
+SCORES = {
+    "batch": (RNG.standard_normal((5, 4)), RNG.integers(0, 4, 5)),
+    "single": (RNG.standard_normal(4), np.asarray(2)),
+    "images": (RNG.standard_normal((3, 4, 2, 2)), RNG.integers(0, 4, (3, 2, 2))),
+    "huge": (1e4 * RNG.standard_normal((5, 4)), RNG.integers(0, 4, 5)),
+}
+
+
+def compared(ours: Any, theirs: Any, *arrays: np.ndarray) -> None:
+    """Hold value and gradients of two functions, of the same arrays, against each other."""
+    torch = pytest.importorskip("torch")
+    x = [cr.tensor(array, requires_grad=array.dtype.kind == "f") for array in arrays]
+    y = [torch.tensor(array, requires_grad=array.dtype.kind == "f") for array in arrays]
+    our, their = ours(*x), theirs(*y)
+    np.testing.assert_allclose(our.detach().numpy(), their.detach().numpy(), rtol=1e-12)
+    our.sum().backward()
+    their.sum().backward()
+    for a, b in zip(x, y, strict=True):
+        if a.requires_grad:
+            np.testing.assert_allclose(a.grad.numpy(), b.grad.numpy(), rtol=1e-10, atol=1e-14)
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+@pytest.mark.parametrize("name", ["cross_entropy", "nll_loss"])
+@pytest.mark.parametrize("case", SCORES)
+def test_classification_as_in_pytorch(name: str, case: str, reduction: str) -> None:
+    torch = pytest.importorskip("torch")
+    ours, theirs = getattr(F, name), getattr(torch.nn.functional, name)
+    compared(
+        lambda x, t: ours(x, t, reduction=reduction),
+        lambda x, t: theirs(x, t, reduction=reduction),
+        *SCORES[case],
+    )
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+def test_mse_loss_as_in_pytorch(reduction: str) -> None:
+    torch = pytest.importorskip("torch")
+    compared(
+        lambda x, y: F.mse_loss(x, y, reduction=reduction),
+        lambda x, y: torch.nn.functional.mse_loss(x, y, reduction=reduction),
+        *RNG.standard_normal((2, 3, 4)),
+    )
+
+
+def test_linear_as_in_pytorch() -> None:
+    torch = pytest.importorskip("torch")
+    arrays = [RNG.standard_normal(shape) for shape in [(5, 3), (2, 3), (2,)]]
+    compared(F.linear, torch.nn.functional.linear, *arrays)
+    compared(F.linear, torch.nn.functional.linear, *arrays[:2])
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: F.cross_entropy(x, cr.tensor([0, 2])),
+        lambda x: F.nll_loss(x, cr.tensor([0, 2])),
+        lambda x: F.mse_loss(x, cr.ones(2, 3, dtype=cr.float64)),
+        lambda x: F.softmax(x, dim=1),
+        lambda x: F.log_softmax(x, dim=1),
+        F.sigmoid,
+        F.relu,
+    ],
+)
+def test_derivatives_to_second_order(function: Any) -> None:
+    x = cr.tensor(RNG.standard_normal((2, 3)), requires_grad=True)
+    assert cr.gradcheck(function, (x,))
+    assert cr.gradgradcheck(function, (x,))
+
+
+def test_cross_entropy_of_hopeless_scores_is_finite() -> None:
+    loss = F.cross_entropy(cr.tensor([[0.0, 1e30]]), cr.tensor([0]))
+    assert loss.item() == pytest.approx(1e30, rel=1e-6)
+    uniform = F.cross_entropy(cr.zeros(7, 10), cr.arange(7))
+    assert uniform.item() == pytest.approx(math.log(10))
+
+
+def test_shapes_that_would_broadcast_get_a_warning() -> None:
+    with pytest.warns(
+        UserWarning, match=r"target size \(\[3, 1\]\) that is different to the input"
+    ):
+        F.mse_loss(cr.ones(3), cr.ones(3, 1))
+
+
+def test_errors_of_the_losses() -> None:
+    scores = cr.zeros(3, 4)
+    with pytest.raises(ValueError, match="'average' is not a valid value for reduction"):
+        F.mse_loss(scores, scores, reduction="average")
+    with pytest.raises(ValueError, match=r"input batch_size \(3\) to match.*\[3\], but has \[2\]"):
+        F.cross_entropy(scores, cr.tensor([0, 1]))
+    with pytest.raises(TypeError, match=r"expected integers in target.*float32"):
+        F.cross_entropy(scores, cr.zeros(3))
+    with pytest.raises(ValueError, match="no dimension of classes"):
+        F.nll_loss(cr.tensor(1.0), cr.tensor(0))
+    for wrong in (4, -1, -100):
+        with pytest.raises(IndexError, match=f"Target {wrong} is out of bounds: the 4 classes"):
+            F.cross_entropy(scores, cr.tensor([0, 1, wrong]))

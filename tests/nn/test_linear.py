@@ -1,0 +1,60 @@
+"""The fully connected layer."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import chainrule as cr
+from chainrule.nn import Linear
+from chainrule.optim import SGD
+
+
+def test_parameters_are_leaves_within_their_bounds() -> None:
+    layer = Linear(100, 50)
+    assert layer.weight.shape == (50, 100)
+    assert layer.bias is not None
+    assert layer.bias.shape == (50,)
+    for parameter in layer.parameters():
+        assert parameter.is_leaf
+        assert parameter.requires_grad
+        assert parameter.dtype == cr.float32
+        values = parameter.detach().numpy()
+        assert np.abs(values).max() <= 0.1
+        assert values.std() == pytest.approx(0.1 / 3**0.5, rel=0.25)
+
+
+def test_options() -> None:
+    layer = Linear(3, 2, bias=False, dtype=cr.float64)
+    assert layer.bias is None
+    assert layer.parameters() == [layer.weight]
+    assert layer.weight.dtype == cr.float64
+    assert repr(layer) == "Linear(in_features=3, out_features=2, bias=False)"
+    assert Linear(0, 2)(cr.ones(1, 0)).shape == (1, 2)
+
+
+def test_a_generator_makes_it_reproducible() -> None:
+    first, second = (Linear(3, 2, rng=np.random.default_rng(1)) for _ in range(2))
+    for a, b in zip(first.parameters(), second.parameters(), strict=True):
+        assert a.tolist() == b.tolist()
+
+
+def test_inside_no_grad_too_the_parameters_require_grad() -> None:
+    with cr.no_grad():
+        layer = Linear(3, 2)
+    assert all(parameter.requires_grad for parameter in layer.parameters())
+
+
+def test_learns_a_linear_map() -> None:
+    rng = np.random.default_rng(0)
+    x = cr.tensor(rng.standard_normal((100, 3)), dtype=cr.float32)
+    y = x @ cr.tensor([[1.0], [-2.0], [3.0]]) + 0.5
+    layer = Linear(3, 1, rng=rng)
+    optimizer = SGD(layer.parameters(), lr=0.1)
+    for _ in range(200):
+        optimizer.zero_grad()
+        cr.nn.functional.mse_loss(layer(x), y).backward()
+        optimizer.step()
+    assert layer.bias is not None
+    np.testing.assert_allclose(layer.weight.tolist(), [[1.0, -2.0, 3.0]], atol=1e-3)
+    np.testing.assert_allclose(layer.bias.tolist(), [0.5], atol=1e-3)
