@@ -12,8 +12,9 @@ from types import SimpleNamespace as _SimpleNamespace
 import numpy as _np
 
 from chainrule import creation, errors, ops, random
-from chainrule.autograd.backward import autograd_backward, autograd_grad
+from chainrule.autograd.derivatives import autograd_backward, autograd_grad
 from chainrule.autograd.formatting import set_printoptions
+from chainrule.autograd.function import autograd_function, once_differentiable
 from chainrule.autograd.modes import (
     detect_anomaly,
     enable_grad,
@@ -32,6 +33,8 @@ from chainrule.creation import *  # noqa: F403
 from chainrule.errors import *  # noqa: F403
 from chainrule.ops import *  # noqa: F403
 from chainrule.random import *  # noqa: F403
+
+__version__ = "0.1.0"
 
 cuda = _SimpleNamespace(is_available=_cuda_is_available)
 
@@ -59,6 +62,8 @@ __all__ += [
     # derivatives
     "autograd_backward",
     "autograd_grad",
+    "autograd_function",
+    "once_differentiable",
     # modes
     "no_grad",
     "enable_grad",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn
 
 from chainrule.autograd.location import here
 from chainrule.backend import device_of
@@ -12,8 +12,15 @@ from chainrule.primitives.primitive import Primitive
 Array = Any
 
 
-def explained(error: Exception, primitive: Primitive, arrays: tuple[Array, ...]) -> Exception:
-    """Return what to raise instead of `error`, which computing `primitive` on `arrays` gave."""
+def fail(error: Exception, primitive: Primitive, arrays: tuple[Array, ...]) -> NoReturn:
+    """Raise what computing `primitive` on `arrays` gave, in better words where we have them."""
+    better = _explained(error, primitive, arrays)
+    if better is error:
+        raise error
+    raise better from error
+
+
+def _explained(error: Exception, primitive: Primitive, arrays: tuple[Array, ...]) -> Exception:
     devices = {device_of(array) for array in arrays}
     if len(devices) > 1:
         return DeviceError(

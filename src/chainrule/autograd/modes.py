@@ -184,17 +184,15 @@ class set_grad_enabled(_Block):
         MODES.set((self._before or _DEFAULT)._replace(**self._changes))
 
     def __enter__(self) -> set_grad_enabled:
-        if self._entered:
-            super().__enter__()
+        super().__enter__()
         self._entered += 1
         return self
 
     def __exit__(self, *details: Any) -> None:
+        super().__exit__(*details)
         self._entered -= 1
-        if self._entered:
-            super().__exit__(*details)
-        else:
-            MODES.set(self._before)
+        if not self._entered:
+            MODES.set(self._before)  # what was there before the call that made this block
 
     def __call__(self, function: F) -> F:
         MODES.set(self._before)  # a decorator switches when its function runs, not now

@@ -10,12 +10,12 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from chainrule.autograd.failures import explained
+from chainrule.autograd.failures import fail
 from chainrule.autograd.location import INTERNAL, user_frame
 from chainrule.autograd.modes import MODES, enable_grad
 from chainrule.autograd.tape import Edge, Node, Packed, PackedNode, Port, PrimitiveNode
 from chainrule.autograd.tensor import Tensor, View, as_operands, as_tensors, make
-from chainrule.autograd.versions import tick
+from chainrule.autograd.versions import ledger, tick, writes_since
 from chainrule.backend import namespace, ndarray, numpy_xp, promote
 from chainrule.primitives.primitive import Plan, Primitive, forward_of
 
@@ -38,7 +38,9 @@ def current_node(tensor: Tensor) -> Edge:
     base = view.base
     if base is None or base._node is view.base_node:
         return tensor._node
-    view.base_node = base._node
+    if ledger.last < view.stamp or not writes_since(base._array, view.stamp):
+        return tensor._node  # the base was detached, or made to require grad: no new history
+    view.base_node, view.stamp = base._node, tick()
     alias = make(base._array, base._node)
     with enable_grad():
         for primitive, settings in view.path:
@@ -123,7 +125,7 @@ def apply(primitive: Primitive, operands: tuple[Any, ...], settings: dict[str, A
     try:
         out = forward_of(primitive, xp)(*arrays, **settings)
     except Exception as error:
-        raise explained(error, primitive, arrays) from error
+        fail(error, primitive, arrays)
     edges: tuple[Edge, ...] = ()
     if primitive.differentiable and is_recording():
         edges = tuple([t._node if t._view is None else current_node(t) for t in tensors])
@@ -218,7 +220,7 @@ def _unary(primitive: Primitive) -> Callable[..., Any]:
         try:
             out = kernel(x, **settings) if settings else kernel(x)
         except Exception as error:
-            raise explained(error, primitive, (x,)) from error
+            fail(error, primitive, (x,))
         if out.__class__ is not ndarray:
             out = np_asarray(out)
         result = _new(Tensor)
@@ -310,7 +312,7 @@ def _binary(primitive: Primitive) -> Callable[..., Any]:
             else:
                 out = forward_of(primitive, namespace(x))(x, y)
         except Exception as error:
-            raise explained(error, primitive, (x, y)) from error
+            fail(error, primitive, (x, y))
         if out.__class__ is not ndarray:
             out = namespace(out).asarray(out)
         edge_a = a._node if a._view is None else current_node(a)

@@ -225,7 +225,7 @@ class Pass:
         if g.dtype != dtype:
             if g.dtype.kind == "c" and dtype.kind != "c":
                 g = (self.xp or namespace(g)).real(g)
-            g = g.astype(dtype) if self.xp is None else self.xp.astype(g, dtype=dtype)
+            g = g.astype(dtype) if self.xp is None else self.xp.astype(g, dtype)
         return g
 
     # --- hooks ---

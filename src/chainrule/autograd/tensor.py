@@ -17,7 +17,7 @@ from chainrule.autograd.tape import (
     endpoint,
     hooks_of,
 )
-from chainrule.autograd.versions import version_of
+from chainrule.autograd.versions import tick, version_of
 from chainrule.backend import CPU, device, device_of, dtype_title, move, namespace, ndarray
 from chainrule.errors import AutogradError, DTypeError, ShapeError
 from chainrule.primitives.primitive import Primitive
@@ -29,11 +29,12 @@ _new = object.__new__
 class View:
     """What makes a tensor a view: its base, and the view operations that lead from it.
 
-    `base_node` is the base's node that the view's own was made from: another one there now means
-    that the base has a new history. `refusal` says why in-place writes are refused, if they are.
+    `base_node` is the base's node that the view's own was made from, at the time `stamp`: another
+    one there now, and a write since then, mean that the base has a new history. `refusal` says why
+    in-place writes are refused, if they are.
     """
 
-    __slots__ = ("base", "base_node", "path", "refusal")
+    __slots__ = ("base", "base_node", "path", "refusal", "stamp")
 
     def __init__(
         self, base: Tensor | None, path: tuple[tuple[Primitive, dict[str, Any]], ...]
@@ -41,6 +42,7 @@ class View:
         self.base = base
         self.path = path
         self.base_node: Edge = None if base is None else base._node
+        self.stamp = tick()
         self.refusal: str | None = None
 
 
@@ -323,7 +325,7 @@ class Tensor:
         >>> x.grad
         tensor([2., 4.])
         """
-        from chainrule.autograd.backward import autograd_backward
+        from chainrule.autograd.derivatives import autograd_backward
 
         autograd_backward(self, gradient, retain_graph, create_graph, inputs)
 

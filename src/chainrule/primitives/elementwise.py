@@ -214,7 +214,7 @@ imag = linear("imag", lambda xp, g: g * -1j, forward=lambda xp, x: xp.imag(x))
 def _recast(xp: Any, g: Array, x_dtype: Any) -> Array:
     if "complex" in str(g.dtype) and "complex" not in str(x_dtype):
         g = xp.real(g)
-    return xp.astype(g, dtype=x_dtype)
+    return xp.astype(g, x_dtype)
 
 
 astype = linear(

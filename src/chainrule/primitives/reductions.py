@@ -50,7 +50,7 @@ def _ties(xp: Any, x: Array, out: Array, axis: Axes, keepdims: bool) -> Array:
     """Return weights that share a gradient evenly among the elements equal to the extremum."""
     shape = x.shape
     top = out if keepdims else xp.reshape(out, _kept(shape, axis))
-    hit = xp.astype(xp.logical_or(x == top, xp.isnan(x)), dtype=x.dtype)
+    hit = xp.astype(xp.logical_or(x == top, xp.isnan(x)), x.dtype)
     return hit / xp.sum(hit, axis=axis, keepdims=True)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, overload
 
 import numpy as np
@@ -24,9 +24,11 @@ from chainrule.errors import AutogradError, ShapeError
 
 
 def _listed(tensors: Any) -> list[Any]:
+    if isinstance(tensors, Tensor):
+        return [tensors]
     if isinstance(tensors, Mapping):
         return list(tensors.values())
-    return list(tensors) if isinstance(tensors, Sequence) else [tensors]
+    return list(tensors) if isinstance(tensors, Iterable) else [tensors]
 
 
 def _start(tensors: Any, grad_tensors: Any, retain_graph: bool | None, create_graph: bool) -> Pass:
@@ -141,18 +143,20 @@ def autograd_backward(
     >>> x.grad
     tensor([4., 6.])
     """
-    if inputs is not None and not _listed(inputs):
+    wanted = None if inputs is None else _listed(inputs)
+    if wanted == []:
         raise AutogradError("'inputs' argument to backward() cannot be empty")
     run = _start(tensors, grad_tensors, retain_graph, create_graph)
-    if inputs is None:
+    if wanted is None:
         _walk(run)
         return
-    unique = list({id(tensor): tensor for tensor in _listed(inputs)}.values())
+    unique = list({id(tensor): tensor for tensor in wanted}.values())
     targets = [_target(tensor, i) for i, tensor in enumerate(unique)]
     run.restrict(targets)
     _walk(run)
     for key, (tensor, (node, _)) in enumerate(zip(unique, targets, strict=True)):
-        if key in run.captured:
+        retained = node in run.running and tensor.retains_grad  # then it has its grad already
+        if key in run.captured and not retained:
             run.add_to_grad(tensor, run.captured.pop(key), False)
             if isinstance(node, AccumulateGrad):
                 run_post_accumulate(node, tensor)
@@ -245,8 +249,8 @@ def autograd_grad(
             "allow_unused=False."
         )
     named = isinstance(inputs, Mapping)
-    names = list(inputs) if named else list(range(len(_listed(inputs))))
     tensors = _listed(inputs)
+    names = list(inputs) if named else list(range(len(tensors)))
     targets = [_target(tensor, name) for name, tensor in zip(names, tensors, strict=True)]
     run = _start(outputs, grad_outputs, retain_graph, create_graph)
     run.restrict(targets)

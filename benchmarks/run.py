@@ -1,0 +1,32 @@
+"""Run the benchmarks and write their tables into docs/benchmarks.md, between its markers."""
+
+from __future__ import annotations
+
+import pathlib
+import re
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+
+import eager
+import imports
+import million
+
+PAGE = pathlib.Path(__file__).parent.parent / "docs" / "benchmarks.md"
+SUITES = {"eager": eager.main, "million": million.main, "imports": imports.main}
+
+
+def main(names: list[str]) -> None:
+    """Run the named suites, or all, print their tables and put them on the page."""
+    for name in names or SUITES:
+        table = SUITES[name]()
+        print(f"## {name}\n\n{table}\n", flush=True)
+        start, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
+        text = PAGE.read_text(encoding="utf-8")
+        pattern = re.compile(re.escape(start) + ".*?" + re.escape(end), re.DOTALL)
+        filled = pattern.sub(lambda _, t=table: f"{start}\n\n{t}\n\n{end}", text)
+        PAGE.write_text(filled, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
