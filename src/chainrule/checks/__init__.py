@@ -1,0 +1,7 @@
+"""Is a derivative right? Differences say; and a linter for custom functions."""
+
+from chainrule.checks.gradcheck import gradcheck, gradgradcheck
+from chainrule.checks.lint import check
+from chainrule.checks.report import CheckReport, GradcheckError, Problem
+
+__all__ = ["gradcheck", "gradgradcheck", "check", "GradcheckError", "CheckReport", "Problem"]

@@ -1,0 +1,312 @@
+"""`gradcheck` and `gradgradcheck`: derivatives against central differences."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from chainrule.autograd.derivatives import autograd_grad
+from chainrule.autograd.modes import enable_grad
+from chainrule.autograd.record import current_node
+from chainrule.autograd.tensor import Tensor, make
+from chainrule.checks.differences import (
+    Array,
+    Pair,
+    Subject,
+    check_precision,
+    checked_inputs,
+    combined,
+    compared_outputs,
+    described,
+    evaluate,
+    host,
+    mismatches,
+    near,
+    pull,
+    pulled,
+    shaped,
+    slopes,
+    trial_cotangents,
+)
+from chainrule.checks.report import GradcheckError
+
+__all__ = ["gradcheck", "gradgradcheck"]
+
+
+def gradcheck(
+    function: Callable[..., Any],
+    inputs: Any,
+    eps: float = 1e-6,
+    atol: float = 1e-7,
+    rtol: float = 1e-5,
+    raise_exception: bool = True,
+) -> bool:
+    """Check the gradients of a function against central differences.
+
+    Parameters
+    ----------
+    function : callable
+        Takes `inputs`; returns a tensor, or a tuple or list of them. Integer and bool outputs are
+        left out, and those that don't require grad where others do.
+    inputs : Tensor or sequence
+        The arguments. Those that are float64 or complex128 tensors and require grad are checked, in
+        every element; everything else is handed over as it is. Nothing of theirs is changed.
+    eps : float, default 1e-6
+        The step of the differences, in the unit of the inputs.
+    atol, rtol : float, default 1e-7, 1e-5
+        The two have to agree to ``atol + rtol * abs(numerical)``. The defaults are tighter than
+        PyTorch's: a backward that is wrong by a factor of 1.0001 fails.
+    raise_exception : bool, default True
+        Raise when the check fails, instead of returning False.
+
+    Returns
+    -------
+    bool
+        True if all gradients agree.
+
+    Raises
+    ------
+    GradcheckError
+        If they don't: it names the input, the elements and both numbers. Also if `function`, or its
+        backward, gives other numbers when run again.
+    ValueError
+        If no input requires grad.
+    DTypeError
+        If an input that requires grad, or an output, is not in double precision.
+
+    Notes
+    -----
+    f'(x) ≈ (f(x + h) - f(x - h)) / 2h, whose error is about h² f'''/6 from truncation and
+    10⁻¹⁶ f/h from rounding: both stay far under the bars for functions of size one [1]_. At a kink
+    (relu at 0) the two sides differ and the check fails; choose another point.
+
+    Complex numbers follow PyTorch: the gradient of a real L is ∂L/∂Re z + i ∂L/∂Im z. Real and
+    imaginary part of every element are moved, and of a complex output both parts are checked.
+
+    That a backward is linear in the gradient it receives is checked too, with one combination of
+    all outputs.
+
+    References
+    ----------
+    .. [1] N. J. Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., SIAM 2002, §1.14.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import chainrule as cr
+    >>> x = cr.tensor(np.array([0.3, 2.0]), requires_grad=True)
+    >>> gradcheck(lambda x: x * x, x)
+    True
+    """
+    arguments = _listed(inputs)
+    subject = Subject(function, arguments, _names(function, arguments))
+    return _verdict(lambda: check_first(subject, eps, atol, rtol), raise_exception)
+
+
+def gradgradcheck(
+    function: Callable[..., Any],
+    inputs: Any,
+    grad_outputs: Any = None,
+    eps: float = 1e-6,
+    atol: float = 1e-7,
+    rtol: float = 1e-5,
+    raise_exception: bool = True,
+) -> bool:
+    """Check the gradients of a function's gradients against central differences.
+
+    Parameters
+    ----------
+    function, inputs, eps, atol, rtol, raise_exception
+        As in `gradcheck`.
+    grad_outputs : Tensor or sequence of Tensors, optional
+        The cotangent of each output that requires grad. Those that require grad are moved like
+        inputs. By default, numbers from 0.5 to 1.5, the same in every run.
+
+    Returns
+    -------
+    bool
+        True if all second derivatives agree.
+
+    Raises
+    ------
+    GradcheckError, ValueError, DTypeError
+        As in `gradcheck`. What a backward raises when it refuses to be differentiated (see
+        `once_differentiable`) comes through as it is.
+
+    Notes
+    -----
+    This is `gradcheck` of the function from inputs and cotangents to gradients, taken with
+    ``create_graph=True``. It says nothing on the first derivative: one that is wrong by a constant
+    factor has a second one that agrees with it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import chainrule as cr
+    >>> x = cr.tensor(np.array([0.3, 2.0]), requires_grad=True)
+    >>> gradgradcheck(lambda x: x * x * x, x)
+    True
+    """
+    arguments = _listed(inputs)
+    first = Subject(function, arguments, _names(function, arguments))
+    cotangents = None if grad_outputs is None else _listed(grad_outputs)
+    return _verdict(lambda: check_second(first, cotangents, eps, atol, rtol), raise_exception)
+
+
+def _verdict(check: Callable[[], None], raise_exception: bool) -> bool:
+    try:
+        check()
+    except GradcheckError:
+        if raise_exception:
+            raise
+        return False
+    return True
+
+
+def _listed(values: Any) -> tuple[Any, ...]:
+    return (values,) if isinstance(values, Tensor) else tuple(values)
+
+
+def _names(function: Callable[..., Any], arguments: tuple[Any, ...]) -> tuple[str, ...]:
+    """Return what errors call each input: its position, and its name if there is one."""
+    try:
+        bound = inspect.signature(function).bind(*arguments)
+    except (TypeError, ValueError):  # built in, or it doesn't take them: calling it will say so
+        return tuple([f"input {i}" for i in range(len(arguments))])
+    names: list[str] = []
+    for name, value in bound.arguments.items():
+        if bound.signature.parameters[name].kind is inspect.Parameter.VAR_POSITIONAL:
+            names += [f"{name}[{i}]" for i in range(len(value))]
+        else:
+            names.append(name)
+    return tuple([f"input {i} ({name!r})" for i, name in enumerate(names)])
+
+
+# --- the checks -----------------------------------------------------------------------------------
+
+
+def check_first(subject: Subject, eps: float, atol: float, rtol: float) -> None:
+    """Raise if the derivatives of `subject` are wrong, or no two runs are alike."""
+    _check_inputs(subject)
+    outputs = evaluate(subject)
+    if not outputs:
+        raise TypeError("gradcheck: the function must return a tensor, or a tuple or list of them")
+    check_precision(subject, outputs)
+    check_same(subject, outputs)
+    positions = compared_outputs(subject, outputs)
+    ours = pulled(subject, outputs, positions)
+    found = list(mismatches(subject, outputs, (ours, slopes(subject, positions, eps)), atol, rtol))
+    if found:
+        rest = [
+            f"{subject.output_name(m.output)} with respect to {subject.input_names[m.input]}"
+            for m in found[1:]
+        ]
+        also = f"\nAlso wrong: {'; '.join(rest)}." if rest else ""
+        raise GradcheckError(
+            f"{_head(subject, outputs, found[0])}: {described(subject, found[0])}{also}"
+        )
+    check_linear(subject, outputs, ours)
+
+
+def _check_inputs(subject: Subject) -> None:
+    if not checked_inputs(subject):
+        raise ValueError(
+            "gradcheck expects at least one input tensor to require gradient, but none of the them "
+            "have requires_grad=True. Call requires_grad_() on what is to be checked"
+        )
+
+
+def _head(subject: Subject, outputs: dict[int, Tensor], found: Any) -> str:
+    if not outputs[found.output].requires_grad and subject.order == "first":
+        return "Numerical gradient for function expected to be zero, since no output requires grad"
+    return (
+        f"Jacobian mismatch for output {found.output} with respect to input {found.input}, "
+        f"{subject.order} order"
+    )
+
+
+def check_same(subject: Subject, outputs: dict[int, Tensor]) -> None:
+    """Raise if the function gives other numbers when it is run again."""
+    again = evaluate(subject)
+    for i, output in outputs.items():
+        if i not in again or not near(host(output), host(again[i])):
+            raise GradcheckError(
+                f"the function is not deterministic: {subject.output_name(i)} has other numbers "
+                "when it is run again with the same inputs, so differences mean nothing. Fix the "
+                "seed inside the function, or draw its random numbers outside"
+            )
+
+
+def check_linear(subject: Subject, outputs: dict[int, Tensor], table: dict[Pair, Array]) -> None:
+    """Raise if a backward pass for all outputs is not the sum of those for each element."""
+    cotangents = trial_cotangents(outputs, sorted({o for o, _ in table}))
+    gradients = pull(subject, outputs, cotangents)
+    again = pull(subject, outputs, cotangents)
+    for k, gradient in gradients.items():
+        if not near(gradient, again[k]):
+            raise GradcheckError(
+                "Backward is not reentrant, i.e., running backward with same input and grad_output "
+                f"multiple times gives different values, here for {subject.input_names[k]}"
+            )
+        if not agrees(gradient, combined(table, cotangents, k)):
+            raise GradcheckError(
+                f"backward not multiplied by grad_output: the gradient of {subject.input_names[k]} "
+                "is right for unit vectors, and for a sum of them it is not the sum of their "
+                "gradients. A backward is linear in the gradients that it receives"
+            )
+
+
+def agrees(a: Array, b: Array) -> bool:
+    """Say whether two gradients are the same but for rounding."""
+    with np.errstate(all="ignore"):
+        scale = np.abs(b).max() if b.size else 0.0
+        return np.allclose(a, b, rtol=0, atol=1e-7 * scale + 1e-12, equal_nan=True)
+
+
+def check_second(
+    first: Subject, grad_outputs: tuple[Any, ...] | None, eps: float, atol: float, rtol: float
+) -> None:
+    """Raise if the derivatives of the gradients of `first` are wrong."""
+    _check_inputs(first)
+    outputs = evaluate(first)
+    tracked = [i for i, output in outputs.items() if output.requires_grad]
+    if not tracked:
+        check_first(first, eps, atol, rtol)  # says what is wrong, if anything
+        return
+    check_precision(first, outputs)
+    if grad_outputs is None:
+        trials = trial_cotangents(outputs, tracked)
+        grad_outputs = tuple([shaped(trials[i], outputs[i]).requires_grad_() for i in tracked])
+    check_first(_gradient_of(first, tracked, grad_outputs), eps, atol, rtol)
+
+
+def _gradient_of(first: Subject, tracked: Sequence[int], grad_outputs: tuple[Any, ...]) -> Subject:
+    """Return the function from inputs and cotangents to gradients."""
+    count, checked = len(first.inputs), checked_inputs(first)
+
+    def gradients(*arguments: Any) -> tuple[Any, ...]:
+        # Taken before the call: a function that writes in place gives its input another node.
+        targets = [make(arguments[k]._array, current_node(arguments[k])) for k in checked]
+        with enable_grad():
+            result = first.function(*arguments[:count])
+            several = result if isinstance(result, tuple | list) else (result,)
+            return autograd_grad(
+                [several[i] for i in tracked],
+                targets,
+                arguments[count:],
+                create_graph=True,
+                allow_unused=True,
+            )
+
+    names = [f"the gradient that {first.output_name(i)} receives" for i in tracked]
+    return Subject(
+        gradients,
+        (*first.inputs, *grad_outputs),
+        (*first.input_names, *names),
+        lambda i: f"the gradient of {first.input_names[checked[i]]}",
+        "second",
+        strict=True,
+    )

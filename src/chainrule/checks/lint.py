@@ -1,0 +1,392 @@
+"""The linter of custom functions: what their authors get wrong, found on one call's arguments."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from chainrule.autograd.function import AutogradFunction
+from chainrule.autograd.record import RECORDERS
+from chainrule.autograd.tensor import Tensor
+from chainrule.checks.differences import (
+    Array,
+    Pair,
+    Subject,
+    check_precision,
+    checked_inputs,
+    compared_outputs,
+    described,
+    evaluate,
+    host,
+    mismatches,
+    pulled,
+    slopes,
+    trial_cotangents,
+)
+from chainrule.checks.gradcheck import agrees, check_linear, check_same, check_second
+from chainrule.checks.report import CheckReport, GradcheckError, Problem
+from chainrule.checks.specimen import LAYOUTS, Specimen, Watch, missing, node_of, without_collector
+from chainrule.errors import DTypeError
+from chainrule.transforms import jvp
+
+__all__ = ["check"]
+
+EPS, ATOL, RTOL = 1e-6, 1e-7, 1e-5  # those of gradcheck
+
+
+def check(spec: AutogradFunction, *args: Any, **kwargs: Any) -> CheckReport:
+    """Look for the mistakes that custom functions have, on these arguments.
+
+    Called as ``function.check(*args, **kwargs)``, where `autograd_function` made `function`.
+
+    Parameters
+    ----------
+    spec : AutogradFunction
+        The custom function.
+    *args, **kwargs
+        Its arguments, those of forward without ctx. They are copied, floating tensors to double
+        precision. Tensors that require grad are differentiated; if none does, all floating ones.
+
+    Returns
+    -------
+    CheckReport
+        What was looked at, and notes.
+
+    Raises
+    ------
+    GradcheckError
+        If there is any problem: it lists all of them, and its `report` has them one by one.
+    ValueError
+        If no argument is a floating or complex tensor.
+
+    Notes
+    -----
+    Looked for: a wrong first or second derivative (with the worst element and both numbers), a
+    gradient that is None or missing although the result depends on its argument, an input changed
+    without `mark_dirty`, a changed grad_output, tensors kept on ctx outside `save_for_backward`,
+    results that change from run to run, a backward that fails or changes its mind when not all
+    outputs are used, when only one argument requires grad, or when the gradient that it receives is
+    broadcast (stride 0) or not contiguous, a wrong jvp, and graphs that outlive their outputs.
+
+    A second derivative that is refused with an error is a note, not a problem.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> @cr.autograd_function
+    ... def square(ctx, x):
+    ...     ctx.save_for_backward(x=x)
+    ...     return x * x
+    >>> @square.backward
+    ... def _(ctx, grad_output):
+    ...     return grad_output * ctx.saved_variables.x * 2.001
+    >>> try:
+    ...     check(square.spec, cr.tensor(3.0))
+    ... except GradcheckError as error:
+    ...     print(error)
+    square: 1 problem
+      1. wrong first derivative: the first derivative of output 0 with respect to 'x'
+         analytical: 6.003
+         numerical:  6...
+         The analytical one is 1.0005 times the numerical one.
+      checked: ...
+    """
+    specimen = Specimen(spec, args, kwargs)
+    if not specimen.checked:
+        raise ValueError(
+            f"{spec.name}.check expects at least one floating or complex tensor among its arguments"
+        )
+    findings = _Findings(spec.name)
+    if spec.backward_rule is None:
+        findings.problem(
+            "no backward",
+            f"gradients can't flow through it: give a rule with @{spec.name}.backward",
+        )
+    elif _look_at_forward(specimen, findings) and _look_at_backward(specimen, findings):
+        _look_at_derivatives(specimen, findings)
+        _look_at_layouts(specimen, findings)
+        _look_at_inputs_alone(specimen, findings)
+        _look_at_memory(specimen, findings)
+    report = findings.report()
+    if report.problems:
+        raise GradcheckError(str(report), report)
+    return report
+
+
+AutogradFunction.checker = staticmethod(check)
+
+
+class _Findings:
+    """The report while it's being written."""
+
+    def __init__(self, function: str) -> None:
+        self.function = function
+        self.problems: list[Problem] = []
+        self.notes: list[str] = []
+        self.checked: list[str] = []
+
+    def problem(self, name: str, text: str) -> None:
+        self.problems.append(Problem(name, text))
+
+    def has(self, name: str) -> bool:
+        return any(problem.name == name for problem in self.problems)
+
+    @contextmanager
+    def guard(self, name: str, when: str) -> Iterator[None]:
+        """Turn an exception of the user's code into a problem."""
+        try:
+            yield
+        except Exception as error:
+            self.problem(name, f"{when}, this was raised: {type(error).__name__}: {error}")
+
+    def report(self) -> CheckReport:
+        return CheckReport(
+            self.function, tuple(self.problems), tuple(self.notes), tuple(self.checked)
+        )
+
+
+# --- forward and backward, watched ----------------------------------------------------------------
+
+
+def _look_at_forward(specimen: Specimen, findings: _Findings) -> bool:
+    """Say what forward does that it shouldn't, and whether it's worth going on."""
+    findings.checked += ["forward", "determinism"]
+    watch = Watch()
+    tensors = tuple(i for i, v in enumerate(specimen.values) if isinstance(v, Tensor))
+    specimen.dirty = tensors  # until it's known which are: a leaf can't be written to
+    outputs = evaluate(specimen.subject(watch.function(specimen.spec)))
+    if not outputs:
+        findings.problem("no output", "forward returns no tensor")
+        return False
+    specimen.dirty = tuple(watch.dirty)
+    for i in watch.written:
+        if i not in watch.dirty:
+            findings.problem(
+                "input changed",
+                f"forward writes to {specimen.names[i]!r}. Say so with ctx.mark_dirty and return "
+                "it, else operations that saved it earlier get wrong gradients unnoticed; or "
+                "compute out of place",
+            )
+    for name in watch.kept:
+        findings.problem(
+            "tensor on ctx",
+            f"ctx.{name} keeps a tensor. Nobody notices when it's written to later, it isn't freed "
+            "after a backward pass, and an output kept so makes a reference cycle: use "
+            f"ctx.save_for_backward({name}=...) and read ctx.saved_variables.{name}",
+        )
+    subject = specimen.subject()
+    try:
+        check_same(subject, evaluate(subject))
+    except GradcheckError as error:
+        findings.problem("not deterministic", str(error))
+        return False
+    return True
+
+
+def _look_at_backward(specimen: Specimen, findings: _Findings) -> bool:
+    """Say what backward does that it shouldn't, and whether it runs at all."""
+    findings.checked.append("backward")
+    watch = Watch()
+    subject = specimen.subject(watch.function(specimen.spec))
+    outputs = evaluate(subject)
+    tracked = [i for i, output in outputs.items() if output.requires_grad]
+    if not tracked:
+        return True
+    before = len(findings.problems)
+    with findings.guard("backward raises", "with all outputs used"):
+        specimen.gradients(subject, trial_cotangents(outputs, tracked))
+    for i in sorted(set(watch.written_back)):
+        findings.problem(
+            "input changed",
+            f"backward writes to {specimen.names[i]!r}, which belongs to the caller",
+        )
+    sound = len(findings.problems) == before
+    for i in sorted(set(watch.changed)):
+        findings.problem(
+            "grad_output changed",
+            f"backward writes to the gradient of output {i} that it's handed. Others may read "
+            "the same memory: compute a new tensor, grad * 2 and not grad.mul_(2)",
+        )
+    return sound
+
+
+# --- derivatives ----------------------------------------------------------------------------------
+
+
+def _look_at_derivatives(specimen: Specimen, findings: _Findings) -> None:
+    """Compare derivatives of first and second order, backward and forward, with differences."""
+    subject = specimen.subject()
+    outputs = evaluate(subject)
+    try:
+        check_precision(subject, outputs)
+    except DTypeError as error:
+        findings.notes.append(f"derivatives were not compared: {error}")
+        return
+    positions = compared_outputs(subject, outputs)
+    truth = slopes(subject, positions, EPS)
+    _first(subject, outputs, truth, findings)
+    if any(output.requires_grad for output in outputs.values()):
+        _second(subject, findings)
+    if specimen.spec.jvp_rule is not None:
+        with findings.guard("wrong jvp", "in forward mode"):
+            _forward_mode(subject, outputs, truth, findings)
+
+
+def _first(
+    subject: Subject,
+    outputs: dict[int, Tensor],
+    truth: dict[Pair, Array],
+    findings: _Findings,
+) -> None:
+    findings.checked += ["first derivative", "each output alone"]
+    before = len(findings.problems)
+    positions = sorted({o for o, _ in truth})
+    ours: dict[Pair, Array] = {}
+    for o in positions:
+        with findings.guard("unused output", f"when only output {o} is used"):
+            ours |= pulled(subject, outputs, [o])
+    tracked = [o for o in positions if outputs[o].requires_grad]
+    absent = missing(outputs, trial_cotangents(outputs, tracked), subject)
+    for found in mismatches(subject, outputs, (ours, truth), ATOL, RTOL):
+        if subject.input_names[found.input] in map(repr, absent):
+            findings.problem(
+                "missing gradient",
+                f"backward gives None, or nothing, for {subject.input_names[found.input]}, but "
+                f"output {found.output} depends on it: {described(subject, found)}",
+            )
+        else:
+            findings.problem("wrong first derivative", described(subject, found))
+    if len(findings.problems) == before:
+        try:
+            check_linear(subject, outputs, ours)
+        except GradcheckError as error:
+            findings.problem("unused output" if len(positions) > 1 else "not linear", str(error))
+
+
+def _second(subject: Subject, findings: _Findings) -> None:
+    findings.checked.append("second derivative")
+    try:
+        check_second(subject, None, EPS, ATOL, RTOL)
+    except GradcheckError as error:
+        if not (findings.has("not linear") or findings.has("unused output")):
+            findings.problem(
+                "wrong second derivative",
+                f"{error}\nBackward has to compute it with recorded operations, from saved inputs "
+                "and outputs; @once_differentiable refuses it honestly",
+            )
+    except Exception as error:
+        findings.notes.append(f"a second derivative is refused: {error}")
+
+
+def _forward_mode(
+    subject: Subject,
+    outputs: dict[int, Tensor],
+    truth: dict[Pair, Array],
+    findings: _Findings,
+) -> None:
+    findings.checked.append("jvp")
+    checked = checked_inputs(subject)
+    primals = [subject.inputs[k].detach() for k in checked]
+
+    def function(*tensors: Tensor) -> tuple[Any, ...]:
+        values = list(subject.inputs)
+        for k, tensor in zip(checked, tensors, strict=True):
+            values[k] = tensor
+        result = subject.function(*values)
+        several = result if isinstance(result, tuple | list) else (result,)
+        return tuple(several[o] for o in outputs)
+
+    for (o, k), rows in truth.items():
+        if not outputs[o].requires_grad:
+            continue
+        for j, part in np.ndindex(rows.shape[:2]):
+            tangents = [RECORDERS["multiply"](primal, 0.0) for primal in primals]
+            index = tuple(map(int, np.unravel_index(j, subject.inputs[k].shape)))
+            tangents[checked.index(k)]._array[index] = (1, 1j)[part]
+            pushed = host(jvp(function, primals, tangents)[1][list(outputs).index(o)])
+            wrong = ~np.isclose(pushed, rows[j, part], rtol=RTOL, atol=ATOL)
+            if wrong.any():
+                i = int(wrong.argmax())
+                where = list(map(int, np.unravel_index(i, outputs[o].shape)))
+                findings.problem(
+                    "wrong jvp",
+                    f"along element {list(index)} of {subject.input_names[k]}, the tangent of "
+                    f"element {where} of output {o}\njvp:       {pushed[i]:.10g}\n"
+                    f"numerical: {rows[j, part, i]:.10g}",
+                )
+                break
+
+
+# --- circumstances --------------------------------------------------------------------------------
+
+
+def _look_at_layouts(specimen: Specimen, findings: _Findings) -> None:
+    """Compare gradients for the same numbers in other layouts."""
+    if findings.has("grad_output changed"):
+        return  # writing to what is shared explains it all
+    findings.checked.append("layouts of grad_output")
+    outputs = evaluate(specimen.subject())
+    cotangents = {
+        i: np.full(o.numel(), 0.75, o.dtype) for i, o in outputs.items() if o.requires_grad
+    }
+    plain = specimen.gradients(specimen.subject(), cotangents)
+    for title, layout in LAYOUTS.items():
+        subject = specimen.subject(Watch().function(specimen.spec, layout))
+        with findings.guard("layout of grad_output", f"with a gradient that is {title}"):
+            for k, gradient in specimen.gradients(subject, cotangents).items():
+                if not agrees(gradient, plain[k]):
+                    findings.problem(
+                        "layout of grad_output",
+                        f"the gradient of {specimen.names[k]!r} is another one when what backward "
+                        f"receives is {title}, the numbers being the same",
+                    )
+
+
+def _look_at_inputs_alone(specimen: Specimen, findings: _Findings) -> None:
+    """Compare each argument's gradient with the one it gets when no other requires grad."""
+    if len(specimen.checked) < 2:
+        return
+    findings.checked.append("each input alone")
+    outputs = evaluate(specimen.subject())
+    tracked = [i for i, output in outputs.items() if output.requires_grad]
+    cotangents = trial_cotangents(outputs, tracked)
+    together = specimen.gradients(specimen.subject(), cotangents)
+    for k in specimen.checked:
+        name = specimen.names[k]
+        with findings.guard("needs_input_grad", f"when only {name!r} requires grad"):
+            alone = specimen.gradients(specimen.subject(alone=k), cotangents)[k]
+            if not agrees(alone, together[k]):
+                findings.problem(
+                    "needs_input_grad",
+                    f"{name!r} gets another gradient when only it requires grad than together with "
+                    "the others. Does backward read the flag of the right argument?",
+                )
+
+
+def _look_at_memory(specimen: Specimen, findings: _Findings) -> None:
+    """See whether dropping the output frees node and ctx."""
+    if node_of(evaluate(specimen.subject())) is None:
+        return  # no output has a gradient
+    findings.checked.append("memory")
+    for backward in (False, True):
+        with without_collector():
+            node, ctx = specimen.references(backward)
+            stays = [name for name, ref in (("node", node), ("ctx", ctx)) if ref() is not None]
+        if stays:
+            gc.collect()
+            cycle = node() is None and ctx() is None
+            why = (
+                "a reference cycle holds on to it: an output on ctx outside save_for_backward?"
+                if cycle
+                else "something that outlives the call holds on to it: a global, a list, a closure?"
+            )
+            findings.problem(
+                "memory stays",
+                f"{' and '.join(stays)} stay when the output is dropped, "
+                f"{'after' if backward else 'before'} a backward pass: {why}",
+            )
+            return
