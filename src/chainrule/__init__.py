@@ -7,6 +7,7 @@
 tensor([2., 4.])
 """
 
+from importlib import import_module as _import_module
 from types import SimpleNamespace as _SimpleNamespace
 
 import numpy as _np
@@ -36,6 +37,28 @@ from chainrule.random import *  # noqa: F403
 
 __version__ = "0.1.0"
 
+_LATER = {
+    "gradcheck": "chainrule.checks",
+    "gradgradcheck": "chainrule.checks",
+    "GradcheckError": "chainrule.checks",
+    "jvp": "chainrule.transforms",
+    "checks": None,
+    "nn": None,
+    "optim": None,
+    "transforms": None,
+}
+
+
+def __getattr__(name: str) -> object:
+    """Import what training and checking need when it is first asked for."""
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = _import_module(_LATER[name] or f"{__name__}.{name}")
+    value = module if _LATER[name] is None else getattr(module, name)
+    globals()[name] = value
+    return value
+
+
 cuda = _SimpleNamespace(is_available=_cuda_is_available)
 
 # Dtypes are NumPy's own objects, under NumPy's names and PyTorch's.
@@ -64,6 +87,10 @@ __all__ += [
     "autograd_grad",
     "autograd_function",
     "once_differentiable",
+    "jvp",
+    "gradcheck",
+    "gradgradcheck",
+    "GradcheckError",
     # modes
     "no_grad",
     "enable_grad",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -48,8 +49,8 @@ def cast(x: Tensor, dtype: DTypeLike) -> Tensor:
 def one_dim(dim: Any, ndim: int) -> int:
     """Return a dimension counted from the front."""
     try:
-        number = dim.__index__()
-    except AttributeError:
+        number = index(dim)
+    except TypeError:
         raise TypeError(f"a dimension must be an int, not {type(dim).__name__}") from None
     bound = ndim or 1  # as in PyTorch, a 0-d tensor has the dimensions 0 and -1
     if not -bound <= number < bound:
@@ -57,13 +58,15 @@ def one_dim(dim: Any, ndim: int) -> int:
             f"Dimension out of range (expected to be in range of [{-bound}, {bound - 1}], but got "
             f"{number})"
         )
-    return number % bound  # type: ignore[no-any-return]
+    return number % bound
 
 
 def many_dims(dims: Dims, ndim: int) -> tuple[int, ...] | None:
     """Return dimensions counted from the front; None, which means all of them, stays."""
     if dims is None:
         return None
+    if dims.__class__ is int and -ndim <= dims < ndim:
+        return (dims % ndim,)
     listed = tuple(dims) if isinstance(dims, Sequence) else (dims,)
     counted = tuple([one_dim(dim, ndim) for dim in listed])
     if len(set(counted)) < len(counted):
@@ -87,8 +90,8 @@ def sizes_of(sizes: tuple[Any, ...]) -> tuple[int, ...]:
     """Return the shape that was given as ``f(2, 3)`` or as ``f((2, 3))``."""
     listed = sizes[0] if len(sizes) == 1 and not hasattr(sizes[0], "__index__") else sizes
     try:
-        return tuple([size.__index__() for size in listed])
-    except (AttributeError, TypeError):
+        return tuple(map(index, listed))
+    except TypeError:
         raise TypeError(f"sizes must be ints, or one sequence of ints, not {sizes!r}") from None
 
 

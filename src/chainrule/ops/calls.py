@@ -15,12 +15,13 @@ def piecewise(name: str) -> Callable[[Any, Any], Any]:
     recorder = RECORDERS[name]
 
     def operator(x: Any, y: Any) -> Any:
-        a, b = as_operands(x, y)
-        if a is NotImplemented:
-            return NotImplemented
-        if a.dtype != b.dtype and a.device == b.device:
-            a, b = [make(array, None) for array in promote(a._array, b._array)]
-        return recorder(a, b)
+        if x.__class__ is not Tensor or y.__class__ is not Tensor:
+            x, y = as_operands(x, y)
+            if x is NotImplemented:
+                return NotImplemented
+        if x._array.dtype != y._array.dtype and x.device == y.device:
+            x, y = [make(array, None) for array in promote(x._array, y._array)]
+        return recorder(x, y)
 
     return operator
 

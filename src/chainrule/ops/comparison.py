@@ -1,4 +1,4 @@
-"""Comparisons, tests and logic: results are bools, and no gradient flows."""
+"""Comparisons, tests and logic, through which no gradient flows."""
 
 from __future__ import annotations
 
@@ -35,6 +35,9 @@ _greater_equal = strict(OPERATORS["greater_equal"], "greater_equal")
 _logical_and = strict(OPERATORS["logical_and"], "logical_and")
 _logical_or = strict(OPERATORS["logical_or"], "logical_or")
 _logical_xor = strict(OPERATORS["logical_xor"], "logical_xor")
+_bitwise_and = strict(OPERATORS["bitwise_and"], "bitwise_and")
+_bitwise_or = strict(OPERATORS["bitwise_or"], "bitwise_or")
+_bitwise_xor = strict(OPERATORS["bitwise_xor"], "bitwise_xor")
 
 __all__ = [
     "equal",
@@ -56,6 +59,10 @@ __all__ = [
     "logical_and",
     "logical_or",
     "logical_xor",
+    "bitwise_invert",
+    "bitwise_and",
+    "bitwise_or",
+    "bitwise_xor",
     "isclose",
     "allclose",
 ]
@@ -247,7 +254,55 @@ def logical_xor(x: Operand, y: Operand, /) -> Tensor:
     return _logical_xor(x, y)
 
 
-# --- of whole tensors -----------------------------------------------------------------------------
+def bitwise_invert(x: Operand, /) -> Tensor:
+    """Return integers with each bit turned over, bools with each turned: what ``~x`` does.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.bitwise_invert(cr.tensor([0, 5]))
+    tensor([-1, -6])
+    """
+    return RECORDERS["bitwise_invert"](tensor_of(x))
+
+
+def bitwise_and(x: Operand, y: Operand, /) -> Tensor:
+    """Return the bits that x and y, integers or bools, both have: what ``x & y`` does.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.bitwise_and(cr.tensor([6, 3]), 2)
+    tensor([2, 2])
+    """
+    return _bitwise_and(x, y)
+
+
+def bitwise_or(x: Operand, y: Operand, /) -> Tensor:
+    """Return the bits that x or y, integers or bools, has: what ``x | y`` does.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.bitwise_or(cr.tensor([6, 3]), 1)
+    tensor([7, 3])
+    """
+    return _bitwise_or(x, y)
+
+
+def bitwise_xor(x: Operand, y: Operand, /) -> Tensor:
+    """Return the bits that one of x and y, integers or bools, has: what ``x ^ y`` does.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.bitwise_xor(cr.tensor([6, 3]), 2)
+    tensor([4, 1])
+    """
+    return _bitwise_xor(x, y)
+
+
+# --- close, and equal as a whole ------------------------------------------------------------------
 
 
 def isclose(

@@ -48,17 +48,17 @@ def matmul(x: Operand, y: Operand, /) -> Tensor:
 def _of_dims(name: str, x: Operand, y: Operand, x_ndim: int, y_ndim: int) -> Tensor:
     """Return x @ y, of operands that must have these numbers of dimensions and one dtype."""
     left, right = tensor_of(x), tensor_of(y)
-    if left.ndim != x_ndim or right.ndim != y_ndim:
+    if left._array.ndim != x_ndim or right._array.ndim != y_ndim:
         raise ShapeError(
             f"{name}: expected tensors of {x_ndim} and {y_ndim} dimensions, but got {left.ndim}D "
             f"and {right.ndim}D (shapes {list(left.shape)} and {list(right.shape)})"
         )
-    if left.dtype != right.dtype:
+    if left._array.dtype != right._array.dtype:
         raise DTypeError(
             f"{name}: expected both tensors to have the same dtype, but got {left.dtype} and "
             f"{right.dtype}: matmul promotes"
         )
-    return _matmul(left, right)
+    return RECORDERS["matmul"](left, right)
 
 
 def mm(x: Operand, y: Operand, /) -> Tensor:

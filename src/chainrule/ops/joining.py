@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from chainrule.arguments import RECORDERS, Operand, cast, either, one_dim, tensor_of
-from chainrule.autograd.record import is_recording
+from chainrule.autograd.record import _view_of as view_of
 from chainrule.autograd.tensor import Tensor, View, as_tensors
 from chainrule.backend import promoted
 from chainrule.errors import ShapeError
+from chainrule.primitives import Primitive
 from chainrule.primitives.indexing import getitem, select
 
 __all__ = ["cat", "concat", "stack", "split", "chunk", "unbind", "unstack"]
@@ -294,13 +295,8 @@ def unstack(x: Operand, /, *, axis: int = 0) -> tuple[Tensor, ...]:
     return unbind(x, axis)
 
 
-def _part_view(x: Tensor, primitive: Any, key: tuple[Any, ...]) -> View:
+def _part_view(x: Tensor, primitive: Primitive, key: tuple[Any, ...]) -> View:
     """Return what makes one of several parts a view of what `x` is a view of."""
-    step = (primitive, {"key": key})
-    parent = x._view
-    if parent is None or parent.base is None:
-        view = View(x, (step,))
-    else:
-        view = View(parent.base, (*parent.path, step))
-    view.refusal = "multiple" if is_recording() else "no_grad"
+    view = view_of(x, primitive, {"key": key})
+    view.refusal = view.refusal or "multiple"
     return view

@@ -303,8 +303,11 @@ def where(condition: Operand, x: Operand, y: Operand, /) -> Tensor:
     tensor([0., 2.])
     """
     chosen, other = as_tensors((x, y))
-    dtype = promoted(chosen.dtype, other.dtype)
-    return RECORDERS["where"](_as_mask(condition), cast(chosen, dtype), cast(other, dtype))
+    mask = _as_mask(condition)
+    if chosen.dtype != other.dtype:
+        dtype = promoted(chosen.dtype, other.dtype)
+        chosen, other = cast(chosen, dtype), cast(other, dtype)
+    return RECORDERS["where"](mask, chosen, other)
 
 
 def _as_mask(condition: Operand) -> Tensor:

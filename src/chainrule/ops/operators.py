@@ -101,7 +101,8 @@ _SAME_NAMES = {
     trigonometry: "sin cos tan sinh cosh tanh",
     kinks: "absolute sign maximum minimum floor ceil trunc",
     comparison: "equal not_equal less less_equal greater greater_equal isnan isinf isfinite "
-    "logical_not logical_and logical_or logical_xor",
+    "logical_not logical_and logical_or logical_xor bitwise_invert bitwise_and bitwise_or "
+    "bitwise_xor",
     contraction: "matmul",
 }
 

@@ -63,9 +63,24 @@ def reshape(x: Operand, /, *shape: Any) -> Tensor:
     tensor([[0, 1],
             [2, 3]])
     """
-    x = tensor_of(x)
-    sizes = _full_shape(x, sizes_of(shape))
-    return RECORDERS["reshape" if _fits_in_place(x, sizes) else "reshape_copy"](x, shape=sizes)
+    x, sizes = tensor_of(x), sizes_of(shape)
+    fitting = _view_shape(x, sizes)
+    if fitting is not None:
+        return _reshape(x, shape=fitting)
+    return RECORDERS["reshape_copy"](x, shape=_full_shape(x, sizes))
+
+
+def _view_shape(x: Tensor, sizes: tuple[int, ...]) -> tuple[int, ...] | None:
+    """Return the shape with its -1 worked out, None if no view of the memory of `x` can have it."""
+    array = x._array
+    if min(sizes, default=0) < -1:
+        return None
+    try:
+        if array.flags.c_contiguous:
+            return array.reshape(sizes).shape  # type: ignore[no-any-return]
+        return array.reshape(sizes, copy=False).shape  # type: ignore[no-any-return]
+    except ValueError:
+        return None
 
 
 def _full_shape(x: Tensor, sizes: tuple[int, ...]) -> tuple[int, ...]:
@@ -89,18 +104,6 @@ def _full_shape(x: Tensor, sizes: tuple[int, ...]) -> tuple[int, ...]:
     return (*sizes[: unknown[0]], count // known, *sizes[unknown[0] + 1 :])
 
 
-def _fits_in_place(x: Tensor, sizes: tuple[int, ...]) -> bool:
-    """Say whether a view of the memory of `x` can have this shape."""
-    array = x._array
-    if array.flags.c_contiguous:
-        return True
-    try:
-        array.reshape(sizes, copy=False)
-    except ValueError:
-        return False
-    return True
-
-
 def view(x: Tensor, /, *shape: Any) -> Tensor:
     """Return a view of `x` in another shape; the arguments are those of `reshape`.
 
@@ -119,13 +122,15 @@ def view(x: Tensor, /, *shape: Any) -> Tensor:
     >>> cr.zeros(2, 3).view(-1).shape
     (6,)
     """
-    sizes = _full_shape(x, sizes_of(shape))
-    if not _fits_in_place(x, sizes):
+    sizes = sizes_of(shape)
+    fitting = _view_shape(x, sizes)
+    if fitting is None:
+        _full_shape(x, sizes)  # which raises if it's the number of elements that doesn't fit
         raise ShapeError(
             "view size is not compatible with input tensor's size and stride (at least one "
             "dimension spans across two contiguous subspaces). Use .reshape(...) instead."
         )
-    return _reshape(x, shape=sizes)
+    return _reshape(x, shape=fitting)
 
 
 def contiguous(x: Tensor, /) -> Tensor:

@@ -21,7 +21,6 @@ from chainrule.ops.calls import along
 from chainrule.ops.reductions import check_floating
 
 _sum = RECORDERS["sum"]
-_sqrt = RECORDERS["sqrt"]
 
 __all__ = [
     "var",
@@ -125,10 +124,8 @@ def std(
 def _root(x: Tensor) -> Tensor:
     """Return √x with the derivative 0 at 0: that of a norm, not of a square root."""
     zero = RECORDERS["equal"](x, 0)
-    if not zero._array.any():
-        return _sqrt(x)
     ones = RECORDERS["where"](zero, 1.0, x)
-    return RECORDERS["masked"](_sqrt(ones), RECORDERS["logical_not"](zero))
+    return RECORDERS["masked"](RECORDERS["sqrt"](ones), RECORDERS["logical_not"](zero))
 
 
 def norm(
@@ -197,7 +194,6 @@ def _euclidean(x: Tensor, settings: dict[str, Any]) -> Tensor:
     magnitudes = RECORDERS["abs"](x.detach())
     scale = RECORDERS["max"](magnitudes, axis=settings["axis"], keepdims=True)
     usable = RECORDERS["logical_and"](RECORDERS["isfinite"](scale), RECORDERS["greater"](scale, 0))
-    scale = RECORDERS["where"](usable, scale, RECORDERS["multiply"](scale, 0).detach())
     scale = RECORDERS["where"](usable, scale, 1.0)
     root = _root(_sum(_squares(RECORDERS["divide"](x, scale)), **settings))
     scale = RECORDERS["reshape"](scale, shape=root.shape)
