@@ -9,6 +9,7 @@ tensor([2., 4.])
 
 from importlib import import_module as _import_module
 from types import SimpleNamespace as _SimpleNamespace
+from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 import numpy as _np
 
@@ -34,6 +35,11 @@ from chainrule.creation import *  # noqa: F403
 from chainrule.errors import *  # noqa: F403
 from chainrule.ops import *  # noqa: F403
 from chainrule.random import *  # noqa: F403
+
+if _TYPE_CHECKING:
+    from chainrule import checks, nn, optim, transforms
+    from chainrule.checks import GradcheckError, gradcheck, gradgradcheck
+    from chainrule.transforms import jvp
 
 __version__ = "0.1.0"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import operator
+import weakref
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -101,7 +102,7 @@ class _Saved:
             return make(array, node.output_edge(self.edge))
         if not is_grad_enabled() or array.dtype.kind not in "fc":
             return make(array, None)
-        return make(array, Severed(_severed_text(node)))
+        return make(array, Severed(_severed_text(node), node.edges))
 
 
 def _severed_text(node: FunctionNode) -> str:
@@ -128,14 +129,12 @@ class Context:
         "_names",
         "_node",
         "_saved",
-        "_sealed",
     )
 
     _names: tuple[str, ...]
     _edges: tuple[Edge, ...]  # of the arguments, None where no gradient is needed
     _saved: Named | None  # None: released
-    _sealed: bool  # whether tensors are among the saved values, as _Saved
-    _node: Any  # while a pass is in backward
+    _node: weakref.ref[Any] | None  # set with tensors among the saved values
 
     # What few functions change: then in the instance's own dict.
     _dirty: tuple[Any, ...] = ()
@@ -151,7 +150,7 @@ class Context:
         """For each argument of forward, whether its gradient is needed; truthful in each pass."""
         return named(self._names, tuple([edge is not None for edge in self._edges]))
 
-    def save_for_backward(self, *values: Any, **by_name: Any) -> None:
+    def save_for_backward(self, /, *values: Any, **by_name: Any) -> None:
         """Save values, of any type, for backward; named ones are read by name. The last call wins.
 
         Parameters
@@ -167,10 +166,10 @@ class Context:
         """What was saved, by attribute, key and position; tensors are checked for writes."""
         saved = self._saved
         if saved is None:
-            raise freed_error(self._node)
-        if not self._sealed:
+            raise freed_error(None if self._node is None else self._node())
+        if self._node is None:
             return saved
-        node = self._node
+        node: Any = self._node()  # alive: it is what holds us, or what runs us
         return saved._replaced([v.restore(node) if v.__class__ is _Saved else v for v in saved])
 
     @property
@@ -191,7 +190,9 @@ class Context:
         self._materialize = bool(value)
 
 
-def seal(ctx: Context, arguments: Sequence[Any], outputs: Sequence[Any]) -> None:
+def seal(
+    ctx: Context, node: FunctionNode, arguments: Sequence[Any], outputs: Sequence[Any]
+) -> None:
     """Replace saved tensors by arrays and where they come from, so that no cycle is left."""
     assert ctx._saved is not None
     sealed = None
@@ -204,7 +205,16 @@ def seal(ctx: Context, arguments: Sequence[Any], outputs: Sequence[Any]) -> None
                 saved.array = pack_array(saved.array, *modes.saved_hooks)
     if sealed:
         ctx._saved = ctx._saved._replaced(sealed)
-        ctx._sealed = True
+        ctx._node = weakref.ref(node)
+
+
+def narrowed(ctx: Context, edges: tuple[Edge, ...]) -> Context:
+    """Return `ctx` as a pass sees it that needs only these edges; attributes are shared."""
+    view = object.__new__(Context)
+    view.__dict__ = ctx.__dict__
+    view._names, view._edges = ctx._names, edges
+    view._saved, view._node = ctx._saved, ctx._node
+    return view
 
 
 def _seal(tensor: Tensor, arguments: Sequence[Any], outputs: Sequence[Any]) -> _Saved:

@@ -7,8 +7,7 @@ from typing import Any, overload
 
 import numpy as np
 
-from chainrule.autograd.modes import MODES, modes
-from chainrule.autograd.namespace import TENSOR_XP
+from chainrule.autograd.modes import MODES, Modes
 from chainrule.autograd.record import RECORDERS, current_node
 from chainrule.autograd.reverse import (
     ALONE,
@@ -20,7 +19,7 @@ from chainrule.autograd.reverse import (
 from chainrule.autograd.tape import AccumulateGrad, endpoint
 from chainrule.autograd.tensor import Tensor, as_tensors, make
 from chainrule.backend import namespace
-from chainrule.errors import AutogradError, ShapeError
+from chainrule.errors import AutogradError, DTypeError, ShapeError
 
 
 def _listed(tensors: Any) -> list[Any]:
@@ -42,18 +41,15 @@ def _start(tensors: Any, grad_tensors: Any, retain_graph: bool | None, create_gr
         )
     if not roots:
         raise AutogradError("'tensors' argument to backward() cannot be empty")
-    checked = [
-        (root, None if grad is None else _checked_gradient(root, grad, i))
-        for i, (root, grad) in enumerate(zip(roots, grads, strict=True))
-    ]
-    for i, (root, grad) in enumerate(checked):
+    for i, (root, grad) in enumerate(zip(roots, grads, strict=True)):
+        if grad is not None:
+            grads[i] = _checked_gradient(root, grad, i)
         _check_root(root, grad, i)
-    keep = create_graph if retain_graph is None else retain_graph
-    run = Pass(keep, TENSOR_XP if create_graph else None)
-    for root, grad in checked:
+    run = Pass(create_graph if retain_graph is None else retain_graph, create_graph)
+    for root, grad in zip(roots, grads, strict=True):
         if grad is None:
-            array = namespace(root._array).ones(root.shape, dtype=root.dtype)
-            run.deposit(current_node(root), make(array, None) if create_graph else array)
+            ones = namespace(root._array).ones(root._array.shape, root._array.dtype)
+            run.deposit(current_node(root), make(ones, None) if create_graph else ones)
         else:
             run.deposit(current_node(root), run.take(grad))
     return run
@@ -68,13 +64,13 @@ def _check_root(root: Any, grad: Tensor | None, index: int) -> None:
             "operation with a tensor that requires grad led to it. Was it computed under no_grad, "
             "detached, or rebound as in w = w - lr * w.grad under no_grad?"
         )
-    if grad is None and root.numel() != 1:
+    if grad is None and root._array.size != 1:
         raise AutogradError(
             f"grad can be implicitly created only for scalar outputs, but element {index} of "
             f"tensors has shape {list(root.shape)}: give a gradient of that shape, or reduce it "
             "first, for instance with sum()"
         )
-    if grad is None and root.dtype.kind == "c":
+    if grad is None and root._array.dtype.kind == "c":
         raise AutogradError(
             "grad can be implicitly created only for real scalar outputs but got "
             f"{root.dtype.name}: give a gradient"
@@ -90,6 +86,11 @@ def _checked_gradient(root: Any, grad: Any, index: int) -> Tensor:
             f"output[{index}] has a shape of {list(root.shape)}. A gradient must have its tensor's "
             "shape."
         )
+    if isinstance(root, Tensor) and grad.dtype.kind == "c" and root.dtype.kind != "c":
+        raise DTypeError(
+            f"grad_output[{index}] is {grad.dtype} but output[{index}] is {root.dtype}: both are "
+            "required to have the same dtype when one is complex. Mismatch in dtype: take .real"
+        )
     if isinstance(root, Tensor) and grad.dtype != root.dtype:
         grad = RECORDERS["astype"](grad, dtype=root.dtype)
     return grad  # type: ignore[no-any-return]
@@ -98,12 +99,19 @@ def _checked_gradient(root: Any, grad: Any, index: int) -> Tensor:
 def _walk(run: Pass) -> None:
     """Walk with grad mode as the pass has it, without NumPy's warnings on inf and nan."""
     outer = MODES.get()
-    token = MODES.set(modes()._replace(grad=run.xp is not None, outer=outer))
+    recording = run.xp is not None
+    if outer is None:
+        token = MODES.set(_RECORDED if recording else _UNRECORDED)
+    else:
+        token = MODES.set(outer._replace(grad=recording, outer=outer))
     try:
         with np.errstate(all="ignore"):
             run.walk()
     finally:
         MODES.reset(token)
+
+
+_RECORDED, _UNRECORDED = Modes(grad=True), Modes(grad=False)
 
 
 def autograd_backward(
@@ -289,3 +297,38 @@ def _result(run: Pass, key: int, tensor: Tensor) -> Tensor:
     if value.base is None and count_references(value) <= ALONE + 1:
         return g  # type: ignore[no-any-return]
     return RECORDERS["clone"](g)  # type: ignore[no-any-return]
+
+
+def _backward(
+    self: Tensor,
+    gradient: Tensor | None = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    inputs: Any = None,
+) -> None:
+    """Add the gradients of this tensor to the `.grad` of the leaves it depends on.
+
+    Parameters
+    ----------
+    gradient : Tensor, same shape, optional
+        The cotangent to start with; ones if this tensor has one element.
+    retain_graph : bool, default `create_graph`
+        Keep the saved values, so that the graph can be walked again.
+    create_graph : bool, default False
+        Record the backward pass, so that the gradients can be differentiated.
+    inputs : tensor or sequence of tensors, optional
+        Accumulate only into these.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> x = cr.tensor([1.0, 2.0], requires_grad=True)
+    >>> (x * x).sum().backward()
+    >>> x.grad
+    tensor([2., 4.])
+    """
+    autograd_backward(self, gradient, retain_graph, create_graph, inputs)
+
+
+_backward.__name__, _backward.__qualname__ = "backward", "Tensor.backward"
+Tensor.backward = _backward

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import inspect
 from collections.abc import Callable
 from typing import Any
@@ -94,10 +95,12 @@ class AutogradFunction:
         return rule
 
     checker: Callable[..., Any]
-    """What `check` calls: chainrule.checks sets it, being above this module."""
+    """What `check` calls: chainrule.checks sets it."""
 
     def check(self, *args: Any, **kwargs: Any) -> Any:
         """Look for mistakes in this function's rules: see `chainrule.checks`."""
+        if not hasattr(AutogradFunction, "checker"):
+            importlib.import_module("chainrule.checks")  # which is above this module
         return type(self).checker(self, *args, **kwargs)
 
     def apply(self, values: tuple[Any, ...], names: tuple[str, ...], positional: int) -> Any:
@@ -120,7 +123,7 @@ class AutogradFunction:
         ctx._names = names
         ctx._edges = tuple(edges)
         ctx._saved = NOTHING
-        ctx._sealed = False
+        ctx._node = None
         token = MODES.set(
             _UNRECORDED if outer is None else outer._replace(grad=False, saved_hooks=None)
         )
@@ -147,8 +150,11 @@ class AutogradFunction:
         if node is not None:
             node.outputs = ()
             if ctx._saved:
-                seal(ctx, values, (outputs,))
-        return place_output(outputs, ctx, node, values, 0)
+                seal(ctx, node, values, (outputs,))
+        output = place_output(outputs, ctx, node, values, 0)
+        if ctx._dirty or ctx._constant:
+            ctx._dirty = ctx._constant = ()  # the output leads back to ctx: no cycle
+        return output
 
 
 _CONTAINERS = frozenset((list, tuple, dict))

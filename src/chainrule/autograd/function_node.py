@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from chainrule.autograd.context import Context
+from chainrule.autograd.context import Context, narrowed
 from chainrule.autograd.modes import no_grad
+from chainrule.autograd.record import current_node
 from chainrule.autograd.reverse import ALONE_IN_CALL, Pass, count_references
 from chainrule.autograd.tape import Node, Port, Severed, _Name
 from chainrule.autograd.tensor import Tensor, as_tensors, make
@@ -50,7 +51,8 @@ class FunctionNode(Node):
                 f"{function.name} has no backward: give one with @{function.name}.backward"
             )
         if run.receiving is not None:
-            ctx._edges = tuple([edge if run.needs(edge) else None for edge in self.edges])
+            wanted = tuple([edge if run.needs(edge) else None for edge in self.edges])
+            ctx = narrowed(ctx, wanted)
         grads: Any
         if g.__class__ is dict or run.xp is not None or count_references(g) > ALONE_IN_CALL:
             grads = self._shown(g, run)
@@ -60,18 +62,15 @@ class FunctionNode(Node):
             grads = (make(g, None),)
         if function.room is not None and len(grads) > function.room:
             grads = (*grads[: function.room - 1], tuple(grads[function.room - 1 :]))
-        ctx._node = self
-        try:
-            if function.once and run.xp is not None:
-                with no_grad():
-                    result = _sever(backward(ctx, *grads), function.name)
-            else:
+        if function.once and run.xp is not None:
+            with no_grad():
                 result = backward(ctx, *grads)
-        finally:
-            ctx._node = None
+            result = _sever(result, function.name, self._sources(grads))
+        else:
+            result = backward(ctx, *grads)
         cotangents = self._fitted(result, run)
-        if ctx._saved and not run.keep:
-            ctx._saved = None
+        if not run.keep and self.ctx._saved:
+            self.ctx._saved = None
         return cotangents
 
     def push(self, tangents: tuple[Any, ...], xp: Any) -> Any:
@@ -85,12 +84,18 @@ class FunctionNode(Node):
             xp.zeros(original[0], dtype=original[1]) if t is None and original else t
             for t, original in zip(tangents, self.arguments, strict=True)
         ]
-        ctx._node = self
-        try:
-            result = rule(ctx, *filled)
-        finally:
-            ctx._node = None
+        result = rule(ctx, *filled)
         return tuple(result) if isinstance(result, list) else result
+
+    def _sources(self, grads: Iterable[Any]) -> tuple[Any, ...]:
+        """Return edges to all that gradients may depend on: the inputs and the cotangents."""
+        sources = list(self.edges)
+        for grad in grads:
+            if isinstance(grad, tuple):
+                sources += self._sources(grad)
+            elif grad is not None:
+                sources.append(current_node(grad))
+        return tuple(sources)
 
     def _shown(self, g: Any, run: Pass) -> tuple[Any, ...]:
         """Return the gradient of each output as a tensor that backward may even write to."""
@@ -191,7 +196,7 @@ def _expands(small: tuple[int, ...], large: tuple[int, ...]) -> bool:
     return lead >= 0 and all(n in (1, m) for n, m in zip(small, large[lead:], strict=True))
 
 
-def _sever(result: Any, name: str) -> Any:
+def _sever(result: Any, name: str, edges: tuple[Any, ...]) -> Any:
     """Return gradients that raise when somebody differentiates them."""
     reason = (
         "trying to differentiate twice a function that was marked with @once_differentiable: "
@@ -199,7 +204,7 @@ def _sever(result: Any, name: str) -> Any:
     )
 
     def cut(value: Any) -> Any:
-        return make(value._array, Severed(reason)) if isinstance(value, Tensor) else value
+        return make(value._array, Severed(reason, edges)) if isinstance(value, Tensor) else value
 
     if isinstance(result, Mapping):
         return {key: cut(value) for key, value in result.items()}

@@ -8,9 +8,8 @@ from typing import Any
 
 from chainrule.autograd.context import Context, seal
 from chainrule.autograd.function_node import FunctionNode
-from chainrule.autograd.tape import AccumulateGrad
 from chainrule.autograd.tensor import Tensor, View, make
-from chainrule.autograd.views import rebase
+from chainrule.autograd.views import check_writable, rebase
 from chainrule.backend import namespace
 from chainrule.errors import InPlaceError
 
@@ -25,11 +24,13 @@ def finish_several(
     if node is not None:
         node.outputs = tuple([_template(output) for output in raw])
         if ctx._saved:
-            seal(ctx, values, raw)
+            seal(ctx, node, values, raw)
     finished: dict[int, Any] = {}  # by identity: the same output twice is one object
     for index, output in enumerate(raw):
         if isinstance(output, Tensor) and id(output) not in finished:
             finished[id(output)] = place_output(output, ctx, node, values, index)
+    if ctx._dirty or ctx._constant:
+        ctx._dirty = ctx._constant = ()  # the outputs lead back to ctx: no cycle
     results: list[Any] = [finished.get(id(output), output) for output in raw]
     if not isinstance(outputs, tuple | list):
         return results[0]
@@ -62,12 +63,11 @@ def place_output(
     view = output._view
     if output._node is not None or _holds(values, output):
         output = make(output._array, edge)
-        view = View(None, ())
+        view = View(None, None)
     else:
         output._node = edge
     if view is not None:  # memory of an input: written through it, backward would be bypassed
-        output._view = View(None, ())
-        output._view.refusal = "custom"
+        output._view = View(None, None, "custom")
     return output
 
 
@@ -88,11 +88,8 @@ def check_dirty(ctx: Context, values: Sequence[Any], outputs: Sequence[Any], tra
                 "Some elements marked as dirty during the forward method were not returned as "
                 "output. The inputs that are modified inplace must all be outputs of the function."
             )
-        if tracked and type(dirty._node) is AccumulateGrad:
-            raise InPlaceError(
-                "a leaf Variable that requires grad has been used in an in-place operation: "
-                "mark_dirty was called on an argument that is a leaf"
-            )
+        if tracked:
+            check_writable(dirty, "mark_dirty")
 
 
 def warn_of_hidden_tensors(function: str, container: Any) -> None:

@@ -43,7 +43,7 @@ def current_node(tensor: Tensor) -> Edge:
     view.base_node, view.stamp = base._node, tick()
     alias = make(base._array, base._node)
     with enable_grad():
-        for primitive, settings in view.path:
+        for primitive, settings in view.steps():
             alias = RECORDERS[primitive.name](alias, **settings)
     tensor._node = alias._node
     return tensor._node
@@ -140,7 +140,7 @@ def apply(primitive: Primitive, operands: tuple[Any, ...], settings: dict[str, A
             node = record(primitive, edges, arrays, out, settings, _differing(arrays, out))
         result = make(out, node)
         if primitive.view:
-            result._view = _view_of(tensors[0], primitive, settings, node)
+            result._view = _view_of(tensors[0], primitive, settings)
         return result
     node = record(primitive, edges, arrays, None, settings, None) if tracked else None
     return tuple(
@@ -158,22 +158,16 @@ def _differing(arrays: tuple[Array, ...], out: Array) -> Any:
     return tuple([(array.shape, array.dtype) for array in arrays])
 
 
-def _view_of(
-    tensor: Tensor, primitive: Primitive, settings: dict[str, Any], node: Edge
-) -> View | None:
+def _view_of(tensor: Tensor, primitive: Primitive, settings: dict[str, Any]) -> View:
     """Return what makes the result of a view primitive a view of the input's base."""
-    parent = tensor._view
-    step = ((primitive, settings),)
-    if parent is None or parent.base is None:
-        view = View(tensor, step)
-    else:
-        view = View(parent.base, (*parent.path, *step))
-        view.refusal = parent.refusal
-    if not is_recording():
-        view.refusal = "no_grad"
-    assert view.base is not None
-    view.base_node = view.base._node
-    return view
+    parent, modes = tensor._view, _mode()
+    refusal = None if modes is None or modes.grad else "no_grad"
+    if parent is None:
+        return View(tensor, (None, primitive, settings), refusal)
+    refusal = refusal or parent.refusal
+    if parent.base is None:
+        return View(tensor, (None, primitive, settings), refusal)
+    return View(parent.base, (parent.path, primitive, settings), refusal)
 
 
 # --- the recorders --------------------------------------------------------------------------------
@@ -183,8 +177,8 @@ def recorder(primitive: Primitive) -> Callable[..., Any]:
     """Return the function of tensors that applies and records `primitive`, made once."""
     function = RECORDERS.get(primitive.name)
     if function is None:
-        plain = not (primitive.joint or primitive.view or primitive.multiple)
-        if plain and len(primitive.inputs) == 1:
+        plain = not (primitive.joint or primitive.multiple)
+        if plain and len(primitive.inputs) == 1 and primitive.name != "astype":  # may give integers
             function = _unary(primitive)
         elif plain and primitive.name in _OPERATORS:
             function = _binary(primitive)
@@ -210,6 +204,7 @@ def _unary(primitive: Primitive) -> Callable[..., Any]:
     plan = primitive.plan((True,))
     saves = plan.saves
     seen: list[Any] = [None]
+    is_view = primitive.view
     only_x, only_out, only_shape = saves == ("x",), saves == ("out",), saves == ("x_shape",)
 
     def function(a: Any, **settings: Any) -> Any:
@@ -225,7 +220,8 @@ def _unary(primitive: Primitive) -> Callable[..., Any]:
             out = np_asarray(out)
         result = _new(Tensor)
         result._array = out
-        result._grad = result._view = None
+        result._grad = None
+        result._view = _view_of(a, primitive, settings) if is_view else None
         if edge is None:
             result._node = None
             return result

@@ -9,24 +9,27 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from heapq import heappop, heappush, heappushpop
 from typing import Any
 
-from chainrule.autograd.modes import modes
+from chainrule.autograd.modes import current_modes
+from chainrule.autograd.namespace import TENSOR_XP
 from chainrule.autograd.record import RECORDERS
 from chainrule.autograd.tape import (
     AccumulateGrad,
     Edge,
     Node,
     Port,
+    PrimitiveNode,
     endpoint,
+    hooks_of,
     made_at,
 )
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.versions import written
 from chainrule.backend import namespace, ndarray
-from chainrule.errors import AutogradError, ShapeError
+from chainrule.errors import AutogradError, InPlaceError, ShapeError
 
 Array = Any
 count_references = sys.getrefcount
@@ -69,31 +72,21 @@ class Pass:
     `xp` is None when cotangents are arrays, and the namespace of tensors when the pass is recorded.
     """
 
-    __slots__ = (
-        "anomaly",
-        "captured",
-        "captures",
-        "keep",
-        "pending",
-        "queue",
-        "receiving",
-        "running",
-        "sums",
-        "xp",
-    )
+    anomaly: bool = False
+    captures: Mapping[Node, list[tuple[int, int]]] = {}  # (output index, key in `captured`)
+    captured: dict[int, Any]
+    receiving: set[Node] | None = None  # with captures: the nodes on a path to one
+    running: Collection[Node] = ()  # and those of them that must run for it
 
-    def __init__(self, keep: bool, xp: Any) -> None:
-        state = modes()
+    def __init__(self, keep: bool, create_graph: bool) -> None:
         self.keep = keep
-        self.xp = xp
-        self.anomaly = state.anomaly and state.check_nan
+        self.xp: Any = TENSOR_XP if create_graph else None
         self.pending: dict[Node, Any] = {}  # {output index: cotangent} for a node with ports
         self.queue: list[tuple[int, Node]] = []
         self.sums: set[Any] = set()  # where what is pending is a sum in a buffer of our own
-        self.captures: dict[Node, list[tuple[int, int]]] = {}  # (output index, key in captured)
-        self.captured: dict[int, Any] = {}
-        self.receiving: set[Node] | None = None  # with captures: the nodes on a path to one
-        self.running: set[Node] = set()  # and those of them that must run for it
+        state = current_modes()
+        if state is not None:
+            self.anomaly = state.anomaly and state.check_nan
 
     # --- the walk ---
 
@@ -125,6 +118,7 @@ class Pass:
         """Run the pending nodes, from the last recorded to the first."""
         queue, pending, deposit = self.queue, self.pending, self.deposit
         receiving, anomaly = self.receiving, self.anomaly
+        roots = [node for _, node in queue]
         node: Any = None
         ahead: Any = None  # a pending node kept out of the queue, with its cotangent in g:
         g: Any = None  # in a chain, the queue is never touched
@@ -177,13 +171,18 @@ class Pass:
         except BaseException as error:
             if node is not None:
                 error.add_note(f"In the backward pass, at {made_at(node)}.")
+            if isinstance(error, InPlaceError):
+                _remember_failure(roots, error)
             raise
 
     def restrict(self, targets: Sequence[tuple[Node, int]]) -> None:
         """Run only what lies between the pending roots and `targets`, and capture those."""
+        captures: dict[Node, list[tuple[int, int]]] = {}
+        self.captured = {}
         for key, (node, index) in enumerate(targets):
-            self.captures.setdefault(node, []).append((index, key))
-        earliest = min((node.seq for node in self.captures), default=0)
+            captures.setdefault(node, []).append((index, key))
+        self.captures = captures
+        earliest = min((node.seq for node in captures), default=0)
         reached = set(self.pending)
         stack = list(reached)
         while stack:
@@ -193,11 +192,13 @@ class Pass:
                     if node not in reached and node.seq >= earliest:
                         reached.add(node)
                         stack.append(node)
-        self.receiving = set(self.captures)
+        running: set[Node] = set()
+        self.receiving = set(captures)
         for node in sorted(reached, key=lambda node: node.seq):
             if any(edge is not None and self.needs(edge) for edge in node.edges):
-                self.running.add(node)
+                running.add(node)
                 self.receiving.add(node)
+        self.running = running
 
     def needs(self, edge: Edge) -> bool:
         """Say whether this pass wants a cotangent for the output that `edge` leads to."""
@@ -259,14 +260,11 @@ class Pass:
                 self.captured[key] = parts[index]
         if hooks is not None and (self.receiving is None or node in self.running):
             for hook in list(hooks.pre.values()):
-                shown = tuple(self.show(parts[index]) for index in sorted(parts))
-                replaced = hook(shown)
+                shown = [self.show(parts[i]) if i in parts else None for i in range(max(parts) + 1)]
+                replaced = hook(tuple(shown))
                 if replaced is not None:
                     values = (replaced,) if isinstance(replaced, Tensor) else replaced
-                    parts = {
-                        index: self.take(value)
-                        for index, value in zip(sorted(parts), values, strict=True)
-                    }
+                    parts = {i: self.take(v) for i, v in enumerate(values) if v is not None}
             for index, reference in hooks.retained.items():
                 tensor = reference()
                 if tensor is not None and index in parts:
@@ -294,7 +292,7 @@ class Pass:
         """Run the hooks ``hook(grad_inputs, grad_outputs)`` of a node that has run."""
         assert node.hooks is not None
         parts = g if g.__class__ is dict else {0: g}
-        outputs = tuple(self.show(parts[index]) for index in sorted(parts))
+        outputs = tuple(self.show(parts[i]) if i in parts else None for i in range(max(parts) + 1))
         for hook in list(node.hooks.post.values()):
             shown = tuple(None if grad is None else self.show(grad) for grad in grads)
             result = hook(shown, outputs)
@@ -324,7 +322,7 @@ class Pass:
     def _accumulate(self, node: AccumulateGrad, g: Any, alone: bool) -> None:
         """Add to the leaf's `.grad`, and run the hooks that wait for that."""
         leaf = node.variable
-        if leaf is not None:
+        if leaf is not None and leaf._node is not None:  # else requires_grad_(False) came since
             self.add_to_grad(leaf, g, alone)
         if node.hooks is not None:
             run_post_accumulate(node, leaf)
@@ -347,6 +345,19 @@ class Pass:
             else:
                 grad._array += g
                 written(grad._array, "accumulation into .grad")
+
+
+def _remember_failure(roots: list[Node], error: InPlaceError) -> None:
+    """Let a second try fail as this one did, and not for the values that this one released."""
+    seen, stack = set(roots), list(roots)
+    while stack:
+        node = stack.pop()
+        if isinstance(node, PrimitiveNode) and node.saved is None:
+            hooks_of(node).failure = error.with_traceback(None)
+        for edge in node.edges:
+            if edge is not None and (child := endpoint(edge)[0]) not in seen:
+                seen.add(child)
+                stack.append(child)
 
 
 def run_post_accumulate(node: AccumulateGrad, leaf: Tensor | None) -> None:

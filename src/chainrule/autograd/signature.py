@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import keyword
 import linecache
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -27,7 +28,8 @@ def written(spec: AutogradFunction) -> Callable[..., Any]:
     scope = {f"_{i}": p.default for i, p in enumerate(parameters)}
     values, names, positional, scope["_names"] = _sorted(parameters)
     scope |= {"_apply": spec.apply, "_numbered": _numbered}
-    title = spec.name if spec.name.isidentifier() else "function"
+    usable = spec.name.isidentifier() and not keyword.iskeyword(spec.name)
+    title = spec.name if usable else "function"
     source = (
         f"def {title}({_spelled(parameters)}):\n"
         f"    return _apply(({values}), {names}, {positional})\n"
@@ -48,15 +50,15 @@ def _sorted(parameters: list[inspect.Parameter]) -> tuple[str, str, str, tuple[s
     """Return as source the values, their names, how many go by position; and the plain names."""
     plain = [p.name for p in parameters if p.kind < p.VAR_POSITIONAL]
     rest = [p.name for p in parameters if p.kind is p.VAR_POSITIONAL]
-    keyword = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
+    named = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
     others = [p.name for p in parameters if p.kind is p.VAR_KEYWORD]
-    parts = [*plain, *(f"*{n}" for n in rest), *keyword, *(f"*{n}.values()" for n in others)]
+    parts = [*plain, *(f"*{n}" for n in rest), *named, *(f"*{n}.values()" for n in others)]
     names = "_names"
     if rest or others:
-        several = [f"*{plain!r}", *(f"*_numbered({n!r}, {n})" for n in rest), f"*{keyword!r}"]
+        several = [f"*{plain!r}", *(f"*_numbered({n!r}, {n})" for n in rest), f"*{named!r}"]
         names = f"({', '.join([*several, *(f'*{n}' for n in others)])},)"
     positional = " + ".join([str(len(plain)), *(f"len({n})" for n in rest)])
-    return "".join(f"{part}, " for part in parts), names, positional, (*plain, *keyword)
+    return "".join(f"{part}, " for part in parts), names, positional, (*plain, *named)
 
 
 def _spelled(parameters: list[inspect.Parameter]) -> str:

@@ -41,7 +41,7 @@ class _Name(str):
 class Hooks:
     """What is to be called as a pass goes through a node, each kind in registration order."""
 
-    __slots__ = ("post", "post_accumulate", "pre", "retained", "tensor")
+    __slots__ = ("failure", "post", "post_accumulate", "pre", "retained", "tensor")
 
     def __init__(self) -> None:
         self.tensor: dict[int, dict[int, Callable[..., Any]]] = {}  # by output index
@@ -49,6 +49,7 @@ class Hooks:
         self.retained: dict[int, weakref.ref[Tensor]] = {}
         self.post_accumulate: dict[int, Callable[..., Any]] = {}
         self.post: dict[int, Callable[..., Any]] = {}
+        self.failure: Exception | None = None  # why the pass that released the node's values failed
 
 
 class RemovableHandle:
@@ -228,7 +229,7 @@ class PrimitiveNode(Node):
             saved = self.values()
         plan = self.plan
         if run.xp is None:
-            xp = numpy_xp if g.__class__ is ndarray else namespace(g)
+            xp = numpy_xp if g.__class__ is ndarray else _namespace_of(g)
             grads = plan.pull(xp, g, saved, self.settings)
         else:
             grads = plan.pull(run.xp, g, self.lifted(saved), self.settings)
@@ -237,6 +238,11 @@ class PrimitiveNode(Node):
         if plan.holds and not run.keep:
             self.saved = None
         return grads
+
+
+def _namespace_of(g: Any) -> Any:
+    """Return the namespace of a cotangent, or of those of several outputs."""
+    return namespace(next(iter(g.values())) if g.__class__ is dict else g)
 
 
 def _lift(array: Array, edge: Edge) -> Tensor:
@@ -276,9 +282,9 @@ class Severed(Node):
 
     __slots__ = ("reason",)
 
-    def __init__(self, reason: str) -> None:
+    def __init__(self, reason: str, edges: tuple[Edge, ...]) -> None:
         self.reason = reason
-        self.edges = ()
+        self.edges = edges  # what the lost derivative would have led to
         self.seq = tick()
         self.hooks = None
         self.code = None
@@ -291,14 +297,17 @@ class Severed(Node):
 # --- what goes wrong with saved values ------------------------------------------------------------
 
 
-def freed_error(node: Node) -> FreedGraphError:
+def freed_error(node: Node | None) -> AutogradError:
     """Return the error for a second pass over released values."""
+    if node is not None and node.hooks is not None and node.hooks.failure is not None:
+        return InPlaceError(str(node.hooks.failure))
+    values = "" if node is None else f" The values freed were those of {made_at(node)}."
     return FreedGraphError(
         "Trying to backward through the graph a second time (or directly access saved tensors "
         "after they have already been freed). Saved intermediate values of the graph are freed "
         "when you call .backward() or autograd_grad(). Specify retain_graph=True if you need to "
         "backward through the graph a second time or if you need to access saved tensors after "
-        f"calling backward. The values freed were those of {made_at(node)}."
+        f"calling backward.{values}"
     )
 
 
@@ -327,7 +336,7 @@ def check_unwritten(node: Node, array: Array, source: Edge, position: int) -> No
         if origin is not None
         else f", saved value {position} of {node.name},"
     )
-    writers = "; ".join(f"{write.operation} at {write.location}" for write in writes[:3])
+    writers = "; ".join(f"{name} at {locate(code, at)}" for _, name, code, at in writes[:3])
     raise InPlaceError(
         "one of the variables needed for gradient computation has been modified by an inplace "
         f"operation: [{array.dtype.name.capitalize()} {list(array.shape)}]{output} is at version "

@@ -29,6 +29,9 @@ _new = object.__new__
 class View:
     """What makes a tensor a view: its base, and the view operations that lead from it.
 
+    The operations are a chain of (earlier ones, primitive, settings): one more costs the same
+    however many there are.
+
     `base_node` is the base's node that the view's own was made from, at the time `stamp`: another
     one there now, and a write since then, mean that the base has a new history. `refusal` says why
     in-place writes are refused, if they are.
@@ -37,13 +40,25 @@ class View:
     __slots__ = ("base", "base_node", "path", "refusal", "stamp")
 
     def __init__(
-        self, base: Tensor | None, path: tuple[tuple[Primitive, dict[str, Any]], ...]
+        self,
+        base: Tensor | None,
+        path: tuple[Any, Primitive, dict[str, Any]] | None,
+        refusal: str | None = None,
     ) -> None:
         self.base = base
         self.path = path
         self.base_node: Edge = None if base is None else base._node
         self.stamp = tick()
-        self.refusal: str | None = None
+        self.refusal = refusal
+
+    def steps(self) -> tuple[tuple[Primitive, dict[str, Any]], ...]:
+        """Return the view operations from the base, first to last."""
+        steps = []
+        link = self.path
+        while link is not None:
+            link, primitive, settings = link
+            steps.append((primitive, settings))
+        return tuple(reversed(steps))
 
 
 class _Size(int):
@@ -297,38 +312,6 @@ class Tensor:
 
     # --- differentiation ---
 
-    def backward(
-        self,
-        gradient: Tensor | None = None,
-        retain_graph: bool | None = None,
-        create_graph: bool = False,
-        inputs: Any = None,
-    ) -> None:
-        """Add the gradients of this tensor to the `.grad` of the leaves it depends on.
-
-        Parameters
-        ----------
-        gradient : Tensor, same shape, optional
-            The cotangent to start with; ones if this tensor has one element.
-        retain_graph : bool, default `create_graph`
-            Keep the saved values, so that the graph can be walked again.
-        create_graph : bool, default False
-            Record the backward pass, so that the gradients can be differentiated.
-        inputs : tensor or sequence of tensors, optional
-            Accumulate only into these.
-
-        Examples
-        --------
-        >>> import chainrule as cr
-        >>> x = cr.tensor([1.0, 2.0], requires_grad=True)
-        >>> (x * x).sum().backward()
-        >>> x.grad
-        tensor([2., 4.])
-        """
-        from chainrule.autograd.derivatives import autograd_backward
-
-        autograd_backward(self, gradient, retain_graph, create_graph, inputs)
-
     def detach(self) -> Tensor:
         """Return a tensor of the same memory and version, outside the graph."""
         return make(self._array, None)
@@ -478,8 +461,9 @@ class Tensor:
         return copied  # type: ignore[no-any-return]
 
     if TYPE_CHECKING:
+        backward: Any  # derivatives.py attaches it
 
-        def __getattr__(self, name: str) -> Any: ...  # the methods that ops.py attaches
+        def __getattr__(self, name: str) -> Any: ...  # the methods that ops attaches
 
 
 def _rebuild(array: Array, place: str, requires_grad: bool, grad: Tensor | None) -> Tensor:

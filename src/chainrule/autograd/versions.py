@@ -15,9 +15,9 @@ import weakref
 from collections import deque
 from collections.abc import Callable
 from types import CodeType
-from typing import Any, NamedTuple
+from typing import Any
 
-from chainrule.autograd.location import Location, locate, user_frame
+from chainrule.autograd.location import user_frame
 from chainrule.backend import storage_of
 
 Array = Any
@@ -25,18 +25,8 @@ Array = Any
 tick: Callable[[], int] = itertools.count(1).__next__
 
 
-class Write(NamedTuple):
-    """One in-place write: its number, the operation, the user's line."""
-
-    stamp: int
-    operation: str
-    code: CodeType | None
-    instruction: int
-
-    @property
-    def location(self) -> Location | None:
-        """The user's line that wrote."""
-        return locate(self.code, self.instruction)
+Write = tuple[int, str, CodeType | None, int]
+"""One in-place write: its number, the operation, the user's code and instruction."""
 
 
 class _Storage:
@@ -78,7 +68,7 @@ def written(array: Array, operation: str) -> None:
             ledger.storages[key] = storage
         storage.version += 1
         ledger.last = stamp = tick()
-        storage.recent.append(Write(stamp, operation, code, instruction))
+        storage.recent.append((stamp, operation, code, instruction))
 
 
 def version_of(array: Array) -> int:
@@ -90,6 +80,6 @@ def version_of(array: Array) -> int:
 def writes_since(array: Array, stamp: int) -> list[Write]:
     """Return the writes (the last few of many) to the memory of `array` after `stamp`."""
     storage = ledger.storages.get(id(storage_of(array)))
-    if storage is None or storage.recent[-1].stamp <= stamp:
+    if storage is None or storage.recent[-1][0] <= stamp:
         return []
-    return [write for write in storage.recent if write.stamp > stamp]
+    return [write for write in storage.recent if write[0] > stamp]

@@ -46,10 +46,14 @@ def check_writable(target: Tensor, operation: str, value_node: Edge = None) -> N
         return
     view = target._view
     node = current_node(target)
-    if view is not None and view.refusal and (node is not None or value_node is not None):
-        raise InPlaceError(f"{operation}: {_REFUSALS[view.refusal]}")
     base = None if view is None else view.base
-    if base is not None and type(base._node) is AccumulateGrad:
+    tracked = node is not None or value_node is not None
+    tracked = tracked or (base is not None and base._node is not None)
+    if view is not None and view.refusal and tracked:
+        raise InPlaceError(f"{operation}: {_REFUSALS[view.refusal]}")
+    if type(node if base is None else base._node) is AccumulateGrad and (
+        base is not None or operation == "setitem"  # which writes through a view of the target
+    ):
         raise InPlaceError(
             "a view of a leaf Variable that requires grad is being used in an in-place operation "
             f"({operation}). {_LEAF_MEND}"
@@ -102,6 +106,7 @@ def in_place(target: Tensor, operation: str, function: Callable[[Tensor], Tensor
 
 def ufunc_in_place(target: Tensor, operation: str, name: str, other: Any) -> Tensor:
     """Apply a binary ufunc in place: straight into the memory where nothing is to be recorded."""
+    check_writable(target, operation)
     value = other._array if isinstance(other, Tensor) else other
     array = target._array
     recorded = is_recording() and (
@@ -112,8 +117,8 @@ def ufunc_in_place(target: Tensor, operation: str, name: str, other: Any) -> Ten
         return in_place(target, operation, lambda t: RECORDERS[name](t, other))
     if value.__class__ is not ndarray:
         value = scalar_array(value, array)
-    probe = promoted(array.dtype, value.dtype)
-    if np.broadcast_shapes(array.shape, value.shape) != array.shape or probe != array.dtype:
+    fits = value.shape in ((), array.shape) and promoted(array.dtype, value.dtype) == array.dtype
+    if not fits or not array.flags.writeable:
         return in_place(target, operation, lambda t: RECORDERS[name](t, other))
     getattr(np, name)(array, value, out=array)
     written(array, operation)
@@ -154,6 +159,8 @@ def set_item(target: Tensor, key: Any, value: Tensor, operation: str = "setitem"
     _store(target._array, key, array, operation)
     if not is_recording() or (node is None and value_node is None):
         return
+    if target.dtype.kind not in "fc":
+        return  # integers have no gradient
     step = ((getitem if is_basic_index(key) else index, {"key": key}),)
     _assigned(target, step, value_node, value._array)
 
@@ -172,7 +179,7 @@ def _assigned(target: Tensor, path: tuple[Any, ...], node: Edge, value: Array) -
     view = target._view
     owner = target
     if view is not None and view.base is not None:
-        owner, path = view.base, (*view.path, *path)
+        owner, path = view.base, (*view.steps(), *path)
     shapes = ((owner.shape, owner.dtype), (value.shape, value.dtype))
     edges = (owner._node, node)
     made = record(assign, edges, (owner._array, value), owner._array, {"path": path}, shapes)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from chainrule.primitives.primitive import constant, elementwise, general, linear
+from chainrule.primitives.primitive import Primitive, constant, elementwise, general, linear
 
 Array = Any
 
@@ -101,11 +101,20 @@ sigmoid = elementwise("sigmoid", lambda xp, out: out - out * out, forward=_sigmo
 
 def _abs_vjp(xp: Any, g: Array, x: Array) -> Array:
     # |z| of a complex z is real: the bilinear cotangent is g conj(z)/|z|.
-    return g * xp.conj(xp.sign(x)) if _is_complex(x) else g * xp.sign(x)
+    return g * xp.conj(_phase(xp, x)) if _is_complex(x) else g * xp.sign(x)
 
 
 def _abs_jvp(xp: Any, t: Array, x: Array) -> Array:
-    return xp.real(xp.conj(xp.sign(x)) * t) if _is_complex(x) else t * xp.sign(x)
+    return xp.real(xp.conj(_phase(xp, x)) * t) if _is_complex(x) else t * xp.sign(x)
+
+
+def _size(xp: Any, x: Array) -> Array:
+    size = xp.abs(x)
+    return xp.where(size == 0, xp.ones_like(size), size)
+
+
+def _phase(xp: Any, x: Array) -> Array:
+    return x / _size(xp, x)  # 0 at 0
 
 
 def _is_complex(x: Array) -> bool:
@@ -113,6 +122,36 @@ def _is_complex(x: Array) -> bool:
 
 
 abs = general("abs", None, vjp=(_abs_vjp,), jvp=(_abs_jvp,))
+
+
+def _sign_vjp(xp: Any, g: Array, x: Array) -> Array:
+    if not _is_complex(x):
+        return xp.zeros_like(g)
+    phase = _phase(xp, x)
+    return (g - xp.real(g * phase) * xp.conj(phase)) / _size(xp, x)
+
+
+def _sign_jvp(xp: Any, t: Array, x: Array) -> Array:
+    if not _is_complex(x):
+        return xp.zeros_like(t)
+    phase = _phase(xp, x)
+    return (t - xp.real(t * xp.conj(phase)) * phase) / _size(xp, x)
+
+
+sign = general("sign", None, vjp=(_sign_vjp,), jvp=(_sign_jvp,))
+
+
+def _step(name: str) -> Primitive:
+    """Make a primitive that is constant between its jumps: it has a gradient, and that is zero."""
+    return general(
+        name,
+        None,
+        vjp=(lambda xp, g: xp.zeros_like(g),),
+        jvp=(lambda xp, t: xp.zeros_like(t),),
+    )
+
+
+floor, ceil, trunc, round = (_step(name) for name in ("floor", "ceil", "trunc", "round"))
 
 
 def _relu(xp: Any, x: Array) -> Array:
@@ -231,7 +270,7 @@ clone = linear("clone", lambda xp, g: g, forward=lambda xp, x: xp.asarray(x, cop
 # --- without derivative ---------------------------------------------------------------------------
 
 for _name in (
-    *("sign", "floor", "ceil", "trunc", "round", "isnan", "isinf", "isfinite", "floor_divide"),
+    *("isnan", "isinf", "isfinite", "floor_divide"),
     *("equal", "not_equal", "less", "less_equal", "greater", "greater_equal"),
     *("logical_not", "logical_and", "logical_or", "logical_xor"),
     *("bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_invert"),

@@ -167,7 +167,11 @@ def _logsumexp_jvp(xp: Any, t: Array, x: Array, out: Array, *, axis: Axes, keepd
 
 
 logsumexp = general(
-    "logsumexp", _logsumexp, vjp=(_logsumexp_vjp,), jvp=(_logsumexp_jvp,), label="LogsumexpBackward0"
+    "logsumexp",
+    _logsumexp,
+    vjp=(_logsumexp_vjp,),
+    jvp=(_logsumexp_jvp,),
+    label="LogsumexpBackward0",
 )
 
 
