@@ -116,6 +116,12 @@ def test_variance_of_too_little_is_nan():
     assert math.isnan(cr.zeros(0).var().item())
 
 
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("name", ["var", "std", "norm", "mean", "logsumexp"])
+def test_results_keep_the_dtype(name, dtype):
+    assert getattr(cr.tensor([1.0, 2.0], dtype=dtype), name)().dtype == dtype
+
+
 def test_spread_of_complex_numbers_is_real():
     x = np.array([1 + 2j, 3 - 1j, 0.5j])
     assert cr.tensor(x).var().dtype == cr.float64

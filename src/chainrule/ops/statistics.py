@@ -18,6 +18,7 @@ from chainrule.arguments import (
 )
 from chainrule.autograd.tensor import Tensor
 from chainrule.ops.calls import along
+from chainrule.ops.kinks import where
 from chainrule.ops.reductions import check_floating
 
 _sum = RECORDERS["sum"]
@@ -124,7 +125,7 @@ def std(
 def _root(x: Tensor) -> Tensor:
     """Return √x with the derivative 0 at 0: that of a norm, not of a square root."""
     zero = RECORDERS["equal"](x, 0)
-    ones = RECORDERS["where"](zero, 1.0, x)
+    ones = where(zero, 1.0, x)
     return RECORDERS["masked"](RECORDERS["sqrt"](ones), RECORDERS["logical_not"](zero))
 
 
@@ -194,7 +195,7 @@ def _euclidean(x: Tensor, settings: dict[str, Any]) -> Tensor:
     magnitudes = RECORDERS["abs"](x.detach())
     scale = RECORDERS["max"](magnitudes, axis=settings["axis"], keepdims=True)
     usable = RECORDERS["logical_and"](RECORDERS["isfinite"](scale), RECORDERS["greater"](scale, 0))
-    scale = RECORDERS["where"](usable, scale, 1.0)
+    scale = where(usable, scale, 1.0)
     root = _root(_sum(_squares(RECORDERS["divide"](x, scale)), **settings))
     scale = RECORDERS["reshape"](scale, shape=root.shape)
     return RECORDERS["multiply"](root, scale)
