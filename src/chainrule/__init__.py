@@ -37,7 +37,10 @@ from chainrule.ops import *  # noqa: F403
 from chainrule.random import *  # noqa: F403
 
 if _TYPE_CHECKING:
-    from chainrule import checks, nn, optim, transforms
+    from chainrule import checks as checks
+    from chainrule import nn as nn
+    from chainrule import optim as optim
+    from chainrule import transforms as transforms
     from chainrule.checks import GradcheckError, gradcheck, gradgradcheck
     from chainrule.transforms import jvp
 

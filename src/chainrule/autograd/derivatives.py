@@ -23,11 +23,9 @@ from chainrule.errors import AutogradError, DTypeError, ShapeError
 
 
 def _listed(tensors: Any) -> list[Any]:
-    if isinstance(tensors, Tensor):
+    if isinstance(tensors, Tensor | np.ndarray) or not isinstance(tensors, Iterable):
         return [tensors]
-    if isinstance(tensors, Mapping):
-        return list(tensors.values())
-    return list(tensors) if isinstance(tensors, Iterable) else [tensors]
+    return list(tensors.values() if isinstance(tensors, Mapping) else tensors)
 
 
 def _start(tensors: Any, grad_tensors: Any, retain_graph: bool | None, create_graph: bool) -> Pass:
