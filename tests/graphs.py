@@ -59,13 +59,16 @@ class Library:
         return self.module.tensor(data, dtype=None if dtype is None else getattr(self, dtype))
 
 
+CHAINRULE = Library(cr, cr.autograd_backward, cr.autograd_grad)
+
+
 def same_as_torch(program: Callable[[Library], Any], rtol: float = 1e-12) -> None:
     """Run `program` in both libraries, and hold chainrule's results against PyTorch's.
 
     A program returns tensors, numbers, strings, None, or lists, tuples and dicts of them.
     """
     torch = pytest.importorskip("torch")
-    ours = program(Library(cr, cr.autograd_backward, cr.autograd_grad))
+    ours = program(CHAINRULE)
     theirs = program(Library(torch, torch.autograd.backward, torch.autograd.grad))
     _compare(plain(ours), plain(theirs), rtol)
 
