@@ -110,6 +110,15 @@ def test_empty_tensors_reduce_to_the_neutral_element(name):
     assert getattr(cr, name)(cr.zeros(2, 0), dim=1).tolist() == [expected] * 2
 
 
+@pytest.mark.parametrize("shape", [(0,), (2, 0), (0, 2)])
+def test_exponentials_of_empty_tensors(shape):
+    x = cr.zeros(shape)
+    for name in ("softmax", "log_softmax"):
+        assert getattr(x, name)(-1).shape == shape
+    assert (x.logsumexp(-1) == -math.inf).all()
+    assert x.logsumexp(-1).shape == shape[:-1]
+
+
 def test_variance_of_too_little_is_nan():
     assert math.isnan(cr.tensor([1.0]).var().item())
     assert cr.tensor([1.0]).var(correction=0).item() == 0

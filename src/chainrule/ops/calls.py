@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from chainrule.arguments import RECORDERS, Operand, floating, one_dim
-from chainrule.autograd.tensor import Tensor, as_operands, make
-from chainrule.backend import promote
+from chainrule.arguments import RECORDERS, Operand, cast, floating, one_dim
+from chainrule.autograd.tensor import Tensor, as_operands
+from chainrule.backend import promoted
 
 
 def piecewise(name: str) -> Callable[[Any, Any], Any]:
@@ -19,8 +19,9 @@ def piecewise(name: str) -> Callable[[Any, Any], Any]:
             x, y = as_operands(x, y)
             if x is NotImplemented:
                 return NotImplemented
-        if x._array.dtype != y._array.dtype and x.device == y.device:
-            x, y = [make(array, None) for array in promote(x._array, y._array)]
+        if x._array.dtype != y._array.dtype:
+            dtype = promoted(x._array.dtype, y._array.dtype)
+            x, y = cast(x, dtype), cast(y, dtype)
         return recorder(x, y)
 
     return operator

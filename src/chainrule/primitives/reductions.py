@@ -139,10 +139,17 @@ cumulative_prod = general(
 )
 
 
+def _peak(xp: Any, x: Array, axis: Axes) -> Array:
+    """Return the largest elements along axes, which are kept; zeros if there is no element."""
+    if 0 in x.shape:
+        return xp.zeros(_kept(x.shape, axis), dtype=x.dtype)
+    return xp.max(x, axis=axis, keepdims=True)
+
+
 def _logsumexp(xp: Any, x: Array, *, axis: Axes, keepdims: bool) -> Array:
     # m + log sum exp(x - m) (Blanchard, Higham, Higham, IMA J. Numer. Anal. 41(4), 2021); an
     # infinite m is not subtracted, since inf - inf is nan.
-    m = xp.max(x, axis=axis, keepdims=True)
+    m = _peak(xp, x, axis)
     m = xp.where(xp.isfinite(m), m, xp.zeros_like(m))
     total = xp.sum(xp.exp(x - m), axis=axis, keepdims=keepdims)
     tiny = total == 0  # all -inf: log 0 without NumPy's warning
@@ -176,7 +183,7 @@ logsumexp = general(
 
 
 def _softmax(xp: Any, x: Array, *, axis: int) -> Array:
-    e = xp.exp(x - xp.max(x, axis=axis, keepdims=True))
+    e = xp.exp(x - _peak(xp, x, (axis,)))
     return e / xp.sum(e, axis=axis, keepdims=True)
 
 
@@ -194,7 +201,9 @@ softmax = general(
 
 
 def _log_softmax(xp: Any, x: Array, *, axis: int) -> Array:
-    shifted = x - xp.max(x, axis=axis, keepdims=True)
+    shifted = x - _peak(xp, x, (axis,))
+    if 0 in x.shape:  # log 0 would warn
+        return shifted
     return shifted - xp.log(xp.sum(xp.exp(shifted), axis=axis, keepdims=True))
 
 
