@@ -90,10 +90,9 @@ class _Saved:
         """Return the tensor with its place in the graph."""
         array = self.array
         if type(array) is Packed:
-            array = array.unpack()
+            array = array.unpack(node, 0)
         elif ledger.last > node.seq:
-            source = node.edges[self.edge] if self.origin == "input" else None
-            check_unwritten(node, array, source, 0)
+            check_unwritten(node, array, self._source(node), 0)
         if self.origin == "input":
             return make(array, node.edges[self.edge])
         if self.origin == "elsewhere":
@@ -103,6 +102,11 @@ class _Saved:
         if not is_grad_enabled() or array.dtype.kind not in "fc":
             return make(array, None)
         return make(array, Severed(_severed_text(node), node.edges))
+
+    def _source(self, node: FunctionNode) -> Edge:
+        if self.origin == "input":
+            return node.edges[self.edge]
+        return node.output_edge(self.edge) if self.origin == "output" else self.edge
 
 
 def _severed_text(node: FunctionNode) -> str:

@@ -117,7 +117,7 @@ class AutogradFunction:
             else:
                 arguments.append(None)
                 edges.append(None)
-                if value.__class__ in _CONTAINERS:
+                if recording and value.__class__ in _CONTAINERS:
                     warn_of_hidden_tensors(self.name, value)
         ctx = _new(Context)
         ctx._names = names

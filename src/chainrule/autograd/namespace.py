@@ -70,7 +70,7 @@ class TensorNamespace:
         return x if x.dtype == dtype else RECORDERS["astype"](x, dtype=dtype)
 
     def assign_at(self, base: Tensor, value: Tensor, key: Any) -> Any:
-        return RECORDERS["assign"](base, value, path=((index, {"key": key}),))
+        return RECORDERS["assign"](base, value, path=((index, {"key": key}),), lasting=None)
 
     # --- constants ---
 
@@ -92,7 +92,7 @@ class TensorNamespace:
     def tril(self, x: Tensor) -> Tensor:
         return make(numpy_xp.tril(x._array), None)
 
-    def asarray(self, x: Any, *, dtype: Any) -> Tensor:
+    def asarray(self, x: Any, *, dtype: Any = None) -> Tensor:
         return make(numpy_xp.asarray(x, dtype=dtype), None)
 
 

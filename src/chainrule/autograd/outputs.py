@@ -99,5 +99,5 @@ def warn_of_hidden_tensors(function: str, container: Any) -> None:
             f"{function} got a {type(container).__name__} with tensors that require grad. Only "
             "direct tensor arguments are tracked: no gradient will flow to these",
             UserWarning,
-            stacklevel=5,
+            stacklevel=4,
         )

@@ -13,10 +13,19 @@ from typing import Any
 from chainrule.autograd.failures import fail
 from chainrule.autograd.location import INTERNAL, user_frame
 from chainrule.autograd.modes import MODES, enable_grad
-from chainrule.autograd.tape import Edge, Node, Packed, PackedNode, Port, PrimitiveNode
+from chainrule.autograd.tape import (
+    Edge,
+    Node,
+    Packed,
+    PackedNode,
+    Port,
+    PrimitiveNode,
+    endpoint,
+)
 from chainrule.autograd.tensor import Tensor, View, as_operands, as_tensors, make
-from chainrule.autograd.versions import ledger, tick, writes_since
+from chainrule.autograd.versions import ledger, tick, version_of, writes_since
 from chainrule.backend import namespace, ndarray, numpy_xp, promote
+from chainrule.errors import InPlaceError
 from chainrule.primitives.primitive import Plan, Primitive, forward_of
 
 Array = Any
@@ -36,7 +45,11 @@ def current_node(tensor: Tensor) -> Edge:
     if view is None:
         return tensor._node
     base = view.base
-    if base is None or base._node is view.base_node:
+    if base is None:
+        if tensor._node is not None and ledger.last > view.stamp:
+            _check_alias(tensor, view)
+        return tensor._node
+    if base._node is view.base_node:
         return tensor._node
     if ledger.last < view.stamp or not writes_since(base._array, view.stamp):
         return tensor._node  # the base was detached, or made to require grad: no new history
@@ -47,6 +60,17 @@ def current_node(tensor: Tensor) -> Edge:
             alias = RECORDERS[primitive.name](alias, **settings)
     tensor._node = alias._node
     return tensor._node
+
+
+def _check_alias(tensor: Tensor, view: View) -> None:
+    """Raise if the input that a custom function returned as it is was written to since."""
+    if writes_since(tensor._array, view.stamp):
+        raise InPlaceError(
+            f"Output {endpoint(tensor._node)[1]} of {endpoint(tensor._node)[0].name} is a view and "
+            "its base or another view of its base has been modified inplace. This view was created "
+            "inside a custom function (or because an input was returned as-is), so its history "
+            "can't follow the write: clone() the output."
+        )
 
 
 # --- recording one application --------------------------------------------------------------------
@@ -104,11 +128,18 @@ def pack_array(array: Array, pack: Callable[[Any], Any], unpack: Callable[[Any],
     """Pass a saved array through the user's pack hook, with recording and hooks off."""
     outer = MODES.get()
     assert outer is not None
+    version = version_of(array)
     MODES.set(outer._replace(grad=False, saved_hooks=None))
     try:
-        return Packed(pack(make(array, None)), unpack)
+        packed = pack(make(array, None))
     finally:
         MODES.set(outer)
+    if version_of(array) != version:
+        raise InPlaceError(
+            "A saved tensor pack hook is modifying its input in place. Tensors provided as input "
+            "to a pack hook are the graph's own: clone() what you change."
+        )
+    return Packed(packed, unpack, array)
 
 
 def is_recording() -> bool:

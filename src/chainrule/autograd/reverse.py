@@ -29,7 +29,7 @@ from chainrule.autograd.tape import (
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.versions import written
 from chainrule.backend import namespace, ndarray
-from chainrule.errors import AutogradError, InPlaceError, ShapeError
+from chainrule.errors import AutogradError, DTypeError, InPlaceError, ShapeError
 
 Array = Any
 count_references = sys.getrefcount
@@ -261,9 +261,8 @@ class Pass:
         if hooks is not None and (self.receiving is None or node in self.running):
             for hook in list(hooks.pre.values()):
                 shown = [self.show(parts[i]) if i in parts else None for i in range(max(parts) + 1)]
-                replaced = hook(tuple(shown))
-                if replaced is not None:
-                    values = (replaced,) if isinstance(replaced, Tensor) else replaced
+                values = _replacements(hook, hook(tuple(shown)), shown)
+                if values is not None:
                     parts = {i: self.take(v) for i, v in enumerate(values) if v is not None}
             for index, reference in hooks.retained.items():
                 tensor = reference()
@@ -281,11 +280,7 @@ class Pass:
                 f"a hook must return a Tensor or None, but {_name_of(hook)} returned "
                 f"{type(result).__name__}"
             )
-        if result.shape != shown.shape:
-            raise ShapeError(
-                f"hook {_name_of(hook)!r} has changed the size of value: got "
-                f"{list(result.shape)}, expected {list(shown.shape)}"
-            )
+        _check_replacement(hook, result, shown)
         return self.take(result)
 
     def _leave(self, node: Node, grads: tuple[Any, ...], g: Any) -> tuple[Any, ...]:
@@ -294,15 +289,9 @@ class Pass:
         parts = g if g.__class__ is dict else {0: g}
         outputs = tuple(self.show(parts[i]) if i in parts else None for i in range(max(parts) + 1))
         for hook in list(node.hooks.post.values()):
-            shown = tuple(None if grad is None else self.show(grad) for grad in grads)
-            result = hook(shown, outputs)
-            if result is not None:
-                values = (result,) if isinstance(result, Tensor) else tuple(result)
-                if len(values) != len(grads):
-                    raise AutogradError(
-                        f"hook {_name_of(hook)!r} of {node.name} returned {len(values)} "
-                        f"gradients, expected {len(grads)}"
-                    )
+            shown = [None if grad is None else self.show(grad) for grad in grads]
+            values = _replacements(hook, hook(tuple(shown), outputs), shown)
+            if values is not None:
                 grads = tuple(None if value is None else self.take(value) for value in values)
         return grads
 
@@ -369,6 +358,40 @@ def run_post_accumulate(node: AccumulateGrad, leaf: Tensor | None) -> None:
 
 def _name_of(hook: Any) -> str:
     return getattr(hook, "__name__", repr(hook))
+
+
+def _check_replacement(hook: Any, new: Tensor, old: Tensor) -> None:
+    """Raise if a hook's replacement could not stand in the gradient's place."""
+    if new.shape != old.shape:
+        raise ShapeError(
+            f"hook {_name_of(hook)!r} has changed the size of value: got {list(new.shape)}, "
+            f"expected {list(old.shape)}"
+        )
+    if new.dtype != old.dtype:
+        raise DTypeError(
+            f"hook {_name_of(hook)!r} has changed the type of value (was {old.dtype}, got "
+            f"{new.dtype})"
+        )
+
+
+def _replacements(hook: Any, result: Any, shown: list[Tensor | None]) -> Any:
+    """Return what a node's hook puts in the place of gradients, None if nothing."""
+    if result is None:
+        return None
+    values = (result,) if isinstance(result, Tensor) else result
+    if not isinstance(values, tuple | list):
+        raise TypeError(f"expected tuple, but hook returned {type(result).__name__!r}")
+    if len(values) != len(shown):
+        raise AutogradError(
+            f"hook {_name_of(hook)!r} has returned an incorrect number of values (got "
+            f"{len(values)}, but expected {len(shown)})"
+        )
+    for new, old in zip(values, shown, strict=True):
+        if new is not None and not isinstance(new, Tensor):
+            raise TypeError(f"a hook returns Tensors, got {type(new).__name__}")
+        if new is not None and old is not None:
+            _check_replacement(hook, new, old)
+    return values
 
 
 def sum_to(xp: Any, g: Any, shape: tuple[int, ...]) -> Any:

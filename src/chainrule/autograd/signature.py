@@ -25,50 +25,55 @@ def written(spec: AutogradFunction) -> Callable[..., Any]:
         context.POSITIONAL_OR_KEYWORD,
     ):
         raise TypeError(f"the forward of {spec.name} must take ctx as its first argument")
-    scope = {f"_{i}": p.default for i, p in enumerate(parameters)}
-    values, names, positional, scope["_names"] = _sorted(parameters)
-    scope |= {"_apply": spec.apply, "_numbered": _numbered}
+    own = "_" * (1 + max((len(p.name) - len(p.name.lstrip("_")) for p in parameters), default=0))
+    scope = {f"{own}{i}": p.default for i, p in enumerate(parameters)}
+    values, names, positional, scope[f"{own}names"] = _sorted(parameters, own)
+    scope |= {f"{own}apply": spec.apply, f"{own}numbered": _numbered}
     usable = spec.name.isidentifier() and not keyword.iskeyword(spec.name)
     title = spec.name if usable else "function"
     source = (
-        f"def {title}({_spelled(parameters)}):\n"
-        f"    return _apply(({values}), {names}, {positional})\n"
+        f"def {title}({_spelled(parameters, own)}):\n"
+        f"    return {own}apply(({values}), {names}, {positional})\n"
     )
     filename = f"<binder of {spec.name}>"
     exec(compile(source, filename, "exec"), scope)
     linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
     function: Any = scope[title]
-    for attribute in ("__doc__", "__module__", "__qualname__"):
-        setattr(function, attribute, getattr(spec.forward, attribute, None))
+    function.__doc__ = getattr(spec.forward, "__doc__", None)
+    function.__module__ = getattr(spec.forward, "__module__", __name__)
+    function.__qualname__ = getattr(spec.forward, "__qualname__", spec.name)
     function.__signature__ = signature.replace(parameters=parameters)
     function.spec, function.check = spec, spec.check
     function.backward, function.jvp = spec.backward, spec.jvp
     return function  # type: ignore[no-any-return]
 
 
-def _sorted(parameters: list[inspect.Parameter]) -> tuple[str, str, str, tuple[str, ...]]:
-    """Return as source the values, their names, how many go by position; and the plain names."""
+def _sorted(parameters: list[inspect.Parameter], own: str) -> tuple[str, str, str, tuple[str, ...]]:
+    """Return as source the values, their names, how many go by position; and the plain names.
+
+    `own` begins the names that are ours, and no parameter's.
+    """
     plain = [p.name for p in parameters if p.kind < p.VAR_POSITIONAL]
     rest = [p.name for p in parameters if p.kind is p.VAR_POSITIONAL]
     named = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
     others = [p.name for p in parameters if p.kind is p.VAR_KEYWORD]
     parts = [*plain, *(f"*{n}" for n in rest), *named, *(f"*{n}.values()" for n in others)]
-    names = "_names"
+    names = f"{own}names"
     if rest or others:
-        several = [f"*{plain!r}", *(f"*_numbered({n!r}, {n})" for n in rest), f"*{named!r}"]
+        several = [f"*{plain!r}", *(f"*{own}numbered({n!r}, {n})" for n in rest), f"*{named!r}"]
         names = f"({', '.join([*several, *(f'*{n}' for n in others)])},)"
     positional = " + ".join([str(len(plain)), *(f"len({n})" for n in rest)])
     return "".join(f"{part}, " for part in parts), names, positional, (*plain, *named)
 
 
-def _spelled(parameters: list[inspect.Parameter]) -> str:
-    """Return parameters as source, the default of the i-th being the variable _i."""
+def _spelled(parameters: list[inspect.Parameter], own: str) -> str:
+    """Return parameters as source, the default of the i-th being the variable `own`i."""
     texts: list[str] = []
     for i, p in enumerate(parameters):
         if p.kind is p.KEYWORD_ONLY and not any(text.startswith("*") for text in texts):
             texts.append("*")
         star = "*" if p.kind is p.VAR_POSITIONAL else "**" if p.kind is p.VAR_KEYWORD else ""
-        texts.append(f"{star}{p.name}" + ("" if p.default is p.empty else f"=_{i}"))
+        texts.append(f"{star}{p.name}" + ("" if p.default is p.empty else f"={own}{i}"))
         last = i + 1 == len(parameters) or parameters[i + 1].kind is not p.POSITIONAL_ONLY
         if p.kind is p.POSITIONAL_ONLY and last:
             texts.append("/")

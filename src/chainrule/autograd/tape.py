@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from chainrule.autograd.location import Location, locate
-from chainrule.autograd.versions import ledger, tick, version_of, writes_since
-from chainrule.backend import namespace, ndarray, numpy_xp
+from chainrule.autograd.versions import REMEMBERED, ledger, tick, version_of, writes_since
+from chainrule.backend import namespace, ndarray, numpy_xp, storage_of
 from chainrule.errors import AutogradError, FreedGraphError, InPlaceError
 from chainrule.primitives.primitive import Plan
 
@@ -192,7 +192,12 @@ class PrimitiveNode(Node):
         if saved is None:
             raise freed_error(self)
         if type(self) is PackedNode:
-            return tuple([item.unpack() if type(item) is Packed else item for item in saved])
+            return tuple(
+                [
+                    item.unpack(self, i) if type(item) is Packed else item
+                    for i, item in enumerate(saved)
+                ]
+            )
         if ledger.last > self.seq:
             check_saved(self, saved)
         return saved
@@ -254,13 +259,14 @@ def _lift(array: Array, edge: Edge) -> Tensor:
 class Packed:
     """A saved array that went through the user's `saved_tensors_hooks`."""
 
-    __slots__ = ("_packed", "_unpack")
+    __slots__ = ("_packed", "_storage", "_unpack")
 
-    def __init__(self, packed: Any, unpack: Callable[[Any], Any]) -> None:
+    def __init__(self, packed: Any, unpack: Callable[[Any], Any], array: Array) -> None:
         self._packed = packed
         self._unpack = unpack
+        self._storage = weakref.ref(storage_of(array))
 
-    def unpack(self) -> Array:
+    def unpack(self, node: Node, position: int) -> Array:
         """Return the array that the user's hook gives back."""
         tensor = self._unpack(self._packed)
         array = getattr(tensor, "_array", None)
@@ -268,6 +274,8 @@ class Packed:
             raise TypeError(
                 f"the unpack hook of saved_tensors_hooks must return a Tensor, got {type(tensor)}"
             )
+        if storage_of(array) is self._storage():  # the very memory that was saved came back
+            check_unwritten(node, array, None, position)
         return array
 
 
@@ -330,6 +338,7 @@ def check_unwritten(node: Node, array: Array, source: Edge, position: int) -> No
     if not writes:
         return
     version = version_of(array)
+    expected = str(version - len(writes)) + (" or earlier" if len(writes) == REMEMBERED else "")
     origin, index = (None, 0) if source is None else endpoint(source)
     output = (
         f", which is output {index} of {origin.name},"
@@ -340,7 +349,7 @@ def check_unwritten(node: Node, array: Array, source: Edge, position: int) -> No
     raise InPlaceError(
         "one of the variables needed for gradient computation has been modified by an inplace "
         f"operation: [{array.dtype.name.capitalize()} {list(array.shape)}]{output} is at version "
-        f"{version}; expected version {version - len(writes)} instead. Hint: compute out of place, "
+        f"{version}; expected version {expected} instead. Hint: compute out of place, "
         "or write to a clone(); detect_anomaly() helps to find where a gradient goes wrong. The "
         f"value was saved for the backward of {made_at(node)}, and then written by {writers}."
     )

@@ -334,6 +334,10 @@ class Tensor:
             "under no_grad(), as in: with cr.no_grad(): w.sub_(lr * w.grad)"
         )
 
+    @data.setter
+    def data(self, value: Any) -> None:
+        self.data  # noqa: B018 - raises, and says what to do
+
     # --- towards Python and NumPy ---
 
     def numpy(self, *, force: bool = False) -> Any:

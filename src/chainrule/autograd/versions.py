@@ -29,6 +29,10 @@ Write = tuple[int, str, CodeType | None, int]
 """One in-place write: its number, the operation, the user's code and instruction."""
 
 
+REMEMBERED = 64
+"""How many writes to a storage are kept: parameters are written millions of times."""
+
+
 class _Storage:
     """What is known of a storage that was written in place."""
 
@@ -37,7 +41,7 @@ class _Storage:
     def __init__(self, owner: weakref.ref[Any]) -> None:
         self.owner = owner
         self.version = 0
-        self.recent: deque[Write] = deque(maxlen=32)  # bounded: parameters live for millions
+        self.recent: deque[Write] = deque(maxlen=REMEMBERED)
 
 
 class _Ledger:

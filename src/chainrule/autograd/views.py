@@ -161,8 +161,19 @@ def set_item(target: Tensor, key: Any, value: Tensor, operation: str = "setitem"
         return
     if target.dtype.kind not in "fc":
         return  # integers have no gradient
-    step = ((getitem if is_basic_index(key) else index, {"key": key}),)
-    _assigned(target, step, value_node, value._array)
+    basic = is_basic_index(key)
+    step = ((getitem if basic else index, {"key": key}),)
+    lasting = None if basic else _lasting(target.shape, key)
+    _assigned(target, step, value_node, value._array, lasting)
+
+
+def _lasting(shape: tuple[int, ...], key: Any) -> Any:
+    """Say which values stay after writing at an index that repeats; None if it doesn't."""
+    owner = np.empty(shape, np.intp)
+    number = np.arange(owner[key].size).reshape(owner[key].shape)
+    owner[key] = number
+    stays = owner[key] == number
+    return None if stays.all() else stays
 
 
 def rebase(target: Tensor, node: Edge, value: Array) -> None:
@@ -174,7 +185,9 @@ def rebase(target: Tensor, node: Edge, value: Array) -> None:
         _assigned(target, (), node, value)
 
 
-def _assigned(target: Tensor, path: tuple[Any, ...], node: Edge, value: Array) -> None:
+def _assigned(
+    target: Tensor, path: tuple[Any, ...], node: Edge, value: Array, lasting: Any = None
+) -> None:
     """Record that `value` was written at `path` of `target`: on its base, if it is a view."""
     view = target._view
     owner = target
@@ -182,7 +195,8 @@ def _assigned(target: Tensor, path: tuple[Any, ...], node: Edge, value: Array) -
         owner, path = view.base, (*view.steps(), *path)
     shapes = ((owner.shape, owner.dtype), (value.shape, value.dtype))
     edges = (owner._node, node)
-    made = record(assign, edges, (owner._array, value), owner._array, {"path": path}, shapes)
+    settings = {"path": path, "lasting": lasting}
+    made = record(assign, edges, (owner._array, value), owner._array, settings, shapes)
     _move_retained(owner, owner._node, made)
     owner._node = made
 

@@ -41,8 +41,11 @@ def region(xp: Any, x: Array, path: Path) -> Array:
     return x
 
 
-def _assign(xp: Any, base: Array, value: Array, *, path: Path) -> Array:
-    """Return `base` with `value` written over the region: one step of the path in, one out."""
+def _assign(xp: Any, base: Array, value: Array, *, path: Path, lasting: Any = None) -> Array:
+    """Return `base` with `value` written over the region: one step of the path in, one out.
+
+    `lasting` is None or, where an index repeats, says which of the values are not overwritten.
+    """
     if not path:
         return xp.broadcast_to(xp.astype(value, base.dtype), base.shape)
     (primitive, settings), rest = path[0], path[1:]
@@ -54,6 +57,11 @@ def _assign(xp: Any, base: Array, value: Array, *, path: Path) -> Array:
     return plan.pull(xp, inner, (base.shape,) if plan.saves else (), settings)[0]
 
 
+def _assign_value(xp: Any, g: Array, *, path: Path, lasting: Any) -> Array:
+    part = region(xp, g, path)
+    return part if lasting is None else xp.masked(part, xp.asarray(lasting))
+
+
 def _assign_base(xp: Any, g: Array, value_dtype: Any, *, path: Path) -> Array:
     return _assign(xp, g, xp.zeros((), dtype=value_dtype), path=path)
 
@@ -61,7 +69,7 @@ def _assign_base(xp: Any, g: Array, value_dtype: Any, *, path: Path) -> Array:
 assign = general(
     "assign",
     _assign,
-    vjp=(_assign_base, lambda xp, g, *, path: region(xp, g, path)),
+    vjp=(_assign_base, _assign_value),
     jvp=None,
     label="CopySlices",
     broadcasts=False,
