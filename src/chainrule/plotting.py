@@ -1,0 +1,218 @@
+"""Pictures: curves of a training run, digits with predictions, a function and its tangent.
+
+Every function draws into the `ax` that it is given, or into a new figure, and returns the axes.
+matplotlib is imported when something is drawn.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from chainrule.autograd.tensor import Tensor
+from chainrule.errors import MissingExtraError
+
+__all__ = ["learning_curve", "digit_grid", "linear_approximation"]
+
+# Blue, vermilion and green from the palette of Okabe and Ito: colour-blind people tell them apart.
+BLUE, RED, GREEN = "#0072b2", "#d55e00", "#009e73"
+GREY = "#666666"
+
+
+def _axes(ax: Any, size: tuple[float, float]) -> Any:
+    """Return `ax`, or the axes of a new figure of this size in inches."""
+    if ax is not None:
+        return ax
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError as error:
+        raise MissingExtraError(
+            "plotting needs matplotlib, which is not installed: pip install 'chainrule[plot]'"
+        ) from error
+    return plt.subplots(figsize=size, layout="constrained")[1]
+
+
+def _numbers(values: Any) -> np.ndarray[Any, Any]:
+    return np.asarray(values.numpy(force=True) if isinstance(values, Tensor) else values)
+
+
+def _tidy(ax: Any) -> None:
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.grid(True, axis="y", color="#e5e5e5", linewidth=0.8)
+    ax.set_axisbelow(True)
+
+
+def learning_curve(
+    curves: Mapping[str, Sequence[float]], *, label: str = "loss", log: bool = False, ax: Any = None
+) -> Any:
+    """Draw what was measured after each epoch.
+
+    Parameters
+    ----------
+    curves : dict of sequences of numbers
+        The curves by their names, which are written at their ends; the first value is that of
+        epoch 1.
+    label : str, default "loss"
+        What the vertical axis shows.
+    log : bool, default False
+        Whether it is logarithmic.
+    ax : matplotlib Axes, optional
+        Where to draw: a new figure if left out.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Raises
+    ------
+    MissingExtraError
+        If matplotlib is not installed.
+
+    Examples
+    --------
+    >>> from chainrule import plotting
+    >>> ax = plotting.learning_curve({"training": [2.0, 1.0, 0.5], "held out": [2.1, 1.2, 0.9]})
+    >>> ax.get_ylabel()
+    'loss'
+    """
+    ax = _axes(ax, (6.0, 3.6))
+    for (name, values), color in zip(curves.items(), (BLUE, RED, GREEN, GREY), strict=False):
+        numbers = _numbers(values)
+        epochs = np.arange(1, len(numbers) + 1)
+        ax.plot(epochs, numbers, color=color, linewidth=2, label=name)
+    _name_curves(ax)
+    ax.set_xlabel("epoch")
+    ax.set_ylabel(label)
+    if log:
+        ax.set_yscale("log")
+        ax.yaxis.get_major_locator().set_params(subs=(1, 2, 5))
+        ax.yaxis.set_major_formatter("{x:g}")
+        ax.yaxis.set_minor_formatter("")
+    ax.xaxis.get_major_locator().set_params(integer=True)
+    _tidy(ax)
+    return ax
+
+
+def _name_curves(ax: Any) -> None:
+    """Write each line's name beside its end: nearer to the eye than a legend."""
+    for line in ax.get_lines():
+        x, y = line.get_xdata()[-1], line.get_ydata()[-1]
+        ax.annotate(
+            line.get_label(),
+            (x, y),
+            xytext=(6, 0),
+            textcoords="offset points",
+            color=line.get_color(),
+            va="center",
+        )
+
+
+def digit_grid(
+    images: Any, labels: Any, predictions: Any, *, columns: int = 8, ax: Any = None
+) -> Any:
+    """Draw images in rows, each with the prediction under it; a wrong one says what was right.
+
+    Parameters
+    ----------
+    images : Tensor or array, shape (n, height, width)
+        Grey values: the larger, the darker the ink.
+    labels, predictions : Tensor or array of ints, shape (n,)
+        What the images show, and what was predicted.
+    columns : int, default 8
+        Images in a row.
+    ax : matplotlib Axes, optional
+        Where to draw: a new figure if left out.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Raises
+    ------
+    MissingExtraError
+        If matplotlib is not installed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from chainrule import plotting
+    >>> ax = plotting.digit_grid(np.eye(8)[None], [3], [5])
+    >>> [text.get_text() for text in ax.texts]
+    ['5, not 3']
+    """
+    pictures = _numbers(images)
+    n, height, width = pictures.shape
+    rows, aspect = math.ceil(n / columns), height / width
+    ax = _axes(ax, (0.9 * columns, 1.15 * rows))
+    wide, tall = 1.15, aspect + 0.4  # the cell of a picture of width 1: a gap, room for the text
+    scale = {"vmin": pictures.min(initial=0), "vmax": pictures.max(initial=1)}
+    for i, (picture, label, prediction) in enumerate(
+        zip(pictures, _numbers(labels), _numbers(predictions), strict=True)
+    ):
+        left, top = wide * (i % columns), tall * (i // columns)
+        ax.imshow(picture, cmap="gray_r", extent=(left, left + 1, top + aspect, top), **scale)
+        right = label == prediction
+        ax.text(
+            left + 0.5,
+            top + aspect + 0.07,
+            f"{prediction}" if right else f"{prediction}, not {label}",
+            color=GREY if right else RED,
+            weight="normal" if right else "bold",
+            ha="center",
+            va="top",
+        )
+    ax.set_xlim(-0.05, wide * columns - 0.1)
+    ax.set_ylim(tall * rows, -0.05)
+    ax.set_axis_off()
+    return ax
+
+
+def linear_approximation(
+    x: Any, y_true: Any, y_approx: Any, *, at: float, label: str = "f", ax: Any = None
+) -> Any:
+    """Draw a function and the straight line that touches it.
+
+    Parameters
+    ----------
+    x, y_true, y_approx : Tensor or array, shape (n,)
+        Points, the function there, and the line there.
+    at : float
+        Where the line touches the function.
+    label : str, default "f"
+        The function's name.
+    ax : matplotlib Axes, optional
+        Where to draw: a new figure if left out.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Raises
+    ------
+    MissingExtraError
+        If matplotlib is not installed.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> from chainrule import plotting
+    >>> x = cr.linspace(0, 2, 50)
+    >>> ax = plotting.linear_approximation(x, x**2, 2 * x - 1, at=1.0, label="x²")
+    >>> [line.get_label() for line in ax.get_lines()][:2]
+    ['x²', 'its linear approximation at 1']
+    """
+    ax = _axes(ax, (6.0, 3.6))
+    points, true, approximate = _numbers(x), _numbers(y_true), _numbers(y_approx)
+    ax.plot(points, true, color=BLUE, linewidth=2, label=label)
+    ax.plot(
+        points, approximate, color=RED, linewidth=2, label=f"its linear approximation at {at:g}"
+    )
+    ax.plot(at, np.interp(at, points, true), "o", color=RED, markersize=7)
+    ax.set_xlabel("x")
+    ax.set_xlim(points.min(), points.max())
+    ax.legend(frameon=False)
+    _tidy(ax)
+    return ax
