@@ -114,7 +114,7 @@ def main():
     # Noise can't be predicted, but it can be remembered: 101,000 weights hold 640 numbers easily.
     print(f"\nThe loss fell from {by_hand[0]:.3g} to {by_hand[-1]:.3g}.")
     apart = max(abs(a - b) / a for a, b in zip(by_hand, with_optimizer, strict=True))
-    print(f"The losses of the two runs differ by a factor of {1 + apart:g} at most.")
+    print(f"The losses of the two runs agree to a relative error of {apart:.1g}.")
     return by_hand, with_optimizer
 
 

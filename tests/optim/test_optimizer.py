@@ -246,7 +246,7 @@ def test_what_is_no_list_of_parameters(kind: Any) -> None:
         kind([w]).add_param_group([w])
 
 
-def test_non_leaves_and_duplicates() -> None:
+def test_non_leaves_duplicates_and_read_only_memory() -> None:
     w, v = leaf(1.0), leaf(2.0)
     with pytest.raises(ValueError, match=r"can't optimize a non-leaf Tensor.*MulBackward0"):
         SGD([w * 2])
@@ -254,6 +254,8 @@ def test_non_leaves_and_duplicates() -> None:
         SGD([w, w])
     with pytest.raises(ValueError, match="some parameters appear in more than one parameter group"):
         SGD([{"params": [w]}, {"params": [v, w]}])
+    with pytest.raises(ValueError, match=r"read-only memory: this one, of shape \[3\]"):
+        SGD([cr.zeros(1).expand(3).requires_grad_()])
     optimizer = SGD([w])
     with pytest.raises(ValueError, match="Invalid learning rate"):
         optimizer.add_param_group({"params": [v], "lr": -1})

@@ -45,8 +45,8 @@ class Optimizer(ABC):
     TypeError
         If `params` is a single tensor, a set, or holds something else than tensors.
     ValueError
-        If there are no parameters, one of them is no leaf or appears twice, or an option is out of
-        range.
+        If there are no parameters, one of them is no leaf, appears twice or lies in read-only memory,
+        or an option is out of range.
 
     Notes
     -----
@@ -288,6 +288,12 @@ def _check_parameter(param: Any) -> None:
             f"can't optimize a non-leaf Tensor: this one, of shape {list(param.shape)}, comes from "
             f"{param.grad_fn}. Give the leaf that it was computed from, or make a leaf of it: "
             "detach().requires_grad_()"
+        )
+    if not getattr(param._array.flags, "writeable", True):
+        raise ValueError(
+            f"can't optimize a Tensor in read-only memory: this one, of shape {list(param.shape)}, is "
+            "expanded, so that several elements share one place, or from_numpy took an array that "
+            "is locked. clone() it first"
         )
 
 
