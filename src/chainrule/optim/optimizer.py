@@ -45,8 +45,8 @@ class Optimizer(ABC):
     TypeError
         If `params` is a single tensor, a set, or holds something else than tensors.
     ValueError
-        If there are no parameters, one of them is no leaf, appears twice or lies in read-only memory,
-        or an option is out of range.
+        If there are no parameters, one of them is no leaf, appears twice or lies in read-only
+        memory, or an option is out of range.
 
     Notes
     -----
@@ -291,8 +291,9 @@ def _check_parameter(param: Any) -> None:
         )
     if not getattr(param._array.flags, "writeable", True):
         raise ValueError(
-            f"can't optimize a Tensor in read-only memory: this one, of shape {list(param.shape)}, is "
-            "expanded, so that several elements share one place, or from_numpy took an array that "
+            "can't optimize a Tensor in read-only memory: this one, of shape "
+            f"{list(param.shape)}, "
+            "is expanded, so that several elements share one place, or from_numpy took an array that "
             "is locked. clone() it first"
         )
 
