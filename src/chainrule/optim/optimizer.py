@@ -292,9 +292,8 @@ def _check_parameter(param: Any) -> None:
     if not getattr(param._array.flags, "writeable", True):
         raise ValueError(
             "can't optimize a Tensor in read-only memory: this one, of shape "
-            f"{list(param.shape)}, "
-            "is expanded, so that several elements share one place, or from_numpy took an array that "
-            "is locked. clone() it first"
+            f"{list(param.shape)}, is expanded, so that several elements share one place, or "
+            "from_numpy took an array that is locked. clone() it first"
         )
 
 
