@@ -10,6 +10,7 @@ tensor([2., 4.])
 from importlib import import_module as _import_module
 from types import SimpleNamespace as _SimpleNamespace
 from typing import TYPE_CHECKING as _TYPE_CHECKING
+from typing import Any as _Any
 
 import numpy as _np
 
@@ -58,7 +59,7 @@ _LATER = {
 }
 
 
-def __getattr__(name: str) -> object:
+def __getattr__(name: str) -> _Any:
     """Import what training and checking need when it is first asked for."""
     if name not in _LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

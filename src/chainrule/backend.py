@@ -74,9 +74,11 @@ _BIT_PATTERNS = {"e": np.int16, "f": np.int32, "d": np.int64}
 
 
 def _sum(x: Array, axis: Any = None, keepdims: bool = False) -> Array:
-    if x.size <= 16 and axis is None and not keepdims and x.dtype.char in "fd":
+    whole = axis is None or (axis.__class__ is tuple and len(axis) == x.ndim)
+    if whole and x.size <= 16 and x.dtype.char in "fd":
         # A handful of numbers: Python's own sum takes 0.25 µs, the ufunc's machinery 0.7.
-        return np.array(sum(x.ravel().tolist()), x.dtype)
+        total = np.array(sum(x.ravel().tolist()), x.dtype)
+        return total.reshape((1,) * x.ndim) if keepdims else total
     return _add_reduce(x, axis, None, None, keepdims)
 
 
@@ -95,7 +97,7 @@ def _index_add(value: Array, *, shape: tuple[int, ...], key: Any) -> Array:
 
 def _assign_at(base: Array, value: Array, key: Any) -> Array:
     """Return a copy of `base` with `value` at `key`."""
-    out = base.copy()
+    out = np.array(base)
     out[key] = value
     return out
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Generator
+from collections.abc import AsyncGenerator, Callable, Generator
 from contextvars import ContextVar
 from types import TracebackType
 from typing import Any, NamedTuple, TypeVar
@@ -83,6 +83,8 @@ class _Block:
         """Return `function` running in this mode; a generator runs in it at each step."""
         if inspect.isgeneratorfunction(function):
             return self._around_generator(function)  # type: ignore[return-value]
+        if inspect.isasyncgenfunction(function):
+            return self._around_async_generator(function)  # type: ignore[return-value]
         if inspect.iscoroutinefunction(function):
 
             @functools.wraps(function)
@@ -120,6 +122,29 @@ class _Block:
                     raise
                 except BaseException as error:
                     step = functools.partial(generator.throw, error)
+
+        return wrapper
+
+    def _around_async_generator(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        async def wrapper(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
+            generator = function(*args, **kwargs)
+            step: Callable[[], Any] = functools.partial(generator.asend, None)
+            while True:
+                try:
+                    with self:
+                        value = await step()
+                except StopAsyncIteration:
+                    return
+                try:
+                    sent = yield value
+                    step = functools.partial(generator.asend, sent)
+                except GeneratorExit:
+                    with self:
+                        await generator.aclose()
+                    raise
+                except BaseException as error:
+                    step = functools.partial(generator.athrow, error)
 
         return wrapper
 
@@ -192,7 +217,9 @@ class set_grad_enabled(_Block):
         super().__exit__(*details)
         self._entered -= 1
         if not self._entered:
-            MODES.set(self._before)  # what was there before the call that made this block
+            # As it was before the call that made this block, in the blocks that are around it now.
+            before = {name: getattr(self._before or _DEFAULT, name) for name in self._changes}
+            MODES.set((MODES.get() or _DEFAULT)._replace(**before))
 
     def __call__(self, function: F) -> F:
         MODES.set(self._before)  # a decorator switches when its function runs, not now

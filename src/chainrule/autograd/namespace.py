@@ -26,8 +26,12 @@ class TensorNamespace:
         self.__dict__[name] = function
         return function
 
-    def reshape(self, x: Tensor, shape: Shape) -> Any:
-        return RECORDERS["reshape"](x, shape=shape)
+    def recorder(self, name: str) -> Callable[..., Any]:
+        """Return the function that applies and records a primitive."""
+        return RECORDERS[name]
+
+    def reshape(self, x: Tensor, shape: Shape, *, copy: bool | None = None) -> Any:
+        return RECORDERS["reshape_copy" if copy else "reshape"](x, shape=shape)
 
     def broadcast_to(self, x: Tensor, shape: Shape) -> Any:
         return RECORDERS["broadcast_to"](x, shape=shape)
@@ -89,10 +93,12 @@ class TensorNamespace:
     def eye(self, n: int, *, dtype: Any) -> Tensor:
         return make(numpy_xp.eye(n, dtype=dtype), None)
 
-    def tril(self, x: Tensor) -> Tensor:
-        return make(numpy_xp.tril(x._array), None)
+    def triu(self, x: Tensor) -> Tensor:
+        return make(numpy_xp.triu(x._array), None)
 
-    def asarray(self, x: Any, *, dtype: Any = None) -> Tensor:
+    def asarray(self, x: Any, *, dtype: Any = None, copy: bool | None = None) -> Any:
+        if isinstance(x, Tensor):
+            return RECORDERS["clone"](x) if copy else x
         return make(numpy_xp.asarray(x, dtype=dtype), None)
 
 

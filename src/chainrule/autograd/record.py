@@ -171,7 +171,7 @@ def apply(primitive: Primitive, operands: tuple[Any, ...], settings: dict[str, A
             node = record(primitive, edges, arrays, out, settings, _differing(arrays, out))
         result = make(out, node)
         if primitive.view:
-            result._view = _view_of(tensors[0], primitive, settings)
+            result._view = view_of(tensors[0], primitive, settings)
         return result
     node = record(primitive, edges, arrays, None, settings, None) if tracked else None
     return tuple(
@@ -189,7 +189,7 @@ def _differing(arrays: tuple[Array, ...], out: Array) -> Any:
     return tuple([(array.shape, array.dtype) for array in arrays])
 
 
-def _view_of(tensor: Tensor, primitive: Primitive, settings: dict[str, Any]) -> View:
+def view_of(tensor: Tensor, primitive: Primitive, settings: dict[str, Any]) -> View:
     """Return what makes the result of a view primitive a view of the input's base."""
     parent, modes = tensor._view, _mode()
     refusal = None if modes is None or modes.grad else "no_grad"
@@ -252,7 +252,7 @@ def _unary(primitive: Primitive) -> Callable[..., Any]:
         result = _new(Tensor)
         result._array = out
         result._grad = None
-        result._view = _view_of(a, primitive, settings) if is_view else None
+        result._view = view_of(a, primitive, settings) if is_view else None
         if edge is None:
             result._node = None
             return result
@@ -279,15 +279,13 @@ def _unary(primitive: Primitive) -> Callable[..., Any]:
         node.settings = settings
         node.undo = node.hooks = None
         node.seq = tick()
-        frame = _frame(1)
-        node.code = code = frame.f_code
-        if code is seen[0]:
-            node.instruction = frame.f_lasti
-        elif INTERNAL[code.co_filename]:
-            place(node, 2)
-        else:
-            seen[0] = code  # in a loop, the next one is the same
-            node.instruction = frame.f_lasti
+        frame: Any = _frame(1)
+        code = frame.f_code
+        while code is not seen[0] and INTERNAL[code.co_filename]:
+            frame = frame.f_back
+            code = frame.f_code
+        node.code = seen[0] = code  # in a loop, the next one is the same
+        node.instruction = frame.f_lasti
         result._node = node
         return result
 
@@ -326,7 +324,11 @@ def _binary(primitive: Primitive) -> Callable[..., Any]:
                 x, y = promote(x, y)
             elif x.shape != y.shape:
                 shapes = ((x.shape, x.dtype), (y.shape, y.dtype))
-        elif b.__class__ is float and a.__class__ is Tensor and a._array.dtype.kind == "f":
+        elif (
+            (b.__class__ is float or b.__class__ is int)
+            and a.__class__ is Tensor
+            and a._array.dtype.kind == "f"
+        ):
             x = a._array
             y = np_array(b, x.dtype)
             edge_b = shapes = None
@@ -371,15 +373,13 @@ def _binary(primitive: Primitive) -> Callable[..., Any]:
         node.undo = shapes
         node.hooks = None
         node.seq = tick()
-        frame = _frame(1)
-        node.code = code = frame.f_code
-        if code is seen[0]:
-            node.instruction = frame.f_lasti
-        elif INTERNAL[code.co_filename]:
-            place(node, 2)
-        else:
-            seen[0] = code  # in a loop, the next one is the same
-            node.instruction = frame.f_lasti
+        frame: Any = _frame(1)
+        code = frame.f_code
+        while code is not seen[0] and INTERNAL[code.co_filename]:
+            frame = frame.f_back
+            code = frame.f_code
+        node.code = seen[0] = code  # in a loop, the next one is the same
+        node.instruction = frame.f_lasti
         result._node = node
         return result
 

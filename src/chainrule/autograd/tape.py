@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from chainrule.autograd.location import Location, locate
-from chainrule.autograd.versions import REMEMBERED, ledger, tick, version_of, writes_since
-from chainrule.backend import namespace, ndarray, numpy_xp, storage_of
+from chainrule.autograd.versions import ledger, tick, version_at, version_of, writes_since
+from chainrule.backend import namespace, ndarray, numpy_xp, promoted, storage_of
 from chainrule.errors import AutogradError, FreedGraphError, InPlaceError
 from chainrule.primitives.primitive import Plan
 
@@ -226,6 +226,8 @@ class PrimitiveNode(Node):
         if shapes is None or not self.plan.primitive.broadcasts:
             return t
         shape = np.broadcast_shapes(*(shape for shape, _ in shapes))
+        for _, dtype in shapes:
+            t = xp.astype(t, promoted(t.dtype, dtype))
         return t if t.shape == shape else xp.broadcast_to(t, shape)
 
     def pull(self, g: Any, run: Pass) -> tuple[Any, ...]:
@@ -337,8 +339,6 @@ def check_unwritten(node: Node, array: Array, source: Edge, position: int) -> No
     writes = writes_since(array, node.seq)
     if not writes:
         return
-    version = version_of(array)
-    expected = str(version - len(writes)) + (" or earlier" if len(writes) == REMEMBERED else "")
     origin, index = (None, 0) if source is None else endpoint(source)
     output = (
         f", which is output {index} of {origin.name},"
@@ -349,7 +349,8 @@ def check_unwritten(node: Node, array: Array, source: Edge, position: int) -> No
     raise InPlaceError(
         "one of the variables needed for gradient computation has been modified by an inplace "
         f"operation: [{array.dtype.name.capitalize()} {list(array.shape)}]{output} is at version "
-        f"{version}; expected version {expected} instead. Hint: compute out of place, "
-        "or write to a clone(); detect_anomaly() helps to find where a gradient goes wrong. The "
-        f"value was saved for the backward of {made_at(node)}, and then written by {writers}."
+        f"{version_of(array)}; expected version {version_at(array, node.seq)} instead. Hint: "
+        "compute out of place, or write to a clone(); detect_anomaly() helps to find where a "
+        f"gradient goes wrong. The value was saved for the backward of {made_at(node)}, and then "
+        f"written by {writers}."
     )

@@ -29,19 +29,20 @@ Write = tuple[int, str, CodeType | None, int]
 """One in-place write: its number, the operation, the user's code and instruction."""
 
 
-REMEMBERED = 64
+_REMEMBERED = 64
 """How many writes to a storage are kept: parameters are written millions of times."""
 
 
 class _Storage:
     """What is known of a storage that was written in place."""
 
-    __slots__ = ("owner", "recent", "version")
+    __slots__ = ("first", "owner", "recent", "version")
 
     def __init__(self, owner: weakref.ref[Any]) -> None:
         self.owner = owner
+        self.first = 0
         self.version = 0
-        self.recent: deque[Write] = deque(maxlen=REMEMBERED)
+        self.recent: deque[Write] = deque(maxlen=_REMEMBERED)
 
 
 class _Ledger:
@@ -72,6 +73,7 @@ def written(array: Array, operation: str) -> None:
             ledger.storages[key] = storage
         storage.version += 1
         ledger.last = stamp = tick()
+        storage.first = storage.first or stamp
         storage.recent.append((stamp, operation, code, instruction))
 
 
@@ -79,6 +81,15 @@ def version_of(array: Array) -> int:
     """Return how many in-place operations wrote to the memory of `array`."""
     storage = ledger.storages.get(id(storage_of(array)))
     return 0 if storage is None else storage.version
+
+
+def version_at(array: Array, stamp: int) -> str:
+    """Return the version that the memory of `array` had at `stamp`, as text."""
+    storage = ledger.storages.get(id(storage_of(array)))
+    if storage is None or storage.first > stamp:
+        return "0"
+    later = len(writes_since(array, stamp))
+    return f"{storage.version - later}{' or earlier' if later == _REMEMBERED else ''}"
 
 
 def writes_since(array: Array, stamp: int) -> list[Write]:

@@ -7,6 +7,7 @@ One more costs a primitive's block, a function in one of these modules (and its 
 from chainrule.ops import (
     arithmetic,
     comparison,
+    complexes,
     contraction,
     conversion,
     diagonals,
@@ -24,6 +25,7 @@ from chainrule.ops import (
 )
 from chainrule.ops.arithmetic import *  # noqa: F403
 from chainrule.ops.comparison import *  # noqa: F403
+from chainrule.ops.complexes import *  # noqa: F403
 from chainrule.ops.contraction import *  # noqa: F403
 from chainrule.ops.conversion import *  # noqa: F403
 from chainrule.ops.diagonals import *  # noqa: F403
@@ -53,6 +55,7 @@ __all__ += diagonals.__all__
 __all__ += joining.__all__
 __all__ += indexing.__all__
 __all__ += contraction.__all__
+__all__ += complexes.__all__
 __all__ += conversion.__all__
 
 methods.attach()

@@ -376,5 +376,5 @@ def topk(x: Operand, /, k: int, dim: int = -1, largest: bool = True) -> Extremes
     order = _order(x, number, largest)
     if x.ndim == 0:
         return Extremes(RECORDERS["clone"](x), order)
-    first = order[(slice(None),) * number + (slice(k),)]  # type: ignore[index]
+    first = order[(slice(None),) * number + (slice(k),)]
     return Extremes(RECORDERS["take_along_axis"](x, first, axis=number), first)

@@ -114,9 +114,9 @@ def uniform_(
 # --- made of the functions that return something new ----------------------------------------------
 
 
-def _in_place(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+def _in_place(function: Callable[..., Tensor], name: str | None = None) -> Callable[..., Tensor]:
     """Return the method that replaces a tensor by what `function` makes of it."""
-    name = f"{function.__name__}_"
+    name = name or f"{function.__name__}_"
 
     def method(x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         return in_place(x, name, lambda t: function(t, *args, **kwargs))
@@ -179,5 +179,5 @@ METHODS: dict[str, Callable[..., Tensor]] = {
         kinks.masked_fill,
     )
 }
-METHODS["neg_"] = _in_place(arithmetic.negative)
-METHODS["clip_"] = METHODS["clamp_"]
+METHODS["neg_"] = _in_place(arithmetic.negative, "neg_")
+METHODS["clip_"] = _in_place(kinks.clamp, "clip_")

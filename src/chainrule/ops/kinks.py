@@ -59,11 +59,11 @@ absolute = abs
 
 
 def sign(x: Operand, /) -> Tensor:
-    """Return -1, 0 or 1, the sign of each element.
+    """Return -1, 0 or 1, the sign of each element; z / |z| of a complex number z.
 
     Notes
     -----
-    Derivative: 0 everywhere.
+    Derivative: 0 everywhere; of complex numbers, that of z / |z|.
 
     Examples
     --------
@@ -71,6 +71,11 @@ def sign(x: Operand, /) -> Tensor:
     >>> cr.sign(cr.tensor([-1.5, 0.0, 2.0]))
     tensor([-1.,  0.,  1.])
     """
+    if isinstance(x, Tensor) and x.is_complex():
+        size = RECORDERS["abs"](x)
+        zero = RECORDERS["equal"](size, 0.0)
+        phase = RECORDERS["divide"](x, RECORDERS["where"](zero, 1.0, size))
+        return RECORDERS["masked"](phase, RECORDERS["logical_not"](zero))
     return _step("sign", x)
 
 

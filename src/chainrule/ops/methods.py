@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from chainrule.arguments import RECORDERS
 from chainrule.autograd.tensor import Tensor
 from chainrule.ops import (
     arithmetic,
     comparison,
+    complexes,
     contraction,
     conversion,
     diagonals,
@@ -47,6 +47,7 @@ _SAME = {
     joining: "split chunk unbind",
     indexing: "gather take_along_dim index_select masked_select",
     contraction: "matmul mm mv dot bmm outer",
+    complexes: "conj",
     conversion: "clone astype to type_as cpu cuda",
 }
 
@@ -71,18 +72,12 @@ def where(x: Tensor, condition: Any, other: Any) -> Tensor:
     return kinks.where(condition, x, other)
 
 
-def conj(x: Tensor) -> Tensor:
-    """Return the complex conjugate; a real tensor as it is."""
-    return RECORDERS["conj"](x) if x.is_complex() else x
-
-
 # Where PyTorch's method is not the function of that name.
 _OTHERS: dict[str, Any] = {
     "expand_as": expand_as,
     "reshape_as": reshape_as,
     "view_as": view_as,
     "where": where,
-    "conj": conj,
     "equal": comparison.same,
     "type": conversion.type_,
     "__array_ufunc__": operators.array_ufunc,
@@ -90,6 +85,8 @@ _OTHERS: dict[str, Any] = {
 
 _PROPERTIES = {
     "T": property(ordering.reverse_dims, doc="The tensor with its dimensions in reverse order."),
+    "real": property(complexes.real, doc="The real part."),
+    "imag": property(complexes.imag, doc="The imaginary part."),
     "mT": property(ordering.matrix_transpose, doc="The tensor with each matrix transposed."),
 }
 

@@ -77,9 +77,14 @@ def sum(
     >>> cr.sum(x, dim=0)
     tensor([4., 6.])
     """
-    x = cast(tensor_of(x), dtype)
-    dims = many_dims(either(dim, axis), x.ndim)
-    return _signed(RECORDERS["sum"](x, axis=dims, keepdims=keepdim or keepdims))
+    if x.__class__ is not Tensor or dtype is not None:
+        x = cast(tensor_of(x), dtype)
+    dims = None if dim is axis is None else many_dims(either(dim, axis), x.ndim)
+    total = _sum(x, axis=dims, keepdims=keepdim or keepdims)
+    return total if total._node is not None else _signed(total)
+
+
+_sum = RECORDERS["sum"]
 
 
 def _signed(x: Tensor) -> Tensor:

@@ -30,8 +30,8 @@ multiply = elementwise("multiply", lambda xp, y: y, lambda xp, x: x, label="MulB
 divide = general(
     "divide",
     None,
-    vjp=(lambda xp, g, y: g / y, lambda xp, g, y, out: -g * out / y),
-    jvp=(lambda xp, t, y: t / y, lambda xp, t, y, out: -t * out / y),
+    vjp=(lambda xp, g, y: g / y, lambda xp, g, x, y: -g * (x / y) / y),
+    jvp=(lambda xp, t, y: t / y, lambda xp, t, x, y: -t * (x / y) / y),
     label="DivBackward0",
 )
 
@@ -39,14 +39,14 @@ negative = linear("negative", lambda xp, g: -g, label="NegBackward0")
 
 
 def _pow_x(xp: Any, x: Array, y: Array) -> Array:
-    # y x^(y-1); where y is 0 the power is the constant 1, also at x = 0.
-    zero = y == 0
-    return xp.masked(y * x ** xp.where(zero, xp.ones_like(y), y - 1), xp.logical_not(zero))
+    # y x^(y-1); x^0 is the constant 1, also at x = 0, where the formula would say 0 * inf.
+    corner = xp.logical_and(x == 0, y == 0)
+    return xp.masked(y * x ** xp.where(corner, xp.ones_like(y), y - 1), xp.logical_not(corner))
 
 
-def _pow_y(xp: Any, x: Array, out: Array) -> Array:
+def _pow_y(xp: Any, x: Array, y: Array, out: Array) -> Array:
     # x^y log x; 0^y is 0 around any y > 0, so its derivative is 0 and not 0 * -inf.
-    zero = x == 0
+    zero = xp.logical_and(x == 0, (xp.real(y) if _is_complex(y) else y) >= 0)
     return xp.masked(out * xp.log(xp.where(zero, xp.ones_like(x), x)), xp.logical_not(zero))
 
 
@@ -90,6 +90,8 @@ atanh = elementwise("atanh", lambda xp, x: 1 / (1 - x * x))
 
 
 def _sigmoid(xp: Any, x: Array) -> Array:
+    if _is_complex(x):
+        return 1 / (1 + xp.exp(-x))
     # Both exponents are negative: no overflow, and small results keep their precision.
     return xp.exp(xp.minimum(x, xp.zeros_like(x))) / (1 + xp.exp(-xp.abs(x)))
 
@@ -124,23 +126,6 @@ def _is_complex(x: Array) -> bool:
 abs = general("abs", None, vjp=(_abs_vjp,), jvp=(_abs_jvp,))
 
 
-def _sign_vjp(xp: Any, g: Array, x: Array) -> Array:
-    if not _is_complex(x):
-        return xp.zeros_like(g)
-    phase = _phase(xp, x)
-    return (g - xp.real(g * phase) * xp.conj(phase)) / _size(xp, x)
-
-
-def _sign_jvp(xp: Any, t: Array, x: Array) -> Array:
-    if not _is_complex(x):
-        return xp.zeros_like(t)
-    phase = _phase(xp, x)
-    return (t - xp.real(t * xp.conj(phase)) * phase) / _size(xp, x)
-
-
-sign = general("sign", None, vjp=(_sign_vjp,), jvp=(_sign_jvp,))
-
-
 def _step(name: str) -> Primitive:
     """Make a primitive that is constant between its jumps: it has a gradient, and that is zero."""
     return general(
@@ -151,7 +136,9 @@ def _step(name: str) -> Primitive:
     )
 
 
-floor, ceil, trunc, round = (_step(name) for name in ("floor", "ceil", "trunc", "round"))
+sign, floor, ceil, trunc, round = (
+    _step(name) for name in ("sign", "floor", "ceil", "trunc", "round")
+)
 
 
 def _relu(xp: Any, x: Array) -> Array:
@@ -278,8 +265,9 @@ for _name in (
     constant(_name)
 
 
-def _remainder_y(xp: Any, x: Array, y: Array) -> Array:
-    return -xp.floor(x / y)
-
-
-remainder = elementwise("remainder", lambda xp, x: xp.ones_like(x), _remainder_y)
+remainder = general(
+    "remainder",
+    None,
+    vjp=(lambda xp, g: g, lambda xp, g, x, y: -g * xp.floor(x / y)),
+    jvp=(lambda xp, t: t, lambda xp, t, x, y: -t * xp.floor(x / y)),
+)

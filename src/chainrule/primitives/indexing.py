@@ -57,7 +57,7 @@ def _assign(xp: Any, base: Array, value: Array, *, path: Path, lasting: Any = No
     return plan.pull(xp, inner, (base.shape,) if plan.saves else (), settings)[0]
 
 
-def _assign_value(xp: Any, g: Array, *, path: Path, lasting: Any) -> Array:
+def _assign_value(xp: Any, g: Array, *, path: Path, lasting: Any = None) -> Array:
     part = region(xp, g, path)
     return part if lasting is None else xp.masked(part, xp.asarray(lasting))
 

@@ -144,7 +144,11 @@ class Plan:
         def call(name: str, rule: Rule) -> str:
             scope[name] = rule
             values, settings = parameters(rule)
-            keywords = [f"{key}=settings[{key!r}]" for key in settings]
+            optional = rule.__kwdefaults__ or {}
+            keywords = [
+                f"{key}=settings.get({key!r})" if key in optional else f"{key}=settings[{key!r}]"
+                for key in settings
+            ]
             return f"{name}({', '.join(['xp', *values, *keywords])})"
 
         times = "g * " if primitive.scales else ""
@@ -182,7 +186,10 @@ class Plan:
             return t * value if scales else value
 
         if jvp is None:
-            return forward_of(self.primitive, xp)(*tangents, **(settings or {}))
+            recorder = getattr(xp, "recorder", None)  # the namespace of tensors records the whole
+            name = self.primitive.name
+            forward = recorder(name) if recorder else forward_of(self.primitive, xp)
+            return forward(*tangents, **(settings or {}))
         if callable(jvp):
             return call(jvp, tangents)
         parts = [
@@ -234,7 +241,17 @@ def linear(
     """
     inputs = () if joint else ("x",)
     vjp = adjoint if joint else (adjoint,)
-    return Primitive(name, forward, inputs, vjp, None, label=label, view=view, multiple=multiple)
+    return Primitive(
+        name,
+        forward,
+        inputs,
+        vjp,
+        None,
+        label=label,
+        broadcasts=False,
+        view=view,
+        multiple=multiple,
+    )
 
 
 def general(

@@ -113,9 +113,10 @@ def _cumulative_prod_partials(xp: Any, x: Array, axis: int) -> Array:
     n = x.shape[axis]
     rows = xp.moveaxis(x, axis, -1)
     eye = xp.eye(n, dtype=x.dtype)
-    spread = xp.expand_dims(rows, axis=-2) * (1 - eye) + eye  # row i has a one in place of x_i
-    products = xp.cumulative_prod(spread, axis=-1)
-    return products * xp.tril(xp.ones((n, n), dtype=x.dtype)).T  # (…, i, k)
+    # Row i has a one in place of x_i. Chosen, not multiplied: an infinite factor may be among them.
+    spread = xp.where(eye == 1, eye, xp.expand_dims(rows, axis=-2))
+    products = xp.cumulative_prod(spread, axis=-1)  # (…, i, k)
+    return xp.masked(products, xp.triu(xp.ones((n, n), dtype=x.dtype)) == 1)
 
 
 def _cumulative_prod_vjp(xp: Any, g: Array, x: Array, *, axis: int) -> Array:
@@ -161,8 +162,9 @@ def _logsumexp(xp: Any, x: Array, *, axis: Axes, keepdims: bool) -> Array:
 
 def _softmax_from(xp: Any, x: Array, out: Array, axis: Axes, keepdims: bool) -> Array:
     top = out if keepdims else xp.reshape(out, _kept(x.shape, axis))
-    finite = xp.isfinite(top)
-    return xp.exp(x - xp.where(finite, top, xp.zeros_like(top))) * finite
+    infinite = xp.isinf(top)
+    weights = xp.exp(x - xp.where(infinite, xp.zeros_like(top), top))
+    return xp.masked(weights, xp.logical_not(infinite))
 
 
 def _logsumexp_vjp(xp: Any, g: Array, x: Array, out: Array, *, axis: Axes, keepdims: bool) -> Array:

@@ -34,7 +34,7 @@ def _inverse(axes: Shape) -> Shape:
 
 permute_dims = linear(
     "permute_dims",
-    lambda xp, g, *, axes: xp.permute_dims(g, axes=_inverse(axes)),
+    lambda xp, g, *, axes: xp.permute_dims(g, _inverse(axes)),
     forward=lambda xp, x, *, axes: xp.permute_dims(x, axes),
     label="PermuteBackward0",
     view=True,
@@ -42,7 +42,7 @@ permute_dims = linear(
 
 transpose = linear(
     "transpose",
-    lambda xp, g, *, axes: xp.transpose(g, axes=axes),
+    lambda xp, g, *, axes: xp.permute_dims(g, axes),
     forward=lambda xp, x, *, axes: xp.permute_dims(x, axes),
     label="TransposeBackward0",
     view=True,
@@ -74,7 +74,7 @@ flip = linear(
 roll = linear(
     "roll",
     lambda xp, g, *, shift, axis: xp.roll(g, shift=tuple(-n for n in shift), axis=axis),
-    forward=lambda xp, x, *, shift, axis: xp.roll(x, shift, axis=axis),
+    forward=lambda xp, x, *, shift, axis: xp.roll(x, shift=shift, axis=axis),
 )
 
 
@@ -83,7 +83,7 @@ def _parts(xp: Any, g: Array, shapes: tuple[Shape, ...], axis: int) -> tuple[Arr
     pieces, start = [], 0
     for shape in shapes:
         stop = start + shape[axis]
-        pieces.append(g[(slice(None),) * axis + (slice(start, stop),)])
+        pieces.append(g[(*(slice(None),) * axis, slice(start, stop), ...)])
         start = stop
     return tuple(pieces)
 
@@ -99,7 +99,7 @@ concat = linear(
 stack = linear(
     "stack",
     lambda xp, g, shapes, *, axis: tuple(
-        [g[(slice(None),) * axis + (i,)] for i in range(len(shapes))]
+        [g[(*(slice(None),) * axis, i, ...)] for i in range(len(shapes))]
     ),
     forward=lambda xp, *arrays, axis: xp.stack(arrays, axis=axis),
     joint=True,
@@ -143,7 +143,7 @@ def _split_adjoint(
 def _split(xp: Any, x: Array, *, axis: int, sizes: Shape) -> tuple[Array, ...]:
     pieces, start = [], 0
     for size in sizes:
-        pieces.append(x[(slice(None),) * axis + (slice(start, start + size),)])
+        pieces.append(x[(*(slice(None),) * axis, slice(start, start + size), ...)])
         start += size
     return tuple(pieces)
 
