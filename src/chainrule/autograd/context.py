@@ -13,6 +13,7 @@ from chainrule.autograd.record import current_node, pack_array
 from chainrule.autograd.tape import Edge, Packed, Severed, check_unwritten, freed_error
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.versions import ledger
+from chainrule.backend import ndarray
 
 if TYPE_CHECKING:
     from chainrule.autograd.function_node import FunctionNode
@@ -76,37 +77,26 @@ def named(names: tuple[str | None, ...], values: tuple[Any, ...]) -> Named:
     return _new_tuple(_named_class(names), values)
 
 
-class _Saved:
-    """A tensor saved for backward: its array, and where in the graph it came from."""
+_OBJECT: Any = object()  # the origin of a saved value that is no tensor
+_INTERMEDIATE: Any = object()  # of a tensor that forward computed on the way
 
-    __slots__ = ("array", "edge", "origin")
 
-    def __init__(self, array: Any, origin: str, edge: Any) -> None:
-        self.array = array  # an array, or Packed
-        self.origin = origin  # "input", "output", "elsewhere" or "intermediate"
-        self.edge = edge  # which argument, which output, or an edge
-
-    def restore(self, node: FunctionNode) -> Tensor:
-        """Return the tensor with its place in the graph."""
-        array = self.array
-        if type(array) is Packed:
-            array = array.unpack(node, 0)
-        elif ledger.last > node.seq:
-            check_unwritten(node, array, self._source(node), 0)
-        if self.origin == "input":
-            return make(array, node.edges[self.edge])
-        if self.origin == "elsewhere":
-            return make(array, self.edge)
-        if self.origin == "output":
-            return make(array, node.output_edge(self.edge))
-        if not is_grad_enabled() or array.dtype.kind not in "fc":
-            return make(array, None)
-        return make(array, Severed(_severed_text(node), node.edges))
-
-    def _source(self, node: FunctionNode) -> Edge:
-        if self.origin == "input":
-            return node.edges[self.edge]
-        return node.output_edge(self.edge) if self.origin == "output" else self.edge
+def _restored(node: FunctionNode, value: Any, origin: Any) -> Tensor:
+    """Return a saved tensor with its place in the graph, after checking for writes."""
+    array = value
+    output = type(origin) is int
+    if type(array) is Packed:
+        array = array.unpack(node, 0)
+    elif ledger.last > node.seq:
+        source = node.output_edge(origin) if output else origin
+        check_unwritten(node, array, None if origin is _INTERMEDIATE else source, 0)
+    if output:
+        return make(array, node.output_edge(origin))
+    if origin is not _INTERMEDIATE:
+        return make(array, origin)
+    if not is_grad_enabled() or array.dtype.kind not in "fc":
+        return make(array, None)
+    return make(array, Severed(_severed_text(node), node.edges))
 
 
 def _severed_text(node: FunctionNode) -> str:
@@ -132,13 +122,15 @@ class Context:
         "_edges",
         "_names",
         "_node",
+        "_origins",
         "_saved",
     )
 
     _names: tuple[str, ...]
     _edges: tuple[Edge, ...]  # of the arguments, None where no gradient is needed
     _saved: Named | None  # None: released
-    _node: weakref.ref[Any] | None  # set with tensors among the saved values
+    _node: weakref.ref[Any] | None  # set when there are tensors among the saved values,
+    _origins: list[Any]  # with where each of them came from
 
     # What few functions change: then in the instance's own dict.
     _dirty: tuple[Any, ...] = ()
@@ -174,7 +166,18 @@ class Context:
         if self._node is None:
             return saved
         node: Any = self._node()  # alive: it is what holds us, or what runs us
-        return saved._replaced([v.restore(node) if v.__class__ is _Saved else v for v in saved])
+        written = ledger.last > node.seq
+        values = []
+        for value, origin in zip(saved, self._origins, strict=True):
+            if origin is _OBJECT:
+                values.append(value)
+            elif written or origin is _INTERMEDIATE or value.__class__ is not ndarray:
+                values.append(_restored(node, value, origin))
+            elif origin.__class__ is int:
+                values.append(make(value, node.output_edge(origin)))
+            else:
+                values.append(make(value, origin))
+        return saved._replaced(values)
 
     @property
     def saved_tensors(self) -> tuple[Any, ...]:
@@ -198,18 +201,23 @@ def seal(
     ctx: Context, node: FunctionNode, arguments: Sequence[Any], outputs: Sequence[Any]
 ) -> None:
     """Replace saved tensors by arrays and where they come from, so that no cycle is left."""
-    assert ctx._saved is not None
-    sealed = None
-    for i, value in enumerate(ctx._saved):
-        if isinstance(value, Tensor):
-            sealed = sealed or list(ctx._saved)
-            sealed[i] = saved = _seal(value, arguments, outputs)
-            modes = current_modes()
-            if modes is not None and modes.saved_hooks is not None:
-                saved.array = pack_array(saved.array, *modes.saved_hooks)
-    if sealed:
-        ctx._saved = ctx._saved._replaced(sealed)
-        ctx._node = weakref.ref(node)
+    saved = ctx._saved
+    assert saved is not None
+    origins = [
+        _origin(value, arguments, outputs) if isinstance(value, Tensor) else _OBJECT
+        for value in saved
+    ]
+    if origins.count(_OBJECT) == len(origins):
+        return
+    values = [value._array if isinstance(value, Tensor) else value for value in saved]
+    modes = current_modes()
+    if modes is not None and modes.saved_hooks is not None:
+        for i, origin in enumerate(origins):
+            if origin is not _OBJECT:
+                values[i] = pack_array(values[i], *modes.saved_hooks)
+    ctx._saved = saved._replaced(values)
+    ctx._origins = origins
+    ctx._node = weakref.ref(node)
 
 
 def narrowed(ctx: Context, edges: tuple[Edge, ...]) -> Context:
@@ -218,17 +226,20 @@ def narrowed(ctx: Context, edges: tuple[Edge, ...]) -> Context:
     view.__dict__ = ctx.__dict__
     view._names, view._edges = ctx._names, edges
     view._saved, view._node = ctx._saved, ctx._node
+    if view._node is not None:
+        view._origins = ctx._origins
     return view
 
 
-def _seal(tensor: Tensor, arguments: Sequence[Any], outputs: Sequence[Any]) -> _Saved:
+def _origin(tensor: Tensor, arguments: Sequence[Any], outputs: Sequence[Any]) -> Any:
+    """Return where a saved tensor came from: an output's number, an edge, or `_INTERMEDIATE`."""
     for index, output in enumerate(outputs):
         if output is tensor:
-            return _Saved(tensor._array, "output", index)
-    for index, argument in enumerate(arguments):
-        if argument is tensor:
-            return _Saved(tensor._array, "input", index)
-    edge: Edge = current_node(tensor)
+            return index
+    edge: Edge = tensor._node if tensor._view is None else current_node(tensor)
     if edge is not None:
-        return _Saved(tensor._array, "elsewhere", edge)
-    return _Saved(tensor._array, "intermediate", None)
+        return edge
+    for argument in arguments:
+        if argument is tensor:
+            return None
+    return _INTERMEDIATE

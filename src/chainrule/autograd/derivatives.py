@@ -23,7 +23,9 @@ from chainrule.errors import AutogradError, DTypeError, ShapeError
 
 
 def _listed(tensors: Any) -> list[Any]:
-    if isinstance(tensors, Tensor | np.ndarray) or not isinstance(tensors, Iterable):
+    if tensors.__class__ is Tensor or isinstance(tensors, Tensor | np.ndarray):
+        return [tensors]
+    if not isinstance(tensors, Iterable):
         return [tensors]
     return list(tensors.values() if isinstance(tensors, Mapping) else tensors)
 
@@ -39,17 +41,18 @@ def _start(tensors: Any, grad_tensors: Any, retain_graph: bool | None, create_gr
         )
     if not roots:
         raise AutogradError("'tensors' argument to backward() cannot be empty")
-    for i, (root, grad) in enumerate(zip(roots, grads, strict=True)):
-        if grad is not None:
-            grads[i] = _checked_gradient(root, grad, i)
-        _check_root(root, grad, i)
+    for i, root in enumerate(roots):
+        if grads[i] is not None:
+            grads[i] = _checked_gradient(root, grads[i], i)
+        _check_root(root, grads[i], i)
     run = Pass(create_graph if retain_graph is None else retain_graph, create_graph)
-    for root, grad in zip(roots, grads, strict=True):
-        if grad is None:
-            ones = namespace(root._array).ones(root._array.shape, root._array.dtype)
-            run.deposit(current_node(root), make(ones, None) if create_graph else ones)
+    for i, root in enumerate(roots):
+        if grads[i] is None:
+            array = root._array
+            g = namespace(array).ones(array.shape, array.dtype)
+            run.deposit(current_node(root), make(g, None) if create_graph else g)
         else:
-            run.deposit(current_node(root), run.take(grad))
+            run.deposit(current_node(root), run.take(grads[i]))
     return run
 
 

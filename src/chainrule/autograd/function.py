@@ -108,14 +108,16 @@ class AutogradFunction:
         outer = MODES.get()
         recording = outer is None or outer.grad
         edges: list[Edge] = []
-        arguments: list[Any] = []
+        shapes: list[Any] = []
+        dtypes: list[Any] = []
         for value in values:
             if isinstance(value, Tensor) and recording:
-                array = value._array
-                arguments.append((array.shape, array.dtype))
+                shapes.append(value._array.shape)
+                dtypes.append(value._array.dtype)
                 edges.append(value._node if value._view is None else current_node(value))
             else:
-                arguments.append(None)
+                shapes.append(None)
+                dtypes.append(None)
                 edges.append(None)
                 if recording and value.__class__ in _CONTAINERS:
                     warn_of_hidden_tensors(self.name, value)
@@ -141,7 +143,7 @@ class AutogradFunction:
             node.function = self
             node.ctx = ctx
             node.edges = ctx._edges
-            node.arguments = arguments
+            node.shapes, node.dtypes = shapes, dtypes
             place(node, 3)
         if outputs.__class__ is not Tensor:
             return finish_several(ctx, node, values, outputs)

@@ -21,11 +21,12 @@ if TYPE_CHECKING:
 class FunctionNode(Node):
     """One recorded application of a custom function: one edge for each argument of forward."""
 
-    __slots__ = ("arguments", "ctx", "function", "outputs")
+    __slots__ = ("ctx", "dtypes", "function", "outputs", "shapes")
 
     function: AutogradFunction
     ctx: Context
-    arguments: list[tuple[tuple[int, ...], Any] | None]  # shape and dtype of each tensor
+    shapes: list[tuple[int, ...] | None]  # of the arguments; None for what is no tensor
+    dtypes: list[Any]
     outputs: tuple[Any, ...]  # () for a single one; else shape, dtype and namespace of each tensor
 
     @property
@@ -34,8 +35,8 @@ class FunctionNode(Node):
 
     @property
     def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
-        pairs = zip(super().next_functions, self.arguments, strict=True)
-        return tuple(pair for pair, tensor in pairs if tensor is not None)
+        pairs = zip(super().next_functions, self.shapes, strict=True)
+        return tuple(pair for pair, shape in pairs if shape is not None)
 
     def output_edge(self, index: int) -> Any:
         """Return the edge to one output."""
@@ -81,8 +82,8 @@ class FunctionNode(Node):
                 f"@{self.function.name}.jvp"
             )
         filled = [
-            xp.zeros(original[0], dtype=original[1]) if t is None and original else t
-            for t, original in zip(tangents, self.arguments, strict=True)
+            xp.zeros(shape, dtype=dtype) if t is None and shape is not None else t
+            for t, shape, dtype in zip(tangents, self.shapes, self.dtypes, strict=True)
         ]
         result = rule(ctx, *filled)
         return tuple(result) if isinstance(result, list) else result
@@ -116,17 +117,15 @@ class FunctionNode(Node):
         """Return the cotangent of each argument from what backward returned, fit for the input."""
         fitted: list[Any] = []
         restricted = run.receiving is not None
-        for value, edge, original in zip(
-            self._sorted(result), self.edges, self.arguments, strict=False
-        ):
+        values = self._sorted(result)
+        for value, edge, shape, dtype in zip(values, self.edges, self.shapes, self.dtypes):  # noqa: B905
             if value is None or edge is None or (restricted and not run.needs(edge)):
                 fitted.append(None)
                 continue
             if value.__class__ is not Tensor:
                 value = self._as_gradient(value, len(fitted))
-            assert original is not None
-            shape, dtype = original
             g = value if run.xp is not None else value._array
+            assert shape is not None
             if g.shape != shape or g.dtype is not dtype or dtype.kind == "c":
                 self._check_shape(len(fitted), g.shape, shape, isinstance(result, Mapping))
                 g = run.fit(run.conjugate(g), shape, dtype)

@@ -192,13 +192,17 @@ def _differing(arrays: tuple[Array, ...], out: Array) -> Any:
 def view_of(tensor: Tensor, primitive: Primitive, settings: dict[str, Any]) -> View:
     """Return what makes the result of a view primitive a view of the input's base."""
     parent, modes = tensor._view, _mode()
-    refusal = None if modes is None or modes.grad else "no_grad"
-    if parent is None:
-        return View(tensor, (None, primitive, settings), refusal)
-    refusal = refusal or parent.refusal
-    if parent.base is None:
-        return View(tensor, (None, primitive, settings), refusal)
-    return View(parent.base, (parent.path, primitive, settings), refusal)
+    view: View = _new(View)
+    view.refusal = None if modes is None or modes.grad else "no_grad"
+    if parent is None or parent.base is None:
+        view.base, view.path, view.base_node = tensor, (None, primitive, settings), tensor._node
+    else:
+        view.base, view.base_node = parent.base, parent.base._node
+        view.path = (parent.path, primitive, settings)
+    if parent is not None:
+        view.refusal = view.refusal or parent.refusal
+    view.stamp = tick()
+    return view
 
 
 # --- the recorders --------------------------------------------------------------------------------
@@ -242,7 +246,6 @@ def _unary(primitive: Primitive) -> Callable[..., Any]:
         if a.__class__ is not Tensor or a._array.__class__ is not ndarray:
             return apply(primitive, (a,), settings)
         x = a._array
-        edge = a._node if a._view is None else current_node(a)
         try:
             out = kernel(x, **settings) if settings else kernel(x)
         except Exception as error:
@@ -253,15 +256,16 @@ def _unary(primitive: Primitive) -> Callable[..., Any]:
         result._array = out
         result._grad = None
         result._view = view_of(a, primitive, settings) if is_view else None
+        modes = _mode()
+        if modes is not None and not modes.grad:
+            result._node = None
+            return result
+        edge = a._node if a._view is None else current_node(a)
         if edge is None:
             result._node = None
             return result
-        modes = _mode()
-        if modes is not None and (modes.saved_hooks is not None or not modes.grad):
-            if modes.grad:
-                result._node = record(primitive, (edge,), (x,), out, settings, None)
-            else:
-                result._node = None
+        if modes is not None and modes.saved_hooks is not None:
+            result._node = record(primitive, (edge,), (x,), out, settings, None)
             return result
         node = _new(PrimitiveNode)
         node.plan = plan
@@ -317,13 +321,8 @@ def _binary(primitive: Primitive) -> Callable[..., Any]:
     def function(a: Any, b: Any) -> Any:
         if b.__class__ is Tensor and a.__class__ is Tensor:
             x, y = a._array, b._array
-            edge_b = b._node if b._view is None else current_node(b)
-            shapes = None
             if x.dtype is not y.dtype:
-                shapes = ((x.shape, x.dtype), (y.shape, y.dtype))
                 x, y = promote(x, y)
-            elif x.shape != y.shape:
-                shapes = ((x.shape, x.dtype), (y.shape, y.dtype))
         elif (
             (b.__class__ is float or b.__class__ is int)
             and a.__class__ is Tensor
@@ -331,7 +330,7 @@ def _binary(primitive: Primitive) -> Callable[..., Any]:
         ):
             x = a._array
             y = np_array(b, x.dtype)
-            edge_b = shapes = None
+            b = None
         else:
             a, b = as_operands(a, b)
             return a if a is NotImplemented else function(a, b)
@@ -344,19 +343,23 @@ def _binary(primitive: Primitive) -> Callable[..., Any]:
             fail(error, primitive, (x, y))
         if out.__class__ is not ndarray:
             out = namespace(out).asarray(out)
-        edge_a = a._node if a._view is None else current_node(a)
         result = _new(Tensor)
         result._array = out
         result._grad = result._view = None
+        modes = _mode()
+        if modes is not None and not modes.grad:
+            result._node = None
+            return result
+        edge_a = a._node if a._view is None else current_node(a)
+        edge_b = None if b is None else b._node if b._view is None else current_node(b)
         if edge_a is None is edge_b:
             result._node = None
             return result
-        modes = _mode()
-        if modes is not None and (modes.saved_hooks is not None or not modes.grad):
-            if modes.grad:
-                result._node = record(primitive, (edge_a, edge_b), (x, y), out, None, shapes)
-            else:
-                result._node = None
+        shapes = None
+        if b is not None and (x.shape != y.shape or x is not a._array or y is not b._array):
+            shapes = ((x.shape, a._array.dtype), (y.shape, b._array.dtype))
+        if modes is not None and modes.saved_hooks is not None:
+            result._node = record(primitive, (edge_a, edge_b), (x, y), out, None, shapes)
             return result
         node = _new(PrimitiveNode)
         node.edges = (edge_a, edge_b)

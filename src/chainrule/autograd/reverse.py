@@ -116,7 +116,7 @@ class Pass:
 
     def walk(self) -> None:
         """Run the pending nodes, from the last recorded to the first."""
-        queue, pending, deposit = self.queue, self.pending, self.deposit
+        queue, pending, deposit, add = self.queue, self.pending, self.deposit, self._sum
         receiving, anomaly = self.receiving, self.anomaly
         roots = [node for _, node in queue]
         node: Any = None
@@ -154,12 +154,14 @@ class Pass:
                         continue
                     if receiving is not None and endpoint(edge)[0] not in receiving:
                         continue
-                    if edge.__class__ is Port or edge in pending:
+                    if edge.__class__ is Port:
                         deposit(edge, grad)
+                    elif edge in pending:
+                        pending[edge] = add(edge, pending[edge], grad)
                     elif ahead is None:
                         ahead, g = edge, grad
                     elif edge is ahead:
-                        g = self._sum(edge, g, grad)
+                        g = add(edge, g, grad)
                     elif edge.seq < ahead.seq:
                         pending[edge] = grad
                         heappush(queue, (-edge.seq, edge))

@@ -574,9 +574,9 @@ def scalar_array(value: Any, like: Array) -> Array:
 
 def as_operands(a: Any, b: Any) -> tuple[Any, Any]:
     """Return both operands of an operator as tensors, `(NotImplemented, None)` if one can't be."""
-    if not isinstance(a, Tensor):
+    if a.__class__ is not Tensor:
         a = _operand(a, b)
-    if not isinstance(b, Tensor):
+    if b.__class__ is not Tensor:
         b = _operand(b, a)
     if a is NotImplemented or b is NotImplemented:
         return NotImplemented, None
@@ -584,6 +584,8 @@ def as_operands(a: Any, b: Any) -> tuple[Any, Any]:
 
 
 def _operand(value: Any, other: Any) -> Any:
+    if isinstance(value, Tensor):  # of a subclass: operations are on tensors as such
+        return make(value._array, value._node if value._view is None else _current(value))
     if isinstance(value, _SCALARS):
         if isinstance(other, Tensor):
             return make(scalar_array(value, other._array), None)
@@ -603,7 +605,7 @@ def as_tensors(operands: tuple[Any, ...]) -> list[Tensor]:
     like = next((t for t in operands if isinstance(t, Tensor)), None)
     tensors = []
     for value in operands:
-        tensor = value if isinstance(value, Tensor) else _operand(value, like)
+        tensor = value if value.__class__ is Tensor else _operand(value, like)
         if tensor is NotImplemented:
             raise TypeError(f"expected a Tensor, an array or a number, got {type(value).__name__}")
         tensors.append(tensor)

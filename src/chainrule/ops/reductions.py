@@ -79,9 +79,12 @@ def sum(
     """
     if x.__class__ is not Tensor or dtype is not None:
         x = cast(tensor_of(x), dtype)
-    dims = None if dim is axis is None else many_dims(either(dim, axis), x.ndim)
-    total = _sum(x, axis=dims, keepdims=keepdim or keepdims)
-    return total if total._node is not None else _signed(total)
+    if axis is not None:
+        dim = either(dim, axis)
+    if dim is not None:
+        dim = many_dims(dim, x._array.ndim)
+    total = _sum(x, axis=dim, keepdims=keepdim or keepdims)
+    return total if total._array.dtype.kind != "u" else _signed(total)
 
 
 _sum = RECORDERS["sum"]

@@ -12,7 +12,6 @@ Shape = tuple[int, ...]
 reshape = linear(
     "reshape",
     lambda xp, g, x_shape: xp.reshape(g, x_shape),
-    forward=lambda xp, x, *, shape: xp.reshape(x, shape),
     label="ViewBackward0",
     view=True,
 )
@@ -35,7 +34,6 @@ def _inverse(axes: Shape) -> Shape:
 permute_dims = linear(
     "permute_dims",
     lambda xp, g, *, axes: xp.permute_dims(g, _inverse(axes)),
-    forward=lambda xp, x, *, axes: xp.permute_dims(x, axes),
     label="PermuteBackward0",
     view=True,
 )
@@ -60,7 +58,6 @@ def _sum_to(xp: Any, g: Array, shape: Shape) -> Array:
 broadcast_to = linear(
     "broadcast_to",
     lambda xp, g, x_shape: _sum_to(xp, g, x_shape),
-    forward=lambda xp, x, *, shape: xp.broadcast_to(x, shape),
     label="ExpandBackward0",
     view=True,
 )
@@ -68,7 +65,6 @@ broadcast_to = linear(
 flip = linear(
     "flip",
     lambda xp, g, *, axis: xp.flip(g, axis=axis),
-    forward=lambda xp, x, *, axis: xp.flip(x, axis=axis),
 )
 
 roll = linear(
