@@ -473,3 +473,54 @@ def test_s77_an_interrupt_names_where_the_pass_was():
     handle.remove()
     y.backward()
     assert x.grad.tolist() == y.tolist()
+
+
+NESTED = """
+import faulthandler, sys
+import chainrule as cr
+
+faulthandler.dump_traceback_later(10, exit=True)  # a deadlock is not waited for
+
+def nested():
+    with cr.enable_grad():
+        z = cr.tensor([3.0], requires_grad=True)
+        y = z * z
+    y.retain_grad()
+    y.backward()
+    with cr.no_grad():
+        z.sub_(z.grad)
+    assert z.tolist() == [-3.0]
+
+def after(n):
+    left = [n]
+
+    def profile(frame, event, argument):
+        if event in ("return", "c_return") and "chainrule" in frame.f_code.co_filename:
+            left[0] -= 1
+            if left[0] == 0:
+                sys.setprofile(None)
+                nested()
+
+    x = cr.tensor([3.0], requires_grad=True)
+    y = x * x
+    y.retain_grad()
+    y.backward(retain_graph=True)
+    sys.setprofile(profile)
+    try:
+        y.backward()
+    finally:
+        sys.setprofile(None)
+    assert x.grad.tolist() == [12.0]
+    assert y.grad.tolist() == [2.0]
+    return left[0] <= 0
+
+n = 1
+while after(n):
+    n += 1
+print(n)
+"""
+
+
+def test_s77_a_pass_within_any_call_of_a_pass():
+    # As a signal handler, or a __del__ that the garbage collector runs, may start one.
+    assert int(run_script(NESTED)) > 30
