@@ -1,0 +1,410 @@
+"""Every primitive, in every dtype and situation of the table in cases.py, meets every demand.
+
+The last section plants wrong rules, and wants the demands to fail.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+import conformance
+from cases import CONSTANTS, REAL, ROWS, UNARY, Case, Row, cases_of, situation
+from chainrule.autograd.record import RECORDERS, recorder
+from chainrule.primitives import TABLE
+from chainrule.primitives.primitive import constant, elementwise, general, linear
+from conformance import demand
+
+CASES = [case for row in ROWS for case in cases_of(row)]
+DOUBLE = [case for case in CASES if case.dtype in ("float64", "complex128")]
+SINGLE = [case for case in CASES if case.dtype in ("float32", "complex64")]
+SMOOTH = [case for case in DOUBLE if case.situation.smooth]
+CONSTANT_CASES = [case for row in CONSTANTS for case in cases_of(row)]
+PRIMITIVES = set(TABLE)  # as they are imported: tests may define more
+
+
+def each(cases: list[Case]) -> Any:
+    """Run a test for each primitive and dtype, with the list of their cases."""
+    groups: dict[str, list[Case]] = {}
+    for case in cases:
+        groups.setdefault(f"{case.row.primitive}-{case.dtype}", []).append(case)
+    return pytest.mark.parametrize("cases", groups.values(), ids=groups)
+
+
+def test_every_primitive_has_a_row() -> None:
+    assert conformance.uncovered(PRIMITIVES, (*ROWS, *CONSTANTS)) == set()
+
+
+def test_no_primitive_has_two_rows() -> None:
+    names = [row.primitive for row in (*ROWS, *CONSTANTS)]
+    assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize("row", [*ROWS, *CONSTANTS], ids=lambda row: row.primitive)
+def test_rows_say_truly_whether_there_is_a_derivative(row: Row) -> None:
+    assert row.differentiable == TABLE[row.primitive].differentiable
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.primitive)
+def test_rows_cover_memory_layouts_and_empty_inputs(row: Row) -> None:
+    names = {situation.name for situation in row.situations}
+    assert "non-contiguous" in names
+    assert any(name.startswith("size-0") for name in names) or row.primitive == "reshape_copy"
+
+
+# --- right ----------------------------------------------------------------------------------------
+
+
+@each([case for case in CASES if case.dtype != "float32"])
+def test_the_row_records_its_primitive(cases: list[Case]) -> None:
+    demand(conformance.check_primitive, cases)
+
+
+@each([*CASES, *CONSTANT_CASES])
+def test_value_is_numpys(cases: list[Case]) -> None:
+    demand(conformance.check_value, cases)
+
+
+@each(SMOOTH)
+def test_vjp_agrees_with_differences(cases: list[Case]) -> None:
+    demand(conformance.check_vjp, cases)
+
+
+@each(SMOOTH)
+def test_jvp_agrees_with_differences(cases: list[Case]) -> None:
+    demand(conformance.check_jvp, cases)
+
+
+@each(CASES)
+def test_both_modes_agree(cases: list[Case]) -> None:
+    demand(conformance.check_pairing, cases)
+
+
+@each(DOUBLE)
+def test_s74_second_order_is_the_same_in_three_modes(cases: list[Case]) -> None:
+    demand(conformance.check_second_order, cases)
+
+
+@each(SMOOTH)
+def test_forward_mode_nests(cases: list[Case]) -> None:
+    demand(conformance.check_forward_over_forward, cases)
+
+
+@each(DOUBLE)
+def test_the_recorded_pass_is_linear_in_the_cotangent(cases: list[Case]) -> None:
+    demand(conformance.check_cotangent_derivative, cases)
+
+
+@each([case for case in DOUBLE if len(case.situation.inputs) > 1])
+def test_each_input_alone(cases: list[Case]) -> None:
+    demand(conformance.check_each_input_alone, cases)
+
+
+@each([case for case in DOUBLE if TABLE[case.row.primitive].multiple])
+def test_unused_outputs_count_as_zero(cases: list[Case]) -> None:
+    demand(conformance.check_unused_outputs, cases)
+
+
+@each(CONSTANT_CASES)
+def test_s63_steps_have_derivative_zero(cases: list[Case]) -> None:
+    demand(conformance.check_constant, cases)
+
+
+# --- dtypes and memory ----------------------------------------------------------------------------
+
+
+@each(CASES)
+def test_s65_dtypes_are_kept(cases: list[Case]) -> None:
+    demand(conformance.check_dtypes, cases)
+
+
+_PROMOTING = [
+    "add",
+    "subtract",
+    "multiply",
+    "divide",
+    "pow",
+    "maximum",
+    "minimum",
+    "where",
+    "matmul",
+    "concat",
+    "stack",
+]
+
+
+@each([c for c in DOUBLE if c.row.primitive in _PROMOTING])
+def test_s65_promoted_inputs_get_gradients_of_their_own_dtype(cases: list[Case]) -> None:
+    demand(conformance.check_promotion, [case for case in cases if len(case.arrays()) > 1])
+
+
+@each([case for case in SINGLE if case.situation.dtypes is None])
+def test_single_precision_is_double_precision_rounded(cases: list[Case]) -> None:
+    demand(conformance.check_single_precision, cases)
+
+
+@each(CASES)
+def test_inputs_are_left_alone_and_may_be_read_only(cases: list[Case]) -> None:
+    demand(conformance.check_untouched, cases)
+
+
+@each(DOUBLE)
+def test_memory_layout_makes_no_difference(cases: list[Case]) -> None:
+    demand(conformance.check_contiguity, cases)
+
+
+# --- beside other libraries -----------------------------------------------------------------------
+
+
+@each([case for case in DOUBLE if case.row.spelling("torch") and case.situation.peer])
+def test_beside_pytorch(cases: list[Case]) -> None:
+    demand(conformance.check_torch, cases, pytest.importorskip("torch"))
+
+
+@each([c for c in CONSTANT_CASES if c.dtype != "float32" and c.row.spelling("torch")])
+def test_steps_beside_pytorch(cases: list[Case]) -> None:
+    demand(conformance.check_torch_value, cases, pytest.importorskip("torch"))
+
+
+_JAX = [
+    "multiply",
+    "divide",
+    "pow",
+    "sqrt",
+    "exp",
+    "log",
+    "tanh",
+    "abs",
+    "maximum",
+    "where",
+    "sum",
+    "max",
+    "prod",
+    "matmul",
+    "concat",
+    "index",
+]
+
+
+@each(
+    [
+        case
+        for case in DOUBLE
+        if case.row.primitive in _JAX and case.situation.name in ("plain", "ties", "axis")
+    ]
+)
+def test_beside_jax(cases: list[Case]) -> None:
+    demand(conformance.check_jax, cases, pytest.importorskip("jax"))
+
+
+# --- the checks themselves: a planted mistake is noticed ------------------------------------------
+
+
+@pytest.fixture
+def plant() -> Iterator[Callable[..., Callable[..., Case]]]:
+    """Give a function that adds a primitive until the test ends, and returns cases of its row."""
+    made: list[str] = []
+
+    def planting(maker: Callable[..., Any], *args: Any, **kwargs: Any) -> Callable[..., Case]:
+        primitive = maker("planted", *args, **kwargs)
+        made.append(primitive.name)
+        function = recorder(primitive)
+
+        def case(numpy: Any, dtype: str = "float64") -> Case:
+            spellings = {
+                "chainrule": lambda cr, *xs, **settings: function(*xs, **settings),
+                "call": numpy,
+            }
+            inputs = [(2, 3)] * max(len(primitive.inputs), 1)
+            row = Row("planted", (situation("plain", *inputs),), ((0.5, 1.5),), (dtype,), spellings)
+            return Case(row, row.situations[0], dtype)
+
+        return case
+
+    yield planting
+    for name in made:
+        TABLE.pop(name)
+        RECORDERS.pop(name, None)
+
+
+def fails(check: Callable[..., None], case: Case, *libraries: Any) -> bool:
+    try:
+        check(case, *libraries)
+    except AssertionError:
+        return True
+    return False
+
+
+def cube(library: Any, x: Any) -> Any:
+    return x * x * x
+
+
+def test_a_right_rule_passes(plant: Any) -> None:
+    case = plant(elementwise, lambda xp, x: 3 * x * x, forward=cube)(cube)
+    for check in (
+        conformance.check_primitive,
+        conformance.check_value,
+        conformance.check_vjp,
+        conformance.check_jvp,
+        conformance.check_pairing,
+        conformance.check_second_order,
+        conformance.check_forward_over_forward,
+        conformance.check_cotangent_derivative,
+        conformance.check_dtypes,
+        conformance.check_untouched,
+        conformance.check_contiguity,
+    ):
+        check(case)
+
+
+def test_a_missing_row_is_noticed(plant: Any) -> None:
+    plant(elementwise, lambda xp, x: 3 * x * x, forward=cube)
+    assert conformance.uncovered(TABLE, (*ROWS, *CONSTANTS)) >= {"planted"}
+
+
+def test_a_row_that_misses_its_primitive_is_noticed() -> None:
+    row = Row("sin", UNARY, spellings={"call": "cos"})
+    assert fails(conformance.check_primitive, next(cases_of(row)))
+
+
+def test_a_wrong_value_is_noticed(plant: Any) -> None:
+    case = plant(elementwise, lambda xp, x: 3 * x * x, forward=cube)(
+        lambda library, x: x * x * x * (1 + 1e-11)
+    )
+    assert fails(conformance.check_value, case)
+
+
+def test_a_wrong_partial_is_noticed(plant: Any) -> None:
+    case = plant(elementwise, lambda xp, x: 3.0001 * x * x, forward=cube)(cube)
+    assert fails(conformance.check_vjp, case)
+    assert fails(conformance.check_jvp, case)
+
+
+def test_a_wrong_partial_is_noticed_beside_pytorch_and_jax(plant: Any) -> None:
+    case = plant(elementwise, lambda xp, x: 3.0001 * x * x, forward=cube)(cube)
+    assert fails(conformance.check_torch, case, pytest.importorskip("torch"))
+    assert fails(conformance.check_jax, case, pytest.importorskip("jax"))
+
+
+def _cube_with(vjp: Callable[..., Any], jvp: Callable[..., Any]) -> tuple[Any, dict[str, Any]]:
+    return cube, {"vjp": (vjp,), "jvp": (jvp,)}
+
+
+def test_a_forward_rule_that_differs_from_the_reverse_one_is_noticed(plant: Any) -> None:
+    forward, rules = _cube_with(lambda xp, g, x: g * 3 * x * x, lambda xp, t, x: t * 3.0001 * x * x)
+    case = plant(general, forward, **rules)(cube)
+    assert not fails(conformance.check_vjp, case)
+    assert fails(conformance.check_pairing, case)
+    assert fails(conformance.check_jvp, case)
+
+
+def _turned(xp: Any, x: Any) -> Any:
+    return xp.flip(x, axis=(0, 1))
+
+
+def test_a_wrong_adjoint_is_noticed(plant: Any) -> None:
+    case = plant(linear, lambda xp, g: xp.flip(g, axis=0), forward=_turned)(
+        lambda library, x: library.flip(x, (0, 1))
+    )
+    assert fails(conformance.check_vjp, case)
+    assert fails(conformance.check_pairing, case)
+
+
+def test_a_conjugate_too_many_is_noticed(plant: Any) -> None:
+    case = plant(elementwise, lambda xp, x: 3 * xp.conj(x * x), forward=cube)(cube, "complex128")
+    assert fails(conformance.check_vjp, case)
+    assert fails(conformance.check_jvp, case)
+
+
+def test_a_term_dropped_from_the_second_order_is_noticed(plant: Any) -> None:
+    # Right to twelve digits, but a staircase: its own derivative is zero.
+    case = plant(elementwise, lambda xp, x: 3 * x * xp.floor(x * 2.0**40) / 2.0**40, forward=cube)(
+        cube
+    )
+    assert not fails(conformance.check_vjp, case)
+    assert fails(conformance.check_second_order, case)
+    assert fails(conformance.check_forward_over_forward, case)
+
+
+def test_a_cotangent_cut_from_the_graph_is_noticed(plant: Any) -> None:
+    def cut(xp: Any, g: Any, x: Any) -> Any:
+        return xp.floor(g * 2.0**40) / 2.0**40 * 3 * x * x
+
+    forward, rules = _cube_with(cut, lambda xp, t, x: t * 3 * x * x)
+    case = plant(general, forward, **rules)(cube)
+    assert not fails(conformance.check_vjp, case)
+    assert fails(conformance.check_cotangent_derivative, case)
+
+
+def test_a_product_that_is_wrong_for_one_input_alone_is_noticed() -> None:
+    def wrong(library: Any, x: Any, y: Any) -> Any:
+        return x * y if x.requires_grad and y.requires_grad else 2 * x * y
+
+    for spelling, noticed in (("multiply", False), (wrong, True)):
+        row = Row("multiply", (situation("plain", (3,), (3,)),), spellings={"call": spelling})
+        assert (
+            fails(conformance.check_each_input_alone, Case(row, row.situations[0], "float64"))
+            is noticed
+        )
+
+
+def test_a_lost_dtype_is_noticed(plant: Any) -> None:
+    def wider(xp: Any, x: Any) -> Any:
+        return xp.astype(x * x * x, "float64")
+
+    case = plant(elementwise, lambda xp, x: 3 * x * x, forward=wider)(cube, "float32")
+    assert fails(conformance.check_value, case)
+
+
+def test_an_imprecise_rule_for_single_precision_is_noticed(plant: Any) -> None:
+    def rounded(xp: Any, x: Any) -> Any:
+        return (
+            3 * x * x
+            if x.dtype == "float64"
+            else 3 * xp.astype(xp.astype(x * x, "float16"), x.dtype)
+        )
+
+    case = plant(elementwise, rounded, forward=cube)(cube, "float32")
+    assert fails(conformance.check_single_precision, case)
+
+
+def _writing_forward(xp: Any, x: Any) -> Any:
+    x += 0.0
+    return x * x * x
+
+
+def test_a_write_to_an_input_is_noticed(plant: Any) -> None:
+    case = plant(elementwise, lambda xp, x: 3 * x * x, forward=_writing_forward)(cube)
+    with pytest.raises((AssertionError, ValueError), match=r"read-only|not equal"):
+        conformance.check_untouched(case)
+
+
+def test_a_rule_that_writes_to_its_cotangent_is_noticed(plant: Any) -> None:
+    def writing(xp: Any, g: Any, x: Any) -> Any:
+        g *= 3
+        return g * x * x
+
+    forward, rules = _cube_with(writing, lambda xp, t, x: t * 3 * x * x)
+    case = plant(general, forward, **rules)(cube)
+    with pytest.raises((AssertionError, ValueError, RuntimeError), match=r"in-place|not equal"):
+        conformance.check_untouched(case)
+
+
+def test_a_dependence_on_memory_layout_is_noticed(plant: Any) -> None:
+    def careless(xp: Any, g: Any, x: Any) -> Any:
+        return g * 3 * x * x if g.flags.c_contiguous else g
+
+    forward, rules = _cube_with(careless, lambda xp, t, x: t * 3 * x * x)
+    assert fails(conformance.check_contiguity, plant(general, forward, **rules)(cube))
+
+
+def test_a_step_with_a_derivative_is_noticed() -> None:
+    row = Row("floor", (situation("plain", (3,)),), spellings={"call": "sin"}, dtypes=REAL)
+    assert fails(conformance.check_constant, next(cases_of(row)))
+
+
+def test_a_step_may_be_declared(plant: Any) -> None:
+    plant(constant, forward=lambda xp, x: xp.floor(x))
+    assert not TABLE["planted"].differentiable
