@@ -312,6 +312,22 @@ def check_second_order(case: Case) -> None:
     assert_agree(reverse_over_forward, reverse_over_reverse)
 
 
+def check_third_order(case: Case) -> None:
+    """Reverse mode nests any number of times: here three."""
+    subject = Subject(case)
+    gs, us = subject.like(values(subject, subject.points)), subject.like(subject.points)
+
+    def second(points: Arrays) -> tuple[list[cr.Tensor], list[cr.Tensor]]:
+        xs = leaves(points)
+        first = pulled(subject(*xs), xs, plain(gs), create_graph=True)
+        return xs, pulled(first, xs, plain(us), create_graph=True)
+
+    xs, seconds = second(subject.points)
+    got = arrays_of(pulled(seconds, xs, plain(us)))
+    wanted = slopes(lambda points: arrays_of(second(points)[1]), subject.points, us)
+    assert_close(got, wanted, 1e-6, 1e-7)
+
+
 def check_forward_over_forward(case: Case) -> None:
     """Forward mode nests with itself."""
     subject = Subject(case)

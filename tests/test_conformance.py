@@ -10,9 +10,22 @@ from typing import Any
 
 import pytest
 
+import chainrule as cr
 import conformance
-from cases import CONSTANTS, REAL, ROWS, UNARY, Case, Row, cases_of, situation
+from cases import (
+    CONSTANTS,
+    EXPONENTIAL,
+    REAL,
+    ROWS,
+    TRIGONOMETRIC,
+    UNARY,
+    Case,
+    Row,
+    cases_of,
+    situation,
+)
 from chainrule.autograd.record import RECORDERS, recorder
+from chainrule.autograd.tape import PrimitiveNode
 from chainrule.primitives import TABLE
 from chainrule.primitives.primitive import constant, elementwise, general, linear
 from conformance import demand
@@ -87,6 +100,11 @@ def test_s74_second_order_is_the_same_in_three_modes(cases: list[Case]) -> None:
     demand(conformance.check_second_order, cases)
 
 
+@each([case for case in SMOOTH if case.dtype == "float64"])
+def test_third_order_agrees_with_differences(cases: list[Case]) -> None:
+    demand(conformance.check_third_order, cases)
+
+
 @each(SMOOTH)
 def test_forward_mode_nests(cases: list[Case]) -> None:
     demand(conformance.check_forward_over_forward, cases)
@@ -120,19 +138,10 @@ def test_s65_dtypes_are_kept(cases: list[Case]) -> None:
     demand(conformance.check_dtypes, cases)
 
 
-_PROMOTING = [
-    "add",
-    "subtract",
-    "multiply",
-    "divide",
-    "pow",
-    "maximum",
-    "minimum",
-    "where",
-    "matmul",
-    "concat",
-    "stack",
-]
+_PROMOTING = (
+    *("add", "subtract", "multiply", "divide", "pow", "maximum", "minimum", "where"),
+    *("matmul", "concat", "stack"),
+)
 
 
 @each([c for c in DOUBLE if c.row.primitive in _PROMOTING])
@@ -168,24 +177,10 @@ def test_steps_beside_pytorch(cases: list[Case]) -> None:
     demand(conformance.check_torch_value, cases, pytest.importorskip("torch"))
 
 
-_JAX = [
-    "multiply",
-    "divide",
-    "pow",
-    "sqrt",
-    "exp",
-    "log",
-    "tanh",
-    "abs",
-    "maximum",
-    "where",
-    "sum",
-    "max",
-    "prod",
-    "matmul",
-    "concat",
-    "index",
-]
+_JAX = (
+    *("multiply", "divide", "pow", "sqrt", "exp", "log", "tanh", "abs", "maximum", "where"),
+    *("sum", "max", "prod", "matmul", "concat", "index"),
+)
 
 
 @each(
@@ -235,6 +230,59 @@ def fails(check: Callable[..., None], case: Case, *libraries: Any) -> bool:
     except AssertionError:
         return True
     return False
+
+
+FLAT = ("sign", "floor", "ceil", "trunc", "round")  # zero, scaled, is zero
+
+
+@pytest.mark.parametrize(
+    "row", [r for r in ROWS if r.primitive not in FLAT], ids=lambda r: r.primitive
+)
+def test_every_reverse_rule_wrong_by_a_ten_thousandth_is_noticed(
+    row: Row, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case = next(case for case in cases_of(row) if case in SMOOTH)
+    assert not fails(conformance.check_vjp, case)
+    for plan in TABLE[row.primitive]._plans.values():
+        monkeypatch.setattr(plan, "pull", _scaled(plan._compile()))
+    assert fails(conformance.check_vjp, case)
+    assert fails(conformance.check_pairing, case)
+
+
+def _scaled(pull: Callable[..., Any]) -> Callable[..., Any]:
+    def scaled(*arguments: Any) -> Any:
+        return tuple(None if g is None else g * 1.0001 for g in pull(*arguments))
+
+    return scaled
+
+
+CURVED = (
+    *("multiply", "divide", "pow", "square", "reciprocal", "prod", "cumulative_prod", "matmul"),
+    *("logsumexp", "softmax", "log_softmax"),
+    *[row.primitive for row in (*EXPONENTIAL, *TRIGONOMETRIC)],
+)
+
+
+@pytest.mark.parametrize(
+    "row", [r for r in ROWS if r.primitive in CURVED], ids=lambda r: r.primitive
+)
+def test_every_second_derivative_dropped_is_noticed(
+    row: Row, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case = next(case for case in cases_of(row) if case in SMOOTH)
+    lifted = PrimitiveNode.lifted
+
+    def cut(self: PrimitiveNode, values: Any) -> Any:
+        return tuple(
+            [
+                part.detach() if isinstance(part, cr.Tensor) else part
+                for part in lifted(self, values)
+            ]
+        )
+
+    monkeypatch.setattr(PrimitiveNode, "lifted", cut)
+    assert not fails(conformance.check_vjp, case)
+    assert fails(conformance.check_second_order, case)
 
 
 def cube(library: Any, x: Any) -> Any:
