@@ -7,6 +7,7 @@ is the one whose calls are counted in nanoseconds, so it takes the quickest spel
 
 from __future__ import annotations
 
+import warnings
 from functools import cache
 from types import ModuleType
 from typing import Any
@@ -85,6 +86,14 @@ def _sum(x: Array, axis: Any = None, keepdims: bool = False) -> Array:
 _add_reduce: Any = np.add.reduce
 
 
+def _mean(x: Array, axis: Any = None, keepdims: bool = False) -> Array:
+    if x.dtype.kind not in "fc" or x.dtype.itemsize < 4 or x.size == 0:
+        with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
+            return np.mean(x, axis=axis, keepdims=keepdims)  # of nothing: nan, without a warning
+    total = _sum(x, axis, keepdims)  # np.mean is Python around this
+    return total / (x.size // max(total.size, 1))
+
+
 def _index_add(value: Array, *, shape: tuple[int, ...], key: Any) -> Array:
     """Return zeros of `shape` with `value` added at `key`, repeated indices adding up."""
     out = np.zeros(shape, value.dtype)
@@ -131,6 +140,7 @@ numpy_xp = Namespace(
     masked=_masked,
     # np.sum, np.max and their kin are Python around these, a microsecond each.
     sum=_sum,
+    mean=_mean,
     prod=np.multiply.reduce,
     max=np.maximum.reduce,
     min=np.minimum.reduce,

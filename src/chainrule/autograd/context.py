@@ -10,10 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 from chainrule.autograd.modes import current_modes, is_grad_enabled
 from chainrule.autograd.record import current_node, pack_array
-from chainrule.autograd.tape import Edge, Packed, Severed, check_unwritten, freed_error
+from chainrule.autograd.tape import (
+    AccumulateGrad,
+    Edge,
+    Packed,
+    Severed,
+    check_unwritten,
+    freed_error,
+)
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.versions import ledger
 from chainrule.backend import ndarray
+from chainrule.errors import InPlaceError
 
 if TYPE_CHECKING:
     from chainrule.autograd.function_node import FunctionNode
@@ -62,6 +70,15 @@ def _named_class(names: tuple[str | None, ...]) -> type[Named]:
     fields: dict[str, Any] = {
         name: property(operator.itemgetter(i)) for i, name in enumerate(names) if name is not None
     }
+    special = {name: fields.pop(name) for name in list(fields) if name.startswith("__")}
+    if special:  # read as the user's value all the same, but len() and the like stay Python's
+
+        def read(self: Named, name: str) -> Any:
+            if name in special:
+                return special[name].fget(self)
+            return object.__getattribute__(self, name)
+
+        fields["__getattribute__"] = read
     # Underscored names come last, so that no user's name hides what the class itself needs.
     return type("Named", (Named,), {**fields, "__slots__": (), "_names": names})
 
@@ -165,7 +182,9 @@ class Context:
             raise freed_error(None if self._node is None else self._node())
         if self._node is None:
             return saved
-        node: Any = self._node()  # alive: it is what holds us, or what runs us
+        node: Any = self._node()
+        if node is None:  # the graph is gone, and somebody kept ctx
+            raise freed_error(None)
         written = ledger.last > node.seq
         values = []
         for value, origin in zip(saved, self._origins, strict=True):
@@ -186,6 +205,13 @@ class Context:
 
     def mark_dirty(self, *tensors: Tensor) -> None:
         """Say that forward wrote to these inputs in place; they must be returned."""
+        for tensor in tensors:
+            node = tensor._node
+            if type(node) is AccumulateGrad and any(edge is node for edge in self._edges):
+                raise InPlaceError(
+                    "a leaf Variable that requires grad has been used in an in-place operation: "
+                    "mark_dirty of an argument that is a leaf. Pass a clone() of it"
+                )
         self._dirty = (*self._dirty, *tensors)
 
     def mark_non_differentiable(self, *tensors: Tensor) -> None:

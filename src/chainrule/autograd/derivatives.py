@@ -14,7 +14,6 @@ from chainrule.autograd.reverse import (
     Pass,
     count_references,
     owned,
-    run_post_accumulate,
 )
 from chainrule.autograd.tape import AccumulateGrad, endpoint
 from chainrule.autograd.tensor import Tensor, as_tensors, make
@@ -33,7 +32,7 @@ def _listed(tensors: Any) -> list[Any]:
 def _start(tensors: Any, grad_tensors: Any, retain_graph: bool | None, create_graph: bool) -> Pass:
     """Return a pass with the roots' cotangents in it, after checking everything about them."""
     roots = _listed(tensors)
-    grads = [None] * len(roots) if grad_tensors is None else _listed(grad_tensors)
+    grads: list[Any] = [None] * len(roots) if grad_tensors is None else _listed(grad_tensors)
     if len(roots) != len(grads):
         raise AutogradError(
             f"got {len(roots)} tensors and {len(grads)} gradients: give one gradient (or None) for "
@@ -100,16 +99,15 @@ def _checked_gradient(root: Any, grad: Any, index: int) -> Tensor:
 def _walk(run: Pass) -> None:
     """Walk with grad mode as the pass has it, without NumPy's warnings on inf and nan."""
     outer = MODES.get()
-    recording = run.xp is not None
-    if outer is None:
-        token = MODES.set(_RECORDED if recording else _UNRECORDED)
-    else:
-        token = MODES.set(outer._replace(grad=recording, outer=outer))
-    try:
+    inner = _RECORDED if run.xp is not None else _UNRECORDED
+    if outer is not None:
+        inner = outer._replace(grad=inner.grad, outer=outer)
+    try:  # before the mode changes: an interrupt may come between any two instructions
+        MODES.set(inner)
         with np.errstate(all="ignore"):
             run.walk()
     finally:
-        MODES.reset(token)
+        MODES.set(outer)
 
 
 _RECORDED, _UNRECORDED = Modes(grad=True), Modes(grad=False)
@@ -161,14 +159,12 @@ def autograd_backward(
         return
     unique = list({id(tensor): tensor for tensor in wanted}.values())
     targets = [_target(tensor, i) for i, tensor in enumerate(unique)]
-    run.restrict(targets)
+    run.restrict(targets, run_leaves=True)
     _walk(run)
     for key, (tensor, (node, _)) in enumerate(zip(unique, targets, strict=True)):
         retained = node in run.running and tensor.retains_grad  # then it has its grad already
-        if key in run.captured and not retained:
+        if key in run.captured and not retained and not isinstance(node, AccumulateGrad):
             run.add_to_grad(tensor, run.captured.pop(key), False)
-            if isinstance(node, AccumulateGrad):
-                run_post_accumulate(node, tensor)
 
 
 def _target(tensor: Any, name: Any) -> Any:
@@ -259,9 +255,14 @@ def autograd_grad(
         )
     named = isinstance(inputs, Mapping)
     tensors = _listed(inputs)
+    if not tensors:
+        raise AutogradError(
+            "`inputs` argument to `grad()` cannot be empty: is it a generator used up before?"
+        )
     names = list(inputs) if named else list(range(len(tensors)))
     targets = [_target(tensor, name) for name, tensor in zip(names, tensors, strict=True)]
     run = _start(outputs, grad_outputs, retain_graph, create_graph)
+    run.retaining = False
     run.restrict(targets)
     _walk(run)
     results: list[Tensor | None] = []
@@ -269,7 +270,8 @@ def autograd_grad(
         if key in run.captured:
             results.append(_result(run, key, tensor))
         elif materialize_grads:
-            results.append(make(namespace(tensor._array).zeros_like(tensor._array), None))
+            zeros = make(namespace(tensor._array).zeros_like(tensor._array), None)
+            results.append(zeros.requires_grad_(create_graph))
         elif allow_unused:
             results.append(None)
         else:
@@ -295,7 +297,8 @@ def _result(run: Pass, key: int, tensor: Tensor) -> Tensor:
         return make(owned(g, alone), None)
     g = run.conjugate(run.fit(g, array.shape, array.dtype))
     value = g._array
-    if value.base is None and count_references(value) <= ALONE + 1:
+    alone = count_references(g) <= ALONE and count_references(value) <= ALONE + 1
+    if alone and value.base is None:
         return g  # type: ignore[no-any-return]
     return RECORDERS["clone"](g)  # type: ignore[no-any-return]
 

@@ -15,9 +15,12 @@ Array = Any
 def fail(error: Exception, primitive: Primitive, arrays: tuple[Array, ...]) -> NoReturn:
     """Raise what computing `primitive` on `arrays` gave, in better words where we have them."""
     better = _explained(error, primitive, arrays)
-    if better is error:
-        raise error
-    raise better from error
+    try:
+        if better is error:
+            raise error
+        raise better from error
+    finally:
+        del better, error, arrays  # the traceback holds this frame: no cycle
 
 
 def _explained(error: Exception, primitive: Primitive, arrays: tuple[Array, ...]) -> Exception:

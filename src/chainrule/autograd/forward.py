@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from chainrule.autograd.modes import enable_grad, set_grad_enabled
 from chainrule.autograd.namespace import TENSOR_XP
 from chainrule.autograd.record import RECORDERS, current_node, is_recording
@@ -39,7 +41,7 @@ def linearized(
     ours = {node for (node, _), t in zip(seeds, primals, strict=True) if not t.requires_grad}
     outer = any(type(node) is AccumulateGrad and node not in ours for node in nodes)
     outer = recording and (outer or any(tangent.requires_grad for tangent in tangents))
-    with set_grad_enabled(outer):
+    with set_grad_enabled(outer), np.errstate(all="ignore"):
         _push(nodes, seeds)
         derivatives = [_tangent_of(t, seeds) for t in tensors]
     if not outer:

@@ -14,6 +14,7 @@ from chainrule.autograd.modes import MODES, Modes
 from chainrule.autograd.outputs import (
     check_dirty,
     finish_several,
+    note_writes,
     place_output,
     warn_of_hidden_tensors,
 )
@@ -21,6 +22,7 @@ from chainrule.autograd.record import current_node, place
 from chainrule.autograd.signature import room, written
 from chainrule.autograd.tape import Edge
 from chainrule.autograd.tensor import Tensor
+from chainrule.autograd.versions import ledger
 
 _UNRECORDED = Modes(grad=False)
 
@@ -119,24 +121,24 @@ class AutogradFunction:
                 shapes.append(None)
                 dtypes.append(None)
                 edges.append(None)
-                if recording and value.__class__ in _CONTAINERS:
+                if recording and isinstance(value, list | tuple | dict):
                     warn_of_hidden_tensors(self.name, value)
         ctx = _new(Context)
         ctx._names = names
         ctx._edges = tuple(edges)
         ctx._saved = NOTHING
         ctx._node = None
-        token = MODES.set(
-            _UNRECORDED if outer is None else outer._replace(grad=False, saved_hooks=None)
-        )
+        last = ledger.last
+        inner = _UNRECORDED if outer is None else outer._replace(grad=False, saved_hooks=None)
         try:
+            MODES.set(inner)
             if positional == len(values):
                 outputs = self.forward(ctx, *values)
             else:
                 keywords = dict(zip(names[positional:], values[positional:], strict=True))
                 outputs = self.forward(ctx, *values[:positional], **keywords)
         finally:
-            MODES.reset(token)
+            MODES.set(outer)
         node = None
         if edges.count(None) < len(edges):
             node = _new(FunctionNode)
@@ -145,6 +147,8 @@ class AutogradFunction:
             node.edges = ctx._edges
             node.shapes, node.dtypes = shapes, dtypes
             place(node, 3)
+        if ctx._dirty:
+            note_writes(ctx._dirty, last, self.name)
         if outputs.__class__ is not Tensor:
             return finish_several(ctx, node, values, outputs)
         if ctx._dirty:
@@ -159,7 +163,6 @@ class AutogradFunction:
         return output
 
 
-_CONTAINERS = frozenset((list, tuple, dict))
 _new = object.__new__
 
 

@@ -42,6 +42,10 @@ class FunctionNode(Node):
         """Return the edge to one output."""
         return Port(self, index) if self.outputs else self
 
+    @property
+    def output_count(self) -> int:  # type: ignore[override]
+        return len(self.outputs) or 1
+
     # --- reverse mode ---
 
     def pull(self, g: Any, run: Pass) -> tuple[Any, ...]:
@@ -203,7 +207,9 @@ def _sever(result: Any, name: str, edges: tuple[Any, ...]) -> Any:
     )
 
     def cut(value: Any) -> Any:
-        return make(value._array, Severed(reason, edges)) if isinstance(value, Tensor) else value
+        if value is None or not isinstance(value, Tensor | ndarray | int | float | complex):
+            return value
+        return make(as_tensors((value,))[0]._array, Severed(reason, edges))
 
     if isinstance(result, Mapping):
         return {key: cut(value) for key, value in result.items()}

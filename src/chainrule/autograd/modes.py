@@ -32,6 +32,11 @@ MODES: ContextVar[Modes | None] = ContextVar("chainrule modes", default=None)
 current_modes: Callable[[], Modes | None] = MODES.get
 
 
+def _simplest(modes: Modes) -> Modes | None:
+    """Return None for the usual state: the hot path asks for that."""
+    return None if modes == _DEFAULT else modes
+
+
 def modes() -> Modes:
     """Return the modes in force."""
     return MODES.get() or _DEFAULT
@@ -206,7 +211,7 @@ class set_grad_enabled(_Block):
         self._changes = {"grad": bool(mode)}
         self._before = MODES.get()
         self._entered = 0
-        MODES.set((self._before or _DEFAULT)._replace(**self._changes))
+        MODES.set(_simplest((self._before or _DEFAULT)._replace(**self._changes)))
 
     def __enter__(self) -> set_grad_enabled:
         super().__enter__()
@@ -219,7 +224,7 @@ class set_grad_enabled(_Block):
         if not self._entered:
             # As it was before the call that made this block, in the blocks that are around it now.
             before = {name: getattr(self._before or _DEFAULT, name) for name in self._changes}
-            MODES.set((MODES.get() or _DEFAULT)._replace(**before))
+            MODES.set(_simplest((MODES.get() or _DEFAULT)._replace(**before)))
 
     def __call__(self, function: F) -> F:
         MODES.set(self._before)  # a decorator switches when its function runs, not now
@@ -256,7 +261,7 @@ class set_detect_anomaly(set_grad_enabled):
         self._changes = {"anomaly": bool(mode), "check_nan": check_nan}
         self._before = MODES.get()
         self._entered = 0
-        MODES.set((self._before or _DEFAULT)._replace(**self._changes))
+        MODES.set(_simplest((self._before or _DEFAULT)._replace(**self._changes)))
 
     def __call__(self, function: F) -> F:
         raise TypeError("use detect_anomaly() as the decorator")

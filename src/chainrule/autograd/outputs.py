@@ -8,7 +8,9 @@ from typing import Any
 
 from chainrule.autograd.context import Context, seal
 from chainrule.autograd.function_node import FunctionNode
+from chainrule.autograd.record import RECORDERS
 from chainrule.autograd.tensor import Tensor, View, make
+from chainrule.autograd.versions import writes_since, written
 from chainrule.autograd.views import check_writable, rebase
 from chainrule.backend import namespace
 from chainrule.errors import InPlaceError
@@ -60,6 +62,8 @@ def place_output(
         if edge is not None:
             rebase(output, edge, output._array)
         return output
+    if node is None:
+        return output if not _holds(values, output) else RECORDERS["getitem"](output, key=Ellipsis)
     view = output._view
     if output._node is not None or _holds(values, output):
         output = make(output._array, edge)
@@ -79,6 +83,13 @@ def _holds(values: Sequence[Any], tensor: Tensor) -> bool:
     return False
 
 
+def note_writes(dirty: tuple[Tensor, ...], since: int, name: str) -> None:
+    """Count a write for what forward marked dirty, if it wrote unseen (through NumPy)."""
+    for tensor in dirty:
+        if not writes_since(tensor._array, since):
+            written(tensor._array, name)
+
+
 def check_dirty(ctx: Context, values: Sequence[Any], outputs: Sequence[Any], tracked: bool) -> None:
     for dirty in ctx._dirty:
         if not _holds(values, dirty):
@@ -93,11 +104,19 @@ def check_dirty(ctx: Context, values: Sequence[Any], outputs: Sequence[Any], tra
 
 
 def warn_of_hidden_tensors(function: str, container: Any) -> None:
-    values = container.values() if isinstance(container, dict) else container
-    if any(isinstance(value, Tensor) and value.requires_grad for value in values):
+    """Warn if a container among the arguments holds tensors that will get no gradient."""
+    if _hides_tensors(container):
         warnings.warn(
             f"{function} got a {type(container).__name__} with tensors that require grad. Only "
             "direct tensor arguments are tracked: no gradient will flow to these",
             UserWarning,
             stacklevel=4,
         )
+
+
+def _hides_tensors(value: Any) -> bool:
+    if isinstance(value, Tensor):
+        return value.requires_grad
+    if isinstance(value, dict):
+        return any(map(_hides_tensors, value.values()))
+    return isinstance(value, list | tuple) and any(map(_hides_tensors, value))

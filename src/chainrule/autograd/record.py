@@ -14,13 +14,16 @@ from chainrule.autograd.failures import fail
 from chainrule.autograd.location import INTERNAL, user_frame
 from chainrule.autograd.modes import MODES, enable_grad
 from chainrule.autograd.tape import (
+    AccumulateGrad,
     Edge,
     Node,
     Packed,
     PackedNode,
     Port,
     PrimitiveNode,
+    SeveralNode,
     endpoint,
+    hooks_of,
 )
 from chainrule.autograd.tensor import Tensor, View, as_operands, as_tensors, make
 from chainrule.autograd.versions import ledger, tick, version_of, writes_since
@@ -51,15 +54,28 @@ def current_node(tensor: Tensor) -> Edge:
         return tensor._node
     if base._node is view.base_node:
         return tensor._node
-    if ledger.last < view.stamp or not writes_since(base._array, view.stamp):
+    if base._node is None or type(base._node) is AccumulateGrad:
         return tensor._node  # the base was detached, or made to require grad: no new history
-    view.base_node, view.stamp = base._node, tick()
+    view.base_node = base._node
     alias = make(base._array, base._node)
     with enable_grad():
         for primitive, settings in view.steps():
             alias = RECORDERS[primitive.name](alias, **settings)
+    move_retained(tensor, tensor._node, alias._node)
     tensor._node = alias._node
     return tensor._node
+
+
+def move_retained(tensor: Tensor, old: Edge, new: Edge) -> None:
+    """A tensor that retains its grad keeps doing so with its new history."""
+    if old is None or new is None:
+        return
+    node, number = endpoint(old)
+    reference = None if node.hooks is None else node.hooks.retained.get(number)
+    if reference is not None and reference() is tensor:
+        del hooks_of(node).retained[number]
+        owner, position = endpoint(new)
+        hooks_of(owner).retained[position] = reference
 
 
 def _check_alias(tensor: Tensor, view: View) -> None:
@@ -83,7 +99,7 @@ def record(
     out: Any,
     settings: dict[str, Any] | None,
     shapes: tuple[tuple[tuple[int, ...], Any], ...] | None,
-) -> Node:
+) -> Any:
     """Return the node of an application whose output is computed already."""
     plan = primitive.plan(tuple([edge is not None for edge in edges]))
     saved = []
@@ -96,7 +112,11 @@ def record(
             stem, _, aspect = name.rpartition("_")
             saved.append(getattr(arrays[primitive.inputs.index(stem)], aspect))
     modes = _mode()
-    if modes is None or modes.saved_hooks is None:
+    node: Any
+    if primitive.multiple:  # and linear: nothing to pack
+        node = _new(SeveralNode)
+        node.output_count = len(out)
+    elif modes is None or modes.saved_hooks is None:
         node = _new(PrimitiveNode)
     else:
         node = _new(PackedNode)
@@ -129,8 +149,8 @@ def pack_array(array: Array, pack: Callable[[Any], Any], unpack: Callable[[Any],
     outer = MODES.get()
     assert outer is not None
     version = version_of(array)
-    MODES.set(outer._replace(grad=False, saved_hooks=None))
     try:
+        MODES.set(outer._replace(grad=False, saved_hooks=None))
         packed = pack(make(array, None))
     finally:
         MODES.set(outer)
@@ -173,7 +193,9 @@ def apply(primitive: Primitive, operands: tuple[Any, ...], settings: dict[str, A
         if primitive.view:
             result._view = view_of(tensors[0], primitive, settings)
         return result
-    node = record(primitive, edges, arrays, None, settings, None) if tracked else None
+    node = None
+    if tracked:
+        node = record(primitive, edges, arrays, out, settings, None)
     return tuple(
         [
             make(xp.asarray(part), None if node is None else Port(node, index))
@@ -201,7 +223,7 @@ def view_of(tensor: Tensor, primitive: Primitive, settings: dict[str, Any]) -> V
         view.path = (parent.path, primitive, settings)
     if parent is not None:
         view.refusal = view.refusal or parent.refusal
-    view.stamp = tick()
+    view.stamp = 0
     return view
 
 

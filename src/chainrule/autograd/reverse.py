@@ -8,7 +8,6 @@ that one, again and again. No recursion, no counting beforehand, the same order 
 from __future__ import annotations
 
 import sys
-import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from heapq import heappop, heappush, heappushpop
 from typing import Any
@@ -27,7 +26,7 @@ from chainrule.autograd.tape import (
     made_at,
 )
 from chainrule.autograd.tensor import Tensor, make
-from chainrule.autograd.versions import written
+from chainrule.autograd.versions import ledger, written
 from chainrule.backend import namespace, ndarray
 from chainrule.errors import AutogradError, DTypeError, InPlaceError, ShapeError
 
@@ -56,8 +55,6 @@ def _inner(argument: object) -> int:
 ALONE_IN_CALL = _references_in_call()
 """The same for an argument that only one local variable of the caller holds besides."""
 
-_accumulating = threading.Lock()
-
 
 def owned(array: Array, alone: bool) -> Array:
     """Return `array`, or a copy if somebody else may hold it or its memory."""
@@ -77,6 +74,7 @@ class Pass:
     captured: dict[int, Any]
     receiving: set[Node] | None = None  # with captures: the nodes on a path to one
     running: Collection[Node] = ()  # and those of them that must run for it
+    retaining: bool = True  # fill the .grad of tensors that retain theirs
 
     def __init__(self, keep: bool, create_graph: bool) -> None:
         self.keep = keep
@@ -177,7 +175,7 @@ class Pass:
                 _remember_failure(roots, error)
             raise
 
-    def restrict(self, targets: Sequence[tuple[Node, int]]) -> None:
+    def restrict(self, targets: Sequence[tuple[Node, int]], *, run_leaves: bool = False) -> None:
         """Run only what lies between the pending roots and `targets`, and capture those."""
         captures: dict[Node, list[tuple[int, int]]] = {}
         self.captured = {}
@@ -194,7 +192,9 @@ class Pass:
                     if node not in reached and node.seq >= earliest:
                         reached.add(node)
                         stack.append(node)
-        running: set[Node] = set()
+        running: set[Node] = {
+            node for node in captures if run_leaves and type(node) is AccumulateGrad
+        }
         self.receiving = set(captures)
         for node in sorted(reached, key=lambda node: node.seq):
             if any(edge is not None and self.needs(edge) for edge in node.edges):
@@ -262,11 +262,13 @@ class Pass:
                 self.captured[key] = parts[index]
         if hooks is not None and (self.receiving is None or node in self.running):
             for hook in list(hooks.pre.values()):
-                shown = [self.show(parts[i]) if i in parts else None for i in range(max(parts) + 1)]
+                shown = [
+                    self.show(parts[i]) if i in parts else None for i in range(node.output_count)
+                ]
                 values = _replacements(hook, hook(tuple(shown)), shown)
                 if values is not None:
                     parts = {i: self.take(v) for i, v in enumerate(values) if v is not None}
-            for index, reference in hooks.retained.items():
+            for index, reference in hooks.retained.items() if self.retaining else ():
                 tensor = reference()
                 if tensor is not None and index in parts:
                     self.add_to_grad(tensor, parts[index], False)
@@ -289,7 +291,9 @@ class Pass:
         """Run the hooks ``hook(grad_inputs, grad_outputs)`` of a node that has run."""
         assert node.hooks is not None
         parts = g if g.__class__ is dict else {0: g}
-        outputs = tuple(self.show(parts[i]) if i in parts else None for i in range(max(parts) + 1))
+        outputs = tuple(
+            self.show(parts[i]) if i in parts else None for i in range(node.output_count)
+        )
         for hook in list(node.hooks.post.values()):
             shown = [None if grad is None else self.show(grad) for grad in grads]
             values = _replacements(hook, hook(tuple(shown), outputs), shown)
@@ -327,7 +331,7 @@ class Pass:
             g, alone = self.fit(g, array.shape, array.dtype), False
         if g.dtype.kind == "c":
             g = self.conjugate(g)
-        with _accumulating:
+        with ledger.accumulating:
             grad = tensor._grad
             if self.xp is not None:
                 tensor._grad = RECORDERS["clone"](g) if grad is None else grad + g
@@ -355,7 +359,8 @@ def run_post_accumulate(node: AccumulateGrad, leaf: Tensor | None) -> None:
     """Call the hooks that wait for a leaf's gradient to be there."""
     if node.hooks is not None and leaf is not None:
         for hook in list(node.hooks.post_accumulate.values()):
-            hook(leaf)
+            if hook(leaf) is not None:
+                raise AutogradError(f"hooks should return None. {_name_of(hook)!r} did not.")
 
 
 def _name_of(hook: Any) -> str:

@@ -86,7 +86,9 @@ def _numbered(name: str, values: tuple[Any, ...]) -> list[str]:
 
 def room(rule: Callable[..., Any]) -> int | None:
     """Return how many gradients a backward takes by position, None if any number."""
-    parameters = list(inspect.signature(rule).parameters.values())[1:]
+    parameters = list(inspect.signature(rule).parameters.values())
+    if parameters[0].kind is not parameters[0].VAR_POSITIONAL:
+        parameters = parameters[1:]  # ctx
     if any(p.kind is p.VAR_POSITIONAL for p in parameters):
         return None
     return sum(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters)

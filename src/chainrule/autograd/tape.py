@@ -78,6 +78,8 @@ class Node:
 
     __slots__ = ("__weakref__", "code", "edges", "hooks", "instruction", "seq")
 
+    output_count: int = 1
+
     edges: tuple[Edge, ...]
     seq: int
     hooks: Hooks | None
@@ -285,6 +287,12 @@ class PackedNode(PrimitiveNode):
     """A node whose saved arrays are `Packed`."""
 
     __slots__ = ()
+
+
+class SeveralNode(PrimitiveNode):
+    """A recorded application of a primitive that has several outputs."""
+
+    __slots__ = ("output_count",)
 
 
 class Severed(Node):

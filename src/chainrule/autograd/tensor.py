@@ -32,9 +32,9 @@ class View:
     The operations are a chain of (earlier ones, primitive, settings): one more costs the same
     however many there are.
 
-    `base_node` is the base's node that the view's own was made from, at the time `stamp`: another
-    one there now, and a write since then, mean that the base has a new history. `refusal` says why
-    in-place writes are refused, if they are.
+    `base_node` is the base's node that the view's own was made from: another operation's there now
+    means that the base has a new history. `refusal` says why in-place writes are refused, if they
+    are. Without a base it is the alias that a custom function made at `stamp`.
     """
 
     __slots__ = ("base", "base_node", "path", "refusal", "stamp")
@@ -283,8 +283,8 @@ class Tensor:
         node = self._node if self._view is None else _current(self)
         if type(node) is not AccumulateGrad:
             raise AutogradError(
-                "cannot register a post accumulate grad hook on a tensor that is not a leaf that "
-                "requires grad"
+                "post accumulate grad hooks cannot be registered on non-leaf tensors, or on leaves "
+                "that don't require grad"
             )
         return RemovableHandle(hooks_of(node).post_accumulate, hook)
 
@@ -507,6 +507,8 @@ def _rebuild(array: Array, place: str, requires_grad: bool, grad: Tensor | None)
 
 
 def _current(tensor: Tensor) -> Edge:
+    if tensor._view is not None and tensor._view.base is None:
+        return tensor._node
     from chainrule.autograd.record import current_node
 
     return current_node(tensor)

@@ -9,6 +9,7 @@ were ever written have an entry here.
 from __future__ import annotations
 
 import itertools
+import os
 import sys
 import threading
 import weakref
@@ -48,15 +49,22 @@ class _Storage:
 class _Ledger:
     """Every in-place write that can still matter."""
 
-    __slots__ = ("last", "lock", "storages")
+    __slots__ = ("accumulating", "last", "lock", "storages")
 
     def __init__(self) -> None:
         self.last = 0
-        self.lock = threading.Lock()
         self.storages: dict[int, _Storage] = {}
+        self.renew_locks()
+
+    def renew_locks(self) -> None:
+        """Make new locks: in a forked child, the thread that held an old one may not exist."""
+        self.lock = threading.Lock()
+        self.accumulating = threading.Lock()  # held while a pass adds to a .grad
 
 
 ledger = _Ledger()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=ledger.renew_locks)
 
 
 def written(array: Array, operation: str) -> None:

@@ -12,8 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from chainrule.autograd.record import RECORDERS, current_node, is_recording, record
-from chainrule.autograd.tape import AccumulateGrad, Edge, endpoint, hooks_of
+from chainrule.autograd.record import (
+    RECORDERS,
+    current_node,
+    is_recording,
+    move_retained,
+    record,
+)
+from chainrule.autograd.tape import AccumulateGrad, Edge, endpoint
 from chainrule.autograd.tensor import Tensor, make, scalar_array
 from chainrule.autograd.versions import written
 from chainrule.backend import dtype_title, is_basic_index, ndarray, promoted
@@ -33,7 +39,7 @@ _REFUSALS = {
         "Make the view outside no_grad(), or write to it inside."
     ),
     "custom": (
-        "This view was created inside a custom function (or because an input was returned as-is) "
+        "This view was created inside a custom Function (or because an input was returned as-is) "
         "and the autograd logic to handle view+inplace would override the custom backward "
         "associated with it. You should clone() the output, or write out of place."
     ),
@@ -50,7 +56,11 @@ def check_writable(target: Tensor, operation: str, value_node: Edge = None) -> N
     tracked = node is not None or value_node is not None
     tracked = tracked or (base is not None and base._node is not None)
     if view is not None and view.refusal and tracked:
-        raise InPlaceError(f"{operation}: {_REFUSALS[view.refusal]}")
+        source = "" if node is None else f"Output {endpoint(node)[1]} of {endpoint(node)[0].name} "
+        raise InPlaceError(
+            f"{source or 'This tensor '}is a view and is being modified inplace ({operation}). "
+            f"{_REFUSALS[view.refusal]}"
+        )
     if type(node if base is None else base._node) is AccumulateGrad and (
         base is not None or operation == "setitem"  # which writes through a view of the target
     ):
@@ -120,9 +130,17 @@ def ufunc_in_place(target: Tensor, operation: str, name: str, other: Any) -> Ten
     fits = value.shape in ((), array.shape) and promoted(array.dtype, value.dtype) == array.dtype
     if not fits or not array.flags.writeable:
         return in_place(target, operation, lambda t: RECORDERS[name](t, other))
-    getattr(np, name)(array, value, out=array)
-    written(array, operation)
+    if array.size <= _SMALL:
+        array[...] = getattr(np, name)(array, value)  # an error (np.errstate) then changes nothing
+        written(array, operation)
+    else:
+        written(array, operation)
+        getattr(np, name)(array, value, out=array)
     return target
+
+
+_SMALL = 4096
+"""Up to so many elements a temporary costs less than a tenth of a microsecond."""
 
 
 def _store(array: Array, key: Any, value: Array, operation: str) -> None:
@@ -179,7 +197,7 @@ def _lasting(shape: tuple[int, ...], key: Any) -> Any:
 def rebase(target: Tensor, node: Edge, value: Array) -> None:
     """Give `target`, whose memory now holds `value`, the history that ends in `node`."""
     if target._view is None or target._view.base is None:
-        _move_retained(target, target._node, node)
+        move_retained(target, target._node, node)
         target._node = node
     else:
         _assigned(target, (), node, value)
@@ -197,17 +215,5 @@ def _assigned(
     edges = (owner._node, node)
     settings = {"path": path, "lasting": lasting}
     made = record(assign, edges, (owner._array, value), owner._array, settings, shapes)
-    _move_retained(owner, owner._node, made)
+    move_retained(owner, owner._node, made)
     owner._node = made
-
-
-def _move_retained(tensor: Tensor, old: Edge, new: Edge) -> None:
-    """A tensor that retains its grad keeps doing so with its new history."""
-    if old is None or new is None:
-        return
-    node, number = endpoint(old)
-    reference = None if node.hooks is None else node.hooks.retained.get(number)
-    if reference is not None and reference() is tensor:
-        del hooks_of(node).retained[number]
-        owner, position = endpoint(new)
-        hooks_of(owner).retained[position] = reference

@@ -8,6 +8,11 @@ from chainrule.primitives.primitive import Primitive, constant, elementwise, gen
 
 Array = Any
 
+
+def _is_complex(x: Array) -> bool:
+    return x.dtype.kind == "c" if hasattr(x.dtype, "kind") else "complex" in str(x.dtype)
+
+
 # --- arithmetic -----------------------------------------------------------------------------------
 
 add = general(
@@ -40,7 +45,7 @@ negative = linear("negative", lambda xp, g: -g, label="NegBackward0")
 
 def _pow_x(xp: Any, x: Array, y: Array) -> Array:
     # y x^(y-1); x^0 is the constant 1, also at x = 0, where the formula would say 0 * inf.
-    corner = xp.logical_and(x == 0, y == 0)
+    corner = xp.logical_and(xp.logical_or(x == 0, x != x), y == 0)
     return xp.masked(y * x ** xp.where(corner, xp.ones_like(y), y - 1), xp.logical_not(corner))
 
 
@@ -81,10 +86,19 @@ tan = elementwise("tan", lambda xp, out: 1 + out * out)
 asin = elementwise("asin", lambda xp, x: 1 / xp.sqrt(1 - x * x))
 acos = elementwise("acos", lambda xp, x: -1 / xp.sqrt(1 - x * x))
 atan = elementwise("atan", lambda xp, x: 1 / (1 + x * x))
+
+
+def _asinh_partial(xp: Any, x: Array) -> Array:
+    if _is_complex(x):
+        return 1 / xp.sqrt(1 + x * x)
+    scale = xp.maximum(xp.abs(x), xp.ones_like(x))  # x * x would overflow from 1e19 on in float32
+    return 1 / (scale * xp.sqrt(1 / scale * (1 / scale) + x / scale * (x / scale)))
+
+
 sinh = elementwise("sinh", lambda xp, x: xp.cosh(x))
 cosh = elementwise("cosh", lambda xp, x: xp.sinh(x))
 tanh = elementwise("tanh", lambda xp, out: 1 - out * out)
-asinh = elementwise("asinh", lambda xp, x: 1 / xp.sqrt(1 + x * x))
+asinh = elementwise("asinh", _asinh_partial)
 acosh = elementwise("acosh", lambda xp, x: 1 / (xp.sqrt(x - 1) * xp.sqrt(x + 1)))
 atanh = elementwise("atanh", lambda xp, x: 1 / (1 - x * x))
 
@@ -119,10 +133,6 @@ def _phase(xp: Any, x: Array) -> Array:
     return x / _size(xp, x)  # 0 at 0
 
 
-def _is_complex(x: Array) -> bool:
-    return x.dtype.kind == "c" if hasattr(x.dtype, "kind") else "complex" in str(x.dtype)
-
-
 abs = general("abs", None, vjp=(_abs_vjp,), jvp=(_abs_jvp,))
 
 
@@ -148,39 +158,29 @@ def _relu(xp: Any, x: Array) -> Array:
 relu = general(
     "relu",
     _relu,
-    vjp=(lambda xp, g, out: xp.masked(g, out > 0),),
-    jvp=(lambda xp, t, out: xp.masked(t, out > 0),),
+    # Not out > 0: where the result is nan, so is the gradient.
+    vjp=(lambda xp, g, out: xp.masked(g, xp.logical_not(out <= 0)),),
+    jvp=(lambda xp, t, out: xp.masked(t, xp.logical_not(out <= 0)),),
 )
 
 
-def _half_ties(xp: Any, c: Array, ahead: Array, tie: Array) -> Array:
-    return xp.masked(c, ahead) + 0.5 * xp.masked(c, tie)
+def _larger(xp: Any, c: Array, x: Array, y: Array) -> Array:
+    # Not x > y: a nan, which wins, keeps its gradient.
+    return xp.masked(c, xp.logical_not(x <= y)) + 0.5 * xp.masked(c, x == y)
 
 
 maximum = general(
     "maximum",
     None,
-    vjp=(
-        lambda xp, g, x, y: _half_ties(xp, g, x > y, x == y),
-        lambda xp, g, x, y: _half_ties(xp, g, y > x, x == y),
-    ),
-    jvp=(
-        lambda xp, t, x, y: _half_ties(xp, t, x > y, x == y),
-        lambda xp, t, x, y: _half_ties(xp, t, y > x, x == y),
-    ),
+    vjp=(lambda xp, g, x, y: _larger(xp, g, x, y), lambda xp, g, x, y: _larger(xp, g, y, x)),
+    jvp=(lambda xp, t, x, y: _larger(xp, t, x, y), lambda xp, t, x, y: _larger(xp, t, y, x)),
 )
 
 minimum = general(
     "minimum",
     None,
-    vjp=(
-        lambda xp, g, x, y: _half_ties(xp, g, x < y, x == y),
-        lambda xp, g, x, y: _half_ties(xp, g, y < x, x == y),
-    ),
-    jvp=(
-        lambda xp, t, x, y: _half_ties(xp, t, x < y, x == y),
-        lambda xp, t, x, y: _half_ties(xp, t, y < x, x == y),
-    ),
+    vjp=(lambda xp, g, x, y: _larger(xp, g, y, x), lambda xp, g, x, y: _larger(xp, g, x, y)),
+    jvp=(lambda xp, t, x, y: _larger(xp, t, y, x), lambda xp, t, x, y: _larger(xp, t, x, y)),
 )
 
 
@@ -231,8 +231,8 @@ masked = general(
 # --- complex numbers: in the bilinear pairing, the real part's cotangent is itself ----------------
 
 conj = linear("conj", lambda xp, g: xp.conj(g))
-real = linear("real", lambda xp, g: g, forward=lambda xp, x: xp.real(x))
-imag = linear("imag", lambda xp, g: g * -1j, forward=lambda xp, x: xp.imag(x))
+real = linear("real", lambda xp, g, x_dtype: xp.astype(g, x_dtype))
+imag = linear("imag", lambda xp, g: g * -1j)
 
 # --- casts and copies -----------------------------------------------------------------------------
 
@@ -268,6 +268,6 @@ for _name in (
 remainder = general(
     "remainder",
     None,
-    vjp=(lambda xp, g: g, lambda xp, g, x, y: -g * xp.floor(x / y)),
-    jvp=(lambda xp, t: t, lambda xp, t, x, y: -t * xp.floor(x / y)),
+    vjp=(lambda xp, g: g, lambda xp, g, x, y: -g * xp.floor_divide(x, y)),
+    jvp=(lambda xp, t: t, lambda xp, t, x, y: -t * xp.floor_divide(x, y)),
 )

@@ -46,20 +46,21 @@ def _mean_vjp(xp: Any, g: Array, x_shape: Any, *, axis: Axes, keepdims: bool) ->
 mean = linear("mean", _mean_vjp)
 
 
-def _ties(xp: Any, x: Array, out: Array, axis: Axes, keepdims: bool) -> Array:
-    """Return weights that share a gradient evenly among the elements equal to the extremum."""
-    shape = x.shape
-    top = out if keepdims else xp.reshape(out, _kept(shape, axis))
-    hit = xp.astype(xp.logical_or(x == top, xp.isnan(x)), x.dtype)
-    return hit / xp.sum(hit, axis=axis, keepdims=True)
+def _hits(xp: Any, x: Array, out: Array, axis: Axes, keepdims: bool) -> tuple[Array, Array]:
+    """Say which elements are the extremum (a nan is), and how many they are along the axes."""
+    top = out if keepdims else xp.reshape(out, _kept(x.shape, axis))
+    hit = xp.logical_or(x == top, x != x)
+    return hit, xp.sum(xp.astype(hit, x.dtype), axis=axis, keepdims=True)
 
 
 def _extremum_vjp(xp: Any, g: Array, x: Array, out: Array, *, axis: Axes, keepdims: bool) -> Array:
-    return _spread(xp, g, x.shape, axis, keepdims) * _ties(xp, x, out, axis, keepdims)
+    hit, count = _hits(xp, x, out, axis, keepdims)
+    return xp.masked(_spread(xp, g, x.shape, axis, keepdims) / count, hit)
 
 
 def _extremum_jvp(xp: Any, t: Array, x: Array, out: Array, *, axis: Axes, keepdims: bool) -> Array:
-    return xp.sum(t * _ties(xp, x, out, axis, keepdims), axis=axis, keepdims=keepdims)
+    hit, count = _hits(xp, x, out, axis, keepdims)
+    return xp.sum(xp.masked(t / count, hit), axis=axis, keepdims=keepdims)
 
 
 max = general("max", None, vjp=(_extremum_vjp,), jvp=(_extremum_jvp,), label="MaxBackward0")
@@ -149,22 +150,19 @@ def _peak(xp: Any, x: Array, axis: Axes) -> Array:
 
 def _logsumexp(xp: Any, x: Array, *, axis: Axes, keepdims: bool) -> Array:
     # m + log sum exp(x - m) (Blanchard, Higham, Higham, IMA J. Numer. Anal. 41(4), 2021); an
-    # infinite m is not subtracted, since inf - inf is nan.
+    # infinite m is not subtracted, since inf - inf is nan, and is the result, whatever the sum.
     m = _peak(xp, x, axis)
-    m = xp.where(xp.isfinite(m), m, xp.zeros_like(m))
-    total = xp.sum(xp.exp(x - m), axis=axis, keepdims=keepdims)
-    tiny = total == 0  # all -inf: log 0 without NumPy's warning
-    log = xp.where(
-        tiny, -xp.ones_like(total) * math.inf, xp.log(xp.where(tiny, xp.ones_like(total), total))
-    )
+    zero = xp.zeros_like(m)
+    shifted = xp.minimum(x - xp.where(xp.isfinite(m), m, zero), zero)
+    total = xp.sum(xp.exp(shifted), axis=axis, keepdims=keepdims)
+    log = xp.log(xp.where(total == 0, xp.ones_like(total), total))
     return log + (m if keepdims else xp.reshape(m, total.shape))
 
 
 def _softmax_from(xp: Any, x: Array, out: Array, axis: Axes, keepdims: bool) -> Array:
     top = out if keepdims else xp.reshape(out, _kept(x.shape, axis))
-    infinite = xp.isinf(top)
-    weights = xp.exp(x - xp.where(infinite, xp.zeros_like(top), top))
-    return xp.masked(weights, xp.logical_not(infinite))
+    # exp(-inf) is 0 for a sum that is -inf; for one that is inf, PyTorch's nan.
+    return xp.exp(x - xp.where(top == -math.inf, xp.zeros_like(top), top))
 
 
 def _logsumexp_vjp(xp: Any, g: Array, x: Array, out: Array, *, axis: Axes, keepdims: bool) -> Array:
