@@ -449,6 +449,67 @@ def test_s36_source_and_target_may_overlap(write):
     assert gradcheck(program, (x,))
 
 
+@pytest.mark.parametrize(
+    ("key", "shape"),
+    [([0, 0], (2, 1)), (np.array([1, 0, 1]), (3, 2)), (([0, 0], [1, 1]), (2,)), ([[2], [2]], ())],
+    ids=str,
+)
+def test_s36_of_values_written_to_one_place_the_last_counts(key, shape):
+    x, v = (
+        leaf(np.arange(6.0).reshape(3, 2)),
+        leaf(np.arange(1.0, 1 + np.prod(shape)).reshape(shape)),
+    )
+
+    def program(x, v):
+        y = x * 1
+        y[key] = v
+        return y * y
+
+    assert gradcheck(program, (x, v))
+
+
+def test_s36_adding_to_one_place_twice_counts_once():
+    x = leaf([1.0, 2.0, 3.0])
+    y = x * 1
+    y[[0, 0]] += x[1]
+    y.sum().backward()
+    assert y.tolist() == [3.0, 2.0, 3.0]
+    assert x.grad.tolist() == [1.0, 2.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "y[0] += v",
+        "y[1:] *= v",
+        "y[y > 2] -= v",
+        "y[[0, 2]] /= v",
+        "y[..., 0] **= 2",
+        "y[0][0] += v",
+        "y.T[0] *= v",
+        "y[:, 1] = y[:, 1] + v",
+        "y[0] += y[1]",
+    ],
+)
+def test_s36_augmented_assignment_to_a_part(change):
+    def program(lib):
+        x, v = lib.leaf([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]), lib.leaf(3.0)
+        y = x * 1
+        exec(change, {"y": y, "v": v})
+        return [y, *lib.grad((y * y).sum(), [x, v], allow_unused=True)]
+
+    same_as_torch(program)
+
+
+def test_s36_a_part_may_be_added_to_the_whole():
+    def program(y):
+        y = y * 1
+        y += y[0]
+        return y * y
+
+    assert gradcheck(program, (leaf([[1.0, 2.0], [3.0, 4.0]], "float64"),))
+
+
 def test_s36_the_value_is_not_saved(lib):
     v = lib.leaf([1.0]) * 1
     y = lib.zeros(3, dtype=lib.float64)

@@ -208,6 +208,88 @@ def test_s37_a_write_of_another_shape_leaves_everything_alone(lib):
     assert (y.grad_fn is node, y._version, y.tolist()) == (True, 0, [1.0, 2.0])
 
 
+RESULTS = {
+    **VIEWS,
+    "flip": lambda y: y.flip(0),
+    "flip both": lambda y: y.flip((0, 1)),
+    "roll": lambda y: y.roll(0, 0),
+    "real": lambda y: y.real,
+    "diag": lambda y: y[:, :3].diag(),
+    "tril": lambda y: y.tril(9),
+    "clone": lambda y: y.clone(),
+    "same dtype": lambda y: y.to(y.dtype),
+    "contiguous": lambda y: y.contiguous(),
+    "contiguous T": lambda y: y.T.contiguous(),
+    "reshape of T": lambda y: y.T.reshape(-1),
+    "positive": lambda y: +y,
+    "times one": lambda y: y * 1,
+    "abs": lambda y: y.abs(),
+    "clamp": lambda y: y.clamp(min=-99.0),
+    "where": lambda y: cr.where(y > -99, y, y),
+    "masked_fill": lambda y: y.masked_fill(y < -99, 0.0),
+    "sum of one": lambda y: y[:1].sum(0),
+    "max of one": lambda y: y[:1].max(0).values,
+    "sort": lambda y: y[:1].sort(0).values,
+    "cumsum": lambda y: y[:1].cumsum(0),
+    "softmax": lambda y: y.softmax(1),
+    "cat": lambda y: cr.cat([y]),
+    "stack": lambda y: cr.stack([y]),
+    "list": lambda y: y[[0, 1, 2]],
+    "mask": lambda y: y[y > -99],
+    "gather": lambda y: y.gather(1, cr.tensor([[0], [1], [2]])),
+    "index_select": lambda y: y.index_select(0, cr.tensor([0, 1, 2])),
+    "asarray": lambda y: cr.asarray(y),
+    "expand": lambda y: y.expand(3, 4),
+}
+results = pytest.mark.parametrize("make", RESULTS.values(), ids=RESULTS.keys())
+
+
+@results
+def test_s37_a_result_that_is_written_changes_its_operand_only_with_its_history(make):
+    x = leaf(np.random.default_rng(0).uniform(1, 2, (3, 4)))
+
+    def program(x):
+        y = x * x
+        make(y).mul_(3)
+        return y * 2
+
+    assert gradcheck(program, (x,))
+
+
+@results
+def test_s37_an_operand_that_is_written_changes_its_result_only_with_its_history(make):
+    x = leaf(np.random.default_rng(0).uniform(1, 2, (3, 4)))
+
+    def program(x):
+        y = x * x
+        z = make(y)
+        y.mul_(3)
+        return z * 2
+
+    if make in (RESULTS["abs"], RESULTS["clamp"]):  # which save their operand
+        with pytest.raises(cr.InPlaceError, match="modified by an inplace operation"):
+            program(x).sum().backward()
+    else:
+        assert gradcheck(program, (x,))
+
+
+PARTS = {"real": lambda z: z.real, "imag": lambda z: z.imag, "conj": lambda z: z.conj()}
+
+
+@pytest.mark.parametrize("first", ["operand", "result"])
+@pytest.mark.parametrize("part", PARTS.values(), ids=PARTS.keys())
+def test_s37_parts_of_complex_tensors_change_only_with_their_history(part, first):
+    x = leaf([1 + 2j, 3 - 1j], "complex128")
+
+    def program(x):
+        y = x * x
+        z = part(y)
+        (y if first == "operand" else z).mul_(3)
+        return y * 2, z * 2
+
+    assert gradcheck(program, (x,))
+
+
 def test_s37_a_write_to_a_detached_view_leaves_the_history_alone(lib):
     x = lib.leaf([1.0, 2.0])
     y = x * 1
