@@ -51,6 +51,8 @@ def _matmul(x: Array, y: Array) -> Array:
 
 
 def _broadcast_to(x: Array, shape: tuple[int, ...]) -> Array:
+    if x.shape == shape:
+        return x[...]  # np.broadcast_to would lock it
     if x.size == 1:
         # One element everywhere: the constructor takes 0.2 µs, np.broadcast_to 2.
         out = ndarray(shape, x.dtype, x, 0, (0,) * len(shape))
@@ -134,6 +136,10 @@ numpy_xp = Namespace(
         x.reshape(shape) if copy is None else x.reshape(shape, copy=copy)
     ),
     permute_dims=lambda x, axes: x.transpose(axes),
+    # Views in NumPy, but copies for us: what writes through them would not be seen.
+    flip=lambda x, axis=None: np.flip(x, axis).copy(),
+    real=lambda x: np.array(x.real),
+    imag=lambda x: np.array(x.imag),
     matrix_transpose=lambda x: x.swapaxes(-1, -2),
     matmul=_matmul,
     broadcast_to=_broadcast_to,

@@ -182,18 +182,18 @@ class Context:
             raise freed_error(None if self._node is None else self._node())
         if self._node is None:
             return saved
-        node: Any = self._node()
-        if node is None:  # the graph is gone, and somebody kept ctx
-            raise freed_error(None)
-        written = ledger.last > node.seq
+        node: Any = self._node()  # None if the graph is gone, and somebody kept ctx
+        written = node is not None and ledger.last > node.seq
         values = []
         for value, origin in zip(saved, self._origins, strict=True):
             if origin is _OBJECT:
                 values.append(value)
+            elif node is None and origin is _INTERMEDIATE:
+                values.append(make(value, None))
             elif written or origin is _INTERMEDIATE or value.__class__ is not ndarray:
                 values.append(_restored(node, value, origin))
             elif origin.__class__ is int:
-                values.append(make(value, node.output_edge(origin)))
+                values.append(make(value, None if node is None else node.output_edge(origin)))
             else:
                 values.append(make(value, origin))
         return saved._replaced(values)

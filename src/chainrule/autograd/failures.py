@@ -35,7 +35,7 @@ def _explained(error: Exception, primitive: Primitive, arrays: tuple[Array, ...]
     if primitive.name == "matmul":
         return ShapeError(_matmul_text(*shapes))
     if len(shapes) > 1 and isinstance(error, ValueError) and not primitive.joint:
-        text = _broadcast_text(shapes)
+        text = broadcast_text(shapes)
         if text:
             return ShapeError(f"{text} ({primitive.name} of shapes {shapes}, {_where()})")
     if isinstance(error, IndexError):
@@ -53,7 +53,7 @@ def _where() -> str:
     return "unknown line" if location is None else str(location)
 
 
-def _broadcast_text(shapes: list[tuple[int, ...]]) -> str:
+def broadcast_text(shapes: list[tuple[int, ...]]) -> str:
     """Return PyTorch's sentence on the first dimension that doesn't broadcast."""
     names = "abcdefgh"
     ndim = max(map(len, shapes))

@@ -152,7 +152,7 @@ class AutogradFunction:
         if outputs.__class__ is not Tensor:
             return finish_several(ctx, node, values, outputs)
         if ctx._dirty:
-            check_dirty(ctx, values, (outputs,), node is not None)
+            check_dirty(ctx, values, (outputs,))
         if node is not None:
             node.outputs = ()
             if ctx._saved:

@@ -8,7 +8,7 @@ from typing import Any
 
 from chainrule.autograd.context import Context, seal
 from chainrule.autograd.function_node import FunctionNode
-from chainrule.autograd.record import RECORDERS
+from chainrule.autograd.record import RECORDERS, is_recording
 from chainrule.autograd.tensor import Tensor, View, make
 from chainrule.autograd.versions import writes_since, written
 from chainrule.autograd.views import check_writable, rebase
@@ -22,7 +22,7 @@ def finish_several(
     """Give the outputs of forward their place in the graph; the same kind comes back."""
     raw = outputs if isinstance(outputs, tuple | list) else (outputs,)
     if ctx._dirty:
-        check_dirty(ctx, values, raw, node is not None)
+        check_dirty(ctx, values, raw)
     if node is not None:
         node.outputs = tuple([_template(output) for output in raw])
         if ctx._saved:
@@ -63,7 +63,9 @@ def place_output(
             rebase(output, edge, output._array)
         return output
     if node is None:
-        return output if not _holds(values, output) else RECORDERS["getitem"](output, key=Ellipsis)
+        if _holds(values, output) and not _holds(ctx._dirty, output):
+            output = RECORDERS["getitem"](output, key=Ellipsis)
+        return output if output._node is None or is_recording() else output.detach()
     view = output._view
     if output._node is not None or _holds(values, output):
         output = make(output._array, edge)
@@ -90,7 +92,7 @@ def note_writes(dirty: tuple[Tensor, ...], since: int, name: str) -> None:
             written(tensor._array, name)
 
 
-def check_dirty(ctx: Context, values: Sequence[Any], outputs: Sequence[Any], tracked: bool) -> None:
+def check_dirty(ctx: Context, values: Sequence[Any], outputs: Sequence[Any]) -> None:
     for dirty in ctx._dirty:
         if not _holds(values, dirty):
             raise InPlaceError("mark_dirty got a tensor that is no direct argument of forward")
@@ -99,8 +101,7 @@ def check_dirty(ctx: Context, values: Sequence[Any], outputs: Sequence[Any], tra
                 "Some elements marked as dirty during the forward method were not returned as "
                 "output. The inputs that are modified inplace must all be outputs of the function."
             )
-        if tracked:
-            check_writable(dirty, "mark_dirty")
+        check_writable(dirty, "mark_dirty")
 
 
 def warn_of_hidden_tensors(function: str, container: Any) -> None:

@@ -52,6 +52,8 @@ def current_node(tensor: Tensor) -> Edge:
         if tensor._node is not None and ledger.last > view.stamp:
             _check_alias(tensor, view)
         return tensor._node
+    if base._view is not None:
+        current_node(base)  # an alias that a custom function made: raises if it is stale
     if base._node is view.base_node:
         return tensor._node
     if base._node is None or type(base._node) is AccumulateGrad:

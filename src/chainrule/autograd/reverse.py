@@ -338,8 +338,19 @@ class Pass:
             elif grad is None:
                 tensor._grad = make(owned(g, alone), None)
             else:
-                grad._array += g
-                written(grad._array, "accumulation into .grad")
+                _add_in_place(grad, g)
+
+
+def _add_in_place(grad: Tensor, g: Any) -> None:
+    try:
+        grad._array += g
+    except ValueError as error:
+        raise InPlaceError(
+            "the .grad that was assigned can't be added to: its memory is read-only, or expanded "
+            "(unsupported operation: more than one element of the written-to tensor refers to a "
+            "single memory location). Please clone() it before assigning it."
+        ) from error
+    written(grad._array, "accumulation into .grad")
 
 
 def _remember_failure(roots: list[Node], error: InPlaceError) -> None:

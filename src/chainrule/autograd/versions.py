@@ -58,8 +58,9 @@ class _Ledger:
 
     def renew_locks(self) -> None:
         """Make new locks: in a forked child, the thread that held an old one may not exist."""
-        self.lock = threading.Lock()
-        self.accumulating = threading.Lock()  # held while a pass adds to a .grad
+        # Reentrant: a signal handler may run a pass of its own in the middle of ours.
+        self.lock = threading.RLock()
+        self.accumulating = threading.RLock()  # held while a pass adds to a .grad
 
 
 ledger = _Ledger()

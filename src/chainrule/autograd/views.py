@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from chainrule.autograd.failures import broadcast_text
 from chainrule.autograd.record import (
     RECORDERS,
     current_node,
@@ -144,6 +145,10 @@ _SMALL = 4096
 
 
 def _store(array: Array, key: Any, value: Array, operation: str) -> None:
+    if key is Ellipsis and value.shape != array.shape:
+        misfit = broadcast_text([array.shape, value.shape])
+        if misfit:
+            raise ShapeError(f"{misfit} ({operation})")
     try:
         array[key] = value
     except ValueError as error:

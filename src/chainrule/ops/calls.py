@@ -68,3 +68,10 @@ def along(name: str, x: Tensor, dim: int | None) -> Tensor:
         return RECORDERS[name](x, axis=number)
     row = RECORDERS["reshape"](x, shape=(1,))
     return RECORDERS["reshape"](RECORDERS[name](row, axis=0), shape=())
+
+
+def reshaped(x: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """Return a result that nobody else holds in another shape: so it's no view of anything."""
+    result = RECORDERS["reshape"](x, shape=shape)
+    result._view = None
+    return result

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from chainrule.arguments import RECORDERS, Dims, Operand, either, many_dims, one_dim, tensor_of
 from chainrule.autograd.tensor import Tensor
+from chainrule.ops.calls import reshaped
 
 __all__ = ["max", "min", "amax", "amin", "argmax", "argmin", "sort", "argsort", "topk"]
 
@@ -112,7 +113,7 @@ def _chosen(x: Tensor, indices: Tensor, dim: int, keepdim: bool) -> Extremes:
     if keepdim:
         return Extremes(values, indices)
     shape = (*x.shape[:dim], *x.shape[dim + 1 :])
-    return Extremes(*[RECORDERS["reshape"](t, shape=shape) for t in (values, indices)])
+    return Extremes(reshaped(values, shape), reshaped(indices, shape))
 
 
 def _reduced(name: str, x: Tensor, dims: Dims, keepdims: bool) -> Tensor:

@@ -11,6 +11,7 @@ from chainrule.autograd.tensor import Tensor, make, scalar_array
 from chainrule.autograd.views import set_item
 from chainrule.backend import device_of, is_basic_index, move, ndarray
 from chainrule.errors import ShapeError
+from chainrule.ops.calls import reshaped
 from chainrule.ops.shaping import broadcast_to, reshape
 
 __all__ = ["gather", "take_along_dim", "take_along_axis", "index_select", "take", "masked_select"]
@@ -159,7 +160,7 @@ def gather(x: Operand, dim: int, index: Operand, /) -> Tensor:
 
 def _reached(x: Tensor, index: Tensor, dim: int, shape: tuple[int, ...]) -> Tensor:
     try:
-        return reshape(RECORDERS["take_along_axis"](x, index, axis=dim), shape)
+        return reshaped(RECORDERS["take_along_axis"](x, index, axis=dim), shape)
     except IndexError as error:
         raise in_our_words(error) from None
 

@@ -239,14 +239,14 @@ def movedim(x: Operand, source: int | Sequence[int], destination: int | Sequence
 moveaxis = movedim
 
 
-def flip(x: Operand, /, dims: int | Sequence[int] | None = None, *, axis: Any = None) -> Tensor:
+def flip(x: Operand, /, *dims: int | Sequence[int], axis: Any = None) -> Tensor:
     """Return a copy of `x` with the elements along dimensions in reverse order.
 
     Parameters
     ----------
     x : Tensor
         Any tensor.
-    dims : int or sequence of ints, optional
+    *dims : ints, or one sequence of ints
         Which dimensions: all if left out. Also spelled `axis`.
 
     Returns
@@ -264,7 +264,8 @@ def flip(x: Operand, /, dims: int | Sequence[int] | None = None, *, axis: Any = 
     tensor([3, 2, 1])
     """
     x = tensor_of(x)
-    return RECORDERS["flip"](x, axis=many_dims(either(dims, axis), x.ndim))
+    listed: Any = dims[0] if len(dims) == 1 else dims or None
+    return RECORDERS["flip"](x, axis=many_dims(either(listed, axis), x.ndim))
 
 
 def roll(

@@ -183,6 +183,8 @@ def flatten(x: Operand, /, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     first, last = one_dim(start_dim, x.ndim), one_dim(end_dim, x.ndim)
     if first > last:
         raise ValueError("flatten() has invalid args: start_dim cannot come after end_dim")
+    if x.ndim == 1:
+        return tensor_of(x)
     middle = math.prod(x.shape[first : last + 1])
     return reshape(x, (*x.shape[:first], middle, *x.shape[last + 1 :]))
 

@@ -142,9 +142,9 @@ cumulative_prod = general(
 
 
 def _peak(xp: Any, x: Array, axis: Axes) -> Array:
-    """Return the largest elements along axes, which are kept; zeros if there is no element."""
+    """Return the largest elements along axes, which are kept; -inf where there is no element."""
     if 0 in x.shape:
-        return xp.zeros(_kept(x.shape, axis), dtype=x.dtype)
+        return xp.zeros(_kept(x.shape, axis), dtype=x.dtype) - math.inf
     return xp.max(x, axis=axis, keepdims=True)
 
 
