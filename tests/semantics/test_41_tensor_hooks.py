@@ -223,6 +223,24 @@ def test_s41_complex_gradients_are_shown_in_pytorchs_convention(lib):
     assert x.grad.tolist() == [-36 - 18j]
 
 
+def test_s41_freezing_a_leaf_for_a_while_keeps_its_hooks(lib):
+    x = lib.leaf([1.0])
+    x.register_hook(lambda g: g * 10)
+    x.requires_grad_(False)
+    x.requires_grad_(True)
+    (x * 1).backward()
+    assert x.grad.tolist() == [10.0]
+
+
+def test_s41_updating_a_leaf_keeps_its_hooks(lib):
+    x = lib.leaf([1.0])
+    x.register_hook(lambda g: g * 10)
+    with lib.no_grad():
+        x.sub_(0.5)
+    (x * 1).backward()
+    assert x.grad.tolist() == [10.0]
+
+
 def test_s41_without_grad_there_is_nothing_to_hook(lib):
     text = "cannot register a hook on a tensor that doesn't require gradient"
     for x in (lib.ones(2), lib.leaf([1.0]).detach(), lib.tensor([1, 2])):

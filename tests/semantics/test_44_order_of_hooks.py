@@ -88,6 +88,14 @@ def test_s44_a_pre_hook_that_returns_nonsense(lib, value, kind, text):
         y.backward()
 
 
+def test_s44_a_pre_hook_may_stop_the_gradient(lib):
+    x = lib.leaf([2.0])
+    y = x * 3
+    y.grad_fn.register_prehook(lambda outs: (None,))
+    (y + x).backward()
+    assert x.grad.tolist() == [1.0]
+
+
 def test_s44_hooks_on_a_node_of_several_outputs_get_none_for_what_got_nothing(lib):
     x = lib.leaf([1.0, 2.0, 3.0])
     _, b, _ = x.unbind()
