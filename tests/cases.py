@@ -345,18 +345,22 @@ TRIGONOMETRIC = tuple(
 )
 
 _TIES = kink("ties", [1, 2, 3, -1], [1, 2, 0, 5])
+_NAN = kink("nan", [np.nan, 2, np.nan, -1], [1, np.nan, np.nan, 5])
 
 KINKS = (
     row("abs", (*UNARY, kink("kinks", [-1, 0, 2]))),
     row(
-        "relu", (*UNARY, kink("kinks", [-1, 0, 2])), dtypes=REAL, np=lambda np, x: np.maximum(x, 0)
+        "relu",
+        (*UNARY, kink("kinks", [-1, 0, 2, np.nan])),
+        dtypes=REAL,
+        np=lambda np, x: np.maximum(x, 0),
     ),
     *[
         row(name, (*UNARY, kink("kinks", [-1, 0, 1.5])), (-3, 3), dtypes=REAL)
         for name in ("sign", "floor", "ceil", "trunc", "round")
     ],
-    row("maximum", (*BINARY, _TIES), dtypes=REAL),
-    row("minimum", (*BINARY, _TIES), dtypes=REAL),
+    row("maximum", (*BINARY, _TIES, _NAN), dtypes=REAL),
+    row("minimum", (*BINARY, _TIES, _NAN), dtypes=REAL),
     row(
         "clamp",
         (
@@ -366,7 +370,7 @@ KINKS = (
             situation("0-d", (), low=-0.5, high=0.5),
             situation("size-0", (0,), low=0.0, high=1.0),
             situation("non-contiguous", Strided((2, 3)), low=-0.4, high=0.5),
-            kink("kinks", [-2, -1, 0, 1, 2], low=-1.0, high=1.0),
+            kink("kinks", [-2, -1, 0, 1, 2, np.nan], low=-1.0, high=1.0),
             kink("crossed-bounds", [-2, 0, 2], low=1.0, high=-1.0),
         ),
         dtypes=REAL,

@@ -186,6 +186,11 @@ def test_s64_an_infinite_gradient_of_an_element_not_selected_becomes_zero(functi
     assert gradient(lambda x: cr.sqrt(function(x)), [4, -1]) == [0.25, 0]
 
 
+def test_s64_an_infinite_gradient_of_a_maximum_reaches_nothing_else() -> None:
+    assert gradient(lambda x: cr.sqrt(cr.amax(x)), [-1, 0]) == [0, INF]
+    assert gradient(lambda x: cr.sqrt(cr.amin(x)), [0, 1]) == [INF, 0]
+
+
 def test_s64_where_selects_tangents_and_second_derivatives_too() -> None:
     mask = cr.tensor([True, False])
     point = cr.tensor([4.0, -1.0])
