@@ -230,6 +230,40 @@ def test_s02_a_leaf_frozen_after_the_forward_gets_nothing():
     same_as_torch(program)
 
 
+def frozen_for_a_while(x):
+    return x.requires_grad_(False).requires_grad_(True)
+
+
+def test_s02_a_leaf_has_one_node_whatever_its_flag_did_meanwhile():
+    def program(m):
+        x, seen = m.leaf([1.0]), []
+        x.register_hook(lambda g: seen.append(g.detach().clone()))
+        y = x * 2
+        frozen_for_a_while(x)
+        z = x * 3
+        grads = m.grad(y + z, x, retain_graph=True)
+        (y + z).backward()
+        return grads, x.grad, seen
+
+    same_as_torch(program)
+
+
+def test_s02_hooks_survive_a_while_without_grad():
+    x, calls = leaf([1.0]), []
+    x.register_hook(lambda g: calls.append(g.item()))
+    x.register_post_accumulate_grad_hook(lambda t: calls.append("post"))
+    (frozen_for_a_while(x) * 2).backward()
+    assert calls == [2, "post"]
+
+
+def test_s02_old_and_new_graphs_meet_in_one_leaf():
+    x = leaf([1.0])
+    y = x * 2
+    z = frozen_for_a_while(x) * 3
+    assert y.grad_fn.next_functions[0][0] is z.grad_fn.next_functions[0][0]
+    assert cr.autograd_grad(y + z, x)[0].tolist() == [5]
+
+
 # --- 3: integers and bools ------------------------------------------------------------------------
 
 WHOLE = [cr.bool, cr.uint8, cr.int8, cr.int16, cr.int32, cr.int64]

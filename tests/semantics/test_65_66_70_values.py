@@ -20,8 +20,9 @@ COMPLEX = [cr.complex64, cr.complex128]
 
 @pytest.mark.parametrize("other", [*REAL, cr.int64, cr.bool], ids=str)
 @pytest.mark.parametrize("dtype", REAL, ids=str)
-@pytest.mark.parametrize("function", [cr.add, cr.mul, cr.sub, cr.div, cr.maximum], ids=repr)
-def test_s65_grad_has_the_leafs_dtype_though_the_operation_promoted(function, dtype, other):
+@pytest.mark.parametrize("name", ["add", "mul", "sub", "div", "maximum"])
+def test_s65_grad_has_the_leafs_dtype_though_the_operation_promoted(name, dtype, other):
+    function = getattr(cr, name)
     x = cr.ones(2, dtype=dtype, requires_grad=True)
     y = function(x, cr.ones(2, dtype=other))
     y.backward(cr.ones_like(y))
