@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import chainrule as cr
-from graphs import equal, leaf, memory, raised, same_as_torch, shares
+from graphs import CHAINRULE, equal, leaf, memory, raised, same_as_torch, shares
 
 UNUSED = (
     "One of the differentiated Tensors appears to not have been used in the graph. "
@@ -238,6 +238,21 @@ def test_s22_a_root_that_does_not_lead_there_does_not_run():
     cr.autograd_grad([a, b], x)
     assert ran == []
     b.backward()
+
+
+@pytest.mark.parametrize("of_leaf", [True, False])
+def test_s22_hooks_of_a_root_off_the_path(of_leaf):
+    def program(m):
+        calls = []
+        x, w = m.leaf([3.0]), m.leaf([2.0])
+        y = w if of_leaf else w * 3
+        y.register_hook(lambda g: calls.append("y"))
+        grads = m.grad([x * 2, y], x)
+        m.backward([x * 2, y], inputs=[x])
+        return calls, grads, x.grad
+
+    same_as_torch(program)
+    assert program(CHAINRULE)[0] == []
 
 
 def test_s22_as_in_torch():
