@@ -71,6 +71,9 @@ def __getattr__(name: str) -> _Any:
 
 cuda = _SimpleNamespace(is_available=_cuda_is_available)
 
+inf, nan, pi, e = _np.inf, _np.nan, _np.pi, _np.e
+finfo, iinfo = _np.finfo, _np.iinfo
+
 # Dtypes are NumPy's own objects, under NumPy's names and PyTorch's.
 float16 = half = _np.dtype("float16")
 float32 = float = _np.dtype("float32")
@@ -133,6 +136,12 @@ __all__ += [
     "int64",
     "long",
     "bool",
+    "finfo",
+    "iinfo",
+    "inf",
+    "nan",
+    "pi",
+    "e",
     "get_default_dtype",
     "set_default_dtype",
     "device",

@@ -49,6 +49,8 @@ def cast(x: Tensor, dtype: DTypeLike) -> Tensor:
 def one_dim(dim: Any, ndim: int) -> int:
     """Return a dimension counted from the front."""
     try:
+        if isinstance(dim, bool):
+            raise TypeError
         number = index(dim)
     except TypeError:
         raise TypeError(f"a dimension must be an int, not {type(dim).__name__}") from None

@@ -188,6 +188,8 @@ def autograd_grad(
     create_graph: bool = False,
     allow_unused: bool | None = None,
     materialize_grads: bool = False,
+    *,
+    only_inputs: bool = True,
 ) -> dict[str, Any]: ...
 
 
@@ -200,6 +202,8 @@ def autograd_grad(
     create_graph: bool = False,
     allow_unused: bool | None = None,
     materialize_grads: bool = False,
+    *,
+    only_inputs: bool = True,
 ) -> tuple[Any, ...]: ...
 
 
@@ -211,6 +215,8 @@ def autograd_grad(
     create_graph: bool = False,
     allow_unused: bool | None = None,
     materialize_grads: bool = False,
+    *,
+    only_inputs: bool = True,
 ) -> Any:
     """Return the gradients of `outputs` with respect to `inputs`, touching no `.grad`.
 
@@ -228,6 +234,8 @@ def autograd_grad(
         Return None for an input that no output depends on, instead of raising.
     materialize_grads : bool, default False
         Return zeros there; implies `allow_unused`.
+    only_inputs : bool, default True
+        What PyTorch scripts pass; it can only be True.
 
     Returns
     -------
@@ -248,6 +256,8 @@ def autograd_grad(
     >>> autograd_grad(w * w, {"w": w})
     {'w': tensor(6.)}
     """
+    if not only_inputs:
+        raise ValueError("only_inputs=False is not supported: use autograd_backward()")
     if materialize_grads and allow_unused is False:
         raise ValueError(
             "Expected allow_unused to be True or not passed when materialize_grads=True, but got: "

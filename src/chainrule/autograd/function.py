@@ -234,7 +234,13 @@ class Function:
     6.0
     """
 
-    apply: Any
+    @classmethod
+    def apply(cls, *args: Any) -> Any:
+        """Apply the function, recorded as one node."""
+        raise NotImplementedError(
+            "You must implement the forward function for custom autograd.Function: "
+            f"{cls.__name__} has none."
+        )
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -244,8 +250,9 @@ class Function:
         setup = getattr(cls, "setup_context", None)
         if setup is not None:
             forward = _with_setup(forward, setup)
-        backward, jvp = getattr(cls, "backward", None), getattr(cls, "jvp", None)
-        cls.apply = staticmethod(AutogradFunction(forward, backward, jvp, cls.__name__).function)
+        backward = getattr(cls, "backward", None) or getattr(cls, "vjp", None)
+        spec = AutogradFunction(forward, backward, getattr(cls, "jvp", None), cls.__name__)
+        cls.apply = staticmethod(spec.function)  # type: ignore[method-assign]
 
 
 def _with_setup(compute: Callable[..., Any], setup: Callable[..., Any]) -> Callable[..., Any]:

@@ -34,6 +34,11 @@ class FunctionNode(Node):
         return _Name(f"{self.function.name}Backward")
 
     @property
+    def saved_tensors(self) -> tuple[Any, ...]:
+        """What forward saved; `ctx.saved_tensors` seen from outside."""
+        return self.ctx.saved_tensors
+
+    @property
     def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
         pairs = zip(super().next_functions, self.shapes, strict=True)
         return tuple(pair for pair, shape in pairs if shape is not None)

@@ -101,6 +101,7 @@ def record(
     out: Any,
     settings: dict[str, Any] | None,
     shapes: tuple[tuple[tuple[int, ...], Any], ...] | None,
+    numbers: tuple[bool, ...] = (),
 ) -> Any:
     """Return the node of an application whose output is computed already."""
     plan = primitive.plan(tuple([edge is not None for edge in edges]))
@@ -124,7 +125,8 @@ def record(
         node = _new(PackedNode)
         pack, unpack = modes.saved_hooks
         for i, origin in enumerate(plan.origins):
-            if origin is not None:
+            is_number = origin is not None and numbers[origin : origin + 1] == (True,)
+            if origin is not None and not is_number:
                 saved[i] = pack_array(saved[i], pack, unpack)
     node.plan = plan
     node.edges = edges
@@ -252,7 +254,10 @@ def recorder(primitive: Primitive) -> Callable[..., Any]:
 
 
 _OPERATORS = frozenset(
-    ["add", "subtract", "multiply", "divide", "pow", "maximum", "minimum", "remainder", "matmul"]
+    [
+        *("add", "subtract", "multiply", "divide", "pow", "remainder", "floor_divide"),
+        *("maximum", "minimum", "matmul"),
+    ]
 )
 """What takes two tensors or scalars, and promotes them: the others choose among their inputs."""
 
@@ -347,14 +352,14 @@ def _binary(primitive: Primitive) -> Callable[..., Any]:
             x, y = a._array, b._array
             if x.dtype is not y.dtype:
                 x, y = promote(x, y)
-        elif (
-            (b.__class__ is float or b.__class__ is int)
-            and a.__class__ is Tensor
-            and a._array.dtype.kind == "f"
-        ):
+        elif (b.__class__ is float or b.__class__ is int) and _is_float(a):
             x = a._array
             y = np_array(b, x.dtype)
             b = None
+        elif (a.__class__ is float or a.__class__ is int) and _is_float(b):
+            y = b._array
+            x = np_array(a, y.dtype)
+            a = None
         else:
             a, b = as_operands(a, b)
             return a if a is NotImplemented else function(a, b)
@@ -374,16 +379,18 @@ def _binary(primitive: Primitive) -> Callable[..., Any]:
         if modes is not None and not modes.grad:
             result._node = None
             return result
-        edge_a = a._node if a._view is None else current_node(a)
+        edge_a = None if a is None else a._node if a._view is None else current_node(a)
         edge_b = None if b is None else b._node if b._view is None else current_node(b)
         if edge_a is None is edge_b:
             result._node = None
             return result
         shapes = None
-        if b is not None and (x.shape != y.shape or x is not a._array or y is not b._array):
+        tensors = a is not None and b is not None  # a number takes the other's shape and dtype
+        if tensors and (x.shape != y.shape or x is not a._array or y is not b._array):
             shapes = ((x.shape, a._array.dtype), (y.shape, b._array.dtype))
         if modes is not None and modes.saved_hooks is not None:
-            result._node = record(primitive, (edge_a, edge_b), (x, y), out, None, shapes)
+            numbers = (a is None, b is None)
+            result._node = record(primitive, (edge_a, edge_b), (x, y), out, None, shapes, numbers)
             return result
         node = _new(PrimitiveNode)
         node.edges = (edge_a, edge_b)
@@ -411,6 +418,10 @@ def _binary(primitive: Primitive) -> Callable[..., Any]:
         return result
 
     return function
+
+
+def _is_float(value: Any) -> bool:
+    return value.__class__ is Tensor and value._array.dtype.kind == "f"
 
 
 def _pick(plan: Plan, inputs: tuple[str, ...]) -> Callable[[Any, Any, Any], tuple[Any, ...]]:

@@ -136,10 +136,11 @@ class Pass:
                     node, ahead = ahead, None
                 if node.hooks is not None or receiving is not None:
                     g = self._enter(node, g)
-                    if receiving is not None and node not in self.running:
+                    if g is None or (receiving is not None and node not in self.running):
                         continue
                 if node.__class__ is AccumulateGrad:
-                    self._accumulate(node, g, count_references(g) <= ALONE)
+                    alone = count_references(g) <= ALONE  # on its own: a call would hold it too
+                    self._accumulate(node, g, alone)
                     continue
                 grads = node.pull(g, self)
                 if anomaly:
@@ -272,7 +273,9 @@ class Pass:
                 tensor = reference()
                 if tensor is not None and index in parts:
                     self.add_to_grad(tensor, parts[index], False)
-        return parts if g.__class__ is dict else parts[0]
+        if g.__class__ is dict:
+            return parts or None
+        return parts.get(0)  # None if a pre-hook stopped it
 
     def _call_hook(self, hook: Callable[..., Any], g: Any) -> Any:
         shown = self.show(g)

@@ -160,7 +160,8 @@ class AccumulateGrad(Node):
     edges = ()
 
     def __init__(self, leaf: Tensor) -> None:
-        self._variable = weakref.ref(leaf)
+        key = id(leaf)
+        self._variable = weakref.ref(leaf, lambda _: FROZEN.pop(key, None))
         self.seq = tick()
         self.hooks = None
         self.code = None
@@ -170,6 +171,10 @@ class AccumulateGrad(Node):
     def variable(self) -> Tensor | None:
         """The leaf, or None when nobody holds it any more."""
         return self._variable()
+
+
+FROZEN: dict[int, AccumulateGrad] = {}
+"""The nodes of leaves that don't require grad just now, by id: a leaf has one all its life."""
 
 
 class PrimitiveNode(Node):

@@ -10,6 +10,7 @@ import numpy as np
 
 from chainrule.autograd.modes import is_grad_enabled
 from chainrule.autograd.tape import (
+    FROZEN,
     AccumulateGrad,
     Edge,
     Node,
@@ -173,10 +174,11 @@ class Tensor:
                 f"got {self._array.dtype}: convert it first, with .float() or .to(dtype)"
             )
         if self.is_leaf:
-            if not requires_grad:
+            if not requires_grad and self._node is not None:
+                FROZEN[id(self)] = self._node  # hooks, and graphs recorded so far, stay with it
                 self._node = None
-            elif self._node is None:
-                self._node = AccumulateGrad(self)
+            elif requires_grad and self._node is None:
+                self._node = FROZEN.pop(id(self), None) or AccumulateGrad(self)
         elif not requires_grad:
             raise AutogradError(
                 "you can only change requires_grad flags of leaf variables. This tensor is the "

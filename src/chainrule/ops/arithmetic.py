@@ -6,7 +6,7 @@ from typing import Any
 
 from chainrule.arguments import RECORDERS, Operand, floating, tensor_of
 from chainrule.autograd.tensor import Tensor
-from chainrule.ops.calls import binary, of_floats, piecewise, strict
+from chainrule.ops.calls import binary, of_floats, strict
 
 __all__ = [
     "add",
@@ -31,7 +31,7 @@ _add = binary("add")
 _subtract = binary("subtract")
 _multiply = binary("multiply")
 _divide = binary("divide")
-floor_quotient = piecewise("floor_divide")
+floor_quotient = RECORDERS["floor_divide"]
 _floor_divide = strict(floor_quotient, "floor_divide")
 _remainder = binary("remainder")
 _pow = binary("pow")

@@ -102,7 +102,7 @@ def _not_an_index(part: Any) -> Any:
 # --- picking --------------------------------------------------------------------------------------
 
 
-def gather(x: Operand, dim: int, index: Operand, /) -> Tensor:
+def gather(x: Operand, /, dim: int, index: Operand) -> Tensor:
     """Return the elements of `x` at `index` along a dimension.
 
     For three dimensions and dim = 1, ``out[i, j, k] = x[i, index[i, j, k], k]``.
@@ -232,7 +232,7 @@ def take_along_dim(
 take_along_axis = take_along_dim
 
 
-def index_select(x: Operand, dim: int, index: Operand, /) -> Tensor:
+def index_select(x: Operand, /, dim: int, index: Operand) -> Tensor:
     """Return the slices of `x` at `index` along a dimension.
 
     Parameters

@@ -17,9 +17,7 @@ from chainrule.primitives.indexing import getitem, select
 __all__ = ["cat", "concat", "stack", "split", "chunk", "unbind", "unstack"]
 
 
-def cat(
-    tensors: Sequence[Operand], /, dim: int | None = None, *, axis: int | None = None
-) -> Tensor:
+def cat(tensors: Sequence[Operand], dim: int | None = None, *, axis: int | None = None) -> Tensor:
     """Return tensors joined along a dimension they have.
 
     Parameters
@@ -85,9 +83,7 @@ def _check_alike(first: tuple[int, ...], shape: tuple[int, ...], dim: int, posit
         )
 
 
-def stack(
-    tensors: Sequence[Operand], /, dim: int | None = None, *, axis: int | None = None
-) -> Tensor:
+def stack(tensors: Sequence[Operand], dim: int | None = None, *, axis: int | None = None) -> Tensor:
     """Return tensors joined along a new dimension.
 
     Parameters

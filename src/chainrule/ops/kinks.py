@@ -320,7 +320,7 @@ def _as_mask(condition: Operand) -> Tensor:
     return mask if mask.dtype.kind == "b" else RECORDERS["not_equal"](mask, 0)
 
 
-def masked_fill(x: Operand, mask: Operand, value: Operand, /) -> Tensor:
+def masked_fill(x: Operand, /, mask: Operand, value: Operand) -> Tensor:
     """Return `x` with `value` where `mask` is true.
 
     Parameters

@@ -42,6 +42,7 @@ def var(
     keepdim: bool = False,
     axis: Dims = None,
     keepdims: bool = False,
+    unbiased: bool | None = None,
 ) -> Tensor:
     """Return the variance of the elements along dimensions.
 
@@ -55,6 +56,8 @@ def var(
         The sum of squares is divided by n - correction: 1 for a sample, 0 for a population.
     keepdim : bool, default False
         Keep those dimensions, with length 1. Also spelled `keepdims`.
+    unbiased : bool, optional
+        PyTorch's older spelling of the correction: True is 1, False is 0.
 
     Returns
     -------
@@ -85,7 +88,7 @@ def var(
     else:
         centred = RECORDERS["subtract"](x, RECORDERS["mean"](x, axis=dims, keepdims=True))
         total = _sum(_squares(centred), axis=dims, keepdims=keepdim or keepdims)
-    freedom = count - correction
+    freedom = count - (correction if unbiased is None else unbiased)
     return RECORDERS["multiply"](total, 1 / freedom if freedom > 0 else math.nan)
 
 
@@ -105,6 +108,7 @@ def std(
     keepdim: bool = False,
     axis: Dims = None,
     keepdims: bool = False,
+    unbiased: bool | None = None,
 ) -> Tensor:
     """Return the standard deviation, the root of the variance; the arguments are those of `var`.
 
@@ -118,8 +122,15 @@ def std(
     >>> cr.std(cr.tensor([1.0, 2.0, 3.0]))
     tensor(1.)
     """
-    spread = var(x, either(dim, axis), correction=correction, keepdim=keepdim or keepdims)
-    return _root(spread)
+    return _root(
+        var(
+            x,
+            either(dim, axis),
+            correction=correction,
+            keepdim=keepdim or keepdims,
+            unbiased=unbiased,
+        )
+    )
 
 
 def _root(x: Tensor) -> Tensor:
