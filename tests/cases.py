@@ -359,6 +359,7 @@ KINKS = (
         row(name, (*UNARY, kink("kinks", [-1, 0, 1.5])), (-3, 3), dtypes=REAL)
         for name in ("sign", "floor", "ceil", "trunc", "round")
     ],
+    row("floor_divide", BINARY, (-3, 3), (0.5, 2), dtypes=REAL),
     row("maximum", (*BINARY, _TIES, _NAN), dtypes=REAL),
     row("minimum", (*BINARY, _TIES, _NAN), dtypes=REAL),
     row(
@@ -843,7 +844,6 @@ def _torch_truth(name: str) -> Callable[..., Any]:
 
 
 CONSTANTS = (
-    constant("floor_divide", BINARY, (-3, 3), (0.5, 2)),
     *[constant(name, _STRANGE, dtypes=FIELD) for name in ("isnan", "isinf", "isfinite")],
     constant("equal", _COMPARED, dtypes=FIELD, torch="eq"),
     constant("not_equal", _COMPARED, dtypes=FIELD),

@@ -55,9 +55,7 @@ def _broadcast_to(x: Array, shape: tuple[int, ...]) -> Array:
         return x[...]  # np.broadcast_to would lock it
     if x.size == 1:
         # One element everywhere: the constructor takes 0.2 µs, np.broadcast_to 2.
-        out = ndarray(shape, x.dtype, x, 0, (0,) * len(shape))
-        out.flags.writeable = False
-        return out
+        return ndarray(shape, x.dtype, x, 0, (0,) * len(shape))
     return np.broadcast_to(x, shape)
 
 

@@ -167,7 +167,9 @@ def test_s39_no_such_element(lib, key, text):
         x[tensors_in(lib, key)]
 
 
-@pytest.mark.parametrize("key", ["a", {1}, 1.5, np.array([0.5]), object()], ids=lambda key: type(key).__name__)
+@pytest.mark.parametrize(
+    "key", ["a", {1}, 1.5, np.array([0.5]), object()], ids=lambda key: type(key).__name__
+)
 def test_s39_what_is_no_index_says_what_is(key):
     with pytest.raises(IndexError, match=r"only integers, slices .* are valid indices"):
         cr.ones(3)[key]

@@ -281,7 +281,9 @@ def test_s52_numbers_and_arrays_are_gradients_too(value):
     assert x.grad.dtype == cr.float32
 
 
-@pytest.mark.parametrize("value", ["text", object(), {1}, len], ids=str)
+@pytest.mark.parametrize(
+    "value", ["text", object(), {1}, len], ids=lambda value: type(value).__name__
+)
 def test_s52_anything_else_is_a_type_error_that_says_whose(value):
     with pytest.raises(TypeError, match=f"fBackward.*{type(value).__name__}.*'b'"):
         function(lambda ctx, g: (g, value), "a, b")(leaf([1.0]), leaf([1.0])).backward()
@@ -552,6 +554,39 @@ def test_s53_writing_into_the_gradient_harms_no_sibling():
     (f(y) + y).backward(given)
     assert x.grad.tolist() == [6.0, 6.0]
     assert given.tolist() == [1.0, 1.0]
+
+
+WRITES = {
+    "mul_": lambda g: g.mul_(5),
+    "element": lambda g: g.__setitem__(0, 5.0),
+    "slice": lambda g: g.__setitem__(slice(0, 1), 5.0),
+    "zero_": lambda g: g[1:].zero_(),
+}
+
+
+@pytest.mark.parametrize("create_graph", [False, True])
+@pytest.mark.parametrize("write", WRITES.values(), ids=WRITES.keys())
+@pytest.mark.parametrize(
+    "reduce",
+    [lambda z: z.sum(), lambda z: z.mean() * 2, lambda z: z.expand(3, 2).sum() / 3, lambda z: z],
+    ids=["sum", "mean", "expand", "itself"],
+)
+def test_s53_writing_into_a_broadcast_gradient_writes_one_element(reduce, write, create_graph):
+    def backward(ctx, g):
+        write(g)
+        return g
+
+    f = function(backward)
+    x = leaf([1.0, 2.0])
+    y = x * 1
+    expected = np.ones(2)
+    write(cr.from_numpy(expected))
+    loss = reduce(f(y)) + reduce(y)
+    given = cr.ones_like(loss)
+    loss.backward(given, create_graph=create_graph)
+    assert x.grad.tolist() == pytest.approx(expected + 1)
+    assert given.tolist() == np.ones(loss.shape).tolist()
+    x.grad = None
 
 
 def test_s53_complex_gradients_are_in_pytorchs_convention(lib):

@@ -134,6 +134,8 @@ class Pass:
                     ahead = None
                 else:
                     node, ahead = ahead, None
+                if receiving is not None and node not in receiving:
+                    continue  # a root from which no way leads to what is wanted
                 if node.hooks is not None or receiving is not None:
                     g = self._enter(node, g)
                     if g is None or (receiving is not None and node not in self.running):

@@ -84,7 +84,7 @@ def sum(
     if dim is not None:
         dim = many_dims(dim, x._array.ndim)
     total = _sum(x, axis=dim, keepdims=keepdim or keepdims)
-    return total if total._array.dtype.kind != "u" else _signed(total)
+    return total if total._node is not None else _signed(total)
 
 
 _sum = RECORDERS["sum"]

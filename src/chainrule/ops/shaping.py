@@ -17,6 +17,7 @@ from chainrule.arguments import (
     tensor_of,
 )
 from chainrule.autograd.tensor import Tensor
+from chainrule.backend import ndarray
 from chainrule.errors import ShapeError
 
 __all__ = [
@@ -340,4 +341,7 @@ def broadcast_to(x: Operand, /, shape: Sizes) -> Tensor:
                 f"at non-singleton dimension {dim}. Target sizes: {list(sizes)}. Tensor sizes: "
                 f"{list(x.shape)}"
             )
-    return RECORDERS["broadcast_to"](x, shape=sizes)
+    result = RECORDERS["broadcast_to"](x, shape=sizes)
+    if sizes != x.shape and isinstance(result._array, ndarray):
+        result._array.flags.writeable = False  # a write would reach several elements
+    return result

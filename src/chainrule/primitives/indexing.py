@@ -46,15 +46,20 @@ def _assign(xp: Any, base: Array, value: Array, *, path: Path, lasting: Any = No
 
     `lasting` is None or, where an index repeats, says which of the values are not overwritten.
     """
-    if not path:
-        return xp.broadcast_to(xp.astype(value, base.dtype), base.shape)
-    (primitive, settings), rest = path[0], path[1:]
-    inner = _assign(xp, forward_of(primitive, xp)(base, **settings), value, path=rest)
-    if "key" in settings:
-        return xp.assign_at(base, inner, settings["key"])
-    # Every other view that can be written to is a bijection, so that its adjoint is its inverse.
-    plan = primitive.plan((True,))
-    return plan.pull(xp, inner, (base.shape,) if plan.saves else (), settings)[0]
+    around = []  # what each step was taken on
+    part = base
+    for primitive, settings in path:
+        around.append(part)
+        part = forward_of(primitive, xp)(part, **settings)
+    new = xp.broadcast_to(xp.astype(value, base.dtype), part.shape)
+    for (primitive, settings), whole in zip(reversed(path), reversed(around), strict=True):
+        if "key" in settings:
+            new = xp.assign_at(whole, new, settings["key"])
+        else:
+            # Every other view that can be written to is a bijection: its adjoint is its inverse.
+            plan = primitive.plan((True,))
+            new = plan.pull(xp, new, (whole.shape,) if plan.saves else (), settings)[0]
+    return new
 
 
 def _assign_value(xp: Any, g: Array, *, path: Path, lasting: Any = None) -> Array:

@@ -1,0 +1,198 @@
+"""Random programs of operations, views, writes in place, hooks and passes.
+
+Hypothesis draws them (programs.py) and shrinks what fails to a few lines, printed as code. PyTorch,
+where it is installed, has to come to the same values, gradients, flags, versions and errors
+(runs.py); without it the derivatives are held to differences, to forward mode, and to themselves.
+
+``HYPOTHESIS_EXAMPLES=5000`` looks that much further.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, Phase, event, given, note, settings
+
+import chainrule as cr
+from graphs import memory
+from programs import EVERYTHING, SMOOTH, programs
+from runs import chainrule_run, is_leaf_line, runnable, side_by_side
+
+EXAMPLES = int(os.environ.get("HYPOTHESIS_EXAMPLES", "300"))
+
+several = settings(
+    max_examples=EXAMPLES,
+    deadline=None,
+    derandomize=False,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow],
+    phases=[Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink],
+)
+
+
+@settings(several, max_examples=2 * EXAMPLES)
+@given(program=programs(EVERYTHING, least=3))
+def test_a_random_program_ends_as_in_torch(program):
+    pytest.importorskip("torch")
+    event(side_by_side(program))
+
+
+# --- without a second library ---------------------------------------------------------------------
+
+Leaves = dict[str, cr.Tensor]
+
+
+def loss_of(
+    program: Sequence[str], bind: Callable[[str, cr.Tensor], cr.Tensor]
+) -> tuple[cr.Tensor, Leaves]:
+    """Run a smooth program; return a weighted sum of all it made, and its leaves.
+
+    `bind` says which tensor to take for each leaf. Lines that raise are left out: they do so
+    whatever the numbers are.
+    """
+    run, leaves = chainrule_run(), {}
+    for line in program:
+        if runnable(line, run.names):
+            run.step(line)
+            if is_leaf_line(line):
+                name = line.partition(" = ")[0]
+                run.names[name] = leaves[name] = bind(name, run.names[name])
+    terms = [
+        (tensor * (1 + np.arange(tensor.numel()).reshape(tensor.shape) % 3)).sum() * (1 + i % 2)
+        for i, tensor in enumerate(run.tensors.values())
+        if tensor.requires_grad
+    ]
+    return sum(terms, cr.tensor(0.0, dtype=cr.float64)), leaves
+
+
+def direction(name: str, tensor: cr.Tensor) -> np.ndarray:
+    """Return where a leaf is moved: some numbers of its shape, not alike in two leaves."""
+    return np.cos(np.arange(tensor.numel()) * 1.7 + int(name[1:])).reshape(tensor.shape)
+
+
+def shifted(by: float) -> Callable[[str, cr.Tensor], cr.Tensor]:
+    """Return the leaves, moved a step along their direction."""
+    return lambda name, leaf: cr.tensor(
+        memory(leaf) + by * direction(name, leaf), requires_grad=True
+    )
+
+
+def gradients(loss: cr.Tensor, leaves: Leaves, **settings: Any) -> dict[str, cr.Tensor]:
+    return cr.autograd_grad(loss, leaves, materialize_grads=True, **settings)
+
+
+def along(vectors: dict[str, cr.Tensor]) -> cr.Tensor:
+    """Return the product with the direction."""
+    return sum((v * direction(name, v)).sum() for name, v in vectors.items())
+
+
+STEP = 1e-5
+
+
+def compare(exact: float, differences: float, scale: float) -> None:
+    note(f"{exact} by the rules, {differences} by differences")
+    assert abs(exact - differences) <= 1e-5 * max(1.0, scale)
+
+
+def tame(loss: cr.Tensor) -> bool:
+    """Say whether differences of the loss are worth anything."""
+    return bool(abs(loss.item()) < 1e4)
+
+
+def differentiated(program: Sequence[str]) -> tuple[cr.Tensor, dict[str, cr.Tensor], float] | None:
+    """Return loss, recorded gradients and slope; None where there are none to be had."""
+    loss, leaves = loss_of(program, shifted(0))
+    if not loss.requires_grad or not tame(loss):
+        return None
+    try:
+        grads = gradients(loss, leaves, create_graph=True)
+    except cr.InPlaceError:
+        return None  # a saved value was overwritten, and found out
+    return loss, grads, along(grads).item()
+
+
+@settings(several)
+@given(program=programs(SMOOTH, least=3))
+def test_gradients_are_what_differences_say(program):
+    note("\n".join(program))
+    found = differentiated(program)
+    if found is None:
+        event("no gradient")
+        return
+    loss, _, slope = found
+    up, down = (loss_of(program, shifted(step))[0] for step in (STEP, -STEP))
+    compare(slope, (up - down).item() / (2 * STEP), abs(loss.item()) + abs(slope))
+
+
+@settings(several)
+@given(program=programs(SMOOTH, least=3))
+def test_second_derivatives_are_what_differences_say(program):
+    note("\n".join(program))
+    found = differentiated(program)
+    if found is None or not along(found[1]).requires_grad:
+        event("no second derivative")
+        return
+    loss, leaves = loss_of(program, shifted(0))
+    slope = along(gradients(loss, leaves, create_graph=True))
+    curvature = along(gradients(slope, leaves)).item()
+    up, down = (
+        along(gradients(*loss_of(program, shifted(step)))).item() for step in (STEP, -STEP)
+    )
+    compare(curvature, (up - down) / (2 * STEP), abs(found[2]) + abs(curvature))
+
+
+@settings(several, max_examples=EXAMPLES // 2)
+@given(program=programs(SMOOTH, least=3))
+def test_forward_mode_comes_to_the_slope_of_reverse_mode(program):
+    note("\n".join(program))
+    found = differentiated(program)
+    if found is None:
+        event("no gradient")
+        return
+    _, leaves = loss_of(program, shifted(0))
+
+    def function(*inputs: cr.Tensor) -> cr.Tensor:
+        given_inputs = dict(zip(leaves, inputs, strict=True))
+        return loss_of(program, lambda name, _: given_inputs[name])[0]
+
+    primals = [leaf.detach() for leaf in leaves.values()]
+    tangents = [cr.tensor(direction(name, leaf)) for name, leaf in leaves.items()]
+    value, tangent = cr.jvp(function, primals, tangents)
+    slope = found[2]
+    np.testing.assert_allclose(value.item(), found[0].item(), rtol=1e-12)
+    np.testing.assert_allclose(tangent.item(), slope, rtol=1e-8, atol=1e-8)
+
+
+@settings(several, max_examples=EXAMPLES // 2)
+@given(program=programs(SMOOTH, least=3))
+def test_s74_first_derivatives_do_not_depend_on_create_graph(program):
+    note("\n".join(program))
+    found = differentiated(program)
+    if found is None:
+        event("no gradient")
+        return
+    plain = gradients(*loss_of(program, shifted(0)))
+    for name, grad in plain.items():
+        np.testing.assert_allclose(memory(grad), memory(found[1][name]), rtol=1e-12, atol=1e-14)
+
+
+@settings(several, max_examples=EXAMPLES // 2)
+@given(program=programs(EVERYTHING, least=3))
+def test_s69_a_program_gives_the_same_bits_twice(program):
+    note("\n".join(program))
+
+    def everything() -> list[Any]:
+        run = chainrule_run()
+        errors = [type(run.step(line)) for line in program if runnable(line, run.names)]
+        grads = [t._grad for t in run.tensors.values()]
+        arrays = [memory(t) for t in [*run.tensors.values(), *filter(None, grads)]]
+        return [errors, *[array.tobytes() for array in arrays]]
+
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        assert everything() == everything()
