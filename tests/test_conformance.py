@@ -232,7 +232,7 @@ def fails(check: Callable[..., None], case: Case, *libraries: Any) -> bool:
     return False
 
 
-FLAT = ("sign", "floor", "ceil", "trunc", "round")  # zero, scaled, is zero
+FLAT = ("sign", "floor", "ceil", "trunc", "round", "floor_divide")  # zero, scaled, is zero
 
 
 @pytest.mark.parametrize(
