@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from chainrule.autograd import record
-from chainrule.autograd.tensor import Tensor, as_tensors, default_dtype, make
+from chainrule.autograd.operands import as_tensors
+from chainrule.autograd.tensor import Tensor, default_dtype, make
 from chainrule.backend import device, dtype_title, move
 from chainrule.errors import DTypeError
 

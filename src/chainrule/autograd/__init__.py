@@ -16,7 +16,7 @@ from chainrule.autograd.modes import (
     set_detect_anomaly,
     set_grad_enabled,
 )
-from chainrule.autograd.record import recorder
+from chainrule.autograd.recorders import recorder
 from chainrule.primitives import TABLE
 
 __all__ = [

@@ -8,6 +8,7 @@ from typing import Any, overload
 import numpy as np
 
 from chainrule.autograd.modes import MODES, Modes
+from chainrule.autograd.operands import as_tensors
 from chainrule.autograd.record import RECORDERS, current_node
 from chainrule.autograd.reverse import (
     ALONE,
@@ -16,7 +17,7 @@ from chainrule.autograd.reverse import (
     owned,
 )
 from chainrule.autograd.tape import AccumulateGrad, endpoint
-from chainrule.autograd.tensor import Tensor, as_tensors, make
+from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import namespace
 from chainrule.errors import AutogradError, DTypeError, ShapeError
 

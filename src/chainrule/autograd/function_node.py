@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from chainrule.autograd.context import Context, narrowed
 from chainrule.autograd.modes import no_grad
+from chainrule.autograd.operands import as_tensors
 from chainrule.autograd.record import current_node
 from chainrule.autograd.reverse import ALONE_IN_CALL, Pass, count_references
 from chainrule.autograd.tape import Node, Port, Severed, _Name
-from chainrule.autograd.tensor import Tensor, as_tensors, make
+from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import namespace, ndarray
 from chainrule.errors import AutogradError, ShapeError
 
@@ -64,7 +65,9 @@ class FunctionNode(Node):
             wanted = tuple([edge if run.needs(edge) else None for edge in self.edges])
             ctx = narrowed(ctx, wanted)
         grads: Any
-        if g.__class__ is dict or run.xp is not None or count_references(g) > ALONE_IN_CALL:
+        shared = run.xp is not None or g.__class__ is dict
+        # Broadcast or held by others: backward may write to its gradient, so it gets a copy.
+        if shared or count_references(g) > ALONE_IN_CALL or g.base is not None:
             grads = self._shown(g, run)
         else:
             if g.__class__ is not ndarray or g.dtype.kind == "c":

@@ -12,6 +12,12 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from heapq import heappop, heappush, heappushpop
 from typing import Any
 
+from chainrule.autograd.hooks import (
+    check_replacement,
+    name_of,
+    replacements,
+    run_post_accumulate,
+)
 from chainrule.autograd.modes import current_modes
 from chainrule.autograd.namespace import TENSOR_XP
 from chainrule.autograd.record import RECORDERS
@@ -28,7 +34,7 @@ from chainrule.autograd.tape import (
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.versions import ledger, written
 from chainrule.backend import namespace, ndarray
-from chainrule.errors import AutogradError, DTypeError, InPlaceError, ShapeError
+from chainrule.errors import AutogradError, InPlaceError
 
 Array = Any
 count_references = sys.getrefcount
@@ -268,7 +274,7 @@ class Pass:
                 shown = [
                     self.show(parts[i]) if i in parts else None for i in range(node.output_count)
                 ]
-                values = _replacements(hook, hook(tuple(shown)), shown)
+                values = replacements(hook, hook(tuple(shown)), shown)
                 if values is not None:
                     parts = {i: self.take(v) for i, v in enumerate(values) if v is not None}
             for index, reference in hooks.retained.items() if self.retaining else ():
@@ -286,10 +292,10 @@ class Pass:
             return self.take(shown)
         if not isinstance(result, Tensor):
             raise TypeError(
-                f"a hook must return a Tensor or None, but {_name_of(hook)} returned "
+                f"a hook must return a Tensor or None, but {name_of(hook)} returned "
                 f"{type(result).__name__}"
             )
-        _check_replacement(hook, result, shown)
+        check_replacement(hook, result, shown)
         return self.take(result)
 
     def _leave(self, node: Node, grads: tuple[Any, ...], g: Any) -> tuple[Any, ...]:
@@ -301,7 +307,7 @@ class Pass:
         )
         for hook in list(node.hooks.post.values()):
             shown = [None if grad is None else self.show(grad) for grad in grads]
-            values = _replacements(hook, hook(tuple(shown), outputs), shown)
+            values = replacements(hook, hook(tuple(shown), outputs), shown)
             if values is not None:
                 grads = tuple(None if value is None else self.take(value) for value in values)
         return grads
@@ -369,52 +375,6 @@ def _remember_failure(roots: list[Node], error: InPlaceError) -> None:
             if edge is not None and (child := endpoint(edge)[0]) not in seen:
                 seen.add(child)
                 stack.append(child)
-
-
-def run_post_accumulate(node: AccumulateGrad, leaf: Tensor | None) -> None:
-    """Call the hooks that wait for a leaf's gradient to be there."""
-    if node.hooks is not None and leaf is not None:
-        for hook in list(node.hooks.post_accumulate.values()):
-            if hook(leaf) is not None:
-                raise AutogradError(f"hooks should return None. {_name_of(hook)!r} did not.")
-
-
-def _name_of(hook: Any) -> str:
-    return getattr(hook, "__name__", repr(hook))
-
-
-def _check_replacement(hook: Any, new: Tensor, old: Tensor) -> None:
-    """Raise if a hook's replacement could not stand in the gradient's place."""
-    if new.shape != old.shape:
-        raise ShapeError(
-            f"hook {_name_of(hook)!r} has changed the size of value: got {list(new.shape)}, "
-            f"expected {list(old.shape)}"
-        )
-    if new.dtype != old.dtype:
-        raise DTypeError(
-            f"hook {_name_of(hook)!r} has changed the type of value (was {old.dtype}, got "
-            f"{new.dtype})"
-        )
-
-
-def _replacements(hook: Any, result: Any, shown: list[Tensor | None]) -> Any:
-    """Return what a node's hook puts in the place of gradients, None if nothing."""
-    if result is None:
-        return None
-    values = (result,) if isinstance(result, Tensor) else result
-    if not isinstance(values, tuple | list):
-        raise TypeError(f"expected tuple, but hook returned {type(result).__name__!r}")
-    if len(values) != len(shown):
-        raise AutogradError(
-            f"hook {_name_of(hook)!r} has returned an incorrect number of values (got "
-            f"{len(values)}, but expected {len(shown)})"
-        )
-    for new, old in zip(values, shown, strict=True):
-        if new is not None and not isinstance(new, Tensor):
-            raise TypeError(f"a hook returns Tensors, got {type(new).__name__}")
-        if new is not None and old is not None:
-            _check_replacement(hook, new, old)
-    return values
 
 
 def sum_to(xp: Any, g: Any, shape: tuple[int, ...]) -> Any:

@@ -19,7 +19,7 @@ from chainrule.autograd.tape import (
     hooks_of,
 )
 from chainrule.autograd.versions import tick, version_of
-from chainrule.backend import CPU, device, device_of, dtype_title, move, namespace, ndarray
+from chainrule.backend import CPU, device, device_of, dtype_title, move, ndarray
 from chainrule.errors import AutogradError, DTypeError, ShapeError
 from chainrule.primitives.primitive import Primitive
 
@@ -153,7 +153,7 @@ class Tensor:
     @property
     def requires_grad(self) -> bool:
         """Whether operations on this tensor are recorded. Settable on leaves."""
-        return (self._node if self._view is None else _current(self)) is not None
+        return (self._node if self._view is None else current_edge(self)) is not None
 
     @requires_grad.setter
     def requires_grad(self, flag: bool) -> None:
@@ -190,13 +190,13 @@ class Tensor:
     @property
     def is_leaf(self) -> bool:
         """Whether no recorded operation made this tensor."""
-        node = self._node if self._view is None else _current(self)
+        node = self._node if self._view is None else current_edge(self)
         return node is None or type(node) is AccumulateGrad
 
     @property
     def grad_fn(self) -> Node | None:
         """The node that made this tensor; None for a leaf."""
-        node = self._node if self._view is None else _current(self)
+        node = self._node if self._view is None else current_edge(self)
         if node is None or type(node) is AccumulateGrad:
             return None
         return endpoint(node)[0]
@@ -204,7 +204,7 @@ class Tensor:
     @property
     def output_nr(self) -> int:
         """Which output of `grad_fn` this tensor is."""
-        node = self._node if self._view is None else _current(self)
+        node = self._node if self._view is None else current_edge(self)
         return 0 if node is None else endpoint(node)[1]
 
     @property
@@ -274,7 +274,7 @@ class Tensor:
         >>> x.grad.item()
         20.0
         """
-        node = self._node if self._view is None else _current(self)
+        node = self._node if self._view is None else current_edge(self)
         if node is None:
             raise AutogradError("cannot register a hook on a tensor that doesn't require gradient")
         owner, index = endpoint(node)
@@ -282,7 +282,7 @@ class Tensor:
 
     def register_post_accumulate_grad_hook(self, hook: Callable[[Tensor], None]) -> RemovableHandle:
         """Call ``hook(self)`` after a pass has added to this leaf's `.grad`."""
-        node = self._node if self._view is None else _current(self)
+        node = self._node if self._view is None else current_edge(self)
         if type(node) is not AccumulateGrad:
             raise AutogradError(
                 "post accumulate grad hooks cannot be registered on non-leaf tensors, or on leaves "
@@ -292,7 +292,7 @@ class Tensor:
 
     def retain_grad(self) -> None:
         """Keep the gradient of this non-leaf in `.grad`; a leaf does so anyway."""
-        node = self._node if self._view is None else _current(self)
+        node = self._node if self._view is None else current_edge(self)
         if node is None:
             raise AutogradError("can't retain_grad on Tensor that has requires_grad=False")
         if type(node) is not AccumulateGrad:
@@ -304,7 +304,7 @@ class Tensor:
     @property
     def retains_grad(self) -> bool:
         """Whether this is a non-leaf whose `.grad` is kept."""
-        node = self._node if self._view is None else _current(self)
+        node = self._node if self._view is None else current_edge(self)
         if node is None or type(node) is AccumulateGrad:
             return False
         owner, index = endpoint(node)
@@ -508,7 +508,8 @@ def _rebuild(array: Array, place: str, requires_grad: bool, grad: Tensor | None)
     return tensor.requires_grad_(requires_grad)
 
 
-def _current(tensor: Tensor) -> Edge:
+def current_edge(tensor: Tensor) -> Edge:
+    """Return the tensor's node as it is now; of a view, made anew if its base was rewritten."""
     if tensor._view is not None and tensor._view.base is None:
         return tensor._node
     from chainrule.autograd.record import current_node
@@ -524,8 +525,6 @@ def make(array: Array, node: Edge) -> Tensor:
     tensor._grad = tensor._view = None
     return tensor
 
-
-# --- operands -------------------------------------------------------------------------------------
 
 _default_dtype = [np.dtype(np.float32)]
 
@@ -554,63 +553,3 @@ def set_default_dtype(dtype: Any) -> None:
             f"only floating-point types are supported as the default type, got {dtype}"
         )
     _default_dtype[0] = dtype
-
-
-_SCALARS = (bool, int, float, complex, np.generic)
-
-
-def scalar_array(value: Any, like: Array) -> Array:
-    """Return a scalar as a 0-d array, in the dtype of `like` where that can hold its kind."""
-    dtype = like.dtype
-    kind = "b" if isinstance(value, bool | np.bool_) else None
-    kind = kind or ("i" if isinstance(value, int | np.integer) else None)
-    kind = kind or ("c" if isinstance(value, complex | np.complexfloating) else "f")
-    rank = "biufc".index(dtype.kind)
-    if kind == "f" and rank < 3:
-        dtype = default_dtype()
-    elif kind == "i" and rank < 1:
-        dtype = np.dtype(np.int64)
-    elif kind == "c" and rank < 4:
-        wide = dtype if rank == 3 else default_dtype()
-        dtype = np.dtype(np.complex128 if wide.itemsize > 4 else np.complex64)
-    return namespace(like).asarray(value, dtype=dtype)
-
-
-def as_operands(a: Any, b: Any) -> tuple[Any, Any]:
-    """Return both operands of an operator as tensors, `(NotImplemented, None)` if one can't be."""
-    if a.__class__ is not Tensor:
-        a = _operand(a, b)
-    if b.__class__ is not Tensor:
-        b = _operand(b, a)
-    if a is NotImplemented or b is NotImplemented:
-        return NotImplemented, None
-    return a, b
-
-
-def _operand(value: Any, other: Any) -> Any:
-    if isinstance(value, Tensor):  # of a subclass: operations are on tensors as such
-        return make(value._array, value._node if value._view is None else _current(value))
-    if isinstance(value, _SCALARS):
-        if isinstance(other, Tensor):
-            return make(scalar_array(value, other._array), None)
-        value = np.asarray(value, None if isinstance(value, np.generic) else _scalar_dtype(value))
-        return make(value, None)
-    if isinstance(value, ndarray) and value.dtype.kind in "biufc":
-        return make(value, None)
-    return NotImplemented
-
-
-def _scalar_dtype(value: Any) -> Any:
-    return default_dtype() if isinstance(value, float) else None
-
-
-def as_tensors(operands: tuple[Any, ...]) -> list[Tensor]:
-    """Return the operands of a function as tensors; scalars take the dtype of the tensors."""
-    like = next((t for t in operands if isinstance(t, Tensor)), None)
-    tensors = []
-    for value in operands:
-        tensor = value if value.__class__ is Tensor else _operand(value, like)
-        if tensor is NotImplemented:
-            raise TypeError(f"expected a Tensor, an array or a number, got {type(value).__name__}")
-        tensors.append(tensor)
-    return tensors

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from chainrule.autograd.failures import broadcast_text
+from chainrule.autograd.operands import scalar_array
 from chainrule.autograd.record import (
     RECORDERS,
     current_node,
@@ -21,7 +22,7 @@ from chainrule.autograd.record import (
     record,
 )
 from chainrule.autograd.tape import AccumulateGrad, Edge, endpoint
-from chainrule.autograd.tensor import Tensor, make, scalar_array
+from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.versions import written
 from chainrule.backend import dtype_title, is_basic_index, ndarray, promoted
 from chainrule.errors import DTypeError, InPlaceError, ShapeError

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from chainrule.arguments import RECORDERS, Operand, cast, floating, one_dim
-from chainrule.autograd.tensor import Tensor, as_operands
+from chainrule.autograd.operands import as_operands
+from chainrule.autograd.tensor import Tensor
 from chainrule.backend import promoted
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from chainrule.arguments import RECORDERS, Operand, tensor_of
-from chainrule.autograd.tensor import Tensor, as_tensors, make
+from chainrule.autograd.operands import as_tensors
+from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import namespace
 from chainrule.ops.calls import piecewise, strict
 

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from chainrule.arguments import RECORDERS, Operand, either, one_dim, tensor_of
-from chainrule.autograd.tensor import Tensor, make, scalar_array
+from chainrule.autograd.operands import scalar_array
+from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.views import set_item
 from chainrule.backend import device_of, is_basic_index, move, ndarray
 from chainrule.errors import ShapeError

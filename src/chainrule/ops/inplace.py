@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from chainrule.arguments import Operand, tensor_of
-from chainrule.autograd.tensor import Tensor, make, scalar_array
+from chainrule.autograd.operands import scalar_array
+from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.views import in_place, set_item, ufunc_in_place
 from chainrule.errors import ShapeError
 from chainrule.ops import arithmetic, exponential, kinks, trigonometry

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from chainrule.arguments import RECORDERS, Operand, cast, either, one_dim, tensor_of
+from chainrule.autograd.operands import as_tensors
 from chainrule.autograd.record import view_of
-from chainrule.autograd.tensor import Tensor, View, as_tensors
+from chainrule.autograd.tensor import Tensor, View
 from chainrule.backend import promoted
 from chainrule.errors import ShapeError
 from chainrule.primitives import Primitive

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from chainrule.arguments import RECORDERS, Operand, cast, floating, tensor_of
-from chainrule.autograd.tensor import Tensor, as_tensors
+from chainrule.autograd.operands import as_tensors
+from chainrule.autograd.tensor import Tensor
 from chainrule.backend import namespace, promoted
 from chainrule.ops.calls import binary
 

@@ -1,0 +1,55 @@
+"""What hooks may return, and those that wait for a leaf's gradient."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from chainrule.autograd.tape import AccumulateGrad
+from chainrule.autograd.tensor import Tensor
+from chainrule.errors import AutogradError, DTypeError, ShapeError
+
+
+def run_post_accumulate(node: AccumulateGrad, leaf: Tensor | None) -> None:
+    """Call the hooks that wait for a leaf's gradient to be there."""
+    if node.hooks is not None and leaf is not None:
+        for hook in list(node.hooks.post_accumulate.values()):
+            if hook(leaf) is not None:
+                raise AutogradError(f"hooks should return None. {name_of(hook)!r} did not.")
+
+
+def name_of(hook: Any) -> str:
+    return getattr(hook, "__name__", repr(hook))
+
+
+def check_replacement(hook: Any, new: Tensor, old: Tensor) -> None:
+    """Raise if a hook's replacement could not stand in the gradient's place."""
+    if new.shape != old.shape:
+        raise ShapeError(
+            f"hook {name_of(hook)!r} has changed the size of value: got {list(new.shape)}, "
+            f"expected {list(old.shape)}"
+        )
+    if new.dtype != old.dtype:
+        raise DTypeError(
+            f"hook {name_of(hook)!r} has changed the type of value (was {old.dtype}, got "
+            f"{new.dtype})"
+        )
+
+
+def replacements(hook: Any, result: Any, shown: list[Tensor | None]) -> Any:
+    """Return what a node's hook puts in the place of gradients, None if nothing."""
+    if result is None:
+        return None
+    values = (result,) if isinstance(result, Tensor) else result
+    if not isinstance(values, tuple | list):
+        raise TypeError(f"expected tuple, but hook returned {type(result).__name__!r}")
+    if len(values) != len(shown):
+        raise AutogradError(
+            f"hook {name_of(hook)!r} has returned an incorrect number of values (got "
+            f"{len(values)}, but expected {len(shown)})"
+        )
+    for new, old in zip(values, shown, strict=True):
+        if new is not None and not isinstance(new, Tensor):
+            raise TypeError(f"a hook returns Tensors, got {type(new).__name__}")
+        if new is not None and old is not None:
+            check_replacement(hook, new, old)
+    return values

@@ -1,0 +1,71 @@
+"""What a function or an operator was given, as tensors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from chainrule.autograd.tensor import Tensor, current_edge, default_dtype, make
+from chainrule.backend import namespace, ndarray
+
+Array = Any
+
+_SCALARS = (bool, int, float, complex, np.generic)
+
+
+def scalar_array(value: Any, like: Array) -> Array:
+    """Return a scalar as a 0-d array, in the dtype of `like` where that can hold its kind."""
+    dtype = like.dtype
+    kind = "b" if isinstance(value, bool | np.bool_) else None
+    kind = kind or ("i" if isinstance(value, int | np.integer) else None)
+    kind = kind or ("c" if isinstance(value, complex | np.complexfloating) else "f")
+    rank = "biufc".index(dtype.kind)
+    if kind == "f" and rank < 3:
+        dtype = default_dtype()
+    elif kind == "i" and rank < 1:
+        dtype = np.dtype(np.int64)
+    elif kind == "c" and rank < 4:
+        wide = dtype if rank == 3 else default_dtype()
+        dtype = np.dtype(np.complex128 if wide.itemsize > 4 else np.complex64)
+    return namespace(like).asarray(value, dtype=dtype)
+
+
+def as_operands(a: Any, b: Any) -> tuple[Any, Any]:
+    """Return both operands of an operator as tensors, `(NotImplemented, None)` if one can't be."""
+    if a.__class__ is not Tensor:
+        a = _operand(a, b)
+    if b.__class__ is not Tensor:
+        b = _operand(b, a)
+    if a is NotImplemented or b is NotImplemented:
+        return NotImplemented, None
+    return a, b
+
+
+def _operand(value: Any, other: Any) -> Any:
+    if isinstance(value, Tensor):  # of a subclass: operations are on tensors as such
+        return make(value._array, value._node if value._view is None else current_edge(value))
+    if isinstance(value, _SCALARS):
+        if isinstance(other, Tensor):
+            return make(scalar_array(value, other._array), None)
+        value = np.asarray(value, None if isinstance(value, np.generic) else _scalar_dtype(value))
+        return make(value, None)
+    if isinstance(value, ndarray) and value.dtype.kind in "biufc":
+        return make(value, None)
+    return NotImplemented
+
+
+def _scalar_dtype(value: Any) -> Any:
+    return default_dtype() if isinstance(value, float) else None
+
+
+def as_tensors(operands: tuple[Any, ...]) -> list[Tensor]:
+    """Return the operands of a function as tensors; scalars take the dtype of the tensors."""
+    like = next((t for t in operands if isinstance(t, Tensor)), None)
+    tensors = []
+    for value in operands:
+        tensor = value if value.__class__ is Tensor else _operand(value, like)
+        if tensor is NotImplemented:
+            raise TypeError(f"expected a Tensor, an array or a number, got {type(value).__name__}")
+        tensors.append(tensor)
+    return tensors

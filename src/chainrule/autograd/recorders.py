@@ -1,0 +1,235 @@
+"""The recording function of each primitive: the hot path.
+
+Primitives of one input, and the operators of two, have a recorder of their own, since the cost of a
+small operation is decided here. Everything else goes through `record.apply`.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from chainrule.autograd.failures import fail
+from chainrule.autograd.location import INTERNAL
+from chainrule.autograd.modes import MODES
+from chainrule.autograd.operands import as_operands
+from chainrule.autograd.record import RECORDERS, apply, current_node, record, view_of
+from chainrule.autograd.tape import PrimitiveNode
+from chainrule.autograd.tensor import Tensor
+from chainrule.autograd.versions import tick
+from chainrule.backend import namespace, ndarray, numpy_xp, promote
+from chainrule.primitives.primitive import Plan, Primitive, forward_of
+
+Array = Any
+
+_new = object.__new__
+_mode = MODES.get
+_frame = sys._getframe
+np_asarray, np_array = numpy_xp.asarray, numpy_xp.array
+
+
+def recorder(primitive: Primitive) -> Callable[..., Any]:
+    """Return the function of tensors that applies and records `primitive`, made once."""
+    function = RECORDERS.get(primitive.name)
+    if function is None:
+        plain = not (primitive.joint or primitive.multiple)
+        if plain and len(primitive.inputs) == 1 and primitive.name != "astype":  # may give integers
+            function = _unary(primitive)
+        elif plain and primitive.name in _OPERATORS:
+            function = _binary(primitive)
+        else:
+
+            def function(*operands: Any, **settings: Any) -> Any:
+                return apply(primitive, operands, settings)
+
+        function.__name__ = function.__qualname__ = primitive.name
+        RECORDERS[primitive.name] = function
+    return function
+
+
+_OPERATORS = frozenset(
+    [
+        *("add", "subtract", "multiply", "divide", "pow", "remainder", "floor_divide"),
+        *("maximum", "minimum", "matmul"),
+    ]
+)
+"""What takes two tensors or scalars, and promotes them: the others choose among their inputs."""
+
+
+def _unary(primitive: Primitive) -> Callable[..., Any]:
+    """Return the recorder of a primitive of one input. This and `_binary` are the hot path."""
+    kernel = forward_of(primitive, numpy_xp)
+    plan = primitive.plan((True,))
+    saves = plan.saves
+    seen: list[Any] = [None]
+    is_view = primitive.view
+    only_x, only_out, only_shape = saves == ("x",), saves == ("out",), saves == ("x_shape",)
+
+    def function(a: Any, **settings: Any) -> Any:
+        if a.__class__ is not Tensor or a._array.__class__ is not ndarray:
+            return apply(primitive, (a,), settings)
+        x = a._array
+        try:
+            out = kernel(x, **settings) if settings else kernel(x)
+        except Exception as error:
+            fail(error, primitive, (x,))
+        if out.__class__ is not ndarray:
+            out = np_asarray(out)
+        result = _new(Tensor)
+        result._array = out
+        result._grad = None
+        result._view = view_of(a, primitive, settings) if is_view else None
+        modes = _mode()
+        if modes is not None and not modes.grad:
+            result._node = None
+            return result
+        edge = a._node if a._view is None else current_node(a)
+        if edge is None:
+            result._node = None
+            return result
+        if modes is not None and modes.saved_hooks is not None:
+            result._node = record(primitive, (edge,), (x,), out, settings, None)
+            return result
+        node = _new(PrimitiveNode)
+        node.plan = plan
+        node.edges = (edge,)
+        if only_x:
+            node.saved = (x,)
+        elif only_out:
+            node.saved = (out,)
+        elif only_shape:
+            node.saved = (x.shape,)
+        elif saves:
+            node.saved = tuple([_value(name, x, out) for name in saves])
+        else:
+            node.saved = ()
+        node.settings = settings
+        node.undo = node.hooks = None
+        node.seq = tick()
+        frame: Any = _frame(1)
+        code = frame.f_code
+        while code is not seen[0] and INTERNAL[code.co_filename]:
+            frame = frame.f_back
+            code = frame.f_code
+        node.code = seen[0] = code  # in a loop, the next one is the same
+        node.instruction = frame.f_lasti
+        result._node = node
+        return result
+
+    return function
+
+
+def _value(name: str, x: Array, out: Array) -> Any:
+    if name == "x":
+        return x
+    if name == "out":
+        return out
+    return getattr(x, name.rpartition("_")[2])
+
+
+def _binary(primitive: Primitive) -> Callable[..., Any]:
+    """Return the recorder of a primitive of two inputs without settings."""
+    kernel = forward_of(primitive, numpy_xp)
+    names = primitive.inputs
+    plans = {
+        (True, True): primitive.plan((True, True)),
+        (True, False): primitive.plan((True, False)),
+        (False, True): primitive.plan((False, True)),
+    }
+    picks = {needs: _pick(plan, names) for needs, plan in plans.items()}
+    both, left, right = plans.values()
+    pick_both, pick_left, pick_right = picks.values()
+    seen: list[Any] = [None]
+
+    def function(a: Any, b: Any) -> Any:
+        if b.__class__ is Tensor and a.__class__ is Tensor:
+            x, y = a._array, b._array
+            if x.dtype is not y.dtype:
+                x, y = promote(x, y)
+        elif (b.__class__ is float or b.__class__ is int) and _is_float(a):
+            x = a._array
+            y = np_array(b, x.dtype)
+            b = None
+        elif (a.__class__ is float or a.__class__ is int) and _is_float(b):
+            y = b._array
+            x = np_array(a, y.dtype)
+            a = None
+        else:
+            a, b = as_operands(a, b)
+            return a if a is NotImplemented else function(a, b)
+        try:
+            if x.__class__ is ndarray is y.__class__:
+                out = kernel(x, y)
+            else:
+                out = forward_of(primitive, namespace(x))(x, y)
+        except Exception as error:
+            fail(error, primitive, (x, y))
+        if out.__class__ is not ndarray:
+            out = namespace(out).asarray(out)
+        result = _new(Tensor)
+        result._array = out
+        result._grad = result._view = None
+        modes = _mode()
+        if modes is not None and not modes.grad:
+            result._node = None
+            return result
+        edge_a = None if a is None else a._node if a._view is None else current_node(a)
+        edge_b = None if b is None else b._node if b._view is None else current_node(b)
+        if edge_a is None is edge_b:
+            result._node = None
+            return result
+        shapes = None
+        tensors = a is not None and b is not None  # a number takes the other's shape and dtype
+        if tensors and (x.shape != y.shape or x is not a._array or y is not b._array):
+            shapes = ((x.shape, a._array.dtype), (y.shape, b._array.dtype))
+        if modes is not None and modes.saved_hooks is not None:
+            numbers = (a is None, b is None)
+            result._node = record(primitive, (edge_a, edge_b), (x, y), out, None, shapes, numbers)
+            return result
+        node = _new(PrimitiveNode)
+        node.edges = (edge_a, edge_b)
+        if edge_b is None:
+            node.plan = left
+            node.saved = pick_left(x, y, out)
+        elif edge_a is None:
+            node.plan = right
+            node.saved = pick_right(x, y, out)
+        else:
+            node.plan = both
+            node.saved = pick_both(x, y, out)
+        node.settings = None
+        node.undo = shapes
+        node.hooks = None
+        node.seq = tick()
+        frame: Any = _frame(1)
+        code = frame.f_code
+        while code is not seen[0] and INTERNAL[code.co_filename]:
+            frame = frame.f_back
+            code = frame.f_code
+        node.code = seen[0] = code  # in a loop, the next one is the same
+        node.instruction = frame.f_lasti
+        result._node = node
+        return result
+
+    return function
+
+
+def _is_float(value: Any) -> bool:
+    return value.__class__ is Tensor and value._array.dtype.kind == "f"
+
+
+def _pick(plan: Plan, inputs: tuple[str, ...]) -> Callable[[Any, Any, Any], tuple[Any, ...]]:
+    """Return the function from (x, y, out) to the tuple of what `plan` saves."""
+    spelled = dict(zip(inputs, ("x", "y"), strict=True))
+    parts = []
+    for name in plan.saves:
+        stem, _, aspect = name.rpartition("_")
+        parts.append(
+            f"{spelled[stem]}.{aspect}"
+            if aspect in ("shape", "dtype", "ndim") and stem in spelled
+            else spelled.get(name, name)
+        )
+    pick: Callable[[Any, Any, Any], tuple[Any, ...]]
+    pick = eval(f"lambda x, y, out: ({''.join(part + ', ' for part in parts)})")
+    return pick
