@@ -48,6 +48,15 @@ def test_s21_leaves_a_grad_that_is_there_alone():
     assert before.tolist() == [6]
 
 
+@pytest.mark.parametrize("create_graph", [False, True])
+def test_s21_not_even_that_of_a_non_leaf_on_the_way(create_graph):
+    x = leaf([3.0])
+    y = x * 2
+    y.retain_grad()
+    cr.autograd_grad(y * y, x, create_graph=create_graph)
+    assert y.grad is None
+
+
 def test_s21_a_dict_gives_a_dict():
     w, b = leaf(2.0), leaf(3.0)
     grads = cr.autograd_grad(w * 5 + b, {"b": b, "w": w})

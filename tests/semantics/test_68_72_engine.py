@@ -727,6 +727,16 @@ def test_s72_what_a_hook_ties_together_gc_frees(leafy):
     assert [ref() for ref in alive] == [None] * 3
 
 
+def test_s72_also_when_the_leaf_was_frozen_meanwhile():
+    x = leaf([3.0])
+    x.register_hook(lambda g, x=x: g * x.detach())
+    x.requires_grad_(False)
+    alive = weakref.ref(x)
+    del x
+    gc.collect()
+    assert alive() is None
+
+
 def test_s72_a_context_that_holds_an_output_gc_frees():
     @cr.autograd_function
     def selfish(ctx, x):
