@@ -24,7 +24,8 @@ from cases import (
     cases_of,
     situation,
 )
-from chainrule.autograd.record import RECORDERS, recorder
+from chainrule.autograd.record import RECORDERS
+from chainrule.autograd.recorders import recorder
 from chainrule.autograd.tape import PrimitiveNode
 from chainrule.primitives import TABLE
 from chainrule.primitives.primitive import constant, elementwise, general, linear
