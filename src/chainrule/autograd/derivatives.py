@@ -300,7 +300,7 @@ def _result(run: Pass, key: int, tensor: Tensor) -> Tensor:
     g = run.captured.pop(key)
     array = tensor._array
     if run.xp is None:
-        alone = count_references(g) <= ALONE and key not in run.captured
+        alone = count_references(g) <= ALONE
         if g.dtype is not array.dtype:
             g = run.fit(g, array.shape, array.dtype)
         if g.dtype.kind == "c":

@@ -160,8 +160,7 @@ class AccumulateGrad(Node):
     edges = ()
 
     def __init__(self, leaf: Tensor) -> None:
-        key = id(leaf)
-        self._variable = weakref.ref(leaf, lambda _: FROZEN.pop(key, None))
+        self._variable = weakref.ref(leaf)
         self.seq = tick()
         self.hooks = None
         self.code = None
@@ -171,10 +170,6 @@ class AccumulateGrad(Node):
     def variable(self) -> Tensor | None:
         """The leaf, or None when nobody holds it any more."""
         return self._variable()
-
-
-FROZEN: dict[int, AccumulateGrad] = {}
-"""The nodes of leaves that don't require grad just now, by id: a leaf has one all its life."""
 
 
 class PrimitiveNode(Node):

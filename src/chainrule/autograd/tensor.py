@@ -10,7 +10,6 @@ import numpy as np
 
 from chainrule.autograd.modes import is_grad_enabled
 from chainrule.autograd.tape import (
-    FROZEN,
     AccumulateGrad,
     Edge,
     Node,
@@ -78,10 +77,11 @@ class Tensor:
     grad has a node: the operation that made it, or `AccumulateGrad` for a leaf.
     """
 
-    __slots__ = ("__weakref__", "_array", "_grad", "_node", "_view")
+    __slots__ = ("__weakref__", "_array", "_frozen", "_grad", "_node", "_view")
 
     _array: Array
     _node: Edge
+    _frozen: AccumulateGrad  # set only on a leaf that was made not to require grad
     _grad: Tensor | None
     _view: View | None
 
@@ -175,10 +175,10 @@ class Tensor:
             )
         if self.is_leaf:
             if not requires_grad and self._node is not None:
-                FROZEN[id(self)] = self._node  # hooks, and graphs recorded so far, stay with it
-                self._node = None
+                self._frozen, self._node = self._node, None
             elif requires_grad and self._node is None:
-                self._node = FROZEN.pop(id(self), None) or AccumulateGrad(self)
+                # One node all its life: hooks, and graphs recorded so far, stay with it.
+                self._node = getattr(self, "_frozen", None) or AccumulateGrad(self)
         elif not requires_grad:
             raise AutogradError(
                 "you can only change requires_grad flags of leaf variables. This tensor is the "
