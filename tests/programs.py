@@ -94,6 +94,7 @@ def written(instructions: Sequence[Instruction], operations: dict[str, Writer]) 
     """Return the program that the instructions spell."""
     draft = Draft()
     draft.make("lib.leaf([[0.5, -1.25, 0.0], [1.0, 2.0, -0.5]])", (2, 3))
+    draft.make("t0 * 2", (2, 3))  # what may be written to
     for instruction in instructions:
         operations[instruction.operation].write(draft, instruction)
     return draft.lines
