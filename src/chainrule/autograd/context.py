@@ -171,8 +171,11 @@ class Context:
         *values, **by_name
             Tensors, None, or anything else; order and names are kept.
         """
-        names = ((None,) * len(values)) + tuple(by_name) if values else tuple(by_name)
-        self._saved = _new_tuple(_named_class(names), (*values, *by_name.values()))
+        if values:
+            names = (*(None for _ in values), *by_name)
+            self._saved = _new_tuple(_named_class(names), (*values, *by_name.values()))
+        else:
+            self._saved = _new_tuple(_named_class(tuple(by_name)), by_name.values())
 
     @property
     def saved_variables(self) -> Named:
@@ -229,12 +232,15 @@ def seal(
     """Replace saved tensors by arrays and where they come from, so that no cycle is left."""
     saved = ctx._saved
     assert saved is not None
+    for value in saved:
+        if isinstance(value, Tensor):
+            break
+    else:
+        return
     origins = [
         _origin(value, arguments, outputs) if isinstance(value, Tensor) else _OBJECT
         for value in saved
     ]
-    if origins.count(_OBJECT) == len(origins):
-        return
     values = [value._array if isinstance(value, Tensor) else value for value in saved]
     modes = current_modes()
     if modes is not None and modes.saved_hooks is not None:

@@ -5,24 +5,25 @@ from __future__ import annotations
 import functools
 import importlib
 import inspect
+import sys
 from collections.abc import Callable
 from typing import Any
 
-from chainrule.autograd.context import NOTHING, Context, seal
+from chainrule.autograd.context import NOTHING, Context
 from chainrule.autograd.function_node import FunctionNode
+from chainrule.autograd.location import INTERNAL
 from chainrule.autograd.modes import MODES, Modes
 from chainrule.autograd.outputs import (
-    check_dirty,
+    finish,
     finish_several,
     note_writes,
-    place_output,
     warn_of_hidden_tensors,
 )
-from chainrule.autograd.record import current_node, place
+from chainrule.autograd.record import current_node
 from chainrule.autograd.signature import room, written
 from chainrule.autograd.tape import Edge
 from chainrule.autograd.tensor import Tensor
-from chainrule.autograd.versions import ledger
+from chainrule.autograd.versions import ledger, tick
 
 _UNRECORDED = Modes(grad=False)
 
@@ -72,6 +73,7 @@ class AutogradFunction:
         self.room: int | None = None  # how many gradients backward takes by position
         self.once = False
         self.jvp_rule = jvp
+        self.known: frozenset[str] = frozenset()  # the names of the arguments
         self.function = written(self)
         if backward is not None:
             self.backward(backward)
@@ -108,20 +110,16 @@ class AutogradFunction:
     def apply(self, values: tuple[Any, ...], names: tuple[str, ...], positional: int) -> Any:
         """Run forward, unrecorded, on its sorted arguments; record one node for all it did."""
         outer = MODES.get()
-        recording = outer is None or outer.grad
-        edges: list[Edge] = []
-        shapes: list[Any] = []
-        dtypes: list[Any] = []
-        for value in values:
-            if isinstance(value, Tensor) and recording:
-                shapes.append(value._array.shape)
-                dtypes.append(value._array.dtype)
-                edges.append(value._node if value._view is None else current_node(value))
-            else:
-                shapes.append(None)
-                dtypes.append(None)
-                edges.append(None)
-                if recording and isinstance(value, list | tuple | dict):
+        count = len(values)
+        edges: list[Edge] = [None] * count
+        shapes: list[Any] = edges.copy()
+        dtypes: list[Any] = edges.copy()
+        if outer is None or outer.grad:
+            for i, value in enumerate(values):
+                if isinstance(value, Tensor):
+                    shapes[i], dtypes[i] = value._array.shape, value._array.dtype
+                    edges[i] = value._node if value._view is None else current_node(value)
+                elif isinstance(value, _CONTAINERS):
                     warn_of_hidden_tensors(self.name, value)
         ctx = _new(Context)
         ctx._names = names
@@ -132,7 +130,7 @@ class AutogradFunction:
         inner = _UNRECORDED if outer is None else outer._replace(grad=False, saved_hooks=None)
         try:
             MODES.set(inner)
-            if positional == len(values):
+            if positional == count:
                 outputs = self.forward(ctx, *values)
             else:
                 keywords = dict(zip(names[positional:], values[positional:], strict=True))
@@ -140,29 +138,28 @@ class AutogradFunction:
         finally:
             MODES.set(outer)
         node = None
-        if edges.count(None) < len(edges):
+        if edges.count(None) < count:
             node = _new(FunctionNode)
             node.function = self
             node.ctx = ctx
             node.edges = ctx._edges
             node.shapes, node.dtypes = shapes, dtypes
-            place(node, 3)
+            node.outputs = ()
+            node.hooks = None
+            node.seq = tick()
+            frame: Any = _frame(2)  # the written function's caller
+            while INTERNAL[frame.f_code.co_filename]:
+                frame = frame.f_back
+            node.code, node.instruction = frame.f_code, frame.f_lasti
         if ctx._dirty:
             note_writes(ctx._dirty, last, self.name)
         if outputs.__class__ is not Tensor:
             return finish_several(ctx, node, values, outputs)
-        if ctx._dirty:
-            check_dirty(ctx, values, (outputs,))
-        if node is not None:
-            node.outputs = ()
-            if ctx._saved:
-                seal(ctx, node, values, (outputs,))
-        output = place_output(outputs, ctx, node, values, 0)
-        if ctx._dirty or ctx._constant:
-            ctx._dirty = ctx._constant = ()  # the output leads back to ctx: no cycle
-        return output
+        return finish(ctx, node, values, outputs)
 
 
+_CONTAINERS = (list, tuple, dict)
+_frame = sys._getframe
 _new = object.__new__
 
 

@@ -73,7 +73,7 @@ class FunctionNode(Node):
             if g.__class__ is not ndarray or g.dtype.kind == "c":
                 g = namespace(g).asarray(run.conjugate(g))
             grads = (make(g, None),)
-        if function.room is not None and len(grads) > function.room:
+        if self.outputs and function.room is not None and len(grads) > function.room:
             grads = (*grads[: function.room - 1], tuple(grads[function.room - 1 :]))
         if function.once and run.xp is not None:
             with no_grad():
@@ -129,7 +129,9 @@ class FunctionNode(Node):
         """Return the cotangent of each argument from what backward returned, fit for the input."""
         fitted: list[Any] = []
         restricted = run.receiving is not None
-        values = self._sorted(result)
+        values = result
+        if result.__class__ is not tuple or len(result) != len(self.edges):
+            values = self._sorted(result)
         for value, edge, shape, dtype in zip(values, self.edges, self.shapes, self.dtypes):  # noqa: B905
             if value is None or edge is None or (restricted and not run.needs(edge)):
                 fitted.append(None)
@@ -147,16 +149,14 @@ class FunctionNode(Node):
     def _sorted(self, result: Any) -> Sequence[Any]:
         """Return the gradients that backward returned, one entry for each argument of forward."""
         names, edges = self.ctx._names, self.edges
-        if result.__class__ is tuple and len(result) == len(names):
-            return result
         if result.__class__ is dict or isinstance(result, Mapping):
-            for name in result:
+            for name in result if not self.function.known.issuperset(result) else ():
                 if name not in names:
                     raise AutogradError(
                         f"Function {self.name} returned a gradient for {name!r}, which is no "
                         f"argument of {self.function.name}: its arguments are {', '.join(names)}"
                     )
-            return [result.get(name) for name in names]
+            return list(map(result.get, names))
         if result is None:
             return ()
         values = list(result) if isinstance(result, tuple | list) else [result]

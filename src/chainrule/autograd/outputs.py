@@ -16,6 +16,21 @@ from chainrule.backend import namespace
 from chainrule.errors import InPlaceError
 
 
+def finish(
+    ctx: Context, node: FunctionNode | None, values: tuple[Any, ...], output: Tensor
+) -> Tensor:
+    """Give the single output of forward its place in the graph."""
+    if ctx._dirty:
+        check_dirty(ctx, values, (output,))
+    if node is not None and ctx._saved:
+        seal(ctx, node, values, (output,))
+    if ctx._dirty or ctx._constant:
+        output = place_output(output, ctx, node, values, 0)
+        ctx._dirty = ctx._constant = ()  # the output leads back to ctx: no cycle
+        return output
+    return place_output(output, ctx, node, values, 0)
+
+
 def finish_several(
     ctx: Context, node: FunctionNode | None, values: tuple[Any, ...], outputs: Any
 ) -> Any:

@@ -147,11 +147,11 @@ def _binary(primitive: Primitive) -> Callable[..., Any]:
             x, y = a._array, b._array
             if x.dtype is not y.dtype:
                 x, y = promote(x, y)
-        elif (b.__class__ is float or b.__class__ is int) and _is_float(a):
+        elif b.__class__ in _NUMBERS and a.__class__ is Tensor and a._array.dtype.kind == "f":
             x = a._array
             y = np_array(b, x.dtype)
             b = None
-        elif (a.__class__ is float or a.__class__ is int) and _is_float(b):
+        elif a.__class__ in _NUMBERS and b.__class__ is Tensor and b._array.dtype.kind == "f":
             y = b._array
             x = np_array(a, y.dtype)
             a = None
@@ -215,8 +215,7 @@ def _binary(primitive: Primitive) -> Callable[..., Any]:
     return function
 
 
-def _is_float(value: Any) -> bool:
-    return value.__class__ is Tensor and value._array.dtype.kind == "f"
+_NUMBERS = frozenset([float, int])
 
 
 def _pick(plan: Plan, inputs: tuple[str, ...]) -> Callable[[Any, Any, Any], tuple[Any, ...]]:

@@ -43,6 +43,7 @@ def written(spec: AutogradFunction) -> Callable[..., Any]:
     function.__module__ = getattr(spec.forward, "__module__", __name__)
     function.__qualname__ = getattr(spec.forward, "__qualname__", spec.name)
     function.__signature__ = signature.replace(parameters=parameters)
+    spec.known = frozenset(scope[f"{own}names"])
     function.spec, function.check = spec, spec.check
     function.backward, function.jvp = spec.backward, spec.jvp
     return function  # type: ignore[no-any-return]
