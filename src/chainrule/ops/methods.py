@@ -20,6 +20,7 @@ from chainrule.ops import (
     kinks,
     operators,
     ordering,
+    protocols,
     reductions,
     shaping,
     statistics,
@@ -81,6 +82,7 @@ _OTHERS: dict[str, Any] = {
     "equal": comparison.same,
     "type": conversion.type_,
     "__array_ufunc__": operators.array_ufunc,
+    "__array_function__": protocols.array_function,
 }
 
 _PROPERTIES = {
