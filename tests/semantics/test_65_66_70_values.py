@@ -204,7 +204,6 @@ TO_NUMPY = {
     "np.array": np.array,
     "with a dtype": lambda t: np.asarray(t, dtype=np.float64),
     "list": lambda t: np.array([t, t]),
-    "np.stack": lambda t: np.stack([t, t]),
 }
 to_numpy = pytest.mark.parametrize("convert", TO_NUMPY.values(), ids=TO_NUMPY.keys())
 

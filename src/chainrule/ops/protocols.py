@@ -100,8 +100,8 @@ def array_function(x: Tensor, function: Any, types: Any, args: Any, kwargs: Any)
             raise
         raise TypeError(
             f"{function.__module__}.{function.__name__} has no derivative rule in chainrule: "
-            "compute it from functions that have one, give it one with autograd_function, or call it on "
-            "x.detach().numpy()"
+            "compute it from functions that have one, give it one with autograd_function, or call "
+            "it on x.detach().numpy()"
         ) from error
 
 
