@@ -19,9 +19,10 @@ try:
 except ImportError:
     torch = None
 try:
-    import autograd as hips
     import autograd.extend
     import autograd.numpy as hips_numpy
+
+    import autograd as hips
 except ImportError:
     hips = None
 
@@ -45,7 +46,9 @@ def in_both(build: Callable[[Any, Callable[..., Any]], Callable[[], Any]]) -> di
     """Build the same job with chainrule and with PyTorch (`make` makes a float32 tensor)."""
     jobs = {"chainrule": build(cr, lambda a, **kw: cr.tensor(np.asarray(a, np.float32), **kw))}
     if torch is not None:
-        jobs["PyTorch"] = build(torch, lambda a, **kw: torch.tensor(np.asarray(a, np.float32), **kw))
+        jobs["PyTorch"] = build(
+            torch, lambda a, **kw: torch.tensor(np.asarray(a, np.float32), **kw)
+        )
     return jobs
 
 
@@ -223,9 +226,7 @@ def two_layers() -> list[harness.Row]:
         return step
 
     return [
-        harness.measure(
-            "two-layer network, a step", in_both(build), {"PyTorch": 0.95}, rounds=41
-        )
+        harness.measure("two-layer network, a step", in_both(build), {"PyTorch": 0.95}, rounds=41)
     ]
 
 

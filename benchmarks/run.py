@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pathlib
-import re
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
@@ -21,10 +20,9 @@ def main(names: list[str]) -> None:
     for name in names or SUITES:
         table = SUITES[name]()
         print(f"## {name}\n\n{table}\n", flush=True)
-        start, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
-        text = PAGE.read_text(encoding="utf-8")
-        pattern = re.compile(re.escape(start) + ".*?" + re.escape(end), re.DOTALL)
-        filled = pattern.sub(lambda _, t=table: f"{start}\n\n{t}\n\n{end}", text)
+        before, rest = PAGE.read_text(encoding="utf-8").split(f"<!-- {name} -->", 1)
+        _, after = rest.split(f"<!-- end of {name} -->", 1)
+        filled = f"{before}<!-- {name} -->\n\n{table}\n\n<!-- end of {name} -->{after}"
         PAGE.write_text(filled, encoding="utf-8")
 
 

@@ -320,7 +320,7 @@ class Tensor:
 
     def detach_(self) -> Tensor:
         """Take this tensor out of the graph, in place: it becomes a leaf without grad."""
-        if self._view is not None and self._view.base is not None:
+        if self._view is not None:
             raise AutogradError(
                 "Can't detach views in-place. Use detach() instead: a view follows the history of "
                 "its base."
