@@ -2,9 +2,17 @@
 
 import os
 
+import hypothesis
+
 # pytest-xdist runs one worker for each core. If each of them also started BLAS threads for each
 # core, these would wait for one another: on two cores the tutorials then take 84 s instead of 6.
 # It has to be said before NumPy is imported.
 if "PYTEST_XDIST_WORKER" in os.environ:
     for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ.setdefault(name, "1")
+
+# New examples every time for people, who can look into what they find; the same ones in CI, so that
+# a change is judged by itself.
+hypothesis.settings.register_profile("ci", derandomize=True, deadline=None)
+if os.environ.get("CI"):
+    hypothesis.settings.load_profile("ci")

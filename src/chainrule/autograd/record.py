@@ -82,7 +82,7 @@ def move_retained(tensor: Tensor, old: Edge, new: Edge) -> None:
 
 def _check_alias(tensor: Tensor, view: View) -> None:
     """Raise if the input that a custom function returned as it is was written to since."""
-    if writes_since(tensor._array, view.stamp):
+    if is_recording() and writes_since(tensor._array, view.stamp):
         raise InPlaceError(
             f"Output {endpoint(tensor._node)[1]} of {endpoint(tensor._node)[0].name} is a view and "
             "its base or another view of its base has been modified inplace. This view was created "
