@@ -72,7 +72,8 @@ class Draft:
         for shape in shapes:
             name = f"t{self.count}"
             owner = self.count if memory is None else memory
-            leaf, several = source.startswith("lib.leaf"), len(shapes) > 1
+            leaf = source.startswith("lib.leaf") or source.endswith("requires_grad_()")
+            several = len(shapes) > 1
             self.variables.append(Variable(name, shape, owner, leaf, several))
             names.append(name)
             self.count += 1

@@ -116,6 +116,8 @@ class AutogradFunction:
         dtypes: list[Any] = edges.copy()
         if outer is None or outer.grad:
             for i, value in enumerate(values):
+                if value.__class__ in _PLAIN:
+                    continue
                 if isinstance(value, Tensor):
                     shapes[i], dtypes[i] = value._array.shape, value._array.dtype
                     edges[i] = value._node if value._view is None else current_node(value)
@@ -158,6 +160,7 @@ class AutogradFunction:
         return finish(ctx, node, values, outputs)
 
 
+_PLAIN = frozenset([float, int, bool, str, type(None)])
 _CONTAINERS = (list, tuple, dict)
 _frame = sys._getframe
 _new = object.__new__

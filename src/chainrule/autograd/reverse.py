@@ -298,7 +298,7 @@ class Pass:
         check_replacement(hook, result, shown)
         return self.take(result)
 
-    def _leave(self, node: Node, grads: tuple[Any, ...], g: Any) -> tuple[Any, ...]:
+    def _leave(self, node: Node, grads: Sequence[Any], g: Any) -> Sequence[Any]:
         """Run the hooks ``hook(grad_inputs, grad_outputs)`` of a node that has run."""
         assert node.hooks is not None
         parts = g if g.__class__ is dict else {0: g}
@@ -312,7 +312,7 @@ class Pass:
                 grads = tuple(None if value is None else self.take(value) for value in values)
         return grads
 
-    def _check_nan(self, node: Node, grads: tuple[Any, ...]) -> None:
+    def _check_nan(self, node: Node, grads: Sequence[Any]) -> None:
         for position, grad in enumerate(grads):
             if grad is None or not self.needs(node.edges[position]):
                 continue

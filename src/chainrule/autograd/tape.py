@@ -9,7 +9,7 @@ several outputs is reached through one `Port` for each.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import CodeType
 from typing import TYPE_CHECKING, Any
 
@@ -86,7 +86,7 @@ class Node:
     code: CodeType | None
     instruction: int
 
-    def pull(self, g: Any, run: Pass) -> tuple[Any, ...]:
+    def pull(self, g: Any, run: Pass) -> Sequence[Any]:
         """Return the cotangents of the inputs, given that of the output (a list of several)."""
         raise AssertionError(f"{type(self).__name__} is abstract")
 
@@ -232,7 +232,7 @@ class PrimitiveNode(Node):
             t = xp.astype(t, promoted(t.dtype, dtype))
         return t if t.shape == shape else xp.broadcast_to(t, shape)
 
-    def pull(self, g: Any, run: Pass) -> tuple[Any, ...]:
+    def pull(self, g: Any, run: Pass) -> Sequence[Any]:
         saved = self.saved
         if saved is None or ledger.last > self.seq or self.__class__ is PackedNode:
             saved = self.values()
@@ -308,7 +308,7 @@ class Severed(Node):
         self.code = None
         self.instruction = 0
 
-    def pull(self, g: Any, run: Pass) -> tuple[Any, ...]:
+    def pull(self, g: Any, run: Pass) -> Sequence[Any]:
         raise AutogradError(self.reason)
 
 
