@@ -75,14 +75,16 @@ _BIT_PATTERNS = {"e": np.int16, "f": np.int32, "d": np.int64}
 
 
 def _sum(x: Array, axis: Any = None, keepdims: bool = False) -> Array:
-    whole = axis is None or (axis.__class__ is tuple and len(axis) == x.ndim)
-    if whole and x.size <= 16 and x.dtype.char in "fd":
-        # A handful of numbers: Python's own sum takes 0.25 µs, the ufunc's machinery 0.7.
-        total = np.array(sum(x.ravel().tolist()), x.dtype)
-        return total.reshape((1,) * x.ndim) if keepdims else total
+    if x.size <= 16 and (axis is None or (axis.__class__ is tuple and len(axis) == x.ndim)):
+        dtype = x.dtype
+        if dtype.char in "fd":
+            # A handful of numbers: Python's own sum takes 0.25 µs, the ufunc's machinery 0.7.
+            total = sum(x.tolist() if x.ndim == 1 else x.ravel().tolist())
+            return _array(total, dtype, ndmin=x.ndim if keepdims else 0)
     return _add_reduce(x, axis, None, None, keepdims)
 
 
+_array: Any = np.array
 _add_reduce: Any = np.add.reduce
 
 
