@@ -226,7 +226,9 @@ def two_layers() -> list[harness.Row]:
         return step
 
     return [
-        harness.measure("two-layer network, a step", in_both(build), {"PyTorch": 0.95}, rounds=41)
+        harness.measure(
+            "two-layer network, a step", in_both(build), {"PyTorch": 0.95}, rounds=31, rest=0.3
+        )
     ]
 
 

@@ -30,9 +30,19 @@ class Row:
 
 
 def measure(
-    name: str, jobs: dict[str, Job], bars: dict[str, float], *, units: int = 1, rounds: int = 21
+    name: str,
+    jobs: dict[str, Job],
+    bars: dict[str, float],
+    *,
+    units: int = 1,
+    rounds: int = 21,
+    rest: float = 0.0,
 ) -> Row:
-    """Time each job once per round, in turn, after a warm-up; a round lasts at least 5 ms."""
+    """Time each job once per round, in turn, after a warm-up; a round lasts at least 5 ms.
+
+    The threads of a BLAS go on spinning for a while after its last product, on the cores that the
+    next library wants. `rest` seconds before each turn, and one call to wake up, keep them apart.
+    """
     repeats = {}
     for library, job in jobs.items():
         job()
@@ -42,6 +52,9 @@ def measure(
     seconds: dict[str, list[float]] = {library: [] for library in jobs}
     for _ in range(rounds):
         for library, job in jobs.items():
+            if rest:
+                time.sleep(rest)
+                job()
             start = time.perf_counter()
             for _ in range(repeats[library]):
                 job()

@@ -123,6 +123,8 @@ def _add_along_axis(x: Array, index: Array, *, shape: tuple[int, ...], axis: int
 
 
 def _ones(shape: tuple[int, ...], dtype: Any) -> Array:
+    if not shape:
+        return _array(1, dtype)
     out = np.empty(shape, dtype)
     out.fill(1)  # np.ones is Python around this, and takes three times as long
     return out

@@ -69,10 +69,14 @@ class _Block:
     """A context manager and decorator that changes some fields of the modes."""
 
     _changes: dict[str, Any]
+    _alone: Modes | None = None  # the record, where there is no block around: made beforehand
 
     def __enter__(self) -> Any:
         outer = MODES.get()
-        MODES.set((outer or _DEFAULT)._replace(**self._changes, outer=outer))
+        if outer is None and self._alone is not None:
+            MODES.set(self._alone)
+        else:
+            MODES.set((outer or _DEFAULT)._replace(**self._changes, outer=outer))
         return self
 
     def __exit__(
@@ -171,6 +175,7 @@ class no_grad(_Block):
     """
 
     _changes = {"grad": False}  # noqa: RUF012
+    _alone = Modes(grad=False)
 
     def __new__(cls, function: Callable[..., Any] | None = None) -> Any:
         self = super().__new__(cls)
@@ -188,6 +193,7 @@ class enable_grad(no_grad):
     """
 
     _changes = {"grad": True}  # noqa: RUF012
+    _alone = Modes(grad=True)
 
 
 class set_grad_enabled(_Block):

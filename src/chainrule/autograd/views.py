@@ -145,6 +145,19 @@ _SMALL = 4096
 """Up to so many elements a temporary costs less than a tenth of a microsecond."""
 
 
+def fill(target: Tensor, value: float, operation: str) -> Tensor:
+    """Write one number over all elements: straight into the memory, where that is all there is."""
+    check_writable(target, operation)
+    array = target._array
+    recorded = is_recording() and current_node(target) is not None
+    if recorded or array.__class__ is not ndarray or not array.flags.writeable:
+        set_item(target, Ellipsis, make(scalar_array(value, array), None), operation)
+    else:
+        array.fill(value)
+        written(array, operation)
+    return target
+
+
 def _store(array: Array, key: Any, value: Array, operation: str) -> None:
     if key is Ellipsis and value.shape != array.shape:
         misfit = broadcast_text([array.shape, value.shape])

@@ -10,7 +10,7 @@ import numpy as np
 from chainrule.arguments import Operand, tensor_of
 from chainrule.autograd.operands import scalar_array
 from chainrule.autograd.tensor import Tensor, make
-from chainrule.autograd.views import in_place, set_item, ufunc_in_place
+from chainrule.autograd.views import fill, in_place, set_item, ufunc_in_place
 from chainrule.errors import ShapeError
 from chainrule.ops import arithmetic, exponential, kinks, trigonometry
 from chainrule.ops.arithmetic import multiply
@@ -90,6 +90,8 @@ def copy_(x: Tensor, source: Operand) -> Tensor:
 
 
 def _overwritten(x: Tensor, value: Operand, operation: str) -> Tensor:
+    if value.__class__ is float or value.__class__ is int:
+        return fill(x, value, operation)
     if isinstance(value, bool | int | float | complex | np.generic):
         value = make(scalar_array(value, x._array), None)
     set_item(x, Ellipsis, tensor_of(value), operation)

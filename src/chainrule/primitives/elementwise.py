@@ -57,7 +57,7 @@ def _pow_y(xp: Any, x: Array, y: Array, out: Array) -> Array:
 
 pow = elementwise("pow", _pow_x, _pow_y)
 
-square = elementwise("square", lambda xp, x: 2 * x, label="PowBackward0")
+square = elementwise("square", lambda xp, x: x + x, label="PowBackward0")
 
 reciprocal = elementwise("reciprocal", lambda xp, out: -out * out)
 
