@@ -141,6 +141,7 @@ def _binary(primitive: Primitive) -> Callable[..., Any]:
     both, left, right = plans.values()
     pick_both, pick_left, pick_right = picks.values()
     seen: list[Any] = [None]
+    last: list[Any] = [(None, None, None)]  # a number, a dtype, and the array of the two
 
     def function(a: Any, b: Any) -> Any:
         if b.__class__ is Tensor and a.__class__ is Tensor:
@@ -149,11 +150,17 @@ def _binary(primitive: Primitive) -> Callable[..., Any]:
                 x, y = promote(x, y)
         elif b.__class__ in _NUMBERS and a.__class__ is Tensor and a._array.dtype.kind == "f":
             x = a._array
-            y = np_array(b, x.dtype)
+            number, dtype, y = last[0]
+            if b is not number or dtype is not x.dtype:
+                y = np_array(b, x.dtype)
+                last[0] = (b, x.dtype, y)  # in a loop, the next one is the same
             b = None
         elif a.__class__ in _NUMBERS and b.__class__ is Tensor and b._array.dtype.kind == "f":
             y = b._array
-            x = np_array(a, y.dtype)
+            number, dtype, x = last[0]
+            if a is not number or dtype is not y.dtype:
+                x = np_array(a, y.dtype)
+                last[0] = (a, y.dtype, x)
             a = None
         else:
             a, b = as_operands(a, b)
