@@ -181,8 +181,7 @@ def test_s49_any_name_reads_as_the_argument(name):
     )
     f(leaf([1.0]), 3).backward()
     assert seen[0][name] is True
-    if name != "_names":
-        assert getattr(seen[0], name) is True
+    assert getattr(seen[0], name) is True
 
 
 @pytest.mark.parametrize(

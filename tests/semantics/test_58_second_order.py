@@ -27,7 +27,7 @@ def cube_saving(save):
 
     @cube.backward
     def _(ctx, g):
-        (name,) = ctx.saved_variables._names
+        (name,) = vars(ctx.saved_variables)
         value = ctx.saved_variables[name]
         return 3 * g * (value**2 if name == "x" else value ** (2 / 3))
 

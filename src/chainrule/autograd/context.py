@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import functools
-import operator
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from chainrule.autograd.modes import current_modes, is_grad_enabled
@@ -29,69 +27,55 @@ if TYPE_CHECKING:
 Array = Any
 
 
-class Named(tuple[Any, ...]):
+class Named:
     """Values read by attribute, by key and by position.
 
-    A tuple whose class has a property for each name: a value named ``keys`` or ``count`` reads as
-    the user's.
+    Its `__dict__` is the values by name (by number, where they have none) and it has no methods but
+    Python's own: so a value named ``keys`` or ``count`` reads as the user's.
     """
 
-    __slots__ = ()
-    _names: tuple[str | None, ...] = ()
+    def __init__(self, values: dict[Any, Any]) -> None:
+        self.__dict__ = values
 
     def __getitem__(self, key: Any) -> Any:
-        if isinstance(key, str):
-            if key not in self._names:
-                raise KeyError(f"there is no {key!r} here, only {self._listed()}")
-            return tuple.__getitem__(self, self._names.index(key))
-        return tuple.__getitem__(self, key)
+        values = self.__dict__
+        if not isinstance(key, str):
+            return tuple(values.values())[key]
+        if key not in values:
+            raise KeyError(f"there is no {key!r} here, only {_listed(self)}")
+        return values[key]
 
     def __getattr__(self, name: str) -> Any:
-        raise AttributeError(f"there is no {name!r} here, only {self._listed()}")
+        raise AttributeError(f"there is no {name!r} here, only {_listed(self)}")
 
-    def _listed(self) -> str:
-        named = [repr(name) for name in self._names if name is not None]
-        return f"the names {', '.join(named)}" if named else f"{len(self)} by position"
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.__dict__.values())
 
-    def _replaced(self, values: Sequence[Any]) -> Named:
-        """Return other values under the same names."""
-        return _new_tuple(type(self), values)
+    def __len__(self) -> int:
+        return len(self.__dict__)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Named | tuple | list):
+            return NotImplemented
+        return tuple(self) == tuple(other)
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
 
     def __repr__(self) -> str:
         parts = (
-            repr(value) if name is None else f"{name}={value!r}"
-            for name, value in zip(self._names, self, strict=True)
+            f"{name}={value!r}" if isinstance(name, str) else repr(value)
+            for name, value in self.__dict__.items()
         )
         return f"({', '.join(parts)})"
 
 
-@functools.cache
-def _named_class(names: tuple[str | None, ...]) -> type[Named]:
-    fields: dict[str, Any] = {
-        name: property(operator.itemgetter(i)) for i, name in enumerate(names) if name is not None
-    }
-    special = {name: fields.pop(name) for name in list(fields) if name.startswith("__")}
-    if special:  # read as the user's value all the same, but len() and the like stay Python's
-
-        def read(self: Named, name: str) -> Any:
-            if name in special:
-                return special[name].fget(self)
-            return object.__getattribute__(self, name)
-
-        fields["__getattribute__"] = read
-    # Underscored names come last, so that no user's name hides what the class itself needs.
-    return type("Named", (Named,), {**fields, "__slots__": (), "_names": names})
+def _listed(named: Named) -> str:
+    names = [repr(name) for name in named.__dict__ if isinstance(name, str)]
+    return f"the names {', '.join(names)}" if names else f"{len(named)} by position"
 
 
-_new_tuple = tuple.__new__
-
-
-NOTHING: Named = _new_tuple(Named)
-
-
-def named(names: tuple[str | None, ...], values: tuple[Any, ...]) -> Named:
-    """Return `values` to be read by name too."""
-    return _new_tuple(_named_class(names), values)
+NOTHING = Named({})
 
 
 _OBJECT: Any = object()  # the origin of a saved value that is no tensor
@@ -161,7 +145,8 @@ class Context:
     @property
     def needs_input_grad(self) -> Named:
         """For each argument of forward, whether its gradient is needed; truthful in each pass."""
-        return named(self._names, tuple([edge is not None for edge in self._edges]))
+        needs = [edge is not None for edge in self._edges]
+        return Named(dict(zip(self._names, needs, strict=True)))
 
     def save_for_backward(self, /, *values: Any, **by_name: Any) -> None:
         """Save values, of any type, for backward; named ones are read by name. The last call wins.
@@ -171,11 +156,8 @@ class Context:
         *values, **by_name
             Tensors, None, or anything else; order and names are kept.
         """
-        if values:
-            names = (*(None for _ in values), *by_name)
-            self._saved = _new_tuple(_named_class(names), (*values, *by_name.values()))
-        else:
-            self._saved = _new_tuple(_named_class(tuple(by_name)), by_name.values())
+        saved: dict[Any, Any] = {**dict(enumerate(values)), **by_name} if values else by_name
+        self._saved = Named(saved) if saved else NOTHING
 
     @property
     def saved_variables(self) -> Named:
@@ -199,7 +181,7 @@ class Context:
                 values.append(make(value, None if node is None else node.output_edge(origin)))
             else:
                 values.append(make(value, origin))
-        return saved._replaced(values)
+        return Named(dict(zip(saved.__dict__, values, strict=True)))
 
     @property
     def saved_tensors(self) -> tuple[Any, ...]:
@@ -247,7 +229,7 @@ def seal(
         for i, origin in enumerate(origins):
             if origin is not _OBJECT:
                 values[i] = pack_array(values[i], *modes.saved_hooks)
-    ctx._saved = saved._replaced(values)
+    ctx._saved = Named(dict(zip(saved.__dict__, values, strict=True)))
     ctx._origins = origins
     ctx._node = weakref.ref(node)
 

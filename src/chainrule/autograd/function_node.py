@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from chainrule.autograd.context import Context, narrowed
+from chainrule.autograd.context import NOTHING, Context, narrowed
 from chainrule.autograd.modes import no_grad
 from chainrule.autograd.operands import as_tensors
 from chainrule.autograd.record import current_node
@@ -84,7 +84,7 @@ class FunctionNode(Node):
         else:
             result = backward(ctx, *grads)
         cotangents = self._fitted(result, run)
-        if not run.keep and self.ctx._saved:
+        if not run.keep and self.ctx._saved is not NOTHING:
             self.ctx._saved = None
         return cotangents
 

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from chainrule.autograd.context import Context, seal
+from chainrule.autograd.context import NOTHING, Context, seal
 from chainrule.autograd.function_node import FunctionNode
 from chainrule.autograd.record import RECORDERS, is_recording
 from chainrule.autograd.tensor import Tensor, View, make
@@ -26,14 +26,14 @@ def finish(
                 break
         else:  # what nearly every forward returns: a new tensor
             if node is not None:
-                if ctx._saved:
+                if ctx._saved is not NOTHING:
                     seal(ctx, node, values, (output,))
                 if output._array.dtype.kind in "fc":
                     output._node = node
             return output
     if ctx._dirty:
         check_dirty(ctx, values, (output,))
-    if node is not None and ctx._saved:
+    if node is not None and ctx._saved is not NOTHING:
         seal(ctx, node, values, (output,))
     if ctx._dirty or ctx._constant:
         output = place_output(output, ctx, node, values, 0)
@@ -51,7 +51,7 @@ def finish_several(
         check_dirty(ctx, values, raw)
     if node is not None:
         node.outputs = tuple([_template(output) for output in raw])
-        if ctx._saved:
+        if ctx._saved is not NOTHING:
             seal(ctx, node, values, raw)
     finished: dict[int, Any] = {}  # by identity: the same output twice is one object
     for index, output in enumerate(raw):
