@@ -35,6 +35,7 @@ from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.versions import ledger, written
 from chainrule.backend import namespace, ndarray
 from chainrule.errors import AutogradError, InPlaceError
+from chainrule.primitives.shaping import sum_to
 
 Array = Any
 count_references = sys.getrefcount
@@ -375,16 +376,3 @@ def _remember_failure(roots: list[Node], error: InPlaceError) -> None:
             if edge is not None and (child := endpoint(edge)[0]) not in seen:
                 seen.add(child)
                 stack.append(child)
-
-
-def sum_to(xp: Any, g: Any, shape: tuple[int, ...]) -> Any:
-    """Return `g` summed to a shape that broadcasts to its own: the adjoint of broadcasting."""
-    lead = g.ndim - len(shape)
-    axes = tuple(
-        axis
-        for axis in range(g.ndim)
-        if axis < lead or (shape[axis - lead] == 1 and g.shape[axis] != 1)
-    )
-    if axes:
-        g = xp.sum(g, axis=axes, keepdims=True)
-    return xp.reshape(g, shape) if lead else g

@@ -47,17 +47,20 @@ transpose = linear(
 )
 
 
-def _sum_to(xp: Any, g: Array, shape: Shape) -> Array:
+def sum_to(xp: Any, g: Array, shape: Shape) -> Array:
+    """Return `g` summed to a shape that broadcasts to its own: the adjoint of broadcasting."""
     lead = g.ndim - len(shape)
-    axes = tuple(i for i in range(g.ndim) if i < lead or (shape[i - lead] == 1 and g.shape[i] != 1))
+    axes = tuple(
+        [i for i in range(g.ndim) if i < lead or (shape[i - lead] == 1 and g.shape[i] != 1)]
+    )
     if axes:
         g = xp.sum(g, axis=axes, keepdims=True)
-    return xp.reshape(g, shape)
+    return xp.reshape(g, shape) if lead else g
 
 
 broadcast_to = linear(
     "broadcast_to",
-    lambda xp, g, x_shape: _sum_to(xp, g, x_shape),
+    lambda xp, g, x_shape: sum_to(xp, g, x_shape),
     label="ExpandBackward0",
     view=True,
 )
