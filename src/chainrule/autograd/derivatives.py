@@ -94,7 +94,8 @@ def _checked_gradient(root: Any, grad: Any, index: int) -> Tensor:
         )
     if isinstance(root, Tensor) and grad.dtype != root.dtype:
         grad = RECORDERS["astype"](grad, dtype=root.dtype)
-    return grad  # type: ignore[no-any-return]
+    checked: Tensor = grad
+    return checked
 
 
 def _walk(run: Pass) -> None:
@@ -309,9 +310,8 @@ def _result(run: Pass, key: int, tensor: Tensor) -> Tensor:
     g = run.conjugate(run.fit(g, array.shape, array.dtype))
     value = g._array
     alone = count_references(g) <= ALONE and count_references(value) <= ALONE + 1
-    if alone and value.base is None:
-        return g  # type: ignore[no-any-return]
-    return RECORDERS["clone"](g)  # type: ignore[no-any-return]
+    result: Tensor = g if alone and value.base is None else RECORDERS["clone"](g)
+    return result
 
 
 def _backward(

@@ -62,7 +62,8 @@ def _check(primal: Tensor, tangent: Tensor) -> None:
 def _tracked(primal: Tensor) -> Tensor:
     """Return the same values with a node of their own, connected to the history of `primal`."""
     if primal.requires_grad:
-        return RECORDERS["clone"](primal)  # type: ignore[no-any-return]
+        clone: Tensor = RECORDERS["clone"](primal)
+        return clone
     return make(primal._array, None).requires_grad_()
 
 

@@ -12,7 +12,7 @@ from chainrule.autograd.modes import no_grad
 from chainrule.autograd.operands import as_tensors
 from chainrule.autograd.record import current_node
 from chainrule.autograd.reverse import ALONE_IN_CALL, Pass, count_references
-from chainrule.autograd.tape import Node, Port, Severed, _Name
+from chainrule.autograd.tape import Node, NodeName, Port, Severed
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import namespace, ndarray
 from chainrule.errors import AutogradError, ShapeError
@@ -34,7 +34,7 @@ class FunctionNode(Node):
 
     @property
     def name(self) -> str:
-        return _Name(f"{self.function.name}Backward")
+        return NodeName(f"{self.function.name}Backward")
 
     @property
     def saved_tensors(self) -> tuple[Any, ...]:

@@ -192,7 +192,7 @@ def apply(primitive: Primitive, operands: tuple[Any, ...], settings: dict[str, A
             tracked = False
         node = None
         if tracked:
-            node = record(primitive, edges, arrays, out, settings, _differing(arrays, out))
+            node = record(primitive, edges, arrays, out, settings, _originals(arrays))
         result = make(out, node)
         if primitive.view:
             result._view = view_of(tensors[0], primitive, settings)
@@ -208,8 +208,8 @@ def apply(primitive: Primitive, operands: tuple[Any, ...], settings: dict[str, A
     )
 
 
-def _differing(arrays: tuple[Array, ...], out: Array) -> Any:
-    """Return the shapes and dtypes of inputs that broadcasting or promotion changed, else None."""
+def _originals(arrays: tuple[Array, ...]) -> Any:
+    """Return what a pass restores the cotangents of several inputs to: their shapes and dtypes."""
     if len(arrays) == 1:
         return None
     return tuple([(array.shape, array.dtype) for array in arrays])

@@ -29,7 +29,7 @@ Array = Any
 Edge = Any  # Node | Port | None
 
 
-class _Name(str):
+class NodeName(str):
     """A node's name: `grad_fn.name`, and `grad_fn.name()` as PyTorch spells it."""
 
     __slots__ = ()
@@ -97,7 +97,7 @@ class Node:
     @property
     def name(self) -> str:
         """The name that PyTorch would print, like ``MulBackward0``."""
-        return _Name(type(self).__name__)
+        return NodeName(type(self).__name__)
 
     @property
     def location(self) -> Location | None:
@@ -186,7 +186,7 @@ class PrimitiveNode(Node):
 
     @property
     def name(self) -> str:
-        return _Name(self.plan.primitive.label)
+        return NodeName(self.plan.primitive.label)
 
     def values(self) -> tuple[Any, ...]:
         """Return the saved values, checked or unpacked."""

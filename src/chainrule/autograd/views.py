@@ -142,7 +142,7 @@ def ufunc_in_place(target: Tensor, operation: str, name: str, other: Any) -> Ten
 
 
 _SMALL = 4096
-"""Up to so many elements a temporary costs less than a tenth of a microsecond."""
+"""Up to so many elements, computing beside the target and copying costs no more than the call."""
 
 
 def fill(target: Tensor, value: float, operation: str) -> Tensor:
