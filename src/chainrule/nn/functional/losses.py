@@ -1,4 +1,4 @@
-"""Activations and losses as functions, under PyTorch's names."""
+"""Losses: how far predictions are from what they should be."""
 
 from __future__ import annotations
 
@@ -9,20 +9,12 @@ from chainrule import ops
 from chainrule.arguments import Operand, tensor_of
 from chainrule.autograd.tensor import Tensor
 from chainrule.errors import DTypeError, ShapeError
-from chainrule.ops import linear, log_softmax, relu, sigmoid, softmax
+from chainrule.nn.functional.reduction import reduced
+from chainrule.ops import log_softmax
 
 Array = Any
 
-__all__ = [
-    "relu",
-    "sigmoid",
-    "softmax",
-    "log_softmax",
-    "linear",
-    "mse_loss",
-    "cross_entropy",
-    "nll_loss",
-]
+__all__ = ["mse_loss", "cross_entropy", "nll_loss"]
 
 
 def mse_loss(input: Operand, target: Operand, *, reduction: str = "mean") -> Tensor:
@@ -69,7 +61,7 @@ def mse_loss(input: Operand, target: Operand, *, reduction: str = "mean") -> Ten
             UserWarning,
             stacklevel=2,
         )
-    return _reduced(ops.square(ops.subtract(x, y)), "mse_loss", reduction)
+    return reduced(ops.square(ops.subtract(x, y)), "mse_loss", reduction)
 
 
 def cross_entropy(input: Operand, target: Operand, *, reduction: str = "mean") -> Tensor:
@@ -168,7 +160,7 @@ def _class_dim(x: Tensor, classes: Tensor, name: str) -> int:
 def _at_classes(x: Tensor, classes: Tensor, dim: int, name: str, reduction: str) -> Tensor:
     _check_classes(classes._array, x.shape[dim], name)
     chosen = ops.gather(x, dim, ops.unsqueeze(classes, dim))
-    return _reduced(ops.negative(ops.squeeze(chosen, dim)), name, reduction)
+    return reduced(ops.negative(ops.squeeze(chosen, dim)), name, reduction)
 
 
 def _check_classes(classes: Array, count: int, name: str) -> None:
@@ -179,15 +171,3 @@ def _check_classes(classes: Array, count: int, name: str) -> None:
             f"{name}: Target {outside[0]} is out of bounds: the {count} classes have the numbers "
             f"0 to {count - 1}"
         )
-
-
-def _reduced(losses: Tensor, name: str, reduction: str) -> Tensor:
-    if reduction == "mean":
-        return ops.mean(losses)
-    if reduction == "sum":
-        return ops.sum(losses)
-    if reduction == "none":
-        return losses
-    raise ValueError(
-        f"{name}: {reduction!r} is not a valid value for reduction: try 'mean', 'sum' or 'none'"
-    )

@@ -1,0 +1,11 @@
+"""What networks are made of, as functions under PyTorch's names: a module for each subject."""
+
+from chainrule.nn.functional import activations, layers, losses
+from chainrule.nn.functional.activations import *  # noqa: F403
+from chainrule.nn.functional.layers import *  # noqa: F403
+from chainrule.nn.functional.losses import *  # noqa: F403
+
+__all__: list[str] = []
+__all__ += activations.__all__
+__all__ += layers.__all__
+__all__ += losses.__all__
