@@ -39,6 +39,7 @@ from chainrule.random import *  # noqa: F403
 
 if _TYPE_CHECKING:
     from chainrule import checks as checks
+    from chainrule import fft as fft
     from chainrule import nn as nn
     from chainrule import optim as optim
     from chainrule import transforms as transforms
@@ -53,6 +54,7 @@ _LATER = {
     "GradcheckError": "chainrule.checks",
     "jvp": "chainrule.transforms",
     "checks": None,
+    "fft": None,
     "nn": None,
     "optim": None,
     "transforms": None,

@@ -27,6 +27,8 @@ class Namespace:
     Extensions are `masked`, `index_add`, `add_along_axis` and `assign_at`, defined below.
     """
 
+    recorder: Any = None  # only the namespace of tensors records
+
     def __init__(self, module: ModuleType | Any, **extensions: Any) -> None:
         self._module = module
         self.__dict__.update(extensions)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -87,7 +88,7 @@ def array_function(x: Tensor, function: Any, types: Any, args: Any, kwargs: Any)
 
     That is refused where it would lose a gradient.
     """
-    ours = _FUNCTIONS.get(function)
+    ours = _FUNCTIONS.get(function) or _imported(function)
     if ours is not None:
         return ours(*args, **{key: value for key, value in kwargs.items() if value is not None})
     if function in _WITHOUT_DERIVATIVE:
@@ -103,6 +104,15 @@ def array_function(x: Tensor, function: Any, types: Any, args: Any, kwargs: Any)
             "compute it from functions that have one, give it one with autograd_function, or call "
             "it on x.detach().numpy()"
         ) from error
+
+
+_LATER = {"numpy.fft": "chainrule.fft"}
+"""Which modules have the functions of others of NumPy's, to be imported when they are called."""
+
+
+def _imported(function: Any) -> Callable[..., Any] | None:
+    module = _LATER.get(function.__module__)
+    return None if module is None else getattr(import_module(module), function.__name__, None)
 
 
 def _arrays(value: Any) -> Any:

@@ -1,6 +1,15 @@
 """What is differentiable: the table of primitives. Arrays are seen only through `xp`."""
 
-from chainrule.primitives import contraction, elementwise, indexing, reductions, shaping
+from chainrule.primitives import contraction, elementwise, fourier, indexing, reductions, shaping
 from chainrule.primitives.primitive import TABLE, Primitive
 
-__all__ = ["TABLE", "Primitive", "contraction", "elementwise", "indexing", "reductions", "shaping"]
+__all__ = [
+    "TABLE",
+    "Primitive",
+    "contraction",
+    "elementwise",
+    "fourier",
+    "indexing",
+    "reductions",
+    "shaping",
+]

@@ -5,13 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from chainrule.primitives.primitive import Primitive, constant, elementwise, general, linear
+from chainrule.primitives.primitive import is_complex as _is_complex
 
 Array = Any
-
-
-def _is_complex(x: Array) -> bool:
-    return x.dtype.kind == "c" if hasattr(x.dtype, "kind") else "complex" in str(x.dtype)
-
 
 # --- arithmetic -----------------------------------------------------------------------------------
 

@@ -186,10 +186,7 @@ class Plan:
             return t * value if scales else value
 
         if jvp is None:
-            recorder = getattr(xp, "recorder", None)  # the namespace of tensors records the whole
-            name = self.primitive.name
-            forward = recorder(name) if recorder else forward_of(self.primitive, xp)
-            return forward(*tangents, **(settings or {}))
+            return applied(self.primitive, xp)(*tangents, **(settings or {}))
         if callable(jvp):
             return call(jvp, tangents)
         parts = [
@@ -205,6 +202,17 @@ def forward_of(primitive: Primitive, xp: Any) -> Callable[..., Any]:
     if primitive.forward is None:
         return getattr(xp, primitive.name)  # type: ignore[no-any-return]
     return functools.partial(primitive.forward, xp)
+
+
+def applied(primitive: Primitive, xp: Any) -> Callable[..., Any]:
+    """Return the primitive as a function for rules to call: of tensors, it records one step."""
+    recorder = getattr(xp, "recorder", None)
+    return recorder(primitive.name) if recorder else forward_of(primitive, xp)
+
+
+def is_complex(x: Array) -> bool:
+    """Say whether an array of any library is of complex numbers."""
+    return x.dtype.kind == "c" if hasattr(x.dtype, "kind") else "complex" in str(x.dtype)
 
 
 # --- the makers -----------------------------------------------------------------------------------

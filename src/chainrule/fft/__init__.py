@@ -1,0 +1,36 @@
+"""Discrete Fourier transforms, under the names of `torch.fft`, `numpy.fft` and the array API.
+
+>>> import chainrule as cr
+>>> cr.fft.rfft(cr.tensor([1.0, 2.0, 3.0, 4.0]))
+tensor([10.+0.j, -2.+2.j, -2.+0.j])
+"""
+
+from chainrule.fft.along import fft, hfft, ifft, ihfft, irfft, rfft
+from chainrule.fft.frequencies import fftfreq, fftshift, ifftshift, rfftfreq
+from chainrule.fft.planes import fft2, hfft2, ifft2, ihfft2, irfft2, rfft2
+from chainrule.fft.several import fftn, hfftn, ifftn, ihfftn, irfftn, rfftn
+
+__all__ = [
+    "fft",
+    "ifft",
+    "rfft",
+    "irfft",
+    "hfft",
+    "ihfft",
+    "fft2",
+    "ifft2",
+    "rfft2",
+    "irfft2",
+    "hfft2",
+    "ihfft2",
+    "fftn",
+    "ifftn",
+    "rfftn",
+    "irfftn",
+    "hfftn",
+    "ihfftn",
+    "fftfreq",
+    "rfftfreq",
+    "fftshift",
+    "ifftshift",
+]

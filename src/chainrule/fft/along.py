@@ -1,0 +1,239 @@
+"""Fourier transforms along one dimension."""
+
+from __future__ import annotations
+
+from chainrule.arguments import Operand, either
+from chainrule.autograd.tensor import Tensor
+from chainrule.fft.arguments import axis_of, c2c, c2r, norm_of, operand, opposite, r2c, resized
+from chainrule.ops.complexes import conj
+
+__all__ = ["fft", "hfft", "ifft", "ihfft", "irfft", "rfft"]
+
+
+def fft(
+    x: Operand,
+    /,
+    n: int | None = None,
+    dim: int | None = None,
+    norm: str | None = None,
+    *,
+    axis: int | None = None,
+) -> Tensor:
+    """Return the discrete Fourier transform along a dimension.
+
+    Parameters
+    ----------
+    x : Tensor, shape (..., m, ...)
+        Real or complex numbers. Integers are taken as numbers of the default dtype.
+    n : int, optional
+        The number of points: the input is cut, or filled up with zeros. m if left out.
+    dim : int, default -1
+        The dimension to transform. Also spelled `axis`.
+    norm : {"backward", "ortho", "forward"}, default "backward"
+        Where to divide by the number of points: in the inverse transform, by its root in both, or
+        in this one.
+
+    Returns
+    -------
+    Tensor, shape (..., n, ...); complex
+        out[k] = Σ x[j] exp(-2πi jk/n), in the precision of `x`: complex64 for float32.
+
+    Raises
+    ------
+    ShapeError
+        If n < 1, or `x` is a single number.
+    ValueError
+        If `norm` is another word.
+
+    Notes
+    -----
+    Derivative: the transform is linear, and its own transpose; the gradient of `x` is the inverse
+    transform, undivided, of the gradient of the result.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.fft.fft(cr.tensor([1.0, 2.0, 3.0, 4.0]))
+    tensor([10.+0.j, -2.+2.j, -2.+0.j, -2.-2.j])
+    """
+    return _complex("fft", x, n, either(dim, axis), norm, inverse=False)
+
+
+def ifft(
+    x: Operand,
+    /,
+    n: int | None = None,
+    dim: int | None = None,
+    norm: str | None = None,
+    *,
+    axis: int | None = None,
+) -> Tensor:
+    """Return the inverse discrete Fourier transform; the arguments are those of `fft`.
+
+    Notes
+    -----
+    Derivative: that of `fft`, with the sign of the exponent turned round.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.fft.ifft(cr.tensor([10 + 0j, -2 + 2j, -2 + 0j, -2 - 2j])).real
+    tensor([1., 2., 3., 4.])
+    """
+    return _complex("ifft", x, n, either(dim, axis), norm, inverse=True)
+
+
+def _complex(
+    name: str, x: Operand, n: int | None, dim: int | None, norm: str | None, *, inverse: bool
+) -> Tensor:
+    x = operand(name, x)
+    axes = (axis_of(name, x, dim),)
+    x = resized(name, x, axes, (-1 if n is None else n,))
+    return c2c(x, axes, norm_of(norm), inverse=inverse)
+
+
+def rfft(
+    x: Operand,
+    /,
+    n: int | None = None,
+    dim: int | None = None,
+    norm: str | None = None,
+    *,
+    axis: int | None = None,
+) -> Tensor:
+    """Return the Fourier transform of real numbers: the half of it that says all.
+
+    Parameters
+    ----------
+    x : Tensor, shape (..., m, ...), real
+        Integers are taken as numbers of the default dtype.
+    n, dim, norm
+        As for `fft`.
+
+    Returns
+    -------
+    Tensor, shape (..., n // 2 + 1, ...); complex
+        The frequencies from 0 to n/2. The others are their conjugates: out[-k] = conj(out[k]).
+
+    Raises
+    ------
+    DTypeError
+        If `x` is complex.
+    ShapeError
+        If n < 1, or `x` is a single number.
+
+    Notes
+    -----
+    Derivative: an `irfft`, in which frequencies that stand for two count half.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.fft.rfft(cr.tensor([1.0, 2.0, 3.0, 4.0]))
+    tensor([10.+0.j, -2.+2.j, -2.+0.j])
+    """
+    return _halved("rfft", x, n, either(dim, axis), norm_of(norm))
+
+
+def _halved(name: str, x: Operand, n: int | None, dim: int | None, norm: str) -> Tensor:
+    x = operand(name, x, real=True)
+    axes = (axis_of(name, x, dim),)
+    return r2c(resized(name, x, axes, (-1 if n is None else n,)), axes, norm)
+
+
+def irfft(
+    x: Operand,
+    /,
+    n: int | None = None,
+    dim: int | None = None,
+    norm: str | None = None,
+    *,
+    axis: int | None = None,
+) -> Tensor:
+    """Return the real numbers whose spectrum has `x` as its first half: the inverse of `rfft`.
+
+    Parameters
+    ----------
+    x : Tensor, shape (..., m, ...)
+        The frequencies from 0 to n/2. The imaginary part of the first, and of the last one where
+        n is even, is ignored.
+    n : int, optional
+        The number of points of the result: 2 (m - 1) if left out. The parity of the original
+        length is not to be seen in `x`: give n where it was odd.
+    dim, norm
+        As for `fft`.
+
+    Returns
+    -------
+    Tensor, shape (..., n, ...); real
+
+    Raises
+    ------
+    ShapeError
+        If n < 1, or `x` is a single number.
+
+    Notes
+    -----
+    Derivative: an `rfft`, in which frequencies that stand for two count twice.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.fft.irfft(cr.tensor([10 + 0j, -2 + 2j, -2 + 0j]))
+    tensor([1., 2., 3., 4.])
+    """
+    return _real("irfft", operand("irfft", x), n, either(dim, axis), norm_of(norm))
+
+
+def _real(name: str, x: Tensor, n: int | None, dim: int | None, norm: str) -> Tensor:
+    return c2r(name, x, (axis_of(name, x, dim),), (-1 if n is None else n,), norm)
+
+
+def hfft(
+    x: Operand,
+    /,
+    n: int | None = None,
+    dim: int | None = None,
+    norm: str | None = None,
+    *,
+    axis: int | None = None,
+) -> Tensor:
+    """Return the real spectrum of a signal of which `x` is half, its other half being conjugate.
+
+    The arguments are those of `irfft`.
+
+    Notes
+    -----
+    Derivative: as for `irfft`, of the conjugate.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.fft.hfft(cr.tensor([2.5 + 0j, -0.5 - 0.5j, -0.5 + 0j]))
+    tensor([1., 2., 3., 4.])
+    """
+    return _real("hfft", conj(operand("hfft", x)), n, either(dim, axis), opposite(norm))
+
+
+def ihfft(
+    x: Operand,
+    /,
+    n: int | None = None,
+    dim: int | None = None,
+    norm: str | None = None,
+    *,
+    axis: int | None = None,
+) -> Tensor:
+    """Return half of the signal whose spectrum is `x`, real; the arguments are those of `rfft`.
+
+    Notes
+    -----
+    Derivative: as for `rfft`, of the conjugate.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.fft.ihfft(cr.tensor([1.0, 2.0, 3.0, 4.0]))
+    tensor([ 2.5000-0.0000j, -0.5000-0.5000j, -0.5000-0.0000j])
+    """
+    return conj(_halved("ihfft", x, n, either(dim, axis), opposite(norm)))

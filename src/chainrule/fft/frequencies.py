@@ -1,0 +1,145 @@
+"""The frequencies of a transform's elements, and their order."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from chainrule.arguments import (
+    RECORDERS,
+    DeviceLike,
+    Dims,
+    DTypeLike,
+    Operand,
+    dtype_of,
+    either,
+    leaf,
+    many_dims,
+    tensor_of,
+)
+from chainrule.autograd.tensor import Tensor, default_dtype
+from chainrule.fft.arguments import points_of
+
+__all__ = ["fftfreq", "fftshift", "ifftshift", "rfftfreq"]
+
+
+def fftfreq(
+    n: int,
+    /,
+    d: float = 1.0,
+    *,
+    dtype: DTypeLike = None,
+    device: DeviceLike = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Return the frequencies of the elements of an `fft`, in their order.
+
+    Parameters
+    ----------
+    n : int
+        The number of points.
+    d : float, default 1.0
+        The time (or length) from one point to the next; frequencies are in cycles per its unit.
+    dtype : dtype, optional
+        The default dtype if left out.
+    device : device or str, optional
+        The CPU if left out.
+    requires_grad : bool, default False
+        Record what happens to the tensor.
+
+    Returns
+    -------
+    Tensor, shape (n,)
+        0, 1, …, then the negative ones, up to -1, all over n d.
+
+    Raises
+    ------
+    ShapeError
+        If n < 1.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.fft.fftfreq(4)
+    tensor([ 0.0000,  0.2500, -0.5000, -0.2500])
+    """
+    steps = np.arange(points_of("fftfreq", n))
+    steps[(n + 1) // 2 :] -= n
+    return _over(steps, n * d, dtype, device, requires_grad)
+
+
+def rfftfreq(
+    n: int,
+    /,
+    d: float = 1.0,
+    *,
+    dtype: DTypeLike = None,
+    device: DeviceLike = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Return the frequencies of the elements of an `rfft`; the arguments are those of `fftfreq`.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.fft.rfftfreq(4)
+    tensor([0.0000, 0.2500, 0.5000])
+    """
+    steps = np.arange(points_of("rfftfreq", n) // 2 + 1)
+    return _over(steps, n * d, dtype, device, requires_grad)
+
+
+def _over(
+    steps: np.ndarray, width: float, dtype: DTypeLike, device: DeviceLike, requires_grad: bool
+) -> Tensor:
+    kind = default_dtype() if dtype is None else dtype_of(dtype)
+    return leaf((steps / width).astype(kind), device, requires_grad)
+
+
+def fftshift(x: Operand, /, dim: Dims = None, *, axes: Dims = None) -> Tensor:
+    """Return a spectrum with the frequency 0 moved to the middle.
+
+    Parameters
+    ----------
+    x : Tensor
+        In the order of `fftfreq`.
+    dim : int or sequence of ints, optional
+        Along which dimensions: all if left out. Also spelled `axes`.
+
+    Returns
+    -------
+    Tensor, shape and dtype of `x`
+
+    Notes
+    -----
+    Derivative: the elements of the gradient moved back.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.fft.fftshift(cr.fft.fftfreq(4))
+    tensor([-0.5000, -0.2500,  0.0000,  0.2500])
+    """
+    x = tensor_of(x)
+    dims = _dims(x, either(dim, axes))
+    return RECORDERS["roll"](x, shift=tuple([x.shape[i] // 2 for i in dims]), axis=dims)
+
+
+def ifftshift(x: Operand, /, dim: Dims = None, *, axes: Dims = None) -> Tensor:
+    """Return a spectrum with the frequency 0 moved from the middle to the front.
+
+    The arguments and the derivative are those of `fftshift`, whose inverse it is.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.fft.ifftshift(cr.fft.fftshift(cr.fft.fftfreq(5)))
+    tensor([ 0.0000,  0.2000,  0.4000, -0.4000, -0.2000])
+    """
+    x = tensor_of(x)
+    dims = _dims(x, either(dim, axes))
+    return RECORDERS["roll"](x, shift=tuple([-(x.shape[i] // 2) for i in dims]), axis=dims)
+
+
+def _dims(x: Tensor, dim: Dims) -> tuple[int, ...]:
+    dims = many_dims(dim, x.ndim)
+    return tuple(range(x.ndim)) if dims is None else dims

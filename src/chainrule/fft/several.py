@@ -1,0 +1,253 @@
+"""Fourier transforms along several dimensions."""
+
+from __future__ import annotations
+
+from chainrule.arguments import Dims, Operand, either
+from chainrule.autograd.tensor import Tensor
+from chainrule.fft.arguments import (
+    Points,
+    axes_of,
+    c2c,
+    c2r,
+    last_axes,
+    norm_of,
+    operand,
+    opposite,
+    r2c,
+    resized,
+)
+from chainrule.ops.complexes import conj
+
+__all__ = ["fftn", "hfftn", "ifftn", "ihfftn", "irfftn", "rfftn"]
+
+
+def fftn(
+    x: Operand,
+    /,
+    s: Points = None,
+    dim: Dims = None,
+    norm: str | None = None,
+    *,
+    axes: Dims = None,
+) -> Tensor:
+    """Return the discrete Fourier transform along several dimensions.
+
+    Parameters
+    ----------
+    x : Tensor
+        Real or complex numbers. Integers are taken as numbers of the default dtype.
+    s : sequence of ints, optional
+        The number of points along each of `dim`: the input is cut, or filled up with zeros; -1
+        leaves a dimension as it is.
+    dim : sequence of ints, optional
+        The dimensions to transform: the last ones if `s` is given, else all. Also spelled `axes`.
+    norm : {"backward", "ortho", "forward"}, default "backward"
+        Where to divide by the number of points: in the inverse transform, by its root in both, or
+        in this one.
+
+    Returns
+    -------
+    Tensor, shape of `x` but for `s`; complex
+        In the precision of `x`: complex64 for float32.
+
+    Raises
+    ------
+    ShapeError
+        If a number of points is not positive, or `s` and `dim` differ in length.
+    ValueError
+        If `norm` is another word, or a dimension is named twice.
+
+    Notes
+    -----
+    Derivative: the transform is linear, and its own transpose; the gradient of `x` is the inverse
+    transform, undivided, of the gradient of the result.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.fft.fftn(cr.tensor([[1.0, 2.0], [3.0, 4.0]]))
+    tensor([[10.+0.j, -2.+0.j],
+            [-4.+0.j,  0.+0.j]])
+    """
+    return _complex("fftn", x, s, either(dim, axes), norm, inverse=False)
+
+
+def ifftn(
+    x: Operand,
+    /,
+    s: Points = None,
+    dim: Dims = None,
+    norm: str | None = None,
+    *,
+    axes: Dims = None,
+) -> Tensor:
+    """Return the inverse transform along several dimensions; the arguments are those of `fftn`.
+
+    Notes
+    -----
+    Derivative: that of `fftn`, with the sign of the exponent turned round.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.fft.ifftn(cr.tensor([[10.0, -2.0], [-4.0, 0.0]])).real
+    tensor([[1., 2.],
+            [3., 4.]])
+    """
+    return _complex("ifftn", x, s, either(dim, axes), norm, inverse=True)
+
+
+def _complex(
+    name: str, x: Operand, s: Points, dim: Dims, norm: str | None, *, inverse: bool
+) -> Tensor:
+    x = operand(name, x)
+    dims, sizes = axes_of(name, x, s, dim)
+    return c2c(resized(name, x, dims, sizes), dims, norm_of(norm), inverse=inverse)
+
+
+def rfftn(
+    x: Operand,
+    /,
+    s: Points = None,
+    dim: Dims = None,
+    norm: str | None = None,
+    *,
+    axes: Dims = None,
+) -> Tensor:
+    """Return the transform of real numbers along several dimensions: half of it along the last.
+
+    Parameters
+    ----------
+    x : Tensor, real
+        Integers are taken as numbers of the default dtype.
+    s, dim, norm
+        As for `fftn`. The last one of `dim` has the half spectrum.
+
+    Returns
+    -------
+    Tensor; complex
+        Along the last of `dim` there are n // 2 + 1 frequencies for n points.
+
+    Raises
+    ------
+    DTypeError
+        If `x` is complex.
+    ShapeError
+        If there is no dimension to transform, a number of points is not positive, or `s` and
+        `dim` differ in length.
+
+    Notes
+    -----
+    Derivative: an `irfftn`, in which frequencies that stand for two count half.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.fft.rfftn(cr.tensor([[1.0, 2.0, 3.0], [3.0, 4.0, 5.0]])).shape
+    (2, 2)
+    """
+    return _halved("rfftn", x, s, either(dim, axes), norm_of(norm))
+
+
+def _halved(name: str, x: Operand, s: Points, dim: Dims, norm: str) -> Tensor:
+    x = operand(name, x, real=True)
+    dims, sizes = axes_of(name, x, s, dim)
+    return r2c(resized(name, x, last_axes(name, dims), sizes), dims, norm)
+
+
+def irfftn(
+    x: Operand,
+    /,
+    s: Points = None,
+    dim: Dims = None,
+    norm: str | None = None,
+    *,
+    axes: Dims = None,
+) -> Tensor:
+    """Return the real numbers whose spectrum has `x` as its first half: the inverse of `rfftn`.
+
+    Parameters
+    ----------
+    x : Tensor
+        Along the last of `dim`, the frequencies from 0 to n/2.
+    s, dim, norm
+        As for `fftn`; `s` is the shape of the result, whose last size is 2 (m - 1) if left out.
+
+    Returns
+    -------
+    Tensor; real
+
+    Raises
+    ------
+    ShapeError
+        If there is no dimension to transform, a number of points is not positive, or `s` and
+        `dim` differ in length.
+
+    Notes
+    -----
+    Derivative: an `rfftn`, in which frequencies that stand for two count twice.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.fft.irfftn(cr.tensor([[10.0, -2.0], [-4.0, 0.0]]))
+    tensor([[1., 2.],
+            [3., 4.]])
+    """
+    x = operand("irfftn", x)
+    dims, sizes = axes_of("irfftn", x, s, either(dim, axes))
+    return c2r("irfftn", x, last_axes("irfftn", dims), sizes, norm_of(norm))
+
+
+def hfftn(
+    x: Operand,
+    /,
+    s: Points = None,
+    dim: Dims = None,
+    norm: str | None = None,
+    *,
+    axes: Dims = None,
+) -> Tensor:
+    """Return the real spectrum of a signal of which `x` is half along the last dimension.
+
+    The arguments are those of `irfftn`; the signal's other half is the conjugate of `x`.
+
+    Notes
+    -----
+    Derivative: as for `irfftn`, of the conjugate.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.fft.hfftn(cr.tensor([[2.5, -0.5], [-1.0, 0.0]]))
+    tensor([[1., 2.],
+            [3., 4.]])
+    """
+    x = operand("hfftn", x)
+    dims, sizes = axes_of("hfftn", x, s, either(dim, axes))
+    return c2r("hfftn", conj(x), last_axes("hfftn", dims), sizes, opposite(norm))
+
+
+def ihfftn(
+    x: Operand,
+    /,
+    s: Points = None,
+    dim: Dims = None,
+    norm: str | None = None,
+    *,
+    axes: Dims = None,
+) -> Tensor:
+    """Return half of the signal whose spectrum is `x`, real; the arguments are those of `rfftn`.
+
+    Notes
+    -----
+    Derivative: as for `rfftn`, of the conjugate.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.fft.ihfftn(cr.tensor([[1.0, 2.0], [3.0, 4.0]])).real
+    tensor([[ 2.5000, -0.5000],
+            [-1.0000,  0.0000]])
+    """
+    return conj(_halved("ihfftn", x, s, either(dim, axes), opposite(norm)))
