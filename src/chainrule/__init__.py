@@ -53,6 +53,7 @@ _LATER = {
     "gradgradcheck": "chainrule.checks",
     "GradcheckError": "chainrule.checks",
     "jvp": "chainrule.transforms",
+    "array_api": None,
     "checks": None,
     "fft": None,
     "nn": None,
@@ -74,7 +75,7 @@ def __getattr__(name: str) -> _Any:
 cuda = _SimpleNamespace(is_available=_cuda_is_available)
 
 inf, nan, pi, e = _np.inf, _np.nan, _np.pi, _np.e
-finfo, iinfo = _np.finfo, _np.iinfo
+newaxis = None
 
 # Dtypes are NumPy's own objects, under NumPy's names and PyTorch's.
 float16 = half = _np.dtype("float16")
@@ -138,12 +139,11 @@ __all__ += [
     "int64",
     "long",
     "bool",
-    "finfo",
-    "iinfo",
     "inf",
     "nan",
     "pi",
     "e",
+    "newaxis",
     "get_default_dtype",
     "set_default_dtype",
     "device",

@@ -120,6 +120,11 @@ def dtype_of(dtype: DTypeLike) -> np.dtype[Any]:
     return found
 
 
+def complex_dtype() -> np.dtype[Any]:
+    """Return the dtype of tensors made from Python's complex numbers."""
+    return np.dtype(np.complex128 if default_dtype().itemsize > 4 else np.complex64)
+
+
 def leaf(array: Any, place: DeviceLike = None, requires_grad: bool = False) -> Tensor:
     """Return a new tensor of `array`, on `place` (the CPU if None)."""
     if requires_grad and array.dtype.kind not in "fc":

@@ -307,6 +307,24 @@ def move(array: Array, target: device) -> Array:
         return cupy.asarray(array)
 
 
+def imported(x: Any, target: device | None, copy: bool | None) -> Array:
+    """Return the array of another library, whose memory DLPack shares, on `target` if given."""
+    kind, _ = x.__dlpack_device__()
+    # Old exporters know no copy=: it's not named to them unless it says something.
+    settings = {} if copy is None else {"copy": copy}
+    array = (np if int(kind) in _CPU_KINDS else _cupy()).from_dlpack(x, **settings)
+    if target is None or device_of(array) == target:
+        return array
+    if copy is False:
+        raise ValueError(
+            f"from_dlpack(copy=False): {device_of(array)} to {target} can't be without a copy"
+        )
+    return move(array, target)
+
+
+_CPU_KINDS = (1, 3)  # DLPack's kDLCPU, kDLCUDAHost
+
+
 def storage_of(array: Array) -> Any:
     """Return the object that owns the memory of `array`: the same one for all its views."""
     base = array.base

@@ -7,7 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from chainrule.arguments import RECORDERS, DeviceLike, DTypeLike, cast, dtype_of, leaf
+from chainrule.arguments import (
+    RECORDERS,
+    DeviceLike,
+    DTypeLike,
+    cast,
+    complex_dtype,
+    dtype_of,
+    leaf,
+)
 from chainrule.autograd.modes import no_grad
 from chainrule.autograd.tensor import Tensor, default_dtype
 from chainrule.backend import device as as_device
@@ -115,7 +123,7 @@ def _default_for(dtype: np.dtype[Any], data: Any) -> np.dtype[Any]:
     if dtype == np.float64:
         return default_dtype()  # type: ignore[no-any-return]
     if dtype == np.complex128:
-        return np.dtype(np.complex128 if default_dtype().itemsize > 4 else np.complex64)
+        return complex_dtype()
     return dtype
 
 

@@ -10,6 +10,7 @@ from chainrule.arguments import (
     DeviceLike,
     DTypeLike,
     Operand,
+    complex_dtype,
     dtype_of,
     leaf,
     lengths_of,
@@ -150,11 +151,12 @@ def eye(
     n: int,
     m: int | None = None,
     *,
+    k: int = 0,
     dtype: DTypeLike = None,
     device: DeviceLike = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Return a matrix with ones on the diagonal and zeros elsewhere.
+    """Return a matrix with ones on a diagonal and zeros elsewhere.
 
     Parameters
     ----------
@@ -162,6 +164,8 @@ def eye(
         The number of rows.
     m : int, optional
         The number of columns: as many as rows if left out.
+    k : int, default 0
+        Which diagonal: 0 is the main one, 1 the one above.
     dtype, device, requires_grad
         As for `zeros`.
 
@@ -177,7 +181,7 @@ def eye(
             [0., 1.]])
     """
     rows, columns = lengths_of((n, n if m is None else m))
-    return leaf(np.eye(rows, columns, dtype=_dtype(dtype)), device, requires_grad)
+    return leaf(np.eye(rows, columns, k, _dtype(dtype)), device, requires_grad)
 
 
 def arange(
@@ -226,8 +230,8 @@ def arange(
 
 
 def linspace(
-    start: float,
-    end: float,
+    start: complex,
+    end: complex,
     steps: int,
     *,
     dtype: DTypeLike = None,
@@ -239,7 +243,7 @@ def linspace(
     Parameters
     ----------
     start, end : number
-        The first and the last value.
+        The first and the last value; complex ones make a complex tensor.
     steps : int
         How many values.
     dtype, device, requires_grad
@@ -258,6 +262,8 @@ def linspace(
     """
     (count,) = lengths_of((steps,))
     values = np.linspace(_number(start), _number(end), count)
+    if dtype is None and values.dtype.kind == "c":
+        dtype = complex_dtype()
     return leaf(values.astype(_dtype(dtype)), device, requires_grad)
 
 

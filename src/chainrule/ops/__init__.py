@@ -6,11 +6,14 @@ One more costs a primitive's block, a function in one of these modules (and its 
 
 from chainrule.ops import (
     arithmetic,
+    broadcasting,
     comparison,
     complexes,
     contraction,
     conversion,
     diagonals,
+    dtypes,
+    exchange,
     exponential,
     extrema,
     indexing,
@@ -19,16 +22,20 @@ from chainrule.ops import (
     methods,
     ordering,
     reductions,
+    sets,
     shaping,
     statistics,
     trigonometry,
 )
 from chainrule.ops.arithmetic import *  # noqa: F403
+from chainrule.ops.broadcasting import *  # noqa: F403
 from chainrule.ops.comparison import *  # noqa: F403
 from chainrule.ops.complexes import *  # noqa: F403
 from chainrule.ops.contraction import *  # noqa: F403
 from chainrule.ops.conversion import *  # noqa: F403
 from chainrule.ops.diagonals import *  # noqa: F403
+from chainrule.ops.dtypes import *  # noqa: F403
+from chainrule.ops.exchange import *  # noqa: F403
 from chainrule.ops.exponential import *  # noqa: F403
 from chainrule.ops.extrema import *  # noqa: F403
 from chainrule.ops.indexing import *  # noqa: F403
@@ -36,6 +43,7 @@ from chainrule.ops.joining import *  # noqa: F403
 from chainrule.ops.kinks import *  # noqa: F403
 from chainrule.ops.ordering import *  # noqa: F403
 from chainrule.ops.reductions import *  # noqa: F403
+from chainrule.ops.sets import *  # noqa: F403
 from chainrule.ops.shaping import *  # noqa: F403
 from chainrule.ops.statistics import *  # noqa: F403
 from chainrule.ops.trigonometry import *  # noqa: F403
@@ -57,5 +65,9 @@ __all__ += indexing.__all__
 __all__ += contraction.__all__
 __all__ += complexes.__all__
 __all__ += conversion.__all__
+__all__ += broadcasting.__all__
+__all__ += sets.__all__
+__all__ += dtypes.__all__
+__all__ += exchange.__all__
 
 methods.attach()

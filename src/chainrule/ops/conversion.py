@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from chainrule.arguments import RECORDERS, DTypeLike, Operand, dtype_of, tensor_of
+from chainrule.arguments import RECORDERS, DeviceLike, DTypeLike, Operand, dtype_of, tensor_of
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import device as as_device
 
@@ -33,7 +33,9 @@ def clone(x: Operand, /) -> Tensor:
     return RECORDERS["clone"](tensor_of(x))
 
 
-def astype(x: Operand, dtype: DTypeLike, /, *, copy: bool = False) -> Tensor:
+def astype(
+    x: Operand, dtype: DTypeLike, /, *, copy: bool = True, device: DeviceLike = None
+) -> Tensor:
     """Return `x` in another dtype.
 
     Parameters
@@ -42,8 +44,10 @@ def astype(x: Operand, dtype: DTypeLike, /, *, copy: bool = False) -> Tensor:
         Any tensor.
     dtype : dtype
         What to convert to.
-    copy : bool, default False
-        Copy also where nothing has to be converted, instead of returning `x` itself.
+    copy : bool, default True
+        Copy also where nothing has to be converted: False may return `x` itself.
+    device : device or str, optional
+        Where the result lives: where `x` is, if left out.
 
     Returns
     -------
@@ -59,7 +63,7 @@ def astype(x: Operand, dtype: DTypeLike, /, *, copy: bool = False) -> Tensor:
     >>> cr.astype(cr.tensor([1, 2]), cr.float32)
     tensor([1., 2.])
     """
-    return to(tensor_of(x), dtype=dtype, copy=copy)
+    return to(tensor_of(x), dtype=dtype, device=device, copy=copy)
 
 
 def numel(x: Operand, /) -> int:

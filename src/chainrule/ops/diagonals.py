@@ -18,7 +18,7 @@ __all__ = [
 ]
 
 
-def tril(x: Operand, /, diagonal: int = 0) -> Tensor:
+def tril(x: Operand, /, diagonal: int = 0, *, k: int = 0) -> Tensor:
     """Return `x` with zeros above a diagonal of its last two dimensions.
 
     Parameters
@@ -26,7 +26,7 @@ def tril(x: Operand, /, diagonal: int = 0) -> Tensor:
     x : Tensor, shape (..., m, n)
         Matrices.
     diagonal : int, default 0
-        Which diagonal is the last one kept: 0 is the main one, 1 the one above.
+        Which diagonal is the last one kept: 0 is the main one, 1 the one above. Also spelled `k`.
 
     Returns
     -------
@@ -48,10 +48,10 @@ def tril(x: Operand, /, diagonal: int = 0) -> Tensor:
     tensor([[1, 0],
             [3, 4]])
     """
-    return _triangle("tril", x, diagonal)
+    return _triangle("tril", x, diagonal + k)
 
 
-def triu(x: Operand, /, diagonal: int = 0) -> Tensor:
+def triu(x: Operand, /, diagonal: int = 0, *, k: int = 0) -> Tensor:
     """Return `x` with zeros below a diagonal of its last two dimensions.
 
     Parameters
@@ -81,7 +81,7 @@ def triu(x: Operand, /, diagonal: int = 0) -> Tensor:
     tensor([[1, 2],
             [0, 4]])
     """
-    return _triangle("triu", x, diagonal)
+    return _triangle("triu", x, diagonal + k)
 
 
 def _triangle(name: str, x: Operand, diagonal: int) -> Tensor:

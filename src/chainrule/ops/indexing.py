@@ -230,7 +230,16 @@ def take_along_dim(
     return _reached(x, index, number, index.shape)
 
 
-take_along_axis = take_along_dim
+def take_along_axis(x: Operand, indices: Operand, /, axis: int = -1) -> Tensor:
+    """Return the elements of `x` at `indices` along an axis: the array API's `take_along_dim`.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.take_along_axis(cr.tensor([[1.0, 5.0]]), cr.tensor([[1]]))
+    tensor([[5.]])
+    """
+    return take_along_dim(x, indices, axis)
 
 
 def index_select(x: Operand, /, dim: int, index: Operand) -> Tensor:

@@ -12,7 +12,7 @@ from chainrule.autograd.operands import scalar_array
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.views import fill, in_place, set_item, ufunc_in_place
 from chainrule.errors import ShapeError
-from chainrule.ops import arithmetic, exponential, kinks, trigonometry
+from chainrule.ops import arithmetic, comparison, exponential, kinks, trigonometry
 from chainrule.ops.arithmetic import multiply
 from chainrule.random import normal_array, uniform_array
 
@@ -171,6 +171,9 @@ METHODS: dict[str, Callable[..., Tensor]] = {
         trigonometry.sinh,
         trigonometry.cosh,
         trigonometry.tanh,
+        comparison.bitwise_and,
+        comparison.bitwise_or,
+        comparison.bitwise_xor,
         kinks.abs,
         kinks.sign,
         kinks.relu,

@@ -12,6 +12,7 @@ from chainrule.ops import (
     contraction,
     conversion,
     diagonals,
+    exchange,
     exponential,
     extrema,
     indexing,
@@ -83,6 +84,10 @@ _OTHERS: dict[str, Any] = {
     "type": conversion.type_,
     "__array_ufunc__": operators.array_ufunc,
     "__array_function__": protocols.array_function,
+    "__array_namespace__": exchange.array_namespace,
+    "__dlpack__": exchange.dlpack,
+    "__dlpack_device__": exchange.dlpack_device,
+    "to_device": exchange.to_device,
 }
 
 _PROPERTIES = {

@@ -88,6 +88,9 @@ OPERATORS: dict[str, Callable[..., Any]] = {
     "__ifloordiv__": IN_PLACE["floor_divide_"],
     "__imod__": IN_PLACE["remainder_"],
     "__ipow__": IN_PLACE["pow_"],
+    "__iand__": IN_PLACE["bitwise_and_"],
+    "__ior__": IN_PLACE["bitwise_or_"],
+    "__ixor__": IN_PLACE["bitwise_xor_"],
     "__getitem__": get_item,
     "__setitem__": set_at,
 }

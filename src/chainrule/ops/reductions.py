@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+
 from chainrule.arguments import (
     RECORDERS,
     Dims,
@@ -10,10 +14,11 @@ from chainrule.arguments import (
     cast,
     either,
     many_dims,
+    one_dim,
     tensor_of,
 )
-from chainrule.autograd.tensor import Tensor
-from chainrule.backend import dtype_title
+from chainrule.autograd.tensor import Tensor, make
+from chainrule.backend import dtype_title, namespace
 from chainrule.errors import DTypeError
 from chainrule.ops.calls import along
 
@@ -84,14 +89,16 @@ def sum(
     if dim is not None:
         dim = many_dims(dim, x._array.ndim)
     total = _sum(x, axis=dim, keepdims=keepdim or keepdims)
-    return total if total._node is not None else _signed(total)
+    return total if total._node is not None else _accumulated(total, dtype)
 
 
 _sum = RECORDERS["sum"]
 
 
-def _signed(x: Tensor) -> Tensor:
-    """Return int64 instead of the uint64 that NumPy sums unsigned integers in."""
+def _accumulated(x: Tensor, dtype: DTypeLike) -> Tensor:
+    """Return a sum in the dtype that was asked for; if none was, NumPy's uint64 as int64."""
+    if dtype is not None:
+        return cast(x, dtype)
     return cast(x, "int64") if x._array.dtype.kind == "u" else x
 
 
@@ -161,7 +168,7 @@ def prod(
     """
     x = cast(tensor_of(x), dtype)
     dims = many_dims(either(dim, axis), x.ndim)
-    return _signed(RECORDERS["prod"](x, axis=dims, keepdims=keepdim or keepdims))
+    return _accumulated(RECORDERS["prod"](x, axis=dims, keepdims=keepdim or keepdims), dtype)
 
 
 def cumsum(
@@ -194,10 +201,64 @@ def cumsum(
     tensor([1., 3., 6.])
     """
     x = cast(tensor_of(x), dtype)
-    return _signed(along("cumulative_sum", x, either(dim, axis)))
+    return _accumulated(along("cumulative_sum", x, either(dim, axis)), dtype)
 
 
-cumulative_sum = cumsum
+def cumulative_sum(
+    x: Operand,
+    /,
+    *,
+    axis: int | None = None,
+    dtype: DTypeLike = None,
+    include_initial: bool = False,
+) -> Tensor:
+    """Return the running sums along an axis: the array API's `cumsum`.
+
+    Parameters
+    ----------
+    x : Tensor
+        Numbers or bools.
+    axis : int, optional
+        Along which axis. It can be left out where there is only one.
+    dtype : dtype, optional
+        Convert to this first.
+    include_initial : bool, default False
+        Begin with the sum of nothing, 0: the result is longer by one.
+
+    Returns
+    -------
+    Tensor
+        Of the dtype of `x`; int64 for integers and bools, uint64 for unsigned ones.
+
+    Notes
+    -----
+    Derivative: as for `cumsum`.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.cumulative_sum(cr.tensor([1, 2, 3]), include_initial=True)
+    tensor([0, 1, 3, 6])
+    """
+    return _cumulated("cumulative_sum", x, axis, dtype, 0 if include_initial else None)
+
+
+def _cumulated(name: str, x: Operand, axis: Any, dtype: DTypeLike, initial: int | None) -> Tensor:
+    x = tensor_of(x)
+    dtype = accumulator(x) if dtype is None else dtype
+    result = cast(along(name, cast(x, dtype), axis), dtype)
+    if initial is None:
+        return result
+    number = one_dim(0 if axis is None else axis, result.ndim)
+    shape = (*result.shape[:number], 1, *result.shape[number + 1 :])
+    first = make(namespace(result._array).full(shape, initial, dtype=result.dtype), None)
+    return RECORDERS["concat"](first, result, axis=number)
+
+
+def accumulator(x: Tensor) -> Any:
+    """Return the dtype that the array API sums in: a wide one for integers."""
+    kind = x._array.dtype.kind
+    return np.dtype("uint64" if kind == "u" else "int64") if kind in "biu" else x.dtype
 
 
 def cumprod(
@@ -217,10 +278,32 @@ def cumprod(
     tensor([1., 2., 6.])
     """
     x = cast(tensor_of(x), dtype)
-    return _signed(along("cumulative_prod", x, either(dim, axis)))
+    return _accumulated(along("cumulative_prod", x, either(dim, axis)), dtype)
 
 
-cumulative_prod = cumprod
+def cumulative_prod(
+    x: Operand,
+    /,
+    *,
+    axis: int | None = None,
+    dtype: DTypeLike = None,
+    include_initial: bool = False,
+) -> Tensor:
+    """Return the running products along an axis; the arguments are those of `cumulative_sum`.
+
+    With `include_initial` the result begins with the product of nothing, 1.
+
+    Notes
+    -----
+    Derivative: as for `cumprod`.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.cumulative_prod(cr.tensor([2, 3]), include_initial=True)
+    tensor([1, 2, 6])
+    """
+    return _cumulated("cumulative_prod", x, axis, dtype, 1 if include_initial else None)
 
 
 def all(

@@ -256,7 +256,43 @@ def unsqueeze(x: Operand, /, dim: int | None = None, *, axis: int | None = None)
     return _reshape(x, shape=(*x.shape[:number], 1, *x.shape[number:]))
 
 
-expand_dims = unsqueeze
+def expand_dims(x: Operand, /, axis: int | Sequence[int]) -> Tensor:
+    """Return `x` with new dimensions of length 1: the array API's `unsqueeze`.
+
+    Parameters
+    ----------
+    x : Tensor
+        Any tensor.
+    axis : int or sequence of ints
+        Where the new dimensions stand in the result.
+
+    Returns
+    -------
+    Tensor
+        A view.
+
+    Raises
+    ------
+    IndexError
+        If an axis is out of range.
+    ValueError
+        If one is named twice.
+
+    Notes
+    -----
+    Derivative: 1; the gradient is reshaped back.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.expand_dims(cr.zeros(2), (0, -1)).shape
+    (1, 2, 1)
+    """
+    x = tensor_of(x)
+    count = len(axis) if isinstance(axis, Sequence) else 1
+    new = many_dims(axis, x.ndim + count) or ()
+    sizes = iter(x.shape)
+    return _reshape(x, shape=tuple([1 if i in new else next(sizes) for i in range(x.ndim + count)]))
 
 
 def expand(x: Tensor, /, *sizes: Any) -> Tensor:

@@ -1,0 +1,280 @@
+"""The array API standard 2025.12 over tensors: what ``tensor.__array_namespace__()`` returns.
+
+`chainrule` itself has PyTorch's names and the standard's. Nearly all functions of the standard are
+chainrule's own; the few whose name, defaults or result PyTorch has otherwise are below.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from chainrule import creation, ops
+from chainrule.arguments import (
+    DeviceLike,
+    DTypeLike,
+    Operand,
+    complex_dtype,
+    dtype_of,
+    many_dims,
+    tensor_of,
+)
+from chainrule.autograd.tensor import Tensor, default_dtype
+from chainrule.backend import CPU, cuda_is_available, device
+from chainrule.creation import filled
+from chainrule.errors import ShapeError
+from chainrule.ops import (
+    conversion,
+    dtypes,
+    extrema,
+    joining,
+    kinks,
+    ordering,
+    reductions,
+    shaping,
+    statistics,
+)
+
+VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
+__array_api_version__ = VERSIONS[-1]
+
+# --- the same in chainrule ------------------------------------------------------------------------
+
+_SAME = """
+    asarray empty_like eye from_dlpack full_like ones_like tril triu zeros_like
+    astype finfo iinfo isdtype result_type
+    abs acos acosh add asin asinh atan atanh bitwise_and bitwise_invert bitwise_or bitwise_xor ceil
+    conj cos cosh divide equal exp expm1 floor floor_divide greater greater_equal imag isfinite
+    isinf isnan less less_equal log log10 log1p log2 logical_and logical_not logical_or logical_xor
+    maximum minimum multiply negative not_equal positive pow real reciprocal remainder round sign
+    sin sinh sqrt square subtract tan tanh trunc
+    matmul matrix_transpose
+    broadcast_arrays broadcast_shapes broadcast_to expand_dims flip moveaxis permute_dims stack
+    unstack
+    take take_along_axis
+    argmax argmin argsort count_nonzero where
+    isin unique_all unique_counts unique_inverse unique_values
+    cumulative_prod cumulative_sum mean
+    all any
+"""
+
+_OURS = vars(creation) | vars(ops)
+globals().update({name: _OURS[name] for name in _SAME.split()})
+
+e, inf, nan, newaxis, pi = np.e, np.inf, np.nan, None, np.pi
+
+_DTYPES = {
+    np.dtype(code).name: np.dtype(code)
+    for code in ("?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8", "c8", "c16")
+}
+globals().update(_DTYPES)
+
+# --- other names for the arguments ----------------------------------------------------------------
+
+
+def _of_shape(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """PyTorch takes the sizes one by one, too; here they are one argument, `shape`."""
+
+    def create(
+        shape: int | tuple[int, ...], *, dtype: DTypeLike = None, device: DeviceLike = None
+    ) -> Tensor:
+        return function(shape, dtype=dtype, device=device)
+
+    create.__name__ = create.__qualname__ = function.__name__
+    create.__doc__ = function.__doc__
+    return create
+
+
+empty, ones, zeros = _of_shape(filled.empty), _of_shape(filled.ones), _of_shape(filled.zeros)
+
+
+def full(
+    shape: int | tuple[int, ...],
+    fill_value: Any,
+    *,
+    dtype: DTypeLike = None,
+    device: DeviceLike = None,
+) -> Tensor:
+    """Return `fill_value` everywhere: PyTorch's `size` is `shape`."""
+    return filled.full(shape, fill_value, dtype=dtype, device=device)
+
+
+def arange(
+    start: float,
+    /,
+    stop: float | None = None,
+    step: float = 1,
+    *,
+    dtype: DTypeLike = None,
+    device: DeviceLike = None,
+) -> Tensor:
+    """Return evenly spaced values: PyTorch's `end` is `stop`."""
+    return filled.arange(start, stop, step, dtype=dtype, device=device)
+
+
+def linspace(
+    start: complex,
+    stop: complex,
+    /,
+    num: int,
+    *,
+    dtype: DTypeLike = None,
+    device: DeviceLike = None,
+    endpoint: bool = True,
+) -> Tensor:
+    """Return `num` evenly spaced values, complex ones too; `stop` may be left out as their last."""
+    if endpoint:
+        return filled.linspace(start, stop, num, dtype=dtype, device=device)
+    return filled.linspace(start, stop, num + 1, dtype=dtype, device=device)[:num]
+
+
+def reshape(x: Operand, /, shape: tuple[int, ...], *, copy: bool | None = None) -> Tensor:
+    """Return `x` in another shape; `copy` says whether it may, must or must not share memory."""
+    if copy:
+        return shaping.reshape(conversion.clone(x), shape)
+    return tensor_of(x).view(shape) if copy is False else shaping.reshape(x, shape)
+
+
+def roll(x: Operand, /, shift: Any, *, axis: Any = None) -> Tensor:
+    """Return `x` with its elements moved along axes: PyTorch's `shifts` is `shift`."""
+    return ordering.roll(x, shift, axis=axis)
+
+
+# --- other defaults -------------------------------------------------------------------------------
+
+
+def concat(arrays: Sequence[Operand], /, *, axis: int | None = 0) -> Tensor:
+    """Return tensors joined along an axis; None flattens them first."""
+    if axis is None:
+        return joining.cat([shaping.reshape(x, -1) for x in arrays])
+    return joining.cat(arrays, axis)
+
+
+def var(
+    x: Operand, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False
+) -> Tensor:
+    """Return the variance: PyTorch's correction is 1 if it is left out."""
+    return statistics.var(x, axis=axis, correction=correction, keepdims=keepdims)
+
+
+def std(
+    x: Operand, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False
+) -> Tensor:
+    """Return the standard deviation: PyTorch's correction is 1 if it is left out."""
+    return statistics.std(x, axis=axis, correction=correction, keepdims=keepdims)
+
+
+def sum(
+    x: Operand, /, *, axis: Any = None, dtype: DTypeLike = None, keepdims: bool = False
+) -> Tensor:
+    """Return the sum: that of unsigned integers is uint64, where PyTorch has int64."""
+    dtype = reductions.accumulator(tensor_of(x)) if dtype is None else dtype
+    return reductions.sum(x, axis=axis, dtype=dtype, keepdims=keepdims)
+
+
+def prod(
+    x: Operand, /, *, axis: Any = None, dtype: DTypeLike = None, keepdims: bool = False
+) -> Tensor:
+    """Return the product: that of unsigned integers is uint64, where PyTorch has int64."""
+    dtype = reductions.accumulator(tensor_of(x)) if dtype is None else dtype
+    return reductions.prod(x, axis=axis, dtype=dtype, keepdims=keepdims)
+
+
+# --- other results --------------------------------------------------------------------------------
+
+
+def can_cast(from_: DTypeLike, to: DTypeLike, /) -> bool:
+    """Say whether promotion leads from one dtype to the other: PyTorch ignores the widths."""
+    joint: np.dtype[Any] = dtypes.result_type(from_, to)
+    return joint == dtype_of(to)
+
+
+def clip(x: Operand, /, min: Operand | None = None, max: Operand | None = None) -> Tensor:
+    """Return `x` limited to a range: without bounds a copy, where PyTorch raises."""
+    return conversion.clone(x) if min is None is max else kinks.clip(x, min, max)
+
+
+def max(x: Operand, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
+    """Return the largest elements alone: PyTorch's `max` along a dimension says where they are."""
+    return extrema.amax(x, axis=axis, keepdims=keepdims)
+
+
+def min(x: Operand, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
+    """Return the smallest elements alone: PyTorch's `min` along a dimension says where they are."""
+    return extrema.amin(x, axis=axis, keepdims=keepdims)
+
+
+def sort(x: Operand, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
+    """Return the elements in order: PyTorch's `sort` says where they were, too."""
+    return extrema.sort(x, axis, descending, stable).values
+
+
+def squeeze(x: Operand, /, axis: int | tuple[int, ...]) -> Tensor:
+    """Return `x` without axes, which must have length 1: PyTorch leaves others as they are."""
+    x = tensor_of(x)
+    for number in many_dims(axis, x.ndim) or ():
+        if x.shape[number] != 1:
+            raise ShapeError(
+                f"squeeze: axis {number} has length {x.shape[number]}, and only an axis of length "
+                f"1 can be left out of shape {list(x.shape)}"
+            )
+    return shaping.squeeze(x, axis)
+
+
+# --- what there is --------------------------------------------------------------------------------
+
+
+def __array_namespace_info__() -> SimpleNamespace:
+    """Return the functions that say what this namespace can do."""
+    return SimpleNamespace(
+        capabilities=_capabilities,
+        default_device=_default_device,
+        default_dtypes=_default_dtypes,
+        devices=_devices,
+        dtypes=_dtypes,
+    )
+
+
+def _capabilities() -> dict[str, Any]:
+    """Return what of the standard's optional behaviour there is."""
+    return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 64}
+
+
+def _default_device() -> device:
+    """Return where new tensors live."""
+    return CPU
+
+
+def _devices() -> tuple[device, ...]:
+    """Return all devices of this machine."""
+    return (CPU, device("cuda")) if cuda_is_available() else (CPU,)
+
+
+def _default_dtypes(*, device: DeviceLike = None) -> dict[str, Any]:
+    """Return the dtypes that Python numbers, and indices, get."""
+    return {
+        "real floating": default_dtype(),
+        "complex floating": complex_dtype(),
+        "integral": np.dtype("int64"),
+        "indexing": np.dtype("int64"),
+    }
+
+
+def _dtypes(
+    *, device: DeviceLike = None, kind: str | tuple[str, ...] | None = None
+) -> dict[str, Any]:
+    """Return the dtypes of a kind, or of several, by name."""
+    return {
+        name: dtype
+        for name, dtype in _DTYPES.items()
+        if kind is None or dtypes.isdtype(dtype, kind)
+    }
+
+
+_DTYPES = {
+    np.dtype(code).name: np.dtype(code)
+    for code in ("?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8", "c8", "c16")
+}

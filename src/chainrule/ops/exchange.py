@@ -1,0 +1,125 @@
+"""Memory shared with other libraries through DLPack, and the way to the array API's namespace."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+
+from chainrule.arguments import DeviceLike, dtype_of, leaf
+from chainrule.autograd.tensor import Tensor
+from chainrule.backend import device as as_device
+from chainrule.backend import imported
+from chainrule.ops.conversion import to
+
+__all__ = ["from_dlpack"]
+
+
+def from_dlpack(x: Any, /, *, device: DeviceLike = None, copy: bool | None = None) -> Tensor:
+    """Return a tensor of the memory of another library's array.
+
+    Writing to one changes the other. What is written through the other library is invisible to the
+    graph: it bumps no version, so a gradient that needs the old values is silently wrong.
+
+    Parameters
+    ----------
+    x : object with ``__dlpack__``
+        An array of NumPy, CuPy, PyTorch or JAX, say. One that must not be written to, as JAX's,
+        makes a tensor that can't be written to.
+    device : device or str, optional
+        Where the tensor lives: where `x` is, if left out.
+    copy : bool, optional
+        True always copies; False raises where sharing is impossible; None copies if it must.
+
+    Returns
+    -------
+    Tensor
+        A leaf that does not require grad.
+
+    Raises
+    ------
+    TypeError
+        If `x` has no ``__dlpack__``.
+    BufferError
+        If it can't be shared, or is a Tensor that requires grad.
+    ValueError
+        If `copy` is False and another device needs a copy.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import chainrule as cr
+    >>> a = np.zeros(2)
+    >>> t = cr.from_dlpack(a)
+    >>> a[0] = 5
+    >>> t
+    tensor([5., 0.], dtype=float64)
+    """
+    if not hasattr(x, "__dlpack__"):
+        raise TypeError(
+            f"from_dlpack(): expected an array with __dlpack__, got {type(x).__name__}: "
+            "asarray() takes sequences and numbers"
+        )
+    array = imported(x, None if device is None else as_device(device), copy)
+    dtype_of(array.dtype)
+    return leaf(array)
+
+
+# --- methods --------------------------------------------------------------------------------------
+
+
+def dlpack(
+    x: Tensor,
+    /,
+    *,
+    stream: Any = None,
+    max_version: tuple[int, int] | None = None,
+    dl_device: tuple[Any, int] | None = None,
+    copy: bool | None = None,
+) -> Any:
+    """Return the memory as a DLPack capsule: what `from_dlpack` of any library calls.
+
+    Raises
+    ------
+    BufferError
+        If the tensor requires grad; use ``detach()`` to say that the gradient ends here.
+    """
+    if x.requires_grad:
+        raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
+    return x._array.__dlpack__(
+        stream=stream, max_version=max_version, dl_device=dl_device, copy=copy
+    )
+
+
+def dlpack_device(x: Tensor, /) -> tuple[Any, int]:
+    """Return the kind and the number of the tensor's device, in DLPack's numbers."""
+    return x._array.__dlpack_device__()  # type: ignore[no-any-return]
+
+
+def to_device(x: Tensor, device: DeviceLike, /, *, stream: Any = None) -> Tensor:
+    """Return the tensor on a device; itself if it's there already.
+
+    Raises
+    ------
+    ValueError
+        If a stream is given: CuPy's own ``with stream:`` chooses one.
+    """
+    if stream is not None:
+        raise ValueError("to_device(): stream must be None: use CuPy's `with stream:` around it")
+    return to(x, device=device)
+
+
+def array_namespace(x: Tensor, /, *, api_version: str | None = None) -> ModuleType:
+    """Return `chainrule.array_api`, the array API's functions over tensors.
+
+    Raises
+    ------
+    ValueError
+        If a version of the standard is asked for that it does not have.
+    """
+    module = import_module("chainrule.array_api")  # it stands above this module, and is made of it
+    if api_version not in (None, *module.VERSIONS):
+        raise ValueError(
+            f"chainrule has the array API of {', '.join(module.VERSIONS)}, got {api_version!r}"
+        )
+    return module

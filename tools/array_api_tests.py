@@ -1,0 +1,84 @@
+"""Run the array API's conformance suite on chainrule, plainly and with gradients recorded.
+
+    ARRAY_API_TESTS_DIR=… python3 tools/array_api_tests.py --max-examples 100
+
+The suite is data-apis/array-api-tests, cloned with its submodule and its requirements installed. It
+is not on the package index, so without the variable nothing is run. Arguments that this script
+doesn't know go to pytest. `array_api_xfails.txt` beside it says what is expected to fail, and why.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+MODES = {"plain": "chainrule.array_api", "recorded": "recorded_array_api"}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--max-examples", type=int, default=100, help="of each property")
+    parser.add_argument("--mode", choices=MODES, help="only this one of the two")
+    options, to_pytest = parser.parse_known_args()
+    folder = os.environ.get("ARRAY_API_TESTS_DIR")
+    if not folder:
+        print("skipped, because ARRAY_API_TESTS_DIR does not say where array-api-tests is")
+        return 0
+    if not (Path(folder) / "array_api_tests").is_dir():
+        print(f"skipped, because there is no array_api_tests in {folder}")
+        return 0
+    modes = [options.mode] if options.mode else list(MODES)
+    return max([run(mode, Path(folder), options.max_examples, to_pytest) for mode in modes])
+
+
+def run(mode: str, folder: Path, max_examples: int, to_pytest: list[str]) -> int:
+    """Run the suite in one mode, print the counts, return pytest's exit status."""
+    with tempfile.TemporaryDirectory() as scratch:
+        xfails, report = Path(scratch, "xfails.txt"), Path(scratch, "report.json")
+        xfails.write_text("\n".join(expected_failures(mode)) + "\n", encoding="utf-8")
+        environment = os.environ | {
+            "ARRAY_API_TESTS_MODULE": MODES[mode],
+            "PYTHONPATH": os.pathsep.join(
+                [str(HERE), str(HERE.parent / "src"), os.environ.get("PYTHONPATH", "")]
+            ),
+        }
+        done = subprocess.run(
+            [
+                *(sys.executable, "-m", "pytest", "-q", "-rfEX", "-p", "no:cacheprovider"),
+                *("--disable-deadline", f"--max-examples={max_examples}"),
+                *(f"--xfails-file={xfails}", "--json-report", f"--json-report-file={report}"),
+                *("-W", "ignore:Converting a tensor with requires_grad", "--tb=short"),
+                *(to_pytest or ["array_api_tests"]),
+            ],
+            cwd=folder,
+            env=environment,
+            check=False,
+        )
+        tests = json.loads(report.read_text(encoding="utf-8"))["tests"]
+    counts = Counter(test["outcome"] for test in tests)
+    print(f"{mode}: " + ", ".join(f"{n} {outcome}" for outcome, n in sorted(counts.items())))
+    return done.returncode
+
+
+def expected_failures(mode: str) -> list[str]:
+    """Return the ids that are expected to fail: in both modes, or in this one alone."""
+    lines = (HERE / "array_api_xfails.txt").read_text(encoding="utf-8").splitlines()
+    wanted = []
+    for line in lines:
+        name, _, rest = line.partition(": ")
+        if name in MODES and name != mode:
+            continue
+        if line.strip() and not line.startswith("#"):
+            wanted.append(rest if name in MODES else line)
+    return wanted
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
