@@ -4,12 +4,29 @@ A row says how a primitive is called, in chainrule, NumPy and PyTorch; from whic
 are drawn; in which dtypes; and in which situations. A primitive without a row fails the suite.
 """
 
-from cases import contraction, elementwise, fourier, indexing, reductions, shaping, steps
+from cases import (
+    activations,
+    contraction,
+    elementwise,
+    fourier,
+    indexing,
+    reductions,
+    shaping,
+    steps,
+)
 from cases.model import Case, Row, cases_of, situation
 
 __all__ = ["CONSTANTS", "ROWS", "Case", "Row", "cases_of", "situation"]
 
-FAMILIES = (elementwise, reductions, shaping, indexing, contraction, fourier)
+FAMILIES = (
+    elementwise,
+    activations,
+    reductions,
+    shaping,
+    indexing,
+    contraction,
+    fourier,
+)
 
 ROWS: tuple[Row, ...] = sum([family.ROWS for family in FAMILIES], ())
 """What has derivatives."""

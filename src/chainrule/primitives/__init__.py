@@ -1,11 +1,20 @@
 """What is differentiable: the table of primitives. Arrays are seen only through `xp`."""
 
-from chainrule.primitives import contraction, elementwise, fourier, indexing, reductions, shaping
+from chainrule.primitives import (
+    activations,
+    contraction,
+    elementwise,
+    fourier,
+    indexing,
+    reductions,
+    shaping,
+)
 from chainrule.primitives.primitive import TABLE, Primitive
 
 __all__ = [
     "TABLE",
     "Primitive",
+    "activations",
     "contraction",
     "elementwise",
     "fourier",

@@ -111,8 +111,9 @@ atanh = elementwise("atanh", lambda xp, x: 1 / (1 - x * x))
 def _sigmoid(xp: Any, x: Array) -> Array:
     if _is_complex(x):
         return 1 / (1 + xp.exp(-x))
-    # Both exponents are negative: no overflow, and small results keep their precision.
-    return xp.exp(xp.minimum(x, xp.zeros_like(x))) / (1 + xp.exp(-xp.abs(x)))
+    # No overflow, and small results keep their precision; from 37 on the result is 1.
+    e = xp.exp(xp.minimum(x, 11.0 if getattr(x.dtype, "itemsize", 4) == 2 else 60.0))
+    return e / (1 + e)
 
 
 sigmoid = elementwise("sigmoid", lambda xp, out: out - out * out, forward=_sigmoid)

@@ -1,0 +1,168 @@
+"""Activations: elementwise functions with settings, each the fewest passes over the array.
+
+An exponential is taken of what can't overflow, and where possible the derivative is found from the
+result, so that no other array is kept.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from chainrule.primitives.primitive import elementwise, general
+
+Array = Any
+
+
+def _above(xp: Any, x: Array, level: float) -> Array:
+    """Return 1 where x > level, else 0, as numbers."""
+    return xp.astype(x > level, x.dtype)
+
+
+def _limit(x: Array, narrow: float, wide: float) -> float:
+    """Return the number that suits the range of half precision, or that of the wider ones."""
+    return narrow if getattr(x.dtype, "itemsize", 4) == 2 else wide
+
+
+# --- with kinks -----------------------------------------------------------------------------------
+
+
+def _hardtanh(xp: Any, x: Array, *, low: float, high: float) -> Array:
+    return xp.minimum(xp.maximum(x, low), high)
+
+
+def _within(xp: Any, v: Array, out: Array, low: float, high: float) -> Array:
+    # At a bound the derivative is 0; where the result is nan, it is 1.
+    return xp.masked(v, xp.logical_not(xp.logical_or(out <= low, out >= high)))
+
+
+hardtanh = general(
+    "hardtanh",
+    _hardtanh,
+    vjp=(lambda xp, g, out, *, low, high: _within(xp, g, out, low, high),),
+    jvp=(lambda xp, t, out, *, low, high: _within(xp, t, out, low, high),),
+)
+
+
+def _leaky_relu(xp: Any, x: Array, *, slope: float) -> Array:
+    if slope == 0:
+        return xp.maximum(x, 0.0)
+    return (xp.maximum if slope <= 1 else xp.minimum)(x, slope * x)
+
+
+def _leaky_relu_partial(xp: Any, x: Array, *, slope: float) -> Array:
+    step = _above(xp, x, 0.0)
+    if 0 <= slope <= 1:
+        return xp.maximum(step, slope)
+    return step + slope * (1 - step)
+
+
+leaky_relu = elementwise("leaky_relu", _leaky_relu_partial, forward=_leaky_relu)
+
+
+def _elu(xp: Any, x: Array, *, alpha: float, scale: float, rate: float) -> Array:
+    below = xp.minimum(x, 0.0)
+    curve = xp.expm1(below if rate == 1 else below * rate)
+    if alpha * scale != 1:
+        curve = curve * (alpha * scale)
+    above = xp.maximum(x, 0.0)
+    return curve + (above if scale == 1 else above * scale)
+
+
+def _elu_partial(xp: Any, x: Array, *, alpha: float, scale: float, rate: float) -> Array:
+    negative = x <= 0  # at 0 the slope is that of the left side; of nan it is the right side's
+    below = xp.masked(x, negative)
+    slope = xp.exp(below if rate == 1 else below * rate)
+    if alpha * scale * rate != 1:
+        slope = slope * (alpha * scale * rate)
+    step = xp.astype(xp.logical_not(negative), x.dtype)
+    return xp.masked(slope, negative) + (step if scale == 1 else step * scale)
+
+
+elu = elementwise("elu", _elu_partial, forward=_elu)
+
+
+def _hardswish(xp: Any, x: Array) -> Array:
+    return x * (xp.minimum(xp.maximum(x + 3, 0.0), 6.0) / 6)
+
+
+def _hardswish_partial(xp: Any, x: Array) -> Array:
+    return xp.masked(x / 3 + 0.5, xp.abs(x) < 3) + xp.astype(x >= 3, x.dtype)
+
+
+hardswish = elementwise("hardswish", _hardswish_partial, forward=_hardswish)
+
+# --- smooth ---------------------------------------------------------------------------------------
+
+
+def _softplus(xp: Any, x: Array, *, beta: float, threshold: float) -> Array:
+    z = x if beta == 1 else x * beta
+    # From the threshold on z itself is the larger of the two, and no exponential overflows.
+    top = min(threshold, _limit(x, 10.0, 80.0))
+    out = xp.maximum(xp.log1p(xp.exp(xp.minimum(z, top))), z)
+    return out if beta == 1 else out / beta
+
+
+def _softplus_partial(xp: Any, x: Array, out: Array, *, beta: float, threshold: float) -> Array:
+    # sigmoid z = 1 - exp(-softplus z), to full precision in both tails
+    slope = -xp.expm1(-out if beta == 1 else out * -beta)
+    if threshold >= 37:  # where it is 1 anyway
+        return slope
+    return xp.maximum(slope, _above(xp, x if beta == 1 else x * beta, threshold))
+
+
+softplus = elementwise("softplus", _softplus_partial, forward=_softplus)
+
+
+def _logsigmoid(xp: Any, x: Array) -> Array:
+    return xp.minimum(x, -xp.log1p(xp.exp(xp.minimum(-x, _limit(x, 10.0, 80.0)))))
+
+
+logsigmoid = elementwise("logsigmoid", lambda xp, out: -xp.expm1(out), forward=_logsigmoid)
+
+
+def _softsign_partial(xp: Any, x: Array) -> Array:
+    inverse = 1 / (1 + xp.abs(x))
+    return inverse * inverse
+
+
+softsign = elementwise("softsign", _softsign_partial, forward=lambda xp, x: x / (1 + xp.abs(x)))
+
+
+def _mish_parts(xp: Any, x: Array) -> tuple[Array, Array]:
+    # tanh(log(1 + e)) = n / (n + 2) where n = e (e + 2): one exponential, precise in both tails
+    e = xp.exp(xp.minimum(x, _limit(x, 5.0, 30.0)))
+    return e, e * (e + 2)
+
+
+def _mish(xp: Any, x: Array) -> Array:
+    _, n = _mish_parts(xp, x)
+    return x * (n / (n + 2))
+
+
+def _mish_partial(xp: Any, x: Array) -> Array:
+    e, n = _mish_parts(xp, x)
+    inverse = 1 / (n + 2)
+    return n * inverse + 4 * x * (e * inverse * ((e + 1) * inverse))
+
+
+mish = elementwise("mish", _mish_partial, forward=_mish)
+
+_SLOPE = math.sqrt(2 / math.pi)
+_CUBIC = 0.044715
+
+
+def _gelu_tanh(xp: Any, x: Array) -> Array:
+    t = xp.tanh(x * (x * x * (_SLOPE * _CUBIC) + _SLOPE))
+    return x * (t * 0.5 + 0.5)
+
+
+def _gelu_tanh_partial(xp: Any, x: Array) -> Array:
+    squared = xp.minimum(x * x, 400.0)  # from 20 on the tangent is 1, and no x is too large
+    t = xp.tanh(x * (squared * (_SLOPE * _CUBIC) + _SLOPE))
+    inner = x * (squared * (1.5 * _SLOPE * _CUBIC) + 0.5 * _SLOPE)
+    return t * 0.5 + 0.5 + (1 - t * t) * inner
+
+
+# Hendrycks, Gimpel, Gaussian error linear units, arXiv 1606.08415
+gelu_tanh = elementwise("gelu_tanh", _gelu_tanh_partial, forward=_gelu_tanh, label="GeluBackward0")
