@@ -44,7 +44,7 @@ CASES = [case for row in ROWS for case in cases_of(row) if is_standard(case)]
 STEPS = [case for row in CONSTANTS for case in cases_of(row) if is_standard(case)]
 
 
-# --- array_api_strict, with generic versions of the four extensions -------------------------------
+# --- array_api_strict, with generic versions of the extensions -------------------------------
 
 
 def to_strict(value: Any) -> Any:
@@ -86,7 +86,13 @@ def _plain(value: Any) -> Any:
 XP = Namespace(
     strict,
     masked=lambda x, mask: strict.where(mask, x, strict.zeros((), dtype=x.dtype)),
+    index=lambda x, *, key: x[key],
     index_add=_borrowed("index_add"),
+    add_at=_borrowed("add_at"),
+    largest_at=_borrowed("largest_at"),
+    smallest_at=_borrowed("smallest_at"),
+    diagonal=lambda x, *, offset, key: strict.linalg.diagonal(x, offset=offset),
+    windows=_borrowed("windows"),
     assign_at=_borrowed("assign_at"),
     add_along_axis=_borrowed("add_along_axis"),
     to_device=lambda x, *, source, target: x,

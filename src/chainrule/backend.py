@@ -7,6 +7,7 @@ is the one whose calls are counted in nanoseconds, so it takes the quickest spel
 
 from __future__ import annotations
 
+import functools
 import warnings
 from functools import cache
 from types import ModuleType
@@ -14,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from chainrule import flat
 from chainrule.errors import DeviceError, MissingExtraError
 
 Array = Any  # numpy.ndarray, cupy.ndarray, or whatever an array namespace computes on
@@ -24,7 +26,8 @@ ndarray = np.ndarray
 class Namespace:
     """An array namespace: the attributes of a module, and the extensions that rules may call.
 
-    Extensions are `masked`, `index_add`, `add_along_axis` and `assign_at`, defined below.
+    Extensions are `masked`, `index`, `index_add`, `add_at`, `largest_at`, `smallest_at`,
+    `assign_at`, `add_along_axis`, `diagonal` and `windows`, defined below.
     """
 
     recorder: Any = None  # only the namespace of tensors records
@@ -103,25 +106,60 @@ def _index_add(value: Array, *, shape: tuple[int, ...], key: Any) -> Array:
     out = np.zeros(shape, value.dtype)
     if is_basic_index(key):
         out[key] = value
+    elif flat.is_masks(key):
+        flat.write(out, key, value)
     else:
-        np.add.at(out, key, value)
+        flat.add(out, key, value)
+    return out
+
+
+def _combine_at(base: Array, value: Array, *, key: Any, ufunc: Any = np.add) -> Array:
+    """Return a copy of `base` with `value` added at `key`, repeated indices adding up."""
+    out = np.array(base, order="C")
+    if flat.is_masks(key):
+        flat.write(out, key, ufunc(flat.read(out, key), value))
+    else:
+        flat.add(out, key, value, ufunc)
     return out
 
 
 def _assign_at(base: Array, value: Array, key: Any) -> Array:
     """Return a copy of `base` with `value` at `key`."""
-    out = np.array(base)
-    out[key] = value
+    out = np.array(base, order="C")
+    flat.write(out, key, value)
     return out
+
+
+def _take_along_axis(x: Array, index: Array, *, axis: int) -> Array:
+    return x[index] if x.ndim == 1 else flat.read(x, flat.grid(index, axis))
 
 
 def _add_along_axis(x: Array, index: Array, *, shape: tuple[int, ...], axis: int) -> Array:
     """Return zeros of `shape` with `x` added at `index` along `axis`: take_along_axis' adjoint."""
     out = np.zeros(shape, x.dtype)
-    grid = list(np.ogrid[tuple(slice(n) for n in index.shape)])
-    grid[axis] = index
-    np.add.at(out, tuple(grid), x)
+    flat.add(out, flat.grid(index, axis), x)
     return out
+
+
+def _diagonal(x: Array, *, offset: int, key: Any) -> Array:
+    """Return a view of a diagonal of the last two axes, which can be written to if `x` can.
+
+    `key` says the same as an index.
+    """
+    found = np.diagonal(x, offset, -2, -1)
+    if x.flags.writeable:
+        found.flags.writeable = True
+    return found
+
+
+def _windows(as_strided: Any, x: Array, *, size: int, step: int, key: Any) -> Array:
+    """Return a view of the stretches of `size` elements of the last axis, `step` apart.
+
+    `key` says the same as an index.
+    """
+    count = (x.shape[-1] - size) // step + 1
+    stride = x.strides[-1]
+    return as_strided(x, (*x.shape[:-1], count, size), (*x.strides[:-1], stride * step, stride))
 
 
 def _ones(shape: tuple[int, ...], dtype: Any) -> Array:
@@ -156,8 +194,15 @@ numpy_xp = Namespace(
     min=np.minimum.reduce,
     all=np.logical_and.reduce,
     any=np.logical_or.reduce,
+    index=lambda x, key: flat.read(x, key),
     index_add=_index_add,
+    add_at=_combine_at,
+    largest_at=lambda base, value, *, key: _combine_at(base, value, key=key, ufunc=np.maximum),
+    smallest_at=lambda base, value, *, key: _combine_at(base, value, key=key, ufunc=np.minimum),
     assign_at=_assign_at,
+    diagonal=_diagonal,
+    windows=functools.partial(_windows, np.lib.stride_tricks.as_strided),
+    take_along_axis=_take_along_axis,
     add_along_axis=_add_along_axis,
     to_device=lambda x, *, source, target: move(x, target),
 )
@@ -215,11 +260,27 @@ def _cupy_namespace() -> Namespace:
     def masked(x: Array, mask: Array) -> Array:
         return cupy.where(mask, x, cupy.zeros((), x.dtype))
 
+    def assign_at(base: Array, value: Array, key: Any) -> Array:
+        out = cupy.array(base)
+        out[key] = value
+        return out
+
+    def combine_at(name: str, base: Array, value: Array, key: Any) -> Array:
+        out = cupy.array(base)
+        getattr(cupy, name).at(out, key, value)
+        return out
+
     return Namespace(
         cupy,
+        index=lambda x, key: x[key],
         index_add=index_add,
+        add_at=lambda base, value, *, key: combine_at("add", base, value, key),
+        largest_at=lambda base, value, *, key: combine_at("maximum", base, value, key),
+        smallest_at=lambda base, value, *, key: combine_at("minimum", base, value, key),
         masked=masked,
-        assign_at=_assign_at,
+        assign_at=assign_at,
+        diagonal=lambda x, *, offset, key: cupy.diagonal(x, offset, -2, -1),
+        windows=functools.partial(_windows, cupy.lib.stride_tricks.as_strided),
         to_device=lambda x, *, source, target: move(x, target),
     )
 

@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 
 from cases.model import (
+    REAL,
     Strided,
+    kink,
     row,
     situation,
     step,
@@ -79,6 +81,47 @@ def _torch_assign(torch: Any, base: Any, value: Any, path: Any) -> Any:
 
 
 _REPEATED = np.array([2, 0, 2])
+
+
+def _np_at(ufunc: str) -> Any:
+    def function(np: Any, x: Any, value: Any, key: Any, own: bool = True) -> Any:
+        out = x.copy()
+        if not own:
+            out[key] = -np.inf if ufunc == "maximum" else np.inf
+        getattr(np, ufunc).at(out, key, value)
+        return out
+
+    return function
+
+
+def _torch_extreme_at(way: str) -> Any:
+    def function(torch: Any, x: Any, value: Any, key: Any, own: bool) -> Any:
+        index = torch.from_numpy(key[0]).reshape((-1,) + (1,) * (x.ndim - 1)).expand(value.shape)
+        return torch.scatter_reduce(x, 0, index, value, way, include_self=own)
+
+    return function
+
+
+_EXTREMES_AT = (
+    situation("plain", (3,), (3,), key=(_REPEATED,), own=True),
+    situation("not-included", (3,), (3,), key=(_REPEATED,), own=False),
+    situation("rows", (3, 2), (3, 2), key=(_REPEATED,), own=True),
+    situation("size-0", (3,), (0,), key=(np.zeros(0, np.int64),), own=True),
+    situation("non-contiguous", Strided((3, 2)), Strided((3, 2)), key=(_REPEATED,), own=True),
+    kink("ties", [1, 2, 3], [3, 1, 3], key=(_REPEATED,), own=True),
+)
+
+
+def _corner(length: int, offset: int) -> tuple[Any, ...]:
+    """Return the index of a diagonal."""
+    steps = np.arange(length)
+    return (Ellipsis, steps + max(-offset, 0), steps + max(offset, 0))
+
+
+def _stretches(count: int, size: int, step: int) -> tuple[Any, ...]:
+    """Return the index of windows."""
+    return (Ellipsis, np.arange(count)[:, None] * step + np.arange(size))
+
 
 ROWS = (
     row(
@@ -216,5 +259,67 @@ ROWS = (
         torch=lambda torch, x, index, shape, axis: torch.zeros(shape, dtype=x.dtype).scatter_add(
             axis, index, x
         ),
+    ),
+    row(
+        "add_at",
+        (
+            situation("repeated", (3, 2), (3, 2), key=(_REPEATED,)),
+            situation("pairs", (3, 3), (3,), key=(_REPEATED, np.array([0, 1, 0]))),
+            situation("vector", (3,), (3,), key=(_REPEATED,)),
+            situation("mask", (2, 3), (3,), key=(MASK,)),
+            situation("size-0", (3,), (0,), key=(np.zeros(0, np.int64),)),
+            situation("non-contiguous", Strided((3, 2)), Strided((3, 2)), key=(_REPEATED,)),
+        ),
+        cr=recorded("add_at"),
+        np=_np_at("add"),
+        torch=lambda torch, x, value, key: x.index_put(
+            _torch_index(torch, key), value, accumulate=True
+        ),
+    ),
+    row(
+        "largest_at",
+        _EXTREMES_AT,
+        dtypes=REAL,
+        cr=recorded("largest_at"),
+        np=_np_at("maximum"),
+        torch=_torch_extreme_at("amax"),
+    ),
+    row(
+        "smallest_at",
+        _EXTREMES_AT,
+        dtypes=REAL,
+        cr=recorded("smallest_at"),
+        np=_np_at("minimum"),
+        torch=_torch_extreme_at("amin"),
+    ),
+    row(
+        "diagonal",
+        (
+            situation("plain", (2, 3), offset=0, key=_corner(2, 0)),
+            situation("above", (3, 3), offset=1, key=_corner(2, 1)),
+            situation("below", (3, 2), offset=-1, key=_corner(2, -1)),
+            situation("batch", (2, 3, 3), offset=0, key=_corner(3, 0)),
+            situation("beyond", (2, 2), offset=2, key=_corner(0, 2)),
+            situation("size-0", (2, 0), offset=0, key=_corner(0, 0)),
+            situation("non-contiguous", Strided((2, 3)), offset=1, key=_corner(2, 1)),
+        ),
+        cr=recorded("diagonal"),
+        np=lambda np, x, offset, key: np.diagonal(x, offset, -2, -1),
+        torch=lambda torch, x, offset, key: torch.diagonal(x, offset, -2, -1),
+    ),
+    row(
+        "windows",
+        (
+            situation("overlapping", (5,), size=3, step=1, key=_stretches(3, 3, 1)),
+            situation("apart", (2, 7), size=2, step=3, key=_stretches(2, 2, 3)),
+            situation("whole", (3,), size=3, step=2, key=_stretches(1, 3, 2)),
+            situation("size-0", (0, 3), size=2, step=1, key=_stretches(2, 2, 1)),
+            situation("non-contiguous", Strided((2, 4)), size=2, step=1, key=_stretches(3, 2, 1)),
+        ),
+        cr=recorded("windows"),
+        np=lambda np, x, size, step, key: np.lib.stride_tricks.sliding_window_view(x, size, -1)[
+            ..., ::step, :
+        ],
+        torch=lambda torch, x, size, step, key: x.unfold(-1, size, step),
     ),
 )

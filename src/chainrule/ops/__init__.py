@@ -22,6 +22,8 @@ from chainrule.ops import (
     methods,
     ordering,
     reductions,
+    regions,
+    scattering,
     sets,
     shaping,
     statistics,
@@ -43,6 +45,8 @@ from chainrule.ops.joining import *  # noqa: F403
 from chainrule.ops.kinks import *  # noqa: F403
 from chainrule.ops.ordering import *  # noqa: F403
 from chainrule.ops.reductions import *  # noqa: F403
+from chainrule.ops.regions import *  # noqa: F403
+from chainrule.ops.scattering import *  # noqa: F403
 from chainrule.ops.sets import *  # noqa: F403
 from chainrule.ops.shaping import *  # noqa: F403
 from chainrule.ops.statistics import *  # noqa: F403
@@ -62,6 +66,8 @@ __all__ += ordering.__all__
 __all__ += diagonals.__all__
 __all__ += joining.__all__
 __all__ += indexing.__all__
+__all__ += scattering.__all__
+__all__ += regions.__all__
 __all__ += contraction.__all__
 __all__ += complexes.__all__
 __all__ += conversion.__all__

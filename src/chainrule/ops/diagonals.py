@@ -6,19 +6,25 @@ from typing import Any
 
 import numpy as np
 
-from chainrule.arguments import RECORDERS, Operand, tensor_of
+from chainrule.arguments import RECORDERS, Operand, one_dim, tensor_of
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import namespace
 from chainrule.errors import ShapeError
+from chainrule.ops.reductions import sum
+from chainrule.ops.shaping import reshape
 
 __all__ = [
     "tril",
     "triu",
     "diag",
+    "diagonal",
+    "diag_embed",
+    "diagflat",
+    "trace",
 ]
 
 
-def tril(x: Operand, /, diagonal: int = 0, *, k: int = 0) -> Tensor:
+def tril(x: Operand, /, diagonal: int = 0, *, k: int | None = None) -> Tensor:
     """Return `x` with zeros above a diagonal of its last two dimensions.
 
     Parameters
@@ -48,10 +54,11 @@ def tril(x: Operand, /, diagonal: int = 0, *, k: int = 0) -> Tensor:
     tensor([[1, 0],
             [3, 4]])
     """
-    return _triangle("tril", x, diagonal + k)
+
+    return _triangle("tril", x, diagonal if k is None else k)
 
 
-def triu(x: Operand, /, diagonal: int = 0, *, k: int = 0) -> Tensor:
+def triu(x: Operand, /, diagonal: int = 0, *, k: int | None = None) -> Tensor:
     """Return `x` with zeros below a diagonal of its last two dimensions.
 
     Parameters
@@ -59,7 +66,7 @@ def triu(x: Operand, /, diagonal: int = 0, *, k: int = 0) -> Tensor:
     x : Tensor, shape (..., m, n)
         Matrices.
     diagonal : int, default 0
-        Which diagonal is the first one kept: 0 is the main one, 1 the one above.
+        Which diagonal is the first one kept: 0 is the main one, 1 the one above. Also spelled `k`.
 
     Returns
     -------
@@ -81,7 +88,7 @@ def triu(x: Operand, /, diagonal: int = 0, *, k: int = 0) -> Tensor:
     tensor([[1, 2],
             [0, 4]])
     """
-    return _triangle("triu", x, diagonal + k)
+    return _triangle("triu", x, diagonal if k is None else k)
 
 
 def _triangle(name: str, x: Operand, diagonal: int) -> Tensor:
@@ -91,6 +98,160 @@ def _triangle(name: str, x: Operand, diagonal: int) -> Tensor:
     xp = namespace(x._array)
     mask = getattr(xp, name)(xp.ones(x.shape[-2:], dtype=bool), k=diagonal)
     return RECORDERS["masked"](x, make(mask, None))
+
+
+def diagonal(x: Operand, /, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
+    """Return a diagonal of two dimensions, which becomes the last dimension of the result.
+
+    Parameters
+    ----------
+    x : Tensor
+        Of at least two dimensions.
+    offset : int, default 0
+        Which diagonal: 0 is the main one, positive ones lie above it.
+    dim1, dim2 : int, default 0 and 1
+        The two dimensions.
+
+    Returns
+    -------
+    Tensor
+        A view.
+
+    Raises
+    ------
+    ValueError
+        If the two dimensions are the same.
+    IndexError
+        If a dimension is out of range.
+
+    Notes
+    -----
+    Derivative: 1 on the diagonal.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> x = cr.zeros(2, 2)
+    >>> cr.diagonal(x).fill_(1)
+    tensor([1., 1.])
+    >>> x
+    tensor([[1., 0.],
+            [0., 1.]])
+    """
+    x = tensor_of(x)
+    first, second = one_dim(dim1, x.ndim), one_dim(dim2, x.ndim)
+    if first == second:
+        raise ValueError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
+    order = (*[i for i in range(x.ndim) if i not in (first, second)], first, second)
+    if order != tuple(range(x.ndim)):
+        x = RECORDERS["permute_dims"](x, axes=order)
+    rows, columns = x.shape[-2:]
+    length = max(min(rows + min(offset, 0), columns - max(offset, 0)), 0)
+    key = (Ellipsis, *_diagonal(length, offset))
+    return RECORDERS["diagonal"](x, offset=offset, key=key)
+
+
+def diag_embed(x: Operand, /, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
+    """Return matrices with the last dimension of `x` on a diagonal, and zeros elsewhere.
+
+    Parameters
+    ----------
+    x : Tensor
+        Of at least one dimension.
+    offset : int, default 0
+        Which diagonal: 0 is the main one, positive ones lie above it.
+    dim1, dim2 : int, default -2 and -1
+        Which dimensions of the result are the matrices'.
+
+    Returns
+    -------
+    Tensor, of one dimension more
+
+    Raises
+    ------
+    ValueError
+        If the two dimensions are the same.
+    ShapeError
+        If `x` has no dimension.
+
+    Notes
+    -----
+    Derivative: 1 on the diagonal.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.diag_embed(cr.tensor([1, 2]))
+    tensor([[1, 0],
+            [0, 2]])
+    """
+    x = tensor_of(x)
+    if x.ndim == 0:
+        raise ShapeError("diag_embed: expected a tensor of at least 1 dimension, got 0")
+    ndim = x.ndim + 1
+    first, second = one_dim(dim1, ndim), one_dim(dim2, ndim)
+    if first == second:
+        raise ValueError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
+    size = x.shape[-1] + abs(offset)
+    key = (Ellipsis, *_diagonal(x.shape[-1], offset))
+    out = RECORDERS["index_add"](x, shape=(*x.shape[:-1], size, size), key=key)
+    if (first, second) == (ndim - 2, ndim - 1):
+        return out
+    order = list(range(ndim - 2))
+    for place, axis in sorted([(first, ndim - 2), (second, ndim - 1)]):
+        order.insert(place, axis)
+    return RECORDERS["permute_dims"](out, axes=tuple(order))
+
+
+def diagflat(x: Operand, /, offset: int = 0) -> Tensor:
+    """Return the matrix with all elements of `x`, in row-major order, on a diagonal.
+
+    Notes
+    -----
+    Derivative: 1 on the diagonal.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.diagflat(cr.tensor([[1], [2]]))
+    tensor([[1, 0],
+            [0, 2]])
+    """
+    return diag_embed(reshape(x, -1), offset)
+
+
+def trace(x: Operand, /) -> Tensor:
+    """Return the sum of the diagonal of a matrix.
+
+    Parameters
+    ----------
+    x : Tensor, shape (m, n)
+        A matrix.
+
+    Returns
+    -------
+    Tensor, 0-d
+        Of the dtype of `x`; int64 for integers.
+
+    Raises
+    ------
+    ShapeError
+        If `x` is no matrix.
+
+    Notes
+    -----
+    Derivative: 1 on the diagonal.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.trace(cr.tensor([[1.0, 2.0], [3.0, 4.0]]))
+    tensor(5.)
+    """
+    x = tensor_of(x)
+    if x.ndim != 2:
+        raise ShapeError(f"trace: expected a matrix, but got tensor with dim {x.ndim}")
+    return sum(diagonal(x))
 
 
 def diag(x: Operand, /, diagonal: int = 0) -> Tensor:
@@ -125,8 +286,7 @@ def diag(x: Operand, /, diagonal: int = 0) -> Tensor:
     """
     x = tensor_of(x)
     if x.ndim == 1:
-        size = x.shape[0] + abs(diagonal)
-        return RECORDERS["index_add"](x, shape=(size, size), key=_diagonal(x.shape[0], diagonal))
+        return diag_embed(x, diagonal)
     if x.ndim != 2:
         raise ShapeError(f"diag(): Supports 1D or 2D tensors. Got {x.ndim}D")
     rows, columns = x.shape

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -60,6 +62,15 @@ def in_our_words(error: IndexError) -> IndexError:
     """Return NumPy's error, saying dimension and tensor instead of axis and array."""
     text = str(error).replace("for axis", "for dimension").replace("for array", "for tensor")
     return IndexError(text.replace("array is", "tensor is"))
+
+
+@contextlib.contextmanager
+def indexing() -> Iterator[None]:
+    """Around what indexes with NumPy: its errors are raised in our words."""
+    try:
+        yield
+    except IndexError as error:
+        raise in_our_words(error) from None
 
 
 def as_key(key: Any, array: Array) -> Any:
@@ -140,7 +151,7 @@ def gather(x: Operand, /, dim: int, index: Operand) -> Tensor:
     tensor([[2.],
             [3.]])
     """
-    x, index = tensor_of(x), _as_index("gather", index)
+    x, index = tensor_of(x), index_of("gather", index)
     number = one_dim(dim, x.ndim)
     if index.ndim != x.ndim:
         raise ShapeError(
@@ -166,7 +177,8 @@ def _reached(x: Tensor, index: Tensor, dim: int, shape: tuple[int, ...]) -> Tens
         raise in_our_words(error) from None
 
 
-def _as_index(operation: str, index: Operand) -> Tensor:
+def index_of(operation: str, index: Operand) -> Tensor:
+    """Return an index as a tensor of integers."""
     tensor = tensor_of(index)
     if tensor.dtype.kind not in "iu":
         raise TypeError(f"{operation}(): Expected dtype int64 for index, got {tensor.dtype}")
@@ -208,7 +220,7 @@ def take_along_dim(
     tensor([[5.],
             [7.]])
     """
-    x, index = tensor_of(x), _as_index("take_along_dim", indices)
+    x, index = tensor_of(x), index_of("take_along_dim", indices)
     dim = either(dim, axis)
     if dim is None:
         return _reached(reshape(x, -1), reshape(index, -1), 0, (index.numel(),))
@@ -274,7 +286,7 @@ def index_select(x: Operand, /, dim: int, index: Operand) -> Tensor:
     tensor([[2],
             [4]])
     """
-    x, index = tensor_of(x), _as_index("index_select", index)
+    x, index = tensor_of(x), index_of("index_select", index)
     if index.ndim > 1:
         raise IndexError("index_select(): Index is supposed to be a vector")
     number = one_dim(dim, x.ndim)
@@ -292,7 +304,7 @@ def take(x: Operand, indices: Operand, /, *, axis: int | None = None) -> Tensor:
     >>> cr.take(cr.tensor([[1, 2], [3, 4]]), cr.tensor([3, 0]))
     tensor([4, 1])
     """
-    x, index = tensor_of(x), _as_index("take", indices)
+    x, index = tensor_of(x), index_of("take", indices)
     if axis is None:
         return reshape(get_item(reshape(x, -1), reshape(index, -1)), index.shape)
     return index_select(x, axis, index)

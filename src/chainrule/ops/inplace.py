@@ -12,7 +12,7 @@ from chainrule.autograd.operands import scalar_array
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.views import fill, in_place, set_item, ufunc_in_place
 from chainrule.errors import ShapeError
-from chainrule.ops import arithmetic, comparison, exponential, kinks, trigonometry
+from chainrule.ops import arithmetic, comparison, exponential, kinks, scattering, trigonometry
 from chainrule.ops.arithmetic import multiply
 from chainrule.random import normal_array, uniform_array
 
@@ -183,6 +183,16 @@ METHODS: dict[str, Callable[..., Tensor]] = {
         kinks.trunc,
         kinks.round,
         kinks.masked_fill,
+        scattering.scatter,
+        scattering.scatter_add,
+        scattering.scatter_reduce,
+        scattering.index_add,
+        scattering.index_copy,
+        scattering.index_fill,
+        scattering.index_reduce,
+        scattering.index_put,
+        scattering.masked_scatter,
+        scattering.put,
     )
 }
 METHODS["neg_"] = _in_place(arithmetic.negative, "neg_")

@@ -23,6 +23,8 @@ from chainrule.ops import (
     ordering,
     protocols,
     reductions,
+    regions,
+    scattering,
     shaping,
     statistics,
     trigonometry,
@@ -45,9 +47,13 @@ _SAME = {
     extrema: "max min amax amin argmax argmin sort argsort topk",
     shaping: "reshape view contiguous flatten squeeze unsqueeze expand broadcast_to",
     ordering: "permute transpose swapaxes t movedim moveaxis flip roll",
-    diagonals: "tril triu diag",
+    diagonals: "tril triu diag diagonal diag_embed diagflat trace",
     joining: "split chunk unbind",
     indexing: "gather take_along_dim index_select masked_select",
+    regions: "narrow select unfold unflatten",
+    scattering: """
+        scatter scatter_add scatter_reduce index_add index_copy index_fill index_reduce index_put
+        masked_scatter put""",
     contraction: "matmul mm mv dot bmm outer",
     complexes: "conj",
     conversion: "clone astype to type_as cpu cuda",

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from chainrule.primitives.primitive import Primitive, forward_of, general, linear
@@ -24,13 +25,109 @@ def _scatter(xp: Any, g: Array, x_shape: Shape, *, key: Any) -> Array:
 
 getitem = linear("getitem", _scatter, forward=_read, label="SliceBackward0", view=True)  # a view
 select = linear("select", _scatter, forward=_read, view=True)  # the same, with ints alone
-index = linear("index", _scatter, forward=_read)  # with arrays and masks: a copy
+index = linear("index", _scatter)  # with arrays and masks: a copy
 
 index_add = linear(
     "index_add",
     lambda xp, g, *, shape, key: g[key],
     forward=lambda xp, x, *, shape, key: xp.index_add(x, shape=shape, key=key),
     label="IndexAddBackward0",
+)
+
+
+def _gathered(xp: Any, g: Array, *, key: Any) -> Array:
+    return xp.index(g, key=key)
+
+
+add_at = general(
+    "add_at",
+    lambda xp, base, value, *, key: xp.add_at(base, value, key=key),
+    vjp=(lambda xp, g: g, _gathered),
+    jvp=None,
+    label="IndexPutBackward0",
+    broadcasts=False,
+)
+
+
+def _extremum_at(name: str) -> Primitive:
+    """Return the primitive of the largest or smallest among a base and what comes to its elements.
+
+    With ``own=False`` an element that something comes to is not among the candidates itself.
+    """
+    worst = -math.inf if name == "largest_at" else math.inf
+
+    def forward(xp: Any, base: Array, value: Array, *, key: Any, own: bool) -> Array:
+        if not own:
+            base = xp.assign_at(base, xp.zeros((), dtype=base.dtype) + worst, key)
+        return getattr(xp, name)(base, value, key=key)
+
+    def hits(xp: Any, base: Array, value: Array, out: Array, key: Any, own: bool) -> Any:
+        """Say which candidates are the extremum, and how many of them each element has."""
+        old = xp.logical_or(base == out, base != base)
+        new = xp.logical_or(value == xp.index(out, key=key), value != value)
+        if not own:
+            old = xp.logical_and(old, untouched(xp, base, value, key))
+        count = xp.astype(old, out.dtype)
+        count = count + xp.index_add(xp.astype(new, out.dtype), shape=out.shape, key=key)
+        return old, new, count
+
+    def untouched(xp: Any, base: Array, value: Array, key: Any) -> Array:
+        arriving = xp.ones(value.shape, dtype=base.dtype)
+        return xp.index_add(arriving, shape=base.shape, key=key) == 0
+
+    def base_vjp(
+        xp: Any, g: Array, base: Array, value: Array, out: Array, *, key: Any, own: bool
+    ) -> Array:
+        old, _, count = hits(xp, base, value, out, key, own)
+        return xp.masked(g / count, old)
+
+    def value_vjp(
+        xp: Any, g: Array, base: Array, value: Array, out: Array, *, key: Any, own: bool
+    ) -> Array:
+        _, new, count = hits(xp, base, value, out, key, own)
+        return xp.masked(xp.index(g / count, key=key), new)
+
+    def base_jvp(
+        xp: Any, t: Array, base: Array, value: Array, out: Array, *, key: Any, own: bool
+    ) -> Array:
+        old, _, count = hits(xp, base, value, out, key, own)
+        return xp.masked(t / count, old)
+
+    def value_jvp(
+        xp: Any, t: Array, base: Array, value: Array, out: Array, *, key: Any, own: bool
+    ) -> Array:
+        _, new, count = hits(xp, base, value, out, key, own)
+        return xp.index_add(xp.masked(t, new), shape=out.shape, key=key) / count
+
+    return general(
+        name,
+        forward,
+        vjp=(base_vjp, value_vjp),
+        jvp=(base_jvp, value_jvp),
+        label="ScatterReduceBackward0",
+        broadcasts=False,
+    )
+
+
+largest_at = _extremum_at("largest_at")
+smallest_at = _extremum_at("smallest_at")
+
+
+def _placed(xp: Any, g: Array, x_shape: Shape, *, key: Any) -> Array:
+    return xp.assign_at(xp.zeros(x_shape, dtype=g.dtype), g, key)
+
+
+diagonal = linear(  # of the last two axes; `key` says the same with arrays, to write with
+    "diagonal",
+    _placed,
+    view=True,
+)
+
+windows = linear(  # of the last axis; `key` says the same with arrays
+    "windows",
+    _scatter,
+    label="UnfoldBackward0",
+    view=True,
 )
 
 
@@ -46,13 +143,19 @@ def _assign(xp: Any, base: Array, value: Array, *, path: Path, lasting: Any = No
 
     `lasting` is None or, where an index repeats, says which of the values are not overwritten.
     """
+    writes = bool(path) and "key" in path[-1][1]
+    before = path[:-1] if writes else path
     around = []  # what each step was taken on
     part = base
-    for primitive, settings in path:
+    for primitive, settings in before:
         around.append(part)
         part = forward_of(primitive, xp)(part, **settings)
-    new = xp.broadcast_to(xp.astype(value, base.dtype), part.shape)
-    for (primitive, settings), whole in zip(reversed(path), reversed(around), strict=True):
+    value = xp.astype(value, base.dtype)
+    if writes:
+        new = xp.assign_at(part, value, path[-1][1]["key"])
+    else:
+        new = xp.broadcast_to(value, part.shape)
+    for (primitive, settings), whole in zip(reversed(before), reversed(around), strict=True):
         if "key" in settings:
             new = xp.assign_at(whole, new, settings["key"])
         else:

@@ -1,0 +1,179 @@
+"""Reading and writing at many places of an array, through its flat memory.
+
+NumPy indexes one dimension with one array of ints several times faster than it indexes several
+dimensions, and `np.add.at` ten times faster: `benchmarks/scatter.py` has the figures. So an index
+of many elements becomes positions in the flattened array first.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+Array = Any
+Shape = tuple[int, ...]
+
+_MANY = 512
+"""From so many elements on, working out positions costs less than it saves."""
+
+
+def positions(key: Any, shape: Shape) -> Array | None:
+    """Return where in a flattened array of `shape` the elements are that an index picks.
+
+    None where NumPy has to do it: for parts of slices, for new axes, for arrays that are apart.
+    """
+    axes = _full_axes(key, shape)
+    if axes is None:
+        return None
+    picked = [i for i, (part, _, _) in enumerate(axes) if part is not None]
+    if not picked or picked[-1] - picked[0] >= len(picked):
+        return None
+    first, last = picked[0], picked[-1] + 1
+    lengths = [length for _, length, _ in axes]
+    found: Any = 0
+    try:
+        for part, length, axis in axes[first:last]:
+            found = found * length + _checked(part, length, axis)
+    except ValueError:
+        return None  # the arrays don't fit each other: NumPy says so
+    if last < len(axes):
+        after = math.prod(lengths[last:])
+        inner = np.arange(after).reshape(lengths[last:])
+        found = (found * after)[(..., *(None,) * inner.ndim)] + inner
+    if first:
+        outer = np.arange(math.prod(lengths[:first])) * math.prod(lengths[first:])
+        found = outer.reshape(lengths[:first])[(..., *(None,) * found.ndim)] + found
+    return found
+
+
+def _full_axes(key: Any, shape: Shape) -> list[tuple[Any, int, int]] | None:
+    """Return for each axis its index (None for all of it), length and number.
+
+    The axes of a mask are one.
+    """
+    parts = list(key) if key.__class__ is tuple else [key]
+    taken = sum([part.ndim if _is_mask(part) else part is not Ellipsis for part in parts])
+    if taken > len(shape):
+        return None  # NumPy says so
+    if Ellipsis not in [part for part in parts if part.__class__ is not np.ndarray]:
+        parts.append(Ellipsis)
+    axes: list[tuple[Any, int, int]] = []
+    axis = 0
+    for part in parts:
+        if part is Ellipsis:
+            stop = axis + len(shape) - taken
+            axes += [(None, shape[i], i) for i in range(axis, stop)]
+        elif _is_mask(part):
+            stop = axis + part.ndim
+            if part.shape != shape[axis:stop] or part.ndim == 0:
+                return None
+            axes.append((np.flatnonzero(part), part.size, axis))
+        elif part.__class__ in (int, np.ndarray):
+            stop = axis + 1
+            axes.append((part, shape[axis], axis))
+        elif part.__class__ is slice and part == slice(None):
+            stop = axis + 1
+            axes.append((None, shape[axis], axis))
+        else:
+            return None
+        axis = stop
+    return axes
+
+
+def _is_mask(part: Any) -> bool:
+    return part.__class__ is np.ndarray and part.dtype.kind == "b"
+
+
+def _checked(index: Any, length: int, axis: int) -> Any:
+    """Return an index with negative numbers counted from the front."""
+    if index.__class__ is int:
+        index = np.array(index)
+    if index.size == 0:
+        return index.astype(np.intp, copy=False)
+    low, high = int(index.min()), int(index.max())
+    if low < -length or high >= length:
+        wrong = low if low < -length else high
+        raise IndexError(f"index {wrong} is out of bounds for axis {axis} with size {length}")
+    index = index.astype(np.intp, copy=False)
+    return index if low >= 0 else np.where(index < 0, index + length, index)
+
+
+def grid(index: Array, axis: int) -> tuple[Array, ...]:
+    """Return the index of all axes that picks what `index` does along one; the others count up."""
+    ndim = index.ndim
+    counts = [
+        np.arange(n).reshape((-1,) + (1,) * (ndim - 1 - i)) for i, n in enumerate(index.shape)
+    ]
+    return (*counts[:axis], index, *counts[axis + 1 :])
+
+
+def _worth_it(x: Array, key: Any) -> bool:
+    """Say whether single elements are picked, many of them, from memory in C order.
+
+    Whole rows, and one dimension by ints, NumPy handles as fast.
+    """
+    parts = key if key.__class__ is tuple else (key,)
+    dims = 0
+    many = masks = False
+    for part in parts:
+        if part.__class__ is np.ndarray:
+            many = many or part.size >= _MANY
+            masks = masks or part.dtype.kind == "b"
+            dims += part.ndim if part.dtype.kind == "b" else 1
+        elif part.__class__ is int:
+            dims += 1
+    return many and dims == x.ndim and (dims > 1 or masks) and x.flags.c_contiguous
+
+
+def read(x: Array, key: Any) -> Array:
+    """Return ``x[key]``."""
+    found = positions(key, x.shape) if _worth_it(x, key) else None
+    return x[key] if found is None else x.reshape(-1).take(found)
+
+
+def write(out: Array, key: Any, value: Array) -> None:
+    """Do ``out[key] = value``."""
+    found = positions(key, out.shape) if _worth_it(out, key) else None
+    if found is None:
+        out[key] = value
+    else:
+        out.reshape(-1)[found] = value
+
+
+def add(out: Array, key: Any, value: Array, ufunc: Any = np.add) -> None:
+    """Add `value` to memory in C order at an index, repeated ones adding up.
+
+    Other ufuncs than np.add combine in their own way.
+    """
+    found = positions(key, out.shape) if out.ndim > 1 and value.size >= _MANY else None
+    if found is not None:
+        value = np.broadcast_to(value, found.shape).reshape(-1)
+        out, key = out.reshape(-1), found.reshape(-1)
+    if ufunc is np.add:
+        np.add.at(out, key, value)
+    else:
+        with np.errstate(invalid="ignore"):  # np.maximum.at warns of nan, as np.maximum doesn't
+            ufunc.at(out, key, value)
+
+
+def is_masks(key: Any) -> bool:
+    """Say whether all arrays of an index are masks, so that it repeats no element."""
+    parts = key if key.__class__ is tuple else (key,)
+    return all([_is_mask(part) for part in parts if part.__class__ is np.ndarray])
+
+
+def lasting(key: Any, shape: Shape) -> Array | None:
+    """Say which of the values written at an index are not overwritten by later ones of them.
+
+    None if none is.
+    """
+    found = positions(key, shape)
+    if found is None:
+        found = np.arange(math.prod(shape)).reshape(shape)[key]
+    owner = np.empty(math.prod(shape), np.intp)
+    number = np.arange(found.size).reshape(found.shape)
+    owner[found] = number
+    stays = owner[found] == number
+    return None if stays.all() else stays
