@@ -251,7 +251,7 @@ def _scaled(pull: Callable[..., Any]) -> Callable[..., Any]:
 
 CURVED = (
     *("multiply", "divide", "pow", "square", "reciprocal", "prod", "cumulative_prod", "matmul"),
-    *("logsumexp", "softmax", "log_softmax"),
+    *("logsumexp", "softmax", "log_softmax", "contract", "cross"),
     *[row.primitive for row in (*EXPONENTIAL, *TRIGONOMETRIC)],
 )
 

@@ -27,6 +27,7 @@ from chainrule.ops import (
     sets,
     shaping,
     statistics,
+    summation,
     trigonometry,
 )
 from chainrule.ops.arithmetic import *  # noqa: F403
@@ -50,6 +51,7 @@ from chainrule.ops.scattering import *  # noqa: F403
 from chainrule.ops.sets import *  # noqa: F403
 from chainrule.ops.shaping import *  # noqa: F403
 from chainrule.ops.statistics import *  # noqa: F403
+from chainrule.ops.summation import *  # noqa: F403
 from chainrule.ops.trigonometry import *  # noqa: F403
 
 __all__: list[str] = []
@@ -69,6 +71,7 @@ __all__ += indexing.__all__
 __all__ += scattering.__all__
 __all__ += regions.__all__
 __all__ += contraction.__all__
+__all__ += summation.__all__
 __all__ += complexes.__all__
 __all__ += conversion.__all__
 __all__ += broadcasting.__all__

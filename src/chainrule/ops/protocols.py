@@ -21,6 +21,7 @@ from chainrule.ops import (
     reductions,
     shaping,
     statistics,
+    summation,
 )
 
 
@@ -66,6 +67,7 @@ _FUNCTIONS: dict[Any, Callable[..., Any]] = {
     np.triu: diagonals.triu,
     np.dot: contraction.matmul,
     np.outer: contraction.outer,
+    np.einsum: summation.einsum,
     np.real: complexes.real,
     np.imag: complexes.imag,
 }

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+import functools
+import math
+from typing import Any, NamedTuple
 
-from chainrule.primitives.primitive import general
+from chainrule.primitives.primitive import Primitive, applied, general, is_complex
 
 Array = Any
+Labels = tuple[int, ...]
 
 
 def _swap(xp: Any, x: Array) -> Array:
@@ -37,4 +40,123 @@ matmul = general(
     jvp=(lambda xp, t, y: xp.matmul(t, y), lambda xp, t, x: xp.matmul(x, t)),
     label="MmBackward0",
     broadcasts=False,
+)
+
+
+# --- any product of two, by labels of their axes --------------------------------------------------
+
+
+class _Layout(NamedTuple):
+    """How a contraction becomes a matrix product: axes in order, and how many of each kind."""
+
+    x_axes: Labels
+    y_axes: Labels
+    batch: int
+    rows: int
+    summed: int
+    out_axes: Labels
+
+
+@functools.lru_cache(maxsize=1024)
+def _layout(x: Labels, y: Labels, out: Labels) -> _Layout:
+    """Return the layout for labels of which each is in two or three of `x`, `y` and `out`."""
+    batch = tuple([label for label in out if label in x and label in y])
+    rows = tuple([label for label in x if label not in y])
+    columns = tuple([label for label in y if label not in x])
+    summed = tuple([label for label in x if label not in out])
+    product = (*batch, *rows, *columns)
+    return _Layout(
+        tuple([x.index(label) for label in (*batch, *rows, *summed)]),
+        tuple([y.index(label) for label in (*batch, *summed, *columns)]),
+        len(batch),
+        len(rows),
+        len(summed),
+        tuple([product.index(label) for label in out]),
+    )
+
+
+def _permuted(xp: Any, x: Array, axes: Labels) -> Array:
+    return x if axes == tuple(range(x.ndim)) else xp.permute_dims(x, axes)
+
+
+def _contract(
+    xp: Any, x: Array, y: Array, *, x_labels: Labels, y_labels: Labels, out_labels: Labels
+) -> Array:
+    layout = _layout(x_labels, y_labels, out_labels)
+    x, y = _permuted(xp, x, layout.x_axes), _permuted(xp, y, layout.y_axes)
+    middle, end = layout.batch + layout.rows, layout.batch + layout.summed
+    batch, rows, columns = x.shape[: layout.batch], x.shape[layout.batch : middle], y.shape[end:]
+    if layout.summed == 0:
+        column = xp.reshape(x, (*x.shape, *(1,) * len(columns))) if columns else x
+        product = column * (xp.reshape(y, (*batch, *(1,) * len(rows), *columns)) if rows else y)
+    else:
+        inner = math.prod(x.shape[middle:])
+        if layout.summed > 1 or layout.rows != 1:
+            x = xp.reshape(x, (*batch, math.prod(rows), inner) if rows else (*batch, inner))
+        if layout.summed > 1 or len(columns) != 1:
+            y = xp.reshape(y, (*batch, inner, math.prod(columns)) if columns else (*batch, inner))
+        product = _summed(xp, x, y, bool(rows), bool(columns), layout.batch > 0)
+        if len(rows) > 1 or len(columns) > 1:
+            product = xp.reshape(product, (*batch, *rows, *columns))
+    return _permuted(xp, product, layout.out_axes)
+
+
+def _summed(xp: Any, x: Array, y: Array, rows: bool, columns: bool, batch: bool) -> Array:
+    """Return the product of stacks of matrices; of vectors, where no rows or columns are."""
+    if not batch or (rows and columns):
+        return xp.matmul(x, y)
+    if rows:
+        return xp.squeeze(xp.matmul(x, xp.expand_dims(y, axis=-1)), axis=-1)
+    if columns:
+        return xp.squeeze(xp.matmul(xp.expand_dims(x, axis=-2), y), axis=-2)
+    return xp.vecdot(xp.conj(x) if is_complex(x) else x, y)
+
+
+def _contract_x(
+    xp: Any, g: Array, y: Array, *, x_labels: Labels, y_labels: Labels, out_labels: Labels
+) -> Array:
+    return applied(contract, xp)(g, y, x_labels=out_labels, y_labels=y_labels, out_labels=x_labels)
+
+
+def _contract_y(
+    xp: Any, g: Array, x: Array, *, x_labels: Labels, y_labels: Labels, out_labels: Labels
+) -> Array:
+    return applied(contract, xp)(x, g, x_labels=x_labels, y_labels=out_labels, out_labels=y_labels)
+
+
+def _contract_jvp_x(
+    xp: Any, t: Array, y: Array, *, x_labels: Labels, y_labels: Labels, out_labels: Labels
+) -> Array:
+    return applied(contract, xp)(t, y, x_labels=x_labels, y_labels=y_labels, out_labels=out_labels)
+
+
+def _contract_jvp_y(
+    xp: Any, t: Array, x: Array, *, x_labels: Labels, y_labels: Labels, out_labels: Labels
+) -> Array:
+    return applied(contract, xp)(x, t, x_labels=x_labels, y_labels=y_labels, out_labels=out_labels)
+
+
+contract: Primitive = general(
+    "contract",
+    _contract,
+    vjp=(_contract_x, _contract_y),
+    jvp=(_contract_jvp_x, _contract_jvp_y),
+    label="BmmBackward0",
+    broadcasts=False,
+)
+
+# --- cross products: det(g, x, y) stays the same when its columns go round ------------------------
+
+cross: Primitive = general(
+    "cross",
+    lambda xp, x, y, *, axis: xp.linalg.cross(x, y, axis=axis),
+    vjp=(
+        lambda xp, g, y, *, axis: applied(cross, xp)(y, g, axis=axis),
+        lambda xp, g, x, *, axis: applied(cross, xp)(g, x, axis=axis),
+    ),
+    jvp=(
+        lambda xp, t, y, *, axis: applied(cross, xp)(t, y, axis=axis),
+        lambda xp, t, x, *, axis: applied(cross, xp)(x, t, axis=axis),
+    ),
+    label="LinalgCrossBackward0",
 )
