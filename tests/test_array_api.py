@@ -40,6 +40,10 @@ def test_only_what_differs_from_pytorch_is_not_chainrules_own():
     assert ours == DIFFERENT
 
 
+def test_extensions_are_chainrules_own():
+    assert xp.fft is cr.fft
+
+
 def test_dtypes_and_constants_are_there():
     for name in ("bool", "int8", "uint64", "float32", "complex128", "pi", "e", "inf", "newaxis"):
         assert getattr(xp, name) == getattr(cr, name)

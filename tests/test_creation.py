@@ -180,6 +180,31 @@ def test_asarray_shares_where_it_can():
             needs_a_copy()
 
 
+@pytest.mark.parametrize(
+    "wrap", [memoryview, np.asarray, "torch"], ids=["buffer", "numpy", "torch"]
+)
+def test_whose_memory_it_is(wrap):
+    if wrap == "torch":
+        wrap = pytest.importorskip("torch").from_numpy
+    a = np.zeros(3, np.float32)
+    assert np.shares_memory(cr.asarray(wrap(a)).numpy(), a)
+    assert np.shares_memory(cr.asarray(wrap(a), copy=False).numpy(), a)
+    for copied in (
+        cr.tensor(wrap(a)),
+        cr.asarray(wrap(a), copy=True),
+        cr.asarray(wrap(a), dtype=cr.float64),
+    ):
+        assert not np.shares_memory(copied.numpy(), a)
+        assert copied.tolist() == [0, 0, 0]
+
+
+def test_a_jax_array_becomes_a_tensor():
+    jnp = pytest.importorskip("jax.numpy")
+    assert cr.asarray(jnp.ones(2)).tolist() == [1, 1]
+    assert cr.tensor(jnp.ones(2), requires_grad=True).mul(2).tolist() == [2, 2]
+    assert cr.tensor(jnp.ones(2)).add_(1).tolist() == [2, 2]
+
+
 def test_asarray_keeps_the_history_of_a_tensor():
     x = cr.ones(2, requires_grad=True)
     assert cr.asarray(x) is x

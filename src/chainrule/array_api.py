@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from chainrule import creation, ops
+from chainrule import fft as fft
 from chainrule.arguments import (
     DeviceLike,
     DTypeLike,

@@ -19,7 +19,7 @@ from chainrule.arguments import (
 from chainrule.autograd.modes import no_grad
 from chainrule.autograd.tensor import Tensor, default_dtype
 from chainrule.backend import device as as_device
-from chainrule.backend import namespace
+from chainrule.backend import imported, namespace
 from chainrule.errors import AutogradError, ShapeError
 
 __all__ = ["tensor", "asarray", "from_numpy"]
@@ -73,17 +73,22 @@ def tensor(
     tensor(1., requires_grad=True)
     """
     array = array_of(data, dtype)
-    if isinstance(data, Tensor):
-        data = data._array
-    if isinstance(data, type(array)) and namespace(array).may_share_memory(array, data):
+    if _is_borrowed(array, data):
         array = array.copy()
     return leaf(array, device, requires_grad)
+
+
+def _is_borrowed(array: Array, data: Any) -> bool:
+    """Say whether `array_of` made no memory of its own for the array."""
+    return array is data or array is getattr(data, "_array", None) or array.base is not None
 
 
 def array_of(data: Any, dtype: DTypeLike) -> Array:
     """Return `data` as an array, of `dtype` if that is not None; sharing memory if possible."""
     if isinstance(data, Tensor):
         data = data._array
+    elif not isinstance(data, np.ndarray | np.generic) and hasattr(data, "__dlpack__"):
+        data = imported(data, None, None)
     if hasattr(data, "dtype") and not isinstance(data, np.generic):
         target = dtype_of(data.dtype if dtype is None else dtype)
         return namespace(data).asarray(data, dtype=target)
@@ -139,7 +144,8 @@ def asarray(
     Parameters
     ----------
     obj : Tensor, array, number or nested sequence of numbers
-        A Tensor that fits already is returned as it is, history included.
+        A Tensor that fits already is returned as it is, history included. Arrays of other
+        libraries are taken through DLPack.
     dtype : dtype, optional
         The dtype to have.
     device : device or str, optional
@@ -168,8 +174,7 @@ def asarray(
     tensor([5., 0.], dtype=float64)
     """
     made = cast(obj, dtype) if isinstance(obj, Tensor) else leaf(array_of(obj, dtype))
-    array = obj._array if isinstance(obj, Tensor) else obj
-    shares = made._array is array or getattr(made._array, "base", None) is array
+    shares = _is_borrowed(made._array, obj)
     if device is not None and as_device(device) != made.device:
         made, shares = leaf(made._array, device), False
     if copy is False and not shares:
