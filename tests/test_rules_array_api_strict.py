@@ -16,7 +16,7 @@ import pytest
 
 from cases import CONSTANTS, ROWS, Case, cases_of
 from chainrule import primitives
-from chainrule.backend import Namespace, numpy_xp
+from chainrule.backend import KERNELS, Namespace, numpy_xp
 from chainrule.primitives.primitive import TABLE, Primitive, elementwise, forward_of
 from conformance import demand
 
@@ -94,6 +94,7 @@ XP = Namespace(
     diagonal=lambda x, *, offset, key: strict.linalg.diagonal(x, offset=offset),
     windows=_borrowed("windows"),
     assign_at=_borrowed("assign_at"),
+    **{name: _borrowed(name) for names in KERNELS.values() for name in names},
     add_along_axis=_borrowed("add_along_axis"),
     to_device=lambda x, *, source, target: x,
 )

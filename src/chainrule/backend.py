@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import warnings
 from functools import cache
+from importlib import import_module
 from types import ModuleType
 from typing import Any
 
@@ -27,7 +28,7 @@ class Namespace:
     """An array namespace: the attributes of a module, and the extensions that rules may call.
 
     Extensions are `masked`, `index`, `index_add`, `add_at`, `largest_at`, `smallest_at`,
-    `assign_at`, `add_along_axis`, `diagonal` and `windows`, defined below.
+    `assign_at`, `add_along_axis`, `diagonal` and `windows`, defined below, and those of `kernels`.
     """
 
     recorder: Any = None  # only the namespace of tensors records
@@ -170,8 +171,28 @@ def _ones(shape: tuple[int, ...], dtype: Any) -> Array:
     return out
 
 
+KERNELS = {
+    "convolution": ("convolve", "convolve_input", "convolve_weight"),
+}
+"""The extensions in `kernels`, by module."""
+
+
+def _kernels(lib: Any) -> dict[str, Any]:
+    """Return the extensions that have modules of their own, imported when first called."""
+
+    def kernel(module: str, name: str) -> Any:
+        def extension(*arrays: Array, **settings: Any) -> Array:
+            function = getattr(import_module(f"chainrule.kernels.{module}"), name)
+            return function(lib, *arrays, **settings)
+
+        return extension
+
+    return {name: kernel(module, name) for module, names in KERNELS.items() for name in names}
+
+
 numpy_xp = Namespace(
     np,
+    **_kernels(np),
     ones=_ones,
     # ndarray's methods: the functions of these names are Python that looks for such methods.
     reshape=lambda x, shape, copy=None: (
@@ -272,6 +293,7 @@ def _cupy_namespace() -> Namespace:
 
     return Namespace(
         cupy,
+        **_kernels(cupy),
         index=lambda x, key: x[key],
         index_add=index_add,
         add_at=lambda base, value, *, key: combine_at("add", base, value, key),

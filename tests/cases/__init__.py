@@ -7,6 +7,7 @@ are drawn; in which dtypes; and in which situations. A primitive without a row f
 from cases import (
     activations,
     contraction,
+    convolution,
     elementwise,
     fourier,
     indexing,
@@ -25,6 +26,7 @@ FAMILIES = (
     shaping,
     indexing,
     contraction,
+    convolution,
     fourier,
 )
 

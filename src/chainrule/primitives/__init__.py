@@ -3,6 +3,7 @@
 from chainrule.primitives import (
     activations,
     contraction,
+    convolution,
     elementwise,
     fourier,
     indexing,
@@ -16,6 +17,7 @@ __all__ = [
     "Primitive",
     "activations",
     "contraction",
+    "convolution",
     "elementwise",
     "fourier",
     "indexing",

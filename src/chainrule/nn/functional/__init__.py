@@ -3,6 +3,7 @@
 from chainrule.nn.functional import (
     activations,
     choices,
+    convolution,
     hard,
     layers,
     losses,
@@ -10,6 +11,7 @@ from chainrule.nn.functional import (
 )
 from chainrule.nn.functional.activations import *  # noqa: F403
 from chainrule.nn.functional.choices import *  # noqa: F403
+from chainrule.nn.functional.convolution import *  # noqa: F403
 from chainrule.nn.functional.hard import *  # noqa: F403
 from chainrule.nn.functional.layers import *  # noqa: F403
 from chainrule.nn.functional.losses import *  # noqa: F403
@@ -18,6 +20,7 @@ from chainrule.nn.functional.rectifiers import *  # noqa: F403
 __all__: list[str] = []
 __all__ += activations.__all__
 __all__ += choices.__all__
+__all__ += convolution.__all__
 __all__ += hard.__all__
 __all__ += layers.__all__
 __all__ += losses.__all__

@@ -1,0 +1,426 @@
+"""Convolutions, in one to three dimensions, and their transposes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from chainrule import ops
+from chainrule.arguments import RECORDERS, Operand, floating
+from chainrule.autograd.tensor import Tensor
+from chainrule.errors import DTypeError, ShapeError
+from chainrule.nn.functional.windows import Sizes, batched, per_dim, unbatched
+
+__all__ = [
+    "conv1d",
+    "conv2d",
+    "conv3d",
+    "conv_transpose1d",
+    "conv_transpose2d",
+    "conv_transpose3d",
+]
+
+IntOrInts = int | Sequence[int]
+
+
+def conv1d(
+    input: Operand,
+    weight: Operand,
+    bias: Operand | None = None,
+    stride: IntOrInts = 1,
+    padding: IntOrInts | str = 0,
+    dilation: IntOrInts = 1,
+    groups: int = 1,
+) -> Tensor:
+    """Return the cross-correlation of signals with kernels: `conv2d` in one dimension.
+
+    Parameters
+    ----------
+    input : Tensor, shape (n, c, l) or (c, l)
+        Signals.
+    weight : Tensor, shape (o, c / groups, k)
+        Kernels.
+    bias, stride, padding, dilation, groups
+        As for `conv2d`.
+
+    Returns
+    -------
+    Tensor, shape (n, o, l') or (o, l')
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> step = cr.tensor([[0.0, 0.0, 1.0, 1.0]])
+    >>> cr.conv1d(step, cr.tensor([[[-1.0, 1.0]]]))
+    tensor([[0., 1., 0.]])
+    """
+    return _conv("conv1d", 1, input, weight, bias, stride, padding, dilation, groups)
+
+
+def conv2d(
+    input: Operand,
+    weight: Operand,
+    bias: Operand | None = None,
+    stride: IntOrInts = 1,
+    padding: IntOrInts | str = 0,
+    dilation: IntOrInts = 1,
+    groups: int = 1,
+) -> Tensor:
+    """Return the cross-correlation of images with kernels, what networks call a convolution.
+
+    Parameters
+    ----------
+    input : Tensor, shape (n, c, h, w) or (c, h, w)
+        Images of c channels.
+    weight : Tensor, shape (o, c / groups, kh, kw)
+        A kernel for each of o output channels.
+    bias : Tensor, shape (o,), optional
+        Added to each output channel.
+    stride : int or two ints, default 1
+        By how many pixels the kernel moves on.
+    padding : int or two ints or {"valid", "same"}, default 0
+        How many zeros are put around an image, on each side; none for "valid"; for "same" as many
+        as keep its size (where their number is odd, one more at the end).
+    dilation : int or two ints, default 1
+        How far apart the pixels are that a kernel looks at.
+    groups : int, default 1
+        Input and output channels are cut into so many groups, each convolved by itself.
+
+    Returns
+    -------
+    Tensor, shape (n, o, h', w') or (o, h', w')
+        h' = ⌊(h + 2 padding - dilation (kh - 1) - 1) / stride⌋ + 1, and w' alike.
+
+    Raises
+    ------
+    ShapeError
+        If the shapes don't fit each other, `groups`, or the kernel.
+    DTypeError
+        If input, weight and bias are of different dtypes.
+    ValueError
+        If stride, padding, dilation or groups is no number that makes sense.
+
+    Notes
+    -----
+    Linear in the input and in the weight. The derivative for the input is the transposed
+    convolution of the gradient, that for the weight the correlation of input and gradient; both are
+    matrix products too [1]_. Differentiable to every order.
+
+    References
+    ----------
+    .. [1] K. Chellapilla, S. Puri, P. Simard, High performance convolutional neural networks for
+       document processing, IWFHR 2006.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> image = cr.arange(9.0).reshape(1, 3, 3)
+    >>> cr.conv2d(image, cr.ones(1, 1, 2, 2))
+    tensor([[[ 8., 12.],
+             [20., 24.]]])
+    """
+    return _conv("conv2d", 2, input, weight, bias, stride, padding, dilation, groups)
+
+
+def conv3d(
+    input: Operand,
+    weight: Operand,
+    bias: Operand | None = None,
+    stride: IntOrInts = 1,
+    padding: IntOrInts | str = 0,
+    dilation: IntOrInts = 1,
+    groups: int = 1,
+) -> Tensor:
+    """Return the cross-correlation of volumes with kernels: `conv2d` in three dimensions.
+
+    Parameters
+    ----------
+    input : Tensor, shape (n, c, d, h, w) or (c, d, h, w)
+        Volumes.
+    weight : Tensor, shape (o, c / groups, kd, kh, kw)
+        Kernels.
+    bias, stride, padding, dilation, groups
+        As for `conv2d`.
+
+    Returns
+    -------
+    Tensor, shape (n, o, d', h', w') or (o, d', h', w')
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.conv3d(cr.ones(1, 2, 2, 2), cr.ones(1, 1, 2, 2, 2))
+    tensor([[[[8.]]]])
+    """
+    return _conv("conv3d", 3, input, weight, bias, stride, padding, dilation, groups)
+
+
+def conv_transpose1d(
+    input: Operand,
+    weight: Operand,
+    bias: Operand | None = None,
+    stride: IntOrInts = 1,
+    padding: IntOrInts = 0,
+    output_padding: IntOrInts = 0,
+    groups: int = 1,
+    dilation: IntOrInts = 1,
+) -> Tensor:
+    """Return the transposed convolution of signals: `conv_transpose2d` in one dimension.
+
+    Parameters
+    ----------
+    input : Tensor, shape (n, c, l) or (c, l)
+        Signals.
+    weight : Tensor, shape (c, o / groups, k)
+        Kernels.
+    bias, stride, padding, output_padding, groups, dilation
+        As for `conv_transpose2d`.
+
+    Returns
+    -------
+    Tensor, shape (n, o, l') or (o, l')
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> kernel = cr.tensor([[[1.0, 0.5]]])
+    >>> cr.conv_transpose1d(cr.tensor([[1.0, 2.0]]), kernel, stride=2)
+    tensor([[1.0000, 0.5000, 2.0000, 1.0000]])
+    """
+    settings = (stride, padding, output_padding, groups, dilation)
+    return _conv_transpose("conv_transpose1d", 1, input, weight, bias, *settings)
+
+
+def conv_transpose2d(
+    input: Operand,
+    weight: Operand,
+    bias: Operand | None = None,
+    stride: IntOrInts = 1,
+    padding: IntOrInts = 0,
+    output_padding: IntOrInts = 0,
+    groups: int = 1,
+    dilation: IntOrInts = 1,
+) -> Tensor:
+    """Return the transposed convolution of images: each pixel paints a kernel.
+
+    Parameters
+    ----------
+    input : Tensor, shape (n, c, h, w) or (c, h, w)
+        Images of c channels.
+    weight : Tensor, shape (c, o / groups, kh, kw)
+        What a pixel of each input channel paints on the output channels.
+    bias : Tensor, shape (o,), optional
+        Added to each output channel.
+    stride : int or two ints, default 1
+        How far apart neighbouring pixels paint.
+    padding : int or two ints, default 0
+        How much is cut off on each side.
+    output_padding : int or two ints, default 0
+        How much less is cut off at the end; less than stride or dilation.
+    groups : int, default 1
+        Input and output channels are cut into so many groups, each by itself.
+    dilation : int or two ints, default 1
+        How far apart the pixels of a kernel are painted.
+
+    Returns
+    -------
+    Tensor, shape (n, o, h', w') or (o, h', w')
+        h' = (h - 1) stride - 2 padding + dilation (kh - 1) + output_padding + 1, and w' alike.
+
+    Raises
+    ------
+    ShapeError, DTypeError, ValueError
+        As for `conv2d`; also if nothing is left of the output.
+
+    Notes
+    -----
+    What is adjoint to `conv2d` with the same settings, in its input. Differentiable to every order.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> pixels = cr.tensor([[[1.0, 2.0]]])
+    >>> cr.conv_transpose2d(pixels, cr.ones(1, 1, 2, 2))
+    tensor([[[1., 3., 2.],
+             [1., 3., 2.]]])
+    """
+    settings = (stride, padding, output_padding, groups, dilation)
+    return _conv_transpose("conv_transpose2d", 2, input, weight, bias, *settings)
+
+
+def conv_transpose3d(
+    input: Operand,
+    weight: Operand,
+    bias: Operand | None = None,
+    stride: IntOrInts = 1,
+    padding: IntOrInts = 0,
+    output_padding: IntOrInts = 0,
+    groups: int = 1,
+    dilation: IntOrInts = 1,
+) -> Tensor:
+    """Return the transposed convolution of volumes: `conv_transpose2d` in three dimensions.
+
+    Parameters
+    ----------
+    input : Tensor, shape (n, c, d, h, w) or (c, d, h, w)
+        Volumes.
+    weight : Tensor, shape (c, o / groups, kd, kh, kw)
+        Kernels.
+    bias, stride, padding, output_padding, groups, dilation
+        As for `conv_transpose2d`.
+
+    Returns
+    -------
+    Tensor, shape (n, o, d', h', w') or (o, d', h', w')
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.conv_transpose3d(cr.ones(1, 1, 1, 2), cr.ones(1, 1, 1, 1, 2))
+    tensor([[[[1., 2., 1.]]]])
+    """
+    settings = (stride, padding, output_padding, groups, dilation)
+    return _conv_transpose("conv_transpose3d", 3, input, weight, bias, *settings)
+
+
+def _conv(
+    name: str,
+    rank: int,
+    input: Operand,
+    weight: Operand,
+    bias: Operand | None,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    groups: int,
+) -> Tensor:
+    x, single = batched(name, input, rank)
+    w = _weight(name, rank, x, weight)
+    strides = per_dim(name, "stride", stride, rank)
+    steps = per_dim(name, "dilation", dilation, rank)
+    kernel = w.shape[2:]
+    pads = _pads(name, padding, strides, steps, kernel)
+    _check_groups(name, groups, w)
+    if x.shape[1] != w.shape[1] * groups:
+        raise ShapeError(
+            f"{name}: Given groups={groups}, weight of size {list(w.shape)}, expected input"
+            f"{list(x.shape)} to have {w.shape[1] * groups} channels, but got {x.shape[1]} "
+            "channels instead"
+        )
+    room = [n + sum(pad) for n, pad in zip(x.shape[2:], pads, strict=True)]
+    extent = [d * (k - 1) + 1 for d, k in zip(steps, kernel, strict=True)]
+    if any(n < e for n, e in zip(room, extent, strict=True)):
+        raise ShapeError(
+            f"{name}: Calculated padded input size per channel: ({_by(room)}). Kernel size: "
+            f"({_by(extent)}). Kernel size can't be greater than actual input size: add padding"
+        )
+    out = RECORDERS["convolve"](x, w, window=(strides, pads, steps, groups))
+    return unbatched(_biased(name, out, bias, rank), single)
+
+
+def _conv_transpose(
+    name: str,
+    rank: int,
+    input: Operand,
+    weight: Operand,
+    bias: Operand | None,
+    stride: Any,
+    padding: Any,
+    output_padding: Any,
+    groups: int,
+    dilation: Any,
+) -> Tensor:
+    x, single = batched(name, input, rank)
+    w = _weight(name, rank, x, weight)
+    strides = per_dim(name, "stride", stride, rank)
+    steps = per_dim(name, "dilation", dilation, rank)
+    cut = per_dim(name, "padding", padding, rank, 0)
+    kept = per_dim(name, "output_padding", output_padding, rank, 0)
+    _check_groups(name, groups, w)
+    if x.shape[1] != w.shape[0]:
+        raise ShapeError(
+            f"{name}: Given transposed=1, weight of size {list(w.shape)}, expected input"
+            f"{list(x.shape)} to have {w.shape[0]} channels, but got {x.shape[1]} channels instead"
+        )
+    if any(k >= max(s, d) for k, s, d in zip(kept, strides, steps, strict=True)):
+        raise ValueError(
+            f"{name}: output padding must be smaller than either stride or dilation, but got "
+            f"output_padding={kept}, stride={strides}, dilation={steps}"
+        )
+    sizes = zip(x.shape[2:], w.shape[2:], strides, steps, cut, kept, strict=True)
+    size = tuple([(n - 1) * s + d * (k - 1) + 1 - 2 * p + o for n, k, s, d, p, o in sizes])
+    if min(size) < 1:
+        raise ShapeError(
+            f"{name}: Given input size per channel: ({_by(x.shape[2:])}). Calculated output size "
+            f"per channel: ({_by(size)}). Output size is too small: less padding leaves more"
+        )
+    pads = tuple([(p, p - o) for p, o in zip(cut, kept, strict=True)])
+    window = (strides, pads, steps, groups)
+    out = RECORDERS["convolve_input"](x, w, size=size, window=window)
+    return unbatched(_biased(name, out, bias, rank), single)
+
+
+def _weight(name: str, rank: int, x: Tensor, weight: Operand) -> Tensor:
+    w = floating(weight)
+    if w.ndim != rank + 2:
+        raise ShapeError(
+            f"{name}: expected weight to be at least 1 at dimension 0, and {rank + 2}-dimensional, "
+            f"but got weight of size {list(w.shape)}"
+        )
+    if 0 in w.shape:
+        raise ShapeError(f"{name}: weight must not be empty, but is of size {list(w.shape)}")
+    if w.dtype != x.dtype:
+        raise DTypeError(
+            f"{name}: Input type ({x.dtype}) and weight type ({w.dtype}) should be the same: "
+            "convert one with .to(dtype)"
+        )
+    return w
+
+
+def _pads(
+    name: str, padding: Any, strides: Sizes, steps: Sizes, kernel: Sizes
+) -> tuple[tuple[int, int], ...]:
+    rank = len(kernel)
+    if not isinstance(padding, str):
+        return tuple([(p, p) for p in per_dim(name, "padding", padding, rank, 0)])
+    if padding == "valid":
+        return ((0, 0),) * rank
+    if padding != "same":
+        raise ValueError(
+            f"{name}: Invalid padding string: {padding!r}, should be one of 'valid', 'same'"
+        )
+    if max(strides) > 1:
+        raise ValueError(f"{name}: padding='same' is not supported for strided convolutions")
+    totals = [d * (k - 1) for d, k in zip(steps, kernel, strict=True)]
+    return tuple([(total // 2, total - total // 2) for total in totals])
+
+
+def _check_groups(name: str, groups: Any, w: Tensor) -> None:
+    if not isinstance(groups, int) or groups < 1:
+        raise ValueError(f"{name}: non-positive groups is not supported: got {groups!r}")
+    if w.shape[0] % groups:
+        raise ShapeError(
+            f"{name}: Given groups={groups}, expected weight to be divisible by {groups} at "
+            f"dimension 0, but got weight of size {list(w.shape)} instead"
+        )
+
+
+def _biased(name: str, out: Tensor, bias: Operand | None, rank: int) -> Tensor:
+    if bias is None:
+        return out
+    b = floating(bias)
+    if b.shape != (out.shape[1],):
+        raise ShapeError(
+            f"{name}: expected bias to be 1-dimensional with {out.shape[1]} elements, but got bias "
+            f"of size {list(b.shape)} instead"
+        )
+    if b.dtype != out.dtype:
+        raise DTypeError(
+            f"{name}: Input type ({out.dtype}) and bias type ({b.dtype}) should be the same: "
+            "convert one with .to(dtype)"
+        )
+    return RECORDERS["add"](out, ops.reshape(b, (-1, *(1,) * rank)))
+
+
+def _by(sizes: Sequence[int]) -> str:
+    return " x ".join(map(str, sizes))
