@@ -19,7 +19,7 @@ def draw(*shape: int, dtype: str = "float64") -> np.ndarray:
     return RNG.uniform(-1, 1, shape).astype(dtype)
 
 
-@pytest.mark.parametrize("groups", [1, 2, 4])
+@pytest.mark.parametrize("groups", [1, 4])
 @pytest.mark.parametrize("dilation", [1, 2])
 @pytest.mark.parametrize("padding", [0, 1, 2])
 @pytest.mark.parametrize("stride", [1, 2, 3])

@@ -1,9 +1,9 @@
 """Convolution as matrix products: the trilinear form of image, kernel and output, by its partials.
 
-Everything is brought to stride 1: an image is split into one image for each phase of the stride. Then
-a shift by one place in a padded image that is laid out flat is an offset, so the windows of many
-samples are long slices of one row, and one product does them all. It computes a margin that nobody
-asked for, and copies in far longer runs than windows one by one would.
+Everything is brought to stride 1: an image is split into one image for each phase of the stride.
+Then a shift by one place in a padded image that is laid out flat is an offset, so the windows of
+many samples are long slices of one row, and one product does them all. It computes a margin that
+nobody asked for, and copies in far longer runs than windows one by one would.
 
 The positions of a kernel can be gathered on either side of the product: the input is repeated for
 the trailing dimensions of the kernel, the output, for the leading ones, summed over shifted rows.
@@ -73,7 +73,7 @@ def convolve_weight(lib: Any, x: Array, y: Array, *, size: Sizes, window: Window
 
 
 class _Phases:
-    """A convolution with strides as one without: every stride-th pixel makes an image of its own."""
+    """A convolution with strides as one without: of every stride-th pixel an image of its own."""
 
     def __init__(self, kernel: Sizes, stride: Sizes, dilation: Sizes, size: Sizes) -> None:
         self.stride = stride
@@ -178,16 +178,15 @@ class _Layout:
     def images(self) -> tuple[Array, Array, Array]:
         """Return zeroed rows as images, the rows shifted, and memory to copy these to."""
         channels = self.groups * self.inputs
-        tail = sum(
-            [(k - 1) * o for k, o in zip(self.inner, self.offsets[self.split :], strict=True)]
-        )
+        offsets = self.offsets[self.split :]
+        tail = sum([(k - 1) * o for k, o in zip(self.inner, offsets, strict=True)])
         rows = self.lib.zeros((channels, self.columns + tail), self.dtype)
         shape = (channels, self.samples, *self.room)
         images = rows[:, : self.columns].reshape(shape).swapaxes(0, 1)
         item = rows.itemsize
-        offsets = [o * item for o in self.offsets[self.split :]]
+        strides = (rows.strides[0], *[o * item for o in offsets], item)
         shifted = self.lib.lib.stride_tricks.as_strided(
-            rows, (channels, *self.inner, self.columns), (rows.strides[0], *offsets, item)
+            rows, (channels, *self.inner, self.columns), strides
         )
         return images, shifted, self.lib.empty(shifted.shape, self.dtype)
 

@@ -1,7 +1,7 @@
-"""Convolution: three primitives, the partials of one form that is linear in image, kernel and output.
+"""Convolution: three primitives, the partials of one form, linear in image, kernel and output.
 
-The form is Σ y[i] w[k] x[stride i + dilation k - padding]. Leaving one of the three arrays out gives
-what stands in its place, so the derivatives of each primitive are the two others, to any order.
+The form is Σ y[i] w[k] x[stride i + dilation k - padding]. Leaving one of the three arrays out
+gives what stands in its place, so each primitive's derivatives are the two others, to any order.
 `window` is (stride, padding, dilation, groups); `size` is that of the result, without samples and
 channels. Padding is a pair for each dimension, before and after.
 """
