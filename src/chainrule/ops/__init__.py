@@ -5,6 +5,7 @@ One more costs a primitive's block, a function in one of these modules (and its 
 """
 
 from chainrule.ops import (
+    added,
     arithmetic,
     broadcasting,
     comparison,
@@ -21,6 +22,7 @@ from chainrule.ops import (
     kinks,
     methods,
     ordering,
+    products,
     reductions,
     regions,
     scattering,
@@ -30,6 +32,7 @@ from chainrule.ops import (
     summation,
     trigonometry,
 )
+from chainrule.ops.added import *  # noqa: F403
 from chainrule.ops.arithmetic import *  # noqa: F403
 from chainrule.ops.broadcasting import *  # noqa: F403
 from chainrule.ops.comparison import *  # noqa: F403
@@ -45,6 +48,7 @@ from chainrule.ops.indexing import *  # noqa: F403
 from chainrule.ops.joining import *  # noqa: F403
 from chainrule.ops.kinks import *  # noqa: F403
 from chainrule.ops.ordering import *  # noqa: F403
+from chainrule.ops.products import *  # noqa: F403
 from chainrule.ops.reductions import *  # noqa: F403
 from chainrule.ops.regions import *  # noqa: F403
 from chainrule.ops.scattering import *  # noqa: F403
@@ -72,6 +76,8 @@ __all__ += scattering.__all__
 __all__ += regions.__all__
 __all__ += contraction.__all__
 __all__ += summation.__all__
+__all__ += products.__all__
+__all__ += added.__all__
 __all__ += complexes.__all__
 __all__ += conversion.__all__
 __all__ += broadcasting.__all__

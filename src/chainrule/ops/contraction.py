@@ -61,13 +61,13 @@ def _of_dims(name: str, x: Operand, y: Operand, x_ndim: int, y_ndim: int) -> Ten
     return RECORDERS["matmul"](left, right)
 
 
-def mm(x: Operand, y: Operand, /) -> Tensor:
+def mm(x: Operand, /, mat2: Operand) -> Tensor:
     """Return the product of two matrices.
 
     Parameters
     ----------
     x : Tensor, shape (m, k)
-    y : Tensor, shape (k, n)
+    mat2 : Tensor, shape (k, n)
         Of the dtype of `x`.
 
     Returns
@@ -92,10 +92,10 @@ def mm(x: Operand, y: Operand, /) -> Tensor:
     tensor([[1.],
             [2.]])
     """
-    return _of_dims("mm", x, y, 2, 2)
+    return _of_dims("mm", x, mat2, 2, 2)
 
 
-def mv(x: Operand, y: Operand, /) -> Tensor:
+def mv(x: Operand, /, vec: Operand) -> Tensor:
     """Return the product of a matrix, shape (m, k), and a vector, shape (k,).
 
     Notes
@@ -108,7 +108,7 @@ def mv(x: Operand, y: Operand, /) -> Tensor:
     >>> cr.mv(cr.eye(2), cr.tensor([1.0, 2.0]))
     tensor([1., 2.])
     """
-    return _of_dims("mv", x, y, 2, 1)
+    return _of_dims("mv", x, vec, 2, 1)
 
 
 def dot(x: Operand, y: Operand, /) -> Tensor:
@@ -127,7 +127,7 @@ def dot(x: Operand, y: Operand, /) -> Tensor:
     return _of_dims("dot", x, y, 1, 1)
 
 
-def bmm(x: Operand, y: Operand, /) -> Tensor:
+def bmm(x: Operand, /, mat2: Operand) -> Tensor:
     """Return the products of two stacks of matrices, shapes (b, m, k) and (b, k, n), one by one.
 
     Raises
@@ -145,7 +145,7 @@ def bmm(x: Operand, y: Operand, /) -> Tensor:
     >>> cr.bmm(cr.ones(5, 2, 3), cr.ones(5, 3, 4)).shape
     (5, 2, 4)
     """
-    left, right = tensor_of(x), tensor_of(y)
+    left, right = tensor_of(x), tensor_of(mat2)
     if left.ndim == 3 == right.ndim and left.shape[0] != right.shape[0]:
         raise ShapeError(
             "bmm: Expected size for first two dimensions of batch2 tensor to be: "
@@ -154,13 +154,13 @@ def bmm(x: Operand, y: Operand, /) -> Tensor:
     return _of_dims("bmm", left, right, 3, 3)
 
 
-def outer(x: Operand, y: Operand, /) -> Tensor:
+def outer(x: Operand, /, vec2: Operand) -> Tensor:
     """Return the matrix of all products of an element of one vector and one of the other.
 
     Parameters
     ----------
     x : Tensor, shape (m,)
-    y : Tensor, shape (n,)
+    vec2 : Tensor, shape (n,)
 
     Returns
     -------
@@ -173,7 +173,7 @@ def outer(x: Operand, y: Operand, /) -> Tensor:
 
     Notes
     -----
-    Derivatives: g y for x and gᵀ x for y, where g is the gradient of the result.
+    Derivatives: g vec2 for x and gᵀ x for vec2, where g is the gradient of the result.
 
     Examples
     --------
@@ -182,7 +182,7 @@ def outer(x: Operand, y: Operand, /) -> Tensor:
     tensor([[3., 4.],
             [6., 8.]])
     """
-    left, right = tensor_of(x), tensor_of(y)
+    left, right = tensor_of(x), tensor_of(vec2)
     if left.ndim != 1 or right.ndim != 1:
         raise ShapeError(f"outer: Expected 1-D arguments, but got {left.ndim}-D and {right.ndim}-D")
     column = RECORDERS["reshape"](left, shape=(left.shape[0], 1))

@@ -12,7 +12,15 @@ from chainrule.autograd.operands import scalar_array
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.views import fill, in_place, set_item, ufunc_in_place
 from chainrule.errors import ShapeError
-from chainrule.ops import arithmetic, comparison, exponential, kinks, scattering, trigonometry
+from chainrule.ops import (
+    added,
+    arithmetic,
+    comparison,
+    exponential,
+    kinks,
+    scattering,
+    trigonometry,
+)
 from chainrule.ops.arithmetic import multiply
 from chainrule.random import normal_array, uniform_array
 
@@ -193,6 +201,11 @@ METHODS: dict[str, Callable[..., Tensor]] = {
         scattering.index_put,
         scattering.masked_scatter,
         scattering.put,
+        added.addmm,
+        added.addmv,
+        added.addr,
+        added.addbmm,
+        added.baddbmm,
     )
 }
 METHODS["neg_"] = _in_place(arithmetic.negative, "neg_")

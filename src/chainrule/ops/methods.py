@@ -6,6 +6,7 @@ from typing import Any
 
 from chainrule.autograd.tensor import Tensor
 from chainrule.ops import (
+    added,
     arithmetic,
     comparison,
     complexes,
@@ -21,6 +22,7 @@ from chainrule.ops import (
     kinks,
     operators,
     ordering,
+    products,
     protocols,
     reductions,
     regions,
@@ -55,6 +57,8 @@ _SAME = {
         scatter scatter_add scatter_reduce index_add index_copy index_fill index_reduce index_put
         masked_scatter put""",
     contraction: "matmul mm mv dot bmm outer",
+    products: "inner vdot cross kron",
+    added: "addmm addmv addr addbmm baddbmm",
     complexes: "conj",
     conversion: "clone astype to type_as cpu cuda",
 }

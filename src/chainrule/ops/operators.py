@@ -14,7 +14,15 @@ import numpy as np
 from chainrule.arguments import RECORDERS
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import ndarray
-from chainrule.ops import arithmetic, comparison, contraction, exponential, kinks, trigonometry
+from chainrule.ops import (
+    arithmetic,
+    comparison,
+    contraction,
+    exponential,
+    kinks,
+    products,
+    trigonometry,
+)
 from chainrule.ops.arithmetic import floor_quotient, power, true_quotient
 from chainrule.ops.indexing import get_item, set_at
 from chainrule.ops.inplace import METHODS as IN_PLACE
@@ -107,6 +115,7 @@ _SAME_NAMES = {
     "logical_not logical_and logical_or logical_xor bitwise_invert bitwise_and bitwise_or "
     "bitwise_xor",
     contraction: "matmul",
+    products: "vecdot",
 }
 
 _UFUNCS: dict[Any, Callable[..., Any]] = {

@@ -11,6 +11,7 @@ import numpy as np
 from chainrule.autograd.modes import no_grad
 from chainrule.autograd.tensor import Tensor
 from chainrule.ops import (
+    arithmetic,
     complexes,
     contraction,
     diagonals,
@@ -18,6 +19,7 @@ from chainrule.ops import (
     joining,
     kinks,
     ordering,
+    products,
     reductions,
     shaping,
     statistics,
@@ -36,6 +38,24 @@ def _spread(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
         return function(a, axis=axis, correction=ddof, keepdims=keepdims)
 
     return of
+
+
+def _dot(a: Any, b: Any) -> Tensor:
+    """NumPy's dot of stacks of matrices is a product of each with each."""
+    if np.ndim(a) == 0 or np.ndim(b) == 0:
+        return arithmetic.multiply(a, b)
+    if np.ndim(b) <= 2:
+        return contraction.matmul(a, b)
+    return products.tensordot(a, b, ([-1], [-2]))
+
+
+def _cross(
+    a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
+) -> Tensor:
+    if axis is not None:
+        axisa = axisb = axisc = axis
+    product = products.cross(ordering.movedim(a, axisa, -1), ordering.movedim(b, axisb, -1), -1)
+    return ordering.movedim(product, -1, axisc)
 
 
 _FUNCTIONS: dict[Any, Callable[..., Any]] = {
@@ -65,8 +85,13 @@ _FUNCTIONS: dict[Any, Callable[..., Any]] = {
     np.roll: ordering.roll,
     np.tril: diagonals.tril,
     np.triu: diagonals.triu,
-    np.dot: contraction.matmul,
-    np.outer: contraction.outer,
+    np.dot: _dot,
+    np.outer: lambda a, b: contraction.outer(shaping.flatten(a), shaping.flatten(b)),
+    np.vdot: lambda a, b: products.vdot(shaping.flatten(a), shaping.flatten(b)),
+    np.inner: products.inner,
+    np.tensordot: products.tensordot,
+    np.kron: products.kron,
+    np.cross: _cross,
     np.einsum: summation.einsum,
     np.real: complexes.real,
     np.imag: complexes.imag,

@@ -55,6 +55,7 @@ class _Layout(NamedTuple):
     rows: int
     summed: int
     out_axes: Labels
+    own: tuple[tuple[bool, ...], tuple[bool, ...]]
 
 
 @functools.lru_cache(maxsize=1024)
@@ -64,6 +65,11 @@ def _layout(x: Labels, y: Labels, out: Labels) -> _Layout:
     rows = tuple([label for label in x if label not in y])
     columns = tuple([label for label in y if label not in x])
     summed = tuple([label for label in x if label not in out])
+    own = tuple([label in x for label in out]), tuple([label in y for label in out])
+    if not summed:  # then nothing needs to be a matrix, and the result is made in its order
+        x_axes = tuple([x.index(label) for label in out if label in x])
+        y_axes = tuple([y.index(label) for label in out if label in y])
+        return _Layout(x_axes, y_axes, len(batch), len(rows), 0, tuple(range(len(out))), own)
     product = (*batch, *rows, *columns)
     return _Layout(
         tuple([x.index(label) for label in (*batch, *rows, *summed)]),
@@ -72,7 +78,14 @@ def _layout(x: Labels, y: Labels, out: Labels) -> _Layout:
         len(rows),
         len(summed),
         tuple([product.index(label) for label in out]),
+        own,
     )
+
+
+def _spread(xp: Any, x: Array, own: tuple[bool, ...]) -> Array:
+    """Return `x` with dimensions of size 1 where it has none of its own."""
+    sizes = iter(x.shape)
+    return x if all(own) else xp.reshape(x, tuple([next(sizes) if mine else 1 for mine in own]))
 
 
 def _permuted(xp: Any, x: Array, axes: Labels) -> Array:
@@ -84,20 +97,18 @@ def _contract(
 ) -> Array:
     layout = _layout(x_labels, y_labels, out_labels)
     x, y = _permuted(xp, x, layout.x_axes), _permuted(xp, y, layout.y_axes)
+    if layout.summed == 0:
+        return _spread(xp, x, layout.own[0]) * _spread(xp, y, layout.own[1])
     middle, end = layout.batch + layout.rows, layout.batch + layout.summed
     batch, rows, columns = x.shape[: layout.batch], x.shape[layout.batch : middle], y.shape[end:]
-    if layout.summed == 0:
-        column = xp.reshape(x, (*x.shape, *(1,) * len(columns))) if columns else x
-        product = column * (xp.reshape(y, (*batch, *(1,) * len(rows), *columns)) if rows else y)
-    else:
-        inner = math.prod(x.shape[middle:])
-        if layout.summed > 1 or layout.rows != 1:
-            x = xp.reshape(x, (*batch, math.prod(rows), inner) if rows else (*batch, inner))
-        if layout.summed > 1 or len(columns) != 1:
-            y = xp.reshape(y, (*batch, inner, math.prod(columns)) if columns else (*batch, inner))
-        product = _summed(xp, x, y, bool(rows), bool(columns), layout.batch > 0)
-        if len(rows) > 1 or len(columns) > 1:
-            product = xp.reshape(product, (*batch, *rows, *columns))
+    inner = math.prod(x.shape[middle:])
+    if layout.summed > 1 or layout.rows != 1:
+        x = xp.reshape(x, (*batch, math.prod(rows), inner) if rows else (*batch, inner))
+    if layout.summed > 1 or len(columns) != 1:
+        y = xp.reshape(y, (*batch, inner, math.prod(columns)) if columns else (*batch, inner))
+    product = _summed(xp, x, y, bool(rows), bool(columns), layout.batch > 0)
+    if len(rows) > 1 or len(columns) > 1:
+        product = xp.reshape(product, (*batch, *rows, *columns))
     return _permuted(xp, product, layout.out_axes)
 
 

@@ -1,0 +1,380 @@
+"""Products of tensors of any number of dimensions, and of vectors along one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from operator import index
+from typing import Any
+
+from chainrule.arguments import RECORDERS, Operand, cast, one_dim, tensor_of
+from chainrule.autograd.tensor import Tensor
+from chainrule.backend import promoted
+from chainrule.errors import DTypeError, ShapeError
+from chainrule.ops.calls import reshaped
+from chainrule.ops.complexes import conj
+from chainrule.ops.summation import einsum, pair
+
+__all__ = ["tensordot", "inner", "vecdot", "vdot", "cross", "kron", "bilinear"]
+
+Axes = Any  # an int, two of them, or two sequences of ints
+
+
+def _both(x: Operand, y: Operand) -> tuple[Tensor, Tensor]:
+    """Return two operands as tensors of one dtype."""
+    left, right = tensor_of(x), tensor_of(y)
+    if left.dtype == right.dtype:
+        return left, right
+    dtype = promoted(left.dtype, right.dtype)
+    return cast(left, dtype), cast(right, dtype)
+
+
+def tensordot(x: Operand, y: Operand, /, dims: Axes = None, *, axes: Axes = None) -> Tensor:
+    """Return the product of two tensors, summed over pairs of their dimensions.
+
+    Parameters
+    ----------
+    x, y : Tensor
+        Of dtypes that promote.
+    dims : int, or two sequences of ints, default 2
+        The number of dimensions to sum over, the last ones of `x` and the first ones of `y`; or
+        those of `x` and those of `y`, in pairs. Also spelled `axes`.
+
+    Returns
+    -------
+    Tensor
+        The other dimensions of `x`, then those of `y`.
+
+    Raises
+    ------
+    ShapeError
+        If the sizes in a pair differ, neither being 1, or there are not so many dimensions.
+
+    Notes
+    -----
+    Derivatives: products of the gradient and the other tensor, over the other's own dimensions.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.tensordot(cr.ones(2, 3, 4), cr.ones(3, 4, 5)).shape
+    (2, 5)
+    >>> cr.tensordot(cr.ones(2, 3), cr.ones(4, 2), dims=([0], [1])).shape
+    (3, 4)
+    """
+    if axes is not None and dims is not None:
+        raise TypeError("dims and axes are two names of one argument: give one of them")
+    left, right = _both(x, y)
+    wanted = axes if dims is None else dims
+    x_dims, y_dims = _dims_of(left, right, 2 if wanted is None else wanted)
+    labels = list(range(left.ndim + right.ndim))
+    for i, j in zip(x_dims, y_dims, strict=True):
+        n, m = left.shape[i], right.shape[j]
+        if n != m:
+            if 1 not in (n, m):
+                raise ShapeError(
+                    "tensordot: contracted dimensions need to match, but first has size "
+                    f"{n} in dim {i} and second has size {m} in dim {j}"
+                )
+            # A dimension of size 1 stands for any: the other tensor's elements are summed first.
+            left = left if n == 1 else RECORDERS["sum"](left, axis=(i,), keepdims=True)
+            right = right if m == 1 else RECORDERS["sum"](right, axis=(j,), keepdims=True)
+        labels[left.ndim + j] = labels[i]
+    x_labels, y_labels = tuple(labels[: left.ndim]), tuple(labels[left.ndim :])
+    out = [label for i, label in enumerate(x_labels) if i not in x_dims]
+    out += [label for j, label in enumerate(y_labels) if j not in y_dims]
+    return pair(left, right, x_labels, y_labels, tuple(out))
+
+
+def _dims_of(x: Tensor, y: Tensor, dims: Axes) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return the dimensions of both to sum over, counted from the front."""
+    if isinstance(dims, Tensor):
+        dims = dims.tolist()
+    if not isinstance(dims, Sequence):
+        count = index(dims)
+        if count < 0:
+            raise ValueError(f"tensordot expects dims >= 0, but got dims={count}")
+        if count > min(x.ndim, y.ndim):
+            raise ShapeError(
+                f"tensordot expects dims < ndim_a or ndim_b, but got dims={count} for tensors of "
+                f"{x.ndim} and {y.ndim} dimensions"
+            )
+        return tuple(range(x.ndim - count, x.ndim)), tuple(range(count))
+    if len(dims) != 2:
+        raise ValueError(f"tensordot: dims must be an int or a pair of sequences, got {dims!r}")
+    first, second = [tuple(d) if isinstance(d, Sequence) else (d,) for d in dims]
+    if len(first) != len(second):
+        raise ValueError(
+            "tensordot: both dimension lists should have same length, but got "
+            f"{len(first)} and {len(second)}"
+        )
+    x_dims = tuple([one_dim(d, x.ndim) for d in first])
+    y_dims = tuple([one_dim(d, y.ndim) for d in second])
+    if len(set(x_dims)) < len(x_dims) or len(set(y_dims)) < len(y_dims):
+        raise ValueError(f"tensordot: dims {dims!r} names a dimension twice: each can appear once")
+    return x_dims, y_dims
+
+
+def inner(x: Operand, y: Operand, /) -> Tensor:
+    """Return the products of two tensors, summed over the last dimension of both.
+
+    Parameters
+    ----------
+    x : Tensor, shape (..., k)
+    y : Tensor, shape (..., k)
+        A single number multiplies all elements of the other.
+
+    Returns
+    -------
+    Tensor
+        The other dimensions of `x`, then those of `y`. Nothing is conjugated.
+
+    Raises
+    ------
+    ShapeError
+        If the last dimensions differ.
+
+    Notes
+    -----
+    Derivatives: as for `tensordot`.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.inner(cr.tensor([1.0, 2.0]), cr.tensor([[3.0, 4.0], [5.0, 6.0]]))
+    tensor([11., 17.])
+    """
+    left, right = _both(x, y)
+    if left.ndim == 0 or right.ndim == 0:
+        return RECORDERS["multiply"](left, right)
+    if left.shape[-1] != right.shape[-1]:
+        raise ShapeError(
+            "inner() the last dimension must match on both input tensors but got shapes "
+            f"{list(left.shape)} and {list(right.shape)}"
+        )
+    return tensordot(left, right, ([-1], [-1]))
+
+
+def vecdot(x: Operand, y: Operand, /, dim: int | None = None, *, axis: int | None = None) -> Tensor:
+    """Return the inner products of vectors that lie along a dimension.
+
+    Parameters
+    ----------
+    x, y : Tensor, shapes (..., k, ...) that broadcast
+    dim : int, default -1
+        The dimension of the vectors, counted after broadcasting. Also spelled `axis`.
+
+    Returns
+    -------
+    Tensor, shape (...)
+        Σ conj(x) y.
+
+    Raises
+    ------
+    ShapeError
+        If the shapes don't broadcast.
+
+    Notes
+    -----
+    Derivatives: y for conj(x), conj(x) for y.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.vecdot(cr.tensor([[1.0, 2.0], [3.0, 4.0]]), cr.tensor([1.0, 10.0]))
+    tensor([21., 43.])
+    """
+    left, right = _both(x, y)
+    left, right = _same_ndim(conj(left), right)
+    number = one_dim(_chosen(dim, axis, -1), left.ndim) if left.ndim else 0
+    if left.shape != right.shape or not left.ndim:
+        product = RECORDERS["multiply"](left, right)
+        return RECORDERS["sum"](product, axis=(number,), keepdims=False) if left.ndim else product
+    labels = tuple(range(left.ndim))
+    return pair(left, right, labels, labels, (*labels[:number], *labels[number + 1 :]))
+
+
+def _chosen(dim: int | None, axis: int | None, default: int) -> int:
+    if dim is not None and axis is not None:
+        raise TypeError("dim and axis are two names of one argument: give one of them")
+    return next((d for d in (dim, axis) if d is not None), default)
+
+
+def _same_ndim(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+    """Return both with as many dimensions, new ones of size 1 in front."""
+    ndim = max(x.ndim, y.ndim)
+    return _with_ndim(x, ndim), _with_ndim(y, ndim)
+
+
+def _with_ndim(x: Tensor, ndim: int) -> Tensor:
+    if x.ndim == ndim:
+        return x
+    return RECORDERS["reshape"](x, shape=(1,) * (ndim - x.ndim) + x.shape)
+
+
+def vdot(x: Operand, y: Operand, /) -> Tensor:
+    """Return the inner product Σ conj(x) y of two vectors.
+
+    Parameters
+    ----------
+    x : Tensor, shape (n,)
+    y : Tensor, shape (n,)
+        Of the dtype of `x`.
+
+    Returns
+    -------
+    Tensor, shape ()
+
+    Raises
+    ------
+    ShapeError
+        If they are no vectors, or of different lengths.
+    DTypeError
+        If their dtypes differ.
+
+    Notes
+    -----
+    Derivatives: y for conj(x), conj(x) for y.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.vdot(cr.tensor([1j, 2.0]), cr.tensor([1j, 3.0]))
+    tensor(7.+0.j)
+    """
+    left, right = tensor_of(x), tensor_of(y)
+    if left.ndim != 1 or right.ndim != 1:
+        raise ShapeError(
+            f"vdot: 1D tensors expected, but got {left.ndim}D and {right.ndim}D tensors"
+        )
+    if left.dtype != right.dtype:
+        raise DTypeError(
+            f"vdot: expected both vectors to have same dtype, but found {left.dtype} and "
+            f"{right.dtype}: vecdot promotes"
+        )
+    return RECORDERS["matmul"](conj(left), right)
+
+
+def cross(x: Operand, y: Operand, /, dim: int | None = None, *, axis: int | None = None) -> Tensor:
+    """Return the cross products of vectors of three elements.
+
+    Parameters
+    ----------
+    x, y : Tensor, shapes (..., 3, ...) that broadcast
+    dim : int, optional
+        The dimension of the vectors, counted after broadcasting. Also spelled `axis`. As in
+        PyTorch, the first one of size 3 if left out: name it.
+
+    Returns
+    -------
+    Tensor, shape (..., 3, ...)
+        Nothing is conjugated.
+
+    Raises
+    ------
+    ShapeError
+        If that dimension has another size in one of them, or the shapes don't broadcast.
+
+    Notes
+    -----
+    Derivatives: y × g for x and g × x for y, where g is the gradient of the result.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.cross(cr.tensor([1.0, 0.0, 0.0]), cr.tensor([0.0, 1.0, 0.0]))
+    tensor([0., 0., 1.])
+    """
+    left, right = _same_ndim(*_both(x, y))
+    sizes = [max(n, m) for n, m in zip(left.shape, right.shape, strict=True)]
+    number = _chosen(dim, axis, sizes.index(3) if 3 in sizes else left.ndim)
+    if number == left.ndim:
+        raise ShapeError(
+            f"cross: no dimension of size 3 in input: got shapes {list(left.shape)} and "
+            f"{list(right.shape)}"
+        )
+    number = one_dim(number, left.ndim)
+    if left.shape[number] != 3 or right.shape[number] != 3:
+        raise ShapeError(
+            f"cross: inputs dimension {number} must have length 3. Got {left.shape[number]} and "
+            f"{right.shape[number]}"
+        )
+    return RECORDERS["cross"](left, right, axis=number - left.ndim)
+
+
+def kron(x: Operand, y: Operand, /) -> Tensor:
+    """Return the Kronecker product: each element of `x` times the whole of `y`.
+
+    Parameters
+    ----------
+    x, y : Tensor
+        Of dtypes that promote; the one of fewer dimensions gets new ones in front.
+
+    Returns
+    -------
+    Tensor
+        The products of the sizes of `x` and `y`, dimension by dimension.
+
+    Notes
+    -----
+    Derivatives: the gradient times the other tensor, summed over the other's elements.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.kron(cr.tensor([[1.0, 2.0]]), cr.ones(2, 2))
+    tensor([[1., 1., 2., 2.],
+            [1., 1., 2., 2.]])
+    """
+    left, right = _same_ndim(*_both(x, y))
+    pairs = list(zip(left.shape, right.shape, strict=True))
+    rows = RECORDERS["reshape"](left, shape=tuple([size for n, _ in pairs for size in (n, 1)]))
+    whole = RECORDERS["reshape"](right, shape=tuple([size for _, m in pairs for size in (1, m)]))
+    product = RECORDERS["multiply"](rows, whole)
+    return reshaped(product, tuple([n * m for n, m in pairs]))
+
+
+def bilinear(x: Operand, y: Operand, /, weight: Operand, bias: Operand | None = None) -> Tensor:
+    """Return xᵀ A y + bias for each of several matrices A.
+
+    Parameters
+    ----------
+    x : Tensor, shape (..., m)
+    y : Tensor, shape (..., n)
+        Of the same shape but for its last dimension.
+    weight : Tensor, shape (k, m, n)
+        The matrices.
+    bias : Tensor, shape (k,), optional
+
+    Returns
+    -------
+    Tensor, shape (..., k)
+
+    Raises
+    ------
+    ShapeError
+        If the shapes don't fit.
+
+    Notes
+    -----
+    Derivatives: those of `einsum`.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.bilinear(cr.tensor([1.0, 2.0]), cr.tensor([3.0, 4.0]), cr.ones(1, 2, 2))
+    tensor([21.])
+    """
+    left, right, matrices = tensor_of(x), tensor_of(y), tensor_of(weight)
+    for position, (tensor, size) in enumerate(zip((left, right), matrices.shape[1:], strict=False)):
+        if tensor.shape[-1:] != (size,):
+            raise ShapeError(
+                f"bilinear(): input{position + 1} size does not match weight size: got "
+                f"{list(tensor.shape[-1:])} but expected {size}"
+            )
+    if matrices.ndim != 3 or left.shape[:-1] != right.shape[:-1]:
+        raise ShapeError(
+            "bilinear(): input batch dimensions do not match, or the weight is not of shape "
+            f"(k, m, n): got {list(left.shape)}, {list(right.shape)} and {list(matrices.shape)}"
+        )
+    product = einsum("...m,kmn,...n->...k", left, matrices, right)
+    return product if bias is None else RECORDERS["add"](product, bias)
