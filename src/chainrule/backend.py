@@ -102,6 +102,13 @@ def _mean(x: Array, axis: Any = None, keepdims: bool = False) -> Array:
     return total / (x.size // max(total.size, 1))
 
 
+def _expm1(x: Array) -> Array:
+    if x.dtype.kind != "c":
+        return np.expm1(x)
+    # At infinities np.exp is what C99 says, and np.expm1 is nan.
+    return np.where(np.isfinite(x), np.expm1(x), np.exp(x) - 1)
+
+
 def _index_add(value: Array, *, shape: tuple[int, ...], key: Any) -> Array:
     """Return zeros of `shape` with `value` added at `key`, repeated indices adding up."""
     out = np.zeros(shape, value.dtype)
@@ -210,6 +217,7 @@ numpy_xp = Namespace(
     # np.sum, np.max and their kin are Python around these, a microsecond each.
     sum=_sum,
     mean=_mean,
+    expm1=_expm1,
     prod=np.multiply.reduce,
     max=np.maximum.reduce,
     min=np.minimum.reduce,

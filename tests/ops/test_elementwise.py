@@ -340,3 +340,11 @@ def test_promotion_is_pytorchs(name, left, right):
     ours = getattr(cr, name)(cr.tensor(x), cr.tensor(y))
     assert ours.dtype == theirs.dtype
     np.testing.assert_array_equal(ours.numpy(), theirs)
+
+
+def test_complex_expm1_at_infinities_is_that_of_exp():
+    values = np.array([complex(np.inf, 0), complex(-np.inf, np.nan), complex(-np.inf, 1), 1e-20j])
+    with np.errstate(all="ignore"):
+        out = cr.expm1(cr.tensor(values)).numpy()
+        assert np.array_equal(out[:3], np.exp(values[:3]) - 1)
+    assert out[3] == 1e-20j
