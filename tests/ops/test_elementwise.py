@@ -346,5 +346,5 @@ def test_complex_expm1_at_infinities_is_that_of_exp():
     values = np.array([complex(np.inf, 0), complex(-np.inf, np.nan), complex(-np.inf, 1), 1e-20j])
     with np.errstate(all="ignore"):
         out = cr.expm1(cr.tensor(values)).numpy()
-        assert np.array_equal(out[:3], np.exp(values[:3]) - 1)
-    assert out[3] == 1e-20j
+        assert np.array_equal(out[:3], [complex(np.inf, 0), -1, -1])
+    assert out[3].imag == 1e-20
