@@ -73,7 +73,7 @@ def _like(rng: Any, out: Any) -> np.ndarray:
 
 
 def _array(tensor: Any) -> Any:
-    return None if tensor is None else np.array(tensor.detach().numpy())
+    return None if tensor is None else np.array(tensor.numpy(force=True))
 
 
 def differences(function: Callable[..., Any], *inputs: Any) -> None:

@@ -98,9 +98,9 @@ def sizes_of(sizes: tuple[Any, ...]) -> tuple[int, ...]:
         raise TypeError(f"sizes must be ints, or one sequence of ints, not {sizes!r}") from None
 
 
-def lengths_of(sizes: tuple[Any, ...]) -> tuple[int, ...]:
-    """Return the shape of something new, which has no negative sizes."""
-    shape = sizes_of(sizes)
+def lengths_of(sizes: tuple[Any, ...], size: Sizes | None = None) -> tuple[int, ...]:
+    """Return the shape of something new, given by place or by name: it has no negative sizes."""
+    shape = sizes_of(sizes if size is None else (size,))
     if any(size < 0 for size in shape):
         raise ValueError(f"a size can't be negative, but got the shape {list(shape)}")
     return shape

@@ -210,7 +210,8 @@ def min(x: Operand, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
 
 def sort(x: Operand, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
     """Return the elements in order: PyTorch's `sort` says where they were, too."""
-    return extrema.sort(x, axis, descending, stable).values
+    found: Tensor = extrema.sort(x, axis, descending, stable).values
+    return found
 
 
 def squeeze(x: Operand, /, axis: int | tuple[int, ...]) -> Tensor:

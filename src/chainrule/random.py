@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from chainrule.arguments import DeviceLike, DTypeLike, Operand, dtype_of, leaf, lengths_of
+from chainrule.arguments import DeviceLike, DTypeLike, Operand, Sizes, dtype_of, leaf, lengths_of
 from chainrule.autograd.tensor import Tensor, default_dtype
 from chainrule.backend import CPU, move
 from chainrule.errors import DTypeError
@@ -88,7 +88,8 @@ def _dtype(dtype: DTypeLike) -> np.dtype[Any]:
 
 
 def rand(
-    *size: Any,
+    *sizes: Any,
+    size: Sizes | None = None,
     rng: Generator | None = None,
     dtype: DTypeLike = None,
     device: DeviceLike = None,
@@ -98,8 +99,8 @@ def rand(
 
     Parameters
     ----------
-    *size : int, or one sequence of ints
-        The shape: ``rand(2, 3)`` and ``rand((2, 3))`` are the same.
+    *sizes : int, or one sequence of ints
+        The shape: ``rand(2, 3)`` and ``rand((2, 3))`` are the same. Also spelled `size`.
     rng : numpy.random.Generator, optional
         What to draw from: the generator that `manual_seed` seeds if left out.
     dtype : dtype, optional
@@ -111,7 +112,7 @@ def rand(
 
     Returns
     -------
-    Tensor, shape `size`
+    Tensor, shape `sizes`
 
     Examples
     --------
@@ -120,11 +121,12 @@ def rand(
     >>> x.shape, bool((x >= 0).all()), bool((x < 1).all())
     ((2, 3), True, True)
     """
-    return leaf(uniform_array(lengths_of(size), _dtype(dtype), rng), device, requires_grad)
+    return leaf(uniform_array(lengths_of(sizes, size), _dtype(dtype), rng), device, requires_grad)
 
 
 def randn(
-    *size: Any,
+    *sizes: Any,
+    size: Sizes | None = None,
     rng: Generator | None = None,
     dtype: DTypeLike = None,
     device: DeviceLike = None,
@@ -143,7 +145,7 @@ def randn(
     (2, 3)
     """
     kind = _dtype(dtype)
-    drawn = normal_array(lengths_of(size), kind, rng)
+    drawn = normal_array(lengths_of(sizes, size), kind, rng)
     if kind.kind == "c":
         drawn *= np.sqrt(0.5)
     return leaf(drawn, device, requires_grad)
@@ -173,7 +175,7 @@ def randint(
 
     Returns
     -------
-    Tensor, shape `size`
+    Tensor, shape `sizes`
 
     Raises
     ------

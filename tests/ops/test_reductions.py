@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import chainrule as cr
+from beside import beside_torch, differences
 
 REFERENCES = {
     "sum": np.sum,
@@ -166,8 +167,20 @@ def test_other_norms():
     assert x.norm(1).item() == 8
     assert x.norm(float("inf"), dim=1).tolist() == [4, 1]
     assert x.norm("fro", 0).tolist() == pytest.approx([10**0.5, 4])
-    with pytest.raises(ValueError, match="p must be 1, 2, inf or 'fro', got 3"):
-        x.norm(3)
+    with pytest.raises(ValueError, match="p must be a number or 'fro', got 'nuc'"):
+        x.norm("nuc")
+
+
+@pytest.mark.parametrize("p", [0, 0.5, 1.5, 3, -1, -float("inf")])
+def test_norms_of_any_order(p):
+    def function(lib, x):
+        return lib.norm(x, p, 1), x.norm(dim=0, p=p, keepdim=True)
+
+    x = [[3.0, -4.0, 2.0], [1.0, 0.5, -1.5]]
+    beside_torch(function, x, order=1)
+    differences(function, x) if p != 0 else None
+    if p > 0:
+        beside_torch(function, np.zeros((2, 2)), order=1)
 
 
 @pytest.mark.parametrize("name", ["cumsum", "cumprod"])

@@ -10,6 +10,7 @@ from chainrule.arguments import (
     DeviceLike,
     DTypeLike,
     Operand,
+    Sizes,
     complex_dtype,
     dtype_of,
     leaf,
@@ -40,7 +41,8 @@ Array = Any
 
 
 def zeros(
-    *size: Any,
+    *sizes: Any,
+    size: Sizes | None = None,
     dtype: DTypeLike = None,
     device: DeviceLike = None,
     requires_grad: bool = False,
@@ -49,8 +51,8 @@ def zeros(
 
     Parameters
     ----------
-    *size : int, or one sequence of ints
-        The shape: ``zeros(2, 3)`` and ``zeros((2, 3))`` are the same.
+    *sizes : int, or one sequence of ints
+        The shape: ``zeros(2, 3)`` and ``zeros((2, 3))`` are the same. Also spelled `size`.
     dtype : dtype, optional
         The default dtype if left out.
     device : device or str, optional
@@ -60,7 +62,7 @@ def zeros(
 
     Returns
     -------
-    Tensor, shape `size`
+    Tensor, shape `sizes`
 
     Examples
     --------
@@ -69,11 +71,12 @@ def zeros(
     tensor([[0., 0., 0.],
             [0., 0., 0.]])
     """
-    return leaf(np.zeros(lengths_of(size), _dtype(dtype)), device, requires_grad)
+    return leaf(np.zeros(lengths_of(sizes, size), _dtype(dtype)), device, requires_grad)
 
 
 def ones(
-    *size: Any,
+    *sizes: Any,
+    size: Sizes | None = None,
     dtype: DTypeLike = None,
     device: DeviceLike = None,
     requires_grad: bool = False,
@@ -86,11 +89,12 @@ def ones(
     >>> cr.ones(2)
     tensor([1., 1.])
     """
-    return leaf(np.ones(lengths_of(size), _dtype(dtype)), device, requires_grad)
+    return leaf(np.ones(lengths_of(sizes, size), _dtype(dtype)), device, requires_grad)
 
 
 def empty(
-    *size: Any,
+    *sizes: Any,
+    size: Sizes | None = None,
     dtype: DTypeLike = None,
     device: DeviceLike = None,
     requires_grad: bool = False,
@@ -105,7 +109,7 @@ def empty(
     >>> cr.empty(2, 0).shape
     (2, 0)
     """
-    return leaf(np.empty(lengths_of(size), _dtype(dtype)), device, requires_grad)
+    return leaf(np.empty(lengths_of(sizes, size), _dtype(dtype)), device, requires_grad)
 
 
 def full(
@@ -133,7 +137,7 @@ def full(
 
     Returns
     -------
-    Tensor, shape `size`
+    Tensor, shape `sizes`
 
     Examples
     --------

@@ -23,14 +23,18 @@ from chainrule.ops import (
     methods,
     ordering,
     products,
+    putting,
     reductions,
     regions,
+    repeating,
     scattering,
     sets,
     shaping,
+    stacking,
     statistics,
     summation,
     trigonometry,
+    turning,
 )
 from chainrule.ops.added import *  # noqa: F403
 from chainrule.ops.arithmetic import *  # noqa: F403
@@ -49,14 +53,18 @@ from chainrule.ops.joining import *  # noqa: F403
 from chainrule.ops.kinks import *  # noqa: F403
 from chainrule.ops.ordering import *  # noqa: F403
 from chainrule.ops.products import *  # noqa: F403
+from chainrule.ops.putting import *  # noqa: F403
 from chainrule.ops.reductions import *  # noqa: F403
 from chainrule.ops.regions import *  # noqa: F403
+from chainrule.ops.repeating import *  # noqa: F403
 from chainrule.ops.scattering import *  # noqa: F403
 from chainrule.ops.sets import *  # noqa: F403
 from chainrule.ops.shaping import *  # noqa: F403
+from chainrule.ops.stacking import *  # noqa: F403
 from chainrule.ops.statistics import *  # noqa: F403
 from chainrule.ops.summation import *  # noqa: F403
 from chainrule.ops.trigonometry import *  # noqa: F403
+from chainrule.ops.turning import *  # noqa: F403
 
 __all__: list[str] = []
 __all__ += arithmetic.__all__
@@ -73,7 +81,11 @@ __all__ += diagonals.__all__
 __all__ += joining.__all__
 __all__ += indexing.__all__
 __all__ += scattering.__all__
+__all__ += putting.__all__
+__all__ += turning.__all__
 __all__ += regions.__all__
+__all__ += repeating.__all__
+__all__ += stacking.__all__
 __all__ += contraction.__all__
 __all__ += summation.__all__
 __all__ += products.__all__

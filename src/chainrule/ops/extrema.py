@@ -268,7 +268,9 @@ def sort(
     dim: int = -1,
     descending: bool = False,
     stable: bool = True,
-) -> Extremes:
+    *,
+    axis: int | None = None,
+) -> Any:
     """Return the elements in order along a dimension, and where they were.
 
     Parameters
@@ -281,10 +283,12 @@ def sort(
         Largest first.
     stable : bool, default True
         Equal elements always keep their order; this is here for code that asks for it.
+    axis : int, optional
+        The array API's form: the dimension, and the result is the values alone.
 
     Returns
     -------
-    named tuple (values, indices) of Tensors, shape of `x`
+    named tuple (values, indices) of Tensors, shape of `x`; or a Tensor
 
     Notes
     -----
@@ -296,6 +300,8 @@ def sort(
     >>> cr.sort(cr.tensor([3.0, 1.0, 2.0])).values
     tensor([1., 2., 3.])
     """
+    if axis is not None:
+        return sort(x, axis, descending, stable).values
     x = tensor_of(x)
     number = one_dim(dim, x.ndim)
     indices = _order(x, number, descending)
@@ -337,7 +343,9 @@ def _order(x: Tensor, dim: int, descending: bool) -> Tensor:
     return RECORDERS["subtract"](x.shape[dim] - 1, order)
 
 
-def topk(x: Operand, /, k: int, dim: int = -1, largest: bool = True) -> Extremes:
+def topk(
+    x: Operand, /, k: int, dim: int = -1, largest: bool = True, sorted: bool = True
+) -> Extremes:
     """Return the `k` largest elements along a dimension, largest first, and where they were.
 
     Parameters
@@ -350,6 +358,8 @@ def topk(x: Operand, /, k: int, dim: int = -1, largest: bool = True) -> Extremes
         Along which dimension.
     largest : bool, default True
         False gives the smallest, smallest first.
+    sorted : bool, default True
+        They are always in order; this is here for code that asks for it.
 
     Returns
     -------

@@ -186,7 +186,7 @@ def index_of(operation: str, index: Operand) -> Tensor:
 
 
 def take_along_dim(
-    x: Operand, indices: Operand, /, dim: int | None = None, *, axis: int | None = None
+    x: Operand, /, indices: Operand, dim: int | None = None, *, axis: int | None = None
 ) -> Tensor:
     """Return the elements of `x` at `indices` along a dimension; the other dimensions broadcast.
 
@@ -310,7 +310,7 @@ def take(x: Operand, indices: Operand, /, *, axis: int | None = None) -> Tensor:
     return index_select(x, axis, index)
 
 
-def masked_select(x: Operand, mask: Operand, /) -> Tensor:
+def masked_select(x: Operand, /, mask: Operand) -> Tensor:
     """Return the elements of `x` where `mask` is true, as a vector.
 
     Parameters

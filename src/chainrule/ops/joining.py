@@ -47,7 +47,7 @@ def cat(tensors: Sequence[Operand], dim: int | None = None, *, axis: int | None 
     >>> cr.cat([cr.zeros(2), cr.ones(1)])
     tensor([0., 0., 1.])
     """
-    parts = _listed("cat", tensors)
+    parts = same_dtype("cat", tensors)
     number = _which(either(dim, axis), parts[0].ndim)
     for i, part in enumerate(parts):
         if part.ndim == 0:
@@ -63,7 +63,7 @@ def _which(dim: int | None, ndim: int) -> int:
     return one_dim(0 if dim is None else dim, ndim)
 
 
-def _listed(operation: str, tensors: Sequence[Operand]) -> list[Tensor]:
+def same_dtype(operation: str, tensors: Sequence[Operand]) -> list[Tensor]:
     """Return the operands as tensors of one dtype."""
     if not tensors:
         raise ShapeError(f"{operation}(): expected a non-empty list of Tensors")
@@ -114,7 +114,7 @@ def stack(tensors: Sequence[Operand], dim: int | None = None, *, axis: int | Non
     tensor([[0., 0.],
             [1., 1.]])
     """
-    parts = _listed("stack", tensors)
+    parts = same_dtype("stack", tensors)
     number = _which(either(dim, axis), parts[0].ndim + 1)
     for i, part in enumerate(parts):
         if part.shape != parts[0].shape:
@@ -129,7 +129,12 @@ def stack(tensors: Sequence[Operand], dim: int | None = None, *, axis: int | Non
 
 
 def split(
-    x: Operand, /, split_size_or_sections: int | Sequence[int], dim: int = 0
+    x: Operand,
+    /,
+    split_size_or_sections: int | Sequence[int] | None = None,
+    dim: int = 0,
+    *,
+    split_size: int | Sequence[int] | None = None,
 ) -> tuple[Tensor, ...]:
     """Return parts of `x` along a dimension.
 
@@ -138,7 +143,8 @@ def split(
     x : Tensor
         Any tensor of at least one dimension.
     split_size_or_sections : int or sequence of ints
-        The length of each part (the last may be shorter), or all lengths.
+        The length of each part (the last may be shorter), or all lengths. PyTorch's method calls it
+        `split_size`.
     dim : int, default 0
         Along which dimension.
 
@@ -167,15 +173,18 @@ def split(
         raise ShapeError("split expects at least a 1-dimensional tensor")
     number = one_dim(dim, x.ndim)
     length = x.shape[number]
-    if isinstance(split_size_or_sections, Sequence):
-        sizes = tuple(split_size_or_sections)
+    lengths = split_size if split_size_or_sections is None else split_size_or_sections
+    if lengths is None:
+        raise TypeError("split() needs split_size_or_sections: the length of each part")
+    if isinstance(lengths, Sequence):
+        sizes = tuple(lengths)
         if sum(sizes) != length or min(sizes, default=0) < 0:
             raise ShapeError(
                 f"split_with_sizes expects split_sizes to sum exactly to {length} (input tensor's "
                 f"size at dimension {number}), but got split_sizes={list(sizes)}"
             )
     else:
-        sizes = _equal_sizes(length, split_size_or_sections)
+        sizes = _equal_sizes(length, lengths)
     return _split(x, sizes, number)
 
 

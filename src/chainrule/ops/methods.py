@@ -24,12 +24,17 @@ from chainrule.ops import (
     ordering,
     products,
     protocols,
+    putting,
     reductions,
     regions,
+    repeating,
     scattering,
     shaping,
+    stacking,
     statistics,
     trigonometry,
+    turning,
+    viewing,
 )
 
 # Functions whose first parameter is the tensor are methods as they are.
@@ -47,15 +52,19 @@ _SAME = {
     reductions: "sum mean prod cumsum cumprod all any count_nonzero",
     statistics: "var std norm logsumexp softmax log_softmax",
     extrema: "max min amax amin argmax argmin sort argsort topk",
-    shaping: "reshape view contiguous flatten squeeze unsqueeze expand broadcast_to",
-    ordering: "permute transpose swapaxes t movedim moveaxis flip roll",
+    shaping: "reshape flatten ravel squeeze unsqueeze expand broadcast_to",
+    ordering: "permute transpose swapaxes swapdims t movedim moveaxis flip roll",
     diagonals: "tril triu diag diagonal diag_embed diagflat trace",
     joining: "split chunk unbind",
-    indexing: "gather take_along_dim index_select masked_select",
+    indexing: "gather take take_along_dim index_select masked_select",
     regions: "narrow select unfold unflatten",
+    repeating: "tile repeat_interleave",
+    stacking: "tensor_split hsplit vsplit dsplit split_with_sizes",
     scattering: """
-        scatter scatter_add scatter_reduce index_add index_copy index_fill index_reduce index_put
-        masked_scatter put""",
+        scatter scatter_add scatter_reduce index_add index_copy index_fill index_reduce""",
+    putting: "index_put masked_scatter put",
+    turning: "fliplr flipud rot90",
+    viewing: "view contiguous sum_to_size",
     contraction: "matmul mm mv dot bmm outer",
     products: "inner vdot cross kron",
     added: "addmm addmv addr addbmm baddbmm",
@@ -76,7 +85,7 @@ def reshape_as(x: Tensor, other: Tensor) -> Tensor:
 
 def view_as(x: Tensor, other: Tensor) -> Tensor:
     """Return a view of the tensor in the shape of `other`."""
-    return shaping.view(x, other.shape)
+    return viewing.view(x, other.shape)
 
 
 def where(x: Tensor, condition: Any, other: Any) -> Tensor:
@@ -90,6 +99,7 @@ _OTHERS: dict[str, Any] = {
     "reshape_as": reshape_as,
     "view_as": view_as,
     "where": where,
+    "repeat": repeating.repeat_whole,
     "equal": comparison.same,
     "type": conversion.type_,
     "__array_ufunc__": operators.array_ufunc,

@@ -15,6 +15,7 @@ __all__ = [
     "permute_dims",
     "transpose",
     "swapaxes",
+    "swapdims",
     "t",
     "matrix_transpose",
     "movedim",
@@ -65,15 +66,15 @@ def permute_dims(x: Operand, /, axes: Sequence[int]) -> Tensor:
     return _permute(x, axes=order)
 
 
-def permute(x: Operand, /, *dims: Any) -> Tensor:
+def permute(x: Operand, /, *order: Any, dims: Sequence[int] | None = None) -> Tensor:
     """Return `x` with its dimensions in another order, as `permute_dims` does.
 
     Parameters
     ----------
     x : Tensor
         Any tensor.
-    *dims : int, or one sequence of ints
-        ``x.permute(2, 0, 1)`` and ``permute(x, (2, 0, 1))`` are the same.
+    *order : int, or one sequence of ints
+        ``x.permute(2, 0, 1)`` and ``permute(x, (2, 0, 1))`` are the same. Also spelled `dims`.
 
     Returns
     -------
@@ -90,10 +91,10 @@ def permute(x: Operand, /, *dims: Any) -> Tensor:
     >>> cr.zeros(2, 3, 4).permute(2, 0, 1).shape
     (4, 2, 3)
     """
-    return permute_dims(x, sizes_of(dims))
+    return permute_dims(x, sizes_of(order) if dims is None else dims)
 
 
-def transpose(x: Operand, dim0: int, dim1: int, /) -> Tensor:
+def transpose(x: Operand, /, dim0: int, dim1: int) -> Tensor:
     """Return `x` with two dimensions exchanged.
 
     Parameters
@@ -131,7 +132,19 @@ def transpose(x: Operand, dim0: int, dim1: int, /) -> Tensor:
     return RECORDERS["transpose"](x, axes=tuple(order))
 
 
-swapaxes = transpose
+swapdims = transpose
+
+
+def swapaxes(x: Operand, /, axis0: int, axis1: int) -> Tensor:
+    """Return `x` with two dimensions exchanged: NumPy's name of `transpose`.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.swapaxes(cr.zeros(2, 3, 4), 0, -1).shape
+    (4, 3, 2)
+    """
+    return transpose(x, axis0, axis1)
 
 
 def t(x: Operand, /) -> Tensor:
@@ -193,7 +206,7 @@ def reverse_dims(x: Tensor) -> Tensor:
     return _permute(x, axes=(1, 0) if x.ndim == 2 else tuple(range(x.ndim))[::-1])
 
 
-def movedim(x: Operand, source: int | Sequence[int], destination: int | Sequence[int], /) -> Tensor:
+def movedim(x: Operand, /, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
     """Return `x` with some dimensions moved, the others in their order.
 
     Parameters
@@ -239,15 +252,21 @@ def movedim(x: Operand, source: int | Sequence[int], destination: int | Sequence
 moveaxis = movedim
 
 
-def flip(x: Operand, /, *dims: int | Sequence[int], axis: Any = None) -> Tensor:
+def flip(
+    x: Operand,
+    /,
+    *along: int | Sequence[int],
+    dims: int | Sequence[int] | None = None,
+    axis: Any = None,
+) -> Tensor:
     """Return a copy of `x` with the elements along dimensions in reverse order.
 
     Parameters
     ----------
     x : Tensor
         Any tensor.
-    *dims : ints, or one sequence of ints
-        Which dimensions: all if left out. Also spelled `axis`.
+    *along : ints, or one sequence of ints
+        Which dimensions: all if left out. Also spelled `dims` and `axis`.
 
     Returns
     -------
@@ -264,7 +283,7 @@ def flip(x: Operand, /, *dims: int | Sequence[int], axis: Any = None) -> Tensor:
     tensor([3, 2, 1])
     """
     x = tensor_of(x)
-    listed: Any = dims[0] if len(dims) == 1 else dims or None
+    listed: Any = along[0] if len(along) == 1 else along or dims
     return RECORDERS["flip"](x, axis=many_dims(either(listed, axis), x.ndim))
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from chainrule.arguments import RECORDERS, Operand, one_dim, sizes_of, tensor_of
 from chainrule.autograd.tensor import Tensor
 from chainrule.errors import ShapeError
-from chainrule.ops.shaping import view
+from chainrule.ops.viewing import view
 
 __all__ = ["narrow", "select", "unflatten"]
 

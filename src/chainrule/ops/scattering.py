@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from chainrule import flat
 from chainrule.arguments import RECORDERS, Operand, one_dim, tensor_of
-from chainrule.autograd.failures import broadcast_text
-from chainrule.autograd.operands import scalar_array
-from chainrule.autograd.tensor import Tensor, make
-from chainrule.backend import dtype_title, namespace
-from chainrule.errors import DTypeError, ShapeError
+from chainrule.autograd.tensor import Tensor
+from chainrule.errors import ShapeError
 from chainrule.ops.calls import reshaped
-from chainrule.ops.indexing import as_key, index_of, indexing
+from chainrule.ops.combining import WAYS, add, alike, way, write
+from chainrule.ops.indexing import index_of, indexing
 from chainrule.ops.shaping import broadcast_to
-from chainrule.primitives.indexing import index as index_primitive
 
 __all__ = [
     "scatter",
@@ -28,12 +24,7 @@ __all__ = [
     "index_copy",
     "index_fill",
     "index_reduce",
-    "index_put",
-    "masked_scatter",
-    "put",
 ]
-
-Array = Any
 
 # --- one number for each index --------------------------------------------------------------------
 
@@ -92,7 +83,7 @@ def scatter(
     """
     if (src is None) == (value is None):
         raise TypeError("scatter(): give either src or value: what is written")
-    combine = _WAYS.get(reduce)
+    combine = WAYS.get(reduce)
     if combine is None:
         raise ValueError(
             f"scatter(): reduce argument must be either add or multiply, got {reduce!r}"
@@ -113,7 +104,7 @@ def scatter_add(x: Operand, /, dim: int, index: Operand, src: Operand) -> Tensor
     >>> cr.scatter_add(cr.zeros(3), 0, cr.tensor([2, 0, 2]), cr.tensor([1.0, 2.0, 3.0]))
     tensor([2., 0., 4.])
     """
-    return _along("scatter_add", _add, x, dim, index, src)
+    return _along("scatter_add", add, x, dim, index, src)
 
 
 def scatter_reduce(
@@ -147,9 +138,7 @@ def scatter_reduce(
     >>> cr.scatter_reduce(x, 0, index, cr.tensor([2.0, 3.0, 5.0]), "prod")
     tensor([ 1., 30.])
     """
-    return _along(
-        "scatter_reduce", _way("scatter_reduce", reduce, include_self), x, dim, index, src
-    )
+    return _along("scatter_reduce", way("scatter_reduce", reduce, include_self), x, dim, index, src)
 
 
 def _along(
@@ -162,7 +151,7 @@ def _along(
 ) -> Tensor:
     """Combine `x` with `src` at an index along a dimension."""
     x, places = tensor_of(x), index_of(operation, index)._array
-    src = _alike(operation, x, src)
+    src = alike(operation, x, src)
     number = one_dim(dim, x.ndim)
     if x.ndim == 0:
         src = src if src.ndim else RECORDERS["reshape"](src, shape=(1,))
@@ -187,24 +176,6 @@ def _along(
         src = src[cut] if src.ndim else broadcast_to(src, places.shape)
     with indexing():
         return combine(x, src, flat.grid(places.astype(np.intp), number))
-
-
-def _alike(operation: str, x: Tensor, value: Operand) -> Tensor:
-    """Return a value as a tensor of the dtype of `x`; numbers are converted."""
-    if isinstance(value, bool | int | float | complex | np.generic):
-        made = scalar_array(value, x._array)
-        if not np.can_cast(made.dtype, x.dtype, "same_kind"):
-            raise DTypeError(
-                f"{operation}(): value {value!r} cannot be converted to type {x.dtype}"
-            )
-        return make(made.astype(x.dtype), None)
-    tensor = tensor_of(value)
-    if tensor.dtype != x.dtype:
-        raise DTypeError(
-            f"{operation}(): Expected self.dtype to be equal to src.dtype, got "
-            f"{dtype_title(x.dtype)} and {dtype_title(tensor.dtype)}: convert one of them"
-        )
-    return tensor
 
 
 # --- a slice for each index -----------------------------------------------------------------------
@@ -252,7 +223,7 @@ def index_add(
     tensor([0., 0., 3.])
     """
     scaled = source if alpha == 1 else RECORDERS["multiply"](source, alpha)
-    return _slices("index_add", _add, x, dim, index, scaled)
+    return _slices("index_add", add, x, dim, index, scaled)
 
 
 def index_copy(x: Operand, /, dim: int, index: Operand, source: Operand) -> Tensor:
@@ -269,7 +240,7 @@ def index_copy(x: Operand, /, dim: int, index: Operand, source: Operand) -> Tens
     >>> cr.index_copy(cr.zeros(3), 0, cr.tensor([2, 0]), cr.tensor([1.0, 2.0]))
     tensor([2., 0., 1.])
     """
-    return _slices("index_copy", _write, x, dim, index, source)
+    return _slices("index_copy", write, x, dim, index, source)
 
 
 def index_fill(x: Operand, /, dim: int, index: Operand, value: Operand) -> Tensor:
@@ -302,13 +273,13 @@ def index_fill(x: Operand, /, dim: int, index: Operand, value: Operand) -> Tenso
     tensor([7., 0., 7.])
     """
     x = tensor_of(x)
-    number = _alike("index_fill", x, value)
+    number = alike("index_fill", x, value)
     if number.ndim:
         raise ShapeError(
             "index_fill_ only supports a 0-dimensional value tensor, but got tensor with "
             f"{number.ndim} dimension(s): index_copy takes slices"
         )
-    return _slices("index_fill", _write, x, dim, index, number)
+    return _slices("index_fill", write, x, dim, index, number)
 
 
 def index_reduce(
@@ -336,8 +307,8 @@ def index_reduce(
     >>> cr.index_reduce(cr.zeros(3), 0, cr.tensor([2, 2]), source, "amax")
     tensor([0., 0., 2.])
     """
-    way = _way("index_reduce", reduce, include_self)
-    return _slices("index_reduce", way, x, dim, index, source)
+    combine = way("index_reduce", reduce, include_self)
+    return _slices("index_reduce", combine, x, dim, index, source)
 
 
 def _slices(
@@ -350,7 +321,7 @@ def _slices(
 ) -> Tensor:
     """Combine `x` with slices at an index along a dimension."""
     x, places = tensor_of(x), index_of(operation, index)._array
-    source = _alike(operation, x, source)
+    source = alike(operation, x, source)
     if places.ndim > 1:
         raise ShapeError(
             f"{operation}(): Index is supposed to be a vector, but got dim: {places.ndim}"
@@ -372,258 +343,3 @@ def _slices(
         )
     with indexing():
         return combine(x, source, (*(slice(None),) * number, places))
-
-
-# --- any index ------------------------------------------------------------------------------------
-
-
-def index_put(
-    x: Operand, /, indices: Sequence[Operand], values: Operand, accumulate: bool = False
-) -> Tensor:
-    """Return `x` with values at ``x[indices]``.
-
-    Parameters
-    ----------
-    x : Tensor
-        What to write to a copy of.
-    indices : sequence of Tensors of integers or bools
-        One for each of the first dimensions; None means all of one.
-    values : Tensor
-        Of the dtype of `x`; the shape broadcasts to that of ``x[indices]``.
-    accumulate : bool, default False
-        Add instead of overwriting.
-
-    Returns
-    -------
-    Tensor, shape of `x`
-
-    Raises
-    ------
-    IndexError
-        If an index is out of range.
-    DTypeError
-        If the dtypes differ.
-
-    Notes
-    -----
-    Derivative: as for `scatter`, or as for `scatter_add` if it accumulates.
-
-    Examples
-    --------
-    >>> import chainrule as cr
-    >>> index = cr.tensor([0, 0])
-    >>> cr.index_put(cr.zeros(2), (index,), cr.tensor([1.0, 2.0]), accumulate=True)
-    tensor([3., 0.])
-    """
-    x = tensor_of(x)
-    value = _alike("index_put", x, values)
-    key = as_key(tuple([slice(None) if i is None else i for i in indices]), x._array)
-    return _put(x, value, key, accumulate)
-
-
-def _put(x: Tensor, value: Tensor, key: Any, accumulate: bool) -> Tensor:
-    with indexing():
-        shape = np.broadcast_to(np.empty((), bool), x.shape)[key].shape
-        if broadcast_text([shape, value.shape]) or np.broadcast_shapes(shape, value.shape) != shape:
-            raise ShapeError(
-                f"shape mismatch: value tensor of shape {list(value.shape)} cannot be broadcast to "
-                f"indexing result of shape {list(shape)}"
-            )
-        value = value if value.shape == shape else broadcast_to(value, shape)
-        return (_add if accumulate else _write)(x, value, key)
-
-
-def put(x: Operand, /, index: Operand, source: Operand, accumulate: bool = False) -> Tensor:
-    """Return `x` with the elements of `source` at `index` in the flattened tensor.
-
-    Parameters
-    ----------
-    x : Tensor
-        What to write to a copy of.
-    index : Tensor of integers
-        Where.
-    source : Tensor
-        Of as many elements as `index`, and of the dtype of `x`.
-    accumulate : bool, default False
-        Add instead of overwriting.
-
-    Returns
-    -------
-    Tensor, shape of `x`
-
-    Raises
-    ------
-    ShapeError
-        If the numbers of elements differ.
-
-    Notes
-    -----
-    Derivative: as for `scatter`, or as for `scatter_add` if it accumulates.
-
-    Examples
-    --------
-    >>> import chainrule as cr
-    >>> cr.put(cr.zeros(2, 2), cr.tensor([3, 1]), cr.tensor([5.0, 6.0]))
-    tensor([[0., 6.],
-            [0., 5.]])
-    """
-    x, places = tensor_of(x), index_of("put", index)._array
-    source = _alike("put", x, source)
-    if source.numel() != places.size:
-        raise ShapeError(
-            "put_(): Expected source and index to have the same number of elements, but got "
-            f"source.numel() = {source.numel()}, index.numel() = {places.size}"
-        )
-    row, values = [RECORDERS["reshape_copy"](t, shape=(t.numel(),)) for t in (x, source)]
-    return reshaped(_put(row, values, (places.reshape(-1).astype(np.intp),), accumulate), x.shape)
-
-
-def masked_scatter(x: Operand, mask: Operand, source: Operand, /) -> Tensor:
-    """Return `x` with elements of `source`, in their order, written where `mask` is true.
-
-    Parameters
-    ----------
-    x : Tensor
-        What to write to a copy of.
-    mask : Tensor of bools
-        Its shape broadcasts with that of `x`.
-    source : Tensor
-        Of the dtype of `x`, and of at least as many elements as are to be written.
-
-    Returns
-    -------
-    Tensor
-
-    Raises
-    ------
-    TypeError
-        If `mask` is not of bools.
-    ShapeError
-        If `source` has too few elements.
-
-    Notes
-    -----
-    Derivative: 1 for what is in the result, else 0.
-
-    Examples
-    --------
-    >>> import chainrule as cr
-    >>> mask = cr.tensor([False, True, True])
-    >>> cr.masked_scatter(cr.zeros(3), mask, cr.tensor([1.0, 2.0, 3.0]))
-    tensor([0., 1., 2.])
-    """
-    x, mask = tensor_of(x), tensor_of(mask)
-    source = _alike("masked_scatter", x, source)
-    if mask.dtype.kind != "b":
-        raise TypeError(f"masked_scatter: expected BoolTensor for mask, got {mask.dtype}")
-    shape = np.broadcast_shapes(x.shape, mask.shape)
-    where = np.array(np.broadcast_to(mask._array, shape))
-    count = int(np.count_nonzero(where))
-    if source.numel() < count:
-        raise ShapeError(
-            f"masked_scatter: expected source to have at least as many elements ({source.numel()}) "
-            f"as there are true ones in mask ({count})"
-        )
-    values = RECORDERS["reshape_copy"](source, shape=(source.numel(),))[:count]
-    return _write(x if x.shape == shape else broadcast_to(x, shape), values, (where,))
-
-
-# --- ways to combine ------------------------------------------------------------------------------
-
-
-def _write(x: Tensor, value: Tensor, key: Any) -> Tensor:
-    """Return `x` with `value`, which has the shape of ``x[key]``, at an index."""
-    kept = None
-    if value.requires_grad and not flat.is_masks(key):
-        kept = flat.lasting(key, x.shape)
-    return RECORDERS["assign"](x, value, path=((index_primitive, {"key": key}),), lasting=kept)
-
-
-def _add(x: Tensor, value: Tensor, key: Any) -> Tensor:
-    return RECORDERS["add_at"](x, value, key=key)
-
-
-def _multiply(x: Tensor, value: Tensor, key: Any) -> Tensor:
-    return _product(x, value, key, True)
-
-
-_WAYS: dict[Any, Callable[[Tensor, Tensor, Any], Tensor]] = {
-    None: _write,
-    "add": _add,
-    "multiply": _multiply,
-}
-
-
-def _way(operation: str, reduce: str, own: bool) -> Callable[[Tensor, Tensor, Any], Tensor]:
-    """Return how a reduction combines; without `own`, what is overwritten does not take part."""
-    if reduce == "sum":
-        return _add if own else lambda x, value, key: _add(_cleared(x, key), value, key)
-    if reduce == "mean":
-        return lambda x, value, key: _average(x, value, key, own)
-    if reduce == "prod":
-        return lambda x, value, key: _product(x, value, key, own)
-    if reduce in ("amax", "amin"):
-        name = "largest_at" if reduce == "amax" else "smallest_at"
-        return lambda x, value, key: RECORDERS[name](x, value, key=key, own=own)
-    raise ValueError(
-        f"{operation}(): reduce argument must be either sum, prod, mean, amax or amin, got "
-        f"{reduce!r}"
-    )
-
-
-def _cleared(x: Tensor, key: Any) -> Tensor:
-    """Return `x` with zeros at an index."""
-    zero = make(namespace(x._array).zeros((), dtype=x.dtype), None)
-    return RECORDERS["assign"](x, zero, path=((index_primitive, {"key": key}),), lasting=None)
-
-
-def _counts(shape: tuple[int, ...], key: Any) -> Array:
-    """Return how often an index picks each element of an array of `shape`."""
-    places = flat.positions(key, shape)
-    if places is None:
-        places = np.arange(math.prod(shape)).reshape(shape)[key]
-    return np.bincount(places.reshape(-1), minlength=math.prod(shape)).reshape(shape)
-
-
-def _average(x: Tensor, value: Tensor, key: Any, own: bool) -> Tensor:
-    number = _counts(x.shape, key)
-    number = number + 1 if own else np.maximum(number, 1)
-    total = _add(x if own else _cleared(x, key), value, key)
-    name = "divide" if x.dtype.kind in "fc" else "floor_divide"
-    return RECORDERS[name](total, make(number.astype(x.dtype), None))
-
-
-def _product(x: Tensor, value: Tensor, key: Any, own: bool) -> Tensor:
-    """Return the product of all that comes to each element.
-
-    Factors of one element are multiplied in pairs, pairs in pairs and so on: no division, so every
-    derivative is exact where there are zeros.
-    """
-    size = x.numel()
-    places = flat.positions(key, x.shape)
-    if places is None:
-        places = np.arange(size).reshape(x.shape)[key]
-    places = places.reshape(-1)
-    first = np.arange(size)
-    if not own:
-        first = np.delete(first, places)
-    owner = np.concatenate([first, places])
-    order = np.argsort(owner, kind="stable")
-    owner = owner[order]
-    flatly = [RECORDERS["reshape_copy"](t, shape=(t.numel(),)) for t in (x, value)]
-    if not own:
-        flatly[0] = RECORDERS["index"](flatly[0], key=first)
-    factors = RECORDERS["index"](RECORDERS["concat"](*flatly, axis=0), key=order)
-    one = make(np.ones(1, x.dtype), None)
-    while len(owner) > size:
-        starts = np.flatnonzero(np.r_[True, owner[1:] != owner[:-1]])
-        rank = np.arange(len(owner)) - np.repeat(starts, np.diff(np.r_[starts, len(owner)]))
-        left = np.flatnonzero(rank % 2 == 0)
-        paired = np.r_[owner[1:] == owner[:-1], False][left]
-        right = np.where(paired, left + 1, len(owner))
-        padded = RECORDERS["concat"](factors, one, axis=0)
-        factors = RECORDERS["multiply"](
-            RECORDERS["index"](factors, key=left), RECORDERS["index"](padded, key=right)
-        )
-        owner = owner[left]
-    return reshaped(factors, x.shape)

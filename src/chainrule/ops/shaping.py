@@ -23,6 +23,7 @@ from chainrule.errors import ShapeError
 __all__ = [
     "reshape",
     "flatten",
+    "ravel",
     "squeeze",
     "unsqueeze",
     "expand_dims",
@@ -32,16 +33,16 @@ __all__ = [
 _reshape = RECORDERS["reshape"]
 
 
-def reshape(x: Operand, /, *shape: Any) -> Tensor:
+def reshape(x: Operand, /, *sizes: Any, shape: Sizes | None = None) -> Tensor:
     """Return the elements of `x`, in row-major order, in another shape.
 
     Parameters
     ----------
     x : Tensor
         Any tensor.
-    *shape : int, or one sequence of ints
+    *sizes : int, or one sequence of ints
         ``reshape(x, (2, 3))`` and ``x.reshape(2, 3)`` are the same. One size may be -1: it is
-        worked out from the others.
+        worked out from the others. Also spelled `shape`.
 
     Returns
     -------
@@ -64,14 +65,14 @@ def reshape(x: Operand, /, *shape: Any) -> Tensor:
     tensor([[0, 1],
             [2, 3]])
     """
-    x, sizes = tensor_of(x), sizes_of(shape)
-    fitting = _view_shape(x, sizes)
+    x, wanted = tensor_of(x), sizes_of(sizes if shape is None else (shape,))
+    fitting = view_shape(x, wanted)
     if fitting is not None:
         return _reshape(x, shape=fitting)
-    return RECORDERS["reshape_copy"](x, shape=_full_shape(x, sizes))
+    return RECORDERS["reshape_copy"](x, shape=full_shape(x, wanted))
 
 
-def _view_shape(x: Tensor, sizes: tuple[int, ...]) -> tuple[int, ...] | None:
+def view_shape(x: Tensor, sizes: tuple[int, ...]) -> tuple[int, ...] | None:
     """Return the shape with its -1 worked out, None if no view of the memory of `x` can have it."""
     array = x._array
     if min(sizes, default=0) < -1:
@@ -84,7 +85,7 @@ def _view_shape(x: Tensor, sizes: tuple[int, ...]) -> tuple[int, ...] | None:
         return None
 
 
-def _full_shape(x: Tensor, sizes: tuple[int, ...]) -> tuple[int, ...]:
+def full_shape(x: Tensor, sizes: tuple[int, ...]) -> tuple[int, ...]:
     """Return the shape with its -1 worked out."""
     count = x.numel()
     unknown = [i for i, size in enumerate(sizes) if size < 0]
@@ -103,51 +104,6 @@ def _full_shape(x: Tensor, sizes: tuple[int, ...]) -> tuple[int, ...]:
     if not unknown:
         return sizes
     return (*sizes[: unknown[0]], count // known, *sizes[unknown[0] + 1 :])
-
-
-def view(x: Tensor, /, *shape: Any) -> Tensor:
-    """Return a view of `x` in another shape; the arguments are those of `reshape`.
-
-    Raises
-    ------
-    ShapeError
-        If the memory layout needs a copy: use `reshape`.
-
-    Notes
-    -----
-    Derivative: 1; the gradient is reshaped back.
-
-    Examples
-    --------
-    >>> import chainrule as cr
-    >>> cr.zeros(2, 3).view(-1).shape
-    (6,)
-    """
-    sizes = sizes_of(shape)
-    fitting = _view_shape(x, sizes)
-    if fitting is None:
-        _full_shape(x, sizes)  # which raises if it's the number of elements that doesn't fit
-        raise ShapeError(
-            "view size is not compatible with input tensor's size and stride (at least one "
-            "dimension spans across two contiguous subspaces). Use .reshape(...) instead."
-        )
-    return _reshape(x, shape=fitting)
-
-
-def contiguous(x: Tensor, /) -> Tensor:
-    """Return `x` itself if its elements lie in memory in row-major order, else a copy that does.
-
-    Notes
-    -----
-    Derivative: 1.
-
-    Examples
-    --------
-    >>> import chainrule as cr
-    >>> cr.zeros(2, 3).t().contiguous().is_contiguous()
-    True
-    """
-    return x if x.is_contiguous() else RECORDERS["reshape_copy"](x, shape=x.shape)
 
 
 def flatten(x: Operand, /, start_dim: int = 0, end_dim: int = -1) -> Tensor:
@@ -188,6 +144,22 @@ def flatten(x: Operand, /, start_dim: int = 0, end_dim: int = -1) -> Tensor:
         return tensor_of(x)
     middle = math.prod(x.shape[first : last + 1])
     return reshape(x, (*x.shape[:first], middle, *x.shape[last + 1 :]))
+
+
+def ravel(x: Operand, /) -> Tensor:
+    """Return the elements of `x`, in row-major order, as a vector.
+
+    Notes
+    -----
+    A view if the memory layout allows it. Derivative: 1; the gradient is reshaped back.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.ravel(cr.tensor([[1, 2], [3, 4]]))
+    tensor([1, 2, 3, 4])
+    """
+    return reshape(x, -1)
 
 
 def squeeze(x: Operand, /, dim: int | Sequence[int] | None = None, *, axis: Any = None) -> Tensor:

@@ -36,13 +36,13 @@ __all__ = [
 def var(
     x: Operand,
     /,
-    dim: Dims = None,
+    dim: Dims | bool = None,
+    unbiased: bool | None = None,
+    keepdim: bool = False,
     *,
     correction: float = 1,
-    keepdim: bool = False,
     axis: Dims = None,
     keepdims: bool = False,
-    unbiased: bool | None = None,
 ) -> Tensor:
     """Return the variance of the elements along dimensions.
 
@@ -52,12 +52,13 @@ def var(
         Real or complex floating numbers.
     dim : int or sequence of ints, optional
         What to take the variance over: everything if left out. Also spelled `axis`.
+    unbiased : bool, optional
+        PyTorch's older spelling of the correction: True is 1, False is 0. ``x.var(False)`` means
+        this, too.
     correction : number, default 1
         The sum of squares is divided by n - correction: 1 for a sample, 0 for a population.
     keepdim : bool, default False
         Keep those dimensions, with length 1. Also spelled `keepdims`.
-    unbiased : bool, optional
-        PyTorch's older spelling of the correction: True is 1, False is 0.
 
     Returns
     -------
@@ -81,6 +82,8 @@ def var(
     """
     x = tensor_of(x)
     check_floating(x, "var")
+    if dim.__class__ is bool:
+        dim, unbiased = None, dim
     dims = many_dims(either(dim, axis), x.ndim)
     count = math.prod(x.shape if dims is None else [x.shape[i] for i in dims])
     if count == 0:
@@ -102,13 +105,13 @@ def _squares(x: Tensor) -> Tensor:
 def std(
     x: Operand,
     /,
-    dim: Dims = None,
+    dim: Dims | bool = None,
+    unbiased: bool | None = None,
+    keepdim: bool = False,
     *,
     correction: float = 1,
-    keepdim: bool = False,
     axis: Dims = None,
     keepdims: bool = False,
-    unbiased: bool | None = None,
 ) -> Tensor:
     """Return the standard deviation, the root of the variance; the arguments are those of `var`.
 
@@ -123,13 +126,7 @@ def std(
     tensor(1.)
     """
     return _root(
-        var(
-            x,
-            either(dim, axis),
-            correction=correction,
-            keepdim=keepdim or keepdims,
-            unbiased=unbiased,
-        )
+        var(x, dim, unbiased, keepdim, correction=correction, axis=axis, keepdims=keepdims)
     )
 
 
@@ -156,8 +153,9 @@ def norm(
     ----------
     x : Tensor
         Real or complex floating numbers.
-    p : {2, 1, inf, "fro"}, default 2
-        The root of the sum of squares (also "fro"), the sum of magnitudes, or the largest one.
+    p : number or "fro", default 2
+        The p-th root of the sum of p-th powers of magnitudes: 2 (also "fro") the root of the sum of
+        squares, 1 their sum, inf the largest and -inf the smallest one; 0 counts what is not 0.
     dim : int or sequence of ints, optional
         What to take the norm over: everything if left out. Also spelled `axis`.
     keepdim : bool, default False
@@ -170,7 +168,7 @@ def norm(
     Raises
     ------
     ValueError
-        If `p` is another number.
+        If `p` is something else.
     DTypeError
         If `x` is of integers or bools.
 
@@ -194,9 +192,28 @@ def norm(
         return _euclidean(x, settings)
     if p == 1:
         return _sum(RECORDERS["abs"](x), **settings)
-    if p == math.inf:
-        return RECORDERS["max"](RECORDERS["abs"](x), **settings)
-    raise ValueError(f"norm: p must be 1, 2, inf or 'fro', got {p!r}")
+    if p in (math.inf, -math.inf):
+        return RECORDERS["max" if p == math.inf else "min"](RECORDERS["abs"](x), **settings)
+    if isinstance(p, str):
+        raise ValueError(f"norm: p must be a number or 'fro', got {p!r}")
+    if p == 0:
+        return cast(RECORDERS["count_nonzero"](x, **settings), RECORDERS["abs"](x.detach()).dtype)
+    return _root_of_powers(x, p, settings)
+
+
+def _root_of_powers(x: Tensor, p: float, settings: dict[str, Any]) -> Tensor:
+    """Return (Σ |x|^p)^(1/p), with the derivative 0 where that is 0."""
+    magnitudes = RECORDERS["abs"](x)
+    if 0 < p < 1:  # a zero has an infinite derivative, which is left out, as in PyTorch
+        nothing = RECORDERS["equal"](x, 0)
+        powers = RECORDERS["pow"](where(nothing, 1.0, magnitudes), p)
+        powers = RECORDERS["masked"](powers, RECORDERS["logical_not"](nothing))
+    else:
+        powers = RECORDERS["pow"](magnitudes, p)
+    total = _sum(powers, **settings)
+    zero = RECORDERS["equal"](total, 0)
+    root = RECORDERS["pow"](where(zero, 1.0, total), 1 / p)
+    return RECORDERS["masked"](root, RECORDERS["logical_not"](zero))
 
 
 def _euclidean(x: Tensor, settings: dict[str, Any]) -> Tensor:

@@ -1,0 +1,170 @@
+"""Elements written or added at any index."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from chainrule.arguments import RECORDERS, Operand, tensor_of
+from chainrule.autograd.failures import broadcast_text
+from chainrule.autograd.tensor import Tensor
+from chainrule.errors import ShapeError
+from chainrule.ops.calls import reshaped
+from chainrule.ops.combining import add, alike, write
+from chainrule.ops.indexing import as_key, index_of, indexing
+from chainrule.ops.shaping import broadcast_to
+
+__all__ = ["index_put", "put", "masked_scatter"]
+
+
+def index_put(
+    x: Operand, /, indices: Sequence[Operand], values: Operand, accumulate: bool = False
+) -> Tensor:
+    """Return `x` with values at ``x[indices]``.
+
+    Parameters
+    ----------
+    x : Tensor
+        What to write to a copy of.
+    indices : sequence of Tensors of integers or bools
+        One for each of the first dimensions; None means all of one.
+    values : Tensor
+        Of the dtype of `x`; the shape broadcasts to that of ``x[indices]``.
+    accumulate : bool, default False
+        Add instead of overwriting.
+
+    Returns
+    -------
+    Tensor, shape of `x`
+
+    Raises
+    ------
+    IndexError
+        If an index is out of range.
+    DTypeError
+        If the dtypes differ.
+
+    Notes
+    -----
+    Derivative: as for `scatter`, or as for `scatter_add` if it accumulates.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> index = cr.tensor([0, 0])
+    >>> cr.index_put(cr.zeros(2), (index,), cr.tensor([1.0, 2.0]), accumulate=True)
+    tensor([3., 0.])
+    """
+    x = tensor_of(x)
+    value = alike("index_put", x, values)
+    key = as_key(tuple([slice(None) if i is None else i for i in indices]), x._array)
+    return _put(x, value, key, accumulate)
+
+
+def _put(x: Tensor, value: Tensor, key: Any, accumulate: bool) -> Tensor:
+    with indexing():
+        shape = np.broadcast_to(np.empty((), bool), x.shape)[key].shape
+        if broadcast_text([shape, value.shape]) or np.broadcast_shapes(shape, value.shape) != shape:
+            raise ShapeError(
+                f"shape mismatch: value tensor of shape {list(value.shape)} cannot be broadcast to "
+                f"indexing result of shape {list(shape)}"
+            )
+        value = value if value.shape == shape else broadcast_to(value, shape)
+        return (add if accumulate else write)(x, value, key)
+
+
+def put(x: Operand, /, index: Operand, source: Operand, accumulate: bool = False) -> Tensor:
+    """Return `x` with the elements of `source` at `index` in the flattened tensor.
+
+    Parameters
+    ----------
+    x : Tensor
+        What to write to a copy of.
+    index : Tensor of integers
+        Where.
+    source : Tensor
+        Of as many elements as `index`, and of the dtype of `x`.
+    accumulate : bool, default False
+        Add instead of overwriting.
+
+    Returns
+    -------
+    Tensor, shape of `x`
+
+    Raises
+    ------
+    ShapeError
+        If the numbers of elements differ.
+
+    Notes
+    -----
+    Derivative: as for `scatter`, or as for `scatter_add` if it accumulates.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.put(cr.zeros(2, 2), cr.tensor([3, 1]), cr.tensor([5.0, 6.0]))
+    tensor([[0., 6.],
+            [0., 5.]])
+    """
+    x, places = tensor_of(x), index_of("put", index)._array
+    source = alike("put", x, source)
+    if source.numel() != places.size:
+        raise ShapeError(
+            "put_(): Expected source and index to have the same number of elements, but got "
+            f"source.numel() = {source.numel()}, index.numel() = {places.size}"
+        )
+    row, values = [RECORDERS["reshape_copy"](t, shape=(t.numel(),)) for t in (x, source)]
+    return reshaped(_put(row, values, (places.reshape(-1).astype(np.intp),), accumulate), x.shape)
+
+
+def masked_scatter(x: Operand, /, mask: Operand, source: Operand) -> Tensor:
+    """Return `x` with elements of `source`, in their order, written where `mask` is true.
+
+    Parameters
+    ----------
+    x : Tensor
+        What to write to a copy of.
+    mask : Tensor of bools
+        Its shape broadcasts with that of `x`.
+    source : Tensor
+        Of the dtype of `x`, and of at least as many elements as are to be written.
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    TypeError
+        If `mask` is not of bools.
+    ShapeError
+        If `source` has too few elements.
+
+    Notes
+    -----
+    Derivative: 1 for what is in the result, else 0.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> mask = cr.tensor([False, True, True])
+    >>> cr.masked_scatter(cr.zeros(3), mask, cr.tensor([1.0, 2.0, 3.0]))
+    tensor([0., 1., 2.])
+    """
+    x, mask = tensor_of(x), tensor_of(mask)
+    source = alike("masked_scatter", x, source)
+    if mask.dtype.kind != "b":
+        raise TypeError(f"masked_scatter: expected BoolTensor for mask, got {mask.dtype}")
+    shape = np.broadcast_shapes(x.shape, mask.shape)
+    where = np.array(np.broadcast_to(mask._array, shape))
+    count = int(np.count_nonzero(where))
+    if source.numel() < count:
+        raise ShapeError(
+            f"masked_scatter: expected source to have at least as many elements ({source.numel()}) "
+            f"as there are true ones in mask ({count})"
+        )
+    values = RECORDERS["reshape_copy"](source, shape=(source.numel(),))[:count]
+    return write(x if x.shape == shape else broadcast_to(x, shape), values, (where,))
