@@ -19,7 +19,7 @@ from chainrule import array_api as xp
 DIFFERENT = {
     *("arange", "empty", "full", "linspace", "ones", "zeros"),
     *("reshape", "roll", "concat", "var", "std", "sum", "prod"),
-    *("can_cast", "clip", "max", "min", "sort", "squeeze"),
+    *("can_cast", "clip", "max", "min", "sort", "squeeze", "vecdot"),
 }
 
 
@@ -109,6 +109,9 @@ def both(expression):
         "xp.can_cast(xp.int8, xp.int64)",
         "xp.can_cast(xp.uint8, xp.int16)",
         "xp.can_cast(xp.uint8, xp.int8)",
+        "xp.vecdot(xp.asarray([[100, 2], [3, 4]], dtype=xp.int8), xp.ones(2, dtype=xp.int8))",
+        "xp.vecdot(xp.asarray([[1, 2], [3, 4]]), xp.asarray([[5], [6]]), axis=-2)",
+        "xp.tensordot(xp.ones((2, 3), dtype=xp.int8), xp.ones((3, 2), dtype=xp.int8), axes=1)",
         "xp.unique_values(xp.asarray([[3, 1], [3, 2]]))",
     ],
 )
@@ -122,6 +125,12 @@ def test_what_the_standard_wants(expression):
     [
         ("xp.squeeze(xp.zeros((2, 1)), 0)", ValueError, "axis 0 has length 2"),
         ("xp.squeeze(xp.zeros((2, 1)), 2)", IndexError, "out of range"),
+        (
+            "xp.vecdot(xp.zeros((2, 3)), xp.zeros(1))",
+            ValueError,
+            "vectors of one length along axis",
+        ),
+        ("xp.vecdot(xp.zeros(3), xp.zeros((3, 2)), axis=-2)", ValueError, "vectors of one length"),
         ("xp.expand_dims(xp.zeros(2), 3)", IndexError, "out of range"),
         ("xp.reshape(xp.zeros((2, 3)).T, (6,), copy=False)", ValueError, "view size is not"),
     ],

@@ -34,6 +34,7 @@ from chainrule.ops import (
     joining,
     kinks,
     ordering,
+    products,
     reductions,
     shaping,
     statistics,
@@ -52,7 +53,7 @@ _SAME = """
     isinf isnan less less_equal log log10 log1p log2 logical_and logical_not logical_or logical_xor
     maximum minimum multiply negative not_equal positive pow real reciprocal remainder round sign
     sin sinh sqrt square subtract tan tanh trunc
-    matmul matrix_transpose
+    matmul matrix_transpose tensordot
     broadcast_arrays broadcast_shapes broadcast_to expand_dims flip moveaxis permute_dims stack
     unstack
     take take_along_axis
@@ -224,6 +225,17 @@ def squeeze(x: Operand, /, axis: int | tuple[int, ...]) -> Tensor:
                 f"1 can be left out of shape {list(x.shape)}"
             )
     return shaping.squeeze(x, axis)
+
+
+def vecdot(x1: Operand, x2: Operand, /, *, axis: int = -1) -> Tensor:
+    """Return inner products of vectors, which must have one length: PyTorch's 1 fits any."""
+    lengths = [tensor_of(x).shape[axis : axis + 1 or None] for x in (x1, x2)]
+    if lengths[0] != lengths[1]:
+        raise ShapeError(
+            f"vecdot: expected vectors of one length along axis {axis}, got the shapes "
+            f"{list(tensor_of(x1).shape)} and {list(tensor_of(x2).shape)}"
+        )
+    return products.vecdot(x1, x2, axis=axis)
 
 
 # --- what there is --------------------------------------------------------------------------------

@@ -234,3 +234,9 @@ def o(*shape: int) -> cr.Tensor:
 def test_what_does_not_fit(call: Any, error: Any, text: str) -> None:
     with pytest.raises(error, match=text):
         call()
+
+
+def test_integers_stay_narrow():
+    x, y = cr.ones(2, 3, dtype=cr.int8), cr.ones(2, 1, dtype=cr.int8)
+    assert cr.vecdot(x, y).dtype == cr.tensordot(x, y, ([0, 1], [0, 1])).dtype == cr.int8
+    assert cr.vecdot(x, x).dtype == cr.int8

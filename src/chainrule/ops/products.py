@@ -76,8 +76,8 @@ def tensordot(x: Operand, y: Operand, /, dims: Axes = None, *, axes: Axes = None
                     f"{n} in dim {i} and second has size {m} in dim {j}"
                 )
             # A dimension of size 1 stands for any: the other tensor's elements are summed first.
-            left = left if n == 1 else RECORDERS["sum"](left, axis=(i,), keepdims=True)
-            right = right if m == 1 else RECORDERS["sum"](right, axis=(j,), keepdims=True)
+            left = left if n == 1 else _summed(left, i, True)
+            right = right if m == 1 else _summed(right, j, True)
         labels[left.ndim + j] = labels[i]
     x_labels, y_labels = tuple(labels[: left.ndim]), tuple(labels[left.ndim :])
     out = [label for i, label in enumerate(x_labels) if i not in x_dims]
@@ -188,9 +188,14 @@ def vecdot(x: Operand, y: Operand, /, dim: int | None = None, *, axis: int | Non
     number = one_dim(_chosen(dim, axis, -1), left.ndim) if left.ndim else 0
     if left.shape != right.shape or not left.ndim:
         product = RECORDERS["multiply"](left, right)
-        return RECORDERS["sum"](product, axis=(number,), keepdims=False) if left.ndim else product
+        return _summed(product, number, False) if left.ndim else product
     labels = tuple(range(left.ndim))
     return pair(left, right, labels, labels, (*labels[:number], *labels[number + 1 :]))
+
+
+def _summed(x: Tensor, axis: int, keepdims: bool) -> Tensor:
+    """Return the sum along an axis in the dtype of `x`: integers stay narrow, as in `matmul`."""
+    return cast(RECORDERS["sum"](x, axis=(axis,), keepdims=keepdims), x.dtype)
 
 
 def _chosen(dim: int | None, axis: int | None, default: int) -> int:
