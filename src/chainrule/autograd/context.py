@@ -78,8 +78,7 @@ def _listed(named: Named) -> str:
 NOTHING = Named({})
 
 
-_OBJECT: Any = object()  # the origin of a saved value that is no tensor
-_INTERMEDIATE: Any = object()  # of a tensor that forward computed on the way
+_INTERMEDIATE: Any = object()  # the origin of a tensor that forward computed on the way
 
 
 def _restored(node: FunctionNode, value: Any, origin: Any) -> Tensor:
@@ -131,7 +130,7 @@ class Context:
     _edges: tuple[Edge, ...]  # of the arguments, None where no gradient is needed
     _saved: Named | None  # None: released
     _node: weakref.ref[Any] | None  # set when there are tensors among the saved values,
-    _origins: list[Any]  # with where each of them came from
+    _origins: dict[Any, Any]  # with where each of them came from
 
     # What few functions change: then in the instance's own dict.
     _dirty: tuple[Any, ...] = ()
@@ -169,19 +168,18 @@ class Context:
             return saved
         node: Any = self._node()  # None if the graph is gone, and somebody kept ctx
         written = node is not None and ledger.last > node.seq
-        values = []
-        for value, origin in zip(saved, self._origins, strict=True):
-            if origin is _OBJECT:
-                values.append(value)
-            elif node is None and origin is _INTERMEDIATE:
-                values.append(make(value, None))
-            elif written or origin is _INTERMEDIATE or value.__class__ is not ndarray:
-                values.append(_restored(node, value, origin))
+        values = saved.__dict__.copy()
+        for name, origin in self._origins.items():
+            array = values[name]
+            if node is None and origin is _INTERMEDIATE:
+                values[name] = make(array, None)
+            elif written or origin is _INTERMEDIATE or array.__class__ is not ndarray:
+                values[name] = _restored(node, array, origin)
             elif origin.__class__ is int:
-                values.append(make(value, None if node is None else node.output_edge(origin)))
+                values[name] = make(array, None if node is None else node.output_edge(origin))
             else:
-                values.append(make(value, origin))
-        return Named(dict(zip(saved.__dict__, values, strict=True)))
+                values[name] = make(array, origin)
+        return Named(values)
 
     @property
     def saved_tensors(self) -> tuple[Any, ...]:
@@ -212,24 +210,20 @@ def seal(
     ctx: Context, node: FunctionNode, arguments: Sequence[Any], outputs: Sequence[Any]
 ) -> None:
     """Replace saved tensors by arrays and where they come from, so that no cycle is left."""
-    saved = ctx._saved
-    assert saved is not None
-    for value in saved:
+    assert ctx._saved is not None
+    values = ctx._saved.__dict__.copy()
+    origins = {}
+    for name, value in values.items():
         if isinstance(value, Tensor):
-            break
-    else:
+            origins[name] = _origin(value, arguments, outputs)
+            values[name] = value._array
+    if not origins:
         return
-    origins = [
-        _origin(value, arguments, outputs) if isinstance(value, Tensor) else _OBJECT
-        for value in saved
-    ]
-    values = [value._array if isinstance(value, Tensor) else value for value in saved]
     modes = current_modes()
     if modes is not None and modes.saved_hooks is not None:
-        for i, origin in enumerate(origins):
-            if origin is not _OBJECT:
-                values[i] = pack_array(values[i], *modes.saved_hooks)
-    ctx._saved = Named(dict(zip(saved.__dict__, values, strict=True)))
+        for name in origins:
+            values[name] = pack_array(values[name], *modes.saved_hooks)
+    ctx._saved = Named(values)
     ctx._origins = origins
     ctx._node = weakref.ref(node)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, overload
 
@@ -16,7 +17,7 @@ from chainrule.autograd.reverse import (
     count_references,
     owned,
 )
-from chainrule.autograd.tape import AccumulateGrad, endpoint
+from chainrule.autograd.tape import AccumulateGrad, Edge, endpoint
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import namespace
 from chainrule.errors import AutogradError, DTypeError, ShapeError
@@ -32,6 +33,7 @@ def _listed(tensors: Any) -> list[Any]:
 
 def _start(tensors: Any, grad_tensors: Any, retain_graph: bool | None, create_graph: bool) -> Pass:
     """Return a pass with the roots' cotangents in it, after checking everything about them."""
+    run = Pass(create_graph if retain_graph is None else retain_graph, create_graph)
     roots = _listed(tensors)
     grads: list[Any] = [None] * len(roots) if grad_tensors is None else _listed(grad_tensors)
     if len(roots) != len(grads):
@@ -44,22 +46,24 @@ def _start(tensors: Any, grad_tensors: Any, retain_graph: bool | None, create_gr
     for i, root in enumerate(roots):
         if grads[i] is not None:
             grads[i] = _checked_gradient(root, grads[i], i)
-        _check_root(root, grads[i], i)
-    run = Pass(create_graph if retain_graph is None else retain_graph, create_graph)
-    for i, root in enumerate(roots):
-        if grads[i] is None:
-            array = root._array
-            g = namespace(array).ones(array.shape, array.dtype)
-            run.deposit(current_node(root), make(g, None) if create_graph else g)
-        else:
-            run.deposit(current_node(root), run.take(grads[i]))
+        run.deposit(_checked_root(root, grads[i], i), _cotangent(root, grads[i], run))
     return run
 
 
-def _check_root(root: Any, grad: Tensor | None, index: int) -> None:
+def _cotangent(root: Tensor, grad: Tensor | None, run: Pass) -> Any:
+    if grad is not None:
+        return run.take(grad)
+    array = root._array
+    g = namespace(array).ones(array.shape, array.dtype)
+    return g if run.xp is None else make(g, None)
+
+
+def _checked_root(root: Any, grad: Tensor | None, index: int) -> Edge:
+    """Return the edge to a root, from which a pass can start with `grad`."""
     if not isinstance(root, Tensor):
         raise TypeError(f"element {index} of tensors is no Tensor but {type(root).__name__}")
-    if current_node(root) is None:
+    edge = current_node(root)
+    if edge is None:
         raise AutogradError(
             f"element {index} of tensors does not require grad and does not have a grad_fn: no "
             "operation with a tensor that requires grad led to it. Was it computed under no_grad, "
@@ -76,6 +80,7 @@ def _check_root(root: Any, grad: Tensor | None, index: int) -> None:
             "grad can be implicitly created only for real scalar outputs but got "
             f"{root.dtype.name}: give a gradient"
         )
+    return edge
 
 
 def _checked_gradient(root: Any, grad: Any, index: int) -> Tensor:
@@ -100,6 +105,7 @@ def _checked_gradient(root: Any, grad: Any, index: int) -> Tensor:
 
 def _walk(run: Pass) -> None:
     """Walk with grad mode as the pass has it, without NumPy's warnings on inf and nan."""
+    run.caller = sys._getframe(2)
     outer = MODES.get()
     inner = _RECORDED if run.xp is not None else _UNRECORDED
     if outer is not None:

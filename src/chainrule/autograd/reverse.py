@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from heapq import heappop, heappush, heappushpop
+from types import FrameType
 from typing import Any
 
 from chainrule.autograd.hooks import (
@@ -82,6 +83,7 @@ class Pass:
     receiving: set[Node] | None = None  # with captures: the nodes on a path to one
     running: Collection[Node] = ()  # and those of them that must run for it
     retaining: bool = True  # fill the .grad of tensors that retain theirs
+    caller: FrameType | None = None  # at or below the user's line that started the pass
 
     def __init__(self, keep: bool, create_graph: bool) -> None:
         self.keep = keep
@@ -350,19 +352,18 @@ class Pass:
             elif grad is None:
                 tensor._grad = make(owned(g, alone), None)
             else:
-                _add_in_place(grad, g)
+                self._add_in_place(grad._array, g)
 
-
-def _add_in_place(grad: Tensor, g: Any) -> None:
-    try:
-        grad._array += g
-    except ValueError as error:
-        raise InPlaceError(
-            "the .grad that was assigned can't be added to: its memory is read-only, or expanded "
-            "(unsupported operation: more than one element of the written-to tensor refers to a "
-            "single memory location). Please clone() it before assigning it."
-        ) from error
-    written(grad._array, "accumulation into .grad")
+    def _add_in_place(self, total: Array, g: Array) -> None:
+        try:
+            total += g
+        except ValueError as error:
+            raise InPlaceError(
+                "the .grad that was assigned can't be added to: its memory is read-only, or "
+                "expanded (unsupported operation: more than one element of the written-to tensor "
+                "refers to a single memory location). Please clone() it before assigning it."
+            ) from error
+        written(total, "accumulation into .grad", self.caller)
 
 
 def _remember_failure(roots: list[Node], error: InPlaceError) -> None:

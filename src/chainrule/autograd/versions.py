@@ -15,7 +15,7 @@ import threading
 import weakref
 from collections import deque
 from collections.abc import Callable
-from types import CodeType
+from types import CodeType, FrameType
 from typing import Any
 
 from chainrule.autograd.location import user_frame
@@ -41,7 +41,7 @@ class _Storage:
 
     def __init__(self, owner: weakref.ref[Any]) -> None:
         self.owner = owner
-        self.first = 0
+        self.first = tick()
         self.version = 0
         self.recent: deque[Write] = deque(maxlen=_REMEMBERED)
 
@@ -68,11 +68,11 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=ledger.renew_locks)
 
 
-def written(array: Array, operation: str) -> None:
-    """Note that `operation` has written to the memory of `array`."""
-    frame = user_frame(sys._getframe(1))
+def written(array: Array, operation: str, frame: FrameType | None = None) -> None:
+    """Note that `operation` has written to the memory of `array`, in `frame` or above."""
+    frame = user_frame(frame or sys._getframe(1))
     code, instruction = (None, 0) if frame is None else (frame.f_code, frame.f_lasti)
-    owner = storage_of(array)
+    owner = array if array.base is None else storage_of(array)
     key = id(owner)
     with ledger.lock:
         storage = ledger.storages.get(key)
@@ -82,7 +82,6 @@ def written(array: Array, operation: str) -> None:
             ledger.storages[key] = storage
         storage.version += 1
         ledger.last = stamp = tick()
-        storage.first = storage.first or stamp
         storage.recent.append((stamp, operation, code, instruction))
 
 

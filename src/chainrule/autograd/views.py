@@ -118,19 +118,16 @@ def in_place(target: Tensor, operation: str, function: Callable[[Tensor], Tensor
 
 def ufunc_in_place(target: Tensor, operation: str, name: str, other: Any) -> Tensor:
     """Apply a binary ufunc in place: straight into the memory where nothing is to be recorded."""
-    check_writable(target, operation)
-    value = other._array if isinstance(other, Tensor) else other
-    array = target._array
-    recorded = is_recording() and (
-        current_node(target) is not None
-        or (isinstance(other, Tensor) and current_node(other) is not None)
-    )
-    if recorded or array.__class__ is not ndarray or not isinstance(value, ndarray | int | float):
-        return in_place(target, operation, lambda t: RECORDERS[name](t, other))
-    if value.__class__ is not ndarray:
-        value = scalar_array(value, array)
-    fits = value.shape in ((), array.shape) and promoted(array.dtype, value.dtype) == array.dtype
-    if not fits or not array.flags.writeable:
+    array, value, recorded = target._array, other, False
+    if isinstance(other, Tensor):
+        value = other._array
+    elif isinstance(other, int | float):
+        value = scalar_array(other, array)
+    if is_recording():
+        check_writable(target, operation)
+        operands = (target, other) if isinstance(other, Tensor) else (target,)
+        recorded = any([current_node(t) is not None for t in operands])
+    if recorded or not _takes(array, value):
         return in_place(target, operation, lambda t: RECORDERS[name](t, other))
     if array.size <= _SMALL:
         array[...] = getattr(np, name)(array, value)  # an error (np.errstate) then changes nothing
@@ -139,6 +136,16 @@ def ufunc_in_place(target: Tensor, operation: str, name: str, other: Any) -> Ten
         written(array, operation)
         getattr(np, name)(array, value, out=array)
     return target
+
+
+def _takes(array: Array, value: Any) -> bool:
+    """Say whether a ufunc of NumPy can write its result for the two straight into the first."""
+    return (
+        array.__class__ is ndarray is value.__class__
+        and (value.shape == array.shape or value.shape == ())
+        and (value.dtype is array.dtype or promoted(array.dtype, value.dtype) == array.dtype)
+        and array.flags.writeable
+    )
 
 
 _SMALL = 4096
