@@ -18,7 +18,7 @@ from chainrule import array_api as xp
 
 DIFFERENT = {
     *("arange", "empty", "full", "linspace", "ones", "zeros"),
-    *("reshape", "roll", "concat", "var", "std", "sum", "prod"),
+    *("reshape", "roll", "concat", "meshgrid", "var", "std", "sum", "prod"),
     *("can_cast", "clip", "max", "min", "sort", "squeeze", "vecdot"),
 }
 
@@ -112,6 +112,11 @@ def both(expression):
         "xp.vecdot(xp.asarray([[100, 2], [3, 4]], dtype=xp.int8), xp.ones(2, dtype=xp.int8))",
         "xp.vecdot(xp.asarray([[1, 2], [3, 4]]), xp.asarray([[5], [6]]), axis=-2)",
         "xp.tensordot(xp.ones((2, 3), dtype=xp.int8), xp.ones((3, 2), dtype=xp.int8), axes=1)",
+        "xp.stack(xp.meshgrid(xp.asarray([1, 2, 3]), xp.asarray([4, 5])))",
+        "xp.stack(xp.meshgrid(xp.asarray([1, 2, 3]), xp.asarray([4, 5]), indexing='ij'))",
+        "xp.repeat(xp.asarray([[1, 2], [3, 4]]), xp.asarray([1, 2]), axis=0)",
+        "xp.repeat(xp.asarray([[1, 2]]), 2)",
+        "xp.tile(xp.asarray([[1, 2]]), (2, 2))",
         "xp.unique_values(xp.asarray([[3, 1], [3, 2]]))",
     ],
 )

@@ -36,6 +36,7 @@ from chainrule.ops import (
     ordering,
     products,
     reductions,
+    repeating,
     shaping,
     statistics,
 )
@@ -54,8 +55,8 @@ _SAME = """
     maximum minimum multiply negative not_equal positive pow real reciprocal remainder round sign
     sin sinh sqrt square subtract tan tanh trunc
     matmul matrix_transpose tensordot
-    broadcast_arrays broadcast_shapes broadcast_to expand_dims flip moveaxis permute_dims stack
-    unstack
+    broadcast_arrays broadcast_shapes broadcast_to expand_dims flip moveaxis permute_dims
+    repeat stack tile unstack
     take take_along_axis
     argmax argmin argsort count_nonzero where
     isin unique_all unique_counts unique_inverse unique_values
@@ -153,6 +154,11 @@ def concat(arrays: Sequence[Operand], /, *, axis: int | None = 0) -> Tensor:
     if axis is None:
         return joining.cat([shaping.reshape(x, -1) for x in arrays])
     return joining.cat(arrays, axis)
+
+
+def meshgrid(*arrays: Operand, indexing: str = "xy") -> tuple[Tensor, ...]:
+    """Return the coordinates of a grid: PyTorch's `indexing` is "ij" if it is left out."""
+    return repeating.meshgrid(*arrays, indexing=indexing)
 
 
 def var(
