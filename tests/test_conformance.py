@@ -225,7 +225,7 @@ def fails(check: Callable[..., None], case: Case, *libraries: Any) -> bool:
     return False
 
 
-FLAT = ("sign", "floor", "ceil", "trunc", "round", "floor_divide")  # zero, scaled, is zero
+FLAT = ("sign", "floor", "ceil", "trunc", "round", "floor_divide", "heaviside")  # 0, scaled, is 0
 
 
 @pytest.mark.parametrize(

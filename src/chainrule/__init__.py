@@ -42,6 +42,7 @@ if _TYPE_CHECKING:
     from chainrule import fft as fft
     from chainrule import nn as nn
     from chainrule import optim as optim
+    from chainrule import special as special
     from chainrule import transforms as transforms
     from chainrule.checks import GradcheckError, gradcheck, gradgradcheck
     from chainrule.transforms import jvp
@@ -64,6 +65,7 @@ _LATER = {
     "fft": None,
     "nn": None,
     "optim": None,
+    "special": None,
     "transforms": None,
 }
 

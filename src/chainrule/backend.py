@@ -180,6 +180,13 @@ def _ones(shape: tuple[int, ...], dtype: Any) -> Array:
 
 KERNELS = {
     "convolution": ("convolve", "convolve_input", "convolve_weight"),
+    "elementwise": (*("sigmoid", "complex", "exponent", "xlogy", "xlog1py", "spherical_bessel_j"),),
+    "special": (
+        *("erf", "erfc", "erfi", "erfcx", "erfinv", "dawsn", "ndtri", "log_ndtr", "rel_entr"),
+        *("lgamma", "polygamma", "gamma", "beta", "betaln", "betainc", "gammainc", "gammaincc"),
+        *("zeta", "expi", "exp1"),
+        *("bessel_j", "bessel_y", "bessel_i", "bessel_ie", "bessel_k", "bessel_ke"),
+    ),
 }
 """The extensions in `kernels`, by module."""
 
@@ -188,9 +195,14 @@ def _kernels(lib: Any) -> dict[str, Any]:
     """Return the extensions that have modules of their own, imported when first called."""
 
     def kernel(module: str, name: str) -> Any:
+        function: Any = None
+
         def extension(*arrays: Array, **settings: Any) -> Array:
-            function = getattr(import_module(f"chainrule.kernels.{module}"), name)
-            return function(lib, *arrays, **settings)
+            nonlocal function
+            if function is None:
+                found = getattr(import_module(f"chainrule.kernels.{module}"), name)
+                function = functools.partial(found, lib)
+            return function(*arrays, **settings)
 
         return extension
 

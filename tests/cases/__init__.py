@@ -11,8 +11,10 @@ from cases import (
     elementwise,
     fourier,
     indexing,
+    pairs,
     reductions,
     shaping,
+    special,
     steps,
 )
 from cases.model import Case, Row, cases_of, situation
@@ -21,6 +23,8 @@ __all__ = ["CONSTANTS", "ROWS", "Case", "Row", "cases_of", "situation"]
 
 FAMILIES = (
     elementwise,
+    pairs,
+    special,
     activations,
     reductions,
     shaping,
@@ -33,5 +37,5 @@ FAMILIES = (
 ROWS: tuple[Row, ...] = sum([family.ROWS for family in FAMILIES], ())
 """What has derivatives."""
 
-CONSTANTS = steps.ROWS
+CONSTANTS = (*steps.ROWS, *pairs.CONSTANTS)
 """What has none: results of integers or bools, or piecewise constant ones."""

@@ -194,10 +194,8 @@ def test_a_ufunc_is_recorded():
 
 def test_a_ufunc_without_rule_says_so():
     x = cr.ones(2)
-    with pytest.raises(TypeError, match=r"np\.arctan2 has no derivative rule"):
-        np.arctan2(x, x)
-    with pytest.raises(TypeError, match=r"np\.add\.reduce has no derivative rule"):
-        np.add.reduce(x)
+    with pytest.raises(TypeError, match=r"np\.subtract\.reduce has no derivative rule"):
+        np.subtract.reduce(x)
     a = np.ones(2)
     with pytest.raises(TypeError, match="takes no out"):
         a += x

@@ -7,6 +7,7 @@ One more costs a primitive's block, a function in one of these modules (and its 
 from chainrule.ops import (
     added,
     arithmetic,
+    blends,
     broadcasting,
     comparison,
     complexes,
@@ -22,6 +23,7 @@ from chainrule.ops import (
     kinks,
     methods,
     ordering,
+    pairs,
     products,
     putting,
     reductions,
@@ -30,6 +32,7 @@ from chainrule.ops import (
     scattering,
     sets,
     shaping,
+    special,
     stacking,
     statistics,
     summation,
@@ -38,6 +41,7 @@ from chainrule.ops import (
 )
 from chainrule.ops.added import *  # noqa: F403
 from chainrule.ops.arithmetic import *  # noqa: F403
+from chainrule.ops.blends import *  # noqa: F403
 from chainrule.ops.broadcasting import *  # noqa: F403
 from chainrule.ops.comparison import *  # noqa: F403
 from chainrule.ops.complexes import *  # noqa: F403
@@ -52,6 +56,7 @@ from chainrule.ops.indexing import *  # noqa: F403
 from chainrule.ops.joining import *  # noqa: F403
 from chainrule.ops.kinks import *  # noqa: F403
 from chainrule.ops.ordering import *  # noqa: F403
+from chainrule.ops.pairs import *  # noqa: F403
 from chainrule.ops.products import *  # noqa: F403
 from chainrule.ops.putting import *  # noqa: F403
 from chainrule.ops.reductions import *  # noqa: F403
@@ -60,6 +65,7 @@ from chainrule.ops.repeating import *  # noqa: F403
 from chainrule.ops.scattering import *  # noqa: F403
 from chainrule.ops.sets import *  # noqa: F403
 from chainrule.ops.shaping import *  # noqa: F403
+from chainrule.ops.special import *  # noqa: F403
 from chainrule.ops.stacking import *  # noqa: F403
 from chainrule.ops.statistics import *  # noqa: F403
 from chainrule.ops.summation import *  # noqa: F403
@@ -71,6 +77,9 @@ __all__ += arithmetic.__all__
 __all__ += exponential.__all__
 __all__ += trigonometry.__all__
 __all__ += kinks.__all__
+__all__ += pairs.__all__
+__all__ += blends.__all__
+__all__ += special.__all__
 __all__ += comparison.__all__
 __all__ += reductions.__all__
 __all__ += statistics.__all__

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
 from chainrule.arguments import RECORDERS, Operand, cast, floating, one_dim
-from chainrule.autograd.operands import as_operands
-from chainrule.autograd.tensor import Tensor
+from chainrule.autograd.operands import as_operands, as_tensors
+from chainrule.autograd.tensor import Tensor, default_dtype
 from chainrule.backend import promoted
+from chainrule.errors import DTypeError
 
 
 def piecewise(name: str) -> Callable[[Any, Any], Any]:
@@ -76,3 +78,54 @@ def reshaped(x: Tensor, shape: tuple[int, ...]) -> Tensor:
     result = RECORDERS["reshape"](x, shape=shape)
     result._view = None
     return result
+
+
+def of_reals(name: str) -> Callable[..., Tensor]:
+    """Return the recorder of a function of real numbers, integers taken as the default dtype."""
+    recorder = RECORDERS[name]
+
+    def function(x: Operand, **settings: Any) -> Tensor:
+        if x.__class__ is not Tensor or x._array.dtype.kind != "f":
+            x = real_floating(x, name)
+        return recorder(x, **settings)
+
+    return function
+
+
+def real_floating(x: Operand, name: str) -> Tensor:
+    """Return a tensor of real floating numbers: the default dtype instead of an integer."""
+    tensor = floating(x)
+    if tensor._array.dtype.kind == "c":
+        raise DTypeError(
+            f"{name}: expected real numbers, got {tensor.dtype}, for which it is not implemented. "
+            "Take the real part, or the absolute value, first"
+        )
+    return tensor
+
+
+def real_pair(name: str, *, floats: bool = True) -> Callable[[Operand, Operand], Tensor]:
+    """Return the function of a primitive of two real numbers.
+
+    Both are taken in their promoted dtype; with `floats`, in the default one instead of integers.
+    """
+    recorder = RECORDERS[name]
+
+    def function(x: Operand, y: Operand) -> Tensor:
+        a, b = real_operands(name, x, y, floats=floats)
+        return recorder(a, b)
+
+    return function
+
+
+def real_operands(name: str, *operands: Operand, floats: bool = True) -> tuple[Tensor, ...]:
+    """Return real operands as tensors of one dtype."""
+    tensors = as_tensors(operands)
+    dtype = functools.reduce(promoted, [t._array.dtype for t in tensors])
+    if floats and dtype.kind not in "fc":
+        dtype = default_dtype()
+    if dtype.kind == "c":
+        raise DTypeError(
+            f"{name}: expected real numbers, got {' and '.join(str(t.dtype) for t in tensors)}, "
+            "for which it is not implemented. Take the real part, or the absolute value, first"
+        )
+    return tuple([t if t._array.dtype is dtype else cast(t, dtype) for t in tensors])

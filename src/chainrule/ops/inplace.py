@@ -15,13 +15,16 @@ from chainrule.errors import ShapeError
 from chainrule.ops import (
     added,
     arithmetic,
+    blends,
     comparison,
     diagonals,
     exponential,
     kinks,
+    pairs,
     putting,
     reductions,
     scattering,
+    special,
     trigonometry,
 )
 from chainrule.ops.arithmetic import multiply
@@ -185,6 +188,38 @@ METHODS: dict[str, Callable[..., Tensor]] = {
         comparison.bitwise_and,
         comparison.bitwise_or,
         comparison.bitwise_xor,
+        trigonometry.asinh,
+        trigonometry.acosh,
+        trigonometry.atanh,
+        pairs.atan2,
+        pairs.copysign,
+        pairs.float_power,
+        pairs.fmod,
+        pairs.heaviside,
+        pairs.hypot,
+        pairs.ldexp,
+        pairs.nextafter,
+        pairs.xlogy,
+        blends.bitwise_left_shift,
+        blends.bitwise_right_shift,
+        blends.clamp_max,
+        blends.clamp_min,
+        blends.deg2rad,
+        blends.exp2,
+        blends.frac,
+        blends.gcd,
+        blends.lcm,
+        blends.nan_to_num,
+        blends.rad2deg,
+        special.digamma,
+        special.erf,
+        special.erfc,
+        special.erfinv,
+        special.i0,
+        special.lgamma,
+        special.logit,
+        special.mvlgamma,
+        special.sinc,
         kinks.abs,
         kinks.sign,
         kinks.relu,
@@ -215,5 +250,27 @@ METHODS: dict[str, Callable[..., Tensor]] = {
         putting.put,
     )
 }
-METHODS["neg_"] = _in_place(arithmetic.negative, "neg_")
-METHODS["clip_"] = _in_place(kinks.clamp, "clip_")
+_ALIASES: dict[str, Callable[..., Tensor]] = {
+    "neg": arithmetic.negative,
+    "negative": arithmetic.negative,
+    "clip": kinks.clamp,
+    "absolute": kinks.abs,
+    "fix": kinks.trunc,
+    "sgn": kinks.sign,
+    "arcsin": trigonometry.asin,
+    "arccos": trigonometry.acos,
+    "arctan": trigonometry.atan,
+    "arcsinh": trigonometry.asinh,
+    "arccosh": trigonometry.acosh,
+    "arctanh": trigonometry.atanh,
+    "arctan2": pairs.atan2,
+}
+METHODS |= {f"{alias}_": _in_place(function, f"{alias}_") for alias, function in _ALIASES.items()}
+
+
+def polygamma_(x: Tensor, n: int) -> Tensor:
+    """Replace each element by the n-th derivative of digamma there."""
+    return in_place(x, "polygamma_", lambda t: special.polygamma(n, t))
+
+
+METHODS["polygamma_"] = polygamma_

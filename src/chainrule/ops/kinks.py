@@ -22,6 +22,7 @@ __all__ = [
     "floor",
     "ceil",
     "trunc",
+    "fix",
     "round",
     "where",
     "masked_fill",
@@ -249,6 +250,9 @@ def trunc(x: Operand, /) -> Tensor:
     tensor([-1.,  1.])
     """
     return _step("trunc", x)
+
+
+fix = trunc
 
 
 def round(x: Operand, /, *, decimals: int = 0) -> Tensor:

@@ -8,6 +8,7 @@ from chainrule.autograd.tensor import Tensor
 from chainrule.ops import (
     added,
     arithmetic,
+    blends,
     comparison,
     complexes,
     contraction,
@@ -22,6 +23,7 @@ from chainrule.ops import (
     kinks,
     operators,
     ordering,
+    pairs,
     products,
     protocols,
     putting,
@@ -30,10 +32,12 @@ from chainrule.ops import (
     repeating,
     scattering,
     shaping,
+    special,
     stacking,
     statistics,
     trigonometry,
     turning,
+    ufuncs,
     viewing,
 )
 
@@ -43,9 +47,19 @@ _SAME = {
         add subtract sub multiply mul divide div true_divide floor_divide remainder negative neg
         positive pow square reciprocal""",
     exponential: "sqrt rsqrt exp expm1 log log1p log2 log10 sigmoid",
-    trigonometry: "sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh",
+    trigonometry: """
+        sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh
+        arcsin arccos arctan arcsinh arccosh arctanh""",
     kinks: """
-        abs absolute sign relu maximum minimum clamp clip floor ceil trunc round masked_fill""",
+        abs absolute sign relu maximum minimum clamp clip floor ceil trunc fix round
+        masked_fill""",
+    pairs: """
+        arctan2 atan2 copysign float_power fmax fmin fmod frexp heaviside hypot ldexp logaddexp
+        logaddexp2 nextafter xlogy""",
+    blends: """
+        addcdiv addcmul bitwise_left_shift bitwise_right_shift clamp_max clamp_min deg2rad exp2
+        frac gcd isneginf isposinf lcm lerp nan_to_num rad2deg signbit""",
+    special: "digamma erf erfc erfinv i0 lgamma logit mvlgamma sinc",
     comparison: """
         eq ne lt le gt ge not_equal less less_equal greater greater_equal isnan isinf isfinite
         logical_not logical_and logical_or logical_xor isclose allclose""",
@@ -68,7 +82,7 @@ _SAME = {
     contraction: "matmul mm mv dot bmm outer",
     products: "inner vdot cross kron",
     added: "addmm addmv addr addbmm baddbmm",
-    complexes: "conj",
+    complexes: "angle conj isreal sgn",
     conversion: "clone astype to type_as cpu cuda",
 }
 
@@ -93,6 +107,11 @@ def where(x: Tensor, condition: Any, other: Any) -> Tensor:
     return kinks.where(condition, x, other)
 
 
+def polygamma(x: Tensor, n: int) -> Tensor:
+    """Return the n-th derivative of digamma at each element."""
+    return special.polygamma(n, x)
+
+
 # Where PyTorch's method is not the function of that name.
 _OTHERS: dict[str, Any] = {
     "expand_as": expand_as,
@@ -102,7 +121,8 @@ _OTHERS: dict[str, Any] = {
     "repeat": repeating.repeat_whole,
     "equal": comparison.same,
     "type": conversion.type_,
-    "__array_ufunc__": operators.array_ufunc,
+    "polygamma": polygamma,
+    "__array_ufunc__": ufuncs.array_ufunc,
     "__array_function__": protocols.array_function,
     "__array_namespace__": exchange.array_namespace,
     "__dlpack__": exchange.dlpack,

@@ -1,4 +1,4 @@
-"""Python's operators, and NumPy's ufuncs called on tensors.
+"""Python's operators.
 
 The operators are the recorders themselves wherever Python's order of operands allows: small tensors
 notice each call.
@@ -9,21 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from chainrule.arguments import RECORDERS
 from chainrule.autograd.tensor import Tensor
-from chainrule.backend import ndarray
-from chainrule.ops import (
-    arithmetic,
-    comparison,
-    contraction,
-    exponential,
-    kinks,
-    products,
-    trigonometry,
-)
+from chainrule.ops import arithmetic, comparison
 from chainrule.ops.arithmetic import floor_quotient, power, true_quotient
+from chainrule.ops.calls import piecewise
 from chainrule.ops.indexing import get_item, set_at
 from chainrule.ops.inplace import METHODS as IN_PLACE
 
@@ -56,6 +46,15 @@ def _rpow(x: Tensor, y: Any) -> Any:
     return RECORDERS["pow"](y, x)
 
 
+_left_shift = piecewise("bitwise_left_shift")
+_right_shift = piecewise("bitwise_right_shift")
+
+
+def _divmod(x: Any, y: Any) -> Any:
+    quotient = floor_quotient(x, y)
+    return quotient if quotient is NotImplemented else (quotient, RECORDERS["remainder"](x, y))
+
+
 OPERATORS: dict[str, Callable[..., Any]] = {
     "__add__": RECORDERS["add"],
     "__radd__": RECORDERS["add"],
@@ -83,6 +82,12 @@ OPERATORS: dict[str, Callable[..., Any]] = {
     "__ror__": _compare["bitwise_or"],
     "__xor__": _compare["bitwise_xor"],
     "__rxor__": _compare["bitwise_xor"],
+    "__lshift__": _left_shift,
+    "__rlshift__": _reflected(_left_shift),
+    "__rshift__": _right_shift,
+    "__rrshift__": _reflected(_right_shift),
+    "__divmod__": _divmod,
+    "__rdivmod__": _reflected(_divmod),
     "__eq__": _compare["equal"],
     "__ne__": _compare["not_equal"],
     "__lt__": _compare["less"],
@@ -99,57 +104,8 @@ OPERATORS: dict[str, Callable[..., Any]] = {
     "__iand__": IN_PLACE["bitwise_and_"],
     "__ior__": IN_PLACE["bitwise_or_"],
     "__ixor__": IN_PLACE["bitwise_xor_"],
+    "__ilshift__": IN_PLACE["bitwise_left_shift_"],
+    "__irshift__": IN_PLACE["bitwise_right_shift_"],
     "__getitem__": get_item,
     "__setitem__": set_at,
 }
-
-# --- NumPy's ufuncs -------------------------------------------------------------------------------
-
-_SAME_NAMES = {
-    arithmetic: "add subtract multiply divide floor_divide remainder negative positive square "
-    "reciprocal",
-    exponential: "sqrt exp expm1 log log1p log2 log10",
-    trigonometry: "sin cos tan sinh cosh tanh",
-    kinks: "absolute sign maximum minimum floor ceil trunc",
-    comparison: "equal not_equal less less_equal greater greater_equal isnan isinf isfinite "
-    "logical_not logical_and logical_or logical_xor bitwise_invert bitwise_and bitwise_or "
-    "bitwise_xor",
-    contraction: "matmul",
-    products: "vecdot",
-}
-
-_UFUNCS: dict[Any, Callable[..., Any]] = {
-    getattr(np, name): getattr(module, name)
-    for module, names in _SAME_NAMES.items()
-    for name in names.split()
-} | {
-    np.power: arithmetic.pow,
-    np.fabs: kinks.abs,
-    np.rint: kinks.round,
-    np.arcsin: trigonometry.asin,
-    np.arccos: trigonometry.acos,
-    np.arctan: trigonometry.atan,
-    np.arcsinh: trigonometry.asinh,
-    np.arccosh: trigonometry.acosh,
-    np.arctanh: trigonometry.atanh,
-}
-
-
-def array_ufunc(x: Tensor, ufunc: Any, method: str, *inputs: Any, **settings: Any) -> Any:
-    """Record a NumPy ufunc that was called on a tensor, where there is a rule for it."""
-    known = (Tensor, ndarray, np.generic, bool, int, float, complex)
-    if not all([isinstance(value, known) for value in inputs]):
-        return NotImplemented
-    function = _UFUNCS.get(ufunc)
-    if function is None or method != "__call__":
-        call = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
-        raise TypeError(
-            f"np.{call} has no derivative rule in chainrule: compute it from functions that have "
-            "one, give it one with autograd_function, or call it on x.detach().numpy()"
-        )
-    if settings:
-        raise TypeError(
-            f"np.{ufunc.__name__} on a Tensor takes no {', '.join(settings)}: call "
-            f"chainrule.{function.__name__}, out of place (a = a + t instead of a += t)"
-        )
-    return function(*inputs)

@@ -22,6 +22,7 @@ from chainrule.ops import (
     products,
     reductions,
     shaping,
+    special,
     statistics,
     summation,
 )
@@ -95,6 +96,10 @@ _FUNCTIONS: dict[Any, Callable[..., Any]] = {
     np.einsum: summation.einsum,
     np.real: complexes.real,
     np.imag: complexes.imag,
+    np.isreal: complexes.isreal,
+    np.fix: kinks.trunc,
+    np.sinc: special.sinc,
+    np.i0: special.i0,
 }
 
 

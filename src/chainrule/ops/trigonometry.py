@@ -19,6 +19,12 @@ __all__ = [
     "asinh",
     "acosh",
     "atanh",
+    "arcsin",
+    "arccos",
+    "arctan",
+    "arcsinh",
+    "arccosh",
+    "arctanh",
 ]
 
 _sin = of_floats("sin")
@@ -333,3 +339,7 @@ def atanh(x: Operand, /) -> Tensor:
     tensor([0.0000, 0.5493])
     """
     return _atanh(x)
+
+
+arcsin, arccos, arctan = asin, acos, atan
+arcsinh, arccosh, arctanh = asinh, acosh, atanh

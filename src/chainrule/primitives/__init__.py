@@ -7,8 +7,10 @@ from chainrule.primitives import (
     elementwise,
     fourier,
     indexing,
+    pairs,
     reductions,
     shaping,
+    special,
 )
 from chainrule.primitives.primitive import TABLE, Primitive
 
@@ -21,6 +23,8 @@ __all__ = [
     "elementwise",
     "fourier",
     "indexing",
+    "pairs",
     "reductions",
     "shaping",
+    "special",
 ]

@@ -1,0 +1,337 @@
+"""The special functions that PyTorch has at the top level; `chainrule.special` has more.
+
+Those of real numbers take integers as numbers of the default dtype. erf, erfc, lgamma, digamma,
+sinc, logit and xlogy need NumPy alone; the others need SciPy (the extra `scipy`).
+"""
+
+from __future__ import annotations
+
+import math
+from operator import index
+
+from chainrule.arguments import RECORDERS, Operand, floating
+from chainrule.autograd.tensor import Tensor
+from chainrule.ops.arithmetic import add, multiply
+from chainrule.ops.calls import of_reals, real_floating
+from chainrule.ops.kinks import clamp
+
+__all__ = [
+    "digamma",
+    "erf",
+    "erfc",
+    "erfinv",
+    "i0",
+    "lgamma",
+    "logit",
+    "mvlgamma",
+    "polygamma",
+    "sinc",
+]
+
+_erf = of_reals("erf")
+_erfc = of_reals("erfc")
+_erfinv = of_reals("erfinv")
+_lgamma = of_reals("lgamma")
+_polygamma = of_reals("polygamma")
+_bessel_i = of_reals("bessel_i")
+_logit = of_reals("logit")
+
+
+def erf(x: Operand, /) -> Tensor:
+    """Return the error function, 2/√π ∫ exp(-t²) dt from 0 to x.
+
+    Parameters
+    ----------
+    x : Tensor
+        Real numbers.
+
+    Returns
+    -------
+    Tensor, shape of `x`
+
+    Raises
+    ------
+    DTypeError
+        If `x` is complex.
+
+    Notes
+    -----
+    Derivative: 2/√π exp(-x²). Computed by SciPy where it is installed, else by a Chebyshev series
+    here, both to some units in the last place.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.erf(cr.tensor([0.0, 1.0]))
+    tensor([0.0000, 0.8427])
+    """
+    return _erf(x)
+
+
+def erfc(x: Operand, /) -> Tensor:
+    """Return 1 - erf(x), precise also where that is tiny; the argument is that of `erf`.
+
+    Notes
+    -----
+    Derivative: -2/√π exp(-x²). Computed as `erf` is, without SciPy by the method of [1]_.
+
+    References
+    ----------
+    .. [1] M. M. Shepherd, J. G. Laframboise, Math. Comp. 36(153), 1981.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.erfc(cr.tensor([0.0, 4.0]))
+    tensor([1.0000e+00, 1.5417e-08])
+    """
+    return _erfc(x)
+
+
+def erfinv(x: Operand, /) -> Tensor:
+    """Return the number whose `erf` is x: ±inf at ±1, nan beyond.
+
+    Parameters
+    ----------
+    x : Tensor
+        Real numbers.
+
+    Returns
+    -------
+    Tensor, shape of `x`
+
+    Raises
+    ------
+    DTypeError
+        If `x` is complex.
+    MissingExtraError
+        If SciPy is not installed.
+
+    Notes
+    -----
+    Derivative: √π/2 exp(out²), which is inf at ±1.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.erfinv(cr.tensor([0.0, 0.5, 1.0]))
+    tensor([0.0000, 0.4769,    inf])
+    """
+    return _erfinv(x)
+
+
+def lgamma(x: Operand, /) -> Tensor:
+    """Return log |Γ(x)|: inf at 0, -1, -2, …
+
+    Parameters
+    ----------
+    x : Tensor
+        Real numbers.
+
+    Returns
+    -------
+    Tensor, shape of `x`
+
+    Raises
+    ------
+    DTypeError
+        If `x` is complex.
+
+    Notes
+    -----
+    Derivative: digamma(x). Computed by SciPy where it is installed, else from Stirling's series.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.lgamma(cr.tensor([1.0, 5.0, 0.0]))
+    tensor([0.0000, 3.1781,    inf])
+    """
+    return _lgamma(x)
+
+
+def digamma(x: Operand, /) -> Tensor:
+    """Return the derivative of log Γ(x); the argument is that of `lgamma`.
+
+    Notes
+    -----
+    ∓inf at ±0.0, nan at -1, -2, … Derivative: polygamma(1, x), which needs SciPy.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.digamma(cr.tensor([1.0, 0.5]))
+    tensor([-0.5772, -1.9635])
+    """
+    return _polygamma(x, order=0)
+
+
+def polygamma(n: int, x: Operand, /) -> Tensor:
+    """Return the n-th derivative of digamma(x).
+
+    Parameters
+    ----------
+    n : int, ≥ 0
+        The order; 0 is `digamma`.
+    x : Tensor
+        Real numbers.
+
+    Returns
+    -------
+    Tensor, shape of `x`
+
+    Raises
+    ------
+    ValueError
+        If `n` is negative.
+    DTypeError
+        If `x` is complex.
+    MissingExtraError
+        If n > 0 and SciPy is not installed.
+
+    Notes
+    -----
+    Derivative: polygamma(n + 1, x).
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.polygamma(1, cr.tensor([1.0, 2.0]))
+    tensor([1.6449, 0.6449])
+    """
+    if index(n) < 0:
+        raise ValueError(f"polygamma(n, x) does not support negative n, got n = {n}")
+    return _polygamma(x, order=index(n))
+
+
+def mvlgamma(x: Operand, /, p: int) -> Tensor:
+    """Return the logarithm of the multivariate gamma function of dimension p.
+
+    Parameters
+    ----------
+    x : Tensor
+        Real numbers above (p - 1) / 2.
+    p : int, ≥ 1
+        The dimension; 1 gives `lgamma`.
+
+    Returns
+    -------
+    Tensor, shape of `x`
+
+    Raises
+    ------
+    ValueError
+        If `p` is less than 1.
+
+    Notes
+    -----
+    p (p - 1) / 4 log π + Σ lgamma(x + (1 - j) / 2), j = 1 … p.
+    Derivative: Σ digamma(x + (1 - j) / 2).
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.mvlgamma(cr.tensor([2.0]), p=2)
+    tensor([0.4516])
+    """
+    if index(p) < 1:
+        raise ValueError(f"mvlgamma: p has to be greater than or equal to 1, got p = {p}")
+    x = real_floating(x, "mvlgamma")
+    total = _lgamma(x)
+    for j in range(1, p):
+        total = add(total, _lgamma(add(x, -j / 2)))
+    return add(total, p * (p - 1) / 4 * math.log(math.pi))
+
+
+def i0(x: Operand, /) -> Tensor:
+    """Return the modified Bessel function of the first kind of order 0.
+
+    Parameters
+    ----------
+    x : Tensor
+        Real numbers.
+
+    Returns
+    -------
+    Tensor, shape of `x`
+
+    Raises
+    ------
+    DTypeError
+        If `x` is complex.
+    MissingExtraError
+        If SciPy is not installed.
+
+    Notes
+    -----
+    Derivative: the one of order 1, `chainrule.special.i1`.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.i0(cr.tensor([0.0, 1.0]))
+    tensor([1.0000, 1.2661])
+    """
+    return _bessel_i(x, order=0)
+
+
+def sinc(x: Operand, /) -> Tensor:
+    """Return sin(πx) / (πx), which is 1 at 0.
+
+    Parameters
+    ----------
+    x : Tensor
+        Real or complex numbers.
+
+    Returns
+    -------
+    Tensor, shape of `x`
+
+    Notes
+    -----
+    Derivative: (cos(πx) - out) / x, and 0 at 0. It is computed from the spherical Bessel functions
+    and their power series, so that derivatives of every order are precise at 0 and around it.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.sinc(cr.tensor([0.0, 0.5]))
+    tensor([1.0000, 0.6366])
+    """
+    return RECORDERS["spherical_bessel_j"](multiply(floating(x), math.pi), order=0)
+
+
+def logit(x: Operand, /, eps: float | None = None) -> Tensor:
+    """Return log(x / (1 - x)), the inverse of `sigmoid`.
+
+    Parameters
+    ----------
+    x : Tensor
+        Probabilities: ±inf at 1 and 0, nan beyond.
+    eps : float, optional
+        Limit `x` to the range from eps to 1 - eps first.
+
+    Returns
+    -------
+    Tensor, shape of `x`
+
+    Raises
+    ------
+    DTypeError
+        If `x` is complex.
+
+    Notes
+    -----
+    Derivative: 1 / (x (1 - x)); inf at 0 and 1, nan beyond. With `eps`, 0 outside of its range.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.logit(cr.tensor([0.5, 0.9]))
+    tensor([0.0000, 2.1972])
+    >>> cr.logit(cr.tensor([0.0, 1.0]), eps=0.1)
+    tensor([-2.1972,  2.1972])
+    """
+    if eps is not None:
+        x = clamp(real_floating(x, "logit"), eps, 1 - eps)
+    return _logit(x)

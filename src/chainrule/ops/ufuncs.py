@@ -1,0 +1,256 @@
+"""NumPy's ufuncs called on tensors.
+
+Each has an entry in one of the tables below, by what becomes of it: recorded by a function here,
+computed without a gradient since it has none, or refused. SciPy's are in `scipy_ufuncs`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+import numpy as np
+
+from chainrule.arguments import floating, tensor_of
+from chainrule.autograd.tensor import Tensor
+from chainrule.backend import ndarray
+from chainrule.ops import (
+    arithmetic,
+    blends,
+    comparison,
+    complexes,
+    contraction,
+    exponential,
+    extrema,
+    kinks,
+    pairs,
+    products,
+    reductions,
+    shaping,
+    trigonometry,
+)
+from chainrule.ops.calls import of_reals
+
+Function = Callable[..., Any]
+
+_cbrt = of_reals("cbrt")
+
+
+def _modf(x: Any) -> tuple[Tensor, Tensor]:
+    x = floating(x)
+    whole = kinks.trunc(x)
+    endless = comparison.isinf(x)
+    fraction = arithmetic.subtract(kinks.where(endless, 0.0, x), kinks.where(endless, 0.0, whole))
+    return fraction, whole
+
+
+def _divmod(x: Any, y: Any) -> tuple[Tensor, Tensor]:
+    return arithmetic.floor_divide(x, y), arithmetic.remainder(x, y)
+
+
+def _fabs(x: Any) -> Tensor:
+    return kinks.abs(floating(x))
+
+
+def _matvec(x: Any, y: Any) -> Tensor:
+    return shaping.squeeze(contraction.matmul(x, shaping.unsqueeze(y, -1)), -1)
+
+
+def _vecmat(x: Any, y: Any) -> Tensor:
+    row = shaping.unsqueeze(complexes.conj(x), -2)
+    return shaping.squeeze(contraction.matmul(row, y), -2)
+
+
+# --- recorded -------------------------------------------------------------------------------------
+
+_SAME_NAMES = {
+    arithmetic: "add subtract multiply divide floor_divide remainder negative positive square "
+    "reciprocal",
+    exponential: "sqrt exp expm1 log log1p log2 log10",
+    trigonometry: "sin cos tan sinh cosh tanh arcsin arccos arctan arcsinh arccosh arctanh",
+    kinks: "absolute sign maximum minimum floor ceil trunc",
+    pairs: "arctan2 hypot logaddexp logaddexp2 copysign nextafter fmod fmax fmin heaviside ldexp "
+    "frexp float_power",
+    blends: "exp2 deg2rad rad2deg signbit gcd lcm",
+    complexes: "conjugate",
+    comparison: "equal not_equal less less_equal greater greater_equal isnan isinf isfinite "
+    "logical_not logical_and logical_or logical_xor bitwise_invert bitwise_and bitwise_or "
+    "bitwise_xor",
+    contraction: "matmul",
+}
+
+RECORDED: dict[Any, Function] = (
+    {
+        getattr(np, name): getattr(module, {"conjugate": "conj"}.get(name, name))
+        for module, names in _SAME_NAMES.items()
+        for name in names.split()
+    }
+    | {
+        np.power: arithmetic.pow,
+        np.fabs: _fabs,
+        np.rint: kinks.round,
+        np.cbrt: _cbrt,
+        np.degrees: blends.rad2deg,
+        np.radians: blends.deg2rad,
+        np.left_shift: blends.bitwise_left_shift,
+        np.right_shift: blends.bitwise_right_shift,
+        np.modf: _modf,
+        np.divmod: _divmod,
+    }
+    | {
+        getattr(np, name): function  # of NumPy 2.2 the last two
+        for name, function in (
+            ("vecdot", products.vecdot),
+            ("matvec", _matvec),
+            ("vecmat", _vecmat),
+        )
+        if hasattr(np, name)
+    }
+)
+"""What is a function of tensors."""
+
+STEPS: frozenset[Any] = frozenset([np.spacing, np.bitwise_count])
+"""What is constant but for its jumps, or of integers: computed on the arrays, without gradient."""
+
+REFUSED: dict[Any, str] = {np.isnat: "tensors hold no dates"}
+"""What no tensor can be given to, and why."""
+
+# --- methods of ufuncs ----------------------------------------------------------------------------
+
+
+def _reduced(function: Function) -> Function:
+    """Return `ufunc.reduce`, whose axis is 0 if none is given."""
+
+    def reduce(x: Any, axis: Any = 0, *, keepdims: bool = False) -> Tensor:
+        x = tensor_of(x)
+        if not x.ndim:
+            raise TypeError("cannot reduce on a scalar: the tensor has no dimension")
+        return function(x, axis=axis, keepdims=keepdims)  # type: ignore[no-any-return]
+
+    return reduce
+
+
+def _accumulated(function: Function) -> Function:
+    def accumulate(x: Any, axis: int = 0) -> Tensor:
+        return function(x, axis=axis)  # type: ignore[no-any-return]
+
+    return accumulate
+
+
+def _product(x: Any, *, axis: Any, keepdims: bool) -> Tensor:
+    """np.multiply.reduce takes several axes, PyTorch's prod one."""
+    axes = tuple(range(x.ndim)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+    for number in sorted((a % x.ndim for a in axes), reverse=True):
+        x = reductions.prod(x, axis=number, keepdims=keepdims)
+    return x  # type: ignore[no-any-return]
+
+
+METHODS: dict[tuple[Any, str], Function] = {
+    (np.add, "reduce"): _reduced(reductions.sum),
+    (np.multiply, "reduce"): _reduced(_product),
+    (np.maximum, "reduce"): _reduced(extrema.amax),
+    (np.minimum, "reduce"): _reduced(extrema.amin),
+    (np.logical_and, "reduce"): _reduced(reductions.all),
+    (np.logical_or, "reduce"): _reduced(reductions.any),
+    (np.add, "accumulate"): _accumulated(reductions.cumsum),
+    (np.multiply, "accumulate"): _accumulated(reductions.cumprod),
+}
+"""Reductions and running ones. `outer` is there for every recorded ufunc of two inputs."""
+
+
+def _outer(function: Function) -> Function:
+    def outer(x: Any, y: Any) -> Any:
+        x, y = tensor_of(x), tensor_of(y)
+        return function(shaping.reshape(x, (*x.shape, *(1,) * y.ndim)), y)
+
+    return outer
+
+
+def _method(ufunc: Any, method: str) -> Function | None:
+    """Return the function of tensors that a ufunc, or one of its methods, is."""
+    function = _called(ufunc)
+    if method == "__call__":
+        return function
+    if method == "outer" and function is not None and ufunc.nin == 2 and ufunc.signature is None:
+        return _outer(function)
+    return METHODS.get((ufunc, method))
+
+
+def _called(ufunc: Any) -> Function | None:
+    function = RECORDED.get(ufunc)
+    if function is not None or _is_numpys(ufunc):
+        return function
+    from chainrule.ops import scipy_ufuncs  # what isn't NumPy's was imported from SciPy by its user
+
+    return scipy_ufuncs.find(ufunc)
+
+
+def _is_numpys(ufunc: Any) -> bool:
+    return getattr(np, ufunc.__name__, None) is ufunc
+
+
+# --- the protocol ---------------------------------------------------------------------------------
+
+_KNOWN = (Tensor, ndarray, np.generic, bool, int, float, complex)
+
+
+def array_ufunc(x: Tensor, ufunc: Any, method: str, *inputs: Any, **settings: Any) -> Any:
+    """Record a ufunc that was called on a tensor, where there is a rule for it."""
+    operands = () if method in ("at", "reduceat") else inputs  # which have indices among them
+    if not all([isinstance(value, _KNOWN) for value in operands]):
+        return NotImplemented
+    call = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
+    if settings:
+        settings = {key: value for key, value in settings.items() if _says_something(key, value)}
+    function = _method(ufunc, method)
+    if function is None:
+        if ufunc in STEPS and method == "__call__" and not settings:
+            return tensor_of(np.asarray(ufunc(*[_array(value) for value in inputs])))
+        _refuse(ufunc, method, call)
+    kept = {"axis", "keepdims"} if method in ("reduce", "accumulate") else set()
+    refused = set(settings) - kept
+    if refused:
+        name = getattr(function, "__name__", ufunc.__name__)
+        raise TypeError(
+            f"np.{call} on a Tensor takes no {', '.join(sorted(refused))}: call chainrule.{name}, "
+            f"out of place (a = a + t instead of a += t). {_mends(refused)}"
+        )
+    return function(*inputs, **settings)
+
+
+def _says_something(key: str, value: Any) -> bool:
+    """Say whether a keyword is more than NumPy's default, which np.sum and its kin pass on."""
+    if key == "out":
+        return any([part is not None for part in (value if isinstance(value, tuple) else (value,))])
+    return value is not {"dtype": None, "where": True, "keepdims": False}.get(key, NotImplemented)
+
+
+def _mends(refused: set[str]) -> str:
+    mends = {
+        "out": "For out=, write t.copy_(result)",
+        "where": "for where=, choose with chainrule.where(condition, result, other)",
+        "dtype": "for dtype=, convert with .astype(dtype)",
+        "initial": "for initial=, combine it with the result",
+    }
+    texts = [mends[key] for key in sorted(refused) if key in mends]
+    return "; ".join(texts)
+
+
+def _refuse(ufunc: Any, method: str, call: str) -> NoReturn:
+    if method == "at":
+        raise TypeError(
+            f"np.{call} writes into an array, which isn't recorded: add up repeated indices with "
+            "chainrule.index_add or scatter_add, which have derivatives, or call it on "
+            "x.detach().numpy()"
+        )
+    if ufunc in REFUSED:
+        raise TypeError(f"np.{call} on a Tensor: {REFUSED[ufunc]}")
+    library = "np." if _is_numpys(ufunc) else ""
+    raise TypeError(
+        f"{library}{call} has no derivative rule in chainrule: compute it from functions that have "
+        "one, give it one with autograd_function, or call it on x.detach().numpy()"
+    )
+
+
+def _array(value: Any) -> Any:
+    return value.detach().numpy() if isinstance(value, Tensor) else value

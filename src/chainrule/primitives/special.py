@@ -1,0 +1,176 @@
+"""Primitives of the special functions.
+
+Their derivatives are those of the Digital Library of Mathematical Functions, https://dlmf.nist.gov,
+by chapter: 5 gamma, 6 exponential integrals, 7 error functions, 8 incomplete gamma and beta,
+10 Bessel functions, 25 zeta. Each is stated in functions of this page, so that it holds to any
+order. Families with an order (Bessel functions, polygamma) lead to their neighbours, which also
+avoids the divisions by x that other formulas have.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from chainrule.errors import AutogradError
+from chainrule.primitives.primitive import Rule, elementwise, general
+
+Array = Any
+
+
+def _unknown(name: str, argument: str) -> Rule:
+    """Return the rule of an argument whose derivative nobody has a program for."""
+
+    def rule(xp: Any) -> NoReturn:
+        raise AutogradError(
+            f"the derivative of {name} for {argument} is not implemented: it has no closed form. "
+            f"Pass {argument}.detach() if it is to count as constant, or give it a derivative of "
+            "your own with autograd_function"
+        )
+
+    return rule
+
+
+# --- error functions: 2/√π e^(-x²) ----------------------------------------------------------------
+
+_SLOPE = 1.1283791670955126  # 2/√π
+
+erf = elementwise("erf", lambda xp, x: _SLOPE * xp.exp(-x * x))
+erfc = elementwise("erfc", lambda xp, x: -_SLOPE * xp.exp(-x * x))
+erfi = elementwise("erfi", lambda xp, x: _SLOPE * xp.exp(x * x))
+erfcx = elementwise("erfcx", lambda xp, x, out: 2 * x * out - _SLOPE)
+erfinv = elementwise("erfinv", lambda xp, out: xp.exp(out * out) / _SLOPE)
+dawsn = elementwise("dawsn", lambda xp, x, out: 1 - 2 * x * out)
+ndtri = elementwise("ndtri", lambda xp, out: 2.5066282746310002 * xp.exp(out * out / 2))  # √(2π)
+log_ndtr = elementwise(  # φ/Φ, whose exponentials cancel
+    "log_ndtr", lambda xp, x: 0.7978845608028654 / xp.erfcx(-0.7071067811865476 * x)
+)
+
+# --- exponential integrals ------------------------------------------------------------------------
+
+expi = elementwise("expi", lambda xp, x: xp.exp(x) / x)
+exp1 = elementwise("exp1", lambda xp, x: -xp.exp(-x) / x)
+
+# --- gamma, beta, zeta ----------------------------------------------------------------------------
+
+lgamma = elementwise("lgamma", lambda xp, x: xp.polygamma(x, order=0))
+polygamma = elementwise("polygamma", lambda xp, x, *, order: xp.polygamma(x, order=order + 1))
+gamma = elementwise("gamma", lambda xp, x, out: out * xp.polygamma(x, order=0))
+betaln = elementwise(
+    "betaln",
+    lambda xp, x, y: xp.polygamma(x, order=0) - xp.polygamma(x + y, order=0),
+    lambda xp, x, y: xp.polygamma(y, order=0) - xp.polygamma(x + y, order=0),
+)
+beta = elementwise(
+    "beta",
+    lambda xp, x, y, out: out * (xp.polygamma(x, order=0) - xp.polygamma(x + y, order=0)),
+    lambda xp, x, y, out: out * (xp.polygamma(y, order=0) - xp.polygamma(x + y, order=0)),
+)
+zeta = elementwise(
+    "zeta",
+    _unknown("zeta", "x"),
+    lambda xp, x, y: -xp.astype(x, y.dtype) * xp.zeta(x + 1, y),  # x may have come as an integer
+)
+
+
+def _gamma_density(xp: Any, a: Array, x: Array) -> Array:
+    a = xp.astype(a, x.dtype)  # it may have come as an integer
+    return xp.exp(xp.xlogy(a - 1, x) - x - xp.lgamma(a))
+
+
+gammainc = elementwise(
+    "gammainc",
+    _unknown("gammainc", "a"),
+    _gamma_density,
+    forward=lambda xp, a, x: xp.gammainc(a, x),
+)
+gammaincc = elementwise(
+    "gammaincc",
+    _unknown("gammaincc", "a"),
+    lambda xp, a, x: -_gamma_density(xp, a, x),
+    forward=lambda xp, a, x: xp.gammaincc(a, x),
+)
+
+
+def _beta_density(xp: Any, a: Array, b: Array, x: Array) -> Array:
+    a, b = xp.astype(a, x.dtype), xp.astype(b, x.dtype)
+    return xp.exp(xp.xlogy(a - 1, x) + xp.xlog1py(b - 1, -x) - xp.betaln(a, b))
+
+
+betainc = elementwise(
+    "betainc",
+    _unknown("betainc", "a"),
+    _unknown("betainc", "b"),
+    _beta_density,
+    forward=lambda xp, a, b, x: xp.betainc(a, b, x),
+)
+
+# --- Bessel functions -----------------------------------------------------------------------------
+
+bessel_j = elementwise(
+    "bessel_j",
+    lambda xp, x, *, order: (xp.bessel_j(x, order=order - 1) - xp.bessel_j(x, order=order + 1)) / 2,
+)
+bessel_y = elementwise(
+    "bessel_y",
+    lambda xp, x, *, order: (xp.bessel_y(x, order=order - 1) - xp.bessel_y(x, order=order + 1)) / 2,
+)
+bessel_i = elementwise(
+    "bessel_i",
+    lambda xp, x, *, order: (xp.bessel_i(x, order=order - 1) + xp.bessel_i(x, order=order + 1)) / 2,
+)
+bessel_k = elementwise(
+    "bessel_k",
+    lambda xp, x, *, order: (
+        (xp.bessel_k(x, order=order - 1) + xp.bessel_k(x, order=order + 1)) / -2
+    ),
+)
+# Scaled: I(x) e^(-|x|) and K(x) e^x.
+bessel_ie = elementwise(
+    "bessel_ie",
+    lambda xp, x, out, *, order: (
+        (xp.bessel_ie(x, order=order - 1) + xp.bessel_ie(x, order=order + 1)) / 2 - xp.sign(x) * out
+    ),
+)
+bessel_ke = elementwise(
+    "bessel_ke",
+    lambda xp, x, out, *, order: (
+        (xp.bessel_ke(x, order=order - 1) + xp.bessel_ke(x, order=order + 1)) / -2 + out
+    ),
+)
+
+
+def _spherical_partial(xp: Any, x: Array, *, order: int) -> Array:
+    above = (order + 1) / (2 * order + 1) * xp.spherical_bessel_j(x, order=order + 1)
+    if order == 0:
+        return -above
+    return order / (2 * order + 1) * xp.spherical_bessel_j(x, order=order - 1) - above
+
+
+spherical_bessel_j = elementwise("spherical_bessel_j", _spherical_partial)
+
+# --- probabilities --------------------------------------------------------------------------------
+
+
+def _within(xp: Any, x: Array) -> Array:
+    """Return x (1 - x), and nan where x is no probability."""
+    product = x * (1 - x)
+    return xp.where(product < 0, xp.zeros_like(x) + float("nan"), product)
+
+
+logit = general(
+    "logit",
+    lambda xp, x: xp.log(x / (1 - x)),
+    vjp=(lambda xp, g, x: g / _within(xp, x),),
+    jvp=(lambda xp, t, x: t / _within(xp, x),),
+)
+
+
+def _entr(xp: Any, x: Array) -> Array:
+    outside = x < 0
+    inside = xp.masked(x, xp.logical_not(outside))
+    return xp.where(outside, xp.zeros_like(x) - float("inf"), 0 - xp.xlogy(inside, inside))
+
+
+entr = elementwise("entr", lambda xp, x: -1 - xp.log(x), forward=_entr)
+
+rel_entr = elementwise("rel_entr", lambda xp, x, y: 1 + xp.log(x / y), lambda xp, x, y: -x / y)
