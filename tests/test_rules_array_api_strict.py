@@ -134,7 +134,8 @@ class Application:
         for name, origin in zip(plan.saves, plan.origins, strict=True):
             stem, _, aspect = name.rpartition("_")
             if origin is not None:
-                values.append(out if origin < 0 else arrays[origin])
+                several = origin < 0 and self.primitive.multiple
+                values.append(out[~origin] if several else out if origin < 0 else arrays[origin])
             elif name == "shapes":
                 values.append(tuple(array.shape for array in arrays))
             else:

@@ -7,12 +7,15 @@ and the mend; it keeps the words that people search for.
 
 from __future__ import annotations
 
+from numpy.linalg import LinAlgError as _NumPyLinAlgError
+
 __all__ = [
     "AutogradError",
     "DTypeError",
     "DeviceError",
     "FreedGraphError",
     "InPlaceError",
+    "LinAlgError",
     "MissingExtraError",
     "ShapeError",
 ]
@@ -32,6 +35,10 @@ class InPlaceError(AutogradError):
 
 class ShapeError(RuntimeError, ValueError):
     """Shapes that don't fit each other."""
+
+
+class LinAlgError(RuntimeError, _NumPyLinAlgError):
+    """A matrix that an operation is not defined for: singular, or not positive-definite."""
 
 
 class DTypeError(RuntimeError, TypeError):

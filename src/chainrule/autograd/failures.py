@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
+from numpy.linalg import LinAlgError as NumPyLinAlgError
+
 from chainrule.autograd.location import here
 from chainrule.backend import device_of
-from chainrule.errors import DeviceError, ShapeError
+from chainrule.errors import DeviceError, LinAlgError, ShapeError
 from chainrule.primitives.primitive import Primitive
 
 Array = Any
@@ -31,6 +33,8 @@ def _explained(error: Exception, primitive: Primitive, arrays: tuple[Array, ...]
             f"{' and '.join(sorted(map(str, devices)))}, in {primitive.name} ({_where()}). "
             "Move one with .to(device)."
         )
+    if isinstance(error, NumPyLinAlgError):
+        return LinAlgError(f"{primitive.name}: {error} ({_where()})")
     shapes = [tuple(array.shape) for array in arrays]
     if primitive.name == "matmul":
         return ShapeError(_matmul_text(*shapes))

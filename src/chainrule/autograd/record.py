@@ -108,7 +108,8 @@ def record(
     saved = []
     for name, origin in zip(plan.saves, plan.origins, strict=True):
         if origin is not None:
-            saved.append(out if origin < 0 else arrays[origin])
+            several = origin < 0 and primitive.multiple
+            saved.append(out[~origin] if several else out if origin < 0 else arrays[origin])
         elif name == "shapes":
             saved.append(tuple([array.shape for array in arrays]))
         else:
@@ -116,11 +117,8 @@ def record(
             saved.append(getattr(arrays[primitive.inputs.index(stem)], aspect))
     modes = _mode()
     node: Any
-    if primitive.multiple:  # and linear: nothing to pack
-        node = _new(SeveralNode)
-        node.output_count = len(out)
-    elif modes is None or modes.saved_hooks is None:
-        node = _new(PrimitiveNode)
+    if modes is None or modes.saved_hooks is None:
+        node = _new(SeveralNode if primitive.multiple else PrimitiveNode)
     else:
         node = _new(PackedNode)
         pack, unpack = modes.saved_hooks
@@ -128,6 +126,8 @@ def record(
             is_number = origin is not None and numbers[origin : origin + 1] == (True,)
             if origin is not None and not is_number:
                 saved[i] = pack_array(saved[i], pack, unpack)
+    if node.__class__ is not PrimitiveNode:
+        node.output_count = len(out) if primitive.multiple else 1
     node.plan = plan
     node.edges = edges
     node.saved = tuple(saved)

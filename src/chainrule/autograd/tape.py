@@ -208,12 +208,16 @@ class PrimitiveNode(Node):
         """Return saved arrays as tensors with their place in the graph."""
         return tuple(
             [
-                value
-                if origin is None
-                else _lift(value, self if origin < 0 else self.edges[origin])
+                value if origin is None else _lift(value, self.source(origin))
                 for value, origin in zip(values, self.plan.origins, strict=True)
             ]
         )
+
+    def source(self, origin: int) -> Edge:
+        """Return the edge to what a saved value came from."""
+        if origin >= 0:
+            return self.edges[origin]
+        return Port(self, ~origin) if self.plan.primitive.multiple else self
 
     def push(self, tangents: tuple[Any, ...], xp: Any) -> Any:
         shapes = self.undo
@@ -283,16 +287,16 @@ class Packed:
         return array
 
 
-class PackedNode(PrimitiveNode):
-    """A node whose saved arrays are `Packed`."""
-
-    __slots__ = ()
-
-
 class SeveralNode(PrimitiveNode):
     """A recorded application of a primitive that has several outputs."""
 
     __slots__ = ("output_count",)
+
+
+class PackedNode(SeveralNode):
+    """A node whose saved arrays are `Packed`."""
+
+    __slots__ = ()
 
 
 class Severed(Node):
@@ -338,8 +342,7 @@ def check_saved(node: PrimitiveNode, saved: tuple[Any, ...]) -> None:
     """Raise if the memory of a saved array was written after the node was recorded."""
     for position, (value, origin) in enumerate(zip(saved, node.plan.origins, strict=True)):
         if origin is not None:
-            source = node if origin < 0 else node.edges[origin]
-            check_unwritten(node, value, source, position)
+            check_unwritten(node, value, node.source(origin), position)
 
 
 def check_unwritten(node: Node, array: Array, source: Edge, position: int) -> None:

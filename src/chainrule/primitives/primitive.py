@@ -5,9 +5,9 @@ on NumPy arrays, on CuPy arrays, on tensors (derivatives of derivatives), on a c
 The names of a rule's parameters say what it needs, and only that is saved:
 
 * ``g``: the cotangent of the output (in a vjp), ``t``: the tangent of the input (in a jvp);
-* an input's name, or ``out``: that array;
+* an input's name, or ``out``: that array; of several outputs, which then have names: an output's;
 * an input's name with ``_shape``, ``_dtype`` or ``_ndim``: that alone, which keeps no array alive;
-* ``shapes``: the shapes of all inputs;
+* ``shapes``: the shapes of all inputs; ``needs``: which of them require grad (for a rule of all);
 * keyword-only parameters: settings of the operation.
 
 Cotangents are those of the bilinear pairing Σ g·t, without conjugation: so a holomorphic rule reads
@@ -44,6 +44,7 @@ class Primitive:
         "label",
         "multiple",
         "name",
+        "outputs",
         "scales",
         "settings",
         "vjp",
@@ -63,6 +64,7 @@ class Primitive:
         scales: bool = False,
         view: bool = False,
         multiple: bool = False,
+        outputs: tuple[str, ...] = ("out",),
     ) -> None:
         self.name = name
         self.forward = forward
@@ -76,7 +78,8 @@ class Primitive:
         self.settings = parameters(forward)[1] if forward else ()
         self.label = label or _camel(name) + "Backward0"
         self.view = view
-        self.multiple = multiple
+        self.outputs = outputs
+        self.multiple = multiple or len(outputs) > 1
         self._plans: dict[tuple[bool, ...], Plan] = {}
         if name in TABLE:
             raise ValueError(f"there is a primitive named {name!r} already")
@@ -120,15 +123,14 @@ class Plan:
                 for rule in wanted
                 if rule is not None
                 for name in parameters(rule)[0]
-                if name != "g"
+                if name not in ("g", "needs")
             )
         )
-        # Where each saved value comes from: an input's position, -1 for the output, None for what
+        # Where each saved value comes from: an input's position, -1 - i for output i, None for what
         # is no array. Shapes and dtypes outlive a pass: only arrays are released (SEMANTICS 17).
-        self.origins = tuple(
-            -1 if name == "out" else inputs.index(name) if name in inputs else None
-            for name in self.saves
-        )
+        places = {name: -1 - i for i, name in enumerate(primitive.outputs)}
+        places.update({name: i for i, name in enumerate(inputs)})
+        self.origins = tuple(map(places.get, self.saves))
         self.holds = any(origin is not None for origin in self.origins)
         self.pull: Callable[..., tuple[Any, ...]] = self._first_pull
 
@@ -139,7 +141,7 @@ class Plan:
     def _compile(self) -> Callable[[Any, Any, tuple[Any, ...], Any], tuple[Any, ...]]:
         """Write the call of the rules as source: no argument is looked up while a pass runs."""
         primitive = self.primitive
-        scope: dict[str, Any] = {}
+        scope: dict[str, Any] = {"needs": self.needs}
 
         def call(name: str, rule: Rule) -> str:
             scope[name] = rule
@@ -270,13 +272,20 @@ def general(
     jvp: tuple[Rule | None, ...] | Rule | None,
     label: str | None = None,
     broadcasts: bool = True,
+    outputs: tuple[str, ...] = ("out",),
 ) -> Primitive:
-    """Make a primitive from both of its rules: one per input, or one function for all of them."""
-    if callable(vjp):
-        inputs: tuple[str, ...] = ()
+    """Make a primitive from both of its rules: one per input, or one function for all of them.
+
+    With several `outputs`, a vjp gets a dict of cotangents, by output number, without those that
+    are zero; a jvp returns a tuple.
+    """
+    if forward is not None:
+        inputs = parameters(forward)[0]
     else:
-        inputs = parameters(forward)[0] if forward else _INPUT_NAMES[: len(vjp)]
-    return Primitive(name, forward, inputs, vjp, jvp, label=label, broadcasts=broadcasts)
+        inputs = () if callable(vjp) else _INPUT_NAMES[: len(vjp)]
+    return Primitive(
+        name, forward, inputs, vjp, jvp, label=label, broadcasts=broadcasts, outputs=outputs
+    )
 
 
 def constant(name: str, *, forward: Rule | None = None) -> Primitive:
