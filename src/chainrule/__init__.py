@@ -40,11 +40,23 @@ from chainrule.random import *  # noqa: F403
 if _TYPE_CHECKING:
     from chainrule import checks as checks
     from chainrule import fft as fft
+    from chainrule import linalg as linalg
     from chainrule import nn as nn
     from chainrule import optim as optim
     from chainrule import special as special
     from chainrule import transforms as transforms
     from chainrule.checks import GradcheckError, gradcheck, gradgradcheck
+    from chainrule.linalg import (
+        cholesky_inverse,
+        cholesky_solve,
+        det,
+        inverse,
+        logdet,
+        matrix_exp,
+        matrix_power,
+        pinverse,
+        slogdet,
+    )
     from chainrule.transforms import jvp
 
 __version__ = "0.1.0"
@@ -63,6 +75,16 @@ _LATER = {
     "conv_transpose3d": "chainrule.nn.functional",
     "checks": None,
     "fft": None,
+    "linalg": None,
+    "det": "chainrule.linalg",
+    "slogdet": "chainrule.linalg",
+    "logdet": "chainrule.linalg",
+    "matrix_exp": "chainrule.linalg",
+    "matrix_power": "chainrule.linalg",
+    "inverse": "chainrule.linalg",
+    "pinverse": "chainrule.linalg",
+    "cholesky_solve": "chainrule.linalg",
+    "cholesky_inverse": "chainrule.linalg",
     "nn": None,
     "optim": None,
     "special": None,
@@ -115,6 +137,16 @@ __all__ += [
     "gradcheck",
     "gradgradcheck",
     "GradcheckError",
+    # linear algebra
+    "det",
+    "slogdet",
+    "logdet",
+    "matrix_exp",
+    "matrix_power",
+    "inverse",
+    "pinverse",
+    "cholesky_solve",
+    "cholesky_inverse",
     # modes
     "no_grad",
     "enable_grad",

@@ -11,6 +11,7 @@ from cases import (
     elementwise,
     fourier,
     indexing,
+    linalg,
     pairs,
     reductions,
     shaping,
@@ -32,6 +33,7 @@ FAMILIES = (
     contraction,
     convolution,
     fourier,
+    linalg,
 )
 
 ROWS: tuple[Row, ...] = sum([family.ROWS for family in FAMILIES], ())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 from chainrule.autograd.tensor import Tensor
@@ -130,6 +132,22 @@ _OTHERS: dict[str, Any] = {
     "to_device": exchange.to_device,
 }
 
+_LINALG = """
+    det slogdet logdet matrix_exp matrix_power inverse pinverse cholesky cholesky_solve
+    cholesky_inverse"""
+
+
+def _of_linalg(name: str) -> Callable[..., Any]:
+    """Return the method of a function that is imported when it is first called."""
+
+    def method(x: Tensor, *arguments: Any, **settings: Any) -> Any:
+        return getattr(import_module("chainrule.linalg"), name)(x, *arguments, **settings)
+
+    method.__name__ = name
+    method.__doc__ = f"Return `chainrule.linalg.{name}` of the tensor."
+    return method
+
+
 _PROPERTIES = {
     "T": property(ordering.reverse_dims, doc="The tensor with its dimensions in reverse order."),
     "real": property(complexes.real, doc="The real part."),
@@ -148,6 +166,7 @@ def attach() -> None:
         conversion.CONVERTERS,
         operators.OPERATORS,
         _OTHERS,
+        {name: _of_linalg(name) for name in _LINALG.split()},
         _PROPERTIES,
     ):
         for name, method in table.items():

@@ -67,7 +67,7 @@ max = general("max", None, vjp=(_extremum_vjp,), jvp=(_extremum_jvp,), label="Ma
 min = general("min", None, vjp=(_extremum_vjp,), jvp=(_extremum_jvp,), label="MinBackward0")
 
 
-def _prod_of_others(xp: Any, x: Array, axis: Axes) -> Array:
+def products_of_others(xp: Any, x: Array, axis: Axes) -> Array:
     """Return for each element the product of all others along `axis`, exact where there are zeros.
 
     The product from the left times the product from the right: no division.
@@ -89,11 +89,11 @@ def _prod_of_others(xp: Any, x: Array, axis: Axes) -> Array:
 
 
 def _prod_vjp(xp: Any, g: Array, x: Array, *, axis: Axes, keepdims: bool) -> Array:
-    return _spread(xp, g, x.shape, axis, keepdims) * _prod_of_others(xp, x, axis)
+    return _spread(xp, g, x.shape, axis, keepdims) * products_of_others(xp, x, axis)
 
 
 def _prod_jvp(xp: Any, t: Array, x: Array, *, axis: Axes, keepdims: bool) -> Array:
-    return xp.sum(t * _prod_of_others(xp, x, axis), axis=axis, keepdims=keepdims)
+    return xp.sum(t * products_of_others(xp, x, axis), axis=axis, keepdims=keepdims)
 
 
 prod = general("prod", None, vjp=(_prod_vjp,), jvp=(_prod_jvp,))

@@ -1,0 +1,98 @@
+"""Functions of square matrices that look at values: cofactors, and the exponential."""
+
+from __future__ import annotations
+
+from math import factorial
+from typing import Any
+
+Array = Any
+
+# --- cofactors ------------------------------------------------------------------------------------
+
+_SAFE_CONDITION = 1e4
+"""Below this condition number det(x) x⁻ᵀ has nearly all digits, for a tenth of the time."""
+
+
+def cofactors(lib: Any, x: Array) -> Array:
+    """Return the cofactors of square matrices: the derivative of det, also where it is 0."""
+    try:
+        inverse = lib.linalg.inv(x)
+    except lib.linalg.LinAlgError:
+        return _cofactors_of_any(lib, x)
+    if not lib.all(_norm_1(lib, x) * _norm_1(lib, inverse) < _SAFE_CONDITION):  # nan is not
+        return _cofactors_of_any(lib, x)
+    return lib.linalg.det(x)[..., None, None] * inverse.swapaxes(-1, -2)
+
+
+def _norm_1(lib: Any, x: Array) -> Array:
+    return lib.abs(x).sum(axis=-2).max(axis=-1, initial=0)
+
+
+def _cofactors_of_any(lib: Any, x: Array) -> Array:
+    """Compute without a division: cof(U S Vᴴ) = cof(U) cof(S) cof(Vᴴ).
+
+    The cofactors of a unitary matrix are its conjugate times its determinant.
+    """
+    u, s, vh = lib.linalg.svd(x, full_matrices=False)
+    ones = lib.ones_like(s[..., :1])
+    before = lib.cumprod(lib.concatenate([ones, s[..., :-1]], axis=-1), axis=-1)
+    after = lib.cumprod(lib.concatenate([ones, s[..., :0:-1]], axis=-1), axis=-1)[..., ::-1]
+    phase = lib.linalg.det(u) * lib.linalg.det(vh)
+    weights = phase[..., None] * before * after  # the products of all others
+    return lib.matmul(u.conj() * weights[..., None, :], vh.conj())
+
+
+# --- the matrix exponential -----------------------------------------------------------------------
+# Padé approximants with scaling and squaring: N. Higham, "The scaling and squaring method for the
+# matrix exponential revisited", SIAM J. Matrix Anal. Appl. 26(4), 2005, with the bounds on the
+# 1-norm from its table 2.3 (and, for single precision, those of Higham, 2008, table 10.3's kind).
+
+_BOUNDS = {
+    4: ((3, 4.258730016922831e-1), (5, 1.880152677804762), (7, 3.925724783138660)),
+    8: (
+        (3, 1.495585217958292e-2),
+        (5, 2.539398330063230e-1),
+        (7, 9.504178996162932e-1),
+        (9, 2.097847961257068),
+        (13, 5.371920351148152),
+    ),
+}
+
+
+def matrix_exp(lib: Any, x: Array) -> Array:
+    """Return the exponential of square matrices."""
+    n = x.shape[-1]
+    if x.size == 0:
+        return lib.zeros(x.shape, x.dtype)
+    bounds = _BOUNDS[8 if str(x.dtype) in ("float64", "complex128") else 4]
+    stack = x.reshape(-1, n, n)
+    norms = _norm_1(lib, stack)
+    largest = float(lib.max(lib.where(lib.isfinite(norms), norms, 0)))
+    degree, bound = next((pair for pair in bounds if largest <= pair[1]), bounds[-1])
+    ratio = lib.where(lib.isfinite(norms) & (norms > bound), norms / bound, 1)
+    halvings = lib.ceil(lib.log2(ratio)).astype("int64")
+    result = _pade(lib, stack / (2.0**halvings).astype(norms.dtype)[:, None, None], degree)
+    for step in range(int(halvings.max())):
+        growing = halvings > step
+        part = result if growing.all() else result[growing]
+        result[growing] = lib.matmul(part, part)
+    return result.reshape(x.shape)
+
+
+def _pade(lib: Any, x: Array, degree: int) -> Array:
+    """Return the approximant q(x)⁻¹ p(x) of exp, where q(x) = p(-x)."""
+    coefficients = [
+        factorial(2 * degree - j)
+        * factorial(degree)
+        / (factorial(2 * degree) * factorial(j) * factorial(degree - j))
+        for j in range(degree + 1)
+    ]
+    eye = lib.eye(x.shape[-1], dtype=x.dtype)
+    square = lib.matmul(x, x)
+    power, even, odd = eye, coefficients[0] * eye, coefficients[1] * eye
+    for j in range(2, degree, 2):
+        power = lib.matmul(power, square) if j > 2 else square
+        even = even + coefficients[j] * power
+        odd = odd + coefficients[j + 1] * power
+    odd = lib.matmul(x, odd)
+    return lib.linalg.solve(even - odd, even + odd)

@@ -1,0 +1,90 @@
+"""Linear algebra under the names of `torch.linalg`, `numpy.linalg` and the array API.
+
+Functions take stacks of matrices, real or complex.
+
+>>> import chainrule as cr
+>>> cr.linalg.solve(cr.tensor([[2.0, 1.0], [1.0, 3.0]]), cr.tensor([3.0, 4.0]))
+tensor([1., 1.])
+"""
+
+from chainrule.autograd.recorders import recorder
+from chainrule.linalg.decompositions import (
+    cholesky,
+    eig,
+    eigh,
+    eigvals,
+    eigvalsh,
+    qr,
+    svd,
+    svdvals,
+)
+from chainrule.linalg.functions import det, logdet, matrix_exp, matrix_power, slogdet
+from chainrule.linalg.least_squares import lstsq
+from chainrule.linalg.norms import cond, matrix_norm, norm, vector_norm
+from chainrule.linalg.products import cross, diagonal, multi_dot, trace, vander
+from chainrule.linalg.ranks import matrix_rank
+from chainrule.linalg.systems import (
+    cholesky_inverse,
+    cholesky_solve,
+    inv,
+    inverse,
+    pinv,
+    pinverse,
+    solve,
+    solve_triangular,
+    tensorinv,
+    tensorsolve,
+)
+from chainrule.ops import matmul, matrix_transpose, outer, tensordot, vecdot
+from chainrule.primitives import matrix_functions as _registered  # noqa: F401 - and what it needs
+from chainrule.primitives.primitive import TABLE
+
+__all__ = [
+    # determinants and functions
+    "det",
+    "slogdet",
+    "logdet",
+    "matrix_exp",
+    "matrix_power",
+    # inverses and systems
+    "inv",
+    "inverse",
+    "pinv",
+    "pinverse",
+    "solve",
+    "solve_triangular",
+    "lstsq",
+    "cholesky_solve",
+    "cholesky_inverse",
+    "tensorinv",
+    "tensorsolve",
+    # factors
+    "cholesky",
+    "qr",
+    "eigh",
+    "eigvalsh",
+    "eig",
+    "eigvals",
+    "svd",
+    "svdvals",
+    # sizes
+    "matrix_norm",
+    "vector_norm",
+    "norm",
+    "cond",
+    "matrix_rank",
+    # products
+    "matmul",
+    "multi_dot",
+    "outer",
+    "tensordot",
+    "vecdot",
+    "cross",
+    "matrix_transpose",
+    "diagonal",
+    "trace",
+    "vander",
+]
+
+for _primitive in TABLE.values():
+    recorder(_primitive)

@@ -1,0 +1,397 @@
+"""Factors of matrices: Cholesky, QR, eigenvalues, singular values."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from chainrule import ops
+from chainrule.arguments import RECORDERS, Operand
+from chainrule.autograd.tensor import Tensor, make
+from chainrule.backend import namespace
+from chainrule.linalg.matrices import (
+    accepts,
+    adjoint,
+    computed,
+    is_tracked,
+    matmul,
+    matrices,
+    square,
+)
+
+__all__ = ["cholesky", "eig", "eigh", "eigvals", "eigvalsh", "qr", "svd", "svdvals"]
+
+Array = Any
+
+_ENDLESS = (
+    "The algorithm failed to converge because the input matrix contained non-finite values, or is "
+    "ill-conditioned or has too many repeated eigenvalues."
+)
+
+
+def cholesky(A: Operand, *, upper: bool = False) -> Tensor:
+    """Return the Cholesky factor L of Hermitian positive-definite matrices, A = L Lᴴ.
+
+    Parameters
+    ----------
+    A : Tensor, shape (..., n, n)
+        Only the lower triangle is read (the upper one, for ``upper=True``).
+    upper : bool, default False
+        Return Lᴴ instead.
+
+    Returns
+    -------
+    Tensor, shape of `A`
+        A triangle, with positive numbers on its diagonal.
+
+    Raises
+    ------
+    LinAlgError
+        If a matrix isn't positive-definite: the message says from which minor on.
+    ShapeError
+        If the matrices aren't square.
+
+    Notes
+    -----
+    Derivative: L Φ(L⁻¹ dA L⁻ᴴ), where Φ takes the lower triangle and half of the diagonal [1]_. The
+    gradient is that of a function of Hermitian matrices, and Hermitian itself.
+
+    References
+    ----------
+    .. [1] I. Murray, "Differentiation of the Cholesky decomposition", arXiv:1602.07527, 2016.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.linalg.cholesky(cr.tensor([[4.0, 2.0], [2.0, 2.0]]))
+    tensor([[2., 0.],
+            [1., 1.]])
+    """
+    x = square(A, "cholesky")
+    upper = bool(upper)
+
+    def reason(matrix: Array) -> str:
+        return _not_positive_definite(matrix.swapaxes(-1, -2).conj() if upper else matrix)
+
+    result: Tensor = computed("cholesky", "cholesky", reason, x, upper=upper)
+    return result
+
+
+def _not_positive_definite(matrix: Array) -> str:
+    kernel = namespace(matrix).linalg.cholesky
+    orders = range(1, matrix.shape[-1] + 1)
+    order = next((k for k in orders if not accepts(kernel, matrix[:k, :k])), matrix.shape[-1])
+    return (
+        "The factorization could not be completed because the input is not positive-definite (the "
+        f"leading minor of order {order} is not positive-definite)."
+    )
+
+
+class QRResult(NamedTuple):
+    """What `qr` returns."""
+
+    Q: Tensor
+    R: Tensor
+
+
+def qr(A: Operand, mode: str = "reduced") -> QRResult:
+    """Return a matrix with orthonormal columns and an upper triangle whose product is A.
+
+    Parameters
+    ----------
+    A : Tensor, shape (..., m, n)
+        Real or complex matrices.
+    mode : {"reduced", "complete", "r"}
+        The shapes of the result: with k = min(m, n) columns; with all m; or R alone, where Q is
+        empty.
+
+    Returns
+    -------
+    Q : Tensor, shape (..., m, k) or (..., m, m)
+    R : Tensor, shape (..., k, n) or (..., m, n)
+
+    Raises
+    ------
+    ValueError
+        If there is no such mode.
+    LinAlgError
+        In a backward pass, if the first k columns are linearly dependent.
+
+    Notes
+    -----
+    Derivative: [1]_; of matrices with more columns than rows, that of the first m columns and of
+    Qᴴ times the rest. The columns that "complete" adds are defined up to a rotation; what does not
+    depend on it has its derivative through them too (PyTorch has none).
+
+    References
+    ----------
+    .. [1] S. Walter, L. Lehmann, "Algorithmic differentiation of linear algebra functions with
+       application in optimum experimental design", arXiv:1001.1654, 2010.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> Q, R = cr.linalg.qr(cr.tensor([[3.0, 1.0], [4.0, 2.0]]))
+    >>> (Q @ R).round(decimals=4)
+    tensor([[3., 1.],
+            [4., 2.]])
+    """
+    if mode not in ("reduced", "complete", "r"):
+        raise ValueError(
+            f"linalg.qr: qr received unrecognized mode {mode!r}: expected one of 'reduced', 'r', "
+            "or 'complete'"
+        )
+    x = matrices(A, "qr")
+    m, n = x.shape[-2:]
+    settings = {"complete": mode == "complete" and m > n}
+    if n > m and is_tracked(x):
+        q, r = RECORDERS["qr"](x[..., :m], **settings)
+        r = ops.concat([r, matmul(adjoint(q), x[..., m:])], axis=-1)
+    else:
+        q, r = RECORDERS["qr"](x, **settings)
+    if mode == "r":
+        q = make(namespace(x._array).zeros(0, x.dtype), None)
+    return QRResult(q, r)
+
+
+# --- eigenvalues ----------------------------------------------------------------------------------
+
+
+class EighResult(NamedTuple):
+    """What `eigh` returns."""
+
+    eigenvalues: Tensor
+    eigenvectors: Tensor
+
+
+def eigh(A: Operand, UPLO: str = "L") -> EighResult:
+    """Return the eigenvalues and eigenvectors of Hermitian matrices, A = V diag(L) Vᴴ.
+
+    Parameters
+    ----------
+    A : Tensor, shape (..., n, n)
+        Symmetric or Hermitian matrices, of which one triangle is read.
+    UPLO : {"L", "U"}
+        Which one: the lower or the upper.
+
+    Returns
+    -------
+    eigenvalues : Tensor, shape (..., n); real
+        In ascending order.
+    eigenvectors : Tensor, shape (..., n, n)
+        Orthonormal columns, each defined up to a factor of size 1.
+
+    Raises
+    ------
+    ValueError
+        If `UPLO` is another letter.
+    LinAlgError
+        If a matrix holds nan or inf.
+
+    Notes
+    -----
+    Derivatives: dL = diag(Vᴴ dA V) and dV = V (E ∘ Vᴴ dA V), with Eᵢⱼ = 1 / (Lⱼ - Lᵢ) [1]_, for
+    Hermitian dA. Where eigenvalues coincide, the vectors of the group can be rotated: a gradient
+    that depends on them is inf or nan; one that depends on eigenvalues or on other vectors alone
+    is finite and right. A function must not depend on the free factors of vectors either.
+
+    References
+    ----------
+    .. [1] M. Giles, "Collected matrix derivative results for forward and reverse mode algorithmic
+       differentiation", Advances in Automatic Differentiation, 2008, 3.1.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.linalg.eigh(cr.tensor([[2.0, 0.0], [0.0, 1.0]])).eigenvalues
+    tensor([1., 2.])
+    """
+    x = square(A, "eigh")
+    return EighResult(*computed("eigh", "eigh", _ENDLESS, x, upper=_is_upper(UPLO, "eigh")))
+
+
+def _is_upper(uplo: str, name: str) -> bool:
+    letter = str(uplo).upper()
+    if letter not in ("L", "U"):
+        raise ValueError(
+            f"linalg.{name}: Expected UPLO argument to be 'L' or 'U', but got {uplo!r}"
+        )
+    return letter == "U"
+
+
+def eigvalsh(A: Operand, UPLO: str = "L") -> Tensor:
+    """Return the eigenvalues of Hermitian matrices; the arguments are those of `eigh`.
+
+    Notes
+    -----
+    Derivative: diag(Vᴴ dA V) with the eigenvectors V, which are computed if `A` requires grad.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.linalg.eigvalsh(cr.tensor([[0.0, 1.0], [1.0, 0.0]]))
+    tensor([-1.,  1.])
+    """
+    x = square(A, "eigvalsh")
+    upper = _is_upper(UPLO, "eigvalsh")
+    if not is_tracked(x):
+        kernel = namespace(x._array).linalg.eigvalsh
+        try:
+            return make(kernel(x._array, "U" if upper else "L"), None)
+        except ValueError:  # let eigh say what is wrong
+            pass
+    values: Tensor = computed("eigvalsh", "eigh", _ENDLESS, x, upper=upper)[0]
+    return values
+
+
+class EigResult(NamedTuple):
+    """What `eig` returns."""
+
+    eigenvalues: Tensor
+    eigenvectors: Tensor
+
+
+def eig(A: Operand) -> EigResult:
+    """Return the eigenvalues and eigenvectors of square matrices, A V = V diag(L).
+
+    Parameters
+    ----------
+    A : Tensor, shape (..., n, n)
+        Real or complex matrices.
+
+    Returns
+    -------
+    eigenvalues : Tensor, shape (..., n); complex
+        In no particular order.
+    eigenvectors : Tensor, shape (..., n, n); complex
+        Columns of length 1, each defined up to a factor of size 1.
+
+    Raises
+    ------
+    LinAlgError
+        If a matrix holds nan or inf.
+
+    Notes
+    -----
+    Derivatives: with P = V⁻¹ dA V, dL = diag(P) and dV = V (E ∘ P), less what would change the
+    lengths [1]_. Where eigenvalues coincide: as for `eigh`.
+
+    References
+    ----------
+    .. [1] C. Boeddeker, P. Hanebrink, L. Drude, J. Heymann, R. Haeb-Umbach, "On the computation of
+       complex-valued gradients with application to statistically optimum beamforming",
+       arXiv:1701.00392, 2017.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.linalg.eig(cr.tensor([[2.0, 0.0], [0.0, 1.0]])).eigenvalues
+    tensor([2.+0.j, 1.+0.j])
+    """
+    return EigResult(*computed("eig", "eig", _ENDLESS, square(A, "eig")))
+
+
+def eigvals(A: Operand) -> Tensor:
+    """Return the eigenvalues of square matrices; they are complex, and in no particular order.
+
+    Notes
+    -----
+    Derivative: diag(V⁻¹ dA V) with the eigenvectors V.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.linalg.eigvals(cr.tensor([[0.0, 0.0], [0.0, 2.0]]))
+    tensor([0.+0.j, 2.+0.j])
+    """
+    values: Tensor = computed("eigvals", "eig", _ENDLESS, square(A, "eigvals"))[0]
+    return values
+
+
+# --- singular values ------------------------------------------------------------------------------
+
+
+class SVDResult(NamedTuple):
+    """What `svd` returns."""
+
+    U: Tensor
+    S: Tensor
+    Vh: Tensor
+
+
+def svd(A: Operand, full_matrices: bool = True, *, driver: str | None = None) -> SVDResult:
+    """Return the singular value decomposition of matrices, A = U diag(S) Vᴴ.
+
+    Parameters
+    ----------
+    A : Tensor, shape (..., m, n)
+        Real or complex matrices.
+    full_matrices : bool, default True
+        Whether `U` and `Vh` are square; else they have k = min(m, n) columns and rows.
+    driver : None
+        PyTorch's choice of a CUDA algorithm; here there is one.
+
+    Returns
+    -------
+    U : Tensor, shape (..., m, m) or (..., m, k)
+    S : Tensor, shape (..., k); real
+        In descending order.
+    Vh : Tensor, shape (..., n, n) or (..., k, n)
+        Vᴴ, not V.
+
+    Raises
+    ------
+    ValueError
+        If a driver is given.
+    LinAlgError
+        If a matrix holds nan or inf.
+
+    Notes
+    -----
+    Derivatives: [1]_, and for complex numbers [2]_. Where singular values coincide, or are zero,
+    a gradient that depends on their vectors is inf or nan, and one that doesn't is finite and
+    right. Columns beyond the first k are defined up to a rotation; what does not depend on it has
+    its derivative through them too (PyTorch drops it). A function must not depend on the factors
+    of size 1 that are free in each pair of vectors.
+
+    References
+    ----------
+    .. [1] J. Townsend, "Differentiating the singular value decomposition", technical report, 2016.
+    .. [2] Z.-Q. Wan, S.-X. Zhang, "Automatic differentiation for complex valued SVD",
+       arXiv:1909.02659, 2019.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.linalg.svd(cr.tensor([[3.0, 0.0], [0.0, -4.0]])).S
+    tensor([4., 3.])
+    """
+    if driver is not None:
+        raise ValueError(
+            f"linalg.svd: keyword argument `driver=` is only supported on CUDA inputs with "
+            f"PyTorch's algorithms, but got {driver!r}: leave it out"
+        )
+    x = matrices(A, "svd")
+    return SVDResult(*computed("svd", "svd", _ENDLESS, x, full=bool(full_matrices)))
+
+
+def svdvals(A: Operand, *, driver: str | None = None) -> Tensor:
+    """Return the singular values of matrices in descending order; the arguments are those of `svd`.
+
+    Notes
+    -----
+    Derivative: diag(Uᴴ dA V) with the vectors U and V, which are computed if `A` requires grad.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.linalg.svdvals(cr.tensor([[0.0, 1.0], [-2.0, 0.0]]))
+    tensor([2., 1.])
+    """
+    x = matrices(A, "svdvals")
+    if not is_tracked(x):
+        try:
+            return make(namespace(x._array).linalg.svd(x._array, compute_uv=False), None)
+        except ValueError:  # let svd say what is wrong
+            pass
+    values: Tensor = svd(x, full_matrices=False, driver=driver).S
+    return values

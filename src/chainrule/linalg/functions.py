@@ -1,0 +1,232 @@
+"""Determinants, powers and the exponential of square matrices."""
+
+from __future__ import annotations
+
+from operator import index
+from typing import NamedTuple
+
+from chainrule import ops
+from chainrule.arguments import RECORDERS, Operand, tensor_of
+from chainrule.autograd.tensor import Tensor, make
+from chainrule.backend import namespace
+from chainrule.errors import ShapeError
+from chainrule.linalg.matrices import matmul, square
+from chainrule.linalg.systems import inv
+
+__all__ = ["det", "logdet", "matrix_exp", "matrix_power", "slogdet"]
+
+
+def det(A: Operand) -> Tensor:
+    """Return the determinant of square matrices.
+
+    Parameters
+    ----------
+    A : Tensor, shape (..., n, n)
+        Real or complex matrices; integers are taken as numbers of the default dtype.
+
+    Returns
+    -------
+    Tensor, shape (...)
+
+    Raises
+    ------
+    ShapeError
+        If the matrices aren't square.
+
+    See Also
+    --------
+    slogdet : does not overflow.
+
+    Notes
+    -----
+    Derivative: the cofactors, det(A) A⁻ᵀ [1]_. Those of singular matrices are found from the
+    singular value decomposition without a division, so first and second derivatives are exact at
+    every matrix; for n ≤ 3, where cofactors are polynomials, all of them are.
+
+    References
+    ----------
+    .. [1] M. Giles, "Collected matrix derivative results for forward and reverse mode algorithmic
+       differentiation", Advances in Automatic Differentiation, 2008, 2.2.4.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> A = cr.tensor([[1.0, 2.0], [2.0, 4.0]], requires_grad=True)
+    >>> cr.linalg.det(A).backward()
+    >>> A.grad
+    tensor([[ 4., -2.],
+            [-2.,  1.]])
+    """
+    return RECORDERS["det"](square(A, "det"))
+
+
+class SlogdetResult(NamedTuple):
+    """What `slogdet` returns."""
+
+    sign: Tensor
+    logabsdet: Tensor
+
+
+def slogdet(A: Operand) -> SlogdetResult:
+    """Return the sign and the logarithm of the size of the determinant of square matrices.
+
+    Parameters
+    ----------
+    A : Tensor, shape (..., n, n)
+        Real or complex matrices.
+
+    Returns
+    -------
+    sign : Tensor, shape (...)
+        -1, 0 or 1; of complex matrices, a number of size 1, or 0.
+    logabsdet : Tensor, shape (...); real
+        -inf for a singular matrix.
+
+    Raises
+    ------
+    ShapeError
+        If the matrices aren't square.
+    LinAlgError
+        In a backward pass through a singular matrix, where there is no gradient.
+
+    Notes
+    -----
+    Derivative: A⁻ᵀ for the logarithm; the sign is constant for real matrices, and turns with
+    Im tr(A⁻¹ dA) for complex ones [1]_.
+
+    References
+    ----------
+    .. [1] M. Giles, "Collected matrix derivative results for forward and reverse mode algorithmic
+       differentiation", Advances in Automatic Differentiation, 2008, 2.2.4.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.linalg.slogdet(cr.tensor([[0.0, 1.0], [1.0, 0.0]]))
+    SlogdetResult(sign=tensor(-1.), logabsdet=tensor(0.))
+    """
+    parts = RECORDERS["slogdet"](square(A, "slogdet"))
+    return SlogdetResult(*parts)
+
+
+def logdet(A: Operand) -> Tensor:
+    """Return the logarithm of the determinant of square matrices.
+
+    Parameters
+    ----------
+    A : Tensor, shape (..., n, n)
+        Real or complex matrices.
+
+    Returns
+    -------
+    Tensor, shape (...)
+        nan where a real determinant is negative, -inf where it is zero.
+
+    Notes
+    -----
+    Derivative: A⁻ᵀ.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.logdet(cr.eye(3))
+    tensor(0.)
+    """
+    sign, size = slogdet(A)
+    if sign.is_complex():
+        return ops.log(sign) + size
+    return ops.where(sign < 0, float("nan"), size)
+
+
+def matrix_exp(A: Operand) -> Tensor:
+    """Return the exponential of square matrices, I + A + A²/2 + ….
+
+    Parameters
+    ----------
+    A : Tensor, shape (..., n, n)
+        Real or complex matrices.
+
+    Returns
+    -------
+    Tensor, shape of `A`
+
+    Raises
+    ------
+    ShapeError
+        If the matrices aren't square.
+
+    Notes
+    -----
+    Padé approximants with scaling and squaring [1]_. Derivative along t: the corner of
+    exp([[A, t], [0, A]]) [2]_; differentiable to every order, also where eigenvalues coincide.
+
+    References
+    ----------
+    .. [1] N. Higham, "The scaling and squaring method for the matrix exponential revisited", SIAM
+       J. Matrix Anal. Appl. 26(4), 2005.
+    .. [2] N. Higham, "Functions of Matrices: Theory and Computation", SIAM, 2008, (3.16).
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.linalg.matrix_exp(cr.tensor([[0.0, 1.0], [0.0, 0.0]]))
+    tensor([[1., 1.],
+            [0., 1.]])
+    """
+    return RECORDERS["matrix_exp"](square(A, "matrix_exp"))
+
+
+def matrix_power(A: Operand, n: int) -> Tensor:
+    """Return the n-th power of square matrices.
+
+    Parameters
+    ----------
+    A : Tensor, shape (..., m, m)
+        Matrices; integers stay integers where n ≥ 0.
+    n : int
+        The exponent; negative ones are powers of the inverse.
+
+    Returns
+    -------
+    Tensor, shape of `A`
+        The identity for n = 0.
+
+    Raises
+    ------
+    ShapeError
+        If the matrices aren't square.
+    LinAlgError
+        If n < 0 and a matrix is singular.
+
+    Notes
+    -----
+    By repeated squaring: about log₂ n products, whose derivative it has.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.linalg.matrix_power(cr.tensor([[1.0, 1.0], [0.0, 1.0]]), 10)
+    tensor([[ 1., 10.],
+            [ 0.,  1.]])
+    """
+    power, x = index(n), tensor_of(A)
+    if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
+        raise ShapeError(
+            "linalg.matrix_power: A must be batches of square matrices, but its shape is "
+            f"{list(x.shape)}"
+        )
+    if power < 0:
+        x, power = inv(x), -power
+    if power == 0:
+        xp = namespace(x._array)
+        eye = make(xp.zeros(x.shape, x.dtype) + xp.eye(x.shape[-1], dtype=x.dtype), None)
+        return RECORDERS["masked"](x, False) + eye if x.requires_grad else eye
+    if power == 1:
+        return RECORDERS["clone"](x)
+    while not power & 1:
+        x, power = matmul(x, x), power >> 1
+    result = x
+    while power := power >> 1:
+        x = matmul(x, x)
+        result = matmul(result, x) if power & 1 else result
+    return result

@@ -1,0 +1,116 @@
+"""What functions of matrices take, and how they say what is wrong with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from chainrule.arguments import RECORDERS, Operand, cast, floating
+from chainrule.autograd.record import is_recording
+from chainrule.autograd.tensor import Tensor
+from chainrule.backend import dtype_title, namespace, promoted
+from chainrule.errors import DTypeError, LinAlgError, ShapeError
+
+Array = Any
+
+
+def matrices(x: Operand, name: str) -> Tensor:
+    """Return a tensor of floating or complex matrices, in a precision that LAPACK computes in."""
+    tensor = floating(x)
+    if tensor.ndim < 2:
+        raise ShapeError(
+            f"linalg.{name}: The input tensor must have at least 2 dimensions, but has shape "
+            f"{list(tensor.shape)}."
+        )
+    if tensor.dtype.itemsize < 4:
+        raise DTypeError(
+            f"linalg.{name}: Low precision dtypes not supported. Got {dtype_title(tensor.dtype)}: "
+            "convert with .float() first"
+        )
+    return tensor
+
+
+def square(x: Operand, name: str) -> Tensor:
+    """Return a tensor of square matrices."""
+    tensor = matrices(x, name)
+    m, n = tensor.shape[-2:]
+    if m != n:
+        raise ShapeError(
+            f"linalg.{name}: A must be batches of square matrices, but they are {m} by {n} matrices"
+        )
+    return tensor
+
+
+def of_one_dtype(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+    """Return two tensors in the dtype that an operation on them has."""
+    if x.dtype == y.dtype:
+        return x, y
+    dtype = promoted(x.dtype, y.dtype)
+    return cast(x, dtype), cast(y, dtype)
+
+
+def is_tracked(x: Tensor) -> bool:
+    """Say whether a function of `x` is recorded."""
+    return is_recording() and x.requires_grad
+
+
+def adjoint(x: Tensor) -> Tensor:
+    """Return the conjugate transpose."""
+    flipped = transposed(x)
+    return RECORDERS["conj"](flipped) if x.is_complex() else flipped
+
+
+def transposed(x: Tensor) -> Tensor:
+    axes = (*range(x.ndim - 2), x.ndim - 1, x.ndim - 2)
+    return RECORDERS["transpose"](x, axes=axes)
+
+
+def matmul(x: Tensor, y: Tensor) -> Tensor:
+    return RECORDERS["matmul"](x, y)
+
+
+def column(x: Tensor) -> Tensor:
+    """Return vectors as matrices of one column."""
+    return RECORDERS["reshape"](x, shape=(*x.shape, 1))
+
+
+def without_column(x: Tensor) -> Tensor:
+    """Return matrices of one column as vectors, which are a view of nothing."""
+    vectors = RECORDERS["reshape"](x, shape=x.shape[:-1])
+    vectors._view = None
+    return vectors
+
+
+Reason = str | Callable[[Array], str]
+
+
+def computed(
+    name: str, primitive: str, reason: Reason, *inputs: Tensor, trial: str = "", **settings: Any
+) -> Any:
+    """Apply a primitive; where LAPACK refuses a matrix, say which one of the first input."""
+    try:
+        return RECORDERS[primitive](*inputs, **settings)
+    except LinAlgError as error:
+        x = inputs[0]._array
+        kernel = getattr(namespace(x).linalg, trial or primitive)
+        place, matrix = _refused(x, kernel)
+        text = reason if isinstance(reason, str) else reason(matrix)
+        raise LinAlgError(f"linalg.{name}: {place}{text}") from error.__cause__
+
+
+def _refused(x: Array, kernel: Callable[[Array], Any]) -> tuple[str, Array]:
+    """Return the first matrix of a batch that a kernel refuses, and words for its place."""
+    stack = x.reshape(-1, *x.shape[-2:])
+    for i, matrix in enumerate(stack):
+        if not accepts(kernel, matrix):
+            return (f"(Batch element {i}): " if x.ndim > 2 else ""), matrix
+    return "", stack[0]
+
+
+def accepts(kernel: Callable[[Array], Any], matrix: Array) -> bool:
+    """Say whether a function of NumPy's linalg takes a matrix."""
+    try:
+        kernel(matrix)
+    except ValueError:  # NumPy's LinAlgError is one
+        return False
+    return True

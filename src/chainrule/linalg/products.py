@@ -1,0 +1,236 @@
+"""Chains of products, and matrices of powers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from operator import index
+from typing import Any
+
+from chainrule import ops
+from chainrule.arguments import RECORDERS, DTypeLike, Operand, cast, tensor_of
+from chainrule.autograd.tensor import Tensor, make
+from chainrule.backend import namespace
+from chainrule.errors import ShapeError
+
+__all__ = ["cross", "diagonal", "multi_dot", "trace", "vander"]
+
+
+def multi_dot(tensors: Sequence[Operand]) -> Tensor:
+    """Return the product of several matrices, multiplied in the order that takes the least work.
+
+    Parameters
+    ----------
+    tensors : sequence of two or more Tensors
+        Matrices; the first may be a row vector and the last a column vector.
+
+    Returns
+    -------
+    Tensor, shape (m, n), without the dimension of a vector
+
+    Raises
+    ------
+    ShapeError
+        If the shapes don't fit.
+    ValueError
+        If there are fewer than two.
+
+    Notes
+    -----
+    The order is found by dynamic programming [1]_. Derivatives: those of the products.
+
+    References
+    ----------
+    .. [1] T. Cormen, C. Leiserson, R. Rivest, C. Stein, "Introduction to Algorithms", 15.2.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.linalg.multi_dot([cr.ones(2, 3), cr.ones(3, 4), cr.ones(4)])
+    tensor([12., 12.])
+    """
+    factors = [tensor_of(t) for t in tensors]
+    if len(factors) < 2:
+        raise ValueError(f"multi_dot(): expected at least 2 tensors but got {len(factors)}")
+    row, column = factors[0].ndim == 1, factors[-1].ndim == 1
+    if row:
+        factors[0] = ops.unsqueeze(factors[0], 0)
+    if column:
+        factors[-1] = ops.unsqueeze(factors[-1], 1)
+    for i, factor in enumerate(factors):
+        if factor.ndim != 2:
+            raise ShapeError(
+                f"multi_dot(): tensor {i} must be 2D but got {factor.ndim}D (the first and the "
+                "last one may be 1D)"
+            )
+    sizes = [factors[0].shape[0], *[factor.shape[1] for factor in factors]]
+    for i, factor in enumerate(factors):
+        if factor.shape[0] != sizes[i]:
+            raise ShapeError(
+                f"multi_dot(): tensors {i - 1} and {i} with shapes {list(factors[i - 1].shape)} "
+                f"and {list(factor.shape)} cannot be multiplied"
+            )
+    result = _multiplied(factors, _splits(sizes), 0, len(factors) - 1)
+    if row and column:
+        return result[0, 0]
+    return result[0] if row else result[:, 0] if column else result
+
+
+def _splits(sizes: list[int]) -> dict[tuple[int, int], int]:
+    """Return for each run of factors, first to last, after which one to split it."""
+    count = len(sizes) - 1
+    cost = {(i, i): 0 for i in range(count)}
+    splits = {}
+    for length in range(1, count):
+        for i in range(count - length):
+            j = i + length
+            costs = [
+                cost[i, k] + cost[k + 1, j] + sizes[i] * sizes[k + 1] * sizes[j + 1]
+                for k in range(i, j)
+            ]
+            cost[i, j] = min(costs)
+            splits[i, j] = i + costs.index(cost[i, j])
+    return splits
+
+
+def _multiplied(
+    factors: list[Tensor], splits: dict[tuple[int, int], int], i: int, j: int
+) -> Tensor:
+    if i == j:
+        return factors[i]
+    k = splits[i, j]
+    return ops.matmul(_multiplied(factors, splits, i, k), _multiplied(factors, splits, k + 1, j))
+
+
+def cross(x: Operand, y: Operand, /, *, dim: int = -1, axis: int | None = None) -> Tensor:
+    """Return the cross products of vectors of three elements: `chainrule.cross`, of the last ones.
+
+    Parameters
+    ----------
+    x, y : Tensor, shapes (..., 3, ...) that broadcast
+    dim : int, default -1
+        The dimension of the vectors, counted after broadcasting. Also spelled `axis`.
+
+    Returns
+    -------
+    Tensor, shape (..., 3, ...)
+
+    Raises
+    ------
+    ShapeError
+        If that dimension has another size in one of them, or the shapes don't broadcast.
+
+    Notes
+    -----
+    Derivatives: y × g for x and g × x for y, where g is the gradient of the result.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.linalg.cross(cr.tensor([1.0, 0.0, 0.0]), cr.tensor([0.0, 1.0, 0.0]))
+    tensor([0., 0., 1.])
+    """
+    return ops.cross(x, y, dim=dim if axis is None else axis)
+
+
+def vander(x: Operand, N: int | None = None) -> Tensor:
+    """Return Vandermonde matrices: the powers of each element, from 0 on.
+
+    Parameters
+    ----------
+    x : Tensor, shape (..., n)
+        Numbers.
+    N : int, optional
+        How many powers: n if left out.
+
+    Returns
+    -------
+    Tensor, shape (..., n, N)
+
+    Raises
+    ------
+    ValueError
+        If `N` is less than 1.
+    ShapeError
+        If `x` is 0-d.
+
+    Notes
+    -----
+    Derivative: j xʲ⁻¹ for the j-th power; 0 for the power 0, everywhere.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.linalg.vander(cr.tensor([2.0, 3.0]), N=3)
+    tensor([[1., 2., 4.],
+            [1., 3., 9.]])
+    """
+    x = tensor_of(x)
+    if x.ndim == 0:
+        raise ShapeError("linalg.vander: x must have at least one dimension, but it is 0-d")
+    count = x.shape[-1] if N is None else index(N)
+    if count < 1 and N is not None:
+        raise ValueError(f"linalg.vander: N must be greater than 1 or None, but got {count}")
+    xp = namespace(x._array)
+    dtype = "int64" if x.dtype.kind == "b" else x.dtype
+    powers = make(xp.arange(count).astype(dtype), None)
+    return RECORDERS["pow"](ops.unsqueeze(cast(x, dtype), -1), powers)
+
+
+def diagonal(A: Operand, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
+    """Return the diagonals of matrices, as a view: `chainrule.diagonal` of the last two dimensions.
+
+    Parameters
+    ----------
+    A : Tensor, shape (..., m, n)
+        Matrices.
+    offset : int, default 0
+        Which diagonal: 0 is the main one, positive ones lie above it.
+    dim1, dim2 : int
+        Which dimensions are the rows and columns.
+
+    Returns
+    -------
+    Tensor, shape (..., k)
+
+    Notes
+    -----
+    Derivative: 1 on the diagonal.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.linalg.diagonal(cr.tensor([[1, 2], [3, 4]]))
+    tensor([1, 4])
+    """
+    return ops.diagonal(A, offset=offset, dim1=dim1, dim2=dim2)
+
+
+def trace(A: Operand, *, offset: int = 0, dtype: DTypeLike = None) -> Tensor:
+    """Return the sums of the diagonals of matrices.
+
+    Parameters
+    ----------
+    A : Tensor, shape (..., m, n)
+        Matrices.
+    offset : int, default 0
+        Which diagonal: 0 is the main one, positive ones lie above it.
+    dtype : dtype, optional
+        Convert to this first.
+
+    Returns
+    -------
+    Tensor, shape (...)
+        Sums of integers are int64.
+
+    Notes
+    -----
+    Derivative: 1 on the diagonal.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.linalg.trace(cr.tensor([[1.0, 2.0], [3.0, 4.0]]))
+    tensor(5.)
+    """
+    settings: dict[str, Any] = {} if dtype is None else {"dtype": dtype}
+    return ops.sum(diagonal(A, offset=offset), dim=-1, **settings)
