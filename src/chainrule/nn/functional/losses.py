@@ -1,23 +1,31 @@
-"""Losses: how far predictions are from what they should be."""
+"""Losses of predicted quantities: how far they are from what they should be."""
 
 from __future__ import annotations
 
-import warnings
-from typing import Any
+import math
+
+import numpy as np
 
 from chainrule import ops
-from chainrule.arguments import Operand, tensor_of
+from chainrule.arguments import RECORDERS, Operand, cast, floating
 from chainrule.autograd.tensor import Tensor
-from chainrule.errors import DTypeError, ShapeError
-from chainrule.nn.functional.reduction import reduced
-from chainrule.ops import log_softmax
+from chainrule.errors import ShapeError
+from chainrule.nn.functional.reduction import like_sized, pair, reduced, shared_out, weighted
 
-Array = Any
+__all__ = [
+    "mse_loss",
+    "l1_loss",
+    "smooth_l1_loss",
+    "huber_loss",
+    "poisson_nll_loss",
+    "gaussian_nll_loss",
+    "kl_div",
+]
 
-__all__ = ["mse_loss", "cross_entropy", "nll_loss"]
 
-
-def mse_loss(input: Operand, target: Operand, *, reduction: str = "mean") -> Tensor:
+def mse_loss(
+    input: Operand, target: Operand, *, reduction: str = "mean", weight: Operand | None = None
+) -> Tensor:
     """Return the mean squared error.
 
     Parameters
@@ -26,6 +34,8 @@ def mse_loss(input: Operand, target: Operand, *, reduction: str = "mean") -> Ten
         Predictions and what they should be.
     reduction : {"mean", "sum", "none"}
         What becomes of the squared differences.
+    weight : Tensor, of that shape, optional
+        Multiplies each of them; their mean is then the weighted one.
 
     Returns
     -------
@@ -35,6 +45,8 @@ def mse_loss(input: Operand, target: Operand, *, reduction: str = "mean") -> Ten
     ------
     ValueError
         If `reduction` is another word.
+    ShapeError
+        If `weight` has another shape.
 
     Warns
     -----
@@ -52,122 +64,318 @@ def mse_loss(input: Operand, target: Operand, *, reduction: str = "mean") -> Ten
     >>> cr.nn.functional.mse_loss(cr.tensor([1.0, 2.0]), cr.tensor([1.0, 4.0]))
     tensor(2.)
     """
-    x, y = tensor_of(input), tensor_of(target)
-    if x.shape != y.shape:
-        warnings.warn(
-            f"mse_loss: using a target size ({list(y.shape)}) that is different to the input size "
-            f"({list(x.shape)}). This will likely lead to incorrect results due to broadcasting: "
-            "reshape one of them, so that they have the same size.",
-            UserWarning,
-            stacklevel=2,
-        )
-    return reduced(ops.square(ops.subtract(x, y)), "mse_loss", reduction)
+    x, y = like_sized("mse_loss", input, target)
+    return weighted(ops.square(ops.subtract(x, y)), weight, "mse_loss", reduction)
 
 
-def cross_entropy(input: Operand, target: Operand, *, reduction: str = "mean") -> Tensor:
-    """Return how improbable the classes in `target` are, given unnormalised scores.
+def l1_loss(
+    input: Operand, target: Operand, *, reduction: str = "mean", weight: Operand | None = None
+) -> Tensor:
+    """Return the mean absolute error; arguments, errors and warnings are those of `mse_loss`.
+
+    Notes
+    -----
+    Derivative for "mean": sign(input - target) / n, which is 0 where they are equal.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.nn.functional.l1_loss(cr.tensor([1.0, 2.0]), cr.tensor([1.0, 4.0]))
+    tensor(1.)
+    """
+    x, y = like_sized("l1_loss", input, target)
+    return weighted(ops.abs(ops.subtract(x, y)), weight, "l1_loss", reduction)
+
+
+def smooth_l1_loss(
+    input: Operand, target: Operand, *, reduction: str = "mean", beta: float = 1.0
+) -> Tensor:
+    """Return the mean of d²/(2 beta) where |d| < beta, else |d| - beta/2, with d the difference.
 
     Parameters
     ----------
-    input : Tensor, shape (n, c), or (c,), or (n, c, ...)
-        A score (a logit) for each of c classes.
-    target : Tensor of ints, shape (n,), or (), or (n, ...)
-        The right class, from 0 to c - 1.
+    input, target, reduction
+        As for `mse_loss`, with its errors and its warning.
+    beta : number, default 1
+        Where the parabola becomes a line. 0 makes it `l1_loss`.
+
+    Returns
+    -------
+    Tensor, 0-d, or of the shape of `input` for "none"
+
+    Raises
+    ------
+    ValueError
+        If `beta` is negative.
+
+    Notes
+    -----
+    Derivative for "sum": d / beta, limited to the range from -1 to 1 [1]_.
+
+    References
+    ----------
+    .. [1] R. Girshick, Fast R-CNN, ICCV 2015.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.nn.functional.smooth_l1_loss(cr.tensor([1.0, 2.0]), cr.tensor([1.0, 4.0]))
+    tensor(0.7500)
+    """
+    if beta < 0:
+        raise ValueError(
+            f"smooth_l1_loss does not support negative values for beta, but got {beta}"
+        )
+    x, y = like_sized("smooth_l1_loss", input, target)
+    difference = ops.subtract(x, y)
+    if beta == 0:
+        return reduced(ops.abs(difference), "smooth_l1_loss", reduction)
+    losses = RECORDERS["huber"](difference, delta=float(beta))
+    return reduced(losses if beta == 1 else ops.divide(losses, beta), "smooth_l1_loss", reduction)
+
+
+def huber_loss(
+    input: Operand,
+    target: Operand,
+    reduction: str = "mean",
+    delta: float = 1.0,
+    weight: Operand | None = None,
+) -> Tensor:
+    """Return the mean of d²/2 where |d| < delta, else delta (|d| - delta/2).
+
+    Parameters
+    ----------
+    input, target, reduction
+        As for `mse_loss`, with its errors and its warning; d is their difference.
+    delta : number, default 1
+        Where the parabola becomes a line.
+    weight : Tensor, of the shape of `input`, optional
+        Multiplies each loss; a mean is still divided by their number.
+
+    Returns
+    -------
+    Tensor, 0-d, or of the shape of `input` for "none"
+
+    Raises
+    ------
+    ValueError
+        If `delta` is not positive.
+
+    Notes
+    -----
+    Derivative for "sum": d, limited to the range from -delta to delta [1]_.
+
+    References
+    ----------
+    .. [1] P. J. Huber, Annals of Mathematical Statistics 35(1), 1964.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.nn.functional.huber_loss(cr.tensor([1.0, 2.0]), cr.tensor([1.0, 4.0]), delta=0.5)
+    tensor(0.4375)
+    """
+    if delta <= 0:
+        raise ValueError(
+            f"huber_loss does not support non-positive values for delta, but got {delta}"
+        )
+    x, y = like_sized("huber_loss", input, target)
+    losses = RECORDERS["huber"](ops.subtract(x, y), delta=float(delta))
+    return weighted(losses, weight, "huber_loss", reduction, shared=False)
+
+
+def poisson_nll_loss(
+    input: Operand,
+    target: Operand,
+    log_input: bool = True,
+    full: bool = False,
+    *,
+    eps: float = 1e-8,
+    reduction: str = "mean",
+) -> Tensor:
+    """Return how improbable the counts in `target` are under Poisson distributions.
+
+    Parameters
+    ----------
+    input : Tensor
+        The expected counts, or their logarithms.
+    target : Tensor
+        The counts. Their shapes broadcast.
+    log_input : bool, default True
+        Whether `input` holds logarithms.
+    full : bool, default False
+        Add Stirling's approximation of log target! where `target` is above 1.
+    eps : number, default 1e-8
+        Added to expected counts before their logarithm is taken.
     reduction : {"mean", "sum", "none"}
-        What becomes of the n losses.
+        What becomes of the losses.
 
     Returns
     -------
-    Tensor, 0-d, or of the shape of `target` for "none"
-        In nats: -log of the softmax of `input` at the right class.
+    Tensor, 0-d, or of the broadcast shape for "none"
 
     Raises
     ------
-    ShapeError, DTypeError, IndexError, ValueError
-        If shapes don't fit, `target` holds no integers or no class, or `reduction` is another word.
+    ValueError
+        If `reduction` is another word.
 
     Notes
     -----
-    The same as `nll_loss` of `log_softmax`, which cannot overflow. Derivative for one row:
-    softmax(input) minus 1 at the right class.
+    exp(input) - target · input, or input - target · log(input + eps). Derivative for `input`:
+    exp(input) - target, or 1 - target / (input + eps).
 
     Examples
     --------
     >>> import chainrule as cr
-    >>> scores = cr.tensor([[2.0, 0.0], [0.0, 0.0]])
-    >>> cr.nn.functional.cross_entropy(scores, cr.tensor([0, 1]), reduction="none")
-    tensor([0.1269, 0.6931])
+    >>> cr.nn.functional.poisson_nll_loss(cr.tensor([0.0, 1.0]), cr.tensor([1.0, 2.0]))
+    tensor(0.8591)
     """
-    scores, classes = tensor_of(input), tensor_of(target)
-    dim = _class_dim(scores, classes, "cross_entropy")
-    return _at_classes(log_softmax(scores, dim), classes, dim, "cross_entropy", reduction)
+    x, y = pair(input, target)
+    if log_input:
+        losses = ops.subtract(ops.exp(x), ops.multiply(y, x))
+    else:
+        losses = ops.subtract(x, ops.multiply(y, ops.log(ops.add(x, eps))))
+    if full:
+        many = RECORDERS["greater"](y.detach(), 1.0)
+        count = ops.where(many, y, 1.0)
+        spread = ops.multiply(0.5, ops.log(ops.multiply(2 * math.pi, count)))
+        stirling = ops.add(ops.subtract(ops.multiply(count, ops.log(count)), count), spread)
+        losses = ops.add(losses, RECORDERS["masked"](stirling, many))
+    return reduced(losses, "poisson_nll_loss", reduction)
 
 
-def nll_loss(input: Operand, target: Operand, *, reduction: str = "mean") -> Tensor:
-    """Return the negative of what `input` holds at the classes in `target`.
+def gaussian_nll_loss(
+    input: Operand,
+    target: Operand,
+    var: Operand,
+    full: bool = False,
+    eps: float = 1e-6,
+    reduction: str = "mean",
+) -> Tensor:
+    """Return how improbable `target` is under normal distributions.
 
     Parameters
     ----------
-    input : Tensor, shape (n, c), or (c,), or (n, c, ...)
-        Log-probabilities, as `log_softmax` gives them.
-    target, reduction
-        As for `cross_entropy`.
+    input, target : Tensor
+        Means, and what was observed.
+    var : Tensor or number
+        Variances: one number; or of the shape of `input`, of it without the last dimension, or
+        with one dimension of length 1 instead.
+    full : bool, default False
+        Add log(2π) / 2.
+    eps : number, default 1e-6
+        Variances below it are replaced by it; the gradient is as if they were not.
+    reduction : {"mean", "sum", "none"}
+        What becomes of the losses.
 
     Returns
     -------
-    Tensor, 0-d, or of the shape of `target` for "none"
+    Tensor, 0-d, or of the shape of `input` for "none"
 
     Raises
     ------
-    ShapeError, DTypeError, IndexError, ValueError
-        As for `cross_entropy`.
+    ValueError
+        If a variance is negative, or `reduction` is another word.
+    ShapeError
+        If `var` has another shape.
 
     Notes
     -----
-    Derivative for one row: -1 at the right class, else 0.
+    (log var + (input - target)² / var) / 2. Derivative for `input`: (input - target) / var [1]_.
+
+    References
+    ----------
+    .. [1] D. A. Nix, A. S. Weigend, Estimating the mean and variance of the target probability
+       distribution, ICNN 1994.
 
     Examples
     --------
     >>> import chainrule as cr
-    >>> log_probabilities = cr.tensor([[0.25, 0.75], [0.5, 0.5]]).log()
-    >>> cr.nn.functional.nll_loss(log_probabilities, cr.tensor([1, 0]))
-    tensor(0.4904)
+    >>> cr.nn.functional.gaussian_nll_loss(cr.tensor([1.0, 3.0]), cr.tensor([1.0, 1.0]), 2.0)
+    tensor(0.8466)
     """
-    x, classes = tensor_of(input), tensor_of(target)
-    dim = _class_dim(x, classes, "nll_loss")
-    return _at_classes(x, classes, dim, "nll_loss", reduction)
+    x, y = pair(input, target)
+    spread = _variances(x, var)
+    small = RECORDERS["less"](spread.detach(), eps)
+    if bool(ops.any(small)):
+        lifted = ops.subtract(ops.clamp(spread.detach(), min=eps), spread.detach())
+        spread = ops.add(spread, lifted)
+    square = ops.square(ops.subtract(x, y))
+    losses = ops.multiply(0.5, ops.add(ops.log(spread), ops.divide(square, spread)))
+    if full:
+        losses = ops.add(losses, 0.5 * math.log(2 * math.pi))
+    return reduced(losses, "gaussian_nll_loss", reduction)
 
 
-def _class_dim(x: Tensor, classes: Tensor, name: str) -> int:
-    """Return the dimension of the classes, after checking that `classes` has all the others."""
-    if x.ndim == 0:
-        raise ShapeError(f"{name}: input has no dimension of classes: its shape is []")
-    if classes.dtype.kind not in "iu":
-        raise DTypeError(
-            f"{name}: expected integers in target, the number of the right class in each row, but "
-            f"got {classes.dtype}: convert it with .long()"
-        )
-    dim = min(x.ndim - 1, 1)
-    expected = x.shape[:dim] + x.shape[dim + 1 :]
-    if classes.shape != expected:
-        raise ShapeError(
-            f"{name}: expected input batch_size ({x.shape[0]}) to match target: input has shape "
-            f"{list(x.shape)}, so target must have {list(expected)}, but has {list(classes.shape)}"
-        )
-    return dim
+def _variances(x: Tensor, var: Operand) -> Tensor:
+    if isinstance(var, int | float | np.generic):
+        spread = cast(floating(np.asarray(var)), x.dtype)
+    else:
+        spread = floating(var)
+    if bool(ops.any(RECORDERS["less"](spread.detach(), 0.0))):
+        raise ValueError("gaussian_nll_loss: var has negative entry/entries")
+    if spread.ndim == 0 or spread.shape == x.shape:
+        return spread
+    if spread.shape == x.shape[:-1]:
+        return ops.unsqueeze(spread, -1)
+    differing = [n for m, n in zip(x.shape, spread.shape, strict=False) if m != n]
+    if spread.ndim == x.ndim and differing == [1]:
+        return spread
+    raise ShapeError(
+        f"gaussian_nll_loss: var is of incorrect size: {list(spread.shape)} for an input of size "
+        f"{list(x.shape)}. Give one number, one variance for each element, or one for each row"
+    )
 
 
-def _at_classes(x: Tensor, classes: Tensor, dim: int, name: str, reduction: str) -> Tensor:
-    _check_classes(classes._array, x.shape[dim], name)
-    chosen = ops.gather(x, dim, ops.unsqueeze(classes, dim))
-    return reduced(ops.negative(ops.squeeze(chosen, dim)), name, reduction)
+def kl_div(
+    input: Operand, target: Operand, *, reduction: str = "mean", log_target: bool = False
+) -> Tensor:
+    """Return the Kullback-Leibler divergence of distributions from predicted ones.
 
+    Parameters
+    ----------
+    input : Tensor
+        Logarithms of the predicted probabilities.
+    target : Tensor
+        The probabilities p that they should have. The shapes broadcast.
+    reduction : {"mean", "batchmean", "sum", "none"}
+        What becomes of the terms. "batchmean" divides their sum by the length of dimension 0, and
+        so is the divergence itself; "mean" divides by the number of terms.
+    log_target : bool, default False
+        Whether `target` holds logarithms too.
 
-def _check_classes(classes: Array, count: int, name: str) -> None:
-    """Raise if a class is not in 0 … count - 1: a negative one would count from the end."""
-    outside = classes[(classes < 0) | (classes >= count)]
-    if outside.size:
-        raise IndexError(
-            f"{name}: Target {outside[0]} is out of bounds: the {count} classes have the numbers "
-            f"0 to {count - 1}"
-        )
+    Returns
+    -------
+    Tensor, 0-d, or of the broadcast shape for "none"
+
+    Raises
+    ------
+    ValueError
+        If `reduction` is another word.
+
+    Notes
+    -----
+    p (log p - input), and 0 where p = 0. Derivative for `input`: -p; for `target`:
+    log p + 1 - input, and -input where p = 0 [1]_.
+
+    References
+    ----------
+    .. [1] S. Kullback, R. A. Leibler, Annals of Mathematical Statistics 22(1), 1951.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> predicted, p = cr.tensor([0.5, 0.5]).log(), cr.tensor([0.0, 1.0])
+    >>> cr.nn.functional.kl_div(predicted, p, reduction="sum")
+    tensor(0.6931)
+    """
+    x, y = pair(input, target)
+    if log_target:
+        losses = ops.multiply(ops.exp(y), ops.subtract(y, x))
+    else:
+        zero = RECORDERS["astype"](RECORDERS["equal"](y.detach(), 0.0), dtype=y.dtype)
+        own = ops.multiply(y, ops.log(ops.add(y, zero)))  # log 1 where there is nothing
+        losses = ops.subtract(own, ops.multiply(y, x))
+    if reduction == "batchmean":
+        return shared_out(ops.sum(losses), x.shape[0] if x.ndim else 1)
+    return reduced(losses, "kl_div", reduction)

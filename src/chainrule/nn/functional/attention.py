@@ -1,0 +1,147 @@
+"""Attention: means of values, weighed by how well keys answer to queries."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from chainrule import ops
+from chainrule.arguments import RECORDERS, Operand, floating, tensor_of
+from chainrule.autograd.tensor import Tensor, make
+from chainrule.errors import DTypeError, ShapeError
+from chainrule.nn.functional.dropouts import dropout
+
+if TYPE_CHECKING:
+    from numpy.random import Generator
+
+__all__ = ["scaled_dot_product_attention"]
+
+
+def scaled_dot_product_attention(
+    query: Operand,
+    key: Operand,
+    value: Operand,
+    attn_mask: Operand | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+    *,
+    rng: Generator | None = None,
+) -> Tensor:
+    """Return softmax(query keyᵀ · scale + mask) value.
+
+    Parameters
+    ----------
+    query : Tensor, shape (..., l, d)
+    key : Tensor, shape (..., s, d)
+    value : Tensor, shape (..., s, e)
+        The leading dimensions (batch, heads) broadcast.
+    attn_mask : Tensor, shape (l, s) or one that broadcasts to (..., l, s), optional
+        Of bools: which keys each query may look at. Of floats: what is added to the products.
+    dropout_p : number, default 0
+        The probability of each weight to become 0, as for `dropout`. It is always applied: give 0
+        outside of training.
+    is_causal : bool, default False
+        Query i looks at the keys 0 … i alone.
+    scale : number, optional
+        1/√d if left out.
+    enable_gqa : bool, default False
+        Let several heads of `query` (dimension -3) share one of `key` and `value`.
+    rng : numpy.random.Generator, optional
+        What dropout draws from: the generator that `manual_seed` seeds if left out.
+
+    Returns
+    -------
+    Tensor, shape (..., l, e)
+        0 for a query that may look at no key.
+
+    Raises
+    ------
+    ShapeError, DTypeError, ValueError
+        If shapes don't fit, `attn_mask` is of integers, or both it and `is_causal` are given.
+
+    Notes
+    -----
+    All l · s weights of a head are in memory at once [1]_.
+
+    References
+    ----------
+    .. [1] A. Vaswani et al., Attention is all you need, NIPS 2017.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> q, k, v = cr.zeros(2, 4), cr.zeros(2, 4), cr.tensor([[1.0], [3.0]])
+    >>> cr.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+    tensor([[1.],
+            [2.]])
+    """
+    q, k, v = floating(query), floating(key), floating(value)
+    if min(q.ndim, k.ndim, v.ndim) < 2:
+        raise ShapeError(
+            "scaled_dot_product_attention: Expected query, key, and value to be at least 2 "
+            f"dimensional, but got {q.ndim}, {k.ndim}, {v.ndim} instead"
+        )
+    if q.shape[-1] != k.shape[-1] or k.shape[-2] != v.shape[-2]:
+        raise ShapeError(
+            "scaled_dot_product_attention: query (..., l, d), key (..., s, d) and value "
+            f"(..., s, e) don't fit: {list(q.shape)}, {list(k.shape)} and {list(v.shape)}"
+        )
+    if enable_gqa:
+        k, v = _shared_heads(q, k), _shared_heads(q, v)
+    factor = 1 / math.sqrt(max(q.shape[-1], 1)) if scale is None else float(scale)
+    scores = ops.matmul(ops.multiply(q, factor), ops.swapaxes(k, -1, -2))
+    scores, closed = _masked(scores, attn_mask, is_causal)
+    weights = ops.softmax(scores, -1)
+    if closed is not None:
+        weights = RECORDERS["masked"](weights, ~closed)
+    if dropout_p:
+        weights = dropout(weights, dropout_p, rng=rng)
+    return ops.matmul(weights, v)
+
+
+def _shared_heads(q: Tensor, x: Tensor) -> Tensor:
+    if q.ndim < 3 or x.ndim < 3 or q.shape[-3] % x.shape[-3]:
+        raise ShapeError(
+            "scaled_dot_product_attention: with enable_gqa the heads (dimension -3) of key and "
+            f"value must divide those of query, but got {list(q.shape)} and {list(x.shape)}"
+        )
+    times = q.shape[-3] // x.shape[-3]
+    if times == 1:
+        return x
+    spread = ops.broadcast_to(ops.unsqueeze(x, -3), (*x.shape[:-2], times, *x.shape[-2:]))
+    return ops.reshape(spread, (*x.shape[:-3], x.shape[-3] * times, *x.shape[-2:]))
+
+
+def _masked(
+    scores: Tensor, mask: Operand | None, is_causal: bool
+) -> tuple[Tensor, np.ndarray | None]:
+    """Return the scores with -inf where nothing may be looked at, and where that is everything."""
+    if is_causal:
+        if mask is not None:
+            raise ValueError(
+                "scaled_dot_product_attention: Explicit attn_mask should not be set when "
+                "is_causal=True: give one of them"
+            )
+        mask = make(np.tri(*scores.shape[-2:], dtype=bool), None)
+    if mask is None:
+        return scores, None
+    given = tensor_of(mask)
+    if given.dtype.kind == "b":
+        # Zero and then -inf: what is masked passes no gradient, whatever its score.
+        hidden = np.where(given._array, scores.dtype.type(0), scores.dtype.type(-np.inf))
+        scores = ops.add(RECORDERS["masked"](scores, given), make(hidden, None))
+    elif given.dtype.kind == "f":
+        scores = ops.add(scores, given)
+    else:
+        raise DTypeError(
+            "scaled_dot_product_attention: Expected attn_mask dtype to be bool or float, but got "
+            f"{given.dtype}"
+        )
+    closed = (scores._array == -np.inf).all(axis=-1, keepdims=True)
+    if not closed.any():
+        return scores, None
+    return ops.where(make(closed, None), 0.0, scores), closed

@@ -1,0 +1,396 @@
+"""Losses of predicted classes: cross entropies, of one class among many or of yes and no."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from chainrule import ops
+from chainrule.arguments import RECORDERS, Operand, cast, floating, tensor_of
+from chainrule.autograd.tensor import Tensor
+from chainrule.errors import DTypeError, ShapeError
+from chainrule.nn.functional.reduction import check_reduction, pair, reduced, shared_out, weighted
+from chainrule.ops import log_softmax
+
+Array = Any
+
+__all__ = [
+    "cross_entropy",
+    "nll_loss",
+    "binary_cross_entropy",
+    "binary_cross_entropy_with_logits",
+]
+
+
+def cross_entropy(
+    input: Operand,
+    target: Operand,
+    weight: Operand | None = None,
+    *,
+    ignore_index: int = -100,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
+) -> Tensor:
+    """Return how improbable the classes in `target` are, given unnormalised scores.
+
+    Parameters
+    ----------
+    input : Tensor, shape (n, c), or (c,), or (n, c, ...)
+        A score (a logit) for each of c classes.
+    target : Tensor of ints, shape (n,), or (), or (n, ...)
+        The right class, from 0 to c - 1. Or floats of the shape of `input`: the probability that
+        each class should have.
+    weight : Tensor, shape (c,), optional
+        Multiplies the losses of each class. A mean over classes is then the weighted one.
+    ignore_index : int, default -100
+        What `target` holds where there is nothing to learn: it counts in no sum and no mean.
+    reduction : {"mean", "sum", "none"}
+        What becomes of the n losses.
+    label_smoothing : number, default 0
+        This share of the probability is spread evenly over all classes.
+
+    Returns
+    -------
+    Tensor, 0-d, or of the shape of `input` without the classes for "none"
+        In nats: -log of the softmax of `input` at the right class. nan is the mean of none.
+
+    Raises
+    ------
+    ShapeError, DTypeError, IndexError, ValueError
+        If shapes don't fit, `target` holds no integers or no class, `reduction` is another word, or
+        `label_smoothing` is outside of [0, 1].
+
+    Notes
+    -----
+    The same as `nll_loss` of `log_softmax`, which cannot overflow. Derivative for one row:
+    softmax(input) minus 1 at the right class.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> scores = cr.tensor([[2.0, 0.0], [0.0, 0.0]])
+    >>> cr.nn.functional.cross_entropy(scores, cr.tensor([0, 1]), reduction="none")
+    tensor([0.1269, 0.6931])
+    """
+    if not 0 <= label_smoothing <= 1:
+        raise ValueError(
+            f"cross_entropy: label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}"
+        )
+    scores, classes = floating(input), tensor_of(target)
+    if scores.shape == classes.shape and classes.dtype.kind == "f":
+        settings = (ignore_index, reduction, float(label_smoothing))
+        return _of_probabilities(scores, classes, weight, *settings)
+    dim = _class_dim(scores, classes, "cross_entropy")
+    rows = _Rows("cross_entropy", scores.shape[dim], dim, classes, weight, ignore_index)
+    logs = log_softmax(scores, dim)
+    if label_smoothing == 0:
+        return rows.reduced(rows.losses(logs), reduction)
+    own = rows.reduced(rows.losses(logs), reduction)
+    even = rows.reduced(rows.spread(logs), reduction)
+    share = label_smoothing / max(scores.shape[dim], 1)
+    return ops.add(ops.multiply(own, 1 - label_smoothing), ops.multiply(even, share))
+
+
+def nll_loss(
+    input: Operand,
+    target: Operand,
+    weight: Operand | None = None,
+    *,
+    ignore_index: int = -100,
+    reduction: str = "mean",
+) -> Tensor:
+    """Return the negative of what `input` holds at the classes in `target`.
+
+    Parameters
+    ----------
+    input : Tensor, shape (n, c), or (c,), or (n, c, ...)
+        Log-probabilities, as `log_softmax` gives them.
+    target : Tensor of ints, shape (n,), or (), or (n, ...)
+        The right class, from 0 to c - 1.
+    weight, ignore_index, reduction
+        As for `cross_entropy`.
+
+    Returns
+    -------
+    Tensor, 0-d, or of the shape of `target` for "none"
+
+    Raises
+    ------
+    ShapeError, DTypeError, IndexError, ValueError
+        As for `cross_entropy`.
+
+    Notes
+    -----
+    Derivative for one row: -1 at the right class, else 0.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> log_probabilities = cr.tensor([[0.25, 0.75], [0.5, 0.5]]).log()
+    >>> cr.nn.functional.nll_loss(log_probabilities, cr.tensor([1, 0]))
+    tensor(0.4904)
+    """
+    x, classes = floating(input), tensor_of(target)
+    dim = _class_dim(x, classes, "nll_loss")
+    rows = _Rows("nll_loss", x.shape[dim], dim, classes, weight, ignore_index)
+    return rows.reduced(rows.losses(x), reduction)
+
+
+def _class_dim(x: Tensor, classes: Tensor, name: str) -> int:
+    """Return the dimension of the classes, after checking that `classes` has all the others."""
+    if x.ndim == 0:
+        raise ShapeError(f"{name}: input has no dimension of classes: its shape is []")
+    if classes.dtype.kind not in "iu":
+        raise DTypeError(
+            f"{name}: expected integers in target, the number of the right class in each row, but "
+            f"got {classes.dtype}: convert it with .long()"
+        )
+    dim = min(x.ndim - 1, 1)
+    expected = x.shape[:dim] + x.shape[dim + 1 :]
+    if classes.shape != expected:
+        raise ShapeError(
+            f"{name}: expected input batch_size ({x.shape[0]}) to match target: input has shape "
+            f"{list(x.shape)}, so target must have {list(expected)}, but has {list(classes.shape)}"
+        )
+    return dim
+
+
+def _class_weights(name: str, weight: Operand | None, count: int, dtype: Any) -> Tensor | None:
+    if weight is None:
+        return None
+    factors = cast(floating(weight), dtype)
+    if factors.shape != (count,):
+        raise ShapeError(
+            f"{name}: weight tensor should be defined either for all {count} classes or no classes "
+            f"but got weight tensor of shape: {list(factors.shape)}"
+        )
+    return factors
+
+
+class _Rows:
+    """The right class of each row, what it weighs, and which rows are ignored."""
+
+    def __init__(
+        self,
+        name: str,
+        count: int,
+        dim: int,
+        classes: Tensor,
+        weight: Operand | None,
+        ignore_index: int,
+    ) -> None:
+        self.name, self.dim, self.count = name, dim, count
+        numbers = classes._array
+        ignored = numbers == ignore_index
+        self.kept: Any = None  # where the rows are that count, if not everywhere
+        if ignored.any():
+            self.kept = ~ignored
+            numbers = numbers * self.kept
+        _check_classes(numbers, count if self.kept is None else max(count, 1), name)
+        self.classes = tensor_of(numbers)
+        self.weight = weight
+        self.factors: Tensor | None = None
+
+    def _weights(self, x: Tensor) -> Tensor | None:
+        weights = _class_weights(self.name, self.weight, self.count, x.dtype)
+        if weights is not None:
+            self.factors = self._masked(RECORDERS["index"](weights, key=self.classes._array))
+        return weights
+
+    def _masked(self, x: Tensor) -> Tensor:
+        return x if self.kept is None else RECORDERS["masked"](x, self.kept)
+
+    def losses(self, x: Tensor) -> Tensor:
+        """Return what `x` holds at the right classes: negative, and weighted."""
+        self._weights(x)
+        picked = ops.squeeze(
+            ops.gather(x, self.dim, ops.unsqueeze(self.classes, self.dim)), self.dim
+        )
+        picked = ops.negative(self._masked(picked))
+        return picked if self.factors is None else ops.multiply(picked, self.factors)
+
+    def spread(self, x: Tensor) -> Tensor:
+        """Return the negative sum over all classes, weighted by class."""
+        weights = self._weights(x)
+        if weights is not None:
+            shape = (1,) * self.dim + (self.count,) + (1,) * (x.ndim - self.dim - 1)
+            x = ops.multiply(x, RECORDERS["reshape"](weights, shape=shape))
+        return self._masked(ops.negative(ops.sum(x, self.dim)))
+
+    def reduced(self, losses: Tensor, reduction: str) -> Tensor:
+        """Return the losses' mean over what counts, their sum, or them."""
+        if reduction != "mean" or (self.kept is None and self.factors is None):
+            return reduced(losses, self.name, reduction)
+        total = ops.sum(losses)
+        if self.factors is None:
+            return shared_out(total, int(np.count_nonzero(self.kept)))
+        divisor = ops.sum(self.factors)
+        if divisor.item() == 0:
+            return shared_out(total, 0)
+        return ops.divide(total, divisor)
+
+
+def _check_classes(classes: Array, count: int, name: str) -> None:
+    """Raise if a class is not in 0 … count - 1: a negative one would count from the end."""
+    outside = classes[(classes < 0) | (classes >= count)]
+    if outside.size:
+        raise IndexError(
+            f"{name}: Target {outside[0]} is out of bounds: the {count} classes have the numbers "
+            f"0 to {count - 1}"
+        )
+
+
+def _of_probabilities(
+    scores: Tensor,
+    probabilities: Tensor,
+    weight: Operand | None,
+    ignore_index: int,
+    reduction: str,
+    smoothing: float,
+) -> Tensor:
+    if ignore_index >= 0:
+        raise ValueError(
+            "cross_entropy: ignore_index is not supported for floating point target: set the "
+            "probabilities of the row to 0 instead"
+        )
+    check_reduction("cross_entropy", reduction)
+    dim = min(scores.ndim - 1, 1)
+    count = scores.shape[dim]
+    probabilities = cast(probabilities, scores.dtype)
+    if smoothing:
+        even = smoothing / max(count, 1)
+        probabilities = ops.add(ops.multiply(probabilities, 1 - smoothing), even)
+    terms = ops.multiply(log_softmax(scores, dim), probabilities)
+    weights = _class_weights("cross_entropy", weight, count, scores.dtype)
+    if weights is not None:
+        shape = (1,) * dim + (count,) + (1,) * (scores.ndim - dim - 1)
+        terms = ops.multiply(terms, RECORDERS["reshape"](weights, shape=shape))
+    if reduction == "none":
+        return ops.negative(ops.sum(terms, dim))
+    total = ops.negative(ops.sum(terms))
+    return total if reduction == "sum" else shared_out(total, scores.numel() // max(count, 1))
+
+
+def binary_cross_entropy(
+    input: Operand, target: Operand, weight: Operand | None = None, *, reduction: str = "mean"
+) -> Tensor:
+    """Return how improbable `target` is, given probabilities of yes.
+
+    Parameters
+    ----------
+    input : Tensor
+        Probabilities x, from 0 to 1.
+    target : Tensor, shape of `input`
+        What they should be: usually 0 or 1.
+    weight : Tensor, optional
+        Multiplies each loss; its shape broadcasts to that of `input`.
+    reduction : {"mean", "sum", "none"}
+        What becomes of the losses.
+
+    Returns
+    -------
+    Tensor, 0-d, or of the shape of `input` for "none"
+
+    Raises
+    ------
+    ValueError
+        If an element of `input` is outside of [0, 1], or `reduction` is another word.
+    ShapeError
+        If the shapes differ.
+
+    Notes
+    -----
+    -(y log x + (1 - y) log(1 - x)) for a target y, where a logarithm is never below -100.
+    Derivative: (x - y) / (x (1 - x)), whose denominator is never below 1e-12. From logits,
+    `binary_cross_entropy_with_logits` is more precise.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.nn.functional.binary_cross_entropy(cr.tensor([0.5, 0.0]), cr.tensor([1.0, 1.0]))
+    tensor(50.3466)
+    """
+    x, y = pair(input, target)
+    _check_same(x, y, "binary_cross_entropy", "Using a target size that is different to the input")
+    values = x._array
+    if values.size and not (values.min() >= 0 and values.max() <= 1):
+        raise ValueError(
+            "binary_cross_entropy: all elements of input should be between 0 and 1, but they are "
+            f"between {values.min()} and {values.max()}: of scores take "
+            "binary_cross_entropy_with_logits"
+        )
+    with np.errstate(divide="ignore"):
+        losses = RECORDERS["binary_cross_entropy"](x, y)
+    return _scaled(losses, weight, "binary_cross_entropy", reduction)
+
+
+def binary_cross_entropy_with_logits(
+    input: Operand,
+    target: Operand,
+    weight: Operand | None = None,
+    *,
+    reduction: str = "mean",
+    pos_weight: Operand | None = None,
+) -> Tensor:
+    """Return how improbable `target` is, given scores whose sigmoid is the probability of yes.
+
+    Parameters
+    ----------
+    input : Tensor
+        Scores (logits) x.
+    target : Tensor, shape of `input`
+        What their sigmoid should be: usually 0 or 1.
+    weight : Tensor, optional
+        Multiplies each loss; its shape broadcasts to that of `input`.
+    reduction : {"mean", "sum", "none"}
+        What becomes of the losses.
+    pos_weight : Tensor, optional
+        Multiplies the losses of yes; its shape broadcasts to that of `input`.
+
+    Returns
+    -------
+    Tensor, 0-d, or of the shape of `input` for "none"
+
+    Raises
+    ------
+    ShapeError
+        If the shapes differ.
+    ValueError
+        If `reduction` is another word.
+
+    Notes
+    -----
+    max(x, 0) - x y + log(1 + exp(-|x|)): nothing overflows, and small losses keep their digits.
+    Derivative: sigmoid(x) - y.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> scores = cr.tensor([0.0, -1000.0])
+    >>> cr.nn.functional.binary_cross_entropy_with_logits(scores, cr.tensor([1.0, 1.0]))
+    tensor(500.3466)
+    """
+    name = "binary_cross_entropy_with_logits"
+    x, y = pair(input, target)
+    _check_same(x, y, name, "Target size must be the same as input size")
+    if pos_weight is None:
+        losses = RECORDERS["binary_cross_entropy_with_logits"](x, y)
+    else:
+        settings = {"beta": 1.0, "threshold": np.inf}
+        yes = RECORDERS["softplus"](ops.negative(x), **settings)
+        no = RECORDERS["softplus"](x, **settings)
+        yes = ops.multiply(ops.multiply(yes, cast(floating(pos_weight), x.dtype)), y)
+        losses = ops.add(yes, ops.multiply(no, ops.subtract(1.0, y)))
+    return _scaled(losses, weight, name, reduction)
+
+
+def _check_same(x: Tensor, y: Tensor, name: str, text: str) -> None:
+    if x.shape != y.shape:
+        raise ShapeError(f"{name}: {text}: {list(y.shape)} and {list(x.shape)}")
+
+
+def _scaled(losses: Tensor, weight: Operand | None, name: str, reduction: str) -> Tensor:
+    if weight is not None:
+        losses = ops.multiply(losses, cast(floating(weight), losses.dtype))
+    return weighted(losses, None, name, reduction)

@@ -1,0 +1,353 @@
+"""Embeddings: rows of a table that is learned, looked up by number; and one-hot vectors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from chainrule import ops
+from chainrule.arguments import RECORDERS, Operand, cast, floating, tensor_of
+from chainrule.autograd.modes import no_grad
+from chainrule.autograd.tensor import Tensor, make
+from chainrule.backend import namespace
+from chainrule.errors import DTypeError, ShapeError
+
+__all__ = ["embedding", "embedding_bag", "one_hot"]
+
+Array = Any
+
+
+def embedding(
+    input: Operand,
+    weight: Operand,
+    padding_idx: int | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False,
+    sparse: bool = False,
+) -> Tensor:
+    """Return the rows of `weight` that `input` names.
+
+    Parameters
+    ----------
+    input : Tensor of ints, any shape
+        Numbers of rows, from 0.
+    weight : Tensor, shape (rows, d)
+        The table.
+    padding_idx : int, optional
+        This row counts as constant: no gradient flows into it. Negative ones count from the end.
+    max_norm : number, optional
+        Rows that are looked up and longer than this are shortened to it first, in place.
+    norm_type : number, default 2
+        Which norm that is.
+    scale_grad_by_freq : bool, default False
+        Divide the gradient of each row by how often `input` names it.
+    sparse : bool, default False
+        There are no sparse gradients here: True is refused.
+
+    Returns
+    -------
+    Tensor, shape (*input.shape, d)
+
+    Raises
+    ------
+    DTypeError, ShapeError, IndexError, ValueError
+        If `input` holds no integers, `weight` is no matrix, a number is that of no row, or `sparse`
+        is asked for.
+
+    Notes
+    -----
+    Derivative: the gradient of a row is the sum of those of its copies.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> table = cr.tensor([[1.0, 2.0], [3.0, 4.0]])
+    >>> cr.nn.functional.embedding(cr.tensor([1, 1, 0]), table)
+    tensor([[3., 4.],
+            [3., 4.],
+            [1., 2.]])
+    """
+    table, numbers = _table("embedding", weight), _numbers("embedding", input)
+    _check_sparse("embedding", sparse)
+    padding = _padding("embedding", padding_idx, table.shape[0])
+    _check_rows("embedding", numbers, table.shape[0])
+    if max_norm is not None:
+        _shorten(table, numbers, float(max_norm), norm_type)
+    rows = RECORDERS["index"](table, key=numbers)
+    if scale_grad_by_freq:
+        rows = _by_frequency(rows, numbers, table.shape[0])
+    if padding is not None:
+        rows = _constant_where(rows, numbers == padding)
+    return rows
+
+
+def _table(name: str, weight: Operand) -> Tensor:
+    table = weight if isinstance(weight, Tensor) else floating(weight)
+    if table.ndim != 2:
+        raise ShapeError(f"{name}: 'weight' must be 2-D, but has the shape {list(table.shape)}")
+    return table
+
+
+def _numbers(name: str, input: Operand) -> Array:
+    tensor = tensor_of(input if isinstance(input, Tensor) else np.asarray(input))
+    if tensor.dtype.kind not in "iu":
+        raise DTypeError(
+            f"{name}: Expected tensor for argument 'input' to have one of the following scalar "
+            f"types: Long, Int; but got {tensor.dtype} instead: convert it with .long()"
+        )
+    return tensor._array
+
+
+def _check_sparse(name: str, sparse: bool) -> None:
+    if sparse:
+        raise ValueError(
+            f"{name}: there are no sparse gradients here: leave out sparse=True, and the gradient "
+            "is an ordinary tensor"
+        )
+
+
+def _padding(name: str, padding_idx: int | None, count: int) -> int | None:
+    if padding_idx is None:
+        return None
+    if not -count <= padding_idx < count:
+        raise IndexError(
+            f"{name}: Padding_idx must be within num_embeddings: {padding_idx} is not among "
+            f"{count} rows"
+        )
+    return padding_idx % count
+
+
+def _check_rows(name: str, numbers: Array, count: int) -> None:
+    if numbers.size and (numbers.min() < 0 or numbers.max() >= count):
+        wrong = numbers[(numbers < 0) | (numbers >= count)].ravel()[0]
+        raise IndexError(
+            f"{name}: index out of range in self: {wrong} is none of the {count} rows, which have "
+            f"the numbers 0 to {count - 1}"
+        )
+
+
+def _shorten(table: Tensor, numbers: Array, max_norm: float, norm_type: float) -> None:
+    used = np.unique(numbers)
+    with no_grad():
+        rows = table._array[used]
+        lengths = np.linalg.norm(rows, norm_type, axis=1, keepdims=True)
+        long = lengths[:, 0] > max_norm
+        if long.any():
+            scale = max_norm / (lengths[long] + 1e-7)
+            table[used[long]] = make((rows[long] * scale).astype(table.dtype), None)
+
+
+def _by_frequency(rows: Tensor, numbers: Array, count: int) -> Tensor:
+    often = np.bincount(numbers.ravel(), minlength=count)[numbers]
+    share = (1 / often[..., None]).astype(rows.dtype)
+    scaled = RECORDERS["multiply"](rows, make(share, None))
+    return ops.add(scaled, ops.subtract(rows.detach(), scaled.detach()))
+
+
+def _constant_where(rows: Tensor, mask: Array) -> Tensor:
+    if not mask.any():
+        return rows
+    constant = mask[..., None]
+    moving = RECORDERS["masked"](rows, ~constant)
+    return ops.add(moving, RECORDERS["masked"](rows.detach(), constant))
+
+
+def embedding_bag(
+    input: Operand,
+    weight: Operand,
+    offsets: Operand | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False,
+    mode: str = "mean",
+    sparse: bool = False,
+    per_sample_weights: Operand | None = None,
+    include_last_offset: bool = False,
+    padding_idx: int | None = None,
+) -> Tensor:
+    """Return the mean, the sum or the maximum of the rows of `weight` that each bag names.
+
+    Parameters
+    ----------
+    input : Tensor of ints, shape (bags, n), or (n,) with `offsets`
+        Numbers of rows, from 0: one row of `input` is one bag.
+    weight, max_norm, norm_type, scale_grad_by_freq, sparse
+        As for `embedding`.
+    offsets : Tensor of ints, shape (bags,), optional
+        Where each bag starts, if `input` has one dimension. The first is 0.
+    mode : {"mean", "sum", "max"}
+        What becomes of the rows of a bag. Of an empty bag it is 0.
+    per_sample_weights : Tensor, shape of `input`, optional
+        Multiplies each row; for "sum" alone.
+    include_last_offset : bool, default False
+        The last offset is where the last bag ends.
+    padding_idx : int, optional
+        This row counts as not there.
+
+    Returns
+    -------
+    Tensor, shape (bags, d)
+
+    Raises
+    ------
+    DTypeError, ShapeError, IndexError, ValueError
+        As for `embedding`; and if `mode` is another word, or `offsets` or `per_sample_weights`
+        don't fit.
+
+    Notes
+    -----
+    Derivative: as for `embedding`, through the mean, the sum or the maximum (the first of several).
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> table = cr.tensor([[1.0, 2.0], [3.0, 4.0]])
+    >>> cr.nn.functional.embedding_bag(cr.tensor([0, 1, 1]), table, cr.tensor([0, 2]), mode="sum")
+    tensor([[4., 6.],
+            [3., 4.]])
+    """
+    name = "embedding_bag"
+    if mode not in ("mean", "sum", "max"):
+        raise ValueError(f"{name}: mode has to be one of sum, mean or max, but got {mode!r}")
+    table, numbers = _table(name, weight), _numbers(name, input)
+    _check_sparse(name, sparse)
+    padding = _padding(name, padding_idx, table.shape[0])
+    _check_rows(name, numbers, table.shape[0])
+    bag, count = _bags(numbers, offsets, include_last_offset)
+    factors = _sample_weights(per_sample_weights, numbers.shape, mode)
+    numbers = numbers.ravel()
+    if max_norm is not None:
+        _shorten(table, numbers, float(max_norm), norm_type)
+    if padding is not None:
+        there = numbers != padding
+        numbers, bag = numbers[there], bag[there]
+        if factors is not None:
+            factors = RECORDERS["index"](factors, key=there)
+    if mode == "max":
+        return _largest(table, numbers, bag, count)
+    rows = RECORDERS["index"](table, key=numbers)
+    if scale_grad_by_freq:
+        rows = _by_frequency(rows, numbers, table.shape[0])
+    if factors is not None:
+        rows = ops.multiply(rows, ops.unsqueeze(cast(factors, rows.dtype), -1))
+    total = RECORDERS["index_add"](rows, shape=(count, table.shape[1]), key=bag)
+    if mode == "sum":
+        return total
+    size = np.maximum(np.bincount(bag, minlength=count), 1)[:, None].astype(rows.dtype)
+    return ops.divide(total, make(size, None))
+
+
+def _bags(numbers: Array, offsets: Operand | None, last: bool) -> tuple[Array, int]:
+    """Return which bag each number is in, flat, and how many bags there are."""
+    if numbers.ndim == 2:
+        if offsets is not None:
+            raise ValueError(
+                "embedding_bag: if input is 2D, then offsets has to be None, as input is treated "
+                "as a mini-batch of fixed length sequences"
+            )
+        return np.repeat(np.arange(numbers.shape[0]), numbers.shape[1]), numbers.shape[0]
+    if numbers.ndim != 1:
+        raise ShapeError(
+            f"embedding_bag: input has to be 1D or 2D Tensor, but got Tensor of dimension "
+            f"{numbers.ndim}"
+        )
+    if offsets is None:
+        raise ValueError("embedding_bag: offsets has to be a 1D Tensor, for an input of 1D")
+    starts = _numbers("embedding_bag", offsets)
+    ends_well = starts.ndim == 1 and starts.size and starts[0] == 0
+    if not ends_well or (np.diff(starts) < 0).any() or starts[-1] > numbers.size:
+        raise ValueError(
+            "embedding_bag: offsets[0] has to be 0, i.e., the first sequence in the mini-batch has "
+            f"to start from position 0, and no offset less than the one before or more than the "
+            f"{numbers.size} numbers; but got {starts.tolist()}"
+        )
+    ends = starts[1:] if last else np.append(starts[1:], numbers.size)
+    count = ends.size
+    sizes = ends - starts[:count]
+    bag = np.repeat(np.arange(count), sizes)
+    if bag.size != numbers.size:
+        raise ValueError(
+            f"embedding_bag: the last offset, {starts[-1]}, has to be the number of elements, "
+            f"{numbers.size}, with include_last_offset=True"
+        )
+    return bag, count
+
+
+def _sample_weights(factors: Operand | None, shape: tuple[int, ...], mode: str) -> Tensor | None:
+    if factors is None:
+        return None
+    if mode != "sum":
+        raise ValueError(
+            "embedding_bag: per_sample_weights was not None. per_sample_weights is only supported "
+            f"for mode='sum' (got mode={mode!r})"
+        )
+    weights = floating(factors)
+    if weights.shape != shape:
+        raise ShapeError(
+            f"embedding_bag: If per_sample_weights ({list(weights.shape)}) is not None, then it "
+            f"must have the same shape as the input ({list(shape)})"
+        )
+    return ops.reshape(weights, (-1,))
+
+
+def _largest(table: Tensor, numbers: Array, bag: Array, count: int) -> Tensor:
+    """Return the largest element of each bag and column: that of the first row that has it."""
+    rows = table._array[numbers]
+    width = table.shape[1]
+    if not numbers.size:
+        return make(np.zeros((count, width), table.dtype), None)
+    starts = np.searchsorted(bag, np.arange(count))
+    sizes = np.bincount(bag, minlength=count)
+    filled = np.nonzero(sizes)[0]
+    tops = np.maximum.reduceat(rows, starts[filled], axis=0)
+    order = np.arange(numbers.size)[:, None]
+    spread = np.repeat(tops, sizes[filled], axis=0)
+    hits = (rows == spread) | (rows != rows)
+    first = np.minimum.reduceat(np.where(hits, order, numbers.size), starts[filled], axis=0)
+    chosen = RECORDERS["index"](table, key=(numbers[first], np.arange(width)))
+    return RECORDERS["index_add"](chosen, shape=(count, width), key=filled)
+
+
+def one_hot(tensor: Operand, num_classes: int = -1) -> Tensor:
+    """Return for each number a vector that is 1 at its place, else 0.
+
+    Parameters
+    ----------
+    tensor : Tensor of ints, any shape
+        Numbers of classes, from 0.
+    num_classes : int, default -1
+        The length of the vectors: one more than the largest number if negative.
+
+    Returns
+    -------
+    Tensor of int64, shape (*tensor.shape, num_classes)
+
+    Raises
+    ------
+    DTypeError, ValueError
+        If `tensor` holds no integers, or a number is no class.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.nn.functional.one_hot(cr.tensor([0, 2]))
+    tensor([[1, 0, 0],
+            [0, 0, 1]])
+    """
+    numbers = _numbers("one_hot", tensor)
+    if num_classes < 0 and not numbers.size:
+        raise ValueError(
+            "one_hot: Can not infer total number of classes from empty tensor: give num_classes"
+        )
+    if numbers.size and numbers.min() < 0:
+        raise ValueError(f"one_hot: Class values must be non-negative, but got {numbers.min()}")
+    count = int(numbers.max()) + 1 if num_classes < 0 else num_classes
+    if numbers.size and numbers.max() >= count:
+        raise ValueError(
+            f"one_hot: Class values must be smaller than num_classes: got {numbers.max()} with "
+            f"num_classes={count}"
+        )
+    xp = namespace(numbers)
+    return make((numbers[..., None] == xp.arange(count)).astype(np.int64), None)

@@ -1,0 +1,485 @@
+"""Normalisation: mean 0 and variance 1, over the batch, the features, groups or instances."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from chainrule import ops
+from chainrule.arguments import Operand, cast, floating
+from chainrule.autograd.modes import no_grad
+from chainrule.autograd.tensor import Tensor
+from chainrule.creation import zeros_like
+from chainrule.errors import ShapeError
+
+__all__ = [
+    "batch_norm",
+    "layer_norm",
+    "group_norm",
+    "instance_norm",
+    "rms_norm",
+    "local_response_norm",
+]
+
+
+def _standard(x: Tensor, dims: tuple[int, ...], eps: float) -> tuple[Tensor, Tensor, Tensor]:
+    """Return `x` with mean 0 and variance 1 along `dims`; and its mean and variance, kept."""
+    mean = ops.mean(x, dims, keepdim=True)
+    centred = ops.subtract(x, mean)
+    variance = ops.mean(ops.square(centred), dims, keepdim=True)
+    return ops.multiply(centred, ops.rsqrt(ops.add(variance, eps))), mean, variance
+
+
+def _affine(
+    x: Tensor, weight: Operand | None, bias: Operand | None, shape: tuple[int, ...] | None = None
+) -> Tensor:
+    """Return x · weight + bias, both in the given shape."""
+    if weight is not None:
+        factor = cast(floating(weight), x.dtype)
+        x = ops.multiply(x, factor if shape is None else ops.reshape(factor, shape))
+    if bias is not None:
+        offset = cast(floating(bias), x.dtype)
+        x = ops.add(x, offset if shape is None else ops.reshape(offset, shape))
+    return x
+
+
+def _check_channels(name: str, count: int, **given: Operand | None) -> None:
+    for which, value in given.items():
+        if value is not None and floating(value).shape != (count,):
+            raise ShapeError(
+                f"{name}: {which} should contain {count} elements, one for each channel "
+                f"(dimension 1 of input), but has the shape {list(floating(value).shape)}"
+            )
+
+
+def _per_channel(x: Tensor) -> tuple[int, ...]:
+    return (-1,) + (1,) * (x.ndim - 2)
+
+
+def layer_norm(
+    input: Operand,
+    normalized_shape: int | Sequence[int],
+    weight: Operand | None = None,
+    bias: Operand | None = None,
+    eps: float = 1e-5,
+) -> Tensor:
+    """Return `input` with mean 0 and variance 1 over its last dimensions.
+
+    Parameters
+    ----------
+    input : Tensor, shape (..., *normalized_shape)
+        Real numbers.
+    normalized_shape : int or sequence of ints
+        The lengths of the last dimensions: they are normalised together.
+    weight, bias : Tensor, shape `normalized_shape`, optional
+        What the result is multiplied by, and what is then added.
+    eps : number, default 1e-5
+        Added to the variance.
+
+    Returns
+    -------
+    Tensor, shape and dtype of `input`
+
+    Raises
+    ------
+    ShapeError
+        If the shapes don't fit.
+
+    Notes
+    -----
+    (x - mean) / √(variance + eps), with the variance of the population [1]_.
+
+    References
+    ----------
+    .. [1] J. L. Ba, J. R. Kiros, G. E. Hinton, Layer normalization, arXiv 1607.06450.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.nn.functional.layer_norm(cr.tensor([[1.0, 3.0]]), (2,))
+    tensor([[-1.0000,  1.0000]])
+    """
+    x = floating(input)
+    dims = _last_dims("layer_norm", x, normalized_shape, weight=weight, bias=bias)
+    return _affine(_standard(x, dims, eps)[0], weight, bias)
+
+
+def _last_dims(
+    name: str, x: Tensor, normalized_shape: int | Sequence[int], **given: Operand | None
+) -> tuple[int, ...]:
+    shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+    if not shape:
+        raise ShapeError(
+            f"{name}: Expected normalized_shape to be at least 1-dimensional, i.e., containing at "
+            "least one element, but got normalized_shape = []"
+        )
+    if x.shape[-len(shape) :] != shape:
+        raise ShapeError(
+            f"{name}: Given normalized_shape={list(shape)}, expected input with shape "
+            f"[*, {', '.join(map(str, shape))}], but got input of size {list(x.shape)}"
+        )
+    for which, value in given.items():
+        if value is not None and floating(value).shape != shape:
+            raise ShapeError(
+                f"{name}: Expected {which} to be of same shape as normalized_shape, but got "
+                f"{which} of shape {list(floating(value).shape)} and normalized_shape = "
+                f"{list(shape)}"
+            )
+    return tuple(range(-len(shape), 0))
+
+
+def rms_norm(
+    input: Operand,
+    normalized_shape: int | Sequence[int],
+    weight: Operand | None = None,
+    eps: float | None = None,
+) -> Tensor:
+    """Return `input`, divided by the root of the mean square over its last dimensions.
+
+    Parameters
+    ----------
+    input, normalized_shape, weight
+        As for `layer_norm`.
+    eps : number, optional
+        Added to the mean square: the distance from 1 to the next number if left out.
+
+    Returns
+    -------
+    Tensor, shape and dtype of `input`
+
+    Raises
+    ------
+    ShapeError
+        If the shapes don't fit.
+
+    Notes
+    -----
+    x / √(mean x² + eps) [1]_.
+
+    References
+    ----------
+    .. [1] B. Zhang, R. Sennrich, Root mean square layer normalization, NeurIPS 2019.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.nn.functional.rms_norm(cr.tensor([[1.0, 7.0]]), (2,))
+    tensor([[0.2000, 1.4000]])
+    """
+    x = floating(input)
+    dims = _last_dims("rms_norm", x, normalized_shape, weight=weight)
+    small = 2.0 ** -{2: 10, 4: 23}.get(x.dtype.itemsize, 52) if eps is None else eps
+    square = ops.mean(ops.square(x), dims, keepdim=True)
+    return _affine(ops.multiply(x, ops.rsqrt(ops.add(square, small))), weight, None)
+
+
+def batch_norm(
+    input: Operand,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    weight: Operand | None = None,
+    bias: Operand | None = None,
+    training: bool = False,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Tensor:
+    """Return `input` with mean 0 and variance 1 in each channel.
+
+    Parameters
+    ----------
+    input : Tensor, shape (n, c) or (n, c, ...)
+        Real numbers: dimension 1 is that of the channels.
+    running_mean, running_var : Tensor, shape (c,), or None
+        Means and variances of earlier batches. They are used as they are unless `training`, when
+        they are moved towards those of this batch, in place.
+    weight, bias : Tensor, shape (c,), optional
+        What each channel is multiplied by, and what is then added.
+    training : bool, default False
+        Use the mean and the variance of this batch.
+    momentum : number, default 0.1
+        How far the running ones move: 1 makes them those of this batch.
+    eps : number, default 1e-5
+        Added to the variance.
+
+    Returns
+    -------
+    Tensor, shape and dtype of `input`
+
+    Raises
+    ------
+    ShapeError
+        If shapes don't fit, or in training a channel has a single element.
+    ValueError
+        If there are no running ones outside of training.
+
+    Notes
+    -----
+    A batch is normalised by the variance of the population, while `running_var` collects that of a
+    sample, as in PyTorch. In training, gradients flow through mean and variance too [1]_.
+
+    References
+    ----------
+    .. [1] S. Ioffe, C. Szegedy, Batch normalization, ICML 2015.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> x = cr.tensor([[1.0], [3.0]])
+    >>> mean, var = cr.zeros(1), cr.ones(1)
+    >>> cr.nn.functional.batch_norm(x, mean, var, training=True)
+    tensor([[-1.0000],
+            [ 1.0000]])
+    >>> mean, var
+    (tensor([0.2000]), tensor([1.1000]))
+    """
+    x, name = floating(input), "batch_norm"
+    if x.ndim < 2:
+        raise ShapeError(
+            f"{name}: expected at least 2D input (n, c, ...), but got {x.ndim}D: {list(x.shape)}"
+        )
+    count, shape = x.shape[1], _per_channel(x)
+    _check_channels(
+        name, count, running_mean=running_mean, running_var=running_var, weight=weight, bias=bias
+    )
+    if not training:
+        if running_mean is None or running_var is None:
+            raise ValueError(
+                f"{name}: Expected running_mean and running_var to be defined when training=False: "
+                "give both, or training=True"
+            )
+        return _with_running(x, running_mean, running_var, weight, bias, eps)
+    size = x.numel() // max(count, 1)
+    if size == 1:
+        raise ShapeError(
+            f"{name}: Expected more than 1 value per channel when training, got input size "
+            f"{list(x.shape)}"
+        )
+    dims = (0, *range(2, x.ndim))
+    out, mean, variance = _standard(x, dims, eps)
+    _collect(running_mean, ops.reshape(mean.detach(), (-1,)), momentum)
+    sample = ops.multiply(ops.reshape(variance.detach(), (-1,)), size / max(size - 1, 1))
+    _collect(running_var, sample, momentum)
+    return _affine(out, weight, bias, shape)
+
+
+def _with_running(
+    x: Tensor,
+    mean: Tensor,
+    variance: Tensor,
+    weight: Operand | None,
+    bias: Operand | None,
+    eps: float,
+) -> Tensor:
+    # One factor and one offset for each channel: two passes over the input.
+    factor = ops.rsqrt(ops.add(cast(variance, x.dtype), eps))
+    if weight is not None:
+        factor = ops.multiply(factor, cast(floating(weight), x.dtype))
+    offset = ops.negative(ops.multiply(cast(mean, x.dtype), factor))
+    if bias is not None:
+        offset = ops.add(offset, cast(floating(bias), x.dtype))
+    return _affine(x, factor, offset, _per_channel(x))
+
+
+def _collect(running: Tensor | None, value: Tensor, momentum: float) -> None:
+    if running is not None:
+        with no_grad():
+            running.mul_(1 - momentum).add_(cast(value, running.dtype), alpha=momentum)
+
+
+def group_norm(
+    input: Operand,
+    num_groups: int,
+    weight: Operand | None = None,
+    bias: Operand | None = None,
+    eps: float = 1e-5,
+) -> Tensor:
+    """Return `input` with mean 0 and variance 1 in each group of channels of each instance.
+
+    Parameters
+    ----------
+    input : Tensor, shape (n, c) or (n, c, ...)
+        Real numbers: dimension 1 is that of the channels.
+    num_groups : int
+        Into how many groups the channels are divided.
+    weight, bias : Tensor, shape (c,), optional
+        What each channel is multiplied by, and what is then added.
+    eps : number, default 1e-5
+        Added to the variance.
+
+    Returns
+    -------
+    Tensor, shape and dtype of `input`
+
+    Raises
+    ------
+    ShapeError
+        If shapes don't fit, or c is no multiple of `num_groups`.
+
+    Notes
+    -----
+    As `layer_norm`, of groups of channels [1]_.
+
+    References
+    ----------
+    .. [1] Y. Wu, K. He, Group normalization, ECCV 2018.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.nn.functional.group_norm(cr.tensor([[1.0, 3.0, 5.0, 9.0]]), 2)
+    tensor([[-1.0000,  1.0000, -1.0000,  1.0000]])
+    """
+    x, name = floating(input), "group_norm"
+    if x.ndim < 2:
+        raise ShapeError(
+            f"{name}: Expected at least 2 dimensions for input tensor but got {x.ndim}"
+        )
+    count = x.shape[1]
+    if num_groups < 1 or count % num_groups:
+        raise ShapeError(
+            f"{name}: Expected number of channels in input to be divisible by num_groups, but got "
+            f"input of shape {list(x.shape)} and num_groups={num_groups}"
+        )
+    _check_channels(name, count, weight=weight, bias=bias)
+    size = math.prod(x.shape[1:]) // num_groups
+    grouped = ops.reshape(x, (x.shape[0], num_groups, size))
+    out = ops.reshape(_standard(grouped, (2,), eps)[0], x.shape)
+    return _affine(out, weight, bias, _per_channel(x))
+
+
+def instance_norm(
+    input: Operand,
+    running_mean: Tensor | None = None,
+    running_var: Tensor | None = None,
+    weight: Operand | None = None,
+    bias: Operand | None = None,
+    use_input_stats: bool = True,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Tensor:
+    """Return `input` with mean 0 and variance 1 in each channel of each instance.
+
+    Parameters
+    ----------
+    input : Tensor, shape (n, c, ...)
+        Real numbers: dimension 1 is that of the channels.
+    running_mean, running_var, weight, bias, momentum, eps
+        As for `batch_norm`. What is collected is the mean over the batch.
+    use_input_stats : bool, default True
+        Normalise by the instance's own mean and variance, not by the running ones.
+
+    Returns
+    -------
+    Tensor, shape and dtype of `input`
+
+    Raises
+    ------
+    ShapeError, ValueError
+        As `batch_norm`.
+
+    Notes
+    -----
+    As `layer_norm`, of single channels [1]_.
+
+    References
+    ----------
+    .. [1] D. Ulyanov, A. Vedaldi, V. Lempitsky, Instance normalization, arXiv 1607.08022.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.nn.functional.instance_norm(cr.tensor([[[1.0, 3.0], [5.0, 9.0]]]))
+    tensor([[[-1.0000,  1.0000],
+             [-1.0000,  1.0000]]])
+    """
+    x, name = floating(input), "instance_norm"
+    if x.ndim < 3:
+        raise ShapeError(
+            f"{name}: expected input with at least 3 dimensions (n, c, ...), but got "
+            f"{list(x.shape)}"
+        )
+    if not use_input_stats:
+        return batch_norm(x, running_mean, running_var, weight, bias, False, momentum, eps)
+    _check_channels(
+        name,
+        x.shape[1],
+        running_mean=running_mean,
+        running_var=running_var,
+        weight=weight,
+        bias=bias,
+    )
+    size = math.prod(x.shape[2:])
+    if size == 1:
+        raise ShapeError(
+            f"{name}: Expected more than 1 spatial element when training, got input size "
+            f"{list(x.shape)}"
+        )
+    out, mean, variance = _standard(x, tuple(range(2, x.ndim)), eps)
+
+    def over_batch(statistic: Tensor) -> Tensor:
+        return ops.mean(ops.reshape(statistic.detach(), x.shape[:2]), 0)
+
+    if running_mean is not None:
+        _collect(running_mean, over_batch(mean), momentum)
+    if running_var is not None:
+        sample = ops.multiply(over_batch(variance), size / max(size - 1, 1))
+        _collect(running_var, sample, momentum)
+    return _affine(out, weight, bias, _per_channel(x))
+
+
+def local_response_norm(
+    input: Operand, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
+) -> Tensor:
+    """Return `input`, divided by a power of the squares in the channels around.
+
+    Parameters
+    ----------
+    input : Tensor, shape (n, c, ...)
+        Real numbers: dimension 1 is that of the channels.
+    size : int
+        How many channels around each are looked at; there are zeros beyond the first and the last.
+    alpha, beta, k : number
+        As below.
+
+    Returns
+    -------
+    Tensor, shape and dtype of `input`
+
+    Raises
+    ------
+    ShapeError
+        If there are fewer than three dimensions.
+
+    Notes
+    -----
+    x / (k + alpha · mean x²)^beta, the mean over `size` channels [1]_.
+
+    References
+    ----------
+    .. [1] A. Krizhevsky, I. Sutskever, G. E. Hinton, ImageNet classification with deep
+       convolutional neural networks, NIPS 2012.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.nn.functional.local_response_norm(cr.ones(1, 2, 1), 2, alpha=2.0, beta=1.0)
+    tensor([[[0.5000],
+             [0.3333]]])
+    """
+    x = floating(input)
+    if x.ndim < 3:
+        raise ShapeError(
+            "local_response_norm: Expected 3D or higher dimensionality input (got "
+            f"{x.ndim} dimensions)"
+        )
+    square = ops.square(x)
+    count = x.shape[1]
+    total = square
+    for shift in range(-(size // 2), (size - 1) // 2 + 1):
+        if shift == 0 or abs(shift) >= count:
+            continue
+        part = square[:, max(shift, 0) : count + min(shift, 0)]
+        gap = zeros_like(square[:, : abs(shift)].detach())
+        total = ops.add(total, ops.concat([part, gap] if shift > 0 else [gap, part], 1))
+    scale = ops.add(ops.multiply(total, alpha / size), k)
+    return ops.divide(x, ops.pow(scale, beta))
