@@ -87,14 +87,14 @@ def multi_margin_loss(
     excess = ops.relu(ops.add(ops.subtract(x, right), float(margin)))
     others = np.arange(count) != numbers[..., None]
     excess = RECORDERS["masked"](excess if p == 1 else ops.square(excess), others)
-    losses = ops.divide(ops.sum(excess, -1), count)
+    losses = ops.reshape(ops.divide(ops.sum(excess, -1), count), classes.shape)
     if weight is not None:
         factors = cast(floating(weight), x.dtype)
         if factors.shape != (count,):
             raise ShapeError(
                 f"{name}: inconsistent weight size, expected {count} but got {list(factors.shape)}"
             )
-        losses = ops.multiply(losses, RECORDERS["index"](factors, key=numbers))
+        losses = ops.multiply(losses, RECORDERS["index"](factors, key=classes._array))
     return reduced(losses, name, reduction)
 
 
