@@ -348,3 +348,9 @@ def test_complex_expm1_at_infinities_is_that_of_exp():
         out = cr.expm1(cr.tensor(values)).numpy()
         assert np.array_equal(out[:3], [complex(np.inf, 0), -1, -1])
     assert out[3].imag == 1e-20
+
+
+def test_the_imaginary_part_of_real_numbers_is_zero():
+    x = cr.tensor([1.0, 2.0], requires_grad=True)
+    assert x.imag.tolist() == [0, 0]
+    assert not x.imag.requires_grad

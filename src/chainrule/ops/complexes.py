@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 
 from chainrule.arguments import RECORDERS, Operand, floating, tensor_of
-from chainrule.autograd.tensor import Tensor
+from chainrule.autograd.tensor import Tensor, make
+from chainrule.backend import namespace
 from chainrule.errors import DTypeError, ShapeError
 from chainrule.ops import kinks
 from chainrule.ops.arithmetic import multiply
@@ -79,25 +80,21 @@ def real(x: Operand, /) -> Tensor:
 
 
 def imag(x: Operand, /) -> Tensor:
-    """Return the imaginary part of each element of a complex tensor.
+    """Return the imaginary part of each element; zeros for a real tensor, as NumPy does.
 
     Parameters
     ----------
     x : Tensor
-        Complex numbers.
+        Complex or real numbers.
 
     Returns
     -------
     Tensor, shape of `x`; real
 
-    Raises
-    ------
-    RuntimeError
-        If `x` is real.
-
     Notes
     -----
-    Derivative: the gradient of a real L with respect to z is i ∂L/∂(Im z).
+    Derivative: the gradient of a real L with respect to z is i ∂L/∂(Im z). The zeros of a real
+    tensor have no history.
 
     Examples
     --------
@@ -106,11 +103,8 @@ def imag(x: Operand, /) -> Tensor:
     tensor([2.])
     """
     x = tensor_of(x)
-    if not x.is_complex():
-        raise RuntimeError(
-            f"imag is not implemented for tensors with non-complex dtypes, got {x.dtype}: the "
-            "imaginary part of real numbers is zeros_like(x)"
-        )
+    if not x.is_complex():  # not an error: whoever looks for attributes (a protocol) must not fail
+        return make(namespace(x._array).zeros_like(x._array), None)
     return RECORDERS["imag"](x)
 
 
