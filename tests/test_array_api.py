@@ -42,6 +42,9 @@ def test_only_what_differs_from_pytorch_is_not_chainrules_own():
 
 def test_extensions_are_chainrules_own():
     assert xp.fft is cr.fft
+    ours = {name for name, f in vars(xp.linalg).items() if f is not getattr(cr.linalg, name)}
+    assert ours == {"vecdot"}
+    assert set(vars(xp.linalg)) >= set(strict.linalg.__all__)
 
 
 def test_dtypes_and_constants_are_there():
@@ -117,6 +120,14 @@ def both(expression):
         "xp.repeat(xp.asarray([[1, 2], [3, 4]]), xp.asarray([1, 2]), axis=0)",
         "xp.repeat(xp.asarray([[1, 2]]), 2)",
         "xp.tile(xp.asarray([[1, 2]]), (2, 2))",
+        "xp.linalg.trace(xp.ones((2, 3, 3), dtype=xp.uint8), offset=1)",
+        "xp.linalg.diagonal(xp.reshape(xp.arange(12), (2, 2, 3)), offset=1)",
+        "xp.linalg.vector_norm(xp.asarray([[3.0, 4.0]], dtype=xp.float64), axis=1, keepdims=True)",
+        "xp.linalg.matrix_norm(xp.asarray([[3.0, 4.0]], dtype=xp.float64), ord=1)",
+        "xp.linalg.cross(xp.asarray([1, 0, 0]), xp.asarray([0, 1, 0]))",
+        "xp.hypot(xp.asarray([3.0], dtype=xp.float64), 4.0)",
+        "xp.bitwise_left_shift(xp.asarray([1, 5], dtype=xp.uint8), 2)",
+        "xp.asarray([1, 5], dtype=xp.int8) >> xp.asarray(1, dtype=xp.int8)",
         "xp.unique_values(xp.asarray([[3, 1], [3, 2]]))",
     ],
 )

@@ -14,6 +14,7 @@ import numpy as np
 
 from chainrule import creation, ops
 from chainrule import fft as fft
+from chainrule import linalg as _linalg
 from chainrule.arguments import (
     DeviceLike,
     DTypeLike,
@@ -49,10 +50,11 @@ __array_api_version__ = VERSIONS[-1]
 _SAME = """
     asarray empty_like eye from_dlpack full_like ones_like tril triu zeros_like
     astype finfo iinfo isdtype result_type
-    abs acos acosh add asin asinh atan atanh bitwise_and bitwise_invert bitwise_or bitwise_xor ceil
-    conj cos cosh divide equal exp expm1 floor floor_divide greater greater_equal imag isfinite
-    isinf isnan less less_equal log log10 log1p log2 logical_and logical_not logical_or logical_xor
-    maximum minimum multiply negative not_equal positive pow real reciprocal remainder round sign
+    abs acos acosh add asin asinh atan atan2 atanh bitwise_and bitwise_invert bitwise_left_shift
+    bitwise_or bitwise_right_shift bitwise_xor ceil conj copysign cos cosh divide equal exp expm1
+    floor floor_divide greater greater_equal hypot imag isfinite isinf isnan less less_equal log
+    log10 log1p log2 logaddexp logical_and logical_not logical_or logical_xor maximum minimum
+    multiply negative nextafter not_equal positive pow real reciprocal remainder round sign signbit
     sin sinh sqrt square subtract tan tanh trunc
     matmul matrix_transpose tensordot
     broadcast_arrays broadcast_shapes broadcast_to expand_dims flip moveaxis permute_dims
@@ -243,6 +245,15 @@ def vecdot(x1: Operand, x2: Operand, /, *, axis: int = -1) -> Tensor:
         )
     return products.vecdot(x1, x2, axis=axis)
 
+
+_SAME_IN_LINALG = """
+    cholesky cross det diagonal eig eigh eigvals eigvalsh inv matmul matrix_norm matrix_power
+    matrix_rank matrix_transpose outer pinv qr slogdet solve svd svdvals tensordot trace vector_norm
+"""
+
+linalg = SimpleNamespace(
+    **{name: getattr(_linalg, name) for name in _SAME_IN_LINALG.split()}, vecdot=vecdot
+)
 
 # --- what there is --------------------------------------------------------------------------------
 

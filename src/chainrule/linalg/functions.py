@@ -220,7 +220,8 @@ def matrix_power(A: Operand, n: int) -> Tensor:
     if power == 0:
         xp = namespace(x._array)
         eye = make(xp.zeros(x.shape, x.dtype) + xp.eye(x.shape[-1], dtype=x.dtype), None)
-        return RECORDERS["masked"](x, False) + eye if x.requires_grad else eye
+        nowhere = make(xp.asarray(False), None)  # a bare False would be taken as a number
+        return RECORDERS["masked"](x, nowhere) + eye if x.requires_grad else eye
     if power == 1:
         return RECORDERS["clone"](x)
     while not power & 1:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from operator import index
-from typing import Any
 
 from chainrule import ops
 from chainrule.arguments import RECORDERS, DTypeLike, Operand, cast, tensor_of
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import namespace
 from chainrule.errors import ShapeError
+from chainrule.ops.reductions import accumulator
 
 __all__ = ["cross", "diagonal", "multi_dot", "trace", "vander"]
 
@@ -220,7 +220,7 @@ def trace(A: Operand, *, offset: int = 0, dtype: DTypeLike = None) -> Tensor:
     Returns
     -------
     Tensor, shape (...)
-        Sums of integers are int64.
+        Sums of integers are int64, those of unsigned ones uint64.
 
     Notes
     -----
@@ -232,5 +232,5 @@ def trace(A: Operand, *, offset: int = 0, dtype: DTypeLike = None) -> Tensor:
     >>> cr.linalg.trace(cr.tensor([[1.0, 2.0], [3.0, 4.0]]))
     tensor(5.)
     """
-    settings: dict[str, Any] = {} if dtype is None else {"dtype": dtype}
-    return ops.sum(diagonal(A, offset=offset), dim=-1, **settings)
+    parts = diagonal(A, offset=offset)
+    return ops.sum(parts, dim=-1, dtype=accumulator(parts) if dtype is None else dtype)
