@@ -187,6 +187,7 @@ KERNELS = {
         *("zeta", "expi", "exp1"),
         *("bessel_j", "bessel_y", "bessel_i", "bessel_ie", "bessel_k", "bessel_ke"),
     ),
+    "normal": ("normal_cdf",),
     "matrices": ("cofactors", "matrix_exp"),
 }
 """The extensions in `kernels`, by module."""

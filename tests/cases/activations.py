@@ -35,6 +35,12 @@ def _softplus(np: Any, x: Any, beta: float, threshold: float) -> Any:
     return np.where(beta * x > threshold, x, np.log1p(np.exp(beta * x)) / beta)
 
 
+def _normal_cdf(np: Any, x: Any) -> Any:
+    import scipy.special
+
+    return scipy.special.ndtr(x)
+
+
 def _gelu_tanh(np: Any, x: Any) -> Any:
     return 0.5 * x * (1 + np.tanh((2 / np.pi) ** 0.5 * (x + 0.044715 * x**3)))
 
@@ -127,6 +133,15 @@ ROWS = (
         cr=recorded("mish"),
         np=lambda np, x: x * np.tanh(np.log1p(np.exp(x))),
         torch=_torch("mish"),
+    ),
+    row(
+        "normal_cdf",
+        _with(),
+        (-3, 3),
+        dtypes=REAL,
+        cr=recorded("normal_cdf"),
+        np=_normal_cdf,
+        torch=lambda torch, x: torch.special.ndtr(x),
     ),
     row(
         "gelu_tanh",

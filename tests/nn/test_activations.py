@@ -22,6 +22,7 @@ CALLS: dict[str, tuple[dict[str, Any], ...]] = {
     "elu": ({}, {"alpha": 0.3}),
     "selu": ({},),
     "celu": ({}, {"alpha": 2.0}),
+    "gelu": ({}, {"approximate": "tanh"}),
     "silu": ({},),
     "mish": ({},),
     "softplus": ({}, {"beta": 3.0}, {"beta": 2, "threshold": 1.5}, {"threshold": 60}),
@@ -257,6 +258,7 @@ def test_names_with_an_underscore_write_in_place(name: str, arguments: Any) -> N
 @pytest.mark.parametrize(
     ("call", "error", "text"),
     [
+        (lambda x: F.gelu(x, approximate="erf"), ValueError, "either none or tanh, but got 'erf'"),
         (lambda x: F.celu(x, 0), ValueError, "alpha cannot be 0 for CELU"),
         (lambda x: F.hardtanh(x, 2, 1), ValueError, "min_val cannot be greater than max_val"),
         (lambda x: F.softshrink(x, -1), ValueError, "greater or equal to 0, but found to be -1"),
@@ -264,7 +266,7 @@ def test_names_with_an_underscore_write_in_place(name: str, arguments: Any) -> N
         (lambda x: F.glu(x[0]), ValueError, "glu does not support 0-dimensional tensors"),
         (lambda x: F.glu(x, 1), IndexError, "Dimension out of range"),
     ],
-    ids=["celu", "hardtanh", "softshrink", "glu-odd", "glu-0-d", "glu-dim"],
+    ids=["gelu", "celu", "hardtanh", "softshrink", "glu-odd", "glu-0-d", "glu-dim"],
 )
 def test_errors(call: Callable[..., Any], error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=text):

@@ -148,6 +148,8 @@ def _mish_partial(xp: Any, x: Array) -> Array:
 
 mish = elementwise("mish", _mish_partial, forward=_mish)
 
+normal_cdf = elementwise("normal_cdf", lambda xp, x: xp.exp(x * x * -0.5) * 0.3989422804014327)
+
 _SLOPE = math.sqrt(2 / math.pi)
 _CUBIC = 0.044715
 

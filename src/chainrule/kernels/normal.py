@@ -1,0 +1,31 @@
+"""The normal distribution function, quick in single precision: what gelu multiplies by."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from chainrule.kernels import special
+
+Array = Any
+
+# tanh(x P(x²)) = erf(x/√2), for |x| up to 5.5: beyond, both are 1. Of all P of this degree the one
+# with the smallest error, found by linear programming.
+_CURVE = (
+    *(1.7548858e-09, -1.3221851e-07, 3.9642061e-06, -5.5303500e-05, -3.2600296e-05),
+    *(3.6333087e-02, 7.9788494e-01),
+)
+
+
+def normal_cdf(np: Any, x: Array) -> Array:
+    """Return Φ(x): to 1e-7 in single precision, to the last digits in double precision.
+
+    A polynomial and one tanh take a tenth of the time of an error function.
+    """
+    if x.dtype.itemsize > 4:
+        return 0.5 * special._kernel("erfc", np)(x * -0.7071067811865476)
+    wide = x.astype(np.float32, copy=False)
+    square = np.minimum(wide * wide, 30.25)
+    curve = square * _CURVE[0] + _CURVE[1]
+    for coefficient in _CURVE[2:]:
+        curve = curve * square + coefficient
+    return (np.tanh(curve * wide) * 0.5 + 0.5).astype(x.dtype, copy=False)
