@@ -363,7 +363,8 @@ class Pass:
                 "expanded (unsupported operation: more than one element of the written-to tensor "
                 "refers to a single memory location). Please clone() it before assigning it."
             ) from error
-        written(total, "accumulation into .grad", self.caller)
+        if count_references(total) > ALONE_IN_CALL:  # else nothing saved it: nothing can be stale
+            written(total, "accumulation into .grad", self.caller)
 
 
 def _remember_failure(roots: list[Node], error: InPlaceError) -> None:
