@@ -251,7 +251,7 @@ def _scaled(pull: Callable[..., Any]) -> Callable[..., Any]:
 
 CURVED = (
     *("multiply", "divide", "pow", "square", "reciprocal", "prod", "cumulative_prod", "matmul"),
-    *("logsumexp", "softmax", "log_softmax", "contract", "cross"),
+    *("logsumexp", "softmax", "log_softmax", "contract", "cross", "cdist"),
     *("inv", "solve", "solve_triangular", "pinv", "det", "cofactor", "slogdet", "matrix_exp"),
     *("cholesky", "qr", "eigh", "eig", "svd"),
     *[row.primitive for row in (*EXPONENTIAL, *TRIGONOMETRIC)],

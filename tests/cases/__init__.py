@@ -8,6 +8,7 @@ from cases import (
     activations,
     contraction,
     convolution,
+    distances,
     elementwise,
     fourier,
     indexing,
@@ -36,10 +37,11 @@ FAMILIES = (
     convolution,
     fourier,
     linalg,
+    distances,
 )
 
 ROWS: tuple[Row, ...] = sum([family.ROWS for family in FAMILIES], ())
 """What has derivatives."""
 
-CONSTANTS = (*steps.ROWS, *pairs.CONSTANTS)
+CONSTANTS = (*steps.ROWS, *pairs.CONSTANTS, *distances.CONSTANTS)
 """What has none: results of integers or bools, or piecewise constant ones."""

@@ -14,6 +14,7 @@ from chainrule.ops import (
     contraction,
     conversion,
     diagonals,
+    distances,
     dtypes,
     exchange,
     exponential,
@@ -48,6 +49,7 @@ from chainrule.ops.complexes import *  # noqa: F403
 from chainrule.ops.contraction import *  # noqa: F403
 from chainrule.ops.conversion import *  # noqa: F403
 from chainrule.ops.diagonals import *  # noqa: F403
+from chainrule.ops.distances import *  # noqa: F403
 from chainrule.ops.dtypes import *  # noqa: F403
 from chainrule.ops.exchange import *  # noqa: F403
 from chainrule.ops.exponential import *  # noqa: F403
@@ -99,6 +101,7 @@ __all__ += contraction.__all__
 __all__ += summation.__all__
 __all__ += products.__all__
 __all__ += added.__all__
+__all__ += distances.__all__
 __all__ += complexes.__all__
 __all__ += conversion.__all__
 __all__ += broadcasting.__all__
