@@ -99,6 +99,7 @@ XP = Namespace(
     smallest_at=_borrowed("smallest_at"),
     diagonal=lambda x, *, offset, key: strict.linalg.diagonal(x, offset=offset),
     windows=_borrowed("windows"),
+    logcumsumexp=_borrowed("logcumsumexp"),
     assign_at=_borrowed("assign_at"),
     **{name: _borrowed(name) for names in (*KERNELS.values(), NUMPYS) for name in names},
     add_along_axis=_borrowed("add_along_axis"),

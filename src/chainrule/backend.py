@@ -170,6 +170,11 @@ def _windows(as_strided: Any, x: Array, *, size: int, step: int, key: Any) -> Ar
     return as_strided(x, (*x.shape[:-1], count, size), (*x.strides[:-1], stride * step, stride))
 
 
+def _logcumsumexp(x: Array, *, axis: int) -> Array:
+    with np.errstate(invalid="ignore"):  # it warns of nan
+        return np.logaddexp.accumulate(x, axis)
+
+
 def _ones(shape: tuple[int, ...], dtype: Any) -> Array:
     if not shape:
         return _array(1, dtype)
@@ -245,6 +250,7 @@ numpy_xp = Namespace(
     assign_at=_assign_at,
     diagonal=_diagonal,
     windows=functools.partial(_windows, np.lib.stride_tricks.as_strided),
+    logcumsumexp=_logcumsumexp,
     take_along_axis=_take_along_axis,
     add_along_axis=_add_along_axis,
     to_device=lambda x, *, source, target: move(x, target),

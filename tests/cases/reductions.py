@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from cases.model import (
     REAL,
     kink,
@@ -61,6 +63,18 @@ ROWS = (
         dtypes=REAL,
         np=lambda np, x, axis, keepdims: np.log(np.sum(np.exp(x), axis=axis, keepdims=keepdims)),
         torch=over_dims("logsumexp"),
+    ),
+    row(
+        "logcumsumexp",
+        (
+            *RUNNING,
+            situation("many", (9,), axis=0),
+            situation("wide", [-700, 0, 700, 3, 650], axis=0, dtypes=("float64",)),
+            kink("beside-infinity", [-np.inf, 1, 2, -np.inf, 3], axis=0, peer=False),
+        ),
+        dtypes=REAL,
+        np=lambda np, x, axis: np.logaddexp.accumulate(x, axis),
+        torch=lambda torch, x, axis: torch.logcumsumexp(x, axis),
     ),
     row(
         "softmax",

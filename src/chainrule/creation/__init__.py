@@ -1,9 +1,11 @@
 """New tensors, from data and from shapes."""
 
-from chainrule.creation import data, filled
+from chainrule.creation import data, filled, fresh
 from chainrule.creation.data import *  # noqa: F403
 from chainrule.creation.filled import *  # noqa: F403
+from chainrule.creation.fresh import *  # noqa: F403
 
 __all__: list[str] = []
 __all__ += data.__all__
 __all__ += filled.__all__
+__all__ += fresh.__all__

@@ -19,17 +19,21 @@ from chainrule.ops import (
     exchange,
     exponential,
     extrema,
+    finding,
     indexing,
     joining,
     kinks,
     methods,
+    moments,
     ordering,
     pairs,
     products,
     putting,
+    quantiles,
     reductions,
     regions,
     repeating,
+    running,
     scattering,
     sets,
     shaping,
@@ -54,16 +58,20 @@ from chainrule.ops.dtypes import *  # noqa: F403
 from chainrule.ops.exchange import *  # noqa: F403
 from chainrule.ops.exponential import *  # noqa: F403
 from chainrule.ops.extrema import *  # noqa: F403
+from chainrule.ops.finding import *  # noqa: F403
 from chainrule.ops.indexing import *  # noqa: F403
 from chainrule.ops.joining import *  # noqa: F403
 from chainrule.ops.kinks import *  # noqa: F403
+from chainrule.ops.moments import *  # noqa: F403
 from chainrule.ops.ordering import *  # noqa: F403
 from chainrule.ops.pairs import *  # noqa: F403
 from chainrule.ops.products import *  # noqa: F403
 from chainrule.ops.putting import *  # noqa: F403
+from chainrule.ops.quantiles import *  # noqa: F403
 from chainrule.ops.reductions import *  # noqa: F403
 from chainrule.ops.regions import *  # noqa: F403
 from chainrule.ops.repeating import *  # noqa: F403
+from chainrule.ops.running import *  # noqa: F403
 from chainrule.ops.scattering import *  # noqa: F403
 from chainrule.ops.sets import *  # noqa: F403
 from chainrule.ops.shaping import *  # noqa: F403
@@ -86,6 +94,10 @@ __all__ += comparison.__all__
 __all__ += reductions.__all__
 __all__ += statistics.__all__
 __all__ += extrema.__all__
+__all__ += quantiles.__all__
+__all__ += running.__all__
+__all__ += moments.__all__
+__all__ += finding.__all__
 __all__ += shaping.__all__
 __all__ += ordering.__all__
 __all__ += diagonals.__all__

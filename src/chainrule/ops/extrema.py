@@ -102,10 +102,10 @@ def _extreme(name: str, x: Operand, dim: Any, keepdim: bool, axis: Dims, keepdim
         return _reduced(name, x, axis, keepdim or keepdims)
     number = one_dim(either(dim, axis), x.ndim)
     indices = _positions(f"arg{name}", x, number, True)
-    return _chosen(x, indices, number, keepdim or keepdims)
+    return chosen(x, indices, number, keepdim or keepdims)
 
 
-def _chosen(x: Tensor, indices: Tensor, dim: int, keepdim: bool) -> Extremes:
+def chosen(x: Tensor, indices: Tensor, dim: int, keepdim: bool) -> Extremes:
     """Return the elements at `indices`, of length 1 along `dim`."""
     if x.ndim == 0:
         return Extremes(RECORDERS["clone"](x), indices)

@@ -20,6 +20,7 @@ from chainrule.ops import (
     diagonals,
     exponential,
     kinks,
+    moments,
     pairs,
     putting,
     reductions,
@@ -248,6 +249,7 @@ METHODS: dict[str, Callable[..., Tensor]] = {
         putting.index_put,
         putting.masked_scatter,
         putting.put,
+        moments.renorm,
     )
 }
 _ALIASES: dict[str, Callable[..., Tensor]] = {

@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import Any
 
 from chainrule.autograd.tensor import Tensor
+from chainrule.creation import fresh
 from chainrule.ops import (
     added,
     arithmetic,
@@ -19,19 +20,23 @@ from chainrule.ops import (
     exchange,
     exponential,
     extrema,
+    finding,
     indexing,
     inplace,
     joining,
     kinks,
+    moments,
     operators,
     ordering,
     pairs,
     products,
     protocols,
     putting,
+    quantiles,
     reductions,
     regions,
     repeating,
+    running,
     scattering,
     shaping,
     special,
@@ -80,6 +85,11 @@ _SAME = {
         scatter scatter_add scatter_reduce index_add index_copy index_fill index_reduce""",
     putting: "index_put masked_scatter put",
     turning: "fliplr flipud rot90",
+    finding: "nonzero argwhere unique unique_consecutive bincount histc histogram",
+    moments: "nansum nanmean aminmax cov corrcoef dist renorm",
+    quantiles: "median nanmedian kthvalue mode quantile nanquantile msort",
+    running: "cummax cummin logcumsumexp diff",
+    fresh: "new_zeros new_ones new_empty new_full new_tensor",
     viewing: "view contiguous sum_to_size",
     contraction: "matmul mm mv dot bmm outer",
     products: "inner vdot cross kron",

@@ -182,6 +182,58 @@ logsumexp = general(
 )
 
 
+def _decayed(xp: Any, v: Array, ratios: Array) -> Array:
+    """Return s with s_k = v_k + ratio_k s_(k-1) along the last axis, in log n doubling steps.
+
+    Each step looks twice as far back (Hillis, Steele, Commun. ACM 29(12), 1986). The first ratio
+    is 0.
+    """
+    step, last = 1, v.ndim - 1
+    while step < v.shape[last]:
+        nothing = xp.zeros_like(v[..., :step])
+        v = v + ratios * xp.concat([nothing, v[..., :-step]], axis=last)
+        ratios = ratios * xp.concat([nothing, ratios[..., :-step]], axis=last)
+        step *= 2
+    return v
+
+
+def _shares(xp: Any, x: Array, out: Array) -> tuple[Array, Array]:
+    """Return exp(x - out) and, for all but the first, exp(out_(k-1) - out_k): both at most 1."""
+    some = out != -math.inf
+    share = xp.masked(xp.exp(xp.masked(x, some) - xp.masked(out, some)), some)
+    before, after = out[..., :-1], out[..., 1:]
+    apart = xp.logical_or(before != after, xp.isfinite(after))  # inf - inf would be nan
+    return share, xp.exp(xp.masked(before, apart) - xp.masked(after, apart))
+
+
+def _logcumsumexp_vjp(xp: Any, g: Array, x: Array, out: Array, *, axis: int) -> Array:
+    if 0 in x.shape:
+        return g
+    last = x.ndim - 1
+    g, x, out = [xp.moveaxis(v, axis, -1) for v in (g, x, out)]
+    share, ratios = _shares(xp, x, out)
+    ratios = xp.concat([xp.zeros_like(x[..., :1]), xp.flip(ratios, axis=(last,))], axis=last)
+    sums = xp.flip(_decayed(xp, xp.flip(g, axis=(last,)), ratios), axis=(last,))
+    return xp.moveaxis(share * sums, -1, axis)
+
+
+def _logcumsumexp_jvp(xp: Any, t: Array, x: Array, out: Array, *, axis: int) -> Array:
+    if 0 in x.shape:
+        return t
+    t, x, out = [xp.moveaxis(v, axis, -1) for v in (t, x, out)]
+    share, ratios = _shares(xp, x, out)
+    ratios = xp.concat([xp.zeros_like(x[..., :1]), ratios], axis=x.ndim - 1)
+    return xp.moveaxis(_decayed(xp, share * t, ratios), -1, axis)
+
+
+logcumsumexp = general(
+    "logcumsumexp",
+    None,
+    vjp=(_logcumsumexp_vjp,),
+    jvp=(_logcumsumexp_jvp,),
+)
+
+
 def _softmax(xp: Any, x: Array, *, axis: int) -> Array:
     e = xp.exp(x - _peak(xp, x, (axis,)))
     return e / xp.sum(e, axis=axis, keepdims=True)

@@ -1,0 +1,225 @@
+"""New tensors like one that is there, and tables of indices and powers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from chainrule.arguments import RECORDERS, DeviceLike, DTypeLike, Operand, Sizes, leaf, tensor_of
+from chainrule.autograd.tensor import Tensor
+from chainrule.creation.data import asarray, tensor
+from chainrule.creation.filled import empty, full, ones, zeros
+from chainrule.errors import ShapeError
+
+__all__ = ["as_tensor", "scalar_tensor", "tril_indices", "triu_indices", "vander"]
+
+
+def as_tensor(data: Any, dtype: DTypeLike = None, device: DeviceLike = None) -> Tensor:
+    """Return `data` as a tensor, without copying where that is possible.
+
+    The arguments are those of `asarray`.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.as_tensor([1.0, 2.0])
+    tensor([1., 2.])
+    """
+    return asarray(data, dtype=dtype, device=device)
+
+
+def scalar_tensor(
+    value: complex,
+    *,
+    dtype: DTypeLike = None,
+    device: DeviceLike = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Return a 0-d tensor of a number, of the default dtype also where that is an integer.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.scalar_tensor(3)
+    tensor(3.)
+    """
+    return full(
+        (), value, dtype=dtype or zeros(()).dtype, device=device, requires_grad=requires_grad
+    )
+
+
+def tril_indices(
+    row: int,
+    col: int,
+    offset: int = 0,
+    *,
+    dtype: DTypeLike = "int64",
+    device: DeviceLike = None,
+) -> Tensor:
+    """Return the indices of a matrix's elements on and below a diagonal, row by row.
+
+    Parameters
+    ----------
+    row, col : int
+        The shape of the matrix.
+    offset : int, default 0
+        Which diagonal: 0 is the main one, positive ones lie above it.
+    dtype, device : optional
+        int64 on the CPU if left out.
+
+    Returns
+    -------
+    Tensor, shape (2, number of elements)
+        Rows and columns.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.tril_indices(2, 2)
+    tensor([[0, 1, 1],
+            [0, 0, 1]])
+    """
+    return leaf(np.stack(np.tril_indices(row, offset, col)).astype(dtype), device)
+
+
+def triu_indices(
+    row: int,
+    col: int,
+    offset: int = 0,
+    *,
+    dtype: DTypeLike = "int64",
+    device: DeviceLike = None,
+) -> Tensor:
+    """Return the indices of a matrix's elements on and above a diagonal; see `tril_indices`.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.triu_indices(2, 2)
+    tensor([[0, 0, 1],
+            [0, 1, 1]])
+    """
+    return leaf(np.stack(np.triu_indices(row, offset, col)).astype(dtype), device)
+
+
+def vander(x: Operand, /, N: int | None = None, increasing: bool = False) -> Tensor:
+    """Return the matrix whose columns are powers of a vector: a Vandermonde matrix.
+
+    Parameters
+    ----------
+    x : Tensor, 1-d
+        What to raise to powers.
+    N : int, optional
+        How many columns: as many as rows if left out.
+    increasing : bool, default False
+        Powers from 0 on, instead of down to 0.
+
+    Returns
+    -------
+    Tensor, shape (length of `x`, N)
+
+    Raises
+    ------
+    ShapeError
+        If `x` is no vector.
+    ValueError
+        If `N` is negative.
+
+    Notes
+    -----
+    Derivative: n xⁿ⁻¹ of xⁿ.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.vander(cr.tensor([1, 2, 3]))
+    tensor([[1, 1, 1],
+            [4, 2, 1],
+            [9, 3, 1]])
+    """
+    x = tensor_of(x)
+    if x.ndim != 1:
+        raise ShapeError(f"x must be a one-dimensional tensor, got {x.ndim} dimensions")
+    count = x.shape[0] if N is None else N
+    if count < 0:
+        raise ValueError(f"N must be non-negative, got {count}")
+    powers = np.arange(count) if increasing else np.arange(count)[::-1]
+    column = RECORDERS["reshape"](x, shape=(x.shape[0], 1))
+    return RECORDERS["pow"](column, tensor_of(powers.astype(x.dtype)))
+
+
+# --- methods --------------------------------------------------------------------------------------
+
+
+def new_zeros(
+    x: Tensor,
+    *sizes: Any,
+    size: Sizes | None = None,
+    dtype: DTypeLike = None,
+    device: DeviceLike = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Return zeros of a shape, in the dtype and on the device of this tensor if none is given."""
+    place = device or x.device
+    return zeros(
+        *sizes, size=size, dtype=dtype or x.dtype, device=place, requires_grad=requires_grad
+    )
+
+
+def new_ones(
+    x: Tensor,
+    *sizes: Any,
+    size: Sizes | None = None,
+    dtype: DTypeLike = None,
+    device: DeviceLike = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Return ones of a shape, in the dtype and on the device of this tensor if none is given."""
+    place = device or x.device
+    return ones(
+        *sizes, size=size, dtype=dtype or x.dtype, device=place, requires_grad=requires_grad
+    )
+
+
+def new_empty(
+    x: Tensor,
+    *sizes: Any,
+    size: Sizes | None = None,
+    dtype: DTypeLike = None,
+    device: DeviceLike = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Return memory as it is, in the dtype and on the device of this tensor if none is given."""
+    place = device or x.device
+    return empty(
+        *sizes, size=size, dtype=dtype or x.dtype, device=place, requires_grad=requires_grad
+    )
+
+
+def new_full(
+    x: Tensor,
+    size: Sizes,
+    fill_value: Any,
+    *,
+    dtype: DTypeLike = None,
+    device: DeviceLike = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Return one number everywhere, in the dtype and on the device of this tensor by default."""
+    place = device or x.device
+    return full(size, fill_value, dtype=dtype or x.dtype, device=place, requires_grad=requires_grad)
+
+
+def new_tensor(
+    x: Tensor,
+    data: Any,
+    *,
+    dtype: DTypeLike = None,
+    device: DeviceLike = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Return a copy of `data`, in the dtype and on the device of this tensor by default."""
+    return tensor(
+        data, dtype=dtype or x.dtype, device=device or x.device, requires_grad=requires_grad
+    )

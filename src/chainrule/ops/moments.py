@@ -1,0 +1,398 @@
+"""Means and spreads around gaps, of pairs of variables, and sizes held within bounds."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from chainrule.arguments import (
+    RECORDERS,
+    Dims,
+    DTypeLike,
+    Operand,
+    cast,
+    either,
+    floating,
+    many_dims,
+    one_dim,
+    tensor_of,
+)
+from chainrule.autograd.tensor import Tensor, make
+from chainrule.errors import ShapeError
+from chainrule.ops.calls import reshaped
+from chainrule.ops.contraction import matmul
+from chainrule.ops.diagonals import diagonal
+from chainrule.ops.extrema import amax, amin
+from chainrule.ops.kinks import clamp, where
+from chainrule.ops.reductions import check_floating, mean, sum
+from chainrule.ops.statistics import norm, std, var
+
+__all__ = [
+    "nansum",
+    "nanmean",
+    "var_mean",
+    "std_mean",
+    "aminmax",
+    "cov",
+    "corrcoef",
+    "dist",
+    "renorm",
+]
+
+# --- around gaps ----------------------------------------------------------------------------------
+
+
+def nansum(
+    x: Operand,
+    /,
+    dim: Dims = None,
+    keepdim: bool = False,
+    *,
+    axis: Dims = None,
+    keepdims: bool = False,
+    dtype: DTypeLike = None,
+) -> Tensor:
+    """Return the sum of what is not nan along dimensions; the arguments are those of `sum`.
+
+    Notes
+    -----
+    Derivative: 1, and 0 for a nan.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.nansum(cr.tensor([1.0, cr.nan, 2.0]))
+    tensor(3.)
+    """
+    x = cast(tensor_of(x), dtype)
+    if x.dtype.kind in "fc":
+        x = RECORDERS["masked"](x, _present(x))
+    return sum(x, either(dim, axis), keepdim or keepdims)
+
+
+def _present(x: Tensor) -> Tensor:
+    return RECORDERS["logical_not"](RECORDERS["isnan"](x))
+
+
+def nanmean(
+    x: Operand,
+    /,
+    dim: Dims = None,
+    keepdim: bool = False,
+    *,
+    axis: Dims = None,
+    keepdims: bool = False,
+    dtype: DTypeLike = None,
+) -> Tensor:
+    """Return the mean of what is not nan along dimensions; the arguments are those of `sum`.
+
+    Raises
+    ------
+    DTypeError
+        If `x` is of integers or bools and no floating `dtype` is given.
+
+    Notes
+    -----
+    Derivative: 1/n where n elements are averaged, and 0 for a nan. No element gives nan.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.nanmean(cr.tensor([1.0, cr.nan, 2.0]))
+    tensor(1.5000)
+    """
+    x = cast(tensor_of(x), dtype)
+    check_floating(x, "nanmean")
+    dims, keep = either(dim, axis), keepdim or keepdims
+    number = sum(_present(x), dims, keep)._array
+    share = np.divide(1, number, where=number > 0, out=np.full(number.shape, np.nan))
+    weight = share.astype(RECORDERS["abs"](x.detach()).dtype)
+    return RECORDERS["multiply"](nansum(x, dims, keep), make(weight, None))
+
+
+# --- two at once ----------------------------------------------------------------------------------
+
+
+def var_mean(
+    x: Operand,
+    /,
+    dim: Dims | bool = None,
+    unbiased: bool | None = None,
+    keepdim: bool = False,
+    *,
+    correction: float = 1,
+    axis: Dims = None,
+    keepdims: bool = False,
+) -> tuple[Tensor, Tensor]:
+    """Return the variance and the mean along dimensions; the arguments are those of `var`.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.var_mean(cr.tensor([1.0, 2.0, 3.0]))
+    (tensor(1.), tensor(2.))
+    """
+    spread = var(x, dim, unbiased, keepdim, correction=correction, axis=axis, keepdims=keepdims)
+    over = None if isinstance(dim, bool) else either(dim, axis)
+    return spread, mean(x, over, keepdim or keepdims)
+
+
+def std_mean(
+    x: Operand,
+    /,
+    dim: Dims | bool = None,
+    unbiased: bool | None = None,
+    keepdim: bool = False,
+    *,
+    correction: float = 1,
+    axis: Dims = None,
+    keepdims: bool = False,
+) -> tuple[Tensor, Tensor]:
+    """Return the standard deviation and the mean; the arguments are those of `var`.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.std_mean(cr.tensor([1.0, 2.0, 3.0]))
+    (tensor(1.), tensor(2.))
+    """
+    spread = std(x, dim, unbiased, keepdim, correction=correction, axis=axis, keepdims=keepdims)
+    over = None if isinstance(dim, bool) else either(dim, axis)
+    return spread, mean(x, over, keepdim or keepdims)
+
+
+class Bounds(NamedTuple):
+    """Smallest and largest elements."""
+
+    min: Tensor
+    max: Tensor
+
+
+def aminmax(
+    x: Operand,
+    /,
+    *,
+    dim: Dims = None,
+    keepdim: bool = False,
+    axis: Dims = None,
+    keepdims: bool = False,
+) -> Bounds:
+    """Return the smallest and the largest element along dimensions; see `amin` and `amax`.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.aminmax(cr.tensor([3.0, 1.0, 2.0]))
+    Bounds(min=tensor(1.), max=tensor(3.))
+    """
+    dims, keep = either(dim, axis), keepdim or keepdims
+    return Bounds(amin(x, dims, keep), amax(x, dims, keep))
+
+
+# --- pairs of variables ---------------------------------------------------------------------------
+
+
+def cov(
+    x: Operand,
+    /,
+    *,
+    correction: int = 1,
+    fweights: Operand | None = None,
+    aweights: Operand | None = None,
+) -> Tensor:
+    """Return the covariances of variables, which are the rows of a matrix.
+
+    Parameters
+    ----------
+    x : Tensor, shape (variables, observations) or (observations,)
+        Integers are taken as numbers of the default dtype.
+    correction : int, default 1
+        What is subtracted from the number of observations: 1 for a sample, 0 for a population.
+    fweights : Tensor of integers, shape (observations,), optional
+        How often each observation was made.
+    aweights : Tensor, shape (observations,), optional
+        How much each observation counts.
+
+    Returns
+    -------
+    Tensor, shape (variables, variables); 0-d of one variable
+
+    Raises
+    ------
+    ShapeError
+        If there are more dimensions, or the weights don't fit.
+
+    Notes
+    -----
+    The sum of conjugated products of deviations from the mean, divided by the sum of weights w less
+    the correction (times Σ w a / Σ w for `aweights` a). Differentiable to every order, also by the
+    `aweights`.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.cov(cr.tensor([[1.0, 2.0, 3.0], [3.0, 2.0, 1.0]]))
+    tensor([[ 1., -1.],
+            [-1.,  1.]])
+    """
+    x = floating(x)
+    if x.ndim > 2:
+        raise ShapeError(f"cov(): expected input to have two or fewer dimensions but got {x.ndim}")
+    rows = RECORDERS["reshape"](x, shape=(1, x.numel())) if x.ndim < 2 else x
+    count = rows.shape[1]
+    weights = None
+    for name, given in (("fweights", fweights), ("aweights", aweights)):
+        if given is None:
+            continue
+        found = tensor_of(given)
+        if found.shape != (count,):
+            raise ShapeError(
+                f"cov(): expected {name} to have the same numel as there are observations in the "
+                f"input: {count}, but got shape {list(found.shape)}"
+            )
+        found = cast(found, RECORDERS["abs"](x.detach()).dtype)
+        weights = found if weights is None else RECORDERS["multiply"](weights, found)
+    if weights is None:
+        centred = RECORDERS["subtract"](rows, mean(rows, 1, True))
+        scaled, freedom = centred, count - correction
+        product = matmul(scaled, RECORDERS["conj"](centred).mT)
+        return _squeezed(RECORDERS["multiply"](product, 1 / freedom if freedom > 0 else math.inf))
+    total = sum(weights)
+    middle = RECORDERS["divide"](sum(RECORDERS["multiply"](rows, weights), 1, True), total)
+    centred = RECORDERS["subtract"](rows, middle)
+    if aweights is None or correction == 0:
+        divisor = RECORDERS["subtract"](total, correction)
+    else:
+        squares = sum(RECORDERS["multiply"](weights, cast(tensor_of(aweights), weights.dtype)))
+        lost = RECORDERS["divide"](RECORDERS["multiply"](squares, correction), total)
+        divisor = RECORDERS["subtract"](total, lost)
+    product = matmul(RECORDERS["multiply"](centred, weights), RECORDERS["conj"](centred).mT)
+    return _squeezed(RECORDERS["divide"](product, clamp(divisor, min=0)))
+
+
+def _squeezed(x: Tensor) -> Tensor:
+    return reshaped(x, ()) if x.shape == (1, 1) else x
+
+
+def corrcoef(x: Operand, /) -> Tensor:
+    """Return the correlations of variables, which are the rows of a matrix.
+
+    Parameters
+    ----------
+    x : Tensor, shape (variables, observations) or (observations,)
+        Integers are taken as numbers of the default dtype.
+
+    Returns
+    -------
+    Tensor, shape (variables, variables); 0-d of one variable
+        From -1 to 1; nan where a variable is constant.
+
+    Raises
+    ------
+    ShapeError
+        If there are more dimensions.
+
+    Notes
+    -----
+    Covariances divided by both standard deviations.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.corrcoef(cr.tensor([[1.0, 2.0, 3.0], [3.0, 2.0, 1.0]]))
+    tensor([[ 1., -1.],
+            [-1.,  1.]])
+    """
+    pairs = cov(x)
+    if pairs.ndim == 0:
+        return RECORDERS["divide"](pairs, pairs)
+    spread = RECORDERS["sqrt"](diagonal(pairs))
+    across = RECORDERS["reshape"](spread, shape=(-1, 1))
+    ratio = RECORDERS["divide"](RECORDERS["divide"](pairs, across), spread)
+    return ratio if ratio.dtype.kind == "c" else clamp(ratio, -1, 1)
+
+
+# --- sizes ----------------------------------------------------------------------------------------
+
+
+def dist(x: Operand, other: Operand, /, p: float = 2) -> Tensor:
+    """Return the norm of the difference of two tensors.
+
+    Parameters
+    ----------
+    x, other : Tensors
+        Their shapes broadcast.
+    p : number, default 2
+        The order, as for `norm`.
+
+    Returns
+    -------
+    Tensor, 0-d; real
+
+    Notes
+    -----
+    Derivative: that of `norm`; 0 where the tensors are equal.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.dist(cr.tensor([1.0, 1.0]), cr.tensor([4.0, 5.0]))
+    tensor(5.)
+    """
+    return norm(RECORDERS["subtract"](floating(x), floating(other)), p)
+
+
+def renorm(x: Operand, /, p: float, dim: int, maxnorm: float) -> Tensor:
+    """Return `x` with the slices along a dimension shortened to a norm of at most `maxnorm`.
+
+    Parameters
+    ----------
+    x : Tensor
+        Of at least two dimensions; floating numbers.
+    p : number
+        The order of the norm: positive.
+    dim : int
+        The dimension whose slices are meant.
+    maxnorm : number
+        The largest norm to have.
+
+    Returns
+    -------
+    Tensor, shape of `x`
+
+    Raises
+    ------
+    ShapeError
+        If there are fewer than two dimensions.
+    ValueError
+        If `p` is not positive, or `maxnorm` is negative.
+
+    Notes
+    -----
+    Longer slices are multiplied by maxnorm / (norm + 1e-7).
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.renorm(cr.tensor([[3.0, 4.0], [0.3, 0.4]]), 2, 0, 1)
+    tensor([[0.6000, 0.8000],
+            [0.3000, 0.4000]])
+    """
+    x = tensor_of(x)
+    check_floating(x, "renorm")
+    if x.ndim < 2:
+        raise ShapeError(f"renorm: input needs at least 2 dimensions, got {x.ndim} dimensions")
+    if p <= 0:
+        raise ValueError(f"renorm: non-positive-norm not supported, got p = {p}")
+    if maxnorm < 0:
+        raise ValueError(f"renorm: expected maxnorm to be >= 0 but got {maxnorm}")
+    number = one_dim(dim, x.ndim)
+    others = many_dims([i for i in range(x.ndim) if i != number], x.ndim)
+    size = norm(x, p, others, True)
+    shorter = RECORDERS["divide"](
+        make(np.asarray(maxnorm, size.dtype), None), RECORDERS["add"](size, 1e-7)
+    )
+    factor = where(RECORDERS["greater"](size, maxnorm), shorter, 1.0)
+    return RECORDERS["multiply"](x, cast(factor, x.dtype))

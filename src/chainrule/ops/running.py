@@ -1,0 +1,262 @@
+"""Running extremes, running sums of exponentials, differences and integrals."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from chainrule.arguments import RECORDERS, Operand, either, floating, one_dim, tensor_of
+from chainrule.autograd.tensor import Tensor, make
+from chainrule.errors import DTypeError, ShapeError
+from chainrule.ops.calls import along
+from chainrule.ops.extrema import Extremes
+from chainrule.ops.joining import cat
+from chainrule.ops.reductions import cumsum, sum
+
+__all__ = [
+    "cummax",
+    "cummin",
+    "logcumsumexp",
+    "diff",
+    "trapezoid",
+    "trapz",
+    "cumulative_trapezoid",
+]
+
+Array = Any
+
+# --- running --------------------------------------------------------------------------------------
+
+
+def cummax(x: Operand, /, dim: int | None = None, *, axis: int | None = None) -> Extremes:
+    """Return the largest element so far along a dimension, and where it is.
+
+    Parameters
+    ----------
+    x : Tensor
+        Real numbers; nan is larger than any.
+    dim : int
+        Along which dimension. Also spelled `axis`.
+
+    Returns
+    -------
+    named tuple (values, indices) of Tensors, shape of `x`
+        The last of several equal elements is named.
+
+    Notes
+    -----
+    Derivative: 1 for the element that is named.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.cummax(cr.tensor([1.0, 3.0, 2.0]), 0).values
+    tensor([1., 3., 3.])
+    """
+    return _running("cummax", np.maximum, x, either(dim, axis))
+
+
+def cummin(x: Operand, /, dim: int | None = None, *, axis: int | None = None) -> Extremes:
+    """Return the smallest element so far along a dimension, and where it is; see `cummax`.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.cummin(cr.tensor([2.0, 3.0, 1.0]), 0).values
+    tensor([2., 2., 1.])
+    """
+    return _running("cummin", np.minimum, x, either(dim, axis))
+
+
+def _running(name: str, ufunc: Any, x: Operand, dim: int | None) -> Extremes:
+    x = tensor_of(x)
+    if dim is None:
+        raise TypeError(f"{name}() needs dim (or axis)")
+    number = one_dim(dim, x.ndim)
+    if x.ndim == 0:
+        return Extremes(RECORDERS["clone"](x), make(np.zeros((), np.int64), None))
+    array = x._array
+    best = ufunc.accumulate(array, axis=number)
+    hit = (array == best) | (array != array)
+    counted = np.arange(array.shape[number]).reshape((-1,) + (1,) * (x.ndim - 1 - number))
+    places = make(np.maximum.accumulate(np.where(hit, counted, 0), axis=number), None)
+    return Extremes(RECORDERS["take_along_axis"](x, places, axis=number), places)
+
+
+def logcumsumexp(x: Operand, /, dim: int | None = None, *, axis: int | None = None) -> Tensor:
+    """Return the logarithms of the running sums of exponentials along a dimension.
+
+    Parameters
+    ----------
+    x : Tensor
+        Real exponents: integers are taken as numbers of the default dtype.
+    dim : int
+        Along which dimension. Also spelled `axis`. It can be left out where there is only one.
+
+    Returns
+    -------
+    Tensor, shape of `x`
+
+    Raises
+    ------
+    DTypeError
+        If `x` is complex.
+
+    Notes
+    -----
+    Nothing overflows. Derivative: exp(xᵢ - outₖ) of outₖ with respect to xᵢ, i ≤ k; 0 where both
+    are -inf.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.logcumsumexp(cr.tensor([-1000.0, 0.0, -1000.0]), 0)
+    tensor([-1000.,     0.,     0.])
+    """
+    x = floating(x)
+    if x._array.dtype.kind == "c":
+        raise DTypeError("logcumsumexp(): expected real numbers, got complex ones")
+    return along("logcumsumexp", x, either(dim, axis))
+
+
+# --- differences and integrals --------------------------------------------------------------------
+
+
+def diff(
+    x: Operand,
+    /,
+    n: int = 1,
+    dim: int = -1,
+    prepend: Operand | None = None,
+    append: Operand | None = None,
+    *,
+    axis: int | None = None,
+) -> Tensor:
+    """Return the differences between neighbours along a dimension.
+
+    Parameters
+    ----------
+    x : Tensor
+        Of at least one dimension. Neighbouring bools differ or not.
+    n : int, default 1
+        How often to take differences.
+    dim : int, default -1
+        Along which dimension. Also spelled `axis`.
+    prepend, append : Tensor, optional
+        What to put before and after `x` first.
+
+    Returns
+    -------
+    Tensor
+        Shorter by `n` along `dim`.
+
+    Raises
+    ------
+    ShapeError
+        If `x` has no dimension.
+    ValueError
+        If `n` is negative.
+
+    Notes
+    -----
+    Derivative: 1 and -1.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.diff(cr.tensor([1, 4, 9]))
+    tensor([3, 5])
+    """
+    x = tensor_of(x)
+    if x.ndim == 0:
+        raise ShapeError("diff expects input to be at least one-dimensional")
+    if n < 0:
+        raise ValueError(f"diff: order must be non-negative but got {n}")
+    number = one_dim(dim if axis is None else axis, x.ndim)
+    ends = [tensor_of(end) for end in (prepend, x, append) if end is not None]
+    x = cat(ends, number) if len(ends) > 1 else x
+    lead = (slice(None),) * number
+    name = "not_equal" if x.dtype.kind == "b" else "subtract"
+    for _ in range(min(n, x.shape[number])):
+        later = RECORDERS["getitem"](x, key=(*lead, slice(1, None), ...))
+        x = RECORDERS[name](later, RECORDERS["getitem"](x, key=(*lead, slice(None, -1), ...)))
+    return x if n else RECORDERS["clone"](x)
+
+
+def trapezoid(
+    y: Operand, x: Operand | None = None, *, dx: float | None = None, dim: int = -1
+) -> Tensor:
+    """Return the integral along a dimension by the trapezoidal rule.
+
+    Parameters
+    ----------
+    y : Tensor
+        The values; integers are taken as numbers of the default dtype.
+    x : Tensor, optional
+        Where they are taken: of the shape of `y`, or a vector.
+    dx : number, default 1
+        Their distance, if `x` is left out.
+    dim : int, default -1
+        Along which dimension.
+
+    Returns
+    -------
+    Tensor, shape of `y` without `dim`
+        In units of y times x.
+
+    Raises
+    ------
+    ShapeError
+        If `y` has no dimension.
+
+    Notes
+    -----
+    Derivative: half of the distance between the neighbours of each value; half of the sum of
+    neighbouring values, with its sign, for each place.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.trapezoid(cr.tensor([1.0, 2.0, 3.0]))
+    tensor(4.)
+    """
+    return sum(_areas("trapezoid", y, x, dx, dim), dim)
+
+
+trapz = trapezoid
+
+
+def cumulative_trapezoid(
+    y: Operand, x: Operand | None = None, *, dx: float | None = None, dim: int = -1
+) -> Tensor:
+    """Return the running integrals along a dimension; the arguments are those of `trapezoid`.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.cumulative_trapezoid(cr.tensor([1.0, 2.0, 3.0]))
+    tensor([1.5000, 4.0000])
+    """
+    return cumsum(_areas("cumulative_trapezoid", y, x, dx, dim), dim)
+
+
+def _areas(name: str, y: Operand, x: Operand | None, dx: float | None, dim: int) -> Tensor:
+    """Return the areas between neighbours."""
+    y = floating(y)
+    if y.ndim == 0:
+        raise ShapeError(f"{name}: expected y of at least one dimension, got 0")
+    if x is not None and dx is not None:
+        raise TypeError(f"{name}: x and dx both say how far values are apart: give one of them")
+    number = one_dim(dim, y.ndim)
+    lead = (slice(None),) * number
+    left = RECORDERS["getitem"](y, key=(*lead, slice(None, -1), ...))
+    right = RECORDERS["getitem"](y, key=(*lead, slice(1, None), ...))
+    mean = RECORDERS["multiply"](RECORDERS["add"](left, right), 0.5)
+    if x is None:
+        return mean if dx is None else RECORDERS["multiply"](mean, dx)
+    x = tensor_of(x)
+    width = diff(x, 1, 0 if x.ndim == 1 else number)
+    if x.ndim == 1:
+        width = RECORDERS["reshape"](width, shape=(-1,) + (1,) * (y.ndim - 1 - number))
+    return RECORDERS["multiply"](mean, width)
