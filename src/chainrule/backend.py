@@ -194,6 +194,8 @@ KERNELS = {
     ),
     "normal": ("normal_cdf",),
     "matrices": ("cofactors", "matrix_exp"),
+    "pooling": ("max_pool", "pool_positions", "pool_pick", "pool_place"),
+    "resampling": ("resample",),
 }
 """The extensions in `kernels`, by module."""
 

@@ -15,6 +15,7 @@ from cases import (
     linalg,
     losses,
     pairs,
+    pooling,
     reductions,
     shaping,
     special,
@@ -33,6 +34,7 @@ FAMILIES = (
     reductions,
     shaping,
     indexing,
+    pooling,
     contraction,
     convolution,
     fourier,
@@ -44,4 +46,5 @@ ROWS: tuple[Row, ...] = sum([family.ROWS for family in FAMILIES], ())
 """What has derivatives."""
 
 CONSTANTS = (*steps.ROWS, *pairs.CONSTANTS, *distances.CONSTANTS)
+CONSTANTS = (*steps.ROWS, *pooling.CONSTANTS)
 """What has none: results of integers or bools, or piecewise constant ones."""

@@ -10,7 +10,9 @@ from chainrule.primitives import (
     indexing,
     losses,
     pairs,
+    pooling,
     reductions,
+    resampling,
     shaping,
     special,
 )
@@ -28,7 +30,9 @@ __all__ = [
     "indexing",
     "losses",
     "pairs",
+    "pooling",
     "reductions",
+    "resampling",
     "shaping",
     "special",
 ]

@@ -1,0 +1,102 @@
+"""The largest number in each window of images: where it is, and what passes there and back.
+
+A window is told by (kernel, stride, padding, dilation); padding behind an image may be negative,
+where the last windows leave something over. Python loops run over the positions in a kernel alone,
+and the maximum itself is taken one dimension after the other.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from typing import Any
+
+Array = Any
+Sizes = tuple[int, ...]
+Window = tuple[Sizes, Sizes, tuple[tuple[int, int], ...], Sizes]
+
+
+def max_pool(lib: Any, x: Array, *, window: Window) -> Array:
+    """Return the largest number in each window; nan where there is one."""
+    kernel, stride, _, dilation = window
+    counts = _counts(x.shape[2:], window)
+    out = _padded(lib, x, window, -math.inf)
+    for axis, (k, s, d, n) in enumerate(zip(kernel, stride, dilation, counts, strict=True), 2):
+        lead = (slice(None),) * axis
+        first, *others = [out[(*lead, slice(j * d, j * d + s * (n - 1) + 1, s))] for j in range(k)]
+        out = lib.maximum(first, others[0]) if others else first
+        for other in others[1:]:
+            lib.maximum(out, other, out=out)
+    return out.copy() if max(kernel) == 1 else out
+
+
+def pool_positions(lib: Any, x: Array, out: Array, *, window: Window) -> Array:
+    """Return which position of its kernel holds the largest number: the first, or the last nan."""
+    count = math.prod(window[0])
+    found = lib.zeros(out.shape, lib.uint8 if count <= 256 else lib.int32)
+    missed = lib.ones(out.shape, bool)
+    # What lies in the padding is nan here, which equals nothing.
+    for part in itertools.islice(_parts(_padded(lib, x, window, math.nan), out, window), count - 1):
+        missed &= part != out
+        found += missed
+    if (out != out).any():
+        for k, part in enumerate(_parts(_padded(lib, x, window, 0.0), out, window)):
+            found[part != part] = k
+    return found
+
+
+def pool_pick(lib: Any, x: Array, positions: Array, *, window: Window) -> Array:
+    """Return what `x` holds at these positions of its windows."""
+    out = lib.zeros(positions.shape, x.dtype)
+    for k, part in enumerate(_parts(_padded(lib, x, window, 0.0), out, window)):
+        lib.copyto(out, part, where=positions == k)
+    return out
+
+
+def pool_place(lib: Any, g: Array, positions: Array, *, size: Sizes, window: Window) -> Array:
+    """Return images of this size with `g` added at its positions: adjoint to `pool_pick`."""
+    kernel, stride, padding, dilation = window
+    room = [n + low + max(high, 0) for n, (low, high) in zip(size, padding, strict=True)]
+    out = lib.zeros((*g.shape[:2], *room), g.dtype)
+    apart = all([d == 1 and s >= k for k, s, d in zip(kernel, stride, dilation, strict=True)])
+    bits = g.view(f"i{g.itemsize}")
+    for k, part in enumerate(_parts(out, g, window)):
+        chosen = lib.multiply(bits, positions == k).view(g.dtype)  # cannot make 0 * inf
+        if apart:
+            part[...] = chosen
+        else:
+            lib.add(part, chosen, out=part)
+    inside = [slice(low, low + n) for n, (low, _) in zip(size, padding, strict=True)]
+    return lib.ascontiguousarray(out[(..., *inside)])
+
+
+def _counts(size: Sizes, window: Window) -> Sizes:
+    """Return how many windows there are in each dimension."""
+    return tuple(
+        [
+            (n + sum(pads) - d * (k - 1) - 1) // s + 1
+            for n, k, s, pads, d in zip(size, *window, strict=True)
+        ]
+    )
+
+
+def _padded(lib: Any, x: Array, window: Window, value: float) -> Array:
+    padding = window[2]
+    if all([low == 0 >= high for low, high in padding]):
+        return x
+    sizes = list(zip(x.shape[2:], padding, strict=True))
+    room = [n + low + max(high, 0) for n, (low, high) in sizes]
+    out = lib.full((*x.shape[:2], *room), value, x.dtype)
+    out[(..., *[slice(low, low + n) for n, (low, _) in sizes])] = x
+    return out
+
+
+def _parts(x: Array, out: Array, window: Window) -> Iterator[Array]:
+    """Yield views of padded images: what all windows have at each position of the kernel."""
+    kernel, stride, _, dilation = window
+    spans = [s * (n - 1) + 1 for s, n in zip(stride, out.shape[2:], strict=True)]
+    for position in itertools.product(*map(range, kernel)):
+        starts = [j * d for j, d in zip(position, dilation, strict=True)]
+        steps = zip(starts, spans, stride, strict=True)
+        yield x[(..., *[slice(start, start + span, s) for start, span, s in steps])]

@@ -1,0 +1,368 @@
+"""Pooling to a given size, and the inverse of maximum pooling."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from operator import index
+from typing import Any
+
+import numpy as np
+
+from chainrule import ops
+from chainrule.arguments import RECORDERS, Operand, tensor_of
+from chainrule.autograd.tensor import Tensor, make
+from chainrule.errors import ShapeError
+from chainrule.kernels.resampling import Taps
+from chainrule.nn.functional.windows import Sizes, batched, per_dim, unbatched
+
+__all__ = [
+    "adaptive_avg_pool1d",
+    "adaptive_avg_pool2d",
+    "adaptive_avg_pool3d",
+    "adaptive_max_pool1d",
+    "adaptive_max_pool2d",
+    "adaptive_max_pool3d",
+    "max_unpool1d",
+    "max_unpool2d",
+    "max_unpool3d",
+]
+
+Size = int | Sequence[int | None] | None
+IntOrInts = int | Sequence[int]
+
+
+def adaptive_avg_pool1d(input: Operand, output_size: Size) -> Tensor:
+    """Return signals of a given length: `adaptive_avg_pool2d` in one dimension.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.nn.functional.adaptive_avg_pool1d(cr.tensor([[1.0, 3.0, 2.0, 0.0]]), 2)
+    tensor([[2., 1.]])
+    """
+    return _avg("adaptive_avg_pool1d", 1, input, output_size)
+
+
+def adaptive_avg_pool2d(input: Operand, output_size: Size) -> Tensor:
+    """Return images of a given size, each pixel the mean of a window.
+
+    Parameters
+    ----------
+    input : Tensor, shape (n, c, h, w) or (c, h, w)
+        Images.
+    output_size : int or two ints, or None in place of one
+        The size of the results; None keeps that of the input.
+
+    Returns
+    -------
+    Tensor, shape (n, c, h', w') or (c, h', w')
+        Window i of h' goes from ⌊i h / h'⌋ to before ⌈(i + 1) h / h'⌉: windows may overlap.
+
+    Raises
+    ------
+    ShapeError
+        If the input is no batch of images, or has no pixels.
+    ValueError
+        If `output_size` is negative, or of the wrong length.
+
+    Notes
+    -----
+    Linear: each number's gradient is the sum of those of its windows, each over its size.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.nn.functional.adaptive_avg_pool2d(cr.arange(8.0).reshape(1, 2, 4), (1, 2))
+    tensor([[[2.5000, 4.5000]]])
+    """
+    return _avg("adaptive_avg_pool2d", 2, input, output_size)
+
+
+def adaptive_avg_pool3d(input: Operand, output_size: Size) -> Tensor:
+    """Return volumes of a given size: `adaptive_avg_pool2d` in three dimensions.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.nn.functional.adaptive_avg_pool3d(cr.arange(8.0).reshape(1, 2, 2, 2), 1)
+    tensor([[[[3.5000]]]])
+    """
+    return _avg("adaptive_avg_pool3d", 3, input, output_size)
+
+
+def adaptive_max_pool1d(input: Operand, output_size: Size, return_indices: bool = False) -> Any:
+    """Return signals of a given length: `adaptive_max_pool2d` in one dimension.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.nn.functional.adaptive_max_pool1d(cr.tensor([[1.0, 3.0, 2.0, 0.0]]), 2)
+    tensor([[3., 2.]])
+    """
+    return _max("adaptive_max_pool1d", 1, input, output_size, return_indices)
+
+
+def adaptive_max_pool2d(input: Operand, output_size: Size, return_indices: bool = False) -> Any:
+    """Return images of a given size, each pixel the largest of a window.
+
+    Parameters
+    ----------
+    input, output_size
+        As for `adaptive_avg_pool2d`, windows too.
+    return_indices : bool, default False
+        Whether to return also where in its image each result was, counted through flat.
+
+    Returns
+    -------
+    Tensor, shape (n, c, h', w') or (c, h', w'); with `return_indices` two of them
+
+    Raises
+    ------
+    ShapeError, ValueError
+        As for `adaptive_avg_pool2d`.
+
+    Notes
+    -----
+    Derivative: 1 for the largest number of the window, the first of several equal ones, else 0.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.nn.functional.adaptive_max_pool2d(cr.arange(8.0).reshape(1, 2, 4), (1, 2))
+    tensor([[[5., 7.]]])
+    """
+    return _max("adaptive_max_pool2d", 2, input, output_size, return_indices)
+
+
+def adaptive_max_pool3d(input: Operand, output_size: Size, return_indices: bool = False) -> Any:
+    """Return volumes of a given size: `adaptive_max_pool2d` in three dimensions.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.nn.functional.adaptive_max_pool3d(cr.arange(8.0).reshape(1, 2, 2, 2), 1)
+    tensor([[[[7.]]]])
+    """
+    return _max("adaptive_max_pool3d", 3, input, output_size, return_indices)
+
+
+def max_unpool1d(
+    input: Operand,
+    indices: Operand,
+    kernel_size: IntOrInts,
+    stride: IntOrInts | None = None,
+    padding: IntOrInts = 0,
+    output_size: Sequence[int] | None = None,
+) -> Tensor:
+    """Return signals with the maxima where they were: `max_unpool2d` in one dimension.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> F = cr.nn.functional
+    >>> out, indices = F.max_pool1d(cr.tensor([[1.0, 3.0, 2.0, 0.0]]), 2, return_indices=True)
+    >>> F.max_unpool1d(out, indices, 2)
+    tensor([[0., 3., 2., 0.]])
+    """
+    settings = (kernel_size, stride, padding, output_size)
+    return _unpool("max_unpool1d", 1, input, indices, *settings)
+
+
+def max_unpool2d(
+    input: Operand,
+    indices: Operand,
+    kernel_size: IntOrInts,
+    stride: IntOrInts | None = None,
+    padding: IntOrInts = 0,
+    output_size: Sequence[int] | None = None,
+) -> Tensor:
+    """Return images with the maxima where they were, and zeros elsewhere.
+
+    Parameters
+    ----------
+    input : Tensor, shape (n, c, h, w) or (c, h, w)
+        What `max_pool2d` returned.
+    indices : Tensor of ints, shape of `input`
+        What it returned with `return_indices`.
+    kernel_size, stride, padding
+        As they were there.
+    output_size : sequence of ints, optional
+        The size of the images, if it isn't (h - 1) stride - 2 padding + kernel_size.
+
+    Returns
+    -------
+    Tensor, shape (n, c, h', w') or (c, h', w')
+
+    Raises
+    ------
+    ShapeError
+        If `indices` isn't of the shape of `input`, or `output_size` can't have been.
+    IndexError
+        If an index lies outside the images.
+
+    Notes
+    -----
+    Linear: the gradient of each number is that of the place it went to.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> F = cr.nn.functional
+    >>> image = cr.tensor([[[1.0, 5.0], [4.0, 3.0]]])
+    >>> F.max_unpool2d(*F.max_pool2d(image, 2, return_indices=True), 2)
+    tensor([[[0., 5.],
+             [0., 0.]]])
+    """
+    settings = (kernel_size, stride, padding, output_size)
+    return _unpool("max_unpool2d", 2, input, indices, *settings)
+
+
+def max_unpool3d(
+    input: Operand,
+    indices: Operand,
+    kernel_size: IntOrInts,
+    stride: IntOrInts | None = None,
+    padding: IntOrInts = 0,
+    output_size: Sequence[int] | None = None,
+) -> Tensor:
+    """Return volumes with the maxima where they were: `max_unpool2d` in three dimensions.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> F = cr.nn.functional
+    >>> volume = cr.tensor([[[[1.0, 5.0]]]])
+    >>> F.max_unpool3d(*F.max_pool3d(volume, (1, 1, 2), return_indices=True), (1, 1, 2))
+    tensor([[[[0., 5.]]]])
+    """
+    settings = (kernel_size, stride, padding, output_size)
+    return _unpool("max_unpool3d", 3, input, indices, *settings)
+
+
+# --- what they share ------------------------------------------------------------------------------
+
+
+def _sizes(name: str, rank: int, input: Operand, output_size: Size) -> tuple[Tensor, bool, Sizes]:
+    x, single = batched(name, input, rank)
+    if 0 in x.shape[1:]:
+        raise ShapeError(
+            f"{name}: Expected input to have non-zero size for non-batch dimensions, but input has "
+            f"sizes {list(x.shape)}"
+        )
+    listed = output_size if isinstance(output_size, Sequence) else (output_size,) * rank
+    if len(listed) != rank:
+        raise ValueError(f"{name}: output_size must be {rank} ints, but got {output_size!r}")
+    sizes = tuple([n if m is None else index(m) for n, m in zip(x.shape[2:], listed, strict=True)])
+    if min(sizes) < 0:
+        raise ValueError(
+            f"{name}: elements of output_size must be greater than or equal to 0 but got {sizes}"
+        )
+    return x, single, sizes
+
+
+def _edges(n: int, count: int) -> tuple[Any, Any]:
+    """Return where each of `count` windows over n elements starts and stops."""
+    i = np.arange(count)
+    return i * n // max(count, 1), -(-(i + 1) * n // max(count, 1))
+
+
+@lru_cache(maxsize=256)
+def _sums(n: int, count: int) -> Taps:
+    starts, stops = _edges(n, count)
+    layers = []
+    for j in range(int((stops - starts).max(initial=0))):
+        rows = np.flatnonzero(starts + j < stops)
+        layers.append((rows, starts[rows] + j, None))
+    return Taps(count, n, layers)
+
+
+def _avg(name: str, rank: int, input: Operand, output_size: Size) -> Tensor:
+    x, single, sizes = _sizes(name, rank, input, output_size)
+    return unbatched(area(x, sizes), single)
+
+
+def area(x: Tensor, sizes: Sizes) -> Tensor:
+    """Return the means of as many windows in each dimension."""
+    divisor = np.ones((), x._array.real.dtype)
+    for i, (n, count) in enumerate(zip(x.shape[2:], sizes, strict=True)):
+        starts, stops = _edges(n, count)
+        x = RECORDERS["resample"](x, taps=_sums(n, count), axis=2 + i)
+        divisor = np.multiply.outer(divisor, (stops - starts).astype(divisor.dtype))
+    if divisor.size and (divisor == divisor.flat[0]).all():
+        divisor = np.asarray(divisor.flat[0])
+    return RECORDERS["divide"](x, make(divisor, None))
+
+
+def _max(name: str, rank: int, input: Operand, output_size: Size, return_indices: bool) -> Any:
+    x, single, sizes = _sizes(name, rank, input, output_size)
+    size = x.shape[2:]
+    # Each window's places in the flattened images; a shorter one repeats its last place.
+    flat = np.zeros((1,) * 2 * rank, np.int64)
+    for axis, (n, count) in enumerate(zip(size, sizes, strict=True)):
+        starts, stops = _edges(n, count)
+        within = np.arange(int((stops - starts).max(initial=1)))
+        places = np.minimum(starts[:, None] + within, stops[:, None] - 1)
+        shape = [1] * 2 * rank
+        shape[axis], shape[rank + axis] = places.shape
+        flat = flat * n + places.reshape(shape)
+    flat = flat.reshape(*sizes, int(np.prod(flat.shape[rank:])))
+    rows = ops.reshape(x, (*x.shape[:2], int(np.prod(size))))
+    windows = rows._array[:, :, flat]
+    # As in PyTorch: the first of equal numbers, but the last nan.
+    hit = windows.argmax(-1)
+    strange = np.isnan(windows)
+    last = windows.shape[-1] - 1 - strange[..., ::-1].argmax(-1)
+    hit = np.where(strange.any(-1), last, hit)
+    indices = np.take_along_axis(np.broadcast_to(flat, windows.shape), hit[..., None], -1)[..., 0]
+    chosen = make(indices.reshape(*x.shape[:2], int(np.prod(sizes))), None)
+    out = RECORDERS["take_along_axis"](rows, chosen, axis=2)
+    out = unbatched(ops.reshape(out, (*x.shape[:2], *sizes)), single)
+    return (out, unbatched(make(indices, None), single)) if return_indices else out
+
+
+def _unpool(
+    name: str,
+    rank: int,
+    input: Operand,
+    indices: Operand,
+    kernel_size: Any,
+    stride: Any,
+    padding: Any,
+    output_size: Any,
+) -> Tensor:
+    x, single = batched(name, input, rank)
+    places = tensor_of(indices)
+    if places.shape != (x.shape[1:] if single else x.shape):
+        raise ShapeError(
+            f"{name}: Expected shape of indices to be same as that of the input tensor, but got "
+            f"{list(places.shape)} and {list(x.shape[1:] if single else x.shape)}"
+        )
+    kernel = per_dim(name, "kernel_size", kernel_size, rank)
+    strides = kernel if stride is None else per_dim(name, "stride", stride, rank)
+    pads = per_dim(name, "padding", padding, rank, 0)
+    settings = zip(x.shape[2:], kernel, strides, pads, strict=True)
+    size = tuple([(n - 1) * s - 2 * p + k for n, k, s, p in settings])
+    if output_size is not None:
+        given = tuple(map(index, output_size))[-rank:]
+        if len(given) < rank or any(
+            abs(m - n) >= s for m, n, s in zip(given, size, strides, strict=True)
+        ):
+            raise ShapeError(
+                f"{name}: invalid output_size {list(output_size)}: each dimension must be within "
+                f"a stride of {list(size)}"
+            )
+        size = given
+    count = int(np.prod(size))
+    flat = places._array.reshape(*x.shape[:2], int(np.prod(x.shape[2:])))
+    outside = flat[(flat < 0) | (flat >= count)]
+    if outside.size:
+        raise IndexError(
+            f"{name}: Found an invalid max index: {outside[0]} (output volumes are of size "
+            f"{' x '.join(map(str, size))})"
+        )
+    rows = ops.reshape(x, flat.shape)
+    key = (*np.ogrid[: flat.shape[0], : flat.shape[1], :1][:2], flat)
+    zeros = make(np.zeros((*x.shape[:2], count), x.dtype), None)
+    out = ops.index_put(zeros, [make(part, None) for part in key], rows)
+    return unbatched(ops.reshape(out, (*x.shape[:2], *size)), single)

@@ -1,0 +1,146 @@
+"""Putting something around tensors, or cutting it off."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from operator import index
+from typing import Any
+
+import numpy as np
+
+from chainrule.arguments import RECORDERS, Operand, tensor_of
+from chainrule.autograd.tensor import Tensor, make
+from chainrule.backend import namespace
+from chainrule.errors import ShapeError
+from chainrule.kernels.resampling import Taps, taps_of
+from chainrule.primitives.indexing import getitem
+
+__all__ = ["pad"]
+
+
+def pad(
+    input: Operand, pad: Sequence[int], mode: str = "constant", value: float | None = None
+) -> Tensor:
+    """Return `input` with something around it.
+
+    Parameters
+    ----------
+    input : Tensor
+        What stays in the middle.
+    pad : sequence of an even number of ints
+        How many elements come before and after, first for the last dimension, then for the one
+        before it, and so on. A negative number cuts off.
+    mode : {"constant", "reflect", "replicate", "circular"}
+        What the new elements are: `value`; the elements beside the edge, in mirrored order; the
+        element at the edge; what stands at the other end.
+    value : float, default 0
+        For "constant".
+
+    Returns
+    -------
+    Tensor, dtype of `input`
+
+    Raises
+    ------
+    ValueError
+        If `pad` is of odd length or `mode` is another word, or has a value but isn't constant.
+    ShapeError
+        If there are more pairs than dimensions, less than nothing would be left, or there is not
+        enough to reflect or repeat.
+
+    Notes
+    -----
+    Linear (apart from `value`): its derivative adds what each element received copies of.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> x = cr.tensor([1.0, 2.0, 3.0])
+    >>> cr.nn.functional.pad(x, (1, 2))
+    tensor([0., 1., 2., 3., 0., 0.])
+    >>> cr.nn.functional.pad(x, (2, 0), mode="reflect")
+    tensor([3., 2., 1., 2., 3.])
+    """
+    x = tensor_of(input)
+    pairs = _pairs(x, pad)
+    if mode == "constant":
+        return _constant(x, pairs, 0 if value is None else value)
+    if mode not in ("reflect", "replicate", "circular"):
+        raise ValueError(
+            f"pad: Unrecognised padding mode {mode!r}: try 'constant', 'reflect', 'replicate' or "
+            "'circular'"
+        )
+    if value is not None and value != 0:
+        raise ValueError(f"pad: Padding mode {mode!r} doesn't take in value argument")
+    for axis, (low, high) in enumerate(pairs):
+        if low or high:
+            _check(mode, x, axis, low, high)
+            x = RECORDERS["resample"](x, taps=_around(mode, x.shape[axis], low, high), axis=axis)
+    return x
+
+
+def _pairs(x: Tensor, pad: Sequence[int]) -> list[tuple[int, int]]:
+    """Return what comes before and after, for each dimension."""
+    given = [index(n) for n in pad]
+    if len(given) % 2:
+        raise ValueError(f"pad: Padding length must be divisible by 2, but got {len(given)}")
+    if len(given) > 2 * x.ndim:
+        raise ShapeError(
+            f"pad: Padding length should be less than or equal to two times the input dimension but"
+            f" got padding length {len(given)} and input of dimension {x.ndim}"
+        )
+    pairs = list(zip(given[::2], given[1::2], strict=True))[::-1]
+    pairs = [(0, 0)] * (x.ndim - len(pairs)) + pairs
+    for axis, (low, high) in enumerate(pairs):
+        if x.shape[axis] + low + high < 0:
+            raise ShapeError(
+                f"pad: The input size {x.shape[axis]}, plus negative padding {low} and {high}, "
+                f"resulted in a negative output size at dimension {axis}. Check dimension {axis} "
+                "of your input."
+            )
+    return pairs
+
+
+def _constant(x: Tensor, pairs: list[tuple[int, int]], value: Any) -> Tensor:
+    sizes = list(zip(x.shape, pairs, strict=True))
+    shape = tuple([n + low + high for n, (low, high) in sizes])
+    inside = tuple([slice(max(-low, 0), n - max(-high, 0)) for n, (low, high) in sizes])
+    if any(part != slice(0, n) for part, n in zip(inside, x.shape, strict=True)):
+        x = RECORDERS["getitem"](x, key=inside)
+    sizes = list(zip(x.shape, pairs, strict=True))
+    key = tuple([slice(max(low, 0), max(low, 0) + n) for n, (low, _) in sizes])
+    if value == 0:
+        return RECORDERS["index_add"](x, shape=shape, key=key)
+    around = make(namespace(x._array).full(shape, value, dtype=x.dtype), None)
+    return RECORDERS["assign"](around, x, path=((getitem, {"key": key}),), lasting=None)
+
+
+def _check(mode: str, x: Tensor, axis: int, low: int, high: int) -> None:
+    n, most = x.shape[axis], max(low, high)
+    if mode == "reflect" and most >= n:
+        raise ShapeError(
+            "pad: Padding size should be less than the corresponding input dimension, but got: "
+            f"padding ({low}, {high}) at dimension {axis} of input {list(x.shape)}"
+        )
+    if mode == "circular" and most > n:
+        raise ShapeError(
+            f"pad: Padding value causes wrapping around more than once: padding ({low}, {high}) at "
+            f"dimension {axis} of input {list(x.shape)}"
+        )
+    if n == 0:
+        raise ShapeError(f"pad: nothing to {mode} at dimension {axis} of input {list(x.shape)}")
+
+
+@lru_cache(maxsize=256)
+def _around(mode: str, n: int, low: int, high: int) -> Taps:
+    """Return the map from a dimension of n elements to the padded one."""
+    rows = np.arange(n + low + high)
+    places = rows - low
+    if mode == "reflect":
+        places = n - 1 - abs(n - 1 - abs(places))
+    elif mode == "replicate":
+        places = np.clip(places, 0, n - 1)
+    else:
+        places = places % n
+    return taps_of(rows, places, None, (n + low + high, n))

@@ -1,0 +1,500 @@
+"""Pooling: one number for each window of signals, images or volumes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from chainrule import ops
+from chainrule.arguments import RECORDERS, Operand
+from chainrule.autograd.tensor import Tensor, make
+from chainrule.errors import ShapeError
+from chainrule.kernels.resampling import Taps
+from chainrule.nn.functional.windows import Sizes, batched, per_dim, unbatched
+
+__all__ = [
+    "max_pool1d",
+    "max_pool2d",
+    "max_pool3d",
+    "avg_pool1d",
+    "avg_pool2d",
+    "avg_pool3d",
+    "lp_pool1d",
+    "lp_pool2d",
+    "lp_pool3d",
+]
+
+IntOrInts = int | Sequence[int]
+Pairs = tuple[tuple[int, int], ...]
+
+
+def max_pool1d(
+    input: Operand,
+    kernel_size: IntOrInts,
+    stride: IntOrInts | None = None,
+    padding: IntOrInts = 0,
+    dilation: IntOrInts = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Any:
+    """Return the largest number in each window of signals: `max_pool2d` in one dimension.
+
+    Parameters
+    ----------
+    input : Tensor, shape (n, c, l) or (c, l)
+        Signals.
+    kernel_size, stride, padding, dilation, ceil_mode, return_indices
+        As for `max_pool2d`.
+
+    Returns
+    -------
+    Tensor, shape (n, c, l') or (c, l'); with `return_indices` two of them
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.nn.functional.max_pool1d(cr.tensor([[1.0, 3.0, 2.0, 0.0]]), 2)
+    tensor([[3., 2.]])
+    """
+    settings = (kernel_size, stride, padding, dilation, ceil_mode, return_indices)
+    return _max_pool("max_pool1d", 1, input, *settings)
+
+
+def max_pool2d(
+    input: Operand,
+    kernel_size: IntOrInts,
+    stride: IntOrInts | None = None,
+    padding: IntOrInts = 0,
+    dilation: IntOrInts = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Any:
+    """Return the largest number in each window of images.
+
+    Parameters
+    ----------
+    input : Tensor, shape (n, c, h, w) or (c, h, w); real
+        Images.
+    kernel_size : int or two ints
+        The size of a window.
+    stride : int or two ints, default `kernel_size`
+        How far apart windows begin.
+    padding : int or two ints, default 0
+        How far windows reach over the edge; half a window at most.
+    dilation : int or two ints, default 1
+        How far apart the pixels of a window are.
+    ceil_mode : bool, default False
+        Whether a last window may reach over the end.
+    return_indices : bool, default False
+        Whether to return also where in its image each result was, counted through flat.
+
+    Returns
+    -------
+    Tensor, shape (n, c, h', w') or (c, h', w'); with `return_indices` two of them
+        h' = (h + 2 padding - dilation (kernel_size - 1) - 1) / stride + 1, rounded down, or up in
+        `ceil_mode` (if the last window still begins inside).
+
+    Raises
+    ------
+    ShapeError
+        If the input is no batch of images or has no room for a window.
+    ValueError
+        If a setting is no number that makes sense.
+
+    Notes
+    -----
+    Derivative: 1 for the largest number of the window, the first of several equal ones, else 0. A
+    nan counts as the largest.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> image = cr.tensor([[[1.0, 5.0, 2.0, 0.0], [4.0, 3.0, 2.0, 9.0]]])
+    >>> cr.nn.functional.max_pool2d(image, 2)
+    tensor([[[5., 9.]]])
+    """
+    settings = (kernel_size, stride, padding, dilation, ceil_mode, return_indices)
+    return _max_pool("max_pool2d", 2, input, *settings)
+
+
+def max_pool3d(
+    input: Operand,
+    kernel_size: IntOrInts,
+    stride: IntOrInts | None = None,
+    padding: IntOrInts = 0,
+    dilation: IntOrInts = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Any:
+    """Return the largest number in each window of volumes: `max_pool2d` in three dimensions.
+
+    Parameters
+    ----------
+    input : Tensor, shape (n, c, d, h, w) or (c, d, h, w)
+        Volumes.
+    kernel_size, stride, padding, dilation, ceil_mode, return_indices
+        As for `max_pool2d`.
+
+    Returns
+    -------
+    Tensor, shape (n, c, d', h', w') or (c, d', h', w'); with `return_indices` two of them
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.nn.functional.max_pool3d(cr.arange(8.0).reshape(1, 2, 2, 2), 2)
+    tensor([[[[7.]]]])
+    """
+    settings = (kernel_size, stride, padding, dilation, ceil_mode, return_indices)
+    return _max_pool("max_pool3d", 3, input, *settings)
+
+
+def avg_pool1d(
+    input: Operand,
+    kernel_size: IntOrInts,
+    stride: IntOrInts | None = None,
+    padding: IntOrInts = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+) -> Tensor:
+    """Return the mean of each window of signals: `avg_pool2d` in one dimension.
+
+    Parameters
+    ----------
+    input : Tensor, shape (n, c, l) or (c, l)
+        Signals.
+    kernel_size, stride, padding, ceil_mode, count_include_pad
+        As for `avg_pool2d`.
+
+    Returns
+    -------
+    Tensor, shape (n, c, l') or (c, l')
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.nn.functional.avg_pool1d(cr.tensor([[1.0, 3.0, 2.0, 0.0]]), 2)
+    tensor([[2., 1.]])
+    """
+    settings = (kernel_size, stride, padding, ceil_mode, count_include_pad, None)
+    return _avg_pool("avg_pool1d", 1, input, *settings)
+
+
+def avg_pool2d(
+    input: Operand,
+    kernel_size: IntOrInts,
+    stride: IntOrInts | None = None,
+    padding: IntOrInts = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+) -> Tensor:
+    """Return the mean of each window of images.
+
+    Parameters
+    ----------
+    input : Tensor, shape (n, c, h, w) or (c, h, w)
+        Images.
+    kernel_size, stride, padding, ceil_mode
+        As for `max_pool2d`; what lies over the edge is 0.
+    count_include_pad : bool, default True
+        Whether the padding counts among the numbers whose mean is taken.
+    divisor_override : int, optional
+        Divide the sum by this instead of by the numbers' count.
+
+    Returns
+    -------
+    Tensor, shape (n, c, h', w') or (c, h', w')
+
+    Raises
+    ------
+    ShapeError, ValueError
+        As for `max_pool2d`; also if `divisor_override` is 0.
+
+    Notes
+    -----
+    Linear: each number's gradient is the sum of those of its windows, each over its divisor.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> image = cr.tensor([[[1.0, 5.0, 2.0, 0.0], [4.0, 2.0, 2.0, 8.0]]])
+    >>> cr.nn.functional.avg_pool2d(image, 2)
+    tensor([[[3., 3.]]])
+    """
+    settings = (kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+    return _avg_pool("avg_pool2d", 2, input, *settings)
+
+
+def avg_pool3d(
+    input: Operand,
+    kernel_size: IntOrInts,
+    stride: IntOrInts | None = None,
+    padding: IntOrInts = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+) -> Tensor:
+    """Return the mean of each window of volumes: `avg_pool2d` in three dimensions.
+
+    Parameters
+    ----------
+    input : Tensor, shape (n, c, d, h, w) or (c, d, h, w)
+        Volumes.
+    kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
+        As for `avg_pool2d`.
+
+    Returns
+    -------
+    Tensor, shape (n, c, d', h', w') or (c, d', h', w')
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.nn.functional.avg_pool3d(cr.arange(8.0).reshape(1, 2, 2, 2), 2)
+    tensor([[[[3.5000]]]])
+    """
+    settings = (kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+    return _avg_pool("avg_pool3d", 3, input, *settings)
+
+
+def lp_pool1d(
+    input: Operand,
+    norm_type: float,
+    kernel_size: IntOrInts,
+    stride: IntOrInts | None = None,
+    ceil_mode: bool = False,
+) -> Tensor:
+    """Return (Σ x^p)^(1/p) of each window of signals: `lp_pool2d` in one dimension.
+
+    Parameters
+    ----------
+    input : Tensor, shape (n, c, l) or (c, l)
+        Signals.
+    norm_type, kernel_size, stride, ceil_mode
+        As for `lp_pool2d`.
+
+    Returns
+    -------
+    Tensor, shape (n, c, l') or (c, l')
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.nn.functional.lp_pool1d(cr.tensor([[3.0, 4.0]]), 2, 2)
+    tensor([[5.]])
+    """
+    return _lp_pool("lp_pool1d", 1, input, norm_type, kernel_size, stride, ceil_mode)
+
+
+def lp_pool2d(
+    input: Operand,
+    norm_type: float,
+    kernel_size: IntOrInts,
+    stride: IntOrInts | None = None,
+    ceil_mode: bool = False,
+) -> Tensor:
+    """Return (Σ x^p)^(1/p) of each window of images.
+
+    Parameters
+    ----------
+    input : Tensor, shape (n, c, h, w) or (c, h, w)
+        Images.
+    norm_type : float
+        p: 1 gives the sum; the larger it is, the nearer is the result to the maximum.
+    kernel_size, stride, ceil_mode
+        As for `max_pool2d`.
+
+    Returns
+    -------
+    Tensor, shape (n, c, h', w') or (c, h', w')
+        0 where the sum of powers is negative, as in PyTorch; where a last window reaches over the
+        end, its mean power counts for what is missing.
+
+    Notes
+    -----
+    Derivative: (x / out)^(p - 1); 0 where the sum is 0.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.nn.functional.lp_pool2d(cr.tensor([[[3.0, 4.0], [0.0, 0.0]]]), 2, 2)
+    tensor([[[5.]]])
+    """
+    return _lp_pool("lp_pool2d", 2, input, norm_type, kernel_size, stride, ceil_mode)
+
+
+def lp_pool3d(
+    input: Operand,
+    norm_type: float,
+    kernel_size: IntOrInts,
+    stride: IntOrInts | None = None,
+    ceil_mode: bool = False,
+) -> Tensor:
+    """Return (Σ x^p)^(1/p) of each window of volumes: `lp_pool2d` in three dimensions.
+
+    Parameters
+    ----------
+    input : Tensor, shape (n, c, d, h, w) or (c, d, h, w)
+        Volumes.
+    norm_type, kernel_size, stride, ceil_mode
+        As for `lp_pool2d`.
+
+    Returns
+    -------
+    Tensor, shape (n, c, d', h', w') or (c, d', h', w')
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.nn.functional.lp_pool3d(cr.ones(1, 1, 2, 2), 2, (1, 2, 2))
+    tensor([[[[2.]]]])
+    """
+    return _lp_pool("lp_pool3d", 3, input, norm_type, kernel_size, stride, ceil_mode)
+
+
+# --- what they share ------------------------------------------------------------------------------
+
+
+def _max_pool(
+    name: str,
+    rank: int,
+    input: Operand,
+    kernel_size: Any,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    ceil_mode: bool,
+    return_indices: bool,
+) -> Any:
+    x, single = batched(name, input, rank)
+    kernel, strides, pads = _window(name, rank, kernel_size, stride, padding)
+    steps = per_dim(name, "dilation", dilation, rank)
+    around, _ = _around(name, x.shape[2:], kernel, strides, pads, steps, ceil_mode)
+    window = (kernel, strides, around, steps)
+    out = RECORDERS["max_pool"](x, window=window)
+    if not return_indices:
+        return unbatched(out, single)
+    positions = RECORDERS["pool_positions"](x, out, window=window)._array
+    indices = make(flat_indices(positions, x.shape[2:], window), None)
+    return unbatched(out, single), unbatched(indices, single)
+
+
+def flat_indices(positions: Any, size: Sizes, window: Any) -> Any:
+    """Return positions in the windows as indices into the flattened images."""
+    kernel, strides, around, steps = window
+    found = np.zeros(positions.shape, np.int64)
+    rank = len(kernel)
+    for axis, within in enumerate(np.unravel_index(positions, kernel)):
+        count = positions.shape[2 + axis]
+        starts = np.arange(count) * strides[axis] - around[axis][0]
+        starts = starts.reshape(-1, *(1,) * (rank - axis - 1))
+        found = found * size[axis] + starts + within * steps[axis]
+    return found
+
+
+def _avg_pool(
+    name: str,
+    rank: int,
+    input: Operand,
+    kernel_size: Any,
+    stride: Any,
+    padding: Any,
+    ceil_mode: bool,
+    count_include_pad: bool,
+    divisor_override: int | None,
+) -> Tensor:
+    if divisor_override == 0:
+        raise ValueError(f"{name}: divisor must be not zero")
+    x, single = batched(name, input, rank)
+    kernel, strides, pads = _window(name, rank, kernel_size, stride, padding)
+    ones = (1,) * rank
+    _, counts = _around(name, x.shape[2:], kernel, strides, pads, ones, ceil_mode)
+    size, divisor = x.shape[2:], np.ones((), x._array.real.dtype)
+    for i, (n, k, s, p, count) in enumerate(zip(size, kernel, strides, pads, counts, strict=True)):
+        x = RECORDERS["resample"](x, taps=window_sums(n, k, s, p, count), axis=2 + i)
+        edge = p if count_include_pad else 0
+        starts = np.arange(count) * s - p
+        lengths = np.minimum(starts + k, n + edge) - np.maximum(starts, -edge)
+        divisor = np.multiply.outer(divisor, lengths.astype(divisor.dtype))
+    if divisor_override is not None:
+        divisor = np.asarray(divisor_override, divisor.dtype)
+    elif divisor.size and (divisor == divisor.flat[0]).all():
+        divisor = np.asarray(divisor.flat[0])
+    return unbatched(RECORDERS["divide"](x, make(divisor, None)), single)
+
+
+@lru_cache(maxsize=256)
+def window_sums(n: int, kernel: int, stride: int, padding: int, count: int) -> Taps:
+    """Return the map from a dimension of n elements to the sums of its windows."""
+    layers = []
+    for j in range(kernel):
+        places = np.arange(count) * stride - padding + j
+        rows = np.flatnonzero((places >= 0) & (places < n))
+        layers.append((rows, places[rows], None))
+    return Taps(count, n, layers)
+
+
+def _lp_pool(
+    name: str,
+    rank: int,
+    input: Operand,
+    norm_type: float,
+    kernel_size: Any,
+    stride: Any,
+    ceil_mode: bool,
+) -> Tensor:
+    x, single = batched(name, input, rank)
+    size = math.prod(per_dim(name, "kernel_size", kernel_size, rank))
+    powers = ops.pow(x, norm_type)
+    # As in PyTorch, windows that reach over the end count as if they were full.
+    total = _avg_pool(name, rank, powers, kernel_size, stride, 0, ceil_mode, True, None) * size
+    # PyTorch's relu: where nothing is above zero, the root gets no gradient, and no infinite one.
+    some = ops.greater(total, 0)
+    root = ops.pow(ops.where(some, total, 1.0), 1.0 / norm_type)
+    return unbatched(RECORDERS["masked"](root, some), single)
+
+
+def _window(
+    name: str, rank: int, kernel_size: Any, stride: Any, padding: Any
+) -> tuple[Sizes, Sizes, Sizes]:
+    kernel = per_dim(name, "kernel_size", kernel_size, rank)
+    absent = stride is None or (hasattr(stride, "__len__") and not len(stride))
+    strides = kernel if absent else per_dim(name, "stride", stride, rank)
+    return kernel, strides, per_dim(name, "padding", padding, rank, 0)
+
+
+def _around(
+    name: str,
+    size: Sizes,
+    kernel: Sizes,
+    strides: Sizes,
+    pads: Sizes,
+    steps: Sizes,
+    ceil_mode: bool,
+) -> tuple[Pairs, Sizes]:
+    """Return what windows need before and after the images, and their count in each dimension."""
+    around, counts = [], []
+    for n, k, s, p, d in zip(size, kernel, strides, pads, steps, strict=True):
+        extent = d * (k - 1) + 1
+        if p > extent // 2:
+            raise ValueError(
+                f"{name}: pad should be at most half of effective kernel size, but got pad={p}, "
+                f"kernel_size={k} and dilation={d}"
+            )
+        reach = n + 2 * p - extent
+        count = -(-reach // s) + 1 if ceil_mode else reach // s + 1
+        if ceil_mode and (count - 1) * s >= n + p:
+            count -= 1  # the last window begins inside the image or its padding before
+        if count < 1:
+            raise ShapeError(
+                f"{name}: Given input size per channel: {list(size)}. Calculated output size is "
+                f"too small: the kernel {list(kernel)} doesn't fit in"
+            )
+        around.append((p, (count - 1) * s + extent - n - p))
+        counts.append(count)
+    return tuple(around), tuple(counts)
