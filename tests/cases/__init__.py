@@ -45,6 +45,5 @@ FAMILIES = (
 ROWS: tuple[Row, ...] = sum([family.ROWS for family in FAMILIES], ())
 """What has derivatives."""
 
-CONSTANTS = (*steps.ROWS, *pairs.CONSTANTS, *distances.CONSTANTS)
-CONSTANTS = (*steps.ROWS, *pooling.CONSTANTS)
+CONSTANTS = (*steps.ROWS, *pairs.CONSTANTS, *distances.CONSTANTS, *pooling.CONSTANTS)
 """What has none: results of integers or bools, or piecewise constant ones."""
