@@ -172,6 +172,7 @@ def test_steps_beside_pytorch(cases: list[Case]) -> None:
 
 _JAX = (
     *("multiply", "divide", "pow", "sqrt", "exp", "log", "tanh", "abs", "maximum", "where"),
+    *("inv", "solve", "det", "pinv", "cholesky"),
     *("sum", "max", "prod", "matmul", "concat", "index"),
 )
 

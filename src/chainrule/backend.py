@@ -193,7 +193,7 @@ KERNELS = {
         *("bessel_j", "bessel_y", "bessel_i", "bessel_ie", "bessel_k", "bessel_ke"),
     ),
     "normal": ("normal_cdf",),
-    "matrices": ("cofactors", "matrix_exp"),
+    "matrices": ("check_phases", "cofactors", "inverses", "matrix_exp"),
     "pooling": ("max_pool", "pool_positions", "pool_pick", "pool_place"),
     "resampling": ("resample",),
 }

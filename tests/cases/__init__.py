@@ -45,5 +45,11 @@ FAMILIES = (
 ROWS: tuple[Row, ...] = sum([family.ROWS for family in FAMILIES], ())
 """What has derivatives."""
 
-CONSTANTS = (*steps.ROWS, *pairs.CONSTANTS, *distances.CONSTANTS, *pooling.CONSTANTS)
+CONSTANTS = (
+    *steps.ROWS,
+    *pairs.CONSTANTS,
+    *distances.CONSTANTS,
+    *pooling.CONSTANTS,
+    *linalg.CONSTANTS,
+)
 """What has none: results of integers or bools, or piecewise constant ones."""

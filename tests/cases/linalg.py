@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import chainrule.linalg  # noqa: F401 - its primitives are registered when it is imported
-from cases.model import COMPLEX, Row, Strided, row, situation
+from cases.model import COMPLEX, Row, Strided, constant, row, situation
 from cases.situations import recorded
 
 
@@ -112,7 +112,11 @@ def _pinv(library: Any, x: Any, rtol: float, atol: float, hermitian: bool) -> An
 
 
 SYSTEMS = (
-    row("inv", _SQUARE, call=lambda library, x: library.linalg.inv(_shifted(library, x))),
+    row(
+        "inv",
+        _with(_SQUARE, lenient=False),
+        call=lambda library, x, lenient: library.linalg.inv(_shifted(library, x)),
+    ),
     row(
         "solve",
         _SOLVED,
@@ -280,6 +284,21 @@ FACTORS = (
             situation("full-square", (3, 3), full=True),
         ),
         call=_svd,
+    ),
+)
+
+CONSTANTS = (
+    constant(
+        "check_phases",
+        (
+            situation("plain", (2,), (2, 2), operation="eigh"),
+            situation("batch", (3, 2), (3, 2, 2), operation="svd"),
+            situation("size-0", (0,), (0, 0), operation="eig"),
+        ),
+        (-0.01, 0.01),
+        cr=recorded("check_phases"),
+        np=lambda np, phases, gradient, operation: np.asarray(True),
+        torch=None,
     ),
 )
 

@@ -1,11 +1,25 @@
-"""Functions of square matrices that look at values: cofactors, and the exponential."""
+"""Functions of matrices that look at values: inverses, cofactors, the exponential, a check."""
 
 from __future__ import annotations
 
 from math import factorial
 from typing import Any
 
+from chainrule.errors import AutogradError
+
 Array = Any
+
+# --- inverses -------------------------------------------------------------------------------------
+
+
+def inverses(lib: Any, x: Array) -> Array:
+    """Return inverses; of singular matrices the limit: their cofactors, transposed, times inf."""
+    try:
+        return lib.linalg.inv(x)
+    except lib.linalg.LinAlgError:
+        with lib.errstate(all="ignore"):
+            return (_of_finite(lib, x) / lib.linalg.det(x)[..., None, None]).swapaxes(-1, -2)
+
 
 # --- cofactors ------------------------------------------------------------------------------------
 
@@ -18,9 +32,9 @@ def cofactors(lib: Any, x: Array) -> Array:
     try:
         inverse = lib.linalg.inv(x)
     except lib.linalg.LinAlgError:
-        return _cofactors_of_any(lib, x)
+        return _of_finite(lib, x)
     if not lib.all(_norm_1(lib, x) * _norm_1(lib, inverse) < _SAFE_CONDITION):  # nan is not
-        return _cofactors_of_any(lib, x)
+        return _of_finite(lib, x)
     return lib.linalg.det(x)[..., None, None] * inverse.swapaxes(-1, -2)
 
 
@@ -28,11 +42,15 @@ def _norm_1(lib: Any, x: Array) -> Array:
     return lib.abs(x).sum(axis=-2).max(axis=-1, initial=0)
 
 
-def _cofactors_of_any(lib: Any, x: Array) -> Array:
-    """Compute without a division: cof(U S Vᴴ) = cof(U) cof(S) cof(Vᴴ).
+def _of_finite(lib: Any, x: Array) -> Array:
+    """Compute without a division; what isn't finite has cofactors nan.
 
-    The cofactors of a unitary matrix are its conjugate times its determinant.
+    cof(U S Vᴴ) = cof(U) cof(S) cof(Vᴴ), and the cofactors of a unitary matrix are its conjugate
+    times its determinant.
     """
+    finite = lib.isfinite(x).all(axis=(-2, -1), keepdims=True)
+    if not finite.all():
+        return lib.where(finite, _of_finite(lib, lib.where(finite, x, 0)), lib.nan).astype(x.dtype)
     u, s, vh = lib.linalg.svd(x, full_matrices=False)
     ones = lib.ones_like(s[..., :1])
     before = lib.cumprod(lib.concatenate([ones, s[..., :-1]], axis=-1), axis=-1)
@@ -40,6 +58,23 @@ def _cofactors_of_any(lib: Any, x: Array) -> Array:
     phase = lib.linalg.det(u) * lib.linalg.det(vh)
     weights = phase[..., None] * before * after  # the products of all others
     return lib.matmul(u.conj() * weights[..., None, :], vh.conj())
+
+
+# --- a check --------------------------------------------------------------------------------------
+
+_PHASE = 1e-2  # PyTorch's tolerance, and the same part of the gradient
+
+
+def check_phases(lib: Any, phases: Array, gradient: Array, *, operation: str) -> Array:
+    """Raise if a gradient turns vectors by a phase, which is free: a loss must not depend on it."""
+    largest = lib.abs(gradient).max(axis=(-2, -1), initial=1)[..., None]
+    if (lib.abs(phases) > _PHASE * largest).any():
+        raise AutogradError(
+            f"linalg.{operation}: The vectors in the complex case are specified up to "
+            "multiplication by e^{i phi}. The specified loss function depends on this quantity, so "
+            "it is ill-defined: compute it from what no such factor changes, like abs(vectors)"
+        )
+    return lib.asarray(True)
 
 
 # --- the matrix exponential -----------------------------------------------------------------------
@@ -72,10 +107,11 @@ def matrix_exp(lib: Any, x: Array) -> Array:
     ratio = lib.where(lib.isfinite(norms) & (norms > bound), norms / bound, 1)
     halvings = lib.ceil(lib.log2(ratio)).astype("int64")
     result = _pade(lib, stack / (2.0**halvings).astype(norms.dtype)[:, None, None], degree)
-    for step in range(int(halvings.max())):
-        growing = halvings > step
-        part = result if growing.all() else result[growing]
-        result[growing] = lib.matmul(part, part)
+    with lib.errstate(over="ignore", invalid="ignore"):
+        for step in range(int(halvings.max())):
+            growing = halvings > step
+            part = result if growing.all() else result[growing]
+            result[growing] = lib.matmul(part, part)
     return result.reshape(x.shape)
 
 

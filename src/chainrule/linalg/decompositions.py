@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from chainrule import ops
 from chainrule.arguments import RECORDERS, Operand
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import namespace
+from chainrule.errors import LinAlgError
 from chainrule.linalg.matrices import (
     accepts,
     adjoint,
@@ -23,8 +25,8 @@ __all__ = ["cholesky", "eig", "eigh", "eigvals", "eigvalsh", "qr", "svd", "svdva
 Array = Any
 
 _ENDLESS = (
-    "The algorithm failed to converge because the input matrix contained non-finite values, or is "
-    "ill-conditioned or has too many repeated eigenvalues."
+    "The algorithm failed to converge because the input matrix is ill-conditioned or has too many "
+    "repeated eigenvalues."
 )
 
 
@@ -73,17 +75,31 @@ def cholesky(A: Operand, *, upper: bool = False) -> Tensor:
         return _not_positive_definite(matrix.swapaxes(-1, -2).conj() if upper else matrix)
 
     result: Tensor = computed("cholesky", "cholesky", reason, x, upper=upper)
+    _check_numbers(result._array, x._array, reason)
     return result
 
 
+def _check_numbers(factor: Array, x: Array, reason: Callable[[Array], str]) -> None:
+    """Raise if a factor has nan on its diagonal: LAPACK does not see that in what it is given."""
+    bad = namespace(x).isnan(factor.diagonal(0, -2, -1)).any(axis=-1)
+    if bad.any():
+        first = bad.reshape(-1).argmax()
+        place = f"(Batch element {first}): " if x.ndim > 2 else ""
+        raise LinAlgError(f"linalg.cholesky: {place}{reason(x.reshape(-1, *x.shape[-2:])[first])}")
+
+
 def _not_positive_definite(matrix: Array) -> str:
-    kernel = namespace(matrix).linalg.cholesky
     orders = range(1, matrix.shape[-1] + 1)
-    order = next((k for k in orders if not accepts(kernel, matrix[:k, :k])), matrix.shape[-1])
+    order = next((k for k in orders if not _is_positive(matrix[:k, :k])), matrix.shape[-1])
     return (
         "The factorization could not be completed because the input is not positive-definite (the "
         f"leading minor of order {order} is not positive-definite)."
     )
+
+
+def _is_positive(matrix: Array) -> bool:
+    xp = namespace(matrix)
+    return accepts(xp.linalg.cholesky, matrix) and not xp.isnan(matrix).any()
 
 
 class QRResult(NamedTuple):
@@ -233,13 +249,14 @@ def eigvalsh(A: Operand, UPLO: str = "L") -> Tensor:
     """
     x = square(A, "eigvalsh")
     upper = _is_upper(UPLO, "eigvalsh")
-    if not is_tracked(x):
-        kernel = namespace(x._array).linalg.eigvalsh
-        try:
-            return make(kernel(x._array, "U" if upper else "L"), None)
-        except ValueError:  # let eigh say what is wrong
-            pass
-    values: Tensor = computed("eigvalsh", "eigh", _ENDLESS, x, upper=upper)[0]
+    if is_tracked(x):
+        values: Tensor = computed("eigvalsh", "eigh", _ENDLESS, x, upper=upper)[0]
+        return values
+
+    def alone(x: Tensor) -> Tensor:
+        return make(namespace(x._array).linalg.eigvalsh(x._array, "U" if upper else "L"), None)
+
+    values = computed("eigvalsh", alone, _ENDLESS, x, trial="eigvalsh")
     return values
 
 
@@ -365,13 +382,17 @@ def svd(A: Operand, full_matrices: bool = True, *, driver: str | None = None) ->
     >>> cr.linalg.svd(cr.tensor([[3.0, 0.0], [0.0, -4.0]])).S
     tensor([4., 3.])
     """
-    if driver is not None:
-        raise ValueError(
-            f"linalg.svd: keyword argument `driver=` is only supported on CUDA inputs with "
-            f"PyTorch's algorithms, but got {driver!r}: leave it out"
-        )
+    _check_driver(driver, "svd")
     x = matrices(A, "svd")
     return SVDResult(*computed("svd", "svd", _ENDLESS, x, full=bool(full_matrices)))
+
+
+def _check_driver(driver: str | None, name: str) -> None:
+    if driver is not None:
+        raise ValueError(
+            f"linalg.{name}: keyword argument `driver=` is only supported on CUDA inputs with "
+            f"PyTorch's algorithms, but got {driver!r}: leave it out"
+        )
 
 
 def svdvals(A: Operand, *, driver: str | None = None) -> Tensor:
@@ -387,11 +408,14 @@ def svdvals(A: Operand, *, driver: str | None = None) -> Tensor:
     >>> cr.linalg.svdvals(cr.tensor([[0.0, 1.0], [-2.0, 0.0]]))
     tensor([2., 1.])
     """
+    _check_driver(driver, "svdvals")
     x = matrices(A, "svdvals")
-    if not is_tracked(x):
-        try:
-            return make(namespace(x._array).linalg.svd(x._array, compute_uv=False), None)
-        except ValueError:  # let svd say what is wrong
-            pass
-    values: Tensor = svd(x, full_matrices=False, driver=driver).S
+    if is_tracked(x):
+        values: Tensor = computed("svdvals", "svd", _ENDLESS, x, full=False)[1]
+        return values
+
+    def alone(x: Tensor) -> Tensor:
+        return make(namespace(x._array).linalg.svd(x._array, compute_uv=False), None)
+
+    values = computed("svdvals", alone, _ENDLESS, x, trial="svd")
     return values

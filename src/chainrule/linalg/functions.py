@@ -10,7 +10,7 @@ from chainrule.arguments import RECORDERS, Operand, tensor_of
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import namespace
 from chainrule.errors import ShapeError
-from chainrule.linalg.matrices import matmul, square
+from chainrule.linalg.matrices import matmul, nothing_of, square
 from chainrule.linalg.systems import inv
 
 __all__ = ["det", "logdet", "matrix_exp", "matrix_power", "slogdet"]
@@ -86,13 +86,11 @@ def slogdet(A: Operand) -> SlogdetResult:
     ------
     ShapeError
         If the matrices aren't square.
-    LinAlgError
-        In a backward pass through a singular matrix, where there is no gradient.
 
     Notes
     -----
-    Derivative: A⁻ᵀ for the logarithm; the sign is constant for real matrices, and turns with
-    Im tr(A⁻¹ dA) for complex ones [1]_.
+    Derivative: A⁻ᵀ for the logarithm, which is inf or nan for a singular matrix; the sign is
+    constant for real matrices, and turns with Im tr(A⁻¹ dA) for complex ones [1]_.
 
     References
     ----------
@@ -220,8 +218,7 @@ def matrix_power(A: Operand, n: int) -> Tensor:
     if power == 0:
         xp = namespace(x._array)
         eye = make(xp.zeros(x.shape, x.dtype) + xp.eye(x.shape[-1], dtype=x.dtype), None)
-        nowhere = make(xp.asarray(False), None)  # a bare False would be taken as a number
-        return RECORDERS["masked"](x, nowhere) + eye if x.requires_grad else eye
+        return nothing_of(x) + eye if x.requires_grad else eye
     if power == 1:
         return RECORDERS["clone"](x)
     while not power & 1:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from chainrule.arguments import RECORDERS, Operand, cast, floating
 from chainrule.autograd.record import is_recording
-from chainrule.autograd.tensor import Tensor
+from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import dtype_title, namespace, promoted
 from chainrule.errors import DTypeError, LinAlgError, ShapeError
 
@@ -69,6 +71,12 @@ def matmul(x: Tensor, y: Tensor) -> Tensor:
     return RECORDERS["matmul"](x, y)
 
 
+def nothing_of(x: Tensor) -> Tensor:
+    """Return zeros that depend on `x`, with derivative 0."""
+    nowhere = make(namespace(x._array).asarray(False), None)
+    return RECORDERS["masked"](x, nowhere)
+
+
 def column(x: Tensor) -> Tensor:
     """Return vectors as matrices of one column."""
     return RECORDERS["reshape"](x, shape=(*x.shape, 1))
@@ -85,17 +93,29 @@ Reason = str | Callable[[Array], str]
 
 
 def computed(
-    name: str, primitive: str, reason: Reason, *inputs: Tensor, trial: str = "", **settings: Any
+    name: str,
+    operation: str | Callable[..., Any],
+    reason: Reason,
+    *inputs: Tensor,
+    trial: str = "",
+    **settings: Any,
 ) -> Any:
-    """Apply a primitive; where LAPACK refuses a matrix, say which one of the first input."""
+    """Apply a primitive, or a function; where LAPACK refuses a matrix, say which and why.
+
+    It is one of the first input; `trial` names the function of NumPy's linalg that refuses it, too.
+    """
     try:
-        return RECORDERS[primitive](*inputs, **settings)
-    except LinAlgError as error:
+        apply = RECORDERS[operation] if isinstance(operation, str) else operation
+        return apply(*inputs, **settings)
+    except np.linalg.LinAlgError as error:
         x = inputs[0]._array
-        kernel = getattr(namespace(x).linalg, trial or primitive)
+        kernel = getattr(namespace(x).linalg, trial or str(operation))
         place, matrix = _refused(x, kernel)
         text = reason if isinstance(reason, str) else reason(matrix)
-        raise LinAlgError(f"linalg.{name}: {place}{text}") from error.__cause__
+        if isinstance(reason, str) and not namespace(x).isfinite(matrix).all():
+            what = text.split(" because ")[0]
+            text = f"{what} because the input matrix contained non-finite values."
+        raise LinAlgError(f"linalg.{name}: {place}{text}") from error
 
 
 def _refused(x: Array, kernel: Callable[[Array], Any]) -> tuple[str, Array]:

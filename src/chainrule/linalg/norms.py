@@ -20,7 +20,7 @@ from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import namespace
 from chainrule.errors import LinAlgError, ShapeError
 from chainrule.linalg.decompositions import svdvals
-from chainrule.linalg.matrices import matrices, square
+from chainrule.linalg.matrices import matrices, nothing_of, square
 from chainrule.linalg.systems import inv
 
 __all__ = ["cond", "matrix_norm", "norm", "vector_norm"]
@@ -87,7 +87,7 @@ def vector_norm(
         return RECORDERS["sum"](sizes, **settings)
     if ord == 0:
         count = RECORDERS["sum"](cast(RECORDERS["not_equal"](x, 0), sizes.dtype), **settings)
-        return count + RECORDERS["sum"](RECORDERS["masked"](sizes, False), **settings)
+        return count + RECORDERS["sum"](ops.real(nothing_of(x)), **settings)
     if ord < 0 or ord == math.inf:
         _check_not_empty(x, dims, ord)
     if abs(ord) == math.inf:

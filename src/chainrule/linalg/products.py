@@ -169,7 +169,7 @@ def vander(x: Operand, N: int | None = None) -> Tensor:
         raise ShapeError("linalg.vander: x must have at least one dimension, but it is 0-d")
     count = x.shape[-1] if N is None else index(N)
     if count < 1 and N is not None:
-        raise ValueError(f"linalg.vander: N must be greater than 1 or None, but got {count}")
+        raise ValueError(f"linalg.vander: N must be at least 1, but got {count}")
     xp = namespace(x._array)
     dtype = "int64" if x.dtype.kind == "b" else x.dtype
     powers = make(xp.arange(count).astype(dtype), None)

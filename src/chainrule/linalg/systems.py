@@ -36,7 +36,7 @@ __all__ = [
 
 _SINGULAR = "The inversion could not be completed because the input matrix is singular."
 _UNSOLVED = "The solver failed because the input matrix is singular."
-_ENDLESS = "The algorithm failed to converge because the input matrix contained non-finite values."
+_ENDLESS = "The algorithm failed to converge because the input matrix is ill-conditioned."
 
 
 def inv(A: Operand) -> Tensor:
@@ -78,7 +78,7 @@ def inv(A: Operand) -> Tensor:
     tensor([[0.5000, 0.0000],
             [0.0000, 0.2500]])
     """
-    result: Tensor = computed("inv", "inv", _SINGULAR, square(A, "inv"))
+    result: Tensor = computed("inv", "inv", _SINGULAR, square(A, "inv"), lenient=False)
     return result
 
 

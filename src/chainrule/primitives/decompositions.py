@@ -23,11 +23,20 @@ from chainrule.primitives.matrices import (
     transpose,
     without_diagonal,
 )
-from chainrule.primitives.primitive import applied, general, is_complex
+from chainrule.primitives.primitive import applied, constant, general, is_complex
 from chainrule.primitives.systems import solve, solve_triangular
 
 Array = Any
 Parts = dict[int, Array]
+
+check_phases = constant("check_phases")
+
+
+def _check_phases(xp: Any, inner: Array, operation: str) -> None:
+    """Raise if a gradient, seen from the vectors it is of, turns them by a phase."""
+    if is_complex(inner):
+        applied(check_phases, xp)(xp.imag(diagonal(xp, inner)), xp.abs(inner), operation=operation)
+
 
 # --- Cholesky: I. Murray, "Differentiation of the Cholesky decomposition", 2016, eq. (8) and (10) -
 
@@ -168,8 +177,9 @@ def _eigh_vjp(xp: Any, g: Parts, values: Array, vectors: Array) -> Array:
     if 1 not in g:
         return conj(xp, xp.matmul(v * rows(xp, g[0]), adjoint(xp, v)))
     vh = adjoint(xp, v)
-    inner = without_diagonal(xp, xp.matmul(vh, conj(xp, g[1])))
-    inner = quotient(xp, inner, _gaps(xp, values))
+    inner = xp.matmul(vh, conj(xp, g[1]))
+    _check_phases(xp, inner, "eigh")
+    inner = quotient(xp, without_diagonal(xp, inner), _gaps(xp, values))
     if 0 in g:
         inner = inner + diagonal_matrix(xp, g[0])
     return conj(xp, xp.matmul(xp.matmul(v, inner), vh))
@@ -204,6 +214,7 @@ def _eig_vjp(xp: Any, g: Parts, x_dtype: Any, values: Array, vectors: Array) -> 
     if 1 in g:
         gv = conj(xp, g[1])
         inner = xp.matmul(vh, gv)
+        _check_phases(xp, inner, "eig")
         # The vectors have length 1: along themselves they don't move.
         lengths = xp.real(diagonal(xp, inner))
         inner = without_diagonal(xp, inner - xp.matmul(vh, v * rows(xp, lengths)))
@@ -261,6 +272,7 @@ def _svd_vjp(xp: Any, g: Parts, u: Array, s: Array, vh: Array) -> Array:
     gu = _thin(xp, u, conj(xp, g[0]), k) if 0 in g else xp.zeros_like(thin_u)
     gv = _thin(xp, v, transpose(xp, g[2]), k) if 2 in g else xp.zeros_like(thin_v)
     by_u, by_v = xp.matmul(uh, gu), xp.matmul(thin_vh, gv)
+    _check_phases(xp, by_u + by_v, "svd")
     turn_u, turn_v = by_u - adjoint(xp, by_u), by_v - adjoint(xp, by_v)
     inner = _rotation(xp, turn_u, turn_v, s, xp.logical_and(turn_u == 0, turn_v == 0))
     if is_complex(u):  # Re tr(uᴴ gu + vᴴ gv) aside, a phase is free; it is given to u

@@ -107,12 +107,14 @@ def _slogdet_vjp(xp: Any, g: dict[int, Array], x: Array, sign: Array) -> Array:
         weight = turn if weight is None else weight + turn
     if weight is None:
         return xp.zeros_like(x)
-    back = transpose(xp, applied(inv, xp)(x))
+    back = transpose(xp, applied(inv, xp)(x, lenient=True))
     return columns(xp, columns(xp, weight)) * back
 
 
 def _slogdet_jvp(xp: Any, t: Array, x: Array, sign: Array) -> tuple[Array, Array]:
-    ratio = xp.sum(transpose(xp, applied(inv, xp)(x)) * t, axis=(x.ndim - 2, x.ndim - 1))
+    ratio = xp.sum(
+        transpose(xp, applied(inv, xp)(x, lenient=True)) * t, axis=(x.ndim - 2, x.ndim - 1)
+    )
     turn = sign * (xp.imag(ratio) * 1j) if is_complex(x) else xp.zeros_like(sign)
     return turn, real(xp, ratio)
 
