@@ -15,6 +15,8 @@ from chainrule.ops.pairs import xlogy
 from chainrule.ops.probability import *  # noqa: F403
 from chainrule.ops.probability import __all__ as _probability
 from chainrule.ops.special import digamma, erf, erfc, erfinv, i0, logit, polygamma, sinc
+from chainrule.ops.special import igamma as gammainc
+from chainrule.ops.special import igammac as gammaincc
 from chainrule.ops.special import lgamma as gammaln
 from chainrule.ops.special import mvlgamma as multigammaln
 from chainrule.ops.statistics import log_softmax, logsumexp, softmax
@@ -29,6 +31,8 @@ __all__ = [
     "exp2",
     "expit",
     "expm1",
+    "gammainc",
+    "gammaincc",
     "gammaln",
     "i0",
     "log1p",

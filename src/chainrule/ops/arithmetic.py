@@ -12,6 +12,7 @@ __all__ = [
     "add",
     "subtract",
     "sub",
+    "rsub",
     "multiply",
     "mul",
     "divide",
@@ -87,6 +88,18 @@ def subtract(x: Operand, y: Operand, /, *, alpha: Any = 1) -> Tensor:
 
 
 sub = subtract
+
+
+def rsub(x: Operand, y: Operand, /, *, alpha: Any = 1) -> Tensor:
+    """Return y - alpha · x: `subtract` with its arguments in reverse order.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.rsub(cr.tensor([1.0, 2.0]), 10)
+    tensor([9., 8.])
+    """
+    return subtract(y, x, alpha=alpha)
 
 
 def multiply(x: Operand, y: Operand, /) -> Tensor:

@@ -25,7 +25,7 @@ def _of_order(
     primitive: str, order: int, name: str, text: str, derivative: str, shown: str
 ) -> Callable[[Operand], Tensor]:
     """Return the public function of one order of a family."""
-    recorded = of_reals(primitive)
+    recorded = of_reals(primitive, name)
 
     def function(x: Operand, /) -> Tensor:
         return recorded(x, order=order)

@@ -80,9 +80,9 @@ def reshaped(x: Tensor, shape: tuple[int, ...]) -> Tensor:
     return result
 
 
-def of_reals(name: str) -> Callable[..., Tensor]:
+def of_reals(primitive: str, called: str | None = None) -> Callable[..., Tensor]:
     """Return the recorder of a function of real numbers, integers taken as the default dtype."""
-    recorder = RECORDERS[name]
+    recorder, name = RECORDERS[primitive], called or primitive
 
     def function(x: Operand, **settings: Any) -> Tensor:
         if x.__class__ is not Tensor or x._array.dtype.kind != "f":

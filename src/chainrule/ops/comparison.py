@@ -61,6 +61,7 @@ __all__ = [
     "logical_or",
     "logical_xor",
     "bitwise_invert",
+    "bitwise_not",
     "bitwise_and",
     "bitwise_or",
     "bitwise_xor",
@@ -265,6 +266,9 @@ def bitwise_invert(x: Operand, /) -> Tensor:
     tensor([-1, -6])
     """
     return RECORDERS["bitwise_invert"](tensor_of(x))
+
+
+bitwise_not = bitwise_invert
 
 
 def bitwise_and(x: Operand, y: Operand, /) -> Tensor:

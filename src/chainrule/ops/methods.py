@@ -66,10 +66,11 @@ _SAME = {
     blends: """
         addcdiv addcmul bitwise_left_shift bitwise_right_shift clamp_max clamp_min deg2rad exp2
         frac gcd isneginf isposinf lcm lerp nan_to_num rad2deg signbit""",
-    special: "digamma erf erfc erfinv i0 lgamma logit mvlgamma sinc",
+    special: "digamma erf erfc erfinv i0 igamma igammac lgamma logit mvlgamma sinc",
     comparison: """
         eq ne lt le gt ge not_equal less less_equal greater greater_equal isnan isinf isfinite
-        logical_not logical_and logical_or logical_xor isclose allclose""",
+        logical_not logical_and logical_or logical_xor bitwise_not bitwise_and bitwise_or
+        bitwise_xor isclose allclose""",
     reductions: "sum mean prod cumsum cumprod all any count_nonzero",
     statistics: "var std norm logsumexp softmax log_softmax",
     extrema: "max min amax amin argmax argmin sort argsort topk",
@@ -94,7 +95,7 @@ _SAME = {
     contraction: "matmul mm mv dot bmm outer",
     products: "inner vdot cross kron",
     added: "addmm addmv addr addbmm baddbmm",
-    complexes: "angle conj isreal sgn",
+    complexes: "angle conj conj_physical isreal sgn",
     conversion: "clone astype to type_as cpu cuda",
 }
 

@@ -256,7 +256,10 @@ def heaviside(x: Operand, values: Operand, /) -> Tensor:
     >>> cr.heaviside(cr.tensor([-1.5, 0.0, 2.0]), 0.5)
     tensor([0.0000, 0.5000, 1.0000])
     """
-    return _heaviside(x, values)
+    result = _heaviside(x, values)
+    integers = [t.dtype for t in as_tensors((x, values)) if t.dtype.kind in "iub"]
+    # NumPy's makes numbers of integers.
+    return cast(result, promoted(*integers)) if len(integers) == 2 else result
 
 
 # --- powers of two, and powers in double precision ------------------------------------------------

@@ -15,7 +15,7 @@ from chainrule.ops.pairs import logaddexp
 __all__ = [
     *("erfcx", "erfi", "dawsn", "ndtr", "ndtri", "log_ndtr", "log_expit"),
     *("entr", "rel_entr", "kl_div", "xlog1py"),
-    *("gamma", "beta", "betaln", "betainc", "gammainc", "gammaincc", "zeta", "expi", "exp1"),
+    *("gamma", "beta", "betaln", "betainc", "zeta", "expi", "exp1"),
 ]
 
 _erfcx = of_reals("erfcx")
@@ -29,8 +29,6 @@ _xlog1py = real_pair("xlog1py")
 _gamma = of_reals("gamma")
 _beta = real_pair("beta")
 _betaln = real_pair("betaln")
-_gammainc = real_pair("gammainc")
-_gammaincc = real_pair("gammaincc")
 _zeta = real_pair("zeta")
 _expi = of_reals("expi")
 _exp1 = of_reals("exp1")
@@ -290,48 +288,6 @@ def betainc(a: Operand, b: Operand, x: Operand, /) -> Tensor:
     tensor([0.6875])
     """
     return RECORDERS["betainc"](*real_operands("betainc", a, b, x))
-
-
-def gammainc(a: Operand, x: Operand, /) -> Tensor:
-    """Return the regularised lower incomplete gamma function, from 0 at x = 0 up to 1.
-
-    Raises
-    ------
-    AutogradError
-        In a backward pass, if a requires grad.
-
-    Notes
-    -----
-    Derivative for x: x^(a-1) exp(-x) / Γ(a). The one for a has no closed form.
-
-    Examples
-    --------
-    >>> import chainrule as cr
-    >>> cr.special.gammainc(2.0, cr.tensor([1.0]))
-    tensor([0.2642])
-    """
-    return _gammainc(a, x)
-
-
-def gammaincc(a: Operand, x: Operand, /) -> Tensor:
-    """Return the regularised upper incomplete gamma function, 1 - gammainc(a, x).
-
-    Raises
-    ------
-    AutogradError
-        In a backward pass, if a requires grad.
-
-    Notes
-    -----
-    Derivative for x: -x^(a-1) exp(-x) / Γ(a). The one for a has no closed form.
-
-    Examples
-    --------
-    >>> import chainrule as cr
-    >>> cr.special.gammaincc(2.0, cr.tensor([1.0]))
-    tensor([0.7358])
-    """
-    return _gammaincc(a, x)
 
 
 def zeta(x: Operand, q: Operand, /) -> Tensor:

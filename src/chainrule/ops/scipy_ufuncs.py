@@ -66,13 +66,15 @@ _SAME_NAMES = {
     bessel: "i0e i1 i1e",
     probability: """
         erfcx erfi dawsn ndtr ndtri log_ndtr log_expit entr rel_entr kl_div xlog1py gamma beta
-        betaln betainc gammainc gammaincc expi exp1""",
+        betaln betainc expi exp1""",
 }
 
 TABLE: dict[str, Function] = {
     name: getattr(module, name) for module, names in _SAME_NAMES.items() for name in names.split()
 } | {
     "gammaln": special.lgamma,
+    "gammainc": special.igamma,
+    "gammaincc": special.igammac,
     "psi": special.digamma,
     "expit": exponential.sigmoid,
     "cbrt": of_reals("cbrt"),

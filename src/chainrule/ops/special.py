@@ -12,7 +12,7 @@ from operator import index
 from chainrule.arguments import RECORDERS, Operand, floating
 from chainrule.autograd.tensor import Tensor
 from chainrule.ops.arithmetic import add, multiply
-from chainrule.ops.calls import of_reals, real_floating
+from chainrule.ops.calls import of_reals, real_floating, real_pair
 from chainrule.ops.kinks import clamp
 
 __all__ = [
@@ -21,6 +21,8 @@ __all__ = [
     "erfc",
     "erfinv",
     "i0",
+    "igamma",
+    "igammac",
     "lgamma",
     "logit",
     "mvlgamma",
@@ -33,8 +35,11 @@ _erfc = of_reals("erfc")
 _erfinv = of_reals("erfinv")
 _lgamma = of_reals("lgamma")
 _polygamma = of_reals("polygamma")
-_bessel_i = of_reals("bessel_i")
+_digamma = of_reals("polygamma", "digamma")
+_i0 = of_reals("bessel_i", "i0")
 _logit = of_reals("logit")
+_gammainc = real_pair("gammainc")
+_gammaincc = real_pair("gammaincc")
 
 
 def erf(x: Operand, /) -> Tensor:
@@ -163,7 +168,7 @@ def digamma(x: Operand, /) -> Tensor:
     >>> cr.digamma(cr.tensor([1.0, 0.5]))
     tensor([-0.5772, -1.9635])
     """
-    return _polygamma(x, order=0)
+    return _digamma(x, order=0)
 
 
 def polygamma(n: int, x: Operand, /) -> Tensor:
@@ -272,7 +277,66 @@ def i0(x: Operand, /) -> Tensor:
     >>> cr.i0(cr.tensor([0.0, 1.0]))
     tensor([1.0000, 1.2661])
     """
-    return _bessel_i(x, order=0)
+    return _i0(x, order=0)
+
+
+def igamma(a: Operand, x: Operand, /) -> Tensor:
+    """Return the regularised lower incomplete gamma function, from 0 at x = 0 up to 1.
+
+    It is `gammainc` in `chainrule.special`.
+
+    Parameters
+    ----------
+    a, x : Tensor, array or number
+        Real numbers, a > 0 and x ≥ 0; their shapes broadcast.
+
+    Returns
+    -------
+    Tensor, of the broadcast shape and the promoted dtype
+
+    Raises
+    ------
+    DTypeError
+        If one is complex.
+    MissingExtraError
+        If SciPy is not installed.
+    AutogradError
+        In a backward pass, if a requires grad.
+
+    Notes
+    -----
+    Derivative for x: x^(a-1) exp(-x) / Γ(a). The one for a has no closed form.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.igamma(2.0, cr.tensor([1.0]))
+    tensor([0.2642])
+    """
+    return _gammainc(a, x)
+
+
+def igammac(a: Operand, x: Operand, /) -> Tensor:
+    """Return the regularised upper incomplete gamma function, 1 - igamma(a, x), also in its tail.
+
+    The arguments are those of `igamma`. It is `gammaincc` in `chainrule.special`.
+
+    Raises
+    ------
+    AutogradError
+        In a backward pass, if a requires grad.
+
+    Notes
+    -----
+    Derivative for x: -x^(a-1) exp(-x) / Γ(a). The one for a has no closed form.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.igammac(2.0, cr.tensor([1.0]))
+    tensor([0.7358])
+    """
+    return _gammaincc(a, x)
 
 
 def sinc(x: Operand, /) -> Tensor:
