@@ -179,9 +179,7 @@ def test_dtypes_are_kept(name, dtype):
 @pytest.mark.parametrize("name", ["erf", "lgamma", "digamma", "logit", "i0", "mvlgamma"])
 def test_complex_numbers_are_refused(name):
     settings = {"p": 2} if name == "mvlgamma" else {}
-    with pytest.raises(
-        cr.DTypeError, match=f"{_PRIMITIVES.get(name, name)}: expected real numbers"
-    ):
+    with pytest.raises(cr.DTypeError, match=f"{name}: expected real numbers"):
         getattr(cr, name)(cr.tensor([1j]), **settings)
 
 
