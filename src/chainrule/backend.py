@@ -185,7 +185,9 @@ def _ones(shape: tuple[int, ...], dtype: Any) -> Array:
 
 KERNELS = {
     "convolution": ("convolve", "convolve_input", "convolve_weight"),
-    "elementwise": (*("sigmoid", "complex", "exponent", "xlogy", "xlog1py", "spherical_bessel_j"),),
+    "elementwise": (
+        *("sigmoid", "complex", "exponent", "logaddexp", "xlogy", "xlog1py", "spherical_bessel_j"),
+    ),
     "special": (
         *("erf", "erfc", "erfi", "erfcx", "erfinv", "dawsn", "ndtri", "log_ndtr", "rel_entr"),
         *("lgamma", "polygamma", "gamma", "beta", "betaln", "betainc", "gammainc", "gammaincc"),

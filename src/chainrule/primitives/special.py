@@ -106,37 +106,31 @@ betainc = elementwise(
 
 # --- Bessel functions -----------------------------------------------------------------------------
 
-bessel_j = elementwise(
-    "bessel_j",
-    lambda xp, x, *, order: (xp.bessel_j(x, order=order - 1) - xp.bessel_j(x, order=order + 1)) / 2,
-)
-bessel_y = elementwise(
-    "bessel_y",
-    lambda xp, x, *, order: (xp.bessel_y(x, order=order - 1) - xp.bessel_y(x, order=order + 1)) / 2,
-)
-bessel_i = elementwise(
-    "bessel_i",
-    lambda xp, x, *, order: (xp.bessel_i(x, order=order - 1) + xp.bessel_i(x, order=order + 1)) / 2,
-)
-bessel_k = elementwise(
-    "bessel_k",
-    lambda xp, x, *, order: (
-        (xp.bessel_k(x, order=order - 1) + xp.bessel_k(x, order=order + 1)) / -2
-    ),
-)
+
+def _neighbours(name: str, sign: int) -> Rule:
+    """Return (f₋ + sign · f₊) / 2 of the orders below and above; f₋₁ is sign · f₁."""
+
+    def rule(xp: Any, x: Array, *, order: float) -> Array:
+        function = getattr(xp, name)
+        if order == 0:
+            return sign * function(x, order=1)
+        return (function(x, order=order - 1) + sign * function(x, order=order + 1)) / 2
+
+    return rule
+
+
+_of_ie, _of_k, _of_ke = (_neighbours(name, 1) for name in ("bessel_ie", "bessel_k", "bessel_ke"))
+
+bessel_j = elementwise("bessel_j", _neighbours("bessel_j", -1))
+bessel_y = elementwise("bessel_y", _neighbours("bessel_y", -1))
+bessel_i = elementwise("bessel_i", _neighbours("bessel_i", 1))
+bessel_k = elementwise("bessel_k", lambda xp, x, *, order: -_of_k(xp, x, order=order))
 # Scaled: I(x) e^(-|x|) and K(x) e^x.
 bessel_ie = elementwise(
     "bessel_ie",
-    lambda xp, x, out, *, order: (
-        (xp.bessel_ie(x, order=order - 1) + xp.bessel_ie(x, order=order + 1)) / 2 - xp.sign(x) * out
-    ),
+    lambda xp, x, out, *, order: _of_ie(xp, x, order=order) - xp.sign(x) * out,
 )
-bessel_ke = elementwise(
-    "bessel_ke",
-    lambda xp, x, out, *, order: (
-        (xp.bessel_ke(x, order=order - 1) + xp.bessel_ke(x, order=order + 1)) / -2 + out
-    ),
-)
+bessel_ke = elementwise("bessel_ke", lambda xp, x, out, *, order: out - _of_ke(xp, x, order=order))
 
 
 def _spherical_partial(xp: Any, x: Array, *, order: int) -> Array:
