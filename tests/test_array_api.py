@@ -19,7 +19,7 @@ from chainrule import array_api as xp
 DIFFERENT = {
     *("arange", "empty", "full", "linspace", "ones", "zeros"),
     *("reshape", "roll", "concat", "meshgrid", "var", "std", "sum", "prod"),
-    *("can_cast", "clip", "max", "min", "sort", "squeeze", "vecdot"),
+    *("can_cast", "clip", "max", "min", "nonzero", "sort", "squeeze", "vecdot"),
 }
 
 
@@ -128,6 +128,9 @@ def both(expression):
         "xp.hypot(xp.asarray([3.0], dtype=xp.float64), 4.0)",
         "xp.bitwise_left_shift(xp.asarray([1, 5], dtype=xp.uint8), 2)",
         "xp.asarray([1, 5], dtype=xp.int8) >> xp.asarray(1, dtype=xp.int8)",
+        "xp.stack(xp.nonzero(xp.asarray([[0, 1], [2, 0]])))",
+        "xp.searchsorted(xp.asarray([1, 3, 3]), xp.asarray([3, 0]), side='right')",
+        "xp.diff(xp.asarray([1, 4, 9]), n=2, append=xp.asarray([0]))",
         "xp.unique_values(xp.asarray([[3, 1], [3, 2]]))",
     ],
 )
@@ -147,6 +150,7 @@ def test_what_the_standard_wants(expression):
             "vectors of one length along axis",
         ),
         ("xp.vecdot(xp.zeros(3), xp.zeros((3, 2)), axis=-2)", ValueError, "vectors of one length"),
+        ("xp.nonzero(xp.asarray(1))", ValueError, "without dimensions has no places"),
         ("xp.expand_dims(xp.zeros(2), 3)", IndexError, "out of range"),
         ("xp.reshape(xp.zeros((2, 3)).T, (6,), copy=False)", ValueError, "view size is not"),
     ],

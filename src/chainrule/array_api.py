@@ -32,6 +32,7 @@ from chainrule.ops import (
     conversion,
     dtypes,
     extrema,
+    finding,
     joining,
     kinks,
     ordering,
@@ -60,9 +61,9 @@ _SAME = """
     broadcast_arrays broadcast_shapes broadcast_to expand_dims flip moveaxis permute_dims
     repeat stack tile unstack
     take take_along_axis
-    argmax argmin argsort count_nonzero where
+    argmax argmin argsort count_nonzero searchsorted where
     isin unique_all unique_counts unique_inverse unique_values
-    cumulative_prod cumulative_sum mean
+    cumulative_prod cumulative_sum diff mean
     all any
 """
 
@@ -215,6 +216,15 @@ def max(x: Operand, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
 def min(x: Operand, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
     """Return the smallest elements alone: PyTorch's `min` along a dimension says where they are."""
     return extrema.amin(x, axis=axis, keepdims=keepdims)
+
+
+def nonzero(x: Operand, /) -> tuple[Tensor, ...]:
+    """Return an index for each dimension: PyTorch's `nonzero` is one matrix, also of a number."""
+    x = tensor_of(x)
+    if x.ndim == 0:
+        raise ShapeError("nonzero: a tensor without dimensions has no places")
+    places: tuple[Tensor, ...] = finding.nonzero(x, as_tuple=True)
+    return places
 
 
 def sort(x: Operand, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
