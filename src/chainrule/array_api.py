@@ -28,6 +28,7 @@ from chainrule.autograd.tensor import Tensor, default_dtype
 from chainrule.backend import CPU, cuda_is_available, device
 from chainrule.creation import filled
 from chainrule.errors import ShapeError
+from chainrule.linalg import as_numpy
 from chainrule.ops import (
     conversion,
     dtypes,
@@ -258,11 +259,13 @@ def vecdot(x1: Operand, x2: Operand, /, *, axis: int = -1) -> Tensor:
 
 _SAME_IN_LINALG = """
     cholesky cross det diagonal eig eigh eigvals eigvalsh inv matmul matrix_norm matrix_power
-    matrix_rank matrix_transpose outer pinv qr slogdet solve svd svdvals tensordot trace vector_norm
+    matrix_rank matrix_transpose outer pinv qr slogdet svd svdvals tensordot trace vector_norm
 """
 
 linalg = SimpleNamespace(
-    **{name: getattr(_linalg, name) for name in _SAME_IN_LINALG.split()}, vecdot=vecdot
+    **{name: getattr(_linalg, name) for name in _SAME_IN_LINALG.split()},
+    solve=as_numpy.solve,
+    vecdot=vecdot,
 )
 
 # --- what there is --------------------------------------------------------------------------------

@@ -39,8 +39,8 @@ def test_numpys_functions_are_recorded(call):
 
 def test_a_function_without_a_rule_loses_no_gradient():
     x = cr.ones(2, 2, requires_grad=True)
-    with pytest.raises(TypeError, match=r"numpy\.linalg\.svd has no derivative rule in chainrule"):
-        np.linalg.svd(x)
+    with pytest.raises(TypeError, match=r"numpy\.unwrap has no derivative rule in chainrule"):
+        np.unwrap(x)
     with pytest.raises(TypeError, match="autograd_function"):
         np.percentile(x, 50)
     with pytest.raises(RuntimeError, match="Can't call numpy"):

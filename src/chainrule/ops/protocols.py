@@ -138,7 +138,7 @@ def array_function(x: Tensor, function: Any, types: Any, args: Any, kwargs: Any)
         ) from error
 
 
-_LATER = {"numpy.fft": "chainrule.fft"}
+_LATER = {"numpy.fft": "chainrule.fft", "numpy.linalg": "chainrule.linalg.as_numpy"}
 """Which modules have the functions of others of NumPy's, to be imported when they are called."""
 
 
