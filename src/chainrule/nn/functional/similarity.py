@@ -21,7 +21,10 @@ def _length(x: Tensor, p: float, dim: int | tuple[int, ...], keepdim: bool) -> T
         return ops.amin(sizes, dim, keepdim)
     if p == 0:
         return ops.sum(ops.sign(sizes), dim, keepdim=keepdim)
-    total = ops.sum(ops.pow(sizes, p), dim, keepdim=keepdim)
+    absent = RECORDERS["equal"](sizes.detach(), 0.0)  # their slope is 0, not that of a power
+    powers = ops.pow(ops.where(absent, 1.0, sizes), p)
+    powers = RECORDERS["masked"](powers, RECORDERS["logical_not"](absent))
+    total = ops.sum(powers, dim, keepdim=keepdim)
     there = RECORDERS["greater"](total.detach(), 0.0)
     root = ops.pow(ops.where(there, total, 1.0), 1.0 / p)
     return RECORDERS["masked"](root, there)
@@ -78,8 +81,8 @@ def cosine_similarity(x1: Operand, x2: Operand, dim: int = 1, eps: float = 1e-8)
 
     Notes
     -----
-    Derivative for x1: (u2 - out u1) / |x1|, where u are the vectors of length 1; 0 lengths count as
-    constant.
+    Derivative for x1: (u2 - out u1) / |x1|, where u are the vectors of length 1; of a vector that
+    is shorter than eps it is u2 / eps.
 
     Examples
     --------
