@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from typing import Any
 
@@ -109,3 +110,43 @@ def test_errors_of_the_losses() -> None:
     for wrong in (4, -1, -7):
         with pytest.raises(IndexError, match=f"Target {wrong} is out of bounds: the 4 classes"):
             F.cross_entropy(scores, cr.tensor([0, 1, wrong]))
+
+
+# --- names and arguments are PyTorch's ------------------------------------------------------------
+
+DEPRECATED = {"size_average", "reduce", "_stacklevel", "out"}
+OURS = {"rng", "axis"}
+OTHERWISE = {  # what we call x: the functions are `cr`'s own
+    *("linear", "bilinear", "softmax", "log_softmax", "pdist"),
+}
+
+
+def signature(function: Any) -> list[str]:
+    names = list(inspect.signature(function).parameters)
+    return [name for name in names if name not in DEPRECATED | OURS]
+
+
+@pytest.mark.parametrize("name", sorted(set(F.__all__) - OTHERWISE))
+def test_arguments_are_pytorchs(name: str) -> None:
+    torch = pytest.importorskip("torch")
+    theirs = getattr(torch.nn.functional, name)
+    assert callable(theirs)
+    try:
+        wanted = signature(theirs)
+    except ValueError:  # written in C++
+        pytest.skip("PyTorch does not say its arguments")
+    if wanted not in (["args", "kwargs"], ["input"]):
+        assert signature(getattr(F, name)) == wanted
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("alpha_dropout", "celu", "celu_", "cosine_similarity", "dropout", "group_norm"),
+        *("feature_alpha_dropout", "hardshrink", "layer_norm", "pairwise_distance", "prelu"),
+        *("relu_", "rms_norm", "rrelu", "rrelu_", "selu", "selu_", "threshold", "threshold_"),
+    ],
+)
+def test_what_pytorch_has_at_the_top_is_there_here(name: str) -> None:
+    assert hasattr(pytest.importorskip("torch"), name)
+    assert getattr(cr, name) is getattr(F, name)

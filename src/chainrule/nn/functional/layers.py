@@ -1,7 +1,7 @@
-"""Layers whose weights are arguments."""
+"""What is in PyTorch's `nn.functional` and is a function of tensors like any other."""
 
 from __future__ import annotations
 
-from chainrule.ops import linear
+from chainrule.ops import bilinear, linear, pdist
 
-__all__ = ["linear"]
+__all__ = ["linear", "bilinear", "pdist"]
