@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from types import EllipsisType, NoneType
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,9 @@ __all__ = ["gather", "take_along_dim", "take_along_axis", "index_select", "take"
 
 Array = Any
 
+_INTS = {int}
+_BASIC = {int, slice, NoneType, EllipsisType}  # what makes a view
+
 _select = RECORDERS["select"]
 _getitem = RECORDERS["getitem"]
 _index = RECORDERS["index"]
@@ -31,11 +35,20 @@ _index = RECORDERS["index"]
 def get_item(x: Tensor, key: Any) -> Tensor:
     """Return ``x[key]``: a view for ints, slices, Ellipsis and None, else a copy."""
     try:
-        if key.__class__ is int:
+        kind = key.__class__
+        if kind is int:
             # With the Ellipsis a single element is a view too, not a NumPy scalar.
             return _select(x, key=(key, ...))
-        if key.__class__ is slice:
+        if kind is slice:
             return _getitem(x, key=key)
+        if key is None:
+            return _getitem(x, key=(None, ...))
+        if kind is tuple:
+            kinds = {part.__class__ for part in key}
+            if kinds == _INTS:
+                return _select(x, key=(*key, ...))
+            if kinds <= _BASIC:
+                return _getitem(x, key=key if EllipsisType in kinds else (*key, ...))
         key = as_key(key, x._array)
         if not is_basic_index(key):
             return _index(x, key=key)
@@ -160,6 +173,9 @@ def gather(x: Operand, /, dim: int, index: Operand) -> Tensor:
         )
     if x.ndim == 0:
         return _reached(reshape(x, (1,)), reshape(index, (1,)), 0, ())
+    wanted_shape = (*x.shape[:number], index.shape[number], *x.shape[number + 1 :])
+    if index.shape == wanted_shape:
+        return _taken(x, index, number)
     for i, (wanted, size) in enumerate(zip(index.shape, x.shape, strict=True)):
         if i != number and wanted > size:
             raise ShapeError(
@@ -167,12 +183,17 @@ def gather(x: Operand, /, dim: int, index: Operand) -> Tensor:
                 f"larger than self {list(x.shape)} apart from dimension {number}"
             )
     part = tuple([slice(None if i == number else n) for i, n in enumerate(index.shape)])
-    return _reached(_getitem(x, key=part), index, number, index.shape)
+    return _taken(_getitem(x, key=part), index, number)
 
 
 def _reached(x: Tensor, index: Tensor, dim: int, shape: tuple[int, ...]) -> Tensor:
+    taken = _taken(x, index, dim)
+    return taken if taken.shape == shape else reshaped(taken, shape)
+
+
+def _taken(x: Tensor, index: Tensor, dim: int) -> Tensor:
     try:
-        return reshaped(RECORDERS["take_along_axis"](x, index, axis=dim), shape)
+        return RECORDERS["take_along_axis"](x, index, axis=dim)
     except IndexError as error:
         raise in_our_words(error) from None
 

@@ -68,6 +68,9 @@ def same_dtype(operation: str, tensors: Sequence[Operand]) -> list[Tensor]:
     if not tensors:
         raise ShapeError(f"{operation}(): expected a non-empty list of Tensors")
     parts = as_tensors(tuple(tensors))
+    dtypes = {part._array.dtype for part in parts}
+    if len(dtypes) == 1:
+        return parts
     dtype = functools.reduce(promoted, [part.dtype for part in parts])
     return [cast(part, dtype) for part in parts]
 

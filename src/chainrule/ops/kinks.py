@@ -28,6 +28,9 @@ __all__ = [
     "masked_fill",
 ]
 
+_relu = RECORDERS["relu"]
+_where = RECORDERS["where"]
+
 _maximum = binary("maximum")
 _minimum = binary("minimum")
 
@@ -107,7 +110,7 @@ def relu(x: Operand, /) -> Tensor:
     >>> cr.relu(cr.tensor([-1.0, 3.0]))
     tensor([0., 3.])
     """
-    return RECORDERS["relu"](tensor_of(x))
+    return _relu(x if x.__class__ is Tensor else tensor_of(x))
 
 
 def maximum(x: Operand, y: Operand, /) -> Tensor:
@@ -312,12 +315,15 @@ def where(condition: Operand, x: Operand, y: Operand, /) -> Tensor:
     >>> cr.where(x > 0, x, 0.0)
     tensor([0., 2.])
     """
-    chosen, other = as_tensors((x, y))
+    if x.__class__ is Tensor is y.__class__:
+        chosen, other = x, y
+    else:
+        chosen, other = as_tensors((x, y))
     mask = _as_mask(condition)
-    if chosen.dtype != other.dtype:
+    if chosen._array.dtype is not other._array.dtype and chosen.dtype != other.dtype:
         dtype = promoted(chosen.dtype, other.dtype)
         chosen, other = cast(chosen, dtype), cast(other, dtype)
-    return RECORDERS["where"](mask, chosen, other)
+    return _where(mask, chosen, other)
 
 
 def _as_mask(condition: Operand) -> Tensor:

@@ -31,6 +31,7 @@ __all__ = [
 ]
 
 _reshape = RECORDERS["reshape"]
+_broadcast_to = RECORDERS["broadcast_to"]
 
 
 def reshape(x: Operand, /, *sizes: Any, shape: Sizes | None = None) -> Tensor:
@@ -75,10 +76,13 @@ def reshape(x: Operand, /, *sizes: Any, shape: Sizes | None = None) -> Tensor:
 def view_shape(x: Tensor, sizes: tuple[int, ...]) -> tuple[int, ...] | None:
     """Return the shape with its -1 worked out, None if no view of the memory of `x` can have it."""
     array = x._array
+    contiguous = array.flags.c_contiguous
+    if contiguous and math.prod(sizes) == array.size and (not sizes or min(sizes) >= 0):
+        return sizes
     if min(sizes, default=0) < -1:
         return None
     try:
-        if array.flags.c_contiguous:
+        if contiguous:
             return array.reshape(sizes).shape  # type: ignore[no-any-return]
         return array.reshape(sizes, copy=False).shape  # type: ignore[no-any-return]
     except ValueError:
@@ -298,10 +302,12 @@ def expand(x: Tensor, /, *sizes: Any) -> Tensor:
     (2, 3)
     """
     shape = sizes_of(sizes)
-    lead = len(shape) - x.ndim
-    if -1 in shape[: max(lead, 0)]:
-        raise ShapeError("expand: -1 is not allowed in a leading, non-existing dimension")
-    return broadcast_to(x, [x.shape[i - lead] if n == -1 else n for i, n in enumerate(shape)])
+    if -1 in shape:
+        lead = len(shape) - x.ndim
+        if -1 in shape[: max(lead, 0)]:
+            raise ShapeError("expand: -1 is not allowed in a leading, non-existing dimension")
+        shape = tuple([x.shape[i - lead] if n == -1 else n for i, n in enumerate(shape)])
+    return _spread(x, shape)
 
 
 def broadcast_to(x: Operand, /, shape: Sizes) -> Tensor:
@@ -335,21 +341,25 @@ def broadcast_to(x: Operand, /, shape: Sizes) -> Tensor:
     tensor([[1, 2],
             [1, 2]])
     """
-    x, sizes = tensor_of(x), sizes_of((shape,))
-    lead = len(sizes) - x.ndim
+    return _spread(tensor_of(x), sizes_of((shape,)))
+
+
+def _spread(x: Tensor, sizes: tuple[int, ...]) -> Tensor:
+    lengths = x._array.shape
+    lead = len(sizes) - len(lengths)
     if lead < 0:
         raise ShapeError(
             f"broadcast_to: the number of sizes provided ({len(sizes)}) must be greater or equal "
             f"to the number of dimensions in the tensor ({x.ndim})"
         )
-    for dim, (size, length) in enumerate(zip(sizes[lead:], x.shape, strict=True), start=lead):
-        if length not in (1, size):
+    for i, length in enumerate(lengths):
+        if length != 1 and length != sizes[lead + i]:
             raise ShapeError(
-                f"The expanded size of the tensor ({size}) must match the existing size ({length}) "
-                f"at non-singleton dimension {dim}. Target sizes: {list(sizes)}. Tensor sizes: "
-                f"{list(x.shape)}"
+                f"The expanded size of the tensor ({sizes[lead + i]}) must match the existing size "
+                f"({length}) at non-singleton dimension {lead + i}. Target sizes: {list(sizes)}. "
+                f"Tensor sizes: {list(lengths)}"
             )
-    result = RECORDERS["broadcast_to"](x, shape=sizes)
-    if sizes != x.shape and isinstance(result._array, ndarray):
+    result = _broadcast_to(x, shape=sizes)
+    if sizes != lengths and isinstance(result._array, ndarray):
         result._array.flags.writeable = False  # a write would reach several elements
     return result

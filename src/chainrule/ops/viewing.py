@@ -12,6 +12,8 @@ from chainrule.errors import ShapeError
 from chainrule.ops.calls import reshaped
 from chainrule.ops.shaping import full_shape, view_shape
 
+_DTYPES = (np.dtype, type)
+
 
 def view(x: Tensor, /, *sizes: Any, size: Sizes | None = None, dtype: DTypeLike = None) -> Tensor:
     """Return a view of `x` in another shape; the arguments are those of `reshape`.
@@ -38,7 +40,7 @@ def view(x: Tensor, /, *sizes: Any, size: Sizes | None = None, dtype: DTypeLike 
     >>> cr.zeros(2, 3).view(-1).shape
     (6,)
     """
-    if len(sizes) == 1 and isinstance(sizes[0], np.dtype | type):
+    if len(sizes) == 1 and isinstance(sizes[0], _DTYPES):
         return _bits(x, sizes[0])
     if dtype is not None:
         return _bits(x, dtype)
