@@ -57,6 +57,7 @@ if _TYPE_CHECKING:
         pinverse,
         slogdet,
     )
+    from chainrule.linalg.products import chain_matmul
     from chainrule.nn.functional import (
         alpha_dropout,
         celu,
@@ -134,6 +135,7 @@ _LATER = {
     "pinverse": "chainrule.linalg",
     "cholesky_solve": "chainrule.linalg",
     "cholesky_inverse": "chainrule.linalg",
+    "chain_matmul": "chainrule.linalg.products",
     "nn": None,
     "optim": None,
     "special": None,
@@ -196,6 +198,7 @@ __all__ += [
     "pinverse",
     "cholesky_solve",
     "cholesky_inverse",
+    "chain_matmul",
     # modes
     "no_grad",
     "enable_grad",

@@ -131,7 +131,7 @@ def test_infinities_and_nan_stay_with_their_points() -> None:
 
 
 @pytest.mark.parametrize("p", POWERS)
-@pytest.mark.parametrize("shape", [(4, 3), (80, 3), (40, 30)], ids=str)
+@pytest.mark.parametrize("shape", [(4, 3), (80, 3), (40, 30), (140, 3)], ids=str)
 def test_gradients_are_pytorchs(p: float, shape: tuple[int, ...]) -> None:
     torch = pytest.importorskip("torch")
     x, y = points(*shape), points(*shape, seed=1)[1:]
@@ -149,7 +149,10 @@ def test_gradients_are_pytorchs(p: float, shape: tuple[int, ...]) -> None:
 
 
 @pytest.mark.parametrize("p", [1, 1.5, 2, 3])
-def test_derivatives_of_any_order(p: float) -> None:
+@pytest.mark.parametrize("many", [False, True])
+def test_derivatives_of_any_order(p: float, many: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if many:
+        monkeypatch.setattr("chainrule.ops.distances._MANY", 0)
     leaves = [cr.tensor(points(3, 2), requires_grad=True)]
     leaves.append(cr.tensor(points(2, 2, seed=1), requires_grad=True))
     assert cr.gradcheck(lambda x, y: cr.cdist(x, y, p), leaves)

@@ -86,11 +86,21 @@ CALLS: dict[str, tuple[Any, list[tuple[int, ...]]]] = {
         lambda lib, *xs: lib.baddbmm(*xs, beta=0.5, alpha=2),
         [(2, 1), (4, 2, 3), (4, 3, 2)],
     ),
+    "chain_matmul": (
+        lambda lib, *xs: (lib.chain_matmul if lib is cr else lib.linalg.multi_dot)(
+            *_listed(lib, xs)
+        ),
+        [(2, 3), (3, 4), (4, 1), (1, 2)],
+    ),
     "mm-keyword": (lambda lib, x, y: x.mm(mat2=y), [(2, 3), (3, 2)]),
     "bmm-keyword": (lambda lib, x, y: x.bmm(mat2=y), [(2, 2, 3), (2, 3, 2)]),
     "mv-keyword": (lambda lib, x, y: x.mv(vec=y), [(2, 3), (3,)]),
     "outer-keyword": (lambda lib, x, y: x.outer(vec2=y), [(2,), (3,)]),
 }
+
+
+def _listed(library: Any, xs: Any) -> Any:
+    return xs if library is cr else (list(xs),)  # PyTorch warns of its chain_matmul
 
 
 def _packed(library: Any, x: Any) -> Any:
@@ -177,6 +187,11 @@ def test_dtypes_are_promoted_and_integers_multiplied() -> None:
     assert cr.addmm(whole, whole, whole, beta=2).dtype == cr.int64
 
 
+def test_a_chain_of_one_matrix_is_that_matrix() -> None:
+    x = cr.ones(2, 3)
+    assert cr.chain_matmul(x).equal(x)
+
+
 def test_bilinear_of_complex_numbers() -> None:
     shapes = [(2, 3), (2, 2), (4, 3, 2)]
     leaves = [cr.tensor(a, requires_grad=True) for a in numbers(shapes, "complex128")]
@@ -228,8 +243,11 @@ def o(*shape: int) -> cr.Tensor:
         (lambda: cr.addmm(o(1, 2, 2), o(2, 2), o(2, 2)), cr.ShapeError, "must match the existing"),
         (lambda: cr.addbmm(o(2), o(2, 2), o(2, 2)), cr.ShapeError, "expected stacks of matrices"),
         (lambda: cr.addmv(o(2), o(2, 3), o(2)), cr.ShapeError, "cannot be multiplied"),
+        (lambda: cr.chain_matmul(), ValueError, "Expected one or more matrices"),
+        (lambda: cr.chain_matmul(o(2, 2), o(2)), cr.ShapeError, "Tensor dimension is 1, expected"),
+        (lambda: cr.chain_matmul(o(2, 2), o(3, 2)), cr.ShapeError, "cannot be multiplied"),
     ],
-    ids=range(21),
+    ids=range(24),
 )
 def test_what_does_not_fit(call: Any, error: Any, text: str) -> None:
     with pytest.raises(error, match=text):

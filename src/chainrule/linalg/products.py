@@ -12,7 +12,7 @@ from chainrule.backend import namespace
 from chainrule.errors import ShapeError
 from chainrule.ops.reductions import accumulator
 
-__all__ = ["cross", "diagonal", "multi_dot", "trace", "vander"]
+__all__ = ["chain_matmul", "cross", "diagonal", "multi_dot", "trace", "vander"]
 
 
 def multi_dot(tensors: Sequence[Operand]) -> Tensor:
@@ -73,6 +73,35 @@ def multi_dot(tensors: Sequence[Operand]) -> Tensor:
     if row and column:
         return result[0, 0]
     return result[0] if row else result[:, 0] if column else result
+
+
+def chain_matmul(*matrices: Operand) -> Tensor:
+    """Return the product of one or more matrices: PyTorch's older name for `multi_dot`.
+
+    Raises
+    ------
+    ShapeError
+        If one is no matrix, or their shapes don't fit.
+    ValueError
+        If there is none.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.chain_matmul(cr.ones(2, 3), cr.ones(3, 4), cr.ones(4, 1))
+    tensor([[12.],
+            [12.]])
+    """
+    if not matrices:
+        raise ValueError("chain_matmul(): Expected one or more matrices")
+    factors = [tensor_of(matrix) for matrix in matrices]
+    for i, factor in enumerate(factors):
+        if factor.ndim != 2:
+            raise ShapeError(
+                f"chain_matmul(): Tensor dimension is {factor.ndim}, expected 2 instead, of "
+                f"matrix {i}: multi_dot takes vectors at the ends"
+            )
+    return multi_dot(factors) if len(factors) > 1 else factors[0]
 
 
 def _splits(sizes: list[int]) -> dict[tuple[int, int], int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 
 import numpy as np
@@ -89,9 +90,7 @@ def cdist(
         with np.errstate(invalid="ignore"):  # products of infinite points are computed again
             d = RECORDERS["cdist"](left, right, direct=compute_mode == _MODES[2])
         return cast(d, dtype)
-    rows = RECORDERS["reshape"](left, shape=(*left.shape[:-1], 1, left.shape[-1]))
-    columns = RECORDERS["reshape"](right, shape=(*right.shape[:-2], 1, *right.shape[-2:]))
-    return cast(_norms(RECORDERS["subtract"](rows, columns), p), dtype)
+    return cast(_of_norm(left, right, p), dtype)
 
 
 def _points(name: str, x: Operand, which: str) -> Tensor:
@@ -125,18 +124,40 @@ def _same_stacks(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
     return left, right
 
 
-def _norms(d: Tensor, p: float) -> Tensor:
-    """Return the p-norms along the last dimension, of any p but 2, with derivative 0 at zeros."""
+_MANY, _FLAT = 2**14, 4
+"""Of so many pairs in so few dimensions, sums are quicker over one dimension after the other."""
+
+
+def _of_norm(x: Tensor, y: Tensor, p: float) -> Tensor:
+    """Return the p-norms of all differences, of any p but 2, with derivative 0 at zeros."""
+    (m, k), n = x.shape[-2:], y.shape[-2]
+    if 0 < k <= _FLAT and p != math.inf and m * n >= _MANY:
+        pairs = zip(_columns(x, (m, 1)), _columns(y, (1, n)), strict=True)
+        parts = [_raised(RECORDERS["subtract"](a, b), p) for a, b in pairs]
+        total: Tensor = functools.reduce(RECORDERS["add"], parts)
+        return total if p in (0, 1) else _power(total, 1 / p)
+    rows = RECORDERS["reshape"](x, shape=(*x.shape[:-1], 1, k))
+    columns = RECORDERS["reshape"](y, shape=(*y.shape[:-2], 1, n, k))
+    d = RECORDERS["subtract"](rows, columns)
     last = (d.ndim - 1,)
+    if p == math.inf and k:
+        return RECORDERS["max"](RECORDERS["abs"](d), axis=last, keepdims=False)
+    total = RECORDERS["sum"](_raised(d, p), axis=last, keepdims=False)
+    return total if p in (0, 1) else _power(total, 1 / p)
+
+
+def _columns(x: Tensor, shape: tuple[int, int]) -> list[Tensor]:
+    """Return the coordinates of all points, one dimension after the other."""
+    parts = RECORDERS["unbind"](x, axis=x.ndim - 1)
+    return [RECORDERS["reshape"](part, shape=(*x.shape[:-2], *shape)) for part in parts]
+
+
+def _raised(d: Tensor, p: float) -> Tensor:
+    """Return what the p-norm adds up."""
     sizes = RECORDERS["abs"](d)
-    if p == 1 or d.shape[-1] == 0:
-        return RECORDERS["sum"](sizes, axis=last, keepdims=False)
-    if p == math.inf:
-        return RECORDERS["max"](sizes, axis=last, keepdims=False)
-    if p == 0:
-        return RECORDERS["sum"](RECORDERS["sign"](sizes), axis=last, keepdims=False)
-    total = RECORDERS["sum"](_power(sizes, p), axis=last, keepdims=False)
-    return _power(total, 1 / p)
+    if p == 1:
+        return sizes
+    return RECORDERS["sign"](sizes) if p == 0 else _power(sizes, p)
 
 
 def _power(x: Tensor, p: float) -> Tensor:
