@@ -258,3 +258,9 @@ def test_integers_stay_narrow():
     x, y = cr.ones(2, 3, dtype=cr.int8), cr.ones(2, 1, dtype=cr.int8)
     assert cr.vecdot(x, y).dtype == cr.tensordot(x, y, ([0, 1], [0, 1])).dtype == cr.int8
     assert cr.vecdot(x, x).dtype == cr.int8
+
+
+def test_networks_have_their_names_too() -> None:
+    functional = cr.nn.functional
+    assert functional.bilinear is cr.bilinear
+    assert functional.pdist is cr.pdist

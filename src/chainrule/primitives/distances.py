@@ -141,9 +141,8 @@ def _cdist_x(xp: Any, g: Array, x: Array, y: Array, out: Array) -> Array:
 
 
 def _cdist_y(xp: Any, g: Array, x: Array, y: Array, out: Array) -> Array:
-    turned = _transposed(xp, out)
-    near = applied(near_pairs, xp)(y, x, turned)
-    return applied(summed_differences, xp)(_over(xp, _transposed(xp, g), turned), y, x, near)
+    near = _transposed(xp, applied(near_pairs, xp)(x, y, out))
+    return applied(summed_differences, xp)(_transposed(xp, _over(xp, g, out)), y, x, near)
 
 
 def _cdist_jvp_x(xp: Any, t: Array, x: Array, y: Array, out: Array) -> Array:
@@ -152,7 +151,7 @@ def _cdist_jvp_x(xp: Any, t: Array, x: Array, y: Array, out: Array) -> Array:
 
 
 def _cdist_jvp_y(xp: Any, t: Array, x: Array, y: Array, out: Array) -> Array:
-    near = applied(near_pairs, xp)(y, x, _transposed(xp, out))
+    near = _transposed(xp, applied(near_pairs, xp)(x, y, out))
     slopes = applied(projected_differences, xp)(t, y, x, near)
     return _over(xp, _transposed(xp, slopes), out)
 
