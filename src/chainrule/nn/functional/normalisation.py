@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from chainrule import ops
-from chainrule.arguments import Operand, cast, floating
+from chainrule.arguments import RECORDERS, Operand, cast, floating
 from chainrule.autograd.modes import no_grad
 from chainrule.autograd.tensor import Tensor
 from chainrule.creation import zeros_like
@@ -22,12 +22,11 @@ __all__ = [
 ]
 
 
-def _standard(x: Tensor, dims: tuple[int, ...], eps: float) -> tuple[Tensor, Tensor, Tensor]:
-    """Return `x` with mean 0 and variance 1 along `dims`; and its mean and variance, kept."""
-    mean = ops.mean(x, dims, keepdim=True)
-    centred = ops.subtract(x, mean)
-    variance = ops.mean(ops.square(centred), dims, keepdim=True)
-    return ops.multiply(centred, ops.rsqrt(ops.add(variance, eps))), mean, variance
+def _standard(x: Tensor, dims: tuple[int, ...], eps: float) -> tuple[Tensor, Tensor]:
+    """Return `x` with mean 0 and variance 1 along `dims`; and the variance, dims kept."""
+    centred = RECORDERS["center"](x, axis=dims)
+    variance = RECORDERS["mean_square"](centred, axis=dims)
+    return ops.multiply(centred, ops.rsqrt(ops.add(variance, eps))), variance
 
 
 def _affine(
@@ -125,7 +124,7 @@ def _last_dims(
                 f"{which} of shape {list(floating(value).shape)} and normalized_shape = "
                 f"{list(shape)}"
             )
-    return tuple(range(-len(shape), 0))
+    return tuple(range(x.ndim - len(shape), x.ndim))
 
 
 def rms_norm(
@@ -169,7 +168,7 @@ def rms_norm(
     x = floating(input)
     dims = _last_dims("rms_norm", x, normalized_shape, weight=weight)
     small = 2.0 ** -{2: 10, 4: 23}.get(x.dtype.itemsize, 52) if eps is None else eps
-    square = ops.mean(ops.square(x), dims, keepdim=True)
+    square = RECORDERS["mean_square"](x, axis=dims)
     return _affine(ops.multiply(x, ops.rsqrt(ops.add(square, small))), weight, None)
 
 
@@ -255,10 +254,12 @@ def batch_norm(
             f"{list(x.shape)}"
         )
     dims = (0, *range(2, x.ndim))
-    out, mean, variance = _standard(x, dims, eps)
-    _collect(running_mean, ops.reshape(mean.detach(), (-1,)), momentum)
-    sample = ops.multiply(ops.reshape(variance.detach(), (-1,)), size / max(size - 1, 1))
-    _collect(running_var, sample, momentum)
+    out, variance = _standard(x, dims, eps)
+    if running_mean is not None:
+        _collect(running_mean, ops.mean(x.detach(), dims), momentum)
+    if running_var is not None:
+        sample = ops.multiply(ops.reshape(variance.detach(), (-1,)), size / max(size - 1, 1))
+        _collect(running_var, sample, momentum)
     return _affine(out, weight, bias, shape)
 
 
@@ -280,10 +281,9 @@ def _with_running(
     return _affine(x, factor, offset, _per_channel(x))
 
 
-def _collect(running: Tensor | None, value: Tensor, momentum: float) -> None:
-    if running is not None:
-        with no_grad():
-            running.mul_(1 - momentum).add_(cast(value, running.dtype), alpha=momentum)
+def _collect(running: Tensor, value: Tensor, momentum: float) -> None:
+    with no_grad():
+        running.mul_(1 - momentum).add_(cast(value, running.dtype), alpha=momentum)
 
 
 def group_norm(
@@ -414,16 +414,13 @@ def instance_norm(
             f"{name}: Expected more than 1 spatial element when training, got input size "
             f"{list(x.shape)}"
         )
-    out, mean, variance = _standard(x, tuple(range(2, x.ndim)), eps)
-
-    def over_batch(statistic: Tensor) -> Tensor:
-        return ops.mean(ops.reshape(statistic.detach(), x.shape[:2]), 0)
-
+    dims = tuple(range(2, x.ndim))
+    out, variance = _standard(x, dims, eps)
     if running_mean is not None:
-        _collect(running_mean, over_batch(mean), momentum)
+        _collect(running_mean, ops.mean(x.detach(), (0, *dims)), momentum)
     if running_var is not None:
-        sample = ops.multiply(over_batch(variance), size / max(size - 1, 1))
-        _collect(running_var, sample, momentum)
+        mean = ops.mean(ops.reshape(variance.detach(), x.shape[:2]), 0)
+        _collect(running_var, ops.multiply(mean, size / max(size - 1, 1)), momentum)
     return _affine(out, weight, bias, _per_channel(x))
 
 
