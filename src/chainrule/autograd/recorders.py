@@ -52,6 +52,7 @@ _OPERATORS = frozenset(
     [
         *("add", "subtract", "multiply", "divide", "pow", "remainder", "floor_divide"),
         *("maximum", "minimum", "matmul"),
+        *("atan2", "hypot", "logaddexp", "xlogy", "copysign", "fmod", "fmax", "fmin"),
     ]
 )
 """What takes two tensors or scalars, and promotes them: the others choose among their inputs."""

@@ -111,16 +111,18 @@ def real_pair(name: str, *, floats: bool = True) -> Callable[[Operand, Operand],
     recorder = RECORDERS[name]
 
     def function(x: Operand, y: Operand) -> Tensor:
-        if x.__class__ is not Tensor or y.__class__ is not Tensor or not _alike(x, y):
+        if x.__class__ is not Tensor or not _alike(x, y):
             x, y = real_operands(name, x, y, floats=floats)
         return recorder(x, y)
 
     return function
 
 
-def _alike(x: Tensor, y: Tensor) -> bool:
+def _alike(x: Tensor, y: Operand) -> bool:
     dtype = x._array.dtype
-    return dtype is y._array.dtype and dtype.kind == "f"
+    if dtype.kind != "f":
+        return False
+    return y.__class__ is float or (y.__class__ is Tensor and y._array.dtype is dtype)
 
 
 def real_operands(name: str, *operands: Operand, floats: bool = True) -> tuple[Tensor, ...]:
