@@ -5,6 +5,7 @@ tools/array_api_tests.py.
 """
 
 import inspect
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -262,6 +263,15 @@ def test_the_runner_says_why_it_skips(folder, monkeypatch, tmp_path):
     )
     assert done.returncode == 0
     assert done.stdout.startswith("skipped, because")
+
+
+def test_a_failure_may_be_expected_in_one_run_alone():
+    expected = runpy.run_path(str(RUNNER))["expected_failures"]
+    assert set(expected("recorded")) - set(expected("plain")) == {
+        "array_api_tests/test_dlpack.py::test_dunder_dlpack",
+        "array_api_tests/test_dlpack.py::test_from_dlpack",
+    }
+    assert set(expected("plain")) < set(expected("recorded"))
 
 
 def test_every_expected_failure_has_its_reason():

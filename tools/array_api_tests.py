@@ -4,7 +4,8 @@
 
 The suite is data-apis/array-api-tests, cloned with its submodule and its requirements installed. It
 is not on the package index, so without the variable nothing is run. Arguments that this script
-doesn't know go to pytest. `array_api_xfails.txt` beside it says what is expected to fail, and why.
+doesn't know go to pytest: a file of the suite, -k and so on. `array_api_xfails.txt` beside it says
+what is expected to fail, and why.
 """
 
 from __future__ import annotations
@@ -34,6 +35,8 @@ def main() -> int:
     if not (Path(folder) / "array_api_tests").is_dir():
         print(f"skipped, because there is no array_api_tests in {folder}")
         return 0
+    if not any(argument.startswith("array_api_tests") for argument in to_pytest):
+        to_pytest.append("array_api_tests")  # the whole of it
     modes = [options.mode] if options.mode else list(MODES)
     return max([run(mode, Path(folder), options.max_examples, to_pytest) for mode in modes])
 
@@ -55,12 +58,15 @@ def run(mode: str, folder: Path, max_examples: int, to_pytest: list[str]) -> int
                 *("--disable-deadline", f"--max-examples={max_examples}"),
                 *(f"--xfails-file={xfails}", "--json-report", f"--json-report-file={report}"),
                 *("-W", "ignore:Converting a tensor with requires_grad", "--tb=short"),
-                *(to_pytest or ["array_api_tests"]),
+                *to_pytest,
             ],
             cwd=folder,
             env=environment,
             check=False,
         )
+        if not report.exists():
+            print(f"{mode}: the suite did not start: are its requirements.txt installed?")
+            return done.returncode or 1
         tests = json.loads(report.read_text(encoding="utf-8"))["tests"]
     counts = Counter(test["outcome"] for test in tests)
     print(f"{mode}: " + ", ".join(f"{n} {outcome}" for outcome, n in sorted(counts.items())))
