@@ -316,9 +316,3 @@ def _dtypes(
         for name, dtype in _DTYPES.items()
         if kind is None or dtypes.isdtype(dtype, kind)
     }
-
-
-_DTYPES = {
-    np.dtype(code).name: np.dtype(code)
-    for code in ("?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8", "c8", "c16")
-}
