@@ -10,9 +10,15 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import eager
 import imports
 import million
+import scatter
 
 PAGE = pathlib.Path(__file__).parent.parent / "docs" / "benchmarks.md"
-SUITES = {"eager": eager.main, "million": million.main, "imports": imports.main}
+SUITES = {
+    "eager": eager.main,
+    "million": million.main,
+    "scatter": scatter.main,
+    "imports": imports.main,
+}
 
 
 def main(names: list[str]) -> None:

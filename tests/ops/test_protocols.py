@@ -42,7 +42,7 @@ def test_a_function_without_a_rule_loses_no_gradient():
     with pytest.raises(TypeError, match=r"numpy\.unwrap has no derivative rule in chainrule"):
         np.unwrap(x)
     with pytest.raises(TypeError, match="autograd_function"):
-        np.percentile(x, 50)
+        np.cov(x)
     with pytest.raises(RuntimeError, match="Can't call numpy"):
         np.percentile([x[0], x[1]], 50)
 

@@ -124,6 +124,32 @@ def test_gradients_of_quantiles_at_infinity():
     assert x.grad.tolist() == [0, 0.5, 0.5]
 
 
+@pytest.mark.parametrize("name", ["topk", "topk-smallest", "quantile", "nanquantile"])
+def test_long_rows_are_not_sorted_but_give_the_same(name):
+    def function(lib, x):
+        q = lib.tensor([0.0, 0.1234, 0.5, 1.0], dtype=x.dtype)
+        return {
+            "topk": lambda: lib.topk(x, 5, 1),
+            "topk-smallest": lambda: lib.topk(x, 3, 1, largest=False),
+            "quantile": lambda: lib.quantile(x, q, 1),
+            "nanquantile": lambda: lib.nanquantile(x, q, 1),
+        }[name]()
+
+    x = RNG.normal(size=(2, 1500))
+    beside_torch(function, x)
+    x[0, 7] = NAN
+    beside_torch(function, x, order=0)
+
+
+def test_the_largest_of_many_equal_elements_come_in_order():
+    x = cr.tensor(RNG.integers(0, 3, 2000))
+    values, places = x.topk(9)
+    assert values.tolist() == [2] * 9
+    assert x[places].tolist() == [2] * 9
+    assert places.tolist() == sorted(places.tolist())
+    assert x.float().topk(0).values.shape == (0,)
+
+
 @pytest.mark.parametrize("dtype", ["float16", "float32"])
 def test_dtypes_are_kept(dtype):
     x = cr.tensor([1.0, 2.0, 4.0], dtype=dtype)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from chainrule.arguments import RECORDERS, Dims, Operand, either, many_dims, one_dim, tensor_of
-from chainrule.autograd.tensor import Tensor
+from chainrule.autograd.tensor import Tensor, make
 from chainrule.ops.calls import reshaped
+from chainrule.ops.partial import MANY, foremost
 
 __all__ = ["max", "min", "amax", "amin", "argmax", "argmin", "sort", "argsort", "topk"]
 
@@ -384,8 +387,11 @@ def topk(
     number = one_dim(dim, x.ndim)
     if not 0 <= k <= (x.shape[number] if x.ndim else 1):
         raise ValueError(f"topk: selected index k = {k} out of range for shape {list(x.shape)}")
-    order = _order(x, number, largest)
     if x.ndim == 0:
-        return Extremes(RECORDERS["clone"](x), order)
-    first = order[(slice(None),) * number + (slice(k),)]
+        return Extremes(RECORDERS["clone"](x), _order(x, number, largest))
+    if x.shape[number] > MANY and k < x.shape[number] // 4:
+        places = foremost(np.moveaxis(x._array, number, -1), k, largest)
+        first = make(np.moveaxis(places, -1, number), None)
+    else:
+        first = _order(x, number, largest)[(slice(None),) * number + (slice(k),)]
     return Extremes(RECORDERS["take_along_axis"](x, first, axis=number), first)

@@ -18,6 +18,7 @@ from chainrule.ops import (
     extrema,
     joining,
     kinks,
+    numpy_names,
     ordering,
     products,
     reductions,
@@ -109,6 +110,7 @@ _WITHOUT_DERIVATIVE = frozenset(
         *(np.shape, np.size, np.ndim, np.result_type, np.can_cast, np.iscomplexobj, np.isrealobj),
         *(np.allclose, np.isclose, np.array_equal, np.any, np.all, np.count_nonzero, np.nonzero),
         *(np.argmax, np.argmin, np.argsort, np.searchsorted, np.may_share_memory),
+        *(np.argwhere, np.flatnonzero),
         *(np.shares_memory, np.zeros_like, np.ones_like, np.empty_like, np.full_like),
         *(np.array_repr, np.array_str, np.array2string),
     ]
@@ -120,6 +122,9 @@ def array_function(x: Tensor, function: Any, types: Any, args: Any, kwargs: Any)
 
     That is refused where it would lose a gradient.
     """
+    direct = numpy_names.FUNCTIONS.get(function)
+    if direct is not None:
+        return direct(*args, **kwargs)
     ours = _FUNCTIONS.get(function) or _imported(function)
     if ours is not None:
         return ours(*args, **{key: value for key, value in kwargs.items() if value is not None})
