@@ -104,13 +104,17 @@ def test_values_and_derivatives_are_pytorchs(equation: str, shapes: Any, dtype: 
     beside_torch(numbers(shapes, dtype), lambda lib, *xs: lib.einsum(equation, *xs))
 
 
-@pytest.mark.parametrize(("equation", "shapes"), CASES)
+def is_numpys(equation: str) -> bool:
+    """NumPy wants an ellipsis in the result, too."""
+    return "->" not in equation or ("..." in equation) == ("..." in equation.split("->")[1])
+
+
+@pytest.mark.parametrize(
+    ("equation", "shapes"), [case for case in CASES if is_numpys(case.values[0])]
+)
 def test_values_are_numpys(equation: str, shapes: Any) -> None:
     arrays = numbers(shapes)
-    try:
-        wanted = np.einsum(equation, *arrays)
-    except ValueError:
-        pytest.skip("NumPy wants the ellipsis in the result, too")
+    wanted = np.einsum(equation, *arrays)
     got = cr.einsum(equation, *map(cr.tensor, arrays))
     np.testing.assert_allclose(got.numpy(), wanted, rtol=1e-13, atol=1e-14)
 
