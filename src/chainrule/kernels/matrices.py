@@ -5,6 +5,8 @@ from __future__ import annotations
 from math import factorial
 from typing import Any
 
+import numpy as np
+
 from chainrule.errors import AutogradError
 
 Array = Any
@@ -16,8 +18,8 @@ def inverses(lib: Any, x: Array) -> Array:
     """Return inverses; of singular matrices the limit: their cofactors, transposed, times inf."""
     try:
         return lib.linalg.inv(x)
-    except lib.linalg.LinAlgError:
-        with lib.errstate(all="ignore"):
+    except np.linalg.LinAlgError:
+        with np.errstate(all="ignore"):
             return (_of_finite(lib, x) / lib.linalg.det(x)[..., None, None]).swapaxes(-1, -2)
 
 
@@ -31,7 +33,7 @@ def cofactors(lib: Any, x: Array) -> Array:
     """Return the cofactors of square matrices: the derivative of det, also where it is 0."""
     try:
         inverse = lib.linalg.inv(x)
-    except lib.linalg.LinAlgError:
+    except np.linalg.LinAlgError:
         return _of_finite(lib, x)
     if not lib.all(_norm_1(lib, x) * _norm_1(lib, inverse) < _SAFE_CONDITION):  # nan is not
         return _of_finite(lib, x)
@@ -107,7 +109,7 @@ def matrix_exp(lib: Any, x: Array) -> Array:
     ratio = lib.where(lib.isfinite(norms) & (norms > bound), norms / bound, 1)
     halvings = lib.ceil(lib.log2(ratio)).astype("int64")
     result = _pade(lib, stack / (2.0**halvings).astype(norms.dtype)[:, None, None], degree)
-    with lib.errstate(over="ignore", invalid="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
         for step in range(int(halvings.max())):
             growing = halvings > step
             part = result if growing.all() else result[growing]
