@@ -254,7 +254,7 @@ CURVED = (
     *("multiply", "divide", "pow", "square", "reciprocal", "prod", "cumulative_prod", "matmul"),
     *("logsumexp", "softmax", "log_softmax", "contract", "cross", "cdist"),
     *("inv", "solve", "solve_triangular", "pinv", "det", "cofactor", "slogdet", "matrix_exp"),
-    *("cholesky", "qr", "eigh", "eig", "svd"),
+    *("cholesky", "qr", "eigh", "eig", "svd", "p_norm"),
     *[row.primitive for row in (*EXPONENTIAL, *TRIGONOMETRIC)],
 )
 

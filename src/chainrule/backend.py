@@ -207,6 +207,7 @@ KERNELS = {
         *("bessel_j", "bessel_y", "bessel_i", "bessel_ie", "bessel_k", "bessel_ke"),
     ),
     "normal": ("normal_cdf",),
+    "norms": ("p_norm",),
     "matrices": ("check_phases", "cofactors", "inverses", "matrix_exp"),
     "pooling": ("max_pool", "pool_positions", "pool_pick", "pool_place"),
     "resampling": ("resample",),

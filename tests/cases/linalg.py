@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 import chainrule.linalg  # noqa: F401 - its primitives are registered when it is imported
-from cases.model import COMPLEX, Row, Strided, constant, row, situation
-from cases.situations import recorded
+from cases.model import COMPLEX, Row, Strided, constant, kink, row, situation
+from cases.situations import REDUCTION, recorded
 
 
 def _adjoint(x: Any) -> Any:
@@ -302,4 +302,35 @@ CONSTANTS = (
     ),
 )
 
-ROWS: tuple[Row, ...] = (*SYSTEMS, *FUNCTIONS, *FACTORS)
+# --- norms ----------------------------------------------------------------------------------------
+
+
+def _p_norm(library: Any, x: Any, p: float, axis: Any, keepdims: bool) -> Any:
+    return library.linalg.vector_norm(x, ord=p, axis=axis, keepdims=keepdims)
+
+
+NORMS = (
+    row(
+        "p_norm",
+        (
+            *[
+                situation(s.name, *s.inputs, p=2.0, **s.settings)
+                for s in REDUCTION
+                if s.name != "0-d"
+            ],
+            situation("0-d", [-1.5], p=3.0, axis=None, keepdims=False),
+            situation("cubes", (2, 3), p=3.0, axis=(0,), keepdims=False),
+            situation("cubes-everything", (2, 3), p=3.0, axis=None, keepdims=True),
+            situation("roots", (3,), p=0.5, axis=None, keepdims=False),
+            situation("reciprocals", (2, 3), p=-1.0, axis=(1,), keepdims=False),
+            kink("zeros", [0, 0], p=2.0, axis=None, keepdims=False),
+            kink("zeros-and-others", [[0, 2, 3], [0, 0, 0]], p=3.0, axis=(1,), keepdims=False),
+            kink("size-0", (0, 3), p=3.0, axis=(0,), keepdims=False),
+        ),
+        (0.3, 1),
+        call=_p_norm,
+        torch=lambda torch, x, p, axis, keepdims: torch.linalg.vector_norm(x, p, axis, keepdims),
+    ),
+)
+
+ROWS: tuple[Row, ...] = (*SYSTEMS, *FUNCTIONS, *FACTORS, *NORMS)

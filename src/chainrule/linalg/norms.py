@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from chainrule import ops
 from chainrule.arguments import (
@@ -79,10 +78,10 @@ def vector_norm(
     """
     x = cast(floating(x), dtype)
     dims, keep = many_dims(either(dim, axis), x.ndim), keepdim or keepdims
-    if ord == 2:
-        return ops.norm(x, 2, dims, keep)
-    sizes = RECORDERS["abs"](x)
     settings = {"axis": dims, "keepdims": keep}
+    if ord == 2:
+        return RECORDERS["p_norm"](x, p=2.0, **settings)
+    sizes = RECORDERS["abs"](x)
     if ord == 1:
         return RECORDERS["sum"](sizes, **settings)
     if ord == 0:
@@ -92,7 +91,7 @@ def vector_norm(
         _check_not_empty(x, dims, ord)
     if abs(ord) == math.inf:
         return RECORDERS["max" if ord > 0 else "min"](sizes, **settings)
-    return _root_of_powers(sizes, float(ord), settings)
+    return RECORDERS["p_norm"](x, p=float(ord), **settings)
 
 
 def _check_not_empty(x: Tensor, dims: tuple[int, ...] | None, order: float) -> None:
@@ -101,24 +100,6 @@ def _check_not_empty(x: Tensor, dims: tuple[int, ...] | None, order: float) -> N
             f"linalg.vector_norm cannot compute the {order} norm on an empty dimension because the "
             f"operation does not have an identity: the shape is {list(x.shape)}"
         )
-
-
-def _root_of_powers(sizes: Tensor, p: float, settings: dict[str, Any]) -> Tensor:
-    """Return (Σ sizesᵖ)^(1/p)."""
-    if sizes.numel() == 0:
-        return RECORDERS["sum"](sizes, **settings)
-    # The scale is a constant to the derivative: scale · ‖x / scale‖ has the same for any.
-    extreme = RECORDERS["max" if p > 0 else "min"]
-    scale = extreme(sizes.detach(), axis=settings["axis"], keepdims=True)
-    usable = RECORDERS["logical_and"](RECORDERS["isfinite"](scale), RECORDERS["greater"](scale, 0))
-    scale = ops.where(usable, scale, 1.0)
-    zero = RECORDERS["equal"](sizes, 0)
-    powers = ops.where(zero, 1.0, RECORDERS["divide"](sizes, scale)) ** p
-    powers = ops.where(zero, 0.0 if p > 0 else math.inf, powers)
-    total = RECORDERS["sum"](powers, **settings)
-    nothing = RECORDERS["equal"](total, 0)
-    root = ops.where(nothing, 0.0, ops.where(nothing, 1.0, total) ** (1 / p))
-    return RECORDERS["multiply"](root, RECORDERS["reshape"](scale, shape=root.shape))
 
 
 _OF_SINGULAR_VALUES = {"nuc": "sum", 2: "amax", -2: "amin"}

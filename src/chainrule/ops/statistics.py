@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from chainrule.arguments import (
     RECORDERS,
@@ -188,45 +187,15 @@ def norm(
     x = tensor_of(x)
     check_floating(x, "norm")
     settings = {"axis": many_dims(either(dim, axis), x.ndim), "keepdims": keepdim or keepdims}
-    if p == 2 or p == "fro":
-        return _euclidean(x, settings)
     if p == 1:
         return _sum(RECORDERS["abs"](x), **settings)
     if p in (math.inf, -math.inf):
         return RECORDERS["max" if p == math.inf else "min"](RECORDERS["abs"](x), **settings)
-    if isinstance(p, str):
+    if isinstance(p, str) and p != "fro":
         raise ValueError(f"norm: p must be a number or 'fro', got {p!r}")
     if p == 0:
         return cast(RECORDERS["count_nonzero"](x, **settings), RECORDERS["abs"](x.detach()).dtype)
-    return _root_of_powers(x, p, settings)
-
-
-def _root_of_powers(x: Tensor, p: float, settings: dict[str, Any]) -> Tensor:
-    """Return (Σ |x|^p)^(1/p), with the derivative 0 where that is 0."""
-    magnitudes = RECORDERS["abs"](x)
-    if 0 < p < 1:  # a zero has an infinite derivative, which is left out, as in PyTorch
-        nothing = RECORDERS["equal"](x, 0)
-        powers = RECORDERS["pow"](where(nothing, 1.0, magnitudes), p)
-        powers = RECORDERS["masked"](powers, RECORDERS["logical_not"](nothing))
-    else:
-        powers = RECORDERS["pow"](magnitudes, p)
-    total = _sum(powers, **settings)
-    zero = RECORDERS["equal"](total, 0)
-    root = RECORDERS["pow"](where(zero, 1.0, total), 1 / p)
-    return RECORDERS["masked"](root, RECORDERS["logical_not"](zero))
-
-
-def _euclidean(x: Tensor, settings: dict[str, Any]) -> Tensor:
-    if x.numel() == 0:
-        return _sum(RECORDERS["abs"](x), **settings)
-    # The scale is a constant to the derivative: scale · ‖x / scale‖ has the same for any.
-    magnitudes = RECORDERS["abs"](x.detach())
-    scale = RECORDERS["max"](magnitudes, axis=settings["axis"], keepdims=True)
-    usable = RECORDERS["logical_and"](RECORDERS["isfinite"](scale), RECORDERS["greater"](scale, 0))
-    scale = where(usable, scale, 1.0)
-    root = _root(_sum(_squares(RECORDERS["divide"](x, scale)), **settings))
-    scale = RECORDERS["reshape"](scale, shape=root.shape)
-    return RECORDERS["multiply"](root, scale)
+    return RECORDERS["p_norm"](x, p=2.0 if p == "fro" else float(p), **settings)
 
 
 def logsumexp(

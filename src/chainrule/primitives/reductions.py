@@ -11,7 +11,7 @@ Array = Any
 Axes = tuple[int, ...] | None
 
 
-def _kept(shape: tuple[int, ...], axis: Axes) -> tuple[int, ...]:
+def kept(shape: tuple[int, ...], axis: Axes) -> tuple[int, ...]:
     """Return the shape with the reduced axes kept, of length 1."""
     if axis is None:
         return (1,) * len(shape)
@@ -21,7 +21,7 @@ def _kept(shape: tuple[int, ...], axis: Axes) -> tuple[int, ...]:
 def _spread(xp: Any, g: Array, shape: tuple[int, ...], axis: Axes, keepdims: bool) -> Array:
     """Return `g`, the cotangent of a reduction, repeated over what was reduced."""
     if axis is not None and not keepdims:
-        g = xp.reshape(g, _kept(shape, axis))
+        g = xp.reshape(g, kept(shape, axis))
     return xp.broadcast_to(g, shape)
 
 
@@ -48,7 +48,7 @@ mean = linear("mean", _mean_vjp)
 
 def _hits(xp: Any, x: Array, out: Array, axis: Axes, keepdims: bool) -> tuple[Array, Array]:
     """Say which elements are the extremum (a nan is), and how many they are along the axes."""
-    top = out if keepdims else xp.reshape(out, _kept(x.shape, axis))
+    top = out if keepdims else xp.reshape(out, kept(x.shape, axis))
     hit = xp.logical_or(x == top, x != x)
     return hit, xp.sum(xp.astype(hit, x.dtype), axis=axis, keepdims=True)
 
@@ -144,7 +144,7 @@ cumulative_prod = general(
 def _peak(xp: Any, x: Array, axis: Axes) -> Array:
     """Return the largest elements along axes, which are kept; -inf where there is no element."""
     if 0 in x.shape:
-        return xp.zeros(_kept(x.shape, axis), dtype=x.dtype) - math.inf
+        return xp.zeros(kept(x.shape, axis), dtype=x.dtype) - math.inf
     return xp.max(x, axis=axis, keepdims=True)
 
 
@@ -160,7 +160,7 @@ def _logsumexp(xp: Any, x: Array, *, axis: Axes, keepdims: bool) -> Array:
 
 
 def _softmax_from(xp: Any, x: Array, out: Array, axis: Axes, keepdims: bool) -> Array:
-    top = out if keepdims else xp.reshape(out, _kept(x.shape, axis))
+    top = out if keepdims else xp.reshape(out, kept(x.shape, axis))
     # exp(-inf) is 0 for a sum that is -inf; for one that is inf, PyTorch's nan.
     return xp.exp(x - xp.where(top == -math.inf, xp.zeros_like(top), top))
 

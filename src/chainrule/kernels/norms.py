@@ -1,0 +1,36 @@
+"""Norms of vectors, scaled only where it is needed: a kernel that looks at its result."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+Array = Any
+Axes = tuple[int, ...] | None
+
+
+def p_norm(lib: Any, x: Array, *, p: float, axis: Axes, keepdims: bool) -> Array:
+    """Return (Σ |x|ᵖ)^(1/p). Powers that overflow or vanish are taken again of scaled numbers."""
+    if x.size == 0:
+        return abs(x).sum(axis=axis, keepdims=keepdims)
+    with np.errstate(all="ignore"):
+        total = _powers(lib, x, p).sum(axis=axis, keepdims=keepdims)
+        info = np.finfo(total.dtype)
+        if total.min() > info.tiny / info.eps and total.max() <= info.max:
+            return lib.sqrt(total) if p == 2 else total ** (1 / p)
+        sizes = abs(x)
+        extreme = sizes.max if p > 0 else sizes.min
+        scale = extreme(axis=axis, keepdims=True)
+        scale = lib.where((scale > 0) & lib.isfinite(scale), scale, lib.ones_like(scale))
+        total = ((sizes / scale) ** p).sum(axis=axis, keepdims=True)
+        out = scale * (lib.sqrt(total) if p == 2 else total ** (1 / p))
+    if keepdims:
+        return out
+    return out.reshape(()) if axis is None else out.squeeze(axis)
+
+
+def _powers(lib: Any, x: Array, p: float) -> Array:
+    if p != 2:
+        return abs(x) ** p
+    return x.real * x.real + x.imag * x.imag if x.dtype.kind == "c" else x * x
