@@ -108,11 +108,12 @@ def bench(options):
 
 
 def docs(options):
-    if not (ROOT / "docs" / "build.py").exists():
-        say("Nothing to build: the pages are plain Markdown, in docs/.")
-        return 0
     set_up()
-    return call(PYTHON, "docs/build.py", *options)
+    code = call(PYTHON, "tools/numpy_coverage.py")
+    if not (ROOT / "docs" / "build.py").exists():
+        say("Nothing else to build: the pages are plain Markdown, in docs/.")
+        return code
+    return code or call(PYTHON, "docs/build.py", *options)
 
 
 # -------------------------------------------------------------------------------------- set-up

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from importlib import import_module
 from types import ModuleType
 from typing import Any
@@ -123,3 +124,14 @@ def array_namespace(x: Tensor, /, *, api_version: str | None = None) -> ModuleTy
             f"chainrule has the array API of {', '.join(module.VERSIONS)}, got {api_version!r}"
         )
     return module
+
+
+def array_function(x: Tensor, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+    """Do what a NumPy function, called on tensors, stands for: how, says the package interop."""
+    return _interop().array_function(function, types, args, kwargs)
+
+
+@functools.cache
+def _interop() -> ModuleType:
+    """Import what stands above this module, when NumPy's functions are first called on tensors."""
+    return import_module("chainrule.interop")

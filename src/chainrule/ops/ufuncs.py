@@ -213,7 +213,7 @@ def array_ufunc(x: Tensor, ufunc: Any, method: str, *inputs: Any, **settings: An
         name = getattr(function, "__name__", ufunc.__name__)
         raise TypeError(
             f"np.{call} on a Tensor takes no {', '.join(sorted(refused))}: call chainrule.{name}, "
-            f"out of place (a = a + t instead of a += t). {_mends(refused)}"
+            f"out of place (a = a + t instead of a += t). {mends(refused)}"
         )
     return function(*inputs, **settings)
 
@@ -225,14 +225,15 @@ def _says_something(key: str, value: Any) -> bool:
     return value is not {"dtype": None, "where": True, "keepdims": False}.get(key, NotImplemented)
 
 
-def _mends(refused: set[str]) -> str:
-    mends = {
+def mends(refused: set[str]) -> str:
+    """Say what to write instead of arguments that NumPy's functions have and tensors don't."""
+    advice = {
         "out": "For out=, write t.copy_(result)",
         "where": "for where=, choose with chainrule.where(condition, result, other)",
         "dtype": "for dtype=, convert with .astype(dtype)",
         "initial": "for initial=, combine it with the result",
     }
-    texts = [mends[key] for key in sorted(refused) if key in mends]
+    texts = [advice[key] for key in sorted(refused) if key in advice]
     return "; ".join(texts)
 
 

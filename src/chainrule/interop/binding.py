@@ -1,0 +1,185 @@
+"""How a call of a NumPy function becomes a call of ours: by the names of NumPy's parameters."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from chainrule.autograd.tensor import Tensor
+from chainrule.interop.operands import tensors_of
+from chainrule.ops.ufuncs import mends
+
+Function = Callable[..., Any]
+
+_NOT_GIVEN = np._NoValue
+_VARIADIC, _KEYWORDS = inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD
+
+
+class _Parameter(NamedTuple):
+    """One of NumPy's parameters that our function takes."""
+
+    name: str
+    ours: str  # the keyword; "" by position, "-" not handed over since it changes nothing here
+    kind: str  # "operand", made a tensor; "operands", a sequence of them; "setting", as it is
+
+
+class Rule:
+    """A function of tensors in the place of one of NumPy's.
+
+    Which of NumPy's parameters it takes is said by `rule`, or by its own signature: those annotated
+    `Tensor` or `Sequence[Tensor]` are handed over as tensors, whatever NumPy would have taken for
+    an array. All others are refused by name where they say more than NumPy's default.
+    """
+
+    def __init__(self, function: Function, ours: Function, takes: tuple[str, ...]) -> None:
+        self.function = function
+        self.ours = ours
+        self.has_own_names = not takes
+        self._takes = takes
+        self._is_bound = False
+
+    def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Call our function with what NumPy's was called with."""
+        if not self._is_bound:
+            self._bind()
+        given = dict(zip(self._names, args, strict=False))
+        given.update(kwargs)
+        rest = args[len(self._names) :]
+        if not given.keys() <= self._taken:
+            self._check_others(given)
+        for value in given.values():
+            if value is _NOT_GIVEN:
+                given = {key: kept for key, kept in given.items() if kept is not _NOT_GIVEN}
+                break
+        are_tensors = [given.get(name).__class__ is Tensor for name in self._operands]
+        if rest or self._lists or not all(are_tensors):
+            rest = self._converted(given, rest)
+        positional = [given.pop(name) for name in self._by_place if name in given]
+        for name, ours in self._renamed:
+            if name in given:
+                value = given.pop(name)
+                if ours != "-":
+                    given[ours] = value
+        return self.ours(*positional, *rest, **given)
+
+    def _converted(self, given: dict[str, Any], rest: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Make tensors of the operands in `given` and in `rest`, all together for their dtypes."""
+        names = [name for name in self._operands if given.get(name) is not None]
+        lists = {name: list(given[name]) for name in self._lists}
+        values = [given[name] for name in names]
+        for members in lists.values():
+            values += members
+        tensors = iter(tensors_of(values + list(rest) if self._rest == "operand" else values))
+        for name in names:
+            given[name] = next(tensors)
+        for name, members in lists.items():
+            given[name] = [next(tensors) for _ in members]
+        return tuple(tensors) if self._rest == "operand" else rest
+
+    def _check_others(self, given: dict[str, Any]) -> None:
+        """Take out arguments that our function doesn't have; refuse what says something."""
+        refused = set()
+        for key in given.keys() - self._taken:
+            if key in self._numpys:
+                if not _is_default(given.pop(key), self._numpys[key].default, key):
+                    refused.add(key)
+            elif not self._takes_more:
+                refused.add(key)
+        if refused:
+            raise TypeError(
+                f"{name_of(self.function)} on a Tensor takes no "
+                f"{', '.join(f'{key}=' for key in sorted(refused))} (it takes "
+                f"{', '.join(self.taken())}). {mends(refused)}"
+            )
+
+    # --- what the signatures say ------------------------------------------------------------------
+
+    def _bind(self) -> None:
+        ours = inspect.signature(self.ours).parameters
+        self._numpys = _numpys_parameters(self.function, ours)
+        by_place = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        self._names = [p.name for p in self._numpys.values() if p.kind in by_place]
+        kinds = {p.kind: _kind(p) for p in ours.values()}
+        any_number = any([text.startswith("*") for text in self._takes])
+        self._rest = "operand" if any_number else kinds.get(_VARIADIC, "")
+        self._takes_more = _KEYWORDS in kinds
+        found = list(map(_read, self._takes) if self._takes else _own(ours.values()))
+        self._parameters = [p for p in found if not p.name.startswith("*")]
+        self._taken = {p.name for p in self._parameters}
+        self._lists = [p.name for p in self._parameters if p.kind == "operands"]
+        self._operands = [p.name for p in self._parameters if p.kind == "operand"]
+        self._by_place = [p.name for p in self._parameters if p.ours == ""]
+        self._renamed = [(p.name, p.ours) for p in self._parameters if p.ours not in ("", p.name)]
+        self._is_bound = True
+
+    def taken(self) -> list[str]:
+        """Return the names of NumPy's parameters that the rule takes."""
+        if not self._is_bound:
+            self._bind()
+        variadic = [f"*{p.name}" for p in self._numpys.values() if p.kind is _VARIADIC]
+        return [p.name for p in self._parameters] + variadic
+
+    def refused(self) -> list[str]:
+        """Return the names of NumPy's parameters that the rule doesn't take."""
+        taken = {*self.taken(), "like"}  # by which NumPy came here: it isn't handed over
+        named = [p.name for p in self._numpys.values() if p.kind not in (_VARIADIC, _KEYWORDS)]
+        return [name for name in named if name not in taken]
+
+
+def rule(function: Function, ours: Function, *takes: str) -> Rule:
+    """Return the rule that `ours` stands for NumPy's `function`.
+
+    Each of `takes` is one of NumPy's parameters, as our function has it: ``"a"`` an operand and
+    ``"[arrays]"`` a sequence of operands by position, ``"axis="`` a setting by keyword,
+    ``"ddof=correction"`` one that is called otherwise, ``"kind=-"`` one that changes nothing, and
+    ``"*arrays"`` operands of any number. Without `takes`, our function has NumPy's names.
+    """
+    return Rule(function, ours, takes)
+
+
+def _read(text: str) -> _Parameter:
+    name, is_setting, ours = text.partition("=")
+    if is_setting:
+        return _Parameter(name, ours or name, "setting")
+    if name.startswith("["):
+        return _Parameter(name.strip("[]"), "", "operands")
+    return _Parameter(name, "", "operand")
+
+
+def _own(parameters: Iterable[inspect.Parameter]) -> Iterator[_Parameter]:
+    """Yield our function's parameters; those before *args are handed over by position."""
+    listed = list(parameters)
+    kinds = [p.kind for p in listed]
+    before = kinds.index(_VARIADIC) if _VARIADIC in kinds else 0
+    for place, p in enumerate(listed):
+        if p.kind not in (_VARIADIC, _KEYWORDS):
+            yield _Parameter(p.name, "" if place < before else p.name, _kind(p))
+
+
+def _kind(parameter: inspect.Parameter) -> str:
+    annotation = str(parameter.annotation)
+    if annotation.startswith("Sequence[Tensor]"):
+        return "operands"
+    return "operand" if annotation.startswith("Tensor") else "setting"
+
+
+def _numpys_parameters(function: Function, ours: Any) -> Any:
+    """Return NumPy's parameters; ours, which go by the same names, where older NumPys say none."""
+    try:
+        return inspect.signature(function).parameters
+    except ValueError:
+        return ours
+
+
+def _is_default(value: Any, default: Any, name: str) -> bool:
+    if value is default or value is None or (name == "where" and value is True):
+        return True
+    return isinstance(value, bool | int | float | str) and bool(value == default)
+
+
+def name_of(function: Any) -> str:
+    """Return the name that people call a function by, with its module."""
+    return f"{function.__module__}.{function.__name__}"

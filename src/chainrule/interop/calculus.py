@@ -1,0 +1,344 @@
+"""Differences, integrals, interpolation and convolution; parts and phases of complex numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from chainrule import array_api as xp
+from chainrule import creation, ops
+from chainrule.arguments import cast, floating, many_dims, one_dim
+from chainrule.autograd.tensor import Tensor
+from chainrule.interop.operands import array_of, constant, tensors_of
+from chainrule.interop.shapes import ravel, taken
+from chainrule.ops.regions import unfold
+
+# --- differences ----------------------------------------------------------------------------------
+
+
+def _cut(a: Tensor, axis: int, start: int | None, stop: int | None) -> Tensor:
+    return a[(slice(None),) * axis + (slice(start, stop),)]
+
+
+def diff(
+    a: Tensor,
+    n: int = 1,
+    axis: int = -1,
+    prepend: Tensor | None = None,
+    append: Tensor | None = None,
+) -> Tensor:
+    """Return the n-th differences of neighbours along an axis."""
+    if n < 0:
+        raise ValueError(f"diff: order must be non-negative but got {n}")
+    if a.ndim == 0:
+        raise ValueError("diff requires input that is at least one dimensional")
+    if n == 0:
+        return a
+    axis = one_dim(axis, a.ndim)
+    shape = (*a.shape[:axis], 1, *a.shape[axis + 1 :])
+    ends = [
+        end if end is None or end.ndim else ops.broadcast_to(end, shape)
+        for end in (prepend, append)
+    ]
+    if prepend is not None or append is not None:
+        a = ops.cat([part for part in (ends[0], a, ends[1]) if part is not None], axis)
+    for _ in range(n):
+        after, before = _cut(a, axis, 1, None), _cut(a, axis, None, -1)
+        a = ops.not_equal(after, before) if a.dtype.kind == "b" else after - before
+    return a
+
+
+def ediff1d(ary: Tensor, to_end: Tensor | None = None, to_begin: Tensor | None = None) -> Tensor:
+    """Return the differences of neighbours in a row, between what stands before and behind."""
+    parts = [to_begin, diff(ravel(ary)), to_end]
+    dtype = ary.dtype
+    return ops.cat([cast(ravel(part), dtype) for part in parts if part is not None])
+
+
+def gradient(f: Tensor, *varargs: Tensor, axis: Any = None, edge_order: int = 1) -> Any:
+    """Return the slopes along axes by differences: central, one-sided at the ends."""
+    f = floating(f)
+    axes = many_dims(axis, f.ndim)
+    axes = tuple(range(f.ndim)) if axes is None else axes
+    distances = list(varargs) or [constant(np.ones((), f.dtype))]
+    if len(distances) == 1 and not distances[0].ndim:
+        distances *= len(axes)
+    if len(distances) != len(axes):
+        raise TypeError(
+            f"gradient: expected no distances, one, or one for each of the {len(axes)} axes, got "
+            f"{len(distances)}"
+        )
+    if edge_order not in (1, 2):
+        raise ValueError(f"gradient: 'edge_order' greater than 2 not supported, got {edge_order}")
+    slopes = [_slopes(f, h, i, edge_order) for h, i in zip(distances, axes, strict=True)]
+    return slopes[0] if len(slopes) == 1 else tuple(slopes)
+
+
+def _slopes(f: Tensor, h: Tensor, axis: int, edge_order: int) -> Tensor:
+    """Return the slopes along one axis: those of parabolas through three neighbours.
+
+    At distances d and e before and behind, the weights are -e / (d (d + e)), (e - d) / (d e) and
+    d / (e (d + e)); the slope of the same parabola at its ends is the second-order edge.
+    """
+    n = f.shape[axis]
+    if n < edge_order + 1:
+        raise ValueError(
+            "Shape of array too small to calculate a numerical gradient, at least (edge_order + 1) "
+            f"elements are required: axis {axis} has {n}"
+        )
+    if h.ndim and h.shape != (n,):
+        raise ValueError(
+            f"gradient: expected a distance, or {n} coordinates along axis {axis}, got the shape "
+            f"{list(h.shape)}"
+        )
+    f = ops.moveaxis(f, axis, -1)
+    steps = diff(h) if h.ndim else ops.broadcast_to(h, (n - 1,))
+    rises = diff(f) / steps
+    first, last = rises[..., :1], rises[..., -1:]
+    d, e = steps[:-1], steps[1:]
+    inner = (rises[..., :-1] * e + rises[..., 1:] * d) / (d + e)
+    if edge_order == 2:
+        first = first + (rises[..., :1] - rises[..., 1:2]) * d[:1] / (d + e)[:1]
+        last = last + (rises[..., -1:] - rises[..., -2:-1]) * e[-1:] / (d + e)[-1:]
+    return ops.moveaxis(ops.cat([first, inner, last], -1), -1, axis)
+
+
+def trapezoid(
+    y: Tensor, x: Tensor | None = None, dx: Tensor | float = 1.0, axis: int = -1
+) -> Tensor:
+    """Return the integral of samples by trapezoids."""
+    axis = one_dim(axis, y.ndim)
+    steps: Any = dx
+    if x is not None:
+        along = (-1, *(1,) * (y.ndim - 1 - axis))
+        steps = xp.reshape(diff(x), along) if x.ndim == 1 else diff(x, axis=axis)
+    heights = _cut(y, axis, 1, None) + _cut(y, axis, None, -1)
+    return xp.sum(heights * steps, axis=axis) / 2
+
+
+# --- interpolation --------------------------------------------------------------------------------
+
+
+def interp(
+    x: Tensor,
+    xp: Tensor,
+    fp: Tensor,
+    left: Tensor | None = None,
+    right: Tensor | None = None,
+    period: float | None = None,
+) -> Tensor:
+    """Return the values at `x` of lines through points, which lie in order of their abscissas."""
+    if xp.ndim != 1 or xp.shape != fp.shape or not len(xp):
+        raise ValueError(
+            "interp: expected as many fp as xp, in a row each, and one at least, got the shapes "
+            f"{list(fp.shape)} and {list(xp.shape)}"
+        )
+    if period is not None:
+        x, xp, fp = _periodic(x, xp, fp, abs(period))
+        left = right = None
+    start, end = xp[0], xp[-1]
+    low = fp[0] if left is None else left
+    high = fp[-1] if right is None else right
+    last = max(len(xp) - 2, 0)
+    places = np.clip(np.searchsorted(array_of(xp), array_of(x), "right") - 1, 0, last)
+    nexts = np.minimum(places + 1, len(xp) - 1)
+    x0, y0 = xp[places], fp[places]
+    width = xp[nexts] - x0
+    share = (x - x0) / ops.where(ops.equal(width, 0), 1.0, width)
+    result = y0 + (fp[nexts] - y0) * share
+    result = ops.where(x < start, low, result)
+    return ops.where(x > end, high, result)
+
+
+def _periodic(x: Tensor, xp: Tensor, fp: Tensor, period: float) -> tuple[Tensor, Tensor, Tensor]:
+    if period == 0:
+        raise ValueError("interp: period must be a non-zero value")
+    x, xp = ops.remainder(x, period), ops.remainder(xp, period)
+    order = np.argsort(array_of(xp))
+    xp, fp = taken(xp, order, 0), taken(fp, order, 0)
+    xp = ops.cat([xp[-1:] - period, xp, xp[:1] + period])
+    return x, xp, ops.cat([fp[-1:], fp, fp[:1]])
+
+
+# --- convolution ----------------------------------------------------------------------------------
+
+
+def convolve(a: Tensor, v: Tensor, mode: str = "full") -> Tensor:
+    """Return the convolution of two rows."""
+    a, v = _rows("convolve", a, v)
+    if len(v) > len(a):
+        a, v = v, a
+    return _slid(a, ops.flip(v), mode)
+
+
+def correlate(a: Tensor, v: Tensor, mode: str = "valid") -> Tensor:
+    """Return the correlation of two rows, the second conjugated."""
+    a, v = _rows("correlate", a, v)
+    if len(v) > len(a):
+        return ops.flip(ops.conj(_slid(v, ops.conj(a), mode)))
+    return _slid(a, ops.conj(v), mode)
+
+
+def _rows(name: str, a: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+    a, v = ops.atleast_1d(a), ops.atleast_1d(v)
+    if a.ndim != 1 or v.ndim != 1 or not len(a) or not len(v):
+        raise ValueError(
+            f"{name}: expected two rows that are not empty, got the shapes {list(a.shape)} and "
+            f"{list(v.shape)}"
+        )
+    joint = ops.promote_types(a.dtype, v.dtype)
+    return cast(a, joint), cast(v, joint)
+
+
+def _slid(a: Tensor, v: Tensor, mode: str) -> Tensor:
+    """Return the products of `v` with the windows of `a` that it fits: a product with a matrix."""
+    beyond = {"valid": 0, "same": len(v) // 2, "full": len(v) - 1}
+    if mode not in beyond:
+        raise ValueError(f"mode must be one of 'valid', 'same', or 'full' (got {mode!r})")
+    before = beyond[mode]
+    after = len(v) - 1 - before if mode == "same" else before
+    if before or after:
+        a = ops.cat([_zeros(before, a), a, _zeros(after, a)])
+    return ops.matmul(unfold(a, 0, len(v), 1), v)
+
+
+def _zeros(length: int, like: Tensor) -> Tensor:
+    return constant(np.zeros(length, like.dtype))
+
+
+# --- angles and parts -----------------------------------------------------------------------------
+
+
+def unwrap(p: Tensor, discont: Any = None, axis: int = -1, *, period: float = 2 * np.pi) -> Tensor:
+    """Return angles without jumps of whole periods between neighbours."""
+    wrapped = array_of(p)
+    whole = np.unwrap(wrapped, discont, axis, period=period) - wrapped
+    whole = np.round(whole / period) * period  # exactly, since that is a constant of the derivative
+    return p + constant(
+        whole.astype(np.result_type(wrapped, whole) if wrapped.dtype.kind == "i" else wrapped.dtype)
+    )
+
+
+def angle(z: Tensor, deg: bool = False) -> Tensor:
+    """Return the argument of complex numbers, in radians or degrees."""
+    return ops.rad2deg(ops.angle(z)) if deg else ops.angle(z)
+
+
+def imag(val: Tensor) -> Tensor:
+    """Return the imaginary part: 0 of real numbers."""
+    return ops.imag(val) if val.is_complex() else creation.zeros_like(val)
+
+
+def real_if_close(a: Tensor, tol: float = 100) -> Tensor:
+    """Return the real part, if all imaginary ones are next to nothing."""
+    if not a.is_complex():
+        return a
+    near = tol * np.finfo(a.dtype).eps if tol > 1 else tol
+    return ops.real(a) if bool((np.abs(array_of(a).imag) < near).all()) else a
+
+
+def cross(
+    a: Tensor, b: Tensor, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
+) -> Tensor:
+    """Return the cross products of vectors of length 3."""
+    if axis is not None:
+        axisa = axisb = axisc = axis
+    product = ops.cross(ops.moveaxis(a, axisa, -1), ops.moveaxis(b, axisb, -1), -1)
+    return ops.moveaxis(product, -1, axisc)
+
+
+# --- products -------------------------------------------------------------------------------------
+
+
+def dot(a: Tensor, b: Tensor) -> Tensor:
+    """Return the product; of stacks of matrices, that of each with each."""
+    if a.ndim == 0 or b.ndim == 0:
+        return a * b
+    a, b = _of_one_dtype(a, b)
+    if b.ndim <= 2:
+        return ops.matmul(a, b)
+    return ops.tensordot(a, b, ([-1], [-2]))
+
+
+def _of_one_dtype(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+    joint = ops.promote_types(a.dtype, b.dtype)
+    return cast(a, joint), cast(b, joint)
+
+
+def outer(a: Tensor, b: Tensor) -> Tensor:
+    """Return the product of each with each."""
+    return ravel(a)[:, None] * ravel(b)
+
+
+def vdot(a: Tensor, b: Tensor) -> Tensor:
+    """Return the inner product of all elements, the first ones conjugated."""
+    return ops.vdot(*_of_one_dtype(ravel(a), ravel(b)))
+
+
+def einsum(*operands: Any, optimize: Any = False) -> Tensor:
+    """Return sums of products by Einstein's notation, in both of NumPy's forms."""
+    subscripts, arrays = list(operands), list(range(1, len(operands)))
+    if not isinstance(operands[0], str):
+        arrays = list(range(0, len(operands) - 1, 2))
+    made = tensors_of([operands[i] for i in arrays])
+    for i, tensor in zip(arrays, made, strict=True):
+        subscripts[i] = tensor
+    return ops.einsum(*subscripts)
+
+
+def trace(a: Tensor, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Tensor:
+    """Return the sum along a diagonal."""
+    return xp.sum(ops.diagonal(a, offset, axis1, axis2), axis=-1, dtype=dtype)
+
+
+def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
+    """Return the powers of each element."""
+    powers = np.arange(len(x) if N is None else N)
+    return ops.pow(x[:, None], constant(powers if increasing else powers[::-1].copy()))
+
+
+def histogram_bin_edges(
+    a: Tensor, bins: Any = 10, range: Any = None, weights: Any = None
+) -> Tensor:
+    """Return the edges of bins; those between the extremes of `a` move with these."""
+    if not isinstance(bins, str) and np.ndim(array_of(bins)) == 1:
+        return tensors_of([bins])[0]
+    numbers = array_of(a)
+    edges = np.histogram_bin_edges(
+        numbers, bins, range, None if weights is None else array_of(weights)
+    )
+    if range is not None or not numbers.size:
+        return constant(edges)
+    low, high = xp.min(a), xp.max(a)
+    if low.item() == high.item():
+        low, high = low - 0.5, high + 0.5
+    inner = low + (high - low) * constant(np.linspace(0, 1, len(edges))[1:-1])
+    return ops.cat([low[None], inner, high[None]])
+
+
+def histogram(
+    a: Tensor,
+    bins: Any = 10,
+    range: Any = None,
+    density: bool | None = None,
+    weights: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:
+    """Return how many elements, or what sum of weights, fell into each bin, and the edges.
+
+    A count has no derivative by the elements; the sums of weights have one by the weights, and
+    densities one by the edges.
+    """
+    edges = histogram_bin_edges(a, bins, range, weights)
+    limits, numbers = array_of(edges), array_of(a).ravel()
+    inside = np.flatnonzero((numbers >= limits[0]) & (numbers <= limits[-1]))
+    places = np.searchsorted(limits, numbers[inside], "right") - 1
+    places = np.minimum(places, len(limits) - 2)  # the last edge belongs to its bin
+    if weights is None:
+        found: Tensor = constant(np.bincount(places, minlength=len(limits) - 1))
+    else:
+        empty = constant(np.zeros(len(limits) - 1, weights.dtype))
+        found = ops.index_add(empty, 0, constant(places), taken(ravel(weights), inside, 0))
+    if not density:
+        return found, edges
+    return found / diff(edges) / xp.sum(found), edges

@@ -1,0 +1,167 @@
+"""Polynomials as rows of coefficients, the highest power first."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from chainrule import array_api as xp
+from chainrule import creation, linalg, ops
+from chainrule.arguments import cast, floating
+from chainrule.autograd.tensor import Tensor
+from chainrule.interop.calculus import convolve, vander
+from chainrule.interop.operands import array_of, constant, tensor_of
+
+
+def _row(p: Tensor) -> Tensor:
+    return ops.atleast_1d(p)  # type: ignore[no-any-return]
+
+
+def polyval(p: Tensor, x: Tensor) -> Tensor:
+    """Return the values of a polynomial, by Horner's scheme."""
+    result = creation.zeros_like(x)
+    for coefficient in p:
+        result = result * x + coefficient
+    return result
+
+
+def _ascending(c: Tensor, x: Tensor) -> Tensor:
+    """Return the values of polynomials, their coefficients on axis 0, the lowest power first."""
+    result = c[-1]
+    for number in range(len(c) - 2, -1, -1):
+        result = result * x + c[number]
+    return result
+
+
+def polyval2d(x: Tensor, y: Tensor, c: Tensor) -> Tensor:
+    """Return the values of polynomials in two variables, at pairs of points."""
+    if x.shape != y.shape:
+        raise ValueError("x, y are incompatible")
+    return _ascending(_ascending(c[(..., *(None,) * x.ndim)], x), y)
+
+
+def polygrid2d(x: Tensor, y: Tensor, c: Tensor) -> Tensor:
+    """Return the values of polynomials in two variables, at each x with each y."""
+    rows = _ascending(c[(..., *(None,) * x.ndim)], x)
+    return _ascending(rows[(..., *(None,) * y.ndim)], y)
+
+
+def _added(a1: Tensor, a2: Tensor, sign: int) -> Tensor:
+    a1, a2 = _row(a1), _row(a2)
+    length = max(len(a1), len(a2))
+    first, second = [ops.cat([constant(np.zeros(length - len(a), a.dtype)), a]) for a in (a1, a2)]
+    return first + second if sign > 0 else first - second
+
+
+def polyadd(a1: Tensor, a2: Tensor) -> Tensor:
+    """Return the sum of polynomials."""
+    return _added(a1, a2, 1)
+
+
+def polysub(a1: Tensor, a2: Tensor) -> Tensor:
+    """Return the difference of polynomials."""
+    return _added(a1, a2, -1)
+
+
+def polymul(a1: Tensor, a2: Tensor) -> Tensor:
+    """Return the product of polynomials."""
+    return convolve(_row(a1), _row(a2))
+
+
+def polydiv(u: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the quotient and the remainder of polynomials, by long division."""
+    u, v = floating(_row(u)), floating(_row(v))
+    rest = cast(u, ops.promote_types(u.dtype, v.dtype))
+    steps = len(u) - len(v) + 1
+    quotient = []
+    for _ in range(steps):
+        factor = rest[0] / v[0]
+        quotient.append(factor)
+        rest = ops.cat([rest[1 : len(v)] - factor * v[1:], rest[len(v) :]])
+    if not quotient:
+        quotient.append(constant(np.zeros((), rest.dtype)))
+    small = np.isclose(array_of(rest), 0, rtol=1e-14)
+    first = min(int(np.argmin(small)) if not small.all() else len(rest) - 1, len(rest) - 1)
+    rest = rest[max(first, 0) :] if len(rest) else constant(np.zeros(1, rest.dtype))
+    return ops.stack(quotient), rest
+
+
+def polyder(p: Tensor, m: int = 1) -> Tensor:
+    """Return the m-th derivative of a polynomial."""
+    if m < 0:
+        raise ValueError(f"Order of derivative must be positive (see polyint), got {m}")
+    for _ in range(m):
+        p = p[:-1] * constant(np.arange(len(p) - 1, 0, -1))
+    return p
+
+
+def polyint(p: Tensor, m: int = 1, k: Any = None) -> Tensor:
+    """Return the m-th antiderivative of a polynomial, with constants of integration."""
+    if m < 0:
+        raise ValueError(f"Order of integral must be positive (see polyder), got {m}")
+    constants = _row(tensor_of(0.0 if k is None else k))
+    constants = ops.broadcast_to(constants, (m,)) if len(constants) == 1 else constants
+    if len(constants) < m:
+        raise ValueError("k must be a scalar or a rank-1 array of length 1 or >m.")
+    p = floating(p)
+    for step in range(m):
+        divided = p / constant(np.arange(len(p), 0, -1))
+        p = ops.cat([divided, constants[step : step + 1]])
+    return p
+
+
+def poly(seq_of_zeros: Tensor) -> Tensor:
+    """Return the polynomial that has these zeros; of a matrix, its characteristic one."""
+    zeros = _row(seq_of_zeros)
+    if zeros.ndim == 2 and zeros.shape[0] == zeros.shape[1] and len(zeros):
+        zeros = linalg.eigvals(zeros)
+    elif zeros.ndim != 1:
+        raise ValueError("input must be 1d or non-empty square 2d array.")
+    zeros = floating(zeros)
+    result = constant(np.ones(1, zeros.dtype))
+    for zero in zeros:
+        result = ops.cat([result, constant(np.zeros(1, zeros.dtype))]) - zero * ops.cat(
+            [constant(np.zeros(1, zeros.dtype)), result]
+        )
+    if not zeros.is_complex():
+        return result
+    values = array_of(zeros)
+    paired = np.all(np.sort(values) == np.sort(values.conjugate()))
+    return ops.real(result) if paired else result
+
+
+def roots(p: Tensor) -> Tensor:
+    """Return the zeros of a polynomial, as eigenvalues of its companion matrix."""
+    p = floating(_row(p))
+    if p.ndim != 1:
+        raise ValueError("Input must be a rank-1 array.")
+    there = np.flatnonzero(array_of(p))
+    if not len(there):
+        return constant(np.zeros(0))
+    zeros = len(p) - there[-1] - 1
+    p = p[int(there[0]) : int(there[-1]) + 1]
+    n = len(p) - 1
+    if not n:
+        return constant(np.zeros(zeros, p.dtype))
+    below = constant(np.eye(n, k=-1, dtype=p.dtype)[1:])
+    found = linalg.eigvals(ops.cat([(-p[1:] / p[0])[None], below]))
+    if not array_of(found).imag.any() and not p.is_complex():
+        found = ops.real(found)
+    return ops.cat([found, constant(np.zeros(zeros, found.dtype))])
+
+
+def polyfit(
+    x: Tensor, y: Tensor, deg: Any, rcond: float | None = None, w: Tensor | None = None
+) -> Tensor:
+    """Return the polynomial of a degree with the least squared distances from points."""
+    if not isinstance(deg, int | np.integer):
+        raise TypeError(f"polyfit on a Tensor: deg must be an int, got {type(deg).__name__}")
+    x, y = floating(x), floating(y)
+    left = vander(x, int(deg) + 1)
+    if w is not None:
+        left, y = left * w[:, None], y * (w[:, None] if y.ndim == 2 else w)
+    scale = ops.sqrt(xp.sum(left * left, axis=0))
+    right = y if y.ndim == 2 else y[:, None]
+    found = linalg.lstsq(left / scale, right, rcond=rcond).solution / scale[:, None]
+    return found if y.ndim == 2 else found[:, 0]

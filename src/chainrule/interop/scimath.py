@@ -1,0 +1,85 @@
+"""numpy.lib.scimath: functions that go on into the complex numbers where the real ones end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from chainrule import ops
+from chainrule.arguments import cast, floating
+from chainrule.autograd.tensor import Tensor
+from chainrule.interop.operands import array_of, constant
+
+
+def _complex_where(x: Tensor, leaves: Callable[[Any], Any]) -> Tensor:
+    """Return `x` as complex numbers, if some of them leave the real domain."""
+    x = floating(x)
+    if x.is_complex() or not bool(np.any(leaves(array_of(x)))):
+        return x
+    return cast(x, np.complex64 if x.dtype.itemsize <= 4 else np.complex128)
+
+
+def _extended(
+    function: Callable[[Any], Tensor], leaves: Callable[[Any], Any]
+) -> Callable[..., Any]:
+    def extended(x: Tensor) -> Tensor:
+        return function(_complex_where(x, leaves))
+
+    return extended
+
+
+def _is_negative(x: Any) -> Any:
+    return x < 0
+
+
+def _is_beyond_1(x: Any) -> Any:
+    return np.abs(x) > 1
+
+
+sqrt = _extended(ops.sqrt, _is_negative)
+log = _extended(ops.log, _is_negative)
+log2 = _extended(ops.log2, _is_negative)
+log10 = _extended(ops.log10, _is_negative)
+arctanh = _extended(ops.atanh, _is_beyond_1)
+
+
+def _arc(function: Callable[[Any], Tensor], ends: tuple[float, float], sign: int) -> Any:
+    """Return acos or asin beyond ±1: from the ends there it goes on with ±i acosh |x|.
+
+    The complex functions have a cut there, on which their derivatives are of one side only.
+    """
+
+    def arc(x: Tensor) -> Tensor:
+        x = floating(x)
+        beyond = ops.abs(x) > 1
+        if x.is_complex() or not bool(ops.any(beyond)):
+            return function(x)
+        end = constant(np.where(array_of(x) < 0, *ends).astype(x.dtype))
+        real = ops.where(beyond, end, function(ops.where(beyond, 0.0, x)))
+        imaginary = ops.acosh(ops.where(beyond, ops.abs(x), 1.5))
+        return ops.complex(cast(real, x.dtype), ops.where(beyond, sign * imaginary, 0.0))
+
+    return arc
+
+
+arccos = _arc(ops.acos, (np.pi, 0.0), -1)
+arcsin = _arc(ops.asin, (-np.pi / 2, np.pi / 2), 1)
+
+
+def logn(n: Tensor, x: Tensor) -> Tensor:
+    """Return the logarithm of `x` to the base `n`."""
+    return log(x) / log(n)  # type: ignore[no-any-return]
+
+
+def power(x: Tensor, p: Tensor) -> Tensor:
+    """Return x to the power p: complex where a real x is negative."""
+    x = (
+        x
+        if x.is_complex() or not bool(np.any(array_of(x) < 0))
+        else _complex_where(x, _is_negative)
+    )
+    return ops.pow(
+        x, cast(p, np.float64) if p.dtype.kind in "iu" and (array_of(p) < 0).any() else p
+    )

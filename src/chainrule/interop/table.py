@@ -1,0 +1,330 @@
+"""What becomes of each function that NumPy lets others take over: one line each.
+
+Of a function with a rule, what our function takes of NumPy's arguments stands beside it; where
+nothing does, our function has NumPy's names itself.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.lib import scimath as numpys_scimath
+from numpy.lib.stride_tricks import sliding_window_view
+from numpy.polynomial import polynomial as numpys_polynomials
+
+from chainrule import array_api as xp
+from chainrule import fft, linalg, ops
+from chainrule.interop import (
+    calculus,
+    creating,
+    factors,
+    picking,
+    polynomials,
+    scimath,
+    shapes,
+    statistics,
+    writing,
+)
+from chainrule.interop.binding import Rule, rule
+
+_SHAPES = [
+    rule(np.reshape, shapes.reshape),
+    rule(np.ravel, shapes.ravel),
+    rule(np.squeeze, shapes.squeeze),
+    rule(np.expand_dims, ops.expand_dims, "a", "axis="),
+    rule(np.broadcast_to, ops.broadcast_to, "array", "shape=", "subok=-"),
+    rule(np.broadcast_arrays, shapes.broadcast_arrays),
+    rule(np.transpose, shapes.transpose),
+    rule(np.matrix_transpose, ops.matrix_transpose, "x"),
+    rule(np.swapaxes, ops.swapaxes, "a", "axis1=axis0", "axis2=axis1"),
+    rule(np.moveaxis, ops.moveaxis, "a", "source=", "destination="),
+    rule(np.rollaxis, shapes.rollaxis),
+    rule(np.atleast_1d, ops.atleast_1d, "*arys"),
+    rule(np.atleast_2d, ops.atleast_2d, "*arys"),
+    rule(np.atleast_3d, ops.atleast_3d, "*arys"),
+    rule(np.flip, ops.flip, "m", "axis="),
+    rule(np.fliplr, ops.fliplr, "m"),
+    rule(np.flipud, ops.flipud, "m"),
+    rule(np.rot90, ops.rot90, "m", "k=", "axes=dims"),
+    rule(np.roll, shapes.roll),
+    rule(np.tile, shapes.tile),
+    rule(np.repeat, shapes.repeat),
+    rule(np.resize, shapes.resize),
+    rule(np.delete, shapes.delete),
+    rule(np.insert, shapes.insert),
+    rule(np.append, shapes.append),
+    rule(np.trim_zeros, shapes.trim_zeros),
+    rule(np.pad, shapes.pad),
+    rule(sliding_window_view, shapes.sliding_window_view),
+    rule(np.concatenate, shapes.concatenate),
+    rule(np.stack, shapes.stack),
+    rule(np.hstack, shapes.hstack),
+    rule(np.vstack, shapes.vstack),
+    rule(np.dstack, ops.dstack, "[tup]"),
+    rule(np.column_stack, ops.column_stack, "[tup]"),
+    rule(np.block, shapes.block),
+    rule(np.split, shapes.split),
+    rule(np.array_split, shapes.array_split),
+    rule(np.hsplit, shapes.hsplit),
+    rule(np.vsplit, shapes.vsplit),
+    rule(np.dsplit, shapes.dsplit),
+    rule(np.unstack, ops.unstack, "x", "axis="),
+    rule(np.meshgrid, shapes.meshgrid),
+    rule(np.ix_, shapes.ix_),
+    rule(np.diag, ops.diag, "v", "k=diagonal"),
+    rule(np.diagflat, ops.diagflat, "v", "k=offset"),
+    rule(np.diagonal, ops.diagonal, "a", "offset=", "axis1=dim1", "axis2=dim2"),
+    rule(np.tril, ops.tril, "m", "k="),
+    rule(np.triu, ops.triu, "m", "k="),
+]
+
+_PICKING = [
+    rule(np.take, picking.take),
+    rule(np.take_along_axis, picking.take_along_axis),
+    rule(np.compress, picking.compress),
+    rule(np.extract, picking.extract),
+    rule(np.where, picking.where),
+    rule(np.select, picking.select),
+    rule(np.choose, picking.choose),
+    rule(np.piecewise, picking.piecewise),
+    rule(np.clip, picking.clip),
+    rule(np.sort, picking.sort),
+    rule(np.sort_complex, picking.sort_complex),
+    rule(np.partition, picking.partition),
+    rule(np.unique, picking.unique),
+    rule(np.unique_all, picking.unique_all),
+    rule(np.unique_counts, picking.unique_counts),
+    rule(np.unique_inverse, picking.unique_inverse),
+    rule(np.unique_values, picking.unique_values),
+    rule(np.intersect1d, picking.intersect1d),
+    rule(np.union1d, picking.union1d),
+    rule(np.setdiff1d, picking.setdiff1d),
+    rule(np.setxor1d, picking.setxor1d),
+    rule(np.apply_along_axis, picking.apply_along_axis),
+    rule(np.apply_over_axes, picking.apply_over_axes),
+    rule(np.put, writing.put),
+    rule(np.place, writing.place),
+    rule(np.putmask, writing.putmask),
+    rule(np.put_along_axis, writing.put_along_axis),
+    rule(np.copyto, writing.copyto),
+    rule(np.fill_diagonal, writing.fill_diagonal),
+]
+
+_STATISTICS = [
+    rule(np.sum, xp.sum, "a", "axis=", "dtype=", "keepdims="),
+    rule(np.prod, xp.prod, "a", "axis=", "dtype=", "keepdims="),
+    rule(np.mean, statistics.mean),
+    rule(np.var, statistics.var),
+    rule(np.std, statistics.std),
+    rule(np.max, xp.max, "a", "axis=", "keepdims="),
+    rule(np.min, xp.min, "a", "axis=", "keepdims="),
+    rule(np.amax, xp.max, "a", "axis=", "keepdims="),
+    rule(np.amin, xp.min, "a", "axis=", "keepdims="),
+    rule(np.ptp, statistics.ptp),
+    rule(np.average, statistics.average),
+    rule(np.median, statistics.median),
+    rule(np.quantile, statistics.quantile),
+    rule(np.percentile, statistics.percentile),
+    rule(np.cumsum, statistics.cumsum),
+    rule(np.cumprod, statistics.cumprod),
+    rule(np.cumulative_sum, ops.cumulative_sum, "x", "axis=", "dtype=", "include_initial="),
+    rule(np.cumulative_prod, ops.cumulative_prod, "x", "axis=", "dtype=", "include_initial="),
+    rule(np.nansum, statistics.nansum),
+    rule(np.nanprod, statistics.nanprod),
+    rule(np.nancumsum, statistics.nancumsum),
+    rule(np.nancumprod, statistics.nancumprod),
+    rule(np.nanmean, statistics.nanmean),
+    rule(np.nanvar, statistics.nanvar),
+    rule(np.nanstd, statistics.nanstd),
+    rule(np.nanmax, statistics.nanmax),
+    rule(np.nanmin, statistics.nanmin),
+    rule(np.nanmedian, statistics.nanmedian),
+    rule(np.nanquantile, statistics.nanquantile),
+    rule(np.nanpercentile, statistics.nanpercentile),
+    rule(np.cov, statistics.cov),
+    rule(np.corrcoef, statistics.corrcoef),
+    rule(np.bincount, statistics.bincount),
+    rule(np.histogram, calculus.histogram),
+    rule(np.histogram_bin_edges, calculus.histogram_bin_edges),
+]
+
+_CALCULUS = [
+    rule(np.diff, calculus.diff),
+    rule(np.ediff1d, calculus.ediff1d),
+    rule(np.gradient, calculus.gradient),
+    rule(np.trapezoid, calculus.trapezoid),
+    rule(np.interp, calculus.interp),
+    rule(np.convolve, calculus.convolve),
+    rule(np.correlate, calculus.correlate),
+    rule(np.unwrap, calculus.unwrap),
+    rule(np.angle, calculus.angle),
+    rule(np.real, ops.real, "val"),
+    rule(np.imag, calculus.imag),
+    rule(np.real_if_close, calculus.real_if_close),
+    rule(np.nan_to_num, ops.nan_to_num, "x", "copy=-", "nan=", "posinf=", "neginf="),
+    rule(np.round, ops.round, "a", "decimals="),
+    rule(np.around, ops.round, "a", "decimals="),
+    rule(np.fix, ops.fix, "x"),
+    rule(np.i0, ops.i0, "x"),
+    rule(np.sinc, ops.sinc, "x"),
+    rule(np.vander, calculus.vander),
+    rule(np.poly, polynomials.poly),
+    rule(np.roots, polynomials.roots),
+    rule(np.polyval, polynomials.polyval),
+    rule(np.polyadd, polynomials.polyadd),
+    rule(np.polysub, polynomials.polysub),
+    rule(np.polymul, polynomials.polymul),
+    rule(np.polydiv, polynomials.polydiv),
+    rule(np.polyder, polynomials.polyder),
+    rule(np.polyint, polynomials.polyint),
+    rule(np.polyfit, polynomials.polyfit),
+    rule(numpys_polynomials.polyval2d, polynomials.polyval2d),
+    rule(numpys_polynomials.polygrid2d, polynomials.polygrid2d),
+    rule(numpys_scimath.sqrt, scimath.sqrt),
+    rule(numpys_scimath.log, scimath.log),
+    rule(numpys_scimath.log2, scimath.log2),
+    rule(numpys_scimath.log10, scimath.log10),
+    rule(numpys_scimath.logn, scimath.logn),
+    rule(numpys_scimath.power, scimath.power),
+    rule(numpys_scimath.arccos, scimath.arccos),
+    rule(numpys_scimath.arcsin, scimath.arcsin),
+    rule(numpys_scimath.arctanh, scimath.arctanh),
+]
+
+_ALGEBRA = [
+    rule(np.dot, calculus.dot),
+    rule(np.vdot, calculus.vdot),
+    rule(np.inner, ops.inner, "a", "b"),
+    rule(np.outer, calculus.outer),
+    rule(np.kron, ops.kron, "a", "b"),
+    rule(np.cross, calculus.cross),
+    rule(np.tensordot, ops.tensordot, "a", "b", "axes="),
+    rule(np.einsum, calculus.einsum),
+    rule(np.trace, calculus.trace),
+    rule(np.linalg.matmul, ops.matmul, "x1", "x2"),
+    rule(np.linalg.outer, ops.outer, "x1", "x2"),
+    rule(np.linalg.cross, linalg.cross, "x1", "x2", "axis="),
+    rule(np.linalg.tensordot, ops.tensordot, "x1", "x2", "axes="),
+    rule(np.linalg.vecdot, xp.vecdot, "x1", "x2", "axis="),
+    rule(np.linalg.multi_dot, linalg.multi_dot, "[arrays]"),
+    rule(np.linalg.matrix_transpose, ops.matrix_transpose, "x"),
+    rule(np.linalg.diagonal, linalg.diagonal, "x", "offset="),
+    rule(np.linalg.trace, linalg.trace, "x", "offset=", "dtype="),
+    rule(np.linalg.matrix_power, linalg.matrix_power, "a", "n="),
+    rule(np.linalg.det, linalg.det, "a"),
+    rule(np.linalg.slogdet, linalg.slogdet, "a"),
+    rule(np.linalg.inv, linalg.inv, "a"),
+    rule(np.linalg.pinv, factors.pinv),
+    rule(np.linalg.solve, factors.solve),
+    rule(np.linalg.lstsq, factors.lstsq),
+    rule(np.linalg.tensorinv, linalg.tensorinv, "a", "ind="),
+    rule(np.linalg.tensorsolve, factors.tensorsolve),
+    rule(np.linalg.cholesky, linalg.cholesky, "a", "upper="),
+    rule(np.linalg.qr, factors.qr),
+    rule(np.linalg.svd, factors.svd),
+    rule(np.linalg.svdvals, linalg.svdvals, "x"),
+    rule(np.linalg.eig, factors.eig),
+    rule(np.linalg.eigvals, factors.eigvals),
+    rule(np.linalg.eigh, linalg.eigh, "a", "UPLO="),
+    rule(np.linalg.eigvalsh, linalg.eigvalsh, "a", "UPLO="),
+    rule(np.linalg.norm, linalg.norm, "x", "ord=", "axis=", "keepdims="),
+    rule(np.linalg.vector_norm, linalg.vector_norm, "x", "ord=", "axis=", "keepdims="),
+    rule(np.linalg.matrix_norm, linalg.matrix_norm, "x", "ord=", "keepdims="),
+    rule(np.linalg.cond, linalg.cond, "x", "p="),
+]
+
+_TRANSFORMS = [
+    *[
+        rule(getattr(np.fft, name), getattr(fft, name), "a", "n=", "axis=", "norm=")
+        for name in ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft")
+    ],
+    *[
+        rule(getattr(np.fft, name), getattr(fft, name), "a", "s=", "axes=", "norm=")
+        for name in ("fft2", "ifft2", "rfft2", "irfft2", "fftn", "ifftn", "rfftn", "irfftn")
+    ],
+    rule(np.fft.fftshift, fft.fftshift, "x", "axes="),
+    rule(np.fft.ifftshift, fft.ifftshift, "x", "axes="),
+]
+
+_CREATING = [
+    rule(np.array, creating.array, "object", "dtype=", "copy=", "ndmin=", "subok=-"),
+    rule(np.asarray, creating.asarray),
+    rule(np.asanyarray, creating.asarray),
+    rule(np.ascontiguousarray, creating.ascontiguousarray),
+    rule(np.asfortranarray, creating.asfortranarray),
+    rule(np.require, creating.asarray, "a", "dtype="),
+    rule(np.fromiter, creating.fromiter),
+    rule(np.fromfunction, creating.fromfunction),
+    rule(np.arange, creating.arange),
+    rule(np.copy, creating.copy),
+    rule(np.astype, creating.astype),
+    rule(np.full, creating.full),
+    rule(np.full_like, creating.full_like),
+    rule(np.linspace, creating.linspace),
+    rule(np.logspace, creating.logspace),
+    rule(np.geomspace, creating.geomspace),
+]
+
+RULES: dict[Any, Rule] = {
+    rule.function: rule
+    for rules in (_SHAPES, _PICKING, _STATISTICS, _CALCULUS, _ALGEBRA, _TRANSFORMS, _CREATING)
+    for rule in rules
+}
+"""What is recorded."""
+
+# --- without derivative ---------------------------------------------------------------------------
+
+
+def _functions(module: Any, names: str) -> frozenset[Any]:
+    """Return the functions of these names that this NumPy has."""
+    return frozenset(getattr(module, name) for name in names.split() if hasattr(module, name))
+
+
+ANSWERS = _functions(
+    np,
+    """
+    shape ndim size result_type can_cast common_type min_scalar_type iscomplexobj isrealobj
+    may_share_memory shares_memory
+    all any allclose isclose array_equal array_equiv isin iscomplex isreal isneginf isposinf
+    argmax argmin nanargmax nanargmin argsort argpartition lexsort argwhere nonzero flatnonzero
+    count_nonzero searchsorted digitize einsum_path
+    diag_indices_from tril_indices_from triu_indices_from ravel_multi_index unravel_index
+    packbits unpackbits
+    array2string array_repr array_str save savetxt savez savez_compressed
+    """,
+) | _functions(np.linalg, "matrix_rank")
+"""What NumPy itself answers, from the arrays: truths, numbers of things, places, text, files."""
+
+NEW = _functions(
+    np,
+    """
+    empty empty_like zeros zeros_like ones ones_like eye identity tri
+    frombuffer fromfile fromstring loadtxt genfromtxt
+    """,
+)
+"""What NumPy makes from no tensor's elements: the result is a tensor all the same."""
+
+# --- no rule --------------------------------------------------------------------------------------
+
+_NO_RULE = {
+    "tensors hold no dates": [
+        np.busday_count,
+        np.busday_offset,
+        np.datetime_as_string,
+        np.is_busday,
+    ],
+    "bins of several dimensions are counted on arrays": [np.histogram2d, np.histogramdd],
+}
+
+REASONS: dict[Any, str] = {
+    function: reason for reason, functions in _NO_RULE.items() for function in functions
+}
+"""What is refused where it would lose a gradient, and why there is no rule."""
+
+REASONS_OF_MODULES = {
+    "numpy.lib.recfunctions": "tensors have no fields",
+    "numpy.strings": "tensors hold no text",
+    "numpy.char": "tensors hold no text",
+}
+"""The same, for all functions of a module."""

@@ -1,0 +1,79 @@
+"""The page of NumPy's functions: that it is current, and that no function is left out."""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import numpy.char
+import numpy.fft
+import numpy.lib.recfunctions
+import numpy.polynomial
+import numpy.strings
+import pytest
+from numpy.testing import overrides
+
+from chainrule.interop.binding import name_of
+from chainrule.interop.table import ANSWERS, NEW, REASONS, REASONS_OF_MODULES, RULES
+from chainrule.ops.ufuncs import RECORDED, REFUSED, STEPS
+
+ROOT = Path(__file__).resolve().parents[2]
+TABLES = {"recorded": RULES, "answered": ANSWERS, "new": NEW, "refused": REASONS}
+
+
+def _tool():
+    spec = importlib.util.spec_from_file_location("tool", ROOT / "tools" / "numpy_coverage.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+FUNCTIONS = {}  # NumPy lists some functions twice, as they are called and as they dispatch
+for _function in overrides.get_overridable_numpy_array_functions():
+    FUNCTIONS.setdefault(name_of(_function), set()).add(_function)
+
+
+@pytest.mark.parametrize("name", sorted(FUNCTIONS))
+def test_each_function_is_in_one_class(name):
+    classes = [key for key, table in TABLES.items() if FUNCTIONS[name] & set(table)]
+    if name.rpartition(".")[0] in REASONS_OF_MODULES:
+        classes.append("refused as its module is")
+    assert len(classes) == 1
+
+
+def test_nothing_else_is_in_the_tables():
+    listed = set().union(*FUNCTIONS.values())
+    assert all(set(table) <= listed for table in TABLES.values())
+    assert set(RECORDED) | STEPS | set(REFUSED) <= set(overrides.get_overridable_numpy_ufuncs())
+
+
+def test_the_page_is_current():
+    tool = _tool()
+    written = tool.PAGE.read_text(encoding="utf-8")
+    if f"all that NumPy {tool.NUMPY} lists" not in written:
+        pytest.skip(f"the page was written with another NumPy than {np.__version__}")
+    assert written == tool.page(), "run python3 tools/numpy_coverage.py"
+
+
+def test_the_tool_writes_the_page_and_checks_it(tmp_path, monkeypatch, capsys):
+    tool = _tool()
+    monkeypatch.setattr(tool, "PAGE", tmp_path / "numpy.md")
+    assert tool.main(["--check"]) == 1
+    assert tool.main([]) == 0
+    assert tool.main(["--check"]) == 0
+    assert "numpy.md is out of date\nwrote numpy.md" in capsys.readouterr().out
+
+
+def test_the_table_is_imported_with_the_first_call():
+    code = (
+        "import sys, numpy as np, chainrule as cr\n"
+        "t = cr.ones(2)\n"
+        "np.sin(t)\n"
+        "assert 'chainrule.interop' not in sys.modules\n"
+        "np.sum(t)\n"
+        "assert 'chainrule.interop' in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
