@@ -198,7 +198,16 @@ def _ones(shape: tuple[int, ...], dtype: Any) -> Array:
 KERNELS = {
     "convolution": ("convolve", "convolve_input", "convolve_weight"),
     "elementwise": (
-        *("sigmoid", "complex", "exponent", "logaddexp", "xlogy", "xlog1py", "spherical_bessel_j"),
+        *(
+            "sigmoid",
+            "complex",
+            "exponent",
+            "hypot",
+            "logaddexp",
+            "xlogy",
+            "xlog1py",
+            "spherical_bessel_j",
+        ),
     ),
     "special": (
         *("erf", "erfc", "erfi", "erfcx", "erfinv", "dawsn", "ndtri", "log_ndtr", "rel_entr"),

@@ -45,6 +45,17 @@ def test_atan2_and_hypot_neither_over_nor_underflow_in_single_precision(size):
     np.testing.assert_allclose(g.numpy(), [0.6, 0.8], rtol=1e-6)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("special", [1.0, 0.0, 1e-30, 1e30, INF, NAN])
+def test_hypot_of_many_numbers(special, dtype):
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(2, 20000)).astype(dtype)
+    x[7] = y[7] = special
+    got = cr.hypot(cr.from_numpy(x), cr.from_numpy(y)).numpy()
+    assert got.dtype == dtype
+    np.testing.assert_allclose(got, np.hypot(x, y), rtol=4 * np.finfo(dtype).eps)
+
+
 @pytest.mark.parametrize("function", [cr.logaddexp, cr.logaddexp2])
 def test_logaddexp_at_infinities(function):
     for x in (INF, -INF):

@@ -24,6 +24,22 @@ def complex(np: Any, x: Array, y: Array) -> Array:
     return out
 
 
+def hypot(np: Any, x: Array, y: Array) -> Array:
+    """Return √(x² + y²), by squares where none of them over- or underflows."""
+    if np.__name__ != "numpy" or x.size < _MANY or y.size < _MANY or x.dtype.itemsize == 2:
+        return np.hypot(x, y)
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        square = x * x
+        square = square + y * y
+    info = np.finfo(square.dtype)
+    if square.min() < info.tiny / info.eps or not square.max() < info.max:  # maybe nan
+        return np.hypot(x, y)  # a scalar loop: 2.6 ms for a million float32, the squares take 0.8
+    return np.sqrt(square, out=square)
+
+
+_MANY = 1 << 14
+
+
 def logaddexp(np: Any, x: Array, y: Array) -> Array:
     """Return log(exp(x) + exp(y)), in vectorised functions, of which NumPy's own makes no use."""
     high, low = np.maximum(x, y), np.minimum(x, y)
