@@ -133,11 +133,12 @@ def test_as_in_pytorch(call: str, reduction: str) -> None:
     )
 
 
-@pytest.mark.parametrize("call", GRID)
+LIFTED = "gaussian_nll_loss-5"  # its gradient is that of variances which were not lifted
+
+
+@pytest.mark.parametrize("call", sorted(set(GRID) - {LIFTED}))
 def test_derivatives_to_second_order(call: str) -> None:
     name, arrays, settings = GRID[call]
-    if settings.get("eps") == 0.7:
-        pytest.skip("its gradient is that of variances which were not lifted")
     count = CONSTANTS.get(name, len(arrays) - ("last" in settings))
     function = _call(getattr(F, name), settings, [cr.tensor(a) for a in arrays[count:]], "none")
     inputs = tuple(cr.tensor(a, requires_grad=True) for a in arrays[:count] if a.dtype.kind == "f")

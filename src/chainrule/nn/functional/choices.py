@@ -12,13 +12,67 @@ from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import device_of, move
 from chainrule.creation import ones_like
 from chainrule.errors import ShapeError
-from chainrule.ops import log_softmax, softmax
 from chainrule.random import default_generator
 
 if TYPE_CHECKING:
     from numpy.random import Generator
 
 __all__ = ["softmax", "log_softmax", "softmin", "gumbel_softmax", "glu"]
+
+
+def softmax(
+    input: Operand, dim: int | None = None, *, axis: int | None = None, dtype: DTypeLike = None
+) -> Tensor:
+    """Return exp x, divided by its sum along a dimension.
+
+    Parameters
+    ----------
+    input : Tensor
+        Exponents x: integers are taken as numbers of the default dtype.
+    dim : int
+        Along which dimension the result sums to 1. Also spelled `axis`. It can be left out where
+        there is only one.
+    dtype : dtype, optional
+        Convert to this first.
+
+    Returns
+    -------
+    Tensor, shape of `input`
+
+    Raises
+    ------
+    TypeError
+        If `dim` is left out, and there are several dimensions.
+
+    Notes
+    -----
+    Derivative: diag s - s sᵀ, where s is the result. Nothing overflows.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.nn.functional.softmax(cr.tensor([1000.0, 1000.0]), dim=0)
+    tensor([0.5000, 0.5000])
+    """
+    return ops.softmax(input, dim, axis=axis, dtype=dtype)
+
+
+def log_softmax(
+    input: Operand, dim: int | None = None, *, axis: int | None = None, dtype: DTypeLike = None
+) -> Tensor:
+    """Return the logarithm of `softmax`, precise where that is tiny; the arguments are the same.
+
+    Notes
+    -----
+    Derivative: I - 1 sᵀ, where s is the softmax.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.nn.functional.log_softmax(cr.tensor([0.0, 1000.0]), dim=0)
+    tensor([-1000.,     0.])
+    """
+    return ops.log_softmax(input, dim, axis=axis, dtype=dtype)
 
 
 def softmin(
