@@ -51,7 +51,7 @@ hypot = elementwise(
 
 def _share(xp: Any, x: Array, y: Array, scale: float) -> Array:
     # e^x / (e^x + e^y) is 1/2 also of equal infinities, where x - y would be nan.
-    tie = x == y
+    tie = xp.logical_and(x == y, xp.isinf(x))
     return xp.sigmoid(scale * (_apart(xp, x, tie) - _apart(xp, y, tie)))
 
 
