@@ -87,6 +87,44 @@ def test_locked_memory_stays_locked():
         cr.from_numpy(array).diagonal().fill_(1)
 
 
+REPLACED = {
+    "select_scatter": lambda lib, x, y: lib.select_scatter(x, y[0], 0, 1),
+    "select_scatter-dim": lambda lib, x, y: x.select_scatter(y[:, 1], dim=1, index=-1),
+    "slice_scatter": lambda lib, x, y: lib.slice_scatter(x, y[:, :2], 1, 1),
+    "slice_scatter-step": lambda lib, x, y: x.slice_scatter(y[..., :2], dim=2, end=3, step=2),
+    "diagonal_scatter-first": lambda lib, x, y: x.diagonal_scatter(y[0, :2].t(), 0, 0, 1),
+}
+
+
+@pytest.mark.parametrize("name", REPLACED)
+def test_parts_replaced(name):
+    beside_torch(REPLACED[name], X, X * 2 + 1)
+    differences(REPLACED[name], X, X * 2 + 1)
+
+
+def test_a_diagonal_of_matrices_replaced():
+    def function(lib, x, y):
+        return lib.diagonal_scatter(x, y, 1, 1, 2)
+
+    beside_torch(function, X, X[:, :, 0])
+    differences(function, X, X[:, :, 0])
+
+
+def test_what_replaces_has_the_shape_of_the_part():
+    with pytest.raises(cr.ShapeError, match="src to have a size equal to the slice of self"):
+        cr.select_scatter(cr.zeros(2, 3), cr.zeros(2), 0, 0)
+
+
+def test_where_elements_lie():
+    for part in (lambda x: x, lambda x: x[1, 1:], lambda x: x.mT):
+        ours = part(cr.tensor(X))
+        assert ours.stride(-1) == ours.stride()[-1]
+        theirs = np.lib.stride_tricks.as_strided(
+            X.reshape(-1)[ours.storage_offset() :], ours.shape, [8 * n for n in ours.stride()]
+        )
+        np.testing.assert_array_equal(ours.numpy(), theirs)
+
+
 DIAGONALS = {
     "diag_embed": lambda lib, x: lib.diag_embed(x),
     "diag_embed-offset": lambda lib, x: x.diag_embed(-1, 0, 2),

@@ -78,7 +78,7 @@ _SAME = {
     diagonals: "tril triu diag diagonal diag_embed diagflat trace",
     joining: "split chunk unbind",
     indexing: "gather take take_along_dim index_select masked_select",
-    regions: "narrow select unfold unflatten",
+    regions: "narrow select unfold unflatten select_scatter slice_scatter diagonal_scatter",
     repeating: "tile repeat_interleave",
     stacking: "tensor_split hsplit vsplit dsplit split_with_sizes",
     scattering: """
@@ -90,7 +90,7 @@ _SAME = {
     quantiles: "median nanmedian kthvalue mode quantile nanquantile msort",
     running: "cummax cummin logcumsumexp diff",
     fresh: "new_zeros new_ones new_empty new_full new_tensor",
-    viewing: "view contiguous sum_to_size",
+    viewing: "view contiguous sum_to_size stride storage_offset",
     contraction: "matmul mm mv dot bmm outer",
     products: "inner vdot cross kron",
     added: "addmm addmv addr addbmm baddbmm",

@@ -1,4 +1,4 @@
-"""Parts of a tensor that are views of it."""
+"""Parts of a tensor that are views of it, and tensors with such a part replaced."""
 
 from __future__ import annotations
 
@@ -8,10 +8,19 @@ import numpy as np
 
 from chainrule.arguments import RECORDERS, Operand, one_dim, sizes_of, tensor_of
 from chainrule.autograd.tensor import Tensor
+from chainrule.autograd.views import set_item
 from chainrule.errors import ShapeError
+from chainrule.ops.diagonals import diagonal
 from chainrule.ops.viewing import view
 
-__all__ = ["narrow", "select", "unflatten"]
+__all__ = [
+    "narrow",
+    "select",
+    "unflatten",
+    "select_scatter",
+    "slice_scatter",
+    "diagonal_scatter",
+]
 
 
 def narrow(x: Operand, /, dim: int, start: int | Tensor, length: int) -> Tensor:
@@ -223,3 +232,93 @@ def unflatten(x: Operand, /, dim: int, sizes: int | Sequence[int]) -> Tensor:
         )
     parts = tuple([length // known if n == -1 else n for n in parts])
     return view(x, (*x.shape[:number], *parts, *x.shape[number + 1 :]))
+
+
+# --- replaced -------------------------------------------------------------------------------------
+
+
+def select_scatter(x: Operand, src: Operand, /, dim: int, index: int) -> Tensor:
+    """Return `x` with the slice at an index of a dimension replaced.
+
+    Parameters
+    ----------
+    x : Tensor
+        What to replace a part in, of a copy.
+    src : Tensor
+        What to put there: of the shape that ``select(x, dim, index)`` has.
+    dim, index : int
+        As for `select`.
+
+    Returns
+    -------
+    Tensor, shape of `x`
+
+    Raises
+    ------
+    ShapeError
+        If the shape of `src` is another one.
+
+    Notes
+    -----
+    Derivative: 1 for what is in the result, 0 for what was replaced.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.select_scatter(cr.zeros(2, 2), cr.ones(2), 0, 1)
+    tensor([[0., 0.],
+            [1., 1.]])
+    """
+    out = RECORDERS["clone"](tensor_of(x))
+    return _replaced("select_scatter", out, select(out, dim, index), src)
+
+
+def slice_scatter(
+    x: Operand,
+    src: Operand,
+    /,
+    dim: int = 0,
+    start: int | None = None,
+    end: int | None = None,
+    step: int = 1,
+) -> Tensor:
+    """Return `x` with the slices from `start` to `end` replaced; see `select_scatter`.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.slice_scatter(cr.zeros(4), cr.ones(2), start=2)
+    tensor([0., 0., 1., 1.])
+    """
+    out = RECORDERS["clone"](tensor_of(x))
+    lead = (slice(None),) * one_dim(dim, out.ndim)
+    part = RECORDERS["getitem"](out, key=(*lead, slice(start, end, step), ...))
+    return _replaced("slice_scatter", out, part, src)
+
+
+def diagonal_scatter(
+    x: Operand, src: Operand, /, offset: int = 0, dim1: int = 0, dim2: int = 1
+) -> Tensor:
+    """Return `x` with a diagonal replaced; see `diagonal` and `select_scatter`.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.diagonal_scatter(cr.zeros(2, 2), cr.ones(2))
+    tensor([[1., 0.],
+            [0., 1.]])
+    """
+    out = RECORDERS["clone"](tensor_of(x))
+    return _replaced("diagonal_scatter", out, diagonal(out, offset, dim1, dim2), src)
+
+
+def _replaced(operation: str, out: Tensor, part: Tensor, src: Operand) -> Tensor:
+    """Write to a part of a copy that nobody else has seen, and return the copy."""
+    value = tensor_of(src)
+    if value.shape != part.shape:
+        raise ShapeError(
+            f"{operation}: expected src to have a size equal to the slice of self. src size = "
+            f"{list(value.shape)}, slice size = {list(part.shape)}"
+        )
+    set_item(part, Ellipsis, value, operation)
+    return out

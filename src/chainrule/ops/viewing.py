@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from chainrule.arguments import RECORDERS, DTypeLike, Sizes, dtype_of, sizes_of
+from chainrule.arguments import RECORDERS, DTypeLike, Sizes, dtype_of, one_dim, sizes_of
 from chainrule.autograd.tensor import Tensor, make
+from chainrule.backend import storage_of
 from chainrule.errors import ShapeError
 from chainrule.ops.calls import reshaped
 from chainrule.ops.shaping import full_shape, view_shape
@@ -123,3 +124,30 @@ def sum_to_size(x: Tensor, /, *sizes: Any) -> Tensor:
         )
     axes = tuple([i for i in range(x.ndim) if i < lead or shape[i - lead] != x.shape[i]])
     return reshaped(RECORDERS["sum"](x, axis=axes, keepdims=True), shape) if axes else x
+
+
+def stride(x: Tensor, dim: int | None = None) -> Any:
+    """Return by how many elements of memory neighbours are apart, along each dimension or one.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.zeros(2, 3).stride()
+    (3, 1)
+    """
+    steps = tuple([step // x._array.itemsize for step in x._array.strides])
+    return steps if dim is None else steps[one_dim(dim, x.ndim)]
+
+
+def storage_offset(x: Tensor) -> int:
+    """Return how many elements of the memory come before the first one of this tensor.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.zeros(2, 3)[1].storage_offset()
+    3
+    """
+    first = storage_of(x._array)
+    apart = x._array.ctypes.data - first.ctypes.data
+    return int(apart // x._array.itemsize)
