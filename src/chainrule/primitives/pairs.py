@@ -126,9 +126,8 @@ nextafter = general(  # x, as far as numbers that are not rounded are concerned
 
 
 def _quotient_towards_zero(xp: Any, x: Array, y: Array, out: Array) -> Array:
-    return xp.round(
-        (x - out) / y
-    )  # an integer but for rounding, which may lead trunc(x / y) astray
+    # An integer but for rounding; trunc(x / y) may be the next one.
+    return xp.round((x - out) / y)
 
 
 fmod = general(
