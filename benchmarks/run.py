@@ -12,12 +12,15 @@ import imports
 import million
 import scatter
 
+import kernels
+
 PAGE = pathlib.Path(__file__).parent.parent / "docs" / "benchmarks.md"
 SUITES = {
     "eager": eager.main,
     "million": million.main,
     "scatter": scatter.main,
     "imports": imports.main,
+    "kernels": kernels.main,
 }
 
 

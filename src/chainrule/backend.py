@@ -18,6 +18,7 @@ import numpy as np
 
 from chainrule import flat
 from chainrule.errors import DeviceError, MissingExtraError
+from chainrule.kernels import large
 
 Array = Any  # numpy.ndarray, cupy.ndarray, or whatever an array namespace computes on
 
@@ -83,13 +84,10 @@ def _masked(x: Array, mask: Array) -> Array:
     np.where takes 3.7 ms for a million float32 under a random mask. Multiplying the bit patterns
     by 0 or 1 takes 0.2 ms and cannot make 0 * inf.
     """
-    integer = _BIT_PATTERNS.get(x.dtype.char)
+    integer = large.BIT_PATTERNS.get(x.dtype.char)
     if integer is None or x.ndim == 0:
         return np.where(mask, x, np.zeros((), x.dtype))
     return np.multiply(x.view(integer), mask).view(x.dtype)
-
-
-_BIT_PATTERNS = {"e": np.int16, "f": np.int32, "d": np.int64}
 
 
 def _sum(x: Array, axis: Any = None, keepdims: bool = False) -> Array:
@@ -99,7 +97,51 @@ def _sum(x: Array, axis: Any = None, keepdims: bool = False) -> Array:
             # A handful of numbers: Python's own sum takes 0.25 µs, the ufunc's machinery 0.7.
             total = sum(x.tolist() if x.ndim == 1 else x.ravel().tolist())
             return _array(total, dtype, ndmin=x.ndim if keepdims else 0)
+    elif x.size >= _LARGE and x.dtype.char in "fd" and x.flags.c_contiguous:
+        if axis is None or (axis.__class__ is tuple and len(axis) == x.ndim):
+            return _array(large.total(x), ndmin=x.ndim if keepdims else 0)
+        if axis in ((x.ndim - 1,), x.ndim - 1, -1) and 32 <= x.shape[-1] <= 2048:
+            sums = large.row_sums(x)
+            return sums[..., np.newaxis] if keepdims else sums
     return _add_reduce(x, axis, None, None, keepdims)
+
+
+_LARGE = 1 << 15
+"""From so many elements on, the formulations of `kernels.large` pay."""
+
+
+def _where(condition: Array, x: Array, y: Array) -> Array:
+    if (
+        x.__class__ is ndarray is y.__class__
+        and x.size >= _LARGE >> 3
+        and x.shape == y.shape == condition.shape
+        and x.dtype is y.dtype
+        and x.dtype.char in large.BIT_PATTERNS
+        and condition.dtype.kind == "b"
+    ):
+        return large.where(condition, x, y)
+    return np.where(condition, x, y)
+
+
+def _clip(x: Array, low: Any, high: Any) -> Array:
+    if low is not None:
+        low = _array(low, x.dtype)
+    if high is not None:
+        high = _array(high, x.dtype)
+    if x.size >= 1024 and x.dtype.kind == "f":
+        # One pass with two bounds is vectorised, np.maximum with a number is not.
+        return x.clip(-np.inf if low is None else low, np.inf if high is None else high)
+    if low is not None:
+        x = np.maximum(x, low)
+    return x if high is None else np.minimum(x, high)
+
+
+def _cumulative_sum(x: Array, *, axis: int) -> Array:
+    if x.size >= 4096 and x.dtype.char in "fd" and axis == x.ndim - 1 and x.shape[-1] >= 64:
+        found = large.cumulative_sum(x)
+        if found is not None:
+            return found
+    return np.cumulative_sum(x, axis=axis)
 
 
 _array: Any = np.array
@@ -261,6 +303,9 @@ numpy_xp = Namespace(
     masked=_masked,
     # np.sum, np.max and their kin are Python around these, a microsecond each.
     sum=_sum,
+    where=_where,
+    clip=_clip,
+    cumulative_sum=_cumulative_sum,
     mean=_mean,
     expm1=_expm1,
     prod=np.multiply.reduce,

@@ -149,7 +149,7 @@ sign, floor, ceil, trunc, round = (
 
 
 def _relu(xp: Any, x: Array) -> Array:
-    return xp.maximum(x, xp.zeros_like(x))
+    return xp.clip(x, 0, None)
 
 
 relu = general(
@@ -189,9 +189,9 @@ def _inside(xp: Any, x: Array, low: Any, high: Any) -> Array:
 
 
 def _clamp(xp: Any, x: Array, *, low: Any, high: Any) -> Array:
-    if low is not None:
-        x = xp.maximum(x, xp.asarray(low, dtype=x.dtype))
-    return x if high is None else xp.minimum(x, xp.asarray(high, dtype=x.dtype))
+    # Of crossed bounds the upper one holds; the array API leaves that open.
+    crossed = low is not None and high is not None and low > high
+    return xp.clip(x, high if crossed else low, high)
 
 
 clamp = general(

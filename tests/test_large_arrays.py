@@ -1,0 +1,145 @@
+"""Large arrays take other NumPy functions than small ones: the results are those of small ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import chainrule as cr
+from chainrule.backend import numpy_xp
+from chainrule.kernels import large
+
+RNG = np.random.default_rng(4)
+STRANGE = [np.nan, -np.nan, np.inf, -np.inf, -0.0]
+
+
+def draw(*shape: int, dtype: str = "float32") -> np.ndarray:
+    return RNG.standard_normal(shape).astype(dtype)
+
+
+def with_strange(*shape: int) -> np.ndarray:
+    x = draw(*shape)
+    x.flat[RNG.integers(0, x.size, len(STRANGE))] = STRANGE
+    return x
+
+
+@pytest.fixture
+def used(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Record which of the formulations of large arrays are called."""
+    names: list[str] = []
+    for name in ("total", "row_sums", "where", "cumulative_sum"):
+        original = getattr(large, name)
+
+        def spy(*args: Any, name: str = name, original: Any = original) -> Any:
+            names.append(name)
+            return original(*args)
+
+        monkeypatch.setattr(large, name, spy)
+    return names
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("size", [32_768, 100_003])
+def test_sums(dtype: str, size: int, used: list[str]) -> None:
+    x = draw(size, dtype=dtype) + 1
+    got = cr.from_numpy(x).sum()
+    assert got.dtype == dtype
+    exact = float(x.astype("longdouble").sum())
+    np.testing.assert_allclose(got.item(), exact, rtol=4 * np.finfo(dtype).eps)
+    np.testing.assert_allclose(cr.from_numpy(x).mean().item(), exact / size, rtol=1e-6)
+    kept = cr.from_numpy(x.reshape(1, -1)).sum((0, 1), keepdim=True)
+    assert kept.shape == (1, 1)
+    assert kept.item() == got.item()
+    assert used == ["total"] * 3
+
+
+def test_large_sums_stay_exact() -> None:
+    """Adding ten million numbers one after the other would lose a per cent in single precision."""
+    x = np.full(10_000_000, 0.1, np.float32)
+    np.testing.assert_allclose(cr.from_numpy(x).sum().item(), float(x[0]) * 1e7, rtol=1e-6)
+
+
+@pytest.mark.parametrize("keepdim", [False, True])
+@pytest.mark.parametrize("shape", [(1024, 33), (40, 2048), (4, 64, 250)])
+def test_sums_of_rows(shape: Any, keepdim: bool, used: list[str]) -> None:
+    x = draw(*shape)
+    got = cr.from_numpy(x).sum(-1, keepdim=keepdim).numpy()
+    wanted = x.astype("float64").sum(-1, keepdims=keepdim)
+    assert used == ["row_sums"]
+    assert got.shape == wanted.shape
+    np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-4)
+
+
+def test_sums_of_other_axes_and_layouts_are_numpys(used: list[str]) -> None:
+    x = draw(256, 300)
+    np.testing.assert_array_equal(cr.from_numpy(x).sum(0).numpy(), x.sum(0))
+    np.testing.assert_array_equal(cr.from_numpy(x.T).sum(1).numpy(), x.T.sum(1))
+    assert used == []
+
+
+def test_sums_of_strange_numbers() -> None:
+    x = draw(200, 200)
+    x[3, 5], x[4, 6], x[5, :2] = np.nan, np.inf, (np.inf, -np.inf)
+    rows = cr.from_numpy(x).sum(1).numpy()
+    assert np.isnan(rows[[3, 5]]).all()
+    assert rows[4] == np.inf
+    assert np.isfinite(np.delete(rows, [3, 4, 5])).all()
+    assert np.isnan(cr.from_numpy(x).sum().item())
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_choices_are_bit_for_bit(dtype: str, used: list[str]) -> None:
+    x, y = with_strange(80, 70).astype(dtype), with_strange(80, 70).astype(dtype)
+    mask = RNG.uniform(size=x.shape) < 0.5
+    got = cr.where(cr.from_numpy(mask), cr.from_numpy(x), cr.from_numpy(y)).numpy()
+    assert used == ["where"]
+    np.testing.assert_array_equal(got.view("u1"), np.where(mask, x, y).view("u1"))
+    with pytest.raises(ValueError, match="broadcast"):
+        numpy_xp.where(mask, x, y[:3])
+
+
+@pytest.mark.parametrize("bounds", [(None, 0.5), (-0.5, None), (-0.5, 0.5), (0.5, -0.5)])
+def test_limits(bounds: Any) -> None:
+    x = with_strange(3000)
+    low, high = bounds
+    wanted = x if low is None else np.maximum(x, np.float32(low))
+    wanted = wanted if high is None else np.minimum(wanted, np.float32(high))
+    np.testing.assert_array_equal(cr.from_numpy(x).clamp(low, high).numpy(), wanted)
+    ints = np.arange(-2000, 2000)
+    found = cr.from_numpy(ints).clamp(min=-3, max=7).numpy()
+    np.testing.assert_array_equal(found, np.clip(ints, -3, 7))
+
+
+def test_relu() -> None:
+    x = with_strange(3000)
+    np.testing.assert_array_equal(cr.from_numpy(x).relu().numpy(), np.maximum(x, 0))
+    assert cr.from_numpy(x.astype("float16")).relu().dtype == cr.float16
+
+
+@pytest.mark.parametrize("shape", [(100, 100), (64, 64), (3, 50, 333), (5000,)])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_running_sums(shape: Any, dtype: str, used: list[str]) -> None:
+    x = draw(*shape, dtype=dtype)
+    got = cr.from_numpy(x).cumsum(-1).numpy()
+    assert used == ["cumulative_sum"]
+    assert got.dtype == dtype
+    tolerance = 1e-4 if dtype == "float32" else 1e-12
+    np.testing.assert_allclose(got, x.astype("float64").cumsum(-1), rtol=0, atol=tolerance)
+
+
+def test_running_sums_of_strange_numbers_are_numpys() -> None:
+    x = draw(100, 100)
+    x[3, 70], x[4, 99] = np.inf, np.nan
+    got = cr.from_numpy(x).cumsum(1).numpy()
+    np.testing.assert_array_equal(got, x.cumsum(1))
+    assert np.isfinite(got[3, :70]).all()
+
+
+def test_softmax_and_its_derivative() -> None:
+    x = cr.tensor(draw(100, 500), requires_grad=True)
+    out = x.softmax(-1)
+    np.testing.assert_allclose(out.sum(-1).detach().numpy(), 1, rtol=1e-5)
+    (out * out).sum().backward()
+    np.testing.assert_allclose(x.grad.sum(-1).numpy(), 0, atol=1e-6)
