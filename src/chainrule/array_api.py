@@ -28,7 +28,6 @@ from chainrule.autograd.tensor import Tensor, default_dtype
 from chainrule.backend import CPU, cuda_is_available, device
 from chainrule.creation import filled
 from chainrule.errors import ShapeError
-from chainrule.linalg import as_numpy
 from chainrule.ops import (
     conversion,
     dtypes,
@@ -257,6 +256,14 @@ def vecdot(x1: Operand, x2: Operand, /, *, axis: int = -1) -> Tensor:
     return products.vecdot(x1, x2, axis=axis)
 
 
+def _solve(x1: Operand, x2: Operand, /) -> Tensor:
+    """Return the solution of x1 x = x2, where `x2` is a vector only if it is 1-d."""
+    right, ndim = tensor_of(x2), tensor_of(x1).ndim
+    if right.ndim == 1 or right.ndim >= ndim:
+        return _linalg.solve(x1, right)
+    return _linalg.solve(x1, shaping.reshape(right, (1,) * (ndim - right.ndim) + right.shape))
+
+
 _SAME_IN_LINALG = """
     cholesky cross det diagonal eig eigh eigvals eigvalsh inv matmul matrix_norm matrix_power
     matrix_rank matrix_transpose outer pinv qr slogdet svd svdvals tensordot trace vector_norm
@@ -264,7 +271,7 @@ _SAME_IN_LINALG = """
 
 linalg = SimpleNamespace(
     **{name: getattr(_linalg, name) for name in _SAME_IN_LINALG.split()},
-    solve=as_numpy.solve,
+    solve=_solve,
     vecdot=vecdot,
 )
 

@@ -29,24 +29,12 @@ def diff(
     append: Tensor | None = None,
 ) -> Tensor:
     """Return the n-th differences of neighbours along an axis."""
-    if n < 0:
-        raise ValueError(f"diff: order must be non-negative but got {n}")
-    if a.ndim == 0:
-        raise ValueError("diff requires input that is at least one dimensional")
-    if n == 0:
-        return a
-    axis = one_dim(axis, a.ndim)
-    shape = (*a.shape[:axis], 1, *a.shape[axis + 1 :])
-    ends = [
-        end if end is None or end.ndim else ops.broadcast_to(end, shape)
-        for end in (prepend, append)
-    ]
-    if prepend is not None or append is not None:
-        a = ops.cat([part for part in (ends[0], a, ends[1]) if part is not None], axis)
-    for _ in range(n):
-        after, before = _cut(a, axis, 1, None), _cut(a, axis, None, -1)
-        a = ops.not_equal(after, before) if a.dtype.kind == "b" else after - before
-    return a
+    ends = [prepend, append]
+    if a.ndim and (prepend is not None or append is not None):
+        shape = list(a.shape)
+        shape[one_dim(axis, a.ndim)] = 1
+        ends = [end if end is None or end.ndim else ops.broadcast_to(end, shape) for end in ends]
+    return ops.diff(a, n, axis, *ends)
 
 
 def ediff1d(ary: Tensor, to_end: Tensor | None = None, to_begin: Tensor | None = None) -> Tensor:
@@ -108,13 +96,8 @@ def trapezoid(
     y: Tensor, x: Tensor | None = None, dx: Tensor | float = 1.0, axis: int = -1
 ) -> Tensor:
     """Return the integral of samples by trapezoids."""
-    axis = one_dim(axis, y.ndim)
-    steps: Any = dx
-    if x is not None:
-        along = (-1, *(1,) * (y.ndim - 1 - axis))
-        steps = xp.reshape(diff(x), along) if x.ndim == 1 else diff(x, axis=axis)
-    heights = _cut(y, axis, 1, None) + _cut(y, axis, None, -1)
-    return xp.sum(heights * steps, axis=axis) / 2
+    integral = ops.trapezoid(y, x, dim=axis)
+    return integral if x is not None else integral * dx
 
 
 # --- interpolation --------------------------------------------------------------------------------
@@ -290,12 +273,6 @@ def einsum(*operands: Any, optimize: Any = False) -> Tensor:
 def trace(a: Tensor, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Tensor:
     """Return the sum along a diagonal."""
     return xp.sum(ops.diagonal(a, offset, axis1, axis2), axis=-1, dtype=dtype)
-
-
-def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
-    """Return the powers of each element."""
-    powers = np.arange(len(x) if N is None else N)
-    return ops.pow(x[:, None], constant(powers if increasing else powers[::-1].copy()))
 
 
 def histogram_bin_edges(

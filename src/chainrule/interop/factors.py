@@ -6,11 +6,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from chainrule import array_api as xp
 from chainrule import linalg, ops
 from chainrule.arguments import floating
 from chainrule.autograd.tensor import Tensor
-from chainrule.interop.operands import array_of, constant
+from chainrule.interop.operands import array_of
 
 
 class EigResult(NamedTuple):
@@ -38,17 +37,9 @@ def eig(a: Tensor) -> EigResult:
 def lstsq(a: Tensor, b: Tensor, rcond: float | None = None) -> tuple[Tensor, Tensor, int, Tensor]:
     """Return the solution with the least squared residuals, these, the rank and singular values."""
     columns = b if b.ndim == 2 else b[:, None]
-    solution = linalg.lstsq(a, columns, rcond=rcond).solution
-    m, n = a.shape
-    singular = linalg.svdvals(floating(a))
-    cut = np.finfo(singular.dtype).eps * max(m, n) if rcond is None else rcond
-    values = array_of(singular)
-    rank = int((values > cut * values.max(initial=0)).sum())
-    residuals: Tensor = constant(np.zeros(0, singular.dtype))
-    if rank == n and m > n:
-        missed = columns - ops.matmul(a, solution)
-        residuals = xp.sum(ops.real(missed * ops.conj(missed)), axis=0)
-    return (solution if b.ndim == 2 else solution[:, 0]), residuals, rank, singular
+    solution, residuals, rank, singular = linalg.lstsq(a, columns, rcond, driver="gelsd")
+    solution = solution if b.ndim == 2 else solution[:, 0]
+    return solution, residuals, int(rank), singular
 
 
 def svd(
@@ -56,11 +47,6 @@ def svd(
 ) -> Any:
     """Return the singular value decomposition, or the singular values alone."""
     return linalg.svd(a, full_matrices) if compute_uv else linalg.svdvals(a)
-
-
-def solve(a: Tensor, b: Tensor) -> Tensor:
-    """Return the solution of a x = b: `b` is a vector only if it has one dimension."""
-    return linalg.solve(a, b[:, None])[..., 0] if b.ndim == 1 else linalg.solve(a, b)
 
 
 def pinv(a: Tensor, rcond: Any = None, hermitian: bool = False, *, rtol: Any = None) -> Tensor:
@@ -74,19 +60,13 @@ def pinv(a: Tensor, rcond: Any = None, hermitian: bool = False, *, rtol: Any = N
 
 def qr(a: Tensor, mode: str = "reduced") -> Any:
     """Return the factors Q and R, or R alone."""
-    if mode == "r":
-        return linalg.qr(a, "reduced").R
-    if mode not in ("reduced", "complete"):
+    if mode not in ("reduced", "complete", "r"):
         raise NotImplementedError(
             f"numpy.linalg.qr of a Tensor with mode {mode!r} has no rule in chainrule: the modes "
             "are reduced, complete and r"
         )
-    return linalg.qr(a, mode)
-
-
-def trace(x: Tensor, *, offset: int = 0, dtype: Any = None) -> Tensor:
-    """Return the sum along the diagonal of each matrix."""
-    return linalg.trace(x, offset=offset, dtype=dtype)
+    result = linalg.qr(a, mode)
+    return result.R if mode == "r" else result
 
 
 def tensorsolve(a: Tensor, b: Tensor, axes: Any = None) -> Tensor:

@@ -10,7 +10,7 @@ from chainrule import array_api as xp
 from chainrule import creation, linalg, ops
 from chainrule.arguments import cast, floating
 from chainrule.autograd.tensor import Tensor
-from chainrule.interop.calculus import convolve, vander
+from chainrule.interop.calculus import convolve
 from chainrule.interop.operands import array_of, constant, tensor_of
 
 
@@ -158,7 +158,7 @@ def polyfit(
     if not isinstance(deg, int | np.integer):
         raise TypeError(f"polyfit on a Tensor: deg must be an int, got {type(deg).__name__}")
     x, y = floating(x), floating(y)
-    left = vander(x, int(deg) + 1)
+    left = creation.vander(x, int(deg) + 1)
     if w is not None:
         left, y = left * w[:, None], y * (w[:, None] if y.ndim == 2 else w)
     scale = ops.sqrt(xp.sum(left * left, axis=0))

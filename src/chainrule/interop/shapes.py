@@ -16,6 +16,7 @@ from chainrule import array_api as xp
 from chainrule import ops
 from chainrule.arguments import cast, one_dim
 from chainrule.autograd.tensor import Tensor
+from chainrule.errors import ShapeError
 from chainrule.interop.operands import array_of, constant, tensor_of, tensors_of
 from chainrule.ops import ordering
 from chainrule.ops.regions import unfold
@@ -290,7 +291,7 @@ def split(ary: Tensor, indices_or_sections: Any, axis: int = 0) -> list[Tensor]:
     """Return parts along an axis; so many equal ones, if they can be."""
     sections = indices_or_sections
     if not np.iterable(sections) and ary.shape[axis] % sections:
-        raise ValueError(
+        raise ShapeError(
             f"array split does not result in an equal division: {ary.shape[axis]} elements in "
             f"{sections} parts. array_split takes parts of different lengths"
         )

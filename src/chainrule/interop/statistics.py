@@ -96,11 +96,6 @@ def _filled(a: Tensor, value: float) -> tuple[Tensor, Tensor]:
     return ops.where(missing, value, a), ops.logical_not(missing)
 
 
-def nansum(a: Tensor, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
-    """Return the sum of what is not nan."""
-    return xp.sum(_filled(a, 0)[0], axis=axis, dtype=dtype, keepdims=keepdims)
-
-
 def nanprod(a: Tensor, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
     """Return the product of what is not nan."""
     return xp.prod(_filled(a, 1)[0], axis=axis, dtype=dtype, keepdims=keepdims)
@@ -142,11 +137,7 @@ nanmax, nanmin = _nan_extreme(xp.max, -np.inf), _nan_extreme(xp.min, np.inf)
 
 def nanmean(a: Tensor, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
     """Return the mean of what is not nan; nan if that is nothing."""
-    filled, there = _filled(floating(cast(a, dtype)), 0)
-    count = cast(ops.count_nonzero(there, axis=axis, keepdims=keepdims), _real(filled))
-    return xp.sum(filled, axis=axis, keepdims=keepdims) / ops.where(
-        ops.equal(count, 0), np.nan, count
-    )
+    return ops.nanmean(floating(cast(a, dtype)), axis=axis, keepdims=keepdims)
 
 
 def _real(a: Tensor) -> Any:
@@ -275,6 +266,15 @@ def nanmedian(a: Tensor, axis: Axis = None, keepdims: bool = False) -> Tensor:
 # --- together -------------------------------------------------------------------------------------
 
 
+def _variables(m: Tensor, y: Tensor | None, rowvar: bool, dtype: Any) -> Tensor:
+    """Return the observations of each variable in a row."""
+    if m.ndim > 2 or (y is not None and y.ndim > 2):
+        raise ValueError("cov: m and y can have two dimensions at most")
+    rows = [ops.atleast_2d(floating(cast(part, dtype))) for part in (m, y) if part is not None]
+    turned = [part.mT if not rowvar and part.shape[0] != 1 else part for part in rows]
+    return xp.concat(turned, axis=0)
+
+
 def cov(
     m: Tensor,
     y: Tensor | None = None,
@@ -287,43 +287,14 @@ def cov(
     dtype: Any = None,
 ) -> Tensor:
     """Return the covariances of variables, one in each row."""
-    if m.ndim > 2 or (y is not None and y.ndim > 2):
-        raise ValueError("cov: m and y can have two dimensions at most")
-    rows = [ops.atleast_2d(floating(cast(part, dtype))) for part in (m, y) if part is not None]
-    turned = [part.mT if not rowvar and part.shape[0] != 1 else part for part in rows]
-    x = xp.concat(turned, axis=0)
-    weights = None if fweights is None else constant(array_of(fweights).astype(float))
-    count = x.shape[1] if weights is None else xp.sum(weights)
-    if aweights is not None:
-        weights = aweights if weights is None else weights * aweights
-    centre = average(x, 1, weights)
     ddof = (0 if bias else 1) if ddof is None else ddof
-    total = count if weights is None else xp.sum(weights)
-    used = ddof if not ddof or aweights is None else ddof * xp.sum(weights * aweights) / total
-    freedom = total - used
-    x = x - centre[:, None]
-    weighted = x if weights is None else x * weights
-    product = ops.matmul(weighted, ops.conj(x).mT) / freedom
-    return ops.squeeze(product)
+    counts = None if fweights is None else constant(array_of(fweights))
+    rows = _variables(m, y, rowvar, dtype)
+    return ops.squeeze(ops.cov(rows, correction=ddof, fweights=counts, aweights=aweights))
 
 
 def corrcoef(
     x: Tensor, y: Tensor | None = None, rowvar: bool = True, *, dtype: Any = None
 ) -> Tensor:
     """Return the correlation coefficients of variables, one in each row."""
-    c = cov(x, y, rowvar, dtype=dtype)
-    if c.ndim == 0:
-        return c / c
-    deviations = ops.sqrt(ops.real(ops.diagonal(c)))
-    return c / (deviations[:, None] * deviations)
-
-
-def bincount(x: Any, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
-    """Return how often each number occurs, or the sum of the weights of each."""
-    numbers = array_of(x)
-    counts = np.bincount(numbers, minlength=minlength)
-    if weights is None:
-        return constant(counts)
-    empty = constant(np.zeros(len(counts)))
-    places = constant(numbers.astype(np.int64))
-    return ops.index_add(empty, 0, places, cast(weights, np.float64))
+    return ops.squeeze(ops.corrcoef(_variables(x, y, rowvar, dtype)))

@@ -14,7 +14,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.polynomial import polynomial as numpys_polynomials
 
 from chainrule import array_api as xp
-from chainrule import fft, linalg, ops
+from chainrule import creation, fft, linalg, ops
 from chainrule.interop import (
     calculus,
     creating,
@@ -130,7 +130,7 @@ _STATISTICS = [
     rule(np.cumprod, statistics.cumprod),
     rule(np.cumulative_sum, ops.cumulative_sum, "x", "axis=", "dtype=", "include_initial="),
     rule(np.cumulative_prod, ops.cumulative_prod, "x", "axis=", "dtype=", "include_initial="),
-    rule(np.nansum, statistics.nansum),
+    rule(np.nansum, ops.nansum, "a", "axis=", "dtype=", "keepdims="),
     rule(np.nanprod, statistics.nanprod),
     rule(np.nancumsum, statistics.nancumsum),
     rule(np.nancumprod, statistics.nancumprod),
@@ -144,7 +144,7 @@ _STATISTICS = [
     rule(np.nanpercentile, statistics.nanpercentile),
     rule(np.cov, statistics.cov),
     rule(np.corrcoef, statistics.corrcoef),
-    rule(np.bincount, statistics.bincount),
+    rule(np.bincount, ops.bincount, "x", "weights", "minlength="),
     rule(np.histogram, calculus.histogram),
     rule(np.histogram_bin_edges, calculus.histogram_bin_edges),
 ]
@@ -168,7 +168,7 @@ _CALCULUS = [
     rule(np.fix, ops.fix, "x"),
     rule(np.i0, ops.i0, "x"),
     rule(np.sinc, ops.sinc, "x"),
-    rule(np.vander, calculus.vander),
+    rule(np.vander, creation.vander, "x", "N=", "increasing="),
     rule(np.poly, polynomials.poly),
     rule(np.roots, polynomials.roots),
     rule(np.polyval, polynomials.polyval),
@@ -216,7 +216,7 @@ _ALGEBRA = [
     rule(np.linalg.slogdet, linalg.slogdet, "a"),
     rule(np.linalg.inv, linalg.inv, "a"),
     rule(np.linalg.pinv, factors.pinv),
-    rule(np.linalg.solve, factors.solve),
+    rule(np.linalg.solve, xp.linalg.solve, "a", "b"),
     rule(np.linalg.lstsq, factors.lstsq),
     rule(np.linalg.tensorinv, linalg.tensorinv, "a", "ind="),
     rule(np.linalg.tensorsolve, factors.tensorsolve),
