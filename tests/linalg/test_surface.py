@@ -157,6 +157,7 @@ def test_matrices_that_an_operation_is_not_defined_for(call: Any, text: str) -> 
         call(cr.linalg)
     assert isinstance(caught.value, RuntimeError)
     assert isinstance(caught.value, np.linalg.LinAlgError)
+    assert isinstance(caught.value, cr.linalg.LinAlgError)
 
 
 @pytest.mark.parametrize("name", ["eigh", "eigvalsh"])

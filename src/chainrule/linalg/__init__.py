@@ -8,6 +8,7 @@ tensor([1., 1.])
 """
 
 from chainrule.autograd.recorders import recorder
+from chainrule.errors import LinAlgError
 from chainrule.linalg.decompositions import (
     cholesky,
     eig,
@@ -84,6 +85,8 @@ __all__ = [
     "diagonal",
     "trace",
     "vander",
+    # what goes wrong
+    "LinAlgError",
 ]
 
 for _primitive in TABLE.values():
