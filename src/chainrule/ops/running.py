@@ -78,9 +78,11 @@ def _running(name: str, ufunc: Any, x: Operand, dim: int | None) -> Extremes:
         return Extremes(RECORDERS["clone"](x), make(np.zeros((), np.int64), None))
     array = x._array
     best = ufunc.accumulate(array, axis=number)
-    hit = (array == best) | (array != array)
+    hit = array == best
+    if array.dtype.kind == "f" and np.isnan(best).any():
+        hit |= np.isnan(array)
     counted = np.arange(array.shape[number]).reshape((-1,) + (1,) * (x.ndim - 1 - number))
-    places = make(np.maximum.accumulate(np.where(hit, counted, 0), axis=number), None)
+    places = make(np.maximum.accumulate(hit * counted, axis=number), None)
     return Extremes(RECORDERS["take_along_axis"](x, places, axis=number), places)
 
 
