@@ -13,7 +13,7 @@ from chainrule.arguments import RECORDERS, Operand, tensor_of
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import namespace
 from chainrule.errors import ShapeError
-from chainrule.kernels.resampling import Taps, taps_of
+from chainrule.kernels.resampling import Taps
 from chainrule.primitives.indexing import getitem
 
 __all__ = ["pad"]
@@ -143,4 +143,7 @@ def _around(mode: str, n: int, low: int, high: int) -> Taps:
         places = np.clip(places, 0, n - 1)
     else:
         places = places % n
-    return taps_of(rows, places, None, (n + low + high, n))
+    # What stays is one slice; the indices are for the few that come before and after.
+    stays = (rows >= low) & (rows < low + n)
+    parts = [(rows[some], places[some], None) for some in (stays, rows < low, rows >= low + n)]
+    return Taps(n + low + high, n, parts)
