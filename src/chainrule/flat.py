@@ -109,33 +109,36 @@ def grid(index: Array, axis: int) -> tuple[Array, ...]:
     return (*counts[:axis], index, *counts[axis + 1 :])
 
 
-def _worth_it(x: Array, key: Any) -> bool:
+def _worth_it(x: Array, key: Any, copies: bool) -> bool:
     """Say whether single elements are picked, many of them, from memory in C order.
 
-    Whole rows, and one dimension by ints, NumPy handles as fast.
+    Whole rows, and one dimension by ints, NumPy handles as fast. Other memory may be copied first,
+    unless few of its elements are asked for.
     """
     parts = key if key.__class__ is tuple else (key,)
-    dims = 0
-    many = masks = False
+    dims = count = 0
+    masks = False
     for part in parts:
         if part.__class__ is np.ndarray:
-            many = many or part.size >= _MANY
+            count = max(count, part.size)
             masks = masks or part.dtype.kind == "b"
             dims += part.ndim if part.dtype.kind == "b" else 1
         elif part.__class__ is int:
             dims += 1
-    return many and dims == x.ndim and (dims > 1 or masks) and x.flags.c_contiguous
+    if count < _MANY or dims != x.ndim or (dims == 1 and not masks):
+        return False
+    return bool(x.flags.c_contiguous) or (copies and x.size <= 4 * count)
 
 
 def read(x: Array, key: Any) -> Array:
     """Return ``x[key]``."""
-    found = positions(key, x.shape) if _worth_it(x, key) else None
+    found = positions(key, x.shape) if _worth_it(x, key, True) else None
     return x[key] if found is None else x.reshape(-1).take(found)
 
 
 def write(out: Array, key: Any, value: Array) -> None:
     """Do ``out[key] = value``."""
-    found = positions(key, out.shape) if _worth_it(out, key) else None
+    found = positions(key, out.shape) if _worth_it(out, key, False) else None
     if found is None:
         out[key] = value
     else:

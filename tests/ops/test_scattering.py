@@ -279,6 +279,17 @@ def test_many_elements_are_read_and_added_as_numpy_does(key):
     np.testing.assert_array_equal(y.numpy(), z)
 
 
+def test_many_elements_of_scattered_memory():
+    x = np.asfortranarray(MANY)
+    key = tuple(RNG.integers(0, n, MANY.size) for n in MANY.shape)
+    np.testing.assert_array_equal(cr.from_numpy(x)[key].numpy(), MANY[key])
+    mask = MANY % 7 > 3
+    np.testing.assert_array_equal(cr.from_numpy(x)[mask].numpy(), MANY[mask])
+    y = cr.tensor(MANY).mT
+    y[mask.swapaxes(1, 2)] = 1.5
+    np.testing.assert_array_equal(y.mT.numpy(), np.where(mask, 1.5, MANY))
+
+
 def test_an_index_out_of_range_is_named():
     x = cr.zeros(30, 40)
     with pytest.raises(IndexError, match="index 30 is out of bounds for dimension 0 with size 30"):
