@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -59,7 +60,7 @@ def _scalar_dtype(value: Any) -> Any:
     return default_dtype() if isinstance(value, float) else None
 
 
-def as_tensors(operands: tuple[Any, ...]) -> list[Tensor]:
+def as_tensors(operands: Sequence[Any]) -> list[Tensor]:
     """Return the operands of a function as tensors; scalars take the dtype of the tensors."""
     like = next((t for t in operands if isinstance(t, Tensor)), None)
     tensors = []

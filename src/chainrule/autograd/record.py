@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from chainrule.autograd.failures import fail
@@ -105,32 +105,26 @@ def record(
 ) -> Any:
     """Return the node of an application whose output is computed already."""
     plan = primitive.plan(tuple([edge is not None for edge in edges]))
-    saved = []
-    for name, origin in zip(plan.saves, plan.origins, strict=True):
-        if origin is not None:
-            several = origin < 0 and primitive.multiple
-            saved.append(out[~origin] if several else out if origin < 0 else arrays[origin])
-        elif name == "shapes":
-            saved.append(tuple([array.shape for array in arrays]))
-        else:
-            stem, _, aspect = name.rpartition("_")
-            saved.append(getattr(arrays[primitive.inputs.index(stem)], aspect))
+    saved = plan.pick(out, *arrays)
     modes = _mode()
     node: Any
     if modes is None or modes.saved_hooks is None:
         node = _new(SeveralNode if primitive.multiple else PrimitiveNode)
     else:
         node = _new(PackedNode)
-        pack, unpack = modes.saved_hooks
-        for i, origin in enumerate(plan.origins):
-            is_number = origin is not None and numbers[origin : origin + 1] == (True,)
-            if origin is not None and not is_number:
-                saved[i] = pack_array(saved[i], pack, unpack)
+        saved = tuple(
+            [
+                value
+                if origin is None or numbers[origin : origin + 1] == (True,)
+                else pack_array(value, *modes.saved_hooks)
+                for value, origin in zip(saved, plan.origins, strict=True)
+            ]
+        )
     if node.__class__ is not PrimitiveNode:
         node.output_count = len(out) if primitive.multiple else 1
     node.plan = plan
     node.edges = edges
-    node.saved = tuple(saved)
+    node.saved = saved
     node.settings = settings
     node.undo = shapes
     place(node, 2)
@@ -172,13 +166,27 @@ def is_recording() -> bool:
     return modes is None or modes.grad
 
 
-def apply(primitive: Primitive, operands: tuple[Any, ...], settings: dict[str, Any]) -> Any:
-    """Apply a primitive to tensors: compute, and record if an input requires grad."""
-    tensors = as_tensors(operands)
+def apply(
+    primitive: Primitive,
+    operands: Sequence[Any],
+    settings: dict[str, Any],
+    kernel: Callable[..., Any] | None = None,
+) -> Any:
+    """Apply a primitive to tensors: compute, and record if an input requires grad.
+
+    `kernel` is its forward function of NumPy arrays, where the caller has it at hand.
+    """
+    for operand in operands:
+        if operand.__class__ is not Tensor:
+            operands = as_tensors(operands)
+            break
+    tensors: Sequence[Tensor] = operands
     arrays = tuple([t._array for t in tensors])
     xp = namespace(arrays[0])
+    if kernel is None or xp is not numpy_xp:
+        kernel = forward_of(primitive, xp)
     try:
-        out = forward_of(primitive, xp)(*arrays, **settings)
+        out = kernel(*arrays, **settings)
     except Exception as error:
         fail(error, primitive, arrays)
     edges: tuple[Edge, ...] = ()

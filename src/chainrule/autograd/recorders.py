@@ -19,7 +19,7 @@ from chainrule.autograd.tape import PrimitiveNode
 from chainrule.autograd.tensor import Tensor
 from chainrule.autograd.versions import tick
 from chainrule.backend import namespace, ndarray, numpy_xp, promote
-from chainrule.primitives.primitive import Plan, Primitive, forward_of
+from chainrule.primitives.primitive import Primitive, forward_of
 
 Array = Any
 
@@ -39,9 +39,10 @@ def recorder(primitive: Primitive) -> Callable[..., Any]:
         elif plain and primitive.name in _OPERATORS:
             function = _binary(primitive)
         else:
+            kernel = forward_of(primitive, numpy_xp)
 
             def function(*operands: Any, **settings: Any) -> Any:
-                return apply(primitive, operands, settings)
+                return apply(primitive, operands, settings, kernel)
 
         function.__name__ = function.__qualname__ = primitive.name
         RECORDERS[primitive.name] = function
@@ -102,7 +103,7 @@ def _unary(primitive: Primitive) -> Callable[..., Any]:
         elif only_shape:
             node.saved = (x.shape,)
         elif saves:
-            node.saved = tuple([_value(name, x, out) for name in saves])
+            node.saved = plan.pick(out, x)
         else:
             node.saved = ()
         node.settings = settings
@@ -121,26 +122,12 @@ def _unary(primitive: Primitive) -> Callable[..., Any]:
     return function
 
 
-def _value(name: str, x: Array, out: Array) -> Any:
-    if name == "x":
-        return x
-    if name == "out":
-        return out
-    return getattr(x, name.rpartition("_")[2])
-
-
 def _binary(primitive: Primitive) -> Callable[..., Any]:
     """Return the recorder of a primitive of two inputs without settings."""
     kernel = forward_of(primitive, numpy_xp)
-    names = primitive.inputs
-    plans = {
-        (True, True): primitive.plan((True, True)),
-        (True, False): primitive.plan((True, False)),
-        (False, True): primitive.plan((False, True)),
-    }
-    picks = {needs: _pick(plan, names) for needs, plan in plans.items()}
-    both, left, right = plans.values()
-    pick_both, pick_left, pick_right = picks.values()
+    both, left, right = [
+        primitive.plan(needs) for needs in ((True, True), (True, False), (False, True))
+    ]
     seen: list[Any] = [None]
     last: list[Any] = [(None, None, None)]  # a number, a dtype, and the array of the two
 
@@ -197,15 +184,8 @@ def _binary(primitive: Primitive) -> Callable[..., Any]:
             return result
         node = _new(PrimitiveNode)
         node.edges = (edge_a, edge_b)
-        if edge_b is None:
-            node.plan = left
-            node.saved = pick_left(x, y, out)
-        elif edge_a is None:
-            node.plan = right
-            node.saved = pick_right(x, y, out)
-        else:
-            node.plan = both
-            node.saved = pick_both(x, y, out)
+        node.plan = plan = left if edge_b is None else right if edge_a is None else both
+        node.saved = plan.pick(out, x, y)
         node.settings = None
         node.undo = shapes
         node.hooks = None
@@ -224,19 +204,3 @@ def _binary(primitive: Primitive) -> Callable[..., Any]:
 
 
 _NUMBERS = frozenset([float, int])
-
-
-def _pick(plan: Plan, inputs: tuple[str, ...]) -> Callable[[Any, Any, Any], tuple[Any, ...]]:
-    """Return the function from (x, y, out) to the tuple of what `plan` saves."""
-    spelled = dict(zip(inputs, ("x", "y"), strict=True))
-    parts = []
-    for name in plan.saves:
-        stem, _, aspect = name.rpartition("_")
-        parts.append(
-            f"{spelled[stem]}.{aspect}"
-            if aspect in ("shape", "dtype", "ndim") and stem in spelled
-            else spelled.get(name, name)
-        )
-    pick: Callable[[Any, Any, Any], tuple[Any, ...]]
-    pick = eval(f"lambda x, y, out: ({''.join(part + ', ' for part in parts)})")
-    return pick

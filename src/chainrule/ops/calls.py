@@ -8,16 +8,28 @@ from typing import Any
 
 from chainrule.arguments import RECORDERS, Operand, cast, floating, one_dim
 from chainrule.autograd.operands import as_operands, as_tensors
-from chainrule.autograd.tensor import Tensor, default_dtype
-from chainrule.backend import promoted
+from chainrule.autograd.tensor import Tensor, default_dtype, make
+from chainrule.backend import ndarray, numpy_xp, promoted
 from chainrule.errors import DTypeError
+
+np_asarray = numpy_xp.asarray
 
 
 def piecewise(name: str) -> Callable[[Any, Any], Any]:
     """Return the operator of a primitive that has no derivative."""
     recorder = RECORDERS[name]
+    kernel = getattr(numpy_xp, name)
 
     def operator(x: Any, y: Any) -> Any:
+        if x.__class__ is Tensor and x._array.__class__ is ndarray:
+            a, b = x._array, y
+            if y.__class__ is Tensor:
+                b = y._array
+            if b.dtype is a.dtype if b.__class__ is ndarray else _is_weak(a, b):
+                try:
+                    return make(np_asarray(kernel(a, b)), None)
+                except Exception:
+                    pass  # the recorder says in our words what doesn't fit
         if x.__class__ is not Tensor or y.__class__ is not Tensor:
             x, y = as_operands(x, y)
             if x is NotImplemented:
@@ -28,6 +40,11 @@ def piecewise(name: str) -> Callable[[Any, Any], Any]:
         return recorder(x, y)
 
     return operator
+
+
+def _is_weak(array: Any, value: Any) -> bool:
+    """Say whether NumPy takes `value` as a number in the dtype of `array`, as we do."""
+    return array.dtype.kind == "f" and (value.__class__ is float or value.__class__ is int)
 
 
 def strict(operator: Callable[[Any, Any], Any], name: str) -> Callable[[Operand, Operand], Tensor]:

@@ -110,7 +110,7 @@ def parameters(rule: Rule) -> tuple[tuple[str, ...], tuple[str, ...]]:
 class Plan:
     """How to differentiate one primitive for one choice of inputs: what to save, what to call."""
 
-    __slots__ = ("holds", "needs", "origins", "primitive", "pull", "saves")
+    __slots__ = ("holds", "needs", "origins", "pick", "primitive", "pull", "saves")
 
     def __init__(self, primitive: Primitive, needs: tuple[bool, ...]) -> None:
         self.primitive = primitive
@@ -132,7 +132,27 @@ class Plan:
         places.update({name: i for i, name in enumerate(inputs)})
         self.origins = tuple(map(places.get, self.saves))
         self.holds = any(origin is not None for origin in self.origins)
+        self.pick: Callable[..., tuple[Any, ...]] = self._first_pick
         self.pull: Callable[..., tuple[Any, ...]] = self._first_pull
+
+    def _first_pick(self, *arguments: Any) -> tuple[Any, ...]:
+        self.pick = self._picker()
+        return self.pick(*arguments)
+
+    def _picker(self) -> Callable[..., tuple[Any, ...]]:
+        """Return the function of the output and the inputs that picks the values to save."""
+        primitive = self.primitive
+
+        def spelled(name: str, origin: int | None) -> str:
+            if origin is None:
+                stem, _, aspect = name.rpartition("_")
+                return f"{stem}.{aspect}" if stem else "tuple([a.shape for a in arrays])"
+            return name if origin >= 0 else f"out[{~origin}]" if primitive.multiple else "out"
+
+        parts = [spelled(*pair) + ", " for pair in zip(self.saves, self.origins, strict=True)]
+        inputs = "*arrays" if "shapes" in self.saves else ", ".join(primitive.inputs) or "*_"
+        picker: Callable[..., tuple[Any, ...]] = eval(f"lambda out, {inputs}: ({''.join(parts)})")
+        return picker
 
     def _first_pull(self, *arguments: Any) -> tuple[Any, ...]:
         self.pull = self._compile()  # only the derivatives that are taken cost time at all
