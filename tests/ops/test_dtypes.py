@@ -39,6 +39,7 @@ def test_a_number_is_weak(name, number):
 def test_result_type_of_numbers_and_of_nothing():
     assert cr.result_type(1, 0.5) == cr.float32
     assert cr.result_type(1, True) == cr.int64
+    assert cr.result_type(True, False) == cr.bool
     with pytest.raises(TypeError, match=r"result_type\(\): expected at least one"):
         cr.result_type()
 
