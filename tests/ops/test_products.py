@@ -267,5 +267,4 @@ def test_integers_stay_narrow():
 
 def test_networks_have_their_names_too() -> None:
     functional = cr.nn.functional
-    assert functional.bilinear is cr.bilinear
     assert functional.pdist is cr.pdist

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, NoReturn
 
 from numpy.linalg import LinAlgError as NumPyLinAlgError
@@ -46,10 +47,13 @@ def _explained(error: Exception, primitive: Primitive, arrays: tuple[Array, ...]
         return IndexError(
             f"{error} ({primitive.name} of a tensor of shape {shapes[0]}, {_where()})"
         )
-    if isinstance(error, ValueError) and not isinstance(error, ShapeError):
-        text = str(error)
-        return ShapeError(f"{primitive.name}: {text} (shapes {shapes}, {_where()})")
+    if type(error) is ValueError:
+        kind = ShapeError if _SHAPE_WORDS.search(str(error)) else ValueError
+        return kind(f"{primitive.name}: {error} (shapes {shapes}, {_where()})")
     return error
+
+
+_SHAPE_WORDS = re.compile("shape|dimension|axis|axes|broadcast|size|ndim")
 
 
 def _where() -> str:

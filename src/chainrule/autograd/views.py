@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from chainrule import flat
 from chainrule.autograd.failures import broadcast_text
 from chainrule.autograd.operands import scalar_array
 from chainrule.autograd.record import (
@@ -171,7 +172,10 @@ def _store(array: Array, key: Any, value: Array, operation: str) -> None:
         if misfit:
             raise ShapeError(f"{misfit} ({operation})")
     try:
-        array[key] = value
+        if array.__class__ is ndarray and key.__class__ in (tuple, ndarray):
+            flat.write(array, key, value)
+        else:
+            array[key] = value
     except ValueError as error:
         if "read-only" in str(error):
             raise InPlaceError(
@@ -207,17 +211,9 @@ def set_item(target: Tensor, key: Any, value: Tensor, operation: str = "setitem"
         return  # integers have no gradient
     basic = is_basic_index(key)
     step = ((getitem if basic else index, {"key": key}),)
-    lasting = None if basic else _lasting(target.shape, key)
+    alone = basic or value_node is None or flat.is_masks(key)
+    lasting = None if alone else flat.lasting(key, target.shape)
     _assigned(target, step, value_node, value._array, lasting)
-
-
-def _lasting(shape: tuple[int, ...], key: Any) -> Any:
-    """Say which values stay after writing at an index that repeats; None if it doesn't."""
-    owner = np.empty(shape, np.intp)
-    number = np.arange(owner[key].size).reshape(owner[key].shape)
-    owner[key] = number
-    stays = owner[key] == number
-    return None if stays.all() else stays
 
 
 def rebase(target: Tensor, node: Edge, value: Array) -> None:

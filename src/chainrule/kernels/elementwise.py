@@ -12,9 +12,8 @@ def sigmoid(np: Any, x: Array) -> Array:
     """Return 1 / (1 + exp(-x)) of real numbers."""
     # No overflow, and small results keep their precision; from 37 on the result is 1.
     e = np.clip(x, -np.inf, 11.0 if x.dtype.itemsize == 2 else 60.0)  # np.minimum takes longer
-    e = np.exp(e, out=e)
-    above = 1 + e
-    return np.divide(e, above, out=above)
+    e = np.exp(e)
+    return e / (1 + e)
 
 
 def complex(np: Any, x: Array, y: Array) -> Array:
