@@ -10,6 +10,8 @@ Array = Any
 
 def sigmoid(np: Any, x: Array) -> Array:
     """Return 1 / (1 + exp(-x)) of real numbers."""
+    if x.ndim == 0:  # NumPy's functions make scalars of it, which can't be written to
+        return sigmoid(np, x[None])[0]
     # No overflow, and small results keep their precision; from 37 on the result is 1.
     e = np.clip(x, -np.inf, 11.0 if x.dtype.itemsize == 2 else 60.0)  # np.minimum takes longer
     e = np.exp(e)
