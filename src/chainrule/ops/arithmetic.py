@@ -308,12 +308,14 @@ def pow(x: Operand, y: Operand, /) -> Tensor:
 
 
 def power(x: Any, y: Any) -> Any:
-    """Return x to the power y, squares quickly; NotImplemented for foreign operands."""
+    """Return x to the power y, numbers quickly; NotImplemented for foreign operands."""
     # np.power takes 0.24 ms for a million squares, the product 0.08.
-    if (y.__class__ is int or y.__class__ is float) and y == 2 and x.__class__ is Tensor:
+    if (y.__class__ is int or y.__class__ is float) and x.__class__ is Tensor:
         kind = x._array.dtype.kind
-        if kind in "fc" or (kind in "iu" and y.__class__ is int):
+        if y == 2 and (kind in "fc" or (kind in "iu" and y.__class__ is int)):
             return RECORDERS["square"](x)
+        if kind in "fc":
+            return RECORDERS["power"](x, exponent=y)
     return RECORDERS["pow"](x, y)
 
 

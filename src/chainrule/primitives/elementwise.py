@@ -53,6 +53,22 @@ def _pow_y(xp: Any, x: Array, y: Array, out: Array) -> Array:
 
 pow = elementwise("pow", _pow_x, _pow_y)
 
+
+def _raised(xp: Any, x: Array, exponent: float) -> Array:
+    return xp.sqrt(x) if exponent == 0.5 else x * x if exponent == 2 else x**exponent
+
+
+def _power_partial(xp: Any, x: Array, *, exponent: float) -> Array:
+    return exponent * _raised(xp, x, exponent - 1) if exponent else xp.zeros_like(x)
+
+
+power = elementwise(  # to a constant power: no corner to mask, and roots are quick
+    "power",
+    _power_partial,
+    forward=lambda xp, x, *, exponent: _raised(xp, x, exponent),
+    label="PowBackward0",
+)
+
 square = elementwise("square", lambda xp, x: x + x, label="PowBackward0")
 
 reciprocal = elementwise("reciprocal", lambda xp, out: -out * out)
