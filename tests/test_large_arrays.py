@@ -118,6 +118,22 @@ def test_relu() -> None:
     assert cr.from_numpy(x.astype("float16")).relu().dtype == cr.float16
 
 
+@pytest.mark.parametrize("shape", [(), (3,), (5000,)])
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_logistic_function(shape: Any, dtype: str) -> None:
+    x = np.array(20 * draw(*shape, dtype="float64") if shape else 0.7, dtype)
+    wanted = 1 / (1 + np.exp(-x.astype("float64")))
+    got = cr.from_numpy(x).sigmoid()
+    assert got.dtype == dtype
+    rtol = 4 * np.finfo(dtype).eps
+    atol = 2e-5 if dtype == "float16" else 0
+    np.testing.assert_allclose(got.numpy(), wanted, rtol=rtol, atol=atol)
+    if shape == (5000,):
+        strange = np.resize(np.array([np.nan, np.inf, -np.inf, -200, 200], dtype), shape)
+        found = cr.from_numpy(strange).sigmoid().numpy()[:5]
+        np.testing.assert_allclose(found, [np.nan, 1, 0, 0, 1], atol=1e-30)
+
+
 @pytest.mark.parametrize("shape", [(100, 100), (64, 64), (3, 50, 333), (5000,)])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_running_sums(shape: Any, dtype: str, used: list[str]) -> None:

@@ -13,9 +13,13 @@ def sigmoid(np: Any, x: Array) -> Array:
     if x.ndim == 0:  # NumPy's functions make scalars of it, which can't be written to
         return sigmoid(np, x[None])[0]
     # No overflow, and small results keep their precision; from 37 on the result is 1.
-    e = np.clip(x, -np.inf, 11.0 if x.dtype.itemsize == 2 else 60.0)  # np.minimum takes longer
-    e = np.exp(e)
-    return e / (1 + e)
+    top = 11.0 if x.dtype.itemsize == 2 else 60.0
+    if x.size < 4096:
+        e = np.exp(np.minimum(x, top))
+        return e / (1 + e)
+    e = np.clip(x, -np.inf, top)  # with two bounds, vectorised
+    np.exp(e, out=e)
+    return np.divide(e, 1 + e, out=e)
 
 
 def complex(np: Any, x: Array, y: Array) -> Array:
