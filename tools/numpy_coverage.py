@@ -59,6 +59,10 @@ and `min` share it between equal ones, `interp` at a point takes the line to its
 a histogram have none, its edges have. A function that writes, such as `np.put(t, …)` and
 `np.fill_diagonal(t, …)`, is an in-place write: a leaf that requires grad refuses it, as it
 refuses `t[…] = …`.
+
+Dtypes are those of chainrule's functions: Python's and NumPy's scalars take the dtype of the
+tensors, float32 stays float32 where NumPy goes over to float64, and integers become the default
+dtype where the result is of floats.
 """
 
 

@@ -31,22 +31,24 @@ def _tool():
     return module
 
 
-FUNCTIONS = {}  # NumPy lists some functions twice, as they are called and as they dispatch
-for _function in overrides.get_overridable_numpy_array_functions():
-    FUNCTIONS.setdefault(name_of(_function), set()).add(_function)
+# By name: NumPy lists some functions twice, as they are called and as they dispatch.
+FUNCTIONS = {name_of(f) for f in overrides.get_overridable_numpy_array_functions()}
 
 
 @pytest.mark.parametrize("name", sorted(FUNCTIONS))
 def test_each_function_is_in_one_class(name):
-    classes = [key for key, table in TABLES.items() if FUNCTIONS[name] & set(table)]
+    classes = [key for key, table in TABLES.items() if name in map(name_of, table)]
     if name.rpartition(".")[0] in REASONS_OF_MODULES:
         classes.append("refused as its module is")
     assert len(classes) == 1
 
 
+@pytest.mark.skipif(
+    np.lib.NumpyVersion(np.__version__) < "2.4.0", reason="older NumPys list fewer functions"
+)
 def test_nothing_else_is_in_the_tables():
-    listed = set().union(*FUNCTIONS.values())
-    assert all(set(table) <= listed for table in TABLES.values())
+    for table in TABLES.values():
+        assert {name_of(function) for function in table} <= FUNCTIONS
     assert set(RECORDED) | STEPS | set(REFUSED) <= set(overrides.get_overridable_numpy_ufuncs())
 
 

@@ -8,7 +8,6 @@ import io
 import numpy as np
 import pytest
 from numpy.lib import recfunctions
-from numpy.polynomial.polynomial import polyval2d
 
 import chainrule as cr
 from chainrule.interop.binding import name_of
@@ -22,17 +21,22 @@ def x():
     return cr.tensor(A, requires_grad=True)
 
 
+signatures = pytest.mark.skipif(
+    np.lib.NumpyVersion(np.__version__) < "2.4.0", reason="older NumPys have other parameters"
+)
+
+
 # --- arguments ------------------------------------------------------------------------------------
 
 
+@signatures
 @pytest.mark.parametrize(
     "rule",
     [rule for rule in RULES.values() if rule.has_own_names],
     ids=lambda rule: name_of(rule.function),
 )
 def test_defaults_are_numpys(rule):
-    ours = inspect.signature(rule.ours).parameters
-    theirs = inspect.signature(rule.function).parameters
+    ours, theirs = (inspect.signature(f).parameters for f in (rule.ours, rule.function))
     for name in set(rule.taken()) & ours.keys() & theirs.keys():
         default = theirs[name].default
         if default is np._NoValue:
@@ -41,6 +45,7 @@ def test_defaults_are_numpys(rule):
             assert ours[name].default == default
 
 
+@signatures
 @pytest.mark.parametrize("rule", RULES.values(), ids=lambda rule: name_of(rule.function))
 def test_a_rule_takes_parameters_of_numpys(rule):
     names = inspect.signature(rule.function).parameters
@@ -117,6 +122,11 @@ def test_integers_become_floats_where_numpys_do():
     assert np.sum(x).dtype == np.int64
 
 
+def test_values_are_inserted_where_a_mask_is_true(x):
+    result = np.insert(x[0], np.array([True, False, True]), 9.0)
+    assert result.tolist() == [9, 3, 1, 9, 2]
+
+
 # --- types ----------------------------------------------------------------------------------------
 
 
@@ -172,8 +182,9 @@ def test_a_function_without_a_rule_computes_on_arrays_where_there_is_no_gradient
     counts = np.histogram2d(x.detach()[0], x.detach()[1], bins=2)[0]
     assert isinstance(counts, np.ndarray)
     assert counts.sum() == 3
+    first, second = x
     with cr.no_grad():
-        assert np.histogram2d(x[0], x[1], bins=2)[0].sum() == 3
+        assert np.histogram2d(first, second, bins=2)[0].sum() == 3
 
 
 def test_no_gradient_is_lost_into_an_array(x):
@@ -272,7 +283,7 @@ ANSWERED = {
 
 def test_each_answer_is_asked_for():
     written = {"save", "savetxt", "savez", "savez_compressed"}
-    assert {f.__name__ for f in ANSWERS} == ANSWERED.keys() | written
+    assert {f.__name__ for f in ANSWERS} - {"in1d"} == ANSWERED.keys() | written
 
 
 @pytest.mark.parametrize("ask", ANSWERED.values(), ids=ANSWERED.keys())
@@ -398,7 +409,6 @@ def test_what_is_read_from_a_file_is_a_tensor(x, tmp_path):
         (lambda x: np.polyint(x[0], -1), ValueError, "Order of integral must be positive"),
         (lambda x: np.polyint(x[0], 3, [1.0, 2.0]), ValueError, "k must be a scalar or a rank-1"),
         (lambda x: np.poly(x), ValueError, "input must be 1d or non-empty square 2d array"),
-        (lambda x: polyval2d(x[0], x[0, :2], x), ValueError, "x, y are incompatible"),
         (lambda x: np.roots(x), ValueError, "Input must be a rank-1 array"),
         (lambda x: np.polyfit(x[0], x[1], [1, 2]), TypeError, "deg must be an int, got list"),
         (lambda x: np.linalg.qr(x, "raw"), NotImplementedError, "the modes are reduced, complete"),

@@ -6,16 +6,20 @@ import inspect
 
 import numpy as np
 import pytest
+from numpy.testing import overrides
 
 import chainrule as cr
 from chainrule.interop.binding import name_of
 from chainrule.interop.table import RULES
 from numpy_calls import ARRAYS, CALLS
 
+NUMPY = np.lib.NumpyVersion(np.__version__)
+LISTED = {name_of(f) for f in overrides.get_overridable_numpy_array_functions()}
 CASES = [
     pytest.param(call, id=f"{name_of(function)}-{number}")
     for function, calls in CALLS.items()
     for number, call in enumerate(calls)
+    if name_of(function) in LISTED or NUMPY >= "2.4.0"  # older NumPys list fewer of them
 ]
 
 
@@ -67,3 +71,4 @@ def test_gradients_are_those_of_differences(call):
 
     if parts(*inputs):
         assert cr.gradcheck(parts, inputs, eps=1e-5)
+        assert cr.gradgradcheck(parts, inputs, atol=1e-5, rtol=1e-4)

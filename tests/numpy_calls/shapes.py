@@ -62,7 +62,6 @@ SHAPES = {
         lambda d: np.insert(d, slice(0, 2), 5.0),
         lambda d: np.insert(d, 1, [5.0, 6.0]),
         lambda f, a: np.insert(f, [1], np.reshape(a, (3, 2))[:, :1] @ np.ones((1, 5)), axis=0),
-        lambda d: np.insert(d, np.array([True, False, True]), 4.0),
     ],
     np.append: [
         lambda a, d: np.append(a, d),

@@ -249,6 +249,11 @@ def _of_one_dtype(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
     return cast(a, joint), cast(b, joint)
 
 
+def inner(a: Tensor, b: Tensor) -> Tensor:
+    """Return the sums of products along the last axes."""
+    return ops.inner(a, b)
+
+
 def outer(a: Tensor, b: Tensor) -> Tensor:
     """Return the product of each with each."""
     return ravel(a)[:, None] * ravel(b)
@@ -290,7 +295,9 @@ def histogram_bin_edges(
     low, high = xp.min(a), xp.max(a)
     if low.item() == high.item():
         low, high = low - 0.5, high + 0.5
-    inner = low + (high - low) * constant(np.linspace(0, 1, len(edges))[1:-1])
+    low, high = floating(low), floating(high)
+    steps = constant(np.linspace(0, 1, len(edges), dtype=low.dtype)[1:-1])
+    inner = low + (high - low) * steps
     return ops.cat([low[None], inner, high[None]])
 
 

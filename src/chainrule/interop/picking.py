@@ -49,7 +49,11 @@ def where(condition: Any, x: Tensor | None = None, y: Tensor | None = None) -> A
     """Return `x` where a condition holds, else `y`; without them, where it holds."""
     if x is None and y is None:
         return np.nonzero(array_of(condition))
-    return ops.where(constant(array_of(condition)), x, y)
+    return ops.where(_mask(condition), x, y)
+
+
+def _mask(condition: Any) -> Tensor:
+    return condition if isinstance(condition, Tensor) else constant(array_of(condition))
 
 
 def select(condlist: Any, choicelist: Sequence[Tensor], default: Tensor | float = 0) -> Tensor:
@@ -61,7 +65,7 @@ def select(condlist: Any, choicelist: Sequence[Tensor], default: Tensor | float 
         )
     result: Any = default
     for condition, choice in reversed(list(zip(condlist, choicelist, strict=True))):
-        result = ops.where(constant(array_of(condition)), choice, result)
+        result = ops.where(_mask(condition), choice, result)
     return result  # type: ignore[no-any-return]
 
 

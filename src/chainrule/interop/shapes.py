@@ -168,9 +168,10 @@ def trim_zeros(filt: Tensor, trim: str = "fb", axis: Any = None) -> Tensor:
     axes = range(filt.ndim) if axis is None else axis if np.iterable(axis) else (axis,)
     key = [slice(None)] * filt.ndim
     for number in axes:
-        found = places[:, number] if len(places) else np.array([filt.shape[number], -1])
-        first = found.min() if "f" in trim.lower() else 0
-        last = found.max() if "b" in trim.lower() else filt.shape[number] - 1
+        first = places[:, number].min(initial=filt.shape[number]) if "f" in trim.lower() else 0
+        last = filt.shape[number] - 1
+        if "b" in trim.lower():
+            last = places[:, number].max(initial=-1)
         key[number] = slice(int(first), int(last) + 1)
     return filt[tuple(key)]
 

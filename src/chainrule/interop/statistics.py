@@ -217,7 +217,10 @@ def _interpolated(rows: Tensor, ranks: Any, lost: Any) -> Tensor:
     lower = ops.take_along_dim(rows, constant(low), -1)
     upper = ops.take_along_dim(rows, constant(high), -1)
     between = constant(share.astype(rows.dtype))
-    step = ops.where(ops.equal(between, 0), 0.0, upper - lower)
+    # Of an infinity there is nothing to interpolate: its differences are nan.
+    ends = array_of(lower), array_of(upper)
+    alone = constant((share == 0) | (np.isinf(ends[0]) & (ends[0] == ends[1])))
+    step = ops.where(alone, 0.0, upper) - ops.where(alone, 0.0, lower)
     return ops.where(constant(lost), np.nan, lower + between * step)
 
 

@@ -195,7 +195,7 @@ _CALCULUS = [
 _ALGEBRA = [
     rule(np.dot, calculus.dot),
     rule(np.vdot, calculus.vdot),
-    rule(np.inner, ops.inner, "a", "b"),
+    rule(np.inner, calculus.inner),
     rule(np.outer, calculus.outer),
     rule(np.kron, ops.kron, "a", "b"),
     rule(np.cross, calculus.cross),
@@ -286,7 +286,7 @@ ANSWERS = _functions(
     """
     shape ndim size result_type can_cast common_type min_scalar_type iscomplexobj isrealobj
     may_share_memory shares_memory
-    all any allclose isclose array_equal array_equiv isin iscomplex isreal isneginf isposinf
+    all any allclose isclose array_equal array_equiv isin in1d iscomplex isreal isneginf isposinf
     argmax argmin nanargmax nanargmin argsort argpartition lexsort argwhere nonzero flatnonzero
     count_nonzero searchsorted digitize einsum_path
     diag_indices_from tril_indices_from triu_indices_from ravel_multi_index unravel_index

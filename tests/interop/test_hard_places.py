@@ -1,0 +1,152 @@
+"""Where NumPy's functions on tensors have kinks, ends, gaps, ties and nothing at all."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import chainrule as cr
+
+INF, NAN = np.inf, np.nan
+
+VALUES = {
+    "median of infinities": (lambda x: np.median(x), [INF, INF, 1.0, 1.0]),
+    "median of one": (lambda x: np.median(x), [2.0]),
+    "quantile of equal ones": (lambda x: np.quantile(x, [0.2, 0.7]), [3.0, 3.0, 3.0]),
+    "quantile with nan": (lambda x: np.quantile(x, [0.0, 1.0]), [1.0, NAN, 2.0]),
+    "nanquantile of nothing": (lambda x: np.nanquantile(x, 0.3, axis=1), [[NAN, NAN], [1.0, NAN]]),
+    "nansum of nothing": (lambda x: np.nansum(x), [NAN, NAN]),
+    "nanmax of nothing": (lambda x: np.nanmax(x, axis=0), [[NAN, 1.0], [NAN, 2.0]]),
+    "nanmax of -inf": (lambda x: np.nanmax(x), [-INF, NAN]),
+    "nanvar of one": (lambda x: np.nanvar(x, ddof=1), [1.0, NAN]),
+    "interp at the points": (
+        lambda x: np.interp(x, [0.0, 1.0, 2.0], [5.0, 6.0, 7.0], left=-1, right=9),
+        [0.0, 1.0, 2.0, -0.1, 2.1, NAN],
+    ),
+    "interp of a step": (lambda x: np.interp(x, [0.0, 1, 1, 2], [0.0, 1, 5, 6]), [0.5, 1.0, 1.5]),
+    "interp at infinities": (lambda x: np.interp(x, [0.0, 1.0], [2.0, 3.0]), [INF, -INF]),
+    "gradient of two": (lambda x: np.gradient(x), [1.0, 3.0]),
+    "trim_zeros of zeros": (lambda x: np.trim_zeros(x), [0.0, 0.0]),
+    "roots at 0": (lambda x: np.roots(x), [0.0, 1.0, 0.0, 0.0]),
+    "roots of nothing": (lambda x: np.roots(x), [0.0, 0.0]),
+    "roots of a constant": (lambda x: np.roots(x), [5.0]),
+    "polyval of nothing": (lambda x: np.polyval(x, 2.0), []),
+    "histogram of equal ones": (lambda x: np.histogram(x, 2), [4.0, 4.0]),
+    "histogram at the edges": (lambda x: np.histogram(x, [0.0, 1, 2]), [0.0, 1, 2, 2, 3, -1]),
+    "unwrap at half a period": (lambda x: np.unwrap(x), [0.0, np.pi, 0.0, -np.pi, 2 * np.pi]),
+    "resize of nothing": (lambda x: np.resize(x, (2, 2)), []),
+    "sum of nothing": (lambda x: np.sum(x), []),
+    "sort of nothing": (lambda x: np.sort(x), []),
+    "cumsum of nothing": (lambda x: np.cumsum(x), []),
+    "concatenate of nothing": (lambda x: np.concatenate([x, x]), []),
+    "diff of one": (lambda x: np.diff(x), [1.0]),
+    "ediff1d of one": (lambda x: np.ediff1d(x), [1.0]),
+    "nan_to_num": (lambda x: np.nan_to_num(x, nan=1.0), [NAN, INF, -INF]),
+    "unique of nan": (lambda x: np.unique(x, return_counts=True), [NAN, 1.0, NAN]),
+    "unique of nothing": (lambda x: np.unique(x), []),
+    "intersect1d of nothing": (lambda x: np.intersect1d(x, [1.0]), []),
+    "take nothing": (lambda x: np.take(x, np.array([], int)), [1.0, 2.0]),
+    "pad nothing": (lambda x: np.pad(x, 1), []),
+    "geomspace of huge numbers": (lambda x: np.geomspace(x, 1e300, 3), [1e-300]),
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("call", "data"), VALUES.values(), ids=VALUES.keys())
+def test_values_are_numpys(call, data):
+    found, expected = call(cr.tensor(np.array(data))), call(np.array(data))
+    pairs = zip(found, expected, strict=True) if type(expected) is tuple else [(found, expected)]
+    for ours, numpys in pairs:
+        np.testing.assert_allclose(ours.numpy(), numpys, rtol=1e-12)
+
+
+def test_quantiles_at_infinities_are_these():
+    x = cr.tensor([1.0, INF, -INF, INF])
+    assert np.quantile(x, [0.0, 1 / 3, 0.9, 1.0]).tolist() == [-INF, 1, INF, INF]
+
+
+def slope(call, data):
+    x = cr.tensor(np.array(data), requires_grad=True)
+    call(x).sum().backward()
+    return x.grad.tolist()
+
+
+def test_order_statistics_pass_the_gradient_to_the_elements_in_their_places():
+    assert slope(lambda x: np.median(x), [3.0, 1.0, 2.0, 5.0]) == [0.5, 0, 0.5, 0]
+    assert slope(lambda x: np.quantile(x, 1.0), [3.0, INF, 2.0]) == [0, 1, 0]
+    assert slope(lambda x: np.partition(x, 1)[:2], [3.0, 1.0, 2.0]) == [0, 1, 1]
+    assert slope(lambda x: np.nanquantile(x, 0.25), [3.0, NAN, 1.0]) == [0.25, 0, 0.75]
+
+
+def test_extremes_share_the_gradient_between_equal_ones():
+    assert slope(np.max, [2.0, 2.0, 1.0]) == [0.5, 0.5, 0]
+    assert slope(np.nanmin, [2.0, NAN, 2.0]) == [0.5, 0, 0.5]
+    assert slope(np.ptp, [4.0, 1.0, 4.0]) == [0.5, -1, 0.5]
+
+
+def test_the_first_of_equal_elements_gets_the_gradient_of_a_set():
+    assert slope(np.unique, [2.0, 1.0, 2.0]) == [1, 1, 0]
+    assert slope(lambda x: np.union1d(x, x), [2.0, 1.0]) == [1, 1]
+    assert slope(lambda x: np.intersect1d(x, [1.0]), [1.0, 2.0, 1.0]) == [1, 0, 0]
+
+
+def test_interp_has_the_slope_of_the_line_to_the_right_and_none_outside():
+    points, heights = [0.0, 1.0, 2.0], [0.0, 1.0, 4.0]
+    inside = slope(lambda x: np.interp(x, points, heights), [0.0, 0.5, 1.0, 1.5])
+    assert inside == [1, 1, 3, 3]
+    assert slope(lambda x: np.interp(x, points, heights), [-1.0, 5.0]) == [0, 0]
+    assert slope(lambda x: np.interp(x, [0.0, 1, 1, 2], [0.0, 1, 5, 6]), [1.0]) == [1]
+
+
+def test_spread_of_equal_elements_has_no_slope():
+    for spread in (np.std, np.nanstd, np.var, np.nanvar):
+        assert slope(spread, [2.0, 2.0]) == [0, 0]
+
+
+def test_a_zero_in_a_product_is_no_hard_place():
+    assert slope(np.prod, [2.0, 0.0, 3.0]) == [0, 6, 0]
+    assert slope(np.nanprod, [2.0, 0.0, NAN]) == [0, 2, 0]
+    assert slope(lambda x: np.cumprod(x)[-1], [2.0, 0.0, 3.0]) == [0, 6, 0]
+    assert slope(lambda x: np.vander(x, 3), [0.0]) == [1]
+
+
+def test_the_last_number_of_linspace_is_the_end_itself():
+    end = cr.tensor(np.array(0.7), requires_grad=True)
+    numbers = np.linspace(-0.1, end, 11)
+    assert numbers[-1].item() == 0.7
+    numbers[-1].backward()
+    assert end.grad.item() == 1
+
+
+def test_a_branch_that_was_not_chosen_gives_no_nan():
+    assert slope(lambda x: np.where(np.isfinite(x), x, 0.0), [NAN, 4.0]) == [0, 1]
+    assert slope(lambda x: np.select([x > 0], [2 * x], x), [0.0, 4.0]) == [1, 2]
+    assert slope(lambda x: np.piecewise(x, [x > 0], [np.sqrt, 0.0]), [0.0, 4.0]) == [0, 0.25]
+    assert slope(lambda x: np.nan_to_num(x), [NAN, INF, 2.0]) == [0, 0, 1]
+
+
+def test_repeated_places_add_their_gradients_up():
+    assert slope(lambda x: np.take(x, [0, 0, 1]), [1.0, 2.0]) == [2, 1]
+    assert slope(lambda x: np.repeat(x, [3, 0]), [1.0, 2.0]) == [3, 0]
+    assert slope(lambda x: np.pad(x, 2, mode="edge"), [1.0, 2.0]) == [3, 3]
+    assert slope(lambda x: np.resize(x, 5), [1.0, 2.0]) == [3, 2]
+    windows = np.lib.stride_tricks.sliding_window_view
+    assert slope(lambda x: windows(x, 2), [1.0, 2.0, 3.0]) == [1, 2, 1]
+
+
+def test_what_was_overwritten_gets_no_gradient():
+    def overwritten(x):
+        y = x * 1
+        np.put(y, [0, 0], [x[1], x[1]])
+        return y
+
+    assert slope(overwritten, [1.0, 2.0]) == [0, 2]
+
+
+@pytest.mark.parametrize("mode", ["full", "same", "valid"])
+@pytest.mark.parametrize(("n", "m"), [(1, 1), (5, 1), (4, 2), (2, 4), (3, 3), (5, 4), (1, 4)])
+def test_windows_of_all_lengths(mode, n, m):
+    a, v = np.arange(1.0, n + 1), np.arange(2.0, m + 2) ** 2
+    for function in (np.convolve, np.correlate):
+        result = function(cr.tensor(a), cr.tensor(v), mode)
+        np.testing.assert_allclose(result.numpy(), function(a, v, mode), rtol=1e-13)
