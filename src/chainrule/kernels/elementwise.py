@@ -10,8 +10,6 @@ Array = Any
 
 def sigmoid(np: Any, x: Array) -> Array:
     """Return 1 / (1 + exp(-x)) of real numbers."""
-    if x.ndim == 0:  # NumPy's functions make scalars of it, which can't be written to
-        return sigmoid(np, x[None])[0]
     # No overflow, and small results keep their precision; from 37 on the result is 1.
     top = 11.0 if x.dtype.itemsize == 2 else 60.0
     if x.size < 4096:
