@@ -14,6 +14,11 @@ VALUES = {
     "median of one": (lambda x: np.median(x), [2.0]),
     "quantile of equal ones": (lambda x: np.quantile(x, [0.2, 0.7]), [3.0, 3.0, 3.0]),
     "quantile with nan": (lambda x: np.quantile(x, [0.0, 1.0]), [1.0, NAN, 2.0]),
+    "median of nothing": (lambda x: np.median(x, axis=1), np.zeros((2, 0))),
+    "median of no rows": (lambda x: np.median(x, axis=0), np.zeros((2, 0))),
+    "nanquantile of nothing at all": (lambda x: np.nanquantile(x, [0.5, 1.0]), []),
+    "many quantiles": (lambda x: np.quantile(x, np.linspace(0, 1, 50)), [3.0, 1.0, 4.0, 1.0, 5.0]),
+    "quantiles in a list of none": (lambda x: np.quantile(x, []), [3.0, 1.0]),
     "nanquantile of nothing": (lambda x: np.nanquantile(x, 0.3, axis=1), [[NAN, NAN], [1.0, NAN]]),
     "nansum of nothing": (lambda x: np.nansum(x), [NAN, NAN]),
     "nanmax of nothing": (lambda x: np.nanmax(x, axis=0), [[NAN, 1.0], [NAN, 2.0]]),
@@ -111,9 +116,9 @@ def test_a_zero_in_a_product_is_no_hard_place():
 
 
 def test_the_last_number_of_linspace_is_the_end_itself():
-    end = cr.tensor(np.array(0.7), requires_grad=True)
-    numbers = np.linspace(-0.1, end, 11)
-    assert numbers[-1].item() == 0.7
+    end = cr.tensor(np.array(-0.9), requires_grad=True)
+    numbers = np.linspace(-2.0, end, 11)
+    assert numbers[-1].item() == -0.9  # not what -2.0 + (-0.9 - -2.0) rounds to
     numbers[-1].backward()
     assert end.grad.item() == 1
 

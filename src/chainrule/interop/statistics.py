@@ -1,4 +1,4 @@
-"""Sums, averages, spread and order statistics, with the arguments of NumPy's functions."""
+"""Sums, averages and spread, with the arguments of NumPy's functions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from chainrule import array_api as xp
 from chainrule import ops
 from chainrule.arguments import cast, floating, many_dims
 from chainrule.autograd.tensor import Tensor
-from chainrule.interop.operands import array_of, constant, is_tracked
+from chainrule.interop.operands import array_of, constant
 from chainrule.interop.shapes import ravel
 
 Axis = Any
@@ -177,93 +177,6 @@ def nanstd(
     variance = nanvar(a, axis, dtype, ddof, keepdims, correction=correction)
     zero = ops.equal(variance, 0)
     return ops.where(zero, 0.0, ops.sqrt(ops.where(zero, 1.0, variance)))
-
-
-# --- by rank --------------------------------------------------------------------------------------
-
-
-def _at_ranks(
-    a: Tensor, q: Any, axis: Axis, method: Any, keepdims: bool, *, skip_nan: bool
-) -> Tensor:
-    """Return quantiles, interpolated between neighbours in order.
-
-    Where they lie is what NumPy's quantile makes of the ranks 0 … n - 1 themselves: that holds for
-    each of its methods, since all of them are linear between neighbours.
-    """
-    axes = many_dims(axis, a.ndim)
-    axes = tuple(range(a.ndim)) if axes is None else axes
-    others = [i for i in range(a.ndim) if i not in axes]
-    shape = [a.shape[i] for i in others]
-    rows = xp.reshape(ops.permute_dims(floating(a), [*others, *axes]), (*shape, -1))
-    rows = xp.sort(rows)
-    n = rows.shape[-1]
-    counts = n - np.isnan(array_of(rows)).sum(-1)  # nan comes last
-    q = np.asarray(q, np.float64)
-    ranks = np.zeros((*shape, q.size))
-    for count in np.unique(counts if skip_nan else n):
-        found = np.quantile(np.arange(count), q.ravel(), method=method) if count else np.nan
-        ranks[counts == count if skip_nan else ...] = found
-    lost = np.isnan(ranks) if skip_nan else np.broadcast_to((counts < n)[..., None], ranks.shape)
-    result = _interpolated(rows, np.where(lost, 0, ranks), lost)
-    result = ops.moveaxis(result, -1, 0)
-    kept = [1 if i in axes else a.shape[i] for i in range(a.ndim)] if keepdims else shape
-    return xp.reshape(result, (*q.shape, *kept))
-
-
-def _interpolated(rows: Tensor, ranks: Any, lost: Any) -> Tensor:
-    low = np.floor(ranks).astype(np.int64)
-    share = ranks - low
-    high = np.minimum(low + 1, rows.shape[-1] - 1)
-    lower = ops.take_along_dim(rows, constant(low), -1)
-    upper = ops.take_along_dim(rows, constant(high), -1)
-    between = constant(share.astype(rows.dtype))
-    # Of an infinity there is nothing to interpolate: its differences are nan.
-    ends = array_of(lower), array_of(upper)
-    alone = constant((share == 0) | (np.isinf(ends[0]) & (ends[0] == ends[1])))
-    step = ops.where(alone, 0.0, upper) - ops.where(alone, 0.0, lower)
-    return ops.where(constant(lost), np.nan, lower + between * step)
-
-
-def _checked(name: str, q: Any, scale: float) -> Any:
-    if is_tracked(q):
-        raise TypeError(
-            f"numpy.{name} has no derivative rule for q in chainrule, only for a: call it with "
-            "q.detach().numpy()"
-        )
-    q = array_of(q) / scale
-    if not ((q >= 0) & (q <= 1)).all():
-        raise ValueError(f"{name}: q must be in the range [0, {scale}]")
-    return q
-
-
-def _by_rank(name: str, scale: float, *, skip_nan: bool) -> Any:
-    def find(
-        a: Tensor, q: Any, axis: Axis = None, method: str = "linear", keepdims: bool = False
-    ) -> Tensor:
-        q = _checked(name, q, scale)
-        return _at_ranks(a, q, axis, method, keepdims, skip_nan=skip_nan)
-
-    return find
-
-
-quantile, nanquantile = (
-    _by_rank("quantile", 1, skip_nan=False),
-    _by_rank("nanquantile", 1, skip_nan=True),
-)
-percentile, nanpercentile = (
-    _by_rank("percentile", 100, skip_nan=False),
-    _by_rank("nanpercentile", 100, skip_nan=True),
-)
-
-
-def median(a: Tensor, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """Return the middle of the elements in order, the mean of two where there are two."""
-    return _at_ranks(a, 0.5, axis, "linear", keepdims, skip_nan=False)
-
-
-def nanmedian(a: Tensor, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """Return the middle of the elements that are not nan."""
-    return _at_ranks(a, 0.5, axis, "linear", keepdims, skip_nan=True)
 
 
 # --- together -------------------------------------------------------------------------------------

@@ -1,0 +1,128 @@
+"""Quantiles and medians, with the arguments of NumPy's functions."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from chainrule import array_api as xp
+from chainrule import ops
+from chainrule.arguments import floating, many_dims
+from chainrule.autograd.tensor import Tensor
+from chainrule.interop.operands import array_of, constant, is_tracked
+
+Array = Any
+Axis = Any
+
+MANY = 16
+"""From how many ranks on a row is sorted as a whole."""
+
+
+def _at_ranks(
+    a: Tensor, q: Any, axis: Axis, method: Any, keepdims: bool, *, skip_nan: bool
+) -> Tensor:
+    """Return quantiles, interpolated between neighbours in order."""
+    axes = many_dims(axis, a.ndim)
+    axes = tuple(range(a.ndim)) if axes is None else axes
+    others = [i for i in range(a.ndim) if i not in axes]
+    shape = [a.shape[i] for i in others]
+    n = math.prod([a.shape[i] for i in axes])
+    rows = xp.reshape(ops.permute_dims(floating(a), [*others, *axes]), (*shape, n))
+    q = np.asarray(q, np.float64)
+    if n:
+        result = ops.moveaxis(_of_rows(rows, q.ravel(), method, skip_nan), -1, 0)
+    else:
+        result = constant(np.full((q.size, *shape), np.nan, rows.dtype))
+    kept = [1 if i in axes else a.shape[i] for i in range(a.ndim)] if keepdims else shape
+    return xp.reshape(result, (*q.shape, *kept))
+
+
+def _of_rows(rows: Tensor, q: Array, method: Any, skip_nan: bool) -> Tensor:
+    numbers = array_of(rows)
+    missing = np.isnan(numbers).sum(-1, keepdims=True)
+    counts = rows.shape[-1] - (missing if skip_nan else 0 * missing)
+    ranks, lost = _ranks(counts, q, method)
+    low = np.floor(ranks).astype(np.int64)
+    high = np.minimum(low + 1, np.maximum(counts - 1, 0))
+    places = _places(numbers, low, high)
+    lower, upper = [ops.take_along_dim(rows, constant(part), -1) for part in places]
+    result = _between(lower, upper, ranks - np.floor(ranks))
+    if not skip_nan:
+        lost = lost | (missing > 0)
+    return ops.where(constant(lost), np.nan, result) if lost.any() else result
+
+
+def _ranks(counts: Array, q: Array, method: Any) -> tuple[Array, Array]:
+    """Return where the quantiles of each row lie, from 0 to its count - 1, and where there is none.
+
+    That is what NumPy's quantile makes of the ranks themselves: it holds for each of its methods,
+    since all of them are linear between neighbours.
+    """
+    ranks = np.zeros((*counts.shape[:-1], q.size))
+    for count in np.unique(counts[counts > 0]):
+        ranks[counts[..., 0] == count] = np.quantile(np.arange(count), q, method=method)
+    return ranks, np.broadcast_to(counts == 0, ranks.shape)
+
+
+def _places(numbers: Array, *ranks: Array) -> list[Array]:
+    """Return where in each row the elements of these ranks stand."""
+    wanted = np.unique(np.concatenate([part.ravel() for part in ranks]))
+    is_few = len(wanted) < MANY
+    order = np.argpartition(numbers, wanted, -1) if is_few else np.argsort(numbers, -1)
+    return [np.take_along_axis(order, part, -1) for part in ranks]
+
+
+def _between(lower: Tensor, upper: Tensor, share: Array) -> Tensor:
+    """Return what lies that share of the way from one to the other."""
+    # Of an infinity there is nothing to interpolate: its differences are nan.
+    ends = array_of(lower), array_of(upper)
+    alone = (share == 0) | (np.isinf(ends[0]) & (ends[0] == ends[1]))
+    if alone.any():
+        mask = constant(alone)
+        step = ops.where(mask, 0.0, upper) - ops.where(mask, 0.0, lower)
+    else:
+        step = upper - lower
+    return lower + constant(share.astype(ends[0].dtype)) * step
+
+
+# --- NumPy's functions ----------------------------------------------------------------------------
+
+
+def _checked(name: str, q: Any, scale: float) -> Array:
+    if is_tracked(q):
+        raise TypeError(
+            f"numpy.{name} has no derivative rule for q in chainrule, only for a: call it with "
+            "q.detach().numpy()"
+        )
+    q = array_of(q) / scale
+    if not ((q >= 0) & (q <= 1)).all():
+        raise ValueError(f"{name}: q must be in the range [0, {scale}]")
+    return q
+
+
+def _by_rank(name: str, scale: float, *, skip_nan: bool) -> Any:
+    def find(
+        a: Tensor, q: Any, axis: Axis = None, method: str = "linear", keepdims: bool = False
+    ) -> Tensor:
+        q = _checked(name, q, scale)
+        return _at_ranks(a, q, axis, method, keepdims, skip_nan=skip_nan)
+
+    return find
+
+
+quantile = _by_rank("quantile", 1, skip_nan=False)
+percentile = _by_rank("percentile", 100, skip_nan=False)
+nanquantile = _by_rank("nanquantile", 1, skip_nan=True)
+nanpercentile = _by_rank("nanpercentile", 100, skip_nan=True)
+
+
+def median(a: Tensor, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    """Return the middle of the elements in order, the mean of two where there are two."""
+    return _at_ranks(a, 0.5, axis, "linear", keepdims, skip_nan=False)
+
+
+def nanmedian(a: Tensor, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    """Return the middle of the elements that are not nan."""
+    return _at_ranks(a, 0.5, axis, "linear", keepdims, skip_nan=True)
