@@ -8,11 +8,10 @@ import numpy as np
 
 from chainrule import array_api as xp
 from chainrule import creation, ops
-from chainrule.arguments import cast, floating, many_dims, one_dim
+from chainrule.arguments import RECORDERS, cast, floating, many_dims, one_dim
 from chainrule.autograd.tensor import Tensor
 from chainrule.interop.operands import array_of, constant, tensors_of
 from chainrule.interop.shapes import ravel, taken
-from chainrule.ops.regions import unfold
 
 # --- differences ----------------------------------------------------------------------------------
 
@@ -120,18 +119,22 @@ def interp(
     if period is not None:
         x, xp, fp = _periodic(x, xp, fp, abs(period))
         left = right = None
-    start, end = xp[0], xp[-1]
-    low = fp[0] if left is None else left
-    high = fp[-1] if right is None else right
-    last = max(len(xp) - 2, 0)
-    places = np.clip(np.searchsorted(array_of(xp), array_of(x), "right") - 1, 0, last)
-    nexts = np.minimum(places + 1, len(xp) - 1)
-    x0, y0 = xp[places], fp[places]
-    width = xp[nexts] - x0
-    share = (x - x0) / ops.where(ops.equal(width, 0), 1.0, width)
-    result = y0 + (fp[nexts] - y0) * share
-    result = ops.where(x < start, low, result)
-    return ops.where(x > end, high, result)
+    numbers, grid = array_of(x), array_of(xp)
+    last = max(len(grid) - 2, 0)
+    places = np.clip(np.searchsorted(grid, numbers, "right") - 1, 0, last)
+    below, above = numbers < grid[0], numbers > grid[-1]
+    if below.any() or above.any():  # there is no line, and an infinity would make nan of it
+        x = ops.where(constant(below | above), xp[places], x)
+    result = fp[places]
+    if len(grid) > 1:
+        widths = diff(xp)
+        slopes = diff(fp) / ops.where(ops.equal(widths, 0), 1.0, widths)
+        result = result + slopes[places] * (x - xp[places])
+    if below.any():
+        result = ops.where(constant(below), fp[0] if left is None else left, result)
+    if above.any():
+        result = ops.where(constant(above), fp[-1] if right is None else right, result)
+    return result
 
 
 def _periodic(x: Tensor, xp: Tensor, fp: Tensor, period: float) -> tuple[Tensor, Tensor, Tensor]:
@@ -175,19 +178,15 @@ def _rows(name: str, a: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _slid(a: Tensor, v: Tensor, mode: str) -> Tensor:
-    """Return the products of `v` with the windows of `a` that it fits: a product with a matrix."""
+    """Return the products of `v` with the windows of `a` that it fits, beyond its ends too."""
     beyond = {"valid": 0, "same": len(v) // 2, "full": len(v) - 1}
     if mode not in beyond:
         raise ValueError(f"mode must be one of 'valid', 'same', or 'full' (got {mode!r})")
     before = beyond[mode]
     after = len(v) - 1 - before if mode == "same" else before
-    if before or after:
-        a = ops.cat([_zeros(before, a), a, _zeros(after, a)])
-    return ops.matmul(unfold(a, 0, len(v), 1), v)
-
-
-def _zeros(length: int, like: Tensor) -> Tensor:
-    return constant(np.zeros(length, like.dtype))
+    window = ((1,), ((before, after),), (1,), 1)
+    image, kernel = xp.reshape(a, (1, 1, -1)), xp.reshape(v, (1, 1, -1))
+    return xp.reshape(RECORDERS["convolve"](image, kernel, window=window), (-1,))
 
 
 # --- angles and parts -----------------------------------------------------------------------------
