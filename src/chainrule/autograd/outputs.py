@@ -93,6 +93,8 @@ def place_output(
             output = RECORDERS["getitem"](output, key=Ellipsis)
         return output if output._node is None or is_recording() else output.detach()
     view = output._view
+    if view is not None and view.hidden:  # its own memory, in another shape than at first
+        view = output._view = None
     if output._node is not None or _holds(values, output):
         output = make(output._array, edge)
         view = View(None, None)

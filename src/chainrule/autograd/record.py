@@ -53,6 +53,7 @@ def current_node(tensor: Tensor) -> Edge:
             _check_alias(tensor, view)
         return tensor._node
     if base._view is not None:
+        base = root_of(view)
         current_node(base)  # an alias that a custom function made: raises if it is stale
     if base._node is view.base_node:
         return tensor._node
@@ -66,6 +67,15 @@ def current_node(tensor: Tensor) -> Edge:
     move_retained(tensor, tensor._node, alias._node)
     tensor._node = alias._node
     return tensor._node
+
+
+def root_of(view: View) -> Tensor:
+    """Return the base of a view; a base that became a view, its shape changed in place, has one."""
+    base: Any = view.base
+    while base._view is not None and base._view.base is not None:
+        base = base._view.base
+    view.base = base
+    return base  # type: ignore[no-any-return]
 
 
 def move_retained(tensor: Tensor, old: Edge, new: Edge) -> None:
@@ -231,7 +241,8 @@ def view_of(tensor: Tensor, primitive: Primitive, settings: dict[str, Any]) -> V
     if parent is None or parent.base is None:
         view.base, view.path, view.base_node = tensor, (None, primitive, settings), tensor._node
     else:
-        view.base, view.base_node = parent.base, parent.base._node
+        base = parent.base if parent.base._view is None else root_of(parent)
+        view.base, view.base_node = base, base._node
         view.path = (parent.path, primitive, settings)
     if parent is not None:
         view.refusal = view.refusal or parent.refusal

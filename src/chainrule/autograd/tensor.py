@@ -60,6 +60,25 @@ class View:
             steps.append((primitive, settings))
         return tuple(reversed(steps))
 
+    @property
+    def hidden(self) -> bool:
+        """Whether nobody else holds the base: see `Turned`."""
+        return False
+
+
+class Turned(View):
+    """What a tensor has that owned its memory before its shape was changed in place.
+
+    Its base is a tensor that only this one, and views made earlier, know of: it holds the history
+    in the shape that the memory had then. So those views keep their place in it.
+    """
+
+    __slots__ = ()
+
+    @property
+    def hidden(self) -> bool:
+        return True
+
 
 class _Size(int):
     """The number of elements, as the array API has it; called, the shape, as PyTorch has it."""
@@ -177,6 +196,8 @@ class Tensor:
             if not requires_grad and self._node is not None:
                 self._frozen, self._node = self._node, None
             elif requires_grad and self._node is None:
+                if self._view is not None and self._view.hidden:
+                    self._view = None  # a leaf of its own, as one that was never turned
                 # One node all its life: hooks, and graphs recorded so far, stay with it.
                 self._node = getattr(self, "_frozen", None) or AccumulateGrad(self)
         elif not requires_grad:
@@ -213,7 +234,7 @@ class Tensor:
 
     @property
     def _base(self) -> Tensor | None:
-        return None if self._view is None else self._view.base
+        return None if self._view is None or self._view.hidden else self._view.base
 
     @property
     def grad(self) -> Tensor | None:
@@ -320,12 +341,12 @@ class Tensor:
 
     def detach_(self) -> Tensor:
         """Take this tensor out of the graph, in place: it becomes a leaf without grad."""
-        if self._view is not None:
+        if self._view is not None and not self._view.hidden:
             raise AutogradError(
                 "Can't detach views in-place. Use detach() instead: a view follows the history of "
                 "its base."
             )
-        self._node = None
+        self._node = self._view = None
         return self
 
     @property

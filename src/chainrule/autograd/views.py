@@ -14,6 +14,7 @@ import numpy as np
 
 from chainrule import flat
 from chainrule.autograd.failures import broadcast_text
+from chainrule.autograd.modes import enable_grad
 from chainrule.autograd.operands import scalar_array
 from chainrule.autograd.record import (
     RECORDERS,
@@ -23,7 +24,7 @@ from chainrule.autograd.record import (
     record,
 )
 from chainrule.autograd.tape import AccumulateGrad, Edge, endpoint
-from chainrule.autograd.tensor import Tensor, make
+from chainrule.autograd.tensor import Tensor, Turned, make
 from chainrule.autograd.versions import written
 from chainrule.backend import dtype_title, is_basic_index, ndarray, promoted
 from chainrule.errors import DTypeError, InPlaceError, ShapeError
@@ -53,8 +54,8 @@ def check_writable(target: Tensor, operation: str, value_node: Edge = None) -> N
     """Raise if `operation` must not write to `target` while recording."""
     if not is_recording():
         return
-    view = target._view
     node = current_node(target)
+    view = target._view
     base = None if view is None else view.base
     tracked = node is not None or value_node is not None
     tracked = tracked or (base is not None and base._node is not None)
@@ -114,6 +115,36 @@ def in_place(target: Tensor, operation: str, function: Callable[[Tensor], Tensor
     _store(target._array, Ellipsis, result._array, operation)
     if is_recording() and (result._node is not None or source._node is not None):
         rebase(target, result._node, result._array)
+    return target
+
+
+def turn_in_place(target: Tensor, operation: str, function: Callable[[Tensor], Tensor]) -> Tensor:
+    """Make `target` the view of it that `function` returns; return it.
+
+    Nothing is written: the target becomes what `function` gives, and what it was lives on as the
+    base of that, and of all views of it that there are. So its history follows without recording
+    too, and nothing that the graph has saved is stale.
+    """
+    node = current_node(target)
+    if type(node) is AccumulateGrad:
+        raise InPlaceError(
+            "a leaf Variable that requires grad is being used in an in-place operation "
+            f"({operation}): its gradients have its shape. Change the shape before "
+            "requires_grad_(), or out of place, or that of a clone()"
+        )
+    before = make(target._array, node)
+    before._view = target._view
+    with enable_grad():
+        after = function(before)
+    if after is before:
+        return target
+    view: Any = after._view
+    if view.base is before:
+        view = Turned(before, view.path, view.refusal)
+    move_retained(target, node, after._node)
+    target._array, target._node, target._view = after._array, after._node, view
+    if hasattr(target, "_frozen"):
+        del target._frozen  # made for the shape that it had
     return target
 
 

@@ -42,6 +42,7 @@ from chainrule.ops import (
     stacking,
     statistics,
     trigonometry,
+    turned,
     turning,
     ufuncs,
     viewing,
@@ -173,6 +174,7 @@ def attach() -> None:
             setattr(Tensor, name, getattr(module, name))
     for table in (
         inplace.METHODS,
+        turned.METHODS,
         conversion.CONVERTERS,
         operators.OPERATORS,
         _OTHERS,
