@@ -39,15 +39,15 @@ _pow = binary("pow")
 _reciprocal = of_floats("reciprocal")
 
 
-def add(x: Operand, y: Operand, /, *, alpha: Any = 1) -> Tensor:
+def add(input: Operand, other: Operand, *, alpha: Any = 1) -> Tensor:
     """Return x + alpha · y.
 
     Parameters
     ----------
-    x, y : Tensor, array or number
-        Their shapes broadcast. A number takes the dtype of the tensor.
+    input, other : Tensor, array or number
+        x and y: their shapes broadcast. A number takes the dtype of the tensor.
     alpha : number, default 1
-        A factor for `y`.
+        A factor for `other`.
 
     Returns
     -------
@@ -68,10 +68,10 @@ def add(x: Operand, y: Operand, /, *, alpha: Any = 1) -> Tensor:
     >>> cr.add(cr.tensor([1.0, 2.0]), 10)
     tensor([11., 12.])
     """
-    return _add(x, y if alpha == 1 else _multiply(y, alpha))
+    return _add(input, other if alpha == 1 else _multiply(other, alpha))
 
 
-def subtract(x: Operand, y: Operand, /, *, alpha: Any = 1) -> Tensor:
+def subtract(input: Operand, other: Operand, *, alpha: Any = 1) -> Tensor:
     """Return x - alpha · y; the arguments are those of `add`.
 
     Notes
@@ -84,13 +84,13 @@ def subtract(x: Operand, y: Operand, /, *, alpha: Any = 1) -> Tensor:
     >>> cr.subtract(cr.tensor([1.0, 2.0]), 10, alpha=2)
     tensor([-19., -18.])
     """
-    return _subtract(x, y if alpha == 1 else _multiply(y, alpha))
+    return _subtract(input, other if alpha == 1 else _multiply(other, alpha))
 
 
 sub = subtract
 
 
-def rsub(x: Operand, y: Operand, /, *, alpha: Any = 1) -> Tensor:
+def rsub(input: Operand, other: Operand, *, alpha: Any = 1) -> Tensor:
     """Return y - alpha · x: `subtract` with its arguments in reverse order.
 
     Examples
@@ -99,16 +99,16 @@ def rsub(x: Operand, y: Operand, /, *, alpha: Any = 1) -> Tensor:
     >>> cr.rsub(cr.tensor([1.0, 2.0]), 10)
     tensor([9., 8.])
     """
-    return subtract(y, x, alpha=alpha)
+    return subtract(other, input, alpha=alpha)
 
 
-def multiply(x: Operand, y: Operand, /) -> Tensor:
+def multiply(input: Operand, other: Operand) -> Tensor:
     """Return x · y, element by element.
 
     Parameters
     ----------
-    x, y : Tensor, array or number
-        Their shapes broadcast. A number takes the dtype of the tensor.
+    input, other : Tensor, array or number
+        x and y: their shapes broadcast. A number takes the dtype of the tensor.
 
     Returns
     -------
@@ -129,19 +129,19 @@ def multiply(x: Operand, y: Operand, /) -> Tensor:
     >>> cr.multiply(cr.tensor([1.0, 2.0]), cr.tensor([3.0, 4.0]))
     tensor([3., 8.])
     """
-    return _multiply(x, y)
+    return _multiply(input, other)
 
 
 mul = multiply
 
 
-def divide(x: Operand, y: Operand, /, *, rounding_mode: str | None = None) -> Tensor:
+def divide(input: Operand, other: Operand, *, rounding_mode: str | None = None) -> Tensor:
     """Return x / y, element by element.
 
     Parameters
     ----------
-    x, y : Tensor, array or number
-        Their shapes broadcast. Integers are divided as numbers of the default dtype.
+    input, other : Tensor, array or number
+        x and y: their shapes broadcast. Integers are divided as numbers of the default dtype.
     rounding_mode : {None, "floor", "trunc"}, default None
         Round the quotient, down or towards zero.
 
@@ -165,20 +165,20 @@ def divide(x: Operand, y: Operand, /, *, rounding_mode: str | None = None) -> Te
     tensor([0.2500, 0.5000])
     """
     if rounding_mode == "floor":
-        return _floor_divide(x, y)
+        return _floor_divide(input, other)
     if rounding_mode not in (None, "trunc"):
         raise ValueError(
             "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found "
             f"{rounding_mode!r}"
         )
-    quotient = true_quotient(x, y)
+    quotient = true_quotient(input, other)
     if quotient is NotImplemented:
-        return _divide(x, y)  # which raises
+        return _divide(input, other)  # which raises
     if rounding_mode is None:
         return quotient  # type: ignore[no-any-return]
     result = RECORDERS["trunc"](quotient)
-    integers = tensor_of(x).dtype.kind in "iub" and tensor_of(y).dtype.kind in "iub"
-    return RECORDERS["astype"](result, dtype=_add(x, y).dtype) if integers else result
+    integers = tensor_of(input).dtype.kind in "iub" and tensor_of(other).dtype.kind in "iub"
+    return RECORDERS["astype"](result, dtype=_add(input, other).dtype) if integers else result
 
 
 div = true_divide = divide
@@ -194,7 +194,7 @@ def true_quotient(x: Any, y: Any) -> Any:
     return RECORDERS["divide"](x, y)
 
 
-def floor_divide(x: Operand, y: Operand, /) -> Tensor:
+def floor_divide(input: Operand, other: Operand) -> Tensor:
     """Return ⌊x / y⌋; the arguments are those of `multiply`.
 
     Notes
@@ -207,10 +207,10 @@ def floor_divide(x: Operand, y: Operand, /) -> Tensor:
     >>> cr.floor_divide(cr.tensor([7, -7]), 2)
     tensor([ 3, -4])
     """
-    return _floor_divide(x, y)
+    return _floor_divide(input, other)
 
 
-def remainder(x: Operand, y: Operand, /) -> Tensor:
+def remainder(input: Operand, other: Operand) -> Tensor:
     """Return x - y · ⌊x / y⌋, which has the sign of y; the arguments are those of `multiply`.
 
     Notes
@@ -223,7 +223,7 @@ def remainder(x: Operand, y: Operand, /) -> Tensor:
     >>> cr.remainder(cr.tensor([7, -7]), 4)
     tensor([3, 1])
     """
-    return _remainder(x, y)
+    return _remainder(input, other)
 
 
 def negative(x: Operand, /) -> Tensor:
@@ -275,13 +275,13 @@ def positive(x: Operand, /) -> Tensor:
     return tensor_of(x)
 
 
-def pow(x: Operand, y: Operand, /) -> Tensor:
+def pow(input: Operand, exponent: Operand) -> Tensor:
     """Return x to the power y, element by element.
 
     Parameters
     ----------
-    x, y : Tensor, array or number
-        Base and exponent; their shapes broadcast.
+    input, exponent : Tensor, array or number
+        x and y: base and exponent; their shapes broadcast.
 
     Returns
     -------
@@ -303,8 +303,8 @@ def pow(x: Operand, y: Operand, /) -> Tensor:
     >>> cr.pow(cr.tensor([1.0, 2.0, 3.0]), 3)
     tensor([ 1.,  8., 27.])
     """
-    result = power(x, y)
-    return _pow(x, y) if result is NotImplemented else result
+    result = power(input, exponent)
+    return _pow(input, exponent) if result is NotImplemented else result
 
 
 def power(x: Any, y: Any) -> Any:

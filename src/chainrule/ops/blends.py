@@ -335,13 +335,13 @@ def _integers(name: str, x: Operand, y: Operand) -> Tensor:
     return _of_integers[name](*operands)  # type: ignore[no-any-return]
 
 
-def gcd(x: Operand, y: Operand, /) -> Tensor:
+def gcd(input: Operand, other: Operand) -> Tensor:
     """Return the greatest common divisor, which is not negative; gcd(0, 0) is 0.
 
     Parameters
     ----------
-    x, y : Tensor, array or number
-        Integers; their shapes broadcast.
+    input, other : Tensor, array or number
+        x and y: integers; their shapes broadcast.
 
     Returns
     -------
@@ -358,10 +358,10 @@ def gcd(x: Operand, y: Operand, /) -> Tensor:
     >>> cr.gcd(cr.tensor([12, -4, 0]), 6)
     tensor([6, 2, 6])
     """
-    return _integers("gcd", x, y)
+    return _integers("gcd", input, other)
 
 
-def lcm(x: Operand, y: Operand, /) -> Tensor:
+def lcm(input: Operand, other: Operand) -> Tensor:
     """Return the least common multiple; lcm(0, n) is 0. The arguments are those of `gcd`.
 
     Examples
@@ -370,10 +370,10 @@ def lcm(x: Operand, y: Operand, /) -> Tensor:
     >>> cr.lcm(cr.tensor([12, -4, 0]), 6)
     tensor([12, 12,  0])
     """
-    return _integers("lcm", x, y)
+    return _integers("lcm", input, other)
 
 
-def bitwise_left_shift(x: Operand, y: Operand, /) -> Tensor:
+def bitwise_left_shift(input: Operand, other: Operand) -> Tensor:
     """Return x · 2**y, by moving bits to the left; the arguments are those of `gcd`.
 
     Examples
@@ -382,10 +382,10 @@ def bitwise_left_shift(x: Operand, y: Operand, /) -> Tensor:
     >>> cr.bitwise_left_shift(cr.tensor([1, 5]), 2)
     tensor([ 4, 20])
     """
-    return _integers("bitwise_left_shift", x, y)
+    return _integers("bitwise_left_shift", input, other)
 
 
-def bitwise_right_shift(x: Operand, y: Operand, /) -> Tensor:
+def bitwise_right_shift(input: Operand, other: Operand) -> Tensor:
     """Return ⌊x / 2**y⌋, by moving bits to the right; the arguments are those of `gcd`.
 
     Examples
@@ -394,4 +394,4 @@ def bitwise_right_shift(x: Operand, y: Operand, /) -> Tensor:
     >>> cr.bitwise_right_shift(cr.tensor([5, -5]), 1)
     tensor([ 2, -3])
     """
-    return _integers("bitwise_right_shift", x, y)
+    return _integers("bitwise_right_shift", input, other)

@@ -70,7 +70,7 @@ __all__ = [
 ]
 
 
-def equal(x: Operand, y: Operand, /) -> Tensor:
+def equal(input: Operand, other: Operand) -> Tensor:
     """Say of each element whether x = y.
 
     This is the array API's `equal`. Whether two tensors are equal as a whole, which PyTorch's
@@ -78,8 +78,8 @@ def equal(x: Operand, y: Operand, /) -> Tensor:
 
     Parameters
     ----------
-    x, y : Tensor, array or number
-        Their shapes broadcast.
+    input, other : Tensor, array or number
+        x and y: their shapes broadcast.
 
     Returns
     -------
@@ -91,13 +91,13 @@ def equal(x: Operand, y: Operand, /) -> Tensor:
     >>> cr.equal(cr.tensor([1.0, 2.0]), 2)
     tensor([False,  True])
     """
-    return _equal(x, y)
+    return _equal(input, other)
 
 
 eq = equal
 
 
-def not_equal(x: Operand, y: Operand, /) -> Tensor:
+def not_equal(input: Operand, other: Operand) -> Tensor:
     """Say of each element whether x ≠ y; the arguments are those of `equal`.
 
     Examples
@@ -106,13 +106,13 @@ def not_equal(x: Operand, y: Operand, /) -> Tensor:
     >>> cr.not_equal(cr.tensor([1.0, 2.0]), 2)
     tensor([ True, False])
     """
-    return _not_equal(x, y)
+    return _not_equal(input, other)
 
 
 ne = not_equal
 
 
-def less(x: Operand, y: Operand, /) -> Tensor:
+def less(input: Operand, other: Operand) -> Tensor:
     """Say of each element whether x < y; the arguments are those of `equal`.
 
     Examples
@@ -121,13 +121,13 @@ def less(x: Operand, y: Operand, /) -> Tensor:
     >>> cr.less(cr.tensor([1.0, 2.0]), 2)
     tensor([ True, False])
     """
-    return _less(x, y)
+    return _less(input, other)
 
 
 lt = less
 
 
-def less_equal(x: Operand, y: Operand, /) -> Tensor:
+def less_equal(input: Operand, other: Operand) -> Tensor:
     """Say of each element whether x ≤ y; the arguments are those of `equal`.
 
     Examples
@@ -136,13 +136,13 @@ def less_equal(x: Operand, y: Operand, /) -> Tensor:
     >>> cr.less_equal(cr.tensor([1.0, 2.0]), 2)
     tensor([True, True])
     """
-    return _less_equal(x, y)
+    return _less_equal(input, other)
 
 
 le = less_equal
 
 
-def greater(x: Operand, y: Operand, /) -> Tensor:
+def greater(input: Operand, other: Operand) -> Tensor:
     """Say of each element whether x > y; the arguments are those of `equal`.
 
     Examples
@@ -151,13 +151,13 @@ def greater(x: Operand, y: Operand, /) -> Tensor:
     >>> cr.greater(cr.tensor([1.0, 2.0]), 1)
     tensor([False,  True])
     """
-    return _greater(x, y)
+    return _greater(input, other)
 
 
 gt = greater
 
 
-def greater_equal(x: Operand, y: Operand, /) -> Tensor:
+def greater_equal(input: Operand, other: Operand) -> Tensor:
     """Say of each element whether x ≥ y; the arguments are those of `equal`.
 
     Examples
@@ -166,7 +166,7 @@ def greater_equal(x: Operand, y: Operand, /) -> Tensor:
     >>> cr.greater_equal(cr.tensor([1.0, 2.0]), 2)
     tensor([False,  True])
     """
-    return _greater_equal(x, y)
+    return _greater_equal(input, other)
 
 
 ge = greater_equal
@@ -220,7 +220,7 @@ def logical_not(x: Operand, /) -> Tensor:
     return RECORDERS["logical_not"](tensor_of(x))
 
 
-def logical_and(x: Operand, y: Operand, /) -> Tensor:
+def logical_and(input: Operand, other: Operand) -> Tensor:
     """Say of each element whether x and y are both nonzero; the arguments are those of `equal`.
 
     Examples
@@ -229,10 +229,10 @@ def logical_and(x: Operand, y: Operand, /) -> Tensor:
     >>> cr.logical_and(cr.tensor([True, True]), cr.tensor([True, False]))
     tensor([ True, False])
     """
-    return _logical_and(x, y)
+    return _logical_and(input, other)
 
 
-def logical_or(x: Operand, y: Operand, /) -> Tensor:
+def logical_or(input: Operand, other: Operand) -> Tensor:
     """Say of each element whether x or y is nonzero; the arguments are those of `equal`.
 
     Examples
@@ -241,10 +241,10 @@ def logical_or(x: Operand, y: Operand, /) -> Tensor:
     >>> cr.logical_or(cr.tensor([True, False]), cr.tensor([False, False]))
     tensor([ True, False])
     """
-    return _logical_or(x, y)
+    return _logical_or(input, other)
 
 
-def logical_xor(x: Operand, y: Operand, /) -> Tensor:
+def logical_xor(input: Operand, other: Operand) -> Tensor:
     """Say of each element whether one of x and y is nonzero; the arguments are those of `equal`.
 
     Examples
@@ -253,7 +253,7 @@ def logical_xor(x: Operand, y: Operand, /) -> Tensor:
     >>> cr.logical_xor(cr.tensor([True, True]), cr.tensor([True, False]))
     tensor([False,  True])
     """
-    return _logical_xor(x, y)
+    return _logical_xor(input, other)
 
 
 def bitwise_invert(x: Operand, /) -> Tensor:
@@ -271,7 +271,7 @@ def bitwise_invert(x: Operand, /) -> Tensor:
 bitwise_not = bitwise_invert
 
 
-def bitwise_and(x: Operand, y: Operand, /) -> Tensor:
+def bitwise_and(input: Operand, other: Operand) -> Tensor:
     """Return the bits that x and y, integers or bools, both have: what ``x & y`` does.
 
     Examples
@@ -280,10 +280,10 @@ def bitwise_and(x: Operand, y: Operand, /) -> Tensor:
     >>> cr.bitwise_and(cr.tensor([6, 3]), 2)
     tensor([2, 2])
     """
-    return _bitwise_and(x, y)
+    return _bitwise_and(input, other)
 
 
-def bitwise_or(x: Operand, y: Operand, /) -> Tensor:
+def bitwise_or(input: Operand, other: Operand) -> Tensor:
     """Return the bits that x or y, integers or bools, has: what ``x | y`` does.
 
     Examples
@@ -292,10 +292,10 @@ def bitwise_or(x: Operand, y: Operand, /) -> Tensor:
     >>> cr.bitwise_or(cr.tensor([6, 3]), 1)
     tensor([7, 3])
     """
-    return _bitwise_or(x, y)
+    return _bitwise_or(input, other)
 
 
-def bitwise_xor(x: Operand, y: Operand, /) -> Tensor:
+def bitwise_xor(input: Operand, other: Operand) -> Tensor:
     """Return the bits that one of x and y, integers or bools, has: what ``x ^ y`` does.
 
     Examples
@@ -304,21 +304,25 @@ def bitwise_xor(x: Operand, y: Operand, /) -> Tensor:
     >>> cr.bitwise_xor(cr.tensor([6, 3]), 2)
     tensor([4, 1])
     """
-    return _bitwise_xor(x, y)
+    return _bitwise_xor(input, other)
 
 
 # --- close, and equal as a whole ------------------------------------------------------------------
 
 
 def isclose(
-    x: Operand, y: Operand, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
+    input: Operand,
+    other: Operand,
+    rtol: float = 1e-05,
+    atol: float = 1e-08,
+    equal_nan: bool = False,
 ) -> Tensor:
     """Say of each element whether |x - y| ≤ atol + rtol |y|, or x = y.
 
     Parameters
     ----------
-    x, y : Tensor, array or number
-        Their shapes broadcast.
+    input, other : Tensor, array or number
+        x and y: their shapes broadcast.
     rtol, atol : float
         The relative and the absolute tolerance.
     equal_nan : bool, default False
@@ -334,12 +338,16 @@ def isclose(
     >>> cr.isclose(cr.tensor([1.0, 2.0]), cr.tensor([1.0, 2.1]))
     tensor([ True, False])
     """
-    a, b = [t._array for t in as_tensors((x, y))]
+    a, b = [t._array for t in as_tensors((input, other))]
     return make(namespace(a).isclose(a, b, rtol=rtol, atol=atol, equal_nan=equal_nan), None)
 
 
 def allclose(
-    x: Operand, y: Operand, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
+    input: Operand,
+    other: Operand,
+    rtol: float = 1e-05,
+    atol: float = 1e-08,
+    equal_nan: bool = False,
 ) -> bool:
     """Say whether all elements of x and y are close; the arguments are those of `isclose`.
 
@@ -349,7 +357,7 @@ def allclose(
     >>> cr.allclose(cr.ones(2), cr.ones(2) + 1e-7)
     True
     """
-    return bool(isclose(x, y, rtol, atol, equal_nan)._array.all())
+    return bool(isclose(input, other, rtol, atol, equal_nan)._array.all())
 
 
 def same(x: Tensor, y: Any) -> bool:

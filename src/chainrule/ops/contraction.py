@@ -12,15 +12,15 @@ __all__ = ["matmul", "mm", "mv", "dot", "bmm", "outer", "linear"]
 _matmul = binary("matmul")
 
 
-def matmul(x: Operand, y: Operand, /) -> Tensor:
+def matmul(input: Operand, other: Operand) -> Tensor:
     """Return the matrix product x @ y.
 
     Parameters
     ----------
-    x : Tensor, shape (..., m, k) or (k,)
-        A matrix, a stack of them, or a row vector.
-    y : Tensor, shape (..., k, n) or (k,)
-        A matrix, a stack of them, or a column vector.
+    input : Tensor, shape (..., m, k) or (k,)
+        x: a matrix, a stack of them, or a row vector.
+    other : Tensor, shape (..., k, n) or (k,)
+        y: a matrix, a stack of them, or a column vector.
 
     Returns
     -------
@@ -42,7 +42,7 @@ def matmul(x: Operand, y: Operand, /) -> Tensor:
     >>> cr.matmul(cr.tensor([[1.0, 2.0]]), cr.tensor([[3.0], [4.0]]))
     tensor([[11.]])
     """
-    return _matmul(x, y)
+    return _matmul(input, other)
 
 
 def _of_dims(name: str, x: Operand, y: Operand, x_ndim: int, y_ndim: int) -> Tensor:
@@ -61,14 +61,14 @@ def _of_dims(name: str, x: Operand, y: Operand, x_ndim: int, y_ndim: int) -> Ten
     return RECORDERS["matmul"](left, right)
 
 
-def mm(x: Operand, /, mat2: Operand) -> Tensor:
+def mm(input: Operand, mat2: Operand) -> Tensor:
     """Return the product of two matrices.
 
     Parameters
     ----------
-    x : Tensor, shape (m, k)
+    input : Tensor, shape (m, k)
     mat2 : Tensor, shape (k, n)
-        Of the dtype of `x`.
+        Of the dtype of `input`.
 
     Returns
     -------
@@ -92,10 +92,10 @@ def mm(x: Operand, /, mat2: Operand) -> Tensor:
     tensor([[1.],
             [2.]])
     """
-    return _of_dims("mm", x, mat2, 2, 2)
+    return _of_dims("mm", input, mat2, 2, 2)
 
 
-def mv(x: Operand, /, vec: Operand) -> Tensor:
+def mv(input: Operand, vec: Operand) -> Tensor:
     """Return the product of a matrix, shape (m, k), and a vector, shape (k,).
 
     Notes
@@ -108,10 +108,10 @@ def mv(x: Operand, /, vec: Operand) -> Tensor:
     >>> cr.mv(cr.eye(2), cr.tensor([1.0, 2.0]))
     tensor([1., 2.])
     """
-    return _of_dims("mv", x, vec, 2, 1)
+    return _of_dims("mv", input, vec, 2, 1)
 
 
-def dot(x: Operand, y: Operand, /) -> Tensor:
+def dot(input: Operand, tensor: Operand) -> Tensor:
     """Return the inner product of two vectors, without conjugation.
 
     Notes
@@ -124,10 +124,10 @@ def dot(x: Operand, y: Operand, /) -> Tensor:
     >>> cr.dot(cr.tensor([1.0, 2.0]), cr.tensor([3.0, 4.0]))
     tensor(11.)
     """
-    return _of_dims("dot", x, y, 1, 1)
+    return _of_dims("dot", input, tensor, 1, 1)
 
 
-def bmm(x: Operand, /, mat2: Operand) -> Tensor:
+def bmm(input: Operand, mat2: Operand) -> Tensor:
     """Return the products of two stacks of matrices, shapes (b, m, k) and (b, k, n), one by one.
 
     Raises
@@ -145,7 +145,7 @@ def bmm(x: Operand, /, mat2: Operand) -> Tensor:
     >>> cr.bmm(cr.ones(5, 2, 3), cr.ones(5, 3, 4)).shape
     (5, 2, 4)
     """
-    left, right = tensor_of(x), tensor_of(mat2)
+    left, right = tensor_of(input), tensor_of(mat2)
     if left.ndim == 3 == right.ndim and left.shape[0] != right.shape[0]:
         raise ShapeError(
             "bmm: Expected size for first two dimensions of batch2 tensor to be: "
@@ -154,12 +154,12 @@ def bmm(x: Operand, /, mat2: Operand) -> Tensor:
     return _of_dims("bmm", left, right, 3, 3)
 
 
-def outer(x: Operand, /, vec2: Operand) -> Tensor:
+def outer(input: Operand, vec2: Operand) -> Tensor:
     """Return the matrix of all products of an element of one vector and one of the other.
 
     Parameters
     ----------
-    x : Tensor, shape (m,)
+    input : Tensor, shape (m,)
     vec2 : Tensor, shape (n,)
 
     Returns
@@ -173,7 +173,7 @@ def outer(x: Operand, /, vec2: Operand) -> Tensor:
 
     Notes
     -----
-    Derivatives: g vec2 for x and gᵀ x for vec2, where g is the gradient of the result.
+    Derivatives: g vec2 for `input` and gᵀ input for `vec2`, where g is the gradient of the result.
 
     Examples
     --------
@@ -182,7 +182,7 @@ def outer(x: Operand, /, vec2: Operand) -> Tensor:
     tensor([[3., 4.],
             [6., 8.]])
     """
-    left, right = tensor_of(x), tensor_of(vec2)
+    left, right = tensor_of(input), tensor_of(vec2)
     if left.ndim != 1 or right.ndim != 1:
         raise ShapeError(f"outer: Expected 1-D arguments, but got {left.ndim}-D and {right.ndim}-D")
     column = RECORDERS["reshape"](left, shape=(left.shape[0], 1))

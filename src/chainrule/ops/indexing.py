@@ -127,19 +127,21 @@ def _not_an_index(part: Any) -> Any:
 # --- picking --------------------------------------------------------------------------------------
 
 
-def gather(x: Operand, /, dim: int, index: Operand) -> Tensor:
-    """Return the elements of `x` at `index` along a dimension.
+def gather(input: Operand, dim: int, index: Operand, *, sparse_grad: bool = False) -> Tensor:
+    """Return the elements of `input` at `index` along a dimension.
 
     For three dimensions and dim = 1, ``out[i, j, k] = x[i, index[i, j, k], k]``.
 
     Parameters
     ----------
-    x : Tensor
-        Where to pick from.
+    input : Tensor
+        x: where to pick from.
     dim : int
         Along which dimension.
     index : Tensor of integers
-        Of as many dimensions as `x`, and not longer than it, except along `dim`.
+        Of as many dimensions as x, and not longer than it, except along `dim`.
+    sparse_grad : bool, default False
+        True is refused.
 
     Returns
     -------
@@ -151,6 +153,8 @@ def gather(x: Operand, /, dim: int, index: Operand) -> Tensor:
         If an index is out of range.
     ShapeError
         If the shapes don't fit.
+    ValueError
+        If `sparse_grad` is asked for: there are no sparse gradients here.
 
     Notes
     -----
@@ -164,7 +168,12 @@ def gather(x: Operand, /, dim: int, index: Operand) -> Tensor:
     tensor([[2.],
             [3.]])
     """
-    x, index = tensor_of(x), index_of("gather", index)
+    if sparse_grad:
+        raise ValueError(
+            "gather: there are no sparse gradients here: leave out sparse_grad=True, and the "
+            "gradient is an ordinary tensor"
+        )
+    x, index = tensor_of(input), index_of("gather", index)
     number = one_dim(dim, x.ndim)
     if index.ndim != x.ndim:
         raise ShapeError(

@@ -113,13 +113,13 @@ def relu(x: Operand, /) -> Tensor:
     return _relu(x if x.__class__ is Tensor else tensor_of(x))
 
 
-def maximum(x: Operand, y: Operand, /) -> Tensor:
+def maximum(input: Operand, other: Operand) -> Tensor:
     """Return the larger of x and y, element by element; nan if one is nan.
 
     Parameters
     ----------
-    x, y : Tensor, array or number
-        Their shapes broadcast.
+    input, other : Tensor, array or number
+        x and y: their shapes broadcast.
 
     Returns
     -------
@@ -135,10 +135,10 @@ def maximum(x: Operand, y: Operand, /) -> Tensor:
     >>> cr.maximum(cr.tensor([1.0, 5.0]), cr.tensor([3.0, 4.0]))
     tensor([3., 5.])
     """
-    return _maximum(x, y)
+    return _maximum(input, other)
 
 
-def minimum(x: Operand, y: Operand, /) -> Tensor:
+def minimum(input: Operand, other: Operand) -> Tensor:
     """Return the smaller of x and y, element by element; the arguments are those of `maximum`.
 
     Notes
@@ -151,7 +151,7 @@ def minimum(x: Operand, y: Operand, /) -> Tensor:
     >>> cr.minimum(cr.tensor([1.0, 5.0]), cr.tensor([3.0, 4.0]))
     tensor([1., 4.])
     """
-    return _minimum(x, y)
+    return _minimum(input, other)
 
 
 def clamp(x: Operand, /, min: Operand | None = None, max: Operand | None = None) -> Tensor:
@@ -290,19 +290,19 @@ def round(x: Operand, /, *, decimals: int = 0) -> Tensor:
 # --- choosing -------------------------------------------------------------------------------------
 
 
-def where(condition: Operand, x: Operand, y: Operand, /) -> Tensor:
-    """Return `x` where `condition` is true, else `y`.
+def where(condition: Operand, input: Operand, other: Operand) -> Tensor:
+    """Return `input` where `condition` is true, else `other`.
 
     Parameters
     ----------
     condition : Tensor of bools
         Other numbers are true where they are not zero.
-    x, y : Tensor, array or number
+    input, other : Tensor, array or number
         The three shapes broadcast.
 
     Returns
     -------
-    Tensor, of the broadcast shape and the promoted dtype of `x` and `y`
+    Tensor, of the broadcast shape and the promoted dtype of `input` and `other`
 
     Notes
     -----
@@ -315,15 +315,13 @@ def where(condition: Operand, x: Operand, y: Operand, /) -> Tensor:
     >>> cr.where(x > 0, x, 0.0)
     tensor([0., 2.])
     """
-    if x.__class__ is Tensor is y.__class__:
-        chosen, other = x, y
-    else:
-        chosen, other = as_tensors((x, y))
+    if not (input.__class__ is Tensor is other.__class__):
+        input, other = as_tensors((input, other))
     mask = _as_mask(condition)
-    if chosen._array.dtype is not other._array.dtype and chosen.dtype != other.dtype:
-        dtype = promoted(chosen.dtype, other.dtype)
-        chosen, other = cast(chosen, dtype), cast(other, dtype)
-    return _where(mask, chosen, other)
+    if input._array.dtype is not other._array.dtype and input.dtype != other.dtype:
+        dtype = promoted(input.dtype, other.dtype)
+        input, other = cast(input, dtype), cast(other, dtype)
+    return _where(mask, input, other)
 
 
 def _as_mask(condition: Operand) -> Tensor:

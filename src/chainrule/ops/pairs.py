@@ -45,14 +45,14 @@ _heaviside = real_pair("heaviside", floats=False)
 _xlogy = real_pair("xlogy")
 
 
-def atan2(y: Operand, x: Operand, /) -> Tensor:
+def atan2(input: Operand, other: Operand) -> Tensor:
     """Return the angle of the point (x, y) in the plane, from -π to π.
 
     Parameters
     ----------
-    y, x : Tensor, array or number
-        Real coordinates, the second one first; their shapes broadcast. Integers are taken as
-        numbers of the default dtype.
+    input, other : Tensor, array or number
+        y and x: real coordinates, the second one first; their shapes broadcast. Integers are
+        taken as numbers of the default dtype.
 
     Returns
     -------
@@ -76,13 +76,13 @@ def atan2(y: Operand, x: Operand, /) -> Tensor:
     >>> cr.atan2(cr.tensor([1.0, -1.0]), cr.tensor([-1.0, 0.0]))
     tensor([ 2.3562, -1.5708])
     """
-    return _atan2(y, x)
+    return _atan2(input, other)
 
 
 arctan2 = atan2
 
 
-def hypot(x: Operand, y: Operand, /) -> Tensor:
+def hypot(input: Operand, other: Operand) -> Tensor:
     """Return √(x² + y²), without overflow on the way; the arguments are real, as of `atan2`.
 
     Notes
@@ -95,10 +95,10 @@ def hypot(x: Operand, y: Operand, /) -> Tensor:
     >>> cr.hypot(cr.tensor([3.0, 0.0]), 4.0)
     tensor([5., 4.])
     """
-    return _hypot(x, y)
+    return _hypot(input, other)
 
 
-def logaddexp(x: Operand, y: Operand, /) -> Tensor:
+def logaddexp(input: Operand, other: Operand) -> Tensor:
     """Return log(exp(x) + exp(y)), without overflow; the arguments are real, as of `atan2`.
 
     Notes
@@ -112,10 +112,10 @@ def logaddexp(x: Operand, y: Operand, /) -> Tensor:
     >>> cr.logaddexp(cr.tensor([0.0, 1000.0]), 0.0)
     tensor([6.9315e-01, 1.0000e+03])
     """
-    return _logaddexp(x, y)
+    return _logaddexp(input, other)
 
 
-def logaddexp2(x: Operand, y: Operand, /) -> Tensor:
+def logaddexp2(input: Operand, other: Operand) -> Tensor:
     """Return log2(2**x + 2**y), without overflow; the arguments are real, as of `atan2`.
 
     Notes
@@ -128,10 +128,10 @@ def logaddexp2(x: Operand, y: Operand, /) -> Tensor:
     >>> cr.logaddexp2(cr.tensor([0.0, 3.0]), 3.0)
     tensor([3.1699, 4.0000])
     """
-    return _logaddexp2(x, y)
+    return _logaddexp2(input, other)
 
 
-def xlogy(x: Operand, y: Operand, /) -> Tensor:
+def xlogy(input: Operand, other: Operand) -> Tensor:
     """Return x log y, which is 0 where x is 0; the arguments are real, as of `atan2`.
 
     Notes
@@ -144,10 +144,10 @@ def xlogy(x: Operand, y: Operand, /) -> Tensor:
     >>> cr.xlogy(cr.tensor([0.0, 2.0]), cr.tensor([0.0, 3.0]))
     tensor([0.0000, 2.1972])
     """
-    return _xlogy(x, y)
+    return _xlogy(input, other)
 
 
-def copysign(x: Operand, y: Operand, /) -> Tensor:
+def copysign(input: Operand, other: Operand) -> Tensor:
     """Return |x| with the sign of y, also of -0.0; the arguments are real, as of `atan2`.
 
     Notes
@@ -160,10 +160,10 @@ def copysign(x: Operand, y: Operand, /) -> Tensor:
     >>> cr.copysign(cr.tensor([1.0, -2.0]), cr.tensor([-0.0, 3.0]))
     tensor([-1.,  2.])
     """
-    return _copysign(x, y)
+    return _copysign(input, other)
 
 
-def nextafter(x: Operand, y: Operand, /) -> Tensor:
+def nextafter(input: Operand, other: Operand) -> Tensor:
     """Return the number next to x in the direction of y; the arguments are real, as of `atan2`.
 
     Notes
@@ -176,16 +176,16 @@ def nextafter(x: Operand, y: Operand, /) -> Tensor:
     >>> (cr.nextafter(cr.tensor(1.0), 2.0) - 1).item()
     1.1920928955078125e-07
     """
-    return _nextafter(x, y)
+    return _nextafter(input, other)
 
 
-def fmod(x: Operand, y: Operand, /) -> Tensor:
+def fmod(input: Operand, other: Operand) -> Tensor:
     """Return x - y · trunc(x / y), which has the sign of x; `remainder` has that of y.
 
     Parameters
     ----------
-    x, y : Tensor, array or number
-        Real numbers; their shapes broadcast.
+    input, other : Tensor, array or number
+        x and y: real numbers; their shapes broadcast.
 
     Returns
     -------
@@ -206,10 +206,10 @@ def fmod(x: Operand, y: Operand, /) -> Tensor:
     >>> cr.fmod(cr.tensor([7.0, -7.0]), 4)
     tensor([ 3., -3.])
     """
-    return _fmod(x, y)
+    return _fmod(input, other)
 
 
-def fmax(x: Operand, y: Operand, /) -> Tensor:
+def fmax(input: Operand, other: Operand) -> Tensor:
     """Return the larger of x and y; the other one if one is nan; as `fmod` takes arguments.
 
     Notes
@@ -223,10 +223,10 @@ def fmax(x: Operand, y: Operand, /) -> Tensor:
     >>> cr.fmax(cr.tensor([1.0, cr.nan]), cr.tensor([3.0, 4.0]))
     tensor([3., 4.])
     """
-    return _fmax(x, y)
+    return _fmax(input, other)
 
 
-def fmin(x: Operand, y: Operand, /) -> Tensor:
+def fmin(input: Operand, other: Operand) -> Tensor:
     """Return the smaller of x and y; the other one if one is nan; as `fmod` takes arguments.
 
     Notes
@@ -240,10 +240,10 @@ def fmin(x: Operand, y: Operand, /) -> Tensor:
     >>> cr.fmin(cr.tensor([1.0, cr.nan]), cr.tensor([3.0, 4.0]))
     tensor([1., 4.])
     """
-    return _fmin(x, y)
+    return _fmin(input, other)
 
 
-def heaviside(x: Operand, values: Operand, /) -> Tensor:
+def heaviside(input: Operand, values: Operand) -> Tensor:
     """Return 0 where x < 0, 1 where x > 0, and `values` where x is 0; as `fmod` takes arguments.
 
     Notes
@@ -256,8 +256,8 @@ def heaviside(x: Operand, values: Operand, /) -> Tensor:
     >>> cr.heaviside(cr.tensor([-1.5, 0.0, 2.0]), 0.5)
     tensor([0.0000, 0.5000, 1.0000])
     """
-    result = _heaviside(x, values)
-    integers = [t.dtype for t in as_tensors((x, values)) if t.dtype.kind in "iub"]
+    result = _heaviside(input, values)
+    integers = [t.dtype for t in as_tensors((input, values)) if t.dtype.kind in "iub"]
     # NumPy's makes numbers of integers.
     return cast(result, promoted(*integers)) if len(integers) == 2 else result
 
@@ -265,13 +265,13 @@ def heaviside(x: Operand, values: Operand, /) -> Tensor:
 # --- powers of two, and powers in double precision ------------------------------------------------
 
 
-def ldexp(x: Operand, other: Operand, /) -> Tensor:
+def ldexp(input: Operand, other: Operand) -> Tensor:
     """Return x · 2**other.
 
     Parameters
     ----------
-    x : Tensor, array or number
-        Integers are taken as numbers of the default dtype.
+    input : Tensor, array or number
+        x: integers are taken as numbers of the default dtype.
     other : Tensor, array or number
         Exponents, as a rule integers; the shapes broadcast.
 
@@ -290,7 +290,7 @@ def ldexp(x: Operand, other: Operand, /) -> Tensor:
     >>> cr.ldexp(cr.tensor([1.5, -1.0]), cr.tensor([1, 4]))
     tensor([  3., -16.])
     """
-    base, number = as_tensors((x, other))
+    base, number = as_tensors((input, other))
     base = floating(base)
     if number._array.dtype.kind not in "iub":
         return multiply(base, _pow(2.0, number))
@@ -342,13 +342,13 @@ def frexp(x: Operand, /) -> Frexp:
     return Frexp(ldexp(x, RECORDERS["negative"](exponent)), exponent)
 
 
-def float_power(x: Operand, y: Operand, /) -> Tensor:
+def float_power(input: Operand, exponent: Operand) -> Tensor:
     """Return x to the power y, computed in double precision whatever came.
 
     Parameters
     ----------
-    x, y : Tensor, array or number
-        Base and exponent; their shapes broadcast.
+    input, exponent : Tensor, array or number
+        x and y: base and exponent; their shapes broadcast.
 
     Returns
     -------
@@ -364,7 +364,7 @@ def float_power(x: Operand, y: Operand, /) -> Tensor:
     >>> cr.float_power(cr.tensor([2, 3]), -1)
     tensor([0.5000, 0.3333], dtype=float64)
     """
-    base, power = as_tensors((x, y))
+    base, power = as_tensors((input, exponent))
     kind = promoted(base._array.dtype, power._array.dtype).kind
     dtype: Any = np.complex128 if kind == "c" else np.float64
     return _pow(cast(base, dtype), cast(power, dtype))

@@ -202,7 +202,7 @@ def kl_div(x: Operand, y: Operand, /) -> Tensor:
     return add(subtract(_rel_entr(x, y), x), y)
 
 
-def xlog1py(x: Operand, y: Operand, /) -> Tensor:
+def xlog1py(input: Operand, other: Operand) -> Tensor:
     """Return x log(1 + y), which is 0 where x is 0. Needs NumPy alone.
 
     Notes
@@ -215,7 +215,7 @@ def xlog1py(x: Operand, y: Operand, /) -> Tensor:
     >>> cr.special.xlog1py(cr.tensor([0.0, 2.0]), cr.tensor([-1.0, 1.0]))
     tensor([0.0000, 1.3863])
     """
-    return _xlog1py(x, y)
+    return _xlog1py(input, other)
 
 
 # --- gamma, beta, zeta ----------------------------------------------------------------------------

@@ -114,19 +114,19 @@ def _dims_of(x: Tensor, y: Tensor, dims: Axes) -> tuple[tuple[int, ...], tuple[i
     return x_dims, y_dims
 
 
-def inner(x: Operand, y: Operand, /) -> Tensor:
+def inner(input: Operand, other: Operand) -> Tensor:
     """Return the products of two tensors, summed over the last dimension of both.
 
     Parameters
     ----------
-    x : Tensor, shape (..., k)
-    y : Tensor, shape (..., k)
-        A single number multiplies all elements of the other.
+    input : Tensor, shape (..., k)
+    other : Tensor, shape (..., k)
+        y: a single number multiplies all elements of the other.
 
     Returns
     -------
     Tensor
-        The other dimensions of `x`, then those of `y`. Nothing is conjugated.
+        The other dimensions of `input`, then those of `other`. Nothing is conjugated.
 
     Raises
     ------
@@ -143,7 +143,7 @@ def inner(x: Operand, y: Operand, /) -> Tensor:
     >>> cr.inner(cr.tensor([1.0, 2.0]), cr.tensor([[3.0, 4.0], [5.0, 6.0]]))
     tensor([11., 17.])
     """
-    left, right = _both(x, y)
+    left, right = _both(input, other)
     if left.ndim == 0 or right.ndim == 0:
         return RECORDERS["multiply"](left, right)
     if left.shape[-1] != right.shape[-1]:
@@ -216,14 +216,14 @@ def _with_ndim(x: Tensor, ndim: int) -> Tensor:
     return RECORDERS["reshape"](x, shape=(1,) * (ndim - x.ndim) + x.shape)
 
 
-def vdot(x: Operand, y: Operand, /) -> Tensor:
+def vdot(input: Operand, other: Operand) -> Tensor:
     """Return the inner product Σ conj(x) y of two vectors.
 
     Parameters
     ----------
-    x : Tensor, shape (n,)
-    y : Tensor, shape (n,)
-        Of the dtype of `x`.
+    input : Tensor, shape (n,)
+    other : Tensor, shape (n,)
+        y: of the dtype of `input`.
 
     Returns
     -------
@@ -246,7 +246,7 @@ def vdot(x: Operand, y: Operand, /) -> Tensor:
     >>> cr.vdot(cr.tensor([1j, 2.0]), cr.tensor([1j, 3.0]))
     tensor(7.+0.j)
     """
-    left, right = tensor_of(x), tensor_of(y)
+    left, right = tensor_of(input), tensor_of(other)
     if left.ndim != 1 or right.ndim != 1:
         raise ShapeError(
             f"vdot: 1D tensors expected, but got {left.ndim}D and {right.ndim}D tensors"
@@ -259,12 +259,14 @@ def vdot(x: Operand, y: Operand, /) -> Tensor:
     return RECORDERS["matmul"](conj(left), right)
 
 
-def cross(x: Operand, y: Operand, /, dim: int | None = None, *, axis: int | None = None) -> Tensor:
+def cross(
+    input: Operand, other: Operand, dim: int | None = None, *, axis: int | None = None
+) -> Tensor:
     """Return the cross products of vectors of three elements.
 
     Parameters
     ----------
-    x, y : Tensor, shapes (..., 3, ...) that broadcast
+    input, other : Tensor, shapes (..., 3, ...) that broadcast
     dim : int, optional
         The dimension of the vectors, counted after broadcasting. Also spelled `axis`. As in
         PyTorch, the first one of size 3 if left out: name it.
@@ -289,7 +291,7 @@ def cross(x: Operand, y: Operand, /, dim: int | None = None, *, axis: int | None
     >>> cr.cross(cr.tensor([1.0, 0.0, 0.0]), cr.tensor([0.0, 1.0, 0.0]))
     tensor([0., 0., 1.])
     """
-    left, right = _same_ndim(*_both(x, y))
+    left, right = _same_ndim(*_both(input, other))
     sizes = [max(n, m) for n, m in zip(left.shape, right.shape, strict=True)]
     number = _chosen(dim, axis, sizes.index(3) if 3 in sizes else left.ndim)
     if number == left.ndim:
@@ -306,18 +308,18 @@ def cross(x: Operand, y: Operand, /, dim: int | None = None, *, axis: int | None
     return RECORDERS["cross"](left, right, axis=number - left.ndim)
 
 
-def kron(x: Operand, y: Operand, /) -> Tensor:
-    """Return the Kronecker product: each element of `x` times the whole of `y`.
+def kron(input: Operand, other: Operand) -> Tensor:
+    """Return the Kronecker product: each element of `input` times the whole of `other`.
 
     Parameters
     ----------
-    x, y : Tensor
-        Of dtypes that promote; the one of fewer dimensions gets new ones in front.
+    input, other : Tensor
+        x and y: of dtypes that promote; the one of fewer dimensions gets new ones in front.
 
     Returns
     -------
     Tensor
-        The products of the sizes of `x` and `y`, dimension by dimension.
+        The products of the sizes of `input` and `other`, dimension by dimension.
 
     Notes
     -----
@@ -330,7 +332,7 @@ def kron(x: Operand, y: Operand, /) -> Tensor:
     tensor([[1., 1., 2., 2.],
             [1., 1., 2., 2.]])
     """
-    left, right = _same_ndim(*_both(x, y))
+    left, right = _same_ndim(*_both(input, other))
     pairs = list(zip(left.shape, right.shape, strict=True))
     rows = RECORDERS["reshape"](left, shape=tuple([size for n, _ in pairs for size in (n, 1)]))
     whole = RECORDERS["reshape"](right, shape=tuple([size for _, m in pairs for size in (1, m)]))
