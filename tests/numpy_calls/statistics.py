@@ -115,9 +115,25 @@ STATISTICS = {
         lambda p: np.histogram(np.arange(6.0), [0, 2, 5.0], weights=np.ravel(p)),
         lambda p: np.histogram(np.arange(6.0), bins=4, range=(1, 6), weights=np.ravel(p)),
     ],
+    np.histogram2d: [
+        lambda u, p: np.histogram2d(u, np.ravel(p), bins=3, density=True),
+        lambda u, p, a: np.histogram2d(u, np.ravel(p), (2, 4), weights=np.ravel(a)),
+        lambda a: np.histogram2d(
+            np.arange(6.0), [1.0, 2, 3, 4, 4, 9], [0, 2, 5], weights=a.ravel()
+        ),
+        lambda u, a: np.histogram2d(u, a.ravel(), 3, [[-1, 1], (-2, 1)], weights=u),
+    ],
+    np.histogramdd: [
+        lambda r, w: np.histogramdd(r, bins=2, weights=w, density=True),
+        lambda r: np.histogramdd(r, (2, [-1.0, 0.0, 1.0], 3)),
+        lambda d, e: np.histogramdd([d, e], 2, [None, (-1, 1)]),
+        lambda v: np.histogramdd(v[:, None], 2),
+    ],
     np.histogram_bin_edges: [
         lambda a: np.histogram_bin_edges(a),
         lambda a: np.histogram_bin_edges(a, "sturges"),
         lambda q: np.histogram_bin_edges([1.0, 2.0], q),
+        lambda a, q: np.histogram_bin_edges(a, 4, (-q[0], q[3])),
+        lambda a: np.histogram_bin_edges(a, 4, (2, 2)) * a[0, 0],
     ],
 }

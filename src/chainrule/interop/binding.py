@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from chainrule.autograd.tensor import Tensor
-from chainrule.interop.operands import tensors_of
+from chainrule.interop.operands import is_tracked, tensors_of
 from chainrule.ops.ufuncs import mends
 
 Function = Callable[..., Any]
@@ -57,6 +57,12 @@ class Rule:
         are_tensors = [given.get(name).__class__ is Tensor for name in self._operands]
         if rest or self._lists or not all(are_tensors):
             rest = self._converted(given, rest)
+        for name in self._settings:
+            if given.get(name).__class__ is Tensor and is_tracked(given[name]):
+                raise TypeError(
+                    f"{name_of(self.function)} has no derivative rule for {name} in chainrule: "
+                    f"hand over {name}.item() or {name}.detach(), if no gradient is needed"
+                )
         positional = [given.pop(name) for name in self._by_place if name in given]
         for name, ours in self._renamed:
             if name in given:
@@ -111,6 +117,8 @@ class Rule:
         self._taken = {p.name for p in self._parameters}
         self._lists = [p.name for p in self._parameters if p.kind == "operands"]
         self._operands = [p.name for p in self._parameters if p.kind == "operand"]
+        of_others = not self.has_own_names  # which record what they take, as the tests show
+        self._settings = [p.name for p in self._parameters if of_others and p.kind == "setting"]
         self._by_place = [p.name for p in self._parameters if p.ours == ""]
         self._renamed = [(p.name, p.ours) for p in self._parameters if p.ours not in ("", p.name)]
         self._is_bound = True

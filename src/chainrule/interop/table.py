@@ -19,6 +19,7 @@ from chainrule.interop import (
     calculus,
     creating,
     factors,
+    histograms,
     picking,
     polynomials,
     ranks,
@@ -146,8 +147,10 @@ _STATISTICS = [
     rule(np.cov, statistics.cov),
     rule(np.corrcoef, statistics.corrcoef),
     rule(np.bincount, ops.bincount, "x", "weights", "minlength="),
-    rule(np.histogram, calculus.histogram),
-    rule(np.histogram_bin_edges, calculus.histogram_bin_edges),
+    rule(np.histogram, histograms.histogram),
+    rule(np.histogram_bin_edges, histograms.histogram_bin_edges),
+    rule(np.histogram2d, histograms.histogram2d),
+    rule(np.histogramdd, histograms.histogramdd),
 ]
 
 _CALCULUS = [
@@ -315,7 +318,6 @@ _NO_RULE = {
         np.datetime_as_string,
         np.is_busday,
     ],
-    "bins of several dimensions are counted on arrays": [np.histogram2d, np.histogramdd],
 }
 
 REASONS: dict[Any, str] = {

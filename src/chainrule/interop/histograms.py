@@ -1,0 +1,126 @@
+"""Histograms, with the arguments of NumPy's functions.
+
+A count has no derivative by the elements that are counted; sums of weights have one by the weights,
+edges that lie between the extremes of the elements one by these, and densities one by the edges.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from chainrule import array_api as xp
+from chainrule import ops
+from chainrule.arguments import cast, floating
+from chainrule.autograd.tensor import Tensor
+from chainrule.interop.operands import array_of, constant, tensors_of
+from chainrule.interop.shapes import ravel, taken
+
+Array = Any
+
+
+def histogram_bin_edges(
+    a: Tensor, bins: Any = 10, range: Any = None, weights: Any = None
+) -> Tensor:
+    """Return the edges of bins; those between the extremes of `a` move with these."""
+    if not isinstance(bins, str) and np.ndim(array_of(bins)) == 1:
+        return tensors_of([bins])[0]
+    numbers = array_of(a)
+    limits = None if range is None else tuple([array_of(end) for end in range])
+    heights = None if weights is None else array_of(weights)
+    edges = np.histogram_bin_edges(numbers, bins, limits, heights)
+    if not numbers.size and range is None:
+        return constant(edges)
+    low, high = (xp.min(a), xp.max(a)) if range is None else tensors_of([a, *range])[1:]
+    if low.item() == high.item():
+        low, high = low - 0.5, high + 0.5
+    low, high = floating(low), floating(high)
+    steps = constant(np.linspace(0, 1, len(edges), dtype=low.dtype)[1:-1])
+    inner = low + (high - low) * steps
+    return ops.cat([low[None], inner, high[None]])
+
+
+def histogram(
+    a: Tensor,
+    bins: Any = 10,
+    range: Any = None,
+    density: bool | None = None,
+    weights: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:
+    """Return how many elements, or what sum of weights, fell into each bin, and the edges."""
+    edges = histogram_bin_edges(a, bins, range, weights)
+    found = _counted([array_of(a).ravel()], [array_of(edges)], weights)
+    if not density:
+        return found, edges
+    return found / ops.diff(edges) / xp.sum(found), edges
+
+
+def histogramdd(
+    sample: Any,
+    bins: Any = 10,
+    range: Any = None,
+    density: bool | None = None,
+    weights: Tensor | None = None,
+) -> tuple[Tensor, tuple[Tensor, ...]]:
+    """Return how many points, or what sum of weights, fell into each cell, and the edges."""
+    columns = _columns(sample)
+    count = len(columns)
+    all_bins = list(bins) if np.iterable(bins) else [bins] * count
+    ranges = [None] * count if range is None else list(range)
+    if len(all_bins) != count or len(ranges) != count:
+        raise ValueError(
+            f"histogramdd: the points have {count} coordinates, but there are bins for "
+            f"{len(all_bins)} and ranges for {len(ranges)}"
+        )
+    triples = zip(columns, all_bins, ranges, strict=True)
+    edges = tuple([histogram_bin_edges(column, part, ends) for column, part, ends in triples])
+    numbers = [array_of(column) for column in columns]
+    found = _counted(numbers, [array_of(part) for part in edges], weights)
+    found = cast(found, np.float64) if weights is None else found
+    if density:
+        found = found / xp.sum(found)
+        for axis, part in enumerate(edges):
+            found = found / xp.reshape(ops.diff(part), (-1, *(1,) * (count - axis - 1)))
+    return found, edges
+
+
+def histogram2d(
+    x: Tensor,
+    y: Tensor,
+    bins: Any = 10,
+    range: Any = None,
+    density: bool | None = None,
+    weights: Tensor | None = None,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return how many points, or what sum of weights, fell into each cell, and both edges."""
+    if x.shape != y.shape:
+        raise ValueError("x and y must have the same length.")
+    if np.iterable(bins) and len(list(bins)) != 2:
+        bins = [bins, bins]  # the edges of both
+    found, (first, second) = histogramdd([x, y], bins, range, density, weights)
+    return found, first, second
+
+
+def _columns(sample: Any) -> list[Tensor]:
+    if isinstance(sample, list | tuple):
+        return tensors_of(list(sample))
+    points = tensors_of([sample])[0]
+    return list(ops.unbind(points if points.ndim > 1 else points[:, None], 1))
+
+
+def _counted(numbers: list[Array], edges: list[Array], weights: Tensor | None) -> Tensor:
+    """Return the counts, or the sums of weights, of the cells between edges along each axis."""
+    shape = [len(limits) - 1 for limits in edges]
+    inside = np.ones(numbers[0].shape, bool)
+    places = []
+    for row, limits in zip(numbers, edges, strict=True):
+        inside &= (row >= limits[0]) & (row <= limits[-1])
+        place = np.searchsorted(limits, row, "right") - 1
+        places.append(np.clip(place, 0, len(limits) - 2))  # the last edge belongs to its bin
+    cells = np.ravel_multi_index(places, shape)[inside]
+    if weights is None:
+        return constant(np.bincount(cells, minlength=np.prod(shape)).reshape(shape))
+    empty = constant(np.zeros(np.prod(shape), weights.dtype))
+    found = ops.index_add(empty, 0, constant(cells), taken(ravel(weights), inside, 0))
+    return xp.reshape(found, tuple(shape))
