@@ -59,6 +59,7 @@ PICKING = {
         lambda a: np.sort(a, axis=0),
         lambda a: np.sort(a, axis=None),
         lambda a: np.sort(a, stable=True),
+        lambda a: np.sort(a, kind="mergesort"),
     ],
     np.sort_complex: [lambda z: np.sort_complex(z), lambda a: np.sort_complex(a)],
     np.partition: [
@@ -72,6 +73,7 @@ PICKING = {
         lambda a: np.unique(np.append(a, a), True, True, True),
         lambda a: np.unique(np.concatenate([a, a]), axis=0),
         lambda a: np.unique(a, return_counts=True, axis=1),
+        lambda a: np.sort(np.unique(a, equal_nan=False)),
     ],
     np.unique_all: [lambda a: np.unique_all(np.append(a, a))],
     np.unique_counts: [lambda a: np.unique_counts(np.append(a, a))],

@@ -43,6 +43,7 @@ STATISTICS = {
         lambda v: np.median(v),
         lambda t: np.median(t, axis=(0, -1), keepdims=True),
         lambda g: np.median(gaps(g), axis=1),
+        lambda v: np.median(1.0 * v, overwrite_input=True),
     ],
     np.quantile: [
         lambda a: np.quantile(a, 0.3),

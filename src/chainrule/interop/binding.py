@@ -37,7 +37,7 @@ class Rule:
     def __init__(self, function: Function, ours: Function, takes: tuple[str, ...]) -> None:
         self.function = function
         self.ours = ours
-        self.has_own_names = not takes
+        self.has_own_names = all([text.endswith("=-") for text in takes])
         self._takes = takes
         self._is_bound = False
 
@@ -98,7 +98,7 @@ class Rule:
             raise TypeError(
                 f"{name_of(self.function)} on a Tensor takes no "
                 f"{', '.join(f'{key}=' for key in sorted(refused))} (it takes "
-                f"{', '.join(self.taken())}). {mends(refused)}"
+                f"{', '.join(self.taken())}). {mends(refused)}".rstrip()
             )
 
     # --- what the signatures say ------------------------------------------------------------------
@@ -112,7 +112,9 @@ class Rule:
         any_number = any([text.startswith("*") for text in self._takes])
         self._rest = "operand" if any_number else kinds.get(_VARIADIC, "")
         self._takes_more = _KEYWORDS in kinds
-        found = list(map(_read, self._takes) if self._takes else _own(ours.values()))
+        found = list(map(_read, self._takes))
+        if self.has_own_names:
+            found += _own(ours.values())
         self._parameters = [p for p in found if not p.name.startswith("*")]
         self._taken = {p.name for p in self._parameters}
         self._lists = [p.name for p in self._parameters if p.kind == "operands"]
@@ -143,7 +145,7 @@ def rule(function: Function, ours: Function, *takes: str) -> Rule:
     Each of `takes` is one of NumPy's parameters, as our function has it: ``"a"`` an operand and
     ``"[arrays]"`` a sequence of operands by position, ``"axis="`` a setting by keyword,
     ``"ddof=correction"`` one that is called otherwise, ``"kind=-"`` one that changes nothing, and
-    ``"*arrays"`` operands of any number. Without `takes`, our function has NumPy's names.
+    ``"*arrays"`` operands of any number. Without the former ones, our function has NumPy's names.
     """
     return Rule(function, ours, takes)
 
