@@ -62,6 +62,7 @@ if _TYPE_CHECKING:
         alpha_dropout,
         celu,
         celu_,
+        constant_pad_nd,
         cosine_similarity,
         dropout,
         feature_alpha_dropout,
@@ -89,6 +90,7 @@ _LATER = {
     "GradcheckError": "chainrule.checks",
     "jvp": "chainrule.transforms",
     "array_api": None,
+    "constant_pad_nd": "chainrule.nn.functional",
     "conv1d": "chainrule.nn.functional",
     "conv2d": "chainrule.nn.functional",
     "conv3d": "chainrule.nn.functional",
@@ -146,6 +148,11 @@ _LATER = {
 def __getattr__(name: str) -> _Any:
     """Import what training and checking need when it is first asked for."""
     if name not in _LATER:
+        if name == "bfloat16":
+            raise AttributeError(
+                f"module {__name__!r} has no attribute 'bfloat16': NumPy has no such numbers. Use "
+                "float32, or float16 for 16 bits with fewer exponents"
+            )
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     module = _import_module(_LATER[name] or f"{__name__}.{name}")
     value = module if _LATER[name] is None else getattr(module, name)
@@ -244,6 +251,7 @@ __all__ += [
     "alpha_dropout",
     "celu",
     "celu_",
+    "constant_pad_nd",
     "cosine_similarity",
     "dropout",
     "feature_alpha_dropout",

@@ -12,6 +12,7 @@ from chainrule.arguments import RECORDERS, cast, floating, many_dims, one_dim
 from chainrule.autograd.tensor import Tensor
 from chainrule.interop.operands import array_of, constant, tensors_of
 from chainrule.interop.shapes import ravel, taken
+from chainrule.ops.slopes import slopes
 
 # --- differences ----------------------------------------------------------------------------------
 
@@ -58,37 +59,8 @@ def gradient(f: Tensor, *varargs: Tensor, axis: Any = None, edge_order: int = 1)
         )
     if edge_order not in (1, 2):
         raise ValueError(f"gradient: 'edge_order' greater than 2 not supported, got {edge_order}")
-    slopes = [_slopes(f, h, i, edge_order) for h, i in zip(distances, axes, strict=True)]
-    return slopes[0] if len(slopes) == 1 else tuple(slopes)
-
-
-def _slopes(f: Tensor, h: Tensor, axis: int, edge_order: int) -> Tensor:
-    """Return the slopes along one axis: those of parabolas through three neighbours.
-
-    At distances d and e before and behind, the weights are -e / (d (d + e)), (e - d) / (d e) and
-    d / (e (d + e)); the slope of the same parabola at its ends is the second-order edge.
-    """
-    n = f.shape[axis]
-    if n < edge_order + 1:
-        raise ValueError(
-            "Shape of array too small to calculate a numerical gradient, at least (edge_order + 1) "
-            f"elements are required: axis {axis} has {n}"
-        )
-    if h.ndim and h.shape != (n,):
-        raise ValueError(
-            f"gradient: expected a distance, or {n} coordinates along axis {axis}, got the shape "
-            f"{list(h.shape)}"
-        )
-    f = ops.moveaxis(f, axis, -1)
-    steps = diff(h) if h.ndim else ops.broadcast_to(h, (n - 1,))
-    rises = diff(f) / steps
-    first, last = rises[..., :1], rises[..., -1:]
-    d, e = steps[:-1], steps[1:]
-    inner = (rises[..., :-1] * e + rises[..., 1:] * d) / (d + e)
-    if edge_order == 2:
-        first = first + (rises[..., :1] - rises[..., 1:2]) * d[:1] / (d + e)[:1]
-        last = last + (rises[..., -1:] - rises[..., -2:-1]) * e[-1:] / (d + e)[-1:]
-    return ops.moveaxis(ops.cat([first, inner, last], -1), -1, axis)
+    along = [slopes(f, h, i, edge_order) for h, i in zip(distances, axes, strict=True)]
+    return along[0] if len(along) == 1 else tuple(along)
 
 
 def trapezoid(

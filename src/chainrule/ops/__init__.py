@@ -21,15 +21,18 @@ from chainrule.ops import (
     extrema,
     finding,
     indexing,
+    inplace,
     joining,
     kinks,
     methods,
     moments,
     ordering,
     pairs,
+    places,
     products,
     putting,
     quantiles,
+    questions,
     reductions,
     regions,
     repeating,
@@ -37,6 +40,7 @@ from chainrule.ops import (
     scattering,
     sets,
     shaping,
+    slopes,
     special,
     stacking,
     statistics,
@@ -60,14 +64,17 @@ from chainrule.ops.exponential import *  # noqa: F403
 from chainrule.ops.extrema import *  # noqa: F403
 from chainrule.ops.finding import *  # noqa: F403
 from chainrule.ops.indexing import *  # noqa: F403
+from chainrule.ops.inplace import *  # noqa: F403
 from chainrule.ops.joining import *  # noqa: F403
 from chainrule.ops.kinks import *  # noqa: F403
 from chainrule.ops.moments import *  # noqa: F403
 from chainrule.ops.ordering import *  # noqa: F403
 from chainrule.ops.pairs import *  # noqa: F403
+from chainrule.ops.places import *  # noqa: F403
 from chainrule.ops.products import *  # noqa: F403
 from chainrule.ops.putting import *  # noqa: F403
 from chainrule.ops.quantiles import *  # noqa: F403
+from chainrule.ops.questions import *  # noqa: F403
 from chainrule.ops.reductions import *  # noqa: F403
 from chainrule.ops.regions import *  # noqa: F403
 from chainrule.ops.repeating import *  # noqa: F403
@@ -75,6 +82,7 @@ from chainrule.ops.running import *  # noqa: F403
 from chainrule.ops.scattering import *  # noqa: F403
 from chainrule.ops.sets import *  # noqa: F403
 from chainrule.ops.shaping import *  # noqa: F403
+from chainrule.ops.slopes import *  # noqa: F403
 from chainrule.ops.special import *  # noqa: F403
 from chainrule.ops.stacking import *  # noqa: F403
 from chainrule.ops.statistics import *  # noqa: F403
@@ -120,5 +128,9 @@ __all__ += broadcasting.__all__
 __all__ += sets.__all__
 __all__ += dtypes.__all__
 __all__ += exchange.__all__
+__all__ += questions.__all__
+__all__ += slopes.__all__
+__all__ += places.__all__
+__all__ += inplace.__all__
 
 methods.attach()

@@ -11,9 +11,11 @@ from chainrule.errors import DTypeError, ShapeError
 from chainrule.ops import kinks
 from chainrule.ops.arithmetic import multiply
 from chainrule.ops.calls import real_operands, real_pair
+from chainrule.ops.ordering import matrix_transpose
 from chainrule.ops.trigonometry import cos, sin
 
 __all__ = [
+    "adjoint",
     "angle",
     "complex",
     "conj",
@@ -176,6 +178,41 @@ def angle(x: Operand, /) -> Tensor:
     # Half of 1 - sign x is 0, 1/2 or 1, and nan of nan: rounded to even, 1/2 counts as 0.
     half = RECORDERS["multiply"](RECORDERS["subtract"](1.0, RECORDERS["sign"](x)), 0.5)
     return RECORDERS["multiply"](RECORDERS["round"](half), math.pi)
+
+
+# --- with matrices transposed ---------------------------------------------------------------------
+
+
+def adjoint(x: Operand, /) -> Tensor:
+    """Return the matrices transposed and conjugated; those of real numbers are views.
+
+    Raises
+    ------
+    ShapeError
+        If there are fewer than two dimensions.
+
+    Notes
+    -----
+    Derivative: the gradient is transposed and conjugated back.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.adjoint(cr.tensor([[1j, 2 + 0j]]))
+    tensor([[0.-1.j],
+            [2.-0.j]])
+    """
+    return conj(matrix_transpose(x))
+
+
+def hermitian(x: Tensor) -> Tensor:
+    """Return one matrix, transposed and conjugated: PyTorch's `H`."""
+    if x.ndim not in (0, 2):
+        raise ShapeError(
+            f"tensor.H is only supported on matrices (2-D tensors). Got {x.ndim}-D tensor. Use mH "
+            "for batches of matrices"
+        )
+    return adjoint(x) if x.ndim else conj(x)
 
 
 # --- made of real numbers -------------------------------------------------------------------------

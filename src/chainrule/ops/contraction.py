@@ -7,7 +7,7 @@ from chainrule.autograd.tensor import Tensor
 from chainrule.errors import DTypeError, ShapeError
 from chainrule.ops.calls import binary
 
-__all__ = ["matmul", "mm", "mv", "dot", "bmm", "outer", "linear"]
+__all__ = ["matmul", "mm", "mv", "dot", "bmm", "outer", "ger", "linear"]
 
 _matmul = binary("matmul")
 
@@ -187,6 +187,9 @@ def outer(input: Operand, vec2: Operand) -> Tensor:
         raise ShapeError(f"outer: Expected 1-D arguments, but got {left.ndim}-D and {right.ndim}-D")
     column = RECORDERS["reshape"](left, shape=(left.shape[0], 1))
     return RECORDERS["multiply"](column, right)
+
+
+ger = outer
 
 
 def linear(x: Operand, weight: Operand, bias: Operand | None = None, /) -> Tensor:

@@ -179,6 +179,8 @@ CONVERTERS = {
         "double": "float64",
         "cfloat": "complex64",
         "cdouble": "complex128",
+        "byte": "uint8",
+        "char": "int8",
         "short": "int16",
         "int": "int32",
         "long": "int64",

@@ -15,7 +15,7 @@ from chainrule.errors import ShapeError
 from chainrule.primitives import Primitive
 from chainrule.primitives.indexing import getitem, select
 
-__all__ = ["cat", "concat", "stack", "split", "chunk", "unbind", "unstack"]
+__all__ = ["cat", "concat", "concatenate", "stack", "split", "chunk", "unbind", "unstack"]
 
 
 def cat(tensors: Sequence[Operand], dim: int | None = None, *, axis: int | None = None) -> Tensor:
@@ -56,7 +56,7 @@ def cat(tensors: Sequence[Operand], dim: int | None = None, *, axis: int | None 
     return RECORDERS["concat"](*parts, axis=number)
 
 
-concat = cat
+concat = concatenate = cat
 
 
 def _which(dim: int | None, ndim: int) -> int:

@@ -32,6 +32,7 @@ from chainrule.ops import (
     products,
     putting,
     quantiles,
+    questions,
     reductions,
     regions,
     repeating,
@@ -92,10 +93,10 @@ _SAME = {
     running: "cummax cummin logcumsumexp diff",
     fresh: "new_zeros new_ones new_empty new_full new_tensor",
     viewing: "view contiguous sum_to_size stride storage_offset",
-    contraction: "matmul mm mv dot bmm outer",
+    contraction: "matmul mm mv dot bmm outer ger",
     products: "inner vdot cross kron",
     added: "addmm addmv addr addbmm baddbmm",
-    complexes: "angle conj conj_physical isreal sgn",
+    complexes: "adjoint angle conj conj_physical isreal sgn",
     conversion: "clone astype to type_as cpu cuda",
 }
 
@@ -163,6 +164,8 @@ _PROPERTIES = {
     "T": property(ordering.reverse_dims, doc="The tensor with its dimensions in reverse order."),
     "real": property(complexes.real, doc="The real part."),
     "imag": property(complexes.imag, doc="The imaginary part."),
+    "H": property(complexes.hermitian, doc="The matrix, transposed and conjugated."),
+    "mH": property(complexes.adjoint, doc="The tensor with each matrix transposed and conjugated."),
     "mT": property(ordering.matrix_transpose, doc="The tensor with each matrix transposed."),
 }
 
@@ -176,6 +179,7 @@ def attach() -> None:
         inplace.METHODS,
         turned.METHODS,
         conversion.CONVERTERS,
+        questions.METHODS,
         operators.OPERATORS,
         _OTHERS,
         {name: _of_linalg(name) for name in _LINALG.split()},

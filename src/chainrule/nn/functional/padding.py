@@ -16,7 +16,7 @@ from chainrule.errors import ShapeError
 from chainrule.kernels.resampling import Taps
 from chainrule.primitives.indexing import getitem
 
-__all__ = ["pad"]
+__all__ = ["constant_pad_nd", "pad"]
 
 
 def pad(
@@ -147,3 +147,18 @@ def _around(mode: str, n: int, low: int, high: int) -> Taps:
     stays = (rows >= low) & (rows < low + n)
     parts = [(rows[some], places[some], None) for some in (stays, rows < low, rows >= low + n)]
     return Taps(n + low + high, n, parts)
+
+
+def constant_pad_nd(input: Operand, pad: Sequence[int], value: float = 0.0) -> Tensor:
+    """Return `input` with a number around it: PyTorch's other name of ``pad(input, pad)``.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.constant_pad_nd(cr.ones(2), (1, 1), 5.0)
+    tensor([5., 1., 1., 5.])
+    """
+    return _pad(input, pad, "constant", value)
+
+
+_pad = pad  # whose name is that of its own argument
