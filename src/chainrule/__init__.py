@@ -21,6 +21,7 @@ from chainrule.autograd.function import autograd_function, once_differentiable
 from chainrule.autograd.modes import (
     detect_anomaly,
     enable_grad,
+    inference_mode,
     is_anomaly_enabled,
     is_grad_enabled,
     no_grad,
@@ -208,6 +209,7 @@ __all__ += [
     "chain_matmul",
     # modes
     "no_grad",
+    "inference_mode",
     "enable_grad",
     "set_grad_enabled",
     "is_grad_enabled",

@@ -12,26 +12,45 @@ from chainrule.autograd.function import Function
 from chainrule.autograd.modes import (
     detect_anomaly,
     enable_grad,
+    inference_mode,
     no_grad,
     set_detect_anomaly,
     set_grad_enabled,
 )
+from chainrule.autograd.operands import as_tensors
 from chainrule.autograd.recorders import recorder
+from chainrule.autograd.tensor import Tensor
 from chainrule.primitives import TABLE
 
 __all__ = [
     "Function",
+    "Variable",
     "backward",
     "detect_anomaly",
     "enable_grad",
     "grad",
+    "inference_mode",
     "no_grad",
     "set_detect_anomaly",
     "set_grad_enabled",
 ]
 
 
+def Variable(data: Any, requires_grad: bool = False) -> Tensor:
+    """Return a tensor of the same memory, outside the graph: what PyTorch once needed to record.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.autograd.Variable(cr.ones(2), requires_grad=True)
+    tensor([1., 1.], requires_grad=True)
+    """
+    return as_tensors((data,))[0].detach().requires_grad_(requires_grad)
+
+
 def __getattr__(name: str) -> Any:
+    if name == "graph":
+        return import_module("chainrule.autograd.graph")
     if name in ("gradcheck", "gradgradcheck"):  # which are above this package
         return getattr(import_module("chainrule.checks"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

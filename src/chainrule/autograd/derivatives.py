@@ -17,14 +17,14 @@ from chainrule.autograd.reverse import (
     count_references,
     owned,
 )
-from chainrule.autograd.tape import AccumulateGrad, Edge, endpoint
+from chainrule.autograd.tape import AccumulateGrad, Edge, GradientEdge, endpoint
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import namespace
 from chainrule.errors import AutogradError, DTypeError, ShapeError
 
 
 def _listed(tensors: Any) -> list[Any]:
-    if tensors.__class__ is Tensor or isinstance(tensors, Tensor | np.ndarray):
+    if tensors.__class__ is Tensor or isinstance(tensors, Tensor | np.ndarray | GradientEdge):
         return [tensors]
     if not isinstance(tensors, Iterable):
         return [tensors]
@@ -165,6 +165,11 @@ def autograd_backward(
     if wanted is None:
         _walk(run)
         return
+    if GradientEdge in map(type, wanted):
+        raise TypeError(
+            "backward() adds to the .grad of its inputs, and a GradientEdge has none: pass the "
+            "tensor, or use autograd_grad()"
+        )
     unique = list({id(tensor): tensor for tensor in wanted}.values())
     targets = [_target(tensor, i) for i, tensor in enumerate(unique)]
     run.restrict(targets, run_leaves=True)
@@ -176,6 +181,8 @@ def autograd_backward(
 
 
 def _target(tensor: Any, name: Any) -> Any:
+    if tensor.__class__ is GradientEdge:
+        return tuple(tensor)
     if not isinstance(tensor, Tensor):
         raise TypeError(f"input {name!r} is no Tensor but {type(tensor).__name__}")
     edge = current_node(tensor)
@@ -233,7 +240,7 @@ def autograd_grad(
     outputs : Tensor or sequence of Tensors
         What is differentiated; several are summed, weighted by `grad_outputs`.
     inputs : Tensor, sequence or dict of Tensors
-        With respect to what: leaves or not.
+        With respect to what: leaves or not. A `GradientEdge` stands for its tensor.
     grad_outputs : Tensor or sequence, optional
         The cotangent of each output, of its shape; None means ones, for an output of one element.
     retain_graph, create_graph : bool
@@ -288,6 +295,11 @@ def autograd_grad(
         if key in run.captured:
             results.append(_result(run, key, tensor))
         elif materialize_grads:
+            if tensor.__class__ is GradientEdge:
+                raise ValueError(
+                    f"materialize_grads needs the shape of input {name!r}, which a GradientEdge "
+                    "doesn't know: pass the tensor"
+                )
             zeros = make(namespace(tensor._array).zeros_like(tensor._array), None)
             results.append(zeros.requires_grad_(create_graph))
         elif allow_unused:
@@ -296,15 +308,24 @@ def autograd_grad(
             raise AutogradError(
                 "One of the differentiated Tensors appears to not have been used in the graph. Set "
                 "allow_unused=True if this is the desired behavior. It is input "
-                f"{name!r}, of shape {list(tensor.shape)}: no recorded operation leads from it to "
+                f"{name!r}, {_described(tensor)}: no recorded operation leads from it to "
                 "the outputs."
             )
     return dict(zip(names, results, strict=True)) if named else tuple(results)
 
 
-def _result(run: Pass, key: int, tensor: Tensor) -> Tensor:
+def _described(target: Tensor | GradientEdge) -> str:
+    if isinstance(target, GradientEdge):
+        return f"of {target.node.name}"
+    return f"of shape {list(target.shape)}"
+
+
+def _result(run: Pass, key: int, tensor: Tensor | GradientEdge) -> Tensor:
     """Return a captured cotangent as the user's gradient, sharing memory with nothing."""
     g = run.captured.pop(key)
+    if isinstance(tensor, GradientEdge):
+        g = run.conjugate(g)
+        return make(namespace(g).array(g), None) if run.xp is None else RECORDERS["clone"](g)
     array = tensor._array
     if run.xp is None:
         alone = count_references(g) <= ALONE

@@ -14,6 +14,8 @@ from contextvars import ContextVar
 from types import TracebackType
 from typing import Any, NamedTuple, TypeVar
 
+from chainrule.errors import AutogradError
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -24,6 +26,7 @@ class Modes(NamedTuple):
     anomaly: bool = False
     check_nan: bool = True
     saved_hooks: tuple[Callable[..., Any], Callable[..., Any]] | None = None
+    hooks_refused: str | None = None  # why `saved_tensors_hooks` must not be used
     outer: Modes | None = None
 
 
@@ -297,3 +300,70 @@ class saved_tensors_hooks(_Block):
 
     def __init__(self, pack_hook: Callable[[Any], Any], unpack_hook: Callable[[Any], Any]) -> None:
         self._changes = {"saved_hooks": (pack_hook, unpack_hook)}
+
+    def __enter__(self) -> saved_tensors_hooks:
+        _refuse_hooks(modes().hooks_refused)
+        super().__enter__()
+        return self
+
+
+def _refuse_hooks(reason: str | None) -> None:
+    if reason is not None:
+        raise AutogradError(reason)
+
+
+class disable_saved_tensors_hooks(_Block):
+    """Refuse `saved_tensors_hooks` in a block: for code that would be wrong with them.
+
+    Parameters
+    ----------
+    error_message : str
+        What the error says that comes instead.
+
+    Raises
+    ------
+    AutogradError
+        Of this message, if hooks are in force already.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> with cr.autograd.graph.disable_saved_tensors_hooks("no hooks here"):
+    ...     with cr.saved_tensors_hooks(lambda t: t, lambda t: t):
+    ...         pass
+    Traceback (most recent call last):
+    chainrule.errors.AutogradError: no hooks here
+    """
+
+    def __init__(self, error_message: str) -> None:
+        self._changes = {"hooks_refused": error_message}
+
+    def __enter__(self) -> disable_saved_tensors_hooks:
+        if modes().saved_hooks is not None:
+            _refuse_hooks(self._changes["hooks_refused"])
+        super().__enter__()
+        return self
+
+
+def inference_mode(mode: Any = True) -> Any:
+    """Run a block, a function or a generator without recording: here the same as `no_grad`.
+
+    PyTorch's tensors made in it can never be recorded again; these can.
+
+    Parameters
+    ----------
+    mode : bool, default True
+        False records, also inside a block of True.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> w = cr.tensor(2.0, requires_grad=True)
+    >>> with cr.inference_mode():
+    ...     y = w * 3
+    >>> y.requires_grad
+    False
+    """
+    if callable(mode):
+        return no_grad(mode)
+    return no_grad() if mode else enable_grad()

@@ -71,6 +71,13 @@ def owned(array: Array, alone: bool) -> Array:
     return namespace(array).array(array)
 
 
+class PassHook:
+    """A tensor's hook that is told of the pass, too: ``hook(grad, run)``."""
+
+    def __call__(self, grad: Tensor, run: Pass) -> None:
+        raise AssertionError(f"{type(self).__name__} is abstract")
+
+
 class Pass:
     """One walk through the graph, from cotangents of some outputs towards the leaves.
 
@@ -83,6 +90,7 @@ class Pass:
     receiving: set[Node] | None = None  # with captures: the nodes on a path to one
     running: Collection[Node] = ()  # and those of them that must run for it
     retaining: bool = True  # fill the .grad of tensors that retain theirs
+    roots: Sequence[Node] = ()  # where it starts
     caller: FrameType | None = None  # at or below the user's line that started the pass
 
     def __init__(self, keep: bool, create_graph: bool) -> None:
@@ -125,7 +133,7 @@ class Pass:
         """Run the pending nodes, from the last recorded to the first."""
         queue, pending, deposit, add = self.queue, self.pending, self.deposit, self._sum
         receiving, anomaly = self.receiving, self.anomaly
-        roots = [node for _, node in queue]
+        self.roots = roots = [node for _, node in queue]
         node: Any = None
         ahead: Any = None  # a pending node kept out of the queue, with its cotangent in g:
         g: Any = None  # in a chain, the queue is never touched
@@ -195,15 +203,7 @@ class Pass:
             captures.setdefault(node, []).append((index, key))
         self.captures = captures
         earliest = min((node.seq for node in captures), default=0)
-        reached = set(self.pending)
-        stack = list(reached)
-        while stack:
-            for edge in stack.pop().edges:
-                if edge is not None:
-                    node = endpoint(edge)[0]
-                    if node not in reached and node.seq >= earliest:
-                        reached.add(node)
-                        stack.append(node)
+        reached = _reachable(self.pending, earliest)
         running: set[Node] = {
             node for node in captures if run_leaves and type(node) is AccumulateGrad
         }
@@ -213,6 +213,13 @@ class Pass:
                 running.add(node)
                 self.receiving.add(node)
         self.running = running
+
+    def reached(self, nodes: Collection[Node]) -> set[Node]:
+        """Return which of the nodes this pass comes by."""
+        reached = _reachable(self.roots, min((node.seq for node in nodes), default=0))
+        if self.receiving is not None:
+            reached &= self.receiving
+        return reached.intersection(nodes)
 
     def needs(self, edge: Edge) -> bool:
         """Say whether this pass wants a cotangent for the output that `edge` leads to."""
@@ -290,7 +297,7 @@ class Pass:
 
     def _call_hook(self, hook: Callable[..., Any], g: Any) -> Any:
         shown = self.show(g)
-        result = hook(shown)
+        result = hook(shown, self) if isinstance(hook, PassHook) else hook(shown)
         if result is None:
             return self.take(shown)
         if not isinstance(result, Tensor):
@@ -365,6 +372,20 @@ class Pass:
             ) from error
         if count_references(total) > ALONE_IN_CALL:  # else nothing saved it: nothing can be stale
             written(total, "accumulation into .grad", self.caller)
+
+
+def _reachable(roots: Collection[Node], earliest: int) -> set[Node]:
+    """Return the roots and all nodes from the number `earliest` on that they lead to."""
+    reached = set(roots)
+    stack = list(reached)
+    while stack:
+        for edge in stack.pop().edges:
+            if edge is not None:
+                node = endpoint(edge)[0]
+                if node not in reached and node.seq >= earliest:
+                    reached.add(node)
+                    stack.append(node)
+    return reached
 
 
 def _remember_failure(roots: list[Node], error: InPlaceError) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Sequence
 from types import CodeType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -121,6 +121,13 @@ class Node:
 
     def __repr__(self) -> str:
         return f"<{self.name}>"
+
+
+class GradientEdge(NamedTuple):
+    """Where the gradient of a tensor arrives: a node, and which of its outputs."""
+
+    node: Node
+    output_nr: int
 
 
 class Port:

@@ -1,0 +1,188 @@
+"""What looks at the graph, or listens to it: PyTorch's `torch.autograd.graph`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from chainrule.autograd.modes import disable_saved_tensors_hooks, saved_tensors_hooks
+from chainrule.autograd.record import current_node
+from chainrule.autograd.reverse import Pass, PassHook
+from chainrule.autograd.tape import GradientEdge, Node, RemovableHandle, endpoint, hooks_of
+from chainrule.autograd.tensor import Tensor
+from chainrule.autograd.versions import written
+from chainrule.errors import AutogradError
+
+__all__ = [
+    "GradientEdge",
+    "Node",
+    "disable_saved_tensors_hooks",
+    "get_gradient_edge",
+    "increment_version",
+    "register_multi_grad_hook",
+    "saved_tensors_hooks",
+]
+
+
+def get_gradient_edge(tensor: Tensor) -> GradientEdge:
+    """Return where the gradient of a tensor arrives: a node, and which of its outputs.
+
+    It stands for the tensor among the `inputs` of `autograd_grad`, and does not keep its elements.
+
+    Raises
+    ------
+    AutogradError
+        If the tensor doesn't require grad.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> x = cr.tensor(3.0, requires_grad=True)
+    >>> y = x * x
+    >>> edge = cr.autograd.graph.get_gradient_edge(y)
+    >>> edge.node.name, edge.output_nr
+    ('MulBackward0', 0)
+    >>> cr.autograd.grad(y * 5, edge)
+    (tensor(5.),)
+    """
+    edge = current_node(tensor)
+    if edge is None:
+        raise AutogradError(
+            "It is not possible to get the gradient edge of a Tensor that does "
+            "not require gradients: call requires_grad_() on it before the computation"
+        )
+    return GradientEdge(*endpoint(edge))
+
+
+def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
+    """Note a write that chainrule did not see: what the graph saved of that memory is stale.
+
+    Parameters
+    ----------
+    tensor : Tensor or iterable of Tensors
+        What was written to, through NumPy say.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> x = cr.tensor([1.0], requires_grad=True)
+    >>> y = x * 2
+    >>> z = y * y
+    >>> y.detach().numpy()[0] = 7.0
+    >>> cr.autograd.graph.increment_version(y)
+    >>> z.backward()
+    Traceback (most recent call last):
+    chainrule.errors.InPlaceError: one of the variables needed for gradient computation has been...
+    """
+    for each in (tensor,) if isinstance(tensor, Tensor) else tensor:
+        written(each._array, "increment_version")
+
+
+def register_multi_grad_hook(
+    tensors: Sequence[Tensor], fn: Callable[..., None], *, mode: str = "all"
+) -> RemovableHandle:
+    """Call a function when the gradients of several tensors are there, once in each pass.
+
+    Parameters
+    ----------
+    tensors : sequence of Tensors
+        They require grad.
+    fn : callable
+        In the mode "all", it gets a list of the gradients, None for those tensors that the pass
+        doesn't come by. In the mode "any", it gets the first gradient that arrives. What it returns
+        is not looked at.
+    mode : "all" or "any"
+        When it is called.
+
+    Returns
+    -------
+    RemovableHandle
+        ``remove()``, or leaving its ``with`` block, takes the hook off.
+
+    Raises
+    ------
+    ValueError
+        If the mode is another.
+    AutogradError
+        If a tensor doesn't require grad.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> x = cr.tensor(2.0, requires_grad=True)
+    >>> y = cr.tensor(3.0, requires_grad=True)
+    >>> handle = cr.autograd.graph.register_multi_grad_hook([x, y], print)
+    >>> (x * y).backward()
+    [tensor(3.), tensor(2.)]
+    """
+    if mode not in ("all", "any"):
+        raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode!r}")
+    ends = []
+    for tensor in tensors:
+        edge = current_node(tensor)
+        if edge is None:
+            raise AutogradError(
+                "cannot register a hook on a tensor that doesn't require gradient: expected all "
+                "tensors of register_multi_grad_hook to require it"
+            )
+        ends.append(endpoint(edge))
+    group = _Group(tuple([node for node, _ in ends]), fn, mode)
+    return _Handles(
+        [
+            RemovableHandle(hooks_of(node).tensor.setdefault(index, {}), _Listener(group, position))
+            for position, (node, index) in enumerate(ends)
+        ]
+    )
+
+
+class _Group:
+    """Several hooks that wait for each other, in each pass anew."""
+
+    def __init__(self, nodes: tuple[Node, ...], fn: Callable[..., None], mode: str) -> None:
+        self.nodes = nodes
+        self.fn = fn
+        self.mode = mode
+        # By pass: the gradients so far, and how many are still to come.
+        self.passes: WeakKeyDictionary[Pass, tuple[list[Any], list[int]]] = WeakKeyDictionary()
+
+    def arrived(self, position: int, grad: Tensor, run: Pass) -> None:
+        state = self.passes.get(run)
+        if self.mode == "any":
+            if state is None:
+                self.passes[run] = ([], [])
+                self.fn(grad)
+            return
+        if state is None:
+            reached = run.reached(self.nodes)
+            state = [None] * len(self.nodes), [sum([node in reached for node in self.nodes])]
+            self.passes[run] = state
+        grads, left = state
+        grads[position] = grad
+        left[0] -= 1
+        if not left[0]:
+            self.fn(grads)
+
+
+class _Listener(PassHook):
+    """The hook on one tensor of a group."""
+
+    def __init__(self, group: _Group, position: int) -> None:
+        self.group = group
+        self.position = position
+
+    def __call__(self, grad: Tensor, run: Pass) -> None:
+        self.group.arrived(self.position, grad, run)
+
+
+class _Handles(RemovableHandle):
+    """Takes all hooks of a group off."""
+
+    __slots__ = ("_handles",)
+
+    def __init__(self, handles: list[RemovableHandle]) -> None:
+        self._handles = handles
+
+    def remove(self) -> None:
+        for handle in self._handles:
+            handle.remove()

@@ -1,0 +1,261 @@
+"""cr.autograd.graph, inference_mode and Variable, beside PyTorch."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+
+import pytest
+
+import chainrule as cr
+from graphs import leaf, same_as_torch
+
+
+def graph(lib):
+    return lib.module.autograd.graph
+
+
+# --- hooks on several tensors ---------------------------------------------------------------------
+
+PASSES = {
+    "all": lambda lib, x, y, z, out: lib.backward(out),
+    "one unused": lambda lib, x, y, z, out: lib.backward((x * y).sum()),
+    "leaf only": lambda lib, x, y, z, out: lib.backward((x * 2).sum()),
+    "grad of the middle": lambda lib, x, y, z, out: lib.grad(out, z),
+    "inputs": lambda lib, x, y, z, out: lib.backward(out, inputs=[y]),
+    "twice": lambda lib, x, y, z, out: [lib.backward(out, retain_graph=True), lib.backward(out)],
+    "several roots": lambda lib, x, y, z, out: lib.backward([out, z.sum()]),
+    "unrelated": lambda lib, x, y, z, out: lib.backward((lib.leaf([1.0]) * 2).sum()),
+}
+passes = pytest.mark.parametrize("walk", PASSES.values(), ids=PASSES.keys())
+
+
+@pytest.mark.parametrize("mode", ["all", "any"])
+@passes
+def test_it_is_called_once_in_each_pass_with_what_arrives(walk, mode):
+    def program(lib):
+        x, y = lib.leaf([1.0, 2.0]), lib.leaf([3.0, 4.0])
+        z = x * y
+        out = (z * x).sum() * 2
+        calls = []
+
+        def hook(grads):
+            calls.append(list(grads) if mode == "all" else ["called"])
+
+        handle = graph(lib).register_multi_grad_hook([x, y, z], hook, mode=mode)
+        walk(lib, x, y, z, out)
+        handle.remove()
+        handle.remove()
+        lib.backward((x * y).sum())
+        return calls
+
+    same_as_torch(program)
+
+
+def test_a_leaf_whose_gradient_is_returned_is_heard_which_pytorch_refuses():
+    x, y = leaf([1.0, 2.0]), leaf([3.0, 4.0])
+    calls = []
+    cr.autograd.graph.register_multi_grad_hook([x, y], calls.append)
+    cr.autograd_grad((x * y).sum(), x)
+    ((first, second),) = calls
+    assert first.tolist() == [3.0, 4.0]
+    assert second is None
+
+
+def test_any_gets_the_first_gradient():
+    def program(lib):
+        x = lib.leaf([1.0, 2.0])
+        z = x * 3
+        seen = []
+        graph(lib).register_multi_grad_hook([x, z], seen.append, mode="any")
+        lib.backward((z * z).sum())
+        return seen
+
+    same_as_torch(program)
+
+
+def test_the_same_tensor_twice_and_a_with_block():
+    def program(lib):
+        x = lib.leaf([1.0, 2.0])
+        calls = []
+        with graph(lib).register_multi_grad_hook([x, x], lambda grads: calls.append(list(grads))):
+            lib.backward((x * 3).sum())
+        lib.backward((x * 3).sum())
+        return calls
+
+    same_as_torch(program)
+
+
+def test_a_recorded_pass_hands_over_recorded_gradients():
+    x = leaf([1.0, 2.0])
+    seen = []
+    cr.autograd.graph.register_multi_grad_hook([x], seen.extend)
+    cr.autograd_grad((x**3).sum(), x, create_graph=True)
+    (second,) = cr.autograd_grad(seen[0].sum(), x)
+    assert second.tolist() == [6.0, 12.0]
+
+
+def test_a_pass_that_failed_is_forgotten():
+    x, y = leaf(1.0), leaf(2.0)
+    calls = []
+    cr.autograd.graph.register_multi_grad_hook([x, y], calls.append)
+
+    def fail(grad):
+        raise RuntimeError("no")
+
+    z = y * 1
+    handle = z.register_hook(fail)
+    w = x * 1
+    out = z + w  # w's branch, recorded later, runs before z's
+    with pytest.raises(RuntimeError, match="no"):
+        out.backward(retain_graph=True)
+    handle.remove()
+    assert not calls
+    out.backward()
+    assert [g.item() for g in calls[0]] == [1.0, 1.0]
+
+
+def test_no_pass_is_kept():
+    x = leaf([1.0])
+    handle = cr.autograd.graph.register_multi_grad_hook([x], lambda grads: None)
+    group = next(iter(x._node.hooks.tensor[0].values())).group
+    (x * 2).sum().backward()
+    gc.collect()
+    assert not group.passes
+    handle.remove()
+
+
+def test_multi_grad_hook_errors():
+    register = cr.autograd.graph.register_multi_grad_hook
+    with pytest.raises(ValueError, match=r"Expects mode to be one of \('all', 'any'\)"):
+        register([leaf(1.0)], print, mode="some")
+    with pytest.raises(cr.AutogradError, match="expected all tensors of register_multi_grad_hook"):
+        register([leaf(1.0), cr.ones(1)], print)
+
+
+# --- edges ----------------------------------------------------------------------------------------
+
+
+def test_an_edge_stands_for_its_tensor():
+    def program(lib):
+        x = lib.leaf([1.0, 2.0])
+        y = x * x
+        parts = (y * 2).unbind()
+        edges = [graph(lib).get_gradient_edge(t) for t in (x, y, parts[1])]
+        grads = lib.grad(parts[1] * 3, edges)
+        return [list(grads), [edge.output_nr for edge in edges], edges[1].node.name()]
+
+    same_as_torch(program)
+
+
+def test_an_edge_keeps_no_tensor():
+    x = leaf([1.0, 2.0])
+    y = x * 2
+    array = weakref.ref(y.detach().numpy())
+    edge = cr.autograd.graph.get_gradient_edge(y)
+    out = (y + 1).sum()
+    del y
+    assert array() is None
+    assert cr.autograd_grad(out, {"y": edge})["y"].tolist() == [1.0, 1.0]
+
+
+def test_the_gradient_of_an_edge_can_be_differentiated_and_owns_its_memory():
+    x = leaf([1.0, 2.0])
+    y = x * 1
+    edge = cr.autograd.graph.get_gradient_edge(y)
+    (g,) = cr.autograd_grad((y**3).sum(), edge, create_graph=True)
+    assert cr.autograd_grad(g.sum(), x)[0].tolist() == [6.0, 12.0]
+    z = x * 1j
+    edge = cr.autograd.graph.get_gradient_edge(z)
+    (g,) = cr.autograd_grad((z * (2 - 1j)).real.sum(), edge)
+    assert g.tolist() == [2 + 1j, 2 + 1j]
+
+
+def test_edge_errors():
+    get = cr.autograd.graph.get_gradient_edge
+    with pytest.raises(RuntimeError, match="get the gradient edge of a Tensor that does not"):
+        get(cr.ones(2))
+    x = leaf([1.0])
+    unused = get(x * 3)
+    with pytest.raises(cr.AutogradError, match="input 0, of MulBackward0: no recorded operation"):
+        cr.autograd_grad((x * 2).sum(), unused)
+    with pytest.raises(ValueError, match="materialize_grads needs the shape of input 0"):
+        cr.autograd_grad((x * 2).sum(), unused, materialize_grads=True)
+    with pytest.raises(TypeError, match=r"backward\(\) adds to the \.grad of its inputs"):
+        (x * 2).sum().backward(inputs=[get(x)])
+
+
+# --- the rest -------------------------------------------------------------------------------------
+
+
+def test_increment_version():
+    def program(lib):
+        x = lib.leaf([1.0, 2.0])
+        y = x * 1
+        z = y * y
+        graph(lib).increment_version(y)
+        graph(lib).increment_version([x, y])
+        versions = [x._version, y._version]
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            lib.backward(z.sum())
+        return versions
+
+    same_as_torch(program)
+
+
+def test_saved_tensors_hooks_can_be_refused():
+    def program(lib):
+        def hooks():
+            return graph(lib).saved_tensors_hooks(lambda t: t, lambda t: t)
+
+        seen = []
+        with graph(lib).disable_saved_tensors_hooks("not here"):
+            with pytest.raises(RuntimeError, match="not here"), hooks():
+                seen.append("entered")
+            x = lib.leaf([2.0])
+            lib.backward((x * x).sum())
+        with hooks():
+            refusal = graph(lib).disable_saved_tensors_hooks("nor there")
+            with pytest.raises(RuntimeError, match="nor there"), refusal:
+                seen.append("entered")
+            lib.backward((x * x).sum())
+        return seen, x.grad
+
+    same_as_torch(program)
+
+
+def test_inference_mode():
+    def program(lib):
+        w = lib.leaf([2.0])
+        seen = []
+        with lib.inference_mode():
+            seen.append((w * 3).requires_grad)
+            with lib.inference_mode(mode=False):
+                seen.append(lib.is_grad_enabled())
+        seen.append(lib.is_grad_enabled())
+
+        @lib.inference_mode
+        def bare(x):
+            return x * 2
+
+        @lib.inference_mode()
+        def called(x):
+            return x * 2
+
+        return [*seen, bare(w).requires_grad, called(w).requires_grad]
+
+    same_as_torch(program)
+
+
+def test_variable():
+    x = leaf([1.0, 2.0])
+    y = cr.autograd.Variable(x * 2, requires_grad=True)
+    assert (y.is_leaf, y.requires_grad, y.tolist()) == (True, True, [2.0, 4.0])
+    assert not cr.autograd.Variable(x).requires_grad
+
+
+def test_the_names_of_the_submodules():
+    assert cr.autograd.function.Function is cr.autograd.Function
+    assert cr.autograd.function.once_differentiable is cr.once_differentiable
+    assert issubclass(cr.autograd.graph.Node, object)
+    assert isinstance((leaf(1.0) * 2).grad_fn, cr.autograd.graph.Node)
