@@ -461,3 +461,28 @@ def test_s75_a_tensor_as_index_out_of_range():
         x.index_select(0, cr.tensor([2]))
     with pytest.raises(IndexError):
         x.sum(1)
+
+
+MIXED = {
+    "times": lambda lib, x, r: x * lib.real(x) * r,
+    "over": lambda lib, x, r: x / (1 + abs(x) * r),
+    "power": lambda lib, x, r: abs(x) ** x * r,
+    "angle": lambda lib, x, r: lib.angle(x) * x,
+    "product": lambda lib, x, r: (x @ (r * r)) * x.sum(),
+}
+
+
+@pytest.mark.parametrize("name", MIXED)
+def test_second_derivatives_where_real_numbers_were_promoted_to_complex_ones(name):
+    x = cr.tensor([0.3 + 0.2j, -1 - 2j], dtype=cr.complex128, requires_grad=True)
+    r = cr.tensor([0.3, 1.2], dtype=cr.float64, requires_grad=True)
+    assert cr.gradgradcheck(lambda x, r: MIXED[name](cr, x, r), [x, r])
+
+
+def test_second_derivatives_keep_the_dtype_of_what_was_promoted():
+    x = cr.tensor([0.5, 2.0], requires_grad=True)
+    wide = cr.tensor([3.0, 4.0], dtype=cr.float64)
+    first = cr.autograd_grad((x * (x * x * wide)).sum(), x, create_graph=True)[0]
+    (first * first).sum().backward()
+    assert first.dtype == x.grad.dtype == cr.float32
+    np.testing.assert_allclose(x.grad.numpy(), [40.5, 4608.0])

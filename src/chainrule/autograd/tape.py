@@ -215,10 +215,21 @@ class PrimitiveNode(Node):
         """Return saved arrays as tensors with their place in the graph."""
         return tuple(
             [
-                value if origin is None else _lift(value, self.source(origin))
+                value if origin is None else self._lifted(value, origin)
                 for value, origin in zip(values, self.plan.origins, strict=True)
             ]
         )
+
+    def _lifted(self, value: Array, origin: int) -> Tensor:
+        edge = self.source(origin)
+        if origin < 0 or edge is None or self.undo is None:
+            return _lift(value, edge)
+        dtype = self.undo[origin][1]
+        if value.dtype == dtype:
+            return _lift(value, edge)
+        # It was saved in the promoted dtype, which is not that of the edge's cotangents.
+        given = value.real if value.dtype.kind == "c" and dtype.kind != "c" else value
+        return _cast(_lift(given.astype(dtype), edge), value.dtype)
 
     def source(self, origin: int) -> Edge:
         """Return the edge to what a saved value came from."""
@@ -269,6 +280,12 @@ def _lift(array: Array, edge: Edge) -> Tensor:
     from chainrule.autograd.tensor import make  # a tensor's class knows of nodes, not they of it
 
     return make(array, edge)
+
+
+def _cast(x: Tensor, dtype: Any) -> Tensor:
+    from chainrule.autograd.record import RECORDERS
+
+    return RECORDERS["astype"](x, dtype=dtype)  # type: ignore[no-any-return]
 
 
 class Packed:
