@@ -101,6 +101,20 @@ def test_infinities_and_nan_as_in_pytorch(name: str) -> None:
     np.testing.assert_allclose(got, theirs(torch.tensor(points)).numpy(), rtol=1e-6)
 
 
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("name", ["mish", "silu", "softplus", "gelu"])
+def test_the_slope_of_huge_numbers_is_1(name: str, dtype: str) -> None:
+    x = cr.tensor([100.0, 6e4, np.finfo(dtype).max], dtype=dtype, requires_grad=True)
+    functional(name)[0](x).backward(cr.ones(3, dtype=dtype))
+    np.testing.assert_allclose(x.grad.numpy(), 1, rtol=2e-3)
+
+
+def test_softsign_of_complex_numbers() -> None:
+    x = cr.tensor([0.3 + 0.2j, -2j], dtype=cr.complex128, requires_grad=True)
+    assert cr.gradcheck(F.softsign, [x])
+    assert cr.gradgradcheck(F.softsign, [x])
+
+
 @pytest.mark.parametrize(
     ("name", "point", "wanted"),
     [

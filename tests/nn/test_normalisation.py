@@ -197,6 +197,7 @@ ERRORS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         r"to be divisible by num_groups, but got input of shape \[2, 4, 3\] and num_groups=3",
     ),
     "group-dims": (lambda: F.group_norm(cr.ones(4), 2), ValueError, "at least 2 dimensions"),
+    "complex": (lambda: F.rms_norm(_X * 1j, 3), TypeError, "expected real numbers, got complex64"),
     "instance-dims": (lambda: F.instance_norm(cr.ones(2, 3)), ValueError, "at least 3 dimensions"),
     "instance-one": (
         lambda: F.instance_norm(cr.ones(2, 3, 1)),
@@ -209,6 +210,17 @@ ERRORS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         r"Expected 3D or higher dimensionality input \(got 2 dimensions\)",
     ),
 }
+
+
+@pytest.mark.parametrize("name", ["layer_norm", "rms_norm"])
+def test_squares_of_half_precision_do_not_overflow(name: str) -> None:
+    agree(
+        lambda x: getattr(F, name)(x, (3,)),
+        lambda x: functional(name)[1](x, (3,)),
+        np.array([[463.25, 671.0, -325.5]], np.float16),
+        rtol=2e-3,
+        atol=2e-3,
+    )
 
 
 @pytest.mark.parametrize("case", ERRORS)

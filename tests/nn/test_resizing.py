@@ -39,6 +39,7 @@ def test_constant_padding_as_in_pytorch(pad: Any, value: Any) -> None:
         ((2, 3, 4), (2, 1, 1, 2)),
         ((1, 2, 3, 4), (3, 3, 0, 2)),
         ((1, 1, 3, 3, 4), (1, 2, 2, 1, 0, 2)),
+        ((1, 2, 3, 4), (-1, 1, 2, -1)),
     ],
 )
 def test_other_padding_as_in_pytorch(mode: str, shape: Any, pad: Any) -> None:

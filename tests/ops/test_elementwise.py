@@ -1,9 +1,12 @@
 """Functions that act element by element: values, dtypes, forms of arguments."""
 
+import math
+
 import numpy as np
 import pytest
 
 import chainrule as cr
+from beside import beside_torch
 
 UNARY = {
     "sqrt": (np.sqrt, 0.1, 3.0),
@@ -354,3 +357,16 @@ def test_the_imaginary_part_of_real_numbers_is_zero():
     x = cr.tensor([1.0, 2.0], requires_grad=True)
     assert x.imag.tolist() == [0, 0]
     assert not x.imag.requires_grad
+
+
+@pytest.mark.parametrize("name", ["sign", "sgn", "square"])
+def test_functions_of_bools(name):
+    beside_torch(lambda lib, x: getattr(lib, name)(x), np.array([True, False]))
+
+
+@pytest.mark.parametrize("x", [math.inf, -math.inf, 1e300, 1.0, -1.0])
+def test_the_derivative_of_asinh_far_out(x):
+    beside_torch(lambda lib, x: lib.asinh(x), x, order=2 if abs(x) == 1 else 0)
+    x = cr.tensor(x, dtype=cr.float64, requires_grad=True)
+    cr.asinh(x).backward()
+    assert x.grad.item() == pytest.approx(1 / math.hypot(1, x.item()))

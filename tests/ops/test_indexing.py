@@ -240,11 +240,22 @@ def test_index_select_and_take():
     assert x.grad[0, :, 0].tolist() == [1, 0, 0, 2]
     assert cr.take(x, cr.tensor([[0, 59]])).tolist() == [[0, 59]]
     assert cr.take(x, cr.tensor([1]), axis=-1).shape == (3, 4, 1)
-    assert cr.index_select(cr.tensor(5.0), 0, cr.tensor([0])).tolist() == [5]
+    assert cr.index_select(cr.tensor(5.0), 0, cr.tensor([0])).tolist() == 5
     with pytest.raises(IndexError, match="supposed to be a vector"):
         x.index_select(0, cr.tensor([[0]]))
     with pytest.raises(IndexError, match="out of bounds"):
         x.index_select(0, cr.tensor([3]))
+
+
+def test_index_select_of_a_single_number():
+    x = cr.tensor(2.0, requires_grad=True)
+    out = cr.index_select(x, 0, cr.tensor([0]))
+    assert out.shape == ()
+    out.mul_(3).backward()
+    assert x.item() == 2
+    assert x.grad == 3
+    with pytest.raises(IndexError, match="can have only 1 value, got 2 value"):
+        cr.index_select(x, 0, cr.tensor([0, 0]))
 
 
 def test_masked_select_broadcasts():

@@ -157,6 +157,21 @@ def test_dtypes_are_kept(dtype):
         assert out.dtype == dtype
 
 
+@pytest.mark.parametrize("name", ["quantile", "nanquantile"])
+def test_shares_have_gradients(name):
+    def function(lib, x, q):
+        return getattr(lib, name)(x, q, dim=0)
+
+    beside_torch(function, [[4.0, 1.0], [2.0, NAN], [7.0, 5.0]], [0.3, 0.9], order=0)
+    beside_torch(function, [[4.0, 1.0], [2.0, 9.0], [7.0, 5.0]], [0.3, 0.9])
+    beside_torch(function, [[4.0, 1.0], [2.0, 9.0], [7.0, 5.0]], 0.2)
+    differences(function, [[4.0, 1.0], [2.0, 9.0], [7.0, 5.0]], [0.3, 0.9])
+
+
+def test_a_single_number_keeps_its_shape():
+    beside_torch(lambda lib, x: lib.quantile(x, 0.5, dim=0, keepdim=True), 2.0)
+
+
 @pytest.mark.parametrize(
     ("call", "error", "text"),
     [

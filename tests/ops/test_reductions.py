@@ -217,3 +217,15 @@ def test_gradients_are_pytorchs(name):
     getattr(ours, name)(dim=1).sum().backward()
     getattr(theirs, name)(dim=1).sum().backward()
     np.testing.assert_allclose(ours.grad.numpy(), theirs.grad.numpy())
+
+
+@pytest.mark.parametrize("name", ["var", "std", "var_mean", "std_mean"])
+def test_no_correction_is_the_default_one(name):
+    x = np.array([1.0, 2.0, 4.0])
+    beside_torch(lambda lib, x: getattr(lib, name)(x, dim=None, correction=None), x)
+    beside_torch(lambda lib, x: getattr(lib, name)(x, dim=0, correction=0.5), x)
+
+
+@pytest.mark.parametrize("name", ["var", "std"])
+def test_spread_of_no_complex_numbers_is_real(name):
+    beside_torch(lambda lib, x: getattr(lib, name)(x), np.zeros(0, complex), order=0)

@@ -93,6 +93,10 @@ def test_logcumsumexp_of_many_agrees_with_logsumexp():
     np.testing.assert_allclose(got.numpy(), wanted.numpy(), rtol=1e-9, atol=1e-12)
 
 
+def test_no_differences_leave_out_what_comes_before_and_after():
+    beside_torch(lambda lib, x, y: lib.diff(x, 0, -1, y, y), [1.0, 2.0], [3.0])
+
+
 def test_differences_of_bools_and_integers():
     beside_torch(lambda lib, x: lib.diff(x), np.array([True, False, False]))
     beside_torch(lambda lib, x: lib.diff(x, n=2), np.array([1, 4, 9]))

@@ -101,6 +101,16 @@ def test_integers_are_combined_too():
         beside_torch(lambda lib, x, i, s, w=way: lib.scatter_reduce(x, 0, i, s, w), x, index, src)
 
 
+@pytest.mark.parametrize("dtype", ["int64", "int8", "uint8", "bool"])
+def test_extremes_of_integers_without_their_own(dtype):
+    x, src, index = np.array([1, 0, 1]), np.array([1, 0, 0]), np.array([0, 0, 2])
+    for way in ("amax", "amin"):
+        beside_torch(
+            lambda lib, x, i, s, way=way: lib.scatter_reduce(x, 0, i, s, way, include_self=False),
+            *(x.astype(dtype), index, src.astype(dtype)),
+        )
+
+
 def test_single_numbers_and_nothing_at_all():
     for name in ("scatter", "scatter_add"):
         beside_torch(lambda lib, x, i, s, n=name: getattr(lib, n)(x, 0, i, s), 1.5, [0], [2.5])

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import chainrule as cr
+from beside import beside_torch
 
 
 def data():
@@ -289,3 +290,12 @@ def test_what_can_not_be_taken_apart():
     for method in ("unbind", "split", "chunk"):
         with pytest.raises(cr.ShapeError):
             getattr(cr.tensor(1.0), method)(1) if method != "unbind" else cr.tensor(1.0).unbind()
+
+
+@pytest.mark.parametrize("dim", [0, 1, -1])
+def test_cat_leaves_out_vectors_of_nothing(dim):
+    beside_torch(
+        lambda lib, x, y: lib.cat([lib.zeros(0, dtype=lib.float64), x, y[:0], x], dim),
+        *(np.ones((2, 3)), np.ones(3)),
+    )
+    assert cr.cat([cr.zeros(0), cr.zeros(0)]).shape == (0,)

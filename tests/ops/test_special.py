@@ -214,3 +214,12 @@ for call in (lambda: cr.erfinv(x), lambda: cr.i0(x), lambda: cr.special.gamma(x)
         raise AssertionError
 """
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("x", [math.inf, -math.inf])
+def test_spherical_bessel_functions_vanish_at_infinity(x):
+    x = cr.tensor(x, requires_grad=True)
+    out = cr.special.spherical_bessel_j0(x)
+    out.backward()
+    assert out == 0
+    assert x.grad == 0

@@ -65,9 +65,9 @@ def spherical_bessel_j(np: Any, x: Array, *, order: int) -> Array:
     two (10.51.1), which is stable beyond. Nothing is lost at 0.
     """
     if order == 0:
-        zero = x == 0
-        safe = np.where(zero, 1.0, x)
-        return np.where(zero, 1.0, np.sin(safe) / safe)
+        zero, endless = x == 0, np.isinf(x)
+        safe = np.where(zero | endless, 1.0, x)
+        return np.where(zero, 1.0, np.where(endless, 0.0, np.sin(safe) / safe))
     near = np.abs(x) <= order + 1
     small = np.where(near, x, 0.0)
     half = small * small / -2
@@ -75,10 +75,12 @@ def spherical_bessel_j(np: Any, x: Array, *, order: int) -> Array:
     for k in range(1, 12 + 3 * order):
         term = term * half / (k * (2 * order + 2 * k + 1))
         series = series + term
-    large = np.where(near, 1.0, x)
+    endless = np.isinf(x)
+    large = np.where(near | endless, 1.0, x)
     before, last = np.cos(large) / large, np.sin(large) / large
     for n in range(order):
         before, last = last, (2 * n + 1) / large * last - before
+    last = np.where(endless, 0.0, last)
     return np.where(near, series, last).astype(x.dtype, copy=False)
 
 

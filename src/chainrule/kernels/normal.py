@@ -24,8 +24,9 @@ def normal_cdf(np: Any, x: Array) -> Array:
     if x.dtype.itemsize > 4:
         return 0.5 * special._kernel("erfc", np)(x * -0.7071067811865476)
     wide = x.astype(np.float32, copy=False)
-    square = np.minimum(wide * wide, 30.25)
-    curve = square * _CURVE[0] + _CURVE[1]
-    for coefficient in _CURVE[2:]:
-        curve = curve * square + coefficient
-    return (np.tanh(curve * wide) * 0.5 + 0.5).astype(x.dtype, copy=False)
+    with np.errstate(over="ignore"):
+        square = np.minimum(wide * wide, 30.25)
+        curve = square * _CURVE[0] + _CURVE[1]
+        for coefficient in _CURVE[2:]:
+            curve = curve * square + coefficient
+        return (np.tanh(curve * wide) * 0.5 + 0.5).astype(x.dtype, copy=False)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from chainrule.arguments import RECORDERS, Operand, floating, tensor_of
+import numpy as np
+
+from chainrule.arguments import RECORDERS, Operand, cast, floating, tensor_of
 from chainrule.autograd.tensor import Tensor
 from chainrule.ops.calls import binary, of_floats, strict
 
@@ -341,7 +343,10 @@ def square(x: Operand, /) -> Tensor:
     >>> cr.square(cr.tensor([1.0, -3.0]))
     tensor([1., 9.])
     """
-    return RECORDERS["square"](tensor_of(x))
+    x = tensor_of(x)
+    if x._array.dtype.kind == "b":
+        x = cast(x, np.int64)  # of True, NumPy's square is an int8
+    return RECORDERS["square"](x)
 
 
 def reciprocal(x: Operand, /) -> Tensor:

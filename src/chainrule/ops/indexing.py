@@ -320,8 +320,12 @@ def index_select(x: Operand, /, dim: int, index: Operand) -> Tensor:
     if index.ndim > 1:
         raise IndexError("index_select(): Index is supposed to be a vector")
     number = one_dim(dim, x.ndim)
+    if x.ndim == 0 and index.numel() != 1:
+        raise IndexError(
+            f"index_select(): Index to scalar can have only 1 value, got {index.numel()} value(s)"
+        )
     if x.ndim == 0:
-        return get_item(reshape(x, (1,)), index)
+        return reshaped(get_item(reshape(x, (1,)), reshape(index, -1)), ())
     return get_item(x, ((slice(None),) * number) + (reshape(index, -1),))
 
 

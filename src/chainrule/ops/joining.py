@@ -24,7 +24,7 @@ def cat(tensors: Sequence[Operand], dim: int | None = None, *, axis: int | None 
     Parameters
     ----------
     tensors : sequence of Tensors
-        Of equal shapes except along `dim`.
+        Of equal shapes except along `dim`. Those of shape (0,) fit all others.
     dim : int, default 0
         Along which dimension. Also spelled `axis`.
 
@@ -48,6 +48,8 @@ def cat(tensors: Sequence[Operand], dim: int | None = None, *, axis: int | None 
     tensor([0., 0., 1.])
     """
     parts = same_dtype("cat", tensors)
+    if any(part._array.shape == (0,) for part in parts):
+        parts = [part for part in parts if part._array.shape != (0,)] or parts[:1]
     number = _which(either(dim, axis), parts[0].ndim)
     for i, part in enumerate(parts):
         if part.ndim == 0:

@@ -81,6 +81,8 @@ def sign(x: Operand, /) -> Tensor:
         zero = RECORDERS["equal"](size, 0.0)
         phase = RECORDERS["divide"](x, RECORDERS["where"](zero, 1.0, size))
         return RECORDERS["masked"](phase, RECORDERS["logical_not"](zero))
+    if tensor_of(x).dtype.kind == "b":
+        return RECORDERS["clone"](tensor_of(x))  # NumPy has no sign of bools
     return _step("sign", x)
 
 

@@ -122,7 +122,7 @@ def var_mean(
     unbiased: bool | None = None,
     keepdim: bool = False,
     *,
-    correction: float = 1,
+    correction: float | None = None,
     axis: Dims = None,
     keepdims: bool = False,
 ) -> tuple[Tensor, Tensor]:
@@ -146,7 +146,7 @@ def std_mean(
     unbiased: bool | None = None,
     keepdim: bool = False,
     *,
-    correction: float = 1,
+    correction: float | None = None,
     axis: Dims = None,
     keepdims: bool = False,
 ) -> tuple[Tensor, Tensor]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from chainrule.arguments import RECORDERS, Operand, either, one_dim, tensor_of
+from chainrule.arguments import RECORDERS, Operand, cast, either, one_dim, tensor_of
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import dtype_title
 from chainrule.errors import DTypeError, ShapeError
@@ -300,8 +300,9 @@ def quantile(
 
     Notes
     -----
-    Derivative: of an element next to the rank, its weight; `q` has none. Where the rank is an
-    integer, or both neighbours are one infinity, they are not subtracted; PyTorch gets a nan there.
+    Derivative: of an element next to the rank, its weight; of `q`, the difference of the two
+    elements, times n - 1, unless `interpolation` makes steps. Where the rank is an integer, or both
+    neighbours are one infinity, they are not subtracted; PyTorch gets a nan there.
 
     Examples
     --------
@@ -348,9 +349,10 @@ def _quantile(
         raise ValueError(f"{name}() q must be a scalar or 1D tensor, got {shares.ndim} dimensions")
     if not np.all((shares >= 0) & (shares <= 1)):
         raise ValueError(f"{name}() q must be in the range [0, 1] but got {shares.tolist()}")
-    number = None if dim is None else one_dim(dim, x.ndim)
-    rows = reshape(x, -1) if number is None or x.ndim == 0 else movedim(x, number, -1)
-    values = _at_ranks(rows, shares.reshape(-1), name == "nanquantile", interpolation, name)
+    number = None if dim is None or x.ndim == 0 else one_dim(dim, x.ndim)
+    rows = reshape(x, -1) if number is None else movedim(x, number, -1)
+    q = reshape(q, -1) if isinstance(q, Tensor) and q.requires_grad else None
+    values = _at_ranks(rows, shares.reshape(-1), q, interpolation, name)
     # The shares stand last: to the front with them, or away.
     kept = (1,) * x.ndim if number is None else (*x.shape[:number], 1, *x.shape[number + 1 :])
     short = () if number is None else (*x.shape[:number], *x.shape[number + 1 :])
@@ -360,8 +362,8 @@ def _quantile(
     return reshape(movedim(values, -1, 0), (len(shares), *shape))
 
 
-def _at_ranks(x: Tensor, shares: Array, past_nan: bool, interpolation: str, name: str) -> Tensor:
-    """Return what is at the ranks q (n - 1) of each row, for all shares q."""
+def _at_ranks(x: Tensor, shares: Array, q: Tensor | None, interpolation: str, name: str) -> Tensor:
+    """Return what is at the ranks q (n - 1) of each row; `q` are the shares, if they need grad."""
     missing = np.count_nonzero(np.isnan(x._array), axis=-1, keepdims=True)
     length = x.shape[-1]
     if length > MANY and not missing.any():  # then the ranks are the same in all rows
@@ -370,10 +372,12 @@ def _at_ranks(x: Tensor, shares: Array, past_nan: bool, interpolation: str, name
         order = np.argpartition(x._array, wanted, axis=-1)
     else:
         order = np.argsort(x._array, axis=-1, kind="stable")
-    if past_nan:
-        ranks = shares * np.maximum(length - missing - 1, 0)
-    else:
-        ranks = np.where(missing > 0, length - 1, shares * (length - 1))  # where a nan is
+    steps = length - 1
+    if name == "nanquantile":
+        steps = np.maximum(length - missing - 1, 0)
+    ranks = shares * steps
+    if name != "nanquantile":
+        ranks = np.where(missing > 0, length - 1, ranks)  # where a nan is
     low = np.floor(ranks)
     if interpolation == "nearest":
         low, weight = np.rint(ranks), None
@@ -391,13 +395,16 @@ def _at_ranks(x: Tensor, shares: Array, past_nan: bool, interpolation: str, name
             f"but got {interpolation}"
         )
     below = _picked(x, order, low)
-    if weight is None or not weight.any():
+    if weight is None or (q is None and not weight.any()):
         return below
     above = _picked(x, order, np.ceil(ranks))
     usable = (weight > 0) & ~((above._array == below._array) & np.isinf(above._array))
     ends = [RECORDERS["masked"](end, make(usable, None)) for end in (above, below)]
     step = RECORDERS["subtract"](*ends)
     share = make(weight.astype(x.dtype), None)
+    if q is not None and interpolation == "linear":
+        exact = RECORDERS["multiply"](cast(q, np.float64), make(np.asarray(steps, float), None))
+        share = cast(RECORDERS["subtract"](exact, make(low, None)), x.dtype)
     return RECORDERS["add"](below, RECORDERS["multiply"](step, share))
 
 

@@ -176,6 +176,9 @@ def diff(
     if n < 0:
         raise ValueError(f"diff: order must be non-negative but got {n}")
     number = one_dim(dim if axis is None else axis, x.ndim)
+    if n == 0:
+        same: Tensor = RECORDERS["clone"](x)
+        return same
     ends = [tensor_of(end) for end in (prepend, x, append) if end is not None]
     x = cat(ends, number) if len(ends) > 1 else x
     lead = (slice(None),) * number
@@ -183,7 +186,8 @@ def diff(
     for _ in range(min(n, x.shape[number])):
         later = RECORDERS["getitem"](x, key=(*lead, slice(1, None), ...))
         x = RECORDERS[name](later, RECORDERS["getitem"](x, key=(*lead, slice(None, -1), ...)))
-    return x if n else RECORDERS["clone"](x)
+    found: Tensor = x
+    return found
 
 
 def trapezoid(

@@ -39,7 +39,7 @@ def var(
     unbiased: bool | None = None,
     keepdim: bool = False,
     *,
-    correction: float = 1,
+    correction: float | None = None,
     axis: Dims = None,
     keepdims: bool = False,
 ) -> Tensor:
@@ -86,11 +86,12 @@ def var(
     dims = many_dims(either(dim, axis), x.ndim)
     count = math.prod(x.shape if dims is None else [x.shape[i] for i in dims])
     if count == 0:
-        total = _sum(x, axis=dims, keepdims=keepdim or keepdims)
+        total = _sum(_squares(x), axis=dims, keepdims=keepdim or keepdims)
     else:
         centred = RECORDERS["subtract"](x, RECORDERS["mean"](x, axis=dims, keepdims=True))
         total = _sum(_squares(centred), axis=dims, keepdims=keepdim or keepdims)
-    freedom = count - (correction if unbiased is None else unbiased)
+    lost = unbiased if correction is None else correction
+    freedom = count - (1 if lost is None else lost)
     return RECORDERS["multiply"](total, 1 / freedom if freedom > 0 else math.nan)
 
 
@@ -108,7 +109,7 @@ def std(
     unbiased: bool | None = None,
     keepdim: bool = False,
     *,
-    correction: float = 1,
+    correction: float | None = None,
     axis: Dims = None,
     keepdims: bool = False,
 ) -> Tensor:

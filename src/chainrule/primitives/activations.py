@@ -143,7 +143,9 @@ def _mish(xp: Any, x: Array) -> Array:
 def _mish_partial(xp: Any, x: Array) -> Array:
     e, n = _mish_parts(xp, x)
     inverse = 1 / (n + 2)
-    return n * inverse + 4 * x * (e * inverse * ((e + 1) * inverse))
+    # Past the limit e is too small, which must not be multiplied by a large x.
+    small = xp.minimum(x, _limit(x, 5.0, 30.0))
+    return n * inverse + 4 * small * (e * inverse * ((e + 1) * inverse))
 
 
 mish = elementwise("mish", _mish_partial, forward=_mish)

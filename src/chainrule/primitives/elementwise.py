@@ -104,7 +104,8 @@ def _asinh_partial(xp: Any, x: Array) -> Array:
     if _is_complex(x):
         return 1 / xp.sqrt(1 + x * x)
     scale = xp.maximum(xp.abs(x), xp.ones_like(x))  # x * x would overflow from 1e19 on in float32
-    return 1 / (scale * xp.sqrt(1 / scale * (1 / scale) + x / scale * (x / scale)))
+    unit = xp.minimum(xp.maximum(x, -1.0), 1.0)  # x / scale, also of infinities
+    return 1 / (scale * xp.sqrt(1 / scale * (1 / scale) + unit * unit))
 
 
 sinh = elementwise("sinh", lambda xp, x: xp.cosh(x))

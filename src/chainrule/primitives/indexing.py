@@ -49,16 +49,26 @@ add_at = general(
 )
 
 
+def _bound(xp: Any, dtype: Any, extreme: str) -> float:
+    """Return the largest or smallest number of a dtype."""
+    if xp.isdtype(dtype, "real floating"):
+        return math.inf if extreme == "max" else -math.inf
+    if xp.isdtype(dtype, "bool"):
+        return extreme == "max"
+    return int(getattr(xp.iinfo(dtype), extreme))
+
+
 def _extremum_at(name: str) -> Primitive:
     """Return the primitive of the largest or smallest among a base and what comes to its elements.
 
     With ``own=False`` an element that something comes to is not among the candidates itself.
     """
-    worst = -math.inf if name == "largest_at" else math.inf
+    extreme = "min" if name == "largest_at" else "max"
 
     def forward(xp: Any, base: Array, value: Array, *, key: Any, own: bool) -> Array:
         if not own:
-            base = xp.assign_at(base, xp.zeros((), dtype=base.dtype) + worst, key)
+            worst = xp.asarray(_bound(xp, base.dtype, extreme), dtype=base.dtype)
+            base = xp.assign_at(base, worst, key)
         return getattr(xp, name)(base, value, key=key)
 
     def hits(xp: Any, base: Array, value: Array, out: Array, key: Any, own: bool) -> Any:

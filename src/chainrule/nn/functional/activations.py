@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from chainrule import ops
 from chainrule.arguments import RECORDERS, Operand, floating
 from chainrule.autograd.tensor import Tensor
 from chainrule.nn.functional.inplace import applied
@@ -205,7 +206,7 @@ def logsigmoid(input: Operand) -> Tensor:
 
 
 def softsign(input: Operand) -> Tensor:
-    """Return x / (1 + |x|); the argument is that of `sigmoid`, of real numbers.
+    """Return x / (1 + |x|); the argument is that of `sigmoid`.
 
     Notes
     -----
@@ -217,7 +218,10 @@ def softsign(input: Operand) -> Tensor:
     >>> cr.nn.functional.softsign(cr.tensor([-1.0, 3.0]))
     tensor([-0.5000,  0.7500])
     """
-    return RECORDERS["softsign"](floating(input))
+    x = floating(input)
+    if x.is_complex():  # |x| has a derivative of its own
+        return ops.divide(x, ops.add(ops.abs(x), 1))
+    return RECORDERS["softsign"](x)
 
 
 def tanhshrink(input: Operand) -> Tensor:

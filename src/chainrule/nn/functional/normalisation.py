@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+import numpy as np
+
 from chainrule import ops
 from chainrule.arguments import RECORDERS, Operand, cast, floating
 from chainrule.autograd.modes import no_grad
 from chainrule.autograd.tensor import Tensor
 from chainrule.creation import zeros_like
-from chainrule.errors import ShapeError
+from chainrule.errors import DTypeError, ShapeError
 
 __all__ = [
     "batch_norm",
@@ -24,9 +26,19 @@ __all__ = [
 
 def _standard(x: Tensor, dims: tuple[int, ...], eps: float) -> tuple[Tensor, Tensor]:
     """Return `x` with mean 0 and variance 1 along `dims`; and the variance, dims kept."""
-    centred = RECORDERS["center"](x, axis=dims)
+    centred = RECORDERS["center"](_wide(x), axis=dims)
     variance = RECORDERS["mean_square"](centred, axis=dims)
-    return ops.multiply(centred, ops.rsqrt(ops.add(variance, eps))), variance
+    return cast(ops.multiply(centred, ops.rsqrt(ops.add(variance, eps))), x.dtype), variance
+
+
+def _wide(x: Tensor) -> Tensor:
+    """Return what squares are taken of: those of half precision soon overflow."""
+    if x.dtype.kind == "c":
+        raise DTypeError(
+            f"normalisation: expected real numbers, got {x.dtype}: the mean and the variance are "
+            "those of real numbers. Normalise the real and the imaginary part"
+        )
+    return cast(x, np.float32) if x.dtype.itemsize == 2 else x
 
 
 def _affine(
@@ -168,8 +180,9 @@ def rms_norm(
     x = floating(input)
     dims = _last_dims("rms_norm", x, normalized_shape, weight=weight)
     small = 2.0 ** -{2: 10, 4: 23}.get(x.dtype.itemsize, 52) if eps is None else eps
-    square = RECORDERS["mean_square"](x, axis=dims)
-    return _affine(ops.multiply(x, ops.rsqrt(ops.add(square, small))), weight, None)
+    wide = _wide(x)
+    scale = ops.rsqrt(ops.add(RECORDERS["mean_square"](wide, axis=dims), small))
+    return _affine(cast(ops.multiply(wide, scale), x.dtype), weight, None)
 
 
 def batch_norm(

@@ -73,6 +73,9 @@ def pad(
         )
     if value is not None and value != 0:
         raise ValueError(f"pad: Padding mode {mode!r} doesn't take in value argument")
+    if mode == "circular" and any(n < 0 for pair in pairs for n in pair):
+        x = _constant(x, [(min(low, 0), min(high, 0)) for low, high in pairs], 0)  # cut first
+        pairs = [(max(low, 0), max(high, 0)) for low, high in pairs]
     for axis, (low, high) in enumerate(pairs):
         if low or high:
             _check(mode, x, axis, low, high)
