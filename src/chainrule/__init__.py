@@ -14,7 +14,7 @@ from typing import Any as _Any
 
 import numpy as _np
 
-from chainrule import creation, errors, ops, random
+from chainrule import creation, draws, errors, ops, random
 from chainrule.autograd.derivatives import autograd_backward, autograd_grad
 from chainrule.autograd.formatting import set_printoptions
 from chainrule.autograd.function import autograd_function, once_differentiable
@@ -34,6 +34,7 @@ from chainrule.autograd.tensor import default_dtype as get_default_dtype
 from chainrule.backend import cuda_is_available as _cuda_is_available
 from chainrule.backend import device
 from chainrule.creation import *  # noqa: F403
+from chainrule.draws import *  # noqa: F403
 from chainrule.errors import *  # noqa: F403
 from chainrule.ops import *  # noqa: F403
 from chainrule.random import *  # noqa: F403
@@ -47,6 +48,7 @@ if _TYPE_CHECKING:
     from chainrule import special as special
     from chainrule import transforms as transforms
     from chainrule.checks import GradcheckError, gradcheck, gradgradcheck
+    from chainrule.generators import Generator
     from chainrule.linalg import (
         cholesky_inverse,
         cholesky_solve,
@@ -126,6 +128,7 @@ _LATER = {
     "selu_": "chainrule.nn.functional",
     "threshold": "chainrule.nn.functional",
     "threshold_": "chainrule.nn.functional",
+    "Generator": "chainrule.generators",
     "checks": None,
     "fft": None,
     "linalg": None,
@@ -182,9 +185,10 @@ int32 = int = _np.dtype("int32")
 int64 = long = _np.dtype("int64")
 bool = _np.dtype("bool")
 
-__all__ = ["Tensor"]
+__all__ = ["Generator", "Tensor"]
 __all__ += creation.__all__
 __all__ += random.__all__
+__all__ += draws.__all__
 __all__ += ops.__all__
 __all__ += [
     # derivatives

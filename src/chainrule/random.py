@@ -29,9 +29,11 @@ __all__ = [
 
 
 @cache
-def default_generator() -> Generator:
+def default_generator() -> Any:
     """Return the generator that functions use when they are given none."""
-    return np.random.default_rng()  # numpy.random loads when first used, not with chainrule
+    from chainrule.generators import Generator  # numpy.random loads when first used, not before
+
+    return Generator()
 
 
 def manual_seed(seed: int) -> Generator:
@@ -44,7 +46,8 @@ def manual_seed(seed: int) -> Generator:
 
     Returns
     -------
-    numpy.random.Generator
+    Generator
+        A `numpy.random.Generator`.
 
     Examples
     --------
@@ -55,9 +58,7 @@ def manual_seed(seed: int) -> Generator:
     >>> bool((cr.rand(3) == a).all())
     True
     """
-    generator = default_generator()
-    generator.bit_generator.state = type(generator.bit_generator)(seed).state
-    return generator
+    return default_generator().manual_seed(seed)  # type: ignore[no-any-return]
 
 
 def uniform_array(shape: tuple[int, ...], dtype: np.dtype[Any], rng: Generator | None) -> Any:
@@ -91,6 +92,7 @@ def rand(
     *sizes: Any,
     size: Sizes | None = None,
     rng: Generator | None = None,
+    generator: Generator | None = None,
     dtype: DTypeLike = None,
     device: DeviceLike = None,
     requires_grad: bool = False,
@@ -101,7 +103,7 @@ def rand(
     ----------
     *sizes : int, or one sequence of ints
         The shape: ``rand(2, 3)`` and ``rand((2, 3))`` are the same. Also spelled `size`.
-    rng : numpy.random.Generator, optional
+    rng, generator : numpy.random.Generator, optional
         What to draw from: the generator that `manual_seed` seeds if left out.
     dtype : dtype, optional
         Floating or complex; the default dtype if left out. float32 is drawn in float32.
@@ -121,13 +123,18 @@ def rand(
     >>> x.shape, bool((x >= 0).all()), bool((x < 1).all())
     ((2, 3), True, True)
     """
-    return leaf(uniform_array(lengths_of(sizes, size), _dtype(dtype), rng), device, requires_grad)
+    return leaf(
+        uniform_array(lengths_of(sizes, size), _dtype(dtype), rng or generator),
+        device,
+        requires_grad,
+    )
 
 
 def randn(
     *sizes: Any,
     size: Sizes | None = None,
     rng: Generator | None = None,
+    generator: Generator | None = None,
     dtype: DTypeLike = None,
     device: DeviceLike = None,
     requires_grad: bool = False,
@@ -145,7 +152,7 @@ def randn(
     (2, 3)
     """
     kind = _dtype(dtype)
-    drawn = normal_array(lengths_of(sizes, size), kind, rng)
+    drawn = normal_array(lengths_of(sizes, size), kind, rng or generator)
     if kind.kind == "c":
         drawn *= np.sqrt(0.5)
     return leaf(drawn, device, requires_grad)
@@ -157,6 +164,7 @@ def randint(
     size: Any = None,
     *,
     rng: Generator | None = None,
+    generator: Generator | None = None,
     dtype: DTypeLike = None,
     device: DeviceLike = None,
 ) -> Tensor:
@@ -168,7 +176,7 @@ def randint(
         The bounds. ``randint(high, size)`` starts at 0.
     size : sequence of ints
         The shape.
-    rng, device
+    rng, generator, device
         As for `rand`.
     dtype : dtype, default int64
         The dtype of the result.
@@ -195,12 +203,17 @@ def randint(
         raise TypeError("randint() needs a size: randint(high, size) or randint(low, high, size)")
     if low >= high:
         raise ValueError(f"randint expects low < high, but got: {low} >= {high}")
-    drawn = (rng or default_generator()).integers(low, high, lengths_of((size,)))
+    drawn = (rng or generator or default_generator()).integers(low, high, lengths_of((size,)))
     return leaf(drawn.astype(np.int64 if dtype is None else dtype_of(dtype), copy=False), device)
 
 
 def randperm(
-    n: int, *, rng: Generator | None = None, dtype: DTypeLike = None, device: DeviceLike = None
+    n: int,
+    *,
+    rng: Generator | None = None,
+    generator: Generator | None = None,
+    dtype: DTypeLike = None,
+    device: DeviceLike = None,
 ) -> Tensor:
     """Return the integers from 0 to n - 1 in random order.
 
@@ -208,7 +221,7 @@ def randperm(
     ----------
     n : int
         How many.
-    rng, device
+    rng, generator, device
         As for `rand`.
     dtype : dtype, default int64
         The dtype of the result.
@@ -224,7 +237,7 @@ def randperm(
     [0, 1, 2, 3]
     """
     (count,) = lengths_of((n,))
-    drawn = (rng or default_generator()).permutation(count)
+    drawn = (rng or generator or default_generator()).permutation(count)
     return leaf(drawn.astype(np.int64 if dtype is None else dtype_of(dtype), copy=False), device)
 
 
@@ -234,6 +247,7 @@ def normal(
     size: Any = None,
     *,
     rng: Generator | None = None,
+    generator: Generator | None = None,
     dtype: DTypeLike = None,
     device: DeviceLike = None,
     requires_grad: bool = False,
@@ -247,7 +261,7 @@ def normal(
         for that write ``mean + std * randn(…)``.
     size : sequence of ints, optional
         The shape: that of `mean` and `std`, broadcast, if left out.
-    rng, device, requires_grad
+    rng, generator, device, requires_grad
         As for `rand`.
     dtype : dtype, optional
         If left out: that of `mean` or `std` if it is a Tensor, else the default dtype.
@@ -273,7 +287,7 @@ def normal(
     if np.any(spread < 0):
         raise ValueError(f"normal expects std >= 0.0, but found {float(np.min(spread))}")
     shape = np.broadcast_shapes(centre.shape, spread.shape) if size is None else lengths_of((size,))
-    drawn = normal_array(shape, kind, rng) * spread.astype(kind) + centre.astype(kind)
+    drawn = normal_array(shape, kind, rng or generator) * spread.astype(kind) + centre.astype(kind)
     return leaf(np.asarray(drawn), device, requires_grad)
 
 
@@ -281,14 +295,16 @@ def _values(x: Operand) -> Any:
     return move(x._array, CPU) if isinstance(x, Tensor) else np.asarray(x)
 
 
-def bernoulli(p: Operand, *, rng: Generator | None = None) -> Tensor:
+def bernoulli(
+    p: Operand, *, rng: Generator | None = None, generator: Generator | None = None
+) -> Tensor:
     """Return ones with probability `p`, else zeros.
 
     Parameters
     ----------
     p : Tensor, floating
         The probability of each element, from 0 to 1.
-    rng : numpy.random.Generator, optional
+    rng, generator : numpy.random.Generator, optional
         As for `rand`.
 
     Returns
@@ -317,7 +333,7 @@ def bernoulli(p: Operand, *, rng: Generator | None = None) -> Tensor:
         raise DTypeError(f"bernoulli expects probabilities of a floating dtype, got {values.dtype}")
     if not np.all((values >= 0) & (values <= 1)):
         raise ValueError("bernoulli expects all probabilities to be in [0, 1]")
-    drawn = uniform_array(values.shape, np.dtype(np.float64), rng) < values
+    drawn = uniform_array(values.shape, np.dtype(np.float64), rng or generator) < values
     return leaf(np.asarray(drawn, values.dtype), p.device if isinstance(p, Tensor) else None)
 
 
@@ -325,6 +341,7 @@ def rand_like(
     x: Tensor,
     *,
     rng: Generator | None = None,
+    generator: Generator | None = None,
     dtype: DTypeLike = None,
     requires_grad: bool = False,
 ) -> Tensor:
@@ -334,7 +351,7 @@ def rand_like(
     ----------
     x : Tensor
         What to be like.
-    rng, dtype, requires_grad
+    rng, generator, dtype, requires_grad
         As for `rand`.
 
     Returns
@@ -348,13 +365,16 @@ def rand_like(
     (2, 3)
     """
     kind = x.dtype if dtype is None else dtype
-    return rand(x.shape, rng=rng, dtype=kind, device=x.device, requires_grad=requires_grad)
+    return rand(
+        x.shape, rng=rng or generator, dtype=kind, device=x.device, requires_grad=requires_grad
+    )
 
 
 def randn_like(
     x: Tensor,
     *,
     rng: Generator | None = None,
+    generator: Generator | None = None,
     dtype: DTypeLike = None,
     requires_grad: bool = False,
 ) -> Tensor:
@@ -367,4 +387,6 @@ def randn_like(
     dtype('float32')
     """
     kind = x.dtype if dtype is None else dtype
-    return randn(x.shape, rng=rng, dtype=kind, device=x.device, requires_grad=requires_grad)
+    return randn(
+        x.shape, rng=rng or generator, dtype=kind, device=x.device, requires_grad=requires_grad
+    )

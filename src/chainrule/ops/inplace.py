@@ -115,18 +115,32 @@ def _overwritten(x: Tensor, value: Operand, operation: str) -> Tensor:
 
 
 def normal_(
-    x: Tensor, mean: float = 0.0, std: float = 1.0, *, rng: Generator | None = None
+    x: Tensor,
+    mean: float = 0.0,
+    std: float = 1.0,
+    *,
+    rng: Generator | None = None,
+    generator: Generator | None = None,
 ) -> Tensor:
     """Fill with numbers from a normal distribution in place."""
-    drawn = normal_array(x.shape, x.dtype, rng) * x.dtype.type(std) + x.dtype.type(mean)
+    drawn = normal_array(x.shape, x.dtype, rng or generator) * x.dtype.type(std) + x.dtype.type(
+        mean
+    )
     return _overwritten(x, make(np.asarray(drawn), None), "normal_")
 
 
 def uniform_(
-    x: Tensor, low: float = 0.0, high: float = 1.0, *, rng: Generator | None = None
+    x: Tensor,
+    low: float = 0.0,
+    high: float = 1.0,
+    *,
+    rng: Generator | None = None,
+    generator: Generator | None = None,
 ) -> Tensor:
     """Fill with numbers drawn uniformly from [low, high) in place."""
-    drawn = uniform_array(x.shape, x.dtype, rng) * x.dtype.type(high - low) + x.dtype.type(low)
+    drawn = uniform_array(x.shape, x.dtype, rng or generator) * x.dtype.type(
+        high - low
+    ) + x.dtype.type(low)
     return _overwritten(x, make(np.asarray(drawn), None), "uniform_")
 
 

@@ -17,6 +17,7 @@ from chainrule.ops import (
     contraction,
     conversion,
     diagonals,
+    drawn,
     exchange,
     exponential,
     extrema,
@@ -177,6 +178,7 @@ def attach() -> None:
             setattr(Tensor, name, getattr(module, name))
     for table in (
         inplace.METHODS,
+        drawn.METHODS,
         turned.METHODS,
         conversion.CONVERTERS,
         questions.METHODS,

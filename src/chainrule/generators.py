@@ -1,0 +1,90 @@
+"""Generators of random numbers: NumPy's, with PyTorch's methods."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+
+from chainrule.backend import CPU
+from chainrule.backend import device as as_device
+from chainrule.errors import DeviceError
+
+__all__ = ["Generator"]
+
+
+class Generator(np.random.Generator):
+    """A `numpy.random.Generator` that can be seeded again, as PyTorch's can.
+
+    Parameters
+    ----------
+    device : device or str, default "cpu"
+        Numbers are always drawn on the CPU.
+
+    Raises
+    ------
+    DeviceError
+        If another device is asked for.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> g = cr.Generator().manual_seed(1)
+    >>> a = cr.randint(0, 10, (3,), generator=g)
+    >>> bool((a == cr.randint(0, 10, (3,), generator=g.manual_seed(1))).all())
+    True
+    """
+
+    _seed: int
+
+    def __init__(self, device: Any = "cpu") -> None:
+        if as_device(device) != CPU:
+            raise DeviceError(
+                f"Generator: random numbers are drawn on the CPU, and moved, got {device!r}: leave "
+                "the device out"
+            )
+        super().__init__(np.random.default_rng().bit_generator)
+        self.seed()
+
+    @property
+    def device(self) -> as_device:
+        """Where numbers are drawn: the CPU."""
+        return CPU
+
+    def manual_seed(self, seed: int) -> Generator:
+        """Begin the sequence of numbers that belongs to a seed; return the generator."""
+        bits = self.bit_generator
+        bits.state = type(bits)(seed).state
+        self._seed = int(seed)
+        return self
+
+    def seed(self) -> int:
+        """Begin a sequence that nobody can tell beforehand; return its seed."""
+        entropy: Any = np.random.SeedSequence().entropy
+        self.manual_seed(entropy % 2**63)
+        return self._seed
+
+    def initial_seed(self) -> int:
+        """Return the seed of the sequence."""
+        return self._seed
+
+    def get_state(self) -> Any:
+        """Return how far the sequence has come, for `set_state`."""
+        return {**copy.deepcopy(dict(self.bit_generator.state)), "seed": self._seed}
+
+    def set_state(self, state: Any) -> None:
+        """Go on from a state that `get_state` returned."""
+        if not isinstance(state, dict) or "seed" not in state:
+            raise TypeError(f"expected what get_state() returned, but got {type(state).__name__}")
+        self.bit_generator.state = {k: v for k, v in state.items() if k != "seed"}
+        self._seed = state["seed"]
+
+    def __reduce__(self) -> Any:
+        return _restored, (self.get_state(),)
+
+
+def _restored(state: Any) -> Generator:
+    generator = Generator()
+    generator.set_state(state)
+    return generator
