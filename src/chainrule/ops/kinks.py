@@ -328,7 +328,7 @@ def where(condition: Operand, input: Operand, other: Operand) -> Tensor:
 
 def _as_mask(condition: Operand) -> Tensor:
     mask = tensor_of(condition)
-    return mask if mask.dtype.kind == "b" else RECORDERS["not_equal"](mask, 0)
+    return mask if mask._array.dtype.kind == "b" else RECORDERS["not_equal"](mask, 0)
 
 
 def masked_fill(x: Operand, /, mask: Operand, value: Operand) -> Tensor:
