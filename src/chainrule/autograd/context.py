@@ -211,14 +211,14 @@ def seal(
 ) -> None:
     """Replace saved tensors by arrays and where they come from, so that no cycle is left."""
     assert ctx._saved is not None
-    values = ctx._saved.__dict__.copy()
+    saved = ctx._saved.__dict__
     origins = {}
-    for name, value in values.items():
-        if isinstance(value, Tensor):
+    for name, value in saved.items():
+        if value.__class__ is Tensor or isinstance(value, Tensor):
             origins[name] = _origin(value, arguments, outputs)
-            values[name] = value._array
     if not origins:
         return
+    values = {name: saved[name]._array if name in origins else saved[name] for name in saved}
     modes = current_modes()
     if modes is not None and modes.saved_hooks is not None:
         for name in origins:

@@ -118,7 +118,7 @@ class AutogradFunction:
             for i, value in enumerate(values):
                 if value.__class__ in _PLAIN:
                     continue
-                if isinstance(value, Tensor):
+                if value.__class__ is Tensor or isinstance(value, Tensor):
                     shapes[i], dtypes[i] = value._array.shape, value._array.dtype
                     edges[i] = value._node if value._view is None else current_node(value)
                 elif isinstance(value, _CONTAINERS):

@@ -131,8 +131,10 @@ class FunctionNode(Node):
         """Return the cotangent of each argument from what backward returned, fit for the input."""
         fitted: list[Any] = []
         restricted = run.receiving is not None
-        values = result
-        if result.__class__ is not tuple or len(result) != len(self.edges):
+        values: Any = result
+        if result.__class__ is dict and self.function.known.issuperset(result):
+            values = map(result.get, self.ctx._names)
+        elif result.__class__ is not tuple or len(result) != len(self.edges):
             values = self._sorted(result)
         for value, edge, shape, dtype in zip(values, self.edges, self.shapes, self.dtypes):  # noqa: B905
             if value is None or edge is None or (restricted and not run.needs(edge)):
@@ -151,8 +153,8 @@ class FunctionNode(Node):
     def _sorted(self, result: Any) -> Sequence[Any]:
         """Return the gradients that backward returned, one entry for each argument of forward."""
         names, edges = self.ctx._names, self.edges
-        if result.__class__ is dict or isinstance(result, Mapping):
-            for name in result if not self.function.known.issuperset(result) else ():
+        if isinstance(result, Mapping):
+            for name in result:
                 if name not in names:
                     raise AutogradError(
                         f"Function {self.name} returned a gradient for {name!r}, which is no "
