@@ -323,3 +323,14 @@ def _dtypes(
         for name, dtype in _DTYPES.items()
         if kind is None or dtypes.isdtype(dtype, kind)
     }
+
+
+# --- beyond the standard --------------------------------------------------------------------------
+
+
+def __getattr__(name: str) -> Any:
+    """Give NumPy's functions of other names, which record on tensors: xarray looks for them here."""
+    function = getattr(np, name, None)
+    if isinstance(function, type(np.sum)):  # one that asks its arguments
+        return function
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
