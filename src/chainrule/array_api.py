@@ -329,7 +329,7 @@ def _dtypes(
 
 
 def __getattr__(name: str) -> Any:
-    """Give NumPy's functions of other names, which record on tensors: xarray looks for them here."""
+    """Give NumPy's functions of other names, which record on tensors: xarray asks for them."""
     function = getattr(np, name, None)
     if isinstance(function, type(np.sum)):  # one that asks its arguments
         return function
