@@ -48,6 +48,7 @@ if _TYPE_CHECKING:
     from chainrule import special as special
     from chainrule import transforms as transforms
     from chainrule.checks import GradcheckError, gradcheck, gradgradcheck
+    from chainrule.fft.spectrograms import istft, stft
     from chainrule.generators import Generator
     from chainrule.linalg import (
         cholesky_inverse,
@@ -130,6 +131,8 @@ _LATER = {
     "threshold_": "chainrule.nn.functional",
     "Generator": "chainrule.generators",
     "checks": None,
+    "istft": "chainrule.fft.spectrograms",
+    "stft": "chainrule.fft.spectrograms",
     "fft": None,
     "linalg": None,
     "det": "chainrule.linalg",
@@ -211,6 +214,9 @@ __all__ += [
     "cholesky_solve",
     "cholesky_inverse",
     "chain_matmul",
+    # spectrograms
+    "stft",
+    "istft",
     # modes
     "no_grad",
     "inference_mode",

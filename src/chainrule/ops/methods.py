@@ -145,19 +145,22 @@ _OTHERS: dict[str, Any] = {
     "to_device": exchange.to_device,
 }
 
-_LINALG = """
-    det slogdet logdet matrix_exp matrix_power inverse pinverse cholesky cholesky_solve
-    cholesky_inverse"""
+_LATER = {
+    "chainrule.linalg": """
+        det slogdet logdet matrix_exp matrix_power inverse pinverse cholesky cholesky_solve
+        cholesky_inverse""",
+    "chainrule.fft.spectrograms": "stft istft",
+}
 
 
-def _of_linalg(name: str) -> Callable[..., Any]:
+def _of_module(module: str, name: str) -> Callable[..., Any]:
     """Return the method of a function that is imported when it is first called."""
 
     def method(x: Tensor, *arguments: Any, **settings: Any) -> Any:
-        return getattr(import_module("chainrule.linalg"), name)(x, *arguments, **settings)
+        return getattr(import_module(module), name)(x, *arguments, **settings)
 
     method.__name__ = name
-    method.__doc__ = f"Return `chainrule.linalg.{name}` of the tensor."
+    method.__doc__ = f"Return `{module}.{name}` of the tensor."
     return method
 
 
@@ -184,7 +187,11 @@ def attach() -> None:
         questions.METHODS,
         operators.OPERATORS,
         _OTHERS,
-        {name: _of_linalg(name) for name in _LINALG.split()},
+        {
+            name: _of_module(module, name)
+            for module, names in _LATER.items()
+            for name in names.split()
+        },
         _PROPERTIES,
     ):
         for name, method in table.items():
