@@ -50,6 +50,7 @@ if _TYPE_CHECKING:
     from chainrule.checks import GradcheckError, gradcheck, gradgradcheck
     from chainrule.fft.spectrograms import istft, stft
     from chainrule.generators import Generator
+    from chainrule.kernels.threads import get_num_threads, set_num_threads
     from chainrule.linalg import (
         cholesky_inverse,
         cholesky_solve,
@@ -95,6 +96,8 @@ _LATER = {
     "jvp": "chainrule.transforms",
     "array_api": None,
     "constant_pad_nd": "chainrule.nn.functional",
+    "get_num_threads": "chainrule.kernels.threads",
+    "set_num_threads": "chainrule.kernels.threads",
     "conv1d": "chainrule.nn.functional",
     "conv2d": "chainrule.nn.functional",
     "conv3d": "chainrule.nn.functional",
@@ -227,6 +230,9 @@ __all__ += [
     "set_detect_anomaly",
     "is_anomaly_enabled",
     "saved_tensors_hooks",
+    # threads
+    "get_num_threads",
+    "set_num_threads",
     # dtypes and devices
     "float16",
     "half",

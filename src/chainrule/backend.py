@@ -33,6 +33,7 @@ class Namespace:
     """
 
     recorder: Any = None  # only the namespace of tensors records
+    quicker: Any = None  # only NumPy's has other ways to compute what a formula says
 
     def __init__(self, module: ModuleType | Any, **extensions: Any) -> None:
         self._module = module
@@ -266,27 +267,38 @@ KERNELS = {
 """The extensions in `kernels`, by module."""
 
 
-def _kernels(lib: Any) -> dict[str, Any]:
-    """Return the extensions that have modules of their own, imported when first called."""
+QUICKER = {
+    "elementwise": ("sigmoid",),
+    "rows": (
+        *("softmax", "softmax_rule", "log_softmax", "log_softmax_vjp"),
+        *("standardized", "standardized_rule"),
+    ),
+}
+"""The formulas of primitives that `kernels` has its own functions for, by module: NumPy's alone."""
 
-    def kernel(module: str, name: str) -> Any:
-        function: Any = None
 
-        def extension(*arrays: Array, **settings: Any) -> Array:
-            nonlocal function
-            if function is None:
-                found = getattr(import_module(f"chainrule.kernels.{module}"), name)
-                function = functools.partial(found, lib)
-            return function(*arrays, **settings)
+def _kernel(lib: Any, module: str, name: str) -> Any:
+    """Return a function of `kernels`, whose module is imported when it is first called."""
+    function: Any = None
 
-        return extension
+    def extension(*arrays: Array, **settings: Any) -> Array:
+        nonlocal function
+        if function is None:
+            found = getattr(import_module(f"chainrule.kernels.{module}"), name)
+            function = functools.partial(found, lib)
+        return function(*arrays, **settings)
 
-    return {name: kernel(module, name) for module, names in KERNELS.items() for name in names}
+    return extension
+
+
+def _kernels(lib: Any, table: dict[str, tuple[str, ...]]) -> dict[str, Any]:
+    return {name: _kernel(lib, module, name) for module, names in table.items() for name in names}
 
 
 numpy_xp = Namespace(
     np,
-    **_kernels(np),
+    **_kernels(np, KERNELS),
+    quicker=_kernels(np, QUICKER),
     ones=_ones,
     # ndarray's methods: the functions of these names are Python that looks for such methods.
     reshape=lambda x, shape, copy=None: (
@@ -392,7 +404,7 @@ def _cupy_namespace() -> Namespace:
 
     return Namespace(
         cupy,
-        **_kernels(cupy),
+        **_kernels(cupy, KERNELS),
         index=lambda x, key: x[key],
         index_add=index_add,
         add_at=lambda base, value, *, key: combine_at("add", base, value, key),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from cases.model import REAL, Strided, row, situation
 from cases.situations import recorded
 
@@ -14,6 +16,13 @@ _OVER = (
     situation("size-0", (0, 2), axis=(1,)),
     situation("non-contiguous", Strided((2, 3)), axis=(1,)),
 )
+
+
+def _standardized(library: Any, x: Any, axis: tuple[int, ...], eps: float) -> tuple[Any, Any]:
+    centred = x - library.mean(x, axis, keepdims=True)
+    scale = (library.mean(centred**2, axis, keepdims=True) + eps) ** -0.5
+    return centred * scale, scale
+
 
 ROWS = (
     row(
@@ -31,5 +40,13 @@ ROWS = (
         cr=recorded("mean_square"),
         np=lambda np, x, axis: np.mean(x * x, axis=axis, keepdims=True),
         torch=lambda torch, x, axis: torch.mean(x * x, axis, keepdim=True),
+    ),
+    row(
+        "standardize",
+        tuple(situation(s.name, *s.inputs, **s.settings, eps=0.1) for s in _OVER),
+        dtypes=REAL,
+        cr=recorded("standardize"),
+        np=_standardized,
+        torch=lambda torch, x, axis, eps: _standardized(torch, x, axis, eps),
     ),
 )

@@ -19,6 +19,8 @@ Shape = tuple[int, ...]
 class TensorNamespace:
     """Functions of tensors under the names that rules call."""
 
+    quicker: Any = None
+
     def __getattr__(self, name: str) -> Callable[..., Any]:
         function = RECORDERS.get(name)
         if function is None:

@@ -5,19 +5,23 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from chainrule.kernels.blocks import shared
+
 Array = Any
 
 
-def sigmoid(np: Any, x: Array) -> Array:
-    """Return 1 / (1 + exp(-x)) of real numbers."""
+@shared(by_rows=False)
+def sigmoid(np: Any, out: Array, x: Array) -> None:
+    """Fill in 1 / (1 + exp(-x)) of real numbers."""
     # No overflow, and small results keep their precision; from 37 on the result is 1.
     top = 11.0 if x.dtype.itemsize == 2 else 60.0
-    if x.size < 4096:
-        e = np.exp(np.minimum(x, top))
-        return e / (1 + e)
-    e = np.clip(x, -np.inf, top)  # with two bounds, vectorised
-    np.exp(e, out=e)
-    return np.divide(e, 1 + e, out=e)
+    if x.size and np.maximum.reduce(x, axis=None) <= top:  # takes less than to limit them
+        np.exp(x, out=out)
+    elif x.size < 4096:
+        np.exp(np.minimum(x, top), out=out)
+    else:
+        np.exp(np.clip(x, -np.inf, top, out=out), out=out)  # with two bounds, vectorised
+    np.divide(out, out + 1, out=out)
 
 
 def complex(np: Any, x: Array, y: Array) -> Array:

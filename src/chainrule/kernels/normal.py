@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from chainrule.kernels import special
+from chainrule.kernels.blocks import shared
 
 Array = Any
 
@@ -16,17 +17,28 @@ _CURVE = (
 )
 
 
-def normal_cdf(np: Any, x: Array) -> Array:
-    """Return Φ(x): to 1e-7 in single precision, to the last digits in double precision.
+@shared(by_rows=False)
+def normal_cdf(np: Any, out: Array, x: Array) -> None:
+    """Fill in Φ(x): to 1e-7 in single precision, to the last digits in double precision.
 
     A polynomial and one tanh take a tenth of the time of an error function.
     """
     if x.dtype.itemsize > 4:
-        return 0.5 * special._kernel("erfc", np)(x * -0.7071067811865476)
+        np.multiply(special._kernel("erfc", np)(x * -0.7071067811865476), 0.5, out=out)
+        return
     wide = x.astype(np.float32, copy=False)
     with np.errstate(over="ignore"):
-        square = np.minimum(wide * wide, 30.25)
-        curve = square * _CURVE[0] + _CURVE[1]
-        for coefficient in _CURVE[2:]:
-            curve = curve * square + coefficient
-        return (np.tanh(curve * wide) * 0.5 + 0.5).astype(x.dtype, copy=False)
+        square = wide * wide
+        if x.size < 4096:
+            square = np.minimum(square, 30.25)
+        else:
+            np.clip(square, 0.0, 30.25, out=square)  # with two bounds, vectorised
+        curve = square * _CURVE[0]
+        for coefficient in _CURVE[1:-1]:
+            curve += coefficient
+            curve *= square
+        curve += _CURVE[-1]
+        curve *= wide
+    curve = np.tanh(curve)
+    curve *= 0.5
+    np.add(curve, 0.5, out=out, casting="same_kind")

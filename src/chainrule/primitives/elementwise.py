@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from chainrule.primitives.primitive import Primitive, constant, elementwise, general, linear
+from chainrule.primitives.primitive import (
+    Primitive,
+    constant,
+    elementwise,
+    general,
+    linear,
+    quicker,
+)
 from chainrule.primitives.primitive import is_complex as _is_complex
 
 Array = Any
@@ -116,6 +123,7 @@ acosh = elementwise("acosh", lambda xp, x: 1 / (xp.sqrt(x - 1) * xp.sqrt(x + 1))
 atanh = elementwise("atanh", lambda xp, x: 1 / (1 - x * x))
 
 
+@quicker
 def _sigmoid(xp: Any, x: Array) -> Array:
     if _is_complex(x):
         return 1 / (1 + xp.exp(-x))
@@ -124,7 +132,9 @@ def _sigmoid(xp: Any, x: Array) -> Array:
     return e / (1 + e)
 
 
-sigmoid = elementwise("sigmoid", lambda xp, out: out - out * out, forward=_sigmoid)
+sigmoid = elementwise(
+    "sigmoid", lambda xp, out: out - out * out, forward=lambda xp, x: _sigmoid(xp, x)
+)
 
 # --- kinks: where there is no derivative, SEMANTICS 63 says which value is taken ------------------
 

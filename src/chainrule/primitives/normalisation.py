@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from chainrule.primitives.primitive import general, linear
+from chainrule.primitives.primitive import general, linear, quicker
 
 Array = Any
 Axes = tuple[int, ...]
@@ -52,3 +52,49 @@ def _mean_square_jvp(xp: Any, t: Array, x: Array, *, axis: Axes) -> Array:
 
 
 mean_square = general("mean_square", _mean_square, vjp=(_mean_square_vjp,), jvp=(_mean_square_jvp,))
+
+
+def _mean(xp: Any, x: Array, axis: Axes) -> Array:
+    return xp.sum(x, axis=axis, keepdims=True) / _count(x.shape, axis)
+
+
+@quicker
+def _standardized(xp: Any, x: Array, *, axis: Axes, eps: float) -> tuple[Array, Array]:
+    centred = _center(xp, x, axis)
+    scale = 1 / xp.sqrt(_mean_square(xp, centred, axis=axis) + eps)
+    return centred * scale, scale
+
+
+@quicker
+def _standardized_rule(xp: Any, v: Array, out: Array, scale: Array, *, axis: Axes) -> Array:
+    return (v - _mean(xp, v, axis) - out * _mean(xp, v * out, axis)) * scale
+
+
+def _standardize_vjp(
+    xp: Any, g: dict[int, Array], out: Array, scale: Array, *, axis: Axes, eps: float
+) -> Array:
+    total = None
+    if 0 in g:
+        total = _standardized_rule(xp, g[0], out, scale, axis=axis)
+    if 1 in g:  # of the scale, which only derivatives of derivatives come to
+        part = out * (g[1] * scale * scale * (-1 / _count(out.shape, axis)))
+        total = part if total is None else total + part
+    return total
+
+
+def _standardize_jvp(
+    xp: Any, t: Array, out: Array, scale: Array, *, axis: Axes, eps: float
+) -> tuple[Array, Array]:
+    slope = -scale * scale * _mean(xp, t * out, axis)
+    return _standardized_rule(xp, t, out, scale, axis=axis), slope
+
+
+# (x - mean) / √(variance + eps) along axes, and what it was multiplied by
+standardize = general(
+    "standardize",
+    lambda xp, x, *, axis, eps: _standardized(xp, x, axis=axis, eps=eps),
+    vjp=(_standardize_vjp,),
+    jvp=(_standardize_jvp,),
+    outputs=("out", "scale"),
+    label="NativeLayerNormBackward0",
+)

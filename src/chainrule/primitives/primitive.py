@@ -237,6 +237,19 @@ def is_complex(x: Array) -> bool:
     return x.dtype.kind == "c" if hasattr(x.dtype, "kind") else "complex" in str(x.dtype)
 
 
+def quicker(formula: Rule) -> Rule:
+    """Let a namespace compute a formula of real arrays its own way, if it knows one by its name."""
+    name = formula.__name__.lstrip("_")
+
+    @functools.wraps(formula)
+    def function(xp: Any, *arrays: Array, **settings: Any) -> Array:
+        if xp.quicker is not None and all([a.dtype.char in "fd" for a in arrays]):
+            return xp.quicker[name](*arrays, **settings)
+        return formula(xp, *arrays, **settings)
+
+    return function
+
+
 # --- the makers -----------------------------------------------------------------------------------
 
 

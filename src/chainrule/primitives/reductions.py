@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from chainrule.primitives.primitive import constant, general, linear
+from chainrule.primitives.primitive import constant, general, linear, quicker
 
 Array = Any
 Axes = tuple[int, ...] | None
@@ -234,24 +234,26 @@ logcumsumexp = general(
 )
 
 
+@quicker
 def _softmax(xp: Any, x: Array, *, axis: int) -> Array:
     e = xp.exp(x - _peak(xp, x, (axis,)))
     return e / xp.sum(e, axis=axis, keepdims=True)
 
 
-def _softmax_rule(xp: Any, v: Array, out: Array, axis: int) -> Array:
-    product = v * out
-    return product - out * xp.sum(product, axis=axis, keepdims=True)
+@quicker
+def _softmax_rule(xp: Any, v: Array, out: Array, *, axis: int) -> Array:
+    return (v - xp.sum(v * out, axis=axis, keepdims=True)) * out
 
 
 softmax = general(
     "softmax",
-    _softmax,
-    vjp=(lambda xp, g, out, *, axis: _softmax_rule(xp, g, out, axis),),
-    jvp=(lambda xp, t, out, *, axis: _softmax_rule(xp, t, out, axis),),
+    lambda xp, x, *, axis: _softmax(xp, x, axis=axis),
+    vjp=(lambda xp, g, out, *, axis: _softmax_rule(xp, g, out, axis=axis),),
+    jvp=(lambda xp, t, out, *, axis: _softmax_rule(xp, t, out, axis=axis),),
 )
 
 
+@quicker
 def _log_softmax(xp: Any, x: Array, *, axis: int) -> Array:
     shifted = x - _peak(xp, x, (axis,))
     if 0 in x.shape:  # log 0 would warn
@@ -259,10 +261,15 @@ def _log_softmax(xp: Any, x: Array, *, axis: int) -> Array:
     return shifted - xp.log(xp.sum(xp.exp(shifted), axis=axis, keepdims=True))
 
 
+@quicker
+def _log_softmax_vjp(xp: Any, g: Array, out: Array, *, axis: int) -> Array:
+    return g - xp.exp(out) * xp.sum(g, axis=axis, keepdims=True)
+
+
 log_softmax = general(
     "log_softmax",
-    _log_softmax,
-    vjp=(lambda xp, g, out, *, axis: g - xp.exp(out) * xp.sum(g, axis=axis, keepdims=True),),
+    lambda xp, x, *, axis: _log_softmax(xp, x, axis=axis),
+    vjp=(lambda xp, g, out, *, axis: _log_softmax_vjp(xp, g, out, axis=axis),),
     jvp=(lambda xp, t, out, *, axis: t - xp.sum(t * xp.exp(out), axis=axis, keepdims=True),),
 )
 

@@ -31,6 +31,11 @@ def _standard(x: Tensor, dims: tuple[int, ...], eps: float) -> tuple[Tensor, Ten
     return cast(ops.multiply(centred, ops.rsqrt(ops.add(variance, eps))), x.dtype), variance
 
 
+def _standardized(x: Tensor, dims: tuple[int, ...], eps: float) -> Tensor:
+    """Return `x` with mean 0 and variance 1 along `dims`."""
+    return cast(RECORDERS["standardize"](_wide(x), axis=dims, eps=float(eps))[0], x.dtype)
+
+
 def _wide(x: Tensor) -> Tensor:
     """Return what squares are taken of: those of half precision soon overflow."""
     if x.dtype.kind == "c":
@@ -112,7 +117,7 @@ def layer_norm(
     """
     x = floating(input)
     dims = _last_dims("layer_norm", x, normalized_shape, weight=weight, bias=bias)
-    return _affine(_standard(x, dims, eps)[0], weight, bias)
+    return _affine(_standardized(x, dims, eps), weight, bias)
 
 
 def _last_dims(
@@ -356,7 +361,7 @@ def group_norm(
     _check_channels(name, count, weight=weight, bias=bias)
     size = math.prod(x.shape[1:]) // num_groups
     grouped = ops.reshape(x, (x.shape[0], num_groups, size))
-    out = ops.reshape(_standard(grouped, (2,), eps)[0], x.shape)
+    out = ops.reshape(_standardized(grouped, (2,), eps), x.shape)
     return _affine(out, weight, bias, _per_channel(x))
 
 

@@ -1,0 +1,78 @@
+"""Sharing a computation on large arrays among threads, each part written to its place.
+
+A part is a stretch of elements, or some entries of the first axis. Each is as large as may be: a
+call of NumPy's costs a microsecond, and at least four times that where threads wait for each other.
+What also counts is that a part's intermediate arrays are used again for the next one: fresh memory
+costs more than the arithmetic on it. `benchmarks/kernels.py` has the figures.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from chainrule.kernels import threads
+
+Array = Any
+Fill = Callable[..., None]
+
+LARGE = 1 << 18
+"""From so many elements on, it pays to share."""
+
+PART = 1 << 19
+"""The most elements of a part."""
+
+
+def shared(*, by_rows: bool) -> Callable[[Fill], Callable[..., Array]]:
+    """Make a kernel that returns its result of one that fills an array like its first input.
+
+    Either the kernel acts element by element; or, `by_rows`, on the entries of the first axis one
+    by one, if all inputs have as many and the settings leave that axis alone.
+    """
+
+    def decorate(fill: Fill) -> Callable[..., Array]:
+        @functools.wraps(fill)
+        def kernel(lib: Any, *arrays: Array, **settings: Any) -> Array:
+            x = arrays[0]
+            out = lib.empty(x.shape, x.dtype)
+            if x.size < LARGE:
+                fill(lib, out, *arrays, **settings)
+            else:
+                share(fill, lib, (out, *arrays), settings, by_rows=by_rows)
+            return out
+
+        return kernel
+
+    return decorate
+
+
+def share(
+    fill: Fill, lib: Any, arrays: tuple[Array, ...], settings: dict[str, Any], *, by_rows: bool
+) -> None:
+    """Fill the first array: in parts, where that can be and pays."""
+    out = arrays[0]
+    if out.size < LARGE or not _separable(arrays, settings, by_rows):
+        return fill(lib, *arrays, **settings)
+    if not by_rows:
+        arrays = tuple([array.reshape(-1) for array in arrays])
+    count = arrays[0].shape[0]
+    size = min(PART, -(-out.size // threads.get_num_threads()))
+    step = max(-(-size * count // out.size), 1)
+
+    def part(start: int) -> None:
+        fill(lib, *[array[start : start + step] for array in arrays], **settings)
+
+    return threads.each(part, range(0, count, step))
+
+
+def _separable(arrays: tuple[Array, ...], settings: dict[str, Any], by_rows: bool) -> bool:
+    out = arrays[0]
+    for array in arrays:
+        if array.__class__ is not np.ndarray or not array.flags.c_contiguous:
+            return False
+        if array.shape[0] != out.shape[0] if by_rows else array.shape != out.shape:
+            return False
+    return not by_rows or (out.ndim > 1 and settings.get("axis") != 0)

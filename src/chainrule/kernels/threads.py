@@ -1,0 +1,197 @@
+"""A few threads that share the blocks of one large computation.
+
+NumPy lets other threads run while it computes. The calling thread always works itself and waits
+only for blocks that another thread has begun: so a thread that gets no core costs nothing, calls
+may nest, and several threads may call at once.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import os
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable
+from queue import SimpleQueue
+
+Task = Callable[[int], None]
+
+
+def _usable_cores() -> int:
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not on this system
+        return os.cpu_count() or 1
+
+
+def _first_count() -> int:
+    try:
+        return max(int(os.environ["OMP_NUM_THREADS"].split(",")[0]), 1)
+    except (KeyError, ValueError):
+        return _usable_cores()
+
+
+class _Job:
+    """One computation: the numbers of its blocks that nobody has begun, and who is at work."""
+
+    def __init__(self, task: Task, blocks: Iterable[int]) -> None:
+        self.task = task
+        self.blocks = deque(blocks)
+        self.context = contextvars.copy_context()  # NumPy's errstate among others
+        self.lock = threading.Lock()
+        self.helping = 0
+        self.closed = False
+        self.quiet = threading.Event()
+        self.error: BaseException | None = None
+
+    def work(self) -> None:
+        """Do blocks until none is left."""
+        task, take = self.task, self.blocks.popleft
+        while True:
+            try:
+                block = take()
+            except IndexError:
+                return
+            task(block)
+
+    def help(self) -> None:
+        """Do blocks in another thread than the caller's."""
+        with self.lock:
+            if self.closed:
+                return
+            self.helping += 1
+        try:
+            self.context.copy().run(self.work)
+        except BaseException as error:
+            self.error = error
+            self.blocks.clear()
+        finally:
+            with self.lock:
+                self.helping -= 1
+                if self.closed and not self.helping:
+                    self.quiet.set()
+
+    def finish(self) -> None:
+        """Begin no more blocks, and wait for those that are begun."""
+        self.blocks.clear()
+        with self.lock:
+            self.closed = True
+            helping = self.helping
+        if helping:
+            self.quiet.wait()
+
+
+class _Pool:
+    """The threads, started when first needed."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count  # with the calling one
+        self.lock = threading.Lock()
+        self.jobs: SimpleQueue[_Job | None] = SimpleQueue()
+        self.started = 0
+
+    def start(self) -> None:
+        with self.lock:
+            while self.started < self.count - 1:
+                name = f"chainrule-{self.started + 1}"
+                threading.Thread(target=_serve, args=(self.jobs,), name=name, daemon=True).start()
+                self.started += 1
+
+    def stop(self) -> None:
+        """Let the threads end; jobs that were offered to them are done by their callers."""
+        with self.lock:
+            for _ in range(self.started):
+                self.jobs.put(None)
+
+
+def _serve(jobs: SimpleQueue[_Job | None]) -> None:
+    job = jobs.get()
+    while job is not None:
+        job.help()
+        job = None  # its arrays are not to live until the next one comes
+        job = jobs.get()
+
+
+_pool = _Pool(_first_count())
+
+
+def _forget_threads() -> None:
+    """A forked child has none of its parent's threads: it starts its own when it needs them."""
+    global _pool
+    _pool = _Pool(_pool.count)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_threads)
+
+
+def get_num_threads() -> int:
+    """Return how many threads compute one operation on large arrays.
+
+    At first as many as the variable ``OMP_NUM_THREADS`` says, else as there are cores to run on.
+    Products of matrices are NumPy's, whose BLAS has its own number.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.get_num_threads() >= 1
+    True
+    """
+    return _pool.count
+
+
+def set_num_threads(num: int, /) -> None:
+    """Set how many threads compute one operation on large arrays: 1 for the calling one alone.
+
+    Parameters
+    ----------
+    num : int
+        At least 1. Results do not depend on it.
+
+    Raises
+    ------
+    TypeError
+        If it is no int.
+    ValueError
+        If it is less than 1.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> before = cr.get_num_threads()
+    >>> cr.set_num_threads(1)
+    >>> cr.get_num_threads()
+    1
+    >>> cr.set_num_threads(before)
+    """
+    global _pool
+    if isinstance(num, bool) or not isinstance(num, int):
+        raise TypeError(f"set_num_threads expects an int, but got {type(num).__name__}")
+    if num < 1:
+        raise ValueError(f"set_num_threads expects a positive integer, but got {num}")
+    if num != _pool.count:
+        _pool.stop()
+        _pool = _Pool(num)
+
+
+def each(task: Task, blocks: Iterable[int]) -> None:
+    """Call `task` with each of the numbers, in any order, by the calling and the other threads.
+
+    What a task raises is raised here, when no other task runs any more.
+    """
+    pool = _pool
+    job = _Job(task, blocks)
+    helpers = min(pool.count, len(job.blocks)) - 1
+    if helpers <= 0:
+        return job.work()
+    if pool.started < pool.count - 1:
+        pool.start()
+    for _ in range(helpers):
+        pool.jobs.put(job)
+    try:
+        job.work()
+    finally:
+        job.finish()
+    if job.error is not None:
+        raise job.error
+    return None
