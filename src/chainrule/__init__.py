@@ -67,7 +67,6 @@ if _TYPE_CHECKING:
         alpha_dropout,
         celu,
         celu_,
-        constant_pad_nd,
         cosine_similarity,
         dropout,
         feature_alpha_dropout,
@@ -85,6 +84,7 @@ if _TYPE_CHECKING:
         threshold,
         threshold_,
     )
+    from chainrule.nn.functional.padding import constant_pad_nd
     from chainrule.transforms import jvp
 
 __version__ = "0.1.0"
@@ -95,7 +95,7 @@ _LATER = {
     "GradcheckError": "chainrule.checks",
     "jvp": "chainrule.transforms",
     "array_api": None,
-    "constant_pad_nd": "chainrule.nn.functional",
+    "constant_pad_nd": "chainrule.nn.functional.padding",
     "get_num_threads": "chainrule.kernels.threads",
     "set_num_threads": "chainrule.kernels.threads",
     "conv1d": "chainrule.nn.functional",

@@ -16,7 +16,7 @@ from chainrule.errors import ShapeError
 from chainrule.kernels.resampling import Taps
 from chainrule.primitives.indexing import getitem
 
-__all__ = ["constant_pad_nd", "pad"]
+__all__ = ["pad"]
 
 
 def pad(
