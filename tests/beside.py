@@ -6,74 +6,79 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pytest
 
 import chainrule as cr
 
-try:
-    import torch
-except ImportError:
-    torch = None
-
 
 def beside_torch(
-    function: Callable[..., Any], *inputs: Any, order: int = 2, gradients: bool = True
+    function: Callable[..., Any],
+    *inputs: Any,
+    order: int = 2,
+    rtol: float | None = None,
+    atol: float | None = None,
 ) -> None:
-    """Compare values, dtypes, gradients and, in the 2nd order, their derivatives.
+    """Compare values, shapes, dtypes and derivatives up to that order with PyTorch's.
 
-    Lists of floats are taken as float64. Without PyTorch, the gradients are compared with
-    differences alone (`differences` does that too).
+    `function` takes the library first, then a tensor for each input: floating and complex ones
+    require grad. Lists of floats are taken as float64.
     """
-    if torch is None:
-        return
-    arrays = [np.array(x) if not isinstance(x, np.ndarray) else x for x in inputs]
-    ours = _run(cr, function, arrays, order if gradients else 0)
-    theirs = _run(torch, function, arrays, order if gradients else 0)
+    torch = pytest.importorskip("torch")
+    arrays = [np.asarray(x) for x in inputs]
+    ours, theirs = (_run(library, function, arrays, order) for library in (cr, torch))
     assert len(ours) == len(theirs)
     for a, b in zip(ours, theirs, strict=True):
-        assert (a is None) == (b is None)
-        if a is not None:
-            assert (a.shape, a.dtype) == (b.shape, b.dtype)
-            rtol = 1e-5 if a.dtype.itemsize < 8 else 1e-10
-            np.testing.assert_allclose(a, b, rtol=rtol, atol=1e-12 + rtol / 10)
+        assert (a.shape, a.dtype) == (b.shape, b.dtype)
+        near = rtol or (1e-5 if a.dtype in (np.float16, np.float32, np.complex64) else 1e-10)
+        np.testing.assert_allclose(a, b, rtol=near, atol=atol or 1e-12 + near / 10)
 
 
 def _run(library: Any, function: Callable[..., Any], arrays: list[Any], order: int) -> list[Any]:
-    rng = np.random.default_rng(5)
     xs = [library.tensor(a.copy()) for a in arrays]
     leaves = [x.requires_grad_() for x in xs if x.is_floating_point() or x.is_complex()]
     result = function(library, *xs)
     outs = list(result) if isinstance(result, tuple | list) else [result]
-    found = [_array(out) for out in outs]
+    found, rng = list(outs), np.random.default_rng(5)
+    for level in range(1, order + 1):
+        outs = _pulled(library, outs, leaves, rng, level < order)
+        found += outs
+    return [np.array(out.numpy(force=True)) for out in found]
 
-    def pulled(outputs: list[Any], more: bool) -> list[Any]:
-        tracked = [out for out in outputs if out is not None and out.requires_grad]
-        if not tracked:
-            return []
-        weights = [library.tensor(_like(rng, out)) for out in tracked]
-        grad = library.autograd.grad
-        return list(grad(tracked, leaves, weights, create_graph=more, allow_unused=True))
 
-    # Zeros in one library may be None in the other.
-    zeros = [np.zeros(x.shape, str(x.dtype).removeprefix("torch.")) for x in leaves]
-    if order >= 1 and leaves:
-        first = pulled(outs, order >= 2) or [None] * len(leaves)
-        found += [z if g is None else _array(g) for g, z in zip(first, zeros, strict=True)]
-        if order >= 2:
-            second = pulled(first, False) or [None] * len(leaves)
-            found += [z if g is None else _array(g) for g, z in zip(second, zeros, strict=True)]
-    return found
+def _pulled(library: Any, outs: list[Any], leaves: list[Any], rng: Any, more: bool) -> list[Any]:
+    """Return the gradients of a weighted sum of the outputs; zeros where nothing is connected."""
+    weights = [_like(rng, out) for out in outs]
+    tracked = [(out, g) for out, g in zip(outs, weights, strict=True) if out.requires_grad]
+    if not tracked:
+        return [library.zeros_like(x) for x in leaves]
+    connected, gs = zip(*tracked, strict=True)
+    gs = [library.tensor(g) for g in gs]
+    return list(
+        library.autograd.grad(connected, leaves, gs, create_graph=more, materialize_grads=True)
+    )
 
 
 def _like(rng: Any, out: Any) -> np.ndarray:
-    dtype = np.dtype(str(out.dtype).removeprefix("torch."))
-    values = rng.uniform(0.5, 1.5, tuple(out.shape))
-    if dtype.kind == "c":
-        values = values + 1j * rng.uniform(0.5, 1.5, tuple(out.shape))
+    return numbers(out.shape, str(out.dtype).removeprefix("torch."), rng)
+
+
+def numbers(shape: Any, dtype: str = "float64", seed: Any = 0) -> np.ndarray:
+    """Return numbers between -1 and 1, for complex dtypes in the square around them."""
+    rng = np.random.default_rng(seed)
+    values = rng.uniform(-1, 1, tuple(shape))
+    if dtype.startswith("complex"):
+        values = values + 1j * rng.uniform(-1, 1, tuple(shape))
     return np.asarray(values).astype(dtype)
 
 
-def _array(tensor: Any) -> Any:
-    return None if tensor is None else np.array(tensor.numpy(force=True))
+def several(shapes: Any, dtype: str = "float64") -> list[np.ndarray]:
+    """Return an array of such numbers for each shape."""
+    return [numbers(shape, dtype, seed) for seed, shape in enumerate(shapes)]
+
+
+def optional(library: Any, array: Any) -> Any:
+    """Return a tensor of constants, None for None."""
+    return None if array is None else library.tensor(array)
 
 
 def differences(function: Callable[..., Any], *inputs: Any) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import chainrule as cr
-from beside_torch import agree, functional
+from beside import beside_torch, optional
 from chainrule.nn import functional as F
 
 RNG = np.random.default_rng(0)
@@ -32,12 +32,11 @@ TABLE = RNG.standard_normal((6, 3))
 )
 @pytest.mark.parametrize("shape", [(), (7,), (2, 5), (0,)], ids=str)
 def test_embedding_as_in_pytorch(shape: tuple[int, ...], settings: dict[str, Any]) -> None:
-    ours, theirs = functional("embedding")
-    agree(
-        lambda numbers, table: ours(numbers, table, **settings),
-        lambda numbers, table: theirs(numbers, table, **settings),
+    beside_torch(
+        lambda lib, numbers, table: lib.nn.functional.embedding(numbers, table, **settings),
         np.asarray(np.random.default_rng(1).integers(0, 6, shape)),
         TABLE,
+        order=1,
     )
 
 
@@ -76,29 +75,28 @@ BAGS: dict[str, tuple[Any, ...]] = {
 @pytest.mark.parametrize("mode", ["sum", "mean", "max"])
 @pytest.mark.parametrize("case", BAGS)
 def test_embedding_bag_as_in_pytorch(case: str, mode: str) -> None:
-    torch = pytest.importorskip("torch")
     numbers, offsets, settings = BAGS[case]
-    ours, theirs = functional("embedding_bag")
-    starts = None if offsets is None else cr.tensor(offsets)
-    their_starts = None if offsets is None else torch.tensor(offsets)
-    agree(
-        lambda i, table: ours(i, table, starts, mode=mode, **settings),
-        lambda i, table: theirs(i, table, their_starts, mode=mode, **settings),
+    beside_torch(
+        lambda lib, i, table: lib.nn.functional.embedding_bag(
+            i, table, optional(lib, offsets), mode=mode, **settings
+        ),
         numbers,
         TABLE,
+        order=1,
     )
 
 
 def test_embedding_bag_with_weights_as_in_pytorch() -> None:
     numbers = np.array([[0, 1, 1], [5, 5, 2]])
-    ours, theirs = functional("embedding_bag")
     for settings in ({}, {"padding_idx": 5}):
-        agree(
-            lambda i, t, w, s=settings: ours(i, t, mode="sum", per_sample_weights=w, **s),
-            lambda i, t, w, s=settings: theirs(i, t, mode="sum", per_sample_weights=w, **s),
+        beside_torch(
+            lambda lib, i, t, w, s=settings: lib.nn.functional.embedding_bag(
+                i, t, mode="sum", per_sample_weights=w, **s
+            ),
             numbers,
             TABLE,
             RNG.standard_normal((2, 3)),
+            order=1,
         )
 
 
@@ -118,54 +116,47 @@ def test_one_hot_as_in_pytorch(shape: tuple[int, ...], count: int) -> None:
 
 @pytest.mark.parametrize("dim", [0, 1, -1])
 def test_cosine_similarity_as_in_pytorch(dim: int) -> None:
-    ours, theirs = functional("cosine_similarity")
-    agree(
-        lambda x, y: ours(x, y, dim),
-        lambda x, y: theirs(x, y, dim),
+    beside_torch(
+        lambda lib, x, y: lib.nn.functional.cosine_similarity(x, y, dim),
         *RNG.standard_normal((2, 3, 4, 2)),
-        second=True,
         rtol=1e-7,
     )
-    agree(
-        lambda x, y: ours(x, y, 1),
-        lambda x, y: theirs(x, y, 1),
+    beside_torch(
+        lambda lib, x, y: lib.nn.functional.cosine_similarity(x, y, 1),
         RNG.standard_normal((3, 1, 2)),
         RNG.standard_normal((4, 2)),
+        order=1,
     )
 
 
 def test_cosine_similarity_of_short_vectors() -> None:
-    torch = pytest.importorskip("torch")
-    ours, theirs = functional("cosine_similarity")
     x, y = np.array([[0.0, 0], [0.1, 0.2]]), np.array([[1.0, 0], [3.0, 0.2]])
-    wanted = theirs(torch.tensor(x), torch.tensor(y), -1, 0.5)
-    np.testing.assert_allclose(ours(cr.tensor(x), cr.tensor(y), -1, 0.5).numpy(), wanted.numpy())
+    beside_torch(
+        lambda lib, x, y: lib.nn.functional.cosine_similarity(x, y, -1, 0.5), x, y, order=0
+    )
     # PyTorch's gradient is as if nothing were limited; ours is that of what is computed.
     leaves = (cr.tensor(x[1:], requires_grad=True), cr.tensor(y[1:], requires_grad=True))
-    assert cr.gradcheck(lambda a, b: ours(a, b, -1, 0.5), leaves)
+    assert cr.gradcheck(lambda a, b: F.cosine_similarity(a, b, -1, 0.5), leaves)
 
 
 @pytest.mark.parametrize("p", [0, 1, 2, 3, 0.5, math.inf, -math.inf])
 @pytest.mark.parametrize("keepdim", [False, True])
 def test_pairwise_distance_as_in_pytorch(p: float, keepdim: bool) -> None:
-    ours, theirs = functional("pairwise_distance")
-    agree(
-        lambda x, y: ours(x, y, p, 1e-6, keepdim),
-        lambda x, y: theirs(x, y, p, 1e-6, keepdim),
+    beside_torch(
+        lambda lib, x, y: lib.nn.functional.pairwise_distance(x, y, p, 1e-6, keepdim),
         *RNG.standard_normal((2, 3, 4)),
         rtol=1e-8,
+        order=1,
     )
 
 
 @pytest.mark.parametrize("p", [1, 2, 3, math.inf])
 @pytest.mark.parametrize("dim", [0, 1])
 def test_normalize_as_in_pytorch(p: float, dim: int) -> None:
-    ours, theirs = functional("normalize")
-    agree(
-        lambda x: ours(x, p, dim),
-        lambda x: theirs(x, p, dim),
+    beside_torch(
+        lambda lib, x: lib.nn.functional.normalize(x, p, dim),
         RNG.standard_normal((3, 4)),
-        second=p == 2,
+        order=2 if p == 2 else 1,
         rtol=1e-8,
     )
 
@@ -200,28 +191,26 @@ MASKS: dict[str, Any] = {
 @pytest.mark.parametrize("mask", [*MASKS, "causal"])
 @pytest.mark.parametrize("heads", HEADS)
 def test_attention_as_in_pytorch(heads: str, mask: str, scale: float | None) -> None:
-    torch = pytest.importorskip("torch")
-    ours, theirs = functional("scaled_dot_product_attention")
     settings = {"scale": scale, "is_causal": mask == "causal"}
     given = MASKS.get(mask)
-    agree(
-        lambda *x: ours(*x, None if given is None else cr.tensor(given), **settings),
-        lambda *x: theirs(*x, None if given is None else torch.tensor(given), **settings),
+    beside_torch(
+        lambda lib, *x: lib.nn.functional.scaled_dot_product_attention(
+            *x, optional(lib, given), **settings
+        ),
         *[RNG.standard_normal(shape) for shape in HEADS[heads]],
-        second=mask != "closed",
+        order=2 if mask != "closed" else 1,
         rtol=1e-8,
         atol=1e-10,
     )
 
 
 def test_heads_may_share_keys_as_in_pytorch() -> None:
-    ours, theirs = functional("scaled_dot_product_attention")
-    agree(
-        lambda *x: ours(*x, enable_gqa=True),
-        lambda *x: theirs(*x, enable_gqa=True),
+    beside_torch(
+        lambda lib, *x: lib.nn.functional.scaled_dot_product_attention(*x, enable_gqa=True),
         RNG.standard_normal((2, 6, 5, 4)),
         *RNG.standard_normal((2, 2, 3, 5, 4)),
         rtol=1e-8,
+        order=1,
     )
 
 

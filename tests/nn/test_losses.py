@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import product
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import chainrule as cr
-from beside_torch import agree, functional
+from beside import beside_torch, optional
 from chainrule.nn import functional as F
 
 RNG = np.random.default_rng(0)
@@ -100,12 +100,18 @@ CONSTANTS = {  # which arguments are no function's variables: weights, signs, co
 }
 
 
+# PyTorch has no second derivatives of these.
+NO_SECOND = ("binary_cross_entropy", "multilabel_margin_loss", "multi_margin_loss")
+
+
 def _call(
-    function: Callable[..., Any], settings: dict[str, Any], constants: list[Any], reduction: str
+    library: Any, name: str, settings: dict[str, Any], constants: Sequence[Any], reduction: str
 ) -> Callable[..., Any]:
     """Return a loss as a function of what has gradients."""
+    function = getattr(library.nn.functional, name)
     settings = {**settings, "reduction": reduction}
     last = settings.pop("last", None)
+    constants = [library.tensor(a) for a in constants]
 
     def call(*variables: Any) -> Any:
         given = [*variables, *constants]
@@ -120,15 +126,12 @@ def _call(
 @pytest.mark.parametrize("call", GRID)
 @pytest.mark.filterwarnings("ignore:reduction. 'mean' divides")
 def test_as_in_pytorch(call: str, reduction: str) -> None:
-    torch = pytest.importorskip("torch")
     name, arrays, settings = GRID[call]
     count = CONSTANTS.get(name, len(arrays) - ("last" in settings))
-    ours, theirs = functional(name)
-    agree(
-        _call(ours, settings, [cr.tensor(a) for a in arrays[count:]], reduction),
-        _call(theirs, settings, [torch.tensor(a) for a in arrays[count:]], reduction),
+    beside_torch(
+        lambda lib, *xs: _call(lib, name, settings, arrays[count:], reduction)(*xs),
         *arrays[:count],
-        second=name not in ("binary_cross_entropy", "multilabel_margin_loss", "multi_margin_loss"),
+        order=1 if name in NO_SECOND else 2,
         rtol=1e-8,
     )
 
@@ -140,7 +143,7 @@ LIFTED = "gaussian_nll_loss-5"  # its gradient is that of variances which were n
 def test_derivatives_to_second_order(call: str) -> None:
     name, arrays, settings = GRID[call]
     count = CONSTANTS.get(name, len(arrays) - ("last" in settings))
-    function = _call(getattr(F, name), settings, [cr.tensor(a) for a in arrays[count:]], "none")
+    function = _call(cr, name, settings, arrays[count:], "none")
     inputs = tuple(cr.tensor(a, requires_grad=True) for a in arrays[:count] if a.dtype.kind == "f")
     assert cr.gradcheck(function, inputs)
     assert cr.gradgradcheck(function, inputs)
@@ -150,7 +153,7 @@ def test_derivatives_to_second_order(call: str) -> None:
 def test_single_precision_is_kept(call: str) -> None:
     name, arrays, settings = GRID[call]
     inputs = [cr.tensor(a.astype("float32") if a.dtype.kind == "f" else a) for a in arrays]
-    loss = _call(getattr(F, name), settings, [], "none")(*inputs)
+    loss = _call(cr, name, settings, [], "none")(*inputs)
     assert loss.dtype == cr.float32
 
 
@@ -162,12 +165,11 @@ def test_shapes_that_broadcast_get_a_warning(name: str) -> None:
 
 
 def test_batchmean_of_kl_div_as_in_pytorch() -> None:
-    ours, theirs = functional("kl_div")
-    agree(
-        lambda x, y: ours(x, y, reduction="batchmean"),
-        lambda x, y: theirs(x, y, reduction="batchmean"),
+    beside_torch(
+        lambda lib, x, y: lib.nn.functional.kl_div(x, y, reduction="batchmean"),
         np.log(P),
         Q,
+        order=1,
     )
 
 
@@ -205,15 +207,12 @@ def _names(settings: dict[str, Any]) -> str:
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.filterwarnings("error")
 def test_cross_entropy_as_in_pytorch(shape: str, settings: dict[str, Any]) -> None:
-    torch = pytest.importorskip("torch")
-    ours, theirs = functional("cross_entropy")
     weight = settings["weight"]
     rest = {key: value for key, value in settings.items() if key != "weight"}
-    agree(
-        lambda x, t: ours(x, t, None if weight is None else cr.tensor(weight), **rest),
-        lambda x, t: theirs(x, t, None if weight is None else torch.tensor(weight), **rest),
+    beside_torch(
+        lambda lib, x, t: lib.nn.functional.cross_entropy(x, t, optional(lib, weight), **rest),
         *SHAPES[shape],
-        second=shape not in ("hopeless", "ignored"),
+        order=2 if shape not in ("hopeless", "ignored") else 1,
         rtol=1e-8,
         atol=1e-10,
     )
@@ -224,16 +223,12 @@ def test_cross_entropy_as_in_pytorch(shape: str, settings: dict[str, Any]) -> No
 def test_cross_entropy_of_probabilities_as_in_pytorch(
     shape: tuple[int, ...], settings: dict[str, Any]
 ) -> None:
-    torch = pytest.importorskip("torch")
-    ours, theirs = functional("cross_entropy")
     weight = settings["weight"]
     rest = {key: value for key, value in settings.items() if key != "weight"}
-    agree(
-        lambda x, t: ours(x, t, None if weight is None else cr.tensor(weight), **rest),
-        lambda x, t: theirs(x, t, None if weight is None else torch.tensor(weight), **rest),
+    beside_torch(
+        lambda lib, x, t: lib.nn.functional.cross_entropy(x, t, optional(lib, weight), **rest),
         RNG.standard_normal(shape),
         RNG.random(shape),
-        second=True,
         rtol=1e-8,
     )
 
@@ -242,21 +237,20 @@ def test_cross_entropy_of_probabilities_as_in_pytorch(
 @pytest.mark.parametrize("index", [-100, 1])
 @pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
 def test_nll_loss_as_in_pytorch(reduction: str, index: int, weight: Any) -> None:
-    torch = pytest.importorskip("torch")
-    ours, theirs = functional("nll_loss")
     settings = {"reduction": reduction, "ignore_index": index}
-    agree(
-        lambda x, t: ours(x, t, None if weight is None else cr.tensor(weight), **settings),
-        lambda x, t: theirs(x, t, None if weight is None else torch.tensor(weight), **settings),
+    beside_torch(
+        lambda lib, x, t: lib.nn.functional.nll_loss(x, t, optional(lib, weight), **settings),
         RNG.standard_normal((3, 4, 2)),
         RNG.integers(0, 4, (3, 2)),
-        second=reduction == "none",
+        order=2 if reduction == "none" else 1,
     )
 
 
 def test_scores_that_are_minus_infinity_as_in_pytorch() -> None:
     scores = np.array([[0.0, -np.inf, 1.0], [2.0, 1.0, -np.inf]])
-    agree(*functional("cross_entropy"), scores, np.array([0, 1]))
+    beside_torch(
+        lambda lib, x, t: lib.nn.functional.cross_entropy(x, t), scores, np.array([0, 1]), order=1
+    )
     impossible = F.cross_entropy(cr.tensor(scores), cr.tensor([1, 1]))
     assert impossible.item() == math.inf
 
@@ -268,14 +262,15 @@ FAR = np.array([-1000.0, -100, -20, 0, 20, 100, 1000])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.filterwarnings("error")
 def test_logits_far_out_as_in_pytorch(target: float, dtype: str) -> None:
-    ours, theirs = functional("binary_cross_entropy_with_logits")
-    agree(
-        lambda x, y: ours(x, y, reduction="none"),
-        lambda x, y: theirs(x, y, reduction="none"),
+    beside_torch(
+        lambda lib, x, y: lib.nn.functional.binary_cross_entropy_with_logits(
+            x, y, reduction="none"
+        ),
         FAR.astype(dtype),
         np.full(7, target, dtype),
         rtol=1e-5,
         atol=1e-6,
+        order=1,
     )
 
 
@@ -291,29 +286,34 @@ def test_small_losses_of_logits_keep_their_digits() -> None:
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.filterwarnings("error")
 def test_certain_probabilities_as_in_pytorch(dtype: str) -> None:
-    agree(
-        lambda x, y: F.binary_cross_entropy(x, y.detach(), reduction="none"),
-        lambda x, y: functional("binary_cross_entropy")[1](x, y.detach(), reduction="none"),
+    beside_torch(
+        lambda lib, x, y: lib.nn.functional.binary_cross_entropy(x, y.detach(), reduction="none"),
         np.array([0, 0, 1, 1, 1e-30, 1e-9], dtype),
         np.array([0, 1, 0, 1, 1, 0], dtype),
         rtol=1e-5,
+        order=1,
     )
 
 
 def test_margins_are_cut_off_as_in_pytorch() -> None:
-    torch = pytest.importorskip("torch")
     x = np.array([[1.0, 0.0, 2.0, -1.0]])
-    agree(*functional("multi_margin_loss"), x, np.array([0]))
-    agree(*functional("multilabel_margin_loss"), x, np.array([[0, 2, -1, -1]]))
-    for name, arguments in {
+    for name, target in {
+        "multi_margin_loss": np.array([0]),
+        "multilabel_margin_loss": np.array([[0, 2, -1, -1]]),
+    }.items():
+        beside_torch(
+            lambda lib, x, t, n=name: getattr(lib.nn.functional, n)(x, t), x, target, order=1
+        )
+    for name, constants in {
         "hinge_embedding_loss": (np.array([1.0, -1.0, -1.0, 3.0]),),
         "margin_ranking_loss": (np.zeros(4), np.array([1.0, 1.0, -1.0, 1.0])),
     }.items():
-        ours, theirs = functional(name)
-        agree(
-            lambda p, f=ours, a=arguments: f(p, *map(cr.tensor, a), margin=1.0),
-            lambda p, f=theirs, a=arguments: f(p, *map(torch.tensor, a), margin=1.0),
+        beside_torch(
+            lambda lib, p, n=name, c=constants: getattr(lib.nn.functional, n)(
+                p, *map(lib.tensor, c), margin=1.0
+            ),
             x[0],
+            order=1,
         )
 
 

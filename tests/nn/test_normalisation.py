@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import chainrule as cr
-from beside_torch import agree, functional
+from beside import beside_torch
 from chainrule.nn import functional as F
 
 RNG = np.random.default_rng(0)
@@ -20,13 +20,10 @@ LAYERS = {"rows": ((3, 4), (4,)), "images": ((2, 3, 4, 2), (4, 2)), "one": ((2, 
 @pytest.mark.parametrize("case", LAYERS)
 def test_layer_norm_as_in_pytorch(case: str, given: int) -> None:
     shape, normalized = LAYERS[case]
-    ours, theirs = functional("layer_norm")
     arrays = [RNG.standard_normal(shape), *RNG.standard_normal((2, *normalized))]
-    agree(
-        lambda x, *more: ours(x, normalized, *more, eps=0.1),
-        lambda x, *more: theirs(x, normalized, *more, eps=0.1),
+    beside_torch(
+        lambda lib, x, *more: lib.nn.functional.layer_norm(x, normalized, *more, eps=0.1),
         *arrays[: 1 + given],
-        second=True,
         rtol=1e-8,
         atol=1e-10,
     )
@@ -37,14 +34,13 @@ def test_layer_norm_as_in_pytorch(case: str, given: int) -> None:
 @pytest.mark.parametrize("case", LAYERS)
 def test_rms_norm_as_in_pytorch(case: str, dtype: str, eps: float | None) -> None:
     shape, normalized = LAYERS[case]
-    ours, theirs = functional("rms_norm")
-    agree(
-        lambda x, w: ours(x, normalized, w, eps),
-        lambda x, w: theirs(x, normalized, w, eps),
+    beside_torch(
+        lambda lib, x, w: lib.nn.functional.rms_norm(x, normalized, w, eps),
         RNG.standard_normal(shape).astype(dtype),
         RNG.standard_normal(normalized).astype(dtype),
         rtol=1e-4 if dtype == "float32" else 1e-8,
         atol=1e-5 if dtype == "float32" else 1e-10,
+        order=1,
     )
 
 
@@ -53,22 +49,18 @@ def test_rms_norm_as_in_pytorch(case: str, dtype: str, eps: float | None) -> Non
 @pytest.mark.parametrize("affine", [False, True])
 def test_batch_norm_as_in_pytorch(shape: tuple[int, ...], training: bool, affine: bool) -> None:
     torch = pytest.importorskip("torch")
-    ours, theirs = functional("batch_norm")
     statistics = RNG.random((2, 4)) + 0.5
-    running = [cr.tensor(a) for a in statistics]
-    their_running = [torch.tensor(a) for a in statistics]
+    running = {lib: [lib.tensor(a) for a in statistics] for lib in (cr, torch)}
     arrays = [RNG.standard_normal(shape), *RNG.standard_normal((2, 4))]
-    agree(
-        lambda x, *more: ours(x, *running, *more, training=training, momentum=0.3, eps=0.01),
-        lambda x, *more: theirs(
-            x, *their_running, *more, training=training, momentum=0.3, eps=0.01
+    beside_torch(
+        lambda lib, x, *more: lib.nn.functional.batch_norm(
+            x, *running[lib], *more, training=training, momentum=0.3, eps=0.01
         ),
         *arrays[: 3 if affine else 1],
-        second=True,
         rtol=1e-7,
         atol=1e-9,
     )
-    for a, b, before in zip(running, their_running, statistics, strict=True):
+    for a, b, before in zip(running[cr], running[torch], statistics, strict=True):
         np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-12)
         assert (a.numpy() == before).all() != training
         assert not a.requires_grad
@@ -85,13 +77,10 @@ def test_batch_norm_in_single_precision_of_doubles_beside_it() -> None:
 @pytest.mark.parametrize("shape", [(2, 6), (2, 6, 3), (2, 6, 2, 2)], ids=str)
 @pytest.mark.parametrize("groups", [1, 2, 3])
 def test_group_norm_as_in_pytorch(shape: tuple[int, ...], groups: int) -> None:
-    ours, theirs = functional("group_norm")
-    agree(
-        lambda x, w, b: ours(x, groups, w, b),
-        lambda x, w, b: theirs(x, groups, w, b),
+    beside_torch(
+        lambda lib, x, w, b: lib.nn.functional.group_norm(x, groups, w, b),
         RNG.standard_normal(shape),
         *RNG.standard_normal((2, 6)),
-        second=True,
         rtol=1e-7,
         atol=1e-8,
     )
@@ -101,36 +90,34 @@ def test_group_norm_as_in_pytorch(shape: tuple[int, ...], groups: int) -> None:
 @pytest.mark.parametrize("shape", [(2, 3, 4), (2, 3, 2, 2)], ids=str)
 def test_instance_norm_as_in_pytorch(shape: tuple[int, ...], own: bool) -> None:
     torch = pytest.importorskip("torch")
-    ours, theirs = functional("instance_norm")
     statistics = RNG.random((2, 3)) + 0.5
-    running = [cr.tensor(a) for a in statistics]
-    their_running = [torch.tensor(a) for a in statistics]
-    agree(
-        lambda x, w, b: ours(x, *running, w, b, own, 0.4),
-        lambda x, w, b: theirs(x, *their_running, w, b, own, 0.4),
+    running = {lib: [lib.tensor(a) for a in statistics] for lib in (cr, torch)}
+    beside_torch(
+        lambda lib, x, w, b: lib.nn.functional.instance_norm(x, *running[lib], w, b, own, 0.4),
         RNG.standard_normal(shape),
         *RNG.standard_normal((2, 3)),
-        second=True,
         rtol=1e-7,
         atol=1e-8,
     )
-    for a, b in zip(running, their_running, strict=True):
+    for a, b in zip(running[cr], running[torch], strict=True):
         np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-12)
 
 
 def test_instance_norm_alone_as_in_pytorch() -> None:
-    agree(*functional("instance_norm"), RNG.standard_normal((2, 3, 4)), rtol=1e-7, atol=1e-9)
+    beside_torch(
+        lambda lib, x: lib.nn.functional.instance_norm(x),
+        RNG.standard_normal((2, 3, 4)),
+        rtol=1e-7,
+        atol=1e-9,
+    )
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 9])
 @pytest.mark.parametrize("shape", [(2, 4, 3), (2, 4, 3, 2), (1, 4, 2, 1, 2)], ids=str)
 def test_local_response_norm_as_in_pytorch(shape: tuple[int, ...], size: int) -> None:
-    ours, theirs = functional("local_response_norm")
-    agree(
-        lambda x: ours(x, size, 0.5, 0.8, 2.0),
-        lambda x: theirs(x, size, 0.5, 0.8, 2.0),
+    beside_torch(
+        lambda lib, x: lib.nn.functional.local_response_norm(x, size, 0.5, 0.8, 2.0),
         RNG.standard_normal(shape),
-        second=True,
         rtol=1e-7,
     )
 
@@ -214,10 +201,10 @@ ERRORS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
 
 @pytest.mark.parametrize("name", ["layer_norm", "rms_norm"])
 def test_squares_of_half_precision_do_not_overflow(name: str) -> None:
-    agree(
-        lambda x: getattr(F, name)(x, (3,)),
-        lambda x: functional(name)[1](x, (3,)),
+    beside_torch(
+        lambda lib, x: getattr(lib.nn.functional, name)(x, (3,)),
         np.array([[463.25, 671.0, -325.5]], np.float16),
+        order=1,
         rtol=2e-3,
         atol=2e-3,
     )

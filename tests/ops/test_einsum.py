@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import chainrule as cr
+from beside import beside_torch, several
 
 SHAPES: list[tuple[str, Any]] = [
     # one operand
@@ -72,36 +73,10 @@ CASES = [
 ]
 
 
-def numbers(shapes: Any, dtype: str = "float64") -> list[np.ndarray]:
-    rng = np.random.default_rng(2)
-    real = [rng.uniform(-1, 1, shape) for shape in shapes]
-    if "complex" in dtype:
-        real = [x + 1j * rng.uniform(-1, 1, x.shape) for x in real]
-    return [x.astype(dtype) for x in real]
-
-
-def beside_torch(arrays: list[np.ndarray], call: Any) -> None:
-    """Compare value, gradients and second derivatives with those of PyTorch."""
-    torch = pytest.importorskip("torch")
-    results = []
-    for library in (cr, torch):
-        leaves = [library.tensor(a, requires_grad=True) for a in arrays]
-        out = call(library, *leaves)
-        loss = (library.abs(out) ** 2).sum() + library.real(out * out * out).sum()
-        grads = library.autograd.grad(loss, leaves, create_graph=True)
-        size = sum((library.abs(g) ** 2).sum() for g in grads)
-        seconds = library.autograd.grad(size, leaves)
-        force = {} if library is cr else {"force": True}
-        results.append([t.detach().numpy(**force) for t in (out, *grads, *seconds)])
-    for ours, theirs in zip(*results, strict=True):
-        assert (ours.shape, ours.dtype) == (theirs.shape, theirs.dtype)
-        np.testing.assert_allclose(ours, theirs, rtol=1e-10, atol=1e-10)
-
-
 @pytest.mark.parametrize("dtype", ["float64", "complex128"])
 @pytest.mark.parametrize(("equation", "shapes"), CASES)
 def test_values_and_derivatives_are_pytorchs(equation: str, shapes: Any, dtype: str) -> None:
-    beside_torch(numbers(shapes, dtype), lambda lib, *xs: lib.einsum(equation, *xs))
+    beside_torch(lambda lib, *xs: lib.einsum(equation, *xs), *several(shapes, dtype))
 
 
 def is_numpys(equation: str) -> bool:
@@ -113,14 +88,14 @@ def is_numpys(equation: str) -> bool:
     ("equation", "shapes"), [case for case in CASES if is_numpys(case.values[0])]
 )
 def test_values_are_numpys(equation: str, shapes: Any) -> None:
-    arrays = numbers(shapes)
+    arrays = several(shapes)
     wanted = np.einsum(equation, *arrays)
     got = cr.einsum(equation, *map(cr.tensor, arrays))
     np.testing.assert_allclose(got.numpy(), wanted, rtol=1e-13, atol=1e-14)
 
 
 def test_second_derivatives_of_three_operands() -> None:
-    leaves = [cr.tensor(a, requires_grad=True) for a in numbers([(2, 3), (3, 2), (2, 2)])]
+    leaves = [cr.tensor(a, requires_grad=True) for a in several([(2, 3), (3, 2), (2, 2)])]
     assert cr.gradcheck(lambda *xs: cr.einsum("ij,jk,kl->il", *xs), leaves)
     assert cr.gradgradcheck(lambda *xs: cr.einsum("ij,jk,kl->il", *xs), leaves)
 
@@ -135,7 +110,7 @@ def test_second_derivatives_of_three_operands() -> None:
     ids=range(3),
 )
 def test_lists_of_labels(arguments: Any, equation: str) -> None:
-    x, y = map(cr.tensor, numbers([(2, 3), (3, 2)]))
+    x, y = map(cr.tensor, several([(2, 3), (3, 2)]))
     lists = [x, arguments[0], y, arguments[1], *arguments[2:]]
     assert cr.einsum(*lists).equal(cr.einsum(equation, x, y))
     torch = pytest.importorskip("torch")

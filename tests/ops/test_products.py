@@ -8,32 +8,7 @@ import numpy as np
 import pytest
 
 import chainrule as cr
-
-
-def numbers(shapes: Any, dtype: str = "float64") -> list[np.ndarray]:
-    rng = np.random.default_rng(4)
-    arrays = [rng.uniform(-1, 1, shape) for shape in shapes]
-    if "complex" in dtype:
-        arrays = [x + 1j * rng.uniform(-1, 1, x.shape) for x in arrays]
-    return [x.astype(dtype) for x in arrays]
-
-
-def beside_torch(call: Any, arrays: list[np.ndarray]) -> None:
-    """Compare value, gradients and second derivatives with those of PyTorch."""
-    torch = pytest.importorskip("torch")
-    results = []
-    for library in (cr, torch):
-        leaves = [library.tensor(a, requires_grad=True) for a in arrays]
-        out = call(library, *leaves)
-        loss = (library.abs(out) ** 2).sum() + library.real(out * out * out).sum()
-        grads = library.autograd.grad(loss, leaves, create_graph=True)
-        seconds = library.autograd.grad(sum((library.abs(g) ** 2).sum() for g in grads), leaves)
-        force = {} if library is cr else {"force": True}
-        results.append([t.detach().numpy(**force) for t in (out, *grads, *seconds)])
-    for ours, theirs in zip(*results, strict=True):
-        assert (ours.shape, ours.dtype) == (theirs.shape, theirs.dtype)
-        np.testing.assert_allclose(ours, theirs, rtol=1e-10, atol=1e-10)
-
+from beside import beside_torch, several
 
 CALLS: dict[str, tuple[Any, list[tuple[int, ...]]]] = {
     "tensordot": (lambda lib, x, y: lib.tensordot(x, y), [(2, 3, 2), (3, 2, 2)]),
@@ -123,7 +98,7 @@ def _linalg(library: Any) -> Any:
 )
 def test_values_and_derivatives_are_pytorchs(name: str, dtype: str) -> None:
     call, shapes = CALLS[name]
-    beside_torch(call, numbers(shapes, dtype))
+    beside_torch(call, *several(shapes, dtype))
 
 
 @pytest.mark.parametrize(
@@ -146,7 +121,7 @@ def test_values_and_derivatives_are_pytorchs(name: str, dtype: str) -> None:
     ids=range(13),
 )
 def test_numpys_functions_are_recorded(call: Any) -> None:
-    x, y = numbers([(3, 3, 3), (3, 3, 3)], "complex128")
+    x, y = several([(3, 3, 3), (3, 3, 3)], "complex128")
     wanted, leaf = None, cr.tensor(x, requires_grad=True)
     try:
         wanted = call(x, y)
@@ -176,7 +151,7 @@ def test_in_place(name: str) -> None:
         "addmv_": [(2,), (2, 3), (3,)],
         "addr_": [(2, 3), (2,), (3,)],
     }[name]
-    x, y, z = map(cr.tensor, numbers(shapes))
+    x, y, z = map(cr.tensor, several(shapes))
     wanted = getattr(x, name[:-1])(y, z, beta=2)
     assert getattr(x, name)(y, z, beta=2) is x
     assert x.equal(wanted)
@@ -199,7 +174,7 @@ def test_a_chain_of_one_matrix_is_that_matrix() -> None:
 
 def test_bilinear_of_complex_numbers() -> None:
     shapes = [(2, 3), (2, 2), (4, 3, 2)]
-    leaves = [cr.tensor(a, requires_grad=True) for a in numbers(shapes, "complex128")]
+    leaves = [cr.tensor(a, requires_grad=True) for a in several(shapes, "complex128")]
     x, y, w = leaves
     np.testing.assert_allclose(
         cr.bilinear(x, y, w).detach().numpy(),
@@ -209,7 +184,7 @@ def test_bilinear_of_complex_numbers() -> None:
 
 
 def test_array_api_spellings() -> None:
-    x, y = map(cr.tensor, numbers([(3, 2), (3, 2)]))
+    x, y = map(cr.tensor, several([(3, 2), (3, 2)]))
     assert cr.vecdot(x, y, axis=0).equal(cr.vecdot(x, y, dim=0))
     assert cr.tensordot(x, y, axes=([0], [0])).equal(cr.tensordot(x, y, ([0], [0])))
     assert cr.cross(x, y, axis=0).equal(cr.cross(x, y, 0))

@@ -31,8 +31,8 @@ OVERLAPPING = {
 @pytest.mark.parametrize("name", [*PARTS, *OVERLAPPING])
 def test_values_and_gradients(name):
     function = (PARTS | OVERLAPPING)[name]
-    beside_torch(function, X)
     differences(function, X)
+    beside_torch(function, X)
 
 
 @pytest.mark.parametrize("name", PARTS)
@@ -98,16 +98,16 @@ REPLACED = {
 
 @pytest.mark.parametrize("name", REPLACED)
 def test_parts_replaced(name):
-    beside_torch(REPLACED[name], X, X * 2 + 1)
     differences(REPLACED[name], X, X * 2 + 1)
+    beside_torch(REPLACED[name], X, X * 2 + 1)
 
 
 def test_a_diagonal_of_matrices_replaced():
     def function(lib, x, y):
         return lib.diagonal_scatter(x, y, 1, 1, 2)
 
-    beside_torch(function, X, X[:, :, 0])
     differences(function, X, X[:, :, 0])
+    beside_torch(function, X, X[:, :, 0])
 
 
 def test_what_replaces_has_the_shape_of_the_part():
@@ -140,8 +140,8 @@ DIAGONALS = {
 
 @pytest.mark.parametrize("name", DIAGONALS)
 def test_diagonals(name):
-    beside_torch(DIAGONALS[name], X)
     differences(DIAGONALS[name], X)
+    beside_torch(DIAGONALS[name], X)
 
 
 def test_triangles_take_the_array_apis_k():
