@@ -3,6 +3,7 @@
 from chainrule.nn.functional import (
     activations,
     adaptive,
+    alignment,
     attention,
     choices,
     class_margins,
@@ -25,6 +26,7 @@ from chainrule.nn.functional import (
 )
 from chainrule.nn.functional.activations import *  # noqa: F403
 from chainrule.nn.functional.adaptive import *  # noqa: F403
+from chainrule.nn.functional.alignment import *  # noqa: F403
 from chainrule.nn.functional.attention import *  # noqa: F403
 from chainrule.nn.functional.choices import *  # noqa: F403
 from chainrule.nn.functional.class_margins import *  # noqa: F403
@@ -48,6 +50,7 @@ from chainrule.nn.functional.similarity import *  # noqa: F403
 __all__: list[str] = []
 __all__ += activations.__all__
 __all__ += adaptive.__all__
+__all__ += alignment.__all__
 __all__ += attention.__all__
 __all__ += choices.__all__
 __all__ += class_margins.__all__
