@@ -86,6 +86,16 @@ def either(dim: Any, axis: Any) -> Any:
     return axis
 
 
+def over(dim: Dims, axis: Dims) -> Dims:
+    """Return what a reduction is over: no `dim` at all is everything, no `axis` at all is nothing.
+
+    The first is PyTorch's, the second the array API's.
+    """
+    if axis is None and isinstance(dim, Sequence) and not dim:
+        return None
+    return either(dim, axis)  # type: ignore[no-any-return]
+
+
 # --- sizes ----------------------------------------------------------------------------------------
 
 

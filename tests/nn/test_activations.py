@@ -103,6 +103,15 @@ def test_the_slope_of_huge_numbers_is_1(name: str, dtype: str) -> None:
     np.testing.assert_allclose(x.grad.numpy(), 1, rtol=2e-3)
 
 
+@pytest.mark.parametrize(
+    ("name", "count"),
+    [("softplus", 1), ("soft_margin_loss", 2), ("binary_cross_entropy_with_logits", 2)],
+)
+def test_complex_numbers_are_refused(name: str, count: int) -> None:
+    with pytest.raises(cr.DTypeError, match=f"{name}: expected real numbers, got complex64"):
+        getattr(F, name)(*[cr.tensor([1j])] * count)
+
+
 def test_softsign_of_complex_numbers() -> None:
     x = cr.tensor([0.3 + 0.2j, -2j], dtype=cr.complex128, requires_grad=True)
     assert cr.gradcheck(F.softsign, [x])

@@ -144,6 +144,13 @@ def test_windows_as_columns_as_in_pytorch(settings: Any) -> None:
     beside_torch(function, draw(3, 5, 6), order=1)
 
 
+@pytest.mark.parametrize("name", ["pixel_shuffle", "pixel_unshuffle", "channel_shuffle"])
+def test_shuffles_have_memory_of_their_own(name: str) -> None:
+    x = cr.ones(1, 2, 3, 3)
+    getattr(F, name)(x, 1).zero_()
+    assert x.all()
+
+
 def test_shuffles_as_in_pytorch() -> None:
     def function(lib: Any, x: Any) -> Any:
         pixels = lib.pixel_shuffle(x, 2)

@@ -272,6 +272,13 @@ def test_masked_fill():
         x.masked_fill(cr.tensor([1, 0]), 0)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "int64"])
+@pytest.mark.parametrize("value", [1j, np.complex64(1j), cr.tensor(1j)], ids=["number", "np", "cr"])
+def test_masked_fill_drops_no_imaginary_part(dtype, value):
+    with pytest.raises(cr.DTypeError, match=r"cannot be converted to type .* without overflow"):
+        cr.masked_fill(cr.ones(2, dtype=dtype), cr.tensor([True, False]), value)
+
+
 def test_rounding_to_decimals():
     assert cr.round(cr.tensor(3.14159, dtype=cr.float64), decimals=2).item() == 3.14
     assert cr.tensor(1234.0).round(decimals=-2).item() == 1200

@@ -229,3 +229,22 @@ def test_no_correction_is_the_default_one(name):
 @pytest.mark.parametrize("name", ["var", "std"])
 def test_spread_of_no_complex_numbers_is_real(name):
     beside_torch(lambda lib, x: getattr(lib, name)(x), np.zeros(0, complex), order=0)
+
+
+EVERYTHING = ["sum", "mean", "nansum", "nanmean", "count_nonzero", "amax", "amin", "var", "std"]
+
+
+@pytest.mark.parametrize("name", [*EVERYTHING, "norm", "var_mean", "std_mean", "all", "any"])
+def test_no_dim_is_pytorchs_and_no_axis_the_array_apis(name):
+    x = np.array([[1.0, 3.0], [2.0, 7.0]])
+    order = 0 if name[:3] in ("var", "std") else 1  # PyTorch divides by 0 there
+    beside_torch(lambda lib, x: getattr(lib, name)(x, dim=()), x, order=order)
+    beside_torch(lambda lib, x: getattr(lib, name)(x, dim=[]), x, order=order)
+    found = getattr(cr, name)(cr.tensor(x), axis=())
+    assert (found[0] if isinstance(found, tuple) else found).shape == (2, 2)
+
+
+@pytest.mark.parametrize("name", ["amax", "amin", "max", "min"])
+def test_extremes_of_nothing_name_the_function(name):
+    with pytest.raises(ValueError, match=rf"^{name}\(\): Expected reduction dim"):
+        getattr(cr.zeros(0), name)()

@@ -14,6 +14,7 @@ from chainrule.arguments import (
     either,
     floating,
     many_dims,
+    over,
 )
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import namespace
@@ -77,7 +78,7 @@ def vector_norm(
     tensor([7., 4.])
     """
     x = cast(floating(x), dtype)
-    dims, keep = many_dims(either(dim, axis), x.ndim), keepdim or keepdims
+    dims, keep = many_dims(over(dim, axis), x.ndim), keepdim or keepdims
     settings = {"axis": dims, "keepdims": keep}
     if ord == 2:
         return RECORDERS["p_norm"](x, p=2.0, **settings)

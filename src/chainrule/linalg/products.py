@@ -101,7 +101,10 @@ def chain_matmul(*matrices: Operand) -> Tensor:
                 f"chain_matmul(): Tensor dimension is {factor.ndim}, expected 2 instead, of "
                 f"matrix {i}: multi_dot takes vectors at the ends"
             )
-    return multi_dot(factors) if len(factors) > 1 else factors[0]
+    if len(factors) > 1:
+        return multi_dot(factors)
+    alone: Tensor = RECORDERS["clone"](factors[0])
+    return alone
 
 
 def _splits(sizes: list[int]) -> dict[tuple[int, int], int]:

@@ -6,7 +6,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from chainrule.arguments import RECORDERS, Dims, Operand, either, many_dims, one_dim, tensor_of
+from chainrule.arguments import (
+    RECORDERS,
+    Dims,
+    Operand,
+    either,
+    many_dims,
+    one_dim,
+    over,
+    tensor_of,
+)
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.ops.calls import reshaped
 from chainrule.ops.partial import MANY, foremost
@@ -119,12 +128,12 @@ def chosen(x: Tensor, indices: Tensor, dim: int, keepdim: bool) -> Extremes:
     return Extremes(reshaped(values, shape), reshaped(indices, shape))
 
 
-def _reduced(name: str, x: Tensor, dims: Dims, keepdims: bool) -> Tensor:
+def _reduced(name: str, x: Tensor, dims: Dims, keepdims: bool, called: str | None = None) -> Tensor:
     axes = many_dims(dims, x.ndim)
     if any(x.shape[i] == 0 for i in (range(x.ndim) if axes is None else axes)):
         raise ValueError(
-            f"{name}(): Expected reduction dim to be specified for input.numel() == 0, and to have "
-            f"a length that is not 0: the shape is {list(x.shape)}"
+            f"{called or name}(): Expected reduction dim to be specified for input.numel() == 0, "
+            f"and to have a length that is not 0: the shape is {list(x.shape)}"
         )
     return RECORDERS[name](x, axis=axes, keepdims=keepdims)
 
@@ -168,7 +177,7 @@ def amax(
     >>> cr.amax(cr.tensor([[1.0, 5.0], [7.0, 2.0]]), dim=0)
     tensor([7., 5.])
     """
-    return _reduced("max", tensor_of(x), either(dim, axis), keepdim or keepdims)
+    return _reduced("max", tensor_of(x), over(dim, axis), keepdim or keepdims, "amax")
 
 
 def amin(
@@ -192,7 +201,7 @@ def amin(
     >>> cr.amin(cr.tensor([[1.0, 5.0], [7.0, 2.0]]), dim=0)
     tensor([1., 2.])
     """
-    return _reduced("min", tensor_of(x), either(dim, axis), keepdim or keepdims)
+    return _reduced("min", tensor_of(x), over(dim, axis), keepdim or keepdims, "amin")
 
 
 def argmax(

@@ -8,6 +8,7 @@ from chainrule.arguments import RECORDERS, Operand, cast, floating, tensor_of
 from chainrule.autograd.operands import as_tensors
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import namespace, promoted
+from chainrule.errors import DTypeError
 from chainrule.ops.calls import binary
 
 __all__ = [
@@ -351,6 +352,8 @@ def masked_fill(x: Operand, /, mask: Operand, value: Operand) -> Tensor:
     ------
     TypeError
         If `mask` is not of bools.
+    DTypeError
+        If `value` is complex and `x` is real.
 
     Notes
     -----
@@ -365,6 +368,11 @@ def masked_fill(x: Operand, /, mask: Operand, value: Operand) -> Tensor:
     x, mask = tensor_of(x), tensor_of(mask)
     if mask.dtype.kind != "b":
         raise TypeError(f"masked_fill only supports boolean masks, but got mask of {mask.dtype}")
+    if x.dtype.kind != "c" and "complex" in str(getattr(value, "dtype", type(value))):
+        raise DTypeError(
+            f"masked_fill: value {value} cannot be converted to type {x.dtype} without overflow: "
+            "convert the tensor first, with .to(complex64)"
+        )
     if not isinstance(value, Tensor):
         value = tensor_of(namespace(x._array).asarray(value, dtype=x.dtype))
     return RECORDERS["where"](mask, cast(value, x.dtype), x)

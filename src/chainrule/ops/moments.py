@@ -17,6 +17,7 @@ from chainrule.arguments import (
     floating,
     many_dims,
     one_dim,
+    over,
     tensor_of,
 )
 from chainrule.autograd.tensor import Tensor, make
@@ -69,7 +70,7 @@ def nansum(
     x = cast(tensor_of(x), dtype)
     if x.dtype.kind in "fc":
         x = RECORDERS["masked"](x, _present(x))
-    return sum(x, either(dim, axis), keepdim or keepdims)
+    return sum(x, axis=over(dim, axis), keepdims=keepdim or keepdims)
 
 
 def _present(x: Tensor) -> Tensor:
@@ -105,11 +106,11 @@ def nanmean(
     """
     x = cast(tensor_of(x), dtype)
     check_floating(x, "nanmean")
-    dims, keep = either(dim, axis), keepdim or keepdims
-    number = sum(_present(x), dims, keep)._array
+    dims, keep = over(dim, axis), keepdim or keepdims
+    number = sum(_present(x), axis=dims, keepdims=keep)._array
     share = np.divide(1, number, where=number > 0, out=np.full(number.shape, np.nan))
     weight = share.astype(RECORDERS["abs"](x.detach()).dtype)
-    return RECORDERS["multiply"](nansum(x, dims, keep), make(weight, None))
+    return RECORDERS["multiply"](nansum(x, axis=dims, keepdims=keep), make(weight, None))
 
 
 # --- two at once ----------------------------------------------------------------------------------
@@ -135,8 +136,8 @@ def var_mean(
     (tensor(1.), tensor(2.))
     """
     spread = var(x, dim, unbiased, keepdim, correction=correction, axis=axis, keepdims=keepdims)
-    over = None if isinstance(dim, bool) else either(dim, axis)
-    return spread, mean(x, over, keepdim or keepdims)
+    dims = None if isinstance(dim, bool) else over(dim, axis)
+    return spread, mean(x, axis=dims, keepdims=keepdim or keepdims)
 
 
 def std_mean(
@@ -159,8 +160,8 @@ def std_mean(
     (tensor(1.), tensor(2.))
     """
     spread = std(x, dim, unbiased, keepdim, correction=correction, axis=axis, keepdims=keepdims)
-    over = None if isinstance(dim, bool) else either(dim, axis)
-    return spread, mean(x, over, keepdim or keepdims)
+    dims = None if isinstance(dim, bool) else over(dim, axis)
+    return spread, mean(x, axis=dims, keepdims=keepdim or keepdims)
 
 
 class Bounds(NamedTuple):

@@ -15,6 +15,7 @@ from chainrule.arguments import (
     either,
     many_dims,
     one_dim,
+    over,
     tensor_of,
 )
 from chainrule.autograd.tensor import Tensor, make
@@ -88,6 +89,8 @@ def sum(
         dim = either(dim, axis)
     if dim is not None:
         dim = many_dims(dim, x._array.ndim)
+        if dim == () and axis is None:
+            dim = None  # as `over` says
     total = _sum(x, axis=dim, keepdims=keepdim or keepdims)
     return total if total._node is not None else _accumulated(total, dtype)
 
@@ -131,7 +134,7 @@ def mean(
     """
     x = cast(tensor_of(x), dtype)
     check_floating(x, "mean")
-    dims = many_dims(either(dim, axis), x.ndim)
+    dims = many_dims(over(dim, axis), x.ndim)
     return RECORDERS["mean"](x, axis=dims, keepdims=keepdim or keepdims)
 
 
@@ -362,7 +365,7 @@ def count_nonzero(
     >>> cr.count_nonzero(cr.tensor([1.0, 0.0, 2.0]))
     tensor(2)
     """
-    return _counted("count_nonzero", x, either(dim, axis), keepdims)
+    return _counted("count_nonzero", x, over(dim, axis), keepdims)
 
 
 def _counted(name: str, x: Operand, dim: Dims, keepdims: bool) -> Tensor:

@@ -13,6 +13,7 @@ from chainrule.arguments import (
     either,
     floating,
     many_dims,
+    over,
     tensor_of,
 )
 from chainrule.autograd.tensor import Tensor
@@ -83,7 +84,7 @@ def var(
     check_floating(x, "var")
     if dim.__class__ is bool:
         dim, unbiased = None, dim
-    dims = many_dims(either(dim, axis), x.ndim)
+    dims = many_dims(over(dim, axis), x.ndim)
     count = math.prod(x.shape if dims is None else [x.shape[i] for i in dims])
     if count == 0:
         total = _sum(_squares(x), axis=dims, keepdims=keepdim or keepdims)
@@ -187,7 +188,7 @@ def norm(
     """
     x = tensor_of(x)
     check_floating(x, "norm")
-    settings = {"axis": many_dims(either(dim, axis), x.ndim), "keepdims": keepdim or keepdims}
+    settings = {"axis": many_dims(over(dim, axis), x.ndim), "keepdims": keepdim or keepdims}
     if p == 1:
         return _sum(RECORDERS["abs"](x), **settings)
     if p in (math.inf, -math.inf):

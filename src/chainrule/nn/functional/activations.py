@@ -6,6 +6,7 @@ from chainrule import ops
 from chainrule.arguments import RECORDERS, Operand, floating
 from chainrule.autograd.tensor import Tensor
 from chainrule.nn.functional.inplace import applied
+from chainrule.ops.calls import real_floating
 
 __all__ = [
     "sigmoid",
@@ -186,7 +187,8 @@ def softplus(input: Operand, beta: float = 1.0, threshold: float = 20.0) -> Tens
     >>> cr.nn.functional.softplus(cr.tensor([-1000.0, 0.0, 1000.0]))
     tensor([0.0000e+00, 6.9315e-01, 1.0000e+03])
     """
-    return RECORDERS["softplus"](floating(input), beta=float(beta), threshold=float(threshold))
+    x = real_floating(input, "softplus")
+    return RECORDERS["softplus"](x, beta=float(beta), threshold=float(threshold))
 
 
 def logsigmoid(input: Operand) -> Tensor:

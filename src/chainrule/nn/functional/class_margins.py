@@ -11,7 +11,8 @@ from chainrule.arguments import RECORDERS, Operand, cast, floating, tensor_of
 from chainrule.autograd.tensor import Tensor
 from chainrule.errors import DTypeError, ShapeError
 from chainrule.nn.functional.classification import binary_cross_entropy_with_logits
-from chainrule.nn.functional.reduction import check_reduction, pair, reduced
+from chainrule.nn.functional.reduction import check_reduction, reduced
+from chainrule.ops.calls import real_operands
 
 __all__ = [
     "multi_margin_loss",
@@ -240,7 +241,7 @@ def soft_margin_loss(input: Operand, target: Operand, *, reduction: str = "mean"
     >>> cr.nn.functional.soft_margin_loss(cr.tensor([0.0, -1000.0]), cr.tensor([1, 1]))
     tensor(500.3466)
     """
-    x, y = pair(input, target)
+    x, y = real_operands("soft_margin_loss", input, target)
     wrong = ops.negative(ops.multiply(x, y))
     losses = RECORDERS["softplus"](wrong, beta=1.0, threshold=np.inf)
     return reduced(losses, "soft_margin_loss", reduction)

@@ -12,6 +12,7 @@ from chainrule.autograd.tensor import Tensor
 from chainrule.errors import DTypeError, ShapeError
 from chainrule.nn.functional.reduction import check_reduction, pair, reduced, shared_out, weighted
 from chainrule.ops import log_softmax
+from chainrule.ops.calls import real_operands
 
 Array = Any
 
@@ -372,7 +373,7 @@ def binary_cross_entropy_with_logits(
     tensor(500.3466)
     """
     name = "binary_cross_entropy_with_logits"
-    x, y = pair(input, target)
+    x, y = real_operands(name, input, target)
     _check_same(x, y, name, "Target size must be the same as input size")
     if pos_weight is None:
         losses = RECORDERS["binary_cross_entropy_with_logits"](x, y)

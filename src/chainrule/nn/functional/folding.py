@@ -207,7 +207,7 @@ def pixel_shuffle(input: Operand, upscale_factor: int) -> Tensor:
         )
     x = ops.reshape(x, (*lead, channels // (r * r), r, r, h, w))
     x = RECORDERS["permute_dims"](x, axes=_last(x.ndim, (0, 3, 1, 4, 2)))
-    return ops.reshape(x, (*lead, channels // (r * r), h * r, w * r))
+    return _in_one(x, (*lead, channels // (r * r), h * r, w * r))
 
 
 def pixel_unshuffle(input: Operand, downscale_factor: int) -> Tensor:
@@ -246,7 +246,7 @@ def pixel_unshuffle(input: Operand, downscale_factor: int) -> Tensor:
         )
     x = ops.reshape(x, (*lead, channels, h // r, r, w // r, r))
     x = RECORDERS["permute_dims"](x, axes=_last(x.ndim, (0, 2, 4, 1, 3)))
-    return ops.reshape(x, (*lead, channels * r * r, h // r, w // r))
+    return _in_one(x, (*lead, channels * r * r, h // r, w // r))
 
 
 def channel_shuffle(input: Operand, groups: int) -> Tensor:
@@ -285,7 +285,7 @@ def channel_shuffle(input: Operand, groups: int) -> Tensor:
         )
     x = ops.reshape(x, (n, count, channels // count, *size))
     x = RECORDERS["permute_dims"](x, axes=(0, 2, 1, *range(3, x.ndim)))
-    return ops.reshape(x, (n, channels, *size))
+    return _in_one(x, (n, channels, *size))
 
 
 def _images(name: str, input: Operand, factor: int, argument: str) -> tuple[Tensor, int]:
@@ -298,6 +298,12 @@ def _images(name: str, input: Operand, factor: int, argument: str) -> tuple[Tens
     if factor < 1:
         raise ValueError(f"{name} expects a positive {argument}, but got {factor}")
     return x, factor
+
+
+def _in_one(x: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """Return memory of its own, even where nothing was moved."""
+    result: Tensor = RECORDERS["reshape_copy"](x, shape=shape)
+    return result
 
 
 def _last(ndim: int, order: Sizes) -> Sizes:
