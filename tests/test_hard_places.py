@@ -341,3 +341,15 @@ def test_s70_real_and_complex_contributions_to_one_gradient_add_up() -> None:
 def test_forward_mode_does_not_warn_of_infinite_slopes(no_warnings: None) -> None:
     assert tangent(cr.sqrt, [0]) == [INF]
     assert tangent(lambda x: x**0.5, [0]) == [INF]
+
+
+@pytest.mark.parametrize("name", ["asin", "acos", "acosh"])
+@pytest.mark.parametrize("x", [2.0, -2.0, 1.5, -7.0])
+@pytest.mark.parametrize("side", [0.0, -0.0])
+def test_on_a_cut_the_derivative_is_that_of_the_values_side(
+    name: str, x: float, side: float
+) -> None:
+    def along_the_cut(real: cr.Tensor) -> cr.Tensor:
+        return getattr(cr, name)(cr.complex(real, cr.full_like(real, side)))
+
+    assert cr.gradcheck(along_the_cut, cr.tensor(x, dtype=cr.float64, requires_grad=True))

@@ -102,8 +102,28 @@ log10 = elementwise("log10", lambda xp, x: 0.4342944819032518 / x)  # 1 / ln 10
 sin = elementwise("sin", lambda xp, x: xp.cos(x))
 cos = elementwise("cos", lambda xp, x: -xp.sin(x))
 tan = elementwise("tan", lambda xp, out: 1 + out * out)
-asin = elementwise("asin", lambda xp, x: 1 / xp.sqrt(1 - x * x))
-acos = elementwise("acos", lambda xp, x: -1 / xp.sqrt(1 - x * x))
+
+
+def _less_and_plus_one(x: Array) -> tuple[Array, Array]:
+    # x - 1 and x + 1. Where they are cut, the sign of a zero imaginary part says on which side of
+    # the cut x is: adding the complex number 1 would lose a minus there.
+    return x - 1, -(-x - 1)
+
+
+def _root(xp: Any, x: Array) -> Array:
+    if not _is_complex(x):
+        return xp.sqrt(1 - x * x)
+    less, plus = _less_and_plus_one(x)
+    return xp.sqrt(-less) * xp.sqrt(plus)
+
+
+def _acosh_partial(xp: Any, x: Array) -> Array:
+    less, plus = _less_and_plus_one(x)
+    return 1 / (xp.sqrt(less) * xp.sqrt(plus))
+
+
+asin = elementwise("asin", lambda xp, x: 1 / _root(xp, x))
+acos = elementwise("acos", lambda xp, x: -1 / _root(xp, x))
 atan = elementwise("atan", lambda xp, x: 1 / (1 + x * x))
 
 
@@ -119,7 +139,7 @@ sinh = elementwise("sinh", lambda xp, x: xp.cosh(x))
 cosh = elementwise("cosh", lambda xp, x: xp.sinh(x))
 tanh = elementwise("tanh", lambda xp, out: 1 - out * out)
 asinh = elementwise("asinh", _asinh_partial)
-acosh = elementwise("acosh", lambda xp, x: 1 / (xp.sqrt(x - 1) * xp.sqrt(x + 1)))
+acosh = elementwise("acosh", _acosh_partial)
 atanh = elementwise("atanh", lambda xp, x: 1 / (1 - x * x))
 
 
