@@ -194,14 +194,30 @@ def _assign_at(base: Array, value: Array, key: Any) -> Array:
 
 
 def _take_along_axis(x: Array, index: Array, *, axis: int) -> Array:
-    return x[index] if x.ndim == 1 else flat.read(x, flat.grid(index, axis))
+    if x.ndim == 1:
+        return x[index]
+    if index.size >= _MANY and axis == x.ndim - 1 and x.flags.c_contiguous:
+        from chainrule.kernels import picking
+
+        if picking.fits(x.shape, index):
+            return picking.gathered(x, index)
+    return flat.read(x, flat.grid(index, axis))
 
 
 def _add_along_axis(x: Array, index: Array, *, shape: tuple[int, ...], axis: int) -> Array:
     """Return zeros of `shape` with `x` added at `index` along `axis`: take_along_axis' adjoint."""
     out = np.zeros(shape, x.dtype)
+    if index.size >= _MANY and axis == len(shape) - 1 > 0 and x.shape == index.shape:
+        from chainrule.kernels import picking
+
+        if picking.fits(shape, index):
+            picking.added(out, index, x)
+            return out
     flat.add(out, flat.grid(index, axis), x)
     return out
+
+
+_MANY = 1 << 12
 
 
 def _diagonal(x: Array, *, offset: int, key: Any) -> Array:
@@ -269,6 +285,7 @@ KERNELS = {
 
 QUICKER = {
     "elementwise": ("sigmoid",),
+    "pooling": ("max_pool_vjp",),
     "rows": (
         *("softmax", "softmax_rule", "log_softmax", "log_softmax_vjp"),
         *("standardized", "standardized_rule"),

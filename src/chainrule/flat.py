@@ -18,6 +18,9 @@ Shape = tuple[int, ...]
 _MANY = 512
 """From so many elements on, working out positions costs less than it saves."""
 
+_MANY_ROWS = 1 << 14
+"""From so many elements on, entries are added in rounds."""
+
 
 def positions(key: Any, shape: Shape) -> Array | None:
     """Return where in a flattened array of `shape` the elements are that an index picks.
@@ -92,6 +95,8 @@ def _checked(index: Any, length: int, axis: int) -> Any:
         index = np.array(index)
     if index.size == 0:
         return index.astype(np.intp, copy=False)
+    if index.dtype == np.intp and np.maximum.reduce(index.view(np.uintp), axis=None) < length:
+        return index  # a negative one would have been larger
     low, high = int(index.min()), int(index.max())
     if low < -length or high >= length:
         wrong = low if low < -length else high
@@ -150,6 +155,8 @@ def add(out: Array, key: Any, value: Array, ufunc: Any = np.add) -> None:
 
     Other ufuncs than np.add combine in their own way.
     """
+    if ufunc is np.add and value.size >= _MANY_ROWS and _is_rows(out, key, value):
+        return _add_rows(out, key[0] if key.__class__ is tuple else key, value)
     found = positions(key, out.shape) if out.ndim > 1 and value.size >= _MANY else None
     if found is not None:
         value = np.broadcast_to(value, found.shape).reshape(-1)
@@ -159,6 +166,39 @@ def add(out: Array, key: Any, value: Array, ufunc: Any = np.add) -> None:
     else:
         with np.errstate(invalid="ignore"):  # np.maximum.at warns of nan, as np.maximum doesn't
             ufunc.at(out, key, value)
+    return None
+
+
+def _is_rows(out: Array, key: Any, value: Array) -> bool:
+    """Say whether whole entries of the first axis, of some length, are added at one index."""
+    parts = key if key.__class__ is tuple else (key,)
+    index = parts[0] if parts else None
+    return bool(
+        len(parts) == 1
+        and index.__class__ is np.ndarray
+        and index.dtype.kind == "i"
+        and index.size
+        and out.ndim > 1
+        and value.shape == index.shape + out.shape[1:]
+        and value.size >= 32 * index.size
+    )
+
+
+def _add_rows(out: Array, index: Array, value: Array) -> None:
+    """Add entries, in rounds: all that come first to their place, all that come second, …"""
+    index = _checked(index.reshape(-1), len(out), 0)
+    value = value.reshape(index.size, *out.shape[1:])
+    order = np.argsort(index, kind="stable")
+    ordered = index[order]
+    turn = np.arange(index.size) - np.searchsorted(ordered, ordered)
+    rounds = int(turn.max()) + 1
+    if rounds * 8 > index.size:  # one after the other is as quick
+        for place, row in zip(index.tolist(), value, strict=True):
+            out[place] += row
+        return
+    for number in range(rounds):
+        chosen = order[turn == number]
+        out[index[chosen]] += value[chosen]
 
 
 def is_masks(key: Any) -> bool:

@@ -54,7 +54,7 @@ def share(
 ) -> None:
     """Fill the first array: in parts, where that can be and pays."""
     out = arrays[0]
-    if out.size < LARGE or not _separable(arrays, settings, by_rows):
+    if max([array.size for array in arrays]) < LARGE or not _separable(arrays, settings, by_rows):
         return fill(lib, *arrays, **settings)
     if not by_rows:
         arrays = tuple([array.reshape(-1) for array in arrays])

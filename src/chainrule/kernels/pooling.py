@@ -12,6 +12,8 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
+from chainrule.kernels.blocks import share
+
 Array = Any
 Sizes = tuple[int, ...]
 Window = tuple[Sizes, Sizes, tuple[tuple[int, int], ...], Sizes]
@@ -69,6 +71,40 @@ def pool_place(lib: Any, g: Array, positions: Array, *, size: Sizes, window: Win
             lib.add(part, chosen, out=part)
     inside = [slice(low, low + n) for n, (low, _) in zip(size, padding, strict=True)]
     return lib.ascontiguousarray(out[(..., *inside)])
+
+
+def max_pool_vjp(lib: Any, g: Array, x: Array, out: Array, *, window: Window) -> Array:
+    """Return `pool_place` of `g` at `pool_positions`, which are never written down."""
+    if out.size == 0 or (top := out.max()) != top:  # nan
+        positions = pool_positions(lib, x, out, window=window)
+        return pool_place(lib, g, positions, size=x.shape[2:], window=window)
+    padded = _padded(lib, x, window, math.nan)  # nan equals nothing
+    total = lib.zeros(padded.shape, g.dtype)
+    share(_distribute, lib, (total, padded, g, out), {"window": window}, by_rows=True)
+    if padded is x:
+        return total
+    inside = [slice(low, low + n) for n, (low, _) in zip(x.shape[2:], window[2], strict=True)]
+    return lib.ascontiguousarray(total[(..., *inside)])
+
+
+def _distribute(lib: Any, total: Array, x: Array, g: Array, out: Array, *, window: Window) -> None:
+    kernel, stride, _, dilation = window
+    apart = all([d == 1 and s >= k for k, s, d in zip(kernel, stride, dilation, strict=True)])
+    integer = f"i{g.itemsize}"
+    bits, last = g.view(integer), math.prod(kernel) - 1
+    missed = lib.ones(out.shape, bool)
+    pairs = zip(_parts(x, out, window), _parts(total, out, window), strict=True)
+    for k, (part, place) in enumerate(pairs):
+        if k < last:
+            hit = part == out
+            hit &= missed
+            missed ^= hit
+        else:
+            hit = missed
+        if apart:
+            lib.multiply(bits, hit, out=place.view(integer))  # cannot make 0 * inf
+        else:
+            lib.add(place, lib.multiply(bits, hit).view(g.dtype), out=place)
 
 
 def _counts(size: Sizes, window: Window) -> Sizes:

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from chainrule.primitives.primitive import constant, general
+from chainrule.primitives.primitive import constant, general, quicker
 
 Array = Any
 
 
+@quicker
 def _max_pool_vjp(xp: Any, g: Array, x: Array, out: Array, *, window: Any) -> Array:
     positions = xp.pool_positions(x, out, window=window)
     return xp.pool_place(g, positions, size=tuple(x.shape[2:]), window=window)
@@ -24,7 +25,7 @@ def _max_pool_jvp(xp: Any, t: Array, x: Array, out: Array, *, window: Any) -> Ar
 max_pool = general(
     "max_pool",
     lambda xp, x, *, window: xp.max_pool(x, window=window),
-    vjp=(_max_pool_vjp,),
+    vjp=(lambda xp, g, x, out, *, window: _max_pool_vjp(xp, g, x, out, window=window),),
     jvp=(_max_pool_jvp,),
     label="MaxPoolBackward0",
 )
