@@ -276,6 +276,7 @@ KERNELS = {
     ),
     "normal": ("normal_cdf",),
     "norms": ("p_norm",),
+    "elimination": ("lu_packed",),
     "matrices": ("check_phases", "cofactors", "inverses", "matrix_exp"),
     "pooling": ("max_pool", "pool_positions", "pool_pick", "pool_place"),
     "resampling": ("resample",),

@@ -218,6 +218,24 @@ def _qr(library: Any, x: Any, complete: bool) -> Any:
     return q[..., :n], _projector(q[..., n:]), r
 
 
+def _lu(library: Any, x: Any) -> Any:
+    return tuple(library.linalg.lu(_spread(library, x))[1:])
+
+
+def _numpy_lu(np: Any, x: Any) -> Any:
+    """Return the factors by elimination, column by column; no rows are exchanged."""
+    upper = _spread(np, x)
+    lower = np.zeros_like(upper) + np.eye(x.shape[-1], dtype=x.dtype)
+    for j in range(x.shape[-1]):
+        lower[..., j + 1 :, j] = upper[..., j + 1 :, j] / upper[..., j, j, None]
+        upper = (
+            upper
+            - (lower[..., :, j, None] * (np.arange(x.shape[-1]) > j)[:, None])
+            * upper[..., j, None, :]
+        )
+    return lower, np.triu(upper)
+
+
 def _eigh(library: Any, x: Any, upper: bool) -> Any:
     values, vectors = library.linalg.eigh(
         _hermitian(_spread(library, x)), UPLO="U" if upper else "L"
@@ -265,6 +283,7 @@ FACTORS = (
         ),
         call=_qr,
     ),
+    row("lu", _SQUARE, call=_lu, np=_numpy_lu),
     row(
         "eigh",
         (

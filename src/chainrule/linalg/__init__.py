@@ -19,6 +19,7 @@ from chainrule.linalg.decompositions import (
     svd,
     svdvals,
 )
+from chainrule.linalg.elimination import lu, lu_factor, lu_factor_ex, lu_solve
 from chainrule.linalg.functions import det, logdet, matrix_exp, matrix_power, slogdet
 from chainrule.linalg.least_squares import lstsq
 from chainrule.linalg.norms import cond, matrix_norm, norm, vector_norm
@@ -61,6 +62,10 @@ __all__ = [
     "tensorsolve",
     # factors
     "cholesky",
+    "lu",
+    "lu_factor",
+    "lu_factor_ex",
+    "lu_solve",
     "qr",
     "eigh",
     "eigvalsh",

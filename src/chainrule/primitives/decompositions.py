@@ -157,6 +157,51 @@ qr = general(
     outputs=("q", "r"),
 )
 
+# --- LU: S. Walter, L. Lehmann, as above; of square matrices whose rows need no exchange ----------
+
+
+def _lu(xp: Any, x: Array) -> tuple[Array, Array]:
+    packed = xp.lu_packed(x)
+    below = below_diagonal(xp, packed)
+    left = xp.masked(packed, below) + xp.eye(x.shape[-1], dtype=x.dtype)
+    return left, xp.masked(packed, xp.logical_not(below))
+
+
+def _lu_vjp(xp: Any, g: Parts, left: Array, right: Array) -> Array:
+    inner = None
+    if 0 in g:
+        product = xp.matmul(transpose(xp, left), g[0])
+        inner = xp.masked(product, below_diagonal(xp, product))
+    if 1 in g:
+        product = xp.matmul(g[1], transpose(xp, right))
+        over = xp.masked(product, xp.logical_not(below_diagonal(xp, product)))
+        inner = over if inner is None else inner + over
+    under = applied(solve_triangular, xp)(transpose(xp, left), inner, upper=True, unit=True)
+    solved = applied(solve_triangular, xp)(right, transpose(xp, under), upper=True, unit=False)
+    return transpose(xp, solved)
+
+
+def _lu_jvp(xp: Any, t: Array, left: Array, right: Array) -> tuple[Array, Array]:
+    under = applied(solve_triangular, xp)(left, t, upper=False, unit=True)
+    ratio = transpose(
+        xp,
+        applied(solve_triangular, xp)(
+            transpose(xp, right), transpose(xp, under), upper=False, unit=False
+        ),
+    )
+    lower = xp.masked(ratio, below_diagonal(xp, ratio))
+    return xp.matmul(left, lower), xp.matmul(ratio - lower, right)
+
+
+lu = general(
+    "lu",
+    _lu,
+    vjp=(_lu_vjp,),
+    jvp=(_lu_jvp,),
+    label="LinalgLuBackward0",
+    outputs=("left", "right"),
+)
+
 # --- eigenvalues: M. Giles, "Collected matrix derivative results …", 2008, 3.1; with complex
 # numbers, C. Boeddeker et al., "On the computation of complex-valued gradients …", 2017 -----------
 

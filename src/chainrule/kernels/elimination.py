@@ -1,0 +1,76 @@
+"""Gaussian elimination of stacks of matrices: NumPy has it inside of `solve` alone."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+Array = Any
+
+_BLOCK = 32
+"""So many columns are eliminated one by one, before the rest follows by products of matrices."""
+
+
+def factored(lib: Any, x: Array, *, pivot: bool) -> tuple[Array, Array]:
+    """Return L and U in one matrix, and for each row which one it was exchanged with, from 0.
+
+    Where a whole column is 0, so are its factors, as in LAPACK; without pivots they are inf or nan.
+    """
+    packed = lib.array(x)
+    m, n = x.shape[-2:]
+    stack = packed.reshape(prod(x.shape[:-2]), m, n)
+    count = min(m, n)
+    pivots = lib.empty((len(stack), count), dtype=np.int64)
+    pivots[...] = lib.arange(count)
+    with np.errstate(all="ignore"):
+        for start in range(0, count, _BLOCK):
+            stop = min(start + _BLOCK, count)
+            for column in range(start, stop):
+                _eliminate(lib, stack, pivots, column, stop, pivot)
+            if stop < n:
+                unit = lib.tril(stack[:, start:stop, start:stop], -1) + lib.eye(stop - start)
+                above = lib.linalg.solve(unit.astype(x.dtype), stack[:, start:stop, stop:])
+                stack[:, start:stop, stop:] = above
+                stack[:, stop:, stop:] -= lib.matmul(stack[:, stop:, start:stop], above)
+    return packed, pivots.reshape(*x.shape[:-2], count)
+
+
+def _eliminate(lib: Any, stack: Array, pivots: Array, j: int, stop: int, pivot: bool) -> None:
+    """Eliminate one column below the diagonal, in the columns before `stop`."""
+    if pivot:
+        below = stack[:, j:, j]
+        size = lib.abs(below)
+        if below.dtype.kind == "c":  # LAPACK's measure
+            size = lib.abs(below.real) + lib.abs(below.imag)
+        chosen = j + lib.argmax(size, axis=1)
+        pivots[:, j] = chosen
+        each = lib.arange(len(stack))
+        rows = stack[each, chosen]
+        stack[each, chosen] = stack[:, j]
+        stack[:, j] = rows
+    divisor = stack[:, j, j, None]
+    if pivot:
+        divisor = lib.where(divisor == 0, 1, divisor)
+    stack[:, j + 1 :, j] /= divisor
+    stack[:, j + 1 :, j + 1 : stop] -= stack[:, j + 1 :, j, None] * stack[:, j, None, j + 1 : stop]
+
+
+def lu_packed(lib: Any, x: Array) -> Array:
+    """Return L and U in one matrix, without exchanging rows."""
+    return factored(lib, x, pivot=False)[0]
+
+
+def order_of(lib: Any, pivots: Array, m: int) -> Array:
+    """Return which row each one was before all exchanges."""
+    stack = pivots.reshape(prod(pivots.shape[:-1]), pivots.shape[-1])
+    order = lib.empty((len(stack), m), dtype=np.int64)
+    order[...] = lib.arange(m)
+    each = lib.arange(len(stack))
+    for j in range(stack.shape[-1]):
+        chosen = stack[:, j]
+        rows = order[each, chosen]
+        order[each, chosen] = order[:, j]
+        order[:, j] = rows
+    return order.reshape(*pivots.shape[:-1], m)
