@@ -37,6 +37,7 @@ from chainrule.linalg.systems import (
     tensorinv,
     tensorsolve,
 )
+from chainrule.linalg.unchecked import cholesky_ex, inv_ex, solve_ex
 from chainrule.ops import matmul, matrix_transpose, outer, tensordot, vecdot
 from chainrule.primitives import matrix_functions as _registered  # noqa: F401 - and what it needs
 from chainrule.primitives.primitive import TABLE
@@ -50,10 +51,12 @@ __all__ = [
     "matrix_power",
     # inverses and systems
     "inv",
+    "inv_ex",
     "inverse",
     "pinv",
     "pinverse",
     "solve",
+    "solve_ex",
     "solve_triangular",
     "lstsq",
     "cholesky_solve",
@@ -62,6 +65,7 @@ __all__ = [
     "tensorsolve",
     # factors
     "cholesky",
+    "cholesky_ex",
     "lu",
     "lu_factor",
     "lu_factor_ex",

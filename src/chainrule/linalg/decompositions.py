@@ -89,12 +89,16 @@ def _check_numbers(factor: Array, x: Array, reason: Callable[[Array], str]) -> N
 
 
 def _not_positive_definite(matrix: Array) -> str:
-    orders = range(1, matrix.shape[-1] + 1)
-    order = next((k for k in orders if not _is_positive(matrix[:k, :k])), matrix.shape[-1])
     return (
         "The factorization could not be completed because the input is not positive-definite (the "
-        f"leading minor of order {order} is not positive-definite)."
+        f"leading minor of order {leading_minor(matrix)} is not positive-definite)."
     )
+
+
+def leading_minor(matrix: Array) -> int:
+    """Return the order of the first leading minor that is not positive-definite."""
+    orders = range(1, matrix.shape[-1] + 1)
+    return next((k for k in orders if not _is_positive(matrix[:k, :k])), matrix.shape[-1])
 
 
 def _is_positive(matrix: Array) -> bool:
