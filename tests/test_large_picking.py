@@ -128,3 +128,21 @@ def test_pools(name: str, values: str, monkeypatch: pytest.MonkeyPatch) -> None:
     elif values != "distinct":
         x[:, 1, 3:12] = float(values)
     agree(lambda lib, x: lib.nn.functional.max_pool2d(x, **settings), x)
+
+
+@pytest.mark.parametrize("shape", [(5, 3), (700, 500), (4, 3, 40_000), (300_000,)], ids=str)
+@pytest.mark.parametrize("values", ["ordinary", "huge", "-inf"])
+def test_cross_entropy(shape: tuple[int, ...], values: str) -> None:
+    x = draw(*shape) * (1e4 if values == "huge" else 1)
+    if values == "-inf":
+        x[..., 1] = -np.inf
+        if len(shape) == 2:
+            x[2, :] = -np.inf  # no class is possible at all: nan
+    dim = min(1, len(shape) - 1)
+    classes = np.array(RNG.integers(0, shape[dim], shape[:dim] + shape[dim + 1 :]))
+    with np.errstate(invalid="ignore"):
+        agree(lambda lib, x, c: lib.nn.functional.cross_entropy(x, c, reduction="none"), x, classes)
+    wrong = classes.copy()
+    wrong.reshape(-1)[-1] = shape[dim]
+    with pytest.raises(IndexError, match=f"Target {shape[dim]} is out of bounds"):
+        cr.nn.functional.cross_entropy(cr.from_numpy(x), cr.from_numpy(wrong))

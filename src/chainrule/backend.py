@@ -289,7 +289,7 @@ QUICKER = {
     "pooling": ("max_pool_vjp",),
     "rows": (
         *("softmax", "softmax_rule", "log_softmax", "log_softmax_vjp"),
-        *("standardized", "standardized_rule"),
+        *("standardized", "standardized_rule", "class_losses", "class_losses_vjp"),
     ),
 }
 """The formulas of primitives that `kernels` has its own functions for, by module: NumPy's alone."""
@@ -309,14 +309,24 @@ def _kernel(lib: Any, module: str, name: str) -> Any:
     return extension
 
 
-def _kernels(lib: Any, table: dict[str, tuple[str, ...]]) -> dict[str, Any]:
-    return {name: _kernel(lib, module, name) for module, names in table.items() for name in names}
+class _Quicker(dict[str, Any]):
+    """The functions of a table, each imported when it is first asked for."""
+
+    def __missing__(self, name: str) -> Any:
+        module = next(module for module, names in QUICKER.items() if name in names)
+        found = getattr(import_module(f"chainrule.kernels.{module}"), name)
+        self[name] = functools.partial(found, np)
+        return self[name]
+
+
+def _kernels(lib: Any) -> dict[str, Any]:
+    return {name: _kernel(lib, module, name) for module, names in KERNELS.items() for name in names}
 
 
 numpy_xp = Namespace(
     np,
-    **_kernels(np, KERNELS),
-    quicker=_kernels(np, QUICKER),
+    **_kernels(np),
+    quicker=_Quicker(),
     ones=_ones,
     # ndarray's methods: the functions of these names are Python that looks for such methods.
     reshape=lambda x, shape, copy=None: (
@@ -422,7 +432,7 @@ def _cupy_namespace() -> Namespace:
 
     return Namespace(
         cupy,
-        **_kernels(cupy, KERNELS),
+        **_kernels(cupy),
         index=lambda x, key: x[key],
         index_add=index_add,
         add_at=lambda base, value, *, key: combine_at("add", base, value, key),

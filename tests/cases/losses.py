@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from cases.model import REAL, Strided, kink, row, situation
 from cases.situations import BINARY, recorded
 
@@ -25,7 +27,28 @@ def _torch(name: str) -> Any:
     return function
 
 
+def _class_losses(np: Any, x: Any, classes: Any, axis: int) -> Any:
+    logs = np.log(np.sum(np.exp(x), axis=axis, keepdims=True)) - x
+    return np.squeeze(np.take_along_axis(logs, np.expand_dims(classes, axis), axis), axis)
+
+
 ROWS = (
+    row(
+        "class_losses",
+        (
+            situation("rows", (3, 4), np.array([3, 0, 0]), axis=1),
+            situation("one", (3,), np.array(2), axis=0),
+            situation("pixels", (2, 3, 2), np.array([[0, 2], [1, 1]]), axis=1),
+            situation("size-0", (0, 3), np.zeros(0, np.int64), axis=1),
+            situation("non-contiguous", Strided((2, 3)), np.array([0, 2]), axis=1),
+        ),
+        dtypes=REAL,
+        cr=recorded("class_losses"),
+        np=_class_losses,
+        torch=lambda torch, x, classes, axis: torch.nn.functional.cross_entropy(
+            x, classes, reduction="none"
+        ),
+    ),
     row(
         "huber",
         (

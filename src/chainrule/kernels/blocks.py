@@ -53,14 +53,14 @@ def share(
     fill: Fill, lib: Any, arrays: tuple[Array, ...], settings: dict[str, Any], *, by_rows: bool
 ) -> None:
     """Fill the first array: in parts, where that can be and pays."""
-    out = arrays[0]
-    if max([array.size for array in arrays]) < LARGE or not _separable(arrays, settings, by_rows):
+    whole = max([array.size for array in arrays])
+    if whole < LARGE or not _separable(arrays, settings, by_rows):
         return fill(lib, *arrays, **settings)
     if not by_rows:
         arrays = tuple([array.reshape(-1) for array in arrays])
     count = arrays[0].shape[0]
-    size = min(PART, -(-out.size // threads.get_num_threads()))
-    step = max(-(-size * count // out.size), 1)
+    size = min(PART, -(-whole // threads.get_num_threads()))
+    step = max(-(-size * count // whole), 1)
 
     def part(start: int) -> None:
         fill(lib, *[array[start : start + step] for array in arrays], **settings)
@@ -70,9 +70,11 @@ def share(
 
 def _separable(arrays: tuple[Array, ...], settings: dict[str, Any], by_rows: bool) -> bool:
     out = arrays[0]
+    if by_rows and settings.get("axis") == 0:
+        return False
     for array in arrays:
         if array.__class__ is not np.ndarray or not array.flags.c_contiguous:
             return False
-        if array.shape[0] != out.shape[0] if by_rows else array.shape != out.shape:
+        if array.shape[:1] != out.shape[:1] if by_rows else array.shape != out.shape:
             return False
-    return not by_rows or (out.ndim > 1 and settings.get("axis") != 0)
+    return True

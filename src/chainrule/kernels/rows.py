@@ -16,16 +16,16 @@ Axes = tuple[int, ...]
 
 
 def _sums(lib: Any, x: Array, axis: int) -> Array:
-    if axis == x.ndim - 1 and x.shape[-1] <= 2048:
+    if x.size >= 4096 and axis == x.ndim - 1 and x.shape[-1] <= 2048:
         return lib.einsum("...j->...", x)[..., None]
-    return x.sum(axis, keepdims=True)
+    return lib.add.reduce(x, axis, None, None, True)
 
 
 def _products(lib: Any, x: Array, y: Array, axis: int) -> Array:
     """Return the sums of products along an axis."""
-    if axis == x.ndim - 1 and x.shape[-1] <= 2048:
+    if x.size >= 4096 and axis == x.ndim - 1 and x.shape[-1] <= 2048:
         return lib.einsum("...j,...j->...", x, y)[..., None]
-    return (x * y).sum(axis, keepdims=True)
+    return lib.add.reduce(x * y, axis, None, None, True)
 
 
 def _shift(lib: Any, out: Array, x: Array, axis: int) -> None:
@@ -62,6 +62,46 @@ def log_softmax_vjp(lib: Any, product: Array, g: Array, out: Array, *, axis: int
     lib.exp(out, out=product)
     lib.multiply(product, _sums(lib, g, axis), out=product)
     lib.subtract(g, product, out=product)
+
+
+def _key(lib: Any, classes: Array, axis: int) -> tuple[Any, ...]:
+    """Return the index of the classes' elements along an axis that `classes` has not."""
+    counts = [
+        lib.arange(n).reshape((-1,) + (1,) * (classes.ndim - 1 - i))
+        for i, n in enumerate(classes.shape)
+    ]
+    return (*counts[:axis], classes, *counts[axis:])
+
+
+def class_losses(lib: Any, x: Array, classes: Array, *, axis: int) -> Array:
+    """Return log Σ exp x less x at the classes."""
+    picked = lib.empty(classes.shape, x.dtype)
+    total = lib.empty(classes.shape, x.dtype)
+    share(_class_losses, lib, (total, x, classes, picked), {"axis": axis}, by_rows=True)
+    return lib.log(total) - picked
+
+
+def _class_losses(
+    lib: Any, total: Array, x: Array, classes: Array, picked: Array, *, axis: int
+) -> None:
+    shifted = x - lib.maximum.reduce(x, axis, keepdims=True)
+    picked[...] = shifted[_key(lib, classes, axis)]
+    lib.exp(shifted, out=shifted)
+    total[...] = _sums(lib, shifted, axis).reshape(total.shape)
+
+
+@shared(by_rows=True)
+def _class_slopes(lib: Any, out: Array, x: Array, g: Array, classes: Array, *, axis: int) -> None:
+    """Fill in g (softmax x - 1 at the class)."""
+    _shift(lib, out, x, axis)
+    lib.exp(out, out=out)
+    lib.multiply(out, lib.expand_dims(g, axis) / _sums(lib, out, axis), out=out)
+    out[_key(lib, classes, axis)] -= g
+
+
+def class_losses_vjp(lib: Any, g: Array, x: Array, classes: Array, *, axis: int) -> Array:
+    """Return g (softmax x - 1 at the class)."""
+    return _class_slopes(lib, x, g, classes, axis=axis)
 
 
 def standardized(lib: Any, x: Array, *, axis: Axes, eps: float) -> tuple[Array, Array]:

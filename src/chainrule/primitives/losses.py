@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from chainrule.primitives.primitive import elementwise
+from chainrule.primitives.primitive import applied, elementwise, general, quicker
+from chainrule.primitives.reductions import softmax
 
 Array = Any
 
@@ -60,4 +61,48 @@ binary_cross_entropy_with_logits = elementwise(
     lambda xp, x, y: xp.sigmoid(x) - y,
     lambda xp, x: -x,
     forward=_with_logits,
+)
+
+
+# --- cross entropy: log Σ exp x less x at the right class, and no array of logarithms ------------
+
+
+def _at(xp: Any, x: Array, classes: Array, axis: int) -> Array:
+    """Return what `x` holds at the classes, without the axis."""
+    picked = xp.take_along_axis(x, xp.expand_dims(classes, axis=axis), axis=axis)
+    return xp.squeeze(picked, axis=axis)
+
+
+@quicker
+def _class_losses(xp: Any, x: Array, classes: Array, *, axis: int) -> Array:
+    shifted = x - xp.max(x, axis=axis, keepdims=True)
+    total = xp.sum(xp.exp(shifted), axis=axis)
+    return xp.log(total) - _at(xp, shifted, classes, axis)
+
+
+@quicker
+def _class_losses_vjp(xp: Any, g: Array, x: Array, classes: Array, *, axis: int) -> Array:
+    g = xp.expand_dims(g, axis=axis)
+    hits = xp.add_along_axis(g, xp.expand_dims(classes, axis=axis), shape=x.shape, axis=axis)
+    return g * applied(softmax, xp)(x, axis=axis) - hits
+
+
+def _class_losses_jvp(xp: Any, t: Array, x: Array, classes: Array, *, axis: int) -> Array:
+    share = applied(softmax, xp)(x, axis=axis)
+    return xp.sum(share * t, axis=axis) - _at(xp, t, classes, axis)
+
+
+class_losses = general(
+    "class_losses",
+    lambda xp, x, classes, *, axis: _class_losses(xp, x, classes, axis=axis),
+    vjp=(
+        lambda xp, g, x, classes, *, axis: _class_losses_vjp(xp, g, x, classes, axis=axis),
+        None,
+    ),
+    jvp=(
+        lambda xp, t, x, classes, *, axis: _class_losses_jvp(xp, t, x, classes, axis=axis),
+        None,
+    ),
+    label="CrossEntropyLossBackward0",
+    broadcasts=False,
 )
