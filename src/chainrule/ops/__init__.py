@@ -4,6 +4,8 @@ One more costs a primitive's block, a function in one of these modules (and its 
 `methods`, if it is a method too), and a row in the conformance table of the tests.
 """
 
+from typing import TYPE_CHECKING
+
 from chainrule.ops import (
     added,
     arithmetic,
@@ -21,12 +23,12 @@ from chainrule.ops import (
     extrema,
     finding,
     indexing,
-    inplace,
     joining,
     kinks,
     methods,
     moments,
     ordering,
+    overwriting,
     pairs,
     places,
     products,
@@ -64,11 +66,11 @@ from chainrule.ops.exponential import *  # noqa: F403
 from chainrule.ops.extrema import *  # noqa: F403
 from chainrule.ops.finding import *  # noqa: F403
 from chainrule.ops.indexing import *  # noqa: F403
-from chainrule.ops.inplace import *  # noqa: F403
 from chainrule.ops.joining import *  # noqa: F403
 from chainrule.ops.kinks import *  # noqa: F403
 from chainrule.ops.moments import *  # noqa: F403
 from chainrule.ops.ordering import *  # noqa: F403
+from chainrule.ops.overwriting import *  # noqa: F403
 from chainrule.ops.pairs import *  # noqa: F403
 from chainrule.ops.places import *  # noqa: F403
 from chainrule.ops.products import *  # noqa: F403
@@ -90,47 +92,54 @@ from chainrule.ops.summation import *  # noqa: F403
 from chainrule.ops.trigonometry import *  # noqa: F403
 from chainrule.ops.turning import *  # noqa: F403
 
-__all__: list[str] = []
-__all__ += arithmetic.__all__
-__all__ += exponential.__all__
-__all__ += trigonometry.__all__
-__all__ += kinks.__all__
-__all__ += pairs.__all__
-__all__ += blends.__all__
-__all__ += special.__all__
-__all__ += comparison.__all__
-__all__ += reductions.__all__
-__all__ += statistics.__all__
-__all__ += extrema.__all__
-__all__ += quantiles.__all__
-__all__ += running.__all__
-__all__ += moments.__all__
-__all__ += finding.__all__
-__all__ += shaping.__all__
-__all__ += ordering.__all__
-__all__ += diagonals.__all__
-__all__ += joining.__all__
-__all__ += indexing.__all__
-__all__ += scattering.__all__
-__all__ += putting.__all__
-__all__ += turning.__all__
-__all__ += regions.__all__
-__all__ += repeating.__all__
-__all__ += stacking.__all__
-__all__ += contraction.__all__
-__all__ += summation.__all__
-__all__ += products.__all__
-__all__ += added.__all__
-__all__ += distances.__all__
-__all__ += complexes.__all__
-__all__ += conversion.__all__
-__all__ += broadcasting.__all__
-__all__ += sets.__all__
-__all__ += dtypes.__all__
-__all__ += exchange.__all__
-__all__ += questions.__all__
-__all__ += slopes.__all__
-__all__ += places.__all__
-__all__ += inplace.__all__
+# mypy can't read an `__all__` put together from others; without one, it takes what the stars bring.
+if not TYPE_CHECKING:
+    __all__ = [
+        name
+        for module in (
+            arithmetic,
+            exponential,
+            trigonometry,
+            kinks,
+            pairs,
+            blends,
+            special,
+            comparison,
+            reductions,
+            statistics,
+            extrema,
+            quantiles,
+            running,
+            moments,
+            finding,
+            shaping,
+            ordering,
+            diagonals,
+            joining,
+            indexing,
+            scattering,
+            putting,
+            turning,
+            regions,
+            repeating,
+            stacking,
+            contraction,
+            summation,
+            products,
+            added,
+            distances,
+            complexes,
+            conversion,
+            broadcasting,
+            sets,
+            dtypes,
+            exchange,
+            questions,
+            slopes,
+            places,
+            overwriting,
+        )
+        for name in module.__all__
+    ]
 
 methods.attach()

@@ -14,10 +14,20 @@ from chainrule.autograd.tensor import Tensor
 from chainrule.ops.calls import of_reals
 
 __all__ = [
-    *("bessel_j0", "bessel_j1", "bessel_y0", "bessel_y1", "spherical_bessel_j0"),
-    *("i0e", "i1", "i1e", "modified_bessel_i0", "modified_bessel_i1"),
-    *("modified_bessel_k0", "modified_bessel_k1"),
-    *("scaled_modified_bessel_k0", "scaled_modified_bessel_k1"),
+    "bessel_j0",
+    "bessel_j1",
+    "bessel_y0",
+    "bessel_y1",
+    "spherical_bessel_j0",
+    "i0e",
+    "i1",
+    "i1e",
+    "modified_bessel_i0",
+    "modified_bessel_i1",
+    "modified_bessel_k0",
+    "modified_bessel_k1",
+    "scaled_modified_bessel_k0",
+    "scaled_modified_bessel_k1",
 ]
 
 

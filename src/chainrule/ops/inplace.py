@@ -354,37 +354,3 @@ def fill_diagonal_(x: Tensor, fill_value: float, wrap: bool = False) -> Tensor:
 
 
 METHODS["fill_diagonal_"] = fill_diagonal_
-
-# --- functions ------------------------------------------------------------------------------------
-
-_FUNCTIONS = """
-    abs_ acos_ acosh_ addmv_ arccos_ arccosh_ arcsin_ arcsinh_ arctan_ arctanh_ asin_ asinh_ atan_
-    atanh_ ceil_ clamp_ clamp_max_ clamp_min_ clip_ conj_physical_ cos_ cosh_ deg2rad_ erf_ erfc_
-    exp2_ exp_ expm1_ fill_ fix_ floor_ frac_ gcd_ i0_ index_put_ lcm_ ldexp_ log10_ log1p_ log2_
-    log_ logit_ nan_to_num_ neg_ negative_ rad2deg_ reciprocal_ round_ rsqrt_ sigmoid_ sin_ sinc_
-    sinh_ sqrt_ square_ tan_ tanh_ trunc_ xlogy_ zero_"""
-
-
-def _function(name: str) -> Callable[..., Tensor]:
-    method = METHODS[name]
-
-    def function(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        if not isinstance(input, Tensor):
-            raise TypeError(
-                f"{name}(): argument 'input' must be a Tensor, not {type(input).__name__}: what is "
-                "written to in place has to be one already"
-            )
-        return method(input, *args, **kwargs)
-
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = method.__doc__
-    return function
-
-
-__all__ = [*_FUNCTIONS.split(), "detach_"]
-globals().update({name: _function(name) for name in _FUNCTIONS.split()})
-
-
-def detach_(input: Tensor) -> Tensor:
-    """Take a tensor out of the graph, in place: it becomes a leaf without grad."""
-    return input.detach_()

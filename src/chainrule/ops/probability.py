@@ -13,9 +13,24 @@ from chainrule.ops.calls import of_reals, real_floating, real_operands, real_pai
 from chainrule.ops.pairs import logaddexp
 
 __all__ = [
-    *("erfcx", "erfi", "dawsn", "ndtr", "ndtri", "log_ndtr", "log_expit"),
-    *("entr", "rel_entr", "kl_div", "xlog1py"),
-    *("gamma", "beta", "betaln", "betainc", "zeta", "expi", "exp1"),
+    "erfcx",
+    "erfi",
+    "dawsn",
+    "ndtr",
+    "ndtri",
+    "log_ndtr",
+    "log_expit",
+    "entr",
+    "rel_entr",
+    "kl_div",
+    "xlog1py",
+    "gamma",
+    "beta",
+    "betaln",
+    "betainc",
+    "zeta",
+    "expi",
+    "exp1",
 ]
 
 _erfcx = of_reals("erfcx")

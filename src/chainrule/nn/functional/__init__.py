@@ -1,5 +1,7 @@
 """What networks are made of, as functions under PyTorch's names: a module for each subject."""
 
+from typing import TYPE_CHECKING
+
 from chainrule.nn.functional import (
     activations,
     adaptive,
@@ -47,26 +49,32 @@ from chainrule.nn.functional.rectifiers import *  # noqa: F403
 from chainrule.nn.functional.resizing import *  # noqa: F403
 from chainrule.nn.functional.similarity import *  # noqa: F403
 
-__all__: list[str] = []
-__all__ += activations.__all__
-__all__ += adaptive.__all__
-__all__ += alignment.__all__
-__all__ += attention.__all__
-__all__ += choices.__all__
-__all__ += class_margins.__all__
-__all__ += classification.__all__
-__all__ += convolution.__all__
-__all__ += dropouts.__all__
-__all__ += embeddings.__all__
-__all__ += folding.__all__
-__all__ += grids.__all__
-__all__ += hard.__all__
-__all__ += layers.__all__
-__all__ += losses.__all__
-__all__ += margins.__all__
-__all__ += normalisation.__all__
-__all__ += padding.__all__
-__all__ += pooling.__all__
-__all__ += rectifiers.__all__
-__all__ += resizing.__all__
-__all__ += similarity.__all__
+if not TYPE_CHECKING:  # as in `ops`
+    __all__ = [
+        name
+        for module in (
+            activations,
+            adaptive,
+            alignment,
+            attention,
+            choices,
+            class_margins,
+            classification,
+            convolution,
+            dropouts,
+            embeddings,
+            folding,
+            grids,
+            hard,
+            layers,
+            losses,
+            margins,
+            normalisation,
+            padding,
+            pooling,
+            rectifiers,
+            resizing,
+            similarity,
+        )
+        for name in module.__all__
+    ]
