@@ -83,6 +83,14 @@ def test_views_made_before_and_after_see_what_is_written(turn):
     same_as_torch(program)
 
 
+def test_a_view_of_an_earlier_view_is_recorded_on_that():
+    y = leaf(DATA) * 1
+    early = y[0]
+    y.t_()
+    late = early[1:]
+    assert late.grad_fn.next_functions[0][0] is early.grad_fn
+
+
 def test_a_plain_base_is_recorded_through_a_view_made_before():
     x = leaf([1.0, 2.0])
     base = cr.zeros(3, 2, dtype="float64")
@@ -167,7 +175,10 @@ def test_a_turned_tensor_can_be_a_leaf_a_copy_and_detached():
 
 def test_the_node_of_a_frozen_leaf_is_not_taken_up_again():
     x = leaf(DATA)
+    former = (x * 3).sum()
     x.requires_grad_(False).t_().requires_grad_()
+    former.backward()  # of the former shape: there is nothing left that it could be added to
+    assert x.grad is None
     (x * x).sum().backward()
     assert x.grad.tolist() == (2 * DATA.T).tolist()
 

@@ -156,6 +156,10 @@ def hooks_of(node: Node) -> Hooks:
     return node.hooks
 
 
+def _nobody() -> None:
+    """Return what a weak reference to nothing does."""
+
+
 class AccumulateGrad(Node):
     """The one node of a leaf: adds what arrives to the leaf's `.grad`.
 
@@ -164,6 +168,7 @@ class AccumulateGrad(Node):
 
     __slots__ = ("_variable",)
 
+    _variable: Callable[[], Tensor | None]
     edges = ()
 
     def __init__(self, leaf: Tensor) -> None:
@@ -177,6 +182,10 @@ class AccumulateGrad(Node):
     def variable(self) -> Tensor | None:
         """The leaf, or None when nobody holds it any more."""
         return self._variable()
+
+    def forget(self) -> None:
+        """Let the leaf go: what arrives from now on is dropped, as if nobody held the leaf."""
+        self._variable = _nobody
 
 
 class PrimitiveNode(Node):

@@ -143,8 +143,9 @@ def turn_in_place(target: Tensor, operation: str, function: Callable[[Tensor], T
         view = Turned(before, view.path, view.refusal)
     move_retained(target, node, after._node)
     target._array, target._node, target._view = after._array, after._node, view
-    if hasattr(target, "_frozen"):
-        del target._frozen  # made for the shape that it had
+    if hasattr(target, "_frozen"):  # graphs that lead to it have gradients of the former shape
+        target._frozen.forget()
+        del target._frozen
     return target
 
 
