@@ -142,3 +142,55 @@ def test_what_is_written_to_is_a_tensor():
         cr.sin_(np.ones(2))
     with pytest.raises(cr.InPlaceError, match="a leaf Variable that requires grad"):
         cr.sin_(leaf([1.0]))
+
+
+# --- steps in memory ------------------------------------------------------------------------------
+
+SOURCES = {
+    "matrix": lambda x: x * 1,
+    "transposed": lambda x: (x * 1).T,
+    "rows": lambda x: (x * 1)[1:],
+    "permuted": lambda x: (x * 1).reshape(2, 2, 3).permute(2, 0, 1),
+}
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ((3, 2), (1, 1)),
+        ((2, 3), (2, 0)),
+        ((4,), (2,)),
+        ((), ()),
+        ((0, 2), (9, 9)),
+        ((2, 2), (1, 4), 4),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("source", SOURCES.values(), ids=SOURCES.keys())
+def test_as_strided(source, arguments):
+    def program(lib):
+        x = lib.leaf(np.arange(1.0, 13.0).reshape(4, 3))
+        y = source(x)
+        z = y.as_strided(*arguments)
+        return [z, lib.as_strided(y, *arguments), *lib.grad((z * z).sum() + x.sum() * 0, x)]
+
+    same_as_torch(program)
+
+
+def test_as_strided_refuses_what_is_no_element():
+    x = cr.arange(12).reshape(3, 4)
+    for call in (
+        lambda: x.as_strided((4,), (4,)),
+        lambda: x[:, :2].as_strided((3,), (1,)),
+        lambda: x[1:].as_strided((2,), (1,), 0),
+        lambda: cr.zeros(0).as_strided((1,), (1,)),
+    ):
+        with pytest.raises(cr.ShapeError, match="as_strided: setStorage: a place is out of bounds"):
+            call()
+    with pytest.raises(cr.ShapeError, match="mismatch in length of strides and shape"):
+        x.as_strided((2, 2), (1,))
+    with pytest.raises(cr.ShapeError, match="Negative strides and sizes are not supported"):
+        x.as_strided((2,), (-1,))
+    with pytest.raises(cr.InPlaceError, match="the memory is read-only"):
+        x.as_strided((2,), (1,)).mul_(2)
+    assert cr.tensor(3.0).as_strided((2,), (0,)).tolist() == [3.0, 3.0]

@@ -114,3 +114,11 @@ def test_h_is_of_matrices():
     with pytest.raises(cr.ShapeError, match=r"only supported on matrices or batches"):
         cr.zeros(2).mH  # noqa: B018
     assert cr.tensor(1j).H.item() == -1j
+
+
+def test_activations_that_are_methods():
+    def program(lib):
+        x = lib.tensor([-2.0, 0.25, 3.0])
+        return x.hardshrink(), x.hardshrink(1.0), x.prelu(lib.tensor([0.5]))
+
+    same_as_torch(program)

@@ -30,6 +30,7 @@ from chainrule.ops import (
     operators,
     ordering,
     pairs,
+    places,
     products,
     putting,
     quantiles,
@@ -87,6 +88,7 @@ _SAME = {
     scattering: """
         scatter scatter_add scatter_reduce index_add index_copy index_fill index_reduce""",
     putting: "index_put masked_scatter put",
+    places: "as_strided",
     turning: "fliplr flipud rot90",
     finding: "nonzero argwhere unique unique_consecutive bincount histc histogram",
     moments: "nansum nanmean aminmax cov corrcoef dist renorm",
@@ -150,6 +152,7 @@ _LATER = {
         det slogdet logdet matrix_exp matrix_power inverse pinverse cholesky cholesky_solve
         cholesky_inverse""",
     "chainrule.fft.spectrograms": "stft istft",
+    "chainrule.nn.functional": "hardshrink prelu",
 }
 
 

@@ -10,8 +10,10 @@ from chainrule.arguments import RECORDERS, Operand, Sizes, cast, sizes_of, tenso
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import CPU, move
 from chainrule.errors import DTypeError, ShapeError
+from chainrule.ops.viewing import storage_offset as storage_offset_of
+from chainrule.ops.viewing import stride as stride_of
 
-__all__ = ["fill", "unravel_index"]
+__all__ = ["as_strided", "fill", "unravel_index"]
 
 
 def unravel_index(indices: Operand, shape: Sizes) -> tuple[Tensor, ...]:
@@ -92,3 +94,85 @@ def fill(input: Operand, value: Any) -> Tensor:
         )
     spread = RECORDERS["broadcast_to"](cast(number, x.dtype), shape=x.shape)
     return RECORDERS["clone"](spread)
+
+
+def as_strided(
+    input: Operand, size: Sizes, stride: Sizes, storage_offset: int | None = None
+) -> Tensor:
+    """Return elements of the tensor's memory, counted by steps in it instead of dimensions.
+
+    Parameters
+    ----------
+    input : Tensor
+        Whose memory.
+    size, stride : sequence of ints
+        The shape to have, and by how many elements neighbours are apart along each dimension.
+    storage_offset : int, optional
+        How many elements of the memory come before the first one: as of `input` if left out.
+
+    Returns
+    -------
+    Tensor, shape `size`
+        A copy that can't be written to (PyTorch: a view).
+
+    Raises
+    ------
+    ShapeError
+        If `size` and `stride` differ in length, one is negative, or a place in memory is that of
+        no element of `input`.
+
+    See Also
+    --------
+    unfold : stretches along a dimension, as a view.
+
+    Notes
+    -----
+    Derivative: 1 for each time that an element is there.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.as_strided(cr.arange(5), (3, 3), (1, 1))
+    tensor([[0, 1, 2],
+            [1, 2, 3],
+            [2, 3, 4]])
+    """
+    x, sizes, steps = tensor_of(input), sizes_of((size,)), sizes_of((stride,))
+    if len(sizes) != len(steps):
+        raise ShapeError(
+            f"as_strided: mismatch in length of strides and shape: {list(steps)} and {list(sizes)}"
+        )
+    if min((*sizes, *steps), default=0) < 0:
+        raise ShapeError(
+            "as_strided: Negative strides and sizes are not supported, got strides "
+            f"{list(steps)} and the shape {list(sizes)}"
+        )
+    first = 0 if storage_offset is None else storage_offset - storage_offset_of(x)
+    places = np.full(sizes, first)
+    for axis, (length, step) in enumerate(zip(sizes, steps, strict=True)):
+        places += (np.arange(length) * step).reshape(-1, *(1,) * (len(sizes) - axis - 1))
+    if not x.ndim:
+        x = RECORDERS["reshape"](x, shape=(1,))
+    result = RECORDERS["index"](x, key=_elements_at(x, places))
+    if isinstance(result._array, np.ndarray):
+        result._array.flags.writeable = False  # a write would not reach the memory
+    return result
+
+
+def _elements_at(x: Tensor, places: Any) -> tuple[Any, ...]:
+    """Return the indices of the elements at places in memory, counted from the first one."""
+    steps, indices = stride_of(x), [np.zeros_like(places)] * x.ndim
+    inside = np.asarray(places >= 0)
+    rest = places
+    for axis in sorted(range(x.ndim), key=lambda axis: -steps[axis]):
+        if x.shape[axis] > 1 and steps[axis] > 0:
+            indices[axis], rest = np.divmod(rest, steps[axis])
+            inside &= indices[axis] < x.shape[axis]
+    inside &= rest == 0
+    if places.size and not (inside.all() and x.numel() and min(steps) >= 0):
+        raise ShapeError(
+            "as_strided: setStorage: a place is out of bounds, or is that of no element of the "
+            f"tensor, of shape {list(x.shape)} and strides {list(steps)}: take it of the tensor "
+            "that this one is a view of"
+        )
+    return tuple(indices)
