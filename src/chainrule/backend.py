@@ -285,7 +285,7 @@ KERNELS = {
 
 
 QUICKER = {
-    "elementwise": ("sigmoid",),
+    "elementwise": ("sigmoid", "sigmoid_rule", "tanh_rule", "relu_rule"),
     "pooling": ("max_pool_vjp",),
     "rows": (
         *("softmax", "softmax_rule", "log_softmax", "log_softmax_vjp"),

@@ -36,6 +36,8 @@ def _sides(f: Callable[..., cr.Tensor], x: np.ndarray, g: np.ndarray) -> tuple[A
 
 FUNCTIONS: dict[str, Callable[..., cr.Tensor]] = {
     "sigmoid": lambda x: x.sigmoid(),
+    "tanh": lambda x: x.tanh(),
+    "relu": lambda x: x.relu(),
     "gelu": cr.nn.functional.gelu,
     "softmax": lambda x: x.softmax(-1),
     "log_softmax": lambda x: x.log_softmax(-1),
@@ -68,6 +70,21 @@ def test_parts_give_what_the_whole_would(
         whole = _sides(FUNCTIONS[name], x, g)
     for one, other in zip(in_parts, whole, strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", ["sigmoid", "tanh", "relu"])
+def test_elements_of_large_arrays_are_those_of_small_ones(name: str, dtype: str) -> None:
+    x, g = (RNG.standard_normal(300_001).astype(dtype) for _ in range(2))
+    x[:5] = [np.nan, np.inf, -np.inf, 0.0, -0.0]
+    g[5:8] = [np.nan, np.inf, -np.inf]
+    whole = _sides(FUNCTIONS[name], x, g)
+    pairs = [
+        _sides(FUNCTIONS[name], x[i : i + 50_000], g[i : i + 50_000])
+        for i in range(0, len(x), 50_000)
+    ]
+    for one, parts in zip(whole, zip(*pairs, strict=True), strict=True):
+        np.testing.assert_array_equal(one, np.concatenate(parts))
 
 
 @pytest.mark.parametrize("name", ["softmax", "log_softmax"])

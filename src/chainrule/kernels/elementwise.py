@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from chainrule.kernels.blocks import shared
+from chainrule.kernels.large import BIT_PATTERNS
 
 Array = Any
 
@@ -22,6 +23,31 @@ def sigmoid(np: Any, out: Array, x: Array) -> None:
     else:
         np.exp(np.clip(x, -np.inf, top, out=out), out=out)  # with two bounds, vectorised
     np.divide(out, out + 1, out=out)
+
+
+@shared(by_rows=False)
+def tanh_rule(np: Any, product: Array, v: Array, out: Array) -> None:
+    """Fill in v (1 - out²)."""
+    np.multiply(out, out, out=product)
+    np.subtract(1, product, out=product)
+    np.multiply(v, product, out=product)
+
+
+@shared(by_rows=False)
+def sigmoid_rule(np: Any, product: Array, v: Array, out: Array) -> None:
+    """Fill in v (out - out²)."""
+    np.multiply(out, out, out=product)
+    np.subtract(out, product, out=product)
+    np.multiply(v, product, out=product)
+
+
+@shared(by_rows=False)
+def relu_rule(np: Any, product: Array, v: Array, out: Array) -> None:
+    """Fill in v where not out ≤ 0, else 0: by bit patterns, as `masked`."""
+    flows = out <= 0
+    np.logical_not(flows, out=flows)
+    integer = BIT_PATTERNS[v.dtype.char]
+    np.multiply(v.view(integer), flows, out=product.view(integer))
 
 
 def complex(np: Any, x: Array, y: Array) -> Array:

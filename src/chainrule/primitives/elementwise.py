@@ -11,6 +11,7 @@ from chainrule.primitives.primitive import (
     general,
     linear,
     quicker,
+    quicker_for_many,
 )
 from chainrule.primitives.primitive import is_complex as _is_complex
 
@@ -137,7 +138,19 @@ def _asinh_partial(xp: Any, x: Array) -> Array:
 
 sinh = elementwise("sinh", lambda xp, x: xp.cosh(x))
 cosh = elementwise("cosh", lambda xp, x: xp.sinh(x))
-tanh = elementwise("tanh", lambda xp, out: 1 - out * out)
+
+
+@quicker_for_many
+def _tanh_rule(xp: Any, v: Array, out: Array) -> Array:
+    return v * (1 - out * out)
+
+
+tanh = general(
+    "tanh",
+    None,
+    vjp=(lambda xp, g, out: _tanh_rule(xp, g, out),),
+    jvp=(lambda xp, t, out: _tanh_rule(xp, t, out),),
+)
 asinh = elementwise("asinh", _asinh_partial)
 acosh = elementwise("acosh", _acosh_partial)
 atanh = elementwise("atanh", lambda xp, x: 1 / (1 - x * x))
@@ -152,8 +165,16 @@ def _sigmoid(xp: Any, x: Array) -> Array:
     return e / (1 + e)
 
 
-sigmoid = elementwise(
-    "sigmoid", lambda xp, out: out - out * out, forward=lambda xp, x: _sigmoid(xp, x)
+@quicker_for_many
+def _sigmoid_rule(xp: Any, v: Array, out: Array) -> Array:
+    return v * (out - out * out)
+
+
+sigmoid = general(
+    "sigmoid",
+    lambda xp, x: _sigmoid(xp, x),
+    vjp=(lambda xp, g, out: _sigmoid_rule(xp, g, out),),
+    jvp=(lambda xp, t, out: _sigmoid_rule(xp, t, out),),
 )
 
 # --- kinks: where there is no derivative, SEMANTICS 63 says which value is taken ------------------
@@ -199,12 +220,17 @@ def _relu(xp: Any, x: Array) -> Array:
     return xp.clip(x, 0, None)
 
 
+@quicker_for_many
+def _relu_rule(xp: Any, v: Array, out: Array) -> Array:
+    # Not out > 0: where the result is nan, so is the gradient.
+    return xp.masked(v, xp.logical_not(out <= 0))
+
+
 relu = general(
     "relu",
     _relu,
-    # Not out > 0: where the result is nan, so is the gradient.
-    vjp=(lambda xp, g, out: xp.masked(g, xp.logical_not(out <= 0)),),
-    jvp=(lambda xp, t, out: xp.masked(t, xp.logical_not(out <= 0)),),
+    vjp=(lambda xp, g, out: _relu_rule(xp, g, out),),
+    jvp=(lambda xp, t, out: _relu_rule(xp, t, out),),
 )
 
 
