@@ -48,7 +48,11 @@ def cat(tensors: Sequence[Operand], dim: int | None = None, *, axis: int | None 
     tensor([0., 0., 1.])
     """
     parts = same_dtype("cat", tensors)
-    if any(part._array.shape == (0,) for part in parts):
+    shapes = [part._array.shape for part in parts]
+    first = shapes[0]
+    if first and first != (0,) and shapes.count(first) == len(shapes):  # nothing to check
+        return RECORDERS["concat"](*parts, axis=_which(either(dim, axis), len(first)))
+    if (0,) in shapes:
         parts = [part for part in parts if part._array.shape != (0,)] or parts[:1]
     number = _which(either(dim, axis), parts[0].ndim)
     for i, part in enumerate(parts):
@@ -69,7 +73,11 @@ def same_dtype(operation: str, tensors: Sequence[Operand]) -> list[Tensor]:
     """Return the operands as tensors of one dtype."""
     if not tensors:
         raise ShapeError(f"{operation}(): expected a non-empty list of Tensors")
-    parts = as_tensors(tuple(tensors))
+    parts: list[Any] = list(tensors)
+    for part in parts:
+        if part.__class__ is not Tensor:
+            parts = as_tensors(parts)
+            break
     dtypes = {part._array.dtype for part in parts}
     if len(dtypes) == 1:
         return parts
