@@ -164,6 +164,18 @@ def _expm1(x: Array) -> Array:
     return np.where(np.isfinite(x), np.expm1(x), np.exp(x) - 1)
 
 
+def _log1p(x: Array) -> Array:
+    if x.dtype.kind != "c":
+        return np.log1p(x)
+    # NumPy takes the logarithm of 1 + x, which has lost the digits of a small x.
+    a, b = x.real, x.imag
+    near = np.maximum(abs(a), abs(b)) < 0.5
+    a, b = np.where(near, a, 0), np.where(near, b, 0)
+    out = np.array(np.log1p(x))
+    np.copyto(out.real, 0.5 * np.log1p(a * (2 + a) + b * b), where=near)
+    return out
+
+
 def _index_add(value: Array, *, shape: tuple[int, ...], key: Any) -> Array:
     """Return zeros of `shape` with `value` added at `key`, repeated indices adding up."""
     out = np.zeros(shape, value.dtype)
@@ -348,6 +360,7 @@ numpy_xp = Namespace(
     cumulative_sum=_cumulative_sum,
     mean=_mean,
     expm1=_expm1,
+    log1p=_log1p,
     prod=np.multiply.reduce,
     max=np.maximum.reduce,
     min=np.minimum.reduce,

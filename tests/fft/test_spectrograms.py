@@ -115,6 +115,13 @@ def test_the_signal_comes_back():
     np.testing.assert_allclose(back.numpy(), SIGNAL, atol=1e-12)
 
 
+def test_a_complex_window_covers_too():
+    x, window = cr.tensor(SIGNAL) * (1 + 1j), cr.tensor(1j * WINDOW)
+    z = x.stft(8, window=window, onesided=False, return_complex=True)
+    back = z.istft(8, window=window, onesided=False, return_complex=True, length=36)
+    np.testing.assert_allclose(back.numpy(), x.numpy()[:, :36], atol=1e-12)
+
+
 def test_derivatives_of_signal_and_window():
     x, w = leaf(SIGNAL[0, :12]), leaf(WINDOW[:4])
     z = leaf(RNG.normal(size=(3, 7)) + 1j * RNG.normal(size=(3, 7)), "complex128")

@@ -377,3 +377,14 @@ def test_the_derivative_of_asinh_far_out(x):
     x = cr.tensor(x, dtype=cr.float64, requires_grad=True)
     cr.asinh(x).backward()
     assert x.grad.item() == pytest.approx(1 / math.hypot(1, x.item()))
+
+
+@pytest.mark.parametrize(
+    "z", [1e-10 + 1e-9j, -1e-9 + 1e-5j, 1e-300j, 0.3 - 0.2j, 1e200 + 1j, -2 + 0j]
+)
+def test_complex_log1p_keeps_the_digits_of_small_numbers(z):
+    # log((1 + z) / (1 - z)) / 2 is atanh(z), which NumPy has to the last digits
+    found = cr.log1p(cr.tensor(z, dtype=cr.complex128)).item()
+    wanted = np.log1p(z) if abs(z) > 0.5 else 2 * np.arctanh(z / (2 + z))
+    assert found.real == pytest.approx(wanted.real, rel=1e-14, abs=0)
+    assert found.imag == pytest.approx(wanted.imag, rel=1e-14, abs=0)

@@ -213,7 +213,7 @@ def istft(
     start = n_fft // 2 if center else 0
     end = total - start if length is None else start + length
     signal, cover = signal[..., start:end], cover[start:end]
-    if not cover.numel() or not bool((cover._array > 1e-11).all()):
+    if not cover.numel() or not bool((abs(cover._array) > 1e-11).all()):
         raise AutogradError(
             "istft: window overlap add min: a place is covered by no window (sum of squares up to "
             "1e-11): take a smaller hop_length, center=True, or a window without zeros at its ends"

@@ -194,7 +194,9 @@ def norm(
     if p in (math.inf, -math.inf):
         return RECORDERS["max" if p == math.inf else "min"](RECORDERS["abs"](x), **settings)
     if isinstance(p, str) and p != "fro":
-        raise ValueError(f"norm: p must be a number or 'fro', got {p!r}")
+        raise ValueError(
+            f"norm: p must be a number or 'fro', got {p!r}: matrices have linalg.matrix_norm"
+        )
     if p == 0:
         return cast(RECORDERS["count_nonzero"](x, **settings), RECORDERS["abs"](x.detach()).dtype)
     return RECORDERS["p_norm"](x, p=2.0 if p == "fro" else float(p), **settings)
