@@ -10,6 +10,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import eager
 import imports
 import million
+import products
 import scatter
 
 import kernels
@@ -19,6 +20,7 @@ SUITES = {
     "eager": eager.main,
     "million": million.main,
     "scatter": scatter.main,
+    "products": products.main,
     "imports": imports.main,
     "kernels": kernels.main,
 }
