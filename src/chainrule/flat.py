@@ -22,6 +22,15 @@ _MANY_ROWS = 1 << 14
 """From so many elements on, entries are added in rounds."""
 
 
+def is_basic_index(key: Any) -> bool:
+    """Say whether an index is of ints, slices, Ellipsis and None alone, and so gives a view."""
+    parts = key if type(key) is tuple else (key,)
+    return all(
+        part is None or part is Ellipsis or isinstance(part, slice | int | np.integer)
+        for part in parts
+    ) and not any(isinstance(part, bool | np.bool_) for part in parts)
+
+
 def positions(key: Any, shape: Shape) -> Array | None:
     """Return where in a flattened array of `shape` the elements are that an index picks.
 

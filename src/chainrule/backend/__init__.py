@@ -1,0 +1,68 @@
+"""Array namespaces and devices: all that differs between NumPy, CuPy and other array libraries.
+
+A rule receives a namespace `xp`: the array API's functions plus a few extensions.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from chainrule.backend.devices import (
+    CPU,
+    cuda_is_available,
+    device,
+    device_of,
+    imported,
+    move,
+    storage_of,
+)
+from chainrule.backend.dtypes import dtype_title, promote, promoted
+from chainrule.backend.extensions import KERNELS, Namespace
+from chainrule.backend.numpy_namespace import numpy_xp
+from chainrule.flat import is_basic_index
+
+__all__ = [
+    "CPU",
+    "KERNELS",
+    "Array",
+    "Namespace",
+    "cuda_is_available",
+    "device",
+    "device_of",
+    "dtype_title",
+    "imported",
+    "is_basic_index",
+    "move",
+    "namespace",
+    "ndarray",
+    "numpy_xp",
+    "promote",
+    "promoted",
+    "storage_of",
+]
+
+Array = Any  # numpy.ndarray, cupy.ndarray, or whatever an array namespace computes on
+
+ndarray = np.ndarray
+
+
+def namespace(array: Array) -> Namespace:
+    """Return the namespace that computes on `array`."""
+    cls: Any = type(array)
+    if cls is ndarray or isinstance(array, np.generic):
+        return numpy_xp
+    return _foreign_namespace(cls)
+
+
+@cache
+def _foreign_namespace(cls: type) -> Namespace:
+    if cls.__module__.split(".")[0] == "cupy":
+        from chainrule.backend.cupy_namespace import cupy_namespace
+
+        return cupy_namespace()
+    if issubclass(cls, ndarray):
+        return numpy_xp
+    raise TypeError(f"{cls.__module__}.{cls.__name__} is not an array that chainrule computes on")

@@ -1,0 +1,52 @@
+"""CuPy's namespace, imported when the first of its arrays comes."""
+
+from __future__ import annotations
+
+import functools
+from functools import cache
+from typing import Any
+
+from chainrule.backend.devices import cupy_module, move
+from chainrule.backend.extensions import Namespace, kernels_of, windows
+
+Array = Any
+
+
+@cache
+def cupy_namespace() -> Namespace:
+    cupy = cupy_module()
+
+    def index_add(value: Array, *, shape: tuple[int, ...], key: Any) -> Array:
+        import cupyx  # type: ignore[import-not-found, unused-ignore]
+
+        out = cupy.zeros(shape, value.dtype)
+        cupyx.scatter_add(out, key, value)
+        return out
+
+    def masked(x: Array, mask: Array) -> Array:
+        return cupy.where(mask, x, cupy.zeros((), x.dtype))
+
+    def assign_at(base: Array, value: Array, key: Any) -> Array:
+        out = cupy.array(base)
+        out[key] = value
+        return out
+
+    def combine_at(name: str, base: Array, value: Array, key: Any) -> Array:
+        out = cupy.array(base)
+        getattr(cupy, name).at(out, key, value)
+        return out
+
+    return Namespace(
+        cupy,
+        **kernels_of(cupy),
+        index=lambda x, key: x[key],
+        index_add=index_add,
+        add_at=lambda base, value, *, key: combine_at("add", base, value, key),
+        largest_at=lambda base, value, *, key: combine_at("maximum", base, value, key),
+        smallest_at=lambda base, value, *, key: combine_at("minimum", base, value, key),
+        masked=masked,
+        assign_at=assign_at,
+        diagonal=lambda x, *, offset, key: cupy.diagonal(x, offset, -2, -1),
+        windows=functools.partial(windows, cupy.lib.stride_tricks.as_strided),
+        to_device=lambda x, *, source, target: move(x, target),
+    )

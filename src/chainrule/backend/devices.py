@@ -1,0 +1,128 @@
+"""Devices, and how arrays get from one to another. CuPy is imported here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from chainrule.errors import DeviceError, MissingExtraError
+
+Array = Any
+
+
+class device:
+    """A place where arrays live: ``device("cpu")``, ``device("cuda")``, ``device("cuda:1")``.
+
+    Examples
+    --------
+    >>> device("cuda:1").index
+    1
+    >>> device("cpu") == "cpu"
+    True
+    """
+
+    __slots__ = ("index", "type")
+
+    def __init__(self, name: str | device = "cpu", index: int | None = None) -> None:
+        kind, _, number = str(name).partition(":")
+        if kind not in ("cpu", "cuda") or not (number.isdigit() or not number):
+            raise DeviceError(
+                f"Expected one of cpu, cuda device type at start of device string: {name!r}"
+            )
+        self.type = kind
+        self.index = int(number) if number else index
+        if kind == "cuda" and self.index is None:
+            self.index = 0
+
+    def __str__(self) -> str:
+        return self.type if self.index is None else f"{self.type}:{self.index}"
+
+    def __repr__(self) -> str:
+        return (
+            f"device(type={self.type!r})"
+            if self.index is None
+            else f"device(type={self.type!r}, index={self.index})"
+        )
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, str):
+            other = device(other)
+        if not isinstance(other, device):
+            return NotImplemented
+        return (self.type, self.index or 0) == (other.type, other.index or 0)
+
+    def __hash__(self) -> int:
+        return hash((self.type, self.index or 0))
+
+
+CPU = device("cpu")
+
+
+def device_of(array: Array) -> device:
+    """Return the device that holds `array`."""
+    if isinstance(array, np.ndarray | np.generic):
+        return CPU
+    return device("cuda", array.device.id)
+
+
+def cuda_is_available() -> bool:
+    """Say whether CuPy is installed and sees at least one CUDA device.
+
+    Examples
+    --------
+    >>> cuda_is_available() in (True, False)
+    True
+    """
+    try:
+        return bool(cupy_module().cuda.runtime.getDeviceCount() > 0)
+    except Exception:  # CuPy missing, or no driver
+        return False
+
+
+def move(array: Array, target: device) -> Array:
+    """Return `array` on `target`: itself if it's there already."""
+    if device_of(array) == target:
+        return array
+    if target.type == "cpu":
+        return cupy_module().asnumpy(array)
+    cupy = cupy_module()
+    with cupy.cuda.Device(target.index):
+        return cupy.asarray(array)
+
+
+def imported(x: Any, target: device | None, copy: bool | None) -> Array:
+    """Return the array of another library, whose memory DLPack shares, on `target` if given."""
+    kind, _ = x.__dlpack_device__()
+    # Old exporters know no copy=: it's not named to them unless it says something.
+    settings = {} if copy is None else {"copy": copy}
+    array = (np if int(kind) in _CPU_KINDS else cupy_module()).from_dlpack(x, **settings)
+    if target is None or device_of(array) == target:
+        return array
+    if copy is False:
+        raise ValueError(
+            f"from_dlpack(copy=False): {device_of(array)} to {target} can't be without a copy"
+        )
+    return move(array, target)
+
+
+_CPU_KINDS = (1, 3)  # DLPack's kDLCPU, kDLCUDAHost
+
+
+def storage_of(array: Array) -> Any:
+    """Return the object that owns the memory of `array`: the same one for all its views."""
+    base = array.base
+    while base is not None and isinstance(base, type(array)):
+        array, base = base, base.base
+    return array
+
+
+def cupy_module() -> Any:
+    """Return CuPy, or say what installs it."""
+    try:
+        import cupy  # type: ignore[import-not-found, unused-ignore]
+    except ImportError as error:
+        raise MissingExtraError(
+            "the cuda device needs CuPy, which is not installed: pip install 'chainrule[gpu]'"
+        ) from error
+    return cupy

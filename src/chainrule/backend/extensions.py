@@ -1,0 +1,92 @@
+"""What a namespace is, and the extensions that more than one has."""
+
+from __future__ import annotations
+
+import functools
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+
+Array = Any
+
+
+class Namespace:
+    """An array namespace: the attributes of a module, and the extensions that rules may call.
+
+    Extensions are `masked`, `index`, `index_add`, `add_at`, `largest_at`, `smallest_at`,
+    `assign_at`, `add_along_axis`, `diagonal` and `windows`, and those of `kernels`.
+    """
+
+    recorder: Any = None  # only the namespace of tensors records
+    quicker: Any = None  # only NumPy's has other ways to compute what a formula says
+
+    def __init__(self, module: ModuleType | Any, **extensions: Any) -> None:
+        self._module = module
+        self.__dict__.update(extensions)
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self._module, name)
+        self.__dict__[name] = value  # the next look-up is a plain attribute
+        return value
+
+    def __repr__(self) -> str:
+        return f"<namespace of {getattr(self._module, '__name__', self._module)}>"
+
+
+KERNELS = {
+    "convolution": ("convolve", "convolve_input", "convolve_weight"),
+    "elementwise": (
+        *(
+            "sigmoid",
+            "complex",
+            "exponent",
+            "hypot",
+            "logaddexp",
+            "xlogy",
+            "xlog1py",
+            "spherical_bessel_j",
+        ),
+    ),
+    "special": (
+        *("erf", "erfc", "erfi", "erfcx", "erfinv", "dawsn", "ndtri", "log_ndtr", "rel_entr"),
+        *("lgamma", "polygamma", "gamma", "beta", "betaln", "betainc", "gammainc", "gammaincc"),
+        *("zeta", "expi", "exp1"),
+        *("bessel_j", "bessel_y", "bessel_i", "bessel_ie", "bessel_k", "bessel_ke"),
+    ),
+    "normal": ("normal_cdf",),
+    "norms": ("p_norm",),
+    "elimination": ("lu_packed",),
+    "matrices": ("check_phases", "cofactors", "inverses", "matrix_exp"),
+    "pooling": ("max_pool", "pool_positions", "pool_pick", "pool_place"),
+    "resampling": ("resample",),
+}
+"""The extensions in `kernels`, by module."""
+
+
+def kernels_of(lib: Any) -> dict[str, Any]:
+    """Return the extensions in `kernels` for an array module."""
+    return {name: _kernel(lib, module, name) for module, names in KERNELS.items() for name in names}
+
+
+def _kernel(lib: Any, module: str, name: str) -> Any:
+    """Return a function of `kernels`, whose module is imported when it is first called."""
+    function: Any = None
+
+    def extension(*arrays: Array, **settings: Any) -> Array:
+        nonlocal function
+        if function is None:
+            found = getattr(import_module(f"chainrule.kernels.{module}"), name)
+            function = functools.partial(found, lib)
+        return function(*arrays, **settings)
+
+    return extension
+
+
+def windows(as_strided: Any, x: Array, *, size: int, step: int, key: Any) -> Array:
+    """Return a view of the stretches of `size` elements of the last axis, `step` apart.
+
+    `key` says the same as an index.
+    """
+    count = (x.shape[-1] - size) // step + 1
+    stride = x.strides[-1]
+    return as_strided(x, (*x.shape[:-1], count, size), (*x.strides[:-1], stride * step, stride))

@@ -1,0 +1,293 @@
+"""NumPy's namespace, in the quickest spelling of each function: its calls count in nanoseconds.
+
+`benchmarks/kernels.py` measures them.
+"""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from numpy import ndarray
+
+from chainrule import flat
+from chainrule.backend.devices import move
+from chainrule.backend.extensions import Namespace, kernels_of, windows
+from chainrule.kernels import large
+
+Array = Any
+
+
+def _matmul(x: Array, y: Array) -> Array:
+    # ndarray.dot reaches BLAS in 0.3 µs, np.matmul in 0.75; beyond two dimensions they differ.
+    if x.ndim == 2 == y.ndim or (x.ndim == 1 and 0 < y.ndim <= 2) or (x.ndim == 2 and y.ndim == 1):
+        return x.dot(y)
+    return np.matmul(x, y)
+
+
+def _broadcast_to(x: Array, shape: tuple[int, ...]) -> Array:
+    if x.shape == shape:
+        return x[...]  # np.broadcast_to would lock it
+    # The constructor takes 0.2 µs, np.broadcast_to 2.
+    if x.size == 1:
+        return ndarray(shape, x.dtype, x, 0, (0,) * len(shape))
+    if x.flags.c_contiguous and x.size and len(shape) >= x.ndim:
+        lead = len(shape) - x.ndim
+        strides = [0] * lead
+        for size, length, stride in zip(shape[lead:], x.shape, x.strides, strict=True):
+            if length == size:
+                strides.append(stride)
+            elif length == 1:
+                strides.append(0)
+            else:
+                break
+        else:
+            return ndarray(shape, x.dtype, x, 0, strides)
+    return np.broadcast_to(x, shape)
+
+
+def _masked(x: Array, mask: Array) -> Array:
+    """Return `x` where `mask`, else 0, even where x is nan or inf.
+
+    np.where takes 3.7 ms for a million float32 under a random mask. Multiplying the bit patterns
+    by 0 or 1 takes 0.2 ms and cannot make 0 * inf.
+    """
+    integer = large.BIT_PATTERNS.get(x.dtype.char)
+    if integer is None or x.ndim == 0:
+        return np.where(mask, x, np.zeros((), x.dtype))
+    return np.multiply(x.view(integer), mask).view(x.dtype)
+
+
+def _sum(x: Array, axis: Any = None, keepdims: bool = False) -> Array:
+    if x.size <= 16 and (axis is None or (axis.__class__ is tuple and len(axis) == x.ndim)):
+        dtype = x.dtype
+        if dtype.char in "fd":
+            # A handful of numbers: Python's own sum takes 0.25 µs, the ufunc's machinery 0.7.
+            total = sum(x.tolist() if x.ndim == 1 else x.ravel().tolist())
+            return _array(total, dtype, ndmin=x.ndim if keepdims else 0)
+    elif x.size >= _LARGE and x.dtype.char in "fd" and x.flags.c_contiguous:
+        if axis is None or (axis.__class__ is tuple and len(axis) == x.ndim):
+            return _array(large.total(x), ndmin=x.ndim if keepdims else 0)
+        if axis in ((x.ndim - 1,), x.ndim - 1, -1) and 32 <= x.shape[-1] <= 2048:
+            sums = large.row_sums(x)
+            return sums[..., np.newaxis] if keepdims else sums
+    return _add_reduce(x, axis, None, None, keepdims)
+
+
+_LARGE = 1 << 15
+"""From so many elements on, the formulations of `kernels.large` pay."""
+
+
+def _where(condition: Array, x: Array, y: Array) -> Array:
+    if (
+        x.__class__ is ndarray is y.__class__
+        and x.size >= _LARGE >> 3
+        and x.shape == y.shape == condition.shape
+        and x.dtype is y.dtype
+        and x.dtype.char in large.BIT_PATTERNS
+        and condition.dtype.kind == "b"
+    ):
+        return large.where(condition, x, y)
+    return np.where(condition, x, y)
+
+
+def _clip(x: Array, low: Any, high: Any) -> Array:
+    if low is not None:
+        low = _array(low, x.dtype)
+    if high is not None:
+        high = _array(high, x.dtype)
+    if x.size >= 1024 and x.dtype.kind == "f":
+        # One pass with two bounds is vectorised, np.maximum with a number is not.
+        return x.clip(-np.inf if low is None else low, np.inf if high is None else high)
+    if low is not None:
+        x = np.maximum(x, low)
+    return x if high is None else np.minimum(x, high)
+
+
+def _cumulative_sum(x: Array, *, axis: int) -> Array:
+    if x.size >= 4096 and x.dtype.char in "fd" and axis == x.ndim - 1 and x.shape[-1] >= 64:
+        found = large.cumulative_sum(x)
+        if found is not None:
+            return found
+    return np.cumulative_sum(x, axis=axis)
+
+
+_array: Any = np.array
+_add_reduce: Any = np.add.reduce
+
+
+def _mean(x: Array, axis: Any = None, keepdims: bool = False) -> Array:
+    if x.dtype.kind not in "fc" or x.dtype.itemsize < 4 or x.size == 0:
+        with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
+            return np.mean(x, axis=axis, keepdims=keepdims)  # of nothing: nan, without a warning
+    total = _sum(x, axis, keepdims)  # np.mean is Python around this
+    return total / (x.size // max(total.size, 1))
+
+
+def _expm1(x: Array) -> Array:
+    if x.dtype.kind != "c":
+        return np.expm1(x)
+    # At infinities np.exp is what C99 says, and np.expm1 is nan.
+    return np.where(np.isfinite(x), np.expm1(x), np.exp(x) - 1)
+
+
+def _log1p(x: Array) -> Array:
+    if x.dtype.kind != "c":
+        return np.log1p(x)
+    # NumPy takes the logarithm of 1 + x, which has lost the digits of a small x.
+    a, b = x.real, x.imag
+    near = np.maximum(abs(a), abs(b)) < 0.5
+    a, b = np.where(near, a, 0), np.where(near, b, 0)
+    out = np.array(np.log1p(x))
+    np.copyto(out.real, 0.5 * np.log1p(a * (2 + a) + b * b), where=near)
+    return out
+
+
+def _index_add(value: Array, *, shape: tuple[int, ...], key: Any) -> Array:
+    """Return zeros of `shape` with `value` added at `key`, repeated indices adding up."""
+    out = np.zeros(shape, value.dtype)
+    if flat.is_basic_index(key):
+        out[key] = value
+    elif flat.is_masks(key):
+        flat.write(out, key, value)
+    else:
+        flat.add(out, key, value)
+    return out
+
+
+def _combine_at(base: Array, value: Array, *, key: Any, ufunc: Any = np.add) -> Array:
+    """Return a copy of `base` with `value` added at `key`, repeated indices adding up."""
+    out = np.array(base, order="C")
+    if flat.is_masks(key):
+        flat.write(out, key, ufunc(flat.read(out, key), value))
+    else:
+        flat.add(out, key, value, ufunc)
+    return out
+
+
+def _assign_at(base: Array, value: Array, key: Any) -> Array:
+    """Return a copy of `base` with `value` at `key`."""
+    out = np.array(base, order="C")
+    flat.write(out, key, value)
+    return out
+
+
+def _take_along_axis(x: Array, index: Array, *, axis: int) -> Array:
+    if x.ndim == 1:
+        return x[index]
+    if index.size >= _MANY and axis == x.ndim - 1 and x.flags.c_contiguous:
+        from chainrule.kernels import picking
+
+        if picking.fits(x.shape, index):
+            return picking.gathered(x, index)
+    return flat.read(x, flat.grid(index, axis))
+
+
+def _add_along_axis(x: Array, index: Array, *, shape: tuple[int, ...], axis: int) -> Array:
+    """Return zeros of `shape` with `x` added at `index` along `axis`: take_along_axis' adjoint."""
+    out = np.zeros(shape, x.dtype)
+    if index.size >= _MANY and axis == len(shape) - 1 > 0 and x.shape == index.shape:
+        from chainrule.kernels import picking
+
+        if picking.fits(shape, index):
+            picking.added(out, index, x)
+            return out
+    flat.add(out, flat.grid(index, axis), x)
+    return out
+
+
+_MANY = 1 << 12
+
+
+def _diagonal(x: Array, *, offset: int, key: Any) -> Array:
+    """Return a view of a diagonal of the last two axes, which can be written to if `x` can.
+
+    `key` says the same as an index.
+    """
+    found = np.diagonal(x, offset, -2, -1)
+    if x.flags.writeable:
+        found.flags.writeable = True
+    return found
+
+
+def _logcumsumexp(x: Array, *, axis: int) -> Array:
+    with np.errstate(invalid="ignore"):  # it warns of nan
+        return np.logaddexp.accumulate(x, axis)
+
+
+def _ones(shape: tuple[int, ...], dtype: Any) -> Array:
+    if not shape:
+        return _array(1, dtype)
+    out = np.empty(shape, dtype)
+    out.fill(1)  # np.ones is Python around this, and takes three times as long
+    return out
+
+
+QUICKER = {
+    "elementwise": ("sigmoid", "sigmoid_rule", "tanh_rule", "relu_rule"),
+    "pooling": ("max_pool_vjp",),
+    "rows": (
+        *("softmax", "softmax_rule", "log_softmax", "log_softmax_vjp"),
+        *("standardized", "standardized_rule", "class_losses", "class_losses_vjp"),
+    ),
+}
+"""The formulas of primitives that `kernels` has its own functions for, by module: NumPy's alone."""
+
+
+class _Quicker(dict[str, Any]):
+    """The functions of a table, each imported when it is first asked for."""
+
+    def __missing__(self, name: str) -> Any:
+        module = next(module for module, names in QUICKER.items() if name in names)
+        found = getattr(import_module(f"chainrule.kernels.{module}"), name)
+        self[name] = functools.partial(found, np)
+        return self[name]
+
+
+numpy_xp = Namespace(
+    np,
+    **kernels_of(np),
+    quicker=_Quicker(),
+    ones=_ones,
+    # ndarray's methods: the functions of these names are Python that looks for such methods.
+    reshape=lambda x, shape, copy=None: (
+        x.reshape(shape) if copy is None else x.reshape(shape, copy=copy)
+    ),
+    permute_dims=lambda x, axes: x.transpose(axes),
+    # Views in NumPy, but copies for us: what writes through them would not be seen.
+    flip=lambda x, axis=None: np.flip(x, axis).copy(),
+    real=lambda x: np.array(x.real),
+    imag=lambda x: np.array(x.imag),
+    matrix_transpose=lambda x: x.swapaxes(-1, -2),
+    matmul=_matmul,
+    broadcast_to=_broadcast_to,
+    masked=_masked,
+    # np.sum, np.max and their kin are Python around these, a microsecond each.
+    sum=_sum,
+    where=_where,
+    clip=_clip,
+    cumulative_sum=_cumulative_sum,
+    mean=_mean,
+    expm1=_expm1,
+    log1p=_log1p,
+    prod=np.multiply.reduce,
+    max=np.maximum.reduce,
+    min=np.minimum.reduce,
+    all=np.logical_and.reduce,
+    any=np.logical_or.reduce,
+    index=lambda x, key: flat.read(x, key),
+    index_add=_index_add,
+    add_at=_combine_at,
+    largest_at=lambda base, value, *, key: _combine_at(base, value, key=key, ufunc=np.maximum),
+    smallest_at=lambda base, value, *, key: _combine_at(base, value, key=key, ufunc=np.minimum),
+    assign_at=_assign_at,
+    diagonal=_diagonal,
+    windows=functools.partial(windows, np.lib.stride_tricks.as_strided),
+    logcumsumexp=_logcumsumexp,
+    take_along_axis=_take_along_axis,
+    add_along_axis=_add_along_axis,
+    to_device=lambda x, *, source, target: move(x, target),
+)
