@@ -353,3 +353,8 @@ def test_norms_of_half_precision() -> None:
     out.backward()
     assert (out.dtype, x.grad.dtype, out.item()) == (cr.float16, cr.float16, 5)
     assert cr.linalg.vector_norm(x, 3).dtype == cr.float16
+
+
+@pytest.mark.parametrize("shape", [(0, 0), (0, 3), (2, 0, 0)])
+def test_the_spectral_norm_of_nothing_is_zero(shape: tuple[int, ...]) -> None:
+    assert not cr.linalg.matrix_norm(cr.zeros(shape), 2).any()

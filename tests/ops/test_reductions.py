@@ -248,3 +248,12 @@ def test_no_dim_is_pytorchs_and_no_axis_the_array_apis(name):
 def test_extremes_of_nothing_name_the_function(name):
     with pytest.raises(ValueError, match=rf"^{name}\(\): Expected reduction dim"):
         getattr(cr.zeros(0), name)()
+
+
+@pytest.mark.parametrize("dim", [None, 0, 1])
+def test_a_count_of_numbers_that_are_not_zero_has_derivative_zero(dim: int | None) -> None:
+    x = cr.tensor([[0.0, 2.0], [3.0, 4.0]], requires_grad=True)
+    count = x.norm(0, dim)
+    assert count.dtype == x.dtype
+    count.sum().backward()
+    assert x.grad.tolist() == [[0, 0], [0, 0]]

@@ -740,3 +740,18 @@ def test_s62_a_function_applied_to_its_own_output(lib):
         z = returned(lib)(z)
     z.backward()
     assert x.grad.tolist() == [125.0]
+
+
+def test_s62_a_stale_alias_and_its_views_may_be_asked_but_not_used():
+    unchanged = cr.autograd_function(lambda ctx, x: x, lambda ctx, g: g)
+    alias = unchanged(cr.ones(2, requires_grad=True) * 2)
+    part = alias[0]
+    with cr.no_grad():
+        alias.mul_(3)
+    for tensor in (alias, part):
+        assert tensor.requires_grad
+        with pytest.warns(UserWarning, match="not a leaf Tensor is being accessed"):
+            assert tensor.grad is None
+        with pytest.raises(RuntimeError, match="base has been modified inplace"):
+            tensor * 2
+    assert part.detach().item() == 6

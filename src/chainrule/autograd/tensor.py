@@ -19,7 +19,7 @@ from chainrule.autograd.tape import (
 )
 from chainrule.autograd.versions import tick, version_of
 from chainrule.backend import CPU, device, device_of, dtype_title, move, ndarray
-from chainrule.errors import AutogradError, DTypeError, ShapeError
+from chainrule.errors import AutogradError, DTypeError, InPlaceError, ShapeError
 from chainrule.primitives.primitive import Primitive
 
 Array = Any
@@ -530,12 +530,18 @@ def _rebuild(array: Array, place: str, requires_grad: bool, grad: Tensor | None)
 
 
 def current_edge(tensor: Tensor) -> Edge:
-    """Return the tensor's node as it is now; of a view, made anew if its base was rewritten."""
+    """Return the tensor's node as it is now; of a view, made anew if its base was rewritten.
+
+    Where the history is stale, of an alias that a custom function made, asking is no error yet.
+    """
     if tensor._view is not None and tensor._view.base is None:
         return tensor._node
     from chainrule.autograd.record import current_node
 
-    return current_node(tensor)
+    try:
+        return current_node(tensor)
+    except InPlaceError:
+        return tensor._node
 
 
 def make(array: Array, node: Edge) -> Tensor:

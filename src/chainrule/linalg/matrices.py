@@ -9,7 +9,7 @@ import numpy as np
 
 from chainrule.arguments import RECORDERS, Operand, cast, floating
 from chainrule.autograd.record import is_recording
-from chainrule.autograd.tensor import Tensor, make
+from chainrule.autograd.tensor import Tensor
 from chainrule.backend import dtype_title, namespace, promoted
 from chainrule.errors import DTypeError, LinAlgError, ShapeError
 
@@ -69,12 +69,6 @@ def transposed(x: Tensor) -> Tensor:
 
 def matmul(x: Tensor, y: Tensor) -> Tensor:
     return RECORDERS["matmul"](x, y)
-
-
-def nothing_of(x: Tensor) -> Tensor:
-    """Return zeros that depend on `x`, with derivative 0."""
-    nowhere = make(namespace(x._array).asarray(False), None)
-    return RECORDERS["masked"](x, nowhere)
 
 
 def column(x: Tensor) -> Tensor:

@@ -20,8 +20,9 @@ from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import namespace
 from chainrule.errors import LinAlgError, ShapeError
 from chainrule.linalg.decompositions import svdvals
-from chainrule.linalg.matrices import matrices, nothing_of, square
+from chainrule.linalg.matrices import matrices, square
 from chainrule.linalg.systems import inv
+from chainrule.ops.calls import nothing_of
 
 __all__ = ["cond", "matrix_norm", "norm", "vector_norm"]
 
@@ -169,7 +170,8 @@ def matrix_norm(
         return ops.norm(x, 2, dims, keep)
     if ord in _OF_SINGULAR_VALUES:
         values = svdvals(ops.movedim(x, dims, (-2, -1)))
-        result: Tensor = getattr(ops, _OF_SINGULAR_VALUES[ord])(values, dim=-1)
+        reduction = _OF_SINGULAR_VALUES["nuc" if ord == 2 and values.shape[-1] == 0 else ord]
+        result: Tensor = getattr(ops, reduction)(values, dim=-1)
         return ops.reshape(result, _kept(x.shape, dims)) if keep else result
     if ord not in (1, -1, math.inf, -math.inf):
         raise ValueError(f"linalg.matrix_norm: Order {ord!r} not supported.")

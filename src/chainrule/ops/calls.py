@@ -9,7 +9,7 @@ from typing import Any
 from chainrule.arguments import RECORDERS, Operand, cast, floating, one_dim
 from chainrule.autograd.operands import as_operands, as_tensors
 from chainrule.autograd.tensor import Tensor, default_dtype, make
-from chainrule.backend import ndarray, numpy_xp, promoted
+from chainrule.backend import namespace, ndarray, numpy_xp, promoted
 from chainrule.errors import DTypeError
 
 np_asarray = numpy_xp.asarray
@@ -154,3 +154,9 @@ def real_operands(name: str, *operands: Operand, floats: bool = True) -> tuple[T
             "for which it is not implemented. Take the real part, or the absolute value, first"
         )
     return tuple([t if t._array.dtype is dtype else cast(t, dtype) for t in tensors])
+
+
+def nothing_of(x: Tensor) -> Tensor:
+    """Return zeros that depend on `x`, with derivative 0."""
+    nowhere = make(namespace(x._array).asarray(False), None)
+    return RECORDERS["masked"](x, nowhere)

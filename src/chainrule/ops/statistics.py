@@ -17,7 +17,7 @@ from chainrule.arguments import (
     tensor_of,
 )
 from chainrule.autograd.tensor import Tensor
-from chainrule.ops.calls import along
+from chainrule.ops.calls import along, nothing_of
 from chainrule.ops.kinks import where
 from chainrule.ops.reductions import check_floating
 
@@ -198,7 +198,9 @@ def norm(
             f"norm: p must be a number or 'fro', got {p!r}: matrices have linalg.matrix_norm"
         )
     if p == 0:
-        return cast(RECORDERS["count_nonzero"](x, **settings), RECORDERS["abs"](x.detach()).dtype)
+        sizes = RECORDERS["abs"](x)
+        count = cast(RECORDERS["count_nonzero"](x, **settings), sizes.dtype)
+        return count + _sum(nothing_of(sizes), **settings)
     return RECORDERS["p_norm"](x, p=2.0 if p == "fro" else float(p), **settings)
 
 
