@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import _thread
 import contextlib
 import os
 import signal
 import sys
 import threading
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -524,3 +526,15 @@ print(n)
 def test_s77_a_pass_within_any_call_of_a_pass():
     # As a signal handler, or a __del__ that the garbage collector runs, may start one.
     assert int(run_script(NESTED)) > 30
+
+
+def test_s77_a_pass_may_start_where_no_python_code_is_below():
+    x = cr.tensor([1.0, 2.0], requires_grad=True)
+    losses = [(x * x).sum() for _ in range(2)]
+    losses[0].backward()
+    done = threading.Event()
+    weakref.finalize(losses[1].grad_fn, done.set)
+    # A thread of the low-level module calls the function itself, with no frame around it.
+    _thread.start_new_thread(cr.autograd_backward, (losses.pop(),))
+    assert done.wait(10)
+    assert x.grad.tolist() == [4, 8]

@@ -105,7 +105,7 @@ def _checked_gradient(root: Any, grad: Any, index: int) -> Tensor:
 
 def _walk(run: Pass) -> None:
     """Walk with grad mode as the pass has it, without NumPy's warnings on inf and nan."""
-    run.caller = sys._getframe(2)
+    run.caller = sys._getframe(1).f_back  # None where no Python code called
     outer = MODES.get()
     inner = _RECORDED if run.xp is not None else _UNRECORDED
     if outer is not None:
