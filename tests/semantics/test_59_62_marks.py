@@ -754,4 +754,7 @@ def test_s62_a_stale_alias_and_its_views_may_be_asked_but_not_used():
             assert tensor.grad is None
         with pytest.raises(RuntimeError, match="base has been modified inplace"):
             tensor * 2
+        with pytest.raises(RuntimeError, match="base has been modified inplace"):
+            tensor.register_hook(print)
+        assert "grad_fn" in repr(tensor)
     assert part.detach().item() == 6

@@ -51,7 +51,7 @@ class FunctionNode(Node):
         return Port(self, index) if self.outputs else self
 
     @property
-    def output_count(self) -> int:  # type: ignore[override]
+    def output_count(self) -> int:
         return len(self.outputs) or 1
 
     # --- reverse mode ---

@@ -8,8 +8,9 @@ from typing import Any
 
 from chainrule.autograd.context import NOTHING, Context, seal
 from chainrule.autograd.function_node import FunctionNode
+from chainrule.autograd.paths import View
 from chainrule.autograd.record import RECORDERS, is_recording
-from chainrule.autograd.tensor import Tensor, View, make
+from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.versions import writes_since, written
 from chainrule.autograd.views import check_writable, rebase
 from chainrule.backend import namespace

@@ -13,6 +13,7 @@ from chainrule.autograd.failures import fail
 from chainrule.autograd.location import user_frame
 from chainrule.autograd.modes import MODES, enable_grad
 from chainrule.autograd.operands import as_tensors
+from chainrule.autograd.paths import View
 from chainrule.autograd.tape import (
     AccumulateGrad,
     Edge,
@@ -25,7 +26,7 @@ from chainrule.autograd.tape import (
     endpoint,
     hooks_of,
 )
-from chainrule.autograd.tensor import Tensor, View, make
+from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.versions import ledger, tick, version_of, writes_since
 from chainrule.backend import namespace, ndarray, numpy_xp
 from chainrule.errors import InPlaceError
@@ -74,8 +75,9 @@ def root_of(view: View) -> Tensor:
     base: Any = view.base
     while base._view is not None and base._view.base is not None:
         base = base._view.base
-    view.base = base
-    return base  # type: ignore[no-any-return]
+    root: Tensor = base
+    view.base = root
+    return root
 
 
 def move_retained(tensor: Tensor, old: Edge, new: Edge) -> None:
@@ -131,7 +133,7 @@ def record(
             ]
         )
     if node.__class__ is not PrimitiveNode:
-        node.output_count = len(out) if primitive.multiple else 1
+        node.count = len(out) if primitive.multiple else 1
     node.plan = plan
     node.edges = edges
     node.saved = saved

@@ -78,8 +78,6 @@ class Node:
 
     __slots__ = ("__weakref__", "code", "edges", "hooks", "instruction", "seq")
 
-    output_count: int = 1
-
     edges: tuple[Edge, ...]
     seq: int
     hooks: Hooks | None
@@ -93,6 +91,11 @@ class Node:
     def push(self, tangents: tuple[Any, ...], xp: Any) -> Any:
         """Return the tangent of the output (a tuple of several), given those of the inputs."""
         raise AutogradError(f"forward mode can't go through {self.name}")
+
+    @property
+    def output_count(self) -> int:
+        """How many outputs the operation has."""
+        return 1
 
     @property
     def name(self) -> str:
@@ -294,7 +297,8 @@ def _lift(array: Array, edge: Edge) -> Tensor:
 def _cast(x: Tensor, dtype: Any) -> Tensor:
     from chainrule.autograd.record import RECORDERS
 
-    return RECORDERS["astype"](x, dtype=dtype)  # type: ignore[no-any-return]
+    converted: Tensor = RECORDERS["astype"](x, dtype=dtype)
+    return converted
 
 
 class Packed:
@@ -323,7 +327,13 @@ class Packed:
 class SeveralNode(PrimitiveNode):
     """A recorded application of a primitive that has several outputs."""
 
-    __slots__ = ("output_count",)
+    __slots__ = ("count",)
+
+    count: int
+
+    @property
+    def output_count(self) -> int:
+        return self.count
 
 
 class PackedNode(SeveralNode):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from chainrule.autograd.modes import is_grad_enabled
+from chainrule.autograd.paths import View
 from chainrule.autograd.tape import (
     AccumulateGrad,
     Edge,
@@ -17,67 +18,12 @@ from chainrule.autograd.tape import (
     endpoint,
     hooks_of,
 )
-from chainrule.autograd.versions import tick, version_of
+from chainrule.autograd.versions import version_of
 from chainrule.backend import CPU, device, device_of, dtype_title, move, ndarray
 from chainrule.errors import AutogradError, DTypeError, InPlaceError, ShapeError
-from chainrule.primitives.primitive import Primitive
 
 Array = Any
 _new = object.__new__
-
-
-class View:
-    """What makes a tensor a view: its base, and the view operations that lead from it.
-
-    The operations are a chain of (earlier ones, primitive, settings): one more costs the same
-    however many there are.
-
-    `base_node` is the base's node that the view's own was made from: another operation's there now
-    means that the base has a new history. `refusal` says why in-place writes are refused, if they
-    are. Without a base it is the alias that a custom function made at `stamp`.
-    """
-
-    __slots__ = ("base", "base_node", "path", "refusal", "stamp")
-
-    def __init__(
-        self,
-        base: Tensor | None,
-        path: tuple[Any, Primitive, dict[str, Any]] | None,
-        refusal: str | None = None,
-    ) -> None:
-        self.base = base
-        self.path = path
-        self.base_node: Edge = None if base is None else base._node
-        self.stamp = tick()
-        self.refusal = refusal
-
-    def steps(self) -> tuple[tuple[Primitive, dict[str, Any]], ...]:
-        """Return the view operations from the base, first to last."""
-        steps = []
-        link = self.path
-        while link is not None:
-            link, primitive, settings = link
-            steps.append((primitive, settings))
-        return tuple(reversed(steps))
-
-    @property
-    def hidden(self) -> bool:
-        """Whether nobody else holds the base: see `Turned`."""
-        return False
-
-
-class Turned(View):
-    """What a tensor has that owned its memory before its shape was changed in place.
-
-    Its base is a tensor that only this one, and views made earlier, know of: it holds the history
-    in the shape that the memory had then. So those views keep their place in it.
-    """
-
-    __slots__ = ()
-
-    @property
-    def hidden(self) -> bool:
-        return True
 
 
 class _Size(int):
@@ -117,12 +63,14 @@ class Tensor:
     @property
     def shape(self) -> tuple[int, ...]:
         """The sizes of the dimensions."""
-        return self._array.shape  # type: ignore[no-any-return]
+        shape: tuple[int, ...] = self._array.shape
+        return shape
 
     @property
     def ndim(self) -> int:
         """The number of dimensions."""
-        return self._array.ndim  # type: ignore[no-any-return]
+        ndim: int = self._array.ndim
+        return ndim
 
     @property
     def dtype(self) -> Any:
@@ -143,7 +91,8 @@ class Tensor:
 
     def dim(self) -> int:
         """Return the number of dimensions."""
-        return self._array.ndim  # type: ignore[no-any-return]
+        ndim: int = self._array.ndim
+        return ndim
 
     def numel(self) -> int:
         """Return the number of elements."""
@@ -161,18 +110,30 @@ class Tensor:
 
     def is_floating_point(self) -> bool:
         """Say whether the dtype is a real floating one."""
-        return self._array.dtype.kind == "f"  # type: ignore[no-any-return]
+        kind: str = self._array.dtype.kind
+        return kind == "f"
 
     def is_complex(self) -> bool:
         """Say whether the dtype is complex."""
-        return self._array.dtype.kind == "c"  # type: ignore[no-any-return]
+        kind: str = self._array.dtype.kind
+        return kind == "c"
 
     # --- the place in the graph ---
 
     @property
+    def _edge(self) -> Edge:
+        """The node as it is now. Of an alias whose history is stale, asking is no error yet."""
+        if self._view is None:
+            return self._node
+        try:
+            return current_edge(self)
+        except InPlaceError:
+            return self._node
+
+    @property
     def requires_grad(self) -> bool:
         """Whether operations on this tensor are recorded. Settable on leaves."""
-        return (self._node if self._view is None else current_edge(self)) is not None
+        return self._edge is not None
 
     @requires_grad.setter
     def requires_grad(self, flag: bool) -> None:
@@ -211,13 +172,13 @@ class Tensor:
     @property
     def is_leaf(self) -> bool:
         """Whether no recorded operation made this tensor."""
-        node = self._node if self._view is None else current_edge(self)
+        node = self._edge
         return node is None or type(node) is AccumulateGrad
 
     @property
     def grad_fn(self) -> Node | None:
         """The node that made this tensor; None for a leaf."""
-        node = self._node if self._view is None else current_edge(self)
+        node = self._edge
         if node is None or type(node) is AccumulateGrad:
             return None
         return endpoint(node)[0]
@@ -225,7 +186,7 @@ class Tensor:
     @property
     def output_nr(self) -> int:
         """Which output of `grad_fn` this tensor is."""
-        node = self._node if self._view is None else current_edge(self)
+        node = self._edge
         return 0 if node is None else endpoint(node)[1]
 
     @property
@@ -295,7 +256,7 @@ class Tensor:
         >>> x.grad.item()
         20.0
         """
-        node = self._node if self._view is None else current_edge(self)
+        node = current_edge(self)
         if node is None:
             raise AutogradError("cannot register a hook on a tensor that doesn't require gradient")
         owner, index = endpoint(node)
@@ -303,7 +264,7 @@ class Tensor:
 
     def register_post_accumulate_grad_hook(self, hook: Callable[[Tensor], None]) -> RemovableHandle:
         """Call ``hook(self)`` after a pass has added to this leaf's `.grad`."""
-        node = self._node if self._view is None else current_edge(self)
+        node = current_edge(self)
         if type(node) is not AccumulateGrad:
             raise AutogradError(
                 "post accumulate grad hooks cannot be registered on non-leaf tensors, or on leaves "
@@ -313,7 +274,7 @@ class Tensor:
 
     def retain_grad(self) -> None:
         """Keep the gradient of this non-leaf in `.grad`; a leaf does so anyway."""
-        node = self._node if self._view is None else current_edge(self)
+        node = current_edge(self)
         if node is None:
             raise AutogradError("can't retain_grad on Tensor that has requires_grad=False")
         if type(node) is not AccumulateGrad:
@@ -325,7 +286,7 @@ class Tensor:
     @property
     def retains_grad(self) -> bool:
         """Whether this is a non-leaf whose `.grad` is kept."""
-        node = self._node if self._view is None else current_edge(self)
+        node = self._edge
         if node is None or type(node) is AccumulateGrad:
             return False
         owner, index = endpoint(node)
@@ -483,9 +444,9 @@ class Tensor:
     def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
         rebuild, (_, place, requires_grad, grad) = self.__reduce_ex__(4)
         grad = None if grad is None else grad.__deepcopy__(memo)
-        copied = rebuild(self._array.copy(), place, requires_grad, grad)
+        copied: Tensor = rebuild(self._array.copy(), place, requires_grad, grad)
         memo[id(self)] = copied
-        return copied  # type: ignore[no-any-return]
+        return copied
 
     if TYPE_CHECKING:
         # What derivatives.py and ops attach: an explicit table there, for type checkers here.
@@ -530,18 +491,10 @@ def _rebuild(array: Array, place: str, requires_grad: bool, grad: Tensor | None)
 
 
 def current_edge(tensor: Tensor) -> Edge:
-    """Return the tensor's node as it is now; of a view, made anew if its base was rewritten.
-
-    Where the history is stale, of an alias that a custom function made, asking is no error yet.
-    """
-    if tensor._view is not None and tensor._view.base is None:
-        return tensor._node
+    """Return the tensor's node as it is now; of a view, made anew if its base was rewritten."""
     from chainrule.autograd.record import current_node
 
-    try:
-        return current_node(tensor)
-    except InPlaceError:
-        return tensor._node
+    return current_node(tensor)
 
 
 def make(array: Array, node: Edge) -> Tensor:

@@ -16,6 +16,7 @@ from chainrule import flat
 from chainrule.autograd.failures import broadcast_text
 from chainrule.autograd.modes import enable_grad
 from chainrule.autograd.operands import scalar_array
+from chainrule.autograd.paths import Turned
 from chainrule.autograd.record import (
     RECORDERS,
     current_node,
@@ -24,7 +25,7 @@ from chainrule.autograd.record import (
     record,
 )
 from chainrule.autograd.tape import AccumulateGrad, Edge, endpoint
-from chainrule.autograd.tensor import Tensor, Turned, make
+from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.versions import written
 from chainrule.backend import dtype_title, is_basic_index, ndarray, promoted
 from chainrule.errors import DTypeError, InPlaceError, ShapeError

@@ -8,8 +8,9 @@ from typing import Any
 
 from chainrule.arguments import RECORDERS, Operand, cast, either, one_dim, tensor_of
 from chainrule.autograd.operands import as_tensors
+from chainrule.autograd.paths import View
 from chainrule.autograd.record import view_of
-from chainrule.autograd.tensor import Tensor, View
+from chainrule.autograd.tensor import Tensor
 from chainrule.backend import promoted
 from chainrule.errors import ShapeError
 from chainrule.primitives import Primitive
