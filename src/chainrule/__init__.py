@@ -33,11 +33,11 @@ from chainrule.autograd.tensor import default_dtype as _default_dtype
 from chainrule.autograd.tensor import set_default_dtype as set_default_dtype
 from chainrule.backend import cuda_is_available as _cuda_is_available
 from chainrule.backend import device as device
-from chainrule.creation import *  # noqa: F403
-from chainrule.draws import *  # noqa: F403
-from chainrule.errors import *  # noqa: F403
-from chainrule.ops import *  # noqa: F403
-from chainrule.random import *  # noqa: F403
+from chainrule.creation import *
+from chainrule.draws import *
+from chainrule.errors import *
+from chainrule.ops import *
+from chainrule.random import *
 
 if _typing.TYPE_CHECKING:
     from chainrule import array_api as array_api
@@ -169,9 +169,9 @@ int32 = int = _np.dtype("int32")
 int64 = long = _np.dtype("int64")
 bool = _np.dtype("bool")
 
-if (
-    not _typing.TYPE_CHECKING
-):  # as in `ops`; and a checker would take every name for one of the later ones
+# Not for type checkers: they read only lists that are written out (see `ops`), and would take every
+# name for one of the later ones.
+if not _typing.TYPE_CHECKING:
     __getattr__ = _later
     __all__ = ["Tensor"]
     for _module in (creation, random, draws, ops, errors):

@@ -17,6 +17,7 @@ import os
 import sys
 import time
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple, final
 
@@ -82,8 +83,7 @@ class Progress(NamedTuple):
 def find_extras() -> None:
     """Say at once if something is missing, and have matplotlib write files without a display."""
     try:
-        import matplotlib
-        import sklearn  # noqa: F401
+        matplotlib, _ = map(import_module, ("matplotlib", "sklearn"))
     except ImportError as error:
         raise cr.MissingExtraError(
             f"the demo needs {error.name}, which is not installed: pip install 'chainrule[demo]'"

@@ -53,7 +53,8 @@ def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
     def wrapper(ctx: Context, *grads: Any) -> Any:
         return backward(ctx, *grads)
 
-    wrapper.once_differentiable = True  # type: ignore[attr-defined]
+    marked: Any = wrapper
+    marked.once_differentiable = True
     return wrapper
 
 
@@ -237,7 +238,7 @@ class Function:
     @classmethod
     def apply(cls, *args: Any) -> Any:
         """Apply the function, recorded as one node."""
-        raise NotImplementedError(
+        raise NotImplementedError(  # a class with a forward gets an `apply` of its own
             "You must implement the forward function for custom autograd.Function: "
             f"{cls.__name__} has none."
         )
@@ -252,7 +253,8 @@ class Function:
             forward = _with_setup(forward, setup)
         backward = getattr(cls, "backward", None) or getattr(cls, "vjp", None)
         spec = AutogradFunction(forward, backward, getattr(cls, "jvp", None), cls.__name__)
-        cls.apply = staticmethod(spec.function)  # type: ignore[method-assign]
+        made: Any = cls
+        made.apply = staticmethod(spec.function)
 
 
 def _with_setup(compute: Callable[..., Any], setup: Callable[..., Any]) -> Callable[..., Any]:
@@ -266,7 +268,6 @@ def _with_setup(compute: Callable[..., Any], setup: Callable[..., Any]) -> Calla
 
     signature = inspect.signature(compute)
     ctx = inspect.Parameter("ctx", inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    forward.__signature__ = signature.replace(  # type: ignore[attr-defined]
-        parameters=[ctx, *signature.parameters.values()]
-    )
+    joined: Any = forward
+    joined.__signature__ = signature.replace(parameters=[ctx, *signature.parameters.values()])
     return forward

@@ -143,24 +143,24 @@ class _Group:
         self.nodes = nodes
         self.fn = fn
         self.mode = mode
-        # By pass: the gradients so far, and how many are still to come.
-        self.passes: WeakKeyDictionary[Pass, tuple[list[Any], list[int]]] = WeakKeyDictionary()
+        # By pass: the gradients so far, and the places of those still to come.
+        self.passes: WeakKeyDictionary[Pass, tuple[list[Any], set[int]]] = WeakKeyDictionary()
 
     def arrived(self, position: int, grad: Tensor, run: Pass) -> None:
         state = self.passes.get(run)
         if self.mode == "any":
             if state is None:
-                self.passes[run] = ([], [])
+                self.passes[run] = ([], set())
                 self.fn(grad)
             return
         if state is None:
             reached = run.reached(self.nodes)
-            state = [None] * len(self.nodes), [sum([node in reached for node in self.nodes])]
-            self.passes[run] = state
-        grads, left = state
+            places = {place for place, node in enumerate(self.nodes) if node in reached}
+            state = self.passes[run] = ([None] * len(self.nodes), places)
+        grads, missing = state
         grads[position] = grad
-        left[0] -= 1
-        if not left[0]:
+        missing.remove(position)
+        if not missing:
             self.fn(grads)
 
 

@@ -12,7 +12,7 @@ import inspect
 from collections.abc import AsyncGenerator, Callable, Generator
 from contextvars import ContextVar
 from types import TracebackType
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, cast
 
 from chainrule.errors import AutogradError
 
@@ -94,9 +94,9 @@ class _Block:
     def __call__(self, function: F) -> F:
         """Return `function` running in this mode; a generator runs in it at each step."""
         if inspect.isgeneratorfunction(function):
-            return self._around_generator(function)  # type: ignore[return-value]
+            return cast(F, self._around_generator(function))
         if inspect.isasyncgenfunction(function):
-            return self._around_async_generator(function)  # type: ignore[return-value]
+            return cast(F, self._around_async_generator(function))
         if inspect.iscoroutinefunction(function):
 
             @functools.wraps(function)
@@ -104,14 +104,14 @@ class _Block:
                 with self:
                     return await function(*args, **kwargs)
 
-            return coroutine  # type: ignore[return-value]
+            return cast(F, coroutine)
 
         @functools.wraps(function)
         def wrapper(*args: Any, **kwargs: Any) -> Any:
             with self:
                 return function(*args, **kwargs)
 
-        return wrapper  # type: ignore[return-value]
+        return cast(F, wrapper)
 
     def _around_generator(self, function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)
@@ -177,7 +177,7 @@ class no_grad(_Block):
     False
     """
 
-    _changes = {"grad": False}  # noqa: RUF012
+    _changes = {"grad": False}  # noqa: RUF012 - nobody writes to it
     _alone = Modes(grad=False)
 
     def __new__(cls, function: Callable[..., Any] | None = None) -> Any:
@@ -195,7 +195,7 @@ class enable_grad(no_grad):
     True
     """
 
-    _changes = {"grad": True}  # noqa: RUF012
+    _changes = {"grad": True}  # noqa: RUF012 - nobody writes to it
     _alone = Modes(grad=True)
 
 
@@ -238,7 +238,7 @@ class set_grad_enabled(_Block):
     def __call__(self, function: F) -> F:
         MODES.set(self._before)  # a decorator switches when its function runs, not now
         block = enable_grad() if self._changes["grad"] else no_grad()
-        return block(function)  # type: ignore[no-any-return]
+        return cast(F, block(function))
 
 
 class detect_anomaly(_Block):

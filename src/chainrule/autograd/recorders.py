@@ -36,7 +36,7 @@ def recorder(primitive: Primitive) -> Callable[..., Any]:
         plain = not (primitive.joint or primitive.multiple)
         if plain and len(primitive.inputs) == 1 and primitive.name != "astype":  # may give integers
             function = _unary(primitive)
-        elif plain and primitive.name in _OPERATORS:
+        elif plain and primitive.name in _PAIRS:
             function = _binary(primitive)
         else:
             kernel = forward_of(primitive, numpy_xp)
@@ -49,7 +49,7 @@ def recorder(primitive: Primitive) -> Callable[..., Any]:
     return function
 
 
-_OPERATORS = frozenset(
+_PAIRS = frozenset(
     [
         *("add", "subtract", "multiply", "divide", "pow", "remainder", "floor_divide"),
         *("maximum", "minimum", "matmul"),

@@ -261,7 +261,8 @@ class Pass:
         g = self.conjugate(g)
         if self.xp is None:
             return make(namespace(g).array(g), None)
-        return RECORDERS["clone"](g)  # type: ignore[no-any-return]
+        copy: Tensor = RECORDERS["clone"](g)
+        return copy
 
     def take(self, grad: Tensor) -> Any:
         """Return the cotangent of a gradient that a user handed over."""

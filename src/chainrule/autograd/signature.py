@@ -46,7 +46,8 @@ def written(spec: AutogradFunction) -> Callable[..., Any]:
     spec.known = frozenset(scope[f"{own}names"])
     function.spec, function.check = spec, spec.check
     function.backward, function.jvp = spec.backward, spec.jvp
-    return function  # type: ignore[no-any-return]
+    made: Callable[..., Any] = function
+    return made
 
 
 def _sorted(parameters: list[inspect.Parameter], own: str) -> tuple[str, str, str, tuple[str, ...]]:

@@ -50,47 +50,47 @@ from chainrule.ops import (
     trigonometry,
     turning,
 )
-from chainrule.ops.added import *  # noqa: F403
-from chainrule.ops.arithmetic import *  # noqa: F403
-from chainrule.ops.blends import *  # noqa: F403
-from chainrule.ops.broadcasting import *  # noqa: F403
-from chainrule.ops.comparison import *  # noqa: F403
-from chainrule.ops.complexes import *  # noqa: F403
-from chainrule.ops.contraction import *  # noqa: F403
-from chainrule.ops.conversion import *  # noqa: F403
-from chainrule.ops.diagonals import *  # noqa: F403
-from chainrule.ops.distances import *  # noqa: F403
-from chainrule.ops.dtypes import *  # noqa: F403
-from chainrule.ops.exchange import *  # noqa: F403
-from chainrule.ops.exponential import *  # noqa: F403
-from chainrule.ops.extrema import *  # noqa: F403
-from chainrule.ops.finding import *  # noqa: F403
-from chainrule.ops.indexing import *  # noqa: F403
-from chainrule.ops.joining import *  # noqa: F403
-from chainrule.ops.kinks import *  # noqa: F403
-from chainrule.ops.moments import *  # noqa: F403
-from chainrule.ops.ordering import *  # noqa: F403
-from chainrule.ops.overwriting import *  # noqa: F403
-from chainrule.ops.pairs import *  # noqa: F403
-from chainrule.ops.places import *  # noqa: F403
-from chainrule.ops.products import *  # noqa: F403
-from chainrule.ops.putting import *  # noqa: F403
-from chainrule.ops.quantiles import *  # noqa: F403
-from chainrule.ops.questions import *  # noqa: F403
-from chainrule.ops.reductions import *  # noqa: F403
-from chainrule.ops.regions import *  # noqa: F403
-from chainrule.ops.repeating import *  # noqa: F403
-from chainrule.ops.running import *  # noqa: F403
-from chainrule.ops.scattering import *  # noqa: F403
-from chainrule.ops.sets import *  # noqa: F403
-from chainrule.ops.shaping import *  # noqa: F403
-from chainrule.ops.slopes import *  # noqa: F403
-from chainrule.ops.special import *  # noqa: F403
-from chainrule.ops.stacking import *  # noqa: F403
-from chainrule.ops.statistics import *  # noqa: F403
-from chainrule.ops.summation import *  # noqa: F403
-from chainrule.ops.trigonometry import *  # noqa: F403
-from chainrule.ops.turning import *  # noqa: F403
+from chainrule.ops.added import *
+from chainrule.ops.arithmetic import *
+from chainrule.ops.blends import *
+from chainrule.ops.broadcasting import *
+from chainrule.ops.comparison import *
+from chainrule.ops.complexes import *
+from chainrule.ops.contraction import *
+from chainrule.ops.conversion import *
+from chainrule.ops.diagonals import *
+from chainrule.ops.distances import *
+from chainrule.ops.dtypes import *
+from chainrule.ops.exchange import *
+from chainrule.ops.exponential import *
+from chainrule.ops.extrema import *
+from chainrule.ops.finding import *
+from chainrule.ops.indexing import *
+from chainrule.ops.joining import *
+from chainrule.ops.kinks import *
+from chainrule.ops.moments import *
+from chainrule.ops.ordering import *
+from chainrule.ops.overwriting import *
+from chainrule.ops.pairs import *
+from chainrule.ops.places import *
+from chainrule.ops.products import *
+from chainrule.ops.putting import *
+from chainrule.ops.quantiles import *
+from chainrule.ops.questions import *
+from chainrule.ops.reductions import *
+from chainrule.ops.regions import *
+from chainrule.ops.repeating import *
+from chainrule.ops.running import *
+from chainrule.ops.scattering import *
+from chainrule.ops.sets import *
+from chainrule.ops.shaping import *
+from chainrule.ops.slopes import *
+from chainrule.ops.special import *
+from chainrule.ops.stacking import *
+from chainrule.ops.statistics import *
+from chainrule.ops.summation import *
+from chainrule.ops.trigonometry import *
+from chainrule.ops.turning import *
 
 # mypy can't read an `__all__` put together from others; without one, it takes what the stars bring.
 if not TYPE_CHECKING:

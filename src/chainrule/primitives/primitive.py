@@ -189,7 +189,8 @@ class Plan:
         filename = f"<pull of {primitive.name} {self.needs}>"
         exec(compile(source, filename, "exec"), scope)
         linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
-        return scope["pull"]  # type: ignore[no-any-return]
+        pull: Callable[[Any, Any, tuple[Any, ...], Any], tuple[Any, ...]] = scope["pull"]
+        return pull
 
     def push(
         self, xp: Any, tangents: tuple[Any, ...], saved: tuple[Any, ...], settings: Any
@@ -222,7 +223,8 @@ class Plan:
 def forward_of(primitive: Primitive, xp: Any) -> Callable[..., Any]:
     """Return the primitive's forward function for arrays of the namespace `xp`."""
     if primitive.forward is None:
-        return getattr(xp, primitive.name)  # type: ignore[no-any-return]
+        forward: Callable[..., Any] = getattr(xp, primitive.name)
+        return forward
     return functools.partial(primitive.forward, xp)
 
 
