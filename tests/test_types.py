@@ -38,3 +38,30 @@ def test_every_public_name_has_a_type(tmp_path: Path, monkeypatch: pytest.Monkey
     assert 'no attribute "no_such_name"' in errors[0]
     assert 'to "manual_seed" has incompatible type "str"' in errors[1]
     assert 'expression has type "Tensor"' in errors[2]
+
+
+def test_a_custom_function_is_typed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    script = """
+from typing import Any
+import chainrule as cr
+
+@cr.autograd_function
+def double(ctx: Any, x: cr.Tensor) -> cr.Tensor:
+    return x * 2
+
+@double.backward
+def _(ctx: Any, g: cr.Tensor) -> cr.Tensor:
+    return g * 2
+
+@cr.autograd_function(name="other")
+def named(ctx: Any, x: cr.Tensor) -> cr.Tensor:
+    return x
+
+named.check(cr.ones(2))
+double.forwards
+"""
+    errors = [
+        line for line in checked(script, tmp_path, monkeypatch).splitlines() if ": error:" in line
+    ]
+    assert len(errors) == 1, errors
+    assert '"CustomFunction" has no attribute "forwards"' in errors[0]

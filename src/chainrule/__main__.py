@@ -7,9 +7,6 @@ hidden layer, whose ReLU is a custom function; the others say how well it reads 
    Repository, 1998, https://doi.org/10.24432/C50P49.
 """
 
-# Operators and most functions are attached to Tensor and chainrule at import: mypy can't see them.
-# mypy: disable-error-code="attr-defined, index, no-any-return, operator, untyped-decorator"
-
 from __future__ import annotations
 
 import argparse
@@ -140,7 +137,8 @@ def one_epoch(network: Network, optimizer: Adam, digits: Digits) -> float:
 
 def accuracy(scores: Tensor, labels: Tensor) -> float:
     """Return the share of rows whose highest score is that of the right class."""
-    return (scores.argmax(1) == labels).float().mean().item()
+    share: float = (scores.argmax(1) == labels).float().mean().item()
+    return share
 
 
 def draw(progress: Progress, network: Network, held_out: Digits) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import importlib
 import inspect
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol, TypeVar, overload
 
 from chainrule.autograd.context import NOTHING, Context
 from chainrule.autograd.function_node import FunctionNode
@@ -165,6 +165,38 @@ _PLAIN = frozenset([float, int, bool, str, type(None)])
 _CONTAINERS = (list, tuple, dict)
 _frame = sys._getframe
 _new = object.__new__
+
+
+Rule = TypeVar("Rule", bound=Callable[..., Any])
+
+
+class CustomFunction(Protocol):
+    """What `autograd_function` makes, for type checkers: see `AutogradFunction`."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
+    def backward(self, rule: Rule, /) -> Rule: ...
+    def jvp(self, rule: Rule, /) -> Rule: ...
+    def check(self, *args: Any, **kwargs: Any) -> Any: ...
+
+
+@overload
+def autograd_function(
+    forward: Callable[..., Any],
+    backward: Callable[..., Any] | None = None,
+    *,
+    jvp: Callable[..., Any] | None = None,
+    name: str | None = None,
+) -> CustomFunction: ...
+
+
+@overload
+def autograd_function(
+    forward: None = None,
+    backward: Callable[..., Any] | None = None,
+    *,
+    jvp: Callable[..., Any] | None = None,
+    name: str | None = None,
+) -> Callable[[Callable[..., Any]], CustomFunction]: ...
 
 
 def autograd_function(
