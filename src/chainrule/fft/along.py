@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from chainrule.arguments import Operand, either
 from chainrule.autograd.tensor import Tensor
-from chainrule.fft.arguments import axis_of, c2c, c2r, norm_of, operand, opposite, r2c, resized
+from chainrule.fft.arguments import along_one, c2c, c2r, norm_of, opposite, r2c
 from chainrule.ops.complexes import conj
 
 __all__ = ["fft", "hfft", "ifft", "ihfft", "irfft", "rfft"]
@@ -56,7 +56,7 @@ def fft(
     >>> cr.fft.fft(cr.tensor([1.0, 2.0, 3.0, 4.0]))
     tensor([10.+0.j, -2.+2.j, -2.+0.j, -2.-2.j])
     """
-    return _complex("fft", x, n, either(dim, axis), norm, inverse=False)
+    return c2c(along_one("fft", x, n, either(dim, axis)), norm_of(norm))
 
 
 def ifft(
@@ -80,16 +80,7 @@ def ifft(
     >>> cr.fft.ifft(cr.tensor([10 + 0j, -2 + 2j, -2 + 0j, -2 - 2j])).real
     tensor([1., 2., 3., 4.])
     """
-    return _complex("ifft", x, n, either(dim, axis), norm, inverse=True)
-
-
-def _complex(
-    name: str, x: Operand, n: int | None, dim: int | None, norm: str | None, *, inverse: bool
-) -> Tensor:
-    x = operand(name, x)
-    axes = (axis_of(name, x, dim),)
-    x = resized(name, x, axes, (-1 if n is None else n,))
-    return c2c(x, axes, norm_of(norm), inverse=inverse)
+    return c2c(along_one("ifft", x, n, either(dim, axis)), norm_of(norm), inverse=True)
 
 
 def rfft(
@@ -132,13 +123,7 @@ def rfft(
     >>> cr.fft.rfft(cr.tensor([1.0, 2.0, 3.0, 4.0]))
     tensor([10.+0.j, -2.+2.j, -2.+0.j])
     """
-    return _halved("rfft", x, n, either(dim, axis), norm_of(norm))
-
-
-def _halved(name: str, x: Operand, n: int | None, dim: int | None, norm: str) -> Tensor:
-    x = operand(name, x, real=True)
-    axes = (axis_of(name, x, dim),)
-    return r2c(resized(name, x, axes, (-1 if n is None else n,)), axes, norm)
+    return r2c(along_one("rfft", x, n, either(dim, axis), real=True), norm_of(norm))
 
 
 def irfft(
@@ -182,11 +167,7 @@ def irfft(
     >>> cr.fft.irfft(cr.tensor([10 + 0j, -2 + 2j, -2 + 0j]))
     tensor([1., 2., 3., 4.])
     """
-    return _real("irfft", operand("irfft", x), n, either(dim, axis), norm_of(norm))
-
-
-def _real(name: str, x: Tensor, n: int | None, dim: int | None, norm: str) -> Tensor:
-    return c2r(name, x, (axis_of(name, x, dim),), (-1 if n is None else n,), norm)
+    return c2r(along_one("irfft", x, n, either(dim, axis)), norm_of(norm))
 
 
 def hfft(
@@ -212,7 +193,7 @@ def hfft(
     >>> cr.fft.hfft(cr.tensor([2.5 + 0j, -0.5 - 0.5j, -0.5 + 0j]))
     tensor([1., 2., 3., 4.])
     """
-    return _real("hfft", conj(operand("hfft", x)), n, either(dim, axis), opposite(norm))
+    return c2r(along_one("hfft", conj(x), n, either(dim, axis)), opposite(norm))
 
 
 def ihfft(
@@ -236,4 +217,4 @@ def ihfft(
     >>> cr.fft.ihfft(cr.tensor([1.0, 2.0, 3.0, 4.0]))
     tensor([ 2.5000-0.0000j, -0.5000-0.5000j, -0.5000-0.0000j])
     """
-    return conj(_halved("ihfft", x, n, either(dim, axis), opposite(norm)))
+    return conj(r2c(along_one("ihfft", x, n, either(dim, axis), real=True), opposite(norm)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from operator import index
+from typing import NamedTuple
 
 import numpy as np
 
@@ -44,15 +45,27 @@ def operand(name: str, x: Operand, *, real: bool = False) -> Tensor:
     return cast(x, np.float32) if x.dtype == np.float16 else x
 
 
-def axis_of(name: str, x: Tensor, dim: int | None) -> int:
-    """Return the dimension to transform: the last one if none is named."""
+class Task(NamedTuple):
+    """What to transform, and how: `sizes` are numbers of points, -1 for as many as there are."""
+
+    name: str
+    x: Tensor
+    axes: Axes
+    sizes: tuple[int, ...]
+
+
+def along_one(name: str, x: Operand, n: int | None, dim: int | None, *, real: bool = False) -> Task:
+    """Return the task along one dimension: the last one if none is named."""
+    x = operand(name, x, real=real)
     if x.ndim == 0:
         raise ShapeError(f"{name}: Dimension specified as {dim or -1} but tensor has no dimensions")
-    return one_dim(-1 if dim is None else dim, x.ndim)
+    axis = one_dim(-1 if dim is None else dim, x.ndim)
+    return Task(name, x, (axis,), (-1 if n is None else n,))
 
 
-def axes_of(name: str, x: Tensor, s: Points, dim: Dims) -> tuple[Axes, tuple[int, ...]]:
-    """Return the dimensions to transform, and the number of points of each (-1: as many as are)."""
+def along_several(name: str, x: Operand, s: Points, dim: Dims, *, real: bool = False) -> Task:
+    """Return the task along several dimensions: the last ones if `s` alone is given, else all."""
+    x = operand(name, x, real=real)
     sizes = None if s is None else tuple(map(index, s if isinstance(s, Sequence) else (s,)))
     if dim is not None:
         axes = many_dims(dim, x.ndim) or ()
@@ -70,7 +83,7 @@ def axes_of(name: str, x: Tensor, s: Points, dim: Dims) -> tuple[Axes, tuple[int
             f"{name}: When given, dim and shape arguments must have the same length, but got "
             f"{len(axes)} dimensions and {len(sizes)} sizes"
         )
-    return axes, (-1,) * len(axes) if sizes is None else sizes
+    return Task(name, x, axes, (-1,) * len(axes) if sizes is None else sizes)
 
 
 def points_of(name: str, n: int) -> int:
@@ -101,28 +114,30 @@ def to_complex(x: Tensor) -> Tensor:
 # --- the three transforms -------------------------------------------------------------------------
 
 
-def c2c(x: Tensor, axes: Axes, norm: str, *, inverse: bool = False) -> Tensor:
+def c2c(task: Task, norm: str, *, inverse: bool = False) -> Tensor:
     """Transform complex numbers; real ones take half the time."""
-    if not axes:
+    x = resized(*task)
+    if not task.axes:
         return to_complex(x)
-    return RECORDERS["fft_c2c"](x, axes=axes, norm=norm, inverse=inverse)
+    return RECORDERS["fft_c2c"](x, axes=task.axes, norm=norm, inverse=inverse)
 
 
-def r2c(x: Tensor, axes: Axes, norm: str) -> Tensor:
+def r2c(task: Task, norm: str) -> Tensor:
     """Transform real numbers to half of their spectrum."""
-    return RECORDERS["fft_r2c"](x, axes=axes, norm=norm)
+    _check_axes(task)
+    return RECORDERS["fft_r2c"](resized(*task), axes=task.axes, norm=norm)
 
 
-def c2r(name: str, x: Tensor, axes: Axes, sizes: Sequence[int], norm: str) -> Tensor:
+def c2r(task: Task, norm: str) -> Tensor:
     """Transform half a spectrum to real numbers; the last size is the number of these."""
-    n = 2 * (x.shape[axes[-1]] - 1) if sizes[-1] == -1 else sizes[-1]
-    points_of(name, n)
+    _check_axes(task)
+    name, x, axes, sizes = task
+    n = points_of(name, 2 * (x.shape[axes[-1]] - 1) if sizes[-1] == -1 else sizes[-1])
     x = resized(name, to_complex(x), axes, [*sizes[:-1], n // 2 + 1])
     return RECORDERS["fft_c2r"](x, axes=axes, norm=norm, n=n)
 
 
-def last_axes(name: str, axes: Axes) -> Axes:
-    """Return the axes of a transform with half a spectrum: it needs one to be half."""
-    if not axes:
-        raise ShapeError(f"{name} must transform at least one axis")
-    return axes
+def _check_axes(task: Task) -> None:
+    """A transform with half a spectrum needs an axis along which it is half."""
+    if not task.axes:
+        raise ShapeError(f"{task.name} must transform at least one axis")

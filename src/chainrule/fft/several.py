@@ -4,18 +4,7 @@ from __future__ import annotations
 
 from chainrule.arguments import Dims, Operand, either
 from chainrule.autograd.tensor import Tensor
-from chainrule.fft.arguments import (
-    Points,
-    axes_of,
-    c2c,
-    c2r,
-    last_axes,
-    norm_of,
-    operand,
-    opposite,
-    r2c,
-    resized,
-)
+from chainrule.fft.arguments import Points, along_several, c2c, c2r, norm_of, opposite, r2c
 from chainrule.ops.complexes import conj
 
 __all__ = ["fftn", "hfftn", "ifftn", "ihfftn", "irfftn", "rfftn"]
@@ -69,7 +58,7 @@ def fftn(
     tensor([[10.+0.j, -2.+0.j],
             [-4.+0.j,  0.+0.j]])
     """
-    return _complex("fftn", x, s, either(dim, axes), norm, inverse=False)
+    return c2c(along_several("fftn", x, s, either(dim, axes)), norm_of(norm))
 
 
 def ifftn(
@@ -94,15 +83,7 @@ def ifftn(
     tensor([[1., 2.],
             [3., 4.]])
     """
-    return _complex("ifftn", x, s, either(dim, axes), norm, inverse=True)
-
-
-def _complex(
-    name: str, x: Operand, s: Points, dim: Dims, norm: str | None, *, inverse: bool
-) -> Tensor:
-    x = operand(name, x)
-    dims, sizes = axes_of(name, x, s, dim)
-    return c2c(resized(name, x, dims, sizes), dims, norm_of(norm), inverse=inverse)
+    return c2c(along_several("ifftn", x, s, either(dim, axes)), norm_of(norm), inverse=True)
 
 
 def rfftn(
@@ -146,13 +127,7 @@ def rfftn(
     >>> cr.fft.rfftn(cr.tensor([[1.0, 2.0, 3.0], [3.0, 4.0, 5.0]])).shape
     (2, 2)
     """
-    return _halved("rfftn", x, s, either(dim, axes), norm_of(norm))
-
-
-def _halved(name: str, x: Operand, s: Points, dim: Dims, norm: str) -> Tensor:
-    x = operand(name, x, real=True)
-    dims, sizes = axes_of(name, x, s, dim)
-    return r2c(resized(name, x, last_axes(name, dims), sizes), dims, norm)
+    return r2c(along_several("rfftn", x, s, either(dim, axes), real=True), norm_of(norm))
 
 
 def irfftn(
@@ -194,9 +169,7 @@ def irfftn(
     tensor([[1., 2.],
             [3., 4.]])
     """
-    x = operand("irfftn", x)
-    dims, sizes = axes_of("irfftn", x, s, either(dim, axes))
-    return c2r("irfftn", x, last_axes("irfftn", dims), sizes, norm_of(norm))
+    return c2r(along_several("irfftn", x, s, either(dim, axes)), norm_of(norm))
 
 
 def hfftn(
@@ -223,9 +196,7 @@ def hfftn(
     tensor([[1., 2.],
             [3., 4.]])
     """
-    x = operand("hfftn", x)
-    dims, sizes = axes_of("hfftn", x, s, either(dim, axes))
-    return c2r("hfftn", conj(x), last_axes("hfftn", dims), sizes, opposite(norm))
+    return c2r(along_several("hfftn", conj(x), s, either(dim, axes)), opposite(norm))
 
 
 def ihfftn(
@@ -250,4 +221,4 @@ def ihfftn(
     tensor([[ 2.5000, -0.5000],
             [-1.0000,  0.0000]])
     """
-    return conj(_halved("ihfftn", x, s, either(dim, axes), opposite(norm)))
+    return conj(r2c(along_several("ihfftn", x, s, either(dim, axes), real=True), opposite(norm)))
