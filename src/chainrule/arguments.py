@@ -130,6 +130,11 @@ def dtype_of(dtype: DTypeLike) -> np.dtype[Any]:
     return found
 
 
+def dtype_or_default(dtype: DTypeLike) -> np.dtype[Any]:
+    """Return the dtype of new numbers: the default one if none is named."""
+    return default_dtype() if dtype is None else dtype_of(dtype)
+
+
 def complex_dtype() -> np.dtype[Any]:
     """Return the dtype of tensors made from Python's complex numbers."""
     return np.dtype(np.complex128 if default_dtype().itemsize > 4 else np.complex64)

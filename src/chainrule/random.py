@@ -7,8 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from chainrule.arguments import DeviceLike, DTypeLike, Operand, Sizes, dtype_of, leaf, lengths_of
-from chainrule.autograd.tensor import Tensor, default_dtype
+from chainrule.arguments import (
+    DeviceLike,
+    DTypeLike,
+    Operand,
+    Sizes,
+    dtype_of,
+    dtype_or_default,
+    leaf,
+    lengths_of,
+)
+from chainrule.autograd.tensor import Tensor
 from chainrule.backend import CPU, move
 from chainrule.errors import DTypeError
 
@@ -84,10 +93,6 @@ def _drawn(draw: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
     )
 
 
-def _dtype(dtype: DTypeLike) -> np.dtype[Any]:
-    return default_dtype() if dtype is None else dtype_of(dtype)
-
-
 def rand(
     *sizes: Any,
     size: Sizes | None = None,
@@ -124,7 +129,7 @@ def rand(
     ((2, 3), True, True)
     """
     return leaf(
-        uniform_array(lengths_of(sizes, size), _dtype(dtype), rng or generator),
+        uniform_array(lengths_of(sizes, size), dtype_or_default(dtype), rng or generator),
         device,
         requires_grad,
     )
@@ -151,7 +156,7 @@ def randn(
     >>> cr.randn((2, 3), rng=np.random.default_rng(0)).shape
     (2, 3)
     """
-    kind = _dtype(dtype)
+    kind = dtype_or_default(dtype)
     drawn = normal_array(lengths_of(sizes, size), kind, rng or generator)
     if kind.kind == "c":
         drawn *= np.sqrt(0.5)
@@ -282,7 +287,7 @@ def normal(
     tensor([5., 5.])
     """
     given = [t for t in (mean, std) if isinstance(t, Tensor) and t.is_floating_point()]
-    kind = given[0].dtype if given and dtype is None else _dtype(dtype)
+    kind = given[0].dtype if given and dtype is None else dtype_or_default(dtype)
     centre, spread = _values(mean), _values(std)
     if np.any(spread < 0):
         raise ValueError(f"normal expects std >= 0.0, but found {float(np.min(spread))}")

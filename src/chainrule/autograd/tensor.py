@@ -506,10 +506,10 @@ def make(array: Array, node: Edge) -> Tensor:
     return tensor
 
 
-_default_dtype = [np.dtype(np.float32)]
+_default_dtype: list[np.dtype[Any]] = [np.dtype(np.float32)]
 
 
-def default_dtype() -> Any:
+def default_dtype() -> np.dtype[Any]:
     """Return the dtype of tensors made from Python floats."""
     return _default_dtype[0]
 

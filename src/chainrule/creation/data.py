@@ -126,7 +126,7 @@ def _default_for(dtype: np.dtype[Any], data: Any) -> np.dtype[Any]:
     if not isinstance(data, int | float | complex | list | tuple) or isinstance(data, np.generic):
         return dtype
     if dtype == np.float64:
-        return default_dtype()  # type: ignore[no-any-return]
+        return default_dtype()
     if dtype == np.complex128:
         return complex_dtype()
     return dtype

@@ -13,6 +13,7 @@ from chainrule.arguments import (
     Sizes,
     complex_dtype,
     dtype_of,
+    dtype_or_default,
     leaf,
     lengths_of,
 )
@@ -71,7 +72,7 @@ def zeros(
     tensor([[0., 0., 0.],
             [0., 0., 0.]])
     """
-    return leaf(np.zeros(lengths_of(sizes, size), _dtype(dtype)), device, requires_grad)
+    return leaf(np.zeros(lengths_of(sizes, size), dtype_or_default(dtype)), device, requires_grad)
 
 
 def ones(
@@ -89,7 +90,7 @@ def ones(
     >>> cr.ones(2)
     tensor([1., 1.])
     """
-    return leaf(np.ones(lengths_of(sizes, size), _dtype(dtype)), device, requires_grad)
+    return leaf(np.ones(lengths_of(sizes, size), dtype_or_default(dtype)), device, requires_grad)
 
 
 def empty(
@@ -109,7 +110,7 @@ def empty(
     >>> cr.empty(2, 0).shape
     (2, 0)
     """
-    return leaf(np.empty(lengths_of(sizes, size), _dtype(dtype)), device, requires_grad)
+    return leaf(np.empty(lengths_of(sizes, size), dtype_or_default(dtype)), device, requires_grad)
 
 
 def full(
@@ -185,7 +186,7 @@ def eye(
             [0., 1.]])
     """
     rows, columns = lengths_of((n, n if m is None else m))
-    return leaf(np.eye(rows, columns, k, _dtype(dtype)), device, requires_grad)
+    return leaf(np.eye(rows, columns, k, dtype_or_default(dtype)), device, requires_grad)
 
 
 def arange(
@@ -264,19 +265,24 @@ def linspace(
     >>> cr.linspace(-4, 4, 5)
     tensor([-4., -2.,  0.,  2.,  4.])
     """
+    return rounded(spaced(start, end, steps), dtype, device, requires_grad)
+
+
+def spaced(start: complex, end: complex, steps: int) -> Array:
+    """Return evenly spaced values in double precision."""
     (count,) = lengths_of((steps,))
-    values = np.linspace(_number(start), _number(end), count)
+    return np.linspace(_number(start), _number(end), count)
+
+
+def rounded(values: Array, dtype: DTypeLike, device: DeviceLike, requires_grad: bool) -> Tensor:
+    """Return a tensor of values computed in double precision; of the default dtype of its kind."""
     if dtype is None and values.dtype.kind == "c":
         dtype = complex_dtype()
-    return leaf(values.astype(_dtype(dtype)), device, requires_grad)
+    return leaf(values.astype(dtype_or_default(dtype)), device, requires_grad)
 
 
 def _number(value: Any) -> Any:
     return value.item() if isinstance(value, Tensor) else value
-
-
-def _dtype(dtype: DTypeLike) -> np.dtype[Any]:
-    return default_dtype() if dtype is None else dtype_of(dtype)
 
 
 # --- like another ---------------------------------------------------------------------------------

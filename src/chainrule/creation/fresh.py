@@ -6,7 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from chainrule.arguments import RECORDERS, DeviceLike, DTypeLike, Operand, Sizes, leaf, tensor_of
+from chainrule.arguments import (
+    RECORDERS,
+    DeviceLike,
+    DTypeLike,
+    Operand,
+    Sizes,
+    dtype_or_default,
+    leaf,
+    tensor_of,
+)
 from chainrule.autograd.tensor import Tensor
 from chainrule.creation.data import asarray, tensor
 from chainrule.creation.filled import empty, full, ones, zeros
@@ -44,9 +53,8 @@ def scalar_tensor(
     >>> cr.scalar_tensor(3)
     tensor(3.)
     """
-    return full(
-        (), value, dtype=dtype or zeros(()).dtype, device=device, requires_grad=requires_grad
-    )
+    kind = dtype_or_default(dtype)
+    return full((), value, dtype=kind, device=device, requires_grad=requires_grad)
 
 
 def tril_indices(

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from chainrule.arguments import DeviceLike, DTypeLike, complex_dtype, dtype_of, leaf, lengths_of
-from chainrule.autograd.tensor import Tensor, default_dtype
+from chainrule.arguments import DeviceLike, DTypeLike, dtype_or_default, leaf, lengths_of
+from chainrule.autograd.tensor import Tensor
+from chainrule.creation.filled import rounded, spaced
 from chainrule.errors import DTypeError
 
 __all__ = [
@@ -54,13 +55,7 @@ def logspace(
     >>> cr.logspace(-1, 1, 3)
     tensor([ 0.1000,  1.0000, 10.0000])
     """
-    (count,) = lengths_of((steps,))
-    ends: Any = [v.item() if isinstance(v, Tensor) else v for v in (start, end)]
-    values = np.power(base, np.linspace(ends[0], ends[1], count))
-    kind = default_dtype() if dtype is None else dtype_of(dtype)
-    if dtype is None and values.dtype.kind == "c":
-        kind = complex_dtype()
-    return leaf(values.astype(kind), device, requires_grad)
+    return rounded(np.power(base, spaced(start, end, steps)), dtype, device, requires_grad)
 
 
 def _window(
@@ -74,7 +69,7 @@ def _window(
 ) -> Tensor:
     """Return ``weights(t)`` at places t from 0 to 1: the last is left out of a periodic window."""
     (count,) = lengths_of((length,))
-    kind = default_dtype() if dtype is None else dtype_of(dtype)
+    kind = dtype_or_default(dtype)
     if kind.kind != "f":
         raise DTypeError(f"{name} expects floating point dtypes, got: {kind}")
     if count < 2:

@@ -10,13 +10,13 @@ from chainrule.arguments import (
     Dims,
     DTypeLike,
     Operand,
-    dtype_of,
+    dtype_or_default,
     either,
     leaf,
     many_dims,
     tensor_of,
 )
-from chainrule.autograd.tensor import Tensor, default_dtype
+from chainrule.autograd.tensor import Tensor
 from chainrule.fft.arguments import points_of
 
 __all__ = ["fftfreq", "fftshift", "ifftshift", "rfftfreq"]
@@ -91,8 +91,7 @@ def rfftfreq(
 def _over(
     steps: np.ndarray, width: float, dtype: DTypeLike, device: DeviceLike, requires_grad: bool
 ) -> Tensor:
-    kind = default_dtype() if dtype is None else dtype_of(dtype)
-    return leaf((steps / width).astype(kind), device, requires_grad)
+    return leaf((steps / width).astype(dtype_or_default(dtype)), device, requires_grad)
 
 
 def fftshift(x: Operand, /, dim: Dims = None, *, axes: Dims = None) -> Tensor:
