@@ -8,9 +8,8 @@ import numpy as np
 
 from chainrule.arguments import DTypeLike, Operand, leaf
 from chainrule.autograd.tensor import Tensor
-from chainrule.backend import CPU, move
 from chainrule.errors import DTypeError, ShapeError
-from chainrule.random import default_generator, randint
+from chainrule.random import default_generator, randint, values_of
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -36,7 +35,7 @@ def seed() -> int:
     >>> cr.seed() == cr.initial_seed()
     True
     """
-    return int(default_generator().seed())
+    return default_generator().seed()
 
 
 def initial_seed() -> int:
@@ -49,7 +48,7 @@ def initial_seed() -> int:
     >>> cr.initial_seed()
     7
     """
-    return int(default_generator().initial_seed())
+    return default_generator().initial_seed()
 
 
 def get_rng_state() -> Any:
@@ -122,7 +121,7 @@ def randint_like(
 
 
 def _weights(values: Operand, name: str) -> tuple[Any, Any]:
-    array = move(values._array, CPU) if isinstance(values, Tensor) else np.asarray(values)
+    array = values_of(values)
     if array.dtype.kind != "f":
         raise DTypeError(
             f"{name} only supports floating-point dtypes for input, got: {array.dtype}"

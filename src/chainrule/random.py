@@ -24,6 +24,8 @@ from chainrule.errors import DTypeError
 if TYPE_CHECKING:
     from numpy.random import Generator
 
+    from chainrule import generators
+
 __all__ = [
     "manual_seed",
     "rand",
@@ -38,7 +40,7 @@ __all__ = [
 
 
 @cache
-def default_generator() -> Any:
+def default_generator() -> generators.Generator:
     """Return the generator that functions use when they are given none."""
     from chainrule.generators import Generator  # numpy.random loads when first used, not before
 
@@ -67,7 +69,7 @@ def manual_seed(seed: int) -> Generator:
     >>> bool((cr.rand(3) == a).all())
     True
     """
-    return default_generator().manual_seed(seed)  # type: ignore[no-any-return]
+    return default_generator().manual_seed(seed)
 
 
 def uniform_array(shape: tuple[int, ...], dtype: np.dtype[Any], rng: Generator | None) -> Any:
@@ -288,7 +290,7 @@ def normal(
     """
     given = [t for t in (mean, std) if isinstance(t, Tensor) and t.is_floating_point()]
     kind = given[0].dtype if given and dtype is None else dtype_or_default(dtype)
-    centre, spread = _values(mean), _values(std)
+    centre, spread = values_of(mean), values_of(std)
     if np.any(spread < 0):
         raise ValueError(f"normal expects std >= 0.0, but found {float(np.min(spread))}")
     shape = np.broadcast_shapes(centre.shape, spread.shape) if size is None else lengths_of((size,))
@@ -296,7 +298,8 @@ def normal(
     return leaf(np.asarray(drawn), device, requires_grad)
 
 
-def _values(x: Operand) -> Any:
+def values_of(x: Operand) -> Any:
+    """Return the array of a tensor or of numbers, on the CPU, where everything is drawn."""
     return move(x._array, CPU) if isinstance(x, Tensor) else np.asarray(x)
 
 
@@ -333,7 +336,7 @@ def bernoulli(
     >>> cr.bernoulli(cr.tensor([0.0, 1.0]))
     tensor([0., 1.])
     """
-    values = _values(p)
+    values = values_of(p)
     if values.dtype.kind != "f":
         raise DTypeError(f"bernoulli expects probabilities of a floating dtype, got {values.dtype}")
     if not np.all((values >= 0) & (values <= 1)):

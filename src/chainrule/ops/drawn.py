@@ -10,11 +10,11 @@ import numpy as np
 from chainrule.arguments import Operand
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.views import set_item
-from chainrule.backend import CPU, move
+from chainrule.backend import move
 from chainrule.draws import multinomial
 from chainrule.errors import DTypeError
 from chainrule.random import bernoulli as drawn_bernoulli
-from chainrule.random import default_generator
+from chainrule.random import default_generator, values_of
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -56,8 +56,7 @@ def bernoulli_(
     generator: Generator | None = None,
 ) -> Tensor:
     """Fill with ones with the probability `p`, one number or one for each, else with zeros."""
-    chances = move(p._array, CPU) if isinstance(p, Tensor) else np.asarray(p, np.float64)
-    spread = np.broadcast_to(chances.astype(np.float64), x.shape)
+    spread = np.broadcast_to(values_of(p).astype(np.float64), x.shape)
     return _fill(x, drawn_bernoulli(spread, rng=rng or generator)._array, "bernoulli_")
 
 
