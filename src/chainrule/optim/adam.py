@@ -8,7 +8,7 @@ from typing import Any, final
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.versions import written
 from chainrule.backend import namespace
-from chainrule.optim.optimizer import Group, Optimizer, Parameters
+from chainrule.optim.optimizer import Group, Optimizer, Parameters, check_at_least_0, gradient
 
 Array = Any
 
@@ -86,28 +86,16 @@ class Adam(Optimizer):
         super().__init__(params, defaults)
 
     def _check(self, options: Group) -> None:
-        if not options["lr"] >= 0:
-            raise ValueError(f"Invalid learning rate: {options['lr']}, expected at least 0")
-        if not options["eps"] >= 0:
-            raise ValueError(f"Invalid epsilon value: {options['eps']}, expected at least 0")
+        check_at_least_0(options, "lr", "eps", "weight_decay")
         for index, beta in enumerate(options["betas"]):
             if not 0 <= beta < 1:
                 raise ValueError(
                     f"Invalid beta parameter at index {index}: {beta}, expected from 0, below 1"
                 )
-        if not options["weight_decay"] >= 0:
-            raise ValueError(
-                f"Invalid weight_decay value: {options['weight_decay']}, expected at least 0"
-            )
 
     def _update(self, params: list[Tensor], options: Group) -> None:
-        decay = float(options["weight_decay"])
         for param in params:
-            p, g = param._array, param._grad._array  # type: ignore[union-attr]
-            if options["maximize"]:
-                g = -g
-            if decay:
-                g = g + decay * p
+            p, g = param._array, gradient(param, options)
             state = self._remembered(param, options["amsgrad"])
             state["step"] += 1
             means = [state[name]._array for name in _MEANS if name in state]

@@ -15,6 +15,7 @@ from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.versions import written
 from chainrule.backend import device_of, move, namespace
 
+Array = Any
 Group = dict[str, Any]
 Parameters = Iterable[Tensor] | Iterable[Group]
 
@@ -261,6 +262,30 @@ class Optimizer(ABC):
             lines.append(f"Parameter Group {i}")
             lines += [f"    {key}: {group[key]}" for key in sorted(group) if key != "params"]
         return "\n".join([*lines, ")"])
+
+
+# --- what the rules share -------------------------------------------------------------------------
+
+_TITLES = {"lr": "learning rate", "eps": "epsilon value"}
+
+
+def check_at_least_0(options: Group, *names: str) -> None:
+    """Raise a ValueError if one of these options is negative, or nan."""
+    for name in names:
+        if not options[name] >= 0:
+            title = _TITLES.get(name, f"{name} value")
+            raise ValueError(f"Invalid {title}: {options[name]}, expected at least 0")
+
+
+def gradient(param: Tensor, options: Group) -> Array:
+    """Return the gradient of what is to be minimised: the loss or its negative, and the penalty."""
+    grad: Any = param._grad
+    g = -grad._array if options["maximize"] else grad._array
+    decay = float(options["weight_decay"])
+    return g + decay * param._array if decay else g
+
+
+# --- checks of parameters -------------------------------------------------------------------------
 
 
 def _in_order(params: Any) -> list[Any]:

@@ -7,7 +7,7 @@ from typing import Any, final
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.versions import written
 from chainrule.backend import namespace
-from chainrule.optim.optimizer import Group, Optimizer, Parameters
+from chainrule.optim.optimizer import Group, Optimizer, Parameters, check_at_least_0, gradient
 
 
 @final
@@ -81,14 +81,7 @@ class SGD(Optimizer):
         super().__init__(params, defaults)
 
     def _check(self, options: Group) -> None:
-        if not options["lr"] >= 0:
-            raise ValueError(f"Invalid learning rate: {options['lr']}, expected at least 0")
-        if not options["momentum"] >= 0:
-            raise ValueError(f"Invalid momentum value: {options['momentum']}, expected at least 0")
-        if not options["weight_decay"] >= 0:
-            raise ValueError(
-                f"Invalid weight_decay value: {options['weight_decay']}, expected at least 0"
-            )
+        check_at_least_0(options, "lr", "momentum", "weight_decay")
         if options["nesterov"] and (options["momentum"] == 0 or options["dampening"] != 0):
             raise ValueError(
                 "Nesterov momentum requires a momentum and zero dampening: got momentum "
@@ -97,13 +90,8 @@ class SGD(Optimizer):
 
     def _update(self, params: list[Tensor], options: Group) -> None:
         lr, momentum = float(options["lr"]), float(options["momentum"])
-        decay = float(options["weight_decay"])
         for param in params:
-            p, g = param._array, param._grad._array  # type: ignore[union-attr]
-            if options["maximize"]:
-                g = -g
-            if decay:
-                g = g + decay * p
+            p, g = param._array, gradient(param, options)
             if momentum:
                 b = self._direction(param, g, momentum, 1 - float(options["dampening"]))
                 g = g + momentum * b if options["nesterov"] else b
