@@ -507,3 +507,35 @@ def check_torch_value(case: Case, torch: Any) -> None:
     (ours,) = values(subject, subject.points)
     inputs = [torch.from_numpy(a.copy()) for a in subject.arrays]
     np.testing.assert_array_equal(ours, case.row.function(torch)(*inputs, **case.settings).numpy())
+
+
+# --- compiled -------------------------------------------------------------------------------------
+
+_ROUNDING = {
+    "float16": 1e-2,
+    "float32": 2e-4,
+    "complex64": 2e-4,
+    "float64": 1e-9,
+    "complex128": 1e-9,
+}
+
+
+def check_compiled(case: Case) -> None:
+    """The outputs and the gradients are those of the eager engine, at the first call and later."""
+    subject = Subject(case)
+    outputs = arrays_of(subject(*plain(subject.points)))
+    weights = plain(subject.like(outputs))
+
+    def work(*xs: cr.Tensor) -> list[cr.Tensor]:
+        found = subject(*xs)
+        grads = pulled(found, xs, weights) if case.row.differentiable else []
+        return [*(out.detach() for out in found), *grads]
+
+    compiled = cr.compile(work)
+    xs = leaves(subject.points)
+    expected = arrays_of(work(*xs))
+    for _ in range(2):
+        for got, wanted in zip(arrays_of(compiled(*xs)), expected, strict=True):
+            assert (got.dtype, got.shape) == (wanted.dtype, wanted.shape)
+            bar = _ROUNDING.get(wanted.dtype.name, 0)
+            np.testing.assert_allclose(got, wanted, rtol=bar, atol=bar)

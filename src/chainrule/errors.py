@@ -11,6 +11,7 @@ from numpy.linalg import LinAlgError as _NumPyLinAlgError
 
 __all__ = [
     "AutogradError",
+    "CompileError",
     "DTypeError",
     "DeviceError",
     "FreedGraphError",
@@ -23,6 +24,10 @@ __all__ = [
 
 class AutogradError(RuntimeError):
     """The graph can't do what was asked: no history, freed, cut, or a rule that went wrong."""
+
+
+class CompileError(AutogradError):
+    """A function that can't be compiled: it looks at values, or does what a program can't."""
 
 
 class FreedGraphError(AutogradError):

@@ -332,7 +332,7 @@ class Tensor:
         force : bool, default False
             Detach and copy to the CPU first, if need be.
         """
-        if self._array.__class__ is not ndarray and not force:
+        if self._array.__class__ is not ndarray and not force and self.device != CPU:
             raise TypeError(
                 f"can't convert {self.device} device type tensor to numpy. Use Tensor.cpu() to "
                 "copy the tensor to host memory first."

@@ -65,4 +65,7 @@ def _foreign_namespace(cls: type) -> Namespace:
         return cupy_namespace()
     if issubclass(cls, ndarray):
         return numpy_xp
+    own: Namespace | None = getattr(cls, "namespace", None)  # a compiler's symbols bring theirs
+    if own is not None:
+        return own
     raise TypeError(f"{cls.__module__}.{cls.__name__} is not an array that chainrule computes on")

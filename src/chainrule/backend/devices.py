@@ -61,7 +61,7 @@ CPU = device("cpu")
 
 def device_of(array: Array) -> device:
     """Return the device that holds `array`."""
-    if isinstance(array, np.ndarray | np.generic):
+    if isinstance(array, np.ndarray | np.generic) or array.device is CPU:
         return CPU
     return device("cuda", array.device.id)
 

@@ -17,6 +17,7 @@ class Namespace:
     `assign_at`, `add_along_axis`, `diagonal` and `windows`, and those of `kernels`.
     """
 
+    known = True  # elements can be looked at: not those of a compiler's symbols
     recorder: Any = None  # only the namespace of tensors records
     quicker: Any = None  # only NumPy's has other ways to compute what a formula says
 

@@ -74,17 +74,11 @@ def _sum(x: Array, axis: Any = None, keepdims: bool = False) -> Array:
         if axis in ((x.ndim - 1,), x.ndim - 1, -1) and 32 <= x.shape[-1] <= 2048:
             sums = large.row_sums(x)
             return sums[..., np.newaxis] if keepdims else sums
-        if x.ndim == 2 and axis in ((0,), 0) and x.size >= _HUGE:
-            sums = large.column_sums(x)
-            return sums[np.newaxis] if keepdims else sums
     return _add_reduce(x, axis, None, None, keepdims)
 
 
 _LARGE = 1 << 15
 """From so many elements on, the formulations of `kernels.large` pay."""
-
-_HUGE = 1 << 22
-"""From so many on, more than one thread adds up columns."""
 
 
 def _where(condition: Array, x: Array, y: Array) -> Array:
@@ -234,11 +228,9 @@ def _ones(shape: tuple[int, ...], dtype: Any) -> Array:
 
 QUICKER = {
     "elementwise": ("sigmoid", "sigmoid_rule", "tanh_rule", "relu_rule"),
-    "normal": ("gelu", "gelu_rule"),
     "pooling": ("max_pool_vjp",),
     "rows": (
         *("softmax", "softmax_rule", "log_softmax", "log_softmax_vjp"),
-        *("logsumexp", "logsumexp_vjp"),
         *("standardized", "standardized_rule", "class_losses", "class_losses_vjp"),
     ),
 }

@@ -81,8 +81,9 @@ def cholesky(A: Operand, *, upper: bool = False) -> Tensor:
 
 def _check_numbers(factor: Array, x: Array, reason: Callable[[Array], str]) -> None:
     """Raise if a factor has nan on its diagonal: LAPACK does not see that in what it is given."""
-    bad = namespace(x).isnan(factor.diagonal(0, -2, -1)).any(axis=-1)
-    if bad.any():
+    xp = namespace(x)
+    bad = xp.isnan(factor.diagonal(0, -2, -1)).any(axis=-1) if xp.known else None
+    if bad is not None and bad.any():
         first = bad.reshape(-1).argmax()
         place = f"(Batch element {first}): " if x.ndim > 2 else ""
         raise LinAlgError(f"linalg.cholesky: {place}{reason(x.reshape(-1, *x.shape[-2:])[first])}")

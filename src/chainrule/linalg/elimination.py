@@ -156,7 +156,7 @@ def lu_factor_ex(A: Operand, *, pivot: bool = True, check_errors: bool = False) 
     found = xp.where(zeros.any(axis=-1), zeros.argmax(axis=-1) + 1, 0) if zeros.size else None
     if found is None:
         found = xp.zeros(x.shape[:-2], dtype=np.int64)
-    if check_errors and found.any():
+    if check_errors and xp.known and found.any():
         first = int(found.reshape(-1).nonzero()[0][0])
         place = f"(Batch element {first}): " if x.ndim > 2 else ""
         raise LinAlgError(

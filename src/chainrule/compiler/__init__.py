@@ -1,0 +1,12 @@
+"""`compile`: a function becomes a program of NumPy calls, for each signature it is called with.
+
+`trace` runs the function once on `symbol`s, with the eager engine itself; `program` is what it saw;
+`passes` and `algebra` make less of it; `memory` and `numpy_source` write it as NumPy. `builder`
+puts a call together, which `entry` guards.
+"""
+
+from chainrule.compiler import namespace as namespace  # symbols get theirs
+from chainrule.compiler.function import Compiled as Compiled
+from chainrule.compiler.function import compile as compile
+
+__all__ = ["Compiled", "compile"]

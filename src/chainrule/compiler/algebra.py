@@ -1,0 +1,169 @@
+"""Rewriting rules: what one line can be instead, given the lines that made its arguments.
+
+A rule returns a value that is the same as the line's, another line for it, or None. Those that only
+move numbers around (`transposed twice`) leave every bit as it is. Those that reorder arithmetic (a
+factor moved to the smaller operand of a product, a sum of squares as a dot product) change results
+by rounding; docs/compiling.md lists them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+from chainrule.compiler.program import Line, Value
+from chainrule.compiler.vocabulary import scalar_of
+
+Made = dict[Value, Line]
+Add = Callable[..., Value]
+Rule = Callable[[Line, "Context"], Any]
+
+
+class Context:
+    """What rules look at, and how they add lines of their own."""
+
+    def __init__(
+        self, made: Made, constants: dict[Value, Any], uses: Counter[Value], add: Add
+    ) -> None:
+        self.made, self.constants, self.uses, self.add = made, constants, uses, add
+
+    def maker(self, value: Any, function: str) -> Line | None:
+        """Return the line that made a value, if it calls this function."""
+        line = self.made.get(value) if isinstance(value, Value) else None
+        return line if line is not None and line.function == function else None
+
+    def number(self, value: Any) -> Any:
+        """Return the number that an argument always is, or None."""
+        return scalar_of(value, self.constants)
+
+
+def simplified(
+    line: Line, made: Made, constants: dict[Value, Any], uses: Counter[Value], add: Add
+) -> Line | Value:
+    """Return the line, another for it, or the value that it would only compute again."""
+    context = Context(made, constants, uses, add)
+    for rule in RULES.get(line.function, ()):
+        found = rule(line, context)
+        if isinstance(found, Value):
+            return found
+        if found is not None:
+            function, args, kwargs = found
+            line = Line(function, args, kwargs, line.outs, line.location)
+    return line
+
+
+# --- nothing changes ------------------------------------------------------------------------------
+
+
+def _neutral(*numbers: tuple[int, float]) -> Rule:
+    """Return the rule that an operand which changes nothing leaves the other: x * 1, x - 0."""
+
+    def rule(line: Line, context: Context) -> Value | None:
+        for position, number in numbers:
+            other = line.args[1 - position]
+            if context.number(line.args[position]) == number and _is_like(other, line.out):
+                found: Value = other
+                return found
+        return None
+
+    return rule
+
+
+def _is_like(value: Any, other: Value) -> bool:
+    return isinstance(value, Value) and (value.shape, value.dtype) == (other.shape, other.dtype)
+
+
+def _reshape(line: Line, context: Context) -> Any:
+    x, shape = line.args
+    before = context.maker(x, "np.reshape")
+    source = x if before is None else before.args[0]
+    if source.shape == line.out.shape:
+        return source
+    return None if before is None else ("np.reshape", (source, shape), {})
+
+
+def _permute(line: Line, context: Context) -> Any:
+    x, axes = line.args
+    before = context.maker(x, "np.permute_dims")
+    if before is None:
+        return None
+    source, first = before.args
+    axes = tuple(first[axis] for axis in axes)
+    return source if axes == tuple(range(len(axes))) else ("np.permute_dims", (source, axes), {})
+
+
+def _broadcast(line: Line, context: Context) -> Any:
+    x, shape = line.args
+    before = context.maker(x, "np.broadcast_to")
+    return None if before is None else ("np.broadcast_to", (before.args[0], shape), {})
+
+
+def _astype(line: Line, context: Context) -> Any:
+    return line.args[0] if _is_like(line.args[0], line.out) else None
+
+
+def _negative(line: Line, context: Context) -> Any:
+    before = context.maker(line.args[0], "np.negative")
+    return None if before is None else before.args[0]
+
+
+def _clip(line: Line, context: Context) -> Any:
+    x, low, high = (*line.args, None, None)[:3]
+    if line.kwargs or not isinstance(x, Value) or x.dtype.kind != "f":
+        return None
+    if high is None and low is not None:
+        return "np.maximum", (x, low), {}
+    return ("np.minimum", (x, high), {}) if low is None and high is not None else None
+
+
+# --- rounding changes -----------------------------------------------------------------------------
+
+
+def _scaled_product(line: Line, context: Context) -> Any:
+    """(a @ b) * c is a @ (b * c): the factor goes to the operand that is smallest."""
+    for position in (0, 1):
+        product = context.maker(line.args[position], "np.matmul")
+        factor = context.number(line.args[1 - position])
+        if product is None or factor is None or context.uses[product.out] != 1:
+            continue
+        a, b = product.args
+        if not (_is_like(product.out, line.out) and len(a.shape) == len(b.shape) == 2):
+            continue
+        small = min(a, b, key=lambda v: v.size)
+        if small.size >= line.out.size:
+            continue
+        scaled = context.add("np.multiply", small, line.args[1 - position])
+        return "np.matmul", (scaled, b) if small is a else (a, scaled), {}
+    return None
+
+
+def _sum_of_products(line: Line, context: Context) -> Any:
+    """A sum of all x * y is a dot product: one pass, and no array of products."""
+    x = line.args[0]
+    if (
+        line.kwargs.get("axis") is not None
+        or line.kwargs.get("keepdims")
+        or x.dtype.char not in "fd"
+    ):
+        return None
+    square, product = context.maker(x, "np.square"), context.maker(x, "np.multiply")
+    factors = square.args * 2 if square else product.args if product else ()
+    if context.uses[x] != 1 or not factors or not all(_is_like(f, x) for f in factors):
+        return None
+    return "np.vdot", factors, {}
+
+
+RULES: dict[str, tuple[Rule, ...]] = {
+    "np.multiply": (_neutral((0, 1), (1, 1)), _scaled_product),
+    "np.divide": (_neutral((1, 1)),),
+    "np.add": (_neutral((0, 0), (1, 0)),),
+    "np.subtract": (_neutral((1, 0)),),
+    "np.reshape": (_reshape,),
+    "np.permute_dims": (_permute,),
+    "np.broadcast_to": (_broadcast,),
+    "np.astype": (_astype,),
+    "np.negative": (_negative,),
+    "np.clip": (_clip,),
+    "np.sum": (_sum_of_products,),
+}

@@ -1,0 +1,250 @@
+"""From one call of a function to what runs in its place."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+from chainrule.autograd.modes import is_grad_enabled
+from chainrule.autograd.tape import AccumulateGrad, Severed
+from chainrule.autograd.tensor import Tensor
+from chainrule.compiler import tree
+from chainrule.compiler.derivative import CompiledRule, Pullback, pullback
+from chainrule.compiler.entry import Guards, call_of, first_call_of
+from chainrule.compiler.numpy_source import Source
+from chainrule.compiler.overlay import SLOTS
+from chainrule.compiler.passes import optimized
+from chainrule.compiler.program import Program, Value, Write
+from chainrule.compiler.roots import named_values, reachable
+from chainrule.compiler.runner import runner
+from chainrule.compiler.symbol import Symbol
+from chainrule.compiler.trace import Capture, Trace, overlapping
+from chainrule.compiler.vocabulary import DRAW
+from chainrule.errors import CompileError
+
+_FREED = (
+    "Trying to backward through the graph a second time: a compiled function has called backward() "
+    "on what this tensor was made of. Specify retain_graph=True there if you need to."
+)
+
+
+class Built(NamedTuple):
+    """One signature of a compiled function."""
+
+    call: Callable[..., Any]  # with its checks: returns MISS for calls of another signature
+    first: Callable[..., Any]  # without, for the call that was traced
+    programs: tuple[Program, ...]  # and the backward program, where there is one
+    text: str
+    lasting: bool  # whether it serves later calls, too
+
+
+def build(function: Callable[..., Any], args: Any, kwargs: Any, backend: str | None) -> Built:
+    """Trace a call, optimise what it did, and write the function that does it again."""
+    name = getattr(function, "__name__", type(function).__name__)
+    trace = Trace(name if name.isidentifier() else "function")
+    found = reachable(function)
+    result = trace.run(function, *trace.given(args), **trace.given(kwargs))
+    _name_inputs(trace, function, args, kwargs)
+    guards = Guards(trace, args, kwargs, found)
+    return _Builder(trace, function, result, guards).build()
+
+
+def _name_inputs(trace: Trace, function: Any, args: Any, kwargs: Any) -> None:
+    """Give the program's inputs the names that the function has for them."""
+    names: dict[int, str] = {}
+    for name, value in named_values(function, args, kwargs):
+        for path, leaf in tree.leaves(value):
+            names.setdefault(id(leaf), re.sub(r"\W+", "_", name + path).strip("_"))
+    for capture in trace.captures.values():
+        capture.value.hint = names.get(id(capture.tensor), "")
+        before, _ = capture.grads
+        if before is not None and id(before) in trace.captures:
+            names[id(before)] = f"{capture.value.hint or 'leaf'}_grad"
+    for array, _, value in trace.arrays:
+        value.hint = names.get(id(array), "")
+
+
+class _Builder:
+    """Finds what a call returns and changes, and writes what does it."""
+
+    def __init__(self, trace: Trace, function: Any, result: Any, guards: Guards) -> None:
+        self.trace, self.function, self.result, self.guards = trace, function, result, guards
+        self.captures = list(trace.captures.values())
+        self.outputs: list[Value] = []
+        self.rows: list[str] = []  # what follows the program's call
+        self.edges: dict[int, str] = {}  # where outputs that can be differentiated lead
+        self.names: dict[int, str] = {}  # of the tensors that the call makes
+
+    def build(self) -> Built:
+        trace = self.trace
+        self._check()
+        tracked = self._tracked()
+        found = pullback(trace, tracked)
+        if found is not None:
+            for index, tensor in enumerate(tracked):
+                place = "node" if len(tracked) == 1 else f"Port(node, {index})"
+                self.edges[id(tensor)] = place
+        template = self._spelled(tree.mapped(self.result, self._returned))
+        changes = [row for c in self.captures for row in self._grad_rows(c)]
+        once = [row for t in self._survivors() for row in self._kept_rows(t)]
+        inputs, places = self._inputs()
+        writes = [Write(c.value, c.symbol.value) for c in self.captures if c.symbol.writes]
+        writes += [Write(v, s.value) for _, s, v in trace.arrays if s.writes]
+        public = len(self.outputs)
+        kept = [] if found is None else [v for v in found.residuals if v not in inputs]
+        outputs = [*self.outputs, *kept]
+        program = optimized(
+            Program(trace.name, inputs, trace.constants, trace.lines, outputs, writes)
+        )
+        source = Source(program)
+        call = self.guards.hold(runner(source))
+        names = [f"o{i}" for i in range(len(outputs))]
+        rows = [f"{', '.join(names)}{' = ' if names else ''}{call}({', '.join(places)})"]
+        rows += self._written_rows()
+        programs: tuple[Program, ...] = (program,)
+        text = source.text
+        if found is not None:
+            backward = Source(found.program)
+            programs, text = (program, found.program), f"{text}\n\n{backward.text}"
+            rows.append(self._node_row(found, tracked, runner(backward), kept, names[public:]))
+        rows += [*self.rows, *changes]
+        final = [f"return {template}"]
+        return Built(
+            call_of(self.guards, [*rows, *final], trace.name),
+            first_call_of(self.guards, [*rows, *once, *final], trace.name),
+            programs,
+            text,
+            not once,
+        )
+
+    def _check(self) -> None:
+        shared = overlapping(self.captures)
+        if shared is not None:
+            raise CompileError(
+                "a compiled function writes in place to memory that two tensors share "
+                f"(of shapes {[list(c.value.shape) for c in shared]}): clone() one of them first"
+            )
+        for capture in self.captures:
+            if capture.node is not capture.found:
+                raise CompileError(
+                    "a compiled function gave a tensor from outside "
+                    f"(of shape {list(capture.value.shape)}) a history of its own, by writing what "
+                    "requires grad to it, or requires_grad_(): detach() what is written, or return "
+                    "it"
+                )
+
+    # --- what can be differentiated ---
+
+    def _tracked(self) -> list[Tensor]:
+        """Return the tensors of the result that have a history."""
+        if not is_grad_enabled():
+            return []
+        found = {}
+        for _, leaf in tree.leaves(self.result):
+            if isinstance(leaf, Tensor) and id(leaf) not in self.trace.captures:
+                node = SLOTS["_node"].__get__(leaf)
+                if node is not None and type(node) is not AccumulateGrad:
+                    found[id(leaf)] = leaf
+        return list(found.values())
+
+    def _node_row(
+        self, found: Pullback, tracked: list[Tensor], backward: Any, kept: list[Value], outs: Any
+    ) -> str:
+        """Return how a call records its node."""
+        pure = not any(c.symbol.writes or c.grads[0] is not c.grads[1] for c in self.captures)
+        pure = pure and not any(line.function == DRAW for line in self.trace.lines)
+        rule = CompiledRule(found, self.function, backward, tracked, self.result, pure)
+        arrays = {c.value: self.guards.array(c) for c in self.captures}
+        arrays |= {v: self.guards.arrays[id(a)] for a, _, v in self.trace.arrays}
+        arrays |= dict(zip(kept, outs, strict=True))
+        edges = "".join(f"{self.guards.edge(c)}, " for c in found.wrt)
+        saved = "".join(f"{arrays[v]}, " for v in found.residuals)
+        tensors = "".join(f"{self.guards.name(c)}, " for c in found.wrt)
+        again = f"(args, kwargs, ({tensors}))"
+        return f"node = recorded({self.guards.hold(rule)}, ({edges}), ({saved}), {again})"
+
+    # --- what goes in and comes out ---
+
+    def _inputs(self) -> tuple[list[Value], list[str]]:
+        """Return the program's inputs, and where a call finds their arrays."""
+        inputs = [c.value for c in self.captures] + [v for _, _, v in self.trace.arrays]
+        places = [self.guards.array(c) for c in self.captures]
+        places += [self.guards.arrays[id(a)] for a, _, _ in self.trace.arrays]
+        return inputs, places
+
+    def _output(self, value: Value) -> str:
+        self.outputs.append(value)
+        return f"np.asarray(o{len(self.outputs) - 1})"
+
+    def _returned(self, leaf: Any) -> Any:
+        """Return the source of a leaf of the result."""
+        if isinstance(leaf, Symbol):
+            return _Text(self._output(leaf.value))
+        if not isinstance(leaf, Tensor):
+            return _Text(self.guards.hold(leaf))
+        capture = self.trace.captures.get(id(leaf))
+        return _Text(self._made(leaf) if capture is None else self.guards.name(capture))
+
+    def _made(self, tensor: Tensor) -> str:
+        """Return the name of a tensor that the function made."""
+        known = self.names.get(id(tensor))
+        if known is None:
+            known = self.names[id(tensor)] = f"r{len(self.names)}"
+            array = self._output(SLOTS["_array"].__get__(tensor).value)
+            node = SLOTS["_node"].__get__(tensor)
+            edge, after = self.edges.get(id(tensor), "None"), ""
+            if type(node) is AccumulateGrad:
+                after = ".requires_grad_()"
+            elif node is not None and edge == "None":
+                edge = self.guards.hold(Severed(_FREED, ()))
+            self.rows.append(f"{known} = make({array}, {edge}){after}")
+        return known
+
+    def _grad_rows(self, capture: Capture) -> Iterator[str]:
+        """Yield how a call leaves the `.grad` of a tensor."""
+        before, after = capture.grads
+        if after is None and before is not None:
+            yield f"{self.guards.name(capture)}._grad = None"
+        elif after is not None and after is not before:
+            yield f"{self.guards.name(capture)}._grad = {self._made(after)}"
+
+    def _survivors(self) -> list[Tensor]:
+        """Return the tensors that the function made and that somebody outside holds now."""
+        return [t for t in self.trace.survivors() if id(t) not in self.names]
+
+    def _kept_rows(self, tensor: Tensor) -> Iterator[str]:
+        """Yield what makes such a tensor hold an array."""
+        held = self.guards.hold(tensor)
+        yield f"{held}._array = {self._output(SLOTS['_array'].__get__(tensor).value)}"
+        node = SLOTS["_node"].__get__(tensor)
+        if node is not None and type(node) is not AccumulateGrad:
+            yield f"{held}._node = {self.guards.hold(Severed(_FREED, ()))}"
+
+    def _written_rows(self) -> Iterator[str]:
+        """Yield what notes the writes, so that graphs which saved the values know of them."""
+        for capture in self.captures:
+            if capture.symbol.writes:
+                yield f"written({self.guards.array(capture)}, 'compiled {self.trace.name}')"
+
+    def _spelled(self, node: Any) -> str:
+        """Return the source that makes the result's containers anew."""
+        if isinstance(node, _Text):
+            return node.text
+        kind = type(node)
+        if isinstance(node, dict):
+            items = ", ".join(f"{k!r}: {self._spelled(v)}" for k, v in node.items())
+            return f"{{{items}}}" if kind is dict else f"{self.guards.hold(kind)}({{{items}}})"
+        parts = [self._spelled(part) for _, part in tree.children(node) or ()]
+        if kind is list:
+            return f"[{', '.join(parts)}]"
+        if kind is tuple:
+            return f"({''.join(part + ', ' for part in parts)})"
+        return f"{self.guards.hold(kind)}({', '.join(parts)})"
+
+
+class _Text:
+    """A piece of source in the place of a leaf."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text

@@ -1,0 +1,168 @@
+"""What makes a compiled function differentiable from outside: its backward pass, a program too."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from chainrule.autograd.derivatives import autograd_grad
+from chainrule.autograd.modes import enable_grad
+from chainrule.autograd.record import place
+from chainrule.autograd.tape import Node, NodeName, check_unwritten, freed_error
+from chainrule.autograd.tensor import Tensor, make
+from chainrule.compiler import tree
+from chainrule.compiler.passes import optimized
+from chainrule.compiler.program import Program, Value
+from chainrule.compiler.symbol import Symbol
+from chainrule.compiler.trace import Capture, Trace
+from chainrule.errors import AutogradError, CompileError, FreedGraphError
+
+
+class Pullback(NamedTuple):
+    """The backward program: of the outputs' cotangents first, then of what it needs besides."""
+
+    program: Program
+    residuals: list[Value]  # values of the forward program
+    wrt: list[Capture]  # the tensors that get gradients
+    given: list[int | None]  # which output of the program is the gradient of each
+
+
+def pullback(trace: Trace, tracked: Sequence[Tensor]) -> Pullback | None:
+    """Trace the backward pass from these outputs; None if the function has run it itself."""
+    wrt = [c for c in trace.captures.values() if c.requires_grad]
+    if not tracked or not wrt:
+        return None
+    for capture in wrt:
+        hooks = capture.node.hooks
+        if hooks is not None and hooks.tensor:
+            raise CompileError(
+                "a tensor with a hook (register_hook) can't be used by a compiled function whose "
+                "result is differentiated outside: call backward() inside, or compile without it"
+            )
+    begin = len(trace.lines)
+    seeds = [Symbol(Value(t.shape, t.dtype, "g")) for t in tracked]
+    cotangents = [seed.value for seed in seeds]
+
+    def backward() -> list[Value | None]:
+        inputs, gs = [c.tensor for c in wrt], [make(seed, None) for seed in seeds]
+        found = autograd_grad(list(tracked), inputs, gs, retain_graph=True, allow_unused=True)
+        return [None if g is None else g._array.value for g in found]
+
+    try:
+        grads = trace.run(backward)
+    except FreedGraphError:
+        return None
+    lines, trace.lines[begin:] = trace.lines[begin:], []
+    outputs = list(dict.fromkeys(g for g in grads if g is not None))
+    own = {*cotangents, *trace.constants, *(v for line in lines for v in line.outs)}
+    needed = [v for line in lines for v in line.inputs] + outputs
+    free = list(dict.fromkeys(v for v in needed if v not in own))
+    inputs = [*cotangents, *free]
+    name = f"{trace.name}_backward"
+    program = optimized(Program(name, inputs, trace.constants, lines, outputs, []))
+    used = {v for line in program.lines for v in line.inputs} | set(program.outputs)
+    residuals = [v for v in free if v in used]
+    program.inputs = [*cotangents, *residuals]
+    given = [None if g is None else outputs.index(g) for g in grads]
+    return Pullback(program, residuals, wrt, given)
+
+
+class CompiledNode(Node):
+    """One call of a compiled function, recorded."""
+
+    __slots__ = ("again", "saved", "spec")
+
+    saved: tuple[Any, ...] | None  # the values that the backward program needs; None: released
+    again: tuple[Any, Any, tuple[Tensor, ...]] | None  # the call, and the tensors with gradients
+    spec: CompiledRule
+
+    @property
+    def name(self) -> str:
+        return NodeName(f"{self.spec.name}Backward")
+
+    @property
+    def output_count(self) -> int:
+        return len(self.spec.outputs)
+
+    def pull(self, g: Any, run: Any) -> Sequence[Any]:
+        spec, saved = self.spec, self.saved
+        if saved is None:
+            raise freed_error(self)
+        for position, origin in enumerate(spec.origins):
+            if origin is not None:
+                check_unwritten(self, saved[position], self.edges[origin], position)
+        if run.xp is not None:
+            return self._recorded(g, run)
+        parts = g if g.__class__ is dict else {0: g}
+        seeds = [
+            run.conjugate(parts[i]) if i in parts else np.zeros(shape, dtype)
+            for i, (shape, dtype) in enumerate(spec.outputs)
+        ]
+        found = spec.backward(*seeds, *saved)
+        grads = found if spec.several else (found,)
+        if not run.keep:
+            self.saved = self.again = None
+        return [None if i is None else run.conjugate(np.asarray(grads[i])) for i in spec.given]
+
+    def _recorded(self, g: Any, run: Any) -> Sequence[Any]:
+        """Differentiate the function itself, eagerly, and record that."""
+        if not self.spec.pure:
+            raise AutogradError(
+                f"the compiled {self.spec.name} writes to tensors or draws random numbers, so it "
+                "can't run again for a second derivative: compile a function of the whole instead"
+            )
+        assert self.again is not None
+        args, kwargs, tensors = self.again
+        parts = g if g.__class__ is dict else {0: g}
+        with enable_grad():
+            result = self.spec.function(*args, **kwargs)
+        outputs = self.spec.tracked(result)
+        pairs = [(outputs[i], run.conjugate(part)) for i, part in parts.items()]
+        outs, gs = zip(*pairs, strict=True)
+        grads = autograd_grad(
+            list(outs), list(tensors), list(gs), create_graph=True, allow_unused=True
+        )
+        if not run.keep:
+            self.saved = self.again = None
+        return [None if grad is None else run.conjugate(grad) for grad in grads]
+
+
+class CompiledRule:
+    """What all calls of one signature have in common."""
+
+    def __init__(
+        self,
+        found: Pullback,
+        function: Callable[..., Any],
+        backward: Callable[..., Any],
+        tracked: Sequence[Tensor],
+        result: Any,
+        pure: bool,
+    ) -> None:
+        self.name = found.program.name.removesuffix("_backward")
+        self.function, self.backward, self.pure = function, backward, pure
+        self.outputs = [(t.shape, t.dtype) for t in tracked]
+        self.given = found.given
+        self.several = len(found.program.outputs) > 1
+        known = {c.value: i for i, c in enumerate(found.wrt)}
+        self.origins = [known.get(v) for v in found.residuals]
+        wanted = {id(t) for t in tracked}
+        places = [i for i, (_, leaf) in enumerate(tree.leaves(result)) if id(leaf) in wanted]
+        self._places = places
+
+    def tracked(self, result: Any) -> list[Tensor]:
+        """Return those leaves of a result that can be differentiated, each once."""
+        found = [leaf for _, leaf in tree.leaves(result)]
+        return list({id(found[i]): found[i] for i in self._places}.values())
+
+
+def recorded(
+    spec: CompiledRule, edges: tuple[Any, ...], saved: tuple[Any, ...], again: Any
+) -> CompiledNode:
+    """Return the node of a call."""
+    node: CompiledNode = object.__new__(CompiledNode)
+    node.spec, node.edges, node.saved, node.again = spec, edges, saved, again
+    place(node, 3)
+    return node

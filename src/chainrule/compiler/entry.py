@@ -1,0 +1,216 @@
+"""One signature of a compiled function: what has to hold for it, its program, what a call changes.
+
+The check and the call are one function, written as source: a call costs a few comparisons above the
+program itself.
+"""
+
+from __future__ import annotations
+
+import linecache
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from chainrule.autograd.modes import MODES
+from chainrule.autograd.record import current_node
+from chainrule.autograd.tape import AccumulateGrad, Port
+from chainrule.autograd.tensor import Tensor, make
+from chainrule.autograd.versions import written
+from chainrule.backend import ndarray, storage_of
+from chainrule.compiler import tree
+from chainrule.compiler.derivative import recorded
+from chainrule.compiler.overlay import SLOTS
+from chainrule.compiler.roots import Found
+from chainrule.compiler.trace import Capture, Trace
+
+MISS: Any = object()
+"""What a signature returns for a call that is not its own."""
+
+
+class Guards:
+    """Writes the source of what has to hold, and where the tensors of the trace are found."""
+
+    def __init__(self, trace: Trace, args: Any, kwargs: Any, found: list[Found]) -> None:
+        self.trace = trace
+        self.scope: dict[str, Any] = {
+            "MISS": MISS,
+            "MODES": MODES,
+            "Tensor": Tensor,
+            "ndarray": ndarray,
+            "np": np,
+            "make": make,
+            "written": written,
+            "current_node": current_node,
+            "storage_of": storage_of,
+            "Leaf": AccumulateGrad,
+            "Port": Port,
+            "recorded": recorded,
+        }
+        self.rows: list[str] = []
+        self.where: dict[int, str] = {}  # how to get at each captured tensor
+        self.arrays: dict[int, str] = {}  # and at each array among the arguments
+        self._held: dict[int, str] = {}
+        self._mode()
+        self._arguments(args, kwargs)
+        self._surroundings(found)
+        self._captures()
+
+    def hold(self, value: Any) -> str:
+        """Return a name by which the source knows an object."""
+        name = self._held.get(id(value))
+        if name is None:
+            name = self._held[id(value)] = f"_{len(self._held)}"
+            self.scope[name] = value
+        return name
+
+    def unless(self, condition: str) -> None:
+        """Add what has to hold."""
+        self.rows.append(f"if not ({condition}): return MISS")
+
+    def _mode(self) -> None:
+        modes = MODES.get()
+        if modes is None:
+            self.unless("MODES.get() is None")
+        else:
+            self.unless(f"(modes := MODES.get()) and modes[:5] == {self.hold(modes[:5])}")
+
+    def _arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self.unless(f"len(args) == {len(args)}")
+        self.unless(f"kwargs.keys() == {self.hold(set(kwargs))}" if kwargs else "not kwargs")
+        for i, arg in enumerate(args):
+            self._argument(f"args[{i}]", arg)
+        for name, arg in kwargs.items():
+            self._argument(f"kwargs[{name!r}]", arg)
+
+    def _argument(self, path: str, value: Any) -> None:
+        parts = tree.children(value)
+        if parts is not None:
+            self.unless(f"{path}.__class__ is {self.hold(type(value))}")
+            if isinstance(value, dict):
+                self.unless(f"list({path}) == {self.hold(list(value))}")
+            elif isinstance(value, list | tuple):
+                self.unless(f"len({path}) == {len(value)}")
+            for step, part in parts:
+                self._argument(path + step, part)
+        elif isinstance(value, Tensor):
+            name = f"t{len(self.where)}"
+            self.rows.append(f"{name} = {path}")
+            if id(value) in self.where:
+                self.unless(f"{name} is {self.where[id(value)]}")
+            else:
+                self.unless(f"{name}.__class__ is {self.hold(type(value))}")
+                self.where[id(value)] = name
+        elif isinstance(value, ndarray):
+            name = f"a{len(self.arrays)}"
+            self.rows.append(f"{name} = {path}")
+            self._array(name, value)
+            self.arrays[id(value)] = name
+        elif isinstance(value, int | float | complex | str | bytes | type(None)):
+            self.unless(f"{path}.__class__ is {self.hold(type(value))}")
+            self._equal(path, value)
+        else:
+            self.unless(f"{path} is {self.hold(value)}")
+
+    def _equal(self, path: str, value: Any) -> None:
+        is_nan = value != value
+        self.unless(f"{path} != {path}" if is_nan else f"{path} == {self.hold(value)}")
+
+    def _array(self, name: str, array: Any) -> None:
+        dtype = self.hold(array.dtype)
+        self.unless(
+            f"{name}.__class__ is ndarray and {name}.shape == {array.shape} and "
+            f"({name}.dtype is {dtype} or {name}.dtype == {dtype})"
+        )
+
+    def _surroundings(self, found: list[Found]) -> None:
+        """Ask whether the names that the function uses still mean the same."""
+        for item in found:
+            path = self.hold(item.scope) + item.path
+            if isinstance(item.value, Tensor):
+                if id(item.value) in self.trace.captures:
+                    self.unless(f"{path} is {self.hold(item.value)}")
+            elif isinstance(item.value, int | float | complex | str | bytes):
+                self._equal(path, item.value)
+            else:
+                self.unless(f"{path} is {self.hold(item.value)}")
+
+    def _captures(self) -> None:
+        """Ask whether the tensors are of the types they had, and get at their arrays."""
+        grads = {
+            id(before): capture
+            for capture in self.trace.captures.values()
+            if (before := capture.grads[0]) is not None
+        }
+        for key, capture in list(self.trace.captures.items()):
+            if key not in self.where and key not in grads:
+                self.where[key] = self.hold(capture.tensor)
+        for key, capture in self.trace.captures.items():
+            owner = grads.get(key)
+            if key not in self.where and owner is not None:
+                name = self.where[key] = f"g{len(self.where)}"
+                self.rows.append(f"{name} = {self.name(owner)}._grad")
+                self.unless(f"{name} is not None")
+            self._captured(capture)
+        names = list(dict.fromkeys(self.where.values()))
+        if len(names) > 1:  # what the trace saw as several tensors is not one now
+            self.unless(f"len({{{', '.join(f'id({n})' for n in names)}}}) == {len(names)}")
+
+    def name(self, capture: Capture) -> str:
+        """Return the variable that holds a tensor."""
+        return self.where[id(capture.tensor)]
+
+    def edge(self, capture: Capture) -> str:
+        """Return the variable that holds its node."""
+        return f"{self.name(capture)}_n"
+
+    def array(self, capture: Capture) -> str:
+        """Return the variable that holds its array."""
+        return f"{self.name(capture)}_a"
+
+    def _captured(self, capture: Capture) -> None:
+        name, array = self.name(capture), self.array(capture)
+        self.rows.append(f"{array} = {name}._array")
+        self._array(array, SLOTS["_array"].__get__(capture.tensor))
+        node = self.edge(capture)
+        self.rows.append(f"{node} = {name}._node if {name}._view is None else current_node({name})")
+        if not capture.requires_grad:
+            self.unless(f"{node} is None")
+            return
+        leaf = type(capture.node) is AccumulateGrad
+        self.unless(f"{node} is not None and ({node}.__class__ is Leaf) is {leaf}")
+        if leaf:
+            hooks = capture.node.hooks
+            self.unless(f"{node}.hooks is {'None' if hooks is None else self.hold(hooks)}")
+            before, _ = capture.grads
+            self.unless(f"{name}._grad is {'' if before is None else 'not '}None")
+
+
+def call_of(guards: Guards, rows: list[str], name: str) -> Callable[..., Any]:
+    """Return the function ``call(args, kwargs)`` that runs `rows` if all holds.
+
+    What the guards can't get at doesn't hold.
+    """
+    checks = "\n".join(f"        {row}" for row in guards.rows)
+    body = "\n".join(f"    {row}" for row in rows)
+    source = (
+        f"def call(args, kwargs):\n    try:\n{checks}\n"
+        "    except (KeyError, AttributeError, IndexError, ValueError):\n        return MISS\n"
+        f"{body}\n"
+    )
+    return _written(source, name, guards.scope)
+
+
+def first_call_of(guards: Guards, rows: list[str], name: str) -> Callable[..., Any]:
+    """Return the same without checks, for the call that was traced."""
+    kept = [row for row in guards.rows if not row.startswith("if not")]
+    body = "\n".join(f"    {row}" for row in [*kept, *rows])
+    return _written(f"def call(args, kwargs):\n{body}\n", name, guards.scope)
+
+
+def _written(source: str, name: str, scope: dict[str, Any]) -> Callable[..., Any]:
+    filename = f"<call of {name}>"
+    exec(compile(source, filename, "exec"), scope)
+    linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
+    function: Callable[..., Any] = scope["call"]
+    return function

@@ -1,0 +1,146 @@
+"""`compile`: a function that is traced once for each signature, and then runs as a program."""
+
+from __future__ import annotations
+
+import functools
+import threading
+import warnings
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from chainrule.autograd.modes import MODES
+from chainrule.compiler.builder import Built, build
+from chainrule.compiler.entry import MISS
+from chainrule.compiler.symbol import TRACING
+from chainrule.errors import CompileError
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_MANY = 16
+"""From so many signatures on, something changes at each call that should be an argument."""
+
+
+class Compiled:
+    """What `compile` returns: called as the function is, and able to show what it became."""
+
+    def __init__(self, function: Callable[..., Any], backend: str | None) -> None:
+        functools.update_wrapper(self, function)
+        self.function = function
+        self.backend = backend
+        self._entries: tuple[Built, ...] = ()
+        self._lock = threading.RLock()
+        self._last: Built | None = None
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        for entry in self._entries:
+            result = entry.call(args, kwargs)
+            if result is not MISS:
+                return result
+        return self._first(args, kwargs)
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else functools.partial(self, instance)
+
+    def __repr__(self) -> str:
+        return f"<compiled {getattr(self.function, '__qualname__', self.function)}>"
+
+    def _first(self, args: Any, kwargs: Any) -> Any:
+        """Run a call of a signature that is new: trace it, and keep the program."""
+        modes = MODES.get()
+        if TRACING.get() is not None or (modes and (modes.anomaly or modes.saved_hooks)):
+            return self.function(*args, **kwargs)
+        with self._lock:
+            built = build(self.function, args, kwargs, self.backend)
+            self._last = built
+            if built.lasting:
+                self._entries = (built, *self._entries)[:_MOST]
+                if len(self._entries) == _MANY:
+                    warnings.warn(
+                        f"{self!r} was compiled {_MANY} times, for as many signatures: a Python "
+                        "number that changes at each call is better passed as a tensor",
+                        UserWarning,
+                        stacklevel=3,
+                    )
+            return built.first(args, kwargs)
+
+    def _built(self) -> Built:
+        if self._last is None:
+            raise CompileError(
+                f"{self!r} has not been compiled yet: call it once, since a program is made for "
+                "the shapes and dtypes of a call"
+            )
+        return self._last
+
+    @property
+    def source(self) -> str:
+        """The NumPy source that the last new signature became."""
+        return self._built().text
+
+    @property
+    def program(self) -> Any:
+        """The program that the last new signature became: prints as typed lines."""
+        return self._built().programs[0]
+
+
+_MOST = 64
+
+
+def compile(function: Any = None, *, backend: str | None = None) -> Any:
+    """Compile a function: at each call it runs as a program of NumPy calls.
+
+    The function is run once on symbols, which have a shape and a dtype and no elements, for each
+    signature that it is called with: the shapes, dtypes and `requires_grad` of the tensors and
+    arrays among its arguments, the values of all other arguments, the grad mode, and the tensors
+    and numbers that it finds by name. What it does then becomes a program, and the program runs at
+    this and all later calls: backward passes, updates in place and optimiser steps included.
+
+    Parameters
+    ----------
+    function : callable
+        Of tensors, NumPy arrays, numbers, and containers of them. It may return any of these, and
+        write to tensors that it closes over. Called without, `compile` returns a decorator.
+    backend : {"numpy", None}
+        What the program becomes.
+
+    Returns
+    -------
+    Compiled
+        Called as the function is. Its `source` is the NumPy source that runs, its `program` the
+        typed lines that this was written from. Where arguments require grad and the function has
+        not called `backward()` itself, the result can be differentiated as that of any operation.
+
+    Raises
+    ------
+    CompileError
+        If the function looks at values (``if x > 0``, `item`), makes an array whose shape depends
+        on them, or leaves tensors with a history behind: the message names the line.
+
+    Notes
+    -----
+    What Python does besides happens once, when the function is traced: it prints once, and a list
+    that it appends to gets one entry. A Python number among the arguments is a constant of the
+    program; one that changes at each call is better passed as a tensor.
+
+    Results are those of the function run eagerly, to the bit, but for sums, of which some are taken
+    as dot products, and factors that are moved to the smaller operand of a product.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> @cr.compile
+    ... def loss(w, x):
+    ...     return (w * x).sum()
+    >>> w = cr.tensor([1.0, 2.0], requires_grad=True)
+    >>> loss(w, cr.tensor([3.0, 4.0])).backward()
+    >>> w.grad
+    tensor([3., 4.])
+    >>> print(loss.source.splitlines()[0])
+    def loss(w, x):
+    """
+    if backend not in (None, "numpy"):
+        raise ValueError(f"compile(backend={backend!r}): expected 'numpy' or None")
+    if function is None:
+        return functools.partial(compile, backend=backend)
+    if isinstance(function, Compiled):
+        return function
+    return Compiled(function, backend)

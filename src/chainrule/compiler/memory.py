@@ -1,0 +1,118 @@
+"""Where values live: fresh arrays, scratch memory used again, or the memory of a parameter.
+
+Small arrays are made as they are needed: a call with `out=` costs as much as NumPy's cache of small
+blocks saves. Large ones are laid out beforehand, since the time goes into touching fresh memory.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from chainrule.compiler.program import Line, Program, Value
+from chainrule.compiler.vocabulary import is_elementwise, takes_out
+
+LARGE = 1 << 14
+"""From so many bytes on, memory is planned."""
+
+
+class Plan(NamedTuple):
+    """What the emitter does with each value."""
+
+    places: dict[Value, Value]  # lines that write with out=: into the memory of which value
+    buffers: list[Value]  # the first values of scratch memory
+    settled: set[Value]  # inputs that hold what is to be written to them already
+
+
+def planned(program: Program) -> Plan:
+    """Decide for each large value where it lives."""
+    return _Planner(program).plan()
+
+
+class _Planner:
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.roots: dict[Value, Value] = {}
+        self.last = self._last_uses()
+        self.places: dict[Value, Value] = {}
+        self.buffers: list[Value] = []
+        self.free: list[Value] = []  # the first values of buffers whose content nobody needs
+        self.settled: set[Value] = set()
+        self.targets = {write.value: write.target for write in program.writes}
+        kept = [self.root(v) for v in program.outputs]
+        self.kept = {*kept, *(self.root(write.value) for write in program.writes)}
+
+    def root(self, value: Value) -> Value:
+        """Return the value whose memory a value may be."""
+        return self.roots.get(value, value)
+
+    def _last_uses(self) -> dict[Value, int]:
+        """Return the number of the last line that needs the memory of each value."""
+        last: dict[Value, int] = {}
+        for number, line in enumerate(self.program.lines):
+            for value in line.inputs:
+                last[self.root(value)] = number
+            if not takes_out(line.function):  # whatever is made of an array may share its memory
+                whose = [self.root(value) for value in line.inputs]
+                for out in line.outs:
+                    if whose:
+                        self.roots[out] = whose[0]
+        end = len(self.program.lines)
+        for value in self.program.results():
+            last[self.root(value)] = end
+        return last
+
+    def plan(self) -> Plan:
+        for number, line in enumerate(self.program.lines):
+            dying = {self.root(v) for v in line.inputs if self.last[self.root(v)] == number}
+            if takes_out(line.function) and line.out.nbytes >= LARGE:
+                self._settle(line, number, dying)
+            self.free += [
+                self.places[v] for v in dying if v in self.places and self.places[v] in self.buffers
+            ]
+        return Plan(self.places, self.buffers, self.settled)
+
+    def _settle(self, line: Line, number: int, dying: set[Value]) -> None:
+        out = line.out
+        if not any(isinstance(arg, Value) for arg in line.args):
+            return
+        target = self.targets.get(out)
+        if target is not None and self._is_over(target, line, number):
+            self.places[out] = target
+            self.settled.add(target)
+            return
+        if self.root(out) in self.kept:
+            return  # what outlives the program gets memory of its own
+        place = self._used_again(line, dying) or self._free_one(out)
+        if place is None:
+            place = out
+            self.buffers.append(out)
+        self.places[out] = place
+
+    def _is_over(self, target: Value, line: Line, number: int) -> bool:
+        """Say whether nothing needs the former content of an input after this line."""
+        last = self.last.get(target, -1)
+        used_here = any(self.root(v) is target for v in line.inputs)
+        return (
+            last < number or (last == number and used_here and is_elementwise(line.function))
+            if target not in map(self.root, self.program.outputs)
+            else False
+        )
+
+    def _used_again(self, line: Line, dying: set[Value]) -> Value | None:
+        """Return the memory of an input that dies here, if the result can take its place."""
+        if not is_elementwise(line.function):
+            return None
+        for value in line.inputs:
+            place = self.places.get(value)
+            alike = (value.shape, value.dtype) == (line.out.shape, line.out.dtype)
+            if value in dying and alike and place in self.buffers:
+                dying.discard(value)  # its buffer goes on
+                return place
+        return None
+
+    def _free_one(self, out: Value) -> Value | None:
+        for place in self.free:
+            if (place.shape, place.dtype) == (out.shape, out.dtype):
+                self.free.remove(place)
+                return place
+        return None

@@ -1,0 +1,376 @@
+"""The namespace over symbols: what rules, and NumPy called by users, compute with in a trace.
+
+Each function records a line that calls NumPy's of the same name. Only what makes views, and what
+looks at static things, has an entry of its own.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from chainrule.backend import KERNELS, is_basic_index
+from chainrule.compiler import prelude
+from chainrule.compiler.program import Value
+from chainrule.compiler.symbol import TRACING, Symbol
+from chainrule.errors import CompileError
+
+Shape = tuple[int, ...]
+
+_STATIC = frozenset(
+    [
+        *("shape", "ndim", "size", "result_type", "can_cast", "iscomplexobj", "isrealobj"),
+    ]
+)
+"""Functions of shapes and dtypes alone: their results are known."""
+
+_KERNELS = {name for names in KERNELS.values() for name in names} - {"sigmoid", "hypot"}
+
+
+def record(name: str, *args: Any, **kwargs: Any) -> Any:
+    """Record a call in the trace that runs; return symbols of what comes out."""
+    trace = TRACING.get()
+    if trace is None:
+        raise CompileError(
+            "an array of a compiled function outlived its compilation: it was kept in a list, a "
+            "global or an attribute. Return it from the function instead"
+        )
+    target = kwargs.pop("out", None)
+    if target is not None:
+        target[...] = record(name, *args, **kwargs)
+        return target
+    outs, kind = trace.call(name, args, kwargs)
+    symbols = [Symbol(value) for value in outs]
+    if kind is None:
+        return symbols[0]
+    return kind(*symbols) if hasattr(kind, "_fields") else kind(symbols)
+
+
+def _view(
+    x: Any, name: str, *settings: Any, replace: Callable[[Value, Value], Any] | None
+) -> Symbol:
+    """Return a view of `x`, taken by a function of NumPy or the prelude."""
+
+    def take(whole: Value) -> Value:
+        value: Value = record(name, whole, *settings).value
+        return value
+
+    def put(whole: Value, part: Value) -> Value:
+        assert replace is not None
+        value: Value = replace(whole, part).value
+        return value
+
+    return Symbol.view(as_symbol(x), take, None if replace is None else put)
+
+
+def as_symbol(x: Any) -> Symbol:
+    """Return an array or a number as a symbol: a constant of the program."""
+    if isinstance(x, Symbol):
+        return x
+    trace = TRACING.get()
+    assert trace is not None
+    return Symbol(x if isinstance(x, Value) else trace.constant(np.asarray(x)))
+
+
+class _Part:
+    """A part of NumPy's namespace: `linalg`, `fft`."""
+
+    def __init__(self, prefix: str) -> None:
+        self._prefix = prefix
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        return functools.partial(record, self._prefix + name)
+
+
+class SymbolNamespace:
+    """Functions of symbols under the names that rules call."""
+
+    known = False
+    recorder: Any = None
+    quicker: Any = None
+    linalg = _Part("np.linalg.")
+    fft = _Part("np.fft.")
+
+    def __getattr__(self, name: str) -> Any:
+        if name in _KERNELS:
+            found: Any = functools.partial(record, f"kernels.{name}")
+        elif name in prelude.__all__:
+            found = functools.partial(record, name)
+        else:
+            found = getattr(np, name)
+            if callable(found) and not isinstance(found, type) and name not in _PLAIN:
+                found = functools.partial(record, f"np.{name}")
+        self.__dict__[name] = found
+        return found
+
+    # --- views ---
+
+    def reshape(self, x: Any, shape: Any, *, copy: bool | None = None) -> Symbol:
+        x = as_symbol(x)
+        shape = tuple(shape) if isinstance(shape, tuple | list) else (shape,)
+        if shape == x.shape:
+            return Symbol(x.value) if copy else _same(x)
+        if copy:
+            made: Symbol = record("np.reshape", x, shape)
+            return made
+        return _view(x, "np.reshape", shape, replace=lambda w, p: record("np.reshape", p, w.shape))
+
+    def permute_dims(self, x: Any, axes: Shape) -> Symbol:
+        axes = tuple(axis % len(axes) for axis in axes)
+        if axes == tuple(range(len(axes))):
+            return _same(as_symbol(x))
+        back = tuple(int(i) for i in np.argsort(axes))
+        return _view(
+            x, "np.permute_dims", axes, replace=lambda w, p: record("np.permute_dims", p, back)
+        )
+
+    def transpose(self, x: Any, axes: Any = None) -> Symbol:
+        return self.permute_dims(x, tuple(reversed(range(x.ndim))) if axes is None else axes)
+
+    def matrix_transpose(self, x: Any) -> Symbol:
+        n = x.ndim
+        return self.permute_dims(x, (*range(n - 2), n - 1, n - 2))
+
+    def moveaxis(self, x: Any, source: int, destination: int) -> Symbol:
+        order = [i for i in range(x.ndim) if i != source % x.ndim]
+        order.insert(destination % x.ndim, source % x.ndim)
+        return self.permute_dims(x, tuple(order))
+
+    def swapaxes(self, x: Any, first: int, second: int) -> Symbol:
+        found: Symbol = x.swapaxes(first, second)
+        return found
+
+    def expand_dims(self, x: Any, axis: int) -> Symbol:
+        axis %= x.ndim + 1
+        return self.reshape(x, (*x.shape[:axis], 1, *x.shape[axis:]))
+
+    def squeeze(self, x: Any, axis: Any = None) -> Symbol:
+        axes = range(x.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+        dropped = {a % x.ndim for a in axes if axis is not None or x.shape[a] == 1}
+        return self.reshape(x, tuple(n for i, n in enumerate(x.shape) if i not in dropped))
+
+    def broadcast_to(self, x: Any, shape: Shape) -> Symbol:
+        if tuple(shape) == as_symbol(x).shape:
+            return _same(as_symbol(x))
+        return _view(x, "np.broadcast_to", tuple(shape), replace=None)
+
+    def diagonal(self, x: Any, *, offset: int = 0, key: Any) -> Symbol:
+        put = functools.partial(_put_at, key)
+        return _view(x, "diagonal", offset, replace=put)
+
+    def windows(self, x: Any, *, size: int, step: int, key: Any) -> Symbol:
+        return _view(x, "windows", size, step, replace=functools.partial(_put_at, key))
+
+    def get_item(self, x: Symbol, key: Any) -> Symbol:
+        key = _plain_key(key)
+        if _is_basic(key):
+            return _view(x, "getitem", key, replace=functools.partial(_put_at, key))
+        return self.index(x, key)
+
+    def index(self, x: Any, key: Any) -> Symbol:
+        found: Symbol = record("getitem", x, _without_masks(_plain_key(key)))
+        return found
+
+    def set_item(self, x: Symbol, key: Any, value: Any) -> None:
+        value = as_symbol(value)
+        if value.dtype != x.dtype:
+            value = self.astype(value, x.dtype)
+        key = _plain_key(key)
+        if key is Ellipsis or (isinstance(key, tuple) and not key):
+            x.put(self.broadcast_to(value, x.shape).value)
+            return
+        x.put(self.assign_at(x.value, value, key).value)
+
+    def assign_at(self, base: Any, value: Any, key: Any) -> Symbol:
+        mask = key[0] if isinstance(key, tuple) and len(key) == 1 else key
+        if isinstance(mask, Symbol) and mask.dtype.kind == "b" and value.ndim == 0:
+            mask = self.reshape(mask, mask.shape + (1,) * (len(base.shape) - mask.ndim))
+            found: Symbol = record("np.where", mask, value, base)
+            return found
+        found = record("assign_at", base, value, _without_masks(key))
+        return found
+
+    def index_add(self, value: Any, *, shape: Shape, key: Any) -> Symbol:
+        found: Symbol = record("index_add", value, shape=shape, key=_without_masks(key))
+        return found
+
+    def add_at(self, base: Any, value: Any, *, key: Any) -> Symbol:
+        found: Symbol = record("add_at", base, value, key=_without_masks(key))
+        return found
+
+    def largest_at(self, base: Any, value: Any, *, key: Any) -> Symbol:
+        found: Symbol = record("largest_at", base, value, key=_without_masks(key))
+        return found
+
+    def smallest_at(self, base: Any, value: Any, *, key: Any) -> Symbol:
+        found: Symbol = record("smallest_at", base, value, key=_without_masks(key))
+        return found
+
+    def check_phases(self, phases: Any, gradient: Any, *, operation: str) -> Symbol:
+        return as_symbol(True)  # a look at values: eager's alone
+
+    # --- constants and copies ---
+
+    def asarray(self, x: Any, *, dtype: Any = None, copy: bool | None = None) -> Symbol:
+        found = as_symbol(x if isinstance(x, Symbol) else np.asarray(x, dtype))
+        if dtype is not None and np.dtype(dtype) != found.dtype:
+            return self.astype(found, dtype)
+        return Symbol(found.value) if copy else found
+
+    def empty(self, shape: Any, dtype: Any = float) -> Symbol:
+        return self.zeros(shape, dtype)
+
+    def array(self, x: Any, dtype: Any = None) -> Symbol:
+        return self.asarray(x, dtype=dtype, copy=True)
+
+    def astype(self, x: Any, dtype: Any, *, copy: bool = True) -> Symbol:
+        found: Symbol = record("np.astype", x, np.dtype(dtype))
+        return found
+
+    def zeros(self, shape: Any, dtype: Any = float) -> Symbol:
+        found: Symbol = record("np.zeros", shape, np.dtype(dtype))
+        return found
+
+    def ones(self, shape: Any, dtype: Any = float) -> Symbol:
+        found: Symbol = record("np.ones", shape, np.dtype(dtype))
+        return found
+
+    def zeros_like(self, x: Any, dtype: Any = None) -> Symbol:
+        return self.zeros(x.shape, x.dtype if dtype is None else dtype)
+
+    def ones_like(self, x: Any, dtype: Any = None) -> Symbol:
+        return self.ones(x.shape, x.dtype if dtype is None else dtype)
+
+    empty_like = zeros_like
+
+    def to_device(self, x: Any, *, source: Any, target: Any) -> Any:
+        if source != target:
+            raise CompileError(f"a compiled function can't move arrays, from {source} to {target}")
+        return x
+
+    # --- spelled in other functions ---
+
+    def sum(self, x: Any, axis: Any = None, keepdims: bool = False, **_: Any) -> Symbol:
+        found: Symbol = record("np.sum", x, axis=axis, keepdims=keepdims)
+        return found
+
+    def mean(self, x: Any, axis: Any = None, keepdims: bool = False, **_: Any) -> Symbol:
+        if x.dtype.kind not in "fc" or x.size == 0:
+            found: Symbol = record("np.mean", x, axis=axis, keepdims=keepdims)
+            return found
+        total = self.sum(x, axis, keepdims)
+        mean: Symbol = record("np.divide", total, x.size // max(total.size, 1))
+        return mean
+
+    def sigmoid(self, x: Any) -> Any:
+        from chainrule.primitives import elementwise
+
+        return elementwise._sigmoid(self, x)
+
+    def bitwise_invert(self, x: Any) -> Any:
+        return record("np.invert", x)
+
+    invert = bitwise_invert
+
+    # --- NumPy's protocols ---
+
+    def call_ufunc(self, ufunc: Any, method: str, inputs: Any, kwargs: dict[str, Any]) -> Any:
+        """Record a ufunc that NumPy was called with: `np.sin(x)`, `np.add.reduce(x)`, `out=`."""
+        name = f"np.{ufunc.__name__}" + ("" if method == "__call__" else f".{method}")
+        if getattr(np, ufunc.__name__, None) is not ufunc or method not in ("__call__", "reduce"):
+            raise CompileError(f"{name} can't be compiled")
+        (target,) = kwargs.pop("out", (None,))
+        return record(name, *inputs, out=target, **kwargs)
+
+    def call_function(self, function: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+        """Record a function of NumPy that was called with symbols."""
+        name = str(function.__name__)
+        module = str(function.__module__).replace("numpy", "np", 1)
+        if name in _STATIC:
+            args = tuple(
+                np.broadcast_to(np.ones((), a.dtype), a.shape) if isinstance(a, Symbol) else a
+                for a in args
+            )
+            return function(*args, **kwargs)
+        if name == "copyto":
+            target, value = args[:2]
+            where = kwargs.get("where", True)
+            target[...] = value if where is True else record("np.where", where, value, target)
+            return None
+        if name in _WRITERS:
+            raise CompileError(
+                f"np.{name} writes in place, which can't be compiled: assign to x[i]"
+            )
+        if name in _AS_NUMPYS and module == "np":
+            return getattr(self, name)(*args, **kwargs)
+        return record(f"{module}.{name}", *args, **kwargs)
+
+
+_WRITERS = frozenset(["put", "place", "putmask", "put_along_axis", "fill_diagonal"])
+_AS_NUMPYS = frozenset(
+    [
+        *("reshape", "transpose", "permute_dims", "matrix_transpose", "moveaxis", "swapaxes"),
+        *("expand_dims", "squeeze", "broadcast_to", "astype", "zeros_like", "ones_like"),
+    ]
+)
+"""Functions that take here what NumPy's take, and give views."""
+_PLAIN = frozenset(
+    [
+        *("isdtype", "iinfo", "finfo", "dtype", "broadcast_shapes", "result_type", "errstate"),
+    ]
+)
+
+
+def _same(x: Symbol) -> Symbol:
+    """Return a view of all of `x`."""
+    return Symbol.view(x, lambda whole: whole, lambda whole, part: part)
+
+
+def _put_at(key: Any, whole: Value, part: Value) -> Any:
+    return record("assign_at", whole, part, key)
+
+
+def _plain_key(key: Any) -> Any:
+    """Return an index whose lists are arrays."""
+    if isinstance(key, tuple):
+        return tuple(map(_plain_key, key))
+    return np.asarray(key) if isinstance(key, list) else key
+
+
+def _without_masks(key: Any) -> Any:
+    """Return an index with positions in the place of masks, which have to be known."""
+    parts = key if isinstance(key, tuple) else (key,)
+    if not any(map(_is_mask, parts)):
+        return key
+    found: list[Any] = []
+    for part in parts:
+        if not _is_mask(part):
+            found.append(part)
+            continue
+        mask = part
+        if isinstance(part, Symbol):
+            trace = TRACING.get()
+            mask = None if trace is None else trace.constants.get(part.value)
+        if mask is None:
+            raise CompileError(
+                "x[mask] has a shape that depends on values, which a compiled function doesn't "
+                "know: use where(mask, x, 0), or multiply with the mask"
+            )
+        found += np.nonzero(mask)
+    return tuple(found)
+
+
+def _is_mask(part: Any) -> bool:
+    return isinstance(part, Symbol | np.ndarray) and part.dtype.kind == "b"
+
+
+def _is_basic(key: Any) -> bool:
+    parts = key if isinstance(key, tuple) else (key,)
+    return not any(isinstance(part, Symbol) for part in parts) and is_basic_index(key)
+
+
+SYMBOL_XP = SymbolNamespace()
+Symbol.namespace = SYMBOL_XP

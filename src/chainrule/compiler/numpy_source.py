@@ -1,0 +1,230 @@
+"""From a program to NumPy source that people read."""
+
+from __future__ import annotations
+
+import keyword
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from chainrule.compiler import prelude
+from chainrule.compiler.memory import Plan, planned
+from chainrule.compiler.program import Line, Names, Program, Value
+
+_OPERATORS = {
+    "np.add": "+",
+    "np.subtract": "-",
+    "np.multiply": "*",
+    "np.divide": "/",
+    "np.power": "**",
+    "np.pow": "**",
+    "np.matmul": "@",
+    "np.equal": "==",
+    "np.not_equal": "!=",
+    "np.less": "<",
+    "np.less_equal": "<=",
+    "np.greater": ">",
+    "np.greater_equal": ">=",
+    "np.bitwise_and": "&",
+    "np.bitwise_or": "|",
+    "np.bitwise_xor": "^",
+}
+
+_METHODS = frozenset(
+    [
+        *("np.sum", "np.max", "np.min", "np.mean", "np.prod", "np.any", "np.all", "np.argmax"),
+    ]
+)
+_AUGMENTED = {"np.add": "+=", "np.subtract": "-=", "np.multiply": "*=", "np.divide": "/="}
+
+
+class Source:
+    """The text of a program, and what calling it needs."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.plan: Plan = planned(program)
+        self.names = Names({"np", *prelude.__all__, *keyword.kwlist})
+        self.constants: list[Value] = []  # arrays that are parameters: too large to be spelled
+        self.objects: dict[str, Any] = {}  # settings that have no spelling
+        for value in program.inputs:
+            _ = self.names[value]
+        self.body = list(self._body())
+        arguments = [*program.inputs, *self.constants, *self.plan.buffers]
+        self.arguments = [self.names[v] for v in arguments]
+        self.text = self._text()
+
+    def _text(self) -> str:
+        program, names = self.program, self.names
+        rows = [f"def {program.name}({', '.join(self.arguments)}):"]
+        for kind, values in (
+            ("", program.inputs),
+            ("constants: ", self.constants),
+            ("scratch: ", self.plan.buffers),
+        ):
+            if values:
+                rows += _wrapped(kind + ", ".join(f"{names[v]} {v.type_text}" for v in values))
+        return "\n".join([*rows, *(f"    {row}" for row in self.body)]) + "\n"
+
+    def _body(self) -> Iterator[str]:
+        program = self.program
+        for value, array in program.constants.items():
+            if array.size > _SPELLED and value not in self.constants:
+                self.constants.append(value)
+        for line in program.lines:
+            yield self._statement(line)
+        targets = {write.target for write in program.writes}
+        late = [w for w in program.writes if w.target not in self.plan.settled]
+        outputs = list(map(self._show, program.outputs))
+        for position, value in enumerate(program.outputs):
+            if self._is_shared(value):
+                name = f"{self.names[value]}_copy"
+                yield f"{name} = np.array({outputs[position]})"
+                outputs[position] = name
+        taken: dict[Value, str] = {}
+        for write in late:  # what is written over while another write still needs it
+            if write.value in targets:
+                taken[write.value] = f"{self._show(write.value)}_before"
+                yield f"{taken[write.value]} = {self._show(write.value)}.copy()"
+        for write in late:
+            new = taken.get(write.value) or self._show(write.value)
+            yield f"{self.names[write.target]}[...] = {new}"
+        yield f"return {', '.join(outputs)}" if outputs else "return None"
+
+    def _is_shared(self, value: Value) -> bool:
+        """Say whether an output may be memory of an input, a constant or scratch."""
+        made = {v: line for line in self.program.lines for v in line.outs}
+        line = made.get(value)
+        if line is None:
+            return True
+        from chainrule.compiler.vocabulary import takes_out
+
+        return not takes_out(line.function) and line.function not in _FRESH and bool(line.inputs)
+
+    def _statement(self, line: Line) -> str:
+        outs = ", ".join(self._name(v) for v in line.outs)
+        place = self.plan.places.get(line.outs[0])
+        if place is None:
+            text = f"{outs} = {self._call(line)}"
+        else:
+            self.names[line.out] = self.names[place]
+            text = self._into(line, self.names[place])
+        return f"{text:<56}  # {', '.join(v.type_text for v in line.outs)}"
+
+    def _into(self, line: Line, place: str) -> str:
+        """Return a statement that writes into memory that is there."""
+        shown = [self._show(arg) for arg in line.args]
+        augmented = _AUGMENTED.get(line.function)
+        if augmented and shown[0] == place and shown[1] != place:
+            return f"{place} {augmented} {shown[1]}"
+        return f"{line.function}({', '.join([*shown, f'out={place}'])})"
+
+    def _name(self, value: Value) -> str:
+        return self.names[value]
+
+    def _call(self, line: Line) -> str:
+        """Return an expression as a person would write it."""
+        function, args = line.function, line.args
+        shown = [self._show(arg) for arg in args]
+        keywords = [
+            f"{key}={self._show(value)}"
+            for key, value in line.kwargs.items()
+            if not (function in _METHODS and (value is None or value is False))
+        ]
+        operator = _OPERATORS.get(function)
+        if operator and len(args) == 2 and not keywords:
+            return f"{shown[0]} {operator} {shown[1]}"
+        match function:
+            case "np.negative":
+                return f"-{shown[0]}"
+            case "getitem":
+                return f"{shown[0]}[{_index(args[1], self._show)}]"
+            case "np.permute_dims" if args[1] == (1, 0):
+                return f"{shown[0]}.T"
+            case "np.permute_dims":
+                return f"{shown[0]}.transpose({shown[1][1:-1]})"
+            case "np.reshape":
+                return f"{shown[0]}.reshape({shown[1][1:-1].rstrip(',') or '()'})"
+            case "np.astype":
+                return f"{shown[0]}.astype({shown[1]})"
+        if function in _METHODS:
+            return f"{shown[0]}.{function[3:]}({', '.join([*shown[1:], *keywords])})"
+        return f"{function}({', '.join([*shown, *keywords])})"
+
+    def _show(self, tree: Any) -> str:
+        if isinstance(tree, Value):
+            array = self.program.constants.get(tree)
+            return self._name(tree) if array is None or tree in self.constants else _array(array)
+        if isinstance(tree, tuple):
+            return f"({', '.join(map(self._show, tree))}{',' * (len(tree) == 1)})"
+        if isinstance(tree, list):
+            return f"[{', '.join(map(self._show, tree))}]"
+        try:
+            return literal(tree)
+        except TypeError:
+            name = f"{type(tree).__name__.lower()}{len(self.objects) or ''}"
+            name = next((n for n, known in self.objects.items() if known is tree), name)
+            self.objects[name] = tree
+            return name
+
+
+_SPELLED = 8
+"""Up to so many elements, a constant array stands in the text."""
+
+_FRESH = frozenset(
+    [
+        *("np.sum", "np.max", "np.min", "np.mean", "np.prod", "np.any", "np.all", "np.concat"),
+        *("np.stack", "np.vdot"),
+    ]
+)
+
+
+def _array(array: Any) -> str:
+    kind = literal(array.dtype)
+    if array.size == 0:
+        return f"np.empty({array.shape}, {kind})"
+    if array.ndim == 0 and array.dtype.kind != "c":
+        return f"{kind}({literal(array.item())})"
+    return f"np.array({array.tolist()}, {kind})".replace("nan", "np.nan").replace("inf", "np.inf")
+
+
+def literal(value: Any) -> str:
+    """Return a Python value as source."""
+    if isinstance(value, np.generic):
+        return f"np.{value.dtype.name}({literal(value.item())})"
+    if isinstance(value, np.dtype):
+        return "bool" if value.kind == "b" else f"np.{value.name}"
+    if isinstance(value, float) and not math.isfinite(value):
+        return "np.nan" if math.isnan(value) else "np.inf" if value > 0 else "-np.inf"
+    if isinstance(value, slice):
+        return f"slice({literal(value.start)}, {literal(value.stop)}, {literal(value.step)})"
+    if value is Ellipsis:
+        return "..."
+    if isinstance(value, type) and issubclass(value, np.generic):
+        return f"np.{value.__name__}"
+    if isinstance(value, bool | int | float | complex | str | bytes | type(None)):
+        return repr(value)
+    raise TypeError(f"{type(value).__name__} has no literal")
+
+
+def _index(key: Any, show: Any) -> str:
+    """Return an index as it stands between brackets."""
+    if isinstance(key, tuple) and key:
+        return ", ".join(_index(part, show) for part in key) + "," * (len(key) == 1)
+    if isinstance(key, slice):
+        ends = ["" if part is None else show(part) for part in (key.start, key.stop)]
+        return ":".join([*ends, *([] if key.step is None else [show(key.step)])])
+    return str(show(key))
+
+
+def _wrapped(text: str, width: int = 96) -> list[str]:
+    """Return comment rows of a long text, broken at commas."""
+    rows, row = [], ""
+    for part in text.split(", "):
+        if row and len(row) + len(part) + 2 > width:
+            rows.append(row + ",")
+            row = ""
+        row += (", " if row else "") + part
+    return [f"    # {r}" for r in [*rows, row]]

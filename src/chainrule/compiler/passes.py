@@ -1,0 +1,205 @@
+"""Passes: each takes a program and returns one that gives the same with less work."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from chainrule.compiler.algebra import simplified
+from chainrule.compiler.program import Line, Program, Value
+from chainrule.compiler.shapes import outcome, resolve
+from chainrule.compiler.vocabulary import DRAW, is_elementwise, number_of
+
+Pass = Callable[[Program], Program]
+
+
+def without_dead_lines(program: Program) -> Program:
+    """Leave out what nothing needs: lines, constants, and writes of what is there already."""
+    program = program.with_lines(program.lines)
+    program.writes = [write for write in program.writes if write.value is not write.target]
+    needed = set(program.results())
+    kept = []
+    for line in reversed(program.lines):
+        if line.function == DRAW or not needed.isdisjoint(line.outs):
+            needed.update(line.inputs)
+            kept.append(line)
+    program.lines = kept[::-1]
+    program.constants = {v: a for v, a in program.constants.items() if v in needed}
+    return program
+
+
+def without_repeats(program: Program) -> Program:
+    """Compute once what is computed twice."""
+    seen: dict[Any, tuple[Value, ...]] = {}
+    same: dict[Value, Value] = {}
+    lines = []
+    for line in program.lines:
+        line = line.replaced(lambda v: same.get(v, v))
+        key = _key(line)
+        if key is None or key not in seen:
+            if key is not None:
+                seen[key] = line.outs
+            lines.append(line)
+        else:
+            for old, new in zip(line.outs, seen[key], strict=True):
+                new.hint = new.hint or old.hint
+                same[old] = new
+    return _renamed(program.with_lines(lines), same)
+
+
+def _key(line: Line) -> Any:
+    """Return what two lines have in common that compute the same; None for what is never so."""
+    if line.function == DRAW:
+        return None
+    key = (line.function, _frozen(line.args), _frozen(line.kwargs))
+    try:
+        hash(key)
+    except TypeError:
+        return None
+    return key
+
+
+def _frozen(tree: Any) -> Any:
+    if isinstance(tree, tuple | list):
+        return (type(tree), *map(_frozen, tree))
+    if isinstance(tree, dict):
+        return tuple((key, _frozen(value)) for key, value in tree.items())
+    if isinstance(tree, slice):
+        return ("slice", _frozen(tree.start), _frozen(tree.stop), _frozen(tree.step))
+    if isinstance(tree, float):
+        return (float, repr(tree))  # 0.0 and -0.0 are equal, and not the same
+    return tree if isinstance(tree, Value) else (type(tree), tree)
+
+
+def _renamed(program: Program, same: dict[Value, Value]) -> Program:
+    """Put other values in the place of some of the results."""
+    program.outputs = [same.get(v, v) for v in program.outputs]
+    program.writes = [w._replace(value=same.get(w.value, w.value)) for w in program.writes]
+    return program
+
+
+def with_constants_folded(program: Program) -> Program:
+    """Compute small numbers that are known now."""
+    known = dict(program.constants)
+    lines = []
+    for line in program.lines:
+        inputs = line.inputs
+        small = all(v.size <= 1 for v in (*inputs, *line.outs))
+        if not small or line.function == DRAW or any(v not in known for v in inputs):
+            lines.append(line)
+            continue
+        filled = line.replaced(known.__getitem__)
+        with np.errstate(all="ignore"):
+            result = resolve(line.function)(*filled.args, **filled.kwargs)
+        results = result if len(line.outs) > 1 else [result]
+        known.update(zip(line.outs, map(np.asarray, results), strict=True))
+    program = program.with_lines(lines)
+    program.constants = known
+    return program
+
+
+def with_algebra(program: Program) -> Program:
+    """Rewrite lines by the rules of `algebra`, each looking at the lines that made its inputs."""
+    made: dict[Value, Line] = {}
+    same: dict[Value, Any] = {}
+    uses = Counter(v for line in program.lines for v in line.inputs)
+    uses.update(program.results())
+    program = program.with_lines(program.lines)
+    program.constants = dict(program.constants)
+    lines: list[Line] = []
+
+    def add(function: str, *args: Any, **kwargs: Any) -> Value:
+        """Add a line of a rule's own."""
+        types = outcome(function, args, kwargs).types
+        outs = tuple(Value(shape, dtype) for shape, dtype in types)
+        lines.append(Line(function, args, kwargs, outs, line.location))
+        made[outs[0]] = lines[-1]
+        return outs[0]
+
+    for line in program.lines:
+        line = line.replaced(lambda v: same.get(v, v))
+        found = simplified(line, made, program.constants, uses, add)
+        if isinstance(found, Value):
+            found.hint = found.hint or line.out.hint
+            same[line.out] = found
+            continue
+        lines.append(found)
+        for value in found.outs:
+            made[value] = found
+    program.lines = lines
+    return _renamed(program, same)
+
+
+def with_operands_narrowed(program: Program) -> Program:
+    """Hand numbers and what is not yet broadcast to functions that broadcast themselves."""
+    made = {value: line for line in program.lines for value in line.outs}
+    lines = []
+    for line in program.lines:
+        if is_elementwise(line.function):
+            line = _narrowed(line, made, program.constants)
+        lines.append(line)
+    return program.with_lines(lines)
+
+
+def _narrowed(line: Line, made: dict[Value, Line], constants: dict[Value, Any]) -> Line:
+    """Replace each argument by less, as long as the result has the same type."""
+    wanted = [(v.shape, v.dtype) for v in line.outs]
+    for position, value in enumerate(line.args):
+        for less in _lesser(value, made, constants):
+            args = (*line.args[:position], less, *line.args[position + 1 :])
+            if not any(isinstance(arg, Value) for arg in args):
+                continue
+            try:
+                fits = outcome(line.function, args, line.kwargs).types == wanted
+            except Exception:
+                continue
+            if fits:
+                line = Line(line.function, args, line.kwargs, line.outs, line.location)
+                break
+    return line
+
+
+def _lesser(value: Any, made: dict[Value, Line], constants: dict[Value, Any]) -> list[Any]:
+    """Return what could stand for a value in a function that broadcasts, the least first."""
+    if not isinstance(value, Value):
+        return []
+    found: list[Any] = []
+    line = made.get(value)
+    while line is not None and line.function == "np.broadcast_to":
+        found.insert(0, line.args[0])
+        line = made.get(line.args[0])
+    if line is not None and line.function in _FILLED:
+        found.insert(0, value.dtype.type(_FILLED[line.function]).item())
+    for candidate in [*found[:1], value]:
+        array = constants.get(candidate) if isinstance(candidate, Value) else None
+        if array is not None and array.size == 1 and array.dtype.kind in "fiub":
+            found.insert(0, number_of(array))
+    return found
+
+
+_FILLED = {"np.zeros": 0, "np.ones": 1}
+
+
+PASSES: tuple[Pass, ...] = (
+    without_dead_lines,
+    with_constants_folded,
+    with_operands_narrowed,
+    without_repeats,
+    with_algebra,
+    with_operands_narrowed,
+    with_constants_folded,
+    without_repeats,
+    without_dead_lines,
+)
+
+
+def optimized(program: Program, check: bool = False) -> Program:
+    """Return the program after all passes, each verified if `check`."""
+    for step in PASSES:
+        program = step(program)
+        if check:
+            program.check()
+    return program

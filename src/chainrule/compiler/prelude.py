@@ -1,0 +1,105 @@
+"""What programs call beside NumPy's functions: plain NumPy, copied into what is exported."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+Array = Any
+
+__all__ = [
+    "add_along_axis",
+    "add_at",
+    "assign_at",
+    "diagonal",
+    "getitem",
+    "index_add",
+    "largest_at",
+    "logcumsumexp",
+    "masked",
+    "smallest_at",
+    "take_along_axis",
+    "windows",
+]
+
+
+def masked(x: Array, mask: Array, out: Array = None) -> Array:
+    """Return x where mask, else 0, even where x is nan: bit patterns times 0 or 1."""
+    integer = {"f": np.int32, "d": np.int64, "e": np.int16}.get(x.dtype.char)
+    if integer is None or x.ndim == 0:
+        return np.where(mask, x, np.zeros((), x.dtype))
+    if out is None:
+        return np.multiply(x.view(integer), mask).view(x.dtype)
+    np.multiply(x.view(integer), mask, out=out.view(integer))
+    return out
+
+
+def getitem(x: Array, key: Any) -> Array:
+    """Return x[key]."""
+    return x[key]
+
+
+def assign_at(base: Array, value: Array, key: Any) -> Array:
+    """Return a copy of base with value at key."""
+    out = np.array(base, order="C")
+    out[key] = value
+    return out
+
+
+def index_add(value: Array, *, shape: tuple[int, ...], key: Any) -> Array:
+    """Return zeros of a shape with value added at key, repeated indices adding up."""
+    out = np.zeros(shape, value.dtype)
+    np.add.at(out, key, value)
+    return out
+
+
+def add_at(base: Array, value: Array, *, key: Any) -> Array:
+    """Return a copy of base with value added at key, repeated indices adding up."""
+    out = np.array(base, order="C")
+    np.add.at(out, key, value)
+    return out
+
+
+def largest_at(base: Array, value: Array, *, key: Any) -> Array:
+    """Return a copy of base with the larger of it and value at key."""
+    out = np.array(base, order="C")
+    np.maximum.at(out, key, value)
+    return out
+
+
+def smallest_at(base: Array, value: Array, *, key: Any) -> Array:
+    """Return a copy of base with the smaller of it and value at key."""
+    out = np.array(base, order="C")
+    np.minimum.at(out, key, value)
+    return out
+
+
+def logcumsumexp(x: Array, *, axis: int) -> Array:
+    """Return the logarithms of the running sums of exponentials."""
+    with np.errstate(invalid="ignore"):  # it warns of nan
+        return np.logaddexp.accumulate(x, axis)
+
+
+def take_along_axis(x: Array, index: Array, *, axis: int) -> Array:
+    """Return the elements of x at an index along one axis."""
+    return np.take_along_axis(x, index, axis)
+
+
+def add_along_axis(x: Array, index: Array, *, shape: tuple[int, ...], axis: int) -> Array:
+    """Return zeros of a shape with x added at an index along one axis."""
+    out = np.zeros(shape, x.dtype)
+    key: list[Any] = list(np.indices(index.shape, sparse=True))
+    key[axis] = index
+    np.add.at(out, tuple(key), x)
+    return out
+
+
+def diagonal(x: Array, offset: int) -> Array:
+    """Return the diagonals of the last two axes."""
+    return np.diagonal(x, offset, -2, -1)
+
+
+def windows(x: Array, size: int, step: int) -> Array:
+    """Return a view of the stretches of size elements of the last axis, step apart."""
+    return np.lib.stride_tricks.sliding_window_view(x, size, axis=-1)[..., ::step, :]

@@ -1,0 +1,221 @@
+"""What a trace becomes: a program of typed lines, each one call of a function of arrays.
+
+Every value is made once and never changes (static single assignment). What a program changes in the
+world stands at its end: `writes` says which input's memory holds which value afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from chainrule.autograd.location import Location
+from chainrule.compiler.shapes import outcome
+from chainrule.errors import CompileError
+
+Shape = tuple[int, ...]
+
+
+class Value:
+    """One array of a program, known by its shape and dtype."""
+
+    __slots__ = ("dtype", "hint", "shape")
+
+    def __init__(self, shape: Shape, dtype: Any, hint: str = "") -> None:
+        self.shape = shape
+        self.dtype = np.dtype(dtype)
+        self.hint = hint  # the user's name for it, where one is known
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return int(np.prod(self.shape, dtype=np.int64))
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes that it takes."""
+        return self.size * int(self.dtype.itemsize)
+
+    @property
+    def type_text(self) -> str:
+        """Its type as comments show it, like ``f4[64, 100]``."""
+        return f"{self.dtype.str[1:]}[{', '.join(map(str, self.shape))}]"
+
+    def __repr__(self) -> str:
+        return f"<{self.hint or 'value'}: {self.type_text}>"
+
+
+class Line:
+    """One call: the function's name, its arguments (values among them), what comes out."""
+
+    __slots__ = ("args", "function", "kwargs", "location", "outs")
+
+    def __init__(
+        self,
+        function: str,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        outs: tuple[Value, ...],
+        location: Location | None = None,
+    ) -> None:
+        self.function = function
+        self.args = args
+        self.kwargs = kwargs
+        self.outs = outs
+        self.location = location
+
+    @property
+    def out(self) -> Value:
+        """The one value that comes out."""
+        (value,) = self.outs
+        return value
+
+    @property
+    def inputs(self) -> list[Value]:
+        """The values among the arguments, in order, as often as they stand there."""
+        return list(values_in((self.args, tuple(self.kwargs.values()))))
+
+    def replaced(self, change: Callable[[Value], Any]) -> Line:
+        """Return the line with other values for its arguments."""
+        args = mapped(self.args, change)
+        kwargs = {key: mapped(value, change) for key, value in self.kwargs.items()}
+        return Line(self.function, args, kwargs, self.outs, self.location)
+
+
+def values_in(tree: Any) -> Iterator[Value]:
+    """Yield the values in nested arguments."""
+    if isinstance(tree, Value):
+        yield tree
+    elif isinstance(tree, tuple | list):
+        for item in tree:
+            yield from values_in(item)
+    elif isinstance(tree, slice):
+        yield from values_in((tree.start, tree.stop, tree.step))
+
+
+def mapped(tree: Any, change: Callable[[Value], Any]) -> Any:
+    """Return nested arguments with every value changed."""
+    if isinstance(tree, Value):
+        return change(tree)
+    if isinstance(tree, tuple | list):
+        items = [mapped(item, change) for item in tree]
+        return type(tree)(*items) if hasattr(tree, "_fields") else type(tree)(items)
+    if isinstance(tree, slice):
+        return slice(*(mapped(part, change) for part in (tree.start, tree.stop, tree.step)))
+    return tree
+
+
+class Write(NamedTuple):
+    """At the end, the memory of an input holds a value."""
+
+    target: Value
+    value: Value
+
+
+class Program:
+    """Inputs, lines, outputs and what is written: a function of arrays."""
+
+    def __init__(
+        self,
+        name: str,
+        inputs: list[Value],
+        constants: dict[Value, Any],
+        lines: list[Line],
+        outputs: list[Value],
+        writes: list[Write],
+    ) -> None:
+        self.name = name
+        self.inputs = inputs
+        self.constants = constants
+        self.lines = lines
+        self.outputs = outputs
+        self.writes = writes
+
+    def with_lines(self, lines: list[Line]) -> Program:
+        """Return the same program of other lines."""
+        return Program(
+            self.name, self.inputs, self.constants, lines, list(self.outputs), list(self.writes)
+        )
+
+    def results(self) -> list[Value]:
+        """Return the values that outlive the program: outputs, and what is written."""
+        return [*self.outputs, *(write.value for write in self.writes)]
+
+    def check(self) -> None:
+        """Raise if a value is used before it is made, made twice, or of another type than it says.
+
+        Run after every pass in the tests.
+        """
+        known = {*self.inputs, *self.constants}
+        for line in self.lines:
+            self._check_known(line.inputs, known, line)
+            if not known.isdisjoint(line.outs):
+                raise CompileError(f"{self.name}: made twice: {text_of(line)}")
+            found = outcome(line.function, line.args, line.kwargs)
+            types = [(value.shape, value.dtype) for value in line.outs]
+            if found.types != types:
+                raise CompileError(
+                    f"{self.name}: {text_of(line)} gives {found.types}, but says {types}"
+                )
+            known.update(line.outs)
+        self._check_known(self.results(), known, None)
+        for target, value in self.writes:
+            if target not in self.inputs or (target.shape, target.dtype) != (
+                value.shape,
+                value.dtype,
+            ):
+                raise CompileError(f"{self.name}: can't write {value} over {target}")
+
+    def _check_known(self, values: Iterable[Value], known: set[Value], line: Line | None) -> None:
+        for value in values:
+            if value not in known:
+                where = "the results" if line is None else text_of(line)
+                raise CompileError(f"{self.name}: {value} is used before it is made: {where}")
+
+    def __str__(self) -> str:
+        names = Names()
+        head = ", ".join(f"{names[v]}: {v.type_text}" for v in self.inputs)
+        rows = [f"program {self.name}({head})"]
+        rows += [f"  {names[v]} = {a!r}" for v, a in self.constants.items()]
+        rows += [f"  {text_of(line, names)}" for line in self.lines]
+        rows += [f"  {names[target]}[...] = {names[value]}" for target, value in self.writes]
+        rows.append(f"  return {', '.join(names[v] for v in self.outputs)}")
+        return "\n".join(rows)
+
+
+class Names(dict[Value, str]):
+    """A name for each value, its hint where that is free."""
+
+    def __init__(self, taken: Iterable[str] = ()) -> None:
+        self.taken = set(taken)
+
+    def __missing__(self, value: Value) -> str:
+        stem = value.hint or "t"
+        name, number = stem, 1 if value.hint else 0
+        while name in self.taken or not (number or value.hint):
+            number += 1
+            name = f"{stem}{number}" if not stem[-1].isdigit() else f"{stem}_{number}"
+        self.taken.add(name)
+        self[value] = name
+        return name
+
+
+def text_of(line: Line, names: dict[Value, str] | None = None) -> str:
+    """Return a line as people read it, with the type of what it makes."""
+    spelled = Names() if names is None else names
+
+    def show(tree: Any) -> str:
+        if isinstance(tree, Value):
+            return spelled[tree]
+        if isinstance(tree, list):
+            return f"[{', '.join(map(show, tree))}]"
+        if isinstance(tree, tuple):
+            return f"({''.join(show(item) + ', ' for item in tree)})"
+        return repr(tree)
+
+    parts = [show(item) for item in line.args]
+    parts += [f"{key}={show(item)}" for key, item in line.kwargs.items()]
+    outs = ", ".join(f"{spelled[v]}: {v.type_text}" for v in line.outs)
+    return f"{outs} = {line.function}({', '.join(parts)})"

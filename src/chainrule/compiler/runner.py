@@ -1,0 +1,46 @@
+"""Running a program's NumPy source, with scratch memory that calls hand on to each other."""
+
+from __future__ import annotations
+
+import itertools
+import linecache
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from chainrule.backend import numpy_xp
+from chainrule.compiler import prelude
+from chainrule.compiler.numpy_source import Source
+
+_numbers = itertools.count(1)
+
+
+def runner(source: Source) -> Callable[..., Any]:
+    """Return the function of input arrays that runs a program."""
+    program = source.program
+    scope = {name: getattr(prelude, name) for name in prelude.__all__}
+    scope |= {"np": np, "kernels": numpy_xp, **source.objects}
+    filename = f"<compiled {program.name} {next(_numbers)}>"
+    exec(compile(source.text, filename, "exec"), scope)
+    linecache.cache[filename] = (
+        len(source.text),
+        None,
+        source.text.splitlines(True),
+        filename,
+    )
+    function: Callable[..., Any] = scope[program.name]
+    constants = [program.constants[v] for v in source.constants]
+    buffers = source.plan.buffers
+    free: list[list[Any]] = []  # popping and appending are atomic: each call has its own
+
+    def run(*arrays: Any) -> Any:
+        with np.errstate(all="ignore"):  # as in a backward pass
+            if not buffers:
+                return function(*arrays, *constants)
+            scratch = free.pop() if free else [np.empty(v.shape, v.dtype) for v in buffers]
+            result = function(*arrays, *constants, *scratch)
+        free.append(scratch)
+        return result
+
+    return run

@@ -1,0 +1,285 @@
+"""Symbols: what stands for arrays while a function is traced.
+
+A symbol is a place in memory, as an array is: it can be written to, and it may be a view of
+another. What it holds at a moment is a value of the program. A write makes a new value of the
+whole; a view that was made before asks its base again. So aliasing means in a trace what it means
+in NumPy, and the program that comes out knows nothing of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+
+from chainrule.autograd.location import here
+from chainrule.backend import CPU
+from chainrule.compiler.program import Value
+from chainrule.errors import CompileError
+
+if TYPE_CHECKING:
+    from chainrule.compiler.trace import Trace
+
+TRACING: ContextVar[Trace | None] = ContextVar("chainrule trace", default=None)
+"""The trace that runs in this thread or task."""
+
+Region = Callable[[Value], Value]
+Replace = Callable[[Value, Value], Value]
+
+
+class Symbol:
+    """An array of known shape and dtype and unknown elements."""
+
+    __slots__ = ("__weakref__", "_base", "_replace", "_seen", "_take", "_value", "writes")
+
+    __array_priority__ = 900.0  # NumPy's scalars and arrays leave operators to symbols
+    flags = np.empty(0).flags  # contiguous and writeable, as what programs make is
+    device = CPU
+    namespace: Any = None  # set by the module of that name, which is above this one
+
+    _take: Region
+    _replace: Replace | None
+    _seen: int
+
+    def __init__(self, value: Value) -> None:
+        self._value = value
+        self._base: Symbol | None = None
+        self.writes = 0
+
+    @classmethod
+    def view(cls, base: Symbol, take: Region, replace: Replace | None) -> Symbol:
+        """Return a symbol of a region of another's memory.
+
+        `take` gives the region's value from the whole's; `replace` the whole's from the whole's
+        before and the region's, or is None where the region can't be written to.
+        """
+        made = cls(take(base.value))
+        made._base, made._take, made._replace = base, take, replace
+        made._seen = base.stamp
+        return made
+
+    # --- memory ---
+
+    @property
+    def base(self) -> Symbol | None:
+        """The symbol whose memory this one shows, as of an array."""
+        base = self._base
+        while base is not None and base._base is not None:
+            base = base._base
+        return base
+
+    @property
+    def stamp(self) -> int:
+        """How often the memory was written to."""
+        return self.writes if self._base is None else self._base.stamp
+
+    @property
+    def value(self) -> Value:
+        """What the memory holds now."""
+        if self._base is not None and self._seen != self._base.stamp:
+            self._value, self._seen = self._take(self._base.value), self._base.stamp
+        return self._value
+
+    def put(self, value: Value) -> None:
+        """Write a value over all elements."""
+        if self._base is None:
+            self._value = value
+            self.writes += 1
+            return
+        if self._replace is None:
+            raise ValueError("assignment destination is read-only")
+        self._base.put(self._replace(self._base.value, value))
+        self._value, self._seen = value, self._base.stamp
+
+    # --- what an array tells of itself ---
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self._value.shape
+
+    @property
+    def dtype(self) -> Any:
+        return self._value.dtype
+
+    @property
+    def ndim(self) -> int:
+        return len(self._value.shape)
+
+    @property
+    def size(self) -> int:
+        return self._value.size
+
+    @property
+    def itemsize(self) -> int:
+        return int(self._value.dtype.itemsize)
+
+    @property
+    def nbytes(self) -> int:
+        return self._value.nbytes
+
+    @property
+    def T(self) -> Any:
+        return self.namespace.permute_dims(self, tuple(reversed(range(self.ndim))))
+
+    @property
+    def mT(self) -> Any:
+        return self.namespace.matrix_transpose(self)
+
+    @property
+    def real(self) -> Any:
+        return self.namespace.real(self)
+
+    @property
+    def imag(self) -> Any:
+        return self.namespace.imag(self)
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of unsized object")
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[Symbol]:
+        return iter([self[i] for i in range(len(self))])
+
+    def __repr__(self) -> str:
+        return f"<unknown array in a compiled function: {self._value.type_text}>"
+
+    # --- what needs the elements: not known ---
+
+    def _unknown(self, *_: Any, **__: Any) -> NoReturn:
+        place = here()
+        raise CompileError(
+            "a value was asked for while the function was being compiled, where only shapes and "
+            f"dtypes are known{'' if place is None else f', at {place}'}. Choose with cr.where() "
+            "in the place of `if`, loop with cr.while_loop() or cr.scan(), pass what the function "
+            "must know as a Python number (a static argument), or look at values outside"
+        )
+
+    __bool__ = __int__ = __float__ = __complex__ = __index__ = _unknown
+    item = tolist = tobytes = __array__ = __dlpack__ = _unknown
+
+    @property
+    def __array_interface__(self) -> Any:
+        raise AttributeError("__array_interface__")
+
+    # --- computing ---
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        return self.namespace.call_ufunc(ufunc, method, inputs, kwargs)
+
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        return self.namespace.call_function(function, args, kwargs)
+
+    def __getitem__(self, key: Any) -> Any:
+        return self.namespace.get_item(self, key)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self.namespace.set_item(self, key, value)
+
+    def copy(self, order: str = "C") -> Symbol:
+        return Symbol(self.value)
+
+    def astype(self, dtype: Any, copy: bool = True, **_: Any) -> Any:
+        if np.dtype(dtype) == self.dtype:
+            return Symbol(self.value) if copy else self
+        return self.namespace.astype(self, dtype)
+
+    def reshape(self, *shape: Any) -> Any:
+        return self.namespace.reshape(self, shape[0] if isinstance(shape[0], tuple) else shape)
+
+    def transpose(self, *axes: Any) -> Any:
+        if not axes:
+            return self.T
+        return self.namespace.permute_dims(self, axes[0] if isinstance(axes[0], tuple) else axes)
+
+    def swapaxes(self, first: int, second: int) -> Any:
+        order = list(range(self.ndim))
+        order[first], order[second] = order[second], order[first]
+        return self.namespace.permute_dims(self, tuple(order))
+
+    def ravel(self) -> Any:
+        return self.namespace.reshape(self, (self.size,))
+
+    def fill(self, value: Any) -> None:
+        self[...] = value
+
+    def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+        return np.diagonal(self, offset, axis1, axis2)
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in _METHODS:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        function = getattr(self.namespace, name)
+        return lambda *args, **kwargs: function(self, *args, **kwargs)
+
+
+_METHODS = frozenset(
+    [
+        *("all", "any", "argmax", "argmin", "argsort", "clip", "conj", "cumprod", "cumsum"),
+        *("diagonal", "dot", "flatten", "max", "mean", "min", "prod", "repeat", "round", "sort"),
+        *("squeeze", "std", "sum", "take", "trace", "var"),
+    ]
+)
+"""Methods of arrays that are functions of their first argument."""
+
+
+def _operator(name: str) -> Callable[[Symbol, Any], Any]:
+    def method(self: Symbol, other: Any) -> Any:
+        return getattr(self.namespace, name)(self, other)
+
+    return method
+
+
+def _reflected(name: str) -> Callable[[Symbol, Any], Any]:
+    def method(self: Symbol, other: Any) -> Any:
+        return getattr(self.namespace, name)(other, self)
+
+    return method
+
+
+def _in_place(name: str) -> Callable[[Symbol, Any], Symbol]:
+    def method(self: Symbol, other: Any) -> Symbol:
+        self[...] = getattr(self.namespace, name)(self, other)
+        return self
+
+    return method
+
+
+_BINARY = {
+    "add": "add",
+    "sub": "subtract",
+    "mul": "multiply",
+    "truediv": "divide",
+    "floordiv": "floor_divide",
+    "mod": "remainder",
+    "pow": "pow",
+    "matmul": "matmul",
+    "and": "bitwise_and",
+    "or": "bitwise_or",
+    "xor": "bitwise_xor",
+    "lshift": "left_shift",
+    "rshift": "right_shift",
+}
+for _stem, _name in _BINARY.items():
+    setattr(Symbol, f"__{_stem}__", _operator(_name))
+    setattr(Symbol, f"__r{_stem}__", _reflected(_name))
+    setattr(Symbol, f"__i{_stem}__", _in_place(_name))
+for _stem, _name in {
+    "eq": "equal",
+    "ne": "not_equal",
+    "lt": "less",
+    "le": "less_equal",
+    "gt": "greater",
+    "ge": "greater_equal",
+}.items():
+    setattr(Symbol, f"__{_stem}__", _operator(_name))
+for _stem, _name in {
+    "neg": "negative",
+    "pos": "positive",
+    "abs": "abs",
+    "invert": "invert",
+}.items():
+    setattr(Symbol, f"__{_stem}__", lambda self, name=_name: getattr(self.namespace, name)(self))
+Symbol.__hash__ = object.__hash__  # type: ignore[method-assign]

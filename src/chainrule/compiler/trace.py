@@ -1,0 +1,230 @@
+"""A trace: what happens while a function runs once on symbols, and what it changed."""
+
+from __future__ import annotations
+
+import dis
+import sys
+import weakref
+from bisect import bisect_right
+from collections.abc import Callable
+from functools import cache
+from types import CodeType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from chainrule.autograd.location import locate, user_frame
+from chainrule.autograd.record import current_node
+from chainrule.autograd.tape import AccumulateGrad, Severed
+from chainrule.autograd.tensor import Tensor
+from chainrule.backend import ndarray, storage_of
+from chainrule.compiler import tree
+from chainrule.compiler.overlay import SLOTS, tracing
+from chainrule.compiler.program import Line, Value
+from chainrule.compiler.shapes import outcome
+from chainrule.compiler.symbol import TRACING, Symbol
+from chainrule.errors import CompileError
+
+_array, _grad, _node = SLOTS["_array"], SLOTS["_grad"], SLOTS["_node"]
+
+
+class Capture(NamedTuple):
+    """A tensor that existed before the trace, and the one that stands for it."""
+
+    tensor: Tensor
+    face: Tensor
+    symbol: Symbol
+    value: Value
+    found: Any  # its node as the trace began
+
+    @property
+    def node(self) -> Any:
+        """The tensor's node, as the trace has it."""
+        return _node.__get__(self.face)
+
+    @property
+    def requires_grad(self) -> bool:
+        """Whether operations on the tensor are recorded."""
+        return self.node is not None
+
+    @property
+    def grads(self) -> tuple[Tensor | None, Tensor | None]:
+        """The tensor's `.grad` before the trace, and after it."""
+        return _grad.__get__(self.tensor), _grad.__get__(self.face)
+
+
+class Trace:
+    """One run of a function on symbols."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.lines: list[Line] = []
+        self.constants: dict[Value, Any] = {}
+        self.captures: dict[int, Capture] = {}  # by the tensor's id, in the order first used
+        self.arrays: list[tuple[Any, Symbol, Value]] = []  # NumPy arrays among the arguments
+        self.made: list[weakref.ref[Tensor]] = []  # tensors that were made
+        self._known: dict[int, tuple[Any, Value]] = {}  # constants by the array's id
+        self._hinted: tuple[Any, list[Value]] = (None, [])
+
+    def run(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """Call a function with this trace answering for all tensors."""
+        with tracing(self):
+            return function(*args, **kwargs)
+
+    def given(self, arguments: Any) -> Any:
+        """Return arguments with symbols in the place of NumPy arrays."""
+        return tree.mapped(arguments, self._given)
+
+    def _given(self, leaf: Any) -> Any:
+        if not isinstance(leaf, ndarray):
+            return leaf
+        for array, symbol, _ in self.arrays:
+            if array is leaf:
+                return symbol
+        value = Value(leaf.shape, leaf.dtype)
+        self.arrays.append((leaf, Symbol(value), value))
+        return self.arrays[-1][1]
+
+    # --- tensors ---
+
+    def face(self, tensor: Tensor) -> Tensor:
+        """Return what stands for a tensor: itself, if it was made in this trace."""
+        capture = self.captures.get(id(tensor))
+        if capture is not None:
+            return capture.face
+        try:
+            array = _array.__get__(tensor)
+        except AttributeError:  # it's being made
+            return tensor
+        if array.__class__ is Symbol:
+            return tensor
+        return self.capture(tensor, array).face
+
+    def face_for(self, tensor: Tensor, slot: str, value: Any) -> tuple[Tensor, Any]:
+        """Return where to set a slot, and to what: new tensors hold symbols from the start."""
+        if slot == "_array":
+            if value.__class__ is not Symbol:
+                value = Symbol(self.constant(value))
+            if id(tensor) not in self.captures:
+                self.made.append(weakref.ref(tensor))
+        return self.face(tensor), value
+
+    def survivors(self) -> list[Tensor]:
+        """Return the tensors that were made and that somebody holds, after the run."""
+        found = [t for reference in self.made if (t := reference()) is not None]
+        return list({id(t): t for t in found}.values())
+
+    def capture(self, tensor: Tensor, array: Any) -> Capture:
+        """Make the tensor that stands for one from outside."""
+        if array.__class__ is not ndarray:
+            raise CompileError(
+                f"compile: expected tensors on the CPU, got one of {type(array).__name__}"
+            )
+        value = Value(array.shape, array.dtype)
+        face: Tensor = object.__new__(Tensor)
+        symbol = Symbol(value)
+        _array.__set__(face, symbol)
+        _grad.__set__(face, _grad.__get__(tensor))
+        SLOTS["_view"].__set__(face, None)
+        edge = self._edge(tensor)
+        _node.__set__(face, edge)
+        capture = self.captures[id(tensor)] = Capture(tensor, face, symbol, value, edge)
+        return capture
+
+    def _edge(self, tensor: Tensor) -> Any:
+        """Return a leaf's own node; where history begins outside, one that no pass gets through."""
+        token = TRACING.set(None)
+        try:
+            node = current_node(tensor)
+        finally:
+            TRACING.reset(token)
+        if node is None or type(node) is AccumulateGrad:
+            return node
+        return Severed(
+            "the graph of a tensor that was made outside a compiled function can't be walked "
+            "inside: detach() it, make it inside, or call backward() outside",
+            (),
+        )
+
+    def constant(self, array: Any) -> Value:
+        """Return the value of an array that is the same at every call."""
+        known = self._known.get(id(array))
+        if known is not None:
+            return known[1]
+        array = np.asarray(array)
+        value = Value(array.shape, array.dtype)
+        self._known[id(array)] = array, value
+        self.constants[value] = array
+        return value
+
+    # --- lines ---
+
+    def call(
+        self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[tuple[Value, ...], type | None]:
+        """Record a call; return what comes out, and the kind of sequence it comes in."""
+        args = tuple([self._plain(arg) for arg in args])
+        kwargs = {key: self._plain(arg) for key, arg in kwargs.items()}
+        found = outcome(name, args, kwargs)
+        outs = tuple([Value(shape, dtype) for shape, dtype in found.types])
+        line = Line(name, args, kwargs, outs)
+        self._place(line)
+        self.lines.append(line)
+        return outs, found.kind
+
+    def _plain(self, tree: Any) -> Any:
+        """Return arguments with values in the place of symbols, arrays and tensors."""
+        if isinstance(tree, Symbol):
+            return tree.value
+        if isinstance(tree, ndarray):
+            return self.constant(tree)
+        if isinstance(tree, Tensor):
+            return tree._array.value
+        if isinstance(tree, tuple | list):
+            items = [self._plain(item) for item in tree]
+            return type(tree)(*items) if hasattr(tree, "_fields") else type(tree)(items)
+        return tree
+
+    def _place(self, line: Line) -> None:
+        """Note the user's line, and the name that it gives to what comes out."""
+        frame = user_frame(sys._getframe(3))
+        if frame is None:
+            return
+        line.location = locate(frame.f_code, frame.f_lasti)
+        name = _assigned(frame.f_code, frame.f_lasti)
+        at = (id(frame), frame.f_lasti)
+        if name is None:
+            return
+        if self._hinted[0] == at:  # one call of the user's made several lines: the last has it
+            for value in self._hinted[1]:
+                value.hint = ""
+        self._hinted = at, list(line.outs)
+        line.outs[0].hint = name
+
+
+def _assigned(code: CodeType, instruction: int) -> str | None:
+    """Return the name of the variable that takes the result of an instruction, if one does."""
+    offsets, stores = _stores(code)
+    following = bisect_right(offsets, instruction)
+    return stores.get(offsets[following]) if following < len(offsets) else None
+
+
+@cache
+def _stores(code: CodeType) -> tuple[list[int], dict[int, str]]:
+    """Return where the instructions of a function begin, and which of them set a variable."""
+    found = list(dis.get_instructions(code))
+    stores = {i.offset: i.argval for i in found if i.opname in _STORES}
+    return [i.offset for i in found], stores
+
+
+_STORES = ("STORE_FAST", "STORE_NAME", "STORE_GLOBAL", "STORE_DEREF")
+
+
+def overlapping(captures: list[Capture]) -> tuple[Capture, Capture] | None:
+    """Return two tensors that share memory of which one is written to, if there are such."""
+    by_storage: dict[int, Capture] = {}
+    for capture in captures:
+        other = by_storage.setdefault(id(storage_of(_array.__get__(capture.tensor))), capture)
+        if other is not capture and (other.symbol.writes or capture.symbol.writes):
+            return other, capture
+    return None

@@ -1,0 +1,63 @@
+"""What the passes and the emitters know of functions."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from chainrule.compiler.program import Line, Value
+from chainrule.compiler.shapes import resolve
+
+VIEWS = frozenset(
+    [
+        *("np.reshape", "np.permute_dims", "np.broadcast_to", "getitem", "diagonal", "windows"),
+        *("np.real", "np.imag", "np.flip", "np.squeeze", "np.expand_dims", "np.ravel"),
+        *("np.swapaxes", "np.moveaxis", "np.split"),
+    ]
+)
+"""Functions whose result may be memory of their first argument."""
+
+DRAW = "draw"
+"""The function that draws random numbers: no two calls are the same, and none is superfluous."""
+
+
+@cache
+def is_ufunc(name: str) -> bool:
+    """Say whether a function acts element by element, and takes `out=`."""
+    if not name.startswith("np."):
+        return False
+    function = resolve(name)
+    return isinstance(function, np.ufunc) and function.signature is None
+
+
+def is_elementwise(name: str) -> bool:
+    """Say whether a function acts element by element, with broadcasting, into `out=` if wanted."""
+    return name == "masked" or is_ufunc(name)
+
+
+def takes_out(name: str) -> bool:
+    """Say whether a function can write its result into memory that it is given."""
+    return name == "np.matmul" or is_elementwise(name)
+
+
+def is_view(line: Line) -> bool:
+    """Say whether what a line makes may be memory of its first argument."""
+    return line.function in VIEWS
+
+
+def scalar_of(value: Any, constants: dict[Value, Any]) -> Any:
+    """Return the Python number that an argument always is, or None."""
+    if isinstance(value, Value):
+        array = constants.get(value)
+        if array is None or array.ndim or array.dtype.kind not in "biuf":
+            return None
+        return number_of(array)
+    return value if isinstance(value, int | float) else None
+
+
+def number_of(array: Any) -> Any:
+    """Return the one element of an array as the shortest Python number that its dtype rounds to."""
+    element = array.reshape(())[()]
+    return float(str(element)) if array.dtype.kind == "f" else element.item()
