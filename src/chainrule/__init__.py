@@ -7,6 +7,9 @@
 tensor([2., 4.])
 """
 
+from chainrule import startup as _startup  # noqa: F401, it comes before NumPy
+
+# isort: split
 import typing as _typing
 from importlib import import_module as _import_module
 from types import SimpleNamespace as _SimpleNamespace
@@ -41,6 +44,7 @@ from chainrule.random import *
 
 if _typing.TYPE_CHECKING:
     from chainrule import array_api as array_api
+    from chainrule import blas as blas
     from chainrule import checks as checks
     from chainrule import fft as fft
     from chainrule import linalg as linalg
@@ -110,7 +114,7 @@ __version__ = "0.1.0"
 _LATER = {
     name: module
     for module, names in {
-        __name__: "array_api checks fft linalg nn optim special transforms",
+        __name__: "array_api blas checks fft linalg nn optim special transforms",
         "chainrule.checks": "gradcheck gradgradcheck GradcheckError",
         "chainrule.transforms": "jvp",
         "chainrule.compiler": "compile",

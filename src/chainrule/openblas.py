@@ -1,0 +1,186 @@
+"""The OpenBLAS that NumPy's products run on: asked by its own functions, and told to switch.
+
+Symbols are looked up from NumPy's extension module on. So what is found is the library that this
+module is linked with, not another copy in the process such as SciPy's.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import operator
+import os
+import sys
+from collections import deque
+from itertools import product
+from typing import Any, final
+
+import numpy as np
+
+# NumPy's wheels, SciPy's, and OpenBLAS as distributions build it.
+AFFIXES = (("scipy_", "64_"), ("scipy_", ""), ("", "64_"), ("", ""))
+
+EXTENSION = sys.modules["numpy._core._multiarray_umath"]
+
+
+@final
+class OpenBLAS:
+    """A loaded OpenBLAS."""
+
+    def __init__(self, handle: ctypes.PyDLL, prefix: str, suffix: str) -> None:
+        self._handle = handle
+        self._prefix = prefix
+        self._suffix = suffix
+        self.file = _file_of(self._function("get_config"))
+
+    def _function(self, name: str) -> Any:
+        return self._handle[f"{self._prefix}openblas_{name}{self._suffix}"]
+
+    def _text(self, name: str) -> str:
+        function = self._function(name)
+        function.restype = ctypes.c_char_p
+        return (function() or b"").decode("ascii", "replace")
+
+    @property
+    def version(self) -> str | None:
+        name, _, rest = self._text("get_config").partition(" ")
+        return rest.split()[0] if name == "OpenBLAS" and rest else None
+
+    @property
+    def kernels(self) -> str:
+        """The set of kernels in use, under OpenBLAS' name for it."""
+        return self._text("get_corename")
+
+    @property
+    def threads(self) -> int:
+        return int(self._function("get_num_threads")())
+
+    @property
+    def is_numpys_own(self) -> bool:
+        """Whether it came in NumPy's wheel."""
+        folder = os.path.basename(os.path.dirname(self.file or ""))
+        return self._prefix == "scipy_" and folder == "numpy.libs"
+
+    @property
+    def can_switch(self) -> bool:
+        names = ("gotoblas_dynamic_quit", "gotoblas_dynamic_init")
+        return all(hasattr(self._handle, name) for name in names)
+
+    def has(self, kernels: str) -> bool:
+        """Say whether these kernels were built into it."""
+        return hasattr(self._handle, f"gotoblas_{kernels.upper()}")
+
+    def switch(self, kernels: str | None) -> None:
+        """Have it use these kernels from now on; None for those that it chooses itself.
+
+        Between the two calls it has no kernels at all, and a product would crash. So nothing may
+        come in between, neither a thread nor a signal's handler: Python looks for them between
+        instructions of its own, of which there are none while `deque` draws from `map`, and the
+        functions of a `PyDLL` keep the lock of the interpreter.
+        """
+        handle = self._handle
+        calls = (handle.gotoblas_dynamic_quit, handle.gotoblas_dynamic_init)
+        before = os.environ.pop("OPENBLAS_CORETYPE", None)
+        try:
+            if kernels is not None:
+                os.environ["OPENBLAS_CORETYPE"] = kernels
+            deque(map(operator.call, calls), maxlen=0)
+        finally:
+            os.environ.pop("OPENBLAS_CORETYPE", None)
+            if before is not None:
+                os.environ["OPENBLAS_CORETYPE"] = before
+
+    def is_right(self) -> bool:
+        """Compare products in all of BLAS' dtypes with references; True if all are right."""
+        return not wrong_products()
+
+
+def loaded() -> OpenBLAS | None:
+    """Return the OpenBLAS that NumPy is linked with, None if it's another library."""
+    handle = _handle()
+    for prefix, suffix in AFFIXES:
+        if handle is not None and hasattr(handle, f"{prefix}openblas_get_config{suffix}"):
+            return OpenBLAS(handle, prefix, suffix)
+    return None
+
+
+def _handle() -> ctypes.PyDLL | None:
+    """Return NumPy's extension module as a library: what it's linked with is found through it."""
+    try:
+        return ctypes.PyDLL(EXTENSION.__file__)
+    except (OSError, TypeError):
+        return None
+
+
+class _Place(ctypes.Structure):
+    """C's ``Dl_info``."""
+
+    _fields_ = (
+        ("file", ctypes.c_char_p),
+        ("base", ctypes.c_void_p),
+        ("symbol", ctypes.c_char_p),
+        ("address", ctypes.c_void_p),
+    )
+
+
+def _file_of(function: Any) -> str | None:
+    """Return the file that a function was loaded from."""
+    try:
+        find = ctypes.CDLL(None).dladdr
+    except (AttributeError, OSError, TypeError):  # Windows
+        return None
+    place = _Place()
+    found = find(ctypes.cast(function, ctypes.c_void_p), ctypes.byref(place))
+    return os.path.realpath(os.fsdecode(place.file)) if found and place.file else None
+
+
+def features() -> frozenset[str]:
+    """Return what NumPy found that the processor can do, in the words of Linux."""
+    found: dict[str, bool] = getattr(EXTENSION, "__cpu_features__", {})
+    names = {name.lower().replace("fma3", "fma") for name, present in found.items() if present}
+    if "x86_v3" in names:  # NumPy 2.4 has one name for the features that come together
+        names |= {"avx", "avx2", "fma"}
+    return frozenset(names)
+
+
+# Rows, columns and what is summed over: one, less than a block, odd edges, and enough for threads.
+SHAPES = (
+    (1, 1, 1),
+    (3, 7, 5),
+    (17, 9, 33),
+    (1, 1, 300),
+    (300, 1, 300),
+    (99, 98, 1),
+    (65, 10, 1000),
+    (259, 195, 130),
+)
+
+
+def _integers(rows: int, columns: int) -> Any:
+    """Return integers from -8 to 8 in no simple order, without the cost of a generator's import."""
+    places = np.arange(rows * columns)
+    return (places * places // 7 % 17 - 8).reshape(rows, columns)
+
+
+def wrong_products() -> list[str]:
+    """Return which products of matrices and solutions of equations are wrong.
+
+    The numbers are small integers, of which every sum is exact in any order, so a product has to
+    equal NumPy's product of integers, which no BLAS has a part in.
+    """
+    wrong = []
+    for rows, columns, inner in SHAPES:
+        x, y = _integers(rows, inner), _integers(inner, columns)
+        expected, own = x @ y, x[:50] @ x[:50].T
+        for dtype, *layouts in product("fdFD", "CF", "CF"):
+            a, b = (m.astype(dtype, order=o) for m, o in zip((x, y), layouts, strict=True))
+            some = a[:50]  # a product of a matrix by itself transposed has kernels of its own
+            if not (np.array_equal(a @ b, expected) and np.array_equal(some @ some.T, own)):
+                wrong.append(f"({rows} × {inner}) @ ({inner} × {columns}) of {a.dtype}")
+    triangle = np.tril(_integers(120, 120) // 8, -1) + np.diag(np.full(120, 16))
+    for dtype in "dD":
+        lower = triangle.astype(dtype)
+        if not np.allclose(np.linalg.cholesky(lower @ lower.T), lower, rtol=0, atol=1e-9):
+            wrong.append(f"cholesky of {lower.dtype}")
+        if not np.allclose(np.linalg.solve(lower, lower), np.eye(120), rtol=0, atol=1e-9):
+            wrong.append(f"solve of {lower.dtype}")
+    return wrong
