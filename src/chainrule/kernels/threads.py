@@ -17,7 +17,8 @@ from queue import SimpleQueue
 Task = Callable[[int], None]
 
 
-def _usable_cores() -> int:
+def usable_cores() -> int:
+    """Return how many cores this process may run on."""
     try:
         return len(os.sched_getaffinity(0))
     except AttributeError:  # not on this system
@@ -28,7 +29,7 @@ def _first_count() -> int:
     try:
         return max(int(os.environ["OMP_NUM_THREADS"].split(",")[0]), 1)
     except (KeyError, ValueError):
-        return _usable_cores()
+        return usable_cores()
 
 
 class _Job:
