@@ -7,6 +7,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 
+import blas
 import eager
 import imports
 import million
@@ -21,6 +22,7 @@ SUITES = {
     "million": million.main,
     "scatter": scatter.main,
     "products": products.main,
+    "blas": blas.main,
     "imports": imports.main,
     "kernels": kernels.main,
 }
