@@ -56,6 +56,7 @@ if _typing.TYPE_CHECKING:
     from chainrule.checks.gradcheck import gradcheck as gradcheck
     from chainrule.checks.gradcheck import gradgradcheck as gradgradcheck
     from chainrule.compiler import compile as compile
+    from chainrule.compiler import export as export
     from chainrule.fft.spectrograms import istft as istft
     from chainrule.fft.spectrograms import stft as stft
     from chainrule.generators import Generator as Generator
@@ -117,7 +118,7 @@ _LATER = {
         __name__: "array_api blas checks fft linalg nn optim special transforms",
         "chainrule.checks": "gradcheck gradgradcheck GradcheckError",
         "chainrule.transforms": "jvp",
-        "chainrule.compiler": "compile",
+        "chainrule.compiler": "compile export",
         "chainrule.generators": "Generator",
         "chainrule.kernels.threads": "get_num_threads set_num_threads",
         "chainrule.fft.spectrograms": "stft istft",

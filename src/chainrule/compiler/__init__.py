@@ -6,7 +6,8 @@ puts a call together, which `entry` guards.
 """
 
 from chainrule.compiler import namespace as namespace  # symbols get theirs
+from chainrule.compiler.exporting import export as export
 from chainrule.compiler.function import Compiled as Compiled
 from chainrule.compiler.function import compile as compile
 
-__all__ = ["Compiled", "compile"]
+__all__ = ["Compiled", "compile", "export"]

@@ -12,6 +12,8 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from chainrule.compiler.program import Line, Value
 from chainrule.compiler.vocabulary import scalar_of
 
@@ -80,6 +82,12 @@ def _reshape(line: Line, context: Context) -> Any:
     source = x if before is None else before.args[0]
     if source.shape == line.out.shape:
         return source
+    total = context.maker(source, "np.sum")
+    if total is not None and total.kwargs["keepdims"] and context.uses[source] == 1:
+        summed, axis = total.args[0], total.kwargs["axis"]
+        axes = set(range(len(summed.shape))) if axis is None else {*np.atleast_1d(axis).tolist()}
+        if tuple(n for i, n in enumerate(summed.shape) if i not in axes) == shape:
+            return "np.sum", (summed,), {"axis": axis, "keepdims": False}
     return None if before is None else ("np.reshape", (source, shape), {})
 
 

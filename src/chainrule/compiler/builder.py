@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -16,10 +15,10 @@ from chainrule.compiler.numpy_source import Source
 from chainrule.compiler.overlay import SLOTS
 from chainrule.compiler.passes import optimized
 from chainrule.compiler.program import Program, Value, Write
-from chainrule.compiler.roots import named_values, reachable
+from chainrule.compiler.roots import reachable
 from chainrule.compiler.runner import runner
 from chainrule.compiler.symbol import Symbol
-from chainrule.compiler.trace import Capture, Trace, overlapping
+from chainrule.compiler.trace import Capture, Trace, name_inputs, overlapping
 from chainrule.compiler.vocabulary import DRAW
 from chainrule.errors import CompileError
 
@@ -45,24 +44,9 @@ def build(function: Callable[..., Any], args: Any, kwargs: Any, backend: str | N
     trace = Trace(name if name.isidentifier() else "function")
     found = reachable(function)
     result = trace.run(function, *trace.given(args), **trace.given(kwargs))
-    _name_inputs(trace, function, args, kwargs)
+    name_inputs(trace, function, args, kwargs)
     guards = Guards(trace, args, kwargs, found)
     return _Builder(trace, function, result, guards).build()
-
-
-def _name_inputs(trace: Trace, function: Any, args: Any, kwargs: Any) -> None:
-    """Give the program's inputs the names that the function has for them."""
-    names: dict[int, str] = {}
-    for name, value in named_values(function, args, kwargs):
-        for path, leaf in tree.leaves(value):
-            names.setdefault(id(leaf), re.sub(r"\W+", "_", name + path).strip("_"))
-    for capture in trace.captures.values():
-        capture.value.hint = names.get(id(capture.tensor), "")
-        before, _ = capture.grads
-        if before is not None and id(before) in trace.captures:
-            names[id(before)] = f"{capture.value.hint or 'leaf'}_grad"
-    for array, _, value in trace.arrays:
-        value.hint = names.get(id(array), "")
 
 
 class _Builder:
@@ -105,6 +89,8 @@ class _Builder:
         programs: tuple[Program, ...] = (program,)
         text = source.text
         if found is not None:
+            for value in kept:
+                value.hint = source.names[value]
             backward = Source(found.program)
             programs, text = (program, found.program), f"{text}\n\n{backward.text}"
             rows.append(self._node_row(found, tracked, runner(backward), kept, names[public:]))
@@ -186,12 +172,14 @@ class _Builder:
         capture = self.trace.captures.get(id(leaf))
         return _Text(self._made(leaf) if capture is None else self.guards.name(capture))
 
-    def _made(self, tensor: Tensor) -> str:
-        """Return the name of a tensor that the function made."""
+    def _made(self, tensor: Tensor, hint: str = "") -> str:
+        """Return the name of a tensor that the function made; `hint` is for the source."""
         known = self.names.get(id(tensor))
         if known is None:
             known = self.names[id(tensor)] = f"r{len(self.names)}"
-            array = self._output(SLOTS["_array"].__get__(tensor).value)
+            value = SLOTS["_array"].__get__(tensor).value
+            value.hint = value.hint or hint
+            array = self._output(value)
             node = SLOTS["_node"].__get__(tensor)
             edge, after = self.edges.get(id(tensor), "None"), ""
             if type(node) is AccumulateGrad:
@@ -207,7 +195,8 @@ class _Builder:
         if after is None and before is not None:
             yield f"{self.guards.name(capture)}._grad = None"
         elif after is not None and after is not before:
-            yield f"{self.guards.name(capture)}._grad = {self._made(after)}"
+            made = self._made(after, f"{capture.value.hint or 'leaf'}_grad")
+            yield f"{self.guards.name(capture)}._grad = {made}"
 
     def _survivors(self) -> list[Tensor]:
         """Return the tensors that the function made and that somebody outside holds now."""

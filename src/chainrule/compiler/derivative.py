@@ -41,7 +41,7 @@ def pullback(trace: Trace, tracked: Sequence[Tensor]) -> Pullback | None:
                 "a tensor with a hook (register_hook) can't be used by a compiled function whose "
                 "result is differentiated outside: call backward() inside, or compile without it"
             )
-    begin = len(trace.lines)
+    begin, trace.naming = len(trace.lines), False
     seeds = [Symbol(Value(t.shape, t.dtype, "g")) for t in tracked]
     cotangents = [seed.value for seed in seeds]
 
@@ -54,6 +54,9 @@ def pullback(trace: Trace, tracked: Sequence[Tensor]) -> Pullback | None:
         grads = trace.run(backward)
     except FreedGraphError:
         return None
+    for capture, g in zip(wrt, grads, strict=True):
+        if g is not None and capture.value.hint:
+            g.hint = f"grad_{capture.value.hint}"
     lines, trace.lines[begin:] = trace.lines[begin:], []
     outputs = list(dict.fromkeys(g for g in grads if g is not None))
     own = {*cotangents, *trace.constants, *(v for line in lines for v in line.outs)}

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from chainrule.compiler.program import Line, Program, Value
-from chainrule.compiler.vocabulary import is_elementwise, takes_out
+from chainrule.compiler.vocabulary import is_elementwise, makes_new, takes_out
 
 LARGE = 1 << 14
 """From so many bytes on, memory is planned."""
@@ -21,6 +21,7 @@ class Plan(NamedTuple):
     places: dict[Value, Value]  # lines that write with out=: into the memory of which value
     buffers: list[Value]  # the first values of scratch memory
     settled: set[Value]  # inputs that hold what is to be written to them already
+    borrowed: list[Value]  # outputs that may be memory of an input, of a constant or of scratch
 
 
 def planned(program: Program) -> Plan:
@@ -51,7 +52,7 @@ class _Planner:
         for number, line in enumerate(self.program.lines):
             for value in line.inputs:
                 last[self.root(value)] = number
-            if not takes_out(line.function):  # whatever is made of an array may share its memory
+            if not makes_new(line.function):  # it may be memory of what it's made of
                 whose = [self.root(value) for value in line.inputs]
                 for out in line.outs:
                     if whose:
@@ -64,12 +65,18 @@ class _Planner:
     def plan(self) -> Plan:
         for number, line in enumerate(self.program.lines):
             dying = {self.root(v) for v in line.inputs if self.last[self.root(v)] == number}
-            if takes_out(line.function) and line.out.nbytes >= LARGE:
+            if takes_out(line.function):
                 self._settle(line, number, dying)
             self.free += [
                 self.places[v] for v in dying if v in self.places and self.places[v] in self.buffers
             ]
-        return Plan(self.places, self.buffers, self.settled)
+        given = {*self.program.inputs, *self.program.constants}
+        borrowed = [
+            v
+            for v in self.program.outputs
+            if self.root(v) in given or self.places.get(self.root(v)) in self.buffers
+        ]
+        return Plan(self.places, self.buffers, self.settled, borrowed)
 
     def _settle(self, line: Line, number: int, dying: set[Value]) -> None:
         out = line.out
@@ -80,7 +87,7 @@ class _Planner:
             self.places[out] = target
             self.settled.add(target)
             return
-        if self.root(out) in self.kept:
+        if out.nbytes < LARGE or self.root(out) in self.kept:
             return  # what outlives the program gets memory of its own
         place = self._used_again(line, dying) or self._free_one(out)
         if place is None:

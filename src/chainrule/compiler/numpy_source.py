@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import keyword
 import math
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -37,71 +38,94 @@ _METHODS = frozenset(
         *("np.sum", "np.max", "np.min", "np.mean", "np.prod", "np.any", "np.all", "np.argmax"),
     ]
 )
+_TAKEN = ("np", "kernels", "slice")
 _AUGMENTED = {"np.add": "+=", "np.subtract": "-=", "np.multiply": "*=", "np.divide": "/="}
 
 
 class Source:
-    """The text of a program, and what calling it needs."""
+    """The text of a program as a function, and what calling it needs.
+
+    Its arguments are the program's inputs, then `constants`, then scratch memory for `buffers`.
+    """
 
     def __init__(self, program: Program) -> None:
         self.program = program
         self.plan: Plan = planned(program)
-        self.names = Names({"np", *prelude.__all__, *keyword.kwlist})
-        self.constants: list[Value] = []  # arrays that are parameters: too large to be spelled
+        self.names = Names({*_TAKEN, *prelude.__all__, *keyword.kwlist})
+        self.constants = [v for v, a in program.constants.items() if a.size > _SPELLED]
+        self.inline: dict[Value, str] = {}  # views that are used once, where they are used
         self.objects: dict[str, Any] = {}  # settings that have no spelling
+        self.made = {v: line for line in program.lines for v in line.outs}
         for value in program.inputs:
             _ = self.names[value]
         self.body = list(self._body())
-        arguments = [*program.inputs, *self.constants, *self.plan.buffers]
-        self.arguments = [self.names[v] for v in arguments]
-        self.text = self._text()
+        self.results = list(map(self._show, program.outputs))
+        self.body += [*self._copies(), *self._writes()]
 
-    def _text(self) -> str:
-        program, names = self.program, self.names
-        rows = [f"def {program.name}({', '.join(self.arguments)}):"]
-        for kind, values in (
-            ("", program.inputs),
+    @property
+    def buffers(self) -> list[Value]:
+        """What the scratch memory is that a call needs."""
+        return self.plan.buffers
+
+    @property
+    def text(self) -> str:
+        """The whole function."""
+        names = self.names
+        groups = [
+            ("", self.program.inputs),
             ("constants: ", self.constants),
-            ("scratch: ", self.plan.buffers),
-        ):
-            if values:
-                rows += _wrapped(kind + ", ".join(f"{names[v]} {v.type_text}" for v in values))
-        return "\n".join([*rows, *(f"    {row}" for row in self.body)]) + "\n"
+            ("scratch: ", self.buffers),
+        ]
+        arguments = ", ".join(names[v] for _, values in groups for v in values)
+        rows = [f"def {self.program.name}({arguments}):"]
+        for kind, values in groups:
+            rows += self.described(values, kind)
+        rows += self.body
+        rows.append(f"return {', '.join(self.results) or None}")
+        return "\n    ".join(rows) + "\n"
+
+    def described(self, values: list[Value], kind: str = "") -> list[str]:
+        """Return comments that say the types of values."""
+        text = ", ".join(f"{self.names[v]} {v.type_text}" for v in values)
+        return _wrapped(kind + text) if values else []
 
     def _body(self) -> Iterator[str]:
-        program = self.program
-        for value, array in program.constants.items():
-            if array.size > _SPELLED and value not in self.constants:
-                self.constants.append(value)
-        for line in program.lines:
-            yield self._statement(line)
-        targets = {write.target for write in program.writes}
-        late = [w for w in program.writes if w.target not in self.plan.settled]
-        outputs = list(map(self._show, program.outputs))
-        for position, value in enumerate(program.outputs):
-            if self._is_shared(value):
+        """Yield a statement for each line, but for views that stand where they are used."""
+        uses = Counter(v for line in self.program.lines for v in line.inputs)
+        uses.update(self.program.results())
+        for line in self.program.lines:
+            if line.function in _SHORT and uses[line.out] == 1:
+                self.inline[line.out] = self._call(line)
+            else:
+                yield self._statement(line)
+
+    def _copies(self) -> Iterator[str]:
+        """Yield what makes outputs the caller's own."""
+        for position, value in enumerate(self.program.outputs):
+            if value in self.plan.borrowed:
                 name = f"{self.names[value]}_copy"
-                yield f"{name} = np.array({outputs[position]})"
-                outputs[position] = name
+                yield f"{name} = np.array({self.results[position]})"
+                self.results[position] = name
+
+    def _writes(self) -> Iterator[str]:
+        """Yield what writes over inputs, where no line has done so."""
+        targets = {write.target for write in self.program.writes}
+        late = [w for w in self.program.writes if w.target not in self.plan.settled]
         taken: dict[Value, str] = {}
         for write in late:  # what is written over while another write still needs it
             if write.value in targets:
-                taken[write.value] = f"{self._show(write.value)}_before"
-                yield f"{taken[write.value]} = {self._show(write.value)}.copy()"
+                taken[write.value] = f"{self.names[write.value]}_before"
+                yield f"{taken[write.value]} = {self.names[write.value]}.copy()"
         for write in late:
-            new = taken.get(write.value) or self._show(write.value)
+            new = taken.get(write.value) or self._show(self._unspread(write.value))
             yield f"{self.names[write.target]}[...] = {new}"
-        yield f"return {', '.join(outputs)}" if outputs else "return None"
 
-    def _is_shared(self, value: Value) -> bool:
-        """Say whether an output may be memory of an input, a constant or scratch."""
-        made = {v: line for line in self.program.lines for v in line.outs}
-        line = made.get(value)
-        if line is None:
-            return True
-        from chainrule.compiler.vocabulary import takes_out
-
-        return not takes_out(line.function) and line.function not in _FRESH and bool(line.inputs)
+    def _unspread(self, value: Value) -> Any:
+        """Return what gives a value by broadcasting, which writing does anyway."""
+        line = self.made.get(value)
+        if line is not None and value in self.inline and line.function == "np.broadcast_to":
+            return line.args[0]
+        return value
 
     def _statement(self, line: Line) -> str:
         outs = ", ".join(self._name(v) for v in line.outs)
@@ -111,7 +135,7 @@ class Source:
         else:
             self.names[line.out] = self.names[place]
             text = self._into(line, self.names[place])
-        return f"{text:<56}  # {', '.join(v.type_text for v in line.outs)}"
+        return f"{text:<52}  # {', '.join(v.type_text for v in line.outs)}"
 
     def _into(self, line: Line, place: str) -> str:
         """Return a statement that writes into memory that is there."""
@@ -128,9 +152,13 @@ class Source:
         """Return an expression as a person would write it."""
         function, args = line.function, line.args
         shown = [self._show(arg) for arg in args]
+        given = {
+            k: v[0] if k == "axis" and type(v) is tuple and len(v) == 1 else v
+            for k, v in line.kwargs.items()
+        }
         keywords = [
             f"{key}={self._show(value)}"
-            for key, value in line.kwargs.items()
+            for key, value in given.items()
             if not (function in _METHODS and (value is None or value is False))
         ]
         operator = _OPERATORS.get(function)
@@ -155,6 +183,8 @@ class Source:
 
     def _show(self, tree: Any) -> str:
         if isinstance(tree, Value):
+            if tree in self.inline:
+                return self.inline[tree]
             array = self.program.constants.get(tree)
             return self._name(tree) if array is None or tree in self.constants else _array(array)
         if isinstance(tree, tuple):
@@ -164,21 +194,26 @@ class Source:
         try:
             return literal(tree)
         except TypeError:
-            name = f"{type(tree).__name__.lower()}{len(self.objects) or ''}"
-            name = next((n for n, known in self.objects.items() if known is tree), name)
-            self.objects[name] = tree
-            return name
+            return self._held(tree)
 
+    def _held(self, value: Any) -> str:
+        """Return the name of an object that has no spelling."""
+        for name, known in self.objects.items():
+            if known is value:
+                return name
+        stem = name = type(value).__name__.lower()
+        while name in self.names.taken:
+            name = f"{stem}_{len(self.names.taken)}"
+        self.names.taken.add(name)
+        self.objects[name] = value
+        return name
+
+
+_SHORT = frozenset(["np.permute_dims", "np.reshape", "np.broadcast_to", "getitem"])
+"""Views that stand in the middle of an expression as a person would write them."""
 
 _SPELLED = 8
 """Up to so many elements, a constant array stands in the text."""
-
-_FRESH = frozenset(
-    [
-        *("np.sum", "np.max", "np.min", "np.mean", "np.prod", "np.any", "np.all", "np.concat"),
-        *("np.stack", "np.vdot"),
-    ]
-)
 
 
 def _array(array: Any) -> str:
@@ -195,7 +230,7 @@ def literal(value: Any) -> str:
     if isinstance(value, np.generic):
         return f"np.{value.dtype.name}({literal(value.item())})"
     if isinstance(value, np.dtype):
-        return "bool" if value.kind == "b" else f"np.{value.name}"
+        return f"np.{value.name}"
     if isinstance(value, float) and not math.isfinite(value):
         return "np.nan" if math.isnan(value) else "np.inf" if value > 0 else "-np.inf"
     if isinstance(value, slice):
@@ -227,4 +262,4 @@ def _wrapped(text: str, width: int = 96) -> list[str]:
             rows.append(row + ",")
             row = ""
         row += (", " if row else "") + part
-    return [f"    # {r}" for r in [*rows, row]]
+    return [f"# {r}" for r in [*rows, row]]

@@ -31,7 +31,7 @@ def runner(source: Source) -> Callable[..., Any]:
     )
     function: Callable[..., Any] = scope[program.name]
     constants = [program.constants[v] for v in source.constants]
-    buffers = source.plan.buffers
+    buffers = source.buffers
     free: list[list[Any]] = []  # popping and appending are atomic: each call has its own
 
     def run(*arrays: Any) -> Any:

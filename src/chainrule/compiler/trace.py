@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dis
+import re
 import sys
 import weakref
 from bisect import bisect_right
@@ -21,6 +22,7 @@ from chainrule.backend import ndarray, storage_of
 from chainrule.compiler import tree
 from chainrule.compiler.overlay import SLOTS, tracing
 from chainrule.compiler.program import Line, Value
+from chainrule.compiler.roots import named_values
 from chainrule.compiler.shapes import outcome
 from chainrule.compiler.symbol import TRACING, Symbol
 from chainrule.errors import CompileError
@@ -62,6 +64,7 @@ class Trace:
         self.constants: dict[Value, Any] = {}
         self.captures: dict[int, Capture] = {}  # by the tensor's id, in the order first used
         self.arrays: list[tuple[Any, Symbol, Value]] = []  # NumPy arrays among the arguments
+        self.naming = True  # take names from the user's variables
         self.made: list[weakref.ref[Tensor]] = []  # tensors that were made
         self._known: dict[int, tuple[Any, Value]] = {}  # constants by the array's id
         self._hinted: tuple[Any, list[Value]] = (None, [])
@@ -193,7 +196,7 @@ class Trace:
         line.location = locate(frame.f_code, frame.f_lasti)
         name = _assigned(frame.f_code, frame.f_lasti)
         at = (id(frame), frame.f_lasti)
-        if name is None:
+        if name is None or not self.naming:
             return
         if self._hinted[0] == at:  # one call of the user's made several lines: the last has it
             for value in self._hinted[1]:
@@ -228,3 +231,18 @@ def overlapping(captures: list[Capture]) -> tuple[Capture, Capture] | None:
         if other is not capture and (other.symbol.writes or capture.symbol.writes):
             return other, capture
     return None
+
+
+def name_inputs(trace: Trace, function: Any, args: Any, kwargs: Any) -> None:
+    """Give the program's inputs the names that the function has for them."""
+    names: dict[int, str] = {}
+    for name, value in named_values(function, args, kwargs):
+        for path, leaf in tree.leaves(value):
+            names.setdefault(id(leaf), re.sub(r"\W+", "_", name + path).strip("_"))
+    for capture in trace.captures.values():
+        capture.value.hint = names.get(id(capture.tensor), "")
+        before, _ = capture.grads
+        if before is not None and id(before) in trace.captures:
+            names[id(before)] = f"{capture.value.hint or 'leaf'}_grad"
+    for array, _, value in trace.arrays:
+        value.hint = names.get(id(array), "")

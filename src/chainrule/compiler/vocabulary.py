@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from chainrule.compiler.program import Line, Value
+from chainrule.compiler.program import Value
 from chainrule.compiler.shapes import resolve
 
 VIEWS = frozenset(
@@ -42,9 +42,21 @@ def takes_out(name: str) -> bool:
     return name == "np.matmul" or is_elementwise(name)
 
 
-def is_view(line: Line) -> bool:
-    """Say whether what a line makes may be memory of its first argument."""
-    return line.function in VIEWS
+def makes_new(name: str) -> bool:
+    """Say whether what a function returns is memory that nobody else has."""
+    return takes_out(name) or name in _NEW or name.startswith(("np.linalg.", "np.fft.", "kernels."))
+
+
+_NEW = frozenset(
+    [
+        *("np.sum", "np.max", "np.min", "np.mean", "np.prod", "np.any", "np.all", "np.vdot"),
+        *("np.concat", "np.concatenate", "np.stack", "np.where", "np.zeros", "np.ones", "np.take"),
+        *("np.astype", "np.cumulative_sum", "np.cumulative_prod", "np.sort", "np.argsort"),
+        *("np.argmax", "np.argmin", "np.clip", "np.tril", "np.triu", "np.add.reduce"),
+        *("add_along_axis", "add_at", "assign_at", "index_add", "largest_at", "smallest_at"),
+        *("take_along_axis", "logcumsumexp"),
+    ]
+)
 
 
 def scalar_of(value: Any, constants: dict[Value, Any]) -> Any:
