@@ -57,6 +57,7 @@ if _typing.TYPE_CHECKING:
     from chainrule.checks.gradcheck import gradgradcheck as gradgradcheck
     from chainrule.compiler import compile as compile
     from chainrule.compiler import export as export
+    from chainrule.compiler import profile as profile
     from chainrule.fft.spectrograms import istft as istft
     from chainrule.fft.spectrograms import stft as stft
     from chainrule.generators import Generator as Generator
@@ -118,7 +119,7 @@ _LATER = {
         __name__: "array_api blas checks fft linalg nn optim special transforms",
         "chainrule.checks": "gradcheck gradgradcheck GradcheckError",
         "chainrule.transforms": "jvp",
-        "chainrule.compiler": "compile export",
+        "chainrule.compiler": "compile export profile",
         "chainrule.generators": "Generator",
         "chainrule.kernels.threads": "get_num_threads set_num_threads",
         "chainrule.fft.spectrograms": "stft istft",

@@ -9,5 +9,6 @@ from chainrule.compiler import namespace as namespace  # symbols get theirs
 from chainrule.compiler.exporting import export as export
 from chainrule.compiler.function import Compiled as Compiled
 from chainrule.compiler.function import compile as compile
+from chainrule.compiler.profiling import profile as profile
 
-__all__ = ["Compiled", "compile", "export"]
+__all__ = ["Compiled", "compile", "export", "profile"]

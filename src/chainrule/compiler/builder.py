@@ -33,6 +33,8 @@ class Built(NamedTuple):
 
     call: Callable[..., Any]  # with its checks: returns MISS for calls of another signature
     first: Callable[..., Any]  # without, for the call that was traced
+    arrays: Callable[..., Any]  # the program's inputs for a call, with its checks
+    source: Source
     programs: tuple[Program, ...]  # and the backward program, where there is one
     text: str
     lasting: bool  # whether it serves later calls, too
@@ -99,6 +101,8 @@ class _Builder:
         return Built(
             call_of(self.guards, [*rows, *final], trace.name),
             first_call_of(self.guards, [*rows, *once, *final], trace.name),
+            call_of(self.guards, [f"return [{', '.join(places)}]"], f"{trace.name}'s inputs"),
+            source,
             programs,
             text,
             not once,

@@ -239,12 +239,14 @@ def _spelled(node: Any, results: list[str]) -> str:
     return f"({', '.join(parts)}{',' * (len(parts) == 1)})"
 
 
-def _bound(function: Any, args: Any, kwargs: Any) -> dict[str, Any]:
+def _bound(function: Any, args: Any, kwargs: dict[str, Any]) -> dict[str, Any]:
     """Return the arguments by the names of the parameters."""
     try:
-        return dict(inspect.signature(function).bind(*args, **kwargs).arguments)
+        bound = inspect.signature(function).bind(*args, **kwargs)
     except ValueError:  # a builtin function, which has no signature
         return {f"x{i}": arg for i, arg in enumerate(args)} | kwargs
+    found: dict[str, Any] = bound.arguments
+    return found
 
 
 def _unannotated(source: str) -> str:

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from chainrule.autograd.modes import MODES
 from chainrule.compiler.builder import Built, build
+from chainrule.compiler.cost import Report
 from chainrule.compiler.entry import MISS
 from chainrule.compiler.symbol import TRACING
 from chainrule.errors import CompileError
@@ -63,6 +64,13 @@ class Compiled:
                     )
             return built.first(args, kwargs)
 
+    def built_for(self, args: Any, kwargs: Any) -> Built:
+        """Return the signature that serves a call, traced if it is new; nothing is run."""
+        for entry in self._entries:
+            if entry.arrays(args, kwargs) is not MISS:
+                return entry
+        return build(self.function, args, kwargs, self.backend)
+
     def _built(self) -> Built:
         if self._last is None:
             raise CompileError(
@@ -77,9 +85,9 @@ class Compiled:
         return self._built().text
 
     @property
-    def program(self) -> Any:
-        """The program that the last new signature became: prints as typed lines."""
-        return self._built().programs[0]
+    def program(self) -> Report:
+        """The program that the last new signature became: prints as typed lines, with its cost."""
+        return Report(self._built().programs)
 
 
 _MOST = 64

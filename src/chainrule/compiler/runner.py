@@ -19,8 +19,7 @@ _numbers = itertools.count(1)
 def runner(source: Source) -> Callable[..., Any]:
     """Return the function of input arrays that runs a program."""
     program = source.program
-    scope = {name: getattr(prelude, name) for name in prelude.__all__}
-    scope |= {"np": np, "kernels": numpy_xp, **source.objects}
+    scope = scope_of(source)
     filename = f"<compiled {program.name} {next(_numbers)}>"
     exec(compile(source.text, filename, "exec"), scope)
     linecache.cache[filename] = (
@@ -44,3 +43,9 @@ def runner(source: Source) -> Callable[..., Any]:
         return result
 
     return run
+
+
+def scope_of(source: Source) -> dict[str, Any]:
+    """Return what a program's source finds by name."""
+    helpers = {name: getattr(prelude, name) for name in prelude.__all__}
+    return {**helpers, "np": np, "kernels": numpy_xp, **source.objects}

@@ -1,0 +1,111 @@
+"""What a program costs: operations, arithmetic, memory traffic and memory."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from chainrule.compiler.memory import planned
+from chainrule.compiler.program import Line, Program, Value
+from chainrule.compiler.vocabulary import VIEWS, makes_new
+
+
+class Cost(NamedTuple):
+    """Totals of a program. FLOPs count an elementary function as one operation."""
+
+    operations: int
+    flops: int
+    bytes: int
+    """Read and written, each operand once a line."""
+    buffers: int
+    """Bytes of scratch memory, which calls hand on to each other."""
+    peak: int
+    """The most bytes that live at once, inputs, outputs and scratch memory included."""
+
+    def __str__(self) -> str:
+        return (
+            f"{self.operations} operations, {_counted(self.flops)}FLOP, "
+            f"{_counted(self.bytes)}B read and written, {_counted(self.buffers)}B of scratch, "
+            f"{_counted(self.peak)}B at most"
+        )
+
+
+def _counted(number: float) -> str:
+    """Return a number with three digits and its prefix."""
+    for prefix in ("", "k", "M", "G"):
+        if number < 1000:
+            return f"{number:.3g} {prefix}"
+        number /= 1000
+    return f"{number:.3g} T"
+
+
+def flops_of(line: Line) -> int:
+    """Return the arithmetic of a line, a multiplication and an addition counted as two."""
+    function = line.function
+    if function in VIEWS or function in _MOVES:
+        return 0
+    if function == "np.matmul":
+        inner = line.inputs[0].shape[-1] if line.inputs else 0
+        return 2 * line.out.size * inner
+    if function == "np.vdot":
+        return 2 * max((v.size for v in line.inputs), default=0)
+    sizes = [v.size for v in (*line.inputs, *line.outs)]
+    return max(sizes, default=0)
+
+
+_MOVES = frozenset(
+    ["np.astype", "np.zeros", "np.ones", "np.concat", "np.stack", "np.broadcast_to", "assign_at"]
+)
+
+
+def cost_of(program: Program) -> Cost:
+    """Add up what the lines of a program cost."""
+    lines = [line for line in program.lines if line.function not in VIEWS]
+    plan = planned(program)
+    return Cost(
+        len(lines),
+        sum(map(flops_of, lines)),
+        sum(v.nbytes for line in lines for v in (*line.inputs, *line.outs)),
+        sum(v.nbytes for v in plan.buffers),
+        _peak(program),
+    )
+
+
+def _peak(program: Program) -> int:
+    """Return the most bytes that live at once."""
+    plan = planned(program)
+    last: dict[Value, int] = {}
+    for number, line in enumerate(program.lines):
+        for value in line.inputs:
+            last[value] = number
+    last.update(dict.fromkeys(program.results(), len(program.lines)))
+    fixed = [*program.inputs, *program.constants, *plan.buffers]
+    standing = sum(v.nbytes for v in fixed)
+    dying: dict[int, int] = {}
+    live = most = standing
+    for number, line in enumerate(program.lines):
+        if makes_new(line.function):
+            for value in line.outs:
+                if value not in plan.places:
+                    live += value.nbytes
+                    end = last.get(value, number)
+                    dying[end] = dying.get(end, 0) + value.nbytes
+        most = max(most, live)
+        live -= dying.pop(number, 0)
+    return most
+
+
+class Report:
+    """The programs of one signature, and what they cost: print it."""
+
+    def __init__(self, programs: tuple[Program, ...]) -> None:
+        self.programs = programs
+
+    @property
+    def cost(self) -> Cost:
+        """What the program costs, without the backward program of a result's gradient."""
+        return cost_of(self.programs[0])
+
+    def __str__(self) -> str:
+        return "\n\n".join(f"{program}\n  # {cost_of(program)}" for program in self.programs)
+
+    __repr__ = __str__
