@@ -5,6 +5,7 @@ Every library runs with its own defaults. Each job ends when its result is there
 
 from __future__ import annotations
 
+import itertools
 import math
 import time
 from collections.abc import Callable, Iterator
@@ -170,7 +171,7 @@ def mlp(optimiser: str) -> harness.Row:
     labels = rng.integers(0, 10, 256)
     w0 = [
         (rng.standard_normal((m, n)) * m**-0.5).astype("float32")
-        for m, n in zip(sizes[:-1], sizes[1:], strict=True)
+        for m, n in itertools.pairwise(sizes)
     ]
     b0 = [np.zeros(n, "float32") for n in sizes[1:]]
 
@@ -296,7 +297,9 @@ def science() -> Iterator[harness.Row]:
         arrays = [draw(25, d), draw(n, d), draw(25)]
         yield gradient_row(f"Gaussian mixture, n {n}, d {d}, k 25", mixture, arrays, 0.9)
     signs = np.sign(draw(5000)).astype("float32")
-    yield gradient_row("logistic regression, 5000 × 50", logistic, [draw(50), draw(5000, 50), signs], 0.9)
+    yield gradient_row(
+        "logistic regression, 5000 × 50", logistic, [draw(50), draw(5000, 50), signs], 0.9
+    )
     yield gradient_row("Rosenbrock, 1e6", rosenbrock, [draw(10**6)], 0.9)
     yield gradient_row("N-body energy, 500", bodies, [draw(500, 3), np.abs(draw(500))], 0.9)
 

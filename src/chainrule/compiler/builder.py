@@ -18,7 +18,7 @@ from chainrule.compiler.program import Program, Value, Write
 from chainrule.compiler.roots import reachable
 from chainrule.compiler.runner import runner
 from chainrule.compiler.symbol import Symbol
-from chainrule.compiler.trace import Capture, Trace, name_inputs, overlapping
+from chainrule.compiler.trace import Capture, Trace, in_order, name_inputs, overlapping
 from chainrule.compiler.vocabulary import DRAW
 from chainrule.errors import CompileError
 
@@ -48,15 +48,18 @@ def build(function: Callable[..., Any], args: Any, kwargs: Any, backend: str | N
     result = trace.run(function, *trace.given(args), **trace.given(kwargs))
     name_inputs(trace, function, args, kwargs)
     guards = Guards(trace, args, kwargs, found)
-    return _Builder(trace, function, result, guards).build()
+    captures = in_order(trace, args, kwargs)
+    return _Builder(trace, function, result, guards, captures).build()
 
 
 class _Builder:
     """Finds what a call returns and changes, and writes what does it."""
 
-    def __init__(self, trace: Trace, function: Any, result: Any, guards: Guards) -> None:
+    def __init__(
+        self, trace: Trace, function: Any, result: Any, guards: Guards, captures: list[Capture]
+    ) -> None:
         self.trace, self.function, self.result, self.guards = trace, function, result, guards
-        self.captures = list(trace.captures.values())
+        self.captures = captures
         self.outputs: list[Value] = []
         self.rows: list[str] = []  # what follows the program's call
         self.edges: dict[int, str] = {}  # where outputs that can be differentiated lead

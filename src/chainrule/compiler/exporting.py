@@ -19,7 +19,7 @@ from chainrule.compiler.overlay import SLOTS
 from chainrule.compiler.passes import optimized
 from chainrule.compiler.program import Program, Value, Write
 from chainrule.compiler.symbol import Symbol
-from chainrule.compiler.trace import Trace, name_inputs, overlapping
+from chainrule.compiler.trace import Trace, in_order, name_inputs, overlapping
 from chainrule.compiler.vocabulary import DRAW
 from chainrule.errors import CompileError
 
@@ -98,7 +98,7 @@ class _Module:
         self._check()
         self.outputs: list[Value] = []
         template = tree.mapped(result, self._returned)
-        captures = self.trace.captures.values()
+        captures = in_order(self.trace, args, kwargs)
         inputs = [c.value for c in captures] + [v for _, _, v in self.trace.arrays]
         writes = [Write(c.value, c.symbol.value) for c in captures if c.symbol.writes]
         writes += [Write(v, s.value) for _, s, v in self.trace.arrays if s.writes]

@@ -70,6 +70,8 @@ class _Planner:
             self.free += [
                 self.places[v] for v in dying if v in self.places and self.places[v] in self.buffers
             ]
+        for value, place in self.places.items():  # memory has the first of the user's names for it
+            place.hint = place.hint or value.hint
         given = {*self.program.inputs, *self.program.constants}
         borrowed = [
             v

@@ -223,6 +223,12 @@ def _stores(code: CodeType) -> tuple[list[int], dict[int, str]]:
 _STORES = ("STORE_FAST", "STORE_NAME", "STORE_GLOBAL", "STORE_DEREF")
 
 
+def in_order(trace: Trace, args: Any, kwargs: Any) -> list[Capture]:
+    """Return the tensors from outside: arguments as they were given, then the others."""
+    order = {id(leaf): i for i, (_, leaf) in enumerate(tree.leaves((args, kwargs)))}
+    return sorted(trace.captures.values(), key=lambda c: order.get(id(c.tensor), len(order)))
+
+
 def overlapping(captures: list[Capture]) -> tuple[Capture, Capture] | None:
     """Return two tensors that share memory of which one is written to, if there are such."""
     by_storage: dict[int, Capture] = {}
