@@ -44,7 +44,7 @@ def build(function: Callable[..., Any], args: Any, kwargs: Any, backend: str | N
     """Trace a call, optimise what it did, and write the function that does it again."""
     name = getattr(function, "__name__", type(function).__name__)
     trace = Trace(name if name.isidentifier() else "function")
-    found = reachable(function)
+    found = reachable(function, [leaf for _, leaf in tree.leaves((args, kwargs))])
     result = trace.run(function, *trace.given(args), **trace.given(kwargs))
     name_inputs(trace, function, args, kwargs)
     guards = Guards(trace, args, kwargs, found)
@@ -91,6 +91,7 @@ class _Builder:
         names = [f"o{i}" for i in range(len(outputs))]
         rows = [f"{', '.join(names)}{' = ' if names else ''}{call}({', '.join(places)})"]
         rows += self._written_rows()
+        self.guards.apart(any(c.symbol.writes for c in self.captures))
         programs: tuple[Program, ...] = (program,)
         text = source.text
         if found is not None:

@@ -6,7 +6,6 @@ program itself.
 
 from __future__ import annotations
 
-import linecache
 from collections.abc import Callable
 from typing import Any
 
@@ -15,13 +14,14 @@ import numpy as np
 from chainrule.autograd.modes import MODES
 from chainrule.autograd.record import current_node
 from chainrule.autograd.tape import AccumulateGrad, Port
-from chainrule.autograd.tensor import Tensor, make
+from chainrule.autograd.tensor import Tensor, default_dtype, make
 from chainrule.autograd.versions import written
 from chainrule.backend import ndarray, storage_of
 from chainrule.compiler import tree
 from chainrule.compiler.derivative import recorded
 from chainrule.compiler.overlay import SLOTS
 from chainrule.compiler.roots import Found
+from chainrule.compiler.runner import defined
 from chainrule.compiler.trace import Capture, Trace
 
 MISS: Any = object()
@@ -36,6 +36,7 @@ class Guards:
         self.scope: dict[str, Any] = {
             "MISS": MISS,
             "MODES": MODES,
+            "default_dtype": default_dtype,
             "Tensor": Tensor,
             "ndarray": ndarray,
             "np": np,
@@ -74,6 +75,7 @@ class Guards:
             self.unless("MODES.get() is None")
         else:
             self.unless(f"(modes := MODES.get()) and modes[:5] == {self.hold(modes[:5])}")
+        self.unless(f"default_dtype() is {self.hold(default_dtype())}")
 
     def _arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self.unless(f"len(args) == {len(args)}")
@@ -156,6 +158,13 @@ class Guards:
         if len(names) > 1:  # what the trace saw as several tensors is not one now
             self.unless(f"len({{{', '.join(f'id({n})' for n in names)}}}) == {len(names)}")
 
+    def apart(self, written: bool) -> None:
+        """If something is written to, ask whether the arrays still are memory of their own."""
+        arrays = [self.array(c) for c in self.trace.captures.values()] + [*self.arrays.values()]
+        if written and len(arrays) > 1:
+            storages = ", ".join(f"id(storage_of({name}))" for name in arrays)
+            self.unless(f"len({{{storages}}}) == {len(arrays)}")
+
     def name(self, capture: Capture) -> str:
         """Return the variable that holds a tensor."""
         return self.where[id(capture.tensor)]
@@ -209,8 +218,4 @@ def first_call_of(guards: Guards, rows: list[str], name: str) -> Callable[..., A
 
 
 def _written(source: str, name: str, scope: dict[str, Any]) -> Callable[..., Any]:
-    filename = f"<call of {name}>"
-    exec(compile(source, filename, "exec"), scope)
-    linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
-    function: Callable[..., Any] = scope["call"]
-    return function
+    return defined(source, "call", f"<call of {name} {{}}>", scope)

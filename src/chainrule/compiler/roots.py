@@ -9,7 +9,7 @@ from __future__ import annotations
 import builtins
 import inspect
 import types
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from chainrule.autograd.tensor import Tensor
@@ -30,11 +30,15 @@ class Found:
         self.value = value
 
 
-def reachable(function: Any) -> list[Found]:
-    """Return the tensors, numbers and strings that a function can get at by names."""
+def reachable(function: Any, objects: Iterable[Any]) -> list[Found]:
+    """Return the tensors, numbers and strings that a function can get at.
+
+    By names, or as attributes of the objects among its arguments.
+    """
     found: list[Found] = []
     seen: set[int] = set()
-    for scope, path, value in _named(function, seen):
+    given = [(item, "", item) for item in objects if not isinstance(item, (*_PLAIN, Tensor))]
+    for scope, path, value in (*_named(function, seen), *given):
         _search(scope, path, value, _DEPTH, seen, found)
         if len(found) > _MOST:
             break
@@ -90,6 +94,8 @@ def _search(
     if depth == 0 or len(found) > _MOST or id(value) in seen:
         return
     seen.add(id(value))
+    if isinstance(value, dict | list):
+        found.append(Found(scope, f"{path}.__len__()", len(value)))
     if isinstance(value, dict):
         parts = [(f"[{key!r}]", part) for key, part in value.items() if isinstance(key, _PLAIN)]
         for key, part in value.items():  # keys that source can't spell, such as tensors

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import linecache
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -16,19 +17,21 @@ from chainrule.compiler.numpy_source import Source
 _numbers = itertools.count(1)
 
 
+def defined(source: str, name: str, filename: str, scope: dict[str, Any]) -> Callable[..., Any]:
+    """Return the function that source defines; tracebacks show it, as long as it is there."""
+    filename = filename.format(next(_numbers))
+    exec(compile(source, filename, "exec"), scope)
+    linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
+    function: Callable[..., Any] = scope.pop(name)
+    weakref.finalize(function, linecache.cache.pop, filename, None)
+    return function
+
+
 def runner(source: Source) -> Callable[..., Any]:
     """Return the function of input arrays that runs a program."""
     program = source.program
     scope = scope_of(source)
-    filename = f"<compiled {program.name} {next(_numbers)}>"
-    exec(compile(source.text, filename, "exec"), scope)
-    linecache.cache[filename] = (
-        len(source.text),
-        None,
-        source.text.splitlines(True),
-        filename,
-    )
-    function: Callable[..., Any] = scope[program.name]
+    function = defined(source.text, program.name, f"<compiled {program.name} {{}}>", scope)
     constants = [program.constants[v] for v in source.constants]
     buffers = source.buffers
     free: list[list[Any]] = []  # popping and appending are atomic: each call has its own

@@ -1,0 +1,195 @@
+"""What a program is made for: when it serves a call, and when the function is traced anew."""
+
+from __future__ import annotations
+
+import gc
+import linecache
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import chainrule as cr
+from chainrule.compiler import tree
+
+
+def traces(function: Callable[..., Any], *calls: tuple[Any, ...]) -> list[int]:
+    """Return how often the function had been traced after each call."""
+    runs = [0]
+
+    def counted(*args: Any) -> Any:
+        runs[0] += 1  # a list's element: the guards look at it, so it's hidden from them
+        return function(*args)
+
+    hidden = cr.compile(_hide(counted))
+    found = []
+    for args in calls:
+        hidden(*args)
+        found.append(runs[0])
+    return found
+
+
+def _hide(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function whose names lead nowhere but to one without a closure to look into."""
+    return _Slotted(function).call
+
+
+class _Slotted:
+    __slots__ = ("function",)
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+
+    def call(self, *args: Any) -> Any:
+        return self.function(*args)
+
+
+def _doubled(x: Any) -> Any:
+    return [leaf * 2 for _, leaf in tree.leaves(x)]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "again"),
+    [
+        (cr.ones(3), cr.zeros(3), False),
+        (cr.ones(3), cr.ones(4), True),
+        (cr.ones(3), cr.ones(3, dtype=cr.float64), True),
+        (cr.ones(3), cr.ones(3, requires_grad=True), True),
+        (cr.ones(3), np.ones(3, np.float32), True),
+        (2.0, 2.0, False),
+        (2.0, 3.0, True),
+        (1, True, True),
+        (0.0, float("nan"), True),
+        (float("nan"), float("nan"), False),
+        ({"a": cr.ones(2)}, {"a": cr.zeros(2)}, False),
+        ({"a": cr.ones(2)}, {"b": cr.zeros(2)}, True),
+        ([cr.ones(2)], (cr.ones(2),), True),
+        ([cr.ones(2)], [cr.ones(2), cr.ones(2)], True),
+    ],
+)
+def test_arguments(first: Any, second: Any, again: bool) -> None:
+    assert traces(_doubled, (first,), (second,)) == [1, 1 + again]
+
+
+def test_the_grad_mode_and_the_default_dtype_belong_to_it() -> None:
+    @cr.compile
+    def made(x: Any) -> Any:
+        return x * cr.tensor(2.0)
+
+    x = cr.ones(2, requires_grad=True)
+    assert made(x).requires_grad
+    with cr.no_grad():
+        assert not made(x).requires_grad
+    cr.set_default_dtype(cr.float64)
+    try:
+        assert made(x).dtype == cr.float64
+    finally:
+        cr.set_default_dtype(cr.float32)
+    assert made(x).dtype == cr.float32
+
+
+def test_the_same_tensor_twice_is_another_signature() -> None:
+    @cr.compile
+    def gradients(a: Any, b: Any) -> Any:
+        return cr.autograd_grad((a * b).sum(), [a, b], allow_unused=True)
+
+    a, b = cr.tensor([2.0], requires_grad=True), cr.tensor([3.0], requires_grad=True)
+    assert [g.item() for g in gradients(a, b)] == [3, 2]
+    assert [g.item() for g in gradients(a, a)] == [4, 4]
+    assert [g.item() for g in gradients(b, a)] == [2, 3]
+
+
+def test_a_closed_over_tensor_that_is_another_one_is_seen() -> None:
+    weight = cr.tensor(2.0)
+
+    @cr.compile
+    def scaled(x: Any) -> Any:
+        return x * weight
+
+    assert scaled(cr.tensor(1.0)).item() == 2
+    weight = cr.tensor(3.0)
+    assert scaled(cr.tensor(1.0)).item() == 3
+    weight.add_(1)
+    assert scaled(cr.tensor(1.0)).item() == 4
+
+
+def test_a_number_that_changed_is_seen() -> None:
+    options = {"rate": 2.0, "shifts": [1.0]}
+
+    @cr.compile
+    def scaled(x: Any) -> Any:
+        return x * options["rate"] + sum(options["shifts"])
+
+    assert scaled(cr.tensor(1.0)).item() == 3
+    options["rate"] = 5.0
+    assert scaled(cr.tensor(1.0)).item() == 6
+    options["shifts"].append(2.0)
+    assert scaled(cr.tensor(1.0)).item() == 8
+
+
+def test_attributes_of_self_are_seen() -> None:
+    class Model:
+        def __init__(self) -> None:
+            self.weight, self.power = cr.tensor(2.0), 2
+
+        @cr.compile
+        def __call__(self, x: Any) -> Any:
+            return (self.weight * x) ** self.power
+
+    model, other = Model(), Model()
+    assert model(cr.tensor(1.0)).item() == 4
+    model.power = 3
+    assert model(cr.tensor(1.0)).item() == 8
+    model.weight = cr.tensor(1.0)
+    assert model(cr.tensor(1.0)).item() == 1
+    assert other(cr.tensor(1.0)).item() == 4
+
+
+def test_views_of_one_memory_are_not_taken_for_two_memories() -> None:
+    @cr.compile
+    def moved(target: Any, source: Any) -> Any:
+        target.add_(source)
+        return source * 1
+
+    assert moved(cr.ones(2), cr.ones(2)).tolist() == [1, 1]
+    memory = cr.ones(3)
+    with pytest.raises(cr.CompileError, match="memory that two tensors share"):
+        moved(memory[:2], memory[1:])
+    assert memory.tolist() == [1, 1, 1]
+
+
+def test_a_gradient_that_is_there_is_another_signature() -> None:
+    w = cr.tensor([1.0, 2.0], requires_grad=True)
+
+    @cr.compile
+    def backward() -> None:
+        (w * w).sum().backward()
+
+    backward()
+    first = w.grad
+    assert first.tolist() == [2, 4]
+    backward()
+    assert w.grad is first  # added to in place, as eagerly
+    assert first.tolist() == [4, 8]
+    w.grad = None
+    backward()
+    assert w.grad.tolist() == [2, 4]
+    assert first.tolist() == [4, 8]
+
+
+def test_programs_that_nobody_has_leave_nothing_behind() -> None:
+    gc.collect()
+    before = len(linecache.cache)
+    for _ in range(5):
+        cr.compile(lambda x: (x * 2).sum())(cr.ones(3, requires_grad=True)).backward()
+    gc.collect()
+    assert len(linecache.cache) <= before
+
+
+def test_many_signatures_are_warned_of() -> None:
+    function = cr.compile(lambda x, rate: x * rate)
+    for step in range(15):
+        function(cr.ones(2), float(step))
+    with pytest.warns(UserWarning, match="better passed as a tensor"):
+        function(cr.ones(2), 15.0)
