@@ -8,6 +8,7 @@ may nest, and several threads may call at once.
 from __future__ import annotations
 
 import contextvars
+import ctypes
 import os
 import threading
 from collections import deque
@@ -32,6 +33,33 @@ def _first_count() -> int:
         return usable_cores()
 
 
+def _core_finder() -> Callable[[], int]:
+    """Return what tells the number of the core that the calling thread runs on, -1 if unknown."""
+    if hasattr(os, "sched_setaffinity"):
+        try:
+            found: Callable[[], int] = ctypes.CDLL(None).sched_getcpu
+            return found
+        except AttributeError:  # a libc without it
+            pass
+    return lambda: -1
+
+
+_core = _core_finder()
+
+
+def _keep_off(core: int) -> None:
+    """Let the current thread run where the main one may, but not on one core if others are left.
+
+    Linux may wake a thread on the very core that its caller works on, the next one idle: then the
+    two take turns, and a computation twice the time.
+    """
+    try:
+        cores = os.sched_getaffinity(os.getpid())
+        os.sched_setaffinity(0, cores - {core} or cores)
+    except OSError:  # not allowed to, or a core that has gone
+        pass
+
+
 class _Job:
     """One computation: the numbers of its blocks that nobody has begun, and who is at work."""
 
@@ -44,6 +72,7 @@ class _Job:
         self.closed = False
         self.quiet = threading.Event()
         self.error: BaseException | None = None
+        self.core = _core()  # where the caller works
 
     def work(self) -> None:
         """Do blocks until none is left."""
@@ -106,8 +135,12 @@ class _Pool:
 
 
 def _serve(jobs: SimpleQueue[_Job | None]) -> None:
+    avoided = -1
     job = jobs.get()
     while job is not None:
+        if job.core != avoided:
+            avoided = job.core
+            _keep_off(avoided)
         job.help()
         job = None  # its arrays are not to live until the next one comes
         job = jobs.get()
