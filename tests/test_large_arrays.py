@@ -153,6 +153,43 @@ def test_running_sums_of_strange_numbers_are_numpys() -> None:
     assert np.isfinite(got[3, :70]).all()
 
 
+def with_far_rows() -> np.ndarray:
+    x = draw(200, 100)
+    for row, offset in enumerate([95, -95, 1e4, -1e30, 68, -4, -50, 85]):
+        x[row] += offset
+    x[8, 3], x[9, 4:] = 88, -np.inf
+    return x
+
+
+def test_softmax_of_rows_near_zero_and_far_from_it() -> None:
+    x = with_far_rows()
+    wide = x.astype("float64")
+    exact = np.exp(wide - wide.max(1, keepdims=True))
+    exact /= exact.sum(1, keepdims=True)
+    got = cr.from_numpy(x).softmax(1).numpy()
+    np.testing.assert_allclose(got, exact, rtol=1e-6, atol=1e-38)
+    for row in range(12):  # small ones are computed in another way
+        alone = cr.from_numpy(x[row : row + 1]).softmax(1).numpy()
+        np.testing.assert_allclose(got[row : row + 1], alone, rtol=1e-6, atol=1e-38)
+
+
+@pytest.mark.parametrize("keepdim", [False, True])
+def test_logsumexp_of_rows_near_zero_and_far_from_it(keepdim: bool) -> None:
+    x = with_far_rows()
+    x[10], x[11, 0], x[12, 0] = -np.inf, np.inf, np.nan
+    leaf = cr.tensor(x, requires_grad=True)
+    out = leaf.logsumexp(1, keepdim=keepdim)
+    out.backward(cr.ones_like(out))
+    with np.errstate(all="ignore"):
+        wanted = np.logaddexp.reduce(x.astype("float64"), axis=1, keepdims=keepdim)
+    np.testing.assert_allclose(out.detach().numpy(), wanted, rtol=1e-6, atol=1e-6)
+    sums = leaf.grad.numpy().sum(1)
+    assert np.isnan(sums[[11, 12]]).all()
+    assert sums[10] == 0
+    rounded = [2, 3]  # as far from 0, x - logsumexp x has lost digits
+    np.testing.assert_allclose(np.delete(sums, [*rounded, 10, 11, 12]), 1, rtol=1e-5)
+
+
 def test_softmax_and_its_derivative() -> None:
     x = cr.tensor(draw(100, 500), requires_grad=True)
     out = x.softmax(-1)

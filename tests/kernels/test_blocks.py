@@ -41,6 +41,7 @@ FUNCTIONS: dict[str, Callable[..., cr.Tensor]] = {
     "gelu": cr.nn.functional.gelu,
     "softmax": lambda x: x.softmax(-1),
     "log_softmax": lambda x: x.log_softmax(-1),
+    "logsumexp": lambda x: x.logsumexp(-1, keepdim=True).expand(x.shape),
     "layer_norm": lambda x: cr.nn.functional.layer_norm(x, x.shape[-1:]),
 }
 
@@ -113,6 +114,24 @@ def _together(count: int) -> Callable[[], None]:
 def test_as_many_threads_work_as_were_asked_for() -> None:
     meet = _together(3)
     threads.each(lambda _: meet(), range(3))
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="needs Linux")
+def test_other_threads_keep_off_the_callers_core() -> None:
+    before, meet = os.sched_getaffinity(0), _together(3)
+    if len(before) == 1:
+        pytest.skip("needs two cores")
+    found: dict[int, set[int]] = {}
+
+    def task(_: int) -> None:
+        found[threading.get_ident()] = os.sched_getaffinity(0)
+        meet()
+
+    threads.each(task, range(3))
+    assert found.pop(threading.get_ident()) == before == os.sched_getaffinity(0)
+    for cores in found.values():
+        assert cores < before
+        assert len(cores) == len(before) - 1
 
 
 def test_one_thread_is_the_calling_one() -> None:

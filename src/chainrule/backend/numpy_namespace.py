@@ -231,6 +231,7 @@ QUICKER = {
     "pooling": ("max_pool_vjp",),
     "rows": (
         *("softmax", "softmax_rule", "log_softmax", "log_softmax_vjp"),
+        *("logsumexp", "logsumexp_vjp"),
         *("standardized", "standardized_rule", "class_losses", "class_losses_vjp"),
     ),
 }

@@ -148,6 +148,7 @@ def _peak(xp: Any, x: Array, axis: Axes) -> Array:
     return xp.max(x, axis=axis, keepdims=True)
 
 
+@quicker
 def _logsumexp(xp: Any, x: Array, *, axis: Axes, keepdims: bool) -> Array:
     # m + log sum exp(x - m) (Blanchard, Higham, Higham, IMA J. Numer. Anal. 41(4), 2021); an
     # infinite m is not subtracted, since inf - inf is nan, and is the result, whatever the sum.
@@ -165,6 +166,7 @@ def _softmax_from(xp: Any, x: Array, out: Array, axis: Axes, keepdims: bool) -> 
     return xp.exp(x - xp.where(top == -math.inf, xp.zeros_like(top), top))
 
 
+@quicker
 def _logsumexp_vjp(xp: Any, g: Array, x: Array, out: Array, *, axis: Axes, keepdims: bool) -> Array:
     return _spread(xp, g, x.shape, axis, keepdims) * _softmax_from(xp, x, out, axis, keepdims)
 
@@ -175,8 +177,12 @@ def _logsumexp_jvp(xp: Any, t: Array, x: Array, out: Array, *, axis: Axes, keepd
 
 logsumexp = general(
     "logsumexp",
-    _logsumexp,
-    vjp=(_logsumexp_vjp,),
+    lambda xp, x, *, axis, keepdims: _logsumexp(xp, x, axis=axis, keepdims=keepdims),
+    vjp=(
+        lambda xp, g, x, out, *, axis, keepdims: _logsumexp_vjp(
+            xp, g, x, out, axis=axis, keepdims=keepdims
+        ),
+    ),
     jvp=(_logsumexp_jvp,),
     label="LogsumexpBackward0",
 )
