@@ -135,13 +135,13 @@ ROWS = (
         torch=_torch("mish"),
     ),
     row(
-        "normal_cdf",
+        "gelu",
         _with(),
         (-3, 3),
         dtypes=REAL,
-        cr=recorded("normal_cdf"),
-        np=_normal_cdf,
-        torch=lambda torch, x: torch.special.ndtr(x),
+        cr=recorded("gelu"),
+        np=lambda np, x: (x * _normal_cdf(np, x), _normal_cdf(np, x)),
+        torch=lambda torch, x: (torch.nn.functional.gelu(x), torch.special.ndtr(x)),
     ),
     row(
         "gelu_tanh",

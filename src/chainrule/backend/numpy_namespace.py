@@ -228,6 +228,7 @@ def _ones(shape: tuple[int, ...], dtype: Any) -> Array:
 
 QUICKER = {
     "elementwise": ("sigmoid", "sigmoid_rule", "tanh_rule", "relu_rule"),
+    "normal": ("gelu", "gelu_rule"),
     "pooling": ("max_pool_vjp",),
     "rows": (
         *("softmax", "softmax_rule", "log_softmax", "log_softmax_vjp"),

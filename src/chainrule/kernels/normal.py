@@ -1,44 +1,77 @@
-"""The normal distribution function, quick in single precision: what gelu multiplies by."""
+"""The normal distribution function, quick in single precision, and gelu, which multiplies by it."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from chainrule.kernels import special
-from chainrule.kernels.blocks import shared
+from chainrule.kernels.blocks import share, shared
 
 Array = Any
 
-# tanh(x P(x²)) = erf(x/√2), for |x| up to 5.5: beyond, both are 1. Of all P of this degree the one
-# with the smallest error, found by linear programming.
+# erf(x/√2) = tanh(x (u + c₀ + c₁/(u + c₂ + c₃/(u + c₄)))) with u = _UNIT x², to 1e-7 and for every
+# x: the best quotient of its degrees (found by reweighted least squares), as a continued fraction,
+# which takes ten operations where a polynomial as good takes fourteen and holds up to 5.5.
+_UNIT = 0.01813863947213487
 _CURVE = (
-    *(1.7548858e-09, -1.3221851e-07, 3.9642061e-06, -5.5303500e-05, -3.2600296e-05),
-    *(3.6333087e-02, 7.9788494e-01),
+    *(1.1832759423356842, -0.04835453099250211, -0.42818378819171016),
+    *(0.4551579712101513, 0.8221002415426801),
 )
+_DENSITY = 0.3989422804014327  # 1/√(2π)
 
 
 @shared(by_rows=False)
-def normal_cdf(np: Any, out: Array, x: Array) -> None:
-    """Fill in Φ(x): to 1e-7 in single precision, to the last digits in double precision.
+def normal_cdf(lib: Any, out: Array, x: Array) -> None:
+    """Fill in Φ(x): to 2e-7 in single precision, to the last digits in double precision."""
+    _fill_cdf(lib, out, x, lib.empty(x.shape, lib.float32 if _is_narrow(x) else x.dtype))
 
-    A polynomial and one tanh take a tenth of the time of an error function.
-    """
-    if x.dtype.itemsize > 4:
-        np.multiply(special._kernel("erfc", np)(x * -0.7071067811865476), 0.5, out=out)
+
+def _is_narrow(x: Array) -> bool:
+    return bool(x.dtype.itemsize <= 4)
+
+
+def _fill_cdf(lib: Any, out: Array, x: Array, scratch: Array) -> None:
+    if not _is_narrow(x):
+        lib.multiply(x, -0.7071067811865476, out=scratch)
+        lib.multiply(special._kernel("erfc", lib)(scratch), 0.5, out=out)
         return
-    wide = x.astype(np.float32, copy=False)
-    with np.errstate(over="ignore"):
-        square = wide * wide
-        if x.size < 4096:
-            square = np.minimum(square, 30.25)
-        else:
-            np.clip(square, 0.0, 30.25, out=square)  # with two bounds, vectorised
-        curve = square * _CURVE[0]
-        for coefficient in _CURVE[1:-1]:
-            curve += coefficient
-            curve *= square
-        curve += _CURVE[-1]
-        curve *= wide
-    curve = np.tanh(curve)
+    wide = x.astype(lib.float32, copy=False)
+    c0, c1, c2, c3, c4 = _CURVE
+    with lib.errstate(over="ignore"):  # tanh of an infinity is right
+        u = lib.multiply(wide, wide, out=scratch)
+        u *= _UNIT
+    curve = lib.add(u, c4, out=out if out.dtype == wide.dtype else None)
+    lib.divide(c3, curve, out=curve)
+    curve += u
+    curve += c2
+    lib.divide(c1, curve, out=curve)
+    curve += u
+    curve += c0
+    curve *= wide
+    lib.tanh(curve, out=curve)
     curve *= 0.5
-    np.add(curve, 0.5, out=out, casting="same_kind")
+    lib.add(curve, 0.5, out=out, casting="same_kind")
+
+
+def gelu(lib: Any, x: Array) -> tuple[Array, Array]:
+    """Return x Φ(x) and Φ(x)."""
+    out, cdf = lib.empty(x.shape, x.dtype), lib.empty(x.shape, x.dtype)
+    share(_fill_gelu, lib, (out, cdf, x), {}, by_rows=False)
+    return out, cdf
+
+
+def _fill_gelu(lib: Any, out: Array, cdf: Array, x: Array) -> None:
+    _fill_cdf(lib, cdf, x, scratch=out)
+    lib.multiply(x, cdf, out=out)
+
+
+@shared(by_rows=False)
+def gelu_rule(lib: Any, product: Array, v: Array, x: Array, cdf: Array) -> None:
+    """Fill in v (Φ + x φ)."""
+    lib.multiply(x, x, out=product)
+    lib.multiply(product, -0.5, out=product)
+    lib.exp(product, out=product)
+    lib.multiply(product, x, out=product)
+    lib.multiply(product, _DENSITY, out=product)
+    lib.add(product, cdf, out=product)
+    lib.multiply(product, v, out=product)
