@@ -74,11 +74,17 @@ def _sum(x: Array, axis: Any = None, keepdims: bool = False) -> Array:
         if axis in ((x.ndim - 1,), x.ndim - 1, -1) and 32 <= x.shape[-1] <= 2048:
             sums = large.row_sums(x)
             return sums[..., np.newaxis] if keepdims else sums
+        if x.ndim == 2 and axis in ((0,), 0) and x.size >= _HUGE:
+            sums = large.column_sums(x)
+            return sums[np.newaxis] if keepdims else sums
     return _add_reduce(x, axis, None, None, keepdims)
 
 
 _LARGE = 1 << 15
 """From so many elements on, the formulations of `kernels.large` pay."""
+
+_HUGE = 1 << 22
+"""From so many on, more than one thread adds up columns."""
 
 
 def _where(condition: Array, x: Array, y: Array) -> Array:

@@ -21,12 +21,42 @@ _SEGMENT = 32
 BIT_PATTERNS = {"e": np.int16, "f": np.int32, "d": np.int64}
 
 
+_SHARED = 1 << 22
+"""From so many elements on, one thread can't read as fast as the memory gives."""
+
+
 def total(x: Array) -> Array:
     """Return the sum of all numbers, of an array whose elements lie side by side."""
     flat = x.reshape(-1)
     whole = flat.size - flat.size % _ROW
-    rows = np.einsum("ij->i", flat[:whole].reshape(-1, _ROW))
-    return np.add.reduce(rows) + np.add.reduce(flat[whole:])
+    rows = flat[:whole].reshape(-1, _ROW)
+    sums = np.empty(len(rows), x.dtype)
+    if x.size < _SHARED:
+        _fill_row_sums(np, sums, rows)
+    else:
+        from chainrule.kernels import blocks  # not when chainrule is imported
+
+        blocks.share(_fill_row_sums, np, (sums, rows), {}, by_rows=True)
+    return np.add.reduce(sums) + np.add.reduce(flat[whole:])
+
+
+def _fill_row_sums(lib: Any, out: Array, rows: Array) -> None:
+    lib.einsum("ij->i", rows, out=out)
+
+
+def column_sums(x: Array) -> Array:
+    """Return the sums along the first axis of a large matrix: of some rows each, and then of these.
+
+    Which rows does not depend on the number of threads, nor does the result.
+    """
+    from chainrule.kernels import blocks, threads
+
+    step = max(blocks.PART // x.shape[1], 1)
+    sums = np.empty((-(-len(x) // step), x.shape[1]), x.dtype)
+    threads.each(
+        lambda i: np.add.reduce(x[i * step : (i + 1) * step], 0, out=sums[i]), range(len(sums))
+    )
+    return np.add.reduce(sums, 0)
 
 
 def row_sums(x: Array) -> Array:
