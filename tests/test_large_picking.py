@@ -68,6 +68,37 @@ def test_other_indices_of_gather(rows_used: list[str]) -> None:
     np.testing.assert_array_equal(got, np.take_along_axis(x, negative, 1))
 
 
+def test_adding_along_the_last_axis(rows_used: list[str]) -> None:
+    x, index = draw(90, 80), RNG.integers(0, 80, (90, 80))
+    agree(lambda lib, x, i, y: x.scatter_add(1, i, y), x, index, draw(90, 80))
+    agree(lambda lib, x, i, y: y.scatter_add(1, i, x), x, index, draw(90, 80))
+    assert rows_used == ["added", "added", "gathered"]
+    index[3, 4] -= 80
+    got = cr.from_numpy(x).scatter_add(1, cr.from_numpy(index), cr.from_numpy(x)).numpy()
+    wanted = x.copy()
+    np.add.at(wanted, (np.arange(90)[:, None], index), x)
+    np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-5)
+
+
+def test_an_index_of_all_axes_that_is_one_along_the_last(rows_used: list[str]) -> None:
+    x, index = draw(90, 80), RNG.integers(0, 80, (90, 80))
+    for first, count in ((np.arange(90), 1), (np.arange(90)[::-1].copy(), 0)):
+        rows_used.clear()
+        agree(lambda lib, x, i, j: x[i, j], x, first[:, None], index)
+        assert rows_used.count("gathered") == count
+
+
+def test_an_index_may_be_written_to_once_it_was_used() -> None:
+    index = cr.from_numpy(RNG.integers(0, 80, (90, 80)))
+    x = cr.tensor(draw(90, 80), requires_grad=True)
+    weights = cr.from_numpy(draw(90, 80))
+    wanted = weights.gather(1, index).numpy()
+    out = cr.zeros(90, 80).scatter_add(1, index, x)
+    index.numpy().fill(0)
+    out.backward(weights)
+    np.testing.assert_array_equal(x.grad.numpy(), wanted)
+
+
 @pytest.mark.parametrize("wrong", [80, -81])
 def test_a_wrong_index_among_many(wrong: int) -> None:
     index = RNG.integers(0, 80, (90, 80))

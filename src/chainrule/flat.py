@@ -159,13 +159,13 @@ def write(out: Array, key: Any, value: Array) -> None:
         out.reshape(-1)[found] = value
 
 
-def add(out: Array, key: Any, value: Array, ufunc: Any = np.add) -> None:
+def add(out: Array, key: Any, value: Array, ufunc: Any = np.add, *, zeros: bool = False) -> None:
     """Add `value` to memory in C order at an index, repeated ones adding up.
 
-    Other ufuncs than np.add combine in their own way.
+    Other ufuncs than np.add combine in their own way. `zeros` says that `out` holds nothing else.
     """
     if ufunc is np.add and value.size >= _MANY_ROWS and _is_rows(out, key, value):
-        return _add_rows(out, key[0] if key.__class__ is tuple else key, value)
+        return _add_rows(out, key[0] if key.__class__ is tuple else key, value, zeros)
     found = positions(key, out.shape) if out.ndim > 1 and value.size >= _MANY else None
     if found is not None:
         value = np.broadcast_to(value, found.shape).reshape(-1)
@@ -193,7 +193,7 @@ def _is_rows(out: Array, key: Any, value: Array) -> bool:
     )
 
 
-def _add_rows(out: Array, index: Array, value: Array) -> None:
+def _add_rows(out: Array, index: Array, value: Array, zeros: bool) -> None:
     """Add entries, in rounds: all that come first to their place, all that come second, …"""
     index = _checked(index.reshape(-1), len(out), 0)
     value = value.reshape(index.size, *out.shape[1:])
@@ -205,7 +205,10 @@ def _add_rows(out: Array, index: Array, value: Array) -> None:
         for place, row in zip(index.tolist(), value, strict=True):
             out[place] += row
         return
-    for number in range(rounds):
+    if zeros:  # what comes first need not be added
+        chosen = order[turn == 0]
+        out[index[chosen]] = value[chosen]
+    for number in range(int(zeros), rounds):
         chosen = order[turn == number]
         out[index[chosen]] += value[chosen]
 

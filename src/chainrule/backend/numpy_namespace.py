@@ -160,7 +160,7 @@ def _index_add(value: Array, *, shape: tuple[int, ...], key: Any) -> Array:
     elif flat.is_masks(key):
         flat.write(out, key, value)
     else:
-        flat.add(out, key, value)
+        flat.add(out, key, value, zeros=True)
     return out
 
 
@@ -169,9 +169,27 @@ def _combine_at(base: Array, value: Array, *, key: Any, ufunc: Any = np.add) -> 
     out = np.array(base, order="C")
     if flat.is_masks(key):
         flat.write(out, key, ufunc(flat.read(out, key), value))
-    else:
+    elif not (ufunc is np.add and value.size >= _MANY and _added_along_last(out, key, value)):
         flat.add(out, key, value, ufunc)
     return out
+
+
+def _added_along_last(out: Array, key: Any, value: Array) -> bool:
+    from chainrule.kernels import picking
+
+    index = picking.index_along_last(out.shape, key)
+    return index is not None and index.shape == value.shape and picking.added(out, index, value)
+
+
+def _index(x: Array, key: Any) -> Array:
+    if key.__class__ is tuple and x.size >= _MANY and x.flags.c_contiguous:
+        from chainrule.kernels import picking
+
+        index = picking.index_along_last(x.shape, key)
+        found = None if index is None or index.size < _MANY else picking.gathered(x, index)
+        if found is not None:
+            return found
+    return flat.read(x, key)
 
 
 def _assign_at(base: Array, value: Array, key: Any) -> Array:
@@ -187,8 +205,9 @@ def _take_along_axis(x: Array, index: Array, *, axis: int) -> Array:
     if index.size >= _MANY and axis == x.ndim - 1 and x.flags.c_contiguous:
         from chainrule.kernels import picking
 
-        if picking.fits(x.shape, index):
-            return picking.gathered(x, index)
+        found = picking.gathered(x, index) if picking.fits(x.shape, index) else None
+        if found is not None:
+            return found
     return flat.read(x, flat.grid(index, axis))
 
 
@@ -198,8 +217,7 @@ def _add_along_axis(x: Array, index: Array, *, shape: tuple[int, ...], axis: int
     if index.size >= _MANY and axis == len(shape) - 1 > 0 and x.shape == index.shape:
         from chainrule.kernels import picking
 
-        if picking.fits(shape, index):
-            picking.added(out, index, x)
+        if picking.fits(shape, index) and picking.added(out, index, x):
             return out
     flat.add(out, flat.grid(index, axis), x)
     return out
@@ -286,7 +304,7 @@ numpy_xp = Namespace(
     min=np.minimum.reduce,
     all=np.logical_and.reduce,
     any=np.logical_or.reduce,
-    index=lambda x, key: flat.read(x, key),
+    index=_index,
     index_add=_index_add,
     add_at=_combine_at,
     largest_at=lambda base, value, *, key: _combine_at(base, value, key=key, ufunc=np.maximum),

@@ -18,22 +18,43 @@ _SOME = 1 << 16
 """So many positions are worked out at a time."""
 
 
+class _OutsideError(Exception):
+    """A number in an index is negative, or none of the axis."""
+
+
 def fits(x_shape: tuple[int, ...], index: Array) -> bool:
-    """Say whether an index along the last axis has all rows of an array, and is no wrong one."""
+    """Say whether an index along the last axis has all rows of an array."""
     return bool(
         index.dtype == np.intp
         and index.size
         and index.shape[:-1] == x_shape[:-1]
         and index.flags.c_contiguous
-        and np.maximum.reduce(index.view(np.uintp), axis=None) < x_shape[-1]  # or negative
     )
 
 
-def gathered(x: Array, index: Array) -> Array:
-    """Return what `x` holds at an index along the last axis, both in C order."""
+def index_along_last(x_shape: tuple[int, ...], key: Any) -> Array | None:
+    """Return the index along the last axis if that is what the index of all axes says."""
+    if key.__class__ is not tuple or len(key) != len(x_shape) or len(key) < 2:
+        return None
+    if not all([part.__class__ is np.ndarray for part in key]) or not fits(x_shape, key[-1]):
+        return None
+    ndim = len(key)
+    for i, part in enumerate(key[:-1]):
+        shape = (-1,) + (1,) * (ndim - 1 - i)
+        if part.shape != (x_shape[i], *shape[1:]) or (part.ravel() != np.arange(part.size)).any():
+            return None
+    index: Array = key[-1]
+    return index
+
+
+def gathered(x: Array, index: Array) -> Array | None:
+    """Return what `x` holds at an index along the last axis, both in C order; None if outside."""
     out = np.empty(index.shape, x.dtype)
     rows = (out.reshape(-1, index.shape[-1]), x.reshape(-1, x.shape[-1]))
-    share(_gather, np, (*rows, index.reshape(rows[0].shape)), {}, by_rows=True)
+    try:
+        share(_gather, np, (*rows, index.reshape(rows[0].shape)), {}, by_rows=True)
+    except _OutsideError:
+        return None
     return out
 
 
@@ -43,13 +64,19 @@ def _gather(lib: Any, out: Array, x: Array, index: Array) -> None:
         x[some].reshape(-1).take(places, mode="wrap", out=out[some])
 
 
-def added(out: Array, index: Array, value: Array) -> None:
-    """Add `value` to what is at an index along the last axis, repeated ones adding up."""
+def added(out: Array, index: Array, value: Array) -> bool:
+    """Add `value` to what is at an index along the last axis, repeated ones adding up.
+
+    Say whether that could be done: if not, nothing has been.
+    """
+    if np.maximum.reduce(index.view(np.uintp), axis=None) >= out.shape[-1]:  # or negative
+        return False
     rows = out.reshape(-1, out.shape[-1])
     index = index.reshape(-1, index.shape[-1])
     value = value.reshape(index.shape)
     for some, places in _places(index, rows.shape[1]):
         np.add.at(rows[some].reshape(-1), places.reshape(-1), value[some].reshape(-1))
+    return True
 
 
 def _places(index: Array, length: int) -> Iterator[tuple[slice, Array]]:
@@ -60,6 +87,8 @@ def _places(index: Array, length: int) -> Iterator[tuple[slice, Array]]:
     buffer = np.empty((step, width), np.intp)
     for first in range(0, count, step):
         part = index[first : first + step]
+        if np.maximum.reduce(part.view(np.uintp), axis=None) >= length:  # or negative
+            raise _OutsideError
         found = buffer[: len(part)]
         np.add(part, starts[: len(part)], out=found)
         yield slice(first, first + step), found

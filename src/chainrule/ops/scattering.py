@@ -174,8 +174,9 @@ def _along(
     if src.shape != places.shape:
         cut = tuple([slice(n) for n in places.shape])
         src = src[cut] if src.ndim else broadcast_to(src, places.shape)
+    kept = x.requires_grad or src.requires_grad  # the user may write to the index afterwards
     with indexing():
-        return combine(x, src, flat.grid(places.astype(np.intp), number))
+        return combine(x, src, flat.grid(places.astype(np.intp, copy=kept), number))
 
 
 # --- a slice for each index -----------------------------------------------------------------------
