@@ -32,9 +32,9 @@ def used(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     for name in ("total", "row_sums", "where", "cumulative_sum"):
         original = getattr(large, name)
 
-        def spy(*args: Any, name: str = name, original: Any = original) -> Any:
+        def spy(*args: Any, name: str = name, original: Any = original, **settings: Any) -> Any:
             names.append(name)
-            return original(*args)
+            return original(*args, **settings)
 
         monkeypatch.setattr(large, name, spy)
     return names
@@ -152,15 +152,20 @@ def test_logistic_function(shape: Any, dtype: str) -> None:
         np.testing.assert_allclose(found, [np.nan, 1, 0, 0, 1], atol=1e-30)
 
 
-@pytest.mark.parametrize("shape", [(100, 100), (64, 64), (3, 50, 333), (5000,)])
+@pytest.mark.parametrize("shape", [(100, 100), (64, 64), (3, 50, 333), (5000,), (40, 127)])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_running_sums(shape: Any, dtype: str, used: list[str]) -> None:
-    x = draw(*shape, dtype=dtype)
-    got = cr.from_numpy(x).cumsum(-1).numpy()
-    assert used == ["cumulative_sum"]
-    assert got.dtype == dtype
+    x, g = draw(*shape, dtype=dtype), draw(*shape, dtype=dtype)
+    leaf = cr.tensor(x, requires_grad=True)
+    got = leaf.cumsum(-1)
+    got.backward(cr.from_numpy(g))
+    assert used == ["cumulative_sum"] * 2
+    assert got.dtype == leaf.grad.dtype == dtype
     tolerance = 1e-4 if dtype == "float32" else 1e-12
-    np.testing.assert_allclose(got, x.astype("float64").cumsum(-1), rtol=0, atol=tolerance)
+    wanted = x.astype("float64").cumsum(-1)
+    np.testing.assert_allclose(got.detach().numpy(), wanted, rtol=0, atol=tolerance)
+    wanted = g.astype("float64")[..., ::-1].cumsum(-1)[..., ::-1]
+    np.testing.assert_allclose(leaf.grad.numpy(), wanted, rtol=0, atol=tolerance)
 
 
 def test_running_sums_of_strange_numbers_are_numpys() -> None:
@@ -169,6 +174,9 @@ def test_running_sums_of_strange_numbers_are_numpys() -> None:
     got = cr.from_numpy(x).cumsum(1).numpy()
     np.testing.assert_array_equal(got, x.cumsum(1))
     assert np.isfinite(got[3, :70]).all()
+    leaf = cr.tensor(draw(100, 100), requires_grad=True)
+    leaf.cumsum(1).backward(cr.from_numpy(x))
+    np.testing.assert_array_equal(leaf.grad.numpy(), x[:, ::-1].cumsum(1)[:, ::-1])
 
 
 def with_far_rows() -> np.ndarray:

@@ -252,6 +252,7 @@ def _ones(shape: tuple[int, ...], dtype: Any) -> Array:
 
 QUICKER = {
     "elementwise": ("sigmoid", "sigmoid_rule", "tanh_rule", "relu_rule"),
+    "large": ("cumulative_sum_vjp",),
     "normal": ("gelu", "gelu_rule"),
     "pooling": ("max_pool_vjp",),
     "rows": (

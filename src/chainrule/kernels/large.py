@@ -76,30 +76,43 @@ def where(condition: Array, x: Array, y: Array) -> Array:
     return np.bitwise_xor(bits, other, out=bits).view(x.dtype)
 
 
-def cumulative_sum(x: Array) -> Array | None:
+def cumulative_sum(x: Array, *, backwards: bool = False) -> Array | None:
     """Return running sums along the last axis, by products; None where that is not exact enough.
 
-    A stretch of a row times a triangle of ones gives its running sums; what came before is added.
-    An infinity would spoil the whole stretch, since 0 * inf is nan: then None.
+    A stretch of a row times a triangle of ones gives its running sums, if what comes before is
+    added to its first element. An infinity would spoil the whole stretch, since 0 * inf is nan:
+    then None.
     """
     n = x.shape[-1]
-    whole = n - n % _SEGMENT
-    stretches = x[..., :whole].reshape(*x.shape[:-1], whole // _SEGMENT, _SEGMENT)
-    out = np.empty(x.shape, x.dtype)
+    length = next((k for k in range(48, 23, -1) if n % k == 0), _SEGMENT)
+    count = -(-n // length)
+    rows = np.empty((x.size // n, count * length), x.dtype)
+    rows[:, :n] = x.reshape(-1, n)
+    rows[:, n:] = 0
+    stretches = rows.reshape(-1, count, length)
     with np.errstate(all="ignore"):
-        sums = stretches.reshape(-1, _SEGMENT) @ _triangle(x.dtype.char)
-        sums = sums.reshape(stretches.shape)
-        ends = np.cumsum(sums[..., -1], axis=-1)
-    if not np.isfinite(ends).all():
-        return None
-    sums[..., 1:, :] += ends[..., :-1, np.newaxis]
-    out[..., :whole] = sums.reshape(*x.shape[:-1], whole)
-    if whole < n:
-        rest = np.cumsum(x[..., whole:], axis=-1)
-        np.add(rest, ends[..., -1:], out=out[..., whole:])
-    return out
+        carried = np.cumsum(np.einsum("ijk->ij", stretches)[:, :: -1 if backwards else 1], axis=1)
+        if not np.isfinite(carried[:, -1]).all():
+            return None
+        if backwards:
+            stretches[:, :-1, -1] += carried[:, -2::-1]
+        else:
+            stretches[:, 1:, 0] += carried[:, :-1]
+        sums = stretches.reshape(-1, length) @ _triangle(length, x.dtype.char, backwards)
+    sums = sums.reshape(rows.shape)[:, :n]
+    return np.ascontiguousarray(sums).reshape(x.shape)
 
 
 @cache
-def _triangle(char: str) -> Array:
-    return np.triu(np.ones((_SEGMENT, _SEGMENT), char))
+def _triangle(length: int, char: str, backwards: bool) -> Array:
+    upper = np.triu(np.ones((length, length), char))
+    return upper.T.copy() if backwards else upper
+
+
+def cumulative_sum_vjp(lib: Any, g: Array, *, axis: int) -> Array:
+    """Return sums of each element and all that follow along an axis."""
+    if g.size >= 4096 and axis == g.ndim - 1 and g.shape[-1] >= 64:
+        found = cumulative_sum(g, backwards=True)
+        if found is not None:
+            return found
+    return np.flip(np.cumulative_sum(np.flip(g, axis), axis=axis), axis).copy()

@@ -99,11 +99,16 @@ def _prod_jvp(xp: Any, t: Array, x: Array, *, axis: Axes, keepdims: bool) -> Arr
 prod = general("prod", None, vjp=(_prod_vjp,), jvp=(_prod_jvp,))
 
 
+@quicker
 def _cumulative_sum_vjp(xp: Any, g: Array, *, axis: int) -> Array:
     return xp.flip(xp.cumulative_sum(xp.flip(g, axis=axis), axis=axis), axis=axis)
 
 
-cumulative_sum = linear("cumulative_sum", _cumulative_sum_vjp, label="CumsumBackward0")
+cumulative_sum = linear(
+    "cumulative_sum",
+    lambda xp, g, *, axis: _cumulative_sum_vjp(xp, g, axis=axis),
+    label="CumsumBackward0",
+)
 
 
 def _cumulative_prod_partials(xp: Any, x: Array, axis: int) -> Array:
