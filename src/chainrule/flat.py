@@ -144,8 +144,26 @@ def _worth_it(x: Array, key: Any, copies: bool) -> bool:
     return bool(x.flags.c_contiguous) or (copies and x.size <= 4 * count)
 
 
+def _axis_taken_along(key: Any) -> int | None:
+    """Return the axis that an array of ints indexes alone: `take` needs half the time for it."""
+    parts = key if key.__class__ is tuple else (key,)
+    last = parts[-1] if parts else None
+    if last.__class__ is not np.ndarray or last.dtype.kind != "i":
+        return None
+    for part in parts[:-1]:
+        if part.__class__ is not slice or part != _ALL:
+            return None
+    return len(parts) - 1
+
+
+_ALL = slice(None)
+
+
 def read(x: Array, key: Any) -> Array:
     """Return ``x[key]``."""
+    axis = _axis_taken_along(key)
+    if axis is not None and x.flags.c_contiguous and x.size:
+        return x.take(key if key.__class__ is np.ndarray else key[-1], axis)
     found = positions(key, x.shape) if _worth_it(x, key, True) else None
     return x[key] if found is None else x.reshape(-1).take(found)
 

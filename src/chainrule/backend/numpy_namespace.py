@@ -242,6 +242,12 @@ def _logcumsumexp(x: Array, *, axis: int) -> Array:
         return np.logaddexp.accumulate(x, axis)
 
 
+def _stack(arrays: Any, axis: int = 0) -> Array:
+    axis %= arrays[0].ndim + 1
+    key = (*(slice(None),) * axis, None)
+    return np.concatenate([array[key] for array in arrays], axis)  # np.stack is Python
+
+
 def _ones(shape: tuple[int, ...], dtype: Any) -> Array:
     if not shape:
         return _array(1, dtype)
@@ -289,6 +295,7 @@ numpy_xp = Namespace(
     real=lambda x: np.array(x.real),
     imag=lambda x: np.array(x.imag),
     matrix_transpose=lambda x: x.swapaxes(-1, -2),
+    stack=_stack,
     matmul=_matmul,
     broadcast_to=_broadcast_to,
     masked=_masked,
@@ -300,6 +307,8 @@ numpy_xp = Namespace(
     mean=_mean,
     expm1=_expm1,
     log1p=_log1p,
+    argmax=lambda x, axis=None, keepdims=False: x.argmax(axis, keepdims=keepdims),
+    argmin=lambda x, axis=None, keepdims=False: x.argmin(axis, keepdims=keepdims),
     prod=np.multiply.reduce,
     max=np.maximum.reduce,
     min=np.minimum.reduce,

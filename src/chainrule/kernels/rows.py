@@ -34,7 +34,7 @@ def _with_column(lib: Any, ufunc: Any, x: Array, column: Array, out: Array) -> N
     NumPy spreads such a column in buffers first, unless a row is longer than they are: without
     them a million float32 take 0.06 ms instead of 0.15.
     """
-    if x.shape[-1] < 512 or x.size < 1 << 15 or column.shape[-1] != 1:
+    if x.size < 1 << 15 or x.shape[-1] < 512 or column.shape[-1] != 1:
         ufunc(x, column, out=out)
         return
     before = lib.setbufsize(256)  # in this thread alone

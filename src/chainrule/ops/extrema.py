@@ -125,7 +125,7 @@ def chosen(x: Tensor, indices: Tensor, dim: int, keepdim: bool) -> Extremes:
     if keepdim:
         return Extremes(values, indices)
     shape = (*x.shape[:dim], *x.shape[dim + 1 :])
-    return Extremes(reshaped(values, shape), reshaped(indices, shape))
+    return Extremes(reshaped(values, shape), make(indices._array.reshape(shape), None))
 
 
 def _reduced(name: str, x: Tensor, dims: Dims, keepdims: bool, called: str | None = None) -> Tensor:

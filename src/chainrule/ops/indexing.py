@@ -326,7 +326,8 @@ def index_select(x: Operand, /, dim: int, index: Operand) -> Tensor:
         )
     if x.ndim == 0:
         return reshaped(get_item(reshape(x, (1,)), reshape(index, -1)), ())
-    return get_item(x, ((slice(None),) * number) + (reshape(index, -1),))
+    part = index if index.ndim else reshape(index, (1,))
+    return get_item(x, (*(slice(None),) * number, part))
 
 
 def take(x: Operand, indices: Operand, /, *, axis: int | None = None) -> Tensor:
