@@ -88,6 +88,20 @@ def test_elements_of_large_arrays_are_those_of_small_ones(name: str, dtype: str)
         np.testing.assert_array_equal(one, np.concatenate(parts))
 
 
+@pytest.mark.parametrize("rows", [264, 1576, 2101])
+def test_results_do_not_depend_on_the_number_of_threads(rows: int) -> None:
+    """A last part of a row or two would be computed as small arrays are."""
+    x, g = (RNG.standard_normal((rows, 1000)).astype("float32") for _ in range(2))
+    found = []
+    for count in (1, 2, 5, 200):
+        cr.set_num_threads(count)
+        found.append([_sides(FUNCTIONS[name], x, g) for name in ("softmax", "layer_norm")])
+    for sides in found[1:]:
+        for pair, others in zip(sides, found[0], strict=True):
+            for one, other in zip(pair, others, strict=True):
+                np.testing.assert_array_equal(one, other)
+
+
 @pytest.mark.parametrize("name", ["softmax", "log_softmax"])
 def test_other_axes_and_layouts_are_computed_at_once(name: str) -> None:
     x = RNG.standard_normal((600, 700)).astype("float32")

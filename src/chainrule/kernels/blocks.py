@@ -25,6 +25,9 @@ LARGE = 1 << 18
 PART = 1 << 19
 """The most elements of a part."""
 
+LEAST = 1 << 16
+"""The fewest: small arrays may be computed in another way, and no part in another than the rest."""
+
 
 def shared(*, by_rows: bool) -> Callable[[Fill], Callable[..., Array]]:
     """Make a kernel that returns its result of one that fills an array like its first input.
@@ -59,13 +62,14 @@ def share(
     if not by_rows:
         arrays = tuple([array.reshape(-1) for array in arrays])
     count = arrays[0].shape[0]
-    size = min(PART, -(-whole // threads.get_num_threads()))
-    step = max(-(-size * count // whole), 1)
+    wanted = min(threads.get_num_threads(), whole // LEAST)
+    parts = min(max(-(-whole // PART), wanted), count)
 
-    def part(start: int) -> None:
-        fill(lib, *[array[start : start + step] for array in arrays], **settings)
+    def part(i: int) -> None:
+        some = slice(i * count // parts, (i + 1) * count // parts)
+        fill(lib, *[array[some] for array in arrays], **settings)
 
-    return threads.each(part, range(0, count, step))
+    return threads.each(part, range(parts))
 
 
 def _separable(arrays: tuple[Array, ...], settings: dict[str, Any], by_rows: bool) -> bool:
