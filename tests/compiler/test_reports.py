@@ -74,3 +74,27 @@ def test_profile_wants_a_compiled_function() -> None:
 def test_there_is_no_program_before_a_call() -> None:
     with pytest.raises(cr.CompileError, match="has not been compiled yet: call it once"):
         _ = cr.compile(lambda x: x).source
+
+
+def test_results_are_the_callers_own() -> None:
+    @cr.compile
+    def doubled(x: Any) -> Any:
+        return x * 2
+
+    x = cr.ones(100_000)
+    first = doubled(x)
+    part = first[:10]
+    second = doubled(x * 3)
+    assert (first == 2).all()
+    assert (second == 6).all()
+    del first
+    third = doubled(x * 4)  # of the first there still is a view
+    assert (part == 2).all()
+    assert (third == 8).all()
+    memory = third.numpy().ctypes.data
+    del third
+    fourth = doubled(x * 5)
+    assert fourth.numpy().ctypes.data == memory  # nobody had it any more
+    assert (fourth == 10).all()
+    assert (second == 6).all()
+    assert (part == 2).all()

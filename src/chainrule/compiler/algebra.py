@@ -51,7 +51,8 @@ def simplified(
             return found
         if found is not None:
             function, args, kwargs = found
-            line = Line(function, args, kwargs, line.outs, line.location)
+            changed = Line(function, args, kwargs, line.outs, line.location)
+            return simplified(changed, made, constants, uses, add)
     return line
 
 
@@ -112,8 +113,70 @@ def _astype(line: Line, context: Context) -> Any:
 
 
 def _negative(line: Line, context: Context) -> Any:
-    before = context.maker(line.args[0], "np.negative")
-    return None if before is None else before.args[0]
+    x = line.args[0]
+    before = context.maker(x, "np.negative")
+    if before is not None:
+        return before.args[0]
+    product = context.maker(x, "np.multiply")
+    if product is None or context.uses[x] != 1 or x.dtype.kind != "f":
+        return None
+    for position in (0, 1):
+        factor = context.number(product.args[1 - position])
+        if factor is not None and _is_like(product.args[position], x):
+            return "np.multiply", (product.args[position], -factor), {}
+    return None
+
+
+def _getitem(line: Line, context: Context) -> Any:
+    """x[:, None] only has another shape."""
+    x, key = line.args
+    return ("np.reshape", (x, line.out.shape), {}) if _is_shape_only(key) else None
+
+
+def _index_add(line: Line, context: Context) -> Any:
+    (value,) = line.args
+    if not _is_shape_only(line.kwargs["key"]):
+        return None
+    return "np.reshape", (value, line.kwargs["shape"]), {}
+
+
+def _is_shape_only(key: Any) -> bool:
+    parts = key if isinstance(key, tuple) else (key,)
+    return all(part is None or part is Ellipsis or part == slice(None) for part in parts)
+
+
+def _masked(line: Line, context: Context) -> Any:
+    """A finite number where a mask is: the mask, as numbers."""
+    x, mask = line.args
+    number: Any = x if isinstance(x, np.generic) else context.constants.get(x)
+    if number is None or number.shape != () or not np.isfinite(number) or line.kwargs:
+        return None
+    return "np.multiply", (mask, number[()]), {}
+
+
+def _signed_product(line: Line, context: Context) -> Any:
+    """-x * 3 is x * -3; x * -1 is -x."""
+    for position in (0, 1):
+        x, factor = line.args[position], context.number(line.args[1 - position])
+        if factor is None or not _is_like(x, line.out) or x.dtype.kind != "f":
+            continue
+        before = context.maker(x, "np.negative")
+        if before is not None:
+            return "np.multiply", (before.args[0], -factor), {}
+        if factor == -1:
+            return "np.negative", (x,), {}
+    return None
+
+
+def _signed_sum(line: Line, context: Context) -> Any:
+    """x + (-y) is x - y, and x - (-y) is x + y."""
+    x, y = line.args
+    before = context.maker(y, "np.negative")
+    if before is not None:
+        other = "np.subtract" if line.function == "np.add" else "np.add"
+        return other, (x, before.args[0]), {}
+    before = context.maker(x, "np.negative") if line.function == "np.add" else None
+    return None if before is None else ("np.subtract", (y, before.args[0]), {})
 
 
 def _clip(line: Line, context: Context) -> Any:
@@ -163,10 +226,13 @@ def _sum_of_products(line: Line, context: Context) -> Any:
 
 
 RULES: dict[str, tuple[Rule, ...]] = {
-    "np.multiply": (_neutral((0, 1), (1, 1)), _scaled_product),
+    "np.multiply": (_neutral((0, 1), (1, 1)), _signed_product, _scaled_product),
     "np.divide": (_neutral((1, 1)),),
-    "np.add": (_neutral((0, 0), (1, 0)),),
-    "np.subtract": (_neutral((1, 0)),),
+    "np.add": (_neutral((0, 0), (1, 0)), _signed_sum),
+    "np.subtract": (_neutral((1, 0)), _signed_sum),
+    "getitem": (_getitem,),
+    "index_add": (_index_add,),
+    "masked": (_masked,),
     "np.reshape": (_reshape,),
     "np.permute_dims": (_permute,),
     "np.broadcast_to": (_broadcast,),

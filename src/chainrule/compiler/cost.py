@@ -78,7 +78,7 @@ def _peak(program: Program) -> int:
         for value in line.inputs:
             last[value] = number
     last.update(dict.fromkeys(program.results(), len(program.lines)))
-    fixed = [*program.inputs, *program.constants, *plan.buffers]
+    fixed = [*program.inputs, *program.constants, *plan.buffers, *plan.results]
     standing = sum(v.nbytes for v in fixed)
     dying: dict[int, int] = {}
     live = most = standing

@@ -145,7 +145,9 @@ class _Module:
 
     def _check_spelled(self) -> None:
         missing = {
-            line.function for line in self.program.lines if line.function.startswith("kernels.")
+            line.function
+            for line in self.source.program.lines
+            if line.function.startswith("kernels.")
         }
         missing |= {type(value).__name__ for value in self.source.objects.values()}
         if missing:
@@ -169,8 +171,10 @@ class _Module:
         """Return the arrays that the function closes over, by name."""
         names = self.source.names
         arrays = {c.value: SLOTS["_array"].__get__(c.tensor) for c in self.trace.captures.values()}
-        arrays |= {v: self.program.constants[v] for v in self.source.constants}
-        used = {v for line in self.program.lines for v in line.inputs} | {*self.program.results()}
+        arrays |= {v: self.source.program.constants[v] for v in self.source.constants}
+        used = {v for line in self.source.program.lines for v in line.inputs} | {
+            *self.program.results()
+        }
         used |= {write.target for write in self.program.writes}
         return {names[v]: a for v, a in arrays.items() if v not in self.paths and v in used}
 
@@ -214,7 +218,7 @@ class _Module:
                 yield f"{names[value]} = {path}"
         for name in self.parameters:
             yield f'{name} = PARAMETERS["{name}"]'
-        for value in source.buffers:
+        for value in (*source.buffers, *source.large):
             yield f"{names[value]} = np.empty({value.shape}, {literal(value.dtype)})"
         yield from source.body
         yield f"return {self.returned}"

@@ -20,6 +20,7 @@ class Plan(NamedTuple):
 
     places: dict[Value, Value]  # lines that write with out=: into the memory of which value
     buffers: list[Value]  # the first values of scratch memory
+    results: list[Value]  # large outputs, which go into memory that the caller gives
     settled: set[Value]  # inputs that hold what is to be written to them already
     borrowed: list[Value]  # outputs that may be memory of an input, of a constant or of scratch
 
@@ -37,10 +38,11 @@ class _Planner:
         self.places: dict[Value, Value] = {}
         self.buffers: list[Value] = []
         self.free: list[Value] = []  # the first values of buffers whose content nobody needs
+        self.results: list[Value] = []
         self.settled: set[Value] = set()
         self.targets = {write.value: write.target for write in program.writes}
-        kept = [self.root(v) for v in program.outputs]
-        self.kept = {*kept, *(self.root(write.value) for write in program.writes)}
+        self.returned = {self.root(v) for v in program.outputs}
+        self.kept = self.returned | {self.root(write.value) for write in program.writes}
 
     def root(self, value: Value) -> Value:
         """Return the value whose memory a value may be."""
@@ -78,7 +80,7 @@ class _Planner:
             for v in self.program.outputs
             if self.root(v) in given or self.places.get(self.root(v)) in self.buffers
         ]
-        return Plan(self.places, self.buffers, self.settled, borrowed)
+        return Plan(self.places, self.buffers, self.results, self.settled, borrowed)
 
     def _settle(self, line: Line, number: int, dying: set[Value]) -> None:
         out = line.out
@@ -89,8 +91,13 @@ class _Planner:
             self.places[out] = target
             self.settled.add(target)
             return
-        if out.nbytes < LARGE or self.root(out) in self.kept:
-            return  # what outlives the program gets memory of its own
+        if out.nbytes < LARGE:
+            return
+        if self.root(out) in self.kept:  # what outlives the program gets memory of its own
+            if self.root(out) in self.returned:
+                self.places[out] = out
+                self.results.append(out)
+            return
         place = self._used_again(line, dying) or self._free_one(out)
         if place is None:
             place = out

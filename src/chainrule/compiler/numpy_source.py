@@ -12,6 +12,7 @@ import numpy as np
 
 from chainrule.compiler import prelude
 from chainrule.compiler.memory import Plan, planned
+from chainrule.compiler.numpy_forms import lowered
 from chainrule.compiler.program import Line, Names, Program, Value
 
 _OPERATORS = {
@@ -45,11 +46,12 @@ _AUGMENTED = {"np.add": "+=", "np.subtract": "-=", "np.multiply": "*=", "np.divi
 class Source:
     """The text of a program as a function, and what calling it needs.
 
-    Its arguments are the program's inputs, then `constants`, then scratch memory for `buffers`.
+    Its arguments are the program's inputs, then `constants`, then memory: scratch for `buffers`,
+    and for those of the outputs that are `large`.
     """
 
     def __init__(self, program: Program) -> None:
-        self.program = program
+        self.program = program = lowered(program)
         self.plan: Plan = planned(program)
         self.names = Names({*_TAKEN, *prelude.__all__, *keyword.kwlist})
         self.constants = [v for v, a in program.constants.items() if a.size > _SPELLED]
@@ -68,6 +70,11 @@ class Source:
         return self.plan.buffers
 
     @property
+    def large(self) -> list[Value]:
+        """The outputs that go into memory which a call brings."""
+        return self.plan.results
+
+    @property
     def text(self) -> str:
         """The whole function."""
         names = self.names
@@ -75,6 +82,7 @@ class Source:
             ("", self.program.inputs),
             ("constants: ", self.constants),
             ("scratch: ", self.buffers),
+            ("results: ", self.large),
         ]
         arguments = ", ".join(names[v] for _, values in groups for v in values)
         rows = [f"def {self.program.name}({arguments}):"]

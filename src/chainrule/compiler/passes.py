@@ -133,22 +133,44 @@ def with_algebra(program: Program) -> Program:
     return _renamed(program, same)
 
 
+def uniform_values(program: Program) -> dict[Value, Any]:
+    """Return the values of which all elements are the same known number, as 0-d arrays."""
+    found = {v: a.reshape(()) for v, a in program.constants.items() if a.size == 1}
+    for line in program.lines:
+        if line.function in _FILLED:
+            found[line.out] = np.asarray(_FILLED[line.function], line.out.dtype)
+        elif line.function in _MOVING and line.args[0] in found:
+            found[line.out] = found[line.args[0]]
+        elif is_elementwise(line.function) and all(v in found for v in line.inputs):
+            filled = line.replaced(found.__getitem__)
+            with np.errstate(all="ignore"):
+                result = resolve(line.function)(*filled.args, **filled.kwargs)
+            if len(line.outs) == 1:
+                found[line.out] = np.asarray(result)
+    return found
+
+
+_FILLED = {"np.zeros": 0, "np.ones": 1}
+_MOVING = ("np.broadcast_to", "np.reshape", "np.permute_dims", "getitem")
+
+
 def with_operands_narrowed(program: Program) -> Program:
     """Hand numbers and what is not yet broadcast to functions that broadcast themselves."""
     made = {value: line for line in program.lines for value in line.outs}
+    uniform = uniform_values(program)
     lines = []
     for line in program.lines:
-        if is_elementwise(line.function):
-            line = _narrowed(line, made, program.constants)
+        if is_elementwise(line.function) and not all(v in uniform for v in line.inputs):
+            line = _narrowed(line, made, uniform)
         lines.append(line)
     return program.with_lines(lines)
 
 
-def _narrowed(line: Line, made: dict[Value, Line], constants: dict[Value, Any]) -> Line:
+def _narrowed(line: Line, made: dict[Value, Line], uniform: dict[Value, Any]) -> Line:
     """Replace each argument by less, as long as the result has the same type."""
     wanted = [(v.shape, v.dtype) for v in line.outs]
     for position, value in enumerate(line.args):
-        for less in _lesser(value, made, constants):
+        for less in _lesser(value, made, uniform):
             args = (*line.args[:position], less, *line.args[position + 1 :])
             if not any(isinstance(arg, Value) for arg in args):
                 continue
@@ -162,25 +184,18 @@ def _narrowed(line: Line, made: dict[Value, Line], constants: dict[Value, Any]) 
     return line
 
 
-def _lesser(value: Any, made: dict[Value, Line], constants: dict[Value, Any]) -> list[Any]:
+def _lesser(value: Any, made: dict[Value, Line], uniform: dict[Value, Any]) -> list[Any]:
     """Return what could stand for a value in a function that broadcasts, the least first."""
     if not isinstance(value, Value):
         return []
-    found: list[Any] = []
+    number = uniform.get(value)
+    if number is not None and number.dtype.kind in "fiub":
+        return [number_of(number), number[()]]
     line = made.get(value)
     while line is not None and line.function == "np.broadcast_to":
-        found.insert(0, line.args[0])
-        line = made.get(line.args[0])
-    if line is not None and line.function in _FILLED:
-        found.insert(0, value.dtype.type(_FILLED[line.function]).item())
-    for candidate in [*found[:1], value]:
-        array = constants.get(candidate) if isinstance(candidate, Value) else None
-        if array is not None and array.size == 1 and array.dtype.kind in "fiub":
-            found.insert(0, number_of(array))
-    return found
-
-
-_FILLED = {"np.zeros": 0, "np.ones": 1}
+        value = line.args[0]
+        line = made.get(value)
+    return [value]
 
 
 PASSES: tuple[Pass, ...] = (

@@ -50,7 +50,10 @@ def assign_at(base: Array, value: Array, key: Any) -> Array:
 def index_add(value: Array, *, shape: tuple[int, ...], key: Any) -> Array:
     """Return zeros of a shape with value added at key, repeated indices adding up."""
     out = np.zeros(shape, value.dtype)
-    np.add.at(out, key, value)
+    if any(isinstance(part, np.ndarray) for part in (key if isinstance(key, tuple) else (key,))):
+        np.add.at(out, key, value)
+    else:
+        out[key] = value
     return out
 
 

@@ -83,14 +83,15 @@ def profile(function: Callable[..., Any], *args: Any, calls: int = 25, **kwargs:
     built = function.built_for(args, kwargs)
     source = built.source
     arrays = built.arrays(args, kwargs)
-    names = [source.names[v] for v in (*source.program.inputs, *source.constants, *source.buffers)]
+    memory = [*source.buffers, *source.large]
+    names = [source.names[v] for v in (*source.program.inputs, *source.constants, *memory)]
     rows = [f"def timed({', '.join([*names, '_tick'])}):", "    _tick()"]
     for statement in source.body:
         rows += [f"    {statement}", "    _tick()"]
     scope = scope_of(source)
     exec("\n".join(rows), scope)
     constants = [source.program.constants[v] for v in source.constants]
-    scratch = [np.empty(v.shape, v.dtype) for v in source.buffers]
+    scratch = [np.empty(v.shape, v.dtype) for v in memory]
     times = []
     for _ in range(max(1, calls)):
         ticks: list[float] = []

@@ -6,7 +6,10 @@ import numpy as np
 def index_add(value, *, shape, key):
     """Return zeros of a shape with value added at key, repeated indices adding up."""
     out = np.zeros(shape, value.dtype)
-    np.add.at(out, key, value)
+    if any(isinstance(part, np.ndarray) for part in (key if isinstance(key, tuple) else (key,))):
+        np.add.at(out, key, value)
+    else:
+        out[key] = value
     return out
 
 
