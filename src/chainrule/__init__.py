@@ -58,6 +58,9 @@ if _typing.TYPE_CHECKING:
     from chainrule.compiler import compile as compile
     from chainrule.compiler import export as export
     from chainrule.compiler import profile as profile
+    from chainrule.control import cond as cond
+    from chainrule.control import scan as scan
+    from chainrule.control import while_loop as while_loop
     from chainrule.fft.spectrograms import istft as istft
     from chainrule.fft.spectrograms import stft as stft
     from chainrule.generators import Generator as Generator
@@ -120,6 +123,7 @@ _LATER = {
         "chainrule.checks": "gradcheck gradgradcheck GradcheckError",
         "chainrule.transforms": "jvp",
         "chainrule.compiler": "compile export profile",
+        "chainrule.control": "scan while_loop cond",
         "chainrule.generators": "Generator",
         "chainrule.kernels.threads": "get_num_threads set_num_threads",
         "chainrule.fft.spectrograms": "stft istft",

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import chainrule as cr
-from chainrule.compiler import tree
+from chainrule import tree
 
 
 def traces(function: Callable[..., Any], *calls: tuple[Any, ...]) -> list[int]:

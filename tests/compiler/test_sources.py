@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import chainrule as cr
-from chainrule.compiler import tree
+from chainrule import tree
 
 EXAMPLES = {function.__name__: (function, args) for function, args in golden_sources.examples()}
 

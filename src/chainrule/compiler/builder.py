@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+from chainrule import tree
 from chainrule.autograd.modes import is_grad_enabled
 from chainrule.autograd.tape import AccumulateGrad, Severed
 from chainrule.autograd.tensor import Tensor
-from chainrule.compiler import tree
 from chainrule.compiler.derivative import CompiledRule, Pullback, pullback
 from chainrule.compiler.entry import Guards, call_of, first_call_of
 from chainrule.compiler.numpy_source import Source

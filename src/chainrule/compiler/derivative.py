@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from chainrule import tree
 from chainrule.autograd.derivatives import autograd_grad
 from chainrule.autograd.modes import enable_grad
 from chainrule.autograd.record import place
 from chainrule.autograd.tape import Node, NodeName, check_unwritten, freed_error
 from chainrule.autograd.tensor import Tensor, make
-from chainrule.compiler import tree
 from chainrule.compiler.passes import optimized
 from chainrule.compiler.program import Program, Value
 from chainrule.compiler.symbol import Symbol

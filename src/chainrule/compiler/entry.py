@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
+from chainrule import tree
 from chainrule.autograd.modes import MODES
 from chainrule.autograd.record import current_node
 from chainrule.autograd.tape import AccumulateGrad, Port
 from chainrule.autograd.tensor import Tensor, default_dtype, make
 from chainrule.autograd.versions import written
 from chainrule.backend import ndarray, storage_of
-from chainrule.compiler import tree
 from chainrule.compiler.derivative import recorded
 from chainrule.compiler.overlay import SLOTS
 from chainrule.compiler.roots import Found

@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from chainrule import tree
 from chainrule.autograd.tensor import Tensor
-from chainrule.compiler import prelude, tree
+from chainrule.compiler import prelude
 from chainrule.compiler.function import Compiled
 from chainrule.compiler.numpy_source import Source, literal
 from chainrule.compiler.overlay import SLOTS

@@ -90,6 +90,7 @@ class SymbolNamespace:
 
     known = False
     recorder: Any = None
+    loops: Any = None
     quicker: Any = None
     linalg = _Part("np.linalg.")
     fft = _Part("np.fft.")

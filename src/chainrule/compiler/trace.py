@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from chainrule import tree
 from chainrule.autograd.location import locate, user_frame
 from chainrule.autograd.record import current_node
 from chainrule.autograd.tape import AccumulateGrad, Severed
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import ndarray, storage_of
-from chainrule.compiler import tree
 from chainrule.compiler.overlay import SLOTS, tracing
 from chainrule.compiler.program import Line, Value
 from chainrule.compiler.roots import named_values

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 
@@ -39,3 +39,23 @@ def mapped(node: Any, change: Callable[[Any], Any]) -> Any:
         values = {f.name: getattr(node, f.name) for f in dataclasses.fields(node)}
         return type(node)(**{name: mapped(part, change) for name, part in values.items()})
     return change(node)
+
+
+def rebuilt(node: Any, parts: Iterable[Any]) -> Any:
+    """Return the same tree with these leaves, in the order of `leaves`; None stays."""
+    following = iter(parts)
+    return mapped(node, lambda leaf: None if leaf is None else next(following))
+
+
+def beside(node: Any, other: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:
+    """Yield the leaves of a tree, each with what another tree has in its place."""
+    parts, others = children(node), children(other)
+    if parts is None or others is None or type(node) is not type(other):
+        yield path, node, other
+        return
+    found = dict(others)
+    if found.keys() != {step for step, _ in parts}:
+        yield path, node, other
+        return
+    for step, part in parts:
+        yield from beside(part, found[step], path + step)
