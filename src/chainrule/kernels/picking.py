@@ -60,6 +60,8 @@ def gathered(x: Array, index: Array) -> Array | None:
 
 def _gather(lib: Any, out: Array, x: Array, index: Array) -> None:
     for some, places in _places(index, x.shape[1]):
+        if not _inside(index[some], x.shape[1]):
+            raise _OutsideError
         # "wrap" looks for no wrong ones, and writes to `out` itself
         x[some].reshape(-1).take(places, mode="wrap", out=out[some])
 
@@ -69,7 +71,7 @@ def added(out: Array, index: Array, value: Array) -> bool:
 
     Say whether that could be done: if not, nothing has been.
     """
-    if np.maximum.reduce(index.view(np.uintp), axis=None) >= out.shape[-1]:  # or negative
+    if not _inside(index, out.shape[-1]):
         return False
     rows = out.reshape(-1, out.shape[-1])
     index = index.reshape(-1, index.shape[-1])
@@ -77,6 +79,10 @@ def added(out: Array, index: Array, value: Array) -> bool:
     for some, places in _places(index, rows.shape[1]):
         np.add.at(rows[some].reshape(-1), places.reshape(-1), value[some].reshape(-1))
     return True
+
+
+def _inside(index: Array, length: int) -> bool:
+    return bool(np.maximum.reduce(index.view(np.uintp), axis=None) < length)  # nor negative
 
 
 def _places(index: Array, length: int) -> Iterator[tuple[slice, Array]]:
@@ -87,8 +93,6 @@ def _places(index: Array, length: int) -> Iterator[tuple[slice, Array]]:
     buffer = np.empty((step, width), np.intp)
     for first in range(0, count, step):
         part = index[first : first + step]
-        if np.maximum.reduce(part.view(np.uintp), axis=None) >= length:  # or negative
-            raise _OutsideError
         found = buffer[: len(part)]
         np.add(part, starts[: len(part)], out=found)
         yield slice(first, first + step), found
