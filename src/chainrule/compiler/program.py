@@ -6,6 +6,7 @@ world stands at its end: `writes` says which input's memory holds which value af
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
@@ -190,13 +191,15 @@ class Names(dict[Value, str]):
 
     def __init__(self, taken: Iterable[str] = ()) -> None:
         self.taken = set(taken)
+        self._numbers: Counter[str] = Counter()  # the last one that each stem has had
 
     def __missing__(self, value: Value) -> str:
         stem = value.hint or "t"
-        name, number = stem, 1 if value.hint else 0
-        while name in self.taken or not (number or value.hint):
-            number += 1
-            name = f"{stem}{number}" if not stem[-1].isdigit() else f"{stem}_{number}"
+        name = value.hint
+        while not name or name in self.taken:
+            self._numbers[stem] += 1
+            apart = "_" if stem[-1].isdigit() else ""
+            name = f"{stem}{apart}{self._numbers[stem] + bool(value.hint)}"
         self.taken.add(name)
         self[value] = name
         return name
