@@ -19,7 +19,7 @@ from chainrule.autograd.tape import (
     hooks_of,
 )
 from chainrule.autograd.versions import version_of
-from chainrule.backend import CPU, device, device_of, dtype_title, move, ndarray
+from chainrule.backend import CPU, device, device_of, dtype_title, move, namespace, ndarray
 from chainrule.errors import AutogradError, DTypeError, InPlaceError, ShapeError
 
 Array = Any
@@ -424,6 +424,8 @@ class Tensor:
             suffixes.append(f"grad_fn={self.grad_fn}")
         elif self.requires_grad:
             suffixes.append("requires_grad=True")
+        if not namespace(array).known:  # a function is being compiled
+            return f"tensor({', '.join([f'<unknown {list(array.shape)}>', *suffixes])})"
         return format_tensor(array, suffixes=suffixes)
 
     def __format__(self, spec: str) -> str:
