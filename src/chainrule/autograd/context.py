@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import weakref
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -18,13 +19,13 @@ from chainrule.autograd.tape import (
 )
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.versions import ledger
-from chainrule.backend import ndarray
 from chainrule.errors import InPlaceError
 
 if TYPE_CHECKING:
     from chainrule.autograd.function_node import FunctionNode
 
 Array = Any
+_new = object.__new__
 
 
 class Named:
@@ -75,28 +76,43 @@ def _listed(named: Named) -> str:
     return f"the names {', '.join(names)}" if names else f"{len(named)} by position"
 
 
-NOTHING = Named({})
+class Needs(Named):
+    """Which arguments need a gradient: made once for each choice, so nobody may change it."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"needs_input_grad can't be changed: {name!r}")
 
 
-_INTERMEDIATE: Any = object()  # the origin of a tensor that forward computed on the way
+@functools.lru_cache(maxsize=1024)
+def needs_of(names: tuple[str, ...], needs: tuple[bool, ...]) -> Needs:
+    """Return `ctx.needs_input_grad` for arguments of these names."""
+    made: Needs = _new(Needs)
+    made.__dict__.update(zip(names, needs, strict=True))
+    return made
 
 
-def _restored(node: FunctionNode, value: Any, origin: Any) -> Tensor:
+NOTHING: dict[Any, Any] = {}
+"""What is saved where `save_for_backward` isn't called."""
+
+_NO_TENSOR: Any = object()  # the origin of what is no tensor
+_INTERMEDIATE: Any = object()  # that of a tensor that forward computed on the way
+
+Saved = list[tuple[Any, Any, Any]]  # the name, the value (of a tensor its array), where it is from
+
+
+def _restored(node: Any, value: Any, origin: Any) -> Tensor:
     """Return a saved tensor with its place in the graph, after checking for writes."""
-    array = value
-    output = type(origin) is int
-    if type(array) is Packed:
-        array = array.unpack(node, 0)
-    elif ledger.last > node.seq:
-        source = node.output_edge(origin) if output else origin
-        check_unwritten(node, array, None if origin is _INTERMEDIATE else source, 0)
-    if output:
-        return make(array, node.output_edge(origin))
-    if origin is not _INTERMEDIATE:
-        return make(array, origin)
-    if not is_grad_enabled() or array.dtype.kind not in "fc":
-        return make(array, None)
-    return make(array, Severed(_severed_text(node), node.edges))
+    source = None if origin is _INTERMEDIATE else origin
+    if type(origin) is int:
+        source = None if node is None else node.output_edge(origin)
+    if type(value) is Packed:
+        value = value.unpack(node, 0)
+    elif node is not None and ledger.last > node.seq:
+        check_unwritten(node, value, source, 0)
+    unknown = node is not None and origin is _INTERMEDIATE
+    if unknown and is_grad_enabled() and value.dtype.kind in "fc":
+        source = Severed(_severed_text(node), node.edges)
+    return make(value, source)
 
 
 def _severed_text(node: FunctionNode) -> str:
@@ -119,33 +135,31 @@ class Context:
     __slots__ = (
         "__dict__",
         "__weakref__",
+        "_constant",
+        "_dirty",
         "_edges",
         "_names",
         "_node",
-        "_origins",
         "_saved",
     )
 
     _names: tuple[str, ...]
     _edges: tuple[Edge, ...]  # of the arguments, None where no gradient is needed
-    _saved: Named | None  # None: released
-    _node: weakref.ref[Any] | None  # set when there are tensors among the saved values,
-    _origins: dict[Any, Any]  # with where each of them came from
+    _saved: dict[Any, Any] | Saved | None  # None: released
+    _node: weakref.ref[Any] | None  # set when there are tensors among the saved values: `Saved`
 
-    # What few functions change: then in the instance's own dict.
-    _dirty: tuple[Any, ...] = ()
-    _constant: tuple[Any, ...] = ()
-    _materialize: bool = True
+    _dirty: tuple[Any, ...]  # what forward marked
+    _constant: tuple[Any, ...]
+    _materialize: bool = True  # few functions change it: then in the instance's own dict
 
     if TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any: ...
 
     @property
-    def needs_input_grad(self) -> Named:
+    def needs_input_grad(self) -> Needs:
         """For each argument of forward, whether its gradient is needed; truthful in each pass."""
-        needs = [edge is not None for edge in self._edges]
-        return Named(dict(zip(self._names, needs, strict=True)))
+        return needs_of(self._names, tuple(map(bool, self._edges)))
 
     def save_for_backward(self, /, *values: Any, **by_name: Any) -> None:
         """Save values, of any type, for backward; named ones are read by name. The last call wins.
@@ -156,30 +170,36 @@ class Context:
             Tensors, None, or anything else; order and names are kept.
         """
         saved: dict[Any, Any] = {**dict(enumerate(values)), **by_name} if values else by_name
-        self._saved = Named(saved) if saved else NOTHING
+        self._saved = saved or NOTHING
 
     @property
     def saved_variables(self) -> Named:
         """What was saved, by attribute, key and position; tensors are checked for writes."""
-        saved = self._saved
+        saved: Any = self._saved
         if saved is None:
             raise freed_error(None if self._node is None else self._node())
         if self._node is None:
-            return saved
+            return Named(saved)
         node: Any = self._node()  # None if the graph is gone, and somebody kept ctx
         written = node is not None and ledger.last > node.seq
-        values = saved.__dict__.copy()
-        for name, origin in self._origins.items():
-            array = values[name]
-            if node is None and origin is _INTERMEDIATE:
-                values[name] = make(array, None)
-            elif written or origin is _INTERMEDIATE or array.__class__ is not ndarray:
-                values[name] = _restored(node, array, origin)
-            elif origin.__class__ is int:
-                values[name] = make(array, None if node is None else node.output_edge(origin))
+        values = {}
+        for name, value, origin in saved:
+            if origin is _NO_TENSOR:
+                values[name] = value
+            elif (
+                written
+                or origin.__class__ is int
+                or origin is _INTERMEDIATE
+                or value.__class__ is Packed
+            ):
+                values[name] = _restored(node, value, origin)
             else:
-                values[name] = make(array, origin)
-        return Named(values)
+                tensor = values[name] = _new(Tensor)  # as `make` does, in half the time
+                tensor._array, tensor._node = value, origin
+                tensor._grad = tensor._view = None
+        found: Named = _new(Named)
+        found.__dict__ = values
+        return found
 
     @property
     def saved_tensors(self) -> tuple[Any, ...]:
@@ -210,41 +230,46 @@ def seal(
     ctx: Context, node: FunctionNode, arguments: Sequence[Any], outputs: Sequence[Any]
 ) -> None:
     """Replace saved tensors by arrays and where they come from, so that no cycle is left."""
-    assert ctx._saved is not None
-    saved = ctx._saved.__dict__
-    origins = {}
+    sealed: Saved = []
+    tensors = False
+    only = outputs[0] if len(outputs) == 1 else None
+    saved: Any = ctx._saved
     for name, value in saved.items():
+        origin = _NO_TENSOR
         if value.__class__ is Tensor or isinstance(value, Tensor):
-            origins[name] = _origin(value, arguments, outputs)
-    if not origins:
+            tensors = True
+            origin = value._node if value._view is None else current_node(value)
+            if origin is None or only is None or value is only:
+                origin = _origin(value, origin, arguments, outputs)
+            value = value._array
+        sealed.append((name, value, origin))
+    if not tensors:
         return
-    values = {name: saved[name]._array if name in origins else saved[name] for name in saved}
     modes = current_modes()
     if modes is not None and modes.saved_hooks is not None:
-        for name in origins:
-            values[name] = pack_array(values[name], *modes.saved_hooks)
-    ctx._saved = Named(values)
-    ctx._origins = origins
+        sealed = [
+            (name, value if origin is _NO_TENSOR else pack_array(value, *modes.saved_hooks), origin)
+            for name, value, origin in sealed
+        ]
+    ctx._saved = sealed
     ctx._node = weakref.ref(node)
 
 
 def narrowed(ctx: Context, edges: tuple[Edge, ...]) -> Context:
     """Return `ctx` as a pass sees it that needs only these edges; attributes are shared."""
-    view = object.__new__(Context)
+    view = Context()
     view.__dict__ = ctx.__dict__
     view._names, view._edges = ctx._names, edges
     view._saved, view._node = ctx._saved, ctx._node
-    if view._node is not None:
-        view._origins = ctx._origins
+    view._dirty = view._constant = ()
     return view
 
 
-def _origin(tensor: Tensor, arguments: Sequence[Any], outputs: Sequence[Any]) -> Any:
-    """Return where a saved tensor came from: an output's number, an edge, or `_INTERMEDIATE`."""
+def _origin(tensor: Tensor, edge: Edge, arguments: Sequence[Any], outputs: Sequence[Any]) -> Any:
+    """Return where a saved tensor came from: an output's number, its edge, or `_INTERMEDIATE`."""
     for index, output in enumerate(outputs):
         if output is tensor:
             return index
-    edge: Edge = tensor._node if tensor._view is None else current_node(tensor)
     if edge is not None:
         return edge
     for argument in arguments:

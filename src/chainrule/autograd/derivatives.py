@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+import functools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, overload
 
@@ -11,15 +11,11 @@ import numpy as np
 from chainrule.autograd.modes import MODES, Modes
 from chainrule.autograd.operands import as_tensors
 from chainrule.autograd.record import RECORDERS, current_node
-from chainrule.autograd.reverse import (
-    ALONE,
-    Pass,
-    count_references,
-    owned,
-)
+from chainrule.autograd.references import ALONE, count_references, owned
+from chainrule.autograd.reverse import Pass
 from chainrule.autograd.tape import AccumulateGrad, Edge, GradientEdge, endpoint
 from chainrule.autograd.tensor import Tensor, make
-from chainrule.backend import namespace
+from chainrule.backend import REPORTS, namespace, ndarray, silent
 from chainrule.errors import AutogradError, DTypeError, ShapeError
 
 
@@ -34,6 +30,9 @@ def _listed(tensors: Any) -> list[Any]:
 def _start(tensors: Any, grad_tensors: Any, retain_graph: bool | None, create_graph: bool) -> Pass:
     """Return a pass with the roots' cotangents in it, after checking everything about them."""
     run = Pass(create_graph if retain_graph is None else retain_graph, create_graph)
+    if tensors.__class__ is Tensor and grad_tensors is None:  # as nearly every pass starts
+        run.deposit(_checked_root(tensors, None, 0), _cotangent(tensors, None, run))
+        return run
     roots = _listed(tensors)
     grads: list[Any] = [None] * len(roots) if grad_tensors is None else _listed(grad_tensors)
     if len(roots) != len(grads):
@@ -54,15 +53,26 @@ def _cotangent(root: Tensor, grad: Tensor | None, run: Pass) -> Any:
     if grad is not None:
         return run.take(grad)
     array = root._array
-    g = namespace(array).ones(array.shape, array.dtype)
+    if array.__class__ is ndarray and not array.shape:
+        g = _one(array.dtype)
+    else:
+        g = namespace(array).ones(array.shape, array.dtype)
     return g if run.xp is None else make(g, None)
+
+
+@functools.cache
+def _one(dtype: Any) -> Any:
+    """Return the number 1, which all passes share: nobody may write to it."""
+    one = np.ones((), dtype)
+    one.flags.writeable = False
+    return one
 
 
 def _checked_root(root: Any, grad: Tensor | None, index: int) -> Edge:
     """Return the edge to a root, from which a pass can start with `grad`."""
-    if not isinstance(root, Tensor):
+    if root.__class__ is not Tensor and not isinstance(root, Tensor):
         raise TypeError(f"element {index} of tensors is no Tensor but {type(root).__name__}")
-    edge = current_node(root)
+    edge = root._node if root._view is None else current_node(root)
     if edge is None:
         raise AutogradError(
             f"element {index} of tensors does not require grad and does not have a grad_fn: no "
@@ -105,15 +115,17 @@ def _checked_gradient(root: Any, grad: Any, index: int) -> Tensor:
 
 def _walk(run: Pass) -> None:
     """Walk with grad mode as the pass has it, without NumPy's warnings on inf and nan."""
-    run.caller = sys._getframe(1).f_back  # None where no Python code called
-    outer = MODES.get()
+    outer, reports = MODES.get(), REPORTS.get()
     inner = _RECORDED if run.xp is not None else _UNRECORDED
     if outer is not None:
-        inner = outer._replace(grad=inner.grad, outer=outer)
+        inner = outer.changed(grad=inner.grad, outer=outer)
     try:  # before the mode changes: an interrupt may come between any two instructions
         MODES.set(inner)
-        with np.errstate(all="ignore"):
+        try:
+            REPORTS.set(silent(reports))
             run.walk()
+        finally:
+            REPORTS.set(reports)
     finally:
         MODES.set(outer)
 
@@ -158,13 +170,13 @@ def autograd_backward(
     >>> x.grad
     tensor([4., 6.])
     """
-    wanted = None if inputs is None else _listed(inputs)
-    if wanted == []:
+    if inputs is None:
+        _walk(_start(tensors, grad_tensors, retain_graph, create_graph))
+        return
+    wanted = _listed(inputs)
+    if not wanted:
         raise AutogradError("'inputs' argument to backward() cannot be empty")
     run = _start(tensors, grad_tensors, retain_graph, create_graph)
-    if wanted is None:
-        _walk(run)
-        return
     if GradientEdge in map(type, wanted):
         raise TypeError(
             "backward() adds to the .grad of its inputs, and a GradientEdge has none: pass the "

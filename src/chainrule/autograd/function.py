@@ -111,29 +111,31 @@ class AutogradFunction:
     def apply(self, values: tuple[Any, ...], names: tuple[str, ...], positional: int) -> Any:
         """Run forward, unrecorded, on its sorted arguments; record one node for all it did."""
         outer = MODES.get()
-        count = len(values)
-        edges: list[Edge] = [None] * count
-        shapes: list[Any] = edges.copy()
-        dtypes: list[Any] = edges.copy()
-        if outer is None or outer.grad:
-            for i, value in enumerate(values):
-                if value.__class__ in _PLAIN:
-                    continue
+        edges: list[Edge] = []
+        given: list[Any] = []
+        recording = outer is None or outer.grad
+        for value in values:
+            edge = form = None
+            if recording:
                 if value.__class__ is Tensor or isinstance(value, Tensor):
-                    shapes[i], dtypes[i] = value._array.shape, value._array.dtype
-                    edges[i] = value._node if value._view is None else current_node(value)
-                elif isinstance(value, _CONTAINERS):
+                    array = value._array
+                    form = array.shape, array.dtype
+                    edge = value._node if value._view is None else current_node(value)
+                elif value.__class__ not in _PLAIN and isinstance(value, _CONTAINERS):
                     warn_of_hidden_tensors(self.name, value)
-        ctx = _new(Context)
+            edges.append(edge)
+            given.append(form)
+        ctx = Context()
         ctx._names = names
         ctx._edges = tuple(edges)
         ctx._saved = NOTHING
+        ctx._dirty = ctx._constant = ()
         ctx._node = None
         last = ledger.last
-        inner = _UNRECORDED if outer is None else outer._replace(grad=False, saved_hooks=None)
+        inner = _UNRECORDED if outer is None else outer.changed(grad=False, saved_hooks=None)
         try:
             MODES.set(inner)
-            if positional == count:
+            if positional == len(values):
                 outputs = self.forward(ctx, *values)
             else:
                 keywords = dict(zip(names[positional:], values[positional:], strict=True))
@@ -141,12 +143,12 @@ class AutogradFunction:
         finally:
             MODES.set(outer)
         node = None
-        if edges.count(None) < count:
-            node = _new(FunctionNode)
+        if edges.count(None) < len(edges):
+            node = FunctionNode()
             node.function = self
             node.ctx = ctx
             node.edges = ctx._edges
-            node.shapes, node.dtypes = shapes, dtypes
+            node.given = given
             node.outputs = ()
             node.hooks = None
             node.seq = tick()
@@ -164,7 +166,6 @@ class AutogradFunction:
 _PLAIN = frozenset([float, int, bool, str, type(None)])
 _CONTAINERS = (list, tuple, dict)
 _frame = sys._getframe
-_new = object.__new__
 
 
 Rule = TypeVar("Rule", bound=Callable[..., Any])

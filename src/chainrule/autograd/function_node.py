@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +11,8 @@ from chainrule.autograd.context import NOTHING, Context, narrowed
 from chainrule.autograd.modes import no_grad
 from chainrule.autograd.operands import as_tensors
 from chainrule.autograd.record import current_node
-from chainrule.autograd.reverse import ALONE_IN_CALL, Pass, count_references
+from chainrule.autograd.references import ALONE_IN_CALL, count_references
+from chainrule.autograd.reverse import Pass
 from chainrule.autograd.tape import Node, NodeName, Port, Severed
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import namespace, ndarray
@@ -24,12 +25,11 @@ if TYPE_CHECKING:
 class FunctionNode(Node):
     """One recorded application of a custom function: one edge for each argument of forward."""
 
-    __slots__ = ("ctx", "dtypes", "function", "outputs", "shapes")
+    __slots__ = ("ctx", "function", "given", "outputs")
 
     function: AutogradFunction
     ctx: Context
-    shapes: list[tuple[int, ...] | None]  # of the arguments; None for what is no tensor
-    dtypes: list[Any]
+    given: list[tuple[tuple[int, ...], Any] | None]  # each argument's shape and dtype, of tensors
     outputs: tuple[Any, ...]  # () for a single one; else shape, dtype and namespace of each tensor
 
     @property
@@ -43,8 +43,8 @@ class FunctionNode(Node):
 
     @property
     def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
-        pairs = zip(super().next_functions, self.shapes, strict=True)
-        return tuple(pair for pair, shape in pairs if shape is not None)
+        pairs = zip(super().next_functions, self.given, strict=True)
+        return tuple(pair for pair, form in pairs if form is not None)
 
     def output_edge(self, index: int) -> Any:
         """Return the edge to one output."""
@@ -66,27 +66,32 @@ class FunctionNode(Node):
         if run.receiving is not None:
             wanted = tuple([edge if run.needs(edge) else None for edge in self.edges])
             ctx = narrowed(ctx, wanted)
-        grads: Any
-        shared = run.xp is not None or g.__class__ is dict
-        # Broadcast or held by others: backward may write to its gradient, so it gets a copy.
-        if shared or count_references(g) > ALONE_IN_CALL or g.base is not None:
-            grads = self._shown(g, run)
+        if run.xp is not None or g.__class__ is dict or g.dtype.kind == "c":
+            result = self._called(backward, ctx, g, run)
         else:
-            if g.__class__ is not ndarray or g.dtype.kind == "c":
-                g = namespace(g).asarray(run.conjugate(g))
-            grads = (make(g, None),)
+            if count_references(g) > ALONE_IN_CALL or g.base is not None:
+                g = namespace(g).array(g)  # held by others or broadcast: backward may write to it
+            elif g.__class__ is not ndarray:
+                g = namespace(g).asarray(g)
+            gradient = _new(Tensor)  # as `make` does, without the call
+            gradient._array = g
+            gradient._node = gradient._grad = gradient._view = None
+            result = backward(ctx, gradient)
+        cotangents = self._fitted(result, run)
+        if not run.keep and self.ctx._saved is not NOTHING:
+            self.ctx._saved = None
+        return cotangents
+
+    def _called(self, backward: Callable[..., Any], ctx: Context, g: Any, run: Pass) -> Any:
+        """Return what backward returns, for the gradients of all outputs."""
+        function, grads = self.function, self._shown(g, run)
         if self.outputs and function.room is not None and len(grads) > function.room:
             grads = (*grads[: function.room - 1], tuple(grads[function.room - 1 :]))
         if function.once and run.xp is not None:
             with no_grad():
                 result = backward(ctx, *grads)
-            result = _sever(result, function.name, self._sources(grads))
-        else:
-            result = backward(ctx, *grads)
-        cotangents = self._fitted(result, run)
-        if not run.keep and self.ctx._saved is not NOTHING:
-            self.ctx._saved = None
-        return cotangents
+            return _sever(result, function.name, self._sources(grads))
+        return backward(ctx, *grads)
 
     def push(self, tangents: tuple[Any, ...], xp: Any) -> Any:
         rule, ctx = self.function.jvp_rule, self.ctx
@@ -96,8 +101,8 @@ class FunctionNode(Node):
                 f"@{self.function.name}.jvp"
             )
         filled = [
-            xp.zeros(shape, dtype=dtype) if t is None and shape is not None else t
-            for t, shape, dtype in zip(tangents, self.shapes, self.dtypes, strict=True)
+            xp.zeros(form[0], dtype=form[1]) if t is None and form is not None else t
+            for t, form in zip(tangents, self.given, strict=True)
         ]
         result = rule(ctx, *filled)
         return tuple(result) if isinstance(result, list) else result
@@ -130,20 +135,21 @@ class FunctionNode(Node):
     def _fitted(self, result: Any, run: Pass) -> list[Any]:
         """Return the cotangent of each argument from what backward returned, fit for the input."""
         fitted: list[Any] = []
-        restricted = run.receiving is not None
+        recorded, restricted = run.xp is not None, run.receiving is not None
         values: Any = result
         if result.__class__ is dict and self.function.known.issuperset(result):
             values = map(result.get, self.ctx._names)
         elif result.__class__ is not tuple or len(result) != len(self.edges):
             values = self._sorted(result)
-        for value, edge, shape, dtype in zip(values, self.edges, self.shapes, self.dtypes):  # noqa: B905
+        for value, edge, form in zip(values, self.edges, self.given):  # noqa: B905
             if value is None or edge is None or (restricted and not run.needs(edge)):
                 fitted.append(None)
                 continue
             if value.__class__ is not Tensor:
                 value = self._as_gradient(value, len(fitted))
-            g = value if run.xp is not None else value._array
-            assert shape is not None
+            g = value if recorded else value._array
+            assert form is not None
+            shape, dtype = form
             if g.shape != shape or g.dtype is not dtype or dtype is _C64 or dtype is _C128:
                 self._check_shape(len(fitted), g.shape, shape, isinstance(result, Mapping))
                 g = run.fit(run.conjugate(g), shape, dtype)
@@ -204,6 +210,8 @@ class FunctionNode(Node):
                 f"{self.ctx._names[index]!r}, expected a Tensor or None"
             ) from None
 
+
+_new = object.__new__
 
 # Compared by identity, which takes a third of what asking for the kind does.
 _C64, _C128 = np.dtype(np.complex64), np.dtype(np.complex128)

@@ -1,12 +1,12 @@
-"""What hooks may return, and those that wait for a leaf's gradient."""
+"""What hooks may return, those that wait for a leaf's gradient, and why a pass failed."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from chainrule.autograd.tape import AccumulateGrad
+from chainrule.autograd.tape import AccumulateGrad, Node, PrimitiveNode, endpoint, hooks_of
 from chainrule.autograd.tensor import Tensor
-from chainrule.errors import AutogradError, DTypeError, ShapeError
+from chainrule.errors import AutogradError, DTypeError, InPlaceError, ShapeError
 
 
 def run_post_accumulate(node: AccumulateGrad, leaf: Tensor | None) -> None:
@@ -53,3 +53,16 @@ def replacements(hook: Any, result: Any, shown: list[Tensor | None]) -> Any:
         if new is not None and old is not None:
             check_replacement(hook, new, old)
     return values
+
+
+def remember_failure(roots: list[Node], error: InPlaceError) -> None:
+    """Let a second try fail as this one did, and not for the values that this one released."""
+    seen, stack = set(roots), list(roots)
+    while stack:
+        node = stack.pop()
+        if isinstance(node, PrimitiveNode) and node.saved is None:
+            hooks_of(node).failure = error.with_traceback(None)
+        for edge in node.edges:
+            if edge is not None and (child := endpoint(edge)[0]) not in seen:
+                seen.add(child)
+                stack.append(child)

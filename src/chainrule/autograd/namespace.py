@@ -38,6 +38,8 @@ class TensorNamespace:
     def broadcast_to(self, x: Tensor, shape: Shape) -> Any:
         return RECORDERS["broadcast_to"](x, shape=shape)
 
+    spread = broadcast_to
+
     def permute_dims(self, x: Tensor, axes: Shape) -> Any:
         return RECORDERS["permute_dims"](x, axes=axes)
 

@@ -160,7 +160,7 @@ def pack_array(array: Array, pack: Callable[[Any], Any], unpack: Callable[[Any],
     assert outer is not None
     version = version_of(array)
     try:
-        MODES.set(outer._replace(grad=False, saved_hooks=None))
+        MODES.set(outer.changed(grad=False, saved_hooks=None))
         packed = pack(make(array, None))
     finally:
         MODES.set(outer)

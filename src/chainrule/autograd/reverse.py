@@ -7,29 +7,27 @@ that one, again and again. No recursion, no counting beforehand, the same order 
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from heapq import heappop, heappush, heappushpop
-from types import FrameType
 from typing import Any
 
 from chainrule.autograd.hooks import (
     check_replacement,
     name_of,
+    remember_failure,
     replacements,
     run_post_accumulate,
 )
 from chainrule.autograd.modes import current_modes
 from chainrule.autograd.namespace import TENSOR_XP
 from chainrule.autograd.record import RECORDERS
+from chainrule.autograd.references import ALONE, count_references, owned
 from chainrule.autograd.tape import (
     AccumulateGrad,
     Edge,
     Node,
     Port,
-    PrimitiveNode,
     endpoint,
-    hooks_of,
     made_at,
 )
 from chainrule.autograd.tensor import Tensor, make
@@ -39,36 +37,6 @@ from chainrule.errors import AutogradError, InPlaceError
 from chainrule.primitives.shaping import sum_to
 
 Array = Any
-count_references = sys.getrefcount
-
-
-def _references() -> int:
-    local = object()
-    return count_references(local)
-
-
-ALONE = _references()
-"""What `getrefcount` says of an object that one local variable holds, in this Python."""
-
-
-def _references_in_call() -> int:
-    local = object()
-    return _inner(local)
-
-
-def _inner(argument: object) -> int:
-    return count_references(argument)
-
-
-ALONE_IN_CALL = _references_in_call()
-"""The same for an argument that only one local variable of the caller holds besides."""
-
-
-def owned(array: Array, alone: bool) -> Array:
-    """Return `array`, or a copy if somebody else may hold it or its memory."""
-    if alone and array.__class__ is ndarray and array.base is None and array.flags.writeable:
-        return array
-    return namespace(array).array(array)
 
 
 class PassHook:
@@ -84,24 +52,23 @@ class Pass:
     `xp` is None when cotangents are arrays, and the namespace of tensors when the pass is recorded.
     """
 
-    anomaly: bool = False
+    anomaly: bool
     captures: Mapping[Node, list[tuple[int, int]]] = {}  # (output index, key in `captured`)
     captured: dict[int, Any]
-    receiving: set[Node] | None = None  # with captures: the nodes on a path to one
+    receiving: set[Node] | None  # with captures: the nodes on a path to one
     running: Collection[Node] = ()  # and those of them that must run for it
     retaining: bool = True  # fill the .grad of tensors that retain theirs
     roots: Sequence[Node] = ()  # where it starts
-    caller: FrameType | None = None  # at or below the user's line that started the pass
 
     def __init__(self, keep: bool, create_graph: bool) -> None:
         self.keep = keep
         self.xp: Any = TENSOR_XP if create_graph else None
         self.pending: dict[Node, Any] = {}  # {output index: cotangent} for a node with ports
         self.queue: list[tuple[int, Node]] = []
-        self.sums: set[Any] = set()  # where what is pending is a sum in a buffer of our own
+        self.sums: set[Any] | None = None  # where what is pending is a sum in a buffer of our own
+        self.receiving = None
         state = current_modes()
-        if state is not None:
-            self.anomaly = state.anomaly and state.check_nan
+        self.anomaly = state is not None and state.anomaly and state.check_nan
 
     # --- the walk ---
 
@@ -123,17 +90,21 @@ class Pass:
 
     def _sum(self, key: Any, total: Any, g: Any) -> Any:
         """Add out of place the first time, into our own sum from then on."""
-        if self.xp is None and key in self.sums and total.__class__ is ndarray:
+        sums = self.sums
+        if sums is None:
+            sums = self.sums = set()
+        if self.xp is None and key in sums and total.__class__ is ndarray:
             total += g
             return total
-        self.sums.add(key)
+        sums.add(key)
         return total + g
 
     def walk(self) -> None:
         """Run the pending nodes, from the last recorded to the first."""
-        queue, pending, deposit, add = self.queue, self.pending, self.deposit, self._sum
+        queue, pending = self.queue, self.pending
         receiving, anomaly = self.receiving, self.anomaly
-        self.roots = roots = [node for _, node in queue]
+        self.roots = roots = [*pending]
+        leaves: dict[AccumulateGrad, Any] = {}  # those without hooks: nobody sees when they run
         node: Any = None
         ahead: Any = None  # a pending node kept out of the queue, with its cotangent in g:
         g: Any = None  # in a chain, the queue is never touched
@@ -141,7 +112,11 @@ class Pass:
             while True:
                 if ahead is None:
                     if not queue:
-                        return
+                        if not leaves:
+                            return
+                        node = None
+                        self._settle(leaves)
+                        continue
                     node = heappop(queue)[1]
                     g = pending.pop(node)
                 elif queue and queue[0][0] < -ahead.seq:
@@ -151,15 +126,19 @@ class Pass:
                     ahead = None
                 else:
                     node, ahead = ahead, None
-                if receiving is not None and node not in receiving:
-                    continue  # a root from which no way leads to what is wanted
                 if node.hooks is not None or receiving is not None:
+                    if receiving is not None and node not in receiving:
+                        continue  # a root from which no way leads to what is wanted
                     g = self._enter(node, g)
                     if g is None or (receiving is not None and node not in self.running):
                         continue
                 if node.__class__ is AccumulateGrad:
                     alone = count_references(g) <= ALONE  # on its own: a call would hold it too
-                    self._accumulate(node, g, alone)
+                    leaf = node._variable()
+                    if leaf is not None and leaf._node is not None:  # else it was frozen since
+                        self.add_to_grad(leaf, g, alone)
+                    if node.hooks is not None:
+                        self._accumulated(node, leaf, g)
                     continue
                 grads = node.pull(g, self)
                 if anomaly:
@@ -173,13 +152,21 @@ class Pass:
                     if receiving is not None and endpoint(edge)[0] not in receiving:
                         continue
                     if edge.__class__ is Port:
-                        deposit(edge, grad)
+                        self.deposit(edge, grad)
+                    elif (
+                        edge.__class__ is AccumulateGrad
+                        and receiving is None
+                        and (edge.hooks is None or edge in leaves)
+                    ):
+                        if edge in leaves:
+                            grad = self._sum(edge, leaves[edge], grad)
+                        leaves[edge] = grad
                     elif edge in pending:
-                        pending[edge] = add(edge, pending[edge], grad)
+                        pending[edge] = self._sum(edge, pending[edge], grad)
                     elif ahead is None:
                         ahead, g = edge, grad
                     elif edge is ahead:
-                        g = add(edge, g, grad)
+                        g = self._sum(edge, g, grad)
                     elif edge.seq < ahead.seq:
                         pending[edge] = grad
                         heappush(queue, (-edge.seq, edge))
@@ -192,7 +179,7 @@ class Pass:
             if node is not None:
                 error.add_note(f"In the backward pass, at {made_at(node)}.")
             if isinstance(error, InPlaceError):
-                _remember_failure(roots, error)
+                remember_failure(roots, error)
             raise
 
     def restrict(self, targets: Sequence[tuple[Node, int]], *, run_leaves: bool = False) -> None:
@@ -258,10 +245,10 @@ class Pass:
 
     def show(self, g: Any) -> Tensor:
         """Return a cotangent as the tensor that a hook may see, and even write to."""
-        g = self.conjugate(g)
+        gradient = self.conjugate(g)
         if self.xp is None:
-            return make(namespace(g).array(g), None)
-        copy: Tensor = RECORDERS["clone"](g)
+            return make(namespace(g).array(g) if gradient is g else gradient, None)
+        copy: Tensor = RECORDERS["clone"](gradient)
         return copy
 
     def take(self, grad: Tensor) -> Any:
@@ -336,43 +323,63 @@ class Pass:
 
     # --- leaves ---
 
-    def _accumulate(self, node: AccumulateGrad, g: Any, alone: bool) -> None:
-        """Add to the leaf's `.grad`, and run the hooks that wait for that."""
-        leaf = node.variable
-        if leaf is not None and leaf._node is not None:  # else requires_grad_(False) came since
-            self.add_to_grad(leaf, g, alone)
-        if node.hooks is not None:
-            run_post_accumulate(node, leaf)
-            if node.hooks.post:
-                self._leave(node, (), g)
+    def _accumulated(self, node: AccumulateGrad, leaf: Tensor | None, g: Any) -> None:
+        """Run the hooks that wait until the leaf's `.grad` is there."""
+        run_post_accumulate(node, leaf)
+        assert node.hooks is not None
+        if node.hooks.post:
+            self._leave(node, (), g)
+
+    def _settle(self, leaves: dict[AccumulateGrad, Any]) -> None:
+        """Add to the `.grad` of these leaves; those that have hooks by now go to the queue."""
+        node = None
+        try:
+            with ledger.accumulating:
+                while leaves:
+                    node, g = leaves.popitem()
+                    leaf = node._variable()
+                    if node.hooks is not None:
+                        self.deposit(node, g)
+                    elif leaf is not None and leaf._node is not None:  # else it was frozen since
+                        self._add(leaf, g, count_references(g) <= ALONE)
+        except BaseException as error:
+            if node is not None:
+                error.add_note(f"In the backward pass, at {made_at(node)}.")
+            raise
 
     def add_to_grad(self, tensor: Tensor, g: Any, alone: bool) -> None:
-        """Add a cotangent to `tensor.grad`: in place, or out of place when recording."""
-        array = tensor._array
-        if g.dtype is not array.dtype:
-            g, alone = self.fit(g, array.shape, array.dtype), False
-        if g.dtype.kind == "c":
-            g = self.conjugate(g)
+        """Add a cotangent to `tensor.grad`; `alone` says that nobody else holds it."""
         with ledger.accumulating:
-            grad = tensor._grad
-            if self.xp is not None:
-                tensor._grad = RECORDERS["clone"](g) if grad is None else grad + g
-            elif grad is None:
-                tensor._grad = make(owned(g, alone), None)
-            else:
-                self._add_in_place(grad._array, g)
+            self._add(tensor, g, alone)
 
-    def _add_in_place(self, total: Array, g: Array) -> None:
-        try:
-            total += g
-        except ValueError as error:
-            raise InPlaceError(
-                "the .grad that was assigned can't be added to: its memory is read-only, or "
-                "expanded (unsupported operation: more than one element of the written-to tensor "
-                "refers to a single memory location). Please clone() it before assigning it."
-            ) from error
-        if count_references(total) > ALONE_IN_CALL:  # else nothing saved it: nothing can be stale
-            written(total, "accumulation into .grad", self.caller)
+    def _add(self, tensor: Tensor, g: Any, alone: bool) -> None:
+        """Add to `tensor.grad` under the lock: in place, or out of place when recording."""
+        array = tensor._array
+        dtype = array.dtype
+        if g.dtype is not dtype:
+            g, alone = self.fit(g, array.shape, dtype), False
+        if dtype.kind == "c":
+            g = self.conjugate(g)
+        grad = tensor._grad
+        if self.xp is not None:
+            tensor._grad = RECORDERS["clone"](g) if grad is None else grad + g
+        elif grad is None:
+            tensor._grad = make(owned(g, alone), None)
+        else:
+            total = grad._array
+            try:
+                total += g
+            except ValueError as error:
+                raise InPlaceError(_UNWRITABLE) from error
+            if count_references(total) > ALONE + 1:  # else nothing saved it: nothing is stale
+                written(total, "accumulation into .grad")
+
+
+_UNWRITABLE = (
+    "the .grad that was assigned can't be added to: its memory is read-only, or expanded "
+    "(unsupported operation: more than one element of the written-to tensor refers to a single "
+    "memory location). Please clone() it before assigning it."
+)
 
 
 def _reachable(roots: Collection[Node], earliest: int) -> set[Node]:
@@ -387,16 +394,3 @@ def _reachable(roots: Collection[Node], earliest: int) -> set[Node]:
                     reached.add(node)
                     stack.append(node)
     return reached
-
-
-def _remember_failure(roots: list[Node], error: InPlaceError) -> None:
-    """Let a second try fail as this one did, and not for the values that this one released."""
-    seen, stack = set(roots), list(roots)
-    while stack:
-        node = stack.pop()
-        if isinstance(node, PrimitiveNode) and node.saved is None:
-            hooks_of(node).failure = error.with_traceback(None)
-        for edge in node.edges:
-            if edge is not None and (child := endpoint(edge)[0]) not in seen:
-                seen.add(child)
-                stack.append(child)

@@ -22,11 +22,13 @@ from chainrule.backend.devices import (
 from chainrule.backend.dtypes import dtype_title, promote, promoted
 from chainrule.backend.extensions import KERNELS, Namespace
 from chainrule.backend.numpy_namespace import numpy_xp
+from chainrule.backend.reports import REPORTS, silent
 from chainrule.flat import is_basic_index
 
 __all__ = [
     "CPU",
     "KERNELS",
+    "REPORTS",
     "Array",
     "Namespace",
     "cuda_is_available",
@@ -41,6 +43,7 @@ __all__ = [
     "numpy_xp",
     "promote",
     "promoted",
+    "silent",
     "storage_of",
 ]
 

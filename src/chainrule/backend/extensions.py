@@ -26,6 +26,10 @@ class Namespace:
         self._module = module
         self.__dict__.update(extensions)
 
+    def spread(self, x: Array, shape: tuple[int, ...]) -> Array:
+        """Return `x` repeated to `shape`, be it a view, a copy or `x` itself."""
+        return self.broadcast_to(x, shape)
+
     def __getattr__(self, name: str) -> Any:
         value = getattr(self._module, name)
         self.__dict__[name] = value  # the next look-up is a plain attribute

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import warnings
 from importlib import import_module
 from typing import Any
@@ -49,6 +50,21 @@ def _broadcast_to(x: Array, shape: tuple[int, ...]) -> Array:
     return np.broadcast_to(x, shape)
 
 
+def _spread(x: Array, shape: tuple[int, ...]) -> Array:
+    """Return `x` repeated to `shape`; if small in memory of its own, which a pass hands on."""
+    if x.shape == shape:
+        return x
+    if math.prod(shape) > _SMALL:
+        return _broadcast_to(x, shape)
+    out = np.empty(shape, x.dtype)
+    out[...] = x
+    return out
+
+
+_SMALL = 1024
+"""Up to so many elements, filling an array takes no longer than making a view."""
+
+
 def _masked(x: Array, mask: Array) -> Array:
     """Return `x` where `mask`, else 0, even where x is nan or inf.
 
@@ -62,13 +78,14 @@ def _masked(x: Array, mask: Array) -> Array:
 
 
 def _sum(x: Array, axis: Any = None, keepdims: bool = False) -> Array:
-    if x.size <= 16 and (axis is None or (axis.__class__ is tuple and len(axis) == x.ndim)):
+    size = x.size
+    if size <= 16 and (axis is None or (axis.__class__ is tuple and len(axis) == x.ndim)):
         dtype = x.dtype
         if dtype.char in "fd":
             # A handful of numbers: Python's own sum takes 0.25 µs, the ufunc's machinery 0.7.
             total = sum(x.tolist() if x.ndim == 1 else x.ravel().tolist())
             return _array(total, dtype, ndmin=x.ndim if keepdims else 0)
-    elif x.size >= _LARGE and x.dtype.char in "fd" and x.flags.c_contiguous:
+    elif size >= _LARGE and x.dtype.char in "fd" and x.flags.c_contiguous:
         if axis is None or (axis.__class__ is tuple and len(axis) == x.ndim):
             return _array(large.total(x), ndmin=x.ndim if keepdims else 0)
         if axis in ((x.ndim - 1,), x.ndim - 1, -1) and 32 <= x.shape[-1] <= 2048:
@@ -298,6 +315,7 @@ numpy_xp = Namespace(
     stack=_stack,
     matmul=_matmul,
     broadcast_to=_broadcast_to,
+    spread=_spread,
     masked=_masked,
     # np.sum, np.max and their kin are Python around these, a microsecond each.
     sum=_sum,

@@ -74,7 +74,8 @@ class Guards:
         if modes is None:
             self.unless("MODES.get() is None")
         else:
-            self.unless(f"(modes := MODES.get()) and modes[:5] == {self.hold(modes[:5])}")
+            held = self.hold(modes.in_force())
+            self.unless(f"(modes := MODES.get()) and modes.in_force() == {held}")
         self.unless(f"default_dtype() is {self.hold(default_dtype())}")
 
     def _arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:

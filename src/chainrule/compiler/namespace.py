@@ -158,6 +158,8 @@ class SymbolNamespace:
             return _same(as_symbol(x))
         return _view(x, "np.broadcast_to", tuple(shape), replace=None)
 
+    spread = broadcast_to
+
     def diagonal(self, x: Any, *, offset: int = 0, key: Any) -> Symbol:
         put = functools.partial(_put_at, key)
         return _view(x, "diagonal", offset, replace=put)

@@ -203,7 +203,7 @@ def matrix_transpose(x: Operand, /) -> Tensor:
 
 def reverse_dims(x: Tensor) -> Tensor:
     """Return `x` with all dimensions in reverse order: the transpose of a matrix."""
-    return _permute(x, axes=(1, 0) if x.ndim == 2 else tuple(range(x.ndim))[::-1])
+    return _permute(x, axes=(1, 0) if x._array.ndim == 2 else tuple(range(x.ndim))[::-1])
 
 
 def movedim(x: Operand, /, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:

@@ -92,7 +92,9 @@ def sum(
         if dim == () and axis is None:
             dim = None  # as `over` says
     total = _sum(x, axis=dim, keepdims=keepdim or keepdims)
-    return total if total._node is not None else _accumulated(total, dtype)
+    if total._node is not None or (dtype is None and total._array.dtype.kind == "f"):
+        return total
+    return _accumulated(total, dtype)
 
 
 _sum = RECORDERS["sum"]

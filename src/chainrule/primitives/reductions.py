@@ -22,12 +22,12 @@ def _spread(xp: Any, g: Array, shape: tuple[int, ...], axis: Axes, keepdims: boo
     """Return `g`, the cotangent of a reduction, repeated over what was reduced."""
     if axis is not None and not keepdims:
         g = xp.reshape(g, kept(shape, axis))
-    return xp.broadcast_to(g, shape)
+    return xp.spread(g, shape)
 
 
 def _sum_vjp(xp: Any, g: Array, x_shape: Any, *, axis: Axes, keepdims: bool) -> Array:
     if axis is None or keepdims:
-        return xp.broadcast_to(g, x_shape)
+        return xp.spread(g, x_shape)
     return _spread(xp, g, x_shape, axis, keepdims)
 
 
