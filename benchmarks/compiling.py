@@ -235,6 +235,141 @@ def mlp(optimiser: str) -> harness.Row:
     return harness.measure(name, jobs_of(ours, jitted), bars, rest=0.05)
 
 
+def transformer() -> harness.Row:
+    """A transformer block, 8 × 64 tokens of width 128, 4 heads: the gradient of all weights."""
+    rng = np.random.default_rng(0)
+    width, heads = 128, 4
+    shapes = {"qkv": (width, 3 * width), "out": (width, width)}
+    shapes |= {"up": (width, 4 * width), "down": (4 * width, width)}
+    w0 = {
+        name: (rng.standard_normal(shape) * shape[0] ** -0.5).astype("float32")
+        for name, shape in shapes.items()
+    }
+    x0 = rng.standard_normal((8, 64, width)).astype("float32")
+
+    def normal(x: Any) -> Any:
+        apart = x - x.mean(-1)[..., None]
+        return apart / ((apart * apart).mean(-1)[..., None] + 1e-5) ** 0.5
+
+    def block(x: Any, w: Any, swapped: Any, softmax: Any, tanh: Any) -> Any:
+        batch, length = x.shape[:2]
+        parts = (normal(x) @ w["qkv"]).reshape((batch, length, 3, heads, width // heads))
+        q, k, v = (swapped(parts[:, :, i], 1, 2) for i in range(3))
+        scores = softmax(q @ swapped(k, 2, 3) * (width // heads) ** -0.5)
+        mixed = swapped(scores @ v, 1, 2).reshape((batch, length, width))
+        x = x + mixed @ w["out"]
+        h = normal(x) @ w["up"]
+        h = 0.5 * h * (1 + tanh(0.7978845608 * (h + 0.044715 * h * h * h)))
+        return ((x + h @ w["down"]) ** 2).mean()
+
+    def ours(lib: Any, make: Callable[..., Any]) -> Job:
+        x, w = make(x0), {name: make(a, requires_grad=True) for name, a in w0.items()}
+
+        def gradient() -> Any:
+            swapped, softmax = lib.swapaxes, lambda scores: scores.softmax(-1)
+            loss = block(x, w, swapped, softmax, lib.tanh)
+            grad = lib.autograd_grad if lib is cr else lib.autograd.grad
+            return grad(loss, list(w.values()))
+
+        return compiled(lib, gradient)
+
+    def jitted() -> Job:
+        def loss(w: Any, x: Any) -> Any:
+            return block(x, w, jnp.swapaxes, jax.nn.softmax, jnp.tanh)
+
+        return ready(jax.jit(jax.grad(loss)), w0, x0)
+
+    bars = {"PyTorch": 0.65, "JAX jit": 0.85}
+    return harness.measure("transformer block, gradient", jobs_of(ours, jitted), bars, rest=0.05)
+
+
+# --- 4: many small operations ---------------------------------------------------------------------
+
+
+def recurrent() -> harness.Row:
+    """The gradient of an LSTM's loss: 2 layers of 14, 64 characters."""
+    rng = np.random.default_rng(0)
+    size, length = 14, 64
+    w0 = [(rng.standard_normal((2 * size, 4 * size)) * 0.3).astype("float32") for _ in range(2)]
+    x0 = rng.standard_normal((length, size)).astype("float32")
+
+    def cell(w: Any, x: Any, state: Any, join: Any, sigmoid: Any, tanh: Any) -> Any:
+        h, c = state
+        gates = join([x, h]) @ w
+        i, f, g, o = (gates[k * size : (k + 1) * size] for k in range(4))
+        c = sigmoid(f) * c + sigmoid(i) * tanh(g)
+        return sigmoid(o) * tanh(c), c
+
+    def ours(lib: Any, make: Callable[..., Any]) -> Job:
+        x, w = make(x0), [make(a, requires_grad=True) for a in w0]
+        zero = make(np.zeros(size, "float32"))
+
+        def gradient() -> Any:
+            states, loss = [(zero, zero), (zero, zero)], 0.0
+            for t in range(length):
+                h = x[t]
+                for layer in range(2):
+                    args = (lib.cat, lib.sigmoid, lib.tanh)
+                    states[layer] = cell(w[layer], h, states[layer], *args)
+                    h = states[layer][0]
+                loss = loss + (h * h).sum()
+            grad = lib.autograd_grad if lib is cr else lib.autograd.grad
+            return grad(loss, w)
+
+        return compiled(lib, gradient)
+
+    def jitted() -> Job:
+        def loss(w: Any, x: Any) -> Any:
+            def body(states: Any, x: Any) -> Any:
+                h, states = x, list(states)
+                for layer in range(2):
+                    args = (jnp.concatenate, jax.nn.sigmoid, jnp.tanh)
+                    states[layer] = cell(w[layer], h, states[layer], *args)
+                    h = states[layer][0]
+                return tuple(states), (h * h).sum()
+
+            zero = jnp.zeros(size)
+            return jax.lax.scan(body, ((zero, zero), (zero, zero)), x)[1].sum()
+
+        return ready(jax.jit(jax.grad(loss)), w0, x0)
+
+    jobs = jobs_of(ours, jitted)
+    return harness.measure("LSTM gradient, 2 × 14, 64 characters", jobs, {"JAX jit": 1.0})
+
+
+def differential() -> harness.Row:
+    """The gradient of where an ODE of three equations ends after 1,000 explicit steps."""
+    p0 = np.array([10.0, 28.0, 8 / 3])
+    y0 = np.array([1.0, 1.0, 1.0])
+
+    def field(y: Any, p: Any, stack: Any) -> Any:
+        return stack([p[0] * (y[1] - y[0]), y[0] * (p[1] - y[2]) - y[1], y[0] * y[1] - p[2] * y[2]])
+
+    def ours(lib: Any, make: Callable[..., Any]) -> Job:
+        start, p = make(y0), make(p0, requires_grad=True)
+
+        def gradient() -> Any:
+            y = start
+            for _ in range(1000):
+                y = y + 1e-3 * field(y, p, lib.stack)
+            grad = lib.autograd_grad if lib is cr else lib.autograd.grad
+            return grad(y.sum(), p)
+
+        return compiled(lib, gradient)
+
+    def jitted() -> Job:
+        def end(p: Any, y: Any) -> Any:
+            def body(y: Any, _: Any) -> Any:
+                return y + 1e-3 * field(y, p, jnp.stack), None
+
+            return jax.lax.scan(body, y, None, 1000)[0].sum()
+
+        return ready(jax.jit(jax.grad(end)), p0, y0)
+
+    jobs = jobs_of(ours, jitted)
+    return harness.measure("ODE, 1,000 steps, gradient", jobs, {"JAX jit": 1.0}, rounds=5)
+
+
 # --- 5: gradients of scientists -------------------------------------------------------------------
 
 
@@ -349,6 +484,9 @@ def rows() -> Iterator[harness.Row]:
     yield from elementwise()
     yield mlp("SGD")
     yield mlp("Adam")
+    yield transformer()
+    yield recurrent()
+    yield differential()
     yield from science()
     yield scalars()
 

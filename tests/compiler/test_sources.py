@@ -134,3 +134,15 @@ def test_values_have_the_users_names() -> None:
     assert "shifted = x + 1" in named.source
     assert "scaled = shifted * scale" in named.source
     assert "# f4[3]" in named.source
+
+
+def test_names_that_are_no_names_in_python_are_not_taken() -> None:
+    @cr.compile
+    def plain(x: Any) -> Any:
+        return x * 2
+
+    scope = {"plain": plain, "x": cr.ones(2)}
+    code = compile("y = plain(x)", "<asserted>", "exec")
+    names = tuple("@y" if name == "y" else name for name in code.co_names)
+    exec(code.replace(co_names=names), scope)
+    assert "@" not in plain.source

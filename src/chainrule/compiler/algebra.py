@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from chainrule.backend import is_basic_index
 from chainrule.compiler.program import Line, Value
 from chainrule.compiler.vocabulary import scalar_of
 
@@ -140,6 +141,19 @@ def _index_add(line: Line, context: Context) -> Any:
     return "np.reshape", (value, line.kwargs["shape"]), {}
 
 
+def _added_regions(line: Line, context: Context) -> Any:
+    """x + (zeros with y in a region) adds y to that region of x."""
+    for position in (1, 0):
+        placed = context.maker(line.args[position], "index_add")
+        other = line.args[1 - position]
+        if placed is None or context.uses[placed.out] != 1 or not _is_like(other, line.out):
+            continue
+        key = placed.kwargs["key"]
+        if _is_like(placed.out, line.out) and is_basic_index(key):
+            return "plus_at", (other, placed.args[0], key), {}
+    return None
+
+
 def _is_shape_only(key: Any) -> bool:
     parts = key if isinstance(key, tuple) else (key,)
     return all(part is None or part is Ellipsis or part == slice(None) for part in parts)
@@ -209,6 +223,42 @@ def _scaled_product(line: Line, context: Context) -> Any:
     return None
 
 
+def _flat_product(line: Line, context: Context) -> Any:
+    """A batch of matrices times one matrix is one product of all their rows."""
+    a, b = line.args
+    if len(a.shape) < 3 or len(b.shape) != 2 or 0 in a.shape:
+        return None
+    if context.maker(a, "np.permute_dims") is not None or context.maker(a, "np.broadcast_to"):
+        return None  # to make rows of it would copy it
+    rows = context.add("np.reshape", a, (-1, a.shape[-1]))
+    return "np.reshape", (context.add("np.matmul", rows, b), line.out.shape), {}
+
+
+def _sum_of_matrix_products(line: Line, context: Context) -> Any:
+    """The sum of xᵀ @ y over a batch is one product, of all rows of x and of y."""
+    product = context.maker(line.args[0], "np.matmul")
+    axis, kept = line.kwargs.get("axis"), line.kwargs.get("keepdims")
+    if product is None or context.uses[product.out] != 1 or axis is None or kept:
+        return None
+    x, y = product.args
+    turned = context.maker(x, "np.permute_dims")
+    batch = tuple(range(len(product.out.shape) - 2))
+    axes = (axis,) if isinstance(axis, int) else tuple(axis)
+    if turned is None or axes != batch or x.shape[:-2] != y.shape[:-2] or not batch:
+        return None
+    if turned.args[1] != (*batch, len(batch) + 1, len(batch)) or 0 in x.shape:
+        return None
+    rows = context.add("np.reshape", turned.args[0], (-1, x.shape[-2]))
+    return (
+        "np.matmul",
+        (
+            context.add("np.permute_dims", rows, (1, 0)),
+            context.add("np.reshape", y, (-1, y.shape[-1])),
+        ),
+        {},
+    )
+
+
 def _sum_of_products(line: Line, context: Context) -> Any:
     """A sum of all x * y is a dot product: one pass, and no array of products."""
     x = line.args[0]
@@ -228,7 +278,7 @@ def _sum_of_products(line: Line, context: Context) -> Any:
 RULES: dict[str, tuple[Rule, ...]] = {
     "np.multiply": (_neutral((0, 1), (1, 1)), _signed_product, _scaled_product),
     "np.divide": (_neutral((1, 1)),),
-    "np.add": (_neutral((0, 0), (1, 0)), _signed_sum),
+    "np.add": (_neutral((0, 0), (1, 0)), _signed_sum, _added_regions),
     "np.subtract": (_neutral((1, 0)), _signed_sum),
     "getitem": (_getitem,),
     "index_add": (_index_add,),
@@ -239,5 +289,6 @@ RULES: dict[str, tuple[Rule, ...]] = {
     "np.astype": (_astype,),
     "np.negative": (_negative,),
     "np.clip": (_clip,),
-    "np.sum": (_sum_of_products,),
+    "np.matmul": (_flat_product,),
+    "np.sum": (_sum_of_products, _sum_of_matrix_products),
 }

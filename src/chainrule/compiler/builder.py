@@ -66,10 +66,10 @@ class _Builder:
         self.names: dict[int, str] = {}  # of the tensors that the call makes
 
     def build(self) -> Built:
-        trace = self.trace
+        name = self.trace.name
         self._check()
         tracked = self._tracked()
-        found = pullback(trace, tracked)
+        found = pullback(self.trace, tracked)
         if found is not None:
             for index, tensor in enumerate(tracked):
                 place = "node" if len(tracked) == 1 else f"Port(node, {index})"
@@ -78,39 +78,42 @@ class _Builder:
         changes = [row for c in self.captures for row in self._grad_rows(c)]
         once = [row for t in self._survivors() for row in self._kept_rows(t)]
         inputs, places = self._inputs()
-        writes = [Write(c.value, c.symbol.value) for c in self.captures if c.symbol.writes]
-        writes += [Write(v, s.value) for _, s, v in trace.arrays if s.writes]
-        public = len(self.outputs)
         kept = [] if found is None else [v for v in found.residuals if v not in inputs]
-        outputs = [*self.outputs, *kept]
-        program = optimized(
-            Program(trace.name, inputs, trace.constants, trace.lines, outputs, writes)
-        )
+        outs = [f"o{i}" for i in range(len(self.outputs) + len(kept))]
+        program = self._program(inputs, kept)
         source = Source(program)
         call = self.guards.hold(runner(source))
-        names = [f"o{i}" for i in range(len(outputs))]
-        rows = [f"{', '.join(names)}{' = ' if names else ''}{call}({', '.join(places)})"]
+        rows = [f"{', '.join(outs)}{' = ' if outs else ''}{call}({', '.join(places)})"]
         rows += self._written_rows()
-        self.guards.apart(any(c.symbol.writes for c in self.captures))
-        programs: tuple[Program, ...] = (program,)
-        text = source.text
+        programs, text = [program], source.text
         if found is not None:
             for value in kept:
                 value.hint = source.names[value]
             backward = Source(found.program)
-            programs, text = (program, found.program), f"{text}\n\n{backward.text}"
-            rows.append(self._node_row(found, tracked, runner(backward), kept, names[public:]))
+            programs.append(found.program)
+            text = f"{text}\n\n{backward.text}"
+            names = outs[len(self.outputs) :]
+            rows.append(self._node_row(found, tracked, runner(backward), kept, names))
         rows += [*self.rows, *changes]
         final = [f"return {template}"]
         return Built(
-            call_of(self.guards, [*rows, *final], trace.name),
-            first_call_of(self.guards, [*rows, *once, *final], trace.name),
-            call_of(self.guards, [f"return [{', '.join(places)}]"], f"{trace.name}'s inputs"),
+            call_of(self.guards, [*rows, *final], name),
+            first_call_of(self.guards, [*rows, *once, *final], name),
+            call_of(self.guards, [f"return [{', '.join(places)}]"], f"{name}'s inputs"),
             source,
-            programs,
+            tuple(programs),
             text,
             not once,
         )
+
+    def _program(self, inputs: list[Value], kept: list[Value]) -> Program:
+        """Return what the function does, optimised; what the backward pass needs comes out, too."""
+        trace = self.trace
+        writes = [Write(c.value, c.symbol.value) for c in self.captures if c.symbol.writes]
+        writes += [Write(v, s.value) for _, s, v in trace.arrays if s.writes]
+        self.guards.apart(bool(writes))
+        outputs = [*self.outputs, *kept]
+        return optimized(Program(trace.name, inputs, trace.constants, trace.lines, outputs, writes))
 
     def _check(self) -> None:
         shared = overlapping(self.captures)

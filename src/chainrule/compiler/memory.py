@@ -69,6 +69,8 @@ class _Planner:
             dying = {self.root(v) for v in line.inputs if self.last[self.root(v)] == number}
             if takes_out(line.function):
                 self._settle(line, number, dying)
+            elif line.function == "plus_at":
+                self._go_on(line, dying)
             self.free += [
                 self.places[v] for v in dying if v in self.places and self.places[v] in self.buffers
             ]
@@ -125,6 +127,18 @@ class _Planner:
                 dying.discard(value)  # its buffer goes on
                 return place
         return None
+
+    def _go_on(self, line: Line, dying: set[Value]) -> None:
+        """Add to the memory of the base itself, if nobody else needs it."""
+        base = line.args[0]
+        given = {*self.program.inputs, *self.program.constants}
+        if base not in dying or base in given or self.root(line.out) in self.kept:
+            return
+        place = self.places.get(base, base)
+        if place in self.program.inputs or place in self.results:
+            return
+        dying.discard(base)
+        self.places[line.out] = place
 
     def _free_one(self, out: Value) -> Value | None:
         for place in self.free:

@@ -148,6 +148,8 @@ class Source:
     def _into(self, line: Line, place: str) -> str:
         """Return a statement that writes into memory that is there."""
         shown = [self._show(arg) for arg in line.args]
+        if line.function == "plus_at":
+            return f"{place}[{_index(line.args[2], self._show)}] += {shown[1]}"
         augmented = _AUGMENTED.get(line.function)
         if augmented and shown[0] == place and shown[1] != place:
             return f"{place} {augmented} {shown[1]}"

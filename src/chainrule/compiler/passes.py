@@ -112,12 +112,16 @@ def with_algebra(program: Program) -> Program:
     lines: list[Line] = []
 
     def add(function: str, *args: Any, **kwargs: Any) -> Value:
-        """Add a line of a rule's own."""
+        """Add a line of a rule's own; return what comes out."""
         types = outcome(function, args, kwargs).types
         outs = tuple(Value(shape, dtype) for shape, dtype in types)
-        lines.append(Line(function, args, kwargs, outs, line.location))
-        made[outs[0]] = lines[-1]
-        return outs[0]
+        new = simplified(Line(function, args, kwargs, outs), made, program.constants, uses, add)
+        if isinstance(new, Value):
+            return new
+        uses.update(new.inputs)
+        lines.append(new)
+        made[new.out] = new
+        return new.out
 
     for line in program.lines:
         line = line.replaced(lambda v: same.get(v, v))
@@ -135,12 +139,16 @@ def with_algebra(program: Program) -> Program:
 
 def uniform_values(program: Program) -> dict[Value, Any]:
     """Return the values of which all elements are the same known number, as 0-d arrays."""
-    found = {v: a.reshape(()) for v, a in program.constants.items() if a.size == 1}
+    found = {
+        v: a.reshape(-1)[0].reshape(())
+        for v, a in program.constants.items()
+        if a.size == 1 or (0 < a.size <= _LOOKED_AT and (a == a.reshape(-1)[0]).all())
+    }
     for line in program.lines:
         if line.function in _FILLED:
             found[line.out] = np.asarray(_FILLED[line.function], line.out.dtype)
         elif line.function in _MOVING and line.args[0] in found:
-            found[line.out] = found[line.args[0]]
+            found[line.out] = found[line.args[0]].astype(line.out.dtype)
         elif is_elementwise(line.function) and all(v in found for v in line.inputs):
             filled = line.replaced(found.__getitem__)
             with np.errstate(all="ignore"):
@@ -151,7 +159,8 @@ def uniform_values(program: Program) -> dict[Value, Any]:
 
 
 _FILLED = {"np.zeros": 0, "np.ones": 1}
-_MOVING = ("np.broadcast_to", "np.reshape", "np.permute_dims", "getitem")
+_MOVING = ("np.broadcast_to", "np.reshape", "np.permute_dims", "np.astype", "getitem")
+_LOOKED_AT = 1 << 16
 
 
 def with_operands_narrowed(program: Program) -> Program:

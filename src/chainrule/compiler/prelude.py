@@ -18,6 +18,7 @@ __all__ = [
     "largest_at",
     "logcumsumexp",
     "masked",
+    "plus_at",
     "smallest_at",
     "take_along_axis",
     "windows",
@@ -61,6 +62,13 @@ def add_at(base: Array, value: Array, *, key: Any) -> Array:
     """Return a copy of base with value added at key, repeated indices adding up."""
     out = np.array(base, order="C")
     np.add.at(out, key, value)
+    return out
+
+
+def plus_at(base: Array, value: Array, key: Any) -> Array:
+    """Return a copy of base with value added to a region of slices and numbers."""
+    out = np.array(base, order="C")
+    out[key] += value
     return out
 
 

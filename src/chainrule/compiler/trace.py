@@ -196,7 +196,7 @@ class Trace:
         line.location = locate(frame.f_code, frame.f_lasti)
         name = _assigned(frame.f_code, frame.f_lasti)
         at = (id(frame), frame.f_lasti)
-        if name is None or not self.naming:
+        if name is None or not name.isidentifier() or not self.naming:
             return
         if self._hinted[0] == at:  # one call of the user's made several lines: the last has it
             for value in self._hinted[1]:

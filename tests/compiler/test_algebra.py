@@ -1,0 +1,155 @@
+"""What programs are made of after the passes: less work, the same results."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import chainrule as cr
+from chainrule.compiler import builder, passes
+
+
+@pytest.fixture(autouse=True)
+def verified(monkeypatch: pytest.MonkeyPatch) -> None:
+    optimized = passes.optimized
+    monkeypatch.setattr(builder, "optimized", lambda program: optimized(program, check=True))
+
+
+def numbers(*shape: int, **options: Any) -> cr.Tensor:
+    rng = np.random.default_rng(len(shape) + sum(shape))
+    return cr.tensor(rng.uniform(-1, 1, shape), dtype="float64", **options)
+
+
+def functions(function: Callable[..., Any], *args: Any) -> Counter[str]:
+    """Return what the program calls, and how often, once its results were compared with eager."""
+    compiled = cr.compile(function)
+    got, wanted = compiled(*args), function(*args)
+    np.testing.assert_allclose(got.detach().numpy(), wanted.detach().numpy(), rtol=1e-12)
+    return Counter(line.function for line in compiled.program.programs[0].lines)
+
+
+def gradient(function: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda *args: cr.autograd_grad(function(*args).sum(), args[0])[0]
+
+
+X, Y = numbers(4, 3), numbers(3, 5)
+BATCH, WEIGHT = numbers(6, 4, 3), numbers(3, 5, requires_grad=True)
+
+
+@pytest.mark.parametrize(
+    ("function", "args", "calls"),
+    [
+        (lambda x: x * 1 + 0, (X,), {}),
+        (lambda x: x.T.T, (X,), {}),
+        (lambda x: x.reshape(12).reshape(2, 6).reshape(4, 3), (X,), {}),
+        (lambda x: x.neg().neg() - 0, (X,), {}),
+        (lambda x: x.exp() + x.exp(), (X,), {"np.exp": 1, "np.add": 1}),
+        (lambda x: x + (-x * 3), (X,), {"np.multiply": 1, "np.add": 1}),
+        (lambda x: (x * x).sum(), (X,), {"np.vdot": 1}),
+        (lambda x: x.pow(2).mean(), (X,), {"np.vdot": 1, "np.divide": 1}),
+        (lambda x: x * cr.ones(4, 3) * cr.full((4, 3), 2.0), (X,), {"np.multiply": 1}),
+        (lambda x: x[:, None].squeeze(1), (X,), {}),
+        (lambda x, y: (x.exp() @ y).sum() * 0 + x.sin().sum(), (X, Y), None),
+        (lambda x, w: x @ w, (BATCH, WEIGHT), {"np.reshape": 2, "np.matmul": 1}),
+    ],
+)
+def test_nothing_superfluous_is_left(function: Any, args: Any, calls: Any) -> None:
+    found = functions(function, *args)
+    if calls is not None:
+        assert found == calls
+
+
+def test_a_layers_gradient_is_one_product() -> None:
+    def layer(w: Any, x: Any) -> Any:
+        return (x @ w).sin()
+
+    found = functions(gradient(layer), WEIGHT, BATCH)
+    assert found["np.matmul"] == 2
+    assert found["np.sum"] == 0
+
+
+def test_gradients_of_slices_are_added_to_one_array() -> None:
+    def parts(x: Any) -> Any:
+        return x[:2].sin() * x[2:].cos() * x[1:3]
+
+    found = functions(gradient(parts), numbers(4, 3, requires_grad=True))
+    assert found["index_add"] == 1
+    assert found["plus_at"] == 2
+
+
+def test_a_factor_goes_to_the_smallest_operand() -> None:
+    compiled = cr.compile(lambda x, y: (x @ y) * 3)
+    x, y = numbers(50, 2), numbers(2, 40)
+    np.testing.assert_allclose(compiled(x, y).numpy(), ((x @ y) * 3).numpy(), rtol=1e-12)
+    assert [line.function for line in compiled.program.programs[0].lines] == [
+        "np.multiply",
+        "np.matmul",
+    ]
+    assert compiled.program.programs[0].lines[0].out.shape == (2, 40)
+
+
+def test_what_is_not_returned_is_not_computed() -> None:
+    def gradient_alone(w: Any, x: Any) -> Any:
+        loss = (x @ w).exp().sum()
+        return cr.autograd_grad(loss, w)[0]
+
+    assert functions(gradient_alone, WEIGHT, X)["np.sum"] == 0
+
+
+def test_updates_go_straight_into_the_parameters() -> None:
+    w = numbers(3, 5)
+
+    @cr.compile
+    def update(g: Any) -> None:
+        w.sub_(0.1 * g)
+        w.mul_(2)
+
+    before, g = w.clone(), numbers(3, 5)
+    update(g)
+    np.testing.assert_allclose(w.numpy(), ((before - 0.1 * g) * 2).numpy(), rtol=1e-12)
+    assert "[...]" not in update.source
+
+
+def test_two_tensors_can_change_places() -> None:
+    a, b = cr.ones(3), cr.zeros(3)
+
+    @cr.compile
+    def swap() -> None:
+        kept = a.clone()
+        a.copy_(b)
+        b.copy_(kept)
+
+    swap()
+    assert (a.tolist(), b.tolist()) == ([0, 0, 0], [1, 1, 1])
+    swap()
+    assert (a.tolist(), b.tolist()) == ([1, 1, 1], [0, 0, 0])
+
+
+def test_what_was_returned_is_what_it_was_before_an_update() -> None:
+    w = cr.ones(3)
+
+    @cr.compile
+    def update() -> Any:
+        before = w.clone()
+        w.add_(1)
+        return before, w * 1
+
+    assert [t.tolist() for t in update()] == [[1, 1, 1], [2, 2, 2]]
+    assert w.tolist() == [2, 2, 2]
+
+
+def test_views_show_what_is_written_through_others() -> None:
+    def written(x: Any) -> Any:
+        y = x * 1
+        row, column = y[1], y[:, 0]
+        row.mul_(10)
+        column.add_(1)
+        y.T[2, 0] = 7
+        return cr.cat([y.reshape(12), row, column, y.diagonal()])
+
+    functions(written, X)
+    functions(gradient(written), numbers(4, 3, requires_grad=True))
