@@ -113,7 +113,10 @@ class _Builder:
         writes += [Write(v, s.value) for _, s, v in trace.arrays if s.writes]
         self.guards.apart(bool(writes))
         outputs = [*self.outputs, *kept]
-        return optimized(Program(trace.name, inputs, trace.constants, trace.lines, outputs, writes))
+        program = Program(trace.name, inputs, trace.constants, trace.lines, outputs, writes)
+        if any(line.bodies for line in trace.lines):
+            program.check_reach()
+        return optimized(program)
 
     def _check(self) -> None:
         shared = overlapping(self.captures)

@@ -55,7 +55,7 @@ _NEW = frozenset(
         *("np.argmax", "np.argmin", "np.clip", "np.tril", "np.triu", "np.add.reduce"),
         *("add_along_axis", "add_at", "assign_at", "index_add", "largest_at", "plus_at"),
         *("smallest_at",),
-        *("take_along_axis", "logcumsumexp"),
+        *("take_along_axis", "logcumsumexp", "for", "while", "if"),
     ]
 )
 
