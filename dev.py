@@ -3,7 +3,7 @@
 
     python3 dev.py demo  [options]    train on handwritten digits, write the pictures
     python3 dev.py test  [options]    the tests; options go to pytest
-    python3 dev.py test  --compare    the same, beside PyTorch and JAX where they can be installed
+    python3 dev.py test  --compare    the same, with PyTorch, JAX and Numba where they install
     python3 dev.py lint               style, types, layers
     python3 dev.py bench [options]    the benchmarks, beside the peers
     python3 dev.py docs               the pages
@@ -33,7 +33,8 @@ STAMP = VENV / "chainrule-stamp.json"
 
 OLDEST = (3, 11)
 NAMES = ["python3.14", "python3.13", "python3.12", "python3.11", "python3", "python"]
-PEERS = ["torch==2.13.0", "jax"]  # compared with where they can be installed, never required
+# Compared with, or computed by, where they can be installed; never required.
+PEERS = ["torch==2.13.0", "jax", "numba"]
 
 # Children work in .venv, whatever the shell is set to: nothing may lead an installer out of it.
 ASTRAY = {"PYTHONHOME", "PYTHONPATH", "PIP_PREFIX", "PIP_PYTHON", "PIP_ROOT", "PIP_TARGET"}

@@ -520,7 +520,7 @@ _ROUNDING = {
 }
 
 
-def check_compiled(case: Case) -> None:
+def check_compiled(case: Case, backend: str | None = "numpy") -> None:
     """The outputs and the gradients are those of the eager engine, at the first call and later."""
     subject = Subject(case)
     outputs = arrays_of(subject(*plain(subject.points)))
@@ -531,7 +531,7 @@ def check_compiled(case: Case) -> None:
         grads = pulled(found, xs, weights) if case.row.differentiable else []
         return [*(out.detach() for out in found), *grads]
 
-    compiled = cr.compile(work)
+    compiled = cr.compile(work, backend=backend)
     xs = leaves(subject.points)
     expected = arrays_of(work(*xs))
     for _ in range(2):

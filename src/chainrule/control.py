@@ -312,9 +312,7 @@ def cond(
     """
     loops = namespace(predicate._array).loops if isinstance(predicate, Tensor) else None
     if loops is None:
-        branch = Branch(true_fn if predicate else false_fn, operands)
-        parts = branch()
-        return tree.rebuilt(branch.result, parts)
+        return true_fn(*operands) if predicate else false_fn(*operands)
     if predicate._array.size != 1:
         raise ShapeError(
             f"cond: the predicate must have one element, got shape {list(predicate.shape)}: use "

@@ -28,6 +28,25 @@ _FREED = (
 )
 
 
+class Emitted(NamedTuple):
+    """A program as a function of arrays, and as source."""
+
+    run: Callable[..., Any]
+    source: Source
+    native: str
+
+
+def emitted(program: Program, backend: str | None) -> Emitted:
+    """Return a program as NumPy calls, or as machine code where that is asked for."""
+    source = Source(program)
+    if backend != "native":
+        return Emitted(runner(source), source, "")
+    from chainrule.compiler.native import native
+
+    run, text = native(program)
+    return Emitted(run, source, text)
+
+
 class Built(NamedTuple):
     """One signature of a compiled function."""
 
@@ -36,7 +55,8 @@ class Built(NamedTuple):
     arrays: Callable[..., Any]  # the program's inputs for a call, with its checks
     source: Source
     programs: tuple[Program, ...]  # and the backward program, where there is one
-    text: str
+    text: str  # the NumPy source of the programs
+    native: str  # the source of the machine code that runs, or nothing where NumPy runs
     lasting: bool  # whether it serves later calls, too
 
 
@@ -49,17 +69,23 @@ def build(function: Callable[..., Any], args: Any, kwargs: Any, backend: str | N
     name_inputs(trace, function, args, kwargs)
     guards = Guards(trace, args, kwargs, found)
     captures = in_order(trace, args, kwargs)
-    return _Builder(trace, function, result, guards, captures).build()
+    return _Builder(trace, function, result, guards, captures, backend).build()
 
 
 class _Builder:
     """Finds what a call returns and changes, and writes what does it."""
 
     def __init__(
-        self, trace: Trace, function: Any, result: Any, guards: Guards, captures: list[Capture]
+        self,
+        trace: Trace,
+        function: Any,
+        result: Any,
+        guards: Guards,
+        captures: list[Capture],
+        backend: str | None,
     ) -> None:
         self.trace, self.function, self.result, self.guards = trace, function, result, guards
-        self.captures = captures
+        self.captures, self.backend = captures, backend
         self.outputs: list[Value] = []
         self.rows: list[str] = []  # what follows the program's call
         self.edges: dict[int, str] = {}  # where outputs that can be differentiated lead
@@ -81,28 +107,29 @@ class _Builder:
         kept = [] if found is None else [v for v in found.residuals if v not in inputs]
         outs = [f"o{i}" for i in range(len(self.outputs) + len(kept))]
         program = self._program(inputs, kept)
-        source = Source(program)
-        call = self.guards.hold(runner(source))
+        forward = emitted(program, self.backend)
+        call = self.guards.hold(forward.run)
         rows = [f"{', '.join(outs)}{' = ' if outs else ''}{call}({', '.join(places)})"]
         rows += self._written_rows()
-        programs, text = [program], source.text
+        programs, texts = [program], [(forward.source.text, forward.native)]
         if found is not None:
             for value in kept:
-                value.hint = source.names[value]
-            backward = Source(found.program)
+                value.hint = forward.source.names[value]
+            backward = emitted(found.program, self.backend)
             programs.append(found.program)
-            text = f"{text}\n\n{backward.text}"
+            texts.append((backward.source.text, backward.native))
             names = outs[len(self.outputs) :]
-            rows.append(self._node_row(found, tracked, runner(backward), kept, names))
+            rows.append(self._node_row(found, tracked, backward.run, kept, names))
         rows += [*self.rows, *changes]
         final = [f"return {template}"]
         return Built(
             call_of(self.guards, [*rows, *final], name),
             first_call_of(self.guards, [*rows, *once, *final], name),
             call_of(self.guards, [f"return [{', '.join(places)}]"], f"{name}'s inputs"),
-            source,
+            forward.source,
             tuple(programs),
-            text,
+            "\n\n".join(text for text, _ in texts),
+            "\n\n".join(native for _, native in texts if native),
             not once,
         )
 
@@ -113,10 +140,7 @@ class _Builder:
         writes += [Write(v, s.value) for _, s, v in trace.arrays if s.writes]
         self.guards.apart(bool(writes))
         outputs = [*self.outputs, *kept]
-        program = Program(trace.name, inputs, trace.constants, trace.lines, outputs, writes)
-        if any(line.bodies for line in trace.lines):
-            program.check_reach()
-        return optimized(program)
+        return optimized(Program(trace.name, inputs, trace.constants, trace.lines, outputs, writes))
 
     def _check(self) -> None:
         shared = overlapping(self.captures)

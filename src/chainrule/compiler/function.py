@@ -85,6 +85,14 @@ class Compiled:
         return self._built().text
 
     @property
+    def source_native(self) -> str:
+        """The source of the machine code that the last new signature became, as Numba takes it.
+
+        Loops over memory, and the NumPy calls between them. Empty where NumPy runs.
+        """
+        return self._built().native
+
+    @property
     def program(self) -> Report:
         """The program that the last new signature became: prints as typed lines, with its cost."""
         return Report(self._built().programs)
@@ -107,8 +115,9 @@ def compile(function: Any = None, *, backend: str | None = None) -> Any:
     function : callable
         Of tensors, NumPy arrays, numbers, and containers of them. It may return any of these, and
         write to tensors that it closes over. Called without, `compile` returns a decorator.
-    backend : {"numpy", None}
-        What the program becomes.
+    backend : {"numpy", "native", None}
+        What the program becomes: NumPy calls, the default, or loops of machine code with NumPy
+        calls between them, for which Numba is needed (``pip install 'chainrule[native]'``).
 
     Returns
     -------
@@ -145,8 +154,8 @@ def compile(function: Any = None, *, backend: str | None = None) -> Any:
     >>> print(loss.source.splitlines()[0])
     def loss(w, x):
     """
-    if backend not in (None, "numpy"):
-        raise ValueError(f"compile(backend={backend!r}): expected 'numpy' or None")
+    if backend not in (None, "numpy", "native"):
+        raise ValueError(f"compile(backend={backend!r}): expected 'numpy', 'native' or None")
     if function is None:
         return functools.partial(compile, backend=backend)
     if isinstance(function, Compiled):

@@ -23,20 +23,11 @@ class Plan(NamedTuple):
     results: list[Value]  # large outputs, which go into memory that the caller gives
     settled: set[Value]  # inputs that hold what is to be written to them already
     borrowed: list[Value]  # outputs that may be memory of an input, of a constant or of scratch
-    lent: dict[Program, list[Value]]  # the same of each body: all that a step hands on is its own
 
 
 def planned(program: Program) -> Plan:
     """Decide for each large value where it lives."""
-    plan = _Planner(program).plan()
-    for line in program.lines:
-        for body in line.bodies:
-            inner = planned(body)
-            plan.places.update({v: p for v, p in inner.places.items() if p not in inner.results})
-            plan.buffers.extend(inner.buffers)
-            plan.lent.update(inner.lent)
-            plan.lent[body] = inner.borrowed
-    return plan
+    return _Planner(program).plan()
 
 
 class _Planner:
@@ -85,13 +76,13 @@ class _Planner:
             ]
         for value, place in self.places.items():  # memory has the first of the user's names for it
             place.hint = place.hint or value.hint
-        given = {*self.program.inputs, *self.program.constants, *self.program.free()}
+        given = {*self.program.inputs, *self.program.constants}
         borrowed = [
             v
             for v in self.program.outputs
             if self.root(v) in given or self.places.get(self.root(v)) in self.buffers
         ]
-        return Plan(self.places, self.buffers, self.results, self.settled, borrowed, {})
+        return Plan(self.places, self.buffers, self.results, self.settled, borrowed)
 
     def _settle(self, line: Line, number: int, dying: set[Value]) -> None:
         out = line.out

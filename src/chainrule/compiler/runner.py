@@ -29,10 +29,10 @@ def defined(source: str, name: str, filename: str, scope: dict[str, Any]) -> Cal
     return function
 
 
-def runner(source: Source) -> Callable[..., Any]:
-    """Return the function of input arrays that runs a program."""
+def runner(source: Source, **others: Any) -> Callable[..., Any]:
+    """Return the function of input arrays that runs a program, which may call others by name."""
     program = source.program
-    scope = scope_of(source)
+    scope = scope_of(source) | others
     function = defined(source.text, program.name, f"<compiled {program.name} {{}}>", scope)
     constants = [program.constants[v] for v in source.constants]
     buffers = source.buffers

@@ -66,7 +66,6 @@ class Trace:
         self.arrays: list[tuple[Any, Symbol, Value]] = []  # NumPy arrays among the arguments
         self.naming = True  # take names from the user's variables
         self.made: list[weakref.ref[Tensor]] = []  # tensors that were made
-        self.held: list[Any] = []  # nodes of loops, which hold tensors for their backward passes
         self._known: dict[int, tuple[Any, Value]] = {}  # constants by the array's id
         self._hinted: tuple[Any, list[Value]] = (None, [])
 
@@ -115,8 +114,6 @@ class Trace:
 
     def survivors(self) -> list[Tensor]:
         """Return the tensors that were made and that somebody holds, after the run."""
-        for node in self.held:
-            node.release()
         found = [t for reference in self.made if (t := reference()) is not None]
         return list({id(t): t for t in found}.values())
 

@@ -44,9 +44,10 @@ def takes_out(name: str) -> bool:
 
 def makes_new(name: str) -> bool:
     """Say whether what a function returns is memory that nobody else has."""
-    return takes_out(name) or name in _NEW or name.startswith(("np.linalg.", "np.fft.", "kernels."))
+    return takes_out(name) or name in _NEW or name.startswith(_ALL_NEW)
 
 
+_ALL_NEW = ("np.linalg.", "np.fft.", "kernels.", "native.")
 _NEW = frozenset(
     [
         *("np.sum", "np.max", "np.min", "np.mean", "np.prod", "np.any", "np.all", "np.vdot"),
@@ -55,7 +56,7 @@ _NEW = frozenset(
         *("np.argmax", "np.argmin", "np.clip", "np.tril", "np.triu", "np.add.reduce"),
         *("add_along_axis", "add_at", "assign_at", "index_add", "largest_at", "plus_at"),
         *("smallest_at",),
-        *("take_along_axis", "logcumsumexp", "for", "while", "if"),
+        *("take_along_axis", "logcumsumexp"),
     ]
 )
 

@@ -1,0 +1,194 @@
+"""Machine code gives what the eager engine gives, for programs of all that loops are made of."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import chainrule as cr
+import chainrule.nn.functional as F
+
+pytest.importorskip("numba", reason="machine code needs Numba")
+
+
+def beside_eager(function: Callable[..., Any], *arrays: Any, rtol: float = 2e-5) -> Any:
+    """Call a function eagerly and compiled, with gradients; return the compiled one."""
+    found = []
+    compiled = cr.compile(function, backend="native")
+    for call in (function, compiled, compiled):
+        tensors = [cr.tensor(a, requires_grad=a.dtype.kind == "f") for a in arrays]
+        result = call(*tensors)
+        outs = result if isinstance(result, tuple) else (result,)
+        sum(out.sum() for out in outs if out.requires_grad).backward()
+        grads = [t.grad.numpy() for t in tensors if t.grad is not None]
+        found.append([*(out.detach().numpy() for out in outs), *grads])
+    for later in found[1:]:
+        for got, wanted in zip(later, found[0], strict=True):
+            assert (got.shape, got.dtype) == (wanted.shape, wanted.dtype)
+            scale = np.abs(wanted[np.isfinite(wanted)]).max(initial=1)
+            np.testing.assert_allclose(got, wanted, rtol=rtol, atol=rtol * scale)
+    return compiled
+
+
+def numbers(*shape: int, seed: int = 0, dtype: str = "float32") -> Any:
+    return np.random.default_rng(seed).normal(size=shape).astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_chain_of_elementary_functions(dtype: str) -> None:
+    def chain(x: Any, y: Any) -> Any:
+        z = cr.tanh(x) * cr.exp(-y * y) + F.softplus(x) / (1 + cr.sigmoid(y))
+        return cr.where(z > 0, cr.log1p(z * z), cr.erf(z)) + cr.expm1(x).clip(-0.5, 2)
+
+    x, y = numbers(7, 300, dtype=dtype), numbers(300, seed=1, dtype=dtype)
+    compiled = beside_eager(chain, x, y)
+    assert "for i in range" in compiled.source_native
+    assert f"tanh_f{np.dtype(dtype).itemsize}(" in compiled.source_native
+
+
+def test_arithmetic_is_numpys_to_the_bit() -> None:
+    def arithmetic(x: Any, y: Any) -> Any:
+        return (x * y - y * x) + (x * x - y * y) / (x + 3) + cr.sqrt(abs(x)) * 0.1
+
+    x, y = numbers(1000), numbers(1000, seed=1)
+    compiled = cr.compile(arithmetic, backend="native")(cr.tensor(x), cr.tensor(y))
+    np.testing.assert_array_equal(compiled, arithmetic(cr.tensor(x), cr.tensor(y)))
+
+
+@pytest.mark.parametrize(
+    ("shape", "axis"),
+    [((3, 4, 5), axis) for axis in (None, 0, 1, 2, (0, 2), (1, 2))]
+    + [((70, 40, 60), axis) for axis in (None, 0, 2)],
+)
+def test_reductions_close_loops(shape: tuple[int, ...], axis: Any) -> None:
+    def reduced(x: Any) -> Any:
+        y = x * 2 + 1
+        return (y * y).sum(axis), y.amax(axis, keepdim=True), (-y).amin(axis)
+
+    compiled = beside_eager(reduced, numbers(*shape), rtol=1e-4)
+    assert "np.sum" not in compiled.source_native.split("def reduced(")[1]
+
+
+def test_views_are_positions_in_memory() -> None:
+    def views(x: Any, row: Any) -> Any:
+        y = x.T * 2 + x.T.flip(0)
+        z = x[1:, ::2] - x[:-1, 1::2] + row[None, :3]
+        return y, z.sum(0), (z * x[0, 0]).mean()
+
+    beside_eager(views, numbers(6, 6), numbers(3, seed=2))
+
+
+def test_rows_with_softmax_and_products_between() -> None:
+    def network(x: Any, w: Any, b: Any) -> Any:
+        h = cr.relu(x @ w + b)
+        return F.log_softmax(h * 0.5, -1)[:, 2].mean()
+
+    beside_eager(network, numbers(30, 20), numbers(20, 10, seed=1), numbers(10, seed=2))
+
+
+def test_nan_and_infinity_are_kept() -> None:
+    def kept(x: Any) -> Any:
+        y = x * 1
+        return y.amax(), y.amin(), cr.exp(y) * 2, cr.tanh(y) * 2, cr.relu(y) + 1, y.clip(-1, 1) + 1
+
+    compiled = cr.compile(kept, backend="native")
+    for special in (np.nan, np.inf, -np.inf, -np.nan):
+        x = numbers(40)
+        x[17] = special
+        with np.errstate(all="ignore"):
+            wanted = [t.numpy() for t in kept(cr.tensor(x))]
+            found = [t.numpy() for t in compiled(cr.tensor(x))]
+        for got, want in zip(found, wanted, strict=True):
+            np.testing.assert_allclose(got, want, rtol=1e-6)
+
+
+def test_inputs_of_any_layout_and_read_only() -> None:
+    def double(x: Any) -> Any:
+        return x * 2 + 1
+
+    compiled = cr.compile(double, backend="native")
+    x = numbers(8, 6)
+    frozen = x.copy()
+    frozen.flags.writeable = False
+    for layout in (x, np.asfortranarray(x), numbers(8, 12)[:, ::2], frozen):
+        np.testing.assert_array_equal(compiled(layout), layout * 2 + 1)
+
+
+def test_large_sums_do_not_depend_on_the_threads() -> None:
+    def total(x: Any) -> Any:
+        return (cr.exp(x) * 0.5).sum(), (x * x).sum(0)
+
+    x = cr.tensor(numbers(1000, 700))
+    compiled = cr.compile(total, backend="native")
+    before, found = cr.get_num_threads(), []
+    try:
+        for count in (1, 2, 3):
+            cr.set_num_threads(count)
+            found.append([t.numpy() for t in compiled(x)])
+    finally:
+        cr.set_num_threads(before)
+    for later in found[1:]:
+        np.testing.assert_array_equal(later[0], found[0][0])
+        np.testing.assert_array_equal(later[1], found[0][1])
+    exact = np.exp(x.numpy().astype("f8")).sum() / 2
+    np.testing.assert_allclose(found[0][0], exact, rtol=1e-6)
+
+
+def test_results_are_the_callers_own_and_threads_may_call_at_once() -> None:
+    @cr.compile(backend="native")
+    def work(x: Any) -> Any:
+        return cr.tanh(x) * x + 1
+
+    inputs = [cr.tensor(numbers(200_000, seed=s)) for s in range(4)]
+    alone = [work(x).numpy().copy() for x in inputs]
+    found: dict[int, list[Any]] = {}
+
+    def call(number: int) -> None:
+        found[number] = [work(inputs[number]).numpy() for _ in range(5)]
+
+    threads = [threading.Thread(target=call, args=(i,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for number, arrays in found.items():
+        assert len({a.ctypes.data for a in arrays}) == 5
+        for array in arrays:
+            np.testing.assert_array_equal(array, alone[number])
+
+
+def test_parameters_are_updated_in_place() -> None:
+    w = cr.tensor(numbers(50, 20), requires_grad=True)
+    twin = w.detach().clone().requires_grad_()
+
+    def step(w: Any, x: Any) -> Any:
+        loss = cr.tanh(x @ w).square().mean()
+        loss.backward()
+        with cr.no_grad():
+            w -= 0.1 * w.grad * 3
+        w.grad = None
+        return loss.detach()
+
+    x = cr.tensor(numbers(30, 50, seed=3))
+    compiled = cr.compile(step, backend="native")
+    for _ in range(3):
+        np.testing.assert_allclose(compiled(w, x), step(twin, x), rtol=1e-5)
+    np.testing.assert_allclose(w.detach(), twin.detach(), rtol=1e-5)
+
+
+def test_draws_keep_their_order() -> None:
+    def drawn(x: Any) -> Any:
+        a = cr.rand_like(x) * 2 + x
+        return a * cr.randn_like(x) + 1, cr.rand_like(x)
+
+    x = cr.tensor(numbers(100))
+    cr.manual_seed(3)
+    wanted = drawn(x)
+    cr.manual_seed(3)
+    found = cr.compile(drawn, backend="native")(x)
+    for got, want in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-6)

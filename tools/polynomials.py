@@ -1,0 +1,148 @@
+"""Print the polynomials of `compiler/native/elementary.py`, found anew.
+
+    python3 tools/polynomials.py
+
+Each is a minimax polynomial by Remez' exchange, in mpmath, which has to be installed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import mpmath
+import numpy as np
+from mpmath import mpf
+
+Real = Any
+Function = Callable[[Real], Real]
+
+LN2 = mpf("0.6931471805599453094172321214581765680755001343602553")
+CENTRE = 2  # of exp(x²) erfc(x), as a polynomial of (x - 2) / (x + 2)
+
+
+class Wanted(NamedTuple):
+    """A polynomial: what it approximates from where to where, and what an error there weighs."""
+
+    name: str
+    dtype: str
+    degree: int
+    low: Real
+    high: Real
+    function: Function
+    weight: Function
+
+
+def remez(wanted: Wanted) -> tuple[list[Real], Real]:
+    """Return the coefficients, from the constant on, and the largest weighted error."""
+    count = wanted.degree + 2
+    points = chebyshev(wanted.low, wanted.high, count)
+    grid = chebyshev(wanted.low, wanted.high, 40 * count)
+    for _ in range(12):
+        coefficients = alternating(wanted, points)
+        errors = [
+            wanted.weight(x) * (mpmath.polyval(coefficients[::-1], x) - wanted.function(x))
+            for x in grid
+        ]
+        extrema = turns(errors, count)
+        if len(extrema) < count:
+            break
+        points = [grid[i] for i in extrema]
+    return coefficients, max(map(abs, errors))
+
+
+def chebyshev(low: Real, high: Real, count: int) -> list[Real]:
+    middle, half = (mpf(low) + high) / 2, (mpf(high) - low) / 2
+    return [middle - half * mpmath.cos(mpmath.pi * (i + mpf(0.5)) / count) for i in range(count)]
+
+
+def alternating(wanted: Wanted, points: list[Real]) -> list[Real]:
+    """Return the polynomial whose error at the points is of one size and alternating signs."""
+    n = wanted.degree + 1
+    matrix, values = mpmath.matrix(n + 1, n + 1), mpmath.matrix(n + 1, 1)
+    for i, x in enumerate(points):
+        for k in range(n):
+            matrix[i, k] = x**k
+        matrix[i, n] = (-1) ** i / wanted.weight(x)
+        values[i] = wanted.function(x)
+    return list(mpmath.lu_solve(matrix, values))[:n]
+
+
+def turns(errors: list[Real], count: int) -> list[int]:
+    """Return where the error is largest between two changes of its sign."""
+    found: list[int] = []
+    for i, error in enumerate(errors):
+        if found and (error > 0) == (errors[found[-1]] > 0):
+            if abs(error) > abs(errors[found[-1]]):
+                found[-1] = i
+        else:
+            found.append(i)
+    while len(found) > count:
+        found.pop(0 if abs(errors[found[0]]) < abs(errors[found[-1]]) else -1)
+    return found
+
+
+def near_zero(function: Function, value: Function) -> Function:
+    """Return a function that has another formula where its own would lose all digits."""
+    return lambda x: value(x) if abs(x) < mpf(10) ** -15 else function(x)
+
+
+def far(t: Real) -> Real:
+    return CENTRE * (1 + t) / (1 - t)
+
+
+exp = near_zero(lambda r: (mpmath.expm1(r) - r) / r**2, lambda r: mpf(1) / 2 + r / 6)
+log = near_zero(lambda f: (mpmath.log1p(f) - f + f**2 / 2) / f**3, lambda f: mpf(1) / 3 - f / 4)
+log_odd = near_zero(
+    lambda z: 2 * (mpmath.atanh(mpmath.sqrt(z)) / mpmath.sqrt(z) - 1) / z,
+    lambda z: mpf(2) / 3 + z * 2 / 5,
+)
+erf = near_zero(
+    lambda z: mpmath.erf(mpmath.sqrt(z)) / mpmath.sqrt(z),
+    lambda z: 2 / mpmath.sqrt(mpmath.pi) * (1 - z / 3),
+)
+
+
+def all_wanted() -> list[Wanted]:
+    half, low, high = LN2 / 2 * 1.002, mpmath.sqrt(0.5) - 1, mpmath.sqrt(2) - 1
+    odd, tiny = (high / (2 + high)) ** 2 * 1.002, mpf(10) ** -9
+    return [
+        Wanted("exp", "f4", 4, -half, half, exp, lambda r: half**2),
+        Wanted("exp", "f8", 9, -half, half, exp, lambda r: half**2),
+        Wanted("log", "f4", 7, low * 1.001, high * 1.001, log, lambda f: f**2 + tiny),
+        Wanted("log", "f8", 6, 0, odd, log_odd, lambda z: z + tiny),
+        Wanted("erf below 1", "f4", 6, 0, 1, erf, lambda z: 1 / erf(z)),
+        Wanted("erf below 1", "f8", 11, 0, 1, erf, lambda z: 1 / erf(z)),
+        Wanted(
+            "-log(erfc)",
+            "f4",
+            6,
+            1,
+            4,
+            lambda x: -mpmath.log(mpmath.erfc(x)),
+            lambda x: mpmath.erfc(x),
+        ),
+        Wanted(
+            "exp(x²) erfc(x)",
+            "f8",
+            11,
+            mpf(1 - CENTRE) / (1 + CENTRE),
+            mpf(6 - CENTRE) / (6 + CENTRE),
+            lambda t: mpmath.exp(far(t) ** 2) * mpmath.erfc(far(t)),
+            lambda t: mpmath.exp(-(far(t) ** 2)),
+        ),
+    ]
+
+
+def main() -> None:
+    mpmath.mp.dps = 60
+    for wanted in all_wanted():
+        coefficients, error = remez(wanted)
+        kind = np.dtype(wanted.dtype).type
+        print(f"{wanted.name}, {wanted.dtype}, weighted error {mpmath.nstr(error, 3)}")
+        for c in coefficients:
+            print(f"    {kind(mpmath.nstr(c, 30))!s}")
+
+
+if __name__ == "__main__":
+    main()
