@@ -8,8 +8,9 @@ import numpy as np
 
 from chainrule.arguments import DTypeLike, Operand, leaf
 from chainrule.autograd.tensor import Tensor
+from chainrule.backend import namespace
 from chainrule.errors import DTypeError, ShapeError
-from chainrule.random import default_generator, randint, values_of
+from chainrule.random import draw, randint, seeded, values_of
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -35,7 +36,7 @@ def seed() -> int:
     >>> cr.seed() == cr.initial_seed()
     True
     """
-    return default_generator().seed()
+    return seeded("seed").seed()
 
 
 def initial_seed() -> int:
@@ -48,7 +49,7 @@ def initial_seed() -> int:
     >>> cr.initial_seed()
     7
     """
-    return default_generator().initial_seed()
+    return seeded("initial_seed").initial_seed()
 
 
 def get_rng_state() -> Any:
@@ -63,7 +64,7 @@ def get_rng_state() -> Any:
     >>> cr.rand(3).equal(a)
     True
     """
-    return default_generator().get_state()
+    return seeded("get_rng_state").get_state()
 
 
 def set_rng_state(new_state: Any) -> None:
@@ -79,7 +80,7 @@ def set_rng_state(new_state: Any) -> None:
     >>> import chainrule as cr
     >>> cr.set_rng_state(cr.get_rng_state())
     """
-    default_generator().set_state(new_state)
+    seeded("set_rng_state").set_state(new_state)
 
 
 def randint_like(
@@ -188,27 +189,33 @@ def multinomial(
     if num_samples <= 0:
         raise ShapeError(f"cannot sample n_sample <= 0 samples, got {num_samples}")
     rows = np.atleast_2d(weights).astype(np.float64)
+    if namespace(rows).known:
+        _check_weights(rows, None if replacement else num_samples)
+    if replacement:
+        drawn = draw(_with_replacement, rng or generator, rows, num_samples)
+    else:
+        keys = rows / draw("standard_exponential", rng or generator, rows.shape)
+        drawn = np.argsort(-keys, axis=1, kind="stable")[:, :num_samples]
+    drawn = drawn if weights.ndim == 2 else drawn[0]
+    return leaf(namespace(drawn).ascontiguousarray(drawn), place)
+
+
+def _check_weights(rows: Any, distinct: int | None) -> None:
+    """Raise if there is nothing to draw from, or too little for so many that differ."""
     if not np.all(np.isfinite(rows) & (rows >= 0)):
         raise ValueError("probability tensor contains either `inf`, `nan` or element < 0")
     available = np.count_nonzero(rows, axis=1)
     if np.any(available == 0):
         raise ValueError("invalid multinomial distribution (sum of probabilities <= 0)")
-    source = rng or generator or default_generator()
-    if replacement:
-        drawn = _with_replacement(rows, num_samples, source)
-    elif num_samples > available.min(initial=num_samples):
+    if distinct is not None and distinct > available.min(initial=distinct):
         raise ValueError(
             "cannot sample n_sample > prob_dist.size(-1) samples without replacement: invalid "
             "multinomial distribution (with replacement=False, not enough non-negative category to "
-            f"sample): {num_samples} of {available.min()}"
+            f"sample): {distinct} of {available.min()}"
         )
-    else:
-        keys = rows / source.standard_exponential(rows.shape)
-        drawn = np.argsort(-keys, axis=1, kind="stable")[:, :num_samples]
-    return leaf(np.ascontiguousarray(drawn if weights.ndim == 2 else drawn[0]), place)
 
 
-def _with_replacement(rows: Any, count: int, source: Generator) -> Any:
+def _with_replacement(source: Generator, rows: Any, count: int) -> Any:
     """Return for each number drawn the category whose stretch of the cumulated weights it is in."""
     # The largest weight is 1, so no sum overflows.
     cumulated = np.cumsum(rows / rows.max(axis=1, keepdims=True), axis=1)
@@ -255,10 +262,11 @@ def poisson(
     tensor([0., 0.])
     """
     means, place = _weights(input, "poisson")
-    if not np.all(means >= 0):
+    xp = namespace(means)
+    if xp.known and not np.all(means >= 0):
         raise ValueError("invalid Poisson rate, expected rate to be non-negative")
-    drawn = (rng or generator or default_generator()).poisson(means)
-    return leaf(np.asarray(drawn, means.dtype), place)
+    drawn = draw("poisson", rng or generator, means)
+    return leaf(xp.asarray(drawn, dtype=means.dtype), place)
 
 
 def binomial(
@@ -302,9 +310,10 @@ def binomial(
     """
     trials, place = _weights(count, "binomial")
     chances, _ = _weights(prob, "binomial")
-    if not np.all(trials >= 0):
+    xp = namespace(chances if namespace(trials).known else trials)
+    if xp.known and not np.all(trials >= 0):
         raise ValueError("binomial expects numbers of trials that are not negative")
-    if not np.all((chances >= 0) & (chances <= 1)):
+    if xp.known and not np.all((chances >= 0) & (chances <= 1)):
         raise ValueError("binomial expects all probabilities to be in [0, 1]")
-    drawn = (rng or generator or default_generator()).binomial(trials.astype(np.int64), chances)
-    return leaf(np.asarray(drawn, trials.dtype), place)
+    drawn = draw("binomial", rng or generator, trials.astype(np.int64), chances)
+    return leaf(xp.asarray(drawn, dtype=trials.dtype), place)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextvars import ContextVar
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -18,8 +20,8 @@ from chainrule.arguments import (
     lengths_of,
 )
 from chainrule.autograd.tensor import Tensor
-from chainrule.backend import CPU, move
-from chainrule.errors import DTypeError
+from chainrule.backend import CPU, move, namespace
+from chainrule.errors import CompileError, DTypeError
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -47,6 +49,36 @@ def default_generator() -> generators.Generator:
     return Generator()
 
 
+WATCHER: ContextVar[Callable[..., Any] | None] = ContextVar("chainrule draws", default=None)
+"""What a compiler records draws with, while it traces: ``(generator, method, args, settings)``."""
+
+
+def draw(
+    method: str | Callable[..., Any], rng: Generator | None, *args: Any, **settings: Any
+) -> Any:
+    """Draw by a method of a generator, or by a function that draws from it.
+
+    All draws go through here, so that none is taken for a constant.
+    """
+    generator = rng or default_generator()
+    watcher = WATCHER.get()
+    if watcher is not None:
+        return watcher(generator, method, args, settings)
+    if isinstance(method, str):
+        return getattr(generator, method)(*args, **settings)
+    return method(generator, *args, **settings)
+
+
+def seeded(name: str) -> generators.Generator:
+    """Return the default generator for what looks at its state, or sets it."""
+    if WATCHER.get() is not None:
+        raise CompileError(
+            f"{name}() would run only once in a compiled function, as it is compiled: call it "
+            "outside"
+        )
+    return default_generator()
+
+
 def manual_seed(seed: int) -> Generator:
     """Seed the default generator, and return it.
 
@@ -69,30 +101,37 @@ def manual_seed(seed: int) -> Generator:
     >>> bool((cr.rand(3) == a).all())
     True
     """
-    return default_generator().manual_seed(seed)
+    return seeded("manual_seed").manual_seed(seed)
 
 
 def uniform_array(shape: tuple[int, ...], dtype: np.dtype[Any], rng: Generator | None) -> Any:
     """Draw from [0, 1) in the precision of `dtype`."""
-    return _drawn((rng or default_generator()).random, shape, dtype)
+    return _drawn("random", shape, dtype, rng)
 
 
 def normal_array(shape: tuple[int, ...], dtype: np.dtype[Any], rng: Generator | None) -> Any:
     """Draw from the standard normal distribution in the precision of `dtype`."""
-    return _drawn((rng or default_generator()).standard_normal, shape, dtype)
+    return _drawn("standard_normal", shape, dtype, rng)
 
 
-def _drawn(draw: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
+def _drawn(method: str, shape: tuple[int, ...], dtype: np.dtype[Any], rng: Generator | None) -> Any:
     if dtype.kind == "f":
-        return draw(shape, dtype=np.float64 if dtype.itemsize > 4 else np.float32).astype(
-            dtype, copy=False
-        )
+        precision = np.float64 if dtype.itemsize > 4 else np.float32
+        return draw(method, rng, shape, dtype=precision).astype(dtype, copy=False)
     if dtype.kind == "c":
-        parts = draw((*shape, 2), dtype=np.float64 if dtype.itemsize > 8 else np.float32)
-        return parts.view(dtype)[..., 0]
+        return draw(_drawn_pairs, rng, method, shape, dtype)
     raise DTypeError(
         f"random numbers of dtype {dtype} are drawn by randint(), not by this function"
     )
+
+
+def _drawn_pairs(
+    generator: Generator, method: str, shape: tuple[int, ...], dtype: DTypeLike
+) -> Any:
+    """Return complex numbers of two draws each."""
+    precision = np.float64 if np.dtype(dtype).itemsize > 8 else np.float32
+    pairs = getattr(generator, method)((*shape, 2), dtype=precision)
+    return pairs.view(dtype)[..., 0]
 
 
 def rand(
@@ -210,7 +249,7 @@ def randint(
         raise TypeError("randint() needs a size: randint(high, size) or randint(low, high, size)")
     if low >= high:
         raise ValueError(f"randint expects low < high, but got: {low} >= {high}")
-    drawn = (rng or generator or default_generator()).integers(low, high, lengths_of((size,)))
+    drawn = draw("integers", rng or generator, low, high, lengths_of((size,)))
     return leaf(drawn.astype(np.int64 if dtype is None else dtype_of(dtype), copy=False), device)
 
 
@@ -244,7 +283,7 @@ def randperm(
     [0, 1, 2, 3]
     """
     (count,) = lengths_of((n,))
-    drawn = (rng or generator or default_generator()).permutation(count)
+    drawn = draw("permutation", rng or generator, count)
     return leaf(drawn.astype(np.int64 if dtype is None else dtype_of(dtype), copy=False), device)
 
 
@@ -291,11 +330,11 @@ def normal(
     given = [t for t in (mean, std) if isinstance(t, Tensor) and t.is_floating_point()]
     kind = given[0].dtype if given and dtype is None else dtype_or_default(dtype)
     centre, spread = values_of(mean), values_of(std)
-    if np.any(spread < 0):
+    if namespace(spread).known and np.any(spread < 0):
         raise ValueError(f"normal expects std >= 0.0, but found {float(np.min(spread))}")
     shape = np.broadcast_shapes(centre.shape, spread.shape) if size is None else lengths_of((size,))
     drawn = normal_array(shape, kind, rng or generator) * spread.astype(kind) + centre.astype(kind)
-    return leaf(np.asarray(drawn), device, requires_grad)
+    return leaf(namespace(drawn).asarray(drawn), device, requires_grad)
 
 
 def values_of(x: Operand) -> Any:
@@ -339,10 +378,11 @@ def bernoulli(
     values = values_of(p)
     if values.dtype.kind != "f":
         raise DTypeError(f"bernoulli expects probabilities of a floating dtype, got {values.dtype}")
-    if not np.all((values >= 0) & (values <= 1)):
+    if namespace(values).known and not np.all((values >= 0) & (values <= 1)):
         raise ValueError("bernoulli expects all probabilities to be in [0, 1]")
     drawn = uniform_array(values.shape, np.dtype(np.float64), rng or generator) < values
-    return leaf(np.asarray(drawn, values.dtype), p.device if isinstance(p, Tensor) else None)
+    ones = namespace(drawn).asarray(drawn, dtype=values.dtype)
+    return leaf(ones, p.device if isinstance(p, Tensor) else None)
 
 
 def rand_like(

@@ -10,6 +10,7 @@ from chainrule.autograd.modes import is_grad_enabled
 from chainrule.autograd.tape import AccumulateGrad, Severed
 from chainrule.autograd.tensor import Tensor
 from chainrule.compiler.derivative import CompiledRule, Pullback, pullback
+from chainrule.compiler.draws import Watched
 from chainrule.compiler.entry import Guards, call_of, first_call_of
 from chainrule.compiler.numpy_source import Source
 from chainrule.compiler.overlay import SLOTS
@@ -65,7 +66,9 @@ def build(function: Callable[..., Any], args: Any, kwargs: Any, backend: str | N
     name = getattr(function, "__name__", type(function).__name__)
     trace = Trace(name if name.isidentifier() else "function")
     found = reachable(function, [leaf for _, leaf in tree.leaves((args, kwargs))])
+    watched = Watched(args, kwargs, found)
     result = trace.run(function, *trace.given(args), **trace.given(kwargs))
+    watched.check(trace.lines)
     name_inputs(trace, function, args, kwargs)
     guards = Guards(trace, args, kwargs, found)
     captures = in_order(trace, args, kwargs)

@@ -138,6 +138,9 @@ def compile(function: Any = None, *, backend: str | None = None) -> Any:
     that it appends to gets one entry. A Python number among the arguments is a constant of the
     program; one that changes at each call is better passed as a tensor.
 
+    Random numbers that functions of chainrule draw are drawn anew at each call, as eagerly. What a
+    function draws by a method of a NumPy generator, or from a generator that it makes, is refused.
+
     Results are those of the function run eagerly, to the bit, but for sums, of which some are taken
     as dot products, and factors that are moved to the smaller operand of a product.
 

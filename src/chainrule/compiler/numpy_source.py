@@ -175,6 +175,8 @@ class Source:
         if operator and len(args) == 2 and not keywords:
             return f"{shown[0]} {operator} {shown[1]}"
         match function:
+            case "draw":
+                return self._draw(line.out, args, shown, keywords)
             case "np.negative":
                 return f"-{shown[0]}"
             case "getitem":
@@ -190,6 +192,15 @@ class Source:
         if function in _METHODS:
             return f"{shown[0]}.{function[3:]}({', '.join([*shown[1:], *keywords])})"
         return f"{function}({', '.join([*shown, *keywords])})"
+
+    def _draw(self, out: Value, args: Any, shown: list[str], keywords: list[str]) -> str:
+        """Return a call of a generator's method, or of a function that draws from it."""
+        generator, method, *rest = shown
+        if isinstance(args[1], str):
+            call = f"{generator}.{args[1]}({', '.join([*rest, *keywords])})"
+        else:
+            call = f"{method}({', '.join([generator, *rest, *keywords])})"
+        return call if out.shape else f"np.asarray({call})"
 
     def _show(self, tree: Any) -> str:
         if isinstance(tree, Value):
@@ -211,7 +222,7 @@ class Source:
         for name, known in self.objects.items():
             if known is value:
                 return name
-        stem = name = type(value).__name__.lower()
+        stem = name = getattr(value, "__name__", type(value).__name__.lower())
         while name in self.names.taken:
             name = f"{stem}_{len(self.names.taken)}"
         self.names.taken.add(name)

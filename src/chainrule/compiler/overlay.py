@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from chainrule.autograd.tensor import Tensor
 from chainrule.compiler.symbol import TRACING
+from chainrule.random import WATCHER
 
 if TYPE_CHECKING:
     from chainrule.compiler.trace import Trace
@@ -58,10 +59,11 @@ _traces = 0
 def tracing(trace: Trace) -> Iterator[None]:
     """Let `trace` answer for all tensors, in this thread or task."""
     _count(1)
-    token = TRACING.set(trace)
+    token, watched = TRACING.set(trace), WATCHER.set(trace.draw)
     try:
         yield
     finally:
+        WATCHER.reset(watched)
         TRACING.reset(token)
         _count(-1)
 

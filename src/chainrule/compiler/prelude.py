@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ __all__ = [
     "add_at",
     "assign_at",
     "diagonal",
+    "draw",
     "getitem",
     "index_add",
     "largest_at",
@@ -109,6 +111,12 @@ def add_along_axis(x: Array, index: Array, *, shape: tuple[int, ...], axis: int)
 def diagonal(x: Array, offset: int) -> Array:
     """Return the diagonals of the last two axes."""
     return np.diagonal(x, offset, -2, -1)
+
+
+def draw(generator: Any, method: Any, *args: Any, **settings: Any) -> Array:
+    """Return what a generator's method draws, or a function that draws from it."""
+    call = getattr(generator, method) if isinstance(method, str) else partial(method, generator)
+    return np.asarray(call(*args, **settings))
 
 
 def windows(x: Array, size: int, step: int) -> Array:

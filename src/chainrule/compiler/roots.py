@@ -88,7 +88,7 @@ def _search(
     scope: Any, path: str, value: Any, depth: int, seen: set[int], found: list[Found]
 ) -> None:
     """Collect what is at a path, and what that leads to."""
-    if isinstance(value, (*_PLAIN, Tensor, types.FunctionType)):
+    if isinstance(value, (*_PLAIN, Tensor, types.FunctionType)) or is_generator(value):
         found.append(Found(scope, path, value))
         return
     if depth == 0 or len(found) > _MOST or id(value) in seen:
@@ -109,6 +109,11 @@ def _search(
         return
     for step, part in parts:
         _search(scope, path + step, part, depth - 1, seen, found)
+
+
+def is_generator(x: Any) -> bool:
+    """Say whether something is a `numpy.random.Generator`, which is not imported for that."""
+    return hasattr(type(x), "bit_generator")
 
 
 def named_values(function: Any, args: Any, kwargs: Any) -> list[tuple[str, Any]]:

@@ -37,6 +37,10 @@ DEPENDING = frozenset(
 """NumPy's functions whose result has a shape that depends on values."""
 
 
+DRAW = "draw"
+"""The function that draws random numbers: no two calls are the same, and none is superfluous."""
+
+
 @cache
 def resolve(name: str) -> Callable[..., Any]:
     """Return the function of a name in a program: ``np.…``, ``kernels.…`` or the prelude's."""
@@ -58,6 +62,8 @@ def outcome(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Outcome
             f"{name}: the shape of the result depends on values, which a compiled function doesn't "
             "know. Use where(), a mask to multiply with, or call it outside"
         )
+    if name == DRAW:
+        args = (_throwaway(), *args[1:])  # asked on the generator itself, it would go on
     try:
         key = (name, _frozen(args), _frozen(kwargs))
         found = _KNOWN.get(key)
@@ -72,6 +78,11 @@ def outcome(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Outcome
 
 
 _KNOWN: dict[Any, Outcome] = {}
+
+
+@cache
+def _throwaway() -> Any:
+    return np.random.default_rng(0)
 
 
 def _frozen(tree: Any) -> Any:

@@ -23,7 +23,7 @@ from chainrule.backend import ndarray, storage_of
 from chainrule.compiler.overlay import SLOTS, tracing
 from chainrule.compiler.program import Line, Value
 from chainrule.compiler.roots import named_values
-from chainrule.compiler.shapes import outcome
+from chainrule.compiler.shapes import DRAW, outcome
 from chainrule.compiler.symbol import TRACING, Symbol
 from chainrule.errors import CompileError
 
@@ -174,6 +174,13 @@ class Trace:
         self._place(line)
         self.lines.append(line)
         return outs, found.kind
+
+    def draw(
+        self, generator: Any, method: Any, args: tuple[Any, ...], settings: dict[str, Any]
+    ) -> Symbol:
+        """Record a draw of random numbers."""
+        (drawn,), _ = self.call(DRAW, (generator, method, *args), settings)
+        return Symbol(drawn)
 
     def _plain(self, tree: Any) -> Any:
         """Return arguments with values in the place of symbols, arrays and tensors."""

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from chainrule.compiler.program import Value
+from chainrule.compiler.shapes import DRAW as DRAW
 from chainrule.compiler.shapes import resolve
 
 VIEWS = frozenset(
@@ -18,9 +19,6 @@ VIEWS = frozenset(
     ]
 )
 """Functions whose result may be memory of their first argument."""
-
-DRAW = "draw"
-"""The function that draws random numbers: no two calls are the same, and none is superfluous."""
 
 
 @cache
@@ -56,7 +54,7 @@ _NEW = frozenset(
         *("np.argmax", "np.argmin", "np.clip", "np.tril", "np.triu", "np.add.reduce"),
         *("add_along_axis", "add_at", "assign_at", "index_add", "largest_at", "plus_at"),
         *("smallest_at",),
-        *("take_along_axis", "logcumsumexp"),
+        *("take_along_axis", "logcumsumexp", DRAW),
     ]
 )
 

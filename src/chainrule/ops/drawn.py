@@ -10,11 +10,11 @@ import numpy as np
 from chainrule.arguments import Operand
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.views import set_item
-from chainrule.backend import move
+from chainrule.backend import move, namespace
 from chainrule.draws import multinomial
 from chainrule.errors import DTypeError
 from chainrule.random import bernoulli as drawn_bernoulli
-from chainrule.random import default_generator, values_of
+from chainrule.random import draw, values_of
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 def _fill(x: Tensor, drawn: Any, operation: str) -> Tensor:
     with np.errstate(all="ignore"):  # a number drawn may be too large for a small dtype
-        array = np.asarray(drawn).astype(x.dtype)
+        array = namespace(drawn).asarray(drawn).astype(x.dtype)
     set_item(x, Ellipsis, make(move(array, x.device), None), operation)
     return x
 
@@ -71,8 +71,7 @@ def exponential_(
     _floats(x, "exponential_")
     if lambd <= 0:
         raise ValueError(f"exponential_ expects lambda > 0.0, but found lambda={lambd}")
-    source = rng or generator or default_generator()
-    return _fill(x, source.standard_exponential(x.shape) / lambd, "exponential_")
+    return _fill(x, draw("standard_exponential", rng or generator, x.shape) / lambd, "exponential_")
 
 
 def geometric_(
@@ -85,8 +84,7 @@ def geometric_(
     """Fill with numbers of trials up to the first success, of probability `p`, in place."""
     if not 0 < p < 1:
         raise ValueError(f"geometric_ expects p to be in (0, 1), but got p={p}")
-    source = rng or generator or default_generator()
-    return _fill(x, source.geometric(p, x.shape), "geometric_")
+    return _fill(x, draw("geometric", rng or generator, p, x.shape), "geometric_")
 
 
 def cauchy_(
@@ -101,8 +99,7 @@ def cauchy_(
     _floats(x, "cauchy_")
     if sigma <= 0:
         raise ValueError(f"cauchy_ expects sigma > 0.0, but found sigma={sigma}")
-    source = rng or generator or default_generator()
-    return _fill(x, median + sigma * source.standard_cauchy(x.shape), "cauchy_")
+    return _fill(x, median + sigma * draw("standard_cauchy", rng or generator, x.shape), "cauchy_")
 
 
 def log_normal_(
@@ -117,8 +114,7 @@ def log_normal_(
     _floats(x, "log_normal_")
     if std <= 0:
         raise ValueError(f"log_normal_ expects std > 0.0, but found std={std}")
-    source = rng or generator or default_generator()
-    return _fill(x, source.lognormal(mean, std, x.shape), "log_normal_")
+    return _fill(x, draw("lognormal", rng or generator, mean, std, x.shape), "log_normal_")
 
 
 def random_(
@@ -135,9 +131,8 @@ def random_(
     stop = min(_largest(x.dtype), 2**63 - 1) + 1 if end is None else end
     if start is None or start >= stop:
         raise ValueError(f"random_ expects 'from' to be less than 'to', but got {start} >= {stop}")
-    source = rng or generator or default_generator()
     kind = np.int64 if stop <= 2**63 - 1 else np.uint64
-    return _fill(x, source.integers(start, stop, x.shape, dtype=kind), "random_")
+    return _fill(x, draw("integers", rng or generator, start, stop, x.shape, dtype=kind), "random_")
 
 
 def _largest(dtype: Any) -> int:

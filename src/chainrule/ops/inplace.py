@@ -11,6 +11,7 @@ from chainrule.arguments import Operand, tensor_of
 from chainrule.autograd.operands import scalar_array
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.views import fill, in_place, set_item, ufunc_in_place
+from chainrule.backend import namespace
 from chainrule.errors import ShapeError
 from chainrule.ops import (
     added,
@@ -126,7 +127,7 @@ def normal_(
     drawn = normal_array(x.shape, x.dtype, rng or generator) * x.dtype.type(std) + x.dtype.type(
         mean
     )
-    return _overwritten(x, make(np.asarray(drawn), None), "normal_")
+    return _overwritten(x, make(namespace(drawn).asarray(drawn), None), "normal_")
 
 
 def uniform_(
@@ -141,7 +142,7 @@ def uniform_(
     drawn = uniform_array(x.shape, x.dtype, rng or generator) * x.dtype.type(
         high - low
     ) + x.dtype.type(low)
-    return _overwritten(x, make(np.asarray(drawn), None), "uniform_")
+    return _overwritten(x, make(namespace(drawn).asarray(drawn), None), "uniform_")
 
 
 # --- made of the functions that return something new ----------------------------------------------

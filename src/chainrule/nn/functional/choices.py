@@ -9,10 +9,10 @@ import numpy as np
 from chainrule import ops
 from chainrule.arguments import RECORDERS, DTypeLike, Operand, cast, floating, one_dim
 from chainrule.autograd.tensor import Tensor, make
-from chainrule.backend import device_of, move
+from chainrule.backend import device_of, move, namespace
 from chainrule.creation import ones_like
 from chainrule.errors import ShapeError
-from chainrule.random import default_generator
+from chainrule.random import draw
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -144,9 +144,10 @@ def gumbel_softmax(
     x = floating(logits)
     dim = one_dim(dim, x.ndim)
     precision = np.float64 if x.dtype.itemsize > 4 else np.float32
-    drawn = (rng or default_generator()).standard_exponential(x.shape, dtype=precision)
+    drawn = draw("standard_exponential", rng, x.shape, dtype=precision)
     noise = -np.log(drawn).astype(x.dtype, copy=False)
-    noisy = RECORDERS["add"](x, make(move(np.asarray(noise), device_of(x._array)), None))
+    noise = move(namespace(noise).asarray(noise), device_of(x._array))
+    noisy = RECORDERS["add"](x, make(noise, None))
     weights = softmax(RECORDERS["divide"](noisy, float(tau)), dim)
     if not hard or x.ndim == 0:
         return weights

@@ -12,7 +12,7 @@ from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import device_of, move
 from chainrule.errors import ShapeError
 from chainrule.nn.functional.inplace import applied
-from chainrule.random import default_generator
+from chainrule.random import draw
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -31,8 +31,12 @@ _SELU_FLOOR = -1.7580993408473766  # what selu tends to on the left
 
 def kept(shape: tuple[int, ...], p: float, rng: Generator | None) -> Any:
     """Draw which elements stay: each with probability 1 - p."""
+    return draw(drawn_kept, rng, shape, p)
+
+
+def drawn_kept(generator: Generator, shape: tuple[int, ...], p: float) -> Any:
+    """Draw the same from a generator; how many numbers that takes depends on them."""
     count = math.prod(shape)
-    generator = rng or default_generator()
     # 16 random bits say it of most elements; those in the one bin that p divides get 32 more.
     bins = generator.integers(0, 1 << 16, count, dtype=np.uint16)
     cut, rest = divmod(p * (1 << 16), 1.0)

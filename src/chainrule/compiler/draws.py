@@ -1,0 +1,51 @@
+"""Generators of random numbers in a trace: which may be recorded, and who else drew from them."""
+
+from __future__ import annotations
+
+import pickle
+import sys
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+from chainrule import tree
+from chainrule.compiler.program import Line
+from chainrule.compiler.roots import Found, is_generator
+from chainrule.compiler.shapes import DRAW
+from chainrule.errors import CompileError
+
+
+class Watched:
+    """The generators that a function can get at, and how far they had come before it was traced."""
+
+    def __init__(self, args: Any, kwargs: Any, found: Iterable[Found]) -> None:
+        leaves = [leaf for _, leaf in tree.leaves([args, kwargs])]
+        values = [*leaves, *(item.value for item in found)]
+        self._states = [(g, _state(g)) for g in values if is_generator(g)]
+
+    def check(self, lines: list[Line]) -> None:
+        """Raise if the function drew by a generator's own method, or from one that it made."""
+        for generator, before in self._states:
+            if _state(generator) != before:
+                raise CompileError(
+                    "a compiled function called a method of a numpy.random.Generator, whose "
+                    "numbers would be the same at every call: draw with cr.randn(…, rng=rng) and "
+                    "its kin, or pass the numbers as an argument"
+                )
+        draws = [line for line in lines if line.function == DRAW]
+        times = Counter(id(line.args[0]) for line in draws)
+        for line in draws:
+            if sys.getrefcount(line.args[0]) - _PASSING == times[id(line.args[0])]:
+                raise CompileError(
+                    "a compiled function drew from a generator that it had made itself, which "
+                    "would go on at the next call in the place of beginning anew: make it outside"
+                )
+
+
+def _state(generator: Any) -> bytes:
+    return pickle.dumps(generator.bit_generator.state)
+
+
+_PROBE = (object(),)
+_PASSING = sys.getrefcount(_PROBE[0]) - 1
+"""How many references a call of getrefcount has of its own."""
