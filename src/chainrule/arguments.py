@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from operator import index
 from typing import Any
 
@@ -22,6 +23,17 @@ DTypeLike = Any  # what numpy.dtype takes
 DeviceLike = device | str | None
 Dims = int | Sequence[int] | None
 Sizes = int | Sequence[int]
+
+
+WATCHER: ContextVar[Callable[[Any], Any] | None]
+WATCHER = ContextVar("chainrule arrays", default=None)
+"""What a compiler takes NumPy arrays with, while it traces."""
+
+
+def watched(array: Any) -> Any:
+    """Return a NumPy array that the user's code gave, as a compiler that traces it has it."""
+    watcher = WATCHER.get()
+    return array if watcher is None else watcher(array)
 
 
 def tensor_of(value: Operand) -> Tensor:

@@ -90,7 +90,8 @@ def test_draws_are_those_of_the_eager_function(name: str, source: str) -> None:
     for wanted, got in zip(*runs, strict=True):
         for a, b in zip(wanted, got, strict=True):
             assert a.dtype == b.dtype
-            np.testing.assert_array_equal(a, b)
+            rtol = 1e-6 if "softmax" in name else 0  # sums may be taken otherwise
+            np.testing.assert_allclose(b, a, rtol=rtol, atol=rtol)
 
 
 def test_the_source_shows_the_draw() -> None:

@@ -16,33 +16,18 @@ from chainrule import tree
 
 def traces(function: Callable[..., Any], *calls: tuple[Any, ...]) -> list[int]:
     """Return how often the function had been traced after each call."""
-    runs = [0]
+    runs = bytearray(1)  # guards don't look into it
 
     def counted(*args: Any) -> Any:
-        runs[0] += 1  # a list's element: the guards look at it, so it's hidden from them
+        runs[0] += 1
         return function(*args)
 
-    hidden = cr.compile(_hide(counted))
+    compiled = cr.compile(counted)
     found = []
     for args in calls:
-        hidden(*args)
+        compiled(*args)
         found.append(runs[0])
     return found
-
-
-def _hide(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function whose names lead nowhere but to one without a closure to look into."""
-    return _Slotted(function).call
-
-
-class _Slotted:
-    __slots__ = ("function",)
-
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self.function = function
-
-    def call(self, *args: Any) -> Any:
-        return self.function(*args)
 
 
 def _doubled(x: Any) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from chainrule.autograd.tensor import Tensor, current_edge, default_dtype, make
-from chainrule.backend import namespace, ndarray
+from chainrule.backend import is_array, namespace
 
 Array = Any
 
@@ -51,7 +51,7 @@ def _operand(value: Any, other: Any) -> Any:
             return make(scalar_array(value, other._array), None)
         value = np.asarray(value, None if isinstance(value, np.generic) else _scalar_dtype(value))
         return make(value, None)
-    if isinstance(value, ndarray) and value.dtype.kind in "biufc":
+    if is_array(value) and value.dtype.kind in "biufc":
         return make(value, None)
     return NotImplemented
 

@@ -36,6 +36,7 @@ __all__ = [
     "device_of",
     "dtype_title",
     "imported",
+    "is_array",
     "is_basic_index",
     "move",
     "namespace",
@@ -50,6 +51,11 @@ __all__ = [
 Array = Any  # numpy.ndarray, cupy.ndarray, or whatever an array namespace computes on
 
 ndarray = np.ndarray
+
+
+def is_array(x: Any) -> bool:
+    """Say whether something is a NumPy array, or what a compiler has in the place of one."""
+    return isinstance(x, ndarray) or getattr(type(x), "namespace", None) is not None
 
 
 def namespace(array: Array) -> Namespace:

@@ -9,6 +9,7 @@ from chainrule import tree
 from chainrule.autograd.modes import is_grad_enabled
 from chainrule.autograd.tape import AccumulateGrad, Severed
 from chainrule.autograd.tensor import Tensor
+from chainrule.backend import ndarray, storage_of
 from chainrule.compiler.derivative import CompiledRule, Pullback, pullback
 from chainrule.compiler.draws import Watched
 from chainrule.compiler.entry import Guards, call_of, first_call_of
@@ -21,7 +22,7 @@ from chainrule.compiler.runner import runner
 from chainrule.compiler.symbol import Symbol
 from chainrule.compiler.trace import Capture, Trace, in_order, name_inputs, overlapping
 from chainrule.compiler.vocabulary import DRAW
-from chainrule.errors import CompileError
+from chainrule.errors import CompileError, InPlaceError
 
 _FREED = (
     "Trying to backward through the graph a second time: a compiled function has called backward() "
@@ -66,9 +67,11 @@ def build(function: Callable[..., Any], args: Any, kwargs: Any, backend: str | N
     name = getattr(function, "__name__", type(function).__name__)
     trace = Trace(name if name.isidentifier() else "function")
     found = reachable(function, [leaf for _, leaf in tree.leaves((args, kwargs))])
+    trace.outside = {id(storage_of(i.value)): i.value for i in found if type(i.value) is ndarray}
     watched = Watched(args, kwargs, found)
     result = trace.run(function, *trace.given(args), **trace.given(kwargs))
     watched.check(trace.lines)
+    trace.capture_all(result)
     name_inputs(trace, function, args, kwargs)
     guards = Guards(trace, args, kwargs, found)
     captures = in_order(trace, args, kwargs)
@@ -92,13 +95,17 @@ class _Builder:
         self.outputs: list[Value] = []
         self.rows: list[str] = []  # what follows the program's call
         self.edges: dict[int, str] = {}  # where outputs that can be differentiated lead
+        self.severed = _FREED
         self.names: dict[int, str] = {}  # of the tensors that the call makes
 
     def build(self) -> Built:
         name = self.trace.name
         self._check()
         tracked = self._tracked()
-        found = pullback(self.trace, tracked)
+        try:
+            found = pullback(self.trace, tracked)
+        except InPlaceError as error:  # as eagerly, only who goes backward is told
+            found, self.severed = None, str(error)
         if found is not None:
             for index, tensor in enumerate(tracked):
                 place = "node" if len(tracked) == 1 else f"Port(node, {index})"
@@ -107,9 +114,11 @@ class _Builder:
         changes = [row for c in self.captures for row in self._grad_rows(c)]
         once = [row for t in self._survivors() for row in self._kept_rows(t)]
         inputs, places = self._inputs()
-        kept = [] if found is None else [v for v in found.residuals if v not in inputs]
-        outs = [f"o{i}" for i in range(len(self.outputs) + len(kept))]
-        program = self._program(inputs, kept)
+        writes = self._written()
+        kept = self._kept(found, inputs, {write.target for write in writes})
+        outputs = [*self.outputs, *(v for v in kept if v not in self.outputs)]
+        outs = [f"o{i}" for i in range(len(outputs))]
+        program = self._program(inputs, outputs, writes)
         forward = emitted(program, self.backend)
         call = self.guards.hold(forward.run)
         rows = [f"{', '.join(outs)}{' = ' if outs else ''}{call}({', '.join(places)})"]
@@ -121,8 +130,8 @@ class _Builder:
             backward = emitted(found.program, self.backend)
             programs.append(found.program)
             texts.append((backward.source.text, backward.native))
-            names = outs[len(self.outputs) :]
-            rows.append(self._node_row(found, tracked, backward.run, kept, names))
+            saved = {v: outs[outputs.index(v)] for v in kept}
+            rows.append(self._node_row(found, tracked, backward.run, saved))
         rows += [*self.rows, *changes]
         final = [f"return {template}"]
         return Built(
@@ -136,21 +145,29 @@ class _Builder:
             not once,
         )
 
-    def _program(self, inputs: list[Value], kept: list[Value]) -> Program:
-        """Return what the function does, optimised; what the backward pass needs comes out, too."""
-        trace = self.trace
+    def _written(self) -> list[Write]:
         writes = [Write(c.value, c.symbol.value) for c in self.captures if c.symbol.writes]
-        writes += [Write(v, s.value) for _, s, v in trace.arrays if s.writes]
+        return writes + [Write(v, s.value) for _, s, v in self.trace.arrays if s.writes]
+
+    def _kept(self, found: Pullback | None, inputs: list[Value], written: set[Value]) -> list[Value]:
+        """Return what has to come out of the program for the backward pass."""
+        residuals = [] if found is None else found.residuals
+        return [v for v in residuals if v not in inputs or v in written]
+
+    def _program(
+        self, inputs: list[Value], outputs: list[Value], writes: list[Write]
+    ) -> Program:
+        """Return what the function does, optimised."""
+        trace = self.trace
         self.guards.apart(bool(writes))
-        outputs = [*self.outputs, *kept]
         return optimized(Program(trace.name, inputs, trace.constants, trace.lines, outputs, writes))
 
     def _check(self) -> None:
-        shared = overlapping(self.captures)
+        shared = overlapping(self.trace)
         if shared is not None:
             raise CompileError(
                 "a compiled function writes in place to memory that two tensors share "
-                f"(of shapes {[list(c.value.shape) for c in shared]}): clone() one of them first"
+                f"(of shapes {[list(v.shape) for v in shared]}): clone() one of them first"
             )
         for capture in self.captures:
             if capture.node is not capture.found:
@@ -176,15 +193,16 @@ class _Builder:
         return list(found.values())
 
     def _node_row(
-        self, found: Pullback, tracked: list[Tensor], backward: Any, kept: list[Value], outs: Any
+        self, found: Pullback, tracked: list[Tensor], backward: Any, kept: dict[Value, str]
     ) -> str:
         """Return how a call records its node."""
         pure = not any(c.symbol.writes or c.grads[0] is not c.grads[1] for c in self.captures)
         pure = pure and not any(line.function == DRAW for line in self.trace.lines)
-        rule = CompiledRule(found, self.function, backward, tracked, self.result, pure)
+        exposed = {*self.outputs, *({c.value for c in self.captures} - kept.keys())}
+        rule = CompiledRule(found, self.function, backward, tracked, self.result, pure, exposed)
         arrays = {c.value: self.guards.array(c) for c in self.captures}
         arrays |= {v: self.guards.arrays[id(a)] for a, _, v in self.trace.arrays}
-        arrays |= dict(zip(kept, outs, strict=True))
+        arrays |= kept
         edges = "".join(f"{self.guards.edge(c)}, " for c in found.wrt)
         saved = "".join(f"{arrays[v]}, " for v in found.residuals)
         tensors = "".join(f"{self.guards.name(c)}, " for c in found.wrt)
@@ -210,11 +228,13 @@ class _Builder:
             return _Text(self._output(leaf.value))
         if not isinstance(leaf, Tensor):
             return _Text(self.guards.hold(leaf))
-        capture = self.trace.captures.get(id(leaf))
-        return _Text(self._made(leaf) if capture is None else self.guards.name(capture))
+        return _Text(self._made(leaf))
 
     def _made(self, tensor: Tensor, hint: str = "") -> str:
         """Return the name of a tensor that the function made; `hint` is for the source."""
+        capture = self.trace.captures.get(id(tensor))
+        if capture is not None:
+            return self.guards.name(capture)
         known = self.names.get(id(tensor))
         if known is None:
             known = self.names[id(tensor)] = f"r{len(self.names)}"
@@ -226,7 +246,7 @@ class _Builder:
             if type(node) is AccumulateGrad:
                 after = ".requires_grad_()"
             elif node is not None and edge == "None":
-                edge = self.guards.hold(Severed(_FREED, ()))
+                edge = self.guards.hold(Severed(self.severed, ()))
             self.rows.append(f"{known} = make({array}, {edge}){after}")
         return known
 

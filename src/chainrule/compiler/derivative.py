@@ -93,9 +93,9 @@ class CompiledNode(Node):
         spec, saved = self.spec, self.saved
         if saved is None:
             raise freed_error(self)
-        for position, origin in enumerate(spec.origins):
-            if origin is not None:
-                check_unwritten(self, saved[position], self.edges[origin], position)
+        for position, origin in spec.checked:
+            source = None if origin is None else self.edges[origin]
+            check_unwritten(self, saved[position], source, position)
         if run.xp is not None:
             return self._recorded(g, run)
         parts = g if g.__class__ is dict else {0: g}
@@ -143,6 +143,7 @@ class CompiledRule:
         tracked: Sequence[Tensor],
         result: Any,
         pure: bool,
+        exposed: set[Value],
     ) -> None:
         self.name = found.program.name.removesuffix("_backward")
         self.function, self.backward, self.pure = function, backward, pure
@@ -150,7 +151,11 @@ class CompiledRule:
         self.given = found.given
         self.several = len(found.program.outputs) > 1
         known = {c.value: i for i, c in enumerate(found.wrt)}
-        self.origins = [known.get(v) for v in found.residuals]
+        self.checked = [  # what others may write to: inputs and results
+            (position, known.get(v))
+            for position, v in enumerate(found.residuals)
+            if v in known or v in exposed
+        ]
         wanted = {id(t) for t in tracked}
         places = [i for i, (_, leaf) in enumerate(tree.leaves(result)) if id(leaf) in wanted]
         self._places = places

@@ -56,6 +56,7 @@ class Guards:
         self._arguments(args, kwargs)
         self._surroundings(found)
         self._captures()
+        self._outside()
 
     def hold(self, value: Any) -> str:
         """Return a name by which the source knows an object."""
@@ -110,13 +111,14 @@ class Guards:
             self._array(name, value)
             self.arrays[id(value)] = name
         elif isinstance(value, int | float | complex | str | bytes | type(None)):
-            self.unless(f"{path}.__class__ is {self.hold(type(value))}")
-            self._equal(path, value)
+            self._alike(path, value)
         else:
             self.unless(f"{path} is {self.hold(value)}")
 
-    def _equal(self, path: str, value: Any) -> None:
-        is_nan = value != value
+    def _alike(self, path: str, value: Any) -> None:
+        """Ask for an equal value of the same type: 1, 1.0 and True are equal."""
+        self.unless(f"{path}.__class__ is {self.hold(type(value))}")
+        is_nan = bool(value != value)
         self.unless(f"{path} != {path}" if is_nan else f"{path} == {self.hold(value)}")
 
     def _array(self, name: str, array: Any) -> None:
@@ -130,12 +132,9 @@ class Guards:
         """Ask whether the names that the function uses still mean the same."""
         for item in found:
             path = self.hold(item.scope) + item.path
-            if isinstance(item.value, Tensor):
-                if id(item.value) in self.trace.captures:
-                    self.unless(f"{path} is {self.hold(item.value)}")
-            elif isinstance(item.value, int | float | complex | str | bytes):
-                self._equal(path, item.value)
-            else:
+            if item.alike:
+                self._alike(path, item.value)
+            elif not isinstance(item.value, Tensor) or id(item.value) in self.trace.captures:
                 self.unless(f"{path} is {self.hold(item.value)}")
 
     def _captures(self) -> None:
@@ -161,10 +160,21 @@ class Guards:
 
     def apart(self, written: bool) -> None:
         """If something is written to, ask whether the arrays still are memory of their own."""
-        arrays = [self.array(c) for c in self.trace.captures.values()] + [*self.arrays.values()]
+        captures, given = self.trace.captures.values(), [a for a, _, _ in self.trace.arrays]
+        arrays = [SLOTS["_array"].__get__(c.tensor) for c in captures] + given
+        names = [self.array(c) for c in captures] + [self.arrays[id(a)] for a in given]
         if written and len(arrays) > 1:
-            storages = ", ".join(f"id(storage_of({name}))" for name in arrays)
-            self.unless(f"len({{{storages}}}) == {len(arrays)}")
+            storages = ", ".join(f"id(storage_of({name}))" for name in names)
+            self.unless(f"len({{{storages}}}) == {len({id(storage_of(a)) for a in arrays})}")
+
+    def _outside(self) -> None:
+        """Get at the NumPy arrays that are found by name, and ask for elements that were seen."""
+        for array, _, _ in self.trace.arrays:
+            name = self.arrays.setdefault(id(array), self.hold(array))
+            if id(storage_of(array)) in self.trace.outside and name != self.hold(array):
+                self.unless(f"{name} is {self.hold(array)}")  # an argument, and found by name
+        for array, before in self.trace.masks:
+            self.unless(f"np.array_equal({self.hold(array)}, {self.hold(before)})")
 
     def name(self, capture: Capture) -> str:
         """Return the variable that holds a tensor."""
@@ -203,9 +213,10 @@ def call_of(guards: Guards, rows: list[str], name: str) -> Callable[..., Any]:
     """
     checks = "\n".join(f"        {row}" for row in guards.rows)
     body = "\n".join(f"    {row}" for row in rows)
+    missing = "KeyError, AttributeError, IndexError, TypeError, ValueError"
     source = (
         f"def call(args, kwargs):\n    try:\n{checks}\n"
-        "    except (KeyError, AttributeError, IndexError, ValueError):\n        return MISS\n"
+        f"    except ({missing}):\n        return MISS\n"
         f"{body}\n"
     )
     return _written(source, name, guards.scope)

@@ -141,7 +141,7 @@ class _Module:
             raise CompileError(
                 "export: the function draws random numbers: pass them as an argument"
             )
-        if overlapping(captures) is not None:
+        if overlapping(self.trace) is not None:
             raise CompileError("export: the function writes to memory that two tensors share")
 
     def _check_spelled(self) -> None:

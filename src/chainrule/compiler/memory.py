@@ -22,7 +22,7 @@ class Plan(NamedTuple):
     buffers: list[Value]  # the first values of scratch memory
     results: list[Value]  # large outputs, which go into memory that the caller gives
     settled: set[Value]  # inputs that hold what is to be written to them already
-    borrowed: list[Value]  # outputs that may be memory of an input, of a constant or of scratch
+    borrowed: set[int]  # which outputs are memory that something else has, too
 
 
 def planned(program: Program) -> Plan:
@@ -76,13 +76,19 @@ class _Planner:
             ]
         for value, place in self.places.items():  # memory has the first of the user's names for it
             place.hint = place.hint or value.hint
-        given = {*self.program.inputs, *self.program.constants}
-        borrowed = [
-            v
-            for v in self.program.outputs
-            if self.root(v) in given or self.places.get(self.root(v)) in self.buffers
-        ]
-        return Plan(self.places, self.buffers, self.results, self.settled, borrowed)
+        return Plan(self.places, self.buffers, self.results, self.settled, self._borrowed())
+
+    def _borrowed(self) -> set[int]:
+        """Return which outputs are memory of an input, a constant, scratch or another output."""
+        taken = {*self.program.inputs, *self.program.constants, *self.buffers}
+        found = set()
+        for position, value in enumerate(self.program.outputs):
+            root = self.root(value)
+            memory = self.places.get(root, root)
+            if memory in taken:
+                found.add(position)
+            taken.add(memory)
+        return found
 
     def _settle(self, line: Line, number: int, dying: set[Value]) -> None:
         out = line.out

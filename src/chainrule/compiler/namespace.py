@@ -72,7 +72,7 @@ def as_symbol(x: Any) -> Symbol:
         return x
     trace = TRACING.get()
     assert trace is not None
-    return Symbol(x if isinstance(x, Value) else trace.constant(np.asarray(x)))
+    return Symbol(x) if isinstance(x, Value) else trace.symbol_of(np.asarray(x))
 
 
 class _Part:
@@ -163,6 +163,12 @@ class SymbolNamespace:
     def diagonal(self, x: Any, *, offset: int = 0, key: Any) -> Symbol:
         put = functools.partial(_put_at, key)
         return _view(x, "diagonal", offset, replace=put)
+
+    def part(self, x: Any, name: str) -> Symbol:
+        """Return the real or the imaginary part as a view."""
+        if x.dtype.kind != "c":
+            return _same(x) if name == "real" else self.zeros(x.shape, x.dtype)
+        return _view(x, f"np.{name}", replace=functools.partial(record, f"with_{name}"))
 
     def windows(self, x: Any, *, size: int, step: int, key: Any) -> Symbol:
         return _view(x, "windows", size, step, replace=functools.partial(_put_at, key))
@@ -353,10 +359,8 @@ def _without_masks(key: Any) -> Any:
         if not _is_mask(part):
             found.append(part)
             continue
-        mask = part
-        if isinstance(part, Symbol):
-            trace = TRACING.get()
-            mask = None if trace is None else trace.constants.get(part.value)
+        trace = TRACING.get()
+        mask = None if trace is None else trace.known(part)
         if mask is None:
             raise CompileError(
                 "x[mask] has a shape that depends on values, which a compiled function doesn't "

@@ -110,8 +110,8 @@ class Source:
     def _copies(self) -> Iterator[str]:
         """Yield what makes outputs the caller's own."""
         for position, value in enumerate(self.program.outputs):
-            if value in self.plan.borrowed:
-                name = f"{self.names[value]}_copy"
+            if position in self.plan.borrowed:
+                name = self.names.another(f"{self.names[value]}_copy")
                 yield f"{name} = np.array({self.results[position]})"
                 self.results[position] = name
 

@@ -14,9 +14,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from chainrule import arguments, random
 from chainrule.autograd.tensor import Tensor
 from chainrule.compiler.symbol import TRACING
-from chainrule.random import WATCHER
 
 if TYPE_CHECKING:
     from chainrule.compiler.trace import Trace
@@ -59,11 +59,13 @@ _traces = 0
 def tracing(trace: Trace) -> Iterator[None]:
     """Let `trace` answer for all tensors, in this thread or task."""
     _count(1)
-    token, watched = TRACING.set(trace), WATCHER.set(trace.draw)
+    token = TRACING.set(trace)
+    drawn, made = random.WATCHER.set(trace.draw), arguments.WATCHER.set(trace.seen)
     try:
         yield
     finally:
-        WATCHER.reset(watched)
+        arguments.WATCHER.reset(made)
+        random.WATCHER.reset(drawn)
         TRACING.reset(token)
         _count(-1)
 

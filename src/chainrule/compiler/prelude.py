@@ -24,6 +24,8 @@ __all__ = [
     "smallest_at",
     "take_along_axis",
     "windows",
+    "with_imag",
+    "with_real",
 ]
 
 
@@ -122,3 +124,17 @@ def draw(generator: Any, method: Any, *args: Any, **settings: Any) -> Array:
 def windows(x: Array, size: int, step: int) -> Array:
     """Return a view of the stretches of size elements of the last axis, step apart."""
     return np.lib.stride_tricks.sliding_window_view(x, size, axis=-1)[..., ::step, :]
+
+
+def with_real(x: Array, real: Array) -> Array:
+    """Return a copy of x with another real part."""
+    out = np.array(x)
+    out.real = real
+    return out
+
+
+def with_imag(x: Array, imag: Array) -> Array:
+    """Return a copy of x with another imaginary part."""
+    out = np.array(x)
+    out.imag = imag
+    return out

@@ -194,14 +194,17 @@ class Names(dict[Value, str]):
         self._numbers: Counter[str] = Counter()  # the last one that each stem has had
 
     def __missing__(self, value: Value) -> str:
-        stem = value.hint or "t"
-        name = value.hint
+        self[value] = name = self.another(value.hint)
+        return name
+
+    def another(self, stem: str) -> str:
+        """Return a name that is not taken yet, and take it; a number if there is no stem."""
+        name, hint, stem = stem, stem, stem or "t"
         while not name or name in self.taken:
             self._numbers[stem] += 1
             apart = "_" if stem[-1].isdigit() else ""
-            name = f"{stem}{apart}{self._numbers[stem] + bool(value.hint)}"
+            name = f"{stem}{apart}{self._numbers[stem] + bool(hint)}"
         self.taken.add(name)
-        self[value] = name
         return name
 
 

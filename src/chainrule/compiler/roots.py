@@ -1,79 +1,222 @@
 """Where a function finds what it uses: its globals, its closure, and what these lead to.
 
 A compiled function holds for what it saw. So it asks before each call whether the tensors it closes
-over are still the same ones, and Python numbers still the same numbers.
+over are still the same ones, and Python numbers still the same numbers. Of an object it asks only
+for the attributes that some code names which the function can reach: a counter that only the loop
+around it knows may change.
 """
 
 from __future__ import annotations
 
 import builtins
+import functools
 import inspect
+import sys
 import types
-from collections.abc import Iterable, Iterator
+from collections import deque
+from collections.abc import Iterable
 from typing import Any
+
+import numpy as np
 
 from chainrule.autograd.tensor import Tensor
 
-_PLAIN = (bool, int, float, complex, str, bytes, type(None))
-_DEPTH = 5
-_MOST = 400
+_PLAIN = (bool, int, float, complex, str, bytes, type(None), np.generic, np.dtype)
+_BY_IDENTITY = (Tensor, types.FunctionType, types.BuiltinFunctionType, np.ufunc, np.ndarray)
+_MOST = 5000
+"""Things to look at: what is nearer comes first."""
 
 
 class Found:
     """Something that a function can get at: how, and what it was."""
 
-    __slots__ = ("path", "scope", "value")
+    __slots__ = ("alike", "path", "scope", "value")
 
-    def __init__(self, scope: Any, path: str, value: Any) -> None:
+    def __init__(self, scope: Any, path: str, value: Any, alike: bool = False) -> None:
         self.scope = scope  # a namespace (dict), a cell, or an object
         self.path = path  # source that leads on from there
         self.value = value
+        self.alike = alike  # whether an equal one is as good
+
+
+class _At:
+    """What a dict has for a key that source can't spell, such as a tensor."""
+
+    __slots__ = ("key", "of")
+
+    def __init__(self, of: dict[Any, Any], key: Any) -> None:
+        self.of, self.key = of, key
+
+    @property
+    def value(self) -> Any:
+        return self.of[self.key]
 
 
 def reachable(function: Any, objects: Iterable[Any]) -> list[Found]:
-    """Return the tensors, numbers and strings that a function can get at.
+    """Return what a function can get at by names: tensors, numbers, containers and their kin.
 
-    By names, or as attributes of the objects among its arguments.
+    And what the objects among its arguments hold.
     """
-    found: list[Found] = []
-    seen: set[int] = set()
-    given = [(item, "", item) for item in objects if not isinstance(item, (*_PLAIN, Tensor))]
-    for scope, path, value in (*_named(function, seen), *given):
-        _search(scope, path, value, _DEPTH, seen, found)
-        if len(found) > _MOST:
-            break
-    return found
+    names: set[str] = set()
+    while True:  # an object's methods bring more names
+        before = len(names)
+        search = _Search(names)
+        search.function(function)
+        for item in objects:
+            search.add(item, "", item)
+        search.run()
+        if len(names) == before:
+            return search.found
 
 
-def _named(function: Any, seen: set[int]) -> Iterator[tuple[Any, str, Any]]:
-    """Yield what the names in a function mean, and in the functions that it calls by name."""
-    if isinstance(function, types.MethodType):
-        yield function, ".__self__", function.__self__
-        function = function.__func__
-    wrapped = getattr(function, "__wrapped__", None)
-    if wrapped is not None and id(wrapped) not in seen:
-        yield from _named(wrapped, seen)
-    if not isinstance(function, types.FunctionType) or id(function) in seen:
-        return
-    seen.add(id(function))
-    if (function.__module__ or "").split(".")[0] in ("chainrule", "numpy"):
-        return
-    values: list[tuple[Any, str, Any]] = []
-    for cell in function.__closure__ or ():
-        try:
-            values.append((cell, ".cell_contents", cell.cell_contents))
-        except ValueError:  # not filled yet
-            continue
-    for name in sorted(_names(function.__code__)):
-        if name in function.__globals__ and not hasattr(builtins, name):
-            space = function.__globals__
-            values.append((space, f"[{name!r}]", space[name]))
-    for scope, path, value in values:
-        if isinstance(value, types.FunctionType):
-            yield scope, path, value
-            yield from _named(value, seen)
-        elif not isinstance(value, types.ModuleType | type):
-            yield scope, path, value
+class _Search:
+    """One walk from a function, breadth first, through what some code names."""
+
+    def __init__(self, names: set[str]) -> None:
+        self.names = names
+        self.found: list[Found] = []
+        self._seen: set[int] = set()
+        self._open: deque[tuple[Any, str, Any]] = deque()
+
+    def add(self, scope: Any, path: str, value: Any) -> None:
+        """Put on the list what is to be looked at."""
+        self._open.append((scope, path, value))
+
+    def run(self) -> None:
+        """Look at what is there, and at what that leads to."""
+        steps = 0
+        while self._open and steps < _MOST:
+            self._look(*self._open.popleft())
+            steps += 1
+
+    def function(self, function: Any) -> None:
+        """Look at what the names in a function mean."""
+        if isinstance(function, types.MethodType):
+            self.add(function, ".__self__", function.__self__)
+            function = function.__func__
+        wrapped = getattr(function, "__wrapped__", None)
+        if wrapped is not None:
+            self.function(wrapped)
+        if not isinstance(function, types.FunctionType):
+            if wrapped is None and not isinstance(function, type):
+                self.add(function, "", function)
+            return
+        if id(function) in self._seen or _package(function) in _LIBRARIES:
+            return
+        self._seen.add(id(function))
+        used = _names(function.__code__)
+        self.names |= used
+        for cell in function.__closure__ or ():
+            try:
+                self.add(cell, ".cell_contents", cell.cell_contents)
+            except ValueError:  # not filled yet
+                continue
+        for defaults in (function.__defaults__, function.__kwdefaults__):
+            self.add(defaults, "", defaults)
+        space = function.__globals__
+        for name in sorted(used):
+            if name in space and not hasattr(builtins, name):
+                self.add(space, f"[{name!r}]", space[name])
+
+    def _look(self, scope: Any, path: str, value: Any) -> None:
+        if isinstance(value, (*_PLAIN, *_BY_IDENTITY)) or is_generator(value):
+            if path:
+                self.found.append(Found(scope, path, value, isinstance(value, _PLAIN)))
+            if isinstance(value, types.FunctionType):
+                self.function(value)
+            return
+        if isinstance(value, type):
+            return
+        if id(value) in self._seen:  # by another way before: still the same object?
+            if path:
+                self.found.append(Found(scope, path, value))
+            return
+        self._seen.add(id(value))
+        if hasattr(value, "__wrapped__") or isinstance(value, types.MethodType):
+            self.function(value)
+        elif isinstance(value, types.ModuleType):
+            self._module(value)
+        elif isinstance(value, dict):
+            self._dict(scope, path, value)
+        elif isinstance(value, list | tuple):
+            self._sequence(scope, path, value)
+        else:
+            self._object(scope, path, value)
+
+    def _module(self, module: types.ModuleType) -> None:
+        if module.__name__.split(".")[0] not in _LIBRARIES:
+            space = vars(module)
+            self._open += [(space, f"[{n!r}]", space[n]) for n in sorted(self.names & space.keys())]
+
+    def _dict(self, scope: Any, path: str, value: dict[Any, Any]) -> None:
+        self.found.append(Found(scope, f"{path}.__len__()", len(value), True))
+        for key, part in value.items():
+            if _is_literal(key):
+                self.add(scope, f"{path}[{key!r}]", part)
+            else:
+                self.add(_At(value, key), ".value", part)
+        if path and not all(map(_is_literal, value)):
+            self.found.append(Found(scope, path, value))
+
+    def _sequence(self, scope: Any, path: str, value: Any) -> None:
+        if len(value) > _SHORT and all(isinstance(part, _PLAIN) for part in value):
+            self.found.append(Found(scope, path, value[:], True))
+            return
+        if path:
+            self.found.append(Found(scope, f"{path}.__len__()", len(value), True))
+        self._open += [(scope, f"{path}[{i}]", part) for i, part in enumerate(value)]
+
+    def _object(self, scope: Any, path: str, value: Any) -> None:
+        if path:
+            self.found.append(Found(scope, f"{path}.__class__", type(value)))
+        if isinstance(value, functools.partial):
+            parts = [(f".{name}", getattr(value, name)) for name in ("func", "args", "keywords")]
+        else:
+            classes = [c for c in type(value).__mro__ if c.__module__ != "builtins"]
+            own = [c for c in classes if _package(c) == "chainrule"]
+            for cls in classes:
+                self._methods(cls)
+            everything = own or not self.names.isdisjoint(_DYNAMIC)
+            parts = [
+                (f".{name}", part)
+                for name, part in _attributes(value, classes)
+                if name.isidentifier() and (everything or name in self.names)
+            ]
+        self._open += [(scope, path + step, part) for step, part in parts]
+
+    def _methods(self, cls: type) -> None:
+        """Look at the methods that some code names, and at those that operators call."""
+        for name, method in vars(cls).items():
+            called = name in self.names or (name.startswith("__") and name not in _MAKING)
+            method = getattr(method, "__func__", getattr(method, "fget", method))
+            if called and isinstance(method, types.FunctionType):
+                self.function(method)
+
+
+_SHORT = 8
+"""Of more plain numbers than these a list is compared as a whole."""
+
+_LIBRARIES = frozenset(["chainrule", "numpy", "scipy", *sys.stdlib_module_names])
+_DYNAMIC = ("getattr", "vars", "__dict__", "asdict", "fields")
+_MAKING = ("__init__", "__new__", "__init_subclass__", "__del__", "__repr__", "__reduce__")
+
+
+def _attributes(value: Any, classes: list[Any]) -> list[tuple[str, Any]]:
+    """Return what an object holds, in its dict and its slots."""
+    slots = [name for cls in classes for name in vars(cls).get("__slots__", ())]
+    held = [(name, getattr(value, name)) for name in slots if hasattr(value, name)]
+    return [*getattr(value, "__dict__", {}).items(), *held]
+
+
+def _package(thing: Any) -> str:
+    return (getattr(thing, "__module__", None) or "").split(".")[0]
+
+
+def _is_literal(key: Any) -> bool:
+    """Say whether the `repr` of a key is source for it."""
+    if isinstance(key, tuple):
+        return all(map(_is_literal, key))
+    return isinstance(key, bool | int | str | bytes | None) and type(key).__module__ == "builtins"
 
 
 def _names(code: types.CodeType) -> set[str]:
@@ -82,33 +225,6 @@ def _names(code: types.CodeType) -> set[str]:
         if isinstance(constant, types.CodeType):
             names |= _names(constant)
     return names
-
-
-def _search(
-    scope: Any, path: str, value: Any, depth: int, seen: set[int], found: list[Found]
-) -> None:
-    """Collect what is at a path, and what that leads to."""
-    if isinstance(value, (*_PLAIN, Tensor, types.FunctionType)) or is_generator(value):
-        found.append(Found(scope, path, value))
-        return
-    if depth == 0 or len(found) > _MOST or id(value) in seen:
-        return
-    seen.add(id(value))
-    if isinstance(value, dict | list):
-        found.append(Found(scope, f"{path}.__len__()", len(value)))
-    if isinstance(value, dict):
-        parts = [(f"[{key!r}]", part) for key, part in value.items() if isinstance(key, _PLAIN)]
-        for key, part in value.items():  # keys that source can't spell, such as tensors
-            if not isinstance(key, _PLAIN):
-                _search(part, "", part, depth - 1, seen, found)
-    elif isinstance(value, list | tuple):
-        parts = [(f"[{i}]", part) for i, part in enumerate(value)]
-    elif hasattr(value, "__dict__") and not isinstance(value, types.ModuleType | type):
-        parts = [(f".{name}", part) for name, part in vars(value).items() if name.isidentifier()]
-    else:
-        return
-    for step, part in parts:
-        _search(scope, path + step, part, depth - 1, seen, found)
 
 
 def is_generator(x: Any) -> bool:

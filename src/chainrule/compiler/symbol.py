@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from chainrule.autograd.location import here
+from chainrule.autograd.tensor import Tensor
 from chainrule.backend import CPU
 from chainrule.compiler.program import Value
 from chainrule.errors import CompileError
@@ -129,11 +130,11 @@ class Symbol:
 
     @property
     def real(self) -> Any:
-        return self.namespace.real(self)
+        return self.namespace.part(self, "real")
 
     @property
     def imag(self) -> Any:
-        return self.namespace.imag(self)
+        return self.namespace.part(self, "imag")
 
     def __len__(self) -> int:
         if not self.shape:
@@ -158,7 +159,7 @@ class Symbol:
         )
 
     __bool__ = __int__ = __float__ = __complex__ = __index__ = _unknown
-    item = tolist = tobytes = __array__ = __dlpack__ = _unknown
+    item = tolist = tobytes = __array__ = _unknown
 
     @property
     def __array_interface__(self) -> Any:
@@ -167,9 +168,13 @@ class Symbol:
     # --- computing ---
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        if any(isinstance(x, Tensor) for x in inputs):
+            return NotImplemented  # what has a history is the tensor's to record
         return self.namespace.call_ufunc(ufunc, method, inputs, kwargs)
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        if any(issubclass(kind, Tensor) for kind in types):
+            return NotImplemented
         return self.namespace.call_function(function, args, kwargs)
 
     def __getitem__(self, key: Any) -> Any:
@@ -227,6 +232,8 @@ _METHODS = frozenset(
 
 def _operator(name: str) -> Callable[[Symbol, Any], Any]:
     def method(self: Symbol, other: Any) -> Any:
+        if isinstance(other, Tensor):
+            return NotImplemented
         return getattr(self.namespace, name)(self, other)
 
     return method

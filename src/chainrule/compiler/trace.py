@@ -64,6 +64,8 @@ class Trace:
         self.constants: dict[Value, Any] = {}
         self.captures: dict[int, Capture] = {}  # by the tensor's id, in the order first used
         self.arrays: list[tuple[Any, Symbol, Value]] = []  # NumPy arrays among the arguments
+        self.outside: dict[int, Any] = {}  # NumPy arrays that the function can get at, by storage
+        self.masks: list[tuple[Any, Any]] = []  # those looked at, and what they held
         self.naming = True  # take names from the user's variables
         self.made: list[weakref.ref[Tensor]] = []  # tensors that were made
         self._known: dict[int, tuple[Any, Value]] = {}  # constants by the array's id
@@ -79,14 +81,26 @@ class Trace:
         return tree.mapped(arguments, self._given)
 
     def _given(self, leaf: Any) -> Any:
-        if not isinstance(leaf, ndarray):
-            return leaf
-        for array, symbol, _ in self.arrays:
-            if array is leaf:
+        return self._input(leaf) if isinstance(leaf, ndarray) else leaf
+
+    def _input(self, array: Any) -> Symbol:
+        """Return what stands for a NumPy array from outside."""
+        for known, symbol, _ in self.arrays:
+            if known is array:
                 return symbol
-        value = Value(leaf.shape, leaf.dtype)
-        self.arrays.append((leaf, Symbol(value), value))
+        value = Value(array.shape, array.dtype)
+        self.arrays.append((array, Symbol(value), value))
         return self.arrays[-1][1]
+
+    def symbol_of(self, array: Any) -> Symbol:
+        """Return what stands for an array: what the function can get at may change until later."""
+        if array.__class__ is ndarray and id(storage_of(array)) in self.outside:
+            return self._input(array)
+        return Symbol(self.constant(array))
+
+    def seen(self, array: Any) -> Symbol:
+        """Return what shows an array's memory, for a tensor that is made of it."""
+        return Symbol.view(self.symbol_of(array), lambda whole: whole, lambda whole, part: part)
 
     # --- tensors ---
 
@@ -107,7 +121,7 @@ class Trace:
         """Return where to set a slot, and to what: new tensors hold symbols from the start."""
         if slot == "_array":
             if value.__class__ is not Symbol:
-                value = Symbol(self.constant(value))
+                value = self.symbol_of(value)
             if id(tensor) not in self.captures:
                 self.made.append(weakref.ref(tensor))
         return self.face(tensor), value
@@ -134,6 +148,16 @@ class Trace:
         capture = self.captures[id(tensor)] = Capture(tensor, face, symbol, value, edge)
         return capture
 
+    def capture_all(self, result: Any) -> None:
+        """Capture what the function returns, or gives as a `.grad`, without having looked at it."""
+        for _, leaf in tree.leaves(result):
+            if isinstance(leaf, Tensor):
+                self.face(leaf)
+        for capture in list(self.captures.values()):
+            before, after = capture.grads
+            if after is not None and after is not before:
+                self.face(after)
+
     def _edge(self, tensor: Tensor) -> Any:
         """Return a leaf's own node; where history begins outside, one that no pass gets through."""
         token = TRACING.set(None)
@@ -159,6 +183,17 @@ class Trace:
         self._known[id(array)] = array, value
         self.constants[value] = array
         return value
+
+    def known(self, array: Any) -> Any:
+        """Return an array whose elements have to be known, or None; they are asked for from now."""
+        if isinstance(array, Symbol):
+            outer = next((a for a, _, v in self.arrays if v is array.value), None)
+            if outer is None:
+                return self.constants.get(array.value)
+            array = outer if id(storage_of(outer)) in self.outside else None
+        if array is not None and id(storage_of(array)) in self.outside:
+            self.masks.append((array, array.copy()))
+        return array
 
     # --- lines ---
 
@@ -187,7 +222,7 @@ class Trace:
         if isinstance(tree, Symbol):
             return tree.value
         if isinstance(tree, ndarray):
-            return self.constant(tree)
+            return self.symbol_of(tree).value
         if isinstance(tree, Tensor):
             return tree._array.value
         if isinstance(tree, tuple | list):
@@ -236,13 +271,14 @@ def in_order(trace: Trace, args: Any, kwargs: Any) -> list[Capture]:
     return sorted(trace.captures.values(), key=lambda c: order.get(id(c.tensor), len(order)))
 
 
-def overlapping(captures: list[Capture]) -> tuple[Capture, Capture] | None:
-    """Return two tensors that share memory of which one is written to, if there are such."""
-    by_storage: dict[int, Capture] = {}
-    for capture in captures:
-        other = by_storage.setdefault(id(storage_of(_array.__get__(capture.tensor))), capture)
-        if other is not capture and (other.symbol.writes or capture.symbol.writes):
-            return other, capture
+def overlapping(trace: Trace) -> tuple[Value, Value] | None:
+    """Return two inputs that share memory of which one is written to, if there are such."""
+    inputs = [(_array.__get__(c.tensor), c.symbol, c.value) for c in trace.captures.values()]
+    by_storage: dict[int, tuple[Symbol, Value]] = {}
+    for array, symbol, value in [*inputs, *trace.arrays]:
+        other, first = by_storage.setdefault(id(storage_of(array)), (symbol, value))
+        if other is not symbol and (other.writes or symbol.writes):
+            return first, value
     return None
 
 

@@ -15,6 +15,7 @@ from chainrule.arguments import (
     complex_dtype,
     dtype_of,
     leaf,
+    watched,
 )
 from chainrule.autograd.modes import no_grad
 from chainrule.autograd.tensor import Tensor, default_dtype
@@ -87,6 +88,8 @@ def array_of(data: Any, dtype: DTypeLike) -> Array:
     """Return `data` as an array, of `dtype` if that is not None; sharing memory if possible."""
     if isinstance(data, Tensor):
         data = data._array
+    elif type(data) is np.ndarray:
+        data = watched(data)
     elif not isinstance(data, np.ndarray | np.generic) and hasattr(data, "__dlpack__"):
         data = imported(data, None, None)
     if hasattr(data, "dtype") and not isinstance(data, np.generic):
@@ -217,4 +220,4 @@ def from_numpy(array: np.ndarray[Any, Any]) -> Tensor:
     if not isinstance(array, np.ndarray):
         raise TypeError(f"expected np.ndarray (got {type(array).__name__})")
     dtype_of(array.dtype)
-    return leaf(array.view(np.ndarray))
+    return leaf(watched(array.view(np.ndarray)))

@@ -10,7 +10,7 @@ import numpy as np
 from chainrule.autograd.modes import is_grad_enabled
 from chainrule.autograd.operands import as_tensors
 from chainrule.autograd.tensor import Tensor, make
-from chainrule.backend import ndarray
+from chainrule.backend import is_array
 from chainrule.ops import joining
 
 Array = Any
@@ -23,7 +23,7 @@ def tensors_of(values: list[Any]) -> list[Tensor]:
     """
     listed = [_unlisted(value) if isinstance(value, list | tuple) else value for value in values]
     if not any([isinstance(value, Tensor) for value in listed]):
-        listed = [value if isinstance(value, ndarray) else np.asarray(value) for value in listed]
+        listed = [value if is_array(value) else np.asarray(value) for value in listed]
     return as_tensors(tuple(listed))
 
 
@@ -43,7 +43,8 @@ def array_of(value: Any) -> Array:
     """Return an operand whose gradient is of no concern, such as an index, as an array."""
     if isinstance(value, Tensor):
         return value.detach().numpy()
-    return np.asarray(arrays_of(value))
+    found = arrays_of(value)
+    return found if is_array(found) else np.asarray(found)
 
 
 def arrays_of(value: Any) -> Any:
@@ -75,4 +76,4 @@ def is_tracked(*values: Any) -> bool:
 
 def constant(array: Array) -> Tensor:
     """Return an array, or a number of NumPy's, as a tensor in its own dtype."""
-    return make(np.asarray(array), None)
+    return make(array if is_array(array) else np.asarray(array), None)

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from chainrule.arguments import RECORDERS, Operand, either, one_dim, tensor_of
+from chainrule.arguments import RECORDERS, Operand, either, one_dim, tensor_of, watched
 from chainrule.autograd.operands import scalar_array
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.views import set_item
-from chainrule.backend import device_of, is_basic_index, move, ndarray
+from chainrule.backend import device_of, is_basic_index, move, namespace, ndarray
 from chainrule.errors import ShapeError
 from chainrule.ops.calls import reshaped
 from chainrule.ops.shaping import broadcast_to, reshape
@@ -97,14 +97,15 @@ def _as_part(part: Any, array: Array) -> Any:
     if part is None or part is Ellipsis or part.__class__ in (int, slice, bool):
         return part
     if isinstance(part, Tensor):
-        if part._array.ndim == 0 and part._array.dtype.kind in "iu":
+        single = part._array.ndim == 0 and part._array.dtype.kind in "iu"
+        if single and namespace(part._array).known:
             return int(part._array)
         # A copy: the graph keeps the index, and the tensor may be written to later.
         found = part._array.copy()
     elif isinstance(part, np.generic) and not isinstance(part, np.bool_):
         return part.__index__() if isinstance(part, np.integer) else _not_an_index(part)
     elif isinstance(part, ndarray | list | tuple | range | np.bool_):
-        found = np.array(part)
+        found = watched(part).copy() if part.__class__ is ndarray else np.array(part)
         if found.size == 0 and found.dtype.kind == "f":
             found = found.astype(np.int64)
     elif hasattr(part, "__index__"):

@@ -13,7 +13,7 @@ import numpy as np
 
 from chainrule.arguments import floating, tensor_of
 from chainrule.autograd.tensor import Tensor
-from chainrule.backend import ndarray
+from chainrule.backend import is_array, namespace
 from chainrule.ops import (
     arithmetic,
     blends,
@@ -191,13 +191,13 @@ def _is_numpys(ufunc: Any) -> bool:
 
 # --- the protocol ---------------------------------------------------------------------------------
 
-_KNOWN = (Tensor, ndarray, np.generic, bool, int, float, complex)
+_KNOWN = (Tensor, np.generic, bool, int, float, complex)
 
 
 def array_ufunc(x: Tensor, ufunc: Any, method: str, *inputs: Any, **settings: Any) -> Any:
     """Record a ufunc that was called on a tensor, where there is a rule for it."""
     operands = () if method in ("at", "reduceat") else inputs  # which have indices among them
-    if not all([isinstance(value, _KNOWN) for value in operands]):
+    if not all([isinstance(value, _KNOWN) or is_array(value) for value in operands]):
         return NotImplemented
     call = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
     if settings:
@@ -205,7 +205,8 @@ def array_ufunc(x: Tensor, ufunc: Any, method: str, *inputs: Any, **settings: An
     function = _method(ufunc, method)
     if function is None:
         if ufunc in STEPS and method == "__call__" and not settings:
-            return tensor_of(np.asarray(ufunc(*[_array(value) for value in inputs])))
+            found = ufunc(*[_array(value) for value in inputs])
+            return tensor_of(namespace(found).asarray(found))
         _refuse(ufunc, method, call)
     kept = {"axis", "keepdims"} if method in ("reduce", "accumulate") else set()
     refused = set(settings) - kept

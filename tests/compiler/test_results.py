@@ -1,0 +1,207 @@
+"""What compiled functions return: the caller's own, in the containers that the function made."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+import chainrule as cr
+
+
+def leaf(*values: float) -> cr.Tensor:
+    return cr.tensor(values, requires_grad=True)
+
+
+def plain(x: Any) -> Any:
+    return x.numpy(force=True) if isinstance(x, cr.Tensor) else x
+
+
+def arrays_of(result: Any) -> list[np.ndarray]:
+    return [t.numpy(force=True) for t in result]
+
+
+def test_results_share_memory_with_nothing() -> None:
+    w, constant = leaf(1.0, 2.0), np.array([1.0, 2.0], np.float32)
+
+    @cr.compile
+    def function(x: Any) -> Any:
+        y = x.exp()
+        with cr.no_grad():
+            w.mul_(2.0)
+        return y, y.clone(), y.detach().clone(), y * 1, x.clone(), w.clone(), cr.tensor(constant)
+
+    x = leaf(1.0, 2.0)
+    results = [function(x) for _ in range(3)]
+    arrays = [a for result in results for a in arrays_of(result)]
+    arrays += [x.numpy(force=True), w.numpy(force=True), constant]
+    for i, a in enumerate(arrays):
+        for b in arrays[:i]:
+            assert not np.shares_memory(a, b)
+    before = [a.copy() for a in arrays_of(results[1])]
+    for t in results[0]:
+        t.detach().fill_(7.0)
+    for a, b in zip(arrays_of(results[1]), before, strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert function(x)[0].tolist() == pytest.approx(np.exp([1.0, 2.0]))
+
+
+def test_large_results_share_memory_with_nothing() -> None:
+    function = cr.compile(lambda x: [(x + 1).exp(), (x + 2).tanh() * 3, x + 2, x[:50]])
+    x = cr.ones(100, 100)
+    arrays = [a for _ in range(3) for a in arrays_of(function(x))] + [x.numpy()]
+    for i, a in enumerate(arrays):
+        assert not any(np.shares_memory(a, b) for b in arrays[:i])
+
+
+def test_one_tensor_returned_twice_is_one_tensor() -> None:
+    @cr.compile
+    def function(x: Any) -> Any:
+        y = x * 2
+        return y, {"y": y}
+
+    for _ in range(2):
+        first, second = function(leaf(1.0))
+        assert first is second["y"]
+
+
+def test_a_result_that_is_written_to_is_not_differentiated_silently() -> None:
+    function = cr.compile(lambda x: x.exp())
+    for _ in range(2):
+        x = leaf(1.0)
+        y = function(x)
+        loss = (y * 2).sum()
+        with cr.no_grad():
+            y.mul_(2.0)
+        with pytest.raises(cr.InPlaceError, match="saved value 0 of"):
+            loss.backward()
+
+
+def test_an_argument_that_is_written_to_is_not_differentiated_silently() -> None:
+    function = cr.compile(lambda x, s: (x * s).sum())
+    x, s = leaf(1.0), cr.tensor([2.0])
+    y = function(x, s)
+    s.mul_(2.0)
+    with pytest.raises(cr.InPlaceError):
+        y.backward()
+
+
+@dataclasses.dataclass
+class Pair:
+    """Two of something."""
+
+    a: Any
+    b: Any = None
+
+
+class Named(NamedTuple):
+    """Has names."""
+
+    one: Any
+    two: Any
+
+
+def test_containers_in_and_out() -> None:
+    def function(tree: Any, *rest: Any, **named: Any) -> Any:
+        x = tree["pair"].a + tree["list"][0] + tree["named"].two
+        return {
+            "pair": Pair(x, [x * 2, (x * 3,)]),
+            "named": Named(rest[0] * 2, named["y"]),
+            "n": 5,
+            "none": None,
+            "text": "text",
+            3: (),
+            "nan": float("nan"),
+            "array": np.ones(2),
+            "given": tree["list"][0],
+        }
+
+    tree = {
+        "pair": Pair(leaf(1.0), 3),
+        "list": [cr.tensor([2.0]), "text"],
+        "named": Named(None, np.array([4.0], np.float32)),
+    }
+    compiled = cr.compile(function)
+    for _ in range(3):
+        wanted = function(tree, cr.ones(2), y=True)
+        got = compiled(tree, cr.ones(2), y=True)
+        assert list(got) == list(wanted)
+        assert type(got["pair"]) is Pair
+        assert got["pair"].a.tolist() == wanted["pair"].a.tolist()
+        assert got["pair"].b[1][0].tolist() == wanted["pair"].b[1][0].tolist()
+        assert type(got["named"]) is Named
+        assert got["named"].two is True
+        assert (got["n"], got["none"], got["text"], got[3]) == (5, None, "text", ())
+        assert np.isnan(got["nan"])
+        assert got["array"].tolist() == [1.0, 1.0]
+        assert got["given"] is tree["list"][0]
+        assert got["pair"].a.requires_grad
+    assert len(compiled._entries) == 1
+
+
+def test_numpy_arrays_and_numpys_functions() -> None:
+    def function(a: Any, t: Any) -> Any:
+        b = np.sin(a) + a.sum() + np.where(a > 0, a, 0).reshape(-1, 1).T
+        return b, t * cr.tensor(a[:1]), np.concatenate([a, a]), np.dot(a, a), a.mean()
+
+    compiled = cr.compile(function)
+    for value in (1.0, 2.0):
+        a, t = np.array([value, -3.0, 0.5]), leaf(2.0)
+        for got, wanted in zip(compiled(a, t), function(a, t), strict=True):
+            assert type(got) is type(wanted) or np.ndim(wanted) == 0
+            got, wanted = (
+                x.numpy(force=True) if isinstance(x, cr.Tensor) else x for x in (got, wanted)
+            )
+            np.testing.assert_allclose(got, wanted)
+    assert len(compiled._entries) == 1
+
+
+def test_a_tensor_from_outside_that_is_returned_or_set_as_grad() -> None:
+    outside, w = cr.tensor([1.0]), leaf(2.0)
+
+    def function(x: Any) -> Any:
+        w.grad = outside
+        return outside, x, w
+
+    compiled = cr.compile(function)
+    for _ in range(2):
+        x, w.grad = cr.ones(1), None
+        got = compiled(x)
+        assert got[0] is outside
+        assert got[1] is x
+        assert got[2] is w
+        assert w.grad is outside
+
+
+def test_what_the_function_overwrites_itself_is_missed_by_who_goes_backward() -> None:
+    w = leaf(2.0)
+
+    def function(x: Any) -> Any:
+        y = (x * w.detach()).sum()
+        with cr.no_grad():
+            w.mul_(3.0)
+        return y
+
+    compiled = cr.compile(function)
+    for wanted in (2.0, 6.0, 18.0):
+        found = compiled(leaf(1.0))
+        assert found.item() == wanted
+        with pytest.raises(cr.AutogradError, match="modified by an inplace operation"):
+            found.backward()
+
+
+def test_tensors_combined_with_numpy_arrays_keep_their_history() -> None:
+    def function(t: Any, a: Any) -> Any:
+        parts = [t * a, a * t, a @ t, np.add(a, t), np.sin(t) + a, np.dot(a, t), cr.sin(a) * t]
+        parts += [np.maximum(t, a), a - t, a / t, a**t, a > t, t > a]
+        return sum(part.sum() for part in parts)
+
+    a = np.array([0.5, 2.0], np.float32)
+    compiled = cr.compile(function)
+    for _ in range(2):
+        x, y = leaf(1.0, 3.0), leaf(1.0, 3.0)
+        function(x, a).backward()
+        compiled(y, a).backward()
+        np.testing.assert_allclose(y.grad.numpy(), x.grad.numpy(), rtol=1e-5)

@@ -1,0 +1,303 @@
+"""What a compiled function closes over: when it changes, so does what the function does."""
+
+from __future__ import annotations
+
+import functools
+import math
+import types
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+import chainrule as cr
+
+SCALE = 2.0
+SETTINGS = types.ModuleType("settings")
+SETTINGS.rate = 0.5  # type: ignore[attr-defined]
+
+
+def scaled(x: Any) -> Any:
+    return x * SCALE
+
+
+def helper(x: Any) -> Any:
+    return x + 1
+
+
+class Layer:
+    """What models are made of."""
+
+    def __init__(self, weight: float) -> None:
+        self.weight = cr.tensor(weight)
+        self.calls = 0
+
+    def __call__(self, x: Any) -> Any:
+        return self.activate(x * self.weight * 0.1)
+
+    def activate(self, x: Any) -> Any:
+        return x.exp()
+
+
+class Quiet(Layer):
+    """Does otherwise."""
+
+    def activate(self, x: Any) -> Any:
+        return x * SCALE
+
+
+class Slotted:
+    """Has no dict."""
+
+    __slots__ = ("rate",)
+
+    def __init__(self, rate: float) -> None:
+        self.rate = rate
+
+
+class Case(NamedTuple):
+    """A function that closes over something, and what changes that."""
+
+    function: Callable[[Any], Any]
+    change: Callable[[], Any]
+
+
+def a_tensor() -> Case:
+    w = cr.tensor(2.0)
+
+    def change() -> None:
+        nonlocal w
+        w = cr.tensor(3.0)
+
+    return Case(lambda x: x * w, change)
+
+
+def a_number_of_another_type() -> Case:
+    n: Any = 2
+
+    def change() -> None:
+        nonlocal n
+        n = 2.0
+
+    return Case(lambda x: cr.arange(3) * n + x.long(), change)
+
+
+def a_list() -> Case:
+    parts: list[Any] = [cr.tensor(1.0)]
+    return Case(lambda x: sum(parts, x), lambda: parts.append(cr.tensor(2.0)))
+
+
+def a_long_list() -> Case:
+    numbers = list(range(100))
+    return Case(lambda x: x * sum(numbers), lambda: numbers.__setitem__(50, 0))
+
+
+def a_dict() -> Case:
+    options = {"rate": 0.5, "nested": {"on": True}}
+    return Case(
+        lambda x: x * 2 if options["nested"]["on"] else x,  # type: ignore[index]
+        lambda: options["nested"].update(on=False),  # type: ignore[attr-defined]
+    )
+
+
+def a_dict_by_tensors() -> Case:
+    key = cr.tensor(1.0)
+    state = {key: {"seen": 1}}
+    return Case(lambda x: x * state[key]["seen"], lambda: state.update({key: {"seen": 3}}))
+
+
+def an_object() -> Case:
+    layer = Layer(2.0)
+    return Case(lambda x: layer(x), lambda: setattr(layer, "weight", cr.tensor(3.0)))
+
+
+def an_object_in_a_list() -> Case:
+    layers = [Layer(2.0), Layer(0.5)]
+    return Case(
+        lambda x: functools.reduce(lambda y, f: f(y), layers, x),
+        lambda: layers.__setitem__(1, Quiet(0.5)),
+    )
+
+
+def one_object_twice() -> Case:
+    shared = Layer(2.0)
+    layers = {"a": shared, "b": shared}
+    return Case(lambda x: layers["b"](layers["a"](x)), lambda: layers.update(b=Layer(3.0)))
+
+
+def slots() -> Case:
+    options = Slotted(1.0)
+    return Case(lambda x: x * options.rate, lambda: setattr(options, "rate", 3.0))
+
+
+def a_partial() -> Case:
+    held = [functools.partial(cr.mul, other=2.0)]
+    return Case(
+        lambda x: held[0](x), lambda: held.__setitem__(0, functools.partial(cr.mul, other=3.0))
+    )
+
+
+def a_numpy_array_rebound() -> Case:
+    a = np.ones(3, np.float32)
+
+    def change() -> None:
+        nonlocal a
+        a = np.full(3, 2.0, np.float32)
+
+    return Case(lambda x: x * a, change)
+
+
+def a_numpy_array_written_to() -> Case:
+    a = np.ones(3, np.float32)
+    return Case(lambda x: x * a, lambda: a.__setitem__(1, 5.0))
+
+
+def a_part_of_a_numpy_array() -> Case:
+    a = np.ones(10, np.float32)
+    return Case(lambda x: x * a[3:6] + cr.tensor(a[:3]), lambda: a.fill(5.0))
+
+
+def a_tensor_of_a_numpy_array() -> Case:
+    a = np.ones(3, np.float32)
+    return Case(lambda x: x * cr.tensor(a) + cr.from_numpy(a), lambda: a.fill(5.0))
+
+
+def a_mask() -> Case:
+    mask = np.array([True, False, True])
+    return Case(lambda x: x[mask], lambda: mask.fill(True))
+
+
+def a_ufunc() -> Case:
+    held = [np.sin]
+    return Case(lambda x: held[0](x), lambda: held.__setitem__(0, np.cos))
+
+
+def a_numpy_scalar() -> Case:
+    held = [np.float32(2)]
+    return Case(lambda x: x * held[0], lambda: held.__setitem__(0, np.float32(3)))
+
+
+def a_default() -> Case:
+    def function(x: Any, options: Any = {"rate": 2.0}) -> Any:  # noqa: B006
+        return x * options["rate"]
+
+    return Case(function, lambda: function.__defaults__[0].update(rate=3.0))  # type: ignore[index]
+
+
+def an_attribute_by_its_name_in_a_string() -> Case:
+    options = Slotted(1.0)
+    return Case(lambda x: x * getattr(options, "rate"), lambda: setattr(options, "rate", 3.0))  # noqa: B009
+
+
+def the_learning_rate_behind_many_tensors() -> Case:
+    many = {f"w{i}": cr.tensor(float(i)) for i in range(1000)}
+    options = {"lr": 0.5}
+
+    def function(x: Any) -> Any:
+        return x * many["w7"] * options["lr"]
+
+    return Case(function, lambda: options.update(lr=3.0))
+
+
+CASES = [
+    a_tensor,
+    a_number_of_another_type,
+    a_list,
+    a_long_list,
+    a_dict,
+    a_dict_by_tensors,
+    an_object,
+    an_object_in_a_list,
+    one_object_twice,
+    slots,
+    a_partial,
+    a_numpy_array_rebound,
+    a_numpy_array_written_to,
+    a_part_of_a_numpy_array,
+    a_tensor_of_a_numpy_array,
+    a_mask,
+    a_ufunc,
+    a_numpy_scalar,
+    a_default,
+    an_attribute_by_its_name_in_a_string,
+    the_learning_rate_behind_many_tensors,
+]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_changes_are_seen(case: Callable[[], Case]) -> None:
+    function, change = case()
+    compiled = cr.compile(function)
+    x = cr.tensor([1.0, 2.0, 3.0])
+    for _ in range(2):
+        got, wanted = compiled(x), function(x)
+        assert got.dtype == wanted.dtype
+        assert got.equal(wanted)
+    before = wanted
+    change()
+    wanted = function(x)
+    assert wanted.dtype != before.dtype or not wanted.equal(before)
+    for _ in range(2):
+        got = compiled(x)
+        assert got.dtype == wanted.dtype
+        assert got.equal(wanted)
+
+
+@pytest.mark.parametrize("name", ["SCALE", "helper"])
+def test_globals_of_functions_that_it_calls(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled = cr.compile(lambda x: Quiet(1.0)(helper(scaled(x))))
+    x = cr.tensor([1.0, 2.0])
+    assert compiled(x).tolist() == pytest.approx([0.6, 1.0])
+    monkeypatch.setitem(globals(), name, 3.0 if name == "SCALE" else lambda x: x - 1)
+    wanted = [1.2, 2.1] if name == "SCALE" else [0.2, 0.6]
+    assert compiled(x).tolist() == pytest.approx(wanted)
+
+
+def test_names_in_modules(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled = cr.compile(lambda x: x * SETTINGS.rate * math.pi)
+    x = cr.tensor(1.0)
+    assert compiled(x).item() == pytest.approx(math.pi / 2)
+    monkeypatch.setattr(SETTINGS, "rate", 2.0)
+    assert compiled(x).item() == pytest.approx(math.pi * 2)
+
+
+class Trainer:
+    """Counts, and trains."""
+
+    def __init__(self) -> None:
+        self.layer, self.epoch = Layer(2.0), 0
+
+    @cr.compile
+    def step(self, x: Any) -> Any:
+        return self.layer(x)
+
+    def fit(self, x: Any) -> None:
+        for _ in range(30):
+            self.step(x)
+            self.epoch += 1
+            self.layer.calls += 1
+
+
+def test_what_no_code_names_may_change(recwarn: pytest.WarningsRecorder) -> None:
+    Trainer().fit(cr.tensor(1.0))
+    assert not recwarn
+
+
+def test_a_write_to_memory_that_is_seen_twice_is_refused() -> None:
+    a = np.ones(4, np.float32)
+
+    def function() -> None:
+        cr.from_numpy(a[:2]).add_(cr.from_numpy(a[2:]))
+
+    with pytest.raises(cr.CompileError, match="memory that two tensors share"):
+        cr.compile(function)()
+
+
+def test_a_tensor_of_a_numpy_arrays_memory_writes_to_it() -> None:
+    a = np.ones(2, np.float32)
+    compiled = cr.compile(lambda: cr.from_numpy(a).mul_(2.0).sum())
+    assert [compiled().item() for _ in range(3)] == [4.0, 8.0, 16.0]
+    assert a.tolist() == [8.0, 8.0]
+    copied = cr.compile(lambda: cr.tensor(a).mul_(2.0).sum())
+    assert [copied().item() for _ in range(2)] == [32.0, 32.0]
