@@ -149,14 +149,14 @@ class _Builder:
         writes = [Write(c.value, c.symbol.value) for c in self.captures if c.symbol.writes]
         return writes + [Write(v, s.value) for _, s, v in self.trace.arrays if s.writes]
 
-    def _kept(self, found: Pullback | None, inputs: list[Value], written: set[Value]) -> list[Value]:
+    def _kept(
+        self, found: Pullback | None, inputs: list[Value], written: set[Value]
+    ) -> list[Value]:
         """Return what has to come out of the program for the backward pass."""
         residuals = [] if found is None else found.residuals
         return [v for v in residuals if v not in inputs or v in written]
 
-    def _program(
-        self, inputs: list[Value], outputs: list[Value], writes: list[Write]
-    ) -> Program:
+    def _program(self, inputs: list[Value], outputs: list[Value], writes: list[Write]) -> Program:
         """Return what the function does, optimised."""
         trace = self.trace
         self.guards.apart(bool(writes))

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any, final
+
+import numpy as np
 
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.versions import written
 from chainrule.backend import namespace
-from chainrule.optim.optimizer import Group, Optimizer, Parameters, check_at_least_0, gradient
+from chainrule.optim.optimizer import (
+    Group,
+    Optimizer,
+    Parameters,
+    check_at_least_0,
+    gradient,
+    in_precision,
+    number,
+)
 
 Array = Any
 
@@ -45,8 +54,8 @@ class Adam(Optimizer):
     With the gradient g (its sign turned to maximise, λ p added), in step t [1]_:
     m ← β₁ m + (1 - β₁) g, v ← β₂ v + (1 - β₂) g², and
     p ← p - lr m̂ / (√v̂ + eps), where m̂ = m / (1 - β₁ᵗ) and v̂ = v / (1 - β₂ᵗ) undo the start at zero.
-    A complex parameter counts as two real ones. The state of a parameter is ``step`` (t),
-    ``exp_avg`` (m), ``exp_avg_sq`` (v), and with `amsgrad` ``max_exp_avg_sq``.
+    A complex parameter counts as two real ones. The state of a parameter is ``step`` (t, in
+    float64), ``exp_avg`` (m), ``exp_avg_sq`` (v), and with `amsgrad` ``max_exp_avg_sq``.
 
     References
     ----------
@@ -97,32 +106,38 @@ class Adam(Optimizer):
         for param in params:
             p, g = param._array, gradient(param, options)
             state = self._remembered(param, options["amsgrad"])
-            state["step"] += 1
+            step = state["step"]._array
+            step += 1
             means = [state[name]._array for name in _MEANS if name in state]
             if p.dtype.kind == "c":
-                _advance(p.real, g.real, [mean.real for mean in means], state["step"], options)
-                _advance(p.imag, g.imag, [mean.imag for mean in means], state["step"], options)
+                _advance(p.real, g.real, [mean.real for mean in means], step, options)
+                _advance(p.imag, g.imag, [mean.imag for mean in means], step, options)
             else:
-                _advance(p, g, means, state["step"], options)
-            for array in (p, *means):
+                _advance(p, g, means, step, options)
+            for array in (p, step, *means):
                 written(array, "Adam.step")
 
     def _remembered(self, param: Tensor, amsgrad: bool) -> dict[str, Any]:
         """Return the state of a parameter, made at its first step."""
         state = self.state[param]
         if not state:
-            state["step"] = 0
+            state["step"] = make(np.zeros(()), None)
         for name in _MEANS if amsgrad else _MEANS[:2]:
             if name not in state:
                 array = param._array
                 state[name] = make(namespace(array).zeros_like(array), None)
         return state
 
+    def _restored(self, value: Any, param: Tensor, name: str) -> Any:
+        if name == "step":  # a number in what older versions and other libraries saved
+            return make(np.array(float(value)), None)
+        return super()._restored(value, param, name)
+
 
 _MEANS = ("exp_avg", "exp_avg_sq", "max_exp_avg_sq")
 
 
-def _advance(p: Array, g: Array, means: list[Array], step: int, options: Group) -> None:
+def _advance(p: Array, g: Array, means: list[Array], step: Array, options: Group) -> None:
     """Update a real parameter and its running means, with one array of scratch memory."""
     beta1, beta2 = map(float, options["betas"])
     xp = namespace(p)
@@ -138,9 +153,10 @@ def _advance(p: Array, g: Array, means: list[Array], step: int, options: Group) 
         v = xp.maximum(means[2], v, out=means[2])
 
     # p -= lr m̂ / (√v̂ + eps), with the factor c of √v̂ = √v / c moved out of the quotient.
-    c = math.sqrt(1 - beta2**step)
+    t = step.item() if namespace(step).known else step
+    c = (1 - beta2**t) ** 0.5
     xp.sqrt(v, out=scratch)
-    scratch += float(options["eps"]) * c
+    scratch += in_precision(float(options["eps"]) * c, p)
     xp.divide(m, scratch, out=scratch)
-    scratch *= float(options["lr"]) * c / (1 - beta1**step)
+    scratch *= in_precision(number(options["lr"]) * c / (1 - beta1**t), p)
     p -= scratch

@@ -253,8 +253,12 @@ class Optimizer(ABC):
             for number, param in zip(theirs["params"], ours["params"], strict=True):
                 if number in state_dict["state"]:
                     kept = state_dict["state"][number]
-                    state[param] = {name: _fitted(kept[name], param, name) for name in kept}
+                    state[param] = {name: self._restored(kept[name], param, name) for name in kept}
         self.param_groups, self.state = groups, state
+
+    def _restored(self, value: Any, param: Tensor, name: str) -> Any:
+        """Return what is remembered of a parameter, from what another optimiser remembered."""
+        return _fitted(value, param, name)
 
     def __repr__(self) -> str:
         lines = [f"{type(self).__name__} ("]
@@ -283,6 +287,22 @@ def gradient(param: Tensor, options: Group) -> Array:
     g = -grad._array if options["maximize"] else grad._array
     decay = float(options["weight_decay"])
     return g + decay * param._array if decay else g
+
+
+def number(option: Any) -> Any:
+    """Return an option as a Python number; as a compiler has it if that is a tensor it traces."""
+    if isinstance(option, Tensor) and not namespace(option._array).known:
+        return option._array
+    return float(option)
+
+
+def in_precision(number: Any, array: Array) -> Any:
+    """Return a number that leaves the dtype of `array` as it is when the two are combined."""
+    return number if number.__class__ is float else number.astype(_real(array.dtype), copy=False)
+
+
+def _real(dtype: Any) -> Any:
+    return np.zeros(0, dtype).real.dtype
 
 
 # --- checks of parameters -------------------------------------------------------------------------

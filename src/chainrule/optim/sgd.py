@@ -7,7 +7,15 @@ from typing import Any, final
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.versions import written
 from chainrule.backend import namespace
-from chainrule.optim.optimizer import Group, Optimizer, Parameters, check_at_least_0, gradient
+from chainrule.optim.optimizer import (
+    Group,
+    Optimizer,
+    Parameters,
+    check_at_least_0,
+    gradient,
+    in_precision,
+    number,
+)
 
 
 @final
@@ -89,13 +97,13 @@ class SGD(Optimizer):
             )
 
     def _update(self, params: list[Tensor], options: Group) -> None:
-        lr, momentum = float(options["lr"]), float(options["momentum"])
+        lr, momentum = number(options["lr"]), float(options["momentum"])
         for param in params:
             p, g = param._array, gradient(param, options)
             if momentum:
                 b = self._direction(param, g, momentum, 1 - float(options["dampening"]))
                 g = g + momentum * b if options["nesterov"] else b
-            p -= lr * g
+            p -= in_precision(lr, p) * g
             written(p, "SGD.step")
 
     def _direction(self, param: Tensor, g: Any, momentum: float, share: float) -> Any:
