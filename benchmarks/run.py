@@ -8,9 +8,11 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 
 import blas
+import compiling
 import eager
 import imports
 import million
+import peak
 import products
 import scatter
 
@@ -22,6 +24,8 @@ SUITES = {
     "million": million.main,
     "scatter": scatter.main,
     "products": products.main,
+    "compiling": compiling.main,
+    "peak": peak.main,
     "blas": blas.main,
     "imports": imports.main,
     "kernels": kernels.main,

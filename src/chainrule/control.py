@@ -312,7 +312,9 @@ def cond(
     """
     loops = namespace(predicate._array).loops if isinstance(predicate, Tensor) else None
     if loops is None:
-        return true_fn(*operands) if predicate else false_fn(*operands)
+        branch = Branch(true_fn if predicate else false_fn, operands)
+        parts = branch()
+        return tree.rebuilt(branch.result, parts)
     if predicate._array.size != 1:
         raise ShapeError(
             f"cond: the predicate must have one element, got shape {list(predicate.shape)}: use "

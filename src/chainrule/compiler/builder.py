@@ -160,7 +160,10 @@ class _Builder:
         """Return what the function does, optimised."""
         trace = self.trace
         self.guards.apart(bool(writes))
-        return optimized(Program(trace.name, inputs, trace.constants, trace.lines, outputs, writes))
+        program = Program(trace.name, inputs, trace.constants, trace.lines, outputs, writes)
+        if any(line.bodies for line in trace.lines):
+            program.check_reach()
+        return optimized(program)
 
     def _check(self) -> None:
         shared = overlapping(self.trace)

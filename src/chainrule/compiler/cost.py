@@ -39,8 +39,15 @@ def _counted(number: float) -> str:
 
 
 def flops_of(line: Line) -> int:
-    """Return the arithmetic of a line, a multiplication and an addition counted as two."""
+    """Return the arithmetic of a line, a multiplication and an addition counted as two.
+
+    Of a branch the larger part, of a `while` loop one step.
+    """
     function = line.function
+    if line.bodies:
+        parts = [sum(map(flops_of, body.lines)) for body in line.bodies]
+        steps: int = line.kwargs.get("length", 1)
+        return max(parts) if function == "if" else steps * sum(parts)
     if function in VIEWS or function in _MOVES:
         return 0
     if function == "np.matmul":

@@ -203,7 +203,9 @@ class _Module:
             yield "PARAMETERS = {}"
         for name, array in self.parameters.items():
             if name not in self.large:
-                text = np.array2string(array, separator=", ", threshold=_INLINE + 1)
+                text = np.array2string(
+                    array, separator=", ", threshold=_INLINE + 1, floatmode="unique"
+                )
                 text = text.replace("nan", "np.nan").replace("inf", "np.inf")
                 yield f'PARAMETERS["{name}"] = np.array({text}, np.{array.dtype.name})'
         yield ""

@@ -23,11 +23,20 @@ class Plan(NamedTuple):
     results: list[Value]  # large outputs, which go into memory that the caller gives
     settled: set[Value]  # inputs that hold what is to be written to them already
     borrowed: set[int]  # which outputs are memory that something else has, too
+    lent: dict[Program, set[int]]  # the same of each body
 
 
 def planned(program: Program) -> Plan:
     """Decide for each large value where it lives."""
-    return _Planner(program).plan()
+    plan = _Planner(program).plan()
+    for line in program.lines:
+        for body in line.bodies:
+            inner = planned(body)
+            plan.places.update({v: p for v, p in inner.places.items() if p not in inner.results})
+            plan.buffers.extend(inner.buffers)
+            plan.lent.update(inner.lent)
+            plan.lent[body] = inner.borrowed
+    return plan
 
 
 class _Planner:
@@ -76,11 +85,12 @@ class _Planner:
             ]
         for value, place in self.places.items():  # memory has the first of the user's names for it
             place.hint = place.hint or value.hint
-        return Plan(self.places, self.buffers, self.results, self.settled, self._borrowed())
+        return Plan(self.places, self.buffers, self.results, self.settled, self._borrowed(), {})
 
     def _borrowed(self) -> set[int]:
         """Return which outputs are memory of an input, a constant, scratch or another output."""
-        taken = {*self.program.inputs, *self.program.constants, *self.buffers}
+        program = self.program
+        taken = {*program.inputs, *program.constants, *program.free(), *self.buffers}
         found = set()
         for position, value in enumerate(self.program.outputs):
             root = self.root(value)

@@ -90,10 +90,16 @@ class SymbolNamespace:
 
     known = False
     recorder: Any = None
-    loops: Any = None
     quicker: Any = None
     linalg = _Part("np.linalg.")
     fft = _Part("np.fft.")
+
+    @property
+    def loops(self) -> Any:
+        """The loops and branches of a trace, which are above this module."""
+        from chainrule.compiler import control
+
+        return control
 
     def __getattr__(self, name: str) -> Any:
         if name in _KERNELS:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import keyword
 import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 
 from chainrule.compiler import prelude
+from chainrule.compiler.bodies import everywhere
+from chainrule.compiler.loop_source import loop_rows
 from chainrule.compiler.memory import Plan, planned
 from chainrule.compiler.numpy_forms import lowered
 from chainrule.compiler.program import Line, Names, Program, Value
@@ -51,17 +53,18 @@ class Source:
     """
 
     def __init__(self, program: Program) -> None:
-        self.program = program = lowered(program)
+        self.program = program = everywhere(lowered)(program)
         self.plan: Plan = planned(program)
         self.names = Names({*_TAKEN, *prelude.__all__, *keyword.kwlist})
         self.constants = [v for v, a in program.constants.items() if a.size > _SPELLED]
         self.inline: dict[Value, str] = {}  # views that are used once, where they are used
         self.objects: dict[str, Any] = {}  # settings that have no spelling
         self.made = {v: line for line in program.lines for v in line.outs}
+        self.uses = self.uses_in(program)
         for value in program.inputs:
             _ = self.names[value]
-        self.body = list(self._body())
-        self.results = list(map(self._show, program.outputs))
+        self.body = _grouped(self.statements(self.program))
+        self.results = list(map(self.show, program.outputs))
         self.body += [*self._copies(), *self._writes()]
 
     @property
@@ -97,13 +100,24 @@ class Source:
         text = ", ".join(f"{self.names[v]} {v.type_text}" for v in values)
         return _wrapped(kind + text) if values else []
 
-    def _body(self) -> Iterator[str]:
-        """Yield a statement for each line, but for views that stand where they are used."""
-        uses = Counter(v for line in self.program.lines for v in line.inputs)
-        uses.update(self.program.results())
-        for line in self.program.lines:
-            if line.function in _SHORT and uses[line.out] == 1:
-                self.inline[line.out] = self._call(line)
+    def uses_in(self, program: Program) -> Counter[Value]:
+        """Return how often values are used; what a body uses from outside counts twice."""
+        uses = Counter(v for line in program.lines for v in line.inputs)
+        uses.update(program.results())
+        uses.update(v for line in program.lines for body in line.bodies for v in body.free())
+        return uses
+
+    def statements(self, program: Program) -> Iterator[str]:
+        """Yield a row for each line, but for views that stand where they are used.
+
+        A line with bodies has several.
+        """
+        uses = self.uses_in(program)
+        for line in program.lines:
+            if line.bodies:
+                yield from loop_rows(self, line)
+            elif line.function in _SHORT and uses[line.out] == 1:
+                self.inline[line.out] = self.expression(line)
             else:
                 yield self._statement(line)
 
@@ -125,7 +139,7 @@ class Source:
                 taken[write.value] = f"{self.names[write.value]}_before"
                 yield f"{taken[write.value]} = {self.names[write.value]}.copy()"
         for write in late:
-            new = taken.get(write.value) or self._show(self._unspread(write.value))
+            new = taken.get(write.value) or self.show(self._unspread(write.value))
             yield f"{self.names[write.target]}[...] = {new}"
 
     def _unspread(self, value: Value) -> Any:
@@ -139,7 +153,7 @@ class Source:
         outs = ", ".join(self._name(v) for v in line.outs)
         place = self.plan.places.get(line.outs[0])
         if place is None:
-            text = f"{outs} = {self._call(line)}"
+            text = f"{outs} = {self.expression(line)}"
         else:
             self.names[line.out] = self.names[place]
             text = self._into(line, self.names[place])
@@ -147,9 +161,9 @@ class Source:
 
     def _into(self, line: Line, place: str) -> str:
         """Return a statement that writes into memory that is there."""
-        shown = [self._show(arg) for arg in line.args]
+        shown = [self.show(arg) for arg in line.args]
         if line.function == "plus_at":
-            return f"{place}[{_index(line.args[2], self._show)}] += {shown[1]}"
+            return f"{place}[{_index(line.args[2], self.show)}] += {shown[1]}"
         augmented = _AUGMENTED.get(line.function)
         if augmented and shown[0] == place and shown[1] != place:
             return f"{place} {augmented} {shown[1]}"
@@ -158,16 +172,16 @@ class Source:
     def _name(self, value: Value) -> str:
         return self.names[value]
 
-    def _call(self, line: Line) -> str:
+    def expression(self, line: Line) -> str:
         """Return an expression as a person would write it."""
         function, args = line.function, line.args
-        shown = [self._show(arg) for arg in args]
+        shown = [self.show(arg) for arg in args]
         given = {
             k: v[0] if k == "axis" and type(v) is tuple and len(v) == 1 else v
             for k, v in line.kwargs.items()
         }
         keywords = [
-            f"{key}={self._show(value)}"
+            f"{key}={self.show(value)}"
             for key, value in given.items()
             if not (function in _METHODS and (value is None or value is False))
         ]
@@ -180,7 +194,7 @@ class Source:
             case "np.negative":
                 return f"-{shown[0]}"
             case "getitem":
-                return f"{shown[0]}[{_index(args[1], self._show)}]"
+                return f"{shown[0]}[{_index(args[1], self.show)}]"
             case "np.permute_dims" if args[1] == (1, 0):
                 return f"{shown[0]}.T"
             case "np.permute_dims":
@@ -202,16 +216,16 @@ class Source:
             call = f"{method}({', '.join([generator, *rest, *keywords])})"
         return call if out.shape else f"np.asarray({call})"
 
-    def _show(self, tree: Any) -> str:
+    def show(self, tree: Any) -> str:
         if isinstance(tree, Value):
             if tree in self.inline:
                 return self.inline[tree]
             array = self.program.constants.get(tree)
             return self._name(tree) if array is None or tree in self.constants else _array(array)
         if isinstance(tree, tuple):
-            return f"({', '.join(map(self._show, tree))}{',' * (len(tree) == 1)})"
+            return f"({', '.join(map(self.show, tree))}{',' * (len(tree) == 1)})"
         if isinstance(tree, list):
-            return f"[{', '.join(map(self._show, tree))}]"
+            return f"[{', '.join(map(self.show, tree))}]"
         try:
             return literal(tree)
         except TypeError:
@@ -228,6 +242,17 @@ class Source:
         self.names.taken.add(name)
         self.objects[name] = value
         return name
+
+
+def _grouped(rows: Iterable[str]) -> list[str]:
+    """Return statements: a loop with its body is one, of several rows."""
+    found: list[str] = []
+    for row in rows:
+        if row.startswith((" ", "else:")):
+            found[-1] += f"\n    {row}"
+        else:
+            found.append(row)
+    return found
 
 
 _SHORT = frozenset(["np.permute_dims", "np.reshape", "np.broadcast_to", "getitem"])

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from chainrule.compiler.algebra import simplified
+from chainrule.compiler.bodies import everywhere, needed_part, without_invariants
 from chainrule.compiler.program import Line, Program, Value
 from chainrule.compiler.shapes import outcome, resolve
 from chainrule.compiler.vocabulary import DRAW, is_elementwise, number_of
@@ -23,6 +24,8 @@ def without_dead_lines(program: Program) -> Program:
     needed = set(program.results())
     kept = []
     for line in reversed(program.lines):
+        if line.bodies:
+            line = needed_part(line, needed, without_dead_lines)
         if line.function == DRAW or not needed.isdisjoint(line.outs):
             needed.update(line.inputs)
             kept.append(line)
@@ -52,7 +55,7 @@ def without_repeats(program: Program) -> Program:
 
 def _key(line: Line) -> Any:
     """Return what two lines have in common that compute the same; None for what is never so."""
-    if line.function == DRAW:
+    if line.function == DRAW or line.bodies:
         return None
     key = (line.function, _frozen(line.args), _frozen(line.kwargs))
     try:
@@ -88,7 +91,8 @@ def with_constants_folded(program: Program) -> Program:
     for line in program.lines:
         inputs = line.inputs
         small = all(v.size <= 1 for v in (*inputs, *line.outs))
-        if not small or line.function == DRAW or any(v not in known for v in inputs):
+        fixed = not line.bodies and line.function != DRAW
+        if not (small and fixed) or any(v not in known for v in inputs):
             lines.append(line)
             continue
         filled = line.replaced(known.__getitem__)
@@ -209,13 +213,15 @@ def _lesser(value: Any, made: dict[Value, Line], uniform: dict[Value, Any]) -> l
 
 PASSES: tuple[Pass, ...] = (
     without_dead_lines,
-    with_constants_folded,
-    with_operands_narrowed,
-    without_repeats,
-    with_algebra,
-    with_operands_narrowed,
-    with_constants_folded,
-    without_repeats,
+    everywhere(without_invariants),
+    without_dead_lines,
+    everywhere(with_constants_folded),
+    everywhere(with_operands_narrowed),
+    everywhere(without_repeats),
+    everywhere(with_algebra),
+    everywhere(with_operands_narrowed),
+    everywhere(with_constants_folded),
+    everywhere(without_repeats),
     without_dead_lines,
 )
 

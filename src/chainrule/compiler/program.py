@@ -1,5 +1,8 @@
 """What a trace becomes: a program of typed lines, each one call of a function of arrays.
 
+A line may have bodies, programs that it runs: `for` and `while` any number of times, `if` one of
+two. A body's inputs are values of its own; it may use those of the programs around it, too.
+
 Every value is made once and never changes (static single assignment). What a program changes in the
 world stands at its end: `writes` says which input's memory holds which value afterwards.
 """
@@ -51,7 +54,7 @@ class Value:
 class Line:
     """One call: the function's name, its arguments (values among them), what comes out."""
 
-    __slots__ = ("args", "function", "kwargs", "location", "outs")
+    __slots__ = ("args", "bodies", "function", "kwargs", "location", "outs")
 
     def __init__(
         self,
@@ -60,12 +63,14 @@ class Line:
         kwargs: dict[str, Any],
         outs: tuple[Value, ...],
         location: Location | None = None,
+        bodies: tuple[Program, ...] = (),
     ) -> None:
         self.function = function
         self.args = args
         self.kwargs = kwargs
         self.outs = outs
         self.location = location
+        self.bodies = bodies
 
     @property
     def out(self) -> Value:
@@ -75,14 +80,21 @@ class Line:
 
     @property
     def inputs(self) -> list[Value]:
-        """The values among the arguments, in order, as often as they stand there."""
-        return list(values_in((self.args, tuple(self.kwargs.values()))))
+        """The values among the arguments, in order, as often as they stand there.
+
+        Then those that its bodies use of the programs around them.
+        """
+        found = list(values_in((self.args, tuple(self.kwargs.values()))))
+        for body in self.bodies:
+            found += body.free()
+        return found
 
     def replaced(self, change: Callable[[Value], Any]) -> Line:
         """Return the line with other values for its arguments."""
         args = mapped(self.args, change)
         kwargs = {key: mapped(value, change) for key, value in self.kwargs.items()}
-        return Line(self.function, args, kwargs, self.outs, self.location)
+        bodies = tuple([body.replaced(change) for body in self.bodies])
+        return Line(self.function, args, kwargs, self.outs, self.location, bodies)
 
 
 def values_in(tree: Any) -> Iterator[Value]:
@@ -140,33 +152,62 @@ class Program:
             self.name, self.inputs, self.constants, lines, list(self.outputs), list(self.writes)
         )
 
+    def free(self) -> list[Value]:
+        """Return the values of the programs around it that a body uses."""
+        made = {*self.inputs, *self.constants}
+        made.update(v for line in self.lines for v in line.outs)
+        used = [v for line in self.lines for v in line.inputs] + self.results()
+        return list(dict.fromkeys(v for v in used if v not in made))
+
+    def replaced(self, change: Callable[[Value], Any]) -> Program:
+        """Return a body with other values of the programs around it."""
+        others = {v: change(v) for v in self.free()}
+        if all(v is other for v, other in others.items()):
+            return self
+        lines = [line.replaced(lambda v: others.get(v, v)) for line in self.lines]
+        body = self.with_lines(lines)
+        body.outputs = [others.get(v, v) for v in self.outputs]
+        return body
+
     def results(self) -> list[Value]:
         """Return the values that outlive the program: outputs, and what is written."""
         return [*self.outputs, *(write.value for write in self.writes)]
 
-    def check(self) -> None:
+    def check_reach(self, around: Iterable[Value] = ()) -> None:
+        """Raise if a line uses what another line's body made."""
+        known = {*around, *self.inputs, *self.constants}
+        for line in self.lines:
+            if not known.issuperset(line.inputs):
+                raise CompileError(
+                    "a tensor that the function of a loop or branch made is used outside of it"
+                    f"{'' if line.location is None else f', at {line.location}'}: it has a value "
+                    "for each step. Return it from the function: as carry, or as y"
+                )
+            for body in line.bodies:
+                body.check_reach(known)
+            known.update(line.outs)
+
+    def check(self, around: Iterable[Value] = ()) -> None:
         """Raise if a value is used before it is made, made twice, or of another type than it says.
 
         Run after every pass in the tests.
         """
-        known = {*self.inputs, *self.constants}
+        known = {*around, *self.inputs, *self.constants}
         for line in self.lines:
             self._check_known(line.inputs, known, line)
             if not known.isdisjoint(line.outs):
                 raise CompileError(f"{self.name}: made twice: {text_of(line)}")
-            found = outcome(line.function, line.args, line.kwargs)
+            for body in line.bodies:
+                body.check(known)
             types = [(value.shape, value.dtype) for value in line.outs]
-            if found.types != types:
-                raise CompileError(
-                    f"{self.name}: {text_of(line)} gives {found.types}, but says {types}"
-                )
+            expected = types_of_loop(line) if line.bodies else None
+            found = expected or outcome(line.function, line.args, line.kwargs).types
+            if found != types:
+                raise CompileError(f"{self.name}: {text_of(line)} gives {found}, but says {types}")
             known.update(line.outs)
         self._check_known(self.results(), known, None)
         for target, value in self.writes:
-            if target not in self.inputs or (target.shape, target.dtype) != (
-                value.shape,
-                value.dtype,
-            ):
+            if target not in self.inputs or not is_alike(target, value):
                 raise CompileError(f"{self.name}: can't write {value} over {target}")
 
     def _check_known(self, values: Iterable[Value], known: set[Value], line: Line | None) -> None:
@@ -180,10 +221,44 @@ class Program:
         head = ", ".join(f"{names[v]}: {v.type_text}" for v in self.inputs)
         rows = [f"program {self.name}({head})"]
         rows += [f"  {names[v]} = {a!r}" for v, a in self.constants.items()]
-        rows += [f"  {text_of(line, names)}" for line in self.lines]
-        rows += [f"  {names[target]}[...] = {names[value]}" for target, value in self.writes]
-        rows.append(f"  return {', '.join(names[v] for v in self.outputs)}")
-        return "\n".join(rows)
+        return "\n".join([*rows, *(f"  {row}" for row in self.rows(names))])
+
+    def rows(self, names: dict[Value, str]) -> Iterator[str]:
+        """Yield the lines as people read them, and what comes out."""
+        for line in self.lines:
+            yield text_of(line, names)
+            for body in line.bodies:
+                head = ", ".join(f"{names[v]}: {v.type_text}" for v in body.inputs)
+                yield f"  {body.name}({head})"
+                yield from (f"    {row}" for row in body.rows(names))
+        yield from (f"{names[target]}[...] = {names[value]}" for target, value in self.writes)
+        yield f"return {', '.join(names[v] for v in self.outputs)}"
+
+
+def is_alike(value: Value, other: Value) -> bool:
+    """Say whether two values have the same shape and dtype."""
+    return (value.shape, value.dtype) == (other.shape, other.dtype)
+
+
+def types_of_loop(line: Line) -> list[tuple[Shape, Any]]:
+    """Return the types of what comes out of a line with bodies, after checking what goes in."""
+    given, carries = list(values_in(line.args)), []
+    if line.function != "if":
+        carries = list(line.args[0])
+        slices = [Value(v.shape[1:], v.dtype) for v in given[len(carries) :]]
+        for body in line.bodies:
+            if not all(map(is_alike, body.inputs, [*carries, *slices])) or not all(
+                map(is_alike, body.outputs, carries if body is line.bodies[-1] else ())
+            ):
+                raise CompileError(f"{body.name} doesn't take what it gets: {text_of(line)}")
+    elif not all(map(is_alike, line.bodies[0].outputs, line.bodies[1].outputs)):
+        raise CompileError(f"two branches differ: {text_of(line)}")
+    count, outputs = len(carries), line.bodies[-1].outputs
+    lead = (line.kwargs["length"],) if line.function == "for" else ()
+    types = [(v.shape, v.dtype) for v in outputs[: count if lead else None]]
+    return types + [
+        ((*lead, *v.shape), v.dtype) for v in outputs[count if lead else len(outputs) :]
+    ]
 
 
 class Names(dict[Value, str]):

@@ -68,6 +68,7 @@ class Trace:
         self.masks: list[tuple[Any, Any]] = []  # those looked at, and what they held
         self.naming = True  # take names from the user's variables
         self.made: list[weakref.ref[Tensor]] = []  # tensors that were made
+        self.held: list[Any] = []  # nodes of loops, which hold tensors for their backward passes
         self._known: dict[int, tuple[Any, Value]] = {}  # constants by the array's id
         self._hinted: tuple[Any, list[Value]] = (None, [])
 
@@ -128,6 +129,8 @@ class Trace:
 
     def survivors(self) -> list[Tensor]:
         """Return the tensors that were made and that somebody holds, after the run."""
+        for node in self.held:
+            node.release()
         found = [t for reference in self.made if (t := reference()) is not None]
         return list({id(t): t for t in found}.values())
 

@@ -1,0 +1,123 @@
+"""The body of the loop that runs a scan backward: the body's own backward pass, traced on.
+
+What it needs of the forward pass is stacked by the forward loop, one slice for each step; views,
+and arrays that are made of nothing, are made again.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from chainrule.autograd.derivatives import autograd_grad
+from chainrule.autograd.tensor import Tensor, make
+from chainrule.compiler.inner_trace import Body
+from chainrule.compiler.namespace import SYMBOL_XP
+from chainrule.compiler.program import Line, Program, Value
+from chainrule.compiler.symbol import Symbol
+from chainrule.compiler.vocabulary import DRAW, VIEWS
+
+
+class BackwardBody:
+    """Traces the backward pass of a body, and asks the forward loop for what that needs."""
+
+    program: Program
+    totals: list[Value]  # inputs: the sums so far of the gradients of `summed`
+    summed: list[int]  # which tensors from outside get gradients
+    sliced: list[int]  # which inputs of the body get a gradient of their slice
+
+    def __init__(self, body: Body, line: Line, count: int, sources: list[Tensor]) -> None:
+        self.body, self.line, self.count, self.sources = body, line, count, sources
+        self.stacks: list[Value] = []  # what the forward loop stacks for it
+        self._inputs: list[Value] = []  # and the slices of these
+        self._prefix: list[Line] = []  # what is made again
+        self._found: dict[Value, Value] = {}
+        self._made: dict[Value, Line] = {}
+
+    def trace(self, carried: list[int], rows: list[int], sliced: list[int]) -> None:
+        """Trace the pass from gradients of some carries and rows to those of carries and slices."""
+        trace, kinds = self.body.trace, self.body.program.outputs
+        seeds = {k: Value(kinds[k].shape, kinds[k].dtype, "g") for k in (*carried, *rows)}
+        begin = len(trace.lines)
+        outputs = trace.run(self._pass, seeds, carried, sliced)
+        lines, trace.lines[begin:] = trace.lines[begin:], []
+        inputs = [*(seeds[k] for k in carried), *self.totals, *(seeds[k] for k in rows)]
+        program = Program("scan_backward", inputs, {}, lines, outputs, [])
+        self._made = {v: line for line in self.body.program.lines for v in line.outs}
+        own = {*self.body.values, *self._made}
+        for value in program.free():
+            if value in own:
+                self._fetch(value, own)
+        program = program.replaced(lambda v: self._found.get(v, v))
+        program.lines[:0] = self._prefix
+        program.inputs += self._inputs
+        self.program = program
+
+    def _pass(self, seeds: dict[int, Value], carried: list[int], sliced: list[int]) -> list[Value]:
+        """Return the gradients of carries, the sums, and the gradients of slices."""
+        body = self.body
+        roots = [k for k in seeds if body.outs[k].requires_grad]
+        wrt = [body.inputs[i] for i in (*carried, *sliced)] + self.sources
+        gs = [make(Symbol(seeds[k]), None) for k in roots]
+        outs = [body.outs[k] for k in roots]
+        found: Any = [None] * len(wrt)
+        if roots:
+            found = autograd_grad(outs, wrt, gs, retain_graph=True, allow_unused=True)
+        grads = [None if g is None else g._array for g in found]
+        a, b = len(carried), len(carried) + len(sliced)
+        carries = [
+            SYMBOL_XP.zeros(t.shape, t.dtype) if g is None else g
+            for t, g in zip(wrt[:a], grads[:a], strict=True)
+        ]
+        self.sliced = [i for i, g in zip(sliced, grads[a:b], strict=True) if g is not None]
+        self.summed = [i for i, g in enumerate(grads[b:]) if g is not None]
+        parts: list[Any] = [grads[b + i] for i in self.summed]
+        self.totals = [Value(g.shape, g.dtype, "total") for g in parts]
+        sums = [SYMBOL_XP.add(Symbol(t), g) for t, g in zip(self.totals, parts, strict=True)]
+        return [g.value for g in (*carries, *sums, *(g for g in grads[a:b] if g is not None))]
+
+    def _fetch(self, value: Value, own: set[Value]) -> None:
+        """Find a value of the forward body for the backward one."""
+        if value in self._found:
+            return
+        line = self._made.get(value)
+        if line is not None and _is_made_again(line):
+            for other in line.inputs:
+                if other in own:
+                    self._fetch(other, own)
+            again = line.replaced(lambda v: self._found.get(v, v))
+            again.outs = (Value(value.shape, value.dtype, value.hint),)
+            self._prefix.append(again)
+            self._found[value] = again.out
+            return
+        self.stacks.append(self._stacked(value))
+        self._inputs.append(Value(value.shape, value.dtype, value.hint))
+        self._found[value] = self._inputs[-1]
+
+    def _stacked(self, value: Value) -> Value:
+        """Return what has a value of each step: a new result of the forward loop, if need be."""
+        line, outputs, count = self.line, self.body.program.outputs, self.count
+        if value in self.body.values[count:]:
+            stack: Value = line.args[1][self.body.values.index(value) - count]
+            return stack
+        if value not in outputs[count:]:
+            outputs.append(value)
+            length = line.kwargs["length"]
+            line.outs += (Value((length, *value.shape), value.dtype, _plural(value.hint)),)
+        return line.outs[outputs.index(value, count)]
+
+    def outs(self, length: int) -> list[Value]:
+        """Return what comes out of a loop of this body."""
+        outputs, count = self.program.outputs, len(self.program.outputs) - len(self.sliced)
+        last = [Value(v.shape, v.dtype) for v in outputs[:count]]
+        return last + [Value((length, *v.shape), v.dtype) for v in outputs[count:]]
+
+
+def _is_made_again(line: Line) -> bool:
+    """Say whether to make a value in the backward body rather than to stack it."""
+    if len(line.outs) != 1 or line.bodies or line.function == DRAW:
+        return False
+    return line.function in VIEWS or not line.inputs
+
+
+def _plural(hint: str) -> str:
+    return f"{hint}s" if hint else ""

@@ -1,0 +1,267 @@
+"""Loops and branches in compiled functions, against the same functions run eagerly."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import chainrule as cr
+from chainrule import tree
+from chainrule.compiler import builder, derivative, passes
+
+RNG = np.random.default_rng(11)
+W = cr.tensor(RNG.standard_normal((3, 3)), requires_grad=True)
+B = cr.tensor(RNG.standard_normal(3), requires_grad=True)
+XS = cr.tensor(RNG.standard_normal((5, 3)), requires_grad=True)
+H = cr.tensor(RNG.standard_normal(3), requires_grad=True)
+Z = cr.tensor(RNG.standard_normal(3) + 1j, requires_grad=True)
+LEAVES = [W, B, XS, H, Z]
+
+
+@pytest.fixture(autouse=True)
+def verified(monkeypatch: pytest.MonkeyPatch) -> None:
+    optimized = passes.optimized
+    for module in (builder, derivative):
+        monkeypatch.setattr(module, "optimized", lambda program: optimized(program, check=True))
+
+
+def leaves(result: Any) -> list[Any]:
+    return [leaf for _, leaf in tree.leaves(result) if leaf is not None]
+
+
+def gradients(outs: list[Any], **settings: Any) -> list[Any]:
+    tracked = [out for out in outs if out.requires_grad]
+    rng = np.random.default_rng(3)
+    gs = [cr.tensor(rng.standard_normal(out.shape)).to(out.dtype) for out in tracked]
+    return list(cr.autograd_grad(tracked, LEAVES, gs, materialize_grads=True, **settings))
+
+
+def agree(found: list[Any], expected: list[Any], exactly: bool = False) -> None:
+    assert len(found) == len(expected)
+    for a, b in zip(found, expected, strict=True):
+        a, b = a.numpy(force=True), b.numpy(force=True)
+        assert (a.shape, a.dtype) == (b.shape, b.dtype)
+        if exactly:
+            np.testing.assert_array_equal(a, b)
+        np.testing.assert_allclose(a, b, rtol=1e-11, atol=1e-12)
+
+
+def beside_eager(function: Callable[..., Any], *args: Any, exactly: bool = True) -> Any:
+    """Compare values, gradients outside, gradients inside and second derivatives inside."""
+    compiled = cr.compile(function)
+    expected = leaves(function(*args))
+    for _ in range(2):
+        found = leaves(compiled(*args))
+        agree(found, expected, exactly)
+    assert len(compiled._entries) == 1
+    if any(out.requires_grad for out in expected):
+        firsts = gradients(expected)
+        agree(gradients(found), firsts)
+        inside = cr.compile(lambda: gradients(leaves(function(*args))))
+        agree(inside(), firsts)
+        assert len(inside._entries) == 1
+
+        def second() -> Any:
+            outs = gradients(leaves(function(*args)), create_graph=True)
+            return gradients([(out * out.conj()).real.sum() for out in outs])
+
+        agree(cr.compile(second)(), second())
+    return compiled
+
+
+def step(h: Any, x: Any) -> Any:
+    h = cr.tanh(h @ W + x + B)
+    return h, h * x
+
+
+def counted(carry: Any, x: Any) -> Any:
+    return {"n": carry["n"] + 1, "h": carry["h"] * x["a"]}, (carry["n"], [x["b"] * 2, None])
+
+
+def swapped(carry: Any, x: Any) -> Any:
+    a, b = carry
+    return (b, a * x), a
+
+
+def outer(h: Any, row: Any) -> Any:
+    last, ys = cr.scan(lambda c, x: (cr.sin(c * x) + B[0], c + x), h[0], row)
+    return h * last, ys * h
+
+
+def scans() -> Iterator[tuple[str, Callable[..., Any]]]:
+    yield "plain", lambda: cr.scan(step, H, XS)
+    yield "reverse", lambda: cr.scan(step, H, XS, reverse=True)
+    yield "only ys", lambda: cr.scan(step, H, XS)[1]
+    yield "only the carry", lambda: cr.scan(step, H, XS)[0]
+    yield "checkpoint", lambda: cr.scan(step, H, XS, checkpoint=True)
+    yield "begins without grad", lambda: cr.scan(step, cr.zeros(3, dtype=cr.float64), XS)
+    yield "xs without grad", lambda: cr.scan(step, H, XS.detach())
+    yield "no xs", lambda: cr.scan(lambda c, _: (cr.sin(c) * B, c), H, length=4)
+    yield "no carry", lambda: cr.scan(lambda c, x: (c, cr.sin(x) @ W), None, XS)
+    yield "no ys", lambda: cr.scan(lambda c, x: (c * x, None), H, XS)
+    yield "one step", lambda: cr.scan(step, H, XS[:1])
+    yield "no step", lambda: cr.scan(step, H, XS[:0])
+    yield "swapped", lambda: cr.scan(swapped, (H, B), XS)
+    yield "swapped numbers", lambda: cr.scan(swapped, (H[0], B[1]), XS[:, 2])
+    yield "an invariant", lambda: cr.scan(lambda c, x: ((c[0], c[1] @ c[0] + x), c[0]), (W, H), XS)
+    yield "a slice is carried", lambda: cr.scan(lambda c, x: (x, c * x), H, XS)
+    yield "a view is carried", lambda: cr.scan(lambda c, x: (x[::-1], c[::-1]), H, XS)
+    yield "from outside", lambda: cr.scan(lambda c, x: (B, W), H, XS)
+    yield "made of nothing", lambda: cr.scan(lambda c, x: (c + x, cr.ones(2)), H, XS)
+    yield "nested", lambda: cr.scan(outer, H, XS)
+    yield "of what is made inside", lambda: cr.scan(lambda c, x, w=W @ W: (c @ w + x, c), H, XS * 2)
+    yield "complex", lambda: cr.scan(lambda c, x: (c * cr.exp(1j * x) + Z, c.conj() * x), Z, XS)
+    yield "grown", lambda: cr.scan(lambda c, x: ((c[1], x), c[0]), (H.detach(), H.detach()), XS)
+    yield "views", lambda: cr.scan(lambda c, x: ((c.T @ W).T, c.diagonal() * x), W, XS)
+
+
+@pytest.mark.parametrize("function", [f for _, f in scans()], ids=[name for name, _ in scans()])
+def test_scan(function: Callable[..., Any]) -> None:
+    beside_eager(function)
+
+
+def test_scan_of_containers() -> None:
+    xs = {"a": XS, "b": cr.arange(5)}
+    compiled = beside_eager(lambda: cr.scan(counted, {"n": 0, "h": H}, xs))
+    carry, (numbers, (doubled, nothing)) = compiled()
+    assert nothing is None
+    assert (carry["n"].item(), numbers.tolist(), doubled.tolist()) == (
+        5,
+        [*range(5)],
+        [*range(0, 10, 2)],
+    )
+
+
+def test_large_carries_have_memory_of_their_own() -> None:
+    big = cr.tensor(RNG.standard_normal((64, 64)) / 8, requires_grad=True)
+
+    def function(b: Any) -> Any:
+        def one(c: Any, x: Any) -> Any:
+            return cr.tanh(c @ b + cr.exp(c * x)) * 0.5, (c * c).sum()
+
+        return cr.scan(one, b * 2, XS[:, 0])
+
+    compiled = beside_eager(lambda: function(big), exactly=False)  # a sum of squares is np.vdot
+    first = compiled()[0].numpy(force=True).copy()
+    kept = compiled()[0]
+    compiled()
+    np.testing.assert_array_equal(kept.numpy(force=True), first)
+
+
+def conds() -> Iterator[tuple[str, Callable[..., Any]]]:
+    yield "two ways", lambda p: cr.cond(p > 0, lambda h: h @ W, lambda h: h * B, H)
+    yield "as it is", lambda p: cr.cond(p > 0, lambda h: h, lambda h: B, H)
+    yield "a number", lambda p: cr.cond(p > 0, lambda h: (h * h).sum(), lambda h: h[0] / 2, H)
+    yield "several", lambda p: cr.cond(p > 0, lambda: {"a": H, "b": W}, lambda: {"a": B, "b": W.T})
+    yield (
+        "nested",
+        lambda p: cr.cond(p > 0, lambda: cr.cond(p > 1, lambda: H * 2, lambda: B), lambda: H * B),
+    )
+    yield (
+        "in a scan",
+        lambda p: cr.scan(
+            lambda c, x: (cr.cond(x[0] * p > 0, lambda: c @ W, lambda: c * x), c), H, XS
+        ),
+    )
+    yield (
+        "of a scan",
+        lambda p: cr.cond(p > 0, lambda: cr.scan(step, H, XS)[0], lambda: cr.scan(step, B, XS)[0]),
+    )
+
+
+@pytest.mark.parametrize("function", [f for _, f in conds()], ids=[name for name, _ in conds()])
+@pytest.mark.parametrize("sign", [1.5, -1.0])
+def test_cond(function: Callable[..., Any], sign: float) -> None:
+    beside_eager(function, cr.tensor(sign))
+
+
+def test_while_loop() -> None:
+    def collatz(n: Any) -> Any:
+        def body(c: Any) -> Any:
+            n, steps = c
+            odd = n % 2 == 1
+            return cr.cond(odd, lambda: 3 * n + 1, lambda: n // 2), steps + 1
+
+        return cr.while_loop(lambda c: c[0] != 1, body, (n, 0))
+
+    compiled = cr.compile(collatz)
+    for n in (27, 1, 97):
+        last, steps = compiled(cr.tensor(n))
+        assert (last.item(), steps.item()) == (1, {27: 111, 1: 0, 97: 118}[n])
+    assert "while " in compiled.source
+    assert "if " in compiled.source
+
+
+def test_a_while_loops_result_is_the_callers_own() -> None:
+    x = cr.zeros(3)
+    compiled = cr.compile(lambda x: cr.while_loop(lambda c: c.sum() > 0, lambda c: c - 1, x))
+    result = compiled(x)
+    result += 1
+    assert x.tolist() == [0, 0, 0]
+
+
+def test_a_compiled_while_loop_has_no_backward_pass() -> None:
+    compiled = cr.compile(
+        lambda: cr.while_loop(lambda c: c.sum() < 100, lambda c: c * c + 1, H).sum()
+    )
+    with pytest.raises(cr.AutogradError, match=r"Use cr.scan\(\) with a bound"):
+        compiled().backward()
+
+
+def test_a_while_loop_within_a_scan_bears_no_gradient_but_runs() -> None:
+    def function() -> Any:
+        def one(c: Any, x: Any) -> Any:
+            n = cr.while_loop(lambda n: n * n < 50, lambda n: n + 1, x[0].detach())
+            return c * n, n
+
+        return cr.scan(one, H, XS)
+
+    beside_eager(function)
+
+
+@pytest.mark.parametrize(
+    ("function", "text"),
+    [
+        (lambda: cr.scan(lambda c, x: (c, B.add_(1)), H, XS), "writes in place to a tensor"),
+        (lambda: cr.scan(lambda c, x: (c, (B * x).sum().backward()), H, XS), r"calls backward\(\)"),
+        (lambda: cr.while_loop(lambda c: True, lambda c: c, H), "must be a tensor"),
+        (lambda: cr.cond(H > 0, lambda: 1, lambda: 2), "must have one element"),
+        (lambda: cr.cond(H[0] > 0, lambda: H, lambda: W), "must keep its shapes"),
+    ],
+)
+def test_errors_teach(function: Any, text: str) -> None:
+    errors = (cr.CompileError, cr.ShapeError)
+    with cr.set_grad_enabled("in place" not in text), pytest.raises(errors, match=text):
+        cr.compile(function)()
+
+
+def test_what_a_step_made_stays_in_it() -> None:
+    kept: list[Any] = []
+
+    def leaking() -> Any:
+        cr.scan(lambda c, x: (c, kept.append(c * x)), H, XS)
+        return kept[0] + 1
+
+    with pytest.raises(cr.CompileError, match=r"made is used outside of it.*Return it"):
+        cr.compile(leaking)()
+
+
+def test_loops_are_exported_and_profiled(tmp_path: Any) -> None:
+    compiled = cr.compile(lambda h, xs: cr.scan(step, h, xs))
+    args = H.detach(), XS.detach()
+    expected = compiled(*args)
+    rows = cr.profile(compiled, *args).rows
+    assert any("for i in range(5):" in row.statement for row in rows)
+    path = tmp_path / "exported.py"
+    cr.export(compiled, path, *args)
+    scope: dict[str, Any] = {"__file__": str(path)}
+    exec(path.read_text(), scope)
+    function = scope[compiled.program.programs[0].name]
+    found = function(*(a.numpy() for a in args))
+    for a, b in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(a, b.numpy(force=True))
+    assert "scan(h2: f8[3], x: f8[3])" in str(compiled.program)
+    assert compiled.program.cost.flops == 5 * (9 * 2 + 3 * 4)
