@@ -146,3 +146,34 @@ def test_names_that_are_no_names_in_python_are_not_taken() -> None:
     names = tuple("@y" if name == "y" else name for name in code.co_names)
     exec(code.replace(co_names=names), scope)
     assert "@" not in plain.source
+
+
+def test_parameters_have_the_names_that_lead_to_them() -> None:
+    class Model:
+        def __init__(self) -> None:
+            self.layers = [cr.nn.Linear(3, 2)]
+
+        def __call__(self, x: Any) -> Any:
+            return self.layers[0](x)
+
+    model = Model()
+
+    @cr.compile
+    def called(x: Any) -> Any:
+        return model(x)
+
+    called(cr.ones(1, 3))
+    assert "x @ layers_0_weight.T" in called.source
+    assert "+ layers_0_bias" in called.source
+
+
+def test_a_long_list_of_arguments_is_wrapped() -> None:
+    tensors = {f"a_tensor_of_number_{i}": cr.ones(3) * i for i in range(12)}
+
+    @cr.compile
+    def total(tensors: Any) -> Any:
+        return sum(tensors.values())
+
+    assert total(tensors).tolist() == [66, 66, 66]
+    assert max(map(len, total.source.splitlines())) <= 100
+    assert total.source.startswith("def total(\n    ")

@@ -72,7 +72,7 @@ def build(function: Callable[..., Any], args: Any, kwargs: Any, backend: str | N
     result = trace.run(function, *trace.given(args), **trace.given(kwargs))
     watched.check(trace.lines)
     trace.capture_all(result)
-    name_inputs(trace, function, args, kwargs)
+    name_inputs(trace, function, args, kwargs, found)
     guards = Guards(trace, args, kwargs, found)
     captures = in_order(trace, args, kwargs)
     return _Builder(trace, function, result, guards, captures, backend).build()

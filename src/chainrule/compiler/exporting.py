@@ -19,6 +19,7 @@ from chainrule.compiler.numpy_source import Source, literal
 from chainrule.compiler.overlay import SLOTS
 from chainrule.compiler.passes import optimized
 from chainrule.compiler.program import Program, Value, Write
+from chainrule.compiler.roots import reachable
 from chainrule.compiler.symbol import Symbol
 from chainrule.compiler.trace import Trace, in_order, name_inputs, overlapping
 from chainrule.compiler.vocabulary import DRAW
@@ -93,8 +94,9 @@ class _Module:
         self.doc = inspect.getdoc(function) or ""
         self.trace = Trace(name if name.isidentifier() else "function")
         self.arguments = _bound(function, args, kwargs)
+        found = reachable(function, [leaf for _, leaf in tree.leaves((args, kwargs))])
         result = self.trace.run(function, *self.trace.given(args), **self.trace.given(kwargs))
-        name_inputs(self.trace, function, args, kwargs)
+        name_inputs(self.trace, function, args, kwargs, found)
         self.paths = self._paths()
         self._check()
         self.outputs: list[Value] = []

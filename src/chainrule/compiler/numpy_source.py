@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import keyword
 import math
+import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -89,6 +90,10 @@ class Source:
         ]
         arguments = ", ".join(names[v] for _, values in groups for v in values)
         rows = [f"def {self.program.name}({arguments}):"]
+        if len(rows[0]) > _WIDTH:
+            rows = [f"def {self.program.name}("]
+            rows += [f"    {row}" for row in textwrap.wrap(arguments, _WIDTH - 10)]
+            rows[-1] += "):"
         for kind, values in groups:
             rows += self.described(values, kind)
         rows += self.body
@@ -97,8 +102,7 @@ class Source:
 
     def described(self, values: list[Value], kind: str = "") -> list[str]:
         """Return comments that say the types of values."""
-        text = ", ".join(f"{self.names[v]} {v.type_text}" for v in values)
-        return _wrapped(kind + text) if values else []
+        return _wrapped(kind, [f"{self.names[v]} {v.type_text}" for v in values])
 
     def uses_in(self, program: Program) -> Counter[Value]:
         """Return how often values are used; what a body uses from outside counts twice."""
@@ -258,6 +262,7 @@ def _grouped(rows: Iterable[str]) -> list[str]:
 _SHORT = frozenset(["np.permute_dims", "np.reshape", "np.broadcast_to", "getitem"])
 """Views that stand in the middle of an expression as a person would write them."""
 
+_WIDTH = 100
 _SPELLED = 8
 """Up to so many elements, a constant array stands in the text."""
 
@@ -300,12 +305,13 @@ def _index(key: Any, show: Any) -> str:
     return str(show(key))
 
 
-def _wrapped(text: str, width: int = 96) -> list[str]:
-    """Return comment rows of a long text, broken at commas."""
-    rows, row = [], ""
-    for part in text.split(", "):
-        if row and len(row) + len(part) + 2 > width:
-            rows.append(row + ",")
+def _wrapped(kind: str, parts: list[str]) -> list[str]:
+    """Return comment rows of a list, broken between its parts."""
+    rows: list[str] = []
+    row = kind
+    for position, part in enumerate(parts):
+        if len(row) + len(part) + 2 > _WIDTH - 4:
+            rows.append(row)
             row = ""
-        row += (", " if row else "") + part
-    return [f"# {r}" for r in [*rows, row]]
+        row += part + ", " * (position + 1 < len(parts))
+    return [f"# {row}".rstrip() for row in [*rows, row] if parts]

@@ -22,7 +22,7 @@ from chainrule.autograd.tensor import Tensor
 from chainrule.backend import ndarray, storage_of
 from chainrule.compiler.overlay import SLOTS, tracing
 from chainrule.compiler.program import Line, Value
-from chainrule.compiler.roots import named_values
+from chainrule.compiler.roots import Found, named_values
 from chainrule.compiler.shapes import DRAW, outcome
 from chainrule.compiler.symbol import TRACING, Symbol
 from chainrule.errors import CompileError
@@ -285,12 +285,20 @@ def overlapping(trace: Trace) -> tuple[Value, Value] | None:
     return None
 
 
-def name_inputs(trace: Trace, function: Any, args: Any, kwargs: Any) -> None:
-    """Give the program's inputs the names that the function has for them."""
+def _identifier(path: str) -> str:
+    """Return a path as a name: ``layers[0].weight`` as ``layers_0_weight``."""
+    return re.sub(r"\W+", "_", path).strip("_").lstrip("0123456789_")
+
+
+def name_inputs(trace: Trace, function: Any, args: Any, kwargs: Any, found: list[Found]) -> None:
+    """Give the program's inputs the names that the function has for them, or ways to them."""
     names: dict[int, str] = {}
     for name, value in named_values(function, args, kwargs):
         for path, leaf in tree.leaves(value):
-            names.setdefault(id(leaf), re.sub(r"\W+", "_", name + path).strip("_"))
+            names.setdefault(id(leaf), _identifier(name + path))
+    for item in sorted(found, key=lambda item: len(item.path)):
+        path = item.path.removeprefix(".cell_contents").removeprefix(".value")
+        names.setdefault(id(item.value), _identifier(path))
     for capture in trace.captures.values():
         capture.value.hint = names.get(id(capture.tensor), "")
         before, _ = capture.grads
