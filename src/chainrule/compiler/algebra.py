@@ -149,9 +149,19 @@ def _added_regions(line: Line, context: Context) -> Any:
         if placed is None or context.uses[placed.out] != 1 or not _is_like(other, line.out):
             continue
         key = placed.kwargs["key"]
-        if _is_like(placed.out, line.out) and is_basic_index(key):
+        if _is_like(placed.out, line.out) and _is_region(key):
             return "plus_at", (other, placed.args[0], key), {}
     return None
+
+
+def _is_region(key: Any) -> bool:
+    """Say whether an index is of slices and numbers, be they known or not."""
+    parts = key if isinstance(key, tuple) else (key,)
+    return is_basic_index(tuple([0 if _is_number(part) else part for part in parts]))
+
+
+def _is_number(part: Any) -> bool:
+    return isinstance(part, Value) and not part.shape and part.dtype.kind == "i"
 
 
 def _is_shape_only(key: Any) -> bool:

@@ -10,13 +10,14 @@ from chainrule.autograd.modes import is_grad_enabled
 from chainrule.autograd.tape import AccumulateGrad, Severed
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import ndarray, storage_of
-from chainrule.compiler.derivative import CompiledRule, Pullback, pullback
+from chainrule.compiler.derivative import CompiledRule, Pullback, TracedPass, pullback
 from chainrule.compiler.draws import Watched
 from chainrule.compiler.entry import Guards, call_of, first_call_of
 from chainrule.compiler.numpy_source import Source
 from chainrule.compiler.overlay import SLOTS
 from chainrule.compiler.passes import optimized
-from chainrule.compiler.program import Program, Value, Write
+from chainrule.compiler.program import Program, Value, Write, every_line
+from chainrule.compiler.rolling import rolled_lines
 from chainrule.compiler.roots import reachable
 from chainrule.compiler.runner import runner
 from chainrule.compiler.symbol import Symbol
@@ -103,10 +104,10 @@ class _Builder:
         self._check()
         tracked = self._tracked()
         try:
-            found = pullback(self.trace, tracked)
+            back = pullback(self.trace, tracked)
         except InPlaceError as error:  # as eagerly, only who goes backward is told
-            found, self.severed = None, str(error)
-        if found is not None:
+            back, self.severed = None, str(error)
+        if back is not None:
             for index, tensor in enumerate(tracked):
                 place = "node" if len(tracked) == 1 else f"Port(node, {index})"
                 self.edges[id(tensor)] = place
@@ -115,6 +116,7 @@ class _Builder:
         once = [row for t in self._survivors() for row in self._kept_rows(t)]
         inputs, places = self._inputs()
         writes = self._written()
+        found = self._rolled(back, inputs, writes)
         kept = self._kept(found, inputs, {write.target for write in writes})
         outputs = [*self.outputs, *(v for v in kept if v not in self.outputs)]
         outs = [f"o{i}" for i in range(len(outputs))]
@@ -145,6 +147,19 @@ class _Builder:
             not once,
         )
 
+    def _rolled(
+        self, back: TracedPass | None, inputs: list[Value], writes: list[Write]
+    ) -> Pullback | None:
+        """Find loops in the forward lines first: what they stack, the backward ones read."""
+        trace = self.trace
+        if any(line.bodies for line in trace.lines):
+            Program(trace.name, inputs, trace.constants, trace.lines, [], []).check_reach()
+        if back is None:
+            return None
+        needed = {*self.outputs, *back.free, *(write.value for write in writes)}
+        trace.lines = rolled_lines(trace.lines, needed, trace.constants)
+        return back.optimized()
+
     def _written(self) -> list[Write]:
         writes = [Write(c.value, c.symbol.value) for c in self.captures if c.symbol.writes]
         return writes + [Write(v, s.value) for _, s, v in self.trace.arrays if s.writes]
@@ -160,10 +175,7 @@ class _Builder:
         """Return what the function does, optimised."""
         trace = self.trace
         self.guards.apart(bool(writes))
-        program = Program(trace.name, inputs, trace.constants, trace.lines, outputs, writes)
-        if any(line.bodies for line in trace.lines):
-            program.check_reach()
-        return optimized(program)
+        return optimized(Program(trace.name, inputs, trace.constants, trace.lines, outputs, writes))
 
     def _check(self) -> None:
         shared = overlapping(self.trace)
@@ -200,7 +212,7 @@ class _Builder:
     ) -> str:
         """Return how a call records its node."""
         pure = not any(c.symbol.writes or c.grads[0] is not c.grads[1] for c in self.captures)
-        pure = pure and not any(line.function == DRAW for line in self.trace.lines)
+        pure = pure and not any(line.function == DRAW for line in every_line(self.trace.lines))
         exposed = {*self.outputs, *({c.value for c in self.captures} - kept.keys())}
         rule = CompiledRule(found, self.function, backward, tracked, self.result, pure, exposed)
         arrays = {c.value: self.guards.array(c) for c in self.captures}

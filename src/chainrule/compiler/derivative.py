@@ -14,7 +14,7 @@ from chainrule.autograd.record import place
 from chainrule.autograd.tape import Node, NodeName, check_unwritten, freed_error
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.compiler.passes import optimized
-from chainrule.compiler.program import Program, Value
+from chainrule.compiler.program import Line, Program, Value
 from chainrule.compiler.symbol import Symbol
 from chainrule.compiler.trace import Capture, Trace
 from chainrule.errors import AutogradError, CompileError, FreedGraphError
@@ -29,7 +29,40 @@ class Pullback(NamedTuple):
     given: list[int | None]  # which output of the program is the gradient of each
 
 
-def pullback(trace: Trace, tracked: Sequence[Tensor]) -> Pullback | None:
+class TracedPass(NamedTuple):
+    """A backward pass as it was traced."""
+
+    trace: Trace
+    lines: list[Line]
+    cotangents: list[Value]
+    outputs: list[Value]
+    free: list[Value]  # what it needs of the forward program
+    wrt: list[Capture]
+    given: list[int | None]
+
+    def optimized(self) -> Pullback:
+        """Return the backward program; what a forward loop stacked, it takes from the stack."""
+        made = {v: line for line in self.trace.lines for v in line.outs}
+        parts = [line for v in self.free if (line := made.get(v)) and _is_part(line, made)]
+        own = {v for line in parts for v in line.outs}
+        free = list(dict.fromkeys([v for line in parts for v in line.inputs] + self.free))
+        free = [v for v in free if v not in own]
+        inputs, lines = [*self.cotangents, *free], [*parts, *self.lines]
+        name, constants = f"{self.trace.name}_backward", self.trace.constants
+        program = optimized(Program(name, inputs, constants, lines, self.outputs, []))
+        used = {v for line in program.lines for v in line.inputs} | set(program.outputs)
+        residuals = [v for v in free if v in used]
+        program.inputs = [*self.cotangents, *residuals]
+        return Pullback(program, residuals, self.wrt, self.given)
+
+
+def _is_part(line: Line, made: dict[Value, Line]) -> bool:
+    """Say whether a line only takes a value out of the stack that a loop made."""
+    maker = made.get(line.args[0]) if line.function == "getitem" else None
+    return maker is not None and maker.function == "for"
+
+
+def pullback(trace: Trace, tracked: Sequence[Tensor]) -> TracedPass | None:
     """Trace the backward pass from these outputs; None if the function has run it itself."""
     wrt = [c for c in trace.captures.values() if c.requires_grad]
     if not tracked or not wrt:
@@ -62,14 +95,8 @@ def pullback(trace: Trace, tracked: Sequence[Tensor]) -> Pullback | None:
     own = {*cotangents, *trace.constants, *(v for line in lines for v in line.outs)}
     needed = [v for line in lines for v in line.inputs] + outputs
     free = list(dict.fromkeys(v for v in needed if v not in own))
-    inputs = [*cotangents, *free]
-    name = f"{trace.name}_backward"
-    program = optimized(Program(name, inputs, trace.constants, lines, outputs, []))
-    used = {v for line in program.lines for v in line.inputs} | set(program.outputs)
-    residuals = [v for v in free if v in used]
-    program.inputs = [*cotangents, *residuals]
     given = [None if g is None else outputs.index(g) for g in grads]
-    return Pullback(program, residuals, wrt, given)
+    return TracedPass(trace, lines, cotangents, outputs, free, wrt, given)
 
 
 class CompiledNode(Node):

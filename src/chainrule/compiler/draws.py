@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from chainrule import tree
-from chainrule.compiler.program import Line
+from chainrule.compiler.program import Line, every_line
 from chainrule.compiler.roots import Found, is_generator
 from chainrule.compiler.shapes import DRAW
 from chainrule.errors import CompileError
@@ -32,7 +32,7 @@ class Watched:
                     "numbers would be the same at every call: draw with cr.randn(…, rng=rng) and "
                     "its kin, or pass the numbers as an argument"
                 )
-        draws = [line for line in lines if line.function == DRAW]
+        draws = [line for line in every_line(lines) if line.function == DRAW]
         times = Counter(id(line.args[0]) for line in draws)
         for line in draws:
             if sys.getrefcount(line.args[0]) - _PASSING == times[id(line.args[0])]:

@@ -18,7 +18,7 @@ from chainrule.compiler.function import Compiled
 from chainrule.compiler.numpy_source import Source, literal
 from chainrule.compiler.overlay import SLOTS
 from chainrule.compiler.passes import optimized
-from chainrule.compiler.program import Program, Value, Write
+from chainrule.compiler.program import Program, Value, Write, every_line
 from chainrule.compiler.roots import reachable
 from chainrule.compiler.symbol import Symbol
 from chainrule.compiler.trace import Trace, in_order, name_inputs, overlapping
@@ -139,7 +139,7 @@ class _Module:
                 "export: the function sets a tensor's .grad, which a module of NumPy has no place "
                 "for: return the gradients, from autograd_grad()"
             )
-        if any(line.function == DRAW for line in self.trace.lines):
+        if any(line.function == DRAW for line in every_line(self.trace.lines)):
             raise CompileError(
                 "export: the function draws random numbers: pass them as an argument"
             )

@@ -29,7 +29,8 @@ class InnerTrace(Trace):
         super().__init__(name)
         self.outer = outer
         self.constants, self._known = outer.constants, outer._known
-        self.arrays, self.held = outer.arrays, outer.held
+        self.arrays, self.outside, self.masks = outer.arrays, outer.outside, outer.masks
+        self.held, self.naming = outer.held, outer.naming
         self._own: dict[int, weakref.ref[Tensor]] = {}
         self._grads: dict[int, Tensor | None] = {}
         self._writes = [symbol.writes for _, symbol, _ in self.arrays]
@@ -84,7 +85,8 @@ class InnerTrace(Trace):
                     f"a tensor from outside (of shape {list(capture.value.shape)}): use "
                     "cr.autograd_grad(), and return or carry the gradients"
                 )
-        if [symbol.writes for _, symbol, _ in self.arrays] != self._writes:
+        before = self._writes + [0] * (len(self.arrays) - len(self._writes))
+        if [symbol.writes for _, symbol, _ in self.arrays] != before:
             raise CompileError(
                 f"the function of a {self.name} writes in place to an array from outside: make it "
                 "part of the carry, and return it"

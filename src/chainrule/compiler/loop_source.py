@@ -38,6 +38,9 @@ def _for(source: Source, line: Line) -> Iterator[str]:
     uses = source.uses_in(body)
     rows = []
     for value, stack in zip(body.inputs[count:], line.args[1], strict=True):
+        if isinstance(stack, range):
+            source.inline[value] = _counted(stack, number)
+            continue
         shown = f"{source.show(stack)}[{number}]"
         if uses[value] == 1:
             source.inline[value] = shown
@@ -48,6 +51,15 @@ def _for(source: Source, line: Line) -> Iterator[str]:
         rows.append(f"{names[out]}[{number}] = {source.show(value)}")
     rows += _handed_on(source, body, count)
     yield from _indented(rows)
+
+
+def _counted(numbers: range, number: str) -> str:
+    """Return the number of a range that belongs to the number of a step."""
+    start, step = numbers.start, numbers.step
+    if step < 0:
+        return f"{start} - {number}" if step == -1 else f"{start} - {-step} * {number}"
+    text = number if step == 1 else f"{step} * {number}"
+    return f"{text} + {start}" if start > 0 else f"{text} - {-start}" if start else text
 
 
 def _while(source: Source, line: Line) -> Iterator[str]:
@@ -135,7 +147,7 @@ def _added(body: Program, count: int) -> dict[int, Line]:
     uses.update(body.outputs)
     found = {}
     for line in body.lines:
-        if line.function not in ("np.add", "plus_at") or line.kwargs:
+        if line.function not in ("np.add", "plus_at", "assign_at") or line.kwargs:
             continue
         for j, value in enumerate(body.outputs[:count]):
             total = body.inputs[j]

@@ -168,6 +168,8 @@ class Source:
         shown = [self.show(arg) for arg in line.args]
         if line.function == "plus_at":
             return f"{place}[{_index(line.args[2], self.show)}] += {shown[1]}"
+        if line.function == "assign_at":
+            return f"{place}[{_index(line.args[2], self.show)}] = {shown[1]}"
         augmented = _AUGMENTED.get(line.function)
         if augmented and shown[0] == place and shown[1] != place:
             return f"{place} {augmented} {shown[1]}"

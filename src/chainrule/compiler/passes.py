@@ -10,7 +10,8 @@ import numpy as np
 
 from chainrule.compiler.algebra import simplified
 from chainrule.compiler.bodies import everywhere, needed_part, without_invariants
-from chainrule.compiler.program import Line, Program, Value
+from chainrule.compiler.program import Line, Program, Value, every_line
+from chainrule.compiler.rolling import rolled
 from chainrule.compiler.shapes import outcome, resolve
 from chainrule.compiler.vocabulary import DRAW, is_elementwise, number_of
 
@@ -26,7 +27,8 @@ def without_dead_lines(program: Program) -> Program:
     for line in reversed(program.lines):
         if line.bodies:
             line = needed_part(line, needed, without_dead_lines)
-        if line.function == DRAW or not needed.isdisjoint(line.outs):
+        draws = any(part.function == DRAW for part in every_line([line]))
+        if draws or not needed.isdisjoint(line.outs):
             needed.update(line.inputs)
             kept.append(line)
     program.lines = kept[::-1]
@@ -213,6 +215,7 @@ def _lesser(value: Any, made: dict[Value, Line], uniform: dict[Value, Any]) -> l
 
 PASSES: tuple[Pass, ...] = (
     without_dead_lines,
+    rolled,
     everywhere(without_invariants),
     without_dead_lines,
     everywhere(with_constants_folded),

@@ -1,7 +1,8 @@
 """What a trace becomes: a program of typed lines, each one call of a function of arrays.
 
 A line may have bodies, programs that it runs: `for` and `while` any number of times, `if` one of
-two. A body's inputs are values of its own; it may use those of the programs around it, too.
+two. A `for` has two arguments: what it carries at first, and what it takes slices of; this may be a
+`range`, too. A body's inputs are values of its own; it may use those of the programs around it.
 
 Every value is made once and never changes (static single assignment). What a program changes in the
 world stands at its end: `writes` says which input's memory holds which value afterwards.
@@ -84,7 +85,7 @@ class Line:
 
         Then those that its bodies use of the programs around them.
         """
-        found = list(values_in((self.args, tuple(self.kwargs.values()))))
+        found = values_in((self.args, tuple(self.kwargs.values())))
         for body in self.bodies:
             found += body.free()
         return found
@@ -97,15 +98,21 @@ class Line:
         return Line(self.function, args, kwargs, self.outs, self.location, bodies)
 
 
-def values_in(tree: Any) -> Iterator[Value]:
-    """Yield the values in nested arguments."""
+def values_in(tree: Any) -> list[Value]:
+    """Return the values in nested arguments."""
+    found: list[Value] = []
+    _collect(tree, found)
+    return found
+
+
+def _collect(tree: Any, found: list[Value]) -> None:
     if isinstance(tree, Value):
-        yield tree
+        found.append(tree)
     elif isinstance(tree, tuple | list):
         for item in tree:
-            yield from values_in(item)
+            _collect(item, found)
     elif isinstance(tree, slice):
-        yield from values_in((tree.start, tree.stop, tree.step))
+        _collect((tree.start, tree.stop, tree.step), found)
 
 
 def mapped(tree: Any, change: Callable[[Value], Any]) -> Any:
@@ -118,6 +125,14 @@ def mapped(tree: Any, change: Callable[[Value], Any]) -> Any:
     if isinstance(tree, slice):
         return slice(*(mapped(part, change) for part in (tree.start, tree.stop, tree.step)))
     return tree
+
+
+def every_line(lines: Iterable[Line]) -> Iterator[Line]:
+    """Yield lines, and those of their bodies."""
+    for line in lines:
+        yield line
+        for body in line.bodies:
+            yield from every_line(body.lines)
 
 
 class Write(NamedTuple):
@@ -242,10 +257,14 @@ def is_alike(value: Value, other: Value) -> bool:
 
 def types_of_loop(line: Line) -> list[tuple[Shape, Any]]:
     """Return the types of what comes out of a line with bodies, after checking what goes in."""
-    given, carries = list(values_in(line.args)), []
+    given: list[Any] = [v for group in line.args if type(group) is tuple for v in group]
+    carries: list[Value] = []
     if line.function != "if":
         carries = list(line.args[0])
-        slices = [Value(v.shape[1:], v.dtype) for v in given[len(carries) :]]
+        slices = [
+            Value((), np.int64) if isinstance(v, range) else Value(v.shape[1:], v.dtype)
+            for v in given[len(carries) :]
+        ]
         for body in line.bodies:
             if not all(map(is_alike, body.inputs, [*carries, *slices])) or not all(
                 map(is_alike, body.outputs, carries if body is line.bodies[-1] else ())

@@ -8,7 +8,7 @@ import sys
 import weakref
 from bisect import bisect_right
 from collections.abc import Callable
-from functools import cache
+from functools import cache, lru_cache
 from types import CodeType
 from typing import Any, NamedTuple
 
@@ -238,7 +238,7 @@ class Trace:
         frame = user_frame(sys._getframe(3))
         if frame is None:
             return
-        line.location = locate(frame.f_code, frame.f_lasti)
+        line.location = _located(frame.f_code, frame.f_lasti)
         name = _assigned(frame.f_code, frame.f_lasti)
         at = (id(frame), frame.f_lasti)
         if name is None or not name.isidentifier() or not self.naming:
@@ -248,6 +248,9 @@ class Trace:
                 value.hint = ""
         self._hinted = at, list(line.outs)
         line.outs[0].hint = name
+
+
+_located = lru_cache(1024)(locate)
 
 
 def _assigned(code: CodeType, instruction: int) -> str | None:
