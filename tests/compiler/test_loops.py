@@ -265,3 +265,70 @@ def test_loops_are_exported_and_profiled(tmp_path: Any) -> None:
         np.testing.assert_array_equal(a, b.numpy(force=True))
     assert "scan(h2: f8[3], x: f8[3])" in str(compiled.program)
     assert compiled.program.cost.flops == 5 * (9 * 2 + 3 * 4)
+
+
+@pytest.mark.parametrize("checkpoint", [False, True])
+def test_each_step_draws_its_own_numbers(checkpoint: bool) -> None:
+    def noisy(h: Any, xs: Any) -> Any:
+        def one(c: Any, x: Any) -> Any:
+            return cr.sin(c * cr.randn(3, dtype=cr.float64)) * x, cr.rand(2)
+
+        last, drawn = cr.scan(one, h, xs, checkpoint=checkpoint)
+        return last, drawn, *cr.autograd_grad(last.sum(), [h, xs])
+
+    compiled = cr.compile(noisy)
+    for seed in range(3):
+        cr.manual_seed(seed)
+        expected = noisy(H, XS)
+        cr.manual_seed(seed)
+        agree(list(compiled(H, XS)), list(expected))
+
+
+def test_what_nobody_uses_is_drawn_all_the_same() -> None:
+    def function() -> Any:
+        cr.scan(lambda c, x: (c + cr.rand(3), None), cr.zeros(3), XS)
+        return cr.rand(2)
+
+    compiled = cr.compile(function)
+    compiled()
+    cr.manual_seed(1)
+    expected = function()
+    cr.manual_seed(1)
+    agree([compiled()], [expected], exactly=True)
+
+
+def _noisy() -> Any:
+    return cr.scan(lambda c, x: (c * x * cr.randn(3), None), H, XS)[0]
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda: cr.cond(H[0] > 0, lambda: H * cr.randn(3), lambda: H),
+        lambda: cr.autograd_grad(_noisy().sum(), [H], create_graph=True)[0],
+    ],
+)
+def test_what_draws_does_not_run_again(function: Callable[..., Any]) -> None:
+    with pytest.raises(cr.CompileError, match="draws random numbers: draw outside"):
+        cr.compile(lambda: cr.autograd_grad(function().sum(), [H]))()
+
+
+@pytest.mark.parametrize("backend", ["numpy", "native"])
+def test_backends_run_loops(backend: str) -> None:
+    if backend == "native":
+        pytest.importorskip("numba")
+
+    def function(h: Any, xs: Any) -> Any:
+        last, ys = cr.scan(step, h, xs)
+        return cr.autograd_grad((last * cr.exp(ys)).sum(), [h, xs])
+
+    compiled = cr.compile(function, backend=backend)
+    agree(list(compiled(H, XS)), list(function(H, XS)))
+
+
+def test_an_array_from_outside_may_change() -> None:
+    factor = np.full(3, 2.0)
+    compiled = cr.compile(lambda: cr.scan(lambda c, x: (c + cr.tensor(factor), None), H, XS)[0])
+    for value in (2.0, 3.0):
+        factor[:] = value
+        agree([compiled()], [H + 5 * value])

@@ -20,10 +20,11 @@ from chainrule.autograd.tensor import Tensor, make
 from chainrule.compiler.backward_body import BackwardBody
 from chainrule.compiler.inner_trace import Body
 from chainrule.compiler.namespace import SYMBOL_XP
-from chainrule.compiler.program import Line, Value
+from chainrule.compiler.program import Line, Value, every_line
 from chainrule.compiler.symbol import TRACING, Symbol
+from chainrule.compiler.vocabulary import DRAW
 from chainrule.creation import zeros
-from chainrule.errors import InPlaceError
+from chainrule.errors import CompileError, InPlaceError
 
 Function = Callable[[list[Tensor]], list[Tensor]]
 
@@ -64,8 +65,19 @@ class _LoopNode(Node):
         """Let go of the tensors that the functions use: the trace is over."""
         self.bodies, self.sources = [], []
 
-    def _check_sources(self) -> None:
+    @property
+    def draws(self) -> bool:
+        """Whether a body draws random numbers, which would be others when it runs again."""
+        lines = every_line(line for body in self.bodies for line in body.program.lines)
+        return any(line.function == DRAW for line in lines)
+
+    def _check_again(self) -> None:
         """Raise if what a function will see, when it runs again, is not what it saw."""
+        if self.draws:
+            raise CompileError(
+                f"{self.name} runs its function again for this backward pass, and the function "
+                "draws random numbers: draw outside, and pass them as an operand or slice by slice"
+            )
         for body in self.bodies:
             for capture in body.trace.captures.values():
                 if capture.tensor._array.value is not capture.value:
@@ -110,7 +122,7 @@ class CondNode(_LoopNode):
         self.branches = []
 
     def pull(self, g: Any, run: Any) -> Sequence[Any]:
-        self._check_sources()
+        self._check_again()
         gs = _as_tensors(g, run)
 
         def back(branch: Callable[..., Any]) -> list[Tensor]:
@@ -179,7 +191,7 @@ class ScanNode(_LoopNode):
         self.function = list
 
     def pull(self, g: Any, run: Any) -> Sequence[Any]:
-        if run.xp is not None or self.checkpoint:
+        if run.xp is not None or (self.checkpoint and not self.draws):
             return self._again(g, run)
         return self._onwards(g, run)
 
@@ -198,7 +210,7 @@ class ScanNode(_LoopNode):
     # --- a scan of tensors: the function runs again ---
 
     def _again(self, g: Any, run: Any) -> list[Any]:
-        self._check_sources()
+        self._check_again()
         gs, (carried, sliced) = _as_tensors(g, run), self._chosen()
         rows = [k for k in gs if k >= self.count]
 

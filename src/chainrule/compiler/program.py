@@ -215,8 +215,10 @@ class Program:
             for body in line.bodies:
                 body.check(known)
             types = [(value.shape, value.dtype) for value in line.outs]
-            expected = types_of_loop(line) if line.bodies else None
-            found = expected or outcome(line.function, line.args, line.kwargs).types
+            if line.bodies:
+                found = types_of_loop(line)
+            else:
+                found = outcome(line.function, line.args, line.kwargs).types
             if found != types:
                 raise CompileError(f"{self.name}: {text_of(line)} gives {found}, but says {types}")
             known.update(line.outs)
