@@ -219,3 +219,41 @@ def test_the_source_of_a_rolled_loop() -> None:
     with cr.no_grad():
         walk(H, XS)
     assert walk.source == GOLDEN.replace("W", "w")
+
+
+def test_a_step_of_a_scan_is_rolled_too() -> None:
+    def function() -> Any:
+        def step(h: Any, x: Any) -> Any:
+            for i in range(N):
+                h = cr.sin(h) * (i + 1) + x
+            return h, h.sum()
+
+        last, ys = cr.scan(step, H, XS[:5])
+        return cr.autograd_grad(last.sum() + (ys * ys).sum(), [H, XS])
+
+    compiled = cr.compile(function)
+    for a, b in zip(compiled(), function(), strict=True):
+        np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-10)
+    assert compiled.source.count("for ") > 2
+
+
+def test_large_steps_are_written_where_they_are_kept() -> None:
+    xs = cr.tensor(RNG.standard_normal((N, 64, 64)), requires_grad=True)
+    w = cr.tensor(RNG.standard_normal((64, 64)) / 8, requires_grad=True)
+
+    def function() -> Any:
+        h, hs = xs[0], []
+        for x in xs:
+            h = cr.tanh(h @ w + x)
+            hs.append(h)
+        return h, cr.stack(hs)
+
+    compiled = cr.compile(function)
+    last, stack = compiled()
+    assert "out=hs[i]" in compiled.source
+    assert not np.shares_memory(last.numpy(force=True), stack.numpy(force=True))
+    for a, b in zip((last, stack), function(), strict=True):
+        np.testing.assert_array_equal(a.numpy(force=True), b.numpy(force=True))
+    grads = [cr.autograd_grad(f()[1].sin().sum(), [xs, w]) for f in (compiled, function)]
+    for a, b in zip(*grads, strict=True):
+        np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-10, atol=1e-12)

@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from chainrule.compiler.memory import LARGE
 from chainrule.compiler.program import Line, Program, Value, is_alike
-from chainrule.compiler.vocabulary import makes_new
+from chainrule.compiler.vocabulary import makes_new, takes_out
 
 if TYPE_CHECKING:
     from chainrule.compiler.numpy_source import Source
@@ -46,11 +47,29 @@ def _for(source: Source, line: Line) -> Iterator[str]:
             source.inline[value] = shown
         else:
             rows.append(f"{names[value]} = {shown}")
+    placed = _into_stacks(source, body, count, [f"{names[out]}[{number}]" for out in stacks])
     rows += _steps(source, body, count, added)
     for out, value in zip(stacks, body.outputs[count:], strict=True):
-        rows.append(f"{names[out]}[{number}] = {source.show(value)}")
+        if value not in placed:
+            rows.append(f"{names[out]}[{number}] = {source.show(value)}")
     rows += _handed_on(source, body, count)
     yield from _indented(rows)
+    for carry, value in zip(body.inputs, body.outputs[:count], strict=False):
+        if value in placed:  # the last one is not to be memory of the stack
+            yield f"{names[carry]} = {names[carry]}.copy()"
+
+
+def _into_stacks(source: Source, body: Program, count: int, slots: list[str]) -> set[Value]:
+    """Let lines write large values right into the stacks that keep them; return these values."""
+    made = {line.outs[0]: line for line in body.lines if takes_out(line.function)}
+    placed = set()
+    for value, slot in zip(body.outputs[count:], slots, strict=True):
+        alone = body.outputs[count:].count(value) == 1
+        if value in made and alone and value.nbytes >= LARGE and value not in source.plan.places:
+            place = source.plan.places[value] = Value(value.shape, value.dtype)
+            source.names[place] = slot
+            placed.add(value)
+    return placed
 
 
 def _counted(numbers: range, number: str) -> str:

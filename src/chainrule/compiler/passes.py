@@ -215,7 +215,7 @@ def _lesser(value: Any, made: dict[Value, Line], uniform: dict[Value, Any]) -> l
 
 PASSES: tuple[Pass, ...] = (
     without_dead_lines,
-    rolled,
+    everywhere(rolled),
     everywhere(without_invariants),
     without_dead_lines,
     everywhere(with_constants_folded),
