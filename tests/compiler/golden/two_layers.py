@@ -7,7 +7,11 @@ def masked(x, mask, out=None):
     """Return x where mask, else 0, even where x is nan: bit patterns times 0 or 1."""
     integer = {"f": np.int32, "d": np.int64, "e": np.int16}.get(x.dtype.char)
     if integer is None or x.ndim == 0:
-        return np.where(mask, x, np.zeros((), x.dtype))
+        found = np.where(mask, x, np.zeros((), x.dtype))
+        if out is None:
+            return found
+        out[...] = found
+        return out
     if out is None:
         return np.multiply(x.view(integer), mask).view(x.dtype)
     np.multiply(x.view(integer), mask, out=out.view(integer))
