@@ -25,13 +25,14 @@ VARIABLES = {
     "OPENBLAS_THREAD_TIMEOUT": "how long OpenBLAS' threads wait busily for the next product",
     "NPY_DISABLE_CPU_FEATURES": "instructions that NumPy is not to use",
     "CHAINRULE_BLAS": "'off': chainrule leaves the BLAS alone",
+    "CHAINRULE_CACHE": "the folder for machine code of compiled functions; empty: none is kept",
 }
 
 EXTRAS = {
     "scipy": "linear algebra, special functions and optimisers beside tensors",
     "matplotlib": "curves and pictures (chainrule.plotting)",
     "scikit-learn": "the digits that the demo reads",
-    "numba": "compiled loops of your own, beside tensors",
+    "numba": "machine code of compiled functions",
     "cupy": "tensors on a GPU",
 }
 

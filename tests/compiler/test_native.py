@@ -11,8 +11,14 @@ import pytest
 
 import chainrule as cr
 import chainrule.nn.functional as F
+from chainrule.compiler.native import fusion
 
 pytest.importorskip("numba", reason="machine code needs Numba")
+
+
+@pytest.fixture(autouse=True)
+def nothing_on_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CHAINRULE_CACHE", "")
 
 
 def beside_eager(function: Callable[..., Any], *arrays: Any, rtol: float = 2e-5) -> Any:
@@ -192,3 +198,38 @@ def test_draws_keep_their_order() -> None:
     found = cr.compile(drawn, backend="native")(x)
     for got, want in zip(found, wanted, strict=True):
         np.testing.assert_allclose(got, want, rtol=1e-6)
+
+
+def test_not_too_many_loops_are_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    def several(x: Any) -> Any:
+        y = (x * 2 + 1) @ x
+        z = (cr.tanh(y) * 3 - y) @ x
+        return (cr.exp(z) + z * z) @ x
+
+    monkeypatch.setattr(fusion, "MOST", 2)
+    compiled = beside_eager(several, numbers(5, 5) * 0.1)
+    assert compiled.source_native.count("def loop(") <= 4
+
+
+def test_bodies_of_loops_have_loops() -> None:
+    def recurrent(w: Any, xs: Any) -> Any:
+        def step(h: Any, x: Any) -> Any:
+            gate = cr.sigmoid(h @ w + x)
+            h = gate * h + (1 - gate) * cr.tanh(x)
+            return h, (h * h).sum()
+
+        h, energies = cr.scan(step, cr.zeros(xs.shape[1]), xs)
+        return h.sum() + energies.sum()
+
+    compiled = beside_eager(recurrent, numbers(20, 20) * 0.2, numbers(7, 20, seed=1))
+    rows = compiled.source_native.split("def recurrent(")[1].splitlines()
+    assert any(row.startswith("        ") and "native." in row for row in rows)
+
+
+def test_a_loop_of_python_is_rolled_and_fused() -> None:
+    def steps(y: Any, p: Any) -> Any:
+        for _ in range(40):
+            y = y + 0.01 * (cr.sin(y) * p - cr.tanh(y) * y)
+        return y.sum()
+
+    beside_eager(steps, numbers(30), numbers(30, seed=1))

@@ -7,6 +7,7 @@ Numba; `test_native.py` has Numba run some.
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterator
 
 import pytest
 
@@ -26,9 +27,13 @@ def groups() -> dict[str, list[Case]]:
 
 
 @pytest.fixture(autouse=True)
-def interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jit, "jitted", lambda function: function)
+def interpreted(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    jit.jitted.cache_clear()
+    monkeypatch.setattr(jit, "compiled", lambda function, cached: function)
+    monkeypatch.setenv("CHAINRULE_CACHE", "")
     monkeypatch.setattr(jit, "inlined", functools.partial(getattr, elementary))
+    yield
+    jit.jitted.cache_clear()
 
 
 @pytest.mark.parametrize("cases", groups().values(), ids=groups())

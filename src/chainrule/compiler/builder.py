@@ -40,14 +40,14 @@ class Emitted(NamedTuple):
 
 
 def emitted(program: Program, backend: str | None) -> Emitted:
-    """Return a program as NumPy calls, or as machine code where that is asked for."""
+    """Return a program as NumPy calls, or as machine code: if asked for, or if it's better."""
     source = Source(program)
-    if backend != "native":
+    if backend == "numpy":
         return Emitted(runner(source), source, "")
-    from chainrule.compiler.native import native
+    from chainrule.compiler.native import native, native_if_better
 
-    run, text = native(program)
-    return Emitted(run, source, text)
+    emit = native(program) if backend == "native" else native_if_better(program, runner(source))
+    return Emitted(emit[0], source, emit[1])
 
 
 class Built(NamedTuple):

@@ -116,8 +116,9 @@ def compile(function: Any = None, *, backend: str | None = None) -> Any:
         Of tensors, NumPy arrays, numbers, and containers of them. It may return any of these, and
         write to tensors that it closes over. Called without, `compile` returns a decorator.
     backend : {"numpy", "native", None}
-        What the program becomes: NumPy calls, the default, or loops of machine code with NumPy
-        calls between them, for which Numba is needed (``pip install 'chainrule[native]'``).
+        What the program becomes: NumPy calls, or loops of machine code with NumPy calls between
+        them, for which Numba is needed (``pip install 'chainrule[native]'``). By default machine
+        code where Numba is installed and the loops do enough work for it to be worth compiling.
 
     Returns
     -------

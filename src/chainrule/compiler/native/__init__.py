@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -9,64 +10,72 @@ from typing import Any
 import numpy as np
 
 from chainrule.compiler.native import jit
-from chainrule.compiler.native.access import Accesses
-from chainrule.compiler.native.clusters import clustered
-from chainrule.compiler.native.loops import Loop, loop_of
-from chainrule.compiler.native.scalars import CODES
+from chainrule.compiler.native.fusion import with_loops
+from chainrule.compiler.native.loops import LOOP, Loop
+from chainrule.compiler.native.recycling import empty
 from chainrule.compiler.numpy_source import Source
-from chainrule.compiler.passes import without_dead_lines
-from chainrule.compiler.program import Line, Program
+from chainrule.compiler.program import Program
 from chainrule.compiler.runner import defined, runner
 from chainrule.kernels import threads
 
-is_installed = jit.is_installed
+Run = Callable[..., Any]
 
 
-def native(program: Program) -> tuple[Callable[..., Any], str]:
+def native(program: Program) -> tuple[Run, str]:
     """Return the function of input arrays that runs a program as machine code, and its source."""
+    jit.numba()
+    return _emitted(*with_loops(program))
+
+
+def native_if_better(program: Program, otherwise: Run) -> tuple[Run, str]:
+    """Return the same where Numba is installed, and the loops are worth compiling them.
+
+    Else, and where Numba fails at the first call, it's `otherwise` that runs.
+    """
+    if not jit.is_installed():
+        return otherwise, ""
     fused, loops = with_loops(program)
+    if sum(loop.work for loop in loops) < _WORTH or not jit.is_usable():
+        return otherwise, ""
+    run, text = _emitted(fused, loops)
+    return _tried(run, otherwise, program.name), text
+
+
+_WORTH = 1 << 16
+"""So many elements that operations of loops make pay for compiling them."""
+
+
+def _tried(run: Run, otherwise: Run, name: str) -> Run:
+    """Return a function that runs as machine code, if that is to be had."""
+    chosen: list[Run] = []
+
+    def first(*arrays: Any) -> Any:
+        try:
+            result = run(*arrays)
+        except jit.numba().core.errors.NumbaError as error:
+            warnings.warn(f"{name} runs as NumPy calls, since Numba says: {error}", stacklevel=5)
+            chosen.append(otherwise)
+            return otherwise(*arrays)
+        chosen.append(run)
+        return result
+
+    def call(*arrays: Any) -> Any:
+        return chosen[0](*arrays) if chosen else first(*arrays)
+
+    return call
+
+
+def _emitted(fused: Program, loops: list[Loop]) -> tuple[Run, str]:
     source = Source(fused)
     text = "\n\n".join([*(f"{loop.text}\n\n{loop.caller}" for loop in loops), source.text])
-    return runner(
-        source, native=SimpleNamespace(**{loop.name: _callable(loop) for loop in loops})
-    ), text
-
-
-def with_loops(program: Program) -> tuple[Program, list[Loop]]:
-    """Return the program with calls of loops in the place of the lines that they do."""
-    accesses = Accesses(program)
-    loops: list[Loop] = []
-    lines: list[Line] = []
-    clusters = clustered(program, accesses)
-    needed = {value: 0 for line in program.lines for value in line.outs}
-    for cluster in clusters:
-        for value in {v for _, line in cluster.lines for v in line.inputs}:
-            if value in needed:
-                needed[value] += 1
-    results = set(program.results())
-    for cluster in clusters:
-        found = [line for _, line in cluster.lines]
-        if not cluster.is_loop:
-            lines += found
-            continue
-        made = {v for line in found for v in line.outs}
-        own = {v for line in found for v in line.inputs} & made
-        wanted = {v for v in made if v in results or needed[v] > (v in own)}
-        name = f"{program.name}_{len(loops) + 1}"
-        loop = loop_of(cluster, name, accesses, wanted)
-        loops.append(loop)
-        lines.append(Line(f"native.{name}", loop.inputs, {}, loop.outs, found[-1].location))
-    return without_dead_lines(program.with_lines(lines)), loops
+    callables = {loop.name: _callable(loop) for loop in loops}
+    return runner(source, native=SimpleNamespace(**callables)), text
 
 
 def _callable(loop: Loop) -> Callable[..., Any]:
     """Return what a program calls, with its loop as machine code."""
-    scope: dict[str, Any] = {code: dtype.type for dtype, code in CODES.items()}
-    scope |= {"u8": np.uint64, "np": np, "INF": np.inf, "NAN": np.nan}
-    scope |= {name: jit.inlined(name) for name in loop.calls}
-    inner = f"{loop.name}_loop"
-    compiled = jit.jitted(defined(loop.text, inner, f"<{inner} {{}}>", scope))
-    outer = {"np": np, "shared": shared, inner: compiled}
+    compiled = jit.jitted(loop.text, LOOP, loop.calls)
+    outer = {"np": np, "empty": empty, "shared": shared, LOOP: compiled}
     return defined(loop.caller, loop.name, f"<{loop.name} {{}}>", outer)
 
 

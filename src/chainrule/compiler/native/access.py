@@ -38,8 +38,8 @@ class Access(NamedTuple):
 class Accesses:
     """Finds the memory of the values of a program; NumPy itself says what views are."""
 
-    def __init__(self, program: Program) -> None:
-        self.constants = program.constants
+    def __init__(self, program: Program, constants: dict[Value, Any]) -> None:
+        self.constants = constants
         self.made = {value: line for line in program.lines for value in line.outs}
         self._views: dict[Value, tuple[Value, Any, Any]] = {}
 
@@ -60,7 +60,7 @@ class Accesses:
 
     def is_view(self, line: Line) -> bool:
         """Say whether a line makes a view that loops can look through."""
-        return self._view(line.outs[0])[0] is not line.outs[0]
+        return len(line.outs) == 1 and self._view(line.out)[0] is not line.out
 
     def _view(self, value: Value) -> tuple[Value, Any, Any]:
         """Return a value's base, memory as large as that, and the view, never written or read."""

@@ -10,11 +10,10 @@ from __future__ import annotations
 
 import heapq
 from collections import defaultdict
-from typing import Any
 
 from chainrule.compiler.native.access import Accesses
 from chainrule.compiler.native.scalars import CODES, ELEMENTARY, is_fusible
-from chainrule.compiler.program import Line, Program, Shape, Value
+from chainrule.compiler.program import Line, Program, Shape, Value, every_line
 from chainrule.compiler.vocabulary import DRAW
 
 REDUCTIONS = {"np.sum": "sum", "np.max": "max", "np.min": "min", "np.vdot": "sum"}
@@ -34,12 +33,20 @@ class Cluster:
         self.shape = shape
         self.lines: list[tuple[int, Line]] = []
         self.bases: set[Value] = set()  # what its lines read
-        self.before = 0  # the set of those that must have ended, as bits
+        self.level = 0  # higher than that of all that must have ended before
+        self.needs: set[Cluster] = set()
+        self.needed_by: set[Cluster] = set()
+
+    def after(self, other: Cluster) -> None:
+        """Note that another must have ended before this one begins."""
+        self.needs.add(other)
+        other.needed_by.add(self)
+        self.level = max(self.level, other.level + 1)
 
     @property
-    def bit(self) -> int:
-        """What stands for it in sets."""
-        return 1 << self.number
+    def reads(self) -> set[Value]:
+        """The values that its lines read."""
+        return {v for _, line in self.lines for v in line.inputs}
 
     @property
     def is_loop(self) -> bool:
@@ -75,6 +82,8 @@ def clustered(program: Program, accesses: Accesses) -> list[Cluster]:
 
 
 class _Partition:
+    """Places the lines one by one; since levels rise along all needs, none needs itself."""
+
     def __init__(self, program: Program, accesses: Accesses) -> None:
         self.accesses = accesses
         self.clusters: dict[int, Cluster] = {}
@@ -96,15 +105,21 @@ class _Partition:
 
     def _place(self, number: int, line: Line) -> None:
         shape = None if self.accesses.is_view(line) else loop_shape(line)
-        inputs = dict.fromkeys(line.inputs)
+        inputs = set(line.inputs)
         bases = {self.accesses.of(v).base for v in inputs}
-        chosen = None if shape is None else self._chosen(shape, inputs, bases)
+        read = inputs if shape is None else bases  # loops look through views
+        homes = {self.home[v] for v in read if v in self.home}
+        chosen = None
+        if shape is not None:
+            apart = {h for v in inputs if (h := self._ended(v)) is not None}
+            chosen = self._chosen(shape, homes, apart, bases)
         if chosen is None:
             chosen = self._new(shape)
-        self._join(chosen, inputs)
-        if line.function == DRAW:  # draws keep their order
+        for home in homes - {chosen}:
+            chosen.after(home)
+        if any(part.function == DRAW for part in every_line([line])):  # draws keep their order
             if self.draw is not None:
-                self._needs(chosen, self.draw.before | self.draw.bit)
+                chosen.after(self.draw)
             self.draw = chosen
         chosen.lines.append((number, line))
         chosen.bases |= bases
@@ -112,94 +127,63 @@ class _Partition:
             self.home[value] = chosen
         if shape is not None and line.function not in REDUCTIONS:
             self.inside.add(line.out)
-            for value in inputs:
-                self._merge(chosen, self.home.get(value), value)
+        if shape is not None:
+            for home in homes - {chosen}:
+                self._merge(home, chosen)
 
-    def _chosen(self, shape: Shape, inputs: Any, bases: set[Value]) -> Cluster | None:
+    def _ended(self, value: Value) -> Cluster | None:
+        """Return the cluster that must have ended before a loop reads a value."""
+        base = self.accesses.of(value).base
+        return None if value is base and value in self.inside else self.home.get(base)
+
+    def _chosen(
+        self, shape: Shape, homes: set[Cluster], apart: set[Cluster], bases: set[Value]
+    ) -> Cluster | None:
         """Return the loop that a line joins: the latest that has to do with its operands."""
         for cluster in reversed(self.open[shape]):
-            makes = any(self.home.get(v) is cluster for v in inputs)
-            if (makes or not bases.isdisjoint(cluster.bases)) and self._may_join(cluster, inputs):
+            if cluster in apart or (cluster not in homes and bases.isdisjoint(cluster.bases)):
+                continue
+            if all(h is cluster or h.level < cluster.level for h in homes) or not cluster.needed_by:
                 return cluster
         return None
 
-    def _may_join(self, cluster: Cluster, inputs: Any) -> bool:
-        for value in inputs:
-            home = self.home.get(value)
-            if home is cluster:
-                if value not in self.inside:
-                    return False
-            elif home is not None and home.before & cluster.bit:
-                return False
-        return True
-
-    def _join(self, cluster: Cluster, inputs: Any) -> None:
-        """Note what has to have ended before a cluster, now that it has these operands."""
-        needed = 0
-        for value in inputs:
-            home = self.home.get(value)
-            if home is not None and home is not cluster:
-                needed |= home.before | home.bit
-        self._needs(cluster, needed)
-
-    def _needs(self, cluster: Cluster, needed: int) -> None:
-        if not needed & ~cluster.before:
-            return
-        cluster.before |= needed
-        for other in self.clusters.values():
-            if other.before & cluster.bit:
-                other.before |= needed
-
-    def _merge(self, cluster: Cluster, other: Cluster | None, value: Value) -> None:
+    def _merge(self, first: Cluster, second: Cluster) -> None:
         """Make one loop of two of which the second reads what the first makes, if it can be."""
-        if other is None or other is cluster or other.shape != cluster.shape:
+        if first.shape != second.shape or first not in self.open[second.shape or ()]:
             return
-        if other.shape is None or value not in self.inside or other not in self.open[other.shape]:
+        if any(self._ended(v) is first for _, line in second.lines for v in line.inputs):
             return
-        if not all(v in self.inside for v in self._between(other, cluster)):
-            return
-        for third in self.clusters.values():  # one that needs the first, and that the second needs
-            if third.before & other.bit and cluster.before & third.bit:
-                return
-        cluster.lines = sorted([*other.lines, *cluster.lines], key=lambda item: item[0])
-        cluster.bases |= other.bases
-        for _, line in other.lines:
+        level = max([first.level, *(c.level + 1 for c in second.needs - {first})])
+        others = first.needed_by - {second}
+        if any(c.level < second.level or c.level <= level for c in others):
+            return  # one of them may have to run between the two
+        first.level = level
+        first.lines = sorted([*first.lines, *second.lines], key=lambda item: item[0])
+        first.bases |= second.bases
+        for _, line in second.lines:
             for out in line.outs:
-                self.home[out] = cluster
-        self.open[other.shape].remove(other)
-        del self.clusters[other.number]
-        cluster.before &= ~other.bit
-        for third in self.clusters.values():
-            if third.before & other.bit:
-                third.before = third.before & ~other.bit | cluster.bit
-        self._needs(cluster, other.before)
-        for third in self.clusters.values():
-            if third.before & cluster.bit:
-                third.before |= cluster.before
-
-    def _between(self, first: Cluster, second: Cluster) -> list[Value]:
-        """Return the values that the second reads of the first."""
-        return [v for _, line in second.lines for v in line.inputs if self.home.get(v) is first]
+                self.home[out] = first
+        for cluster in second.needs:
+            cluster.needed_by.discard(second)
+            if cluster is not first:
+                first.after(cluster)
+        for cluster in second.needed_by:
+            cluster.needs.discard(second)
+            cluster.after(first)
+        self.open[second.shape or ()].remove(second)
+        del self.clusters[second.number]
 
     def ordered(self) -> list[Cluster]:
         """Return the clusters so that each comes after those that it needs, early lines first."""
-        waiting = {c.number: c.before.bit_count() for c in self.clusters.values()}
-        after: dict[int, list[Cluster]] = defaultdict(list)
-        for cluster in self.clusters.values():
-            bits = cluster.before
-            while bits:
-                lowest = bits & -bits
-                after[lowest.bit_length() - 1].append(cluster)
-                bits ^= lowest
-        ready = [(c.lines[-1][0], n) for n, c in self.clusters.items() if not waiting[n]]
+        waiting = {c: len(c.needs) for c in self.clusters.values()}
+        ready = [(c.lines[-1][0], n) for n, c in self.clusters.items() if not waiting[c]]
         heapq.heapify(ready)
         found = []
         while ready:
-            _, number = heapq.heappop(ready)
-            found.append(self.clusters[number])
-            for cluster in after[number]:
-                waiting[cluster.number] -= 1
-                if not waiting[cluster.number]:
+            found.append(self.clusters[heapq.heappop(ready)[1]])
+            for cluster in found[-1].needed_by:
+                waiting[cluster] -= 1
+                if not waiting[cluster]:
                     heapq.heappush(ready, (cluster.lines[-1][0], cluster.number))
         assert len(found) == len(self.clusters)
         return found

@@ -9,7 +9,12 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any
 
+import numpy as np
+
 from chainrule.compiler.native import elementary
+from chainrule.compiler.native.disk import source_file, unfailing
+from chainrule.compiler.native.scalars import CODES
+from chainrule.compiler.runner import defined
 from chainrule.errors import CompileError
 
 _NAMES = {name for name, value in vars(elementary).items() if isinstance(value, FunctionType)}
@@ -36,6 +41,53 @@ def numba() -> Any:
 
 
 @functools.cache
+def is_usable() -> bool:
+    """Import Numba, and say whether that works: it is particular about NumPy's version."""
+    try:
+        numba()
+    except CompileError:
+        return False
+    return True
+
+
+@functools.lru_cache(maxsize=512)
+def jitted(text: str, name: str, calls: frozenset[str]) -> Any:
+    """Return the function that source defines as machine code, from disk if it is there."""
+    scope: dict[str, Any] = {code: dtype.type for dtype, code in CODES.items()}
+    scope |= {"u8": np.uint64, "np": np, "INF": np.inf, "NAN": np.nan}
+    scope |= {other: inlined(other) for other in calls}
+    scope["__name__"] = __name__  # which Numba imports when it reads the code from disk
+    file = source_file(text)
+    if file is None:
+        return compiled(defined(text, name, f"<{name} {{}}>", scope), cached=False)
+    exec(compile(text, str(file), "exec"), scope)
+    return compiled(scope[name], cached=True)
+
+
+def compiled(function: Callable[..., Any], cached: bool) -> Any:
+    """Return a loop that Numba compiles when it is first called; other threads run meanwhile."""
+    with _lock:
+        options = {"error_model": "numpy", "nogil": True, "pipeline_class": _without_aliases()}
+        try:
+            dispatcher = numba().njit(cache=cached, **options)(function)
+        except RuntimeError:  # there is no place for its files
+            return numba().njit(**options)(function)
+        return unfailing(dispatcher) if cached else dispatcher
+
+
+@functools.cache
+def inlined(name: str) -> Any:
+    """Return an elementary function as what is compiled into loops."""
+    with _lock:
+        plain = getattr(elementary, name)
+        scope = dict(vars(elementary))  # where it finds others that are compiled, too
+        scope |= {other: inlined(other) for other in plain.__code__.co_names if other in _NAMES}
+        function = FunctionType(plain.__code__, scope, name)
+        flags = {"reassoc"} if name == "plus" else {"contract"} if name[-3:-1] == "_f" else set()
+        return numba().njit(error_model="numpy", fastmath=flags, forceinline=True)(function)
+
+
+@functools.cache
 def _without_aliases() -> Any:
     """Return Numba's compiler with the promise that no array of a loop is memory of another's.
 
@@ -49,23 +101,3 @@ def _without_aliases() -> Any:
             self.state.flags.noalias = True
 
     return Compiler
-
-
-def jitted(function: Callable[..., Any]) -> Any:
-    """Return a loop as machine code, which lets other threads run."""
-    with _lock:
-        return numba().njit(error_model="numpy", nogil=True, pipeline_class=_without_aliases())(
-            function
-        )
-
-
-@functools.cache
-def inlined(name: str) -> Any:
-    """Return an elementary function as what is compiled into loops."""
-    with _lock:
-        plain = getattr(elementary, name)
-        scope = dict(vars(elementary))  # where it finds others that are compiled, too
-        scope |= {other: inlined(other) for other in plain.__code__.co_names if other in _NAMES}
-        function = FunctionType(plain.__code__, scope, name)
-        flags = {"reassoc"} if name == "plus" else {"contract"} if name[-3:-1] == "_f" else set()
-        return numba().njit(error_model="numpy", fastmath=flags, forceinline=True)(function)

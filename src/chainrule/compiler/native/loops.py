@@ -6,11 +6,17 @@ import keyword
 import math
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from chainrule.compiler.native import elementary
 from chainrule.compiler.native.access import Access, Accesses
 from chainrule.compiler.native.clusters import REDUCTIONS, Cluster
-from chainrule.compiler.native.scalars import CODES, Operand, literal, operands_of, scalar
+from chainrule.compiler.native.recycling import LEAST
+from chainrule.compiler.native.scalars import CODES, Operand, literal, operands_of, scalar, typed
 from chainrule.compiler.program import Line, Names, Value
+
+LOOP = "loop"
+"""What all loops are called: those of one text are compiled once."""
 
 BLOCK = 1 << 16
 """So many elements are one thread's to compute at a time; fewer than two blocks aren't shared."""
@@ -21,7 +27,7 @@ RUN = 1024
 _INDICES = "ijklmnopqrstuvw"
 _RESERVED = {
     *(*keyword.kwlist, *CODES.values(), *vars(elementary), *_INDICES, "np", "start", "stop", "run"),
-    *("abs", "min", "range", "shared"),
+    *("abs", "min", "range", "empty", "shared", LOOP),
 }
 
 
@@ -34,6 +40,7 @@ class Loop(NamedTuple):
     calls: frozenset[str]  # the elementary functions in it
     inputs: tuple[Value, ...]
     outs: tuple[Value, ...]
+    work: int  # how many elements its operations make
 
 
 class Memory(NamedTuple):
@@ -120,7 +127,7 @@ class _Writer:
         self.shape = cluster.shape
         self.lines = [line for _, line in cluster.lines]
         self.own = {line.out for line in self.lines if line.function not in REDUCTIONS}
-        self.names = Names(_RESERVED | {name, f"{name}_loop"})
+        self.names = Names(_RESERVED | {name})
         self.inputs: dict[Value, str] = {}  # the names of the arrays that are read
         self.level: dict[Value, int] = {}
         self.calls: set[str] = set()
@@ -174,8 +181,7 @@ class _Writer:
                 self._line(line)
         results = sorted(self.results, key=lambda result: result.parted)
         parameters = ["start", "stop", *self.inputs.values(), *(r.name for r in results)]
-        rows = [f"def {self.name}_loop({', '.join(parameters)}):"]
-        rows += [f"    # {' · '.join(map(str, self.nest.sizes))} turns"]
+        rows = [f"def {LOOP}({', '.join(parameters)}):"]
         rows += [f"    {row}" for row in self.nest.rows()]
         return Loop(
             self.name,
@@ -184,6 +190,7 @@ class _Writer:
             frozenset(self.calls),
             tuple(self.inputs),
             tuple(line.out for line in self.lines if line.out in self.wanted),
+            len(self.lines) * math.prod(self.shape),
         )
 
     def _array(self, stem: str) -> str:
@@ -197,7 +204,7 @@ class _Writer:
     def _operand(self, item: Any) -> tuple[Operand, int]:
         """Return an argument as an expression, and the depth at which it is known."""
         if not isinstance(item, Value):
-            return Operand("", None, item), 0
+            return typed(item) if isinstance(item, np.generic) else Operand("", None, item), 0
         number = None if item in self.own else self.accesses.number(item)
         if number is not None:
             return Operand(literal(number, item.dtype) or "", item.dtype, number), 0
@@ -233,7 +240,8 @@ class _Writer:
             array = self._array(f"{name}_out")
             element = Memory(array, 0, self.strides[line.out]).element
             self.nest.before[-1].append(f"{element} = {name}")
-            made = f"np.empty({line.out.shape}, {_dtype(line.out)})"
+            empty = "empty" if line.out.nbytes >= LEAST else "np.empty"
+            made = f"{empty}({line.out.shape}, {_dtype(line.out)})"
             self.results.append(Result(array, made, array, parted=False))
 
     # --- reductions ---
@@ -323,15 +331,16 @@ class _Writer:
     def _caller(self) -> str:
         arrays = list(self.inputs.values())
         rows = [f"def {self.name}({', '.join(arrays)}):"]
+        rows.append(f"    # {' · '.join(map(str, self.nest.sizes))} turns")
         rows += [f"    {result.name} = {result.made}" for result in self.results]
         whole = [r.name for r in self.results if not r.parted]
         flat = ", ".join(f"{name}.reshape(-1)" for name in [*arrays, *whole])
         turns = self.nest.sizes[0]
         if self.blocks == 1:
-            rows.append(f"    {self.name}_loop(0, {turns}, {flat})")
+            rows.append(f"    {LOOP}(0, {turns}, {flat})")
         else:
             parts = "".join(f"{r.name}, " for r in self.results if r.parted)
-            rows.append(f"    shared({self.name}_loop, {turns}, {self.step}, ({flat},), ({parts}))")
+            rows.append(f"    shared({LOOP}, {turns}, {self.step}, ({flat},), ({parts}))")
         backs = {r.name: r.back for r in self.results}
         rows.append(f"    return {', '.join(backs.values())}")
         return "\n".join(rows) + "\n"

@@ -147,6 +147,11 @@ def _holds(dtype: Any, value: Any) -> bool:
     return bool(value == value and int(value) == value and info.min <= value <= info.max)
 
 
+def typed(element: Any) -> Operand:
+    """Return one of NumPy's scalars as an operand."""
+    return Operand(literal(element.item(), element.dtype) or "", element.dtype, element.item())
+
+
 def cast(operand: Operand, dtype: Any) -> str | None:
     """Return an operand as an expression of another type."""
     if operand.dtype is None:
@@ -272,6 +277,8 @@ def is_fusible(line: Line) -> bool:
     for item in operands_of(line):
         if isinstance(item, Value):
             operands.append(Operand("x", item.dtype))
+        elif isinstance(item, np.generic) and item.dtype in CODES:
+            operands.append(typed(item))
         elif isinstance(item, bool | int | float) or (line.function == "np.clip" and item is None):
             operands.append(Operand("", None, item))
         else:

@@ -1,0 +1,157 @@
+"""Machine code is kept on disk, large results are used again, and neither is ever in the way."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import chainrule as cr
+from chainrule.compiler.native import disk, jit, recycling
+
+
+def run(script: str, **variables: str) -> str:
+    source = Path(cr.__file__).parents[1]
+    environment = {**os.environ, "PYTHONPATH": str(source), **variables}
+    done = subprocess.run(
+        [sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+@pytest.fixture
+def numba() -> Any:
+    return pytest.importorskip("numba", reason="machine code needs Numba")
+
+
+def test_machine_code_is_read_from_disk(numba: Any, tmp_path: Path) -> None:
+    script = """
+import sys
+import numpy as np
+import chainrule as cr
+from chainrule.compiler.native import jit
+
+found = []
+compiled = jit.compiled
+jit.compiled = lambda *args, **kwargs: found.append(compiled(*args, **kwargs)) or found[-1]
+assert "numba" not in sys.modules
+function = cr.compile(lambda x: np.tanh(x) * 3 + 1, backend="native")
+x = np.linspace(-1, 1, 50, dtype="f4")
+np.testing.assert_allclose(function(x), np.tanh(x) * 3 + 1, rtol=1e-6)
+print(sum(found[0].stats.cache_hits.values()))
+"""
+    place = str(tmp_path / "made" / "here")
+    assert run(script, CHAINRULE_CACHE=place) == "0"
+    assert run(script, CHAINRULE_CACHE=place) == "1"
+    for file in Path(place).glob("__pycache__/*.nbc"):
+        file.write_bytes(b"cut off")
+    assert run(script, CHAINRULE_CACHE=place) == "0"
+
+
+def test_a_folder_that_cannot_be_had_is_no_error(tmp_path: Path, monkeypatch: Any) -> None:
+    (tmp_path / "file").write_text("")
+    for place in ("", str(tmp_path / "file")):
+        monkeypatch.setenv("CHAINRULE_CACHE", place)
+        assert disk.source_file("def loop(): pass") is None
+    monkeypatch.delenv("CHAINRULE_CACHE")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    if sys.platform.startswith("linux"):
+        assert disk.folder() == tmp_path / "chainrule" / "native"
+
+
+def test_numba_that_fails_to_write_is_no_error(
+    numba: Any, tmp_path: Path, monkeypatch: Any
+) -> None:
+    monkeypatch.setenv("CHAINRULE_CACHE", str(tmp_path))
+
+    def full(*_: Any, **__: Any) -> None:
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(numba.core.caching.IndexDataCacheFile, "save", full)
+    loop = jit.jitted("def loop(x):\n    return x + 25\n", "loop", frozenset())
+    assert loop(3) == 28
+
+
+def test_without_numba_the_error_says_what_to_install(monkeypatch: Any) -> None:
+    monkeypatch.setitem(sys.modules, "numba", None)
+    jit.numba.cache_clear()
+    try:
+        with pytest.raises(cr.CompileError, match=r"pip install 'chainrule\[native\]'"):
+            jit.numba()
+    finally:
+        monkeypatch.undo()
+        jit.numba.cache_clear()
+
+
+def test_a_large_array_is_handed_out_again_when_nobody_holds_it() -> None:
+    shape = (recycling.LEAST // 4 + 3,)
+    first = recycling.empty(shape, np.float32)
+    place = first.ctypes.data
+    second = recycling.empty(shape, np.float32)
+    assert second.ctypes.data != place
+    view = first[3:]
+    del first
+    assert recycling.empty(shape, np.float32).ctypes.data != place
+    del view
+    again = [recycling.empty(shape, np.float32) for _ in range(2)]
+    assert place in [array.ctypes.data for array in again]
+
+
+def test_what_holders_changed_is_not_handed_out() -> None:
+    shape = (recycling.LEAST // 8 + 7,)
+    array = recycling.empty(shape, np.float64)
+    place = array.ctypes.data
+    array.flags.writeable = False
+    del array
+    assert recycling.empty(shape, np.float64).ctypes.data != place
+
+
+def test_remembered_memory_is_bounded(monkeypatch: Any) -> None:
+    monkeypatch.setattr(recycling, "MOST", 5 * recycling.LEAST)
+    monkeypatch.setattr(recycling, "_kept", [])
+    held = [recycling.empty((recycling.LEAST + i,), np.uint8) for i in range(9)]
+    assert sum(a.nbytes for a in recycling._kept) <= 5 * recycling.LEAST
+    assert len(held) == 9
+
+
+def test_by_default_machine_code_runs_where_it_pays(numba: Any) -> None:
+    def work(x: Any) -> Any:
+        return cr.tanh(x) * 2 + x
+
+    compiled = cr.compile(work)
+    compiled(np.ones(100, "f4"))
+    assert compiled.source_native == ""
+    compiled(np.ones(100_000, "f4"))
+    assert "def loop(" in compiled.source_native
+    compiled = cr.compile(work, backend="numpy")
+    compiled(np.ones(100_000, "f4"))
+    assert compiled.source_native == ""
+
+
+def test_where_numba_fails_numpy_runs(numba: Any, monkeypatch: Any) -> None:
+    def broken(*_: Any) -> Any:
+        def loop(*_: Any) -> None:
+            raise numba.core.errors.TypingError("no such type")
+
+        return loop
+
+    monkeypatch.setattr(jit, "jitted", broken)
+    compiled = cr.compile(lambda x: x * 2 + 1)
+    x = np.ones(100_000, "f4")
+    with pytest.warns(UserWarning, match="Numba says: no such type"):
+        found = compiled(x)
+    for result in (found, compiled(x)):
+        np.testing.assert_array_equal(result, x * 2 + 1)
+
+
+def test_where_numba_cannot_be_imported_numpy_runs(monkeypatch: Any) -> None:
+    monkeypatch.setattr(jit, "is_installed", lambda: True)
+    monkeypatch.setattr(jit, "is_usable", lambda: False)
+    x = np.ones(100_000, "f4")
+    np.testing.assert_array_equal(cr.compile(lambda x: x * 2 + 1)(x), x * 2 + 1)
