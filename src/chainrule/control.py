@@ -356,14 +356,9 @@ def matched(what: str, node: Any, expected: Tensors, other: Any) -> list[Tensor]
     """Return the leaves of another tree as tensors, of the kind that those of the first have."""
     found, kinds = [], iter(expected)
     for path, first, second in tree.beside(node, other):
-        if tree.children(first) is not None or tree.children(second) is not None:
-            raise TypeError(
-                f"{what} must keep its structure: {what.split()[-1]}{path} was {_said(first)}, "
-                f"and is {_said(second)} now"
-            )
         if first is None and second is None:
             continue
-        if first is None or second is None:
+        if any(part is None or tree.children(part) is not None for part in (first, second)):
             raise TypeError(
                 f"{what} must keep its structure: {what.split()[-1]}{path} was {_said(first)}, "
                 f"and is {_said(second)} now"
