@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import chainrule as cr
 from chainrule import tree
 from chainrule.compiler import builder, derivative, passes
 
+compiled_to_numpy = partial(cr.compile, backend="numpy")  # to the bit as eagerly
 RNG = np.random.default_rng(11)
 W = cr.tensor(RNG.standard_normal((3, 3)), requires_grad=True)
 B = cr.tensor(RNG.standard_normal(3), requires_grad=True)
@@ -51,7 +53,7 @@ def agree(found: list[Any], expected: list[Any], exactly: bool = False) -> None:
 
 def beside_eager(function: Callable[..., Any], *args: Any, exactly: bool = True) -> Any:
     """Compare values, gradients outside, gradients inside and second derivatives inside."""
-    compiled = cr.compile(function)
+    compiled = compiled_to_numpy(function)
     expected = leaves(function(*args))
     for _ in range(2):
         found = leaves(compiled(*args))
@@ -60,7 +62,7 @@ def beside_eager(function: Callable[..., Any], *args: Any, exactly: bool = True)
     if any(out.requires_grad for out in expected):
         firsts = gradients(expected)
         agree(gradients(found), firsts)
-        inside = cr.compile(lambda: gradients(leaves(function(*args))))
+        inside = compiled_to_numpy(lambda: gradients(leaves(function(*args))))
         agree(inside(), firsts)
         assert len(inside._entries) == 1
 
@@ -68,7 +70,7 @@ def beside_eager(function: Callable[..., Any], *args: Any, exactly: bool = True)
             outs = gradients(leaves(function(*args)), create_graph=True)
             return gradients([(out * out.conj()).real.sum() for out in outs])
 
-        agree(cr.compile(second)(), second())
+        agree(compiled_to_numpy(second)(), second())
     return compiled
 
 
@@ -187,7 +189,7 @@ def test_while_loop() -> None:
 
         return cr.while_loop(lambda c: c[0] != 1, body, (n, 0))
 
-    compiled = cr.compile(collatz)
+    compiled = compiled_to_numpy(collatz)
     for n in (27, 1, 97):
         last, steps = compiled(cr.tensor(n))
         assert (last.item(), steps.item()) == (1, {27: 111, 1: 0, 97: 118}[n])
@@ -197,14 +199,14 @@ def test_while_loop() -> None:
 
 def test_a_while_loops_result_is_the_callers_own() -> None:
     x = cr.zeros(3)
-    compiled = cr.compile(lambda x: cr.while_loop(lambda c: c.sum() > 0, lambda c: c - 1, x))
+    compiled = compiled_to_numpy(lambda x: cr.while_loop(lambda c: c.sum() > 0, lambda c: c - 1, x))
     result = compiled(x)
     result += 1
     assert x.tolist() == [0, 0, 0]
 
 
 def test_a_compiled_while_loop_has_no_backward_pass() -> None:
-    compiled = cr.compile(
+    compiled = compiled_to_numpy(
         lambda: cr.while_loop(lambda c: c.sum() < 100, lambda c: c * c + 1, H).sum()
     )
     with pytest.raises(cr.AutogradError, match=r"Use cr.scan\(\) with a bound"):
@@ -235,7 +237,7 @@ def test_a_while_loop_within_a_scan_bears_no_gradient_but_runs() -> None:
 def test_errors_teach(function: Any, text: str) -> None:
     errors = (cr.CompileError, cr.ShapeError)
     with cr.set_grad_enabled("in place" not in text), pytest.raises(errors, match=text):
-        cr.compile(function)()
+        compiled_to_numpy(function)()
 
 
 def test_what_a_step_made_stays_in_it() -> None:
@@ -246,11 +248,11 @@ def test_what_a_step_made_stays_in_it() -> None:
         return kept[0] + 1
 
     with pytest.raises(cr.CompileError, match=r"made is used outside of it.*Return it"):
-        cr.compile(leaking)()
+        compiled_to_numpy(leaking)()
 
 
 def test_loops_are_exported_and_profiled(tmp_path: Any) -> None:
-    compiled = cr.compile(lambda h, xs: cr.scan(step, h, xs))
+    compiled = compiled_to_numpy(lambda h, xs: cr.scan(step, h, xs))
     args = H.detach(), XS.detach()
     expected = compiled(*args)
     rows = cr.profile(compiled, *args).rows
@@ -276,7 +278,7 @@ def test_each_step_draws_its_own_numbers(checkpoint: bool) -> None:
         last, drawn = cr.scan(one, h, xs, checkpoint=checkpoint)
         return last, drawn, *cr.autograd_grad(last.sum(), [h, xs])
 
-    compiled = cr.compile(noisy)
+    compiled = compiled_to_numpy(noisy)
     for seed in range(3):
         cr.manual_seed(seed)
         expected = noisy(H, XS)
@@ -289,7 +291,7 @@ def test_what_nobody_uses_is_drawn_all_the_same() -> None:
         cr.scan(lambda c, x: (c + cr.rand(3), None), cr.zeros(3), XS)
         return cr.rand(2)
 
-    compiled = cr.compile(function)
+    compiled = compiled_to_numpy(function)
     compiled()
     cr.manual_seed(1)
     expected = function()
@@ -310,7 +312,7 @@ def _noisy() -> Any:
 )
 def test_what_draws_does_not_run_again(function: Callable[..., Any]) -> None:
     with pytest.raises(cr.CompileError, match="draws random numbers: draw outside"):
-        cr.compile(lambda: cr.autograd_grad(function().sum(), [H]))()
+        compiled_to_numpy(lambda: cr.autograd_grad(function().sum(), [H]))()
 
 
 @pytest.mark.parametrize("backend", ["numpy", "native"])
@@ -328,7 +330,9 @@ def test_backends_run_loops(backend: str) -> None:
 
 def test_an_array_from_outside_may_change() -> None:
     factor = np.full(3, 2.0)
-    compiled = cr.compile(lambda: cr.scan(lambda c, x: (c + cr.tensor(factor), None), H, XS)[0])
+    compiled = compiled_to_numpy(
+        lambda: cr.scan(lambda c, x: (c + cr.tensor(factor), None), H, XS)[0]
+    )
     for value in (2.0, 3.0):
         factor[:] = value
         agree([compiled()], [H + 5 * value])

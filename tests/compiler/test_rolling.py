@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 import chainrule as cr
 from chainrule.compiler import builder, derivative, passes, rolling
 
+compiled_to_numpy = partial(cr.compile, backend="numpy")  # to the bit as eagerly
 RNG = np.random.default_rng(5)
 N = 72
 W = cr.tensor(RNG.standard_normal((4, 4)) / 2, requires_grad=True)
@@ -133,7 +135,7 @@ FUNCTIONS = [
 
 def results(function: Callable[..., Any]) -> Iterator[Any]:
     """Yield what a compiled function gives, and its gradients, taken outside and inside."""
-    compiled = cr.compile(function)
+    compiled = compiled_to_numpy(function)
     outs = compiled(H, XS)
     outs = list(outs) if isinstance(outs, tuple) else [outs]
     yield from outs
@@ -141,7 +143,7 @@ def results(function: Callable[..., Any]) -> Iterator[Any]:
         gs = [cr.cos(out.detach()) for out in outs]
         yield from cr.autograd_grad(outs, LEAVES, gs, materialize_grads=True)
 
-        @cr.compile
+        @compiled_to_numpy
         def inside() -> Any:
             outs = function(H, XS)
             outs = list(outs) if isinstance(outs, tuple) else [outs]
@@ -167,7 +169,7 @@ def test_rolled_is_as_unrolled(
 
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
 def test_no_step_is_left(function: Callable[..., Any]) -> None:
-    compiled = cr.compile(function)
+    compiled = compiled_to_numpy(function)
     compiled(H, XS)
     for program in compiled._built().programs:
         assert len(program.lines) < 90  # and more than 500 unrolled
@@ -175,7 +177,7 @@ def test_no_step_is_left(function: Callable[..., Any]) -> None:
 
 
 def test_a_few_layers_stay_as_they_are() -> None:
-    @cr.compile
+    @compiled_to_numpy
     def layers(h: Any) -> Any:
         for _ in range(6):
             h = cr.tanh(h @ W + h)
@@ -186,7 +188,7 @@ def test_a_few_layers_stay_as_they_are() -> None:
 
 
 def test_what_is_made_of_nothing_but_views_is_no_loop() -> None:
-    compiled = cr.compile(lambda xs: [x.reshape(2, 2) for x in cr.cat([xs, xs, xs])])
+    compiled = compiled_to_numpy(lambda xs: [x.reshape(2, 2) for x in cr.cat([xs, xs, xs])])
     assert len(compiled(XS)) == 3 * N
     assert "for " not in compiled.source
 
@@ -208,7 +210,7 @@ def walk(h, xs, W):
 def test_the_source_of_a_rolled_loop() -> None:
     w = W
 
-    @cr.compile
+    @compiled_to_numpy
     def walk(h: Any, xs: Any) -> Any:
         hs = []
         for i in range(N):
@@ -231,7 +233,7 @@ def test_a_step_of_a_scan_is_rolled_too() -> None:
         last, ys = cr.scan(step, H, XS[:5])
         return cr.autograd_grad(last.sum() + (ys * ys).sum(), [H, XS])
 
-    compiled = cr.compile(function)
+    compiled = compiled_to_numpy(function)
     for a, b in zip(compiled(), function(), strict=True):
         np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-10)
     assert compiled.source.count("for ") > 2
@@ -248,7 +250,7 @@ def test_large_steps_are_written_where_they_are_kept() -> None:
             hs.append(h)
         return h, cr.stack(hs)
 
-    compiled = cr.compile(function)
+    compiled = compiled_to_numpy(function)
     last, stack = compiled()
     assert "out=hs[i]" in compiled.source
     assert not np.shares_memory(last.numpy(force=True), stack.numpy(force=True))
