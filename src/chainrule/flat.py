@@ -234,7 +234,7 @@ def _add_rows(out: Array, index: Array, value: Array, zeros: bool) -> None:
 def is_masks(key: Any) -> bool:
     """Say whether all arrays of an index are masks, so that it repeats no element."""
     parts = key if key.__class__ is tuple else (key,)
-    return all([_is_mask(part) for part in parts if part.__class__ is np.ndarray])
+    return all([part.dtype.kind == "b" for part in parts if hasattr(part, "dtype")])
 
 
 def lasting(key: Any, shape: Shape) -> Array | None:

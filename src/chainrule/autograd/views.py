@@ -27,7 +27,7 @@ from chainrule.autograd.record import (
 from chainrule.autograd.tape import AccumulateGrad, Edge, endpoint
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.versions import written
-from chainrule.backend import dtype_title, is_basic_index, ndarray, promoted
+from chainrule.backend import dtype_title, is_basic_index, namespace, ndarray, promoted
 from chainrule.errors import DTypeError, InPlaceError, ShapeError
 from chainrule.primitives.indexing import assign, getitem, index
 
@@ -245,7 +245,7 @@ def set_item(target: Tensor, key: Any, value: Tensor, operation: str = "setitem"
     basic = is_basic_index(key)
     step = ((getitem if basic else index, {"key": key}),)
     alone = basic or value_node is None or flat.is_masks(key)
-    lasting = None if alone else flat.lasting(key, target.shape)
+    lasting = None if alone else namespace(target._array).lasting(key, target.shape)
     _assigned(target, step, value_node, value._array, lasting)
 
 

@@ -23,6 +23,7 @@ from chainrule.backend.dtypes import dtype_title, promote, promoted
 from chainrule.backend.extensions import KERNELS, Namespace
 from chainrule.backend.numpy_namespace import numpy_xp
 from chainrule.backend.reports import REPORTS, silent
+from chainrule.errors import CompileError
 from chainrule.flat import is_basic_index
 
 __all__ = [
@@ -31,10 +32,12 @@ __all__ = [
     "REPORTS",
     "Array",
     "Namespace",
+    "check_known",
     "cuda_is_available",
     "device",
     "device_of",
     "dtype_title",
+    "holds_somewhere",
     "imported",
     "is_array",
     "is_basic_index",
@@ -56,6 +59,20 @@ ndarray = np.ndarray
 def is_array(x: Any) -> bool:
     """Say whether something is a NumPy array, or what a compiler has in the place of one."""
     return isinstance(x, ndarray) or getattr(type(x), "namespace", None) is not None
+
+
+def holds_somewhere(condition: Array) -> bool:
+    """Say whether a condition is known to hold for an element: for checks of values."""
+    return namespace(condition).known and bool(condition.any())
+
+
+def check_known(array: Array, operation: str, mend: str) -> None:
+    """Raise if the shape of a result is to depend on elements that aren't known."""
+    if not namespace(array).known:
+        raise CompileError(
+            f"{operation}: the shape of the result depends on values, which a compiled function "
+            f"doesn't know: {mend}, or call it outside"
+        )
 
 
 def namespace(array: Array) -> Namespace:

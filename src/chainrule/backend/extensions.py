@@ -7,6 +7,8 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
+from chainrule import flat
+
 Array = Any
 
 
@@ -29,6 +31,10 @@ class Namespace:
     def spread(self, x: Array, shape: tuple[int, ...]) -> Array:
         """Return `x` repeated to `shape`, be it a view, a copy or `x` itself."""
         return self.broadcast_to(x, shape)
+
+    def lasting(self, key: Any, shape: tuple[int, ...]) -> Any:
+        """Say which values written at an index are not overwritten by later ones, None if all."""
+        return flat.lasting(key, shape)
 
     def __getattr__(self, name: str) -> Any:
         value = getattr(self._module, name)

@@ -185,6 +185,12 @@ class _Builder:
                 f"(of shapes {[list(v.shape) for v in shared]}): clone() one of them first"
             )
         for capture in self.captures:
+            if SLOTS["_array"].__get__(capture.face) is not capture.symbol:
+                raise CompileError(
+                    "a compiled function turned a tensor from outside "
+                    f"(of shape {list(capture.value.shape)}) in place: take the view that t(), "
+                    "transpose(), squeeze() or unsqueeze() gives, or turn it outside"
+                )
             if capture.node is not capture.found:
                 raise CompileError(
                     "a compiled function gave a tensor from outside "

@@ -212,6 +212,10 @@ class SymbolNamespace:
         found: Symbol = record("index_add", value, shape=shape, key=_without_masks(key))
         return found
 
+    def lasting(self, key: Any, shape: Shape) -> Symbol:
+        found: Symbol = record("lasting", shape=shape, key=_without_masks(key))
+        return found
+
     def add_at(self, base: Any, value: Any, *, key: Any) -> Symbol:
         found: Symbol = record("add_at", base, value, key=_without_masks(key))
         return found
@@ -295,8 +299,8 @@ class SymbolNamespace:
     def call_ufunc(self, ufunc: Any, method: str, inputs: Any, kwargs: dict[str, Any]) -> Any:
         """Record a ufunc that NumPy was called with: `np.sin(x)`, `np.add.reduce(x)`, `out=`."""
         name = f"np.{ufunc.__name__}" + ("" if method == "__call__" else f".{method}")
-        if getattr(np, ufunc.__name__, None) is not ufunc or method not in ("__call__", "reduce"):
-            raise CompileError(f"{name} can't be compiled")
+        if getattr(np, ufunc.__name__, None) is not ufunc or method == "at":
+            raise CompileError(f"{name} can't be compiled: it is no function of NumPy's, or writes")
         (target,) = kwargs.pop("out", (None,))
         return record(name, *inputs, out=target, **kwargs)
 

@@ -18,6 +18,7 @@ __all__ = [
     "getitem",
     "index_add",
     "largest_at",
+    "lasting",
     "logcumsumexp",
     "masked",
     "plus_at",
@@ -85,6 +86,15 @@ def largest_at(base: Array, value: Array, *, key: Any) -> Array:
     out = np.array(base, order="C")
     np.maximum.at(out, key, value)
     return out
+
+
+def lasting(*, shape: tuple[int, ...], key: Any) -> Array:
+    """Say which of the values written at key are not overwritten by later ones of them."""
+    owner = np.zeros(shape, np.intp)
+    places = owner[key]
+    number = np.arange(places.size).reshape(places.shape)
+    owner[key] = number
+    return owner[key] == number
 
 
 def smallest_at(base: Array, value: Array, *, key: Any) -> Array:

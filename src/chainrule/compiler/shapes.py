@@ -57,7 +57,7 @@ def resolve(name: str) -> Callable[..., Any]:
 
 def outcome(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Outcome:
     """Return what calling a function would give; values are what has a shape and a dtype."""
-    if name.rpartition(".")[2] in DEPENDING:
+    if name.rpartition(".")[2] in DEPENDING and not _is_counted(name, args, kwargs):
         raise CompileError(
             f"{name}: the shape of the result depends on values, which a compiled function doesn't "
             "know. Use where(), a mask to multiply with, or call it outside"
@@ -75,6 +75,15 @@ def outcome(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Outcome
             _KNOWN.clear()
         _KNOWN[key] = found
     return found
+
+
+def _is_counted(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Say whether a histogram has so many bins, whatever is in it, and known edges."""
+    bins = kwargs.get("bins", args[1] if len(args) > 1 else None)
+    limits = kwargs.get("range", args[2] if len(args) > 2 else None)
+    return name == "np.histogram" and (
+        _is_array(bins) or (isinstance(bins, int) and limits is not None)
+    )
 
 
 _KNOWN: dict[Any, Outcome] = {}

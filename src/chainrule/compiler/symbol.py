@@ -121,6 +121,15 @@ class Symbol:
         return self._value.nbytes
 
     @property
+    def strides(self) -> Any:
+        raise CompileError(
+            "where an array is in memory is not known in a compiled function: its strides, offset "
+            "and address are questions to ask outside"
+        )
+
+    ctypes = strides
+
+    @property
     def T(self) -> Any:
         return self.namespace.permute_dims(self, tuple(reversed(range(self.ndim))))
 

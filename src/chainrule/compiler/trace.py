@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dis
+import keyword
 import re
 import sys
 import weakref
@@ -20,6 +21,7 @@ from chainrule.autograd.record import current_node
 from chainrule.autograd.tape import AccumulateGrad, Severed
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import ndarray, storage_of
+from chainrule.compiler import prelude
 from chainrule.compiler.overlay import SLOTS, tracing
 from chainrule.compiler.program import Line, Value
 from chainrule.compiler.roots import Found, named_values
@@ -55,11 +57,15 @@ class Capture(NamedTuple):
         return _grad.__get__(self.tensor), _grad.__get__(self.face)
 
 
+_TAKEN = frozenset(["np", "kernels", *prelude.__all__, *keyword.kwlist])
+"""What programs know by other names."""
+
+
 class Trace:
     """One run of a function on symbols."""
 
     def __init__(self, name: str) -> None:
-        self.name = name
+        self.name = f"{name}_" if name in _TAKEN else name
         self.lines: list[Line] = []
         self.constants: dict[Value, Any] = {}
         self.captures: dict[int, Capture] = {}  # by the tensor's id, in the order first used
@@ -101,7 +107,8 @@ class Trace:
 
     def seen(self, array: Any) -> Symbol:
         """Return what shows an array's memory, for a tensor that is made of it."""
-        return Symbol.view(self.symbol_of(array), lambda whole: whole, lambda whole, part: part)
+        symbol = array if isinstance(array, Symbol) else self.symbol_of(array)
+        return Symbol.view(symbol, lambda whole: whole, lambda whole, part: part)
 
     # --- tensors ---
 

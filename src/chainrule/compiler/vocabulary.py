@@ -55,6 +55,7 @@ _NEW = frozenset(
         *("add_along_axis", "add_at", "assign_at", "index_add", "largest_at", "plus_at"),
         *("smallest_at", "take_along_axis", "logcumsumexp", "with_imag", "with_real", DRAW),
         *("for", "while", "if"),
+        "lasting",
     ]
 )
 

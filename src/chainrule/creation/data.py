@@ -20,7 +20,7 @@ from chainrule.arguments import (
 from chainrule.autograd.modes import no_grad
 from chainrule.autograd.tensor import Tensor, default_dtype
 from chainrule.backend import device as as_device
-from chainrule.backend import imported, namespace
+from chainrule.backend import imported, is_array, namespace
 from chainrule.errors import AutogradError, ShapeError
 
 __all__ = ["tensor", "asarray", "from_numpy"]
@@ -217,7 +217,8 @@ def from_numpy(array: np.ndarray[Any, Any]) -> Tensor:
     >>> a
     array([3., 3.], dtype=float32)
     """
-    if not isinstance(array, np.ndarray):
+    if not is_array(array):
         raise TypeError(f"expected np.ndarray (got {type(array).__name__})")
     dtype_of(array.dtype)
-    return leaf(watched(array.view(np.ndarray)))
+    shared: Any = array.view(np.ndarray) if isinstance(array, np.ndarray) else array
+    return leaf(watched(shared))

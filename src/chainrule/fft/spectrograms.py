@@ -9,7 +9,7 @@ import numpy as np
 
 from chainrule.arguments import RECORDERS, Operand, floating, tensor_of
 from chainrule.autograd.tensor import Tensor, make
-from chainrule.backend import namespace
+from chainrule.backend import holds_somewhere, namespace
 from chainrule.errors import AutogradError, DTypeError, ShapeError
 from chainrule.fft.along import fft, ifft, irfft, rfft
 from chainrule.ops import cat, multiply, view_as_real
@@ -213,7 +213,7 @@ def istft(
     start = n_fft // 2 if center else 0
     end = total - start if length is None else start + length
     signal, cover = signal[..., start:end], cover[start:end]
-    if not cover.numel() or not bool((abs(cover._array) > 1e-11).all()):
+    if not cover.numel() or holds_somewhere(~(abs(cover._array) > 1e-11)):
         raise AutogradError(
             "istft: window overlap add min: a place is covered by no window (sum of squares up to "
             "1e-11): take a smaller hop_length, center=True, or a window without zeros at its ends"

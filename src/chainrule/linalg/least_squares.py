@@ -7,7 +7,7 @@ from typing import NamedTuple
 from chainrule import ops
 from chainrule.arguments import Operand, floating
 from chainrule.autograd.tensor import Tensor, make
-from chainrule.backend import namespace
+from chainrule.backend import check_known, namespace
 from chainrule.errors import ShapeError
 from chainrule.linalg.decompositions import svdvals
 from chainrule.linalg.matrices import column, matmul, matrices, of_one_dtype, without_column
@@ -88,6 +88,8 @@ def lstsq(
     solution = matmul(pinv(a, rtol=rcond), b)
     rank = matrix_rank(a, rtol=rcond)
     xp = namespace(a._array)
+    if m > n:
+        check_known(a._array, "linalg.lstsq", "the solution is pinv(A) @ B")
     if m > n and bool((rank._array == n).all()):
         residuals = ops.sum(ops.square(ops.abs(matmul(a, solution) - b)), dim=-2)
     else:

@@ -10,7 +10,7 @@ import numpy as np
 from chainrule.arguments import Operand
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import namespace
-from chainrule.errors import LinAlgError
+from chainrule.errors import CompileError, LinAlgError
 from chainrule.linalg.decompositions import cholesky, leading_minor
 from chainrule.linalg.elimination import lu_factor_ex
 from chainrule.linalg.matrices import accepts, square
@@ -160,6 +160,11 @@ def _told(
 ) -> tuple[Tensor, Tensor]:
     """Return what a function gives for the matrices that it takes, and numbers for the others."""
     xp = namespace(x._array)
+    if not xp.known:
+        raise CompileError(
+            "inv_ex, solve_ex and cholesky_ex look at values, which a compiled function doesn't "
+            "know: call inv, solve or cholesky, which raise as it runs, or lu_factor_ex"
+        )
     info = np.zeros(x.shape[:-2], np.int32)
     try:
         return function(x), make(xp.asarray(info), None)

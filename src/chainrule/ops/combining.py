@@ -13,7 +13,7 @@ from chainrule.arguments import RECORDERS, Operand, tensor_of
 from chainrule.autograd.operands import scalar_array
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import dtype_title, namespace
-from chainrule.errors import DTypeError
+from chainrule.errors import CompileError, DTypeError
 from chainrule.ops.calls import reshaped
 from chainrule.primitives.indexing import index as index_primitive
 
@@ -42,7 +42,7 @@ def write(x: Tensor, value: Tensor, key: Any) -> Tensor:
     """Return `x` with `value`, which has the shape of ``x[key]``, at an index."""
     kept = None
     if value.requires_grad and not flat.is_masks(key):
-        kept = flat.lasting(key, x.shape)
+        kept = namespace(x._array).lasting(key, x.shape)
     return RECORDERS["assign"](x, value, path=((index_primitive, {"key": key}),), lasting=kept)
 
 
@@ -84,8 +84,12 @@ def _cleared(x: Tensor, key: Any) -> Tensor:
     return RECORDERS["assign"](x, zero, path=((index_primitive, {"key": key}),), lasting=None)
 
 
-def _counts(shape: tuple[int, ...], key: Any) -> Array:
-    """Return how often an index picks each element of an array of `shape`."""
+def _counts(x: Tensor, key: Any) -> Array:
+    """Return how often an index picks each element of `x`."""
+    shape, xp = x.shape, namespace(x._array)
+    if not xp.known:
+        ones = xp.ones(xp.index(x._array, key).shape, np.dtype(np.int64))
+        return xp.index_add(ones, shape=shape, key=key)
     places = flat.positions(key, shape)
     if places is None:
         places = np.arange(math.prod(shape)).reshape(shape)[key]
@@ -93,7 +97,7 @@ def _counts(shape: tuple[int, ...], key: Any) -> Array:
 
 
 def _average(x: Tensor, value: Tensor, key: Any, own: bool) -> Tensor:
-    number = _counts(x.shape, key)
+    number = _counts(x, key)
     number = number + 1 if own else np.maximum(number, 1)
     total = add(x if own else _cleared(x, key), value, key)
     name = "divide" if x.dtype.kind in "fc" else "floor_divide"
@@ -106,6 +110,11 @@ def product(x: Tensor, value: Tensor, key: Any, own: bool) -> Tensor:
     Factors of one element are multiplied in pairs, pairs in pairs and so on: no division, so every
     derivative is exact where there are zeros.
     """
+    if not namespace(x._array).known:
+        raise CompileError(
+            "a product of what comes to the same index can't be compiled, since its order depends "
+            "on the index: reduce by a sum, a mean or a maximum, or call it outside"
+        )
     size = x.numel()
     places = flat.positions(key, x.shape)
     if places is None:

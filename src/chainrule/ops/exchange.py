@@ -7,10 +7,10 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
-from chainrule.arguments import DeviceLike, dtype_of, leaf
+from chainrule.arguments import DeviceLike, dtype_of, leaf, watched
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import device as as_device
-from chainrule.backend import imported
+from chainrule.backend import imported, is_array
 from chainrule.ops.conversion import to
 
 __all__ = ["from_dlpack"]
@@ -56,6 +56,9 @@ def from_dlpack(x: Any, /, *, device: DeviceLike = None, copy: bool | None = Non
     >>> t
     tensor([5., 0.], dtype=float64)
     """
+    if is_array(x):
+        dtype_of(x.dtype)
+        return leaf(watched(x))
     if not hasattr(x, "__dlpack__"):
         raise TypeError(
             f"from_dlpack(): expected an array with __dlpack__, got {type(x).__name__}: "

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
 from chainrule.arguments import RECORDERS, Operand, floating, one_dim, tensor_of
 from chainrule.autograd.tensor import Tensor, make
+from chainrule.backend import check_known, holds_somewhere, namespace
 from chainrule.errors import DTypeError, ShapeError
 
 __all__ = [
@@ -53,9 +54,13 @@ def nonzero(x: Operand, /, *, as_tuple: bool = False) -> Any:
     tensor([1, 2])
     """
     array = tensor_of(x)._array
+    check_known(array, "nonzero", _MASK)
     if as_tuple:
         return tuple([make(place, None) for place in np.nonzero(np.atleast_1d(array))])
     return make(np.argwhere(array), None)
+
+
+_MASK = "choose with where(), multiply with a mask"
 
 
 def argwhere(x: Operand, /) -> Tensor:
@@ -68,7 +73,7 @@ def argwhere(x: Operand, /) -> Tensor:
     tensor([[1],
             [2]])
     """
-    return make(np.argwhere(tensor_of(x)._array), None)
+    return cast(Tensor, nonzero(x))
 
 
 # --- which ----------------------------------------------------------------------------------------
@@ -109,6 +114,7 @@ def unique(
     (tensor([1, 2, 3]), tensor([2, 1, 1]))
     """
     array = tensor_of(x)._array
+    check_known(array, "unique", "sort() it")
     number = None if dim is None else one_dim(dim, array.ndim)
     if number is not None and array.ndim == 0:
         array = array.reshape(1)
@@ -148,6 +154,7 @@ def unique_consecutive(
     tensor([1, 2, 1])
     """
     array = tensor_of(x)._array
+    check_known(array, "unique_consecutive", "compare x[1:] with x[:-1]")
     number = 0 if dim is None else one_dim(dim, array.ndim)
     rows = array.reshape(-1) if dim is None else array
     length = rows.shape[number] if rows.ndim else 1
@@ -227,7 +234,8 @@ def searchsorted(
         rows = np.take_along_axis(rows, tensor_of(sorter)._array, -1)
     after = right or side == "right"
     if rows.ndim == 1:
-        places = np.asarray(np.searchsorted(rows, values, "right" if after else "left"))
+        found = np.searchsorted(rows, values, "right" if after else "left")
+        places = namespace(found).asarray(found)
     else:
         places = _merged(rows, values, after)
     return make(places.astype(np.int32 if out_int32 else np.int64), None)
@@ -240,6 +248,9 @@ def _merged(rows: Array, values: Array, after: bool) -> Array:
     order = np.argsort(np.concatenate(joined, axis=-1), axis=-1, kind="stable")
     is_row = order < rows.shape[-1] if after else order >= length
     smaller = np.cumsum(is_row, axis=-1)
+    if not namespace(smaller).known:
+        places = np.take_along_axis(smaller, np.argsort(order, axis=-1), -1)
+        return places[..., rows.shape[-1] :] if after else places[..., :length]
     places = np.empty_like(smaller)
     np.put_along_axis(places, order, smaller, -1)
     return places[..., rows.shape[-1] :] if after else places[..., :length]
@@ -325,10 +336,11 @@ def bincount(x: Operand, /, weights: Operand | None = None, minlength: int = 0) 
     places = tensor_of(x)._array
     if places.dtype.kind not in "iu":
         raise DTypeError(f"bincount: expected integers, got {places.dtype}")
-    if places.ndim != 1 or np.any(places < 0):
+    if places.ndim != 1 or holds_somewhere(places < 0):
         raise (ShapeError if places.ndim != 1 else ValueError)(
             "bincount only supports 1-d non-negative integral inputs."
         )
+    check_known(places, "bincount", "scatter_add() ones into zeros of a length that you know")
     length = max(minlength, int(places.max()) + 1 if places.size else 0)
     if weights is None:
         return make(np.bincount(places, minlength=length), None)
@@ -378,6 +390,7 @@ def histc(x: Operand, /, bins: int = 100, min: float = 0, max: float = 0) -> Ten
     if bins <= 0:
         raise ValueError(f"torch.histogram(): bins must be > 0, got {bins}")
     if low == high and array.size:
+        check_known(array, "histc", "give min and max")
         low, high = float(array.min()), float(array.max())
     if low == high:
         low, high = low - 1, high + 1
@@ -385,8 +398,7 @@ def histc(x: Operand, /, bins: int = 100, min: float = 0, max: float = 0) -> Ten
         raise ValueError(
             f"torch.histc: range of [{low}, {high}] is not finite, or max is less than min"
         )
-    inside = array[(array >= low) & (array <= high)]
-    counts = np.histogram(inside, bins, (low, high))[0]
+    counts = np.histogram(array, bins, (low, high))[0]
     return make(counts.astype(values.dtype), None)
 
 
@@ -435,6 +447,8 @@ def histogram(
     values = floating(x)
     edges: Any = bins if isinstance(bins, int) else tensor_of(bins)._array
     weights = None if weight is None else tensor_of(weight)._array.reshape(-1)
+    if isinstance(bins, int) and range is None:
+        check_known(values._array, "histogram", "give a range")
     counts, edges = np.histogram(
         values._array.reshape(-1), edges, range, density=density, weights=weights
     )

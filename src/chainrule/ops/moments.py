@@ -108,7 +108,7 @@ def nanmean(
     check_floating(x, "nanmean")
     dims, keep = over(dim, axis), keepdim or keepdims
     number = sum(_present(x), axis=dims, keepdims=keep)._array
-    share = np.divide(1, number, where=number > 0, out=np.full(number.shape, np.nan))
+    share = np.where(number > 0, 1 / np.maximum(number, 1), np.nan)
     weight = share.astype(RECORDERS["abs"](x.detach()).dtype)
     return RECORDERS["multiply"](nansum(x, axis=dims, keepdims=keep), make(weight, None))
 

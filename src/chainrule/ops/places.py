@@ -8,7 +8,7 @@ import numpy as np
 
 from chainrule.arguments import RECORDERS, Operand, Sizes, cast, sizes_of, tensor_of
 from chainrule.autograd.tensor import Tensor, make
-from chainrule.backend import CPU, move
+from chainrule.backend import CPU, move, namespace
 from chainrule.errors import DTypeError, ShapeError
 from chainrule.ops.viewing import storage_offset as storage_offset_of
 from chainrule.ops.viewing import stride as stride_of
@@ -54,7 +54,9 @@ def unravel_index(indices: Operand, shape: Sizes) -> tuple[Tensor, ...]:
         raise IndexError(
             f"unravel_index: an index is out of range for the shape {list(sizes)}: {error}"
         ) from None
-    return tuple([make(move(np.asarray(places), numbers.device), None) for places in found])
+    return tuple(
+        [make(move(namespace(part).asarray(part), numbers.device), None) for part in found]
+    )
 
 
 def fill(input: Operand, value: Any) -> Tensor:

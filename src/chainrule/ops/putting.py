@@ -10,10 +10,12 @@ import numpy as np
 from chainrule.arguments import RECORDERS, Operand, tensor_of
 from chainrule.autograd.failures import broadcast_text
 from chainrule.autograd.tensor import Tensor
+from chainrule.backend import check_known, is_array, namespace
 from chainrule.errors import ShapeError
 from chainrule.ops.calls import reshaped
 from chainrule.ops.combining import add, alike, write
 from chainrule.ops.indexing import as_key, index_of, indexing
+from chainrule.ops.kinks import where
 from chainrule.ops.shaping import broadcast_to
 
 __all__ = ["index_put", "put", "masked_scatter"]
@@ -65,7 +67,7 @@ def index_put(
 
 def _put(x: Tensor, value: Tensor, key: Any, accumulate: bool) -> Tensor:
     with indexing():
-        shape = np.broadcast_to(np.empty((), bool), x.shape)[key].shape
+        shape = np.broadcast_to(np.empty((), bool), x.shape)[_stand_in(key)].shape
         if broadcast_text([shape, value.shape]) or np.broadcast_shapes(shape, value.shape) != shape:
             raise ShapeError(
                 f"shape mismatch: value tensor of shape {list(value.shape)} cannot be broadcast to "
@@ -73,6 +75,17 @@ def _put(x: Tensor, value: Tensor, key: Any, accumulate: bool) -> Tensor:
             )
         value = value if value.shape == shape else broadcast_to(value, shape)
         return (add if accumulate else write)(x, value, key)
+
+
+def _stand_in(key: Any) -> Any:
+    """Return an index of the same shape, for those that are not known."""
+    if key.__class__ is tuple:
+        return tuple(map(_stand_in, key))
+    if not is_array(key) or namespace(key).known:
+        return key
+    if key.dtype.kind == "b":
+        check_known(key, "index_put", "choose with where(mask, value, x)")
+    return np.zeros(key.shape, np.intp)
 
 
 def put(x: Operand, /, index: Operand, source: Operand, accumulate: bool = False) -> Tensor:
@@ -159,6 +172,8 @@ def masked_scatter(x: Operand, /, mask: Operand, source: Operand) -> Tensor:
     if mask.dtype.kind != "b":
         raise TypeError(f"masked_scatter: expected BoolTensor for mask, got {mask.dtype}")
     shape = np.broadcast_shapes(x.shape, mask.shape)
+    if not namespace(mask._array).known:
+        return _chosen(x, broadcast_to(mask, shape), source)
     where = np.array(np.broadcast_to(mask._array, shape))
     count = int(np.count_nonzero(where))
     if source.numel() < count:
@@ -168,3 +183,11 @@ def masked_scatter(x: Operand, /, mask: Operand, source: Operand) -> Tensor:
         )
     values = RECORDERS["reshape_copy"](source, shape=(source.numel(),))[:count]
     return write(x if x.shape == shape else broadcast_to(x, shape), values, (where,))
+
+
+def _chosen(x: Tensor, mask: Tensor, source: Tensor) -> Tensor:
+    """Do `masked_scatter` without knowing how many elements of `source` it takes."""
+    number = np.cumsum(mask._array.reshape(-1)).reshape(mask.shape) - 1
+    places = np.clip(number, 0, max(source.numel() - 1, 0))
+    values = RECORDERS["reshape_copy"](source, shape=(source.numel(),))
+    return where(mask, RECORDERS["index"](values, key=places), x)

@@ -9,10 +9,11 @@ import numpy as np
 
 from chainrule.arguments import RECORDERS, Operand, cast, either, one_dim, tensor_of
 from chainrule.autograd.tensor import Tensor, make
-from chainrule.backend import dtype_title
+from chainrule.backend import dtype_title, holds_somewhere, namespace
 from chainrule.errors import DTypeError, ShapeError
 from chainrule.ops.calls import reshaped
 from chainrule.ops.extrema import Extremes, chosen, sort
+from chainrule.ops.kinks import where
 from chainrule.ops.ordering import movedim
 from chainrule.ops.partial import MANY
 from chainrule.ops.shaping import reshape
@@ -106,9 +107,20 @@ def _median(name: str, x: Operand, dim: int | None, keepdim: bool) -> Any:
         row = reshape(x, -1)
         place = _middle(row._array, name == "nanmedian")
         value = row._array[place]
+        if not namespace(row._array).known:
+            return _at_value(row, value)
         hits = np.flatnonzero((row._array == value) | ((value != value) & np.isnan(row._array)))
         return RECORDERS["max"](RECORDERS["index"](row, key=hits), axis=None, keepdims=False)
     return _ranked(name, x, dim, keepdim, lambda array: _middle(array, name == "nanmedian"))
+
+
+def _at_value(row: Tensor, value: Array) -> Tensor:
+    """Return the one element of `value`; its gradient is shared by all that equal it."""
+    if row.dtype.kind != "f":
+        return make(value.reshape(()), None)
+    hits = (row._array == value) | ((value != value) & np.isnan(row._array))
+    low = make(np.asarray(-np.inf, row.dtype), None)
+    return RECORDERS["max"](where(make(hits, None), row, low), axis=None, keepdims=False)
 
 
 def _middle(array: Array, past_nan: bool) -> Array:
@@ -118,7 +130,7 @@ def _middle(array: Array, past_nan: bool) -> Array:
     if array.dtype.kind != "f":
         return _kth(array, middle)
     count = np.count_nonzero(np.isnan(array), axis=-1, keepdims=True)
-    if not count.any():
+    if namespace(count).known and not count.any():
         return _kth(array, middle)
     if past_nan:
         ranks = np.maximum(length - count - 1, 0) // 2
@@ -232,8 +244,8 @@ def _most_frequent(array: Array) -> Array:
     order = np.argsort(array, axis=-1, kind="stable")
     ordered = np.take_along_axis(array, order, -1)
     number = np.arange(array.shape[-1])
-    new = np.ones(array.shape, bool)
-    new[..., 1:] = ordered[..., 1:] != ordered[..., :-1]
+    first = np.ones((*array.shape[:-1], 1), bool)
+    new = np.concatenate([first, ordered[..., 1:] != ordered[..., :-1]], axis=-1)
     start = np.maximum.accumulate(np.where(new, number, 0), axis=-1)
     # How often each has come so far is largest where the longest run of equal elements ends.
     ends = np.argmax(number - start, axis=-1, keepdims=True)
@@ -344,10 +356,10 @@ def _quantile(
         )
     if x.numel() == 0:
         raise ShapeError(f"{name}() input tensor must be non-empty, got shape {list(x.shape)}")
-    shares = np.asarray(q._array if isinstance(q, Tensor) else q, np.float64)
+    shares = q._array.astype(np.float64) if isinstance(q, Tensor) else np.asarray(q, np.float64)
     if shares.ndim > 1:
         raise ValueError(f"{name}() q must be a scalar or 1D tensor, got {shares.ndim} dimensions")
-    if not np.all((shares >= 0) & (shares <= 1)):
+    if holds_somewhere(~((shares >= 0) & (shares <= 1))):
         raise ValueError(f"{name}() q must be in the range [0, 1] but got {shares.tolist()}")
     number = None if dim is None or x.ndim == 0 else one_dim(dim, x.ndim)
     rows = reshape(x, -1) if number is None else movedim(x, number, -1)
@@ -366,7 +378,8 @@ def _at_ranks(x: Tensor, shares: Array, q: Tensor | None, interpolation: str, na
     """Return what is at the ranks q (n - 1) of each row; `q` are the shares, if they need grad."""
     missing = np.count_nonzero(np.isnan(x._array), axis=-1, keepdims=True)
     length = x.shape[-1]
-    if length > MANY and not missing.any():  # then the ranks are the same in all rows
+    known = namespace(missing).known and namespace(shares).known
+    if length > MANY and known and not missing.any():  # then the ranks are the same in all rows
         needed = shares * (length - 1)
         wanted = np.unique([np.floor(needed), np.ceil(needed)]).astype(np.intp)
         order = np.argpartition(x._array, wanted, axis=-1)
@@ -395,7 +408,7 @@ def _at_ranks(x: Tensor, shares: Array, q: Tensor | None, interpolation: str, na
             f"but got {interpolation}"
         )
     below = _picked(x, order, low)
-    if weight is None or (q is None and not weight.any()):
+    if weight is None or (known and q is None and not weight.any()):
         return below
     above = _picked(x, order, np.ceil(ranks))
     usable = (weight > 0) & ~((above._array == below._array) & np.isinf(above._array))
@@ -403,7 +416,7 @@ def _at_ranks(x: Tensor, shares: Array, q: Tensor | None, interpolation: str, na
     step = RECORDERS["subtract"](*ends)
     share = make(weight.astype(x.dtype), None)
     if q is not None and interpolation == "linear":
-        exact = RECORDERS["multiply"](cast(q, np.float64), make(np.asarray(steps, float), None))
+        exact = RECORDERS["multiply"](cast(q, np.float64), make(np.multiply(steps, 1.0), None))
         share = cast(RECORDERS["subtract"](exact, make(low, None)), x.dtype)
     return RECORDERS["add"](below, RECORDERS["multiply"](step, share))
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from chainrule.arguments import RECORDERS, Operand, one_dim, sizes_of, tensor_of
 from chainrule.autograd.tensor import Tensor
+from chainrule.backend import check_known, holds_somewhere, namespace
 from chainrule.errors import ShapeError
 from chainrule.ops.joining import stack
 from chainrule.ops.shaping import broadcast_to, reshape
@@ -156,7 +157,7 @@ def repeat_interleave(
     times = counts._array.reshape(-1)
     if times.dtype.kind not in "iu" or counts.ndim > 1:
         raise TypeError("repeats has to be an int, or a 0-dim or 1-dim Tensor of integers")
-    if np.any(times < 0):
+    if holds_somewhere(times < 0):
         raise ShapeError("repeats can not be negative")
     x = reshape(x, -1) if dim is None or x.ndim == 0 else x
     number = one_dim(0 if dim is None else dim, x.ndim)
@@ -166,6 +167,13 @@ def repeat_interleave(
             f"repeats must have the same size as input along dim, but got {len(times)} repeats for "
             f"a length of {length}"
         )
+    if not namespace(times).known:
+        if output_size is None:
+            check_known(times, "repeat_interleave", "give output_size")
+        ends = np.cumsum(times if len(times) == length else np.repeat(times, length))
+        number_of: Any = np.arange(output_size or 0)
+        places = np.searchsorted(ends, number_of, side="right")
+        return RECORDERS["index"](x, key=(*(slice(None),) * number, places))
     total = int(times.sum()) * (length if len(times) == 1 else 1)
     if output_size not in (None, total):
         raise ShapeError(f"repeat_interleave: output_size is {output_size}, not the sum, {total}")

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from chainrule.arguments import Operand, tensor_of
 from chainrule.autograd.operands import as_tensors
 from chainrule.autograd.tensor import Tensor, make
-from chainrule.backend import namespace, promote
+from chainrule.backend import check_known, namespace, promote
 from chainrule.ops.indexing import get_item
 from chainrule.ops.shaping import reshape
 
@@ -63,6 +63,7 @@ def unique_all(x: Operand, /) -> UniqueAll:
     """
     x = tensor_of(x)
     array: Any = x._array
+    check_known(array, "unique", "sort() it")
     _, first, inverse, counts = namespace(array).unique(
         array, return_index=True, return_inverse=True, return_counts=True, equal_nan=False
     )

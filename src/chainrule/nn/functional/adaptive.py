@@ -12,6 +12,7 @@ import numpy as np
 from chainrule import ops
 from chainrule.arguments import RECORDERS, Operand, tensor_of
 from chainrule.autograd.tensor import Tensor, make
+from chainrule.backend import holds_somewhere
 from chainrule.errors import ShapeError
 from chainrule.kernels.resampling import Taps
 from chainrule.nn.functional.windows import Sizes, batched, per_dim, unbatched
@@ -355,8 +356,9 @@ def _unpool(
         size = given
     count = int(np.prod(size))
     flat = places._array.reshape(*x.shape[:2], int(np.prod(x.shape[2:])))
-    outside = flat[(flat < 0) | (flat >= count)]
-    if outside.size:
+    wrong = (flat < 0) | (flat >= count)
+    if holds_somewhere(wrong):
+        outside = flat[wrong]
         raise IndexError(
             f"{name}: Found an invalid max index: {outside[0]} (output volumes are of size "
             f"{' x '.join(map(str, size))})"

@@ -10,7 +10,7 @@ import numpy as np
 from chainrule import ops
 from chainrule.arguments import RECORDERS, Operand, cast, floating
 from chainrule.autograd.tensor import Tensor, make
-from chainrule.backend import CPU, move
+from chainrule.backend import CPU, check_known, holds_somewhere, is_array, move, namespace
 from chainrule.errors import DTypeError, ShapeError
 from chainrule.nn.functional.reduction import check_reduction
 
@@ -96,8 +96,9 @@ def ctc_loss(
     lengths = _lengths("target_lengths", target_lengths, count, None)
     labels = _padded(_integers("targets", targets), lengths, batched)
     inside = np.arange(labels.shape[1]) < lengths[:, None]
-    outside = labels[inside & ((labels < 0) | (labels >= classes))]
-    if outside.size:
+    wrong = inside & ((labels < 0) | (labels >= classes))
+    if holds_somewhere(wrong):
+        outside = labels[wrong]
         raise IndexError(
             f"ctc_loss: Target {outside[0]} is out of bounds: the {classes} labels have the "
             f"numbers 0 … {classes - 1}"
@@ -116,7 +117,8 @@ def ctc_loss(
 
 
 def _integers(name: str, value: Any) -> Array:
-    array = move(value._array, CPU) if isinstance(value, Tensor) else np.asarray(value)
+    given = value._array if isinstance(value, Tensor) else value
+    array = move(given, CPU) if is_array(given) else np.asarray(given)
     if array.size and array.dtype.kind not in "iu":
         raise DTypeError(f"ctc_loss: {name} must be of integral type, got {array.dtype}")
     return array.astype(np.int64)
@@ -128,7 +130,7 @@ def _lengths(name: str, value: Any, count: int, most: int | None) -> Array:
         raise ShapeError(
             f"ctc_loss: {name} must be of size batch_size, {count}, got {list(lengths.shape)}"
         )
-    if (lengths < 0).any() or (most is not None and (lengths > most).any()):
+    if holds_somewhere(lengths < 0) or (most is not None and holds_somewhere(lengths > most)):
         bound = "" if most is None else f" and at most {most}, the number of times"
         raise ShapeError(f"ctc_loss: Expected {name} to be not negative{bound}, got {lengths}")
     return lengths
@@ -136,7 +138,10 @@ def _lengths(name: str, value: Any, count: int, most: int | None) -> Array:
 
 def _padded(targets: Array, lengths: Array, batched: bool) -> Array:
     """Return the labels as one row for each sequence."""
-    longest = int(lengths.max(initial=0))
+    if targets.ndim == 1 and batched:
+        check_known(lengths, "ctc_loss", "pad targets to the shape (n, longest)")
+    known = namespace(lengths).known
+    longest = int(lengths.max(initial=0)) if known else np.atleast_2d(targets).shape[1]
     if targets.ndim == 1 and batched:
         if len(targets) != lengths.sum():
             raise ShapeError(
@@ -155,6 +160,13 @@ def _padded(targets: Array, lengths: Array, batched: bool) -> Array:
     return rows[:, :longest]
 
 
+def _between(values: Array, filler: Any) -> Array:
+    """Return rows with a filler before, between and after their values."""
+    fillers = np.full(values.shape, filler, values.dtype)
+    pairs = np.stack([fillers, values], -1).reshape(len(values), 2 * values.shape[1])
+    return np.concatenate([pairs, np.full((len(values), 1), filler, values.dtype)], 1)
+
+
 def _losses(scores: Tensor, labels: Array, times: Array, lengths: Array, blank: int) -> Tensor:
     """Return the loss of each sequence; -`_NEVER` and more where there is no way.
 
@@ -162,11 +174,12 @@ def _losses(scores: Tensor, labels: Array, times: Array, lengths: Array, blank: 
     or two: over a blank, between labels that differ.
     """
     count, longest = labels.shape
-    places = np.full((count, 2 * longest + 1), blank)
-    places[:, 1::2] = labels
+    places = _between(labels, blank)
     number = np.arange(places.shape[1])
-    skips = np.zeros(places.shape, bool)
-    skips[:, 3::2] = labels[:, 1:] != labels[:, :-1]
+    differs = np.concatenate(
+        [np.zeros((count, 1), bool)[:, :longest], labels[:, 1:] != labels[:, :-1]], 1
+    )
+    skips = _between(differs, False)
     key = (slice(None), np.arange(count)[:, None], places)
     rows = ops.unbind(ops.clamp_min(RECORDERS["index"](scores, key=key), _NEVER))
     never = np.asarray(_NEVER, scores.dtype)
@@ -185,7 +198,11 @@ def _losses(scores: Tensor, labels: Array, times: Array, lengths: Array, blank: 
             jumps = ops.where(may_skip, wide[:, :-2], none)
             new = ops.logsumexp(ops.stack([sums, wide[:, 1:-1], jumps]), 0) + row
         running = time < times
-        sums = new if running.all() else ops.where(make(running[:, None], None), new, sums)
+        sums = (
+            new
+            if namespace(running).known and running.all()
+            else ops.where(make(running[:, None], None), new, sums)
+        )
     rows_of = np.arange(count)
     last = RECORDERS["index"](sums, key=(rows_of, 2 * lengths))
     label = RECORDERS["index"](sums, key=(rows_of, np.maximum(2 * lengths - 1, 0)))

@@ -9,6 +9,7 @@ import numpy as np
 from chainrule import ops
 from chainrule.arguments import RECORDERS, Operand, cast, floating, tensor_of
 from chainrule.autograd.tensor import Tensor
+from chainrule.backend import holds_somewhere
 from chainrule.errors import DTypeError, ShapeError
 from chainrule.nn.functional.classification import binary_cross_entropy_with_logits
 from chainrule.nn.functional.reduction import check_reduction, reduced
@@ -110,8 +111,9 @@ def _rows(name: str, input: Operand) -> Tensor:
 
 
 def _check_labels(name: str, numbers: Any, count: int, text: str) -> None:
-    outside = numbers[(numbers < 0) | (numbers >= count)]
-    if outside.size:
+    wrong = (numbers < 0) | (numbers >= count)
+    if holds_somewhere(wrong):
+        outside = numbers[wrong]
         raise IndexError(
             f"{name}: {text}: {outside.ravel()[0]} is none of the {count} classes, which have the "
             f"numbers 0 to {count - 1}"
@@ -164,9 +166,8 @@ def multilabel_margin_loss(input: Operand, target: Operand, *, reduction: str = 
     listed = np.logical_and.accumulate(classes._array != -1, axis=-1)
     numbers = np.where(listed, classes._array, 0)
     _check_labels(name, numbers, x.shape[-1], "target is out of range")
-    right = np.zeros(x.shape, bool)
-    np.put_along_axis(right, np.where(listed, numbers, numbers[..., :1]), True, axis=-1)
-    right &= listed[..., :1]
+    places = np.where(listed, numbers, numbers[..., :1])
+    right = (places[..., None] == np.arange(x.shape[-1])).any(axis=-2) & listed[..., :1]
     scores = ops.unsqueeze(ops.gather(x, -1, tensor_of(numbers)), -1)
     excess = ops.relu(ops.add(ops.subtract(ops.unsqueeze(x, -2), scores), 1.0))
     excess = RECORDERS["masked"](excess, listed[..., None] & ~right[..., None, :])

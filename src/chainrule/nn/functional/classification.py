@@ -9,6 +9,7 @@ import numpy as np
 from chainrule import ops
 from chainrule.arguments import RECORDERS, Operand, cast, floating, tensor_of
 from chainrule.autograd.tensor import Tensor
+from chainrule.backend import holds_somewhere, namespace
 from chainrule.errors import DTypeError, ShapeError
 from chainrule.nn.functional.reduction import check_reduction, pair, reduced, shared_out, weighted
 from chainrule.ops import log_softmax
@@ -188,7 +189,7 @@ class _Rows:
         numbers = classes._array
         ignored = numbers == ignore_index
         self.kept: Any = None  # where the rows are that count, if not everywhere
-        if ignored.any():
+        if not namespace(numbers).known or ignored.any():
             self.kept = ~ignored
             numbers = numbers * self.kept
         _check_classes(numbers, count if self.kept is None else max(count, 1), name)
@@ -228,9 +229,9 @@ class _Rows:
             return reduced(losses, self.name, reduction)
         total = ops.sum(losses)
         if self.factors is None:
-            return shared_out(total, int(np.count_nonzero(self.kept)))
+            return shared_out(total, np.count_nonzero(self.kept))
         divisor = ops.sum(self.factors)
-        if divisor.item() == 0:
+        if namespace(divisor._array).known and divisor.item() == 0:
             return shared_out(total, 0)
         return ops.divide(total, divisor)
 
@@ -248,8 +249,9 @@ def _all_count(classes: Tensor, scores: Tensor, dim: int, ignore_index: int) -> 
 
 def _check_classes(classes: Array, count: int, name: str) -> None:
     """Raise if a class is not in 0 … count - 1: a negative one would count from the end."""
-    outside = classes[(classes < 0) | (classes >= count)]
-    if outside.size:
+    wrong = (classes < 0) | (classes >= count)
+    if holds_somewhere(wrong):
+        outside = classes[wrong]
         raise IndexError(
             f"{name}: Target {outside[0]} is out of bounds: the {count} classes have the numbers "
             f"0 to {count - 1}"
@@ -329,7 +331,8 @@ def binary_cross_entropy(
     x, y = pair(input, target)
     _check_same(x, y, "binary_cross_entropy", "Using a target size that is different to the input")
     values = x._array
-    if values.size and not (values.min() >= 0 and values.max() <= 1):
+    known = values.size and namespace(values).known
+    if known and not (values.min() >= 0 and values.max() <= 1):
         raise ValueError(
             "binary_cross_entropy: all elements of input should be between 0 and 1, but they are "
             f"between {values.min()} and {values.max()}: of scores take "

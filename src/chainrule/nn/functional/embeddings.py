@@ -10,7 +10,7 @@ from chainrule import ops
 from chainrule.arguments import RECORDERS, Operand, cast, floating, tensor_of
 from chainrule.autograd.modes import no_grad
 from chainrule.autograd.tensor import Tensor, make
-from chainrule.backend import namespace
+from chainrule.backend import check_known, holds_somewhere, is_array, namespace
 from chainrule.errors import DTypeError, ShapeError
 
 __all__ = ["embedding", "embedding_bag", "one_hot"]
@@ -91,7 +91,8 @@ def _table(name: str, weight: Operand) -> Tensor:
 
 
 def _numbers(name: str, input: Operand) -> Array:
-    tensor = tensor_of(input if isinstance(input, Tensor) else np.asarray(input))
+    given = isinstance(input, Tensor) or is_array(input)
+    tensor = tensor_of(input if given else np.asarray(input))
     if tensor.dtype.kind not in "iu":
         raise DTypeError(
             f"{name}: Expected tensor for argument 'input' to have one of the following scalar "
@@ -120,7 +121,7 @@ def _padding(name: str, padding_idx: int | None, count: int) -> int | None:
 
 
 def _check_rows(name: str, numbers: Array, count: int) -> None:
-    if numbers.size and (numbers.min() < 0 or numbers.max() >= count):
+    if holds_somewhere((numbers < 0) | (numbers >= count)):
         wrong = numbers[(numbers < 0) | (numbers >= count)].ravel()[0]
         raise IndexError(
             f"{name}: index out of range in self: {wrong} is none of the {count} rows, which have "
@@ -129,6 +130,7 @@ def _check_rows(name: str, numbers: Array, count: int) -> None:
 
 
 def _shorten(table: Tensor, numbers: Array, max_norm: float, norm_type: float) -> None:
+    check_known(numbers, "embedding with max_norm", "renorm() the table")
     used = np.unique(numbers)
     with no_grad():
         rows = table._array[used]
@@ -139,15 +141,24 @@ def _shorten(table: Tensor, numbers: Array, max_norm: float, norm_type: float) -
             table[used[long]] = make((rows[long] * scale).astype(table.dtype), None)
 
 
+def _counts(numbers: Array, count: int) -> Array:
+    """Return how often each number is there, of so many."""
+    xp = namespace(numbers)
+    if xp.known:
+        return np.bincount(numbers, minlength=count)
+    ones = xp.ones(numbers.shape, np.dtype(np.int64))
+    return xp.index_add(ones, shape=(count,), key=numbers)
+
+
 def _by_frequency(rows: Tensor, numbers: Array, count: int) -> Tensor:
-    often = np.bincount(numbers.ravel(), minlength=count)[numbers]
+    often = _counts(numbers.ravel(), count)[numbers]
     share = (1 / often[..., None]).astype(rows.dtype)
     scaled = RECORDERS["multiply"](rows, make(share, None))
     return ops.add(scaled, ops.subtract(rows.detach(), scaled.detach()))
 
 
 def _constant_where(rows: Tensor, mask: Array) -> Tensor:
-    if not mask.any():
+    if namespace(mask).known and not mask.any():
         return rows
     constant = mask[..., None]
     moving = RECORDERS["masked"](rows, ~constant)
@@ -221,6 +232,7 @@ def embedding_bag(
     if max_norm is not None:
         _shorten(table, numbers, float(max_norm), norm_type)
     if padding is not None:
+        check_known(numbers, f"{name} with padding_idx", "multiply with per_sample_weights")
         there = numbers != padding
         numbers, bag = numbers[there], bag[there]
         if factors is not None:
@@ -235,7 +247,7 @@ def embedding_bag(
     total = RECORDERS["index_add"](rows, shape=(count, table.shape[1]), key=bag)
     if mode == "sum":
         return total
-    size = np.maximum(np.bincount(bag, minlength=count), 1)[:, None].astype(rows.dtype)
+    size = np.maximum(_counts(bag, count), 1)[:, None].astype(rows.dtype)
     return ops.divide(total, make(size, None))
 
 
@@ -256,6 +268,9 @@ def _bags(numbers: Array, offsets: Operand | None, last: bool) -> tuple[Array, i
     if offsets is None:
         raise ValueError("embedding_bag: offsets has to be a 1D Tensor, for an input of 1D")
     starts = _numbers("embedding_bag", offsets)
+    if starts.ndim == 1 and starts.size and not namespace(starts).known:
+        count = starts.size - last
+        return np.searchsorted(starts[:count], np.arange(numbers.size), "right") - 1, count
     ends_well = starts.ndim == 1 and starts.size and starts[0] == 0
     if not ends_well or (np.diff(starts) < 0).any() or starts[-1] > numbers.size:
         raise ValueError(
@@ -298,6 +313,7 @@ def _largest(table: Tensor, numbers: Array, bag: Array, count: int) -> Tensor:
     width = table.shape[1]
     if not numbers.size:
         return make(np.zeros((count, width), table.dtype), None)
+    check_known(numbers, "embedding_bag with mode='max'", "take embedding() and amax()")
     starts = np.searchsorted(bag, np.arange(count))
     sizes = np.bincount(bag, minlength=count)
     filled = np.nonzero(sizes)[0]
@@ -341,10 +357,12 @@ def one_hot(tensor: Operand, num_classes: int = -1) -> Tensor:
         raise ValueError(
             "one_hot: Can not infer total number of classes from empty tensor: give num_classes"
         )
-    if numbers.size and numbers.min() < 0:
+    if num_classes < 0:
+        check_known(numbers, "one_hot", "give num_classes")
+    if holds_somewhere(numbers < 0):
         raise ValueError(f"one_hot: Class values must be non-negative, but got {numbers.min()}")
     count = int(numbers.max()) + 1 if num_classes < 0 else num_classes
-    if numbers.size and numbers.max() >= count:
+    if holds_somewhere(numbers >= count):
         raise ValueError(
             f"one_hot: Class values must be smaller than num_classes: got {numbers.max()} with "
             f"num_classes={count}"

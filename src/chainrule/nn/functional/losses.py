@@ -9,6 +9,7 @@ import numpy as np
 from chainrule import ops
 from chainrule.arguments import RECORDERS, Operand, cast, floating
 from chainrule.autograd.tensor import Tensor
+from chainrule.backend import holds_somewhere, namespace
 from chainrule.errors import ShapeError
 from chainrule.nn.functional.reduction import like_sized, pair, reduced, shared_out, weighted
 
@@ -297,7 +298,7 @@ def gaussian_nll_loss(
     x, y = pair(input, target)
     spread = _variances(x, var)
     small = RECORDERS["less"](spread.detach(), eps)
-    if bool(ops.any(small)):
+    if not namespace(small._array).known or bool(ops.any(small)):
         lifted = ops.subtract(ops.clamp(spread.detach(), min=eps), spread.detach())
         spread = ops.add(spread, lifted)
     square = ops.square(ops.subtract(x, y))
@@ -312,7 +313,7 @@ def _variances(x: Tensor, var: Operand) -> Tensor:
         spread = cast(floating(np.asarray(var)), x.dtype)
     else:
         spread = floating(var)
-    if bool(ops.any(RECORDERS["less"](spread.detach(), 0.0))):
+    if holds_somewhere(spread._array < 0):
         raise ValueError("gaussian_nll_loss: var has negative entry/entries")
     if spread.ndim == 0 or spread.shape == x.shape:
         return spread

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 import warnings
+from typing import Any
 
 from chainrule import ops
 from chainrule.arguments import Operand, cast, floating
-from chainrule.autograd.tensor import Tensor
-from chainrule.backend import promoted
+from chainrule.autograd.tensor import Tensor, make
+from chainrule.backend import is_array, promoted
 from chainrule.errors import ShapeError
 
 
@@ -70,6 +71,8 @@ def weighted(
     return reduced(losses, name, reduction)
 
 
-def shared_out(total: Tensor, count: float) -> Tensor:
+def shared_out(total: Tensor, count: Any) -> Tensor:
     """Return a sum divided by a number of elements; nan for none, without NumPy's warning."""
+    if is_array(count):  # not known yet
+        return ops.divide(total, make(count.astype(total.dtype), None))
     return ops.divide(total, count) if count else ops.multiply(total, math.nan)

@@ -1,0 +1,110 @@
+"""A call, made eagerly and compiled: values, gradients, and what it writes to have to agree."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import chainrule as cr
+from chainrule import tree
+
+_ROUNDING = {"float16": 1e-2, "float32": 1e-4, "complex64": 1e-4}
+
+
+def agree(function: Callable[..., Any], args: Any, kwargs: Any, tracked: bool = True) -> None:
+    """Compare a call on fresh copies of these arguments with the compiled one, made twice."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        for grads in (True, False) if tracked else (False,):
+            try:
+                wanted = outcome(function, args, kwargs, grads)
+            except Exception:
+                continue  # a leaf that requires grad can't be written to
+            for compiled in (cr.compile(function), _Inside(function)):
+                for _ in range(2):
+                    _assert_same(outcome(compiled, args, kwargs, grads), wanted)
+            return
+
+
+class _Inside:
+    """A function, compiled with the backward pass of its results inside."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.compiled = cr.compile(function)
+        self.run = cr.compile(self._run)
+        self.function = function
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.run(args, kwargs)
+
+    def _run(self, args: Any, kwargs: Any) -> Any:
+        result = self.function(*args, **kwargs)
+        back(result)
+        return tree.mapped(result, lambda x: x.detach() if isinstance(x, cr.Tensor) else x)
+
+
+def back(result: Any) -> None:
+    """Go backward from everything that has a history, with weights that tell elements apart."""
+    outs = [t for _, t in tree.leaves(result) if isinstance(t, cr.Tensor) and t.requires_grad]
+    outs = list({id(t): t for t in outs}.values())
+    if outs:
+        weights = [_weights(t) for t in outs]
+        cr.autograd_backward(outs, weights)
+
+
+def _weights(t: Any) -> Any:
+    numbers = np.linspace(0.5, 1.5, max(t.numel(), 1))[: t.numel()].reshape(t.shape)
+    return cr.tensor(numbers.astype(t.dtype))
+
+
+def outcome(function: Callable[..., Any], args: Any, kwargs: Any, grads: bool) -> list[Any]:
+    """Return what a call gives: results, gradients, and the arguments afterwards."""
+    cr.manual_seed(1)
+    copies: dict[int, Any] = {}
+
+    def fresh(leaf: Any) -> Any:
+        if id(leaf) not in copies:
+            copies[id(leaf)] = _copied(leaf, grads)
+        return copies[id(leaf)]
+
+    args, kwargs = tree.mapped((args, kwargs), fresh)
+    result = function(*args, **kwargs)
+    if not isinstance(function, _Inside):
+        back(result)
+    found = [_plain(leaf) for _, leaf in tree.leaves(result)]
+    for leaf in copies.values():
+        if isinstance(leaf, cr.Tensor):
+            found += [leaf.numpy(force=True), None if leaf.grad is None else leaf.grad.numpy()]
+        elif isinstance(leaf, np.ndarray):
+            found.append(leaf)
+    return found
+
+
+def _copied(leaf: Any, grads: bool) -> Any:
+    if isinstance(leaf, cr.Tensor):
+        twin = cr.tensor(leaf.numpy(force=True).copy())
+        floating = twin.is_floating_point() or twin.is_complex()
+        return twin.requires_grad_() if grads and floating else twin
+    return copy.deepcopy(leaf) if isinstance(leaf, np.ndarray | np.random.Generator) else leaf
+
+
+def _plain(leaf: Any) -> Any:
+    return leaf.numpy(force=True) if isinstance(leaf, cr.Tensor) else leaf
+
+
+def _assert_same(got: list[Any], wanted: list[Any]) -> None:
+    assert len(got) == len(wanted)
+    for a, b in zip(got, wanted, strict=True):
+        if isinstance(b, np.ndarray):
+            assert (a.shape, a.dtype) == (b.shape, b.dtype)
+            bar = _ROUNDING.get(b.dtype.name, 1e-10 if b.dtype.kind in "fc" else 0)
+            np.testing.assert_allclose(a, b, rtol=bar, atol=bar)
+        elif isinstance(b, float | complex):
+            np.testing.assert_allclose(a, b, rtol=1e-4, equal_nan=True)
+        else:
+            assert type(a) is type(b)
+            assert a == b or not isinstance(b, bool | int | str)
