@@ -73,6 +73,7 @@ def build(function: Callable[..., Any], args: Any, kwargs: Any, backend: str | N
     result = trace.run(function, *trace.given(args), **trace.given(kwargs))
     watched.check(trace.lines)
     trace.capture_all(result)
+    found += [item for hook in trace.hooks() for item in reachable(hook, [])]
     name_inputs(trace, function, args, kwargs, found)
     guards = Guards(trace, args, kwargs, found)
     captures = in_order(trace, args, kwargs)

@@ -45,6 +45,7 @@ class Guards:
             "current_node": current_node,
             "storage_of": storage_of,
             "Leaf": AccumulateGrad,
+            "hooked": hooked,
             "Port": Port,
             "recorded": recorded,
         }
@@ -200,10 +201,20 @@ class Guards:
         leaf = type(capture.node) is AccumulateGrad
         self.unless(f"{node} is not None and ({node}.__class__ is Leaf) is {leaf}")
         if leaf:
-            hooks = capture.node.hooks
-            self.unless(f"{node}.hooks is {'None' if hooks is None else self.hold(hooks)}")
-            before, _ = capture.grads
-            self.unless(f"{name}._grad is {'' if before is None else 'not '}None")
+            before = hooked(capture.node)
+            quick = f"{node}.hooks is None or " if before == hooked(None) else ""
+            self.unless(f"{quick}hooked({node}) == {before}")
+            grad, _ = capture.grads
+            self.unless(f"{name}._grad is {'' if grad is None else 'not '}None")
+
+
+def hooked(node: Any) -> tuple[int, ...]:
+    """Return the numbers of the hooks that a pass calls at a node."""
+    hooks = None if node is None else node.hooks
+    if hooks is None:
+        return ()
+    kinds = (*hooks.tensor.values(), hooks.pre, hooks.post_accumulate, hooks.post)
+    return tuple(number for kind in kinds for number in kind)
 
 
 def call_of(guards: Guards, rows: list[str], name: str) -> Callable[..., Any]:

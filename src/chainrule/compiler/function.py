@@ -33,11 +33,12 @@ class Compiled:
         self._last: Built | None = None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        for entry in self._entries:
+        entries = self._entries
+        for entry in entries:
             result = entry.call(args, kwargs)
             if result is not MISS:
                 return result
-        return self._first(args, kwargs)
+        return self._first(args, kwargs, entries)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
@@ -45,12 +46,14 @@ class Compiled:
     def __repr__(self) -> str:
         return f"<compiled {getattr(self.function, '__qualname__', self.function)}>"
 
-    def _first(self, args: Any, kwargs: Any) -> Any:
-        """Run a call of a signature that is new: trace it, and keep the program."""
+    def _first(self, args: Any, kwargs: Any, entries: tuple[Built, ...]) -> Any:
+        """Run a call that none of `entries` serves: trace it, and keep the program."""
         modes = MODES.get()
         if TRACING.get() is not None or (modes and (modes.anomaly or modes.saved_hooks)):
             return self.function(*args, **kwargs)
         with self._lock:
+            if self._entries is not entries:  # another thread has come before
+                return self(*args, **kwargs)
             built = build(self.function, args, kwargs, self.backend)
             self._last = built
             if built.lasting:

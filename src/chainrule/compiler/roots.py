@@ -11,6 +11,7 @@ from __future__ import annotations
 import builtins
 import functools
 import inspect
+import os
 import sys
 import types
 from collections import deque
@@ -94,14 +95,14 @@ class _Search:
         if isinstance(function, types.MethodType):
             self.add(function, ".__self__", function.__self__)
             function = function.__func__
-        wrapped = getattr(function, "__wrapped__", None)
+        wrapped = _wrapped(function)
         if wrapped is not None:
             self.function(wrapped)
         if not isinstance(function, types.FunctionType):
             if wrapped is None and not isinstance(function, type):
                 self.add(function, "", function)
             return
-        if id(function) in self._seen or _package(function) in _LIBRARIES:
+        if id(function) in self._seen or _is_installed(function):
             return
         self._seen.add(id(function))
         used = _names(function.__code__)
@@ -132,7 +133,7 @@ class _Search:
                 self.found.append(Found(scope, path, value))
             return
         self._seen.add(id(value))
-        if hasattr(value, "__wrapped__") or isinstance(value, types.MethodType):
+        if _wrapped(value) is not None or isinstance(value, types.MethodType):
             self.function(value)
         elif isinstance(value, types.ModuleType):
             self._module(value)
@@ -206,6 +207,17 @@ def _attributes(value: Any, classes: list[Any]) -> list[tuple[str, Any]]:
     slots = [name for cls in classes for name in vars(cls).get("__slots__", ())]
     held = [(name, getattr(value, name)) for name in slots if hasattr(value, name)]
     return [*getattr(value, "__dict__", {}).items(), *held]
+
+
+def _wrapped(thing: Any) -> Any:
+    """Return the function that a decorator has wrapped; some objects have any attribute."""
+    return getattr(thing, "__dict__", {}).get("__wrapped__")
+
+
+def _is_installed(function: types.FunctionType) -> bool:
+    """Say whether a function is of a library, whose globals are nobody's to change."""
+    installed = f"{os.sep}site-packages{os.sep}" in function.__code__.co_filename
+    return installed or _package(function) in _LIBRARIES
 
 
 def _package(thing: Any) -> str:

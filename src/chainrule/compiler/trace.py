@@ -168,6 +168,17 @@ class Trace:
             if after is not None and after is not before:
                 self.face(after)
 
+    def hooks(self) -> list[Callable[..., Any]]:
+        """Return the hooks that passes inside may have called at leaves from outside."""
+        found = [c.node.hooks for c in self.captures.values() if type(c.node) is AccumulateGrad]
+        kinds = [
+            kind
+            for h in found
+            if h is not None
+            for kind in (*h.tensor.values(), h.pre, h.post_accumulate, h.post)
+        ]
+        return [hook for kind in kinds for hook in kind.values()]
+
     def _edge(self, tensor: Tensor) -> Any:
         """Return a leaf's own node; where history begins outside, one that no pass gets through."""
         token = TRACING.set(None)

@@ -10,7 +10,7 @@ from typing import Any
 from chainrule.arguments import DeviceLike, dtype_of, leaf, watched
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import device as as_device
-from chainrule.backend import imported, is_array
+from chainrule.backend import imported, is_array, namespace
 from chainrule.ops.conversion import to
 
 __all__ = ["from_dlpack"]
@@ -56,9 +56,9 @@ def from_dlpack(x: Any, /, *, device: DeviceLike = None, copy: bool | None = Non
     >>> t
     tensor([5., 0.], dtype=float64)
     """
-    if is_array(x):
+    if is_array(x) and not namespace(found := watched(x)).known:
         dtype_of(x.dtype)
-        return leaf(watched(x))
+        return leaf(found.copy() if copy else found)
     if not hasattr(x, "__dlpack__"):
         raise TypeError(
             f"from_dlpack(): expected an array with __dlpack__, got {type(x).__name__}: "

@@ -30,7 +30,7 @@ class Adam(Optimizer):
     ----------
     params : iterable of Tensors, or of dicts
         What to update: see `Optimizer`.
-    lr : float, default 1e-3
+    lr : float or Tensor, default 1e-3
         The learning rate, at least 0.
     betas : (float, float), default (0.9, 0.999)
         How slowly the running means of the gradient and of its square forget: from 0, below 1.
@@ -114,7 +114,7 @@ class Adam(Optimizer):
                 _advance(p.imag, g.imag, [mean.imag for mean in means], step, options)
             else:
                 _advance(p, g, means, step, options)
-            for array in (p, step, *means):
+            for array in (p, *means):
                 written(array, "Adam.step")
 
     def _remembered(self, param: Tensor, amsgrad: bool) -> dict[str, Any]:
@@ -153,10 +153,13 @@ def _advance(p: Array, g: Array, means: list[Array], step: Array, options: Group
         v = xp.maximum(means[2], v, out=means[2])
 
     # p -= lr m̂ / (√v̂ + eps), with the factor c of √v̂ = √v / c moved out of the quotient.
-    t = step.item() if namespace(step).known else step
+    t = step.item() if xp.known else step
     c = (1 - beta2**t) ** 0.5
+    eps, rate = float(options["eps"]) * c, number(options["lr"]) * c / (1 - beta1**t)
+    if not xp.known:
+        eps, rate = in_precision(eps, p), in_precision(rate, p)
     xp.sqrt(v, out=scratch)
-    scratch += in_precision(float(options["eps"]) * c, p)
+    scratch += eps
     xp.divide(m, scratch, out=scratch)
-    scratch *= in_precision(number(options["lr"]) * c / (1 - beta1**t), p)
+    scratch *= rate
     p -= scratch

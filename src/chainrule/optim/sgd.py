@@ -26,7 +26,7 @@ class SGD(Optimizer):
     ----------
     params : iterable of Tensors, or of dicts
         What to update: see `Optimizer`.
-    lr : float, default 1e-3
+    lr : float or Tensor, default 1e-3
         The learning rate, at least 0.
     momentum : float, default 0
         How much of the direction is kept from step to step.
