@@ -192,8 +192,8 @@ def test_other_methods(group: str) -> None:
 OUTSIDE: dict[str, tuple[Callable[[Any], Any], str]] = {
     "item": (lambda x: x[0].item(), VALUES),
     "tolist": (lambda x: x.tolist(), VALUES),
-    "bfloat16": (lambda x: x.bfloat16(), ""),
-    "cuda": (lambda x: x.cuda(), ""),
+    "bfloat16": (lambda x: x.bfloat16(), "bfloat16"),
+    "cuda": (lambda x: x.cuda(), "CuPy|can't move arrays"),
     "data_ptr": (lambda x: x.data_ptr(), MEMORY),
     "stride": (lambda x: x.stride(), MEMORY),
     "storage_offset": (lambda x: x.storage_offset(), MEMORY),
@@ -320,6 +320,14 @@ HARD: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "grid_sample": (
         lambda x, g: F.grid_sample(x, g),
         (SCORES.reshape(1, 1, 3, 4), cr.tensor([[[[0.1, -0.5], [2.0, 0.3]]]])),
+    ),
+    "max_pool1d, with indices": (
+        lambda x: F.max_pool1d(x, 2, return_indices=True),
+        (SCORES.reshape(2, 6),),
+    ),
+    "max_unpool1d": (
+        lambda x: F.max_unpool1d(*F.max_pool1d(x, 2, return_indices=True), 2),
+        (SCORES.reshape(1, 2, 6),),
     ),
     "sgn_ of complex numbers": (lambda x: x.sgn_(), (cr.tensor([3 + 4j, 0]),)),
     "where, with nan": (

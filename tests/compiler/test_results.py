@@ -205,3 +205,48 @@ def test_tensors_combined_with_numpy_arrays_keep_their_history() -> None:
         function(x, a).backward()
         compiled(y, a).backward()
         np.testing.assert_allclose(y.grad.numpy(), x.grad.numpy(), rtol=1e-5)
+
+
+def test_results_that_are_views_don_t_keep_the_function_from_lasting() -> None:
+    compiled = cr.compile(lambda x: [(x * 2)[:1], (x * 3).reshape(1, -1).T, *cr.exp(x).unbind()])
+    for _ in range(3):
+        x = leaf(1.0, 2.0)
+        cr.autograd_backward([out.sum() for out in compiled(x)])
+    assert len(compiled._entries) == 1
+
+
+def test_a_view_whose_base_was_written_to_is_returned_as_it_is_then() -> None:
+    def function(x: Any) -> Any:
+        y = x * 2
+        first, flat = y[:1], y.view(-1)
+        y.mul_(3)
+        flat[1:].add_(1)
+        return first, flat, y
+
+    compiled = cr.compile(function)
+    for _ in range(2):
+        a, b = leaf(1.0, 2.0), leaf(1.0, 2.0)
+        for got, wanted in zip(compiled(a), function(b), strict=True):
+            assert got.tolist() == wanted.tolist()
+            (got * got).sum().backward(retain_graph=True)
+            (wanted * wanted).sum().backward(retain_graph=True)
+            assert a.grad.tolist() == b.grad.tolist()
+
+
+def test_a_gradient_that_was_retained_comes_with_the_result() -> None:
+    def function(x: Any) -> Any:
+        y = x * 2
+        y.retain_grad()
+        (y * y).sum().backward()
+        return y
+
+    compiled = cr.compile(function)
+    for _ in range(3):
+        assert compiled(leaf(1.0, 2.0)).grad.tolist() == [4.0, 8.0]
+    assert len(compiled._entries) == 1
+
+
+def test_bits_as_another_dtype() -> None:
+    compiled = cr.compile(lambda x: x.view(cr.int32) + 1)
+    x = cr.tensor([1.0, -2.0])
+    assert compiled(x).tolist() == (x.view(cr.int32) + 1).tolist()

@@ -72,7 +72,7 @@ def build(function: Callable[..., Any], args: Any, kwargs: Any, backend: str | N
     watched = Watched(args, kwargs, found)
     result = trace.run(function, *trace.given(args), **trace.given(kwargs))
     watched.check(trace.lines)
-    trace.capture_all(result)
+    trace.settle(result)
     found += [item for hook in trace.hooks() for item in reachable(hook, [])]
     name_inputs(trace, function, args, kwargs, found)
     guards = Guards(trace, args, kwargs, found)
@@ -270,6 +270,9 @@ class _Builder:
             elif node is not None and edge == "None":
                 edge = self.guards.hold(Severed(self.severed, ()))
             self.rows.append(f"{known} = make({array}, {edge}){after}")
+            grad = SLOTS["_grad"].__get__(tensor)
+            if grad is not None:
+                self.rows.append(f"{known}._grad = {self._made(grad)}")
         return known
 
     def _grad_rows(self, capture: Capture) -> Iterator[str]:

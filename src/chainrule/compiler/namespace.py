@@ -63,7 +63,7 @@ def _view(
         value: Value = replace(whole, part).value
         return value
 
-    return Symbol.view(as_symbol(x), take, None if replace is None else put)
+    return Symbol.region(as_symbol(x), take, None if replace is None else put)
 
 
 def as_symbol(x: Any) -> Symbol:
@@ -175,6 +175,10 @@ class SymbolNamespace:
         if x.dtype.kind != "c":
             return _same(x) if name == "real" else self.zeros(x.shape, x.dtype)
         return _view(x, f"np.{name}", replace=functools.partial(record, f"with_{name}"))
+
+    def bits(self, x: Any, dtype: Any) -> Symbol:
+        """Return a view of the same bits as another dtype."""
+        return _view(x, "bits", dtype, replace=lambda w, p: record("bits", p, w.dtype))
 
     def windows(self, x: Any, *, size: int, step: int, key: Any) -> Symbol:
         return _view(x, "windows", size, step, replace=functools.partial(_put_at, key))
@@ -345,7 +349,7 @@ _PLAIN = frozenset(
 
 def _same(x: Symbol) -> Symbol:
     """Return a view of all of `x`."""
-    return Symbol.view(x, lambda whole: whole, lambda whole, part: part)
+    return Symbol.region(x, lambda whole: whole, lambda whole, part: part)
 
 
 def _put_at(key: Any, whole: Value, part: Value) -> Any:

@@ -17,6 +17,7 @@ from chainrule.compiler.loop_source import loop_rows
 from chainrule.compiler.memory import Plan, planned
 from chainrule.compiler.numpy_forms import lowered
 from chainrule.compiler.program import Line, Names, Program, Value
+from chainrule.compiler.shapes import is_alone
 
 _OPERATORS = {
     "np.add": "+",
@@ -157,7 +158,7 @@ class Source:
         outs = ", ".join(self._name(v) for v in line.outs)
         place = self.plan.places.get(line.outs[0])
         if place is None:
-            text = f"{outs} = {self.expression(line)}"
+            text = f"{outs} = {self.expression(line)}{'[0]' * is_alone(line)}"
         else:
             self.names[line.out] = self.names[place]
             text = self._into(line, self.names[place])

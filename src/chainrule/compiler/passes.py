@@ -100,7 +100,7 @@ def with_constants_folded(program: Program) -> Program:
         filled = line.replaced(known.__getitem__)
         with np.errstate(all="ignore"):
             result = resolve(line.function)(*filled.args, **filled.kwargs)
-        results = result if len(line.outs) > 1 else [result]
+        results = result if isinstance(result, tuple | list) else [result]
         known.update(zip(line.outs, map(np.asarray, results), strict=True))
     program = program.with_lines(lines)
     program.constants = known

@@ -13,6 +13,7 @@ __all__ = [
     "add_along_axis",
     "add_at",
     "assign_at",
+    "bits",
     "diagonal",
     "draw",
     "getitem",
@@ -122,6 +123,11 @@ def add_along_axis(x: Array, index: Array, *, shape: tuple[int, ...], axis: int)
     key[axis] = index
     np.add.at(out, tuple(key), x)
     return out
+
+
+def bits(x: Array, dtype: Any) -> Array:
+    """Return the same bits as another dtype."""
+    return np.array(x, order="C").view(dtype)
 
 
 def diagonal(x: Array, offset: int) -> Array:

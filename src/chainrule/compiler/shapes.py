@@ -37,6 +37,15 @@ DEPENDING = frozenset(
 """NumPy's functions whose result has a shape that depends on values."""
 
 
+def is_alone(line: Any) -> bool:
+    """Say whether a line's one result comes in a tuple, or in a list."""
+    return (
+        len(line.outs) == 1
+        and line.function.startswith("np.")
+        and outcome(line.function, line.args, line.kwargs).kind is not None
+    )
+
+
 DRAW = "draw"
 """The function that draws random numbers: no two calls are the same, and none is superfluous."""
 

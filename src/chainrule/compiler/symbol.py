@@ -50,7 +50,7 @@ class Symbol:
         self.writes = 0
 
     @classmethod
-    def view(cls, base: Symbol, take: Region, replace: Replace | None) -> Symbol:
+    def region(cls, base: Symbol, take: Region, replace: Replace | None) -> Symbol:
         """Return a symbol of a region of another's memory.
 
         `take` gives the region's value from the whole's; `replace` the whole's from the whole's
@@ -194,6 +194,9 @@ class Symbol:
 
     def copy(self, order: str = "C") -> Symbol:
         return Symbol(self.value)
+
+    def view(self, dtype: Any) -> Any:
+        return self.namespace.bits(self, np.dtype(dtype))
 
     def astype(self, dtype: Any, copy: bool = True, **_: Any) -> Any:
         if np.dtype(dtype) == self.dtype:

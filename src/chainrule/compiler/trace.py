@@ -108,7 +108,7 @@ class Trace:
     def seen(self, array: Any) -> Symbol:
         """Return what shows an array's memory, for a tensor that is made of it."""
         symbol = array if isinstance(array, Symbol) else self.symbol_of(array)
-        return Symbol.view(symbol, lambda whole: whole, lambda whole, part: part)
+        return Symbol.region(symbol, lambda whole: whole, lambda whole, part: part)
 
     # --- tensors ---
 
@@ -158,15 +158,27 @@ class Trace:
         capture = self.captures[id(tensor)] = Capture(tensor, face, symbol, value, edge)
         return capture
 
-    def capture_all(self, result: Any) -> None:
-        """Capture what the function returns, or gives as a `.grad`, without having looked at it."""
-        for _, leaf in tree.leaves(result):
-            if isinstance(leaf, Tensor):
-                self.face(leaf)
+    def settle(self, result: Any) -> None:
+        """Bring what outlives the function up to date, as long as lines can be recorded.
+
+        What it returns is let go of as a view, so that what it was a view of doesn't live on.
+        """
+        leaves = [leaf for _, leaf in tree.leaves(result)]
+        tensors: list[Any] = [leaf for leaf in leaves if isinstance(leaf, Tensor)]
+        tensors += [_grad.__get__(self.face(tensor)) for tensor in tensors]
         for capture in list(self.captures.values()):
             before, after = capture.grads
-            if after is not None and after is not before:
-                self.face(after)
+            tensors.append(None if after is before else after)
+        with tracing(self):
+            for leaf in leaves:
+                _ = leaf.value if isinstance(leaf, Symbol) else None
+            for tensor in tensors:
+                if tensor is not None and self.face(tensor) is tensor:
+                    current_node(tensor)
+                    SLOTS["_view"].__set__(tensor, None)
+            for reference in list(self.made):
+                if (alive := reference()) is not None:
+                    _ = _array.__get__(alive).value
 
     def hooks(self) -> list[Callable[..., Any]]:
         """Return the hooks that passes inside may have called at leaves from outside."""
