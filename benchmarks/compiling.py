@@ -392,7 +392,7 @@ def gradient_row(
         return ready(jax.jit(jax.grad(lambda *a: function(jnp, *a))), *arrays)
 
     bars = {"JAX jit": bar}
-    return harness.measure(name, jobs_of(ours, jitted), bars, rounds=rounds)
+    return harness.measure(name, jobs_of(ours, jitted), bars, rounds=rounds, rest=0.05)
 
 
 def logsumexp(lib: Any, x: Any) -> Any:
