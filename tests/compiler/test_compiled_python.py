@@ -360,11 +360,32 @@ def _real_part(x: Any, y: Any) -> Any:
     return cr.view_as_real(z).sum(-1) * z.real + z.imag
 
 
+def _reshaped(x: Any, y: Any) -> Any:
+    z = cr.stack([x, y]) * 1
+    copied, viewed, first = z.T.reshape(-1), z.reshape(4), z.T[None].squeeze(0)
+    copied += 1
+    viewed *= 2
+    first[0] -= 3
+    z[:, :1].reshape(2).add_(5)
+    return copied, viewed, z, z.T.contiguous().mul_(2), z, z.T.is_contiguous()
+
+
 @pytest.mark.parametrize(
-    "function", [_through_views, _accumulated, _turned_inside, _clamped, _real_part]
+    "function", [_reshaped, _through_views, _accumulated, _turned_inside, _clamped, _real_part]
 )
 def test_views_and_writes_inside(function: Callable[..., Any]) -> None:
     agree(function, (values(0.5, -1.0), values(1.0, 0.25)), {})
+
+
+def test_a_write_to_what_may_be_a_copy_is_refused() -> None:
+    def function(x: Any, y: Any) -> Any:
+        z = (x.T + y).reshape(-1)
+        return z.mul_(2)
+
+    with pytest.raises(cr.CompileError, match="may be a view or a copy"):
+        cr.compile(function)(cr.ones(2, 2), cr.ones(2, 2))
+    kept = cr.compile(lambda x, y: (x.T + y).reshape(-1).clone().mul_(2))
+    assert kept(cr.ones(2, 2), cr.ones(2, 2)).tolist() == [4.0] * 4
 
 
 def test_writes_to_arguments_and_to_what_is_closed_over() -> None:

@@ -14,6 +14,7 @@ import numpy as np
 
 from chainrule.backend import KERNELS, is_basic_index
 from chainrule.compiler import prelude
+from chainrule.compiler.layout import Layout
 from chainrule.compiler.program import Value
 from chainrule.compiler.symbol import TRACING, Symbol
 from chainrule.errors import CompileError
@@ -43,16 +44,34 @@ def record(name: str, *args: Any, **kwargs: Any) -> Any:
         target[...] = record(name, *args, **kwargs)
         return target
     outs, kind = trace.call(name, args, kwargs)
-    symbols = [Symbol(value) for value in outs]
+    ordered = name in _ORDERED or _all_ordered((args, tuple(kwargs.values())))
+    symbols = [Symbol(value, ordered) for value in outs]
     if kind is None:
         return symbols[0]
     return kind(*symbols) if hasattr(kind, "_fields") else kind(symbols)
 
 
+_ORDERED = frozenset(["np.matmul", "np.zeros", "np.ones", "assign_at", "add_at", "index_add"])
+"""Functions whose results are in C order, whatever their arguments are in."""
+
+
+def _all_ordered(tree: Any) -> bool:
+    if isinstance(tree, Symbol):
+        return tree.ordered
+    return not isinstance(tree, tuple | list) or all(map(_all_ordered, tree))
+
+
 def _view(
-    x: Any, name: str, *settings: Any, replace: Callable[[Value, Value], Any] | None
+    x: Any,
+    name: str,
+    *settings: Any,
+    replace: Callable[[Value, Value], Any] | None,
+    layout: Layout | None = None,
 ) -> Symbol:
     """Return a view of `x`, taken by a function of NumPy or the prelude."""
+    x = as_symbol(x)
+    array = None if layout is None else x.hollow()
+    strides = None if array is None or layout is None else layout(array).strides
 
     def take(whole: Value) -> Value:
         value: Value = record(name, whole, *settings).value
@@ -63,7 +82,7 @@ def _view(
         value: Value = replace(whole, part).value
         return value
 
-    return Symbol.region(as_symbol(x), take, None if replace is None else put)
+    return Symbol.region(x, take, None if replace is None else put, strides)
 
 
 def as_symbol(x: Any) -> Symbol:
@@ -120,10 +139,17 @@ class SymbolNamespace:
         shape = tuple(shape) if isinstance(shape, tuple | list) else (shape,)
         if shape == x.shape:
             return Symbol(x.value) if copy else _same(x)
+        array = x.hollow()
+        try:
+            strides = None if array is None else array.reshape(shape, copy=False).strides
+        except ValueError:
+            copy = True
         if copy:
-            made: Symbol = record("np.reshape", x, shape)
-            return made
-        return _view(x, "np.reshape", shape, replace=lambda w, p: record("np.reshape", p, w.shape))
+            return Symbol(record("np.reshape", x, shape).value)
+        found = _view(x, "np.reshape", shape, replace=_reshaped_back)
+        found.layout = strides
+        found.doubtful = strides is None and not _alike(x.shape, found.shape)
+        return found
 
     def permute_dims(self, x: Any, axes: Shape) -> Symbol:
         axes = tuple(axis % len(axes) for axis in axes)
@@ -131,7 +157,11 @@ class SymbolNamespace:
             return _same(as_symbol(x))
         back = tuple(int(i) for i in np.argsort(axes))
         return _view(
-            x, "np.permute_dims", axes, replace=lambda w, p: record("np.permute_dims", p, back)
+            x,
+            "np.permute_dims",
+            axes,
+            replace=lambda w, p: record("np.permute_dims", p, back),
+            layout=lambda a: a.transpose(axes),
         )
 
     def transpose(self, x: Any, axes: Any = None) -> Symbol:
@@ -162,13 +192,25 @@ class SymbolNamespace:
     def broadcast_to(self, x: Any, shape: Shape) -> Symbol:
         if tuple(shape) == as_symbol(x).shape:
             return _same(as_symbol(x))
-        return _view(x, "np.broadcast_to", tuple(shape), replace=None)
+        return _view(
+            x,
+            "np.broadcast_to",
+            tuple(shape),
+            replace=None,
+            layout=lambda a: np.broadcast_to(a, shape),
+        )
 
     spread = broadcast_to
 
     def diagonal(self, x: Any, *, offset: int = 0, key: Any) -> Symbol:
         put = functools.partial(_put_at, key)
-        return _view(x, "diagonal", offset, replace=put)
+        return _view(
+            x,
+            "diagonal",
+            offset,
+            replace=put,
+            layout=lambda a: np.diagonal(a, offset, -2, -1),
+        )
 
     def part(self, x: Any, name: str) -> Symbol:
         """Return the real or the imaginary part as a view."""
@@ -186,7 +228,8 @@ class SymbolNamespace:
     def get_item(self, x: Symbol, key: Any) -> Symbol:
         key = _plain_key(key)
         if _is_basic(key):
-            return _view(x, "getitem", key, replace=functools.partial(_put_at, key))
+            put = functools.partial(_put_at, key)
+            return _view(x, "getitem", key, replace=put, layout=lambda a: a[key])
         return self.index(x, key)
 
     def index(self, x: Any, key: Any) -> Symbol:
@@ -349,7 +392,16 @@ _PLAIN = frozenset(
 
 def _same(x: Symbol) -> Symbol:
     """Return a view of all of `x`."""
-    return Symbol.region(x, lambda whole: whole, lambda whole, part: part)
+    return Symbol.region(x, lambda whole: whole, lambda whole, part: part, x.layout)
+
+
+def _reshaped_back(whole: Value, part: Value) -> Any:
+    return record("np.reshape", part, whole.shape)
+
+
+def _alike(a: Shape, b: Shape) -> bool:
+    """Say whether two shapes differ by dimensions of size 1 alone."""
+    return [n for n in a if n != 1] == [n for n in b if n != 1]
 
 
 def _put_at(key: Any, whole: Value, part: Value) -> Any:

@@ -8,6 +8,7 @@ in NumPy, and the program that comes out knows nothing of it.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -17,6 +18,7 @@ import numpy as np
 from chainrule.autograd.location import here
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import CPU
+from chainrule.compiler.layout import Flags, Strides, hollow, in_order
 from chainrule.compiler.program import Value
 from chainrule.errors import CompileError
 
@@ -33,10 +35,19 @@ Replace = Callable[[Value, Value], Value]
 class Symbol:
     """An array of known shape and dtype and unknown elements."""
 
-    __slots__ = ("__weakref__", "_base", "_replace", "_seen", "_take", "_value", "writes")
+    __slots__ = (
+        "__weakref__",
+        "_base",
+        "_replace",
+        "_seen",
+        "_take",
+        "_value",
+        "doubtful",
+        "layout",
+        "writes",
+    )
 
     __array_priority__ = 900.0  # NumPy's scalars and arrays leave operators to symbols
-    flags = np.empty(0).flags  # contiguous and writeable, as what programs make is
     device = CPU
     namespace: Any = None  # set by the module of that name, which is above this one
 
@@ -44,13 +55,17 @@ class Symbol:
     _replace: Replace | None
     _seen: int
 
-    def __init__(self, value: Value) -> None:
+    def __init__(self, value: Value, ordered: bool = True) -> None:
         self._value = value
         self._base: Symbol | None = None
         self.writes = 0
+        self.layout: Strides = in_order(value.shape, value.dtype.itemsize) if ordered else None
+        self.doubtful = False
 
     @classmethod
-    def region(cls, base: Symbol, take: Region, replace: Replace | None) -> Symbol:
+    def region(
+        cls, base: Symbol, take: Region, replace: Replace | None, layout: Strides = None
+    ) -> Symbol:
         """Return a symbol of a region of another's memory.
 
         `take` gives the region's value from the whole's; `replace` the whole's from the whole's
@@ -59,7 +74,29 @@ class Symbol:
         made = cls(take(base.value))
         made._base, made._take, made._replace = base, take, replace
         made._seen = base.stamp
+        made.layout = layout
         return made
+
+    def hollow(self) -> Any:
+        """Return an array of the same strides, to be asked and not read; None if unknown."""
+        if self.layout is None:
+            return None
+        return hollow(self.shape, self.dtype, self.layout)
+
+    @property
+    def ordered(self) -> bool:
+        """Whether what a function makes of it is in C order for certain."""
+        if self.layout is None:
+            return False
+        steps = [s for s, n in zip(self.layout, self.shape, strict=True) if s and n > 1]
+        return all(a >= b > 0 for a, b in itertools.pairwise([*steps, 1]))
+
+    @property
+    def flags(self) -> Flags:
+        array = self.hollow()
+        if array is None:  # as what most functions make
+            return Flags(True, self.ndim < 2)
+        return Flags(array.flags.c_contiguous, array.flags.f_contiguous)
 
     # --- memory ---
 
@@ -80,6 +117,7 @@ class Symbol:
     def value(self) -> Value:
         """What the memory holds now."""
         if self._base is not None and self._seen != self._base.stamp:
+            self._certain()
             self._value, self._seen = self._take(self._base.value), self._base.stamp
         return self._value
 
@@ -89,10 +127,20 @@ class Symbol:
             self._value = value
             self.writes += 1
             return
+        self._certain()
         if self._replace is None:
             raise ValueError("assignment destination is read-only")
         self._base.put(self._replace(self._base.value, value))
         self._value, self._seen = value, self._base.stamp
+
+    def _certain(self) -> None:
+        """Raise if this may be a view or a copy, and it matters."""
+        if self.doubtful:
+            raise CompileError(
+                "reshape() of a tensor whose order in memory isn't known may be a view or a copy, "
+                "and one of the two was written to: clone() what is to be kept apart, or write "
+                "before the tensor is reshaped"
+            )
 
     # --- what an array tells of itself ---
 
@@ -203,7 +251,9 @@ class Symbol:
             return Symbol(self.value) if copy else self
         return self.namespace.astype(self, dtype)
 
-    def reshape(self, *shape: Any) -> Any:
+    def reshape(self, *shape: Any, copy: bool | None = None) -> Any:
+        if copy is False and self.layout is not None:  # raises where it takes a copy
+            self.hollow().reshape(*shape, copy=False)
         return self.namespace.reshape(self, shape[0] if isinstance(shape[0], tuple) else shape)
 
     def transpose(self, *axes: Any) -> Any:

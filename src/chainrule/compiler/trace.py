@@ -96,8 +96,10 @@ class Trace:
             if known is array:
                 return symbol
         value = Value(array.shape, array.dtype)
-        self.arrays.append((array, Symbol(value), value))
-        return self.arrays[-1][1]
+        symbol = Symbol(value)
+        symbol.layout = array.strides
+        self.arrays.append((array, symbol, value))
+        return symbol
 
     def symbol_of(self, array: Any) -> Symbol:
         """Return what stands for an array: what the function can get at may change until later."""
@@ -108,7 +110,7 @@ class Trace:
     def seen(self, array: Any) -> Symbol:
         """Return what shows an array's memory, for a tensor that is made of it."""
         symbol = array if isinstance(array, Symbol) else self.symbol_of(array)
-        return Symbol.region(symbol, lambda whole: whole, lambda whole, part: part)
+        return Symbol.region(symbol, lambda whole: whole, lambda whole, part: part, symbol.layout)
 
     # --- tensors ---
 
@@ -150,6 +152,7 @@ class Trace:
         value = Value(array.shape, array.dtype)
         face: Tensor = object.__new__(Tensor)
         symbol = Symbol(value)
+        symbol.layout = array.strides
         _array.__set__(face, symbol)
         _grad.__set__(face, _grad.__get__(tensor))
         SLOTS["_view"].__set__(face, None)
