@@ -11,8 +11,10 @@ import numpy as np
 
 from chainrule.compiler.native import jit
 from chainrule.compiler.native.fusion import with_loops
+from chainrule.compiler.native.layout import UnfitError
 from chainrule.compiler.native.loops import LOOP, Loop
 from chainrule.compiler.native.recycling import empty
+from chainrule.compiler.native.whole import whole
 from chainrule.compiler.numpy_source import Source
 from chainrule.compiler.program import Program
 from chainrule.compiler.runner import defined, runner
@@ -24,7 +26,7 @@ Run = Callable[..., Any]
 def native(program: Program) -> tuple[Run, str]:
     """Return the function of input arrays that runs a program as machine code, and its source."""
     jit.numba()
-    return _emitted(*with_loops(program))
+    return _small(program) or _emitted(*with_loops(program))
 
 
 def native_if_better(program: Program, otherwise: Run) -> tuple[Run, str]:
@@ -34,6 +36,10 @@ def native_if_better(program: Program, otherwise: Run) -> tuple[Run, str]:
     """
     if not jit.is_installed():
         return otherwise, ""
+    if _calls(program) >= _MANY and jit.is_usable():
+        small = _small(program)
+        if small is not None:
+            return _tried(small[0], otherwise, program.name), small[1]
     fused, loops = with_loops(program)
     if sum(loop.work for loop in loops) < _WORTH or not jit.is_usable():
         return otherwise, ""
@@ -43,6 +49,26 @@ def native_if_better(program: Program, otherwise: Run) -> tuple[Run, str]:
 
 _WORTH = 1 << 16
 """So many elements that operations of loops make pay for compiling them."""
+
+
+_MANY = 100
+"""So many calls of NumPy's take long enough for a function of machine code in their place."""
+
+
+def _small(program: Program) -> tuple[Run, str] | None:
+    """Return a program of small arrays as one function, if it is one."""
+    try:
+        return whole(program)
+    except UnfitError:
+        return None
+
+
+def _calls(program: Program) -> int:
+    """Return how many of NumPy's functions a program calls, those of its loops each time."""
+    count = len(program.lines)
+    for line in program.lines:
+        count += line.kwargs.get("length", 1) * sum(map(_calls, line.bodies))
+    return count
 
 
 def _tried(run: Run, otherwise: Run, name: str) -> Run:

@@ -38,9 +38,12 @@ class Access(NamedTuple):
 class Accesses:
     """Finds the memory of the values of a program; NumPy itself says what views are."""
 
-    def __init__(self, program: Program, constants: dict[Value, Any]) -> None:
+    def __init__(
+        self, program: Program, constants: dict[Value, Any], around: Accesses | None = None
+    ) -> None:
         self.constants = constants
-        self.made = {value: line for line in program.lines for value in line.outs}
+        self.made: dict[Value, Line] = {} if around is None else dict(around.made)
+        self.made |= {value: line for line in program.lines for value in line.outs}
         self._views: dict[Value, tuple[Value, Any, Any]] = {}
 
     def of(self, value: Value) -> Access:
@@ -57,6 +60,18 @@ class Accesses:
         if line is not None and line.function in _FILLED:
             return _FILLED[line.function]
         return scalar_of(base, self.constants)
+
+    def view_of(self, line: Line) -> tuple[Access, tuple[int, ...]] | None:
+        """Return what a line picks of its first argument's own memory, and its shape."""
+        whole = np.empty(line.args[0].shape, line.args[0].dtype)
+        if not _may_be_view(line):
+            return None
+        view = _taken(line, whole)
+        if not np.may_share_memory(view, whole):
+            return None
+        offset = view.__array_interface__["data"][0] - whole.__array_interface__["data"][0]
+        steps = tuple(stride // view.itemsize for stride in view.strides)
+        return Access(line.args[0], offset // view.itemsize, steps), view.shape
 
     def is_view(self, line: Line) -> bool:
         """Say whether a line makes a view that loops can look through."""
@@ -77,7 +92,7 @@ class Accesses:
                 view = _taken(line, whole)
             except ValueError:  # a reshape that copies
                 view = None
-            if view is not None and view.dtype == memory.dtype:
+            if view is not None and np.may_share_memory(view, memory):
                 return base, memory, view
         memory = np.empty(value.shape, value.dtype)
         return value, memory, memory

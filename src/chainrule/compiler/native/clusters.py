@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import heapq
 from collections import defaultdict
+from typing import Any
 
 from chainrule.compiler.native.access import Accesses
-from chainrule.compiler.native.scalars import CODES, ELEMENTARY, is_fusible
+from chainrule.compiler.native.scalars import CODES, ELEMENTARY, is_fusible, scalar
 from chainrule.compiler.program import Line, Program, Shape, Value, every_line
 from chainrule.compiler.vocabulary import DRAW
 
@@ -57,13 +58,13 @@ class Cluster:
         return line.function in _DEAR and line.out.size >= _LARGE
 
 
-def loop_shape(line: Line) -> Shape | None:
+def loop_shape(line: Line, expression: Any = scalar) -> Shape | None:
     """Return the shape of the loop that a line can be part of, if it can."""
     if line.function in REDUCTIONS and len(line.outs) == 1:
         x = line.args[0]
         known = isinstance(x, Value) and x.size and _reduces(line, x)
         return x.shape if known else None
-    return line.out.shape if is_fusible(line) else None
+    return line.out.shape if is_fusible(line, expression) else None
 
 
 def _reduces(line: Line, x: Value) -> bool:
@@ -76,16 +77,19 @@ def _reduces(line: Line, x: Value) -> bool:
     return known and CODES.get(line.out.dtype) in kinds and CODES.get(x.dtype) in CODES.values()
 
 
-def clustered(program: Program, accesses: Accesses) -> list[Cluster]:
-    """Return the clusters of a program, in an order in which they can run."""
-    return _Partition(program, accesses).ordered()
+def clustered(program: Program, accesses: Accesses, expression: Any = scalar) -> list[Cluster]:
+    """Return the clusters of a program, in an order in which they can run.
+
+    `expression` says what a line is for one element, if it's anything.
+    """
+    return _Partition(program, accesses, expression).ordered()
 
 
 class _Partition:
     """Places the lines one by one; since levels rise along all needs, none needs itself."""
 
-    def __init__(self, program: Program, accesses: Accesses) -> None:
-        self.accesses = accesses
+    def __init__(self, program: Program, accesses: Accesses, expression: Any) -> None:
+        self.accesses, self.expression = accesses, expression
         self.clusters: dict[int, Cluster] = {}
         self.home: dict[Value, Cluster] = {}  # the cluster that makes a value
         self.inside: set[Value] = set()  # values that a loop has element by element
@@ -104,7 +108,7 @@ class _Partition:
         return cluster
 
     def _place(self, number: int, line: Line) -> None:
-        shape = None if self.accesses.is_view(line) else loop_shape(line)
+        shape = None if self.accesses.is_view(line) else loop_shape(line, self.expression)
         inputs = set(line.inputs)
         bases = {self.accesses.of(v).base for v in inputs}
         read = inputs if shape is None else bases  # loops look through views

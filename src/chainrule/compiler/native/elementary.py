@@ -340,6 +340,11 @@ def ranked_f8(rank: Number) -> Number:
     return i8(rank ^ ((rank >> i8(63)) & i8(0x7FFFFFFFFFFFFFFF))).view(f8)
 
 
+def times_plus(total: Number, x: Number, y: Number) -> Number:
+    """Return a sum with a product added; the order is the compiler's to choose."""
+    return total + x * y
+
+
 def plus(total: Number, x: Number) -> Number:
     """Return the sum; the order of such sums is the compiler's to choose."""
     return total + x

@@ -83,7 +83,15 @@ def inlined(name: str) -> Any:
         scope = dict(vars(elementary))  # where it finds others that are compiled, too
         scope |= {other: inlined(other) for other in plain.__code__.co_names if other in _NAMES}
         function = FunctionType(plain.__code__, scope, name)
-        flags = {"reassoc"} if name == "plus" else {"contract"} if name[-3:-1] == "_f" else set()
+        flags = (
+            {"reassoc"}
+            if name == "plus"
+            else {"reassoc", "contract"}
+            if name == "times_plus"
+            else {"contract"}
+            if name[-3:-1] == "_f"
+            else set()
+        )
         return numba().njit(error_model="numpy", fastmath=flags, forceinline=True)(function)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import keyword
 import math
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -12,8 +12,16 @@ from chainrule.compiler.native import elementary
 from chainrule.compiler.native.access import Access, Accesses
 from chainrule.compiler.native.clusters import REDUCTIONS, Cluster
 from chainrule.compiler.native.recycling import LEAST
-from chainrule.compiler.native.scalars import CODES, Operand, literal, operands_of, scalar, typed
-from chainrule.compiler.program import Line, Names, Value
+from chainrule.compiler.native.scalars import (
+    CODES,
+    Operand,
+    literal,
+    operands_of,
+    scalar,
+    small_scalar,
+    typed,
+)
+from chainrule.compiler.program import Line, Names, Shape, Value
 
 LOOP = "loop"
 """What all loops are called: those of one text are compiled once."""
@@ -25,7 +33,7 @@ RUN = 1024
 """So many numbers are added up in their own type before the sum goes on in float64."""
 
 _INDICES = "ijklmnopqrstuvw"
-_RESERVED = {
+RESERVED = {
     *(*keyword.kwlist, *CODES.values(), *vars(elementary), *_INDICES, "np", "start", "stop", "run"),
     *("abs", "min", "range", "empty", "shared", LOOP),
 }
@@ -49,6 +57,7 @@ class Memory(NamedTuple):
     name: str
     offset: int
     strides: list[int]
+    start: str = ""  # where the value begins, if that's not at 0
 
     @property
     def level(self) -> int:
@@ -58,7 +67,8 @@ class Memory(NamedTuple):
     @property
     def element(self) -> str:
         """The element as source; all numbers are unsigned, so that none is checked for its sign."""
-        text = f"u8({self.offset})" if self.offset else ""
+        text = f"{self.start} + " if self.start else ""
+        text = f"{text}u8({self.offset})" if self.offset else text.removesuffix(" + ")
         for index, stride in zip(_INDICES, self.strides, strict=False):
             if stride:
                 step = index if abs(stride) == 1 else f"u8({abs(stride)}) * {index}"
@@ -78,8 +88,9 @@ class Result(NamedTuple):
 class Nest:
     """The loops over an iteration space, and what stands before, in and after each."""
 
-    def __init__(self, sizes: list[int]) -> None:
+    def __init__(self, sizes: list[int], parted: bool) -> None:
         self.sizes = sizes
+        self.parted = parted  # whether each call does some turns of the outermost loop
         self.depth = len(sizes)
         self.before: list[list[str]] = [[] for _ in range(self.depth + 1)]  # the last one's: inside
         self.after: list[list[str]] = [[] for _ in range(self.depth + 1)]
@@ -94,14 +105,16 @@ class Nest:
         return rows + self.after[depth]
 
     def _loop(self, depth: int) -> list[str]:
-        ends = "u8(start), u8(stop)" if depth == 0 else f"u8({self.sizes[depth]})"
+        parted = self.parted and depth == 0
+        ends = "u8(start), u8(stop)" if parted else f"u8({self.sizes[depth]})"
         inner = self.rows(depth + 1)
         return [f"for {_INDICES[depth]} in range({ends}):", *(f"    {row}" for row in inner)]
 
     def _runs(self, depth: int) -> list[str]:
-        if not self.begin_run or (depth and self.sizes[depth] <= RUN):
+        parted = self.parted and depth == 0
+        if not self.begin_run or (not parted and self.sizes[depth] <= RUN):
             return [*self.begin_run, *self._loop(depth), *self.end_run]
-        first, last = ("start", "stop") if depth == 0 else ("0", str(self.sizes[depth]))
+        first, last = ("start", "stop") if parted else ("0", str(self.sizes[depth]))
         ends = f"run, min(run + u8({RUN}), u8({last}))"
         inner = [
             *self.begin_run,
@@ -115,19 +128,74 @@ class Nest:
         ]
 
 
+def merged_axes(shape: Shape, rows: list[list[int]]) -> list[tuple[int, int]]:
+    """Return the size of each loop over a shape, and the axis that has its step.
+
+    Axes of one element need no loop; those in which all memory goes on evenly share one.
+    """
+    groups: list[tuple[int, int]] = []
+    for axis, n in enumerate(shape):
+        if n == 1:
+            continue
+        if groups and all(row[groups[-1][1]] == row[axis] * n for row in rows):
+            groups[-1] = groups[-1][0] * n, axis
+        else:
+            groups.append((n, axis))
+    return groups
+
+
 def loop_of(cluster: Cluster, name: str, accesses: Accesses, wanted: set[Value]) -> Loop:
     """Return the loop that computes those values of a cluster that others want."""
     return _Writer(cluster, name, accesses, wanted).loop()
 
 
+class Layout(Protocol):
+    """Where values are in the memory of a function that is more than one loop."""
+
+    names: Names
+    calls: set[str]
+
+    def place(self, value: Value) -> Place:
+        """Return where a value is."""
+
+    def allocate(self, value: Value) -> Place:
+        """Return where a value is to be."""
+
+    def filled(self, value: Value, number: str) -> list[str]:
+        """Return the source that writes a number over a value."""
+
+
+class Place(NamedTuple):
+    """Where a value begins: the array, and the number of the first element as source."""
+
+    array: str
+    start: str
+
+
+def rows_of(cluster: Cluster, accesses: Accesses, wanted: set[Value], layout: Layout) -> list[str]:
+    """Return a loop as a part of a function."""
+    writer = _Writer(cluster, "", accesses, wanted, layout)
+    writer.write()
+    layout.calls |= writer.calls
+    return writer.first_rows + writer.nest.rows()
+
+
 class _Writer:
-    def __init__(self, cluster: Cluster, name: str, accesses: Accesses, wanted: set[Value]) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        name: str,
+        accesses: Accesses,
+        wanted: set[Value],
+        layout: Layout | None = None,
+    ) -> None:
         assert cluster.shape is not None
+        self.layout = layout
         self.name, self.accesses, self.wanted = name, accesses, wanted
         self.shape = cluster.shape
         self.lines = [line for _, line in cluster.lines]
         self.own = {line.out for line in self.lines if line.function not in REDUCTIONS}
-        self.names = Names(_RESERVED | {name})
+        self.names = Names(RESERVED | {name}) if layout is None else layout.names
         self.inputs: dict[Value, str] = {}  # the names of the arrays that are read
         self.level: dict[Value, int] = {}
         self.calls: set[str] = set()
@@ -137,7 +205,8 @@ class _Writer:
                 if value not in self.own and accesses.number(value) is None:
                     self.reads[value] = accesses.of(value).over(self.shape, value.shape)
         self.strides = {line.out: self._out_strides(line) for line in self.lines}
-        self.nest = Nest(self._merge())
+        self.nest = Nest(self._merge(), parted=layout is None)
+        self.first_rows: list[str] = []
         self.first: dict[Any, str] = {}  # what an element that was read is called
         self.results: list[Result] = []
 
@@ -153,32 +222,29 @@ class _Writer:
 
     def _merge(self) -> list[int]:
         """Make as few loops as can be: drop axes of one element, join those that go on evenly."""
-        kept = [axis for axis, n in enumerate(self.shape) if n != 1]
         rows = [*(list(a.strides) for a in self.reads.values()), *self.strides.values()]
-        groups: list[list[int]] = []
-        for axis in kept:
-            n = self.shape[axis]
-            if groups and all(row[groups[-1][-1]] == row[axis] * n for row in rows):
-                groups[-1].append(axis)
-            else:
-                groups.append([axis])
+        groups = merged_axes(self.shape, rows)
 
         def merged(strides: Any) -> list[int]:
-            return [strides[group[-1]] for group in groups] or [0]
+            return [strides[axis] for _, axis in groups] or [0]
 
         self.steps = {value: merged(access.strides) for value, access in self.reads.items()}
         self.strides = {value: merged(strides) for value, strides in self.strides.items()}
-        return [math.prod(self.shape[axis] for axis in group) for group in groups] or [1]
+        return [size for size, _ in groups] or [1]
 
     # --- the loop ---
 
-    def loop(self) -> Loop:
+    def write(self) -> None:
+        """Write all lines into the nest."""
         for line in self.lines:
             if line.function in REDUCTIONS:
                 if line.out in self.wanted:
                     self._reduction(line)
             else:
                 self._line(line)
+
+    def loop(self) -> Loop:
+        self.write()
         results = sorted(self.results, key=lambda result: result.parted)
         parameters = ["start", "stop", *self.inputs.values(), *(r.name for r in results)]
         rows = [f"def {LOOP}({', '.join(parameters)}):"]
@@ -217,10 +283,14 @@ class _Writer:
             return
         access = self.reads[value]
         key = (access.base, access.offset, tuple(self.steps[value]))
-        if access.base not in self.inputs:
-            stem = f"{access.base.hint or self.names[value]}_in"
-            self.inputs[access.base] = self._array(stem)
-        memory = Memory(self.inputs[access.base], access.offset, self.steps[value])
+        if self.layout is not None:
+            place = self.layout.place(access.base)
+        else:
+            if access.base not in self.inputs:
+                stem = f"{access.base.hint or self.names[value]}_in"
+                self.inputs[access.base] = self._array(stem)
+            place = Place(self.inputs[access.base], "")
+        memory = Memory(place.array, access.offset, self.steps[value], place.start)
         depth = self.level[value] = memory.level + 1
         if key in self.first:
             self.names[value] = self.first[key]
@@ -230,19 +300,27 @@ class _Writer:
 
     def _line(self, line: Line) -> None:
         pairs = [self._operand(item) for item in operands_of(line)]
-        found = scalar(line, [operand for operand, _ in pairs])
+        expression = scalar if self.layout is None else small_scalar
+        found = expression(line, [operand for operand, _ in pairs])
         assert found is not None
         depth = self.level[line.out] = max(depth for _, depth in pairs)
         self.calls.update(found.calls)
         name = self.names[line.out]
         self.nest.before[depth].append(f"{name} = {found.text}")
         if line.out in self.wanted:
-            array = self._array(f"{name}_out")
-            element = Memory(array, 0, self.strides[line.out]).element
+            element = self._out(line.out)
             self.nest.before[-1].append(f"{element} = {name}")
-            empty = "empty" if line.out.nbytes >= LEAST else "np.empty"
-            made = f"{empty}({line.out.shape}, {_dtype(line.out)})"
-            self.results.append(Result(array, made, array, parted=False))
+
+    def _out(self, value: Value) -> str:
+        """Return the element that holds a value; note how the caller makes the array."""
+        if self.layout is not None:
+            place = self.layout.allocate(value)
+        else:
+            place = Place(self._array(f"{self.names[value]}_out"), "")
+            empty = "empty" if value.nbytes >= LEAST else "np.empty"
+            made = f"{empty}({value.shape}, {_dtype(value)})"
+            self.results.append(Result(place.array, made, place.array, parted=False))
+        return Memory(place.array, 0, self.strides[value], place.start).element
 
     # --- reductions ---
 
@@ -300,6 +378,13 @@ class _Writer:
     def _reduced_to(self, line: Line, kind: str, wide: str, filled: bool) -> str:
         """Return the element that a reduction writes; note how the caller makes the array."""
         out, steps = line.out, self.strides[line.out]
+        if self.layout is not None:
+            place = self.layout.allocate(out)
+            if filled:
+                code = CODES[out.dtype]
+                number = {"sum": "0", "max": "-INF", "min": "INF"}[kind]
+                self.first_rows += self.layout.filled(out, f"{code}({number})")
+            return Memory(place.array, 0, steps, place.start).element
         name = self._array(f"{self.names[out]}_out")
         parted = not steps[0] and self.blocks > 1
         dtype = _dtype(out) if wide == CODES[out.dtype] else "np.float64"

@@ -111,6 +111,29 @@ ELEMENTARY = {
 }
 """Functions that have vector code of our own."""
 
+_SCALAR = {
+    "np.sin": "np.sin({0})",
+    "np.cos": "np.cos({0})",
+    "np.tan": "np.tan({0})",
+    "np.sinh": "np.sinh({0})",
+    "np.cosh": "np.cosh({0})",
+    "np.asin": "np.arcsin({0})",
+    "np.arcsin": "np.arcsin({0})",
+    "np.acos": "np.arccos({0})",
+    "np.arccos": "np.arccos({0})",
+    "np.atan": "np.arctan({0})",
+    "np.arctan": "np.arctan({0})",
+    "np.atan2": "np.arctan2({0}, {1})",
+    "np.arctan2": "np.arctan2({0}, {1})",
+    "np.hypot": "np.hypot({0}, {1})",
+    "np.log2": "np.log2({0})",
+    "np.log10": "np.log10({0})",
+    "np.exp2": "np.exp2({0})",
+    "np.power": "{0} ** {1}",
+    "np.pow": "{0} ** {1}",
+}
+"""Functions of libm: a loop of them is slower than NumPy's, but quicker than a call for a few."""
+
 _POWERS = {
     2: "{0} * {0}",
     3: "{0} * {0} * {0}",
@@ -186,6 +209,15 @@ def scalar(line: Line, operands: list[Operand]) -> Scalar | None:
         return _elementary(ELEMENTARY[name], operands, line.out.dtype)
     other = _OTHERS.get(name)
     return None if other is None else other(line, operands)
+
+
+def small_scalar(line: Line, operands: list[Operand]) -> Scalar | None:
+    """Return the same, or a call of libm."""
+    found = scalar(line, operands)
+    code = CODES.get(line.out.dtype, "")
+    if found is None and line.function in _SCALAR and code[:1] == "f" and not line.kwargs:
+        return _filled(_SCALAR[line.function], operands, line.out.dtype)
+    return found
 
 
 def _common(operands: list[Operand]) -> Any:
@@ -269,7 +301,7 @@ def operands_of(line: Line) -> list[Any]:
     return list(line.args)
 
 
-def is_fusible(line: Line) -> bool:
+def is_fusible(line: Line, expression: Any = scalar) -> bool:
     """Say whether a line acts element by element, by a function and on types that loops have."""
     if len(line.outs) != 1 or line.out.size == 0:
         return False
@@ -283,4 +315,4 @@ def is_fusible(line: Line) -> bool:
             operands.append(Operand("", None, item))
         else:
             return False
-    return any(o.dtype is not None for o in operands) and scalar(line, operands) is not None
+    return any(o.dtype is not None for o in operands) and expression(line, operands) is not None
