@@ -122,6 +122,16 @@ def test_tracing_draws_nothing() -> None:
     assert cr.compile(lambda: cr.rand(2, 3))().equal(wanted)
 
 
+def test_draws_of_a_compiled_function_in_another_are_not_frozen() -> None:
+    noise = cr.compile(lambda: cr.rand(2, 3))
+    noise()  # an entry that no argument guards
+    outer = cr.compile(lambda x: x + noise())
+    cr.manual_seed(1)
+    wanted = [cr.rand(2, 3) for _ in range(3)]
+    cr.manual_seed(1)
+    assert all(outer(cr.zeros(2, 3)).equal(one) for one in wanted)
+
+
 def test_another_generator_by_the_same_name_is_seen() -> None:
     rng = np.random.default_rng(0)
     compiled = cr.compile(lambda: cr.rand(3, rng=rng))

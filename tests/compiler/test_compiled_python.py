@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import runpy
 import threading
 import tracemalloc
 from collections.abc import Callable
@@ -475,6 +476,23 @@ def test_methods_and_callable_objects() -> None:
     assert cr.compile(one.forward)(x).item() == 6
     one.weight = leaf(7.0)
     assert one.forward(x).item() == 21
+
+
+def test_a_compiled_method_has_what_a_compiled_function_has(tmp_path: Any) -> None:
+    class Model:
+        def __init__(self) -> None:
+            self.weight = values(2.0, 3.0)
+
+        @cr.compile
+        def forward(self, x: Any) -> Any:
+            return x @ self.weight
+
+    model, x = Model(), values(1.0, 10.0)
+    assert model.forward(x).item() == 32
+    assert "x @ weight" in model.forward.source
+    assert [row.seconds > 0 for row in cr.profile(model.forward, x).rows] == [True]
+    module = runpy.run_path(str(cr.export(model.forward, tmp_path / "model.py", x)))
+    assert module["forward"](x.numpy()) == 32
 
 
 def test_compiled_functions_that_call_each_other() -> None:

@@ -81,6 +81,24 @@ def test_parameters_go_with_the_module(tmp_path: pathlib.Path) -> None:
     assert_alike(without_chainrule(file, "model", x.numpy()), model(x).numpy())
 
 
+def test_closed_over_arrays_go_with_the_module(tmp_path: pathlib.Path) -> None:
+    scale = np.arange(3.0, dtype=np.float32)
+    file = cr.export(lambda x: x * scale, tmp_path / "scaled.py", cr.ones(3))
+    assert_alike(without_chainrule(file, "function", np.ones(3, np.float32)), scale)
+
+
+def test_views_that_were_written_to_are_exported_as_they_end(tmp_path: pathlib.Path) -> None:
+    def written(x: Any) -> Any:
+        copy = x.clone()
+        first = copy[0]
+        copy.mul_(2)
+        return first, copy
+
+    x = golden_sources.numbers(2, 3)
+    file = cr.export(written, tmp_path / "written.py", x)
+    assert_alike(without_chainrule(file, "written", x.numpy()), tree.mapped(written(x), array_of))
+
+
 def test_a_module_updates_its_parameters(tmp_path: pathlib.Path) -> None:
     count = cr.zeros(1)
 

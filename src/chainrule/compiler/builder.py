@@ -9,20 +9,18 @@ from chainrule import tree
 from chainrule.autograd.modes import is_grad_enabled
 from chainrule.autograd.tape import AccumulateGrad, Severed
 from chainrule.autograd.tensor import Tensor
-from chainrule.backend import ndarray, storage_of
 from chainrule.compiler.derivative import CompiledRule, Pullback, TracedPass, pullback
-from chainrule.compiler.draws import Watched
 from chainrule.compiler.entry import Guards, call_of, first_call_of
 from chainrule.compiler.numpy_source import Source
 from chainrule.compiler.overlay import SLOTS
 from chainrule.compiler.passes import optimized
-from chainrule.compiler.program import Program, Value, Write, every_line
+from chainrule.compiler.program import Program, Value, every_line
 from chainrule.compiler.rolling import rolled_lines
-from chainrule.compiler.roots import reachable
 from chainrule.compiler.runner import runner
+from chainrule.compiler.shapes import DRAW
 from chainrule.compiler.symbol import Symbol
-from chainrule.compiler.trace import Capture, Trace, in_order, name_inputs, overlapping
-from chainrule.compiler.vocabulary import DRAW
+from chainrule.compiler.trace import Capture, overlapping
+from chainrule.compiler.traced import Traced, traced
 from chainrule.errors import CompileError, InPlaceError
 
 _FREED = (
@@ -65,35 +63,17 @@ class Built(NamedTuple):
 
 def build(function: Callable[..., Any], args: Any, kwargs: Any, backend: str | None) -> Built:
     """Trace a call, optimise what it did, and write the function that does it again."""
-    name = getattr(function, "__name__", type(function).__name__)
-    trace = Trace(name if name.isidentifier() else "function")
-    found = reachable(function, [leaf for _, leaf in tree.leaves((args, kwargs))])
-    trace.outside = {id(storage_of(i.value)): i.value for i in found if type(i.value) is ndarray}
-    watched = Watched(args, kwargs, found)
-    result = trace.run(function, *trace.given(args), **trace.given(kwargs))
-    watched.check(trace.lines)
-    trace.settle(result)
-    found += [item for hook in trace.hooks() for item in reachable(hook, [])]
-    name_inputs(trace, function, args, kwargs, found)
-    guards = Guards(trace, args, kwargs, found)
-    captures = in_order(trace, args, kwargs)
-    return _Builder(trace, function, result, guards, captures, backend).build()
+    call = traced(function, args, kwargs)
+    guards = Guards(call.trace, args, kwargs, call.found)
+    return _Builder(call, function, guards, backend).build()
 
 
 class _Builder:
     """Finds what a call returns and changes, and writes what does it."""
 
-    def __init__(
-        self,
-        trace: Trace,
-        function: Any,
-        result: Any,
-        guards: Guards,
-        captures: list[Capture],
-        backend: str | None,
-    ) -> None:
-        self.trace, self.function, self.result, self.guards = trace, function, result, guards
-        self.captures, self.backend = captures, backend
+    def __init__(self, call: Traced, function: Any, guards: Guards, backend: str | None) -> None:
+        self.call, self.trace, self.captures = call, call.trace, call.captures
+        self.function, self.guards, self.backend = function, guards, backend
         self.outputs: list[Value] = []
         self.rows: list[str] = []  # what follows the program's call
         self.edges: dict[int, str] = {}  # where outputs that can be differentiated lead
@@ -101,82 +81,69 @@ class _Builder:
         self.names: dict[int, str] = {}  # of the tensors that the call makes
 
     def build(self) -> Built:
-        name = self.trace.name
         self._check()
         tracked = self._tracked()
-        try:
-            back = pullback(self.trace, tracked)
-        except InPlaceError as error:  # as eagerly, only who goes backward is told
-            back, self.severed = None, str(error)
-        if back is not None:
-            for index, tensor in enumerate(tracked):
-                place = "node" if len(tracked) == 1 else f"Port(node, {index})"
-                self.edges[id(tensor)] = place
-        template = self._spelled(tree.mapped(self.result, self._returned))
+        back = self._pass(tracked)
+        template = self._spelled(tree.mapped(self.call.result, self._returned))
         changes = [row for c in self.captures for row in self._grad_rows(c)]
         once = [row for t in self._survivors() for row in self._kept_rows(t)]
-        inputs, places = self._inputs()
-        writes = self._written()
-        found = self._rolled(back, inputs, writes)
-        kept = self._kept(found, inputs, {write.target for write in writes})
+        found = self._rolled(back)
+        kept = [] if found is None else self._kept(found)
         outputs = [*self.outputs, *(v for v in kept if v not in self.outputs)]
         outs = [f"o{i}" for i in range(len(outputs))]
-        program = self._program(inputs, outputs, writes)
-        forward = emitted(program, self.backend)
-        call = self.guards.hold(forward.run)
-        rows = [f"{', '.join(outs)}{' = ' if outs else ''}{call}({', '.join(places)})"]
+        self.guards.apart(bool(self.call.writes))
+        program = optimized(self.call.program(outputs))
+        parts = [emitted(program, self.backend)]
+        places = self._places()
+        run = self.guards.hold(parts[0].run)
+        rows = [f"{', '.join(outs)}{' = ' if outs else ''}{run}({', '.join(places)})"]
         rows += self._written_rows()
-        programs, texts = [program], [(forward.source.text, forward.native)]
         if found is not None:
             for value in kept:
-                value.hint = forward.source.names[value]
-            backward = emitted(found.program, self.backend)
-            programs.append(found.program)
-            texts.append((backward.source.text, backward.native))
+                value.hint = parts[0].source.names[value]
+            parts.append(emitted(found.program, self.backend))
             saved = {v: outs[outputs.index(v)] for v in kept}
-            rows.append(self._node_row(found, tracked, backward.run, saved))
+            rows.append(self._node_row(found, tracked, parts[1].run, saved))
         rows += [*self.rows, *changes]
-        final = [f"return {template}"]
+        final, name = [f"return {template}"], self.trace.name
         return Built(
             call_of(self.guards, [*rows, *final], name),
             first_call_of(self.guards, [*rows, *once, *final], name),
             call_of(self.guards, [f"return [{', '.join(places)}]"], f"{name}'s inputs"),
-            forward.source,
-            tuple(programs),
-            "\n\n".join(text for text, _ in texts),
-            "\n\n".join(native for _, native in texts if native),
+            parts[0].source,
+            (program,) if found is None else (program, found.program),
+            "\n\n".join(part.source.text for part in parts),
+            "\n\n".join(part.native for part in parts if part.native),
             not once,
         )
 
-    def _rolled(
-        self, back: TracedPass | None, inputs: list[Value], writes: list[Write]
-    ) -> Pullback | None:
+    def _pass(self, tracked: list[Tensor]) -> TracedPass | None:
+        """Trace the backward pass of the outputs that can be differentiated from outside."""
+        try:
+            back = pullback(self.trace, tracked)
+        except InPlaceError as error:  # as eagerly, only who goes backward is told
+            self.severed = str(error)
+            return None
+        for index, tensor in enumerate(tracked if back is not None else ()):
+            place = "node" if len(tracked) == 1 else f"Port(node, {index})"
+            self.edges[id(tensor)] = place
+        return back
+
+    def _rolled(self, back: TracedPass | None) -> Pullback | None:
         """Find loops in the forward lines first: what they stack, the backward ones read."""
         trace = self.trace
         if any(line.bodies for line in trace.lines):
-            Program(trace.name, inputs, trace.constants, trace.lines, [], []).check_reach()
+            self.call.program([]).check_reach()
         if back is None:
             return None
-        needed = {*self.outputs, *back.free, *(write.value for write in writes)}
+        needed = {*self.outputs, *back.free, *(write.value for write in self.call.writes)}
         trace.lines = rolled_lines(trace.lines, needed, trace.constants)
         return back.optimized()
 
-    def _written(self) -> list[Write]:
-        writes = [Write(c.value, c.symbol.value) for c in self.captures if c.symbol.writes]
-        return writes + [Write(v, s.value) for _, s, v in self.trace.arrays if s.writes]
-
-    def _kept(
-        self, found: Pullback | None, inputs: list[Value], written: set[Value]
-    ) -> list[Value]:
+    def _kept(self, found: Pullback) -> list[Value]:
         """Return what has to come out of the program for the backward pass."""
-        residuals = [] if found is None else found.residuals
-        return [v for v in residuals if v not in inputs or v in written]
-
-    def _program(self, inputs: list[Value], outputs: list[Value], writes: list[Write]) -> Program:
-        """Return what the function does, optimised."""
-        trace = self.trace
-        self.guards.apart(bool(writes))
-        return optimized(Program(trace.name, inputs, trace.constants, trace.lines, outputs, writes))
+        inputs, written = self.call.inputs, {write.target for write in self.call.writes}
+        return [v for v in found.residuals if v not in inputs or v in written]
 
     def _check(self) -> None:
         shared = overlapping(self.trace)
@@ -207,7 +174,7 @@ class _Builder:
         if not is_grad_enabled():
             return []
         found = {}
-        for _, leaf in tree.leaves(self.result):
+        for _, leaf in tree.leaves(self.call.result):
             if isinstance(leaf, Tensor) and id(leaf) not in self.trace.captures:
                 node = SLOTS["_node"].__get__(leaf)
                 if node is not None and type(node) is not AccumulateGrad:
@@ -221,7 +188,9 @@ class _Builder:
         pure = not any(c.symbol.writes or c.grads[0] is not c.grads[1] for c in self.captures)
         pure = pure and not any(line.function == DRAW for line in every_line(self.trace.lines))
         exposed = {*self.outputs, *({c.value for c in self.captures} - kept.keys())}
-        rule = CompiledRule(found, self.function, backward, tracked, self.result, pure, exposed)
+        rule = CompiledRule(
+            found, self.function, backward, tracked, self.call.result, pure, exposed
+        )
         arrays = {c.value: self.guards.array(c) for c in self.captures}
         arrays |= {v: self.guards.arrays[id(a)] for a, _, v in self.trace.arrays}
         arrays |= kept
@@ -233,12 +202,10 @@ class _Builder:
 
     # --- what goes in and comes out ---
 
-    def _inputs(self) -> tuple[list[Value], list[str]]:
-        """Return the program's inputs, and where a call finds their arrays."""
-        inputs = [c.value for c in self.captures] + [v for _, _, v in self.trace.arrays]
-        places = [self.guards.array(c) for c in self.captures]
-        places += [self.guards.arrays[id(a)] for a, _, _ in self.trace.arrays]
-        return inputs, places
+    def _places(self) -> list[str]:
+        """Return where a call finds the arrays of the program's inputs."""
+        given = [self.guards.arrays[id(a)] for a, _, _ in self.trace.arrays]
+        return [*map(self.guards.array, self.captures), *given]
 
     def _output(self, value: Value) -> str:
         self.outputs.append(value)

@@ -22,6 +22,7 @@ from chainrule.compiler.derivative import recorded
 from chainrule.compiler.overlay import SLOTS
 from chainrule.compiler.roots import Found
 from chainrule.compiler.runner import defined
+from chainrule.compiler.symbol import TRACING
 from chainrule.compiler.trace import Capture, Trace
 
 MISS: Any = object()
@@ -35,6 +36,7 @@ class Guards:
         self.trace = trace
         self.scope: dict[str, Any] = {
             "MISS": MISS,
+            "TRACING": TRACING,
             "MODES": MODES,
             "default_dtype": default_dtype,
             "Tensor": Tensor,
@@ -72,6 +74,7 @@ class Guards:
         self.rows.append(f"if not ({condition}): return MISS")
 
     def _mode(self) -> None:
+        self.unless("TRACING.get() is None")  # in a trace, the function itself is traced on
         modes = MODES.get()
         if modes is None:
             self.unless("MODES.get() is None")

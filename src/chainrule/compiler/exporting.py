@@ -14,15 +14,15 @@ import numpy as np
 from chainrule import tree
 from chainrule.autograd.tensor import Tensor
 from chainrule.compiler import prelude
-from chainrule.compiler.function import Compiled
+from chainrule.compiler.function import plain
 from chainrule.compiler.numpy_source import Source, literal
 from chainrule.compiler.overlay import SLOTS
 from chainrule.compiler.passes import optimized
-from chainrule.compiler.program import Program, Value, Write, every_line
-from chainrule.compiler.roots import reachable
+from chainrule.compiler.program import Value, every_line
+from chainrule.compiler.shapes import DRAW
 from chainrule.compiler.symbol import Symbol
-from chainrule.compiler.trace import Trace, in_order, name_inputs, overlapping
-from chainrule.compiler.vocabulary import DRAW
+from chainrule.compiler.trace import overlapping
+from chainrule.compiler.traced import traced
 from chainrule.errors import CompileError
 
 _INLINE = 64
@@ -74,8 +74,7 @@ def export(
     ...     float(runpy.run_path(str(file))["model"](np.array([1.0, 1.0], np.float32)))
     5.0
     """
-    if isinstance(function, Compiled):
-        function = function.function
+    function = plain(function)
     path = Path(path)
     module = _Module(function, examples, named_examples)
     arrays = module.large
@@ -90,31 +89,15 @@ class _Module:
     """The parts of a module."""
 
     def __init__(self, function: Any, args: Any, kwargs: Any) -> None:
-        name = getattr(function, "__name__", "function")
         self.doc = inspect.getdoc(function) or ""
-        self.trace = Trace(name if name.isidentifier() else "function")
         self.arguments = _bound(function, args, kwargs)
-        found = reachable(function, [leaf for _, leaf in tree.leaves((args, kwargs))])
-        result = self.trace.run(function, *self.trace.given(args), **self.trace.given(kwargs))
-        name_inputs(self.trace, function, args, kwargs, found)
+        call = traced(function, args, kwargs)
+        self.trace = call.trace
         self.paths = self._paths()
         self._check()
         self.outputs: list[Value] = []
-        template = tree.mapped(result, self._returned)
-        captures = in_order(self.trace, args, kwargs)
-        inputs = [c.value for c in captures] + [v for _, _, v in self.trace.arrays]
-        writes = [Write(c.value, c.symbol.value) for c in captures if c.symbol.writes]
-        writes += [Write(v, s.value) for _, s, v in self.trace.arrays if s.writes]
-        self.program = optimized(
-            Program(
-                self.trace.name,
-                inputs,
-                self.trace.constants,
-                self.trace.lines,
-                self.outputs,
-                writes,
-            )
-        )
+        template = tree.mapped(call.result, self._returned)
+        self.program = optimized(call.program(self.outputs))
         self.source = Source(self.program)
         self._check_spelled()
         self.returned = _spelled(template, self.source.results)
@@ -174,6 +157,7 @@ class _Module:
         """Return the arrays that the function closes over, by name."""
         names = self.source.names
         arrays = {c.value: SLOTS["_array"].__get__(c.tensor) for c in self.trace.captures.values()}
+        arrays |= {v: a for a, _, v in self.trace.arrays}
         arrays |= {v: self.source.program.constants[v] for v in self.source.constants}
         used = {v for line in self.source.program.lines for v in line.inputs} | {
             *self.program.results()

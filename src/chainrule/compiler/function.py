@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import functools
 import threading
+import types
 import warnings
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, overload
 
 from chainrule.autograd.modes import MODES
 from chainrule.compiler.builder import Built, build
@@ -14,8 +15,6 @@ from chainrule.compiler.cost import Report
 from chainrule.compiler.entry import MISS
 from chainrule.compiler.symbol import TRACING
 from chainrule.errors import CompileError
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 _MANY = 16
 """From so many signatures on, something changes at each call that should be an argument."""
@@ -41,7 +40,7 @@ class Compiled:
         return self._first(args, kwargs, entries)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
-        return self if instance is None else functools.partial(self, instance)
+        return self if instance is None else types.MethodType(self, instance)
 
     def __repr__(self) -> str:
         return f"<compiled {getattr(self.function, '__qualname__', self.function)}>"
@@ -102,6 +101,23 @@ class Compiled:
 
 
 _MOST = 64
+
+
+def plain(function: Any) -> Any:
+    """Return a function, or a bound method, as it was before it was compiled."""
+    if isinstance(function, types.MethodType):
+        return types.MethodType(plain(function.__func__), function.__self__)
+    return function.function if isinstance(function, Compiled) else function
+
+
+@overload
+def compile(function: Callable[..., Any], *, backend: str | None = None) -> Compiled: ...
+
+
+@overload
+def compile(
+    function: None = None, *, backend: str | None = None
+) -> Callable[[Callable[..., Any]], Compiled]: ...
 
 
 def compile(function: Any = None, *, backend: str | None = None) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import statistics
 import time
+import types
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -75,12 +76,15 @@ def profile(function: Callable[..., Any], *args: Any, calls: int = 25, **kwargs:
     >>> [row.statement.split("  #")[0].strip() for row in cr.profile(f, cr.ones(3, 3)).rows]
     ['t1 = x @ x', 't2 = np.exp(t1)']
     """
-    if not isinstance(function, Compiled):
+    compiled: Any = function
+    if isinstance(function, types.MethodType):
+        compiled, args = function.__func__, (function.__self__, *args)
+    if not isinstance(compiled, Compiled):
         raise CompileError(
             f"profile: expected a compiled function, got {type(function).__name__}: wrap it in "
             "cr.compile first"
         )
-    built = function.built_for(args, kwargs)
+    built = compiled.built_for(args, kwargs)
     source = built.source
     arrays = built.arrays(args, kwargs)
     memory = [*source.buffers, *source.large]
