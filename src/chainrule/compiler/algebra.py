@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from chainrule.backend import is_basic_index
-from chainrule.compiler.program import Line, Value
+from chainrule.compiler.program import Line, Value, is_alike
 from chainrule.compiler.vocabulary import scalar_of
 
 Made = dict[Value, Line]
@@ -75,7 +75,7 @@ def _neutral(*numbers: tuple[int, float]) -> Rule:
 
 
 def _is_like(value: Any, other: Value) -> bool:
-    return isinstance(value, Value) and (value.shape, value.dtype) == (other.shape, other.dtype)
+    return isinstance(value, Value) and is_alike(value, other)
 
 
 def _reshape(line: Line, context: Context) -> Any:

@@ -13,8 +13,9 @@ from chainrule.autograd.tensor import Tensor, make
 from chainrule.compiler.inner_trace import Body
 from chainrule.compiler.namespace import SYMBOL_XP
 from chainrule.compiler.program import Line, Program, Value
+from chainrule.compiler.shapes import DRAW
 from chainrule.compiler.symbol import Symbol
-from chainrule.compiler.vocabulary import DRAW, VIEWS
+from chainrule.compiler.vocabulary import VIEWS
 
 
 class BackwardBody:

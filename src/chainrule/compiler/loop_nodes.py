@@ -21,8 +21,8 @@ from chainrule.compiler.backward_body import BackwardBody
 from chainrule.compiler.inner_trace import Body
 from chainrule.compiler.namespace import SYMBOL_XP
 from chainrule.compiler.program import Line, Value, every_line
+from chainrule.compiler.shapes import DRAW
 from chainrule.compiler.symbol import TRACING, Symbol
-from chainrule.compiler.vocabulary import DRAW
 from chainrule.creation import zeros
 from chainrule.errors import CompileError, InPlaceError
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from chainrule.compiler.program import Line, Program, Value
+from chainrule.compiler.program import Line, Program, Value, is_alike
 from chainrule.compiler.vocabulary import is_elementwise, makes_new, takes_out
 
 LARGE = 1 << 14
@@ -124,13 +124,8 @@ class _Planner:
 
     def _is_over(self, target: Value, line: Line, number: int) -> bool:
         """Say whether nothing needs the former content of an input after this line."""
-        last = self.last.get(target, -1)
-        used_here = any(self.root(v) is target for v in line.inputs)
-        return (
-            last < number or (last == number and used_here and is_elementwise(line.function))
-            if target not in map(self.root, self.program.outputs)
-            else False
-        )
+        last = self.last.get(target, -1)  # what is returned is needed to the end
+        return last < number or (last == number and is_elementwise(line.function))
 
     def _used_again(self, line: Line, dying: set[Value]) -> Value | None:
         """Return the memory of an input that dies here, if the result can take its place."""
@@ -138,8 +133,7 @@ class _Planner:
             return None
         for value in line.inputs:
             place = self.places.get(value)
-            alike = (value.shape, value.dtype) == (line.out.shape, line.out.dtype)
-            if value in dying and alike and place in self.buffers:
+            if value in dying and is_alike(value, line.out) and place in self.buffers:
                 dying.discard(value)  # its buffer goes on
                 return place
         return None
@@ -158,7 +152,7 @@ class _Planner:
 
     def _free_one(self, out: Value) -> Value | None:
         for place in self.free:
-            if (place.shape, place.dtype) == (out.shape, out.dtype):
+            if is_alike(place, out):
                 self.free.remove(place)
                 return place
         return None

@@ -12,21 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from chainrule.backend import KERNELS, is_basic_index
+from chainrule.backend import KERNELS
 from chainrule.compiler import prelude
+from chainrule.compiler.keys import is_basic, plain_key, without_masks
 from chainrule.compiler.layout import Layout
 from chainrule.compiler.program import Value
 from chainrule.compiler.symbol import TRACING, Symbol
 from chainrule.errors import CompileError
 
 Shape = tuple[int, ...]
-
-_STATIC = frozenset(
-    [
-        *("shape", "ndim", "size", "result_type", "can_cast", "iscomplexobj", "isrealobj"),
-    ]
-)
-"""Functions of shapes and dtypes alone: their results are known."""
 
 _KERNELS = {name for names in KERNELS.values() for name in names} - {"sigmoid", "hypot"}
 
@@ -121,8 +115,10 @@ class SymbolNamespace:
         return control
 
     def __getattr__(self, name: str) -> Any:
-        if name in _KERNELS:
-            found: Any = functools.partial(record, f"kernels.{name}")
+        if name in _KEYED:
+            found: Any = functools.partial(_at, name)
+        elif name in _KERNELS:
+            found = functools.partial(record, f"kernels.{name}")
         elif name in prelude.__all__:
             found = functools.partial(record, name)
         else:
@@ -226,21 +222,21 @@ class SymbolNamespace:
         return _view(x, "windows", size, step, replace=functools.partial(_put_at, key))
 
     def get_item(self, x: Symbol, key: Any) -> Symbol:
-        key = _plain_key(key)
-        if _is_basic(key):
+        key = plain_key(key)
+        if is_basic(key):
             put = functools.partial(_put_at, key)
             return _view(x, "getitem", key, replace=put, layout=lambda a: a[key])
         return self.index(x, key)
 
     def index(self, x: Any, key: Any) -> Symbol:
-        found: Symbol = record("getitem", x, _without_masks(_plain_key(key)))
+        found: Symbol = record("getitem", x, without_masks(plain_key(key)))
         return found
 
     def set_item(self, x: Symbol, key: Any, value: Any) -> None:
         value = as_symbol(value)
         if value.dtype != x.dtype:
             value = self.astype(value, x.dtype)
-        key = _plain_key(key)
+        key = plain_key(key)
         if key is Ellipsis or (isinstance(key, tuple) and not key):
             x.put(self.broadcast_to(value, x.shape).value)
             return
@@ -252,28 +248,11 @@ class SymbolNamespace:
             mask = self.reshape(mask, mask.shape + (1,) * (len(base.shape) - mask.ndim))
             found: Symbol = record("np.where", mask, value, base)
             return found
-        found = record("assign_at", base, value, _without_masks(key))
-        return found
-
-    def index_add(self, value: Any, *, shape: Shape, key: Any) -> Symbol:
-        found: Symbol = record("index_add", value, shape=shape, key=_without_masks(key))
+        found = record("assign_at", base, value, without_masks(key))
         return found
 
     def lasting(self, key: Any, shape: Shape) -> Symbol:
-        found: Symbol = record("lasting", shape=shape, key=_without_masks(key))
-        return found
-
-    def add_at(self, base: Any, value: Any, *, key: Any) -> Symbol:
-        found: Symbol = record("add_at", base, value, key=_without_masks(key))
-        return found
-
-    def largest_at(self, base: Any, value: Any, *, key: Any) -> Symbol:
-        found: Symbol = record("largest_at", base, value, key=_without_masks(key))
-        return found
-
-    def smallest_at(self, base: Any, value: Any, *, key: Any) -> Symbol:
-        found: Symbol = record("smallest_at", base, value, key=_without_masks(key))
-        return found
+        return _at("lasting", shape=shape, key=key)
 
     def check_phases(self, phases: Any, gradient: Any, *, operation: str) -> Symbol:
         return as_symbol(True)  # a look at values: eager's alone
@@ -341,53 +320,20 @@ class SymbolNamespace:
 
     invert = bitwise_invert
 
-    # --- NumPy's protocols ---
 
-    def call_ufunc(self, ufunc: Any, method: str, inputs: Any, kwargs: dict[str, Any]) -> Any:
-        """Record a ufunc that NumPy was called with: `np.sin(x)`, `np.add.reduce(x)`, `out=`."""
-        name = f"np.{ufunc.__name__}" + ("" if method == "__call__" else f".{method}")
-        if getattr(np, ufunc.__name__, None) is not ufunc or method == "at":
-            raise CompileError(f"{name} can't be compiled: it is no function of NumPy's, or writes")
-        (target,) = kwargs.pop("out", (None,))
-        return record(name, *inputs, out=target, **kwargs)
-
-    def call_function(self, function: Any, args: Any, kwargs: dict[str, Any]) -> Any:
-        """Record a function of NumPy that was called with symbols."""
-        name = str(function.__name__)
-        module = str(function.__module__).replace("numpy", "np", 1)
-        if name in _STATIC:
-            args = tuple(
-                np.broadcast_to(np.ones((), a.dtype), a.shape) if isinstance(a, Symbol) else a
-                for a in args
-            )
-            return function(*args, **kwargs)
-        if name == "copyto":
-            target, value = args[:2]
-            where = kwargs.get("where", True)
-            target[...] = value if where is True else record("np.where", where, value, target)
-            return None
-        if name in _WRITERS:
-            raise CompileError(
-                f"np.{name} writes in place, which can't be compiled: assign to x[i]"
-            )
-        if name in _AS_NUMPYS and module == "np":
-            return getattr(self, name)(*args, **kwargs)
-        return record(f"{module}.{name}", *args, **kwargs)
-
-
-_WRITERS = frozenset(["put", "place", "putmask", "put_along_axis", "fill_diagonal"])
-_AS_NUMPYS = frozenset(
-    [
-        *("reshape", "transpose", "permute_dims", "matrix_transpose", "moveaxis", "swapaxes"),
-        *("expand_dims", "squeeze", "broadcast_to", "astype", "zeros_like", "ones_like"),
-    ]
-)
-"""Functions that take here what NumPy's take, and give views."""
+_KEYED = frozenset(["index_add", "add_at", "largest_at", "smallest_at"])
+"""Functions that have an index as their setting `key`."""
 _PLAIN = frozenset(
     [
         *("isdtype", "iinfo", "finfo", "dtype", "broadcast_shapes", "result_type", "errstate"),
     ]
 )
+
+
+def _at(name: str, *arrays: Any, **settings: Any) -> Symbol:
+    settings["key"] = without_masks(settings["key"])
+    found: Symbol = record(name, *arrays, **settings)
+    return found
 
 
 def _same(x: Symbol) -> Symbol:
@@ -406,43 +352,6 @@ def _alike(a: Shape, b: Shape) -> bool:
 
 def _put_at(key: Any, whole: Value, part: Value) -> Any:
     return record("assign_at", whole, part, key)
-
-
-def _plain_key(key: Any) -> Any:
-    """Return an index whose lists are arrays."""
-    if isinstance(key, tuple):
-        return tuple(map(_plain_key, key))
-    return np.asarray(key) if isinstance(key, list) else key
-
-
-def _without_masks(key: Any) -> Any:
-    """Return an index with positions in the place of masks, which have to be known."""
-    parts = key if isinstance(key, tuple) else (key,)
-    if not any(map(_is_mask, parts)):
-        return key
-    found: list[Any] = []
-    for part in parts:
-        if not _is_mask(part):
-            found.append(part)
-            continue
-        trace = TRACING.get()
-        mask = None if trace is None else trace.known(part)
-        if mask is None:
-            raise CompileError(
-                "x[mask] has a shape that depends on values, which a compiled function doesn't "
-                "know: use where(mask, x, 0), or multiply with the mask"
-            )
-        found += np.nonzero(mask)
-    return tuple(found)
-
-
-def _is_mask(part: Any) -> bool:
-    return isinstance(part, Symbol | np.ndarray) and part.dtype.kind == "b"
-
-
-def _is_basic(key: Any) -> bool:
-    parts = key if isinstance(key, tuple) else (key,)
-    return not any(isinstance(part, Symbol) for part in parts) and is_basic_index(key)
 
 
 SYMBOL_XP = SymbolNamespace()

@@ -17,7 +17,7 @@ from chainrule.compiler.loop_source import loop_rows
 from chainrule.compiler.memory import Plan, planned
 from chainrule.compiler.numpy_forms import lowered
 from chainrule.compiler.program import Line, Names, Program, Value
-from chainrule.compiler.shapes import is_alone
+from chainrule.compiler.vocabulary import is_alone
 
 _OPERATORS = {
     "np.add": "+",

@@ -12,8 +12,8 @@ from chainrule.compiler.algebra import simplified
 from chainrule.compiler.bodies import everywhere, needed_part, without_invariants
 from chainrule.compiler.program import Line, Program, Value, every_line
 from chainrule.compiler.rolling import rolled
-from chainrule.compiler.shapes import outcome, resolve
-from chainrule.compiler.vocabulary import DRAW, is_elementwise, number_of
+from chainrule.compiler.shapes import DRAW, frozen, outcome, resolve
+from chainrule.compiler.vocabulary import is_elementwise, number_of
 
 Pass = Callable[[Program], Program]
 
@@ -59,7 +59,7 @@ def _key(line: Line) -> Any:
     """Return what two lines have in common that compute the same; None for what is never so."""
     if line.function == DRAW or line.bodies:
         return None
-    key = (line.function, _frozen(line.args), _frozen(line.kwargs))
+    key = (line.function, frozen(line.args, _same), frozen(line.kwargs, _same))
     try:
         hash(key)
     except TypeError:
@@ -67,16 +67,11 @@ def _key(line: Line) -> Any:
     return key
 
 
-def _frozen(tree: Any) -> Any:
-    if isinstance(tree, tuple | list):
-        return (type(tree), *map(_frozen, tree))
-    if isinstance(tree, dict):
-        return tuple((key, _frozen(value)) for key, value in tree.items())
-    if isinstance(tree, slice):
-        return ("slice", _frozen(tree.start), _frozen(tree.stop), _frozen(tree.step))
-    if isinstance(tree, float):
-        return (float, repr(tree))  # 0.0 and -0.0 are equal, and not the same
-    return tree if isinstance(tree, Value) else (type(tree), tree)
+def _same(leaf: Any) -> Any:
+    """Return what two arguments have in common that are the same."""
+    if isinstance(leaf, float):
+        return (float, repr(leaf))  # 0.0 and -0.0 are equal, and not the same
+    return leaf if isinstance(leaf, Value) else (type(leaf), leaf)
 
 
 def _renamed(program: Program, same: dict[Value, Value]) -> Program:

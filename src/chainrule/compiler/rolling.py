@@ -14,7 +14,8 @@ from typing import Any
 from chainrule.compiler.alike import parts_of
 from chainrule.compiler.program import Line, Program, Value
 from chainrule.compiler.rolled_loop import LoopBuilder
-from chainrule.compiler.vocabulary import DRAW, VIEWS
+from chainrule.compiler.shapes import DRAW
+from chainrule.compiler.vocabulary import VIEWS
 
 STEPS = 8
 """A loop has at least so many steps,"""

@@ -37,15 +37,6 @@ DEPENDING = frozenset(
 """NumPy's functions whose result has a shape that depends on values."""
 
 
-def is_alone(line: Any) -> bool:
-    """Say whether a line's one result comes in a tuple, or in a list."""
-    return (
-        len(line.outs) == 1
-        and line.function.startswith("np.")
-        and outcome(line.function, line.args, line.kwargs).kind is not None
-    )
-
-
 DRAW = "draw"
 """The function that draws random numbers: no two calls are the same, and none is superfluous."""
 
@@ -74,7 +65,7 @@ def outcome(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Outcome
     if name == DRAW:
         args = (_throwaway(), *args[1:])  # asked on the generator itself, it would go on
     try:
-        key = (name, _frozen(args), _frozen(kwargs))
+        key = (name, frozen(args, _type_of), frozen(kwargs, _type_of))
         found = _KNOWN.get(key)
     except TypeError:  # an argument that can't be hashed
         return _outcome(name, args, kwargs)
@@ -103,18 +94,24 @@ def _throwaway() -> Any:
     return np.random.default_rng(0)
 
 
-def _frozen(tree: Any) -> Any:
-    """Return arguments as something that can be looked up: by type where they are arrays."""
+def frozen(tree: Any, leaf: Callable[[Any], Any]) -> Any:
+    """Return nested arguments as something that can be looked up; `leaf` does so for the rest."""
     if isinstance(tree, tuple | list):
-        return (type(tree), *map(_frozen, tree))
+        return (type(tree), *[frozen(item, leaf) for item in tree])
     if isinstance(tree, dict):
-        return tuple((key, _frozen(value)) for key, value in tree.items())
+        return tuple([(key, frozen(value, leaf)) for key, value in tree.items()])
     if isinstance(tree, slice):
-        return ("slice", _frozen(tree.start), _frozen(tree.stop), _frozen(tree.step))
-    if _is_array(tree):
-        return ("array", tree.shape, tree.dtype)
-    hash(tree)
-    return (type(tree), tree)  # 1, 1.0 and True are equal, and not the same
+        ends = (tree.start, tree.stop, tree.step)
+        return ("slice", *[frozen(end, leaf) for end in ends])
+    return leaf(tree)
+
+
+def _type_of(leaf: Any) -> Any:
+    """Return what the type of a result can depend on: the type of an array, any other value."""
+    if _is_array(leaf):
+        return ("array", leaf.shape, leaf.dtype)
+    hash(leaf)
+    return (type(leaf), leaf)  # 1, 1.0 and True are equal, and not the same
 
 
 def _outcome(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Outcome:

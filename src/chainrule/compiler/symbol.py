@@ -224,16 +224,6 @@ class Symbol:
 
     # --- computing ---
 
-    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        if any(isinstance(x, Tensor) for x in inputs):
-            return NotImplemented  # what has a history is the tensor's to record
-        return self.namespace.call_ufunc(ufunc, method, inputs, kwargs)
-
-    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        if any(issubclass(kind, Tensor) for kind in types):
-            return NotImplemented
-        return self.namespace.call_function(function, args, kwargs)
-
     def __getitem__(self, key: Any) -> Any:
         return self.namespace.get_item(self, key)
 
@@ -285,7 +275,7 @@ class Symbol:
 _METHODS = frozenset(
     [
         *("all", "any", "argmax", "argmin", "argsort", "clip", "conj", "cumprod", "cumsum"),
-        *("diagonal", "dot", "flatten", "max", "mean", "min", "prod", "repeat", "round", "sort"),
+        *("dot", "flatten", "max", "mean", "min", "prod", "repeat", "round", "sort"),
         *("squeeze", "std", "sum", "take", "trace", "var"),
     ]
 )
@@ -351,4 +341,3 @@ for _stem, _name in {
     "invert": "invert",
 }.items():
     setattr(Symbol, f"__{_stem}__", lambda self, name=_name: getattr(self.namespace, name)(self))
-Symbol.__hash__ = object.__hash__  # type: ignore[method-assign]

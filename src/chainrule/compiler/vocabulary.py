@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from chainrule.compiler.program import Value
-from chainrule.compiler.shapes import DRAW as DRAW
-from chainrule.compiler.shapes import resolve
+from chainrule.compiler.program import Line, Value
+from chainrule.compiler.shapes import DRAW, outcome, resolve
 
 VIEWS = frozenset(
     [
@@ -58,6 +57,15 @@ _NEW = frozenset(
         "lasting",
     ]
 )
+
+
+def is_alone(line: Line) -> bool:
+    """Say whether a line's one result comes in a tuple, or in a list."""
+    return (
+        len(line.outs) == 1
+        and line.function.startswith("np.")
+        and outcome(line.function, line.args, line.kwargs).kind is not None
+    )
 
 
 def scalar_of(value: Any, constants: dict[Value, Any]) -> Any:

@@ -15,7 +15,7 @@ from typing import Any
 from chainrule.compiler.native.access import Accesses
 from chainrule.compiler.native.scalars import CODES, ELEMENTARY, is_fusible, scalar
 from chainrule.compiler.program import Line, Program, Shape, Value, every_line
-from chainrule.compiler.vocabulary import DRAW
+from chainrule.compiler.shapes import DRAW
 
 REDUCTIONS = {"np.sum": "sum", "np.max": "max", "np.min": "min", "np.vdot": "sum"}
 FEWEST = 2

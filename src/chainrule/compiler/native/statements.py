@@ -15,8 +15,7 @@ from chainrule.compiler.native.layout import Layout, UnfitError
 from chainrule.compiler.native.loops import Memory, Place, rows_of
 from chainrule.compiler.native.scalars import CODES, small_scalar
 from chainrule.compiler.program import Line, Program, Value, values_in
-from chainrule.compiler.shapes import resolve
-from chainrule.compiler.vocabulary import DRAW
+from chainrule.compiler.shapes import DRAW, resolve
 
 PRODUCT = 1 << 16
 """The most multiplications of one product: from there on, BLAS is quicker."""
