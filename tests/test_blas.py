@@ -265,9 +265,16 @@ def test_threads_that_may_multiply_are_a_reason_to_refuse():
     program = """
 import threading, _thread
 import chainrule as cr
-asleep = threading.Event()
-threading.Thread(target=asleep.wait, name="sleeper", daemon=True).start()
-_thread.start_new_thread(asleep.wait, ())
+asleep, running = threading.Event(), threading.Semaphore(0)
+
+def sleep():
+    running.release()
+    asleep.wait()
+
+threading.Thread(target=sleep, name="sleeper", daemon=True).start()
+_thread.start_new_thread(sleep, ())
+for _ in range(2):
+    running.acquire()
 try:
     cr.blas.tune("Nehalem")
 except cr.blas.BlasError as error:
