@@ -7,7 +7,7 @@
 tensor([2., 4.])
 """
 
-from chainrule import startup as _startup  # noqa: F401, it comes before NumPy
+from chainrule import startup as _startup  # noqa: F401 - it comes before NumPy
 
 # isort: split
 import typing as _typing

@@ -105,7 +105,8 @@ def over(dim: Dims, axis: Dims) -> Dims:
     """
     if axis is None and isinstance(dim, Sequence) and not dim:
         return None
-    return either(dim, axis)  # type: ignore[no-any-return]
+    dims: Dims = either(dim, axis)
+    return dims
 
 
 # --- sizes ----------------------------------------------------------------------------------------

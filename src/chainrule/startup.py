@@ -69,7 +69,7 @@ def _load_numpy() -> str | None:
         return None
     os.environ[CORETYPE] = kernels
     try:
-        import numpy  # noqa: F401
+        import numpy  # noqa: F401 - only loaded
     finally:
         del os.environ[CORETYPE]
     from chainrule.openblas import loaded

@@ -395,6 +395,7 @@ def test_what_is_read_from_a_file_is_a_tensor(x, tmp_path):
         (lambda x: np.copyto((x * 1).float(), x * 1j), TypeError, "Cannot cast array data from"),
         (lambda x: np.average(x, weights=A * 0), ZeroDivisionError, "Weights sum to zero"),
         (lambda x: np.average(x, axis=0, weights=[1.0]), ValueError, "expected weights of the"),
+        (lambda x: np.average(x, weights=np.float64(2)), ValueError, "or an axis of theirs; got"),
         (lambda x: np.quantile(x, 2.0), ValueError, r"quantile: q must be in the range \[0, 1\]"),
         (lambda x: np.percentile(x, -1), ValueError, r"must be in the range \[0, 100\]"),
         (lambda x: np.cov(x[None]), ValueError, "cov: m and y can have two dimensions at most"),

@@ -141,7 +141,7 @@ class FunctionNode(Node):
             values = map(result.get, self.ctx._names)
         elif result.__class__ is not tuple or len(result) != len(self.edges):
             values = self._sorted(result)
-        for value, edge, form in zip(values, self.edges, self.given):  # noqa: B905
+        for value, edge, form in zip(values, self.edges, self.given):  # noqa: B905 - strict= costs 60 ns
             if value is None or edge is None or (restricted and not run.needs(edge)):
                 fitted.append(None)
                 continue

@@ -1,8 +1,8 @@
 """The recording function of each primitive: the hot path.
 
 Primitives of one input, reductions, permutations and the operators of two have a recorder of their
-own, since the cost of a small operation is decided here. Everything else goes through
-`record.apply`.
+own, since the cost of a small operation is decided here; so is why they end alike, line by line:
+a shared function would cost 60 ns a call. Everything else goes through `record.apply`.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ def cupy_namespace() -> Namespace:
     cupy = cupy_module()
 
     def index_add(value: Array, *, shape: tuple[int, ...], key: Any) -> Array:
-        import cupyx  # type: ignore[import-not-found, unused-ignore]
+        import cupyx
 
         out = cupy.zeros(shape, value.dtype)
         cupyx.scatter_add(out, key, value)

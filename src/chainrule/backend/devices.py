@@ -120,7 +120,7 @@ def storage_of(array: Array) -> Any:
 def cupy_module() -> Any:
     """Return CuPy, or say what installs it."""
     try:
-        import cupy  # type: ignore[import-not-found, unused-ignore]
+        import cupy
     except ImportError as error:
         raise MissingExtraError(
             "the cuda device needs CuPy, which is not installed: pip install 'chainrule[gpu]'"

@@ -17,7 +17,7 @@ from chainrule.ops.ordering import transpose
 
 __all__ = ["istft", "stft"]
 
-_MODES = {"reflect": "reflect", "replicate": "edge", "circular": "wrap"}
+_MODES: dict[str, Any] = {"reflect": "reflect", "replicate": "edge", "circular": "wrap"}
 
 
 def stft(
@@ -280,7 +280,7 @@ def _lengthened(x: Tensor, pad: int, mode: str) -> Tensor:
             f"stft: Padding size should be less than the corresponding input dimension: {pad} at "
             f"both ends of a signal of {n}, by {mode!r}: take a smaller n_fft, or center=False"
         )
-    places: Any = np.pad(np.arange(n), pad, mode=_MODES[mode])  # type: ignore[call-overload]
+    places: Any = np.pad(np.arange(n), pad, mode=_MODES[mode])
     return RECORDERS["index"](x, key=(Ellipsis, places))
 
 

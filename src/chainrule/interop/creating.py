@@ -30,7 +30,8 @@ def asarray(a: Tensor, dtype: Any = None, copy: bool | None = None) -> Tensor:
 
 def ascontiguousarray(a: Tensor, dtype: Any = None) -> Tensor:
     """Return `a` as a tensor whose elements lie in their order, of at least one dimension."""
-    return array(a, dtype, copy=False, ndmin=1).contiguous()  # type: ignore[no-any-return]
+    out: Tensor = array(a, dtype, copy=False, ndmin=1).contiguous()
+    return out
 
 
 def asfortranarray(a: Tensor, dtype: Any = None) -> Tensor:

@@ -66,7 +66,8 @@ def select(condlist: Any, choicelist: Sequence[Tensor], default: Tensor | float 
     result: Any = default
     for condition, choice in reversed(list(zip(condlist, choicelist, strict=True))):
         result = ops.where(_mask(condition), choice, result)
-    return result  # type: ignore[no-any-return]
+    chosen: Tensor = result
+    return chosen
 
 
 def choose(a: Any, choices: Sequence[Tensor], mode: Any = "raise") -> Tensor:
@@ -168,7 +169,8 @@ def unique(
 
 def unique_values(x: Tensor) -> Tensor:
     """Return the different elements, each nan as one of its own."""
-    return unique(x, equal_nan=False)  # type: ignore[no-any-return]
+    values: Tensor = unique(x, equal_nan=False)
+    return values
 
 
 def _with_values(function: Callable[[Tensor], Any]) -> Callable[[Tensor], Any]:
@@ -198,7 +200,8 @@ def intersect1d(
 
 def union1d(ar1: Tensor, ar2: Tensor) -> Tensor:
     """Return the different elements that are in one of both."""
-    return unique(xp.concat([ar1, ar2], axis=None))  # type: ignore[no-any-return]
+    values: Tensor = unique(xp.concat([ar1, ar2], axis=None))
+    return values
 
 
 def setdiff1d(ar1: Tensor, ar2: Tensor, assume_unique: bool = False) -> Tensor:

@@ -15,7 +15,8 @@ from chainrule.interop.operands import array_of, constant, tensor_of
 
 
 def _row(p: Tensor) -> Tensor:
-    return ops.atleast_1d(p)  # type: ignore[no-any-return]
+    row: Tensor = ops.atleast_1d(p)
+    return row
 
 
 def polyval(p: Tensor, x: Tensor) -> Tensor:

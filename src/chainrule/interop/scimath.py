@@ -70,7 +70,8 @@ arcsin = _arc(ops.asin, (-np.pi / 2, np.pi / 2), 1)
 
 def logn(n: Tensor, x: Tensor) -> Tensor:
     """Return the logarithm of `x` to the base `n`."""
-    return log(x) / log(n)  # type: ignore[no-any-return]
+    result: Tensor = log(x) / log(n)
+    return result
 
 
 def power(x: Tensor, p: Tensor) -> Tensor:

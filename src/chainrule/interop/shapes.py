@@ -328,4 +328,5 @@ def meshgrid(*xi: Tensor, copy: bool = True, sparse: bool = False, indexing: str
 def ix_(*args: Tensor) -> tuple[Tensor, ...]:
     """Return one row of places for each axis, as indices of their product."""
     rows = [constant(np.flatnonzero(array_of(x))) if x.dtype.kind == "b" else x for x in args]
-    return meshgrid(*rows, sparse=True, indexing="ij")  # type: ignore[no-any-return]
+    grid: tuple[Tensor, ...] = meshgrid(*rows, sparse=True, indexing="ij")
+    return grid

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -72,14 +73,15 @@ def average(
     axes = many_dims(axis, a.ndim)
     if weights.shape != a.shape:
         axes_shape = tuple([a.shape[i] for i in axes or ()])
-        if weights.shape != axes_shape:
+        if axes is None or weights.shape != axes_shape:
+            of_axes = ", or an axis of theirs" if axes is None else f", or {list(axes_shape)}"
             raise ValueError(
-                f"average: expected weights of the shape of a, {list(a.shape)}, or of its axes, "
-                f"{list(axes_shape)}, got {list(weights.shape)}"
+                f"average: expected weights of the shape of a, {list(a.shape)}{of_axes}; got "
+                f"{list(weights.shape)}"
             )
-        order = np.argsort(axes or ())
+        order = np.argsort(axes)
         weights = ops.permute_dims(weights, order.tolist())
-        weights = weights[tuple([slice(None) if i in axes else None for i in range(a.ndim)])]  # type: ignore[operator]
+        weights = weights[tuple([slice(None) if i in axes else None for i in range(a.ndim)])]
     total = xp.sum(ops.broadcast_to(weights, a.shape), axis=axis, keepdims=keepdims)
     if bool(ops.any(ops.equal(total, 0))):
         raise ZeroDivisionError("Weights sum to zero, can't be normalized")
@@ -121,10 +123,10 @@ def nancumprod(a: Tensor, axis: int | None = None, dtype: Any = None) -> Tensor:
     return cumprod(_filled(a, 1)[0], axis, dtype)
 
 
-def _nan_extreme(function: Any, infinity: float) -> Any:
+def _nan_extreme(function: Callable[..., Tensor], infinity: float) -> Any:
     def extreme(a: Tensor, axis: Axis = None, keepdims: bool = False) -> Tensor:
         if a.dtype.kind not in "f":
-            return function(a, axis=axis, keepdims=keepdims)  # type: ignore[no-any-return]
+            return function(a, axis=axis, keepdims=keepdims)
         filled, there = _filled(a, infinity)
         found = function(filled, axis=axis, keepdims=keepdims)
         return ops.where(ops.any(there, axis=axis, keepdims=keepdims), found, np.nan)

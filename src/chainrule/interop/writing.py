@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -38,11 +38,11 @@ def _beside(a: Tensor, values: Any) -> Tensor:
     return cast(tensors_of([a, values])[1], a.dtype)
 
 
-def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
+def put(a: Any, ind: Any, v: Any, mode: Literal["raise", "wrap", "clip"] = "raise") -> None:
     """Do ``a.flat[ind] = v``."""
     if _into(a, np.put, ind, v, mode):
         numbers = np.arange(a.numel())
-        places = np.take(numbers, array_of(ind).ravel(), mode=mode)  # type: ignore[call-overload]
+        places = np.take(numbers, array_of(ind).ravel(), mode=mode)
         _write(a, places, v)
 
 
@@ -73,12 +73,12 @@ def put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None) -> Non
     set_at(arr, tuple(key), _beside(arr, values))
 
 
-def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -> None:
+def copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) -> None:
     """Do ``dst[where] = src``."""
     if not _into(dst, np.copyto, src, casting, where):
         return
     source = tensors_of([dst, src])[1]
-    if not np.can_cast(source.dtype, dst.dtype, casting):  # type: ignore[arg-type]
+    if not np.can_cast(source.dtype, dst.dtype, casting):
         raise TypeError(
             f"Cannot cast array data from {source.dtype} to {dst.dtype} according to the rule "
             f"'{casting}'"

@@ -39,7 +39,7 @@ from chainrule.linalg.systems import (
 )
 from chainrule.linalg.unchecked import cholesky_ex, inv_ex, solve_ex
 from chainrule.ops import matmul, matrix_transpose, outer, tensordot, vecdot
-from chainrule.primitives import matrix_functions as _registered  # noqa: F401 - and what it needs
+from chainrule.primitives import matrix_functions as _registered  # noqa: F401 - fills `TABLE`
 from chainrule.primitives.primitive import TABLE
 
 __all__ = [

@@ -173,11 +173,11 @@ def divide(input: Operand, other: Operand, *, rounding_mode: str | None = None) 
             "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found "
             f"{rounding_mode!r}"
         )
-    quotient = true_quotient(input, other)
+    quotient: Tensor = true_quotient(input, other)
     if quotient is NotImplemented:
         return _divide(input, other)  # which raises
     if rounding_mode is None:
-        return quotient  # type: ignore[no-any-return]
+        return quotient
     result = RECORDERS["trunc"](quotient)
     integers = tensor_of(input).dtype.kind in "iub" and tensor_of(other).dtype.kind in "iub"
     return RECORDERS["astype"](result, dtype=_add(input, other).dtype) if integers else result

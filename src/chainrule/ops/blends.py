@@ -332,7 +332,8 @@ def _integers(name: str, x: Operand, y: Operand) -> Tensor:
                 f"{name}: expected integers, got {operand.dtype}: convert it with "
                 ".astype(chainrule.int64) first"
             )
-    return _of_integers[name](*operands)  # type: ignore[no-any-return]
+    result: Tensor = _of_integers[name](*operands)
+    return result
 
 
 def gcd(input: Operand, other: Operand) -> Tensor:

@@ -51,13 +51,13 @@ def strict(operator: Callable[[Any, Any], Any], name: str) -> Callable[[Operand,
     """Return the function of an operator, which raises where Python would try the other operand."""
 
     def function(x: Operand, y: Operand) -> Tensor:
-        result = operator(x, y)
+        result: Tensor = operator(x, y)
         if result is NotImplemented:
             raise TypeError(
                 f"{name}(): expected tensors, arrays or numbers, got {type(x).__name__} and "
                 f"{type(y).__name__}"
             )
-        return result  # type: ignore[no-any-return]
+        return result
 
     return function
 

@@ -97,7 +97,8 @@ def dlpack(
 
 def dlpack_device(x: Tensor, /) -> tuple[Any, int]:
     """Return the kind and the number of the tensor's device, in DLPack's numbers."""
-    return x._array.__dlpack_device__()  # type: ignore[no-any-return]
+    kind_and_number: tuple[Any, int] = x._array.__dlpack_device__()
+    return kind_and_number
 
 
 def to_device(x: Tensor, device: DeviceLike, /, *, stream: Any = None) -> Tensor:

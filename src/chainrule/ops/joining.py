@@ -216,7 +216,7 @@ def _split(x: Tensor, sizes: tuple[int, ...], dim: int) -> tuple[Tensor, ...]:
     for part, size in zip(parts, sizes, strict=True):
         part._view = _part_view(x, getitem, (*lead, slice(start, start + size)))
         start += size
-    return parts  # type: ignore[no-any-return]
+    return tuple(parts)
 
 
 def chunk(x: Operand, /, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
@@ -300,7 +300,7 @@ def unbind(x: Operand, /, dim: int = 0) -> tuple[Tensor, ...]:
     lead = (slice(None),) * number
     for i, part in enumerate(parts):
         part._view = _part_view(x, select, (*lead, i, ...))
-    return parts  # type: ignore[no-any-return]
+    return tuple(parts)
 
 
 def unstack(x: Operand, /, *, axis: int = 0) -> tuple[Tensor, ...]:

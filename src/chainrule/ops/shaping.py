@@ -75,18 +75,18 @@ def reshape(x: Operand, /, *sizes: Any, shape: Sizes | None = None) -> Tensor:
 
 def view_shape(x: Tensor, sizes: tuple[int, ...]) -> tuple[int, ...] | None:
     """Return the shape with its -1 worked out, None if no view of the memory of `x` can have it."""
-    array = x._array
+    array: Any = x._array
     contiguous = array.flags.c_contiguous
     if contiguous and math.prod(sizes) == array.size and (not sizes or min(sizes) >= 0):
         return sizes
     if min(sizes, default=0) < -1:
         return None
     try:
-        if contiguous:
-            return array.reshape(sizes).shape  # type: ignore[no-any-return]
-        return array.reshape(sizes, copy=False).shape  # type: ignore[no-any-return]
+        view = array.reshape(sizes) if contiguous else array.reshape(sizes, copy=False)
     except ValueError:
         return None
+    shape: tuple[int, ...] = view.shape
+    return shape
 
 
 def full_shape(x: Tensor, sizes: tuple[int, ...]) -> tuple[int, ...]:

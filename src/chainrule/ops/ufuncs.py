@@ -118,31 +118,31 @@ REFUSED: dict[Any, str] = {np.isnat: "tensors hold no dates"}
 # --- methods of ufuncs ----------------------------------------------------------------------------
 
 
-def _reduced(function: Function) -> Function:
+def _reduced(function: Callable[..., Tensor]) -> Function:
     """Return `ufunc.reduce`, whose axis is 0 if none is given."""
 
     def reduce(x: Any, axis: Any = 0, *, keepdims: bool = False) -> Tensor:
         x = tensor_of(x)
         if not x.ndim:
             raise TypeError("cannot reduce on a scalar: the tensor has no dimension")
-        return function(x, axis=axis, keepdims=keepdims)  # type: ignore[no-any-return]
+        return function(x, axis=axis, keepdims=keepdims)
 
     return reduce
 
 
-def _accumulated(function: Function) -> Function:
+def _accumulated(function: Callable[..., Tensor]) -> Function:
     def accumulate(x: Any, axis: int = 0) -> Tensor:
-        return function(x, axis=axis)  # type: ignore[no-any-return]
+        return function(x, axis=axis)
 
     return accumulate
 
 
-def _product(x: Any, *, axis: Any, keepdims: bool) -> Tensor:
+def _product(x: Tensor, *, axis: Any, keepdims: bool) -> Tensor:
     """np.multiply.reduce takes several axes, PyTorch's prod one."""
     axes = tuple(range(x.ndim)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
     for number in sorted((a % x.ndim for a in axes), reverse=True):
         x = reductions.prod(x, axis=number, keepdims=keepdims)
-    return x  # type: ignore[no-any-return]
+    return x
 
 
 METHODS: dict[tuple[Any, str], Function] = {

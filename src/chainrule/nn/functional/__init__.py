@@ -26,28 +26,28 @@ from chainrule.nn.functional import (
     resizing,
     similarity,
 )
-from chainrule.nn.functional.activations import *  # noqa: F403
-from chainrule.nn.functional.adaptive import *  # noqa: F403
-from chainrule.nn.functional.alignment import *  # noqa: F403
-from chainrule.nn.functional.attention import *  # noqa: F403
-from chainrule.nn.functional.choices import *  # noqa: F403
-from chainrule.nn.functional.class_margins import *  # noqa: F403
-from chainrule.nn.functional.classification import *  # noqa: F403
-from chainrule.nn.functional.convolution import *  # noqa: F403
-from chainrule.nn.functional.dropouts import *  # noqa: F403
-from chainrule.nn.functional.embeddings import *  # noqa: F403
-from chainrule.nn.functional.folding import *  # noqa: F403
-from chainrule.nn.functional.grids import *  # noqa: F403
-from chainrule.nn.functional.hard import *  # noqa: F403
-from chainrule.nn.functional.layers import *  # noqa: F403
-from chainrule.nn.functional.losses import *  # noqa: F403
-from chainrule.nn.functional.margins import *  # noqa: F403
-from chainrule.nn.functional.normalisation import *  # noqa: F403
-from chainrule.nn.functional.padding import *  # noqa: F403
-from chainrule.nn.functional.pooling import *  # noqa: F403
-from chainrule.nn.functional.rectifiers import *  # noqa: F403
-from chainrule.nn.functional.resizing import *  # noqa: F403
-from chainrule.nn.functional.similarity import *  # noqa: F403
+from chainrule.nn.functional.activations import *
+from chainrule.nn.functional.adaptive import *
+from chainrule.nn.functional.alignment import *
+from chainrule.nn.functional.attention import *
+from chainrule.nn.functional.choices import *
+from chainrule.nn.functional.class_margins import *
+from chainrule.nn.functional.classification import *
+from chainrule.nn.functional.convolution import *
+from chainrule.nn.functional.dropouts import *
+from chainrule.nn.functional.embeddings import *
+from chainrule.nn.functional.folding import *
+from chainrule.nn.functional.grids import *
+from chainrule.nn.functional.hard import *
+from chainrule.nn.functional.layers import *
+from chainrule.nn.functional.losses import *
+from chainrule.nn.functional.margins import *
+from chainrule.nn.functional.normalisation import *
+from chainrule.nn.functional.padding import *
+from chainrule.nn.functional.pooling import *
+from chainrule.nn.functional.rectifiers import *
+from chainrule.nn.functional.resizing import *
+from chainrule.nn.functional.similarity import *
 
 if not TYPE_CHECKING:  # as in `ops`
     __all__ = [
