@@ -7,6 +7,7 @@ from chainrule.nn.functional import (
     adaptive,
     alignment,
     attention,
+    avg_pooling,
     choices,
     class_margins,
     classification,
@@ -19,9 +20,9 @@ from chainrule.nn.functional import (
     layers,
     losses,
     margins,
+    max_pooling,
     normalisation,
     padding,
-    pooling,
     rectifiers,
     resizing,
     similarity,
@@ -30,6 +31,7 @@ from chainrule.nn.functional.activations import *
 from chainrule.nn.functional.adaptive import *
 from chainrule.nn.functional.alignment import *
 from chainrule.nn.functional.attention import *
+from chainrule.nn.functional.avg_pooling import *
 from chainrule.nn.functional.choices import *
 from chainrule.nn.functional.class_margins import *
 from chainrule.nn.functional.classification import *
@@ -42,9 +44,9 @@ from chainrule.nn.functional.hard import *
 from chainrule.nn.functional.layers import *
 from chainrule.nn.functional.losses import *
 from chainrule.nn.functional.margins import *
+from chainrule.nn.functional.max_pooling import *
 from chainrule.nn.functional.normalisation import *
 from chainrule.nn.functional.padding import *
-from chainrule.nn.functional.pooling import *
 from chainrule.nn.functional.rectifiers import *
 from chainrule.nn.functional.resizing import *
 from chainrule.nn.functional.similarity import *
@@ -57,6 +59,7 @@ if not TYPE_CHECKING:  # as in `ops`
             adaptive,
             alignment,
             attention,
+            avg_pooling,
             choices,
             class_margins,
             classification,
@@ -69,9 +72,9 @@ if not TYPE_CHECKING:  # as in `ops`
             layers,
             losses,
             margins,
+            max_pooling,
             normalisation,
             padding,
-            pooling,
             rectifiers,
             resizing,
             similarity,

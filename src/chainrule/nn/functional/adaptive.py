@@ -1,4 +1,4 @@
-"""Pooling to a given size, and the inverse of maximum pooling."""
+"""Pooling to a given size."""
 
 from __future__ import annotations
 
@@ -10,12 +10,11 @@ from typing import Any
 import numpy as np
 
 from chainrule import ops
-from chainrule.arguments import RECORDERS, Operand, tensor_of
+from chainrule.arguments import RECORDERS, Operand
 from chainrule.autograd.tensor import Tensor, make
-from chainrule.backend import holds_somewhere
 from chainrule.errors import ShapeError
 from chainrule.kernels.resampling import Taps
-from chainrule.nn.functional.windows import Sizes, batched, per_dim, unbatched
+from chainrule.nn.functional.windows import Sizes, batched, unbatched
 
 __all__ = [
     "adaptive_avg_pool1d",
@@ -24,13 +23,9 @@ __all__ = [
     "adaptive_max_pool1d",
     "adaptive_max_pool2d",
     "adaptive_max_pool3d",
-    "max_unpool1d",
-    "max_unpool2d",
-    "max_unpool3d",
 ]
 
 Size = int | Sequence[int | None] | None
-IntOrInts = int | Sequence[int]
 
 
 def adaptive_avg_pool1d(input: Operand, output_size: Size) -> Tensor:
@@ -148,99 +143,6 @@ def adaptive_max_pool3d(input: Operand, output_size: Size, return_indices: bool 
     return _max("adaptive_max_pool3d", 3, input, output_size, return_indices)
 
 
-def max_unpool1d(
-    input: Operand,
-    indices: Operand,
-    kernel_size: IntOrInts,
-    stride: IntOrInts | None = None,
-    padding: IntOrInts = 0,
-    output_size: Sequence[int] | None = None,
-) -> Tensor:
-    """Return signals with the maxima where they were: `max_unpool2d` in one dimension.
-
-    Examples
-    --------
-    >>> import chainrule as cr
-    >>> F = cr.nn.functional
-    >>> out, indices = F.max_pool1d(cr.tensor([[1.0, 3.0, 2.0, 0.0]]), 2, return_indices=True)
-    >>> F.max_unpool1d(out, indices, 2)
-    tensor([[0., 3., 2., 0.]])
-    """
-    settings = (kernel_size, stride, padding, output_size)
-    return _unpool("max_unpool1d", 1, input, indices, *settings)
-
-
-def max_unpool2d(
-    input: Operand,
-    indices: Operand,
-    kernel_size: IntOrInts,
-    stride: IntOrInts | None = None,
-    padding: IntOrInts = 0,
-    output_size: Sequence[int] | None = None,
-) -> Tensor:
-    """Return images with the maxima where they were, and zeros elsewhere.
-
-    Parameters
-    ----------
-    input : Tensor, shape (n, c, h, w) or (c, h, w)
-        What `max_pool2d` returned.
-    indices : Tensor of ints, shape of `input`
-        What it returned with `return_indices`.
-    kernel_size, stride, padding
-        As they were there.
-    output_size : sequence of ints, optional
-        The size of the images, if it isn't (h - 1) stride - 2 padding + kernel_size.
-
-    Returns
-    -------
-    Tensor, shape (n, c, h', w') or (c, h', w')
-
-    Raises
-    ------
-    ShapeError
-        If `indices` isn't of the shape of `input`, or `output_size` can't have been.
-    IndexError
-        If an index lies outside the images.
-
-    Notes
-    -----
-    Linear: the gradient of each number is that of the place it went to.
-
-    Examples
-    --------
-    >>> import chainrule as cr
-    >>> F = cr.nn.functional
-    >>> image = cr.tensor([[[1.0, 5.0], [4.0, 3.0]]])
-    >>> F.max_unpool2d(*F.max_pool2d(image, 2, return_indices=True), 2)
-    tensor([[[0., 5.],
-             [0., 0.]]])
-    """
-    settings = (kernel_size, stride, padding, output_size)
-    return _unpool("max_unpool2d", 2, input, indices, *settings)
-
-
-def max_unpool3d(
-    input: Operand,
-    indices: Operand,
-    kernel_size: IntOrInts,
-    stride: IntOrInts | None = None,
-    padding: IntOrInts = 0,
-    output_size: Sequence[int] | None = None,
-) -> Tensor:
-    """Return volumes with the maxima where they were: `max_unpool2d` in three dimensions.
-
-    Examples
-    --------
-    >>> import chainrule as cr
-    >>> F = cr.nn.functional
-    >>> volume = cr.tensor([[[[1.0, 5.0]]]])
-    >>> F.max_unpool3d(*F.max_pool3d(volume, (1, 1, 2), return_indices=True), (1, 1, 2))
-    tensor([[[[0., 5.]]]])
-    """
-    settings = (kernel_size, stride, padding, output_size)
-    return _unpool("max_unpool3d", 3, input, indices, *settings)
-
-
 # --- what they share ------------------------------------------------------------------------------
 
 
@@ -320,51 +222,3 @@ def _max(name: str, rank: int, input: Operand, output_size: Size, return_indices
     out = RECORDERS["take_along_axis"](rows, chosen, axis=2)
     out = unbatched(ops.reshape(out, (*x.shape[:2], *sizes)), single)
     return (out, unbatched(make(indices, None), single)) if return_indices else out
-
-
-def _unpool(
-    name: str,
-    rank: int,
-    input: Operand,
-    indices: Operand,
-    kernel_size: Any,
-    stride: Any,
-    padding: Any,
-    output_size: Any,
-) -> Tensor:
-    x, single = batched(name, input, rank)
-    places = tensor_of(indices)
-    if places.shape != (x.shape[1:] if single else x.shape):
-        raise ShapeError(
-            f"{name}: Expected shape of indices to be same as that of the input tensor, but got "
-            f"{list(places.shape)} and {list(x.shape[1:] if single else x.shape)}"
-        )
-    kernel = per_dim(name, "kernel_size", kernel_size, rank)
-    strides = kernel if stride is None else per_dim(name, "stride", stride, rank)
-    pads = per_dim(name, "padding", padding, rank, 0)
-    settings = zip(x.shape[2:], kernel, strides, pads, strict=True)
-    size = tuple([(n - 1) * s - 2 * p + k for n, k, s, p in settings])
-    if output_size is not None:
-        given = tuple(map(index, output_size))[-rank:]
-        if len(given) < rank or any(
-            abs(m - n) >= s for m, n, s in zip(given, size, strides, strict=True)
-        ):
-            raise ShapeError(
-                f"{name}: invalid output_size {list(output_size)}: each dimension must be within "
-                f"a stride of {list(size)}"
-            )
-        size = given
-    count = int(np.prod(size))
-    flat = places._array.reshape(*x.shape[:2], int(np.prod(x.shape[2:])))
-    wrong = (flat < 0) | (flat >= count)
-    if holds_somewhere(wrong):
-        outside = flat[wrong]
-        raise IndexError(
-            f"{name}: Found an invalid max index: {outside[0]} (output volumes are of size "
-            f"{' x '.join(map(str, size))})"
-        )
-    rows = ops.reshape(x, flat.shape)
-    key = (*np.ogrid[: flat.shape[0], : flat.shape[1], :1][:2], flat)
-    zeros = make(np.zeros((*x.shape[:2], count), x.dtype), None)
-    out = ops.index_put(zeros, [make(part, None) for part in key], rows)
-    return unbatched(ops.reshape(out, (*x.shape[:2], *size)), single)

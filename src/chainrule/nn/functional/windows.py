@@ -11,6 +11,7 @@ from chainrule.autograd.tensor import Tensor
 from chainrule.errors import ShapeError
 
 Sizes = tuple[int, ...]
+Pairs = tuple[tuple[int, int], ...]
 
 
 def per_dim(name: str, argument: str, value: Any, rank: int, least: int = 1) -> Sizes:
@@ -50,3 +51,45 @@ def batched(name: str, input: Operand, rank: int) -> tuple[Tensor, bool]:
 def unbatched(x: Tensor, single: bool) -> Tensor:
     """Return the result for one sample without the dimension that `batched` added."""
     return ops.squeeze(x, 0) if single else x
+
+
+def window_of(
+    name: str, rank: int, kernel_size: Any, stride: Any, padding: Any
+) -> tuple[Sizes, Sizes, Sizes]:
+    """Return size, stride and padding of windows in each dimension; the stride may be left out."""
+    kernel = per_dim(name, "kernel_size", kernel_size, rank)
+    absent = stride is None or (hasattr(stride, "__len__") and not len(stride))
+    strides = kernel if absent else per_dim(name, "stride", stride, rank)
+    return kernel, strides, per_dim(name, "padding", padding, rank, 0)
+
+
+def layout_of(
+    name: str,
+    size: Sizes,
+    kernel: Sizes,
+    strides: Sizes,
+    pads: Sizes,
+    steps: Sizes,
+    ceil_mode: bool,
+) -> tuple[Pairs, Sizes]:
+    """Return what windows need before and after the images, and their count in each dimension."""
+    around, counts = [], []
+    for n, k, s, p, d in zip(size, kernel, strides, pads, steps, strict=True):
+        extent = d * (k - 1) + 1
+        if p > extent // 2:
+            raise ValueError(
+                f"{name}: pad should be at most half of effective kernel size, but got pad={p}, "
+                f"kernel_size={k} and dilation={d}"
+            )
+        reach = n + 2 * p - extent
+        count = -(-reach // s) + 1 if ceil_mode else reach // s + 1
+        if ceil_mode and (count - 1) * s >= n + p:
+            count -= 1  # the last window begins inside the image or its padding before
+        if count < 1:
+            raise ShapeError(
+                f"{name}: Given input size per channel: {list(size)}. Calculated output size is "
+                f"too small: the kernel {list(kernel)} doesn't fit in"
+            )
+        around.append((p, (count - 1) * s + extent - n - p))
+        counts.append(count)
+    return tuple(around), tuple(counts)
