@@ -8,6 +8,7 @@ from chainrule.nn.functional import (
     alignment,
     attention,
     avg_pooling,
+    channel_norms,
     choices,
     class_margins,
     classification,
@@ -17,11 +18,11 @@ from chainrule.nn.functional import (
     folding,
     grids,
     hard,
+    layer_norms,
     layers,
     losses,
     margins,
     max_pooling,
-    normalisation,
     padding,
     rectifiers,
     resizing,
@@ -32,6 +33,7 @@ from chainrule.nn.functional.adaptive import *
 from chainrule.nn.functional.alignment import *
 from chainrule.nn.functional.attention import *
 from chainrule.nn.functional.avg_pooling import *
+from chainrule.nn.functional.channel_norms import *
 from chainrule.nn.functional.choices import *
 from chainrule.nn.functional.class_margins import *
 from chainrule.nn.functional.classification import *
@@ -41,11 +43,11 @@ from chainrule.nn.functional.embeddings import *
 from chainrule.nn.functional.folding import *
 from chainrule.nn.functional.grids import *
 from chainrule.nn.functional.hard import *
+from chainrule.nn.functional.layer_norms import *
 from chainrule.nn.functional.layers import *
 from chainrule.nn.functional.losses import *
 from chainrule.nn.functional.margins import *
 from chainrule.nn.functional.max_pooling import *
-from chainrule.nn.functional.normalisation import *
 from chainrule.nn.functional.padding import *
 from chainrule.nn.functional.rectifiers import *
 from chainrule.nn.functional.resizing import *
@@ -60,6 +62,7 @@ if not TYPE_CHECKING:  # as in `ops`
             alignment,
             attention,
             avg_pooling,
+            channel_norms,
             choices,
             class_margins,
             classification,
@@ -69,11 +72,11 @@ if not TYPE_CHECKING:  # as in `ops`
             folding,
             grids,
             hard,
+            layer_norms,
             layers,
             losses,
             margins,
             max_pooling,
-            normalisation,
             padding,
             rectifiers,
             resizing,
