@@ -22,6 +22,7 @@ from chainrule.ops import (
     exponential,
     extrema,
     finding,
+    histograms,
     indexing,
     joining,
     kinks,
@@ -65,6 +66,7 @@ from chainrule.ops.exchange import *
 from chainrule.ops.exponential import *
 from chainrule.ops.extrema import *
 from chainrule.ops.finding import *
+from chainrule.ops.histograms import *
 from chainrule.ops.indexing import *
 from chainrule.ops.joining import *
 from chainrule.ops.kinks import *
@@ -112,6 +114,7 @@ if not TYPE_CHECKING:
             running,
             moments,
             finding,
+            histograms,
             shaping,
             ordering,
             diagonals,
