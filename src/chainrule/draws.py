@@ -10,7 +10,8 @@ from chainrule.arguments import DTypeLike, Operand, leaf
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import namespace
 from chainrule.errors import DTypeError, ShapeError
-from chainrule.random import draw, randint, seeded, values_of
+from chainrule.random import randint
+from chainrule.sampling import draw, seeded, values_of
 
 if TYPE_CHECKING:
     from numpy.random import Generator

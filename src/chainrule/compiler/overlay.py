@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from chainrule import arguments, random
+from chainrule import arguments, sampling
 from chainrule.autograd.tensor import Tensor
 from chainrule.compiler.symbol import TRACING
 
@@ -60,12 +60,12 @@ def tracing(trace: Trace) -> Iterator[None]:
     """Let `trace` answer for all tensors, in this thread or task."""
     _count(1)
     token = TRACING.set(trace)
-    drawn, made = random.WATCHER.set(trace.draw), arguments.WATCHER.set(trace.seen)
+    drawn, made = sampling.WATCHER.set(trace.draw), arguments.WATCHER.set(trace.seen)
     try:
         yield
     finally:
         arguments.WATCHER.reset(made)
-        random.WATCHER.reset(drawn)
+        sampling.WATCHER.reset(drawn)
         TRACING.reset(token)
         _count(-1)
 

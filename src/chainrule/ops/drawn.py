@@ -14,7 +14,7 @@ from chainrule.backend import move, namespace
 from chainrule.draws import multinomial
 from chainrule.errors import DTypeError
 from chainrule.random import bernoulli as drawn_bernoulli
-from chainrule.random import draw, values_of
+from chainrule.sampling import draw, values_of
 
 if TYPE_CHECKING:
     from numpy.random import Generator

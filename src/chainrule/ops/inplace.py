@@ -31,7 +31,7 @@ from chainrule.ops import (
     trigonometry,
 )
 from chainrule.ops.arithmetic import multiply
-from chainrule.random import normal_array, uniform_array
+from chainrule.sampling import normal_array, uniform_array
 
 if TYPE_CHECKING:
     from numpy.random import Generator

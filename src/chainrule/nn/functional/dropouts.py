@@ -12,7 +12,7 @@ from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import device_of, move
 from chainrule.errors import ShapeError
 from chainrule.nn.functional.inplace import applied
-from chainrule.random import draw
+from chainrule.sampling import draw
 
 if TYPE_CHECKING:
     from numpy.random import Generator
