@@ -26,17 +26,15 @@ from chainrule.linalg.norms import cond, matrix_norm, norm, vector_norm
 from chainrule.linalg.products import cross, diagonal, multi_dot, trace, vander
 from chainrule.linalg.ranks import matrix_rank
 from chainrule.linalg.systems import (
-    cholesky_inverse,
-    cholesky_solve,
     inv,
     inverse,
     pinv,
     pinverse,
     solve,
-    solve_triangular,
     tensorinv,
     tensorsolve,
 )
+from chainrule.linalg.triangular import cholesky_inverse, cholesky_solve, solve_triangular
 from chainrule.linalg.unchecked import cholesky_ex, inv_ex, solve_ex
 from chainrule.ops import matmul, matrix_transpose, outer, tensordot, vecdot
 from chainrule.primitives import matrix_functions as _registered  # noqa: F401 - fills `TABLE`

@@ -15,7 +15,7 @@ from chainrule.linalg.matrices import (
     adjoint as conjugate_transpose,
 )
 from chainrule.linalg.matrices import is_tracked, matrices, of_one_dtype, square, transposed
-from chainrule.linalg.systems import solve_triangular
+from chainrule.linalg.triangular import solve_triangular
 from chainrule.ops import concat, conj, tril, triu
 
 __all__ = ["lu", "lu_factor", "lu_factor_ex", "lu_solve"]

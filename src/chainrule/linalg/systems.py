@@ -6,11 +6,9 @@ from math import prod
 from typing import Any
 
 from chainrule.arguments import RECORDERS, Operand, floating
-from chainrule.autograd.tensor import Tensor, make
-from chainrule.backend import namespace
+from chainrule.autograd.tensor import Tensor
 from chainrule.errors import ShapeError
 from chainrule.linalg.matrices import (
-    adjoint,
     column,
     computed,
     matrices,
@@ -22,21 +20,20 @@ from chainrule.linalg.matrices import (
 from chainrule.linalg.ranks import tolerances
 
 __all__ = [
-    "cholesky_inverse",
-    "cholesky_solve",
     "inv",
     "inverse",
     "pinv",
     "pinverse",
     "solve",
-    "solve_triangular",
     "tensorinv",
     "tensorsolve",
 ]
 
 _SINGULAR = "The inversion could not be completed because the input matrix is singular."
-_UNSOLVED = "The solver failed because the input matrix is singular."
 _ENDLESS = "The algorithm failed to converge because the input matrix is ill-conditioned."
+
+UNSOLVED = "The solver failed because the input matrix is singular."
+"""What is said where a system has no solution."""
 
 
 def inv(A: Operand) -> Tensor:
@@ -200,15 +197,16 @@ def solve(A: Operand, B: Operand, *, left: bool = True) -> Tensor:
             "left=False: give B as matrices of one row"
         )
     b = column(b) if is_vector else b
-    _check_rows("solve", a, b, left)
+    check_rows("solve", a, b, left)
     if left:
-        result: Tensor = computed("solve", "solve", _UNSOLVED, a, b, trial="inv")
+        result: Tensor = computed("solve", "solve", UNSOLVED, a, b, trial="inv")
         return without_column(result) if is_vector else result
-    turned = computed("solve", "solve", _UNSOLVED, transposed(a), transposed(b), trial="inv")
+    turned = computed("solve", "solve", UNSOLVED, transposed(a), transposed(b), trial="inv")
     return transposed(turned)
 
 
-def _check_rows(name: str, a: Tensor, b: Tensor, left: bool) -> None:
+def check_rows(name: str, a: Tensor, b: Tensor, left: bool) -> None:
+    """Refuse right sides whose rows, or columns, are not as many as the equations."""
     n = a.shape[-1]
     if b.ndim < 2 or b.shape[-2 if left else -1] != n:
         raise ShapeError(
@@ -219,122 +217,6 @@ def _check_rows(name: str, a: Tensor, b: Tensor, left: bool) -> None:
 
 def _sizes(x: Tensor) -> str:
     return "x".join(map(str, x.shape))
-
-
-def solve_triangular(
-    A: Operand, B: Operand, *, upper: bool, left: bool = True, unitriangular: bool = False
-) -> Tensor:
-    """Return X, the solution of A X = B with triangular matrices A.
-
-    Parameters
-    ----------
-    A : Tensor, shape (..., n, n)
-        Matrices of which one triangle is read.
-    B : Tensor, shape (..., n, k)
-        Right sides.
-    upper : bool
-        Which triangle it is.
-    left : bool, default True
-        If False, solve X A = B.
-    unitriangular : bool, default False
-        Take the diagonal as ones, without reading it.
-
-    Returns
-    -------
-    Tensor, shape of `B`; batches broadcast
-
-    Raises
-    ------
-    LinAlgError
-        If there is a zero on a diagonal.
-    ShapeError
-        If the shapes don't fit.
-
-    Notes
-    -----
-    Derivative: as for `solve`, in the triangle. Solved by halves: matrix products, and LAPACK for
-    small triangles.
-
-    Examples
-    --------
-    >>> import chainrule as cr
-    >>> A = cr.tensor([[2.0, 0.0], [1.0, 4.0]])
-    >>> cr.linalg.solve_triangular(A, cr.tensor([[2.0], [5.0]]), upper=False)
-    tensor([[1.],
-            [1.]])
-    """
-    a, b = of_one_dtype(square(A, "solve_triangular"), matrices(B, "solve_triangular"))
-    _check_rows("solve_triangular", a, b, left)
-    if left:
-        return _under_triangle(a, b, upper, unitriangular)
-    return transposed(_under_triangle(transposed(a), transposed(b), not upper, unitriangular))
-
-
-def _under_triangle(a: Tensor, b: Tensor, upper: bool, unit: bool = False) -> Tensor:
-    result: Tensor = computed(
-        "solve_triangular",
-        "solve_triangular",
-        _UNSOLVED,
-        a,
-        b,
-        trial="inv",
-        upper=bool(upper),
-        unit=bool(unit),
-    )
-    return result
-
-
-def cholesky_solve(B: Operand, L: Operand, upper: bool = False) -> Tensor:
-    """Return X, the solution of A X = B, from the Cholesky factor of A.
-
-    Parameters
-    ----------
-    B : Tensor, shape (..., n, k)
-        Right sides.
-    L : Tensor, shape (..., n, n)
-        The factor, as `cholesky` gives it.
-    upper : bool, default False
-        Whether the factor is the upper one.
-
-    Returns
-    -------
-    Tensor, shape of `B`; batches broadcast
-
-    Notes
-    -----
-    Derivative: that of the two triangular systems it solves.
-
-    Examples
-    --------
-    >>> import chainrule as cr
-    >>> L = cr.linalg.cholesky(cr.tensor([[4.0, 0.0], [0.0, 1.0]]))
-    >>> cr.cholesky_solve(cr.tensor([[4.0], [3.0]]), L)
-    tensor([[1.],
-            [3.]])
-    """
-    b, factor = of_one_dtype(matrices(B, "cholesky_solve"), square(L, "cholesky_solve"))
-    _check_rows("cholesky_solve", factor, b, True)
-    lower, raised = (adjoint(factor), factor) if upper else (factor, adjoint(factor))
-    return _under_triangle(raised, _under_triangle(lower, b, False), True)
-
-
-def cholesky_inverse(L: Operand, upper: bool = False) -> Tensor:
-    """Return A⁻¹ from the Cholesky factor of A: `cholesky_solve` of the identity.
-
-    Notes
-    -----
-    Derivative: as for `cholesky_solve`.
-
-    Examples
-    --------
-    >>> import chainrule as cr
-    >>> cr.cholesky_inverse(cr.tensor([[2.0, 0.0], [0.0, 1.0]]))
-    tensor([[0.2500, 0.0000],
-            [0.0000, 1.0000]])
-    """
-    factor = square(L, "cholesky_inverse")
-    eye = namespace(factor._array).eye(factor.shape[-1], dtype=factor.dtype)
-    return cholesky_solve(make(eye, None), factor, upper)
 
 
 # --- tensors as matrices --------------------------------------------------------------------------
