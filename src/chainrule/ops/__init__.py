@@ -28,6 +28,7 @@ from chainrule.ops import (
     kinks,
     methods,
     moments,
+    order_statistics,
     ordering,
     overwriting,
     pairs,
@@ -71,6 +72,7 @@ from chainrule.ops.indexing import *
 from chainrule.ops.joining import *
 from chainrule.ops.kinks import *
 from chainrule.ops.moments import *
+from chainrule.ops.order_statistics import *
 from chainrule.ops.ordering import *
 from chainrule.ops.overwriting import *
 from chainrule.ops.pairs import *
@@ -110,6 +112,7 @@ if not TYPE_CHECKING:
             reductions,
             statistics,
             extrema,
+            order_statistics,
             quantiles,
             running,
             moments,
