@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from typing import Any
 
 import numpy as np
@@ -158,3 +159,16 @@ def test_a_compiled_function_knows_grad_mode():
             results.append(function(x))
         results.append(function(x))
     assert [y.requires_grad for y in results] == [False, True] * 2
+
+
+def test_a_gradient_that_nobody_else_holds_is_handed_over() -> None:
+    x = cr.ones(1 << 18, requires_grad=True)
+    y = x.log()
+    cotangent = cr.ones_like(y.detach())
+    y.backward(cotangent, retain_graph=True)
+    x.grad = None
+    tracemalloc.start()
+    y.backward(cotangent)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < 1.5 * cotangent.nbytes

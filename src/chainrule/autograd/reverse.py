@@ -341,7 +341,8 @@ class Pass:
                     if node.hooks is not None:
                         self.deposit(node, g)
                     elif leaf is not None and leaf._node is not None:  # else it was frozen since
-                        self._add(leaf, g, count_references(g) <= ALONE)
+                        alone = count_references(g) <= ALONE  # on its own: as above
+                        self._add(leaf, g, alone)
         except BaseException as error:
             if node is not None:
                 error.add_note(f"In the backward pass, at {made_at(node)}.")
