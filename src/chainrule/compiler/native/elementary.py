@@ -3,7 +3,9 @@
 LLVM vectorises arithmetic and selections, not calls into libm. Each function here reduces its
 argument, takes a minimax polynomial and puts the exponent back by the bits of the number. They are
 plain Python, of NumPy's scalars too; `jit` makes machine code of them. `tools/polynomials.py` finds
-the coefficients. The bounds, in units in the last place, hold for all numbers, those below the
+the coefficients. Functions stand twice, for float32 and for float64, since they share only their
+outline: degrees, limits and the bits of numbers differ, and Numba takes the types from the text.
+The bounds, in units in the last place, hold for all numbers, those below the
 normal range included, and are tested beside mpmath:
 
 =========  =======  =======

@@ -75,6 +75,10 @@ def compiled(function: Callable[..., Any], cached: bool) -> Any:
         return unfailing(dispatcher) if cached else dispatcher
 
 
+_REORDERED = {"plus": {"reassoc"}, "times_plus": {"reassoc", "contract"}}
+"""What LLVM may do to sums; elementary functions may round a product and a sum at once."""
+
+
 @functools.cache
 def inlined(name: str) -> Any:
     """Return an elementary function as what is compiled into loops."""
@@ -83,15 +87,7 @@ def inlined(name: str) -> Any:
         scope = dict(vars(elementary))  # where it finds others that are compiled, too
         scope |= {other: inlined(other) for other in plain.__code__.co_names if other in _NAMES}
         function = FunctionType(plain.__code__, scope, name)
-        flags = (
-            {"reassoc"}
-            if name == "plus"
-            else {"reassoc", "contract"}
-            if name == "times_plus"
-            else {"contract"}
-            if name[-3:-1] == "_f"
-            else set()
-        )
+        flags = _REORDERED.get(name, {"contract"} if name[-3:-1] == "_f" else set())
         return numba().njit(error_model="numpy", fastmath=flags, forceinline=True)(function)
 
 
@@ -103,7 +99,7 @@ def _without_aliases() -> Any:
     """
     compiler: Any = numba().core.compiler.Compiler
 
-    class Compiler(compiler):  # type: ignore[misc]
+    class Compiler(compiler):  # type: ignore[misc]  # Numba has no types: its classes are Any
         def __init__(self, *args: Any, **kwargs: Any) -> None:
             super().__init__(*args, **kwargs)
             self.state.flags.noalias = True
