@@ -235,3 +235,108 @@ def test_a_loop_of_python_is_rolled_and_fused() -> None:
         return y.sum()
 
     beside_eager(steps, numbers(30), numbers(30, seed=1))
+
+
+def adam_by_hand(w: Any, m: Any, v: Any, g: Any) -> None:
+    m.mul_(0.9).add_(0.1 * g)
+    v.mul_(0.99).add_(0.01 * g * g)
+    w.sub_(0.1 * m / (v.sqrt() + 1e-3))
+
+
+def test_a_loop_of_several_outputs_writes_to_parameters_themselves() -> None:
+    def step(w: Any, m: Any, v: Any, x: Any) -> Any:
+        adam_by_hand(w, m, v, cr.tanh(x) * 2)
+
+    state = [cr.tensor(numbers(70, 80, seed=s)).abs() for s in range(3)]
+    twins = [t.clone() for t in state]
+    x = cr.tensor(numbers(70, 80, seed=5))
+    compiled = cr.compile(step, backend="native")
+    for _ in range(3):
+        compiled(*state, x)
+        step(*twins, x)
+    for got, want in zip(state, twins, strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-6)
+    called = compiled.source_native.split("def step(")[1]
+    assert "out=(m, v, w)" in called
+    assert "[...]" not in called
+
+
+def test_parameters_of_any_layout_are_written_to() -> None:
+    def step(w: Any, m: Any, v: Any, x: Any) -> Any:
+        adam_by_hand(w, m, v, x * 2)
+        return (w * v).sum()
+
+    for layout in (lambda a: a.T.copy().T, lambda a: np.repeat(a, 2, 1)[:, ::2]):
+        state = [cr.tensor(layout(np.abs(numbers(70, 80, seed=s)))) for s in range(3)]
+        state[1] = cr.tensor(state[1].numpy().copy())
+        arrays = [t.numpy() for t in state]
+        twins = [t.clone() for t in state]
+        x = cr.tensor(numbers(70, 80, seed=5))
+        found, wanted = cr.compile(step, backend="native")(*state, x), step(*twins, x)
+        np.testing.assert_allclose(found, wanted, rtol=1e-4)
+        for got, want in zip(arrays, twins, strict=True):
+            np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-6)
+
+
+def test_what_a_parameter_was_is_there_for_those_who_need_it() -> None:
+    def swapped(a: Any, b: Any) -> Any:
+        old = a * 1
+        total, other = a + b, a * 2 - b
+        a.copy_(b * 1 + 0 * total)
+        b.copy_(old + 0 * other)
+        return total * other
+
+    def returned(a: Any, b: Any) -> Any:
+        before = a.clone()
+        a.mul_(2).add_(b)
+        b.sub_(before)
+        return before, before @ b.T
+
+    def shifted(a: Any, b: Any) -> Any:
+        a[1:] = a[:-1] * 2 + b[1:]
+        b.copy_(b.T * 2 + a)
+
+    def read_later(a: Any, b: Any) -> Any:
+        old = cr.tanh(a.clone()) @ b
+        a.mul_(2).add_(1)
+        b.mul_(cr.exp(-a)).add_(old)
+        return (a + old) @ b
+
+    for function in (swapped, returned, shifted, read_later):
+        tensors = [cr.tensor(numbers(90, 90, seed=s) * 0.1) for s in range(2)]
+        twins = [t.clone() for t in tensors]
+        compiled = cr.compile(function, backend="native")
+        for _ in range(2):
+            found, wanted = compiled(*tensors), function(*twins)
+            for got, want in zip(tensors, twins, strict=True):
+                np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
+            parts = (found, wanted) if isinstance(wanted, tuple) else ((found,), (wanted,))
+            for got, want in zip(*parts, strict=True):
+                if want is not None:
+                    np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("size", [5, 100_000])
+@pytest.mark.parametrize("whole", [False, True])
+def test_results_that_are_the_same_share_no_memory(
+    size: int, whole: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if whole:
+        monkeypatch.undo()
+        monkeypatch.setenv("CHAINRULE_CACHE", "")
+
+    @cr.compile(backend="native")
+    def twice(x: Any) -> Any:
+        y = cr.tanh(x) * 2 + 1
+        return y, y * 1, y[1:].clone(), y
+
+    x = cr.tensor(numbers(size))
+    first, second, part, again = (t.numpy() for t in twice(x))
+    assert again is first  # one tensor, as eagerly
+    assert not np.shares_memory(first, second)
+    assert not np.shares_memory(first, part)
+    np.testing.assert_array_equal(first, second)
+    np.testing.assert_array_equal(first[1:], part)
+    kept = first.copy()
+    twice(x * 2)
+    np.testing.assert_array_equal(second, kept)

@@ -61,7 +61,7 @@ def _for(source: Source, line: Line) -> Iterator[str]:
 
 def _into_stacks(source: Source, body: Program, count: int, slots: list[str]) -> set[Value]:
     """Let lines write large values right into the stacks that keep them; return these values."""
-    made = {line.outs[0]: line for line in body.lines if takes_out(line.function)}
+    made = {v for line in body.lines if takes_out(line.function) for v in line.outs}
     placed = set()
     for value, slot in zip(body.outputs[count:], slots, strict=True):
         alone = body.outputs[count:].count(value) == 1

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from chainrule.compiler.program import Line, Program, Value, is_alike
-from chainrule.compiler.vocabulary import is_elementwise, makes_new, takes_out
+from chainrule.compiler.vocabulary import is_elementwise, makes_new, takes_out, written_over
 
 LARGE = 1 << 14
 """From so many bytes on, memory is planned."""
@@ -77,7 +77,8 @@ class _Planner:
         for number, line in enumerate(self.program.lines):
             dying = {self.root(v) for v in line.inputs if self.last[self.root(v)] == number}
             if takes_out(line.function):
-                self._settle(line, number, dying)
+                for out in line.outs:
+                    self._settle(line, out, number, dying)
             elif line.function == "plus_at":
                 self._go_on(line, dying)
             self.free += [
@@ -100,21 +101,19 @@ class _Planner:
             taken.add(memory)
         return found
 
-    def _settle(self, line: Line, number: int, dying: set[Value]) -> None:
-        out = line.out
+    def _settle(self, line: Line, out: Value, number: int, dying: set[Value]) -> None:
         if not any(isinstance(arg, Value) for arg in line.args):
             return
         target = self.targets.get(out)
-        if target is not None and self._is_over(target, line, number):
+        if target is not None and self._is_over(target, line, out, number):
             self.places[out] = target
             self.settled.add(target)
             return
         if out.nbytes < LARGE:
             return
-        if self.root(out) in self.kept:  # what outlives the program gets memory of its own
-            if self.root(out) in self.returned:
-                self.places[out] = out
-                self.results.append(out)
+        if self.root(out) in self.returned:  # what the caller keeps gets memory of its own
+            self.places[out] = out
+            self.results.append(out)
             return
         place = self._used_again(line, dying) or self._free_one(out)
         if place is None:
@@ -122,10 +121,12 @@ class _Planner:
             self.buffers.append(out)
         self.places[out] = place
 
-    def _is_over(self, target: Value, line: Line, number: int) -> bool:
+    def _is_over(self, target: Value, line: Line, out: Value, number: int) -> bool:
         """Say whether nothing needs the former content of an input after this line."""
         last = self.last.get(target, -1)  # what is returned is needed to the end
-        return last < number or (last == number and is_elementwise(line.function))
+        reads = [v for v in line.inputs if self.root(v) is target]
+        over = written_over(line, out)
+        return last < number or (last == number and all(v in over for v in reads))
 
     def _used_again(self, line: Line, dying: set[Value]) -> Value | None:
         """Return the memory of an input that dies here, if the result can take its place."""

@@ -157,7 +157,9 @@ class Source:
     def _statement(self, line: Line) -> str:
         outs = ", ".join(self._name(v) for v in line.outs)
         place = self.plan.places.get(line.outs[0])
-        if place is None:
+        if line.function.startswith("native."):
+            text = self._loop(line)
+        elif place is None:
             text = f"{outs} = {self.expression(line)}{'[0]' * is_alone(line)}"
         else:
             self.names[line.out] = self.names[place]
@@ -175,6 +177,19 @@ class Source:
         if augmented and shown[0] == place and shown[1] != place:
             return f"{place} {augmented} {shown[1]}"
         return f"{line.function}({', '.join([*shown, f'out={place}'])})"
+
+    def _loop(self, line: Line) -> str:
+        """Return the call of a loop of machine code, with memory for what has a place."""
+        places = [self.plan.places.get(v) for v in line.outs]
+        made = ["_" if place else self._name(v) for v, place in zip(line.outs, places, strict=True)]
+        for value, place in zip(line.outs, places, strict=True):
+            if place is not None:
+                self.names[value] = self.names[place]
+        shown = [self.show(arg) for arg in line.args]
+        if any(places):
+            shown.append(f"out={self.show(tuple(places))}")
+        call = f"{line.function}({', '.join(shown)})"
+        return call if all(places) else f"{', '.join(made)} = {call}"
 
     def _name(self, value: Value) -> str:
         return self.names[value]

@@ -35,8 +35,17 @@ def is_elementwise(name: str) -> bool:
 
 
 def takes_out(name: str) -> bool:
-    """Say whether a function can write its result into memory that it is given."""
-    return name == "np.matmul" or is_elementwise(name)
+    """Say whether a function can write its results into memory that it is given."""
+    return name == "np.matmul" or is_elementwise(name) or name.startswith("native.")
+
+
+def written_over(line: Line, out: Value) -> list[Value]:
+    """Return the arguments of a line over which it may write a result while it reads them."""
+    if is_elementwise(line.function):
+        return line.inputs
+    places = line.kwargs.get("over")  # of a loop of machine code: only one
+    place = None if places is None else places[line.outs.index(out)]
+    return [] if place is None else [line.args[place]]
 
 
 def makes_new(name: str) -> bool:

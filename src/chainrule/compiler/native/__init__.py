@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 
 from chainrule.compiler.native import jit
+from chainrule.compiler.native.calls import NAMES
 from chainrule.compiler.native.fusion import with_loops
 from chainrule.compiler.native.layout import UnfitError
-from chainrule.compiler.native.loops import LOOP, Loop
-from chainrule.compiler.native.recycling import empty
+from chainrule.compiler.native.loops import Loop
+from chainrule.compiler.native.nest import LOOP
 from chainrule.compiler.native.whole import whole
 from chainrule.compiler.numpy_source import Source
 from chainrule.compiler.program import Program
 from chainrule.compiler.runner import defined, runner
-from chainrule.kernels import threads
 
 Run = Callable[..., Any]
 
@@ -39,12 +39,12 @@ def native_if_better(program: Program, otherwise: Run) -> tuple[Run, str]:
     if _calls(program) >= _MANY and jit.is_usable():
         small = _small(program)
         if small is not None:
-            return _tried(small[0], otherwise, program.name), small[1]
+            return _tried(small[0], otherwise, program), small[1]
     fused, loops = with_loops(program)
     if sum(loop.work for loop in loops) < _WORTH or not jit.is_usable():
         return otherwise, ""
     run, text = _emitted(fused, loops)
-    return _tried(run, otherwise, program.name), text
+    return _tried(run, otherwise, program), text
 
 
 _WORTH = 1 << 16
@@ -71,15 +71,21 @@ def _calls(program: Program) -> int:
     return count
 
 
-def _tried(run: Run, otherwise: Run, name: str) -> Run:
+def _tried(run: Run, otherwise: Run, program: Program) -> Run:
     """Return a function that runs as machine code, if that is to be had."""
     chosen: list[Run] = []
+    written = {program.inputs.index(write.target) for write in program.writes}
 
     def first(*arrays: Any) -> Any:
+        before = [(arrays[i], arrays[i].copy()) for i in written]
         try:
             result = run(*arrays)
         except jit.numba().core.errors.NumbaError as error:
-            warnings.warn(f"{name} runs as NumPy calls, since Numba says: {error}", stacklevel=5)
+            for array, content in before:  # a loop may have written to it before another failed
+                array[...] = content
+            warnings.warn(
+                f"{program.name} runs as NumPy calls, since Numba says: {error}", stacklevel=5
+            )
             chosen.append(otherwise)
             return otherwise(*arrays)
         chosen.append(run)
@@ -101,15 +107,5 @@ def _emitted(fused: Program, loops: list[Loop]) -> tuple[Run, str]:
 def _callable(loop: Loop) -> Callable[..., Any]:
     """Return what a program calls, with its loop as machine code."""
     compiled = jit.jitted(loop.text, LOOP, loop.calls)
-    outer = {"np": np, "empty": empty, "shared": shared, LOOP: compiled}
+    outer = {**NAMES, "np": np, LOOP: compiled}
     return defined(loop.caller, loop.name, f"<{loop.name} {{}}>", outer)
-
-
-def shared(loop: Any, turns: int, step: int, arrays: Any, parts: Any) -> None:
-    """Run a loop by several threads, each a stretch of turns at a time."""
-
-    def part(number: int) -> None:
-        begin = number * step
-        loop(begin, min(begin + step, turns), *arrays, *[rows[number] for rows in parts])
-
-    threads.each(part, range(-(-turns // step)))

@@ -43,7 +43,8 @@ class _Fusion:
             loop = loops.get(cluster)
             if loop is not None:
                 place = cluster.lines[-1][1].location
-                self._add(Line(f"native.{loop.name}", loop.inputs, {}, loop.outs, place))
+                over = {"over": loop.over}
+                self._add(Line(f"native.{loop.name}", loop.inputs, over, loop.outs, place))
                 continue
             for _, line in cluster.lines:
                 if line.bodies:
@@ -78,13 +79,14 @@ class _Fusion:
         """Return the loops of the clusters that are worth one, of not too many different texts."""
         readers = Counter(v for c in self.clusters for v in c.reads)
         results = set(self.program.results())
+        targets = {write.value: write.target for write in self.program.writes}
         loops: dict[Cluster, Loop] = {}
         for cluster in self.clusters:
             if cluster.is_loop:
                 made = [v for _, line in cluster.lines for v in line.outs]
                 reads = cluster.reads
                 wanted = {v for v in made if v in results or readers[v] > (v in reads)}
-                loops[cluster] = loop_of(cluster, next(self.names), self.accesses, wanted)
+                loops[cluster] = loop_of(cluster, next(self.names), self.accesses, wanted, targets)
         worth: Counter[str] = Counter()
         for cluster, loop in loops.items():
             worth[loop.text] += len(cluster.lines) * CALL + loop.work

@@ -6,8 +6,8 @@ from collections import Counter
 from typing import Any
 
 from chainrule.compiler.native.access import Access, Accesses
-from chainrule.compiler.native.loops import RESERVED, Memory, Nest, Place, merged_axes
-from chainrule.compiler.native.scalars import CODES, literal
+from chainrule.compiler.native.nest import RESERVED, Memory, Nest, Place, merged_axes
+from chainrule.compiler.native.scalars import CODES, literal, small_scalar
 from chainrule.compiler.program import Names, Program, Shape, Value
 
 LARGEST = 1 << 14
@@ -23,6 +23,9 @@ class UnfitError(Exception):
 
 class Layout:
     """Gives values their places, and writes what moves them."""
+
+    expression = staticmethod(small_scalar)
+    parted = False
 
     def __init__(self, program: Program) -> None:
         taken = RESERVED | {f"memory_{code}" for code in CODES.values()}
@@ -69,6 +72,13 @@ class Layout:
         if sum(self.sizes.values()) > _ROOM:
             raise UnfitError("the program is large")
         return found
+
+    def reduced(
+        self, value: Value, kind: str, nest: Nest, steps: list[int], fills: bool
+    ) -> tuple[Place, list[str]]:
+        """Return where a reduction is to be, and the source that fills it with its first number."""
+        place, number = self.allocate(value), {"sum": "0", "max": "-INF", "min": "INF"}[kind]
+        return place, self.filled(value, f"{CODES[value.dtype]}({number})") if fills else []
 
     # --- moving ---
 

@@ -12,7 +12,8 @@ import numpy as np
 from chainrule.compiler.native.access import Access, Accesses
 from chainrule.compiler.native.clusters import Cluster, clustered
 from chainrule.compiler.native.layout import Layout, UnfitError
-from chainrule.compiler.native.loops import Memory, Place, rows_of
+from chainrule.compiler.native.loops import rows_of
+from chainrule.compiler.native.nest import Memory, Place
 from chainrule.compiler.native.scalars import CODES, small_scalar
 from chainrule.compiler.program import Line, Program, Value, values_in
 from chainrule.compiler.shapes import DRAW, resolve
