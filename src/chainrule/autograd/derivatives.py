@@ -307,23 +307,30 @@ def autograd_grad(
         if key in run.captured:
             results.append(_result(run, key, tensor))
         elif materialize_grads:
-            if tensor.__class__ is GradientEdge:
-                raise ValueError(
-                    f"materialize_grads needs the shape of input {name!r}, which a GradientEdge "
-                    "doesn't know: pass the tensor"
-                )
-            zeros = make(namespace(tensor._array).zeros_like(tensor._array), None)
-            results.append(zeros.requires_grad_(create_graph))
+            results.append(_zeros(tensor, name).requires_grad_(create_graph))
         elif allow_unused:
             results.append(None)
         else:
-            raise AutogradError(
-                "One of the differentiated Tensors appears to not have been used in the graph. Set "
-                "allow_unused=True if this is the desired behavior. It is input "
-                f"{name!r}, {_described(tensor)}: no recorded operation leads from it to "
-                "the outputs."
-            )
+            raise _unused(tensor, name)
     return dict(zip(names, results, strict=True)) if named else tuple(results)
+
+
+def _zeros(target: Tensor | GradientEdge, name: Any) -> Tensor:
+    """Return the gradient of an input that no output depends on."""
+    if isinstance(target, GradientEdge):
+        raise ValueError(
+            f"materialize_grads needs the shape of input {name!r}, which a GradientEdge doesn't "
+            "know: pass the tensor"
+        )
+    return make(namespace(target._array).zeros_like(target._array), None)
+
+
+def _unused(target: Tensor | GradientEdge, name: Any) -> AutogradError:
+    return AutogradError(
+        "One of the differentiated Tensors appears to not have been used in the graph. Set "
+        "allow_unused=True if this is the desired behavior. It is input "
+        f"{name!r}, {_described(target)}: no recorded operation leads from it to the outputs."
+    )
 
 
 def _described(target: Tensor | GradientEdge) -> str:

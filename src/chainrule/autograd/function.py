@@ -109,7 +109,10 @@ class AutogradFunction:
         return type(self).checker(self, *args, **kwargs)
 
     def apply(self, values: tuple[Any, ...], names: tuple[str, ...], positional: int) -> Any:
-        """Run forward, unrecorded, on its sorted arguments; record one node for all it did."""
+        """Run forward, unrecorded, on its sorted arguments; record one node for all it did.
+
+        It is one function because it is the hot path: a call more costs 30 to 60 ns.
+        """
         outer = MODES.get()
         edges: list[Edge] = []
         given: list[Any] = []

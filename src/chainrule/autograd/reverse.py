@@ -100,7 +100,11 @@ class Pass:
         return total + g
 
     def walk(self) -> None:
-        """Run the pending nodes, from the last recorded to the first."""
+        """Run the pending nodes, from the last recorded to the first.
+
+        It is one function because it is the hot path: a call more for each node or edge costs 30
+        to 60 ns.
+        """
         queue, pending = self.queue, self.pending
         receiving, anomaly = self.receiving, self.anomaly
         self.roots = roots = [*pending]

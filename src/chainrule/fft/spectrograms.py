@@ -88,19 +88,16 @@ def stft(
     signal = floating(input)
     if signal.ndim not in (1, 2):
         raise ShapeError(f"stft: expected a 1D or 2D tensor, got the shape {list(signal.shape)}")
-    hop = n_fft // 4 if hop_length is None else hop_length
     weights = _full_window("stft", n_fft, win_length, window, signal)
     mixed = signal.is_complex() or (weights is not None and weights.is_complex())
-    if return_complex is None:
-        if not mixed:
-            raise ValueError(
-                "stft requires the return_complex parameter be given for real inputs: "
-                "return_complex=True"
-            )
-        return_complex = True
+    if return_complex is None and not mixed:
+        raise ValueError(
+            "stft requires the return_complex parameter be given for real inputs: "
+            "return_complex=True"
+        )
     if center:
         signal = _lengthened(signal, n_fft // 2, pad_mode)
-    _check_lengths("stft", n_fft, hop)
+    hop = _hop("stft", n_fft, hop_length)
     if n_fft > signal.shape[-1]:
         raise ShapeError(
             f"stft: expected 0 < n_fft <= {signal.shape[-1]}, but got n_fft={n_fft}: the signal is "
@@ -114,7 +111,7 @@ def stft(
     norm = "ortho" if normalized else "backward"
     spectra = (fft if mixed or onesided is False else rfft)(stretches, norm=norm)
     result = transpose(spectra, -2, -1)
-    return result if return_complex else view_as_real(result)
+    return result if return_complex is None or return_complex else view_as_real(result)
 
 
 def istft(
@@ -173,29 +170,10 @@ def istft(
     >>> cr.istft(cr.stft(x, 4, window=w, return_complex=True), 4, window=w).round(decimals=4) + 0
     tensor([0., 1., 2., 3., 4., 5., 6., 7.])
     """
-    spectra = tensor_of(input)
-    if not spectra.is_complex():
-        raise DTypeError(
-            f"istft requires a complex-valued input tensor, got {spectra.dtype}: "
-            "view_as_complex() makes one of parts side by side"
-        )
-    if spectra.ndim not in (2, 3) or 0 in spectra.shape:
-        raise ShapeError(
-            "istft: expected a tensor with 2 or 3 dimensions and elements, got the shape "
-            f"{list(spectra.shape)}"
-        )
-    hop = n_fft // 4 if hop_length is None else hop_length
-    _check_lengths("istft", n_fft, hop)
+    spectra = _spectra(input)
+    hop = _hop("istft", n_fft, hop_length)
     frequencies, count = spectra.shape[-2:]
-    half = n_fft // 2 + 1
-    if onesided is None:
-        onesided = frequencies != n_fft
-    if frequencies != (half if onesided else n_fft):
-        raise ShapeError(
-            "istft: expected the frequency dimension of the input tensor to match "
-            f"n_fft / 2 + 1 when onesided=True or n_fft when onesided=False, got {frequencies}"
-        )
-    if onesided and return_complex:
+    if _is_half(frequencies, n_fft, onesided) and return_complex:
         raise ValueError("istft: cannot have onesided input and a complex result: return_complex")
     weights = _full_window("istft", n_fft, win_length, window, spectra)
     norm: Any = "ortho" if normalized else "backward"
@@ -203,22 +181,14 @@ def istft(
     if return_complex:
         stretches = ifft(rows, norm=norm)
     else:  # of a real signal, the other half says the same
-        stretches = irfft(rows[..., :half], n_fft, norm=norm)
+        stretches = irfft(rows[..., : n_fft // 2 + 1], n_fft, norm=norm)
     if weights is None:
         xp = namespace(spectra._array)
         weights = make(xp.ones((n_fft,), dtype=spectra.real.dtype), None)
     total = n_fft + hop * (count - 1)
-    signal = _overlapped(multiply(stretches, weights), hop, total)
-    cover = _overlapped((weights * weights).expand(count, n_fft), hop, total)
     start = n_fft // 2 if center else 0
     end = total - start if length is None else start + length
-    signal, cover = signal[..., start:end], cover[start:end]
-    if not cover.numel() or holds_somewhere(~(abs(cover._array) > 1e-11)):
-        raise AutogradError(
-            "istft: window overlap add min: a place is covered by no window (sum of squares up to "
-            "1e-11): take a smaller hop_length, center=True, or a window without zeros at its ends"
-        )
-    signal = signal / cover
+    signal = _joined(stretches, weights, hop, slice(start, end))
     if end > total:
         warnings.warn(
             "The length of signal is shorter than the length parameter. Result is being padded "
@@ -230,11 +200,41 @@ def istft(
     return signal
 
 
-def _check_lengths(name: str, n_fft: int, hop: int) -> None:
+def _spectra(input: Operand) -> Tensor:
+    spectra = tensor_of(input)
+    if not spectra.is_complex():
+        raise DTypeError(
+            f"istft requires a complex-valued input tensor, got {spectra.dtype}: "
+            "view_as_complex() makes one of parts side by side"
+        )
+    if spectra.ndim not in (2, 3) or 0 in spectra.shape:
+        raise ShapeError(
+            "istft: expected a tensor with 2 or 3 dimensions and elements, got the shape "
+            f"{list(spectra.shape)}"
+        )
+    return spectra
+
+
+def _is_half(frequencies: int, n_fft: int, onesided: bool | None) -> bool:
+    """Say whether these are the frequencies up to the half alone."""
+    if onesided is None:
+        onesided = frequencies != n_fft
+    if frequencies != (n_fft // 2 + 1 if onesided else n_fft):
+        raise ShapeError(
+            "istft: expected the frequency dimension of the input tensor to match "
+            f"n_fft / 2 + 1 when onesided=True or n_fft when onesided=False, got {frequencies}"
+        )
+    return onesided
+
+
+def _hop(name: str, n_fft: int, hop_length: int | None) -> int:
+    """Return how far apart stretches of n_fft begin."""
+    hop = n_fft // 4 if hop_length is None else hop_length
     if n_fft <= 0:
         raise ValueError(f"{name}: expected n_fft > 0, but got n_fft={n_fft}")
     if hop <= 0:
         raise ValueError(f"{name}: expected hop_length > 0, but got hop_length={hop}")
+    return hop
 
 
 def _full_window(
@@ -284,9 +284,22 @@ def _lengthened(x: Tensor, pad: int, mode: str) -> Tensor:
     return RECORDERS["index"](x, key=(Ellipsis, places))
 
 
-def _overlapped(stretches: Tensor, hop: int, total: int) -> Tensor:
+def _joined(stretches: Tensor, weights: Tensor, hop: int, part: slice) -> Tensor:
+    """Return a part of the signal whose stretches, times the window, are nearest to these."""
+    count, length = stretches.shape[-2:]
+    signal = _overlapped(multiply(stretches, weights), hop)[..., part]
+    cover = _overlapped((weights * weights).expand(count, length), hop)[part]
+    if not cover.numel() or holds_somewhere(~(abs(cover._array) > 1e-11)):
+        raise AutogradError(
+            "istft: window overlap add min: a place is covered by no window (sum of squares up to "
+            "1e-11): take a smaller hop_length, center=True, or a window without zeros at its ends"
+        )
+    return signal / cover
+
+
+def _overlapped(stretches: Tensor, hop: int) -> Tensor:
     """Return the sum of stretches laid `hop` apart: the adjoint of taking them."""
     count, length = stretches.shape[-2:]
     places = hop * np.arange(count)[:, None] + np.arange(length)
-    shape = (*stretches.shape[:-2], total)
+    shape = (*stretches.shape[:-2], length + hop * (count - 1))
     return RECORDERS["index_add"](stretches, shape=shape, key=(Ellipsis, places))

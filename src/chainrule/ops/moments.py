@@ -242,22 +242,10 @@ def cov(
     if x.ndim > 2:
         raise ShapeError(f"cov(): expected input to have two or fewer dimensions but got {x.ndim}")
     rows = RECORDERS["reshape"](x, shape=(1, x.numel())) if x.ndim < 2 else x
-    count = rows.shape[1]
-    weights = None
-    for name, given in (("fweights", fweights), ("aweights", aweights)):
-        if given is None:
-            continue
-        found = tensor_of(given)
-        if found.shape != (count,):
-            raise ShapeError(
-                f"cov(): expected {name} to have the same numel as there are observations in the "
-                f"input: {count}, but got shape {list(found.shape)}"
-            )
-        found = cast(found, RECORDERS["abs"](x.detach()).dtype)
-        weights = found if weights is None else RECORDERS["multiply"](weights, found)
+    weights = _weights(rows, fweights=fweights, aweights=aweights)
     if weights is None:
         centred = RECORDERS["subtract"](rows, mean(rows, 1, True))
-        scaled, freedom = centred, count - correction
+        scaled, freedom = centred, rows.shape[1] - correction
         product = matmul(scaled, RECORDERS["conj"](centred).mT)
         return _squeezed(RECORDERS["multiply"](product, 1 / freedom if freedom > 0 else math.inf))
     total = sum(weights)
@@ -271,6 +259,23 @@ def cov(
         divisor = RECORDERS["subtract"](total, lost)
     product = matmul(RECORDERS["multiply"](centred, weights), RECORDERS["conj"](centred).mT)
     return _squeezed(RECORDERS["divide"](product, clamp(divisor, min=0)))
+
+
+def _weights(rows: Tensor, **given: Operand | None) -> Tensor | None:
+    """Return the product of the weights of observations, of those that are given."""
+    weights = None
+    for name, value in given.items():
+        if value is None:
+            continue
+        found = tensor_of(value)
+        if found.shape != rows.shape[1:]:
+            raise ShapeError(
+                f"cov(): expected {name} to have the same numel as there are observations in the "
+                f"input: {rows.shape[1]}, but got shape {list(found.shape)}"
+            )
+        found = cast(found, RECORDERS["abs"](rows.detach()).dtype)
+        weights = found if weights is None else RECORDERS["multiply"](weights, found)
+    return weights
 
 
 def _squeezed(x: Tensor) -> Tensor:

@@ -139,22 +139,7 @@ def _at_ranks(x: Tensor, shares: Array, q: Tensor | None, interpolation: str, na
     ranks = shares * steps
     if name != "nanquantile":
         ranks = np.where(missing > 0, length - 1, ranks)  # where a nan is
-    low = np.floor(ranks)
-    if interpolation == "nearest":
-        low, weight = np.rint(ranks), None
-    elif interpolation == "higher":
-        low, weight = np.ceil(ranks), None
-    elif interpolation == "lower":
-        weight = None
-    elif interpolation == "midpoint":
-        weight = np.where(ranks > low, 0.5, 0.0)
-    elif interpolation == "linear":
-        weight = ranks - low
-    else:
-        raise ValueError(
-            f"{name}() interpolation must be one of linear, lower, higher, midpoint or nearest, "
-            f"but got {interpolation}"
-        )
+    low, weight = _neighbours(ranks, interpolation, name)
     below = _picked(x, order, low)
     if weight is None or (known and q is None and not weight.any()):
         return below
@@ -167,6 +152,25 @@ def _at_ranks(x: Tensor, shares: Array, q: Tensor | None, interpolation: str, na
         exact = RECORDERS["multiply"](cast(q, np.float64), make(np.multiply(steps, 1.0), None))
         share = cast(RECORDERS["subtract"](exact, make(low, None)), x.dtype)
     return RECORDERS["add"](below, RECORDERS["multiply"](step, share))
+
+
+def _neighbours(ranks: Array, interpolation: str, name: str) -> tuple[Array, Array | None]:
+    """Return the rank to take, and the weight of the next; None if it never has any."""
+    if interpolation == "nearest":
+        return np.rint(ranks), None
+    if interpolation == "higher":
+        return np.ceil(ranks), None
+    low = np.floor(ranks)
+    if interpolation == "lower":
+        return low, None
+    if interpolation == "midpoint":
+        return low, np.where(ranks > low, 0.5, 0.0)
+    if interpolation == "linear":
+        return low, ranks - low
+    raise ValueError(
+        f"{name}() interpolation must be one of linear, lower, higher, midpoint or nearest, "
+        f"but got {interpolation}"
+    )
 
 
 def _picked(x: Tensor, order: Array, ranks: Array) -> Tensor:

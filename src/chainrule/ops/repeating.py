@@ -168,11 +168,7 @@ def repeat_interleave(
             f"a length of {length}"
         )
     if not namespace(times).known:
-        if output_size is None:
-            check_known(times, "repeat_interleave", "give output_size")
-        ends = np.cumsum(times if len(times) == length else np.repeat(times, length))
-        number_of: Any = np.arange(output_size or 0)
-        places = np.searchsorted(ends, number_of, side="right")
+        places = _unknown_places(times, length, output_size)
         return RECORDERS["index"](x, key=(*(slice(None),) * number, places))
     total = int(times.sum()) * (length if len(times) == 1 else 1)
     if output_size not in (None, total):
@@ -181,6 +177,15 @@ def repeat_interleave(
         return _each_repeated(x, number, int(times[0]))
     key = (*(slice(None),) * number, np.repeat(np.arange(length), times))
     return RECORDERS["index"](x, key=key)
+
+
+def _unknown_places(times: Any, length: int, output_size: int | None) -> Any:
+    """Return which element each of the result is, of symbols that say how often each is there."""
+    if output_size is None:
+        check_known(times, "repeat_interleave", "give output_size")
+    ends = np.cumsum(times if len(times) == length else np.repeat(times, length))
+    numbers: Any = np.arange(output_size or 0)
+    return np.searchsorted(ends, numbers, side="right")
 
 
 def _each_repeated(x: Tensor, dim: int, count: int) -> Tensor:

@@ -58,6 +58,47 @@ def _bound(xp: Any, dtype: Any, extreme: str) -> float:
     return int(getattr(xp.iinfo(dtype), extreme))
 
 
+def _hits(xp: Any, base: Array, value: Array, out: Array, key: Any, own: bool) -> Any:
+    """Say which candidates are the extremum, and how many of them each element has."""
+    old = xp.logical_or(base == out, base != base)
+    new = xp.logical_or(value == xp.index(out, key=key), value != value)
+    if not own:
+        arriving = xp.ones(value.shape, dtype=base.dtype)
+        untouched = xp.index_add(arriving, shape=base.shape, key=key) == 0
+        old = xp.logical_and(old, untouched)
+    count = xp.astype(old, out.dtype)
+    count = count + xp.index_add(xp.astype(new, out.dtype), shape=out.shape, key=key)
+    return old, new, count
+
+
+def _base_vjp(
+    xp: Any, g: Array, base: Array, value: Array, out: Array, *, key: Any, own: bool
+) -> Array:
+    old, _, count = _hits(xp, base, value, out, key, own)
+    return xp.masked(g / count, old)
+
+
+def _value_vjp(
+    xp: Any, g: Array, base: Array, value: Array, out: Array, *, key: Any, own: bool
+) -> Array:
+    _, new, count = _hits(xp, base, value, out, key, own)
+    return xp.masked(xp.index(g / count, key=key), new)
+
+
+def _base_jvp(
+    xp: Any, t: Array, base: Array, value: Array, out: Array, *, key: Any, own: bool
+) -> Array:
+    old, _, count = _hits(xp, base, value, out, key, own)
+    return xp.masked(t / count, old)
+
+
+def _value_jvp(
+    xp: Any, t: Array, base: Array, value: Array, out: Array, *, key: Any, own: bool
+) -> Array:
+    _, new, count = _hits(xp, base, value, out, key, own)
+    return xp.index_add(xp.masked(t, new), shape=out.shape, key=key) / count
+
+
 def _extremum_at(name: str) -> Primitive:
     """Return the primitive of the largest or smallest among a base and what comes to its elements.
 
@@ -71,49 +112,11 @@ def _extremum_at(name: str) -> Primitive:
             base = xp.assign_at(base, worst, key)
         return getattr(xp, name)(base, value, key=key)
 
-    def hits(xp: Any, base: Array, value: Array, out: Array, key: Any, own: bool) -> Any:
-        """Say which candidates are the extremum, and how many of them each element has."""
-        old = xp.logical_or(base == out, base != base)
-        new = xp.logical_or(value == xp.index(out, key=key), value != value)
-        if not own:
-            old = xp.logical_and(old, untouched(xp, base, value, key))
-        count = xp.astype(old, out.dtype)
-        count = count + xp.index_add(xp.astype(new, out.dtype), shape=out.shape, key=key)
-        return old, new, count
-
-    def untouched(xp: Any, base: Array, value: Array, key: Any) -> Array:
-        arriving = xp.ones(value.shape, dtype=base.dtype)
-        return xp.index_add(arriving, shape=base.shape, key=key) == 0
-
-    def base_vjp(
-        xp: Any, g: Array, base: Array, value: Array, out: Array, *, key: Any, own: bool
-    ) -> Array:
-        old, _, count = hits(xp, base, value, out, key, own)
-        return xp.masked(g / count, old)
-
-    def value_vjp(
-        xp: Any, g: Array, base: Array, value: Array, out: Array, *, key: Any, own: bool
-    ) -> Array:
-        _, new, count = hits(xp, base, value, out, key, own)
-        return xp.masked(xp.index(g / count, key=key), new)
-
-    def base_jvp(
-        xp: Any, t: Array, base: Array, value: Array, out: Array, *, key: Any, own: bool
-    ) -> Array:
-        old, _, count = hits(xp, base, value, out, key, own)
-        return xp.masked(t / count, old)
-
-    def value_jvp(
-        xp: Any, t: Array, base: Array, value: Array, out: Array, *, key: Any, own: bool
-    ) -> Array:
-        _, new, count = hits(xp, base, value, out, key, own)
-        return xp.index_add(xp.masked(t, new), shape=out.shape, key=key) / count
-
     return general(
         name,
         forward,
-        vjp=(base_vjp, value_vjp),
-        jvp=(base_jvp, value_jvp),
+        vjp=(_base_vjp, _value_vjp),
+        jvp=(_base_jvp, _value_jvp),
         label="ScatterReduceBackward0",
         broadcasts=False,
     )

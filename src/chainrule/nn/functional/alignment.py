@@ -96,13 +96,7 @@ def ctc_loss(
     lengths = _lengths("target_lengths", target_lengths, count, None)
     labels = _padded(_integers("targets", targets), lengths, batched)
     inside = np.arange(labels.shape[1]) < lengths[:, None]
-    wrong = inside & ((labels < 0) | (labels >= classes))
-    if holds_somewhere(wrong):
-        outside = labels[wrong]
-        raise IndexError(
-            f"ctc_loss: Target {outside[0]} is out of bounds: the {classes} labels have the "
-            f"numbers 0 … {classes - 1}"
-        )
+    _check_labels(labels, inside, classes)
     dtype = scores.dtype
     if dtype.itemsize < 4:
         scores = cast(scores, np.float32)
@@ -114,6 +108,16 @@ def ctc_loss(
     elif reduction == "sum":
         losses = ops.sum(losses)
     return losses if batched or reduction != "none" else ops.reshape(losses, ())
+
+
+def _check_labels(labels: Array, inside: Array, classes: int) -> None:
+    wrong = inside & ((labels < 0) | (labels >= classes))
+    if holds_somewhere(wrong):
+        outside = labels[wrong]
+        raise IndexError(
+            f"ctc_loss: Target {outside[0]} is out of bounds: the {classes} labels have the "
+            f"numbers 0 … {classes - 1}"
+        )
 
 
 def _integers(name: str, value: Any) -> Array:

@@ -232,11 +232,7 @@ def embedding_bag(
     if max_norm is not None:
         _shorten(table, numbers, float(max_norm), norm_type)
     if padding is not None:
-        check_known(numbers, f"{name} with padding_idx", "multiply with per_sample_weights")
-        there = numbers != padding
-        numbers, bag = numbers[there], bag[there]
-        if factors is not None:
-            factors = RECORDERS["index"](factors, key=there)
+        numbers, bag, factors = _without(padding, numbers, bag, factors)
     if mode == "max":
         return _largest(table, numbers, bag, count)
     rows = RECORDERS["index"](table, key=numbers)
@@ -288,6 +284,16 @@ def _bags(numbers: Array, offsets: Operand | None, last: bool) -> tuple[Array, i
             f"{numbers.size}, with include_last_offset=True"
         )
     return bag, count
+
+
+def _without(
+    padding: int, numbers: Array, bag: Array, factors: Tensor | None
+) -> tuple[Array, Array, Tensor | None]:
+    """Return what belongs to other numbers than that of padding."""
+    check_known(numbers, "embedding_bag with padding_idx", "multiply with per_sample_weights")
+    there = numbers != padding
+    kept = None if factors is None else RECORDERS["index"](factors, key=there)
+    return numbers[there], bag[there], kept
 
 
 def _sample_weights(factors: Operand | None, shape: tuple[int, ...], mode: str) -> Tensor | None:
