@@ -1,54 +1,41 @@
-"""The memory that compiled steps take, beside PyTorch's and JAX's.
+"""The memory that compiled programs take, beside PyTorch's and JAX's.
 
-What a process of its own held at most during ten steps, above what it held when the libraries were
-imported: arrays, parameters and what is kept from one step to the next included.
+What a process of its own held at most during ten calls, above what it held when the library (and
+Numba) was imported: arrays, parameters, code, and what is kept from one call to the next included.
 """
 
 from __future__ import annotations
 
 import pathlib
 import re
-import subprocess
 import sys
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Iterator
 
 import million
+import processes
+from programs.peers import CHAINRULE
 
-LIBRARIES = {"chainrule": "chainrule", "PyTorch": "torch", "JAX jit": "jax"}
-JOBS = [
-    "gelu and gradient, 1e7",
-    "MLP step, 256 × 784-512-512-10, SGD",
-    "two-layer network, a step",
-]
+from programs import PROGRAMS
+
+START = "the libraries, imported"
+PEERS = ["chainrule", "chainrule, NumPy", "PyTorch", "JAX jit"]
+LEFT_OUT = ("bundle", "a compiled function", "Gaussian mixture, n 1000,", "ODE", "LSTM")
+"""Too small to tell from what the libraries take for themselves."""
 
 
-def child(library: str, job: str) -> None:
-    """Print the bytes that a job took in this process."""
-    import compiling
-
-    for name in LIBRARIES:
-        if name != library:
-            setattr(compiling, {"PyTorch": "torch", "JAX jit": "jax"}.get(name, "unused"), None)
-    jobs: dict[str, Callable[[], Any]] = {}
-
-    def take(name: str, made: dict[str, Callable[[], Any]], *_: Any, **__: Any) -> None:
-        jobs.update(made)
-
+def held(peer: str, name: str) -> float:
+    """Return the bytes that a program took in this process."""
+    processes.started(peer)
     before = held_bytes()
-    compiling.harness.measure = take  # type: ignore[assignment]
-    if job.startswith("gelu"):
-        compiling._elementwise(compiling.gelu, 10**7)
-    elif job.startswith("MLP"):
-        compiling.mlp("SGD")
-    else:
-        compiling.two_layers()
-    jobs[library]()
-    jobs[library]()
+    if name == START:
+        return before
+    job = PROGRAMS[name]().job(peer)
+    job()
+    job()
     pathlib.Path("/proc/self/clear_refs").write_text("5")  # the high-water mark begins anew
     for _ in range(10):
-        jobs[library]()
-    print(million.peak_bytes() - before)
+        job()
+    return million.peak_bytes() - before
 
 
 def held_bytes() -> int:
@@ -57,27 +44,33 @@ def held_bytes() -> int:
     return int(re.search(r"VmRSS:\s+(\d+)", status)[1]) * 1024
 
 
+def _bars(found: dict[str, float | None]) -> Iterator[str]:
+    """Yield what is above the others' memory, ours compiled in either way."""
+    others = {p: b for p, b in found.items() if p not in CHAINRULE and b is not None}
+    for peer, size in found.items():
+        if size is not None and peer in CHAINRULE:
+            above = [other for other, bar in others.items() if size > bar]
+            met = f"**not met** ≤ {' and '.join(above)}" if above else "≤ all"
+            yield met if peer == "chainrule" else f"NumPy: {met}"
+
+
 def main() -> str:
     """Return the table."""
     if not pathlib.Path("/proc/self/clear_refs").exists():
         return "Not measured: the high-water mark of a process is Linux'."
-    lines = ["| MB at most | " + " | ".join(LIBRARIES) + " |"]
-    lines.append("|" + " --- |" * (len(LIBRARIES) + 1))
-    for job in JOBS:
-        cells = []
-        for library, module in LIBRARIES.items():
-            command = [sys.executable, __file__, library, job]
-            run = subprocess.run(command, capture_output=True, encoding="utf-8", check=False)
-            missing = f"No module named '{module}'" in run.stderr
-            if run.returncode and not missing:
-                raise RuntimeError(run.stderr)
-            cells.append("–" if run.returncode else f"{int(run.stdout) / 1e6:.1f}")
-        lines.append(f"| {job} | {' | '.join(cells)} |")
+    lines = [f"| MB at most | {' | '.join(PEERS)} | bar |", "|" + " --- |" * (len(PEERS) + 2)]
+    for name in (START, *PROGRAMS):
+        if name.startswith(LEFT_OUT):
+            continue
+        found = {peer: processes.alone(__file__, peer, name) for peer in PEERS}
+        sizes = [processes.cell(None if b is None else b / 1e6, "{:.1f}") for b in found.values()]
+        bars = "" if name == START else "; ".join(_bars(found))
+        lines.append(f"| {name} | {' | '.join(sizes)} | {bars} |")
     return "\n".join(lines)
 
 
 if __name__ == "__main__":
     if len(sys.argv) == 3:
-        child(*sys.argv[1:])
+        processes.child(held)
     else:
         print(main())

@@ -8,6 +8,7 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 
 import blas
+import compile_times
 import compiling
 import eager
 import imports
@@ -25,6 +26,7 @@ SUITES = {
     "scatter": scatter.main,
     "products": products.main,
     "compiling": compiling.main,
+    "compile_times": compile_times.main,
     "peak": peak.main,
     "blas": blas.main,
     "imports": imports.main,
