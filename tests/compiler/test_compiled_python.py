@@ -155,6 +155,48 @@ def test_second_derivatives_from_outside() -> None:
         assert cr.gradgradcheck(compiled, (x, y))
 
 
+def test_forward_mode_from_outside() -> None:
+    function = cr.compile(lambda x, y: ((x * y).sin() * scaled_exp(x, y), x.sum()))
+    x, t = values(0.5, -1.0), values(2.0, 1.0)
+
+    def around(f: Callable[..., Any], x: Any) -> Any:
+        y = x.exp()  # tangents arrive at both arguments, one of them made of the other
+        first, second = f(x * y, y)
+        return first * y, second
+
+    for _ in range(2):
+        found = cr.jvp(lambda x: around(function, x), x, t)
+        wanted = cr.jvp(lambda x: around(function.function, x), x, t)
+        for a, b in zip((*found[0], *found[1]), (*wanted[0], *wanted[1]), strict=True):
+            np.testing.assert_allclose(a.numpy(), b.numpy())
+
+
+def test_forward_mode_over_and_under_other_passes() -> None:
+    function = cr.compile(lambda x: (x.sin() * x.exp()).sum())
+
+    def gradient(f: Any, x: Any) -> Any:
+        return cr.autograd_grad(f(x), x, create_graph=True)[0]
+
+    def curvature(f: Any, x: Any) -> Any:
+        return cr.jvp(lambda x: cr.jvp(f, x, cr.ones_like(x))[1], x, cr.ones_like(x))[1]
+
+    x, t = leaf(0.5, -1.0), values(2.0, 1.0)
+    for f in (function, function):
+        found = cr.jvp(lambda x, f=f: gradient(f, x), x, t)[1]
+        wanted = cr.jvp(lambda x: gradient(function.function, x), x, t)[1]
+        np.testing.assert_allclose(found.detach().numpy(), wanted.detach().numpy())
+        slope = cr.jvp(f, x, t)[1]
+        (back,) = cr.autograd_grad(slope, x)
+        np.testing.assert_allclose(back.detach().numpy(), wanted.detach().numpy())
+        assert curvature(f, x).item() == pytest.approx(curvature(function.function, x).item())
+
+
+def test_forward_mode_through_what_draws_is_refused() -> None:
+    noisy = cr.compile(lambda x: x * cr.rand(2))
+    with pytest.raises(cr.AutogradError, match="can't run again for forward mode"):
+        cr.jvp(noisy, values(1.0, 2.0), values(1.0, 0.0))
+
+
 # --- derivatives inside ---------------------------------------------------------------------------
 
 

@@ -11,6 +11,7 @@ import pytest
 
 import chainrule as cr
 from chainrule import tree
+from chainrule.autograd.forward import pushed
 from chainrule.compiler import builder, derivative, passes
 
 compiled_to_numpy = partial(cr.compile, backend="numpy")  # to the bit as eagerly
@@ -71,7 +72,23 @@ def beside_eager(function: Callable[..., Any], *args: Any, exactly: bool = True)
             return gradients([(out * out.conj()).real.sum() for out in outs])
 
         agree(compiled_to_numpy(second)(), second())
+        forward_beside_eager(function, *args)
     return compiled
+
+
+def forward_beside_eager(function: Callable[..., Any], *args: Any) -> None:
+    """Compare tangents inside, from outside, and their gradients."""
+    rng = np.random.default_rng(4)
+    ts = [cr.tensor(rng.standard_normal(leaf.shape)).to(leaf.dtype) for leaf in LEAVES]
+
+    def along(f: Callable[..., Any]) -> Any:
+        return pushed(lambda: leaves(f(*args)), LEAVES, ts)
+
+    expected = along(function)
+    agree(compiled_to_numpy(lambda: along(function))(), expected)
+    agree(along(compiled_to_numpy(function)), expected)
+    if any(t.requires_grad for t in expected):
+        agree(compiled_to_numpy(lambda: gradients(along(function)))(), gradients(expected))
 
 
 def step(h: Any, x: Any) -> Any:
@@ -211,6 +228,24 @@ def test_a_compiled_while_loop_has_no_backward_pass() -> None:
     )
     with pytest.raises(cr.AutogradError, match=r"Use cr.scan\(\) with a bound"):
         compiled().backward()
+
+
+def test_forward_mode_goes_through_a_while_loop() -> None:
+    def growing(h: Any, w: Any) -> Any:
+        def body(c: Any) -> Any:
+            return c[0] + 1, cr.sin(c[1] * w) + B
+
+        return cr.while_loop(lambda c: c[0] < 4, body, (cr.tensor(0), h))[1] * h
+
+    def along(h: Any, w: Any, t: Any) -> Any:
+        return cr.jvp(growing, (h, w), (t, w.exp()))
+
+    args = H.detach(), W.detach()[0], XS.detach()[0]
+    expected = along(*args)
+    found = compiled_to_numpy(along)(*args)
+    agree(list(found), list(expected), exactly=True)
+    outside = cr.jvp(compiled_to_numpy(growing), args[:2], (args[2], args[1].exp()))
+    agree(list(outside), list(expected), exactly=True)
 
 
 def test_a_while_loop_within_a_scan_bears_no_gradient_but_runs() -> None:

@@ -18,6 +18,7 @@ from chainrule.autograd.namespace import TENSOR_XP
 from chainrule.autograd.record import RECORDERS, current_node, is_recording
 from chainrule.autograd.tape import AccumulateGrad, Node, endpoint
 from chainrule.autograd.tensor import Tensor, make
+from chainrule.autograd.versions import tick
 from chainrule.errors import DTypeError, ShapeError
 
 
@@ -33,20 +34,32 @@ def linearized(
         outputs = function(*inputs)
     several = isinstance(outputs, tuple | list)
     tensors = list(outputs) if several else [outputs]
-    seeds: dict[Any, Tensor] = {
-        endpoint(current_node(t)): tangent for t, tangent in zip(inputs, tangents, strict=True)
-    }
-    nodes = _between(tensors, {node for node, _ in seeds})
+    sources = [endpoint(current_node(t)) for t in inputs]
+    nodes = _between(tensors, {node for node, _ in sources})
     # Other leaves than ours mean that the result depends on what the caller differentiates.
-    ours = {node for (node, _), t in zip(seeds, primals, strict=True) if not t.requires_grad}
+    ours = {node for (node, _), t in zip(sources, primals, strict=True) if not t.requires_grad}
     outer = any(type(node) is AccumulateGrad and node not in ours for node in nodes)
     outer = recording and (outer or any(tangent.requires_grad for tangent in tangents))
     with set_grad_enabled(outer), np.errstate(all="ignore"):
-        _push(nodes, seeds)
-        derivatives = [_tangent_of(t, seeds) for t in tensors]
+        known: dict[Any, Any] = dict(zip(sources, tangents, strict=True))
+        _push(nodes, known)
+        derivatives = [_tangent_of(t, known) for t in tensors]
     if not outer:
         tensors = [t.detach() for t in tensors]
     return (tuple(tensors), tuple(derivatives)) if several else (tensors[0], derivatives[0])
+
+
+def pushed(
+    function: Callable[[], Sequence[Tensor]], inputs: Sequence[Tensor], tangents: Sequence[Any]
+) -> list[Any]:
+    """Return the tangents of what a function makes of `inputs`; None is a tangent of zeros."""
+    begin = tick()
+    with enable_grad():
+        outputs = function()
+    edges = [endpoint(current_node(t)) for t in inputs]
+    known = {edge: t for edge, t in zip(edges, tangents, strict=True) if t is not None}
+    _push([n for n in _between(outputs, {n for n, _ in edges}) if n.seq > begin], known)
+    return [_tangent_of(t, known) for t in outputs]
 
 
 def _check(primal: Tensor, tangent: Tensor) -> None:

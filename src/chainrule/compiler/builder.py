@@ -21,7 +21,7 @@ from chainrule.compiler.shapes import DRAW
 from chainrule.compiler.symbol import Symbol
 from chainrule.compiler.trace import Capture, overlapping
 from chainrule.compiler.traced import Traced, traced
-from chainrule.errors import CompileError, InPlaceError
+from chainrule.errors import CompileError
 
 _FREED = (
     "Trying to backward through the graph a second time: a compiled function has called backward() "
@@ -77,7 +77,6 @@ class _Builder:
         self.outputs: list[Value] = []
         self.rows: list[str] = []  # what follows the program's call
         self.edges: dict[int, str] = {}  # where outputs that can be differentiated lead
-        self.severed = _FREED
         self.names: dict[int, str] = {}  # of the tensors that the call makes
 
     def build(self) -> Built:
@@ -119,11 +118,7 @@ class _Builder:
 
     def _pass(self, tracked: list[Tensor]) -> TracedPass | None:
         """Trace the backward pass of the outputs that can be differentiated from outside."""
-        try:
-            back = pullback(self.trace, tracked)
-        except InPlaceError as error:  # as eagerly, only who goes backward is told
-            self.severed = str(error)
-            return None
+        back = pullback(self.trace, tracked)
         for index, tensor in enumerate(tracked if back is not None else ()):
             place = "node" if len(tracked) == 1 else f"Port(node, {index})"
             self.edges[id(tensor)] = place
@@ -235,7 +230,7 @@ class _Builder:
             if type(node) is AccumulateGrad:
                 after = ".requires_grad_()"
             elif node is not None and edge == "None":
-                edge = self.guards.hold(Severed(self.severed, ()))
+                edge = self.guards.hold(Severed(_FREED, ()))
             self.rows.append(f"{known} = make({array}, {edge}){after}")
             grad = SLOTS["_grad"].__get__(tensor)
             if grad is not None:

@@ -9,11 +9,9 @@ from typing import Any
 from chainrule import tree
 from chainrule.autograd.location import here
 from chainrule.autograd.modes import is_grad_enabled, no_grad
-from chainrule.autograd.record import current_node
-from chainrule.autograd.tape import Severed
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.compiler.inner_trace import Body
-from chainrule.compiler.loop_nodes import CondNode, ScanNode, connected
+from chainrule.compiler.loop_nodes import CondNode, ScanNode, WhileNode, connected
 from chainrule.compiler.program import Line, Value
 from chainrule.compiler.symbol import TRACING, Symbol
 from chainrule.control import Branch, Step, matched
@@ -65,18 +63,12 @@ def while_loop(
             Body("while", body, kinds, flags),
         ]
     outs = [Value(v.shape, v.dtype) for v in kinds]
-    _line("while", (_values(carry),), {}, outs, bodies)
+    line = _line("while", (_values(carry),), {}, outs, bodies)
     sources = [*carry, *(t for body in bodies for t in body.sources)]
-    edges = tuple([current_node(t) for t in sources]) if is_grad_enabled() else ()
     node = None
-    if edges.count(None) < len(edges):
-        node = Severed(
-            "the backward pass can't go through a compiled while_loop: the number of its steps, "
-            "and so the memory for what they save, isn't known. Use cr.scan() with a bound, and "
-            "cr.where() or cr.cond() for the steps that are too many; or detach() its result",
-            edges,
-        )
-    return [make(Symbol(v), node if v.dtype.kind in "fc" else None) for v in outs]
+    if is_grad_enabled() and any(t.requires_grad for t in sources):
+        node = WhileNode.of(condition, body, bodies, line, carry)
+    return connected(node, outs, [v.dtype.kind in "fc" for v in outs])
 
 
 def _truth(value: Any) -> Tensor:

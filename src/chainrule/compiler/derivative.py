@@ -9,6 +9,7 @@ import numpy as np
 
 from chainrule import tree
 from chainrule.autograd.derivatives import autograd_grad
+from chainrule.autograd.forward import pushed
 from chainrule.autograd.modes import enable_grad
 from chainrule.autograd.record import place
 from chainrule.autograd.tape import Node, NodeName, check_unwritten, freed_error
@@ -27,6 +28,7 @@ class Pullback(NamedTuple):
     residuals: list[Value]  # values of the forward program
     wrt: list[Capture]  # the tensors that get gradients
     given: list[int | None]  # which output of the program is the gradient of each
+    obstacle: AutogradError | None  # why there is no backward pass
 
 
 class TracedPass(NamedTuple):
@@ -39,6 +41,7 @@ class TracedPass(NamedTuple):
     free: list[Value]  # what it needs of the forward program
     wrt: list[Capture]
     given: list[int | None]
+    obstacle: AutogradError | None = None
 
     def optimized(self) -> Pullback:
         """Return the backward program; what a forward loop stacked, it takes from the stack."""
@@ -53,7 +56,7 @@ class TracedPass(NamedTuple):
         used = {v for line in program.lines for v in line.inputs} | set(program.outputs)
         residuals = [v for v in free if v in used]
         program.inputs = [*self.cotangents, *residuals]
-        return Pullback(program, residuals, self.wrt, self.given)
+        return Pullback(program, residuals, self.wrt, self.given, self.obstacle)
 
 
 def _is_part(line: Line, made: dict[Value, Line]) -> bool:
@@ -87,6 +90,10 @@ def pullback(trace: Trace, tracked: Sequence[Tensor]) -> TracedPass | None:
         grads = trace.run(backward)
     except FreedGraphError:
         return None
+    except AutogradError as error:  # as eagerly, only who goes backward is told
+        del trace.lines[begin:]
+        obstacle = type(error)(str(error))  # without its frames, which hold tensors
+        return TracedPass(trace, [], cotangents, [], [], wrt, [None] * len(wrt), obstacle)
     for capture, g in zip(wrt, grads, strict=True):
         if g is not None and capture.value.hint:
             g.hint = f"grad_{capture.value.hint}"
@@ -118,6 +125,8 @@ class CompiledNode(Node):
 
     def pull(self, g: Any, run: Any) -> Sequence[Any]:
         spec, saved = self.spec, self.saved
+        if spec.obstacle is not None:
+            raise type(spec.obstacle)(str(spec.obstacle))
         if saved is None:
             raise freed_error(self)
         for position, origin in spec.checked:
@@ -136,19 +145,16 @@ class CompiledNode(Node):
             self.saved = self.again = None
         return [None if i is None else run.conjugate(np.asarray(grads[i])) for i in spec.given]
 
+    def push(self, tangents: tuple[Any, ...], xp: Any) -> Any:
+        run, tensors = self._again("forward mode")
+        return tuple(pushed(run, tensors, tangents))
+
     def _recorded(self, g: Any, run: Any) -> Sequence[Any]:
         """Differentiate the function itself, eagerly, and record that."""
-        if not self.spec.pure:
-            raise AutogradError(
-                f"the compiled {self.spec.name} writes to tensors or draws random numbers, so it "
-                "can't run again for a second derivative: compile a function of the whole instead"
-            )
-        assert self.again is not None
-        args, kwargs, tensors = self.again
+        again, tensors = self._again("a second derivative")
         parts = g if g.__class__ is dict else {0: g}
         with enable_grad():
-            result = self.spec.function(*args, **kwargs)
-        outputs = self.spec.tracked(result)
+            outputs = again()
         pairs = [(outputs[i], run.conjugate(part)) for i, part in parts.items()]
         outs, gs = zip(*pairs, strict=True)
         grads = autograd_grad(
@@ -157,6 +163,19 @@ class CompiledNode(Node):
         if not run.keep:
             self.saved = self.again = None
         return [None if grad is None else run.conjugate(grad) for grad in grads]
+
+    def _again(self, purpose: str) -> tuple[Callable[[], list[Tensor]], tuple[Tensor, ...]]:
+        """Return what runs the function itself, and the tensors that its outputs depend on."""
+        spec = self.spec
+        if not spec.pure:
+            raise AutogradError(
+                f"the compiled {spec.name} writes to tensors or draws random numbers, so it "
+                f"can't run again for {purpose}: compile a function of the whole instead"
+            )
+        if self.again is None:
+            raise freed_error(self)
+        args, kwargs, tensors = self.again
+        return lambda: spec.tracked(spec.function(*args, **kwargs)), tensors
 
 
 class CompiledRule:
@@ -175,7 +194,7 @@ class CompiledRule:
         self.name = found.program.name.removesuffix("_backward")
         self.function, self.backward, self.pure = function, backward, pure
         self.outputs = [(t.shape, t.dtype) for t in tracked]
-        self.given = found.given
+        self.given, self.obstacle = found.given, found.obstacle
         self.several = len(found.program.outputs) > 1
         known = {c.value: i for i, c in enumerate(found.wrt)}
         self.checked = [  # what others may write to: inputs and results

@@ -1,4 +1,4 @@
-"""The nodes of loops and branches in a trace: their backward passes are loops and branches, too.
+"""The nodes of loops and branches in a trace: their derivatives are loops and branches, too.
 
 A scan's backward pass is a scan in the other direction. Where it is not recorded itself, its body
 is the body's own backward pass, traced on, and what that needs of the forward pass is stacked by
@@ -9,10 +9,12 @@ derivatives of every order.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from chainrule import control
 from chainrule.autograd.derivatives import autograd_grad
+from chainrule.autograd.forward import pushed
 from chainrule.autograd.modes import enable_grad
 from chainrule.autograd.record import current_node, place
 from chainrule.autograd.tape import Node, NodeName, Port
@@ -24,7 +26,7 @@ from chainrule.compiler.program import Line, Value, every_line
 from chainrule.compiler.shapes import DRAW
 from chainrule.compiler.symbol import TRACING, Symbol
 from chainrule.creation import zeros
-from chainrule.errors import CompileError, InPlaceError
+from chainrule.errors import AutogradError, CompileError, InPlaceError
 
 Function = Callable[[list[Tensor]], list[Tensor]]
 
@@ -51,6 +53,16 @@ class _LoopNode(Node):
     def output_count(self) -> int:
         return self.outputs
 
+    def push(self, tangents: tuple[Any, ...], xp: Any) -> Any:
+        self._check_again()
+        found = self._tangents(tangents)
+        kinds = [value.dtype.kind for value in self.line.outs]
+        return tuple([t if kind in "fc" else None for t, kind in zip(found, kinds, strict=True)])
+
+    def _tangents(self, tangents: Sequence[Any]) -> list[Tensor]:
+        """Return the tangents of all that comes out."""
+        raise AssertionError(f"{type(self).__name__} is abstract")
+
     def _begin(self, bodies: list[Body], line: Line, inputs: Sequence[Tensor]) -> None:
         self.bodies, self.line, self.outputs = bodies, line, len(line.outs)
         found = {id(t): t for body in bodies for t in body.sources}
@@ -75,15 +87,15 @@ class _LoopNode(Node):
         """Raise if what a function will see, when it runs again, is not what it saw."""
         if self.draws:
             raise CompileError(
-                f"{self.name} runs its function again for this backward pass, and the function "
+                f"{self.name} runs its function again for this pass, and the function "
                 "draws random numbers: draw outside, and pass them as an operand or slice by slice"
             )
         for body in self.bodies:
             for capture in body.trace.captures.values():
                 if capture.tensor._array.value is not capture.value:
                     raise InPlaceError(
-                        f"{self.name} runs its function again for this backward pass, and a tensor "
-                        f"that it uses (of shape {list(capture.value.shape)}) has been written to "
+                        f"{self.name} runs its function again for this pass, and a tensor that it "
+                        f"uses (of shape {list(capture.value.shape)}) has been written to "
                         "in place since: write to a clone()"
                     )
 
@@ -136,6 +148,12 @@ class CondNode(_LoopNode):
         found = control.cond(predicate, lambda: back(first), lambda: back(second))
         return _as_cotangents(found, run)
 
+    def _tangents(self, tangents: Sequence[Any]) -> list[Tensor]:
+        predicate = make(Symbol(self.line.args[0]), None)
+        ways = [partial(pushed, branch, self.sources, tangents) for branch in self.branches]
+        found: list[Tensor] = control.cond(predicate, *ways)
+        return found
+
 
 def _nothing(like: Any) -> Tensor:
     return zeros(like.shape, dtype=like.dtype)
@@ -154,6 +172,69 @@ def _gradients(outs: Any, roots: list[int], gs: Any, wrt: list[Tensor], run: Any
         materialize_grads=True,
     )
     return list(found)
+
+
+class WhileNode(_LoopNode):
+    """One recorded `while_loop`: forward mode goes through it, a backward pass can't."""
+
+    __slots__ = ("carry", "condition", "function")
+
+    condition: Callable[[list[Tensor]], Any]
+    function: Function
+    carry: list[Tensor]  # the first one
+
+    @classmethod
+    def of(
+        cls,
+        condition: Any,
+        function: Function,
+        bodies: list[Body],
+        line: Line,
+        carry: Sequence[Tensor],
+    ) -> WhileNode:
+        node = cls()
+        node.condition, node.function = condition, function
+        node.carry = [make(Symbol(value), None) for value in line.args[0]]
+        node._begin(bodies, line, carry)
+        return node
+
+    @property
+    def name(self) -> str:
+        return NodeName("WhileBackward")
+
+    def release(self) -> None:
+        super().release()
+        self.condition = self.function = list
+        self.carry = []
+
+    def pull(self, g: Any, run: Any) -> Sequence[Any]:
+        raise AutogradError(
+            "the backward pass can't go through a compiled while_loop: the number of its steps, "
+            "and so the memory for what they save, isn't known. Use cr.scan() with a bound, and "
+            "cr.where() or cr.cond() for the steps that are too many; or detach() its result"
+        )
+
+    def _tangents(self, tangents: Sequence[Any]) -> list[Tensor]:
+        carried = [i for i, t in enumerate(self.carry) if t.dtype.kind in "fc"]
+
+        def forward(state: Any) -> Any:
+            carry, arriving = state
+            inputs = [t.detach().requires_grad_(i in carried) for i, t in enumerate(carry)]
+            outs: list[Tensor] = []
+
+            def run() -> list[Tensor]:
+                outs.extend(self.function(inputs))
+                return outs
+
+            wrt = [inputs[i] for i in carried] + self.sources
+            found = pushed(run, wrt, [*arriving, *tangents[len(carry) :]])
+            return [t.detach() for t in outs], [found[i] for i in carried]
+
+        begin = [_nothing(self.carry[i]) if tangents[i] is None else tangents[i] for i in carried]
+        init = (self.carry, begin)
+        _, last = control.while_loop(lambda state: self.condition(state[0]), forward, init)
+        ends = dict(zip(carried, last, strict=True))
+        return [ends.get(i, t) for i, t in enumerate(self.carry)]
 
 
 class ScanNode(_LoopNode):
@@ -216,11 +297,8 @@ class ScanNode(_LoopNode):
 
         def back(state: Any, given: Any) -> Any:
             (carries, sums), (parts, inputs) = state, given
+            inputs = self._tracked(inputs)
             with enable_grad():
-                inputs = [
-                    t.detach().requires_grad_() if flag and not t.requires_grad else t
-                    for t, flag in zip(inputs, self.flags, strict=True)
-                ]
                 outs = self.function(inputs)
             cotangents = dict(zip((*carried, *rows), (*carries, *parts), strict=True))
             roots = [k for k in cotangents if outs[k].requires_grad]
@@ -241,6 +319,39 @@ class ScanNode(_LoopNode):
             checkpoint=self.checkpoint,
         )
         return _as_cotangents(self._returned(carries, slices, sums), run)
+
+    def _tracked(self, inputs: list[Tensor]) -> list[Tensor]:
+        """Return a step's inputs as they were in the forward pass."""
+        return [
+            t.detach().requires_grad_() if flag and not t.requires_grad else t
+            for t, flag in zip(inputs, self.flags, strict=True)
+        ]
+
+    def _tangents(self, tangents: Sequence[Any]) -> list[Tensor]:
+        carried, sliced = self._chosen()
+        rows = [i for i in sliced if tangents[i] is not None]
+
+        def forward(carries: Any, given: Any) -> Any:
+            inputs, parts = self._tracked(given[0]), given[1]
+            arriving = dict(zip((*carried, *rows), (*carries, *parts), strict=True))
+            found = pushed(
+                lambda: self.function(inputs),
+                [inputs[i] for i in (*carried, *rows)] + self.sources,
+                [*arriving.values(), *tangents[len(self.flags) :]],
+            )
+            return [found[i] for i in carried], found[self.count :]
+
+        outs, settings = self.line.outs, self.line.kwargs
+        last, stacks = control.scan(
+            forward,
+            [_nothing(outs[i]) if tangents[i] is None else tangents[i] for i in carried],
+            (self._given(), [tangents[i] for i in rows]),
+            settings["length"],
+            settings["reverse"],
+            checkpoint=self.checkpoint,
+        )
+        ends = dict(zip(carried, last, strict=True))
+        return [*(ends.get(i, _nothing(outs[i])) for i in range(self.count)), *stacks]
 
     def _given(self) -> list[Tensor]:
         """Return what each step was given: the carries, which are outputs, and the slices."""
