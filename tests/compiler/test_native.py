@@ -12,7 +12,7 @@ import pytest
 import chainrule as cr
 import chainrule.nn.functional as F
 from chainrule.compiler import native
-from chainrule.compiler.native import fusion
+from chainrule.compiler.native import clusters, fusion
 
 pytest.importorskip("numba", reason="machine code needs Numba")
 
@@ -20,6 +20,7 @@ pytest.importorskip("numba", reason="machine code needs Numba")
 @pytest.fixture(autouse=True)
 def loops_and_nothing_on_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(native, "_small", lambda program: None)  # small ones have their own tests
+    monkeypatch.setattr(clusters, "CALLS", 0)  # arrays may be small
     monkeypatch.setenv("CHAINRULE_CACHE", "")
 
 
@@ -202,6 +203,20 @@ def test_draws_keep_their_order() -> None:
         np.testing.assert_allclose(got, want, rtol=1e-6)
 
 
+def test_a_few_operations_on_few_elements_stay_numpys(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    monkeypatch.setenv("CHAINRULE_CACHE", "")
+
+    def inverse(x: Any) -> Any:
+        return cr.linalg.inv(x * 2 + 1) * 0.5 + x
+
+    for size, expected in ((4, False), (200, True)):
+        x = cr.tensor(numbers(size, size))
+        compiled = cr.compile(inverse, backend="native")
+        np.testing.assert_allclose(compiled(x), inverse(x), rtol=1e-3, atol=1e-3)
+        assert ("def loop(" in compiled.source_native) is expected
+
+
 def test_not_too_many_loops_are_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     def several(x: Any) -> Any:
         y = (x * 2 + 1) @ x
@@ -322,7 +337,7 @@ def test_results_that_are_the_same_share_no_memory(
     size: int, whole: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if whole:
-        monkeypatch.undo()
+        monkeypatch.undo()  # small programs in one function
         monkeypatch.setenv("CHAINRULE_CACHE", "")
 
     @cr.compile(backend="native")

@@ -9,6 +9,7 @@ draws stay calls of NumPy's, between the loops.
 from __future__ import annotations
 
 import heapq
+import math
 from collections import defaultdict
 from typing import Any
 
@@ -20,6 +21,12 @@ from chainrule.compiler.shapes import DRAW
 REDUCTIONS = {"np.sum": "sum", "np.max": "max", "np.min": "min", "np.vdot": "sum"}
 FEWEST = 2
 """So many lines are worth a loop of their own; fewer stay NumPy's, unless a function is dear."""
+
+CALL = 1000
+"""A call of NumPy's takes as long as an operation on so many elements."""
+
+CALLS = 3
+"""A call of a loop takes as long as so many of NumPy's."""
 
 _DEAR = frozenset(ELEMENTARY)
 _LARGE = 1 << 16
@@ -52,8 +59,11 @@ class Cluster:
     @property
     def is_loop(self) -> bool:
         """Say whether it is worth a loop."""
-        if self.shape is None or len(self.lines) >= FEWEST:
-            return self.shape is not None
+        if self.shape is None:
+            return False
+        count = len(self.lines)
+        if count >= FEWEST:  # it is one call, and one pass over memory
+            return (count - CALLS) * CALL + (count - 1) * math.prod(self.shape) > 0
         line = self.lines[0][1]
         return line.function in _DEAR and line.out.size >= _LARGE
 

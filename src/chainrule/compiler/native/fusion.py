@@ -8,13 +8,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from chainrule.compiler.native.access import Accesses
-from chainrule.compiler.native.clusters import Cluster, clustered
+from chainrule.compiler.native.clusters import CALL, Cluster, clustered
 from chainrule.compiler.native.loops import Loop, loop_of
 from chainrule.compiler.passes import without_dead_lines
 from chainrule.compiler.program import Line, Program, Value
-
-CALL = 1000
-"""A call of NumPy's takes as long as an operation on so many elements."""
 
 MOST = 32
 """So many different loops are compiled: each takes some tenths of a second."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import functools
 import importlib.util
+import re
 import threading
 from collections.abc import Callable
-from types import FunctionType
+from types import CodeType, FunctionType
 from typing import Any
 
 import numpy as np
@@ -50,9 +51,23 @@ def is_usable() -> bool:
     return True
 
 
-@functools.lru_cache(maxsize=512)
 def jitted(text: str, name: str, calls: frozenset[str]) -> Any:
-    """Return the function that source defines as machine code, from disk if it is there."""
+    """Return the function that source defines as machine code, from disk if it is there.
+
+    Functions that differ in nothing but the names of their variables are one.
+    """
+    return _jitted(unnamed(text), name, calls)
+
+
+def unnamed(text: str) -> str:
+    """Return the source of a function with numbers for the names of its variables."""
+    (code,) = [c for c in compile(text, "", "exec").co_consts if isinstance(c, CodeType)]
+    numbers = {name: f"v{number}" for number, name in enumerate(code.co_varnames)}
+    return re.sub(r"\b(?<!\.)[A-Za-z_]\w*", lambda found: numbers.get(found[0], found[0]), text)
+
+
+@functools.lru_cache(maxsize=512)
+def _jitted(text: str, name: str, calls: frozenset[str]) -> Any:
     scope: dict[str, Any] = {code: dtype.type for dtype, code in CODES.items()}
     scope |= {"u8": np.uint64, "np": np, "INF": np.inf, "NAN": np.nan}
     scope |= {other: inlined(other) for other in calls}
