@@ -92,6 +92,34 @@ def test_a_factor_goes_to_the_smallest_operand() -> None:
     assert compiled.program.programs[0].lines[0].out.shape == (2, 40)
 
 
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_cross_products_are_written_out(axis: int) -> None:
+    x, y = numbers(3, 3), numbers(3, 3).T * 2
+    found = functions(lambda x, y: cr.linalg.cross(x, y, dim=axis), x, y)
+    assert "np.linalg.cross" not in found
+    assert found["np.subtract"] == 3
+
+
+def test_the_seeds_of_a_jacobians_rows_are_constants() -> None:
+    def jacobian(x: Any) -> Any:
+        values = x.sin()
+        return cr.stack([cr.autograd_grad(v, x, retain_graph=True)[0] for v in values])
+
+    found = functions(jacobian, numbers(4, requires_grad=True))
+    assert found["np.stack"] == 1
+    assert found["index_add"] == 0
+
+
+def test_what_is_known_beforehand_is_the_callers_own() -> None:
+    @cr.compile
+    def known(x: Any) -> Any:
+        return cr.cat([cr.ones(2), cr.zeros(1)]), x * 1
+
+    first, _ = known(X)
+    first += 1
+    assert known(X)[0].tolist() == [1.0, 1.0, 0.0]
+
+
 def test_what_is_not_returned_is_not_computed() -> None:
     def gradient_alone(w: Any, x: Any) -> Any:
         loss = (x @ w).exp().sum()

@@ -73,6 +73,18 @@ def test_steps_of_an_equation() -> None:
     )
 
 
+def test_a_jacobian_with_cross_products() -> None:
+    def turned(axis: Any, point: Any) -> Any:
+        return (cr.linalg.cross(axis, point) + axis * (axis * point).sum()) / point[2]
+
+    def jacobian(*tensors: Any) -> Any:
+        values = turned(*tensors)
+        rows = [cr.autograd_grad(v, tensors, retain_graph=True) for v in values]
+        return tuple(part for row in rows for part in row)
+
+    agree(jacobian, numbers(3), numbers(3, seed=1))
+
+
 def test_carries_that_change_places() -> None:
     def swapped(x: Any) -> Any:
         def step(carry: Any, _: Any) -> Any:

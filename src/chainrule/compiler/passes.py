@@ -82,14 +82,11 @@ def _renamed(program: Program, same: dict[Value, Value]) -> Program:
 
 
 def with_constants_folded(program: Program) -> Program:
-    """Compute small numbers that are known now."""
+    """Compute small arrays that are known now: numbers, and the seeds of a Jacobian's rows."""
     known = dict(program.constants)
     lines = []
     for line in program.lines:
-        inputs = line.inputs
-        small = all(v.size <= 1 for v in (*inputs, *line.outs))
-        fixed = not line.bodies and line.function != DRAW
-        if not (small and fixed) or any(v not in known for v in inputs):
+        if not _is_foldable(line) or any(v not in known for v in line.inputs):
             lines.append(line)
             continue
         filled = line.replaced(known.__getitem__)
@@ -100,6 +97,20 @@ def with_constants_folded(program: Program) -> Program:
     program = program.with_lines(lines)
     program.constants = known
     return program
+
+
+_FOLDED = 1 << 10
+"""The most elements of what is computed beforehand."""
+
+
+def _is_foldable(line: Line) -> bool:
+    """Say whether a line may be computed beforehand; arrays of one number are shorter as calls."""
+    if line.bodies or line.function == DRAW:
+        return False
+    if all(v.size <= 1 for v in (*line.inputs, *line.outs)):
+        return True
+    small = all(v.size <= _FOLDED for v in (*line.inputs, *line.outs))
+    return small and (line.function == "index_add" or line.function in _JOINING)
 
 
 def with_algebra(program: Program) -> Program:
@@ -160,6 +171,7 @@ def uniform_values(program: Program) -> dict[Value, Any]:
 
 
 _FILLED = {"np.zeros": 0, "np.ones": 1}
+_JOINING = ("np.stack", "np.concat")
 _MOVING = ("np.broadcast_to", "np.reshape", "np.permute_dims", "np.astype", "getitem")
 _LOOKED_AT = 1 << 16
 
