@@ -20,7 +20,7 @@ from chainrule.autograd.record import RECORDERS
 from chainrule.autograd.recorders import recorder
 from chainrule.autograd.tape import PrimitiveNode
 from chainrule.primitives import TABLE
-from chainrule.primitives.primitive import constant, elementwise, general, linear
+from chainrule.primitives.primitive import constant, elementwise, general, linear, symmetric
 from conformance import demand
 
 CASES = [case for row in ROWS for case in cases_of(row)]
@@ -353,6 +353,17 @@ def test_a_wrong_adjoint_is_noticed(plant: Any) -> None:
         lambda library, x: library.flip(x, (0, 1))
     )
     assert fails(conformance.check_vjp, case)
+    assert fails(conformance.check_pairing, case)
+
+
+def test_a_rule_of_both_modes_whose_jacobian_is_not_symmetric_is_noticed(plant: Any) -> None:
+    case = plant(
+        symmetric,
+        lambda xp, g: xp.roll(g, shift=(-1,), axis=(1,)),
+        forward=lambda xp, x: xp.roll(x, shift=(1,), axis=(1,)),
+    )(lambda library, x: library.roll(x, 1, 1))
+    assert not fails(conformance.check_vjp, case)
+    assert fails(conformance.check_jvp, case)
     assert fails(conformance.check_pairing, case)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from chainrule.primitives.primitive import elementwise, general, quicker
+from chainrule.primitives.primitive import elementwise, general, quicker, symmetric
 
 Array = Any
 
@@ -36,11 +36,8 @@ def _within(xp: Any, v: Array, out: Array, low: float, high: float) -> Array:
     return xp.masked(v, xp.logical_not(xp.logical_or(out <= low, out >= high)))
 
 
-hardtanh = general(
-    "hardtanh",
-    _hardtanh,
-    vjp=(lambda xp, g, out, *, low, high: _within(xp, g, out, low, high),),
-    jvp=(lambda xp, t, out, *, low, high: _within(xp, t, out, low, high),),
+hardtanh = symmetric(
+    "hardtanh", lambda xp, g, out, *, low, high: _within(xp, g, out, low, high), forward=_hardtanh
 )
 
 

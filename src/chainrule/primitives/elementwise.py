@@ -12,6 +12,7 @@ from chainrule.primitives.primitive import (
     linear,
     quicker,
     quicker_for_many,
+    symmetric,
 )
 from chainrule.primitives.primitive import is_complex as _is_complex
 
@@ -19,29 +20,14 @@ Array = Any
 
 # --- arithmetic -----------------------------------------------------------------------------------
 
-add = general(
-    "add",
-    None,
-    vjp=(lambda xp, g: g, lambda xp, g: g),
-    jvp=(lambda xp, t: t, lambda xp, t: t),
-)
+add = symmetric("add", lambda xp, g: g, lambda xp, g: g)
 
-subtract = general(
-    "subtract",
-    None,
-    vjp=(lambda xp, g: g, lambda xp, g: -g),
-    jvp=(lambda xp, t: t, lambda xp, t: -t),
-    label="SubBackward0",
-)
+subtract = symmetric("subtract", lambda xp, g: g, lambda xp, g: -g, label="SubBackward0")
 
 multiply = elementwise("multiply", lambda xp, y: y, lambda xp, x: x, label="MulBackward0")
 
-divide = general(
-    "divide",
-    None,
-    vjp=(lambda xp, g, y: g / y, lambda xp, g, x, y: -g * (x / y) / y),
-    jvp=(lambda xp, t, y: t / y, lambda xp, t, x, y: -t * (x / y) / y),
-    label="DivBackward0",
+divide = symmetric(
+    "divide", lambda xp, g, y: g / y, lambda xp, g, x, y: -g * (x / y) / y, label="DivBackward0"
 )
 
 negative = linear("negative", lambda xp, g: -g, label="NegBackward0")
@@ -83,18 +69,11 @@ reciprocal = elementwise("reciprocal", lambda xp, out: -out * out)
 
 # --- roots, exponentials, logarithms --------------------------------------------------------------
 
-sqrt = general(
-    "sqrt",
-    None,
-    vjp=(lambda xp, g, out: g / (out + out),),
-    jvp=(lambda xp, t, out: t / (out + out),),
-)
+sqrt = symmetric("sqrt", lambda xp, g, out: g / (out + out))
 exp = elementwise("exp", lambda xp, out: out)
 expm1 = elementwise("expm1", lambda xp, out: out + 1)
-log = general("log", None, vjp=(lambda xp, g, x: g / x,), jvp=(lambda xp, t, x: t / x,))
-log1p = general(
-    "log1p", None, vjp=(lambda xp, g, x: g / (1 + x),), jvp=(lambda xp, t, x: t / (1 + x),)
-)
+log = symmetric("log", lambda xp, g, x: g / x)
+log1p = symmetric("log1p", lambda xp, g, x: g / (1 + x))
 log2 = elementwise("log2", lambda xp, x: 1.4426950408889634 / x)  # 1 / ln 2
 log10 = elementwise("log10", lambda xp, x: 0.4342944819032518 / x)  # 1 / ln 10
 
@@ -145,12 +124,7 @@ def _tanh_rule(xp: Any, v: Array, out: Array) -> Array:
     return v * (1 - out * out)
 
 
-tanh = general(
-    "tanh",
-    None,
-    vjp=(lambda xp, g, out: _tanh_rule(xp, g, out),),
-    jvp=(lambda xp, t, out: _tanh_rule(xp, t, out),),
-)
+tanh = symmetric("tanh", lambda xp, g, out: _tanh_rule(xp, g, out))
 asinh = elementwise("asinh", _asinh_partial)
 acosh = elementwise("acosh", _acosh_partial)
 atanh = elementwise("atanh", lambda xp, x: 1 / (1 - x * x))
@@ -170,11 +144,8 @@ def _sigmoid_rule(xp: Any, v: Array, out: Array) -> Array:
     return v * (out - out * out)
 
 
-sigmoid = general(
-    "sigmoid",
-    lambda xp, x: _sigmoid(xp, x),
-    vjp=(lambda xp, g, out: _sigmoid_rule(xp, g, out),),
-    jvp=(lambda xp, t, out: _sigmoid_rule(xp, t, out),),
+sigmoid = symmetric(
+    "sigmoid", lambda xp, g, out: _sigmoid_rule(xp, g, out), forward=lambda xp, x: _sigmoid(xp, x)
 )
 
 # --- kinks: where there is no derivative, SEMANTICS 63 says which value is taken ------------------
@@ -203,12 +174,7 @@ abs = general("abs", None, vjp=(_abs_vjp,), jvp=(_abs_jvp,))
 
 def _step(name: str) -> Primitive:
     """Make a primitive that is constant between its jumps: it has a gradient, and that is zero."""
-    return general(
-        name,
-        None,
-        vjp=(lambda xp, g: xp.zeros_like(g),),
-        jvp=(lambda xp, t: xp.zeros_like(t),),
-    )
+    return symmetric(name, lambda xp, g: xp.zeros_like(g))
 
 
 sign, floor, ceil, trunc, round = (
@@ -226,12 +192,7 @@ def _relu_rule(xp: Any, v: Array, out: Array) -> Array:
     return xp.masked(v, xp.logical_not(out <= 0))
 
 
-relu = general(
-    "relu",
-    _relu,
-    vjp=(lambda xp, g, out: _relu_rule(xp, g, out),),
-    jvp=(lambda xp, t, out: _relu_rule(xp, t, out),),
-)
+relu = symmetric("relu", lambda xp, g, out: _relu_rule(xp, g, out), forward=_relu)
 
 
 def _larger(xp: Any, c: Array, x: Array, y: Array) -> Array:
@@ -239,18 +200,12 @@ def _larger(xp: Any, c: Array, x: Array, y: Array) -> Array:
     return xp.masked(c, xp.logical_not(x <= y)) + 0.5 * xp.masked(c, x == y)
 
 
-maximum = general(
-    "maximum",
-    None,
-    vjp=(lambda xp, g, x, y: _larger(xp, g, x, y), lambda xp, g, x, y: _larger(xp, g, y, x)),
-    jvp=(lambda xp, t, x, y: _larger(xp, t, x, y), lambda xp, t, x, y: _larger(xp, t, y, x)),
+maximum = symmetric(
+    "maximum", lambda xp, g, x, y: _larger(xp, g, x, y), lambda xp, g, x, y: _larger(xp, g, y, x)
 )
 
-minimum = general(
-    "minimum",
-    None,
-    vjp=(lambda xp, g, x, y: _larger(xp, g, y, x), lambda xp, g, x, y: _larger(xp, g, x, y)),
-    jvp=(lambda xp, t, x, y: _larger(xp, t, y, x), lambda xp, t, x, y: _larger(xp, t, x, y)),
+minimum = symmetric(
+    "minimum", lambda xp, g, x, y: _larger(xp, g, y, x), lambda xp, g, x, y: _larger(xp, g, x, y)
 )
 
 
@@ -267,35 +222,25 @@ def _clamp(xp: Any, x: Array, *, low: Any, high: Any) -> Array:
     return xp.clip(x, high if crossed else low, high)
 
 
-clamp = general(
-    "clamp",
-    _clamp,
-    vjp=(lambda xp, g, x, *, low, high: xp.masked(g, _inside(xp, x, low, high)),),
-    jvp=(lambda xp, t, x, *, low, high: xp.masked(t, _inside(xp, x, low, high)),),
+clamp = symmetric(
+    "clamp", lambda xp, g, x, *, low, high: xp.masked(g, _inside(xp, x, low, high)), forward=_clamp
 )
 
 # --- choosing -------------------------------------------------------------------------------------
 
-where = general(
+where = symmetric(
     "where",
-    lambda xp, condition, x, y: xp.where(condition, x, y),
-    vjp=(
-        None,
-        lambda xp, g, condition: xp.masked(g, condition),
-        lambda xp, g, condition: xp.masked(g, xp.logical_not(condition)),
-    ),
-    jvp=(
-        None,
-        lambda xp, t, condition: xp.masked(t, condition),
-        lambda xp, t, condition: xp.masked(t, xp.logical_not(condition)),
-    ),
+    None,
+    lambda xp, g, condition: xp.masked(g, condition),
+    lambda xp, g, condition: xp.masked(g, xp.logical_not(condition)),
+    forward=lambda xp, condition, x, y: xp.where(condition, x, y),
 )
 
-masked = general(
+masked = symmetric(
     "masked",
-    lambda xp, x, mask: xp.masked(x, mask),
-    vjp=(lambda xp, g, mask: xp.masked(g, mask), None),
-    jvp=(lambda xp, t, mask: xp.masked(t, mask), None),
+    lambda xp, g, mask: xp.masked(g, mask),
+    None,
+    forward=lambda xp, x, mask: xp.masked(x, mask),
 )
 
 # --- complex numbers: in the bilinear pairing, the real part's cotangent is itself ----------------
@@ -335,16 +280,8 @@ for _name in (
     constant(_name)
 
 
-floor_divide = general(
-    "floor_divide",
-    None,
-    vjp=(lambda xp, g: xp.zeros_like(g), lambda xp, g: xp.zeros_like(g)),
-    jvp=(lambda xp, t: xp.zeros_like(t), lambda xp, t: xp.zeros_like(t)),
+floor_divide = symmetric(
+    "floor_divide", lambda xp, g: xp.zeros_like(g), lambda xp, g: xp.zeros_like(g)
 )
 
-remainder = general(
-    "remainder",
-    None,
-    vjp=(lambda xp, g: g, lambda xp, g, x, y: -g * xp.floor_divide(x, y)),
-    jvp=(lambda xp, t: t, lambda xp, t, x, y: -t * xp.floor_divide(x, y)),
-)
+remainder = symmetric("remainder", lambda xp, g: g, lambda xp, g, x, y: -g * xp.floor_divide(x, y))

@@ -20,7 +20,7 @@ from chainrule.primitives.matrices import (
     rows,
     transpose,
 )
-from chainrule.primitives.primitive import applied, general, is_complex
+from chainrule.primitives.primitive import applied, general, is_complex, symmetric
 from chainrule.primitives.reductions import products_of_others
 from chainrule.primitives.systems import inv
 
@@ -74,12 +74,7 @@ def _cofactor_slope(xp: Any, v: Array, x: Array) -> Array:
     return columns(xp, columns(xp, phase)) * frames
 
 
-cofactor = general(
-    "cofactor",
-    _cofactor,
-    vjp=(lambda xp, g, x: _cofactor_slope(xp, g, x),),
-    jvp=(lambda xp, t, x: _cofactor_slope(xp, t, x),),
-)
+cofactor = symmetric("cofactor", lambda xp, g, x: _cofactor_slope(xp, g, x), forward=_cofactor)
 
 
 def _det_vjp(xp: Any, g: Array, x: Array) -> Array:  # 2.2.4, with cofactors for det(x) x⁻ᵀ

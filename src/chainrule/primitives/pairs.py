@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from chainrule.primitives.primitive import constant, elementwise, general
+from chainrule.primitives.primitive import constant, elementwise, general, symmetric
 
 Array = Any
 
@@ -84,29 +84,15 @@ def _quotient(xp: Any, x: Array, y: Array) -> Array:
     return _apart(xp, x / _other_than(xp, y, corner), corner)
 
 
-xlogy = general(
+xlogy = symmetric(
     "xlogy",
-    None,
-    vjp=(
-        lambda xp, g, x, y: _by_logarithm(xp, g, x, y),
-        lambda xp, g, x, y: g * _quotient(xp, x, y),
-    ),
-    jvp=(
-        lambda xp, t, x, y: _by_logarithm(xp, t, x, y),
-        lambda xp, t, x, y: t * _quotient(xp, x, y),
-    ),
+    lambda xp, g, x, y: _by_logarithm(xp, g, x, y),
+    lambda xp, g, x, y: g * _quotient(xp, x, y),
 )
-xlog1py = general(
+xlog1py = symmetric(
     "xlog1py",
-    None,
-    vjp=(
-        lambda xp, g, x, y: _by_logarithm1p(xp, g, x, y),
-        lambda xp, g, x, y: g * _quotient(xp, x, 1 + y),
-    ),
-    jvp=(
-        lambda xp, t, x, y: _by_logarithm1p(xp, t, x, y),
-        lambda xp, t, x, y: t * _quotient(xp, x, 1 + y),
-    ),
+    lambda xp, g, x, y: _by_logarithm1p(xp, g, x, y),
+    lambda xp, g, x, y: g * _quotient(xp, x, 1 + y),
 )
 
 # --- kinks and steps ------------------------------------------------------------------------------
@@ -117,11 +103,8 @@ copysign = elementwise(
     lambda xp, y: xp.zeros_like(y),
 )
 
-nextafter = general(  # x, as far as numbers that are not rounded are concerned
-    "nextafter",
-    None,
-    vjp=(lambda xp, g: g, lambda xp, g: xp.zeros_like(g)),
-    jvp=(lambda xp, t: t, lambda xp, t: xp.zeros_like(t)),
+nextafter = symmetric(  # x, as far as numbers that are not rounded are concerned
+    "nextafter", lambda xp, g: g, lambda xp, g: xp.zeros_like(g)
 )
 
 
@@ -130,17 +113,8 @@ def _quotient_towards_zero(xp: Any, x: Array, y: Array, out: Array) -> Array:
     return xp.round((x - out) / y)
 
 
-fmod = general(
-    "fmod",
-    None,
-    vjp=(
-        lambda xp, g: g,
-        lambda xp, g, x, y, out: -g * _quotient_towards_zero(xp, x, y, out),
-    ),
-    jvp=(
-        lambda xp, t: t,
-        lambda xp, t, x, y, out: -t * _quotient_towards_zero(xp, x, y, out),
-    ),
+fmod = symmetric(
+    "fmod", lambda xp, g: g, lambda xp, g, x, y, out: -g * _quotient_towards_zero(xp, x, y, out)
 )
 
 
@@ -153,54 +127,27 @@ def _second(xp: Any, x: Array, y: Array) -> Array:
     return xp.logical_not(_first(xp, x, y))
 
 
-fmax = general(
+fmax = symmetric(
     "fmax",
-    None,
-    vjp=(
-        lambda xp, g, x, y: xp.masked(g, _first(xp, x, y)),
-        lambda xp, g, x, y: xp.masked(g, _second(xp, x, y)),
-    ),
-    jvp=(
-        lambda xp, t, x, y: xp.masked(t, _first(xp, x, y)),
-        lambda xp, t, x, y: xp.masked(t, _second(xp, x, y)),
-    ),
+    lambda xp, g, x, y: xp.masked(g, _first(xp, x, y)),
+    lambda xp, g, x, y: xp.masked(g, _second(xp, x, y)),
 )
-fmin = general(
+fmin = symmetric(
     "fmin",
-    None,
-    vjp=(
-        lambda xp, g, x, y: xp.masked(g, _first(xp, -x, -y)),
-        lambda xp, g, x, y: xp.masked(g, _second(xp, -x, -y)),
-    ),
-    jvp=(
-        lambda xp, t, x, y: xp.masked(t, _first(xp, -x, -y)),
-        lambda xp, t, x, y: xp.masked(t, _second(xp, -x, -y)),
-    ),
+    lambda xp, g, x, y: xp.masked(g, _first(xp, -x, -y)),
+    lambda xp, g, x, y: xp.masked(g, _second(xp, -x, -y)),
 )
 
-heaviside = general(
-    "heaviside",
-    None,
-    vjp=(lambda xp, g: xp.zeros_like(g), lambda xp, g, x: xp.masked(g, x == 0)),
-    jvp=(lambda xp, t: xp.zeros_like(t), lambda xp, t, x: xp.masked(t, x == 0)),
+heaviside = symmetric(
+    "heaviside", lambda xp, g: xp.zeros_like(g), lambda xp, g, x: xp.masked(g, x == 0)
 )
 
-nan_to_num = general(
-    "nan_to_num",
-    None,
-    vjp=(lambda xp, g, x: xp.masked(g, xp.isfinite(x)),),
-    jvp=(lambda xp, t, x: xp.masked(t, xp.isfinite(x)),),
-)
+nan_to_num = symmetric("nan_to_num", lambda xp, g, x: xp.masked(g, xp.isfinite(x)))
 
 # --- roots and powers -----------------------------------------------------------------------------
 
 exp2 = elementwise("exp2", lambda xp, out: 0.6931471805599453 * out)  # ln 2
-cbrt = general(
-    "cbrt",
-    None,
-    vjp=(lambda xp, g, out: g / (3 * out * out),),
-    jvp=(lambda xp, t, out: t / (3 * out * out),),
-)
+cbrt = symmetric("cbrt", lambda xp, g, out: g / (3 * out * out))
 
 # --- complex numbers from real ones ---------------------------------------------------------------
 

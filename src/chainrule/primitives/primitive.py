@@ -4,7 +4,8 @@ A rule is a function of arrays that is handed the namespace `xp` it computes wit
 on NumPy arrays, on CuPy arrays, on tensors (derivatives of derivatives), on a compiler's symbols.
 The names of a rule's parameters say what it needs, and only that is saved:
 
-* ``g``: the cotangent of the output (in a vjp), ``t``: the tangent of the input (in a jvp);
+* ``g``: the cotangent of the output (in a vjp), ``t``: the tangent of the input (in a jvp); of a
+  `symmetric` primitive, ``g`` is either;
 * an input's name, or ``out``: that array; of several outputs, which then have names: an output's;
 * an input's name with ``_shape``, ``_dtype`` or ``_ndim``: that alone, which keeps no array alive;
 * ``shapes``: the shapes of all inputs; ``needs``: which of them require grad (for a rule of all);
@@ -204,7 +205,8 @@ class Plan:
 
         def call(rule: Rule, t: Any) -> Any:
             names, keys = parameters(rule)
-            arguments = [t if name == "t" else values[name] for name in names]
+            values["t"] = values["g"] = t
+            arguments = [values[name] for name in names]
             value = rule(xp, *arguments, **{key: settings[key] for key in keys})
             return t * value if scales else value
 
@@ -306,6 +308,16 @@ def linear(
         view=view,
         multiple=multiple,
     )
+
+
+def symmetric(
+    name: str, *rules: Rule | None, forward: Rule | None = None, label: str | None = None
+) -> Primitive:
+    """Make a primitive whose Jacobian is symmetric, as of all that acts element by element.
+
+    So one rule for each input says what becomes of a cotangent, and of a tangent.
+    """
+    return general(name, forward, vjp=rules, jvp=rules, label=label)
 
 
 def general(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from chainrule.primitives.primitive import constant, general, linear, quicker
+from chainrule.primitives.primitive import constant, general, linear, quicker, symmetric
 
 Array = Any
 Axes = tuple[int, ...] | None
@@ -256,11 +256,10 @@ def _softmax_rule(xp: Any, v: Array, out: Array, *, axis: int) -> Array:
     return (v - xp.sum(v * out, axis=axis, keepdims=True)) * out
 
 
-softmax = general(
+softmax = symmetric(
     "softmax",
-    lambda xp, x, *, axis: _softmax(xp, x, axis=axis),
-    vjp=(lambda xp, g, out, *, axis: _softmax_rule(xp, g, out, axis=axis),),
-    jvp=(lambda xp, t, out, *, axis: _softmax_rule(xp, t, out, axis=axis),),
+    lambda xp, g, out, *, axis: _softmax_rule(xp, g, out, axis=axis),
+    forward=lambda xp, x, *, axis: _softmax(xp, x, axis=axis),
 )
 
 

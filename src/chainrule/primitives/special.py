@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 from chainrule.errors import AutogradError
-from chainrule.primitives.primitive import Rule, elementwise, general
+from chainrule.primitives.primitive import Rule, elementwise, symmetric
 
 Array = Any
 
@@ -151,11 +151,8 @@ def _within(xp: Any, x: Array) -> Array:
     return xp.where(product < 0, xp.zeros_like(x) + float("nan"), product)
 
 
-logit = general(
-    "logit",
-    lambda xp, x: xp.log(x / (1 - x)),
-    vjp=(lambda xp, g, x: g / _within(xp, x),),
-    jvp=(lambda xp, t, x: t / _within(xp, x),),
+logit = symmetric(
+    "logit", lambda xp, g, x: g / _within(xp, x), forward=lambda xp, x: xp.log(x / (1 - x))
 )
 
 
