@@ -31,7 +31,7 @@ from chainrule.checks.differences import (
     slopes,
     trial_cotangents,
 )
-from chainrule.checks.report import GradcheckError
+from chainrule.checks.report import GradcheckError, names_of
 
 __all__ = ["gradcheck", "gradgradcheck"]
 
@@ -176,13 +176,7 @@ def _names(function: Callable[..., Any], arguments: tuple[Any, ...]) -> tuple[st
         bound = inspect.signature(function).bind(*arguments)
     except (TypeError, ValueError):  # built in, or it doesn't take them: calling it will say so
         return tuple([f"input {i}" for i in range(len(arguments))])
-    names: list[str] = []
-    for name, value in bound.arguments.items():
-        if bound.signature.parameters[name].kind is inspect.Parameter.VAR_POSITIONAL:
-            names += [f"{name}[{i}]" for i in range(len(value))]
-        else:
-            names.append(name)
-    return tuple([f"input {i} ({name!r})" for i, name in enumerate(names)])
+    return tuple([f"input {i} ({name!r})" for i, name in enumerate(names_of(bound))])
 
 
 # --- the checks -----------------------------------------------------------------------------------

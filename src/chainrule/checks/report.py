@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from chainrule.errors import AutogradError
 
 __all__ = ["CheckReport", "GradcheckError", "Problem"]
+
+
+def names_of(bound: inspect.BoundArguments) -> list[str]:
+    """Return what problems call each argument: its name, with its number among ``*args``."""
+    names: list[str] = []
+    for name, value in bound.arguments.items():
+        if bound.signature.parameters[name].kind is inspect.Parameter.VAR_POSITIONAL:
+            names += [f"{name}[{i}]" for i in range(len(value))]
+        else:
+            names.append(name)
+    return names
 
 
 class Problem(NamedTuple):

@@ -21,6 +21,7 @@ from chainrule.autograd.tape import Node, endpoint
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import namespace
 from chainrule.checks.differences import Array, Subject, evaluate, host, pull, shaped
+from chainrule.checks.report import names_of
 
 Layout = Callable[[Tensor], Tensor]
 
@@ -39,7 +40,8 @@ class Specimen:
         values = (*args, *kwargs.values())
         chosen = any(isinstance(v, Tensor) and v.requires_grad for v in values)
         self.values = tuple([_double(v, not chosen or _tracked(v)) for v in values])
-        self.names = (*_positional_names(spec, args), *kwargs)
+        positional = inspect.signature(spec.function).bind_partial(*args)
+        self.names = (*names_of(positional), *kwargs)
         self.dirty: tuple[int, ...] = ()  # positions of what forward marks
 
     @property
@@ -101,18 +103,6 @@ def _double(value: Any, tracked: bool) -> Any:
     dtype = {"f": np.dtype(np.float64), "c": np.dtype(np.complex128)}.get(array.dtype.kind)
     copy = make(array.astype(dtype or array.dtype, copy=True), None)
     return copy.requires_grad_() if tracked and dtype is not None else copy
-
-
-def _positional_names(spec: AutogradFunction, args: tuple[Any, ...]) -> list[str]:
-    """Return the name of each positional argument, as the graph calls it."""
-    names: list[str] = []
-    bound = inspect.signature(spec.function).bind_partial(*args)
-    for name, value in bound.arguments.items():
-        if bound.signature.parameters[name].kind is inspect.Parameter.VAR_POSITIONAL:
-            names += [f"{name}[{i}]" for i in range(len(value))]
-        else:
-            names.append(name)
-    return names
 
 
 def node_of(outputs: dict[int, Tensor]) -> FunctionNode | None:
