@@ -9,8 +9,11 @@ from chainrule.compiler.native.nest import LOOP, RESERVED, Nest, Place
 from chainrule.compiler.native.scalars import CODES, scalar
 from chainrule.compiler.program import Names, Value
 
-BLOCK = 1 << 16
-"""So many elements are one thread's to compute at a time; fewer than two blocks aren't shared."""
+PART = 40_000
+"""So many nanoseconds of work are one thread's to do at a time."""
+
+WORTH = 5 * PART
+"""With less, to wake a thread costs what it gains: 40 µs, twice that while those of a BLAS spin."""
 
 _NUMBERS = {"sum": "0", "max": "-np.inf", "min": "np.inf"}
 
@@ -33,8 +36,8 @@ class Arrays:
     expression = staticmethod(scalar)
     parted = True
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    def __init__(self, name: str, cost: float) -> None:
+        self.name, self.cost = name, cost  # nanoseconds that an element takes
         self.over: dict[Value, Value] = {}  # outputs, and the inputs whose array they share
         self.names = Names(RESERVED | {name})
         self.calls: set[str] = set()
@@ -114,11 +117,12 @@ class Arrays:
 
     def _step(self, nest: Nest) -> int:
         """Return how many turns of the outermost loop one thread does at a time."""
-        return max(BLOCK * nest.sizes[0] // math.prod(nest.sizes), 1)
+        turn = self.cost * math.prod(nest.sizes[1:])
+        return max(int(PART / turn), 1)
 
     def _blocks(self, nest: Nest) -> int:
         """Return in how many parts the work is done; so results don't depend on who does them."""
-        if math.prod(nest.sizes) < 2 * BLOCK:
+        if self.cost * math.prod(nest.sizes) < WORTH:
             return 1
         return -(-nest.sizes[0] // self._step(nest))
 

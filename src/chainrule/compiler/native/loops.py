@@ -12,7 +12,15 @@ from chainrule.compiler.native.access import Access, Accesses
 from chainrule.compiler.native.arrays import Arrays
 from chainrule.compiler.native.clusters import REDUCTIONS, Cluster
 from chainrule.compiler.native.nest import Memory, Nest, Place, merged_axes
-from chainrule.compiler.native.scalars import CODES, Operand, Scalar, literal, operands_of, typed
+from chainrule.compiler.native.scalars import (
+    CODES,
+    ELEMENTARY,
+    Operand,
+    Scalar,
+    literal,
+    operands_of,
+    typed,
+)
 from chainrule.compiler.program import Line, Names, Value
 
 
@@ -66,7 +74,7 @@ def loop_of(
 
     What is to be written to a target at last is written over it, where the loop reads it so.
     """
-    layout = Arrays(name)
+    layout = Arrays(name, _cost(cluster, wanted))
     writer = _Writer(cluster, accesses, wanted, layout)
     layout.over = writer.written_over(targets)
     writer.write()
@@ -83,6 +91,15 @@ def loop_of(
         tuple(None if target is None else inputs.index(target) for target in places),
         len(writer.lines) * math.prod(writer.shape),
     )
+
+
+def _cost(cluster: Cluster, wanted: set[Value]) -> float:
+    """Return roughly how many nanoseconds an element takes one thread: memory is what costs."""
+    lines = [line for _, line in cluster.lines]
+    made = {line.out for line in lines}
+    arrays = len({v for line in lines for v in line.inputs} - made) + len(made & wanted)
+    calls = sum(line.function in ELEMENTARY for line in lines)
+    return 0.07 * arrays + 0.02 * len(lines) + 0.3 * calls
 
 
 def rows_of(cluster: Cluster, accesses: Accesses, wanted: set[Value], layout: Layout) -> list[str]:
