@@ -37,6 +37,7 @@ def gradient(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 X, Y = numbers(4, 3), numbers(3, 5)
+SQUARE, ROWS = numbers(2, 2), [[1.0, 0.0], [0.0, 1.0]]
 BATCH, WEIGHT = numbers(6, 4, 3), numbers(3, 5, requires_grad=True)
 
 
@@ -53,6 +54,12 @@ BATCH, WEIGHT = numbers(6, 4, 3), numbers(3, 5, requires_grad=True)
         (lambda x: x.pow(2).mean(), (X,), {"np.vdot": 1, "np.divide": 1}),
         (lambda x: x * cr.ones(4, 3) * cr.full((4, 3), 2.0), (X,), {"np.multiply": 1}),
         (lambda x: x[:, None].squeeze(1), (X,), {}),
+        (
+            lambda x: x[:1][0].reshape(1, 3)[..., 0, :].exp(),
+            (X,),
+            {"getitem": 1, "np.reshape": 1, "np.exp": 1},
+        ),
+        (lambda x: cr.tensor(ROWS) @ (x @ cr.tensor(ROWS)).exp(), (SQUARE,), {"np.exp": 1}),
         (lambda x, y: (x.exp() @ y).sum() * 0 + x.sin().sum(), (X, Y), None),
         (lambda x, w: x @ w, (BATCH, WEIGHT), {"np.reshape": 2, "np.matmul": 1}),
     ],

@@ -129,14 +129,16 @@ def _negative(line: Line, context: Context) -> Any:
 
 
 def _getitem(line: Line, context: Context) -> Any:
-    """x[:, None] only has another shape."""
+    """x[:, None] only has another shape, and so has x[0] of one row."""
     x, key = line.args
-    return ("np.reshape", (x, line.out.shape), {}) if _is_shape_only(key) else None
+    whole = x.size == line.out.size and _is_shape_only(key)
+    return ("np.reshape", (x, line.out.shape), {}) if whole else None
 
 
 def _index_add(line: Line, context: Context) -> Any:
     (value,) = line.args
-    if not _is_shape_only(line.kwargs["key"]):
+    whole = isinstance(value, Value) and value.size == line.out.size
+    if not whole or not _is_shape_only(line.kwargs["key"]):
         return None
     return "np.reshape", (value, line.kwargs["shape"]), {}
 
@@ -165,8 +167,24 @@ def _is_number(part: Any) -> bool:
 
 
 def _is_shape_only(key: Any) -> bool:
+    """Say whether an index leaves elements in their order, if it leaves all of them."""
     parts = key if isinstance(key, tuple) else (key,)
-    return all(part is None or part is Ellipsis or part == slice(None) for part in parts)
+    return all(
+        part is None or part is Ellipsis or part == slice(None) or type(part) is int
+        for part in parts
+    )
+
+
+def _identity_product(line: Line, context: Context) -> Any:
+    """A product with the identity is the other matrix: a Jacobian's seeds are rows of one."""
+    for position in (0, 1):
+        one = context.constants.get(line.args[position])
+        other = line.args[1 - position]
+        if one is None or not _is_like(other, line.out) or one.ndim != 2 or other.shape == (0, 0):
+            continue
+        if one.shape[0] == one.shape[1] and np.array_equal(one, np.eye(one.shape[0])):
+            return other
+    return None
 
 
 def _masked(line: Line, context: Context) -> Any:
@@ -315,6 +333,6 @@ RULES: dict[str, tuple[Rule, ...]] = {
     "np.negative": (_negative,),
     "np.clip": (_clip,),
     "np.linalg.cross": (_cross,),
-    "np.matmul": (_flat_product,),
+    "np.matmul": (_identity_product, _flat_product),
     "np.sum": (_sum_of_products, _sum_of_matrix_products),
 }

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from chainrule.compiler.algebra import simplified
+from chainrule.compiler.batching import batched
 from chainrule.compiler.bodies import everywhere, needed_part, without_invariants
 from chainrule.compiler.program import Line, Program, Value, every_line
 from chainrule.compiler.rolling import rolled
@@ -104,10 +105,12 @@ _FOLDED = 1 << 10
 
 
 def _is_foldable(line: Line) -> bool:
-    """Say whether a line may be computed beforehand; arrays of one number are shorter as calls."""
+    """Say whether a line may be computed beforehand; an array of ones is shorter as a call."""
     if line.bodies or line.function == DRAW:
         return False
     if all(v.size <= 1 for v in (*line.inputs, *line.outs)):
+        return True
+    if line.function in ("np.reshape", "np.permute_dims", "np.astype"):
         return True
     small = all(v.size <= _FOLDED for v in (*line.inputs, *line.outs))
     return small and (line.function == "index_add" or line.function in _JOINING)
@@ -222,9 +225,11 @@ def _lesser(value: Any, made: dict[Value, Line], uniform: dict[Value, Any]) -> l
 
 PASSES: tuple[Pass, ...] = (
     without_dead_lines,
+    everywhere(with_constants_folded),
     everywhere(rolled),
     everywhere(without_invariants),
     without_dead_lines,
+    everywhere(batched),
     everywhere(with_constants_folded),
     everywhere(with_operands_narrowed),
     everywhere(without_repeats),
