@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 
 import chainrule as cr
 from chainrule.compiler.native import disk, jit
+from chainrule.compiler.native.code import Code
 
 
 def run(script: str, **variables: str) -> str:
@@ -35,47 +37,59 @@ def test_machine_code_is_read_from_disk(numba: Any, tmp_path: Path) -> None:
 import sys
 import numpy as np
 import chainrule as cr
-from chainrule.compiler.native import jit
 
-found = []
-compiled = jit.compiled
-jit.compiled = lambda *args, **kwargs: found.append(compiled(*args, **kwargs)) or found[-1]
-assert "numba" not in sys.modules
 function = cr.compile(lambda x: np.tanh(x) * 3 + 1, backend="native")
+assert "numba" not in sys.modules
 x = np.linspace(-1, 1, 50, dtype="f4")
 np.testing.assert_allclose(function(x), np.tanh(x) * 3 + 1, rtol=1e-6)
-print(sum(found[0].stats.cache_hits.values()))
+print("numba" in sys.modules)
 """
-    place = str(tmp_path / "made" / "here")
-    assert run(script, CHAINRULE_CACHE=place) == "0"
-    assert run(script, CHAINRULE_CACHE=place) == "1"
-    for file in Path(place).glob("__pycache__/*.nbc"):
-        file.write_bytes(b"cut off")
-    assert run(script, CHAINRULE_CACHE=place) == "0"
+    place = tmp_path / "made" / "here"
+    assert run(script, CHAINRULE_CACHE=str(place)) == "True"
+    assert run(script, CHAINRULE_CACHE=str(place)) == "False"
+    (file,) = place.iterdir()
+    whole = file.read_bytes()
+    for broken in (b"", whole[:-7], whole[:99] + b"?" + whole[100:]):
+        file.write_bytes(broken)
+        assert run(script, CHAINRULE_CACHE=str(place)) == "True"
+        assert file.read_bytes() == whole
+
+
+def test_what_machine_code_depends_on_is_in_its_name(monkeypatch: Any) -> None:
+    before = disk.surroundings()
+    disk.surroundings.cache_clear()
+    monkeypatch.setenv("NUMBA_OPT", "1")
+    try:
+        assert disk.surroundings() != before
+    finally:
+        disk.surroundings.cache_clear()
+    assert b"flags" in before or sys.platform != "linux" or platform.machine() != "x86_64"
 
 
 def test_a_folder_that_cannot_be_had_is_no_error(tmp_path: Path, monkeypatch: Any) -> None:
     (tmp_path / "file").write_text("")
     for place in ("", str(tmp_path / "file")):
         monkeypatch.setenv("CHAINRULE_CACHE", place)
-        assert disk.source_file("def loop(): pass") is None
+        disk.write("loop", b"code")
+        assert disk.read("loop") is None
     monkeypatch.delenv("CHAINRULE_CACHE")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     if sys.platform.startswith("linux"):
         assert disk.folder() == tmp_path / "chainrule" / "native"
+    disk.write("loop", b"code")
+    assert disk.read("loop") == b"code"
 
 
-def test_numba_that_fails_to_write_is_no_error(
-    numba: Any, tmp_path: Path, monkeypatch: Any
-) -> None:
-    monkeypatch.setenv("CHAINRULE_CACHE", str(tmp_path))
-
+def test_a_full_disk_is_no_error(numba: Any, tmp_path: Path, monkeypatch: Any) -> None:
     def full(*_: Any, **__: Any) -> None:
         raise OSError("no space left on device")
 
-    monkeypatch.setattr(numba.core.caching.IndexDataCacheFile, "save", full)
-    loop = jit.jitted("def loop(x):\n    return x + 25\n", "loop", frozenset())
-    assert loop(3) == 28
+    monkeypatch.setenv("CHAINRULE_CACHE", str(tmp_path))
+    monkeypatch.setattr(Path, "write_bytes", full)
+    code = Code("def loop(x):\n    x[0] = x[0] + f4(25)\n", ("f4",), frozenset())
+    x = np.ones(1, "f4")
+    code.function()(x)
+    assert x[0] == 26
 
 
 def test_without_numba_the_error_says_what_to_install(monkeypatch: Any) -> None:
@@ -105,34 +119,34 @@ def test_by_default_machine_code_runs_where_it_pays(numba: Any) -> None:
 
 def test_where_numba_fails_numpy_runs(numba: Any, monkeypatch: Any) -> None:
     def broken(*_: Any) -> Any:
-        def loop(*_: Any) -> None:
-            raise numba.core.errors.TypingError("no such type")
+        raise numba.core.errors.TypingError("no such type")
 
-        return loop
-
-    monkeypatch.setattr(jit, "jitted", broken)
-    compiled = cr.compile(lambda x: x * 2 + 1)
+    monkeypatch.setenv("CHAINRULE_CACHE", "")
+    monkeypatch.setattr(jit, "object_code", broken)
+    compiled = cr.compile(lambda x: x * 2.125 + 1)
     x = np.ones(100_000, "f4")
     with pytest.warns(UserWarning, match="Numba says: no such type"):
         found = compiled(x)
     for result in (found, compiled(x)):
-        np.testing.assert_array_equal(result, x * 2 + 1)
+        np.testing.assert_array_equal(result, x * 2.125 + 1)
+    with pytest.raises(numba.core.errors.TypingError):
+        cr.compile(lambda x: x * 2.125 + 3, backend="native")(x)
 
 
 def test_where_numba_fails_late_nothing_is_written_twice(numba: Any, monkeypatch: Any) -> None:
-    jitted = jit.jitted
+    object_code = jit.object_code
 
     def second_is_broken(text: str, *rest: Any) -> Any:
-        return jitted(text, *rest) if "tanh_f4" not in text else broken
-
-    def broken(*_: Any) -> None:
-        raise numba.core.errors.LoweringError("no such instruction")
+        if "tanh_f4" in text:
+            raise numba.core.errors.LoweringError("no such instruction")
+        return object_code(text, *rest)
 
     def step(w: Any, x: Any) -> Any:
         w.mul_(2).add_(x)
-        return cr.tanh(w @ x) * 2
+        return cr.tanh(w @ x) * 2.375
 
-    monkeypatch.setattr(jit, "jitted", second_is_broken)
+    monkeypatch.setenv("CHAINRULE_CACHE", "")
+    monkeypatch.setattr(jit, "object_code", second_is_broken)
     w, x = cr.ones(300, 300), cr.ones(300, 300)
     with pytest.warns(UserWarning, match="no such instruction"):
         cr.compile(step)(w, x)
@@ -141,6 +155,14 @@ def test_where_numba_fails_late_nothing_is_written_twice(numba: Any, monkeypatch
 
 def test_where_numba_cannot_be_imported_numpy_runs(monkeypatch: Any) -> None:
     monkeypatch.setattr(jit, "is_installed", lambda: True)
-    monkeypatch.setattr(jit, "is_usable", lambda: False)
+    monkeypatch.setitem(sys.modules, "numba", None)
+    monkeypatch.setenv("CHAINRULE_CACHE", "")
     x = np.ones(100_000, "f4")
-    np.testing.assert_array_equal(cr.compile(lambda x: x * 2 + 1)(x), x * 2 + 1)
+    for cache in (jit.numba, jit.is_usable):
+        cache.cache_clear()
+    try:
+        np.testing.assert_array_equal(cr.compile(lambda x: x * 2.25 + 1)(x), x * 2.25 + 1)
+    finally:
+        monkeypatch.undo()
+        for cache in (jit.numba, jit.is_usable):
+            cache.cache_clear()

@@ -6,8 +6,7 @@ Numba; `test_native.py` has Numba run some.
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Iterator
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -16,6 +15,7 @@ import conformance
 from cases import CONSTANTS, ROWS, Case, cases_of
 from chainrule.compiler import native
 from chainrule.compiler.native import clusters, elementary, jit
+from chainrule.compiler.native.code import Code
 from conformance import demand
 
 CASES = [case for row in (*ROWS, *CONSTANTS) for case in cases_of(row) if case.dtype == "float32"]
@@ -29,13 +29,11 @@ def groups() -> dict[str, list[Case]]:
 
 
 @pytest.fixture(autouse=True)
-def interpreted(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    jit._jitted.cache_clear()
-    monkeypatch.setattr(jit, "compiled", lambda function, cached: function)
-    monkeypatch.setenv("CHAINRULE_CACHE", "")
-    monkeypatch.setattr(jit, "inlined", functools.partial(getattr, elementary))
-    yield
-    jit._jitted.cache_clear()
+def interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
+    def function(self: Code) -> Callable[..., None]:
+        return jit.plain(self.text, {name: getattr(elementary, name) for name in self.calls})
+
+    monkeypatch.setattr(Code, "function", function)
 
 
 @pytest.mark.parametrize("cases", groups().values(), ids=groups())

@@ -8,7 +8,6 @@ dropped it, as its reference count says. Views, tensors and other libraries hold
 from __future__ import annotations
 
 from collections import deque
-from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -29,24 +28,31 @@ class Recycled:
 
     def empty(self) -> Any:
         """Return an array of any content that the caller may keep, as `np.empty` does."""
-        array = self._unused()
+        array, known = self._unused(), self._known
         if array is None:
             array = np.empty(self.shape, self.dtype)
-        self._known.append(array)
-        with suppress(IndexError):  # another thread has done so
-            while len(self._known) > MOST:
-                self._known.popleft()
+            while len(known) >= MOST:
+                self._taken()
+        known.append(array)
         return array
 
     def _unused(self) -> Any:
         """Return a remembered array that nobody holds, if there is one."""
-        with suppress(IndexError):
-            for _ in range(MOST):
-                array = self._known.popleft()  # no other thread looks at it meanwhile
-                if count_references(array) == ALONE and self._is_as_new(array):
-                    return array
-                self._known.append(array)
+        for _ in range(MOST):
+            array = self._taken()
+            if array is None:
+                break
+            if count_references(array) == ALONE and self._is_as_new(array):
+                return array
+            self._known.append(array)
         return None
+
+    def _taken(self) -> Any:
+        """Take out what was handed out longest ago, so that no other thread looks at it."""
+        try:
+            return self._known.popleft()
+        except IndexError:
+            return None
 
     def _is_as_new(self, array: Any) -> bool:
         """Say whether an array is as a new one would be, whatever its holders have done to it."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from chainrule.compiler.native import jit
 from chainrule.compiler.native.calls import NAMES
+from chainrule.compiler.native.code import Code, code_of
 from chainrule.compiler.native.fusion import with_loops
 from chainrule.compiler.native.layout import UnfitError
 from chainrule.compiler.native.loops import Loop
@@ -25,26 +26,34 @@ Run = Callable[..., Any]
 
 def native(program: Program) -> tuple[Run, str]:
     """Return the function of input arrays that runs a program as machine code, and its source."""
-    jit.numba()
-    return _small(program) or _emitted(*with_loops(program))
+    if not jit.is_installed():
+        jit.numba()  # which says what to install
+    return _started(_small(program) or _in_loops(*with_loops(program)), None, program)
 
 
 def native_if_better(program: Program, otherwise: Run) -> tuple[Run, str]:
     """Return the same where Numba is installed, and the loops are worth compiling them.
 
-    Else, and where Numba fails at the first call, it's `otherwise` that runs.
+    Else, and where Numba fails, it's `otherwise` that runs.
     """
     if not jit.is_installed():
         return otherwise, ""
-    if _calls(program) >= _MANY and jit.is_usable():
+    if _calls(program) >= _MANY:
         small = _small(program)
         if small is not None:
-            return _tried(small[0], otherwise, program), small[1]
+            return _started(small, otherwise, program)
     fused, loops = with_loops(program)
-    if sum(loop.work for loop in loops) < _WORTH or not jit.is_usable():
+    if sum(loop.work for loop in loops) < _WORTH:
         return otherwise, ""
-    run, text = _emitted(fused, loops)
-    return _tried(run, otherwise, program), text
+    return _started(_in_loops(fused, loops), otherwise, program)
+
+
+class _Emitted(NamedTuple):
+    """A program as machine code that is still to be had."""
+
+    text: str
+    codes: list[Code]
+    made: Callable[[list[Run]], Run]  # of their functions
 
 
 _WORTH = 1 << 16
@@ -55,12 +64,13 @@ _MANY = 100
 """So many calls of NumPy's take long enough for a function of machine code in their place."""
 
 
-def _small(program: Program) -> tuple[Run, str] | None:
+def _small(program: Program) -> _Emitted | None:
     """Return a program of small arrays as one function, if it is one."""
     try:
-        return whole(program)
+        code, made, text = whole(program)
     except UnfitError:
         return None
+    return _Emitted(text, [code], lambda functions: made(functions[0]))
 
 
 def _calls(program: Program) -> int:
@@ -71,41 +81,42 @@ def _calls(program: Program) -> int:
     return count
 
 
-def _tried(run: Run, otherwise: Run, program: Program) -> Run:
-    """Return a function that runs as machine code, if that is to be had."""
+def _started(emitted: _Emitted, otherwise: Run | None, program: Program) -> tuple[Run, str]:
+    """Return the function that runs as machine code, which its first call reads or compiles."""
     chosen: list[Run] = []
-    written = {program.inputs.index(write.target) for write in program.writes}
 
-    def first(*arrays: Any) -> Any:
-        before = [(arrays[i], arrays[i].copy()) for i in written]
+    def chosen_now() -> Run:
         try:
-            result = run(*arrays)
-        except jit.numba().core.errors.NumbaError as error:
-            for array, content in before:  # a loop may have written to it before another failed
-                array[...] = content
-            warnings.warn(
-                f"{program.name} runs as NumPy calls, since Numba says: {error}", stacklevel=5
-            )
-            chosen.append(otherwise)
-            return otherwise(*arrays)
-        chosen.append(run)
-        return result
+            return emitted.made([code.function() for code in emitted.codes])
+        except Exception as error:
+            if otherwise is None:
+                raise
+            if jit.is_usable():
+                text = f"{program.name} runs as NumPy calls, since Numba says: {error}"
+                warnings.warn(text, stacklevel=5)
+            return otherwise
 
-    def call(*arrays: Any) -> Any:
-        return chosen[0](*arrays) if chosen else first(*arrays)
+    def run(*arrays: Any) -> Any:
+        if not chosen:
+            chosen.append(chosen_now())
+        return chosen[0](*arrays)
 
-    return call
+    return run, emitted.text
 
 
-def _emitted(fused: Program, loops: list[Loop]) -> tuple[Run, str]:
+def _in_loops(fused: Program, loops: list[Loop]) -> _Emitted:
+    """Return a program that calls loops."""
     source = Source(fused)
     text = "\n\n".join([*(f"{loop.text}\n\n{loop.caller}" for loop in loops), source.text])
-    callables = {loop.name: _callable(loop) for loop in loops}
-    return runner(source, native=SimpleNamespace(**callables)), text
 
+    def made(functions: list[Run]) -> Run:
+        callers = {
+            loop.name: defined(
+                loop.caller, loop.name, f"<{loop.name} {{}}>", {**NAMES, "np": np, LOOP: function}
+            )
+            for loop, function in zip(loops, functions, strict=True)
+        }
+        return runner(source, native=SimpleNamespace(**callers))
 
-def _callable(loop: Loop) -> Callable[..., Any]:
-    """Return what a program calls, with its loop as machine code."""
-    compiled = jit.jitted(loop.text, LOOP, loop.calls)
-    outer = {**NAMES, "np": np, LOOP: compiled}
-    return defined(loop.caller, loop.name, f"<{loop.name} {{}}>", outer)
+    codes = [code_of(loop.text, loop.types, loop.calls) for loop in loops]
+    return _Emitted(text, codes, made)

@@ -42,12 +42,14 @@ class Arrays:
         self.names = Names(RESERVED | {name})
         self.calls: set[str] = set()
         self.inputs: dict[Value, str] = {}  # the names of the arrays that are read
+        self.codes: dict[str, str] = {}  # what the elements of each array are
         self.results: list[_Result] = []
 
     def place(self, value: Value) -> Place:
         """Return the array that holds a value."""
         if value not in self.inputs:
-            self.inputs[value] = self.names.another(f"{value.hint or self.names[value]}_in")
+            name = self.names.another(f"{value.hint or self.names[value]}_in")
+            self.inputs[value], self.codes[name] = name, CODES[value.dtype]
         return Place(self.inputs[value], "")
 
     def allocate(self, value: Value) -> Place:
@@ -59,6 +61,7 @@ class Arrays:
         else:
             name = self.names.another(f"{self.names[value]}_out")
             made = f"fresh({self._given()}, {value.shape}, {_dtype(value)})"
+            self.codes[name] = CODES[value.dtype]
         self.results.append(_Result(name, made, name, parted=False))
         return Place(name, "")
 
@@ -68,12 +71,13 @@ class Arrays:
         """Return the array that is to hold a reduction; the caller begins it."""
         given, shape, dtype = self._given(), value.shape, _dtype(value)
         name = back = self.names.another(f"{self.names[value]}_out")
+        self.codes[name] = CODES[value.dtype]
         parted = not steps[0] and self._blocks(nest) > 1
         if parted:
             back = f"np.asarray({name}.{kind}(0), {dtype}).reshape({shape})"
             given, shape = "None", (self._blocks(nest), value.size)
             if kind == "sum" and not any(steps) and CODES[value.dtype] == "f4":
-                dtype = "np.float64"
+                dtype, self.codes[name] = "np.float64", "f8"
         arguments = f"{given}, {shape}, {dtype}"
         made = f"filled({arguments}, {_NUMBERS[kind]})" if fills else f"fresh({arguments})"
         self.results.append(_Result(name, made, back, parted))
@@ -88,13 +92,18 @@ class Arrays:
         rows += [f"    {row}" for row in nest.rows()]
         return "\n".join(rows) + "\n"
 
+    @property
+    def types(self) -> tuple[str, ...]:
+        """What the loop's arguments are, for Numba."""
+        return ("n", "n", *(self.codes[name] for name in [*self._flat(), *self._parts()]))
+
     def caller(self, nest: Nest) -> str:
         """Return the function that Python calls, with arrays of any layout and memory to fill."""
         none = "None, " * len(self.results)
         rows = [f"def {self.name}({', '.join([*self.inputs.values(), f'out=({none})'])}):"]
         rows.append(f"    # {' · '.join(map(str, nest.sizes))} turns")
         rows += [f"    {result.name} = {result.made}" for result in self.results]
-        flat = ", ".join(f"{name}.reshape(-1)" for name in self._flat())
+        flat = ", ".join(f"{name}.ravel()" for name in self._flat())
         turns = nest.sizes[0]
         if self._blocks(nest) == 1:
             rows.append(f"    {LOOP}(0, {turns}, {flat})")

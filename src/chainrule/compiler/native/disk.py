@@ -1,9 +1,8 @@
 """Machine code on disk, so that a loop is compiled once and not in each process.
 
-A loop's source is written to a file of its own in the user's cache folder, named by what it is made
-of, and Numba keeps the machine code beside it, by its own version, Python's and the processor. The
-variable ``CHAINRULE_CACHE`` names another folder; empty, nothing is kept. What can't be written
-or read is compiled anew.
+Object code is kept in the user's cache folder, named by all that it is made of: the source, the
+versions of what compiled it, and the processor. The variable ``CHAINRULE_CACHE`` names another
+folder; empty, nothing is kept. What can't be written or read is compiled anew.
 """
 
 from __future__ import annotations
@@ -11,11 +10,14 @@ from __future__ import annotations
 import functools
 import hashlib
 import os
+import platform
 import sys
+from importlib import metadata
 from pathlib import Path
-from typing import Any
 
-from chainrule.compiler.native import elementary
+from chainrule.compiler.native import elementary, jit
+
+_DIGEST = hashlib.sha256().digest_size
 
 
 def folder() -> Path | None:
@@ -36,43 +38,56 @@ def folder() -> Path | None:
     return base / "chainrule" / "native"
 
 
-def source_file(text: str) -> Path | None:
-    """Return a file that holds a loop's source, or None if there can't be one."""
+def read(name: str) -> bytes | None:
+    """Return what is kept by a name, or None: also if the file isn't whole."""
     place = folder()
-    if place is None:
-        return None
-    digest = hashlib.sha256(text.encode() + _surroundings()).hexdigest()[:32]
-    file = place / f"loop_{digest}.py"
     try:
-        if not file.exists():
-            place.mkdir(parents=True, exist_ok=True, mode=0o700)
-            draft = place / f"{digest}.{os.getpid()}.draft"
-            draft.write_text(text, encoding="utf-8")
-            draft.replace(file)  # at once: other processes see all of it, or nothing
-        return file if os.access(place, os.W_OK) else None
+        content = b"" if place is None else (place / name).read_bytes()
     except OSError:
         return None
+    code = content[_DIGEST:]
+    return code if code and hashlib.sha256(code).digest() == content[:_DIGEST] else None
+
+
+def write(name: str, code: bytes) -> None:
+    """Keep code by a name, if that can be."""
+    place = folder()
+    if place is None:
+        return
+    try:
+        place.mkdir(parents=True, exist_ok=True, mode=0o700)
+        draft = place / f"{name}.{os.getpid()}.draft"
+        draft.write_bytes(hashlib.sha256(code).digest() + code)
+        draft.replace(place / name)  # at once: other processes see all of it, or nothing
+    except OSError:  # no room, or no right
+        return
 
 
 @functools.cache
-def _surroundings() -> bytes:
-    """Return what machine code depends on besides its source, and Numba doesn't look at."""
-    return Path(elementary.__file__).read_bytes()
+def surroundings() -> bytes:
+    """Return what machine code depends on besides its source."""
+    versions = [_version("numba"), _version("llvmlite")]
+    settings = sorted(item for item in os.environ.items() if item[0].startswith("NUMBA_"))
+    parts = [*versions, sys.platform, platform.machine(), jit.DATA, _processor(), settings]
+    sources = [Path(str(module.__file__)).read_bytes() for module in (elementary, jit)]
+    return repr(parts).encode() + b"".join(sources)
 
 
-def unfailing(dispatcher: Any) -> Any:
-    """Have Numba go on without the disk where that fails."""
-    cache = dispatcher._cache
-    for method in ("load_overload", "save_overload"):
-        setattr(cache, method, _suppressed(getattr(cache, method)))
-    return dispatcher
+def _version(package: str) -> str:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:  # it came in another way
+        return ""
 
 
-def _suppressed(function: Any) -> Any:
-    def call(*args: Any, **kwargs: Any) -> Any:
-        try:
-            return function(*args, **kwargs)
-        except Exception:  # no room, no right, a file that is cut off or of another make
-            return None
+def _processor() -> str:
+    """Return what the processor is and can do."""
+    try:
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        from llvmlite import binding
 
-    return call
+        return f"{binding.get_host_cpu_name()} {binding.get_host_cpu_features().flatten()}"
+    first, _, _ = text.partition("\n\n")
+    lasting = ("vendor", "cpu family", "model", "stepping", "flags", "CPU ", "Features")
+    return "\n".join(row for row in first.splitlines() if row.startswith(lasting))

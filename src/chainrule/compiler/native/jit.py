@@ -1,22 +1,24 @@
-"""Machine code of loops, by Numba, which is imported when a loop is first wanted."""
+"""Object code of loops, by Numba, which is imported when a loop is first compiled."""
 
 from __future__ import annotations
 
 import functools
 import importlib.util
-import re
 import threading
 from collections.abc import Callable
-from types import CodeType, FunctionType
+from types import FunctionType
 from typing import Any
 
 import numpy as np
 
 from chainrule.compiler.native import elementary
-from chainrule.compiler.native.disk import source_file, unfailing
+from chainrule.compiler.native.nest import LOOP
 from chainrule.compiler.native.scalars import CODES
 from chainrule.compiler.runner import defined
 from chainrule.errors import CompileError
+
+DATA = object.__basicsize__
+"""Where an array's structure has the address of its data: behind what all objects have."""
 
 _NAMES = {name for name, value in vars(elementary).items() if isinstance(value, FunctionType)}
 _lock = threading.RLock()
@@ -51,43 +53,104 @@ def is_usable() -> bool:
     return True
 
 
-def jitted(text: str, name: str, calls: frozenset[str]) -> Any:
-    """Return the function that source defines as machine code, from disk if it is there.
+def object_code(text: str, types: tuple[str, ...], calls: frozenset[str], name: str) -> bytes:
+    """Return the object code of a function called `loop`, under a name, for Python to call.
 
-    Functions that differ in nothing but the names of their variables are one.
+    `types` says what each argument is: a code of `CODES` for the array of such elements, whose
+    places are the loop's own business, or `n` for an integer.
     """
-    return _jitted(unnamed(text), name, calls)
-
-
-def unnamed(text: str) -> str:
-    """Return the source of a function with numbers for the names of its variables."""
-    (code,) = [c for c in compile(text, "", "exec").co_consts if isinstance(c, CodeType)]
-    numbers = {name: f"v{number}" for number, name in enumerate(code.co_varnames)}
-    return re.sub(r"\b(?<!\.)[A-Za-z_]\w*", lambda found: numbers.get(found[0], found[0]), text)
-
-
-@functools.lru_cache(maxsize=512)
-def _jitted(text: str, name: str, calls: frozenset[str]) -> Any:
-    scope: dict[str, Any] = {code: dtype.type for dtype, code in CODES.items()}
-    scope |= {"u8": np.uint64, "np": np, "INF": np.inf, "NAN": np.nan}
-    scope |= {other: inlined(other) for other in calls}
-    scope["__name__"] = __name__  # which Numba imports when it reads the code from disk
-    file = source_file(text)
-    if file is None:
-        return compiled(defined(text, name, f"<{name} {{}}>", scope), cached=False)
-    exec(compile(text, str(file), "exec"), scope)
-    return compiled(scope[name], cached=True)
-
-
-def compiled(function: Callable[..., Any], cached: bool) -> Any:
-    """Return a loop that Numba compiles when it is first called; other threads run meanwhile."""
+    core = numba().core
+    target = core.registry.cpu_target
+    of_code = {code: core.types.CPointer(_element(code)) for code in CODES.values()}
+    arguments = tuple([core.types.int64 if t == "n" else of_code[t] for t in types])
     with _lock:
-        options = {"error_model": "numpy", "nogil": True, "pipeline_class": _without_aliases()}
-        try:
-            dispatcher = numba().njit(cache=cached, **options)(function)
-        except RuntimeError:  # there is no place for its files
-            return numba().njit(**options)(function)
-        return unfailing(dispatcher) if cached else dispatcher
+        function = plain(text, {other: inlined(other) for other in calls})
+        compiled = core.compiler.compile_extra(
+            *(target.typing_context, target.target_context, function, arguments),
+            *(core.types.void, _flags(), {}),
+        )
+        library = compiled.library
+        library.add_ir_module(_entry(library, compiled.fndesc, types, name))
+        for other in library._linking_libraries:
+            library._final_module.link_in(other._get_module_for_linking(), preserve=True)
+        library._optimize_final_module()
+        return bytes(_machine().emit_object(library._final_module))
+
+
+def plain(text: str, calls: dict[str, Any]) -> Callable[..., None]:
+    """Return the function of a loop's source as Python runs it."""
+    scope: dict[str, Any] = {code: dtype.type for dtype, code in CODES.items()}
+    scope |= {"u8": np.uint64, "np": np, "INF": np.inf, "NAN": np.nan, "__name__": __name__}
+    return defined(text, LOOP, f"<{LOOP} {{}}>", scope | calls)
+
+
+def _element(code: str) -> Any:
+    """Return Numba's type of an element; truth values are bytes."""
+    types = numba().core.types
+    return types.uint8 if code == "b1" else getattr(types, np.dtype(code).name)
+
+
+def _flags() -> Any:
+    """Return how Numba compiles a loop.
+
+    No array of a loop is memory of another's, by `noalias`: without it, LLVM asks at run time, and
+    gives up where arrays are many.
+    """
+    flags = numba().core.compiler.Flags()
+    flags.error_model, flags.noalias = "numpy", True
+    flags.no_compile = flags.no_cpython_wrapper = flags.no_cfunc_wrapper = True
+    flags.nrt = flags.enable_looplift = flags.enable_pyobject = False
+    return flags
+
+
+def _entry(library: Any, function: Any, types: tuple[str, ...], name: str) -> Any:
+    """Return a module with a C function for Python: it finds the data of arrays, and runs the loop.
+
+    It takes an object that it returns, and an array of arguments, as METH_FASTCALL says. Other
+    threads of Python run meanwhile.
+    """
+    from llvmlite import ir
+
+    context = numba().core.registry.cpu_target.target_context
+    module = library.create_ir_module(name)
+    number, anything = ir.IntType(64), ir.IntType(8).as_pointer()
+
+    def imported(name: str, returned: Any, *arguments: Any) -> Any:
+        return ir.Function(module, ir.FunctionType(returned, arguments), name)
+
+    kind = context.call_conv.get_function_type(function.restype, function.argtypes)
+    loop = ir.Function(module, kind, function.llvm_func_name)
+    entry = imported(name, anything, anything, anything.as_pointer(), number)
+    builder = ir.IRBuilder(entry.append_basic_block())
+    as_number = imported("PyLong_AsSsize_t", number, anything)
+    given = []
+    for place, (code, argument) in enumerate(zip(types, function.argtypes, strict=True)):
+        item = builder.load(builder.gep(entry.args[1], [number(place)]))
+        if code == "n":
+            given.append(builder.call(as_number, [item]))
+        else:
+            pointer = context.get_value_type(argument).as_pointer()
+            given.append(builder.load(builder.bitcast(builder.gep(item, [number(DATA)]), pointer)))
+    state = builder.call(imported("PyEval_SaveThread", anything), [])
+    context.call_conv.call_function(
+        builder, loop, function.restype, function.argtypes, given, attrs=("noinline",)
+    )
+    builder.call(imported("PyEval_RestoreThread", ir.VoidType(), anything), [state])
+    builder.call(imported("Py_IncRef", ir.VoidType(), anything), [entry.args[0]])
+    builder.ret(entry.args[0])
+    return module
+
+
+@functools.cache
+def _machine() -> Any:
+    """Return what makes object code for this processor, to be anywhere in memory."""
+    from llvmlite import binding
+
+    features = binding.get_host_cpu_features().flatten()
+    target = binding.Target.from_triple(binding.get_process_triple())
+    return target.create_target_machine(
+        cpu=binding.get_host_cpu_name(), features=features, opt=3, reloc="pic", codemodel="small"
+    )
 
 
 _REORDERED = {"plus": {"reassoc"}, "times_plus": {"reassoc", "contract"}}
@@ -104,19 +167,3 @@ def inlined(name: str) -> Any:
         function = FunctionType(plain.__code__, scope, name)
         flags = _REORDERED.get(name, {"contract"} if name[-3:-1] == "_f" else set())
         return numba().njit(error_model="numpy", fastmath=flags, forceinline=True)(function)
-
-
-@functools.cache
-def _without_aliases() -> Any:
-    """Return Numba's compiler with the promise that no array of a loop is memory of another's.
-
-    Without it, LLVM asks at run time, and gives up where arrays are many.
-    """
-    compiler: Any = numba().core.compiler.Compiler
-
-    class Compiler(compiler):  # type: ignore[misc]  # Numba has no types: its classes are Any
-        def __init__(self, *args: Any, **kwargs: Any) -> None:
-            super().__init__(*args, **kwargs)
-            self.state.flags.noalias = True
-
-    return Compiler

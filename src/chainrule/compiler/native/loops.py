@@ -30,6 +30,7 @@ class Loop(NamedTuple):
     name: str
     text: str  # of the loop, for Numba
     caller: str  # of what Python calls, with arrays of any layout
+    types: tuple[str, ...]  # of its arguments, for Numba
     calls: frozenset[str]  # the elementary functions in it
     inputs: tuple[Value, ...]
     outs: tuple[Value, ...]
@@ -85,6 +86,7 @@ def loop_of(
         name,
         layout.loop(writer.nest),
         layout.caller(writer.nest),
+        layout.types,
         frozenset(layout.calls),
         inputs,
         outs,
@@ -201,7 +203,8 @@ class _Writer:
             self.names[value] = self.first[key]
         else:
             self.first[key] = self.names[value]
-            self.nest.before[depth].append(f"{self.names[value]} = {memory.element}")
+            truth = " != 0" if value.dtype == np.bool_ else ""  # in memory it is a byte
+            self.nest.before[depth].append(f"{self.names[value]} = {memory.element}{truth}")
 
     def _line(self, line: Line) -> None:
         pairs = [self._operand(item) for item in operands_of(line)]

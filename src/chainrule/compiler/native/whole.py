@@ -12,9 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from chainrule.compiler.native import jit
 from chainrule.compiler.native.access import Accesses
+from chainrule.compiler.native.code import Code, code_of
 from chainrule.compiler.native.layout import Layout, UnfitError
+from chainrule.compiler.native.nest import LOOP
+from chainrule.compiler.native.scalars import CODES
 from chainrule.compiler.native.statements import statement_rows
 from chainrule.compiler.program import Program, Value
 
@@ -24,8 +26,8 @@ LONGEST = 1200
 """The most rows of source: Numba takes some seconds for as many."""
 
 
-def whole(program: Program) -> tuple[Run, str]:
-    """Return the function of input arrays that runs a small program, and its source."""
+def whole(program: Program) -> tuple[Code, Callable[[Run], Run], str]:
+    """Return a small program's code, what makes a function of arrays of that, and its source."""
     layout = Layout(program)
     parameters = [layout.parameter(v) for v in program.inputs]
     rows = list(statement_rows(program, Accesses(program, program.constants), layout))
@@ -40,17 +42,23 @@ def whole(program: Program) -> tuple[Run, str]:
     constants = layout.constants
     heads = [*parameters, *(layout.place(v).array for v in constants), *names]
     heads += [f"memory_{code}" for code in scratch]
-    text = f"def loop({', '.join(heads)}):\n"
+    text = f"def {LOOP}({', '.join(heads)}):\n"
     text += "".join(f"    {row}\n" for row in rows or ["pass"])
     text = f"{text}\n"
-    compiled = jit.jitted(text, "loop", frozenset(layout.calls))
-    return _runner(program, compiled, outs, list(constants.values()), scratch), text
+    arrays = [*program.inputs, *constants, *outs]
+    types = (*(CODES[v.dtype] for v in arrays), *scratch)
+    code = code_of(text, types, frozenset(layout.calls))
+
+    def made(loop: Run) -> Run:
+        return _runner(program, loop, outs, list(constants.values()), scratch)
+
+    return code, made, text
 
 
 def _runner(
     program: Program, loop: Run, outs: list[Value], constants: list[Any], scratch: dict[str, int]
 ) -> Run:
-    fixed = [np.ascontiguousarray(array).reshape(-1) for array in constants]
+    fixed = [array.ravel() for array in constants]
     types = [(out.shape, out.dtype) for out in outs]
     count = len(program.outputs)
     order = {value: i for i, value in enumerate(program.inputs)}
@@ -60,8 +68,8 @@ def _runner(
     def run(*arrays: Any) -> Any:
         memory = free.pop() if free else [np.empty(n, code) for code, n in scratch.items()]
         made = [np.empty(shape, dtype) for shape, dtype in types]
-        flat = [array.reshape(-1) for array in made]
-        loop(*[array.reshape(-1) for array in arrays], *fixed, *flat, *memory)
+        flat = [array.ravel() for array in made]
+        loop(*[array.ravel() for array in arrays], *fixed, *flat, *memory)
         free.append(memory)
         for target, array in zip(targets, made[count:], strict=True):
             arrays[target][...] = array

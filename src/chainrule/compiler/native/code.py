@@ -1,0 +1,55 @@
+"""Machine code of functions: read from disk or compiled, when it is first wanted."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import re
+import threading
+from collections.abc import Callable
+from types import CodeType
+
+from chainrule.compiler.native import disk, jit, linking
+
+
+class Code:
+    """A function of source, and of machine code when it's needed."""
+
+    def __init__(self, text: str, types: tuple[str, ...], calls: frozenset[str]) -> None:
+        self.text, self.types, self.calls = text, types, calls
+        self._lock = threading.Lock()
+        self._function: Callable[..., None] | None = None
+
+    def function(self) -> Callable[..., None]:
+        """Return the machine code; another thread that wants it at the same time waits."""
+        with self._lock:
+            if self._function is None:
+                self._function = self._made()
+            return self._function
+
+    def _made(self) -> Callable[..., None]:
+        key = hashlib.sha256(repr((self.text, self.types)).encode() + disk.surroundings())
+        name = f"loop_{key.hexdigest()[:32]}"
+        code = disk.read(name)
+        if code is None:
+            code = jit.object_code(self.text, self.types, self.calls, name)
+            disk.write(name, code)
+        return linking.function_of(code, name)
+
+
+def code_of(text: str, types: tuple[str, ...], calls: frozenset[str]) -> Code:
+    """Return the machine code of a function called `loop`, whose arguments have these types.
+
+    Functions that differ in nothing but the names of their variables are one.
+    """
+    return _code_of(unnamed(text), types, calls)
+
+
+_code_of = functools.lru_cache(maxsize=512)(Code)
+
+
+def unnamed(text: str) -> str:
+    """Return the source of a function with numbers for the names of its variables."""
+    (code,) = [c for c in compile(text, "", "exec").co_consts if isinstance(c, CodeType)]
+    numbers = {name: f"v{number}" for number, name in enumerate(code.co_varnames)}
+    return re.sub(r"\b(?<!\.)[A-Za-z_]\w*", lambda found: numbers.get(found[0], found[0]), text)

@@ -1,0 +1,73 @@
+"""Object code becomes functions of this process: linked by ourselves, or loaded by LLVM."""
+
+from __future__ import annotations
+
+import gc
+import platform
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+from chainrule.compiler.native import jit, linking
+
+pytest.importorskip("numba", reason="machine code needs Numba")
+
+TEXT = """
+def loop(start, stop, x, table, y):
+    for i in range(u8(start), u8(stop)):
+        y[i] = exp_f8(x[i]) + np.sin(x[i]) ** f8(1.5) + f8(table[i])
+"""
+
+
+@pytest.fixture(scope="module")
+def code() -> bytes:
+    return jit.object_code(TEXT, ("n", "n", "f8", "b1", "f8"), frozenset(["exp_f8"]), "sums")
+
+
+def check(function: Any) -> None:
+    x = np.linspace(0, 3, 1000)
+    table, y = x > 2, np.zeros(1000)
+    for _ in range(3):
+        function(10, 990, x, table, y)
+    wanted = np.exp(x) + np.sin(x) ** 1.5 + table
+    np.testing.assert_allclose(y[10:990], wanted[10:990], rtol=1e-14)
+    assert not y[:10].any()
+    assert not y[990:].any()
+
+
+here = sys.platform == "linux" and platform.machine() == "x86_64"
+
+
+@pytest.mark.skipif(not here, reason="objects of another system are LLVM's to load")
+def test_linked_by_ourselves(code: bytes) -> None:
+    memory, address = linking._linked(code, "sums")
+    function = linking._callable(address, memory)
+    del memory
+    gc.collect()  # the function keeps its code
+    check(function)
+    again = linking.function_of(code, "sums")
+    del function
+    gc.collect()
+    check(again)
+
+
+def test_loaded_by_llvm(code: bytes) -> None:
+    memory, address = linking._loaded_by_llvm(code.replace(b"sums", b"past"), "past")
+    check(linking._callable(address, memory))
+
+
+def test_objects_of_others_are_left_to_llvm() -> None:
+    arm = b"\x7fELF\x02\x01\x01" + bytes(11) + b"\xb7\0" + bytes(44)
+    for foreign in (b"\xcf\xfa\xed\xfe", arm):
+        with pytest.raises(linking.LinkError, match="not an object of"):
+            linking._linked(foreign, "sums")
+
+
+@pytest.mark.skipif(not here, reason="objects of another system are LLVM's to load")
+def test_what_is_missing_is_told(code: bytes) -> None:
+    with pytest.raises(linking.LinkError, match="there is no other"):
+        linking._linked(code, "other")
+    with pytest.raises(linking.LinkError, match="six is unknown"):
+        linking._linked(code.replace(b"\0sin\0", b"\0six\0"), "sums")
