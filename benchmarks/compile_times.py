@@ -1,14 +1,13 @@
 """What compiling takes: the first call of a program in a process of its own, and its growth.
 
 chainrule with an empty disk cache and with the one that this leaves, always as machine code; JAX's
-jit without a cache. Importing the libraries isn't in it; what Numba takes for that, once a process,
-is a row of its own.
+jit without a cache. Importing JAX, and Numba where there is no machine code yet, isn't in it, but a
+row of its own.
 """
 
 from __future__ import annotations
 
 import sys
-import tempfile
 import time
 from typing import Any
 
@@ -22,13 +21,13 @@ BEGINNINGS = ("two-layer", "gelu and gradient, 1e6", "softplus and gradient, 1e6
 BEGINNINGS += ("option and gradient, 1e6", "MLP", "transformer", "LSTM", "ODE", "bundle")
 BARRED = ("two-layer", "gelu", "softplus", "option", "MLP", "transformer")
 COLD, WARM = 2.0, 0.2
-START = "import of chainrule, Numba and what Numba imports; of JAX"
+START = "Numba or JAX, imported"
 
 
-def first_call(peer: str, name: str) -> float:
+def first_call(peer: str, name: str, kept: str = "") -> float:
     """Return how much longer the first call takes than the second."""
     start = time.perf_counter()
-    processes.started(peer)
+    processes.started(peer, kept)
     if name == START:
         return time.perf_counter() - start
     job = PROGRAMS[name]().job(peer)
@@ -39,10 +38,7 @@ def table() -> str:
     head = "| first call, seconds | chainrule, native | from the disk | JAX jit | bar |"
     lines = [head, "|" + " --- |" * 5]
     for name in (START, *processes.names(*BEGINNINGS)):
-        with tempfile.TemporaryDirectory() as folder:
-            cold, warm = (
-                processes.alone(__file__, NATIVE, name, CHAINRULE_CACHE=folder) for _ in range(2)
-            )
+        cold, warm = processes.twice(__file__, NATIVE, name)
         jitted = processes.alone(__file__, "JAX jit", name)
         bars = []
         for value, bar in ((cold, COLD), (warm, WARM)) if name.startswith(BARRED) else ():
@@ -82,7 +78,7 @@ def main() -> str:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) == 3:
+    if len(sys.argv) > 1:
         processes.child(first_call)
     else:
         print(main())

@@ -1,7 +1,8 @@
 """The memory that compiled programs take, beside PyTorch's and JAX's.
 
-What a process of its own held at most during ten calls, above what it held when the library (and
-Numba) was imported: arrays, parameters, code, and what is kept from one call to the next included.
+What a process of its own held at most during ten calls, above what it held when the library was
+imported: arrays, parameters, code, and what is kept from one call to the next included. In a column
+of its own, the process that compiles, above what it held when Numba was imported, too.
 """
 
 from __future__ import annotations
@@ -19,13 +20,14 @@ from programs import PROGRAMS
 
 START = "the libraries, imported"
 PEERS = ["chainrule", "chainrule, NumPy", "PyTorch", "JAX jit"]
+FIRST = "chainrule, compiling"
 LEFT_OUT = ("bundle", "a compiled function", "Gaussian mixture, n 1000,", "ODE", "LSTM")
 """Too small to tell from what the libraries take for themselves."""
 
 
-def held(peer: str, name: str) -> float:
+def held(peer: str, name: str, kept: str = "") -> float:
     """Return the bytes that a program took in this process."""
-    processes.started(peer)
+    processes.started(peer, kept)
     before = held_bytes()
     if name == START:
         return before
@@ -46,7 +48,7 @@ def held_bytes() -> int:
 
 def _bars(found: dict[str, float | None]) -> Iterator[str]:
     """Yield what is above the others' memory, ours compiled in either way."""
-    others = {p: b for p, b in found.items() if p not in CHAINRULE and b is not None}
+    others = {p: b for p, b in found.items() if p in processes.MODULES and b is not None}
     for peer, size in found.items():
         if size is not None and peer in CHAINRULE:
             above = [other for other, bar in others.items() if size > bar]
@@ -58,11 +60,14 @@ def main() -> str:
     """Return the table."""
     if not pathlib.Path("/proc/self/clear_refs").exists():
         return "Not measured: the high-water mark of a process is Linux'."
-    lines = [f"| MB at most | {' | '.join(PEERS)} | bar |", "|" + " --- |" * (len(PEERS) + 2)]
+    heads = ["MB at most", PEERS[0], FIRST, *PEERS[1:], "bar"]
+    lines = ["| " + " | ".join(heads) + " |", "|" + " --- |" * len(heads)]
     for name in (START, *PROGRAMS):
         if name.startswith(LEFT_OUT):
             continue
-        found = {peer: processes.alone(__file__, peer, name) for peer in PEERS}
+        first, again = processes.twice(__file__, "chainrule", name)
+        found = {"chainrule": again, FIRST: first}
+        found |= {peer: processes.alone(__file__, peer, name) for peer in PEERS[1:]}
         sizes = [processes.cell(None if b is None else b / 1e6, "{:.1f}") for b in found.values()]
         bars = "" if name == START else "; ".join(_bars(found))
         lines.append(f"| {name} | {' | '.join(sizes)} | {bars} |")
@@ -70,7 +75,7 @@ def main() -> str:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) == 3:
+    if len(sys.argv) > 1:
         processes.child(held)
     else:
         print(main())

@@ -87,7 +87,7 @@ def with_constants_folded(program: Program) -> Program:
     known = dict(program.constants)
     lines = []
     for line in program.lines:
-        if not _is_foldable(line) or any(v not in known for v in line.inputs):
+        if any(v not in known for v in line.inputs) or not _is_foldable(line):
             lines.append(line)
             continue
         filled = line.replaced(known.__getitem__)
