@@ -10,6 +10,7 @@ from typing import Any
 from chainrule.compiler.native.access import Accesses
 from chainrule.compiler.native.clusters import CALL, Cluster, clustered
 from chainrule.compiler.native.loops import Loop, loop_of
+from chainrule.compiler.native.rematerialisation import rematerialise
 from chainrule.compiler.passes import without_dead_lines
 from chainrule.compiler.program import Line, Program, Value
 
@@ -28,6 +29,7 @@ class _Fusion:
         self.constants = {**constants, **program.constants}
         self.accesses = Accesses(program, self.constants)
         self.clusters = clustered(program, self.accesses)
+        rematerialise(self.clusters, program, self.accesses)
         self.lines: list[Line] = []
         views = [line for line in program.lines if self.accesses.is_view(line)]
         self.waiting = {line.out: line for line in views}  # until a line reads them
