@@ -176,5 +176,42 @@ def test_many_signatures_are_warned_of() -> None:
     function = cr.compile(lambda x, rate: x * rate)
     for step in range(15):
         function(cr.ones(2), float(step))
-    with pytest.warns(UserWarning, match="better passed as a tensor"):
+    words = r"this time since rate is 15\.0, was 14\.0: .*better passed as a tensor"
+    with pytest.warns(UserWarning, match=words):
         function(cr.ones(2), 15.0)
+
+
+def test_signatures_say_why_there_is_another() -> None:
+    class Model:
+        def __init__(self) -> None:
+            self.weight, self.rates = cr.ones(3, requires_grad=True), [0.5, 2.0]
+
+    model, power = Model(), 2
+    function = cr.compile(lambda x, scale=1.0: x * scale * model.weight**power * model.rates[0])
+
+    def changes() -> list[str]:
+        function(x)
+        return function.signatures[-1].changes(function.signatures[-2])
+
+    x = cr.ones(3)
+    assert function(x) is not None
+    assert str(function.signatures[0]).splitlines()[:2] == [
+        "x: float32 [3]",
+        "weight: float32 [3], requires grad",
+    ]
+    x = cr.ones(2, 3, dtype=cr.float64)
+    assert changes() == ["x is float64 [2, 3], was float32 [3]"]
+    power = 3
+    assert changes() == ["power is 3, was 2"]
+    model.rates[0] = 0.25
+    assert changes() == ["model.rates[0] is 0.25, was 0.5"]
+    model.rates.append(1.0)
+    assert "len(model.rates) is 3, was 2" in changes()
+    model.weight.grad = cr.ones(3)
+    text = "float32 [3], requires grad"
+    assert changes() == [f"weight is {text}, has .grad, was {text}"]
+    model.weight = cr.ones(3, requires_grad=True)
+    model.weight.grad = cr.ones(3)
+    assert changes() == ["an object that it finds by name is another one of the same kind"]
+    with cr.no_grad():
+        assert changes() == ["the grad mode is off, was on"]

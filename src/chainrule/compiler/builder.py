@@ -18,6 +18,7 @@ from chainrule.compiler.program import Program, Value, every_line
 from chainrule.compiler.rolling import rolled_lines
 from chainrule.compiler.runner import runner
 from chainrule.compiler.shapes import DRAW
+from chainrule.compiler.signature import Signature, signature_of
 from chainrule.compiler.symbol import Symbol
 from chainrule.compiler.trace import Capture, overlapping
 from chainrule.compiler.traced import Traced, traced
@@ -59,13 +60,15 @@ class Built(NamedTuple):
     text: str  # the NumPy source of the programs
     native: str  # the source of the machine code that runs, or nothing where NumPy runs
     lasting: bool  # whether it serves later calls, too
+    signature: Signature
 
 
 def build(function: Callable[..., Any], args: Any, kwargs: Any, backend: str | None) -> Built:
     """Trace a call, optimise what it did, and write the function that does it again."""
     call = traced(function, args, kwargs)
     guards = Guards(call.trace, args, kwargs, call.found)
-    return _Builder(call, function, guards, backend).build()
+    signature = signature_of(function, call, args, kwargs)
+    return _Builder(call, function, guards, backend).build(signature)
 
 
 class _Builder:
@@ -79,7 +82,7 @@ class _Builder:
         self.edges: dict[int, str] = {}  # where outputs that can be differentiated lead
         self.names: dict[int, str] = {}  # of the tensors that the call makes
 
-    def build(self) -> Built:
+    def build(self, signature: Signature) -> Built:
         self._check()
         tracked = self._tracked()
         back = self._pass(tracked)
@@ -114,6 +117,7 @@ class _Builder:
             "\n\n".join(part.source.text for part in parts),
             "\n\n".join(part.native for part in parts if part.native),
             not once,
+            signature,
         )
 
     def _pass(self, tracked: list[Tensor]) -> TracedPass | None:

@@ -13,6 +13,7 @@ from chainrule.autograd.modes import MODES
 from chainrule.compiler.builder import Built, build
 from chainrule.compiler.cost import Report
 from chainrule.compiler.entry import MISS
+from chainrule.compiler.signature import Signature
 from chainrule.compiler.symbol import TRACING
 from chainrule.errors import CompileError
 
@@ -58,9 +59,11 @@ class Compiled:
             if built.lasting:
                 self._entries = (built, *self._entries)[:_MOST]
                 if len(self._entries) == _MANY:
+                    changes = built.signature.changes(entries[0].signature)
                     warnings.warn(
-                        f"{self!r} was compiled {_MANY} times, for as many signatures: a Python "
-                        "number that changes at each call is better passed as a tensor",
+                        f"{self!r} was compiled {_MANY} times, for as many signatures, this time "
+                        f"since {'; '.join(changes)}: a Python number that changes at each call "
+                        "is better passed as a tensor",
                         UserWarning,
                         stacklevel=3,
                     )
@@ -80,6 +83,24 @@ class Compiled:
                 "the shapes and dtypes of a call"
             )
         return self._last
+
+    @property
+    def signatures(self) -> list[Signature]:
+        """What the programs that are kept were made for, the first one first.
+
+        Each is a dict of descriptions by name; ``later.changes(earlier)`` says in words what made
+        another program necessary.
+
+        Examples
+        --------
+        >>> import chainrule as cr
+        >>> scaled = cr.compile(lambda x, rate: x * rate)
+        >>> _ = scaled(cr.ones(2), 0.5), scaled(cr.ones(3), 0.1)
+        >>> first, second = scaled.signatures
+        >>> second.changes(first)
+        ['x is float32 [3], was float32 [2]', 'rate is 0.1, was 0.5']
+        """
+        return [entry.signature for entry in reversed(self._entries)]
 
     @property
     def source(self) -> str:

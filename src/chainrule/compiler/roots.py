@@ -246,12 +246,7 @@ def is_generator(x: Any) -> bool:
 
 def named_values(function: Any, args: Any, kwargs: Any) -> list[tuple[str, Any]]:
     """Return what a function calls its arguments, and what else its own code names."""
-    names: list[tuple[str, Any]] = []
-    try:
-        bound = inspect.signature(function).bind(*args, **kwargs)
-        names += bound.arguments.items()
-    except (TypeError, ValueError):
-        pass
+    names = argument_names(function, args, kwargs)
     function = getattr(function, "__func__", function)
     code = getattr(function, "__code__", None)
     if code is None:
@@ -261,3 +256,20 @@ def named_values(function: Any, args: Any, kwargs: Any) -> list[tuple[str, Any]]
     space = function.__globals__
     names += [(name, space[name]) for name in sorted(code.co_names) if name in space]
     return names
+
+
+def argument_names(function: Any, args: Any, kwargs: Any) -> list[tuple[str, Any]]:
+    """Return what a function calls its arguments."""
+    try:
+        return [*inspect.signature(function).bind(*args, **kwargs).arguments.items()]
+    except (TypeError, ValueError):
+        return []
+
+
+def cell_names(function: Any) -> dict[int, str]:
+    """Return what a function calls the cells that it closes over."""
+    function = getattr(function, "__func__", function)
+    names = getattr(getattr(function, "__code__", None), "co_freevars", ())
+    return {
+        id(c): n for n, c in zip(names, getattr(function, "__closure__", None) or (), strict=True)
+    }
