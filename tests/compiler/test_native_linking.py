@@ -23,7 +23,14 @@ def loop(start, stop, x, table, y):
 
 @pytest.fixture(scope="module")
 def code() -> bytes:
-    return jit.object_code(TEXT, ("n", "n", "f8", "b1", "f8"), frozenset(["exp_f8"]), "sums")
+    return jit.object_code(TEXT, ("n", "n", "f8", "b1", "f8"), frozenset(["exp_f8"]), True, "sums")
+
+
+def test_long_loops_compute_several_vectors_side_by_side(code: bytes) -> None:
+    types = ("n", "n", "f8", "b1", "f8")
+    short = jit.object_code(TEXT, types, frozenset(["exp_f8"]), False, "sums")
+    assert len(code) > len(short)
+    check(linking.function_of(short, "sums"))
 
 
 def check(function: Any) -> None:

@@ -118,5 +118,5 @@ def _in_loops(fused: Program, loops: list[Loop]) -> _Emitted:
         }
         return runner(source, native=SimpleNamespace(**callers))
 
-    codes = [code_of(loop.text, loop.types, loop.calls) for loop in loops]
+    codes = [code_of(loop.text, loop.types, loop.calls, loop.long) for loop in loops]
     return _Emitted(text, codes, made)

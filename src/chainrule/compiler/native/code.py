@@ -15,8 +15,10 @@ from chainrule.compiler.native import disk, jit, linking
 class Code:
     """A function of source, and of machine code when it's needed."""
 
-    def __init__(self, text: str, types: tuple[str, ...], calls: frozenset[str]) -> None:
-        self.text, self.types, self.calls = text, types, calls
+    def __init__(
+        self, text: str, types: tuple[str, ...], calls: frozenset[str], long: bool = False
+    ) -> None:
+        self.text, self.types, self.calls, self.long = text, types, calls, long
         self._lock = threading.Lock()
         self._function: Callable[..., None] | None = None
 
@@ -28,21 +30,23 @@ class Code:
             return self._function
 
     def _made(self) -> Callable[..., None]:
-        key = hashlib.sha256(repr((self.text, self.types)).encode() + disk.surroundings())
+        key = hashlib.sha256(
+            repr((self.text, self.types, self.long)).encode() + disk.surroundings()
+        )
         name = f"loop_{key.hexdigest()[:32]}"
         code = disk.read(name)
         if code is None:
-            code = jit.object_code(self.text, self.types, self.calls, name)
+            code = jit.object_code(self.text, self.types, self.calls, self.long, name)
             disk.write(name, code)
         return linking.function_of(code, name)
 
 
-def code_of(text: str, types: tuple[str, ...], calls: frozenset[str]) -> Code:
+def code_of(text: str, types: tuple[str, ...], calls: frozenset[str], long: bool = False) -> Code:
     """Return the machine code of a function called `loop`, whose arguments have these types.
 
     Functions that differ in nothing but the names of their variables are one.
     """
-    return _code_of(unnamed(text), types, calls)
+    return _code_of(unnamed(text), types, calls, long)
 
 
 _code_of = functools.lru_cache(maxsize=512)(Code)

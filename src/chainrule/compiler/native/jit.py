@@ -53,11 +53,19 @@ def is_usable() -> bool:
     return True
 
 
-def object_code(text: str, types: tuple[str, ...], calls: frozenset[str], name: str) -> bytes:
+INTERLEAVED = 4
+"""So many vectors are computed side by side in a long loop. LLVM takes one where a formula is long;
+but its operations wait for one another, and the processor for them."""
+
+
+def object_code(
+    text: str, types: tuple[str, ...], calls: frozenset[str], long: bool, name: str
+) -> bytes:
     """Return the object code of a function called `loop`, under a name, for Python to call.
 
     `types` says what each argument is: a code of `CODES` for the array of such elements, whose
-    places are the loop's own business, or `n` for an integer.
+    places are the loop's own business, or `n` for an integer. `long` are loops of so many turns
+    that the rest which fills no vectors doesn't matter.
     """
     core = numba().core
     target = core.registry.cpu_target
@@ -65,11 +73,14 @@ def object_code(text: str, types: tuple[str, ...], calls: frozenset[str], name: 
     arguments = tuple([core.types.int64 if t == "n" else of_code[t] for t in types])
     with _lock:
         function = plain(text, {other: inlined(other) for other in calls})
+        library = target.target_context.codegen().create_library(name)
+        if long:
+            add = library.add_ir_module
+            library.add_ir_module = lambda module: add(_interleaved(module))
         compiled = core.compiler.compile_extra(
             *(target.typing_context, target.target_context, function, arguments),
-            *(core.types.void, _flags(), {}),
+            *(core.types.void, _flags(), {}, library),
         )
-        library = compiled.library
         library.add_ir_module(_entry(library, compiled.fndesc, types, name))
         for other in library._linking_libraries:
             library._final_module.link_in(other._get_module_for_linking(), preserve=True)
@@ -101,6 +112,23 @@ def _flags() -> Any:
     flags.no_compile = flags.no_cpython_wrapper = flags.no_cfunc_wrapper = True
     flags.nrt = flags.enable_looplift = flags.enable_pyobject = False
     return flags
+
+
+def _interleaved(module: Any) -> Any:
+    """Tell LLVM how many vectors the loops of a module compute side by side."""
+    from llvmlite import ir
+
+    count = ir.Constant(ir.IntType(32), INTERLEAVED)
+    for function in module.functions:
+        order = {block: number for number, block in enumerate(function.blocks)}
+        for block, number in order.items():
+            targets = [b for b in block.terminator.operands if order.get(b, number + 1) <= number]
+            if targets:  # the end of a loop's body goes back to its head
+                hint = module.add_metadata(["llvm.loop.interleave.count", count])
+                loop = module.add_metadata([hint, f"{function.name} {number}"])
+                loop.operands = (loop, *loop.operands)  # as LLVM knows a loop by
+                block.terminator.set_metadata("llvm.loop", loop)
+    return module
 
 
 def _entry(library: Any, function: Any, types: tuple[str, ...], name: str) -> Any:

@@ -23,6 +23,9 @@ from chainrule.compiler.native.scalars import (
 )
 from chainrule.compiler.program import Line, Names, Value
 
+LONG = 512
+"""So many turns make a loop long: several of the widest vectors side by side, several times."""
+
 
 class Loop(NamedTuple):
     """A cluster as source."""
@@ -32,6 +35,7 @@ class Loop(NamedTuple):
     caller: str  # of what Python calls, with arrays of any layout
     types: tuple[str, ...]  # of its arguments, for Numba
     calls: frozenset[str]  # the elementary functions in it
+    long: bool  # whether the innermost loop has many turns
     inputs: tuple[Value, ...]
     outs: tuple[Value, ...]
     over: tuple[int | None, ...]  # the input that each of `outs` may be written over
@@ -88,6 +92,7 @@ def loop_of(
         layout.caller(writer.nest),
         layout.types,
         frozenset(layout.calls),
+        writer.nest.sizes[-1] >= LONG,
         inputs,
         outs,
         tuple(None if target is None else inputs.index(target) for target in places),
