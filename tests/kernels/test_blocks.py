@@ -141,11 +141,17 @@ def test_other_threads_keep_off_the_callers_core() -> None:
         found[threading.get_ident()] = os.sched_getaffinity(0)
         meet()
 
-    threads.each(task, range(3))
-    assert found.pop(threading.get_ident()) == before == os.sched_getaffinity(0)
-    for cores in found.values():
-        assert cores < before
-        assert len(cores) == len(before) - 1
+    def call(core: int) -> None:
+        os.sched_setaffinity(0, {core})
+        threads.each(task, range(3))
+        del found[threading.get_ident()]
+
+    for core in [*before, *before]:
+        found.clear()
+        caller = threading.Thread(target=call, args=(core,))
+        caller.start()
+        caller.join()
+        assert list(found.values()) == [before - {core}] * 2
 
 
 def test_one_thread_is_the_calling_one() -> None:

@@ -47,19 +47,6 @@ def _core_finder() -> Callable[[], int]:
 _core = _core_finder()
 
 
-def _keep_off(core: int) -> None:
-    """Let the current thread run where the main one may, but not on one core if others are left.
-
-    Linux may wake a thread on the very core that its caller works on, the next one idle: then the
-    two take turns, and a computation twice the time.
-    """
-    try:
-        cores = os.sched_getaffinity(os.getpid())
-        os.sched_setaffinity(0, cores - {core} or cores)
-    except OSError:  # not allowed to, or a core that has gone
-        pass
-
-
 class _Job:
     """One computation: the numbers of its blocks that nobody has begun, and who is at work."""
 
@@ -72,7 +59,6 @@ class _Job:
         self.closed = False
         self.quiet = threading.Event()
         self.error: BaseException | None = None
-        self.core = _core()  # where the caller works
 
     def work(self) -> None:
         """Do blocks until none is left."""
@@ -119,31 +105,49 @@ class _Pool:
         self.lock = threading.Lock()
         self.jobs: SimpleQueue[_Job | None] = SimpleQueue()
         self.started = 0
+        self.threads: list[int] = []  # as the system numbers them
+        self.avoided = -1
 
     def start(self) -> None:
         with self.lock:
             while self.started < self.count - 1:
                 name = f"chainrule-{self.started + 1}"
-                threading.Thread(target=_serve, args=(self.jobs,), name=name, daemon=True).start()
+                thread = threading.Thread(target=self.serve, name=name, daemon=True)
+                thread.start()
+                self.threads.append(thread.native_id or 0)
                 self.started += 1
+                self.avoided = -1
+
+    def serve(self) -> None:
+        """Help with one job after the other."""
+        job = self.jobs.get()
+        while job is not None:
+            job.help()
+            job = None  # its arrays are not to live until the next one comes
+            job = self.jobs.get()
+
+    def keep_off(self, core: int) -> None:
+        """Let the threads run where the main one may, but not on one core if others are left.
+
+        Linux may wake a thread on the very core that its caller works on, the next one idle: then
+        the two take turns, and a computation twice the time. It's the caller who sees to it, while
+        they wait: one that wakes beside its caller and then leaves has pushed it off to the other.
+        """
+        if core == self.avoided:
+            return
+        self.avoided = core
+        try:
+            cores = os.sched_getaffinity(os.getpid())
+            for thread in self.threads:
+                os.sched_setaffinity(thread, cores - {core} or cores)
+        except OSError:  # not allowed to, or a core or a thread that has gone
+            pass
 
     def stop(self) -> None:
         """Let the threads end; jobs that were offered to them are done by their callers."""
         with self.lock:
             for _ in range(self.started):
                 self.jobs.put(None)
-
-
-def _serve(jobs: SimpleQueue[_Job | None]) -> None:
-    avoided = -1
-    job = jobs.get()
-    while job is not None:
-        if job.core != avoided:
-            avoided = job.core
-            _keep_off(avoided)
-        job.help()
-        job = None  # its arrays are not to live until the next one comes
-        job = jobs.get()
 
 
 _pool = _Pool(_first_count())
@@ -220,6 +224,7 @@ def each(task: Task, blocks: Iterable[int]) -> None:
         return job.work()
     if pool.started < pool.count - 1:
         pool.start()
+    pool.keep_off(_core())
     for _ in range(helpers):
         pool.jobs.put(job)
     try:
