@@ -72,9 +72,9 @@ class _Method(ctypes.Structure):
 def _callable(address: int, memory: Any) -> Callable[..., None]:
     """Return what calls a C function with an array of objects; it keeps the memory."""
     method = _Method(b"loop", address, _FASTCALL, None)
-    new = ctypes.pythonapi.PyCFunction_NewEx
-    new.restype = ctypes.py_object
-    new.argtypes = (ctypes.POINTER(_Method), ctypes.py_object, ctypes.py_object)
+    name, objects = "PyCFunction_NewEx", (ctypes.py_object, ctypes.py_object)
+    kind = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.POINTER(_Method), *objects)
+    new = kind((name, ctypes.pythonapi))
     function: Callable[..., None] = new(ctypes.byref(method), (method, memory), None)
     return function
 
