@@ -11,6 +11,7 @@ from chainrule.compiler.native.access import Accesses
 from chainrule.compiler.native.clusters import CALL, Cluster, clustered
 from chainrule.compiler.native.loops import Loop, loop_of
 from chainrule.compiler.native.rematerialisation import rematerialise
+from chainrule.compiler.native.stretches import runs, stretch_of
 from chainrule.compiler.passes import without_dead_lines
 from chainrule.compiler.program import Line, Program, Value
 
@@ -35,7 +36,9 @@ class _Fusion:
         self.waiting = {line.out: line for line in views}  # until a line reads them
 
     def fused(self) -> tuple[Program, list[Loop]]:
-        loops = self._loops()
+        stretches = self._stretches()
+        gone = {cluster for run in stretches for cluster in run}
+        loops = self._loops(gone) | {run[-1]: loop for run, loop in stretches.items()}
         found = list(loops.values())
         views = set(self.waiting)
         for cluster in self.clusters:
@@ -44,6 +47,7 @@ class _Fusion:
                 place = cluster.lines[-1][1].location
                 over = {"over": loop.over}
                 self._add(Line(f"native.{loop.name}", loop.inputs, over, loop.outs, place))
+            if loop is not None or cluster in gone:
                 continue
             for _, line in cluster.lines:
                 if line.bodies:
@@ -74,14 +78,23 @@ class _Fusion:
         place = line.location
         return Line(line.function, line.args, line.kwargs, line.outs, place, bodies), loops
 
-    def _loops(self) -> dict[Cluster, Loop]:
+    def _stretches(self) -> dict[tuple[Cluster, ...], Loop]:
+        """Return the functions of clusters that are small, and follow each other."""
+        found = {}
+        for run in runs(self.clusters, self.accesses):
+            part = stretch_of(run, self.clusters, self.program, self.accesses, next(self.names))
+            if part is not None:
+                found[tuple(run)] = part
+        return found
+
+    def _loops(self, gone: set[Cluster]) -> dict[Cluster, Loop]:
         """Return the loops of the clusters that are worth one, of not too many different texts."""
         readers = Counter(v for c in self.clusters for v in c.reads)
         results = set(self.program.results())
         targets = {write.value: write.target for write in self.program.writes}
         loops: dict[Cluster, Loop] = {}
         for cluster in self.clusters:
-            if cluster.is_loop:
+            if cluster.is_loop and cluster not in gone:
                 made = [v for _, line in cluster.lines for v in line.outs]
                 reads = cluster.reads
                 wanted = {v for v in made if v in results or readers[v] > (v in reads)}

@@ -8,7 +8,7 @@ observation. Products are written out: for such sizes a call of BLAS takes longe
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,16 +26,32 @@ LONGEST = 1200
 """The most rows of source: Numba takes some seconds for as many."""
 
 
-def whole(program: Program) -> tuple[Code, Callable[[Run], Run], str]:
-    """Return a small program's code, what makes a function of arrays of that, and its source."""
+class Function(NamedTuple):
+    """A small program as source: a function of its inputs, constants, outputs and scratch."""
+
+    text: str
+    types: tuple[str, ...]
+    calls: frozenset[str]
+    constants: list[Any]
+    outs: list[Value]
+    scratch: dict[str, int]  # how many elements of each type
+
+
+def function_of(program: Program, over: dict[Value, Value] | None = None) -> Function:
+    """Return a small program as source; raise UnfitError if it isn't one.
+
+    `over` says which outputs are written over an input, when all else is done.
+    """
+    over = over or {}
     layout = Layout(program)
     parameters = [layout.parameter(v) for v in program.inputs]
     rows = list(statement_rows(program, Accesses(program, program.constants), layout))
-    outs = [Value(v.shape, v.dtype, v.hint) for v in program.results()]
+    outs = [Value(v.shape, v.dtype, v.hint) for v in program.results() if v not in over]
     names = [layout.parameter(out, "out") for out in outs]
     accesses = Accesses(program, program.constants)
-    for out, value in zip(outs, program.results(), strict=True):
-        rows += layout.copied(value, accesses, layout.place(out))
+    new = iter(outs)
+    for value in program.results():
+        rows += layout.copied(value, accesses, layout.place(over.get(value) or next(new)))
     if len(rows) > LONGEST:
         raise UnfitError("the function would take long to compile")
     scratch = {code: n for code, n in sorted(layout.sizes.items()) if n}
@@ -44,29 +60,28 @@ def whole(program: Program) -> tuple[Code, Callable[[Run], Run], str]:
     heads += [f"memory_{code}" for code in scratch]
     text = f"def {LOOP}({', '.join(heads)}):\n"
     text += "".join(f"    {row}\n" for row in rows or ["pass"])
-    text = f"{text}\n"
-    arrays = [*program.inputs, *constants, *outs]
-    types = (*(CODES[v.dtype] for v in arrays), *scratch)
-    code = code_of(text, types, frozenset(layout.calls))
-
-    def made(loop: Run) -> Run:
-        return _runner(program, loop, outs, list(constants.values()), scratch)
-
-    return code, made, text
+    types = (*(CODES[v.dtype] for v in [*program.inputs, *constants, *outs]), *scratch)
+    calls = frozenset(layout.calls)
+    return Function(f"{text}\n", types, calls, list(constants.values()), outs, scratch)
 
 
-def _runner(
-    program: Program, loop: Run, outs: list[Value], constants: list[Any], scratch: dict[str, int]
-) -> Run:
-    fixed = [array.ravel() for array in constants]
-    types = [(out.shape, out.dtype) for out in outs]
+def whole(program: Program) -> tuple[Code, Callable[[Run], Run], str]:
+    """Return a small program's code, what makes a function of arrays of that, and its source."""
+    function = function_of(program)
+    code = code_of(function.text, function.types, function.calls)
+    return code, lambda loop: _runner(program, loop, function), function.text
+
+
+def _runner(program: Program, loop: Run, function: Function) -> Run:
+    fixed = [array.ravel() for array in function.constants]
+    types = [(out.shape, out.dtype) for out in function.outs]
     count = len(program.outputs)
     order = {value: i for i, value in enumerate(program.inputs)}
     targets = [order[write.target] for write in program.writes]
     free: list[list[Any]] = []  # popping and appending are atomic: each call has its own
 
     def run(*arrays: Any) -> Any:
-        memory = free.pop() if free else [np.empty(n, code) for code, n in scratch.items()]
+        memory = free.pop() if free else [np.empty(n, code) for code, n in function.scratch.items()]
         made = [np.empty(shape, dtype) for shape, dtype in types]
         flat = [array.ravel() for array in made]
         loop(*[array.ravel() for array in arrays], *fixed, *flat, *memory)
