@@ -12,7 +12,7 @@ import harness
 from programs.peers import is_installed
 
 import chainrule as cr
-from programs import PROGRAMS
+from programs import PROGRAMS, training
 
 PEERS = ["chainrule", "PyTorch", "torch.compile", "JAX jit", "floor"]
 BARE = "chainrule, NumPy"
@@ -34,6 +34,17 @@ def without_numba(rows: list[harness.Row]) -> str:
     return harness.table(found, ["chainrule", "PyTorch"])
 
 
+def with_suitable_kernels() -> str:
+    """Return the table of what multiplies matrices, with the kernels that suit the processor."""
+    now = cr.blas.info()
+    if now.suitable is None or now.kernels == now.suitable:
+        return ""
+    cr.blas.tune(now.suitable, force=True)  # threads of others are there, and idle
+    rows = [row(name) for name in (*training.NETWORK, *training.LARGER)]
+    text = f"Above, products are by {now.kernels} kernels; after `cr.blas.tune({now.suitable!r})`:"
+    return f"{text}\n\n{harness.table(rows, PEERS)}\n\n"
+
+
 def main() -> str:
     if is_installed("PyTorch"):
         importlib.import_module("torch").set_num_threads(2)
@@ -43,6 +54,7 @@ def main() -> str:
     return (
         f"{harness.table(rows, PEERS)}\n\n"
         f'Without Numba (`backend="numpy"`):\n\n{without_numba(rows)}\n\n'
+        f"{with_suitable_kernels()}"
         f"{harness.versions(cr, *modules)}"
     )
 
