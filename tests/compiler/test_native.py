@@ -355,3 +355,21 @@ def test_results_that_are_the_same_share_no_memory(
     kept = first.copy()
     twice(x * 2)
     np.testing.assert_array_equal(second, kept)
+
+
+def test_profile_measures_what_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    total = cr.zeros(40)
+
+    @cr.compile(backend="native")
+    def function(x: Any) -> Any:
+        total.add_(x.sum(0))
+        return (x @ x.T).tanh() * 2 + 1
+
+    rows = cr.profile(function, cr.ones(40, 40)).rows
+    assert total.sum().item() == 0
+    assert any("native.function_" in row.statement for row in rows)
+    assert any("matmul" in row.statement or " @ " in row.statement for row in rows)
+    assert all(row.seconds > 0 for row in rows)
+    monkeypatch.undo()
+    (row,) = cr.profile(cr.compile(lambda x: (x * 2).exp(), backend="native"), cr.ones(3)).rows
+    assert row.statement == "the program as machine code"

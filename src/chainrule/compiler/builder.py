@@ -36,17 +36,18 @@ class Emitted(NamedTuple):
     run: Callable[..., Any]
     source: Source
     native: str
+    statements: Callable[[], tuple[Source, dict[str, Any]] | None]
 
 
 def emitted(program: Program, backend: str | None) -> Emitted:
     """Return a program as NumPy calls, or as machine code: if asked for, or if it's better."""
     source = Source(program)
     if backend == "numpy":
-        return Emitted(runner(source), source, "")
+        return Emitted(runner(source), source, "", lambda: (source, {}))
     from chainrule.compiler.native import native, native_if_better
 
-    emit = native(program) if backend == "native" else native_if_better(program, runner(source))
-    return Emitted(emit[0], source, emit[1])
+    found = native(program) if backend == "native" else native_if_better(program, source)
+    return Emitted(found.run, source, found.text, found.statements)
 
 
 class Built(NamedTuple):
@@ -55,7 +56,7 @@ class Built(NamedTuple):
     call: Callable[..., Any]  # with its checks: returns MISS for calls of another signature
     first: Callable[..., Any]  # without, for the call that was traced
     arrays: Callable[..., Any]  # the program's inputs for a call, with its checks
-    source: Source
+    emitted: Emitted
     programs: tuple[Program, ...]  # and the backward program, where there is one
     text: str  # the NumPy source of the programs
     native: str  # the source of the machine code that runs, or nothing where NumPy runs
@@ -112,7 +113,7 @@ class _Builder:
             call_of(self.guards, [*rows, *final], name),
             first_call_of(self.guards, [*rows, *once, *final], name),
             call_of(self.guards, [f"return [{', '.join(places)}]"], f"{name}'s inputs"),
-            parts[0].source,
+            parts[0],
             (program,) if found is None else (program, found.program),
             "\n\n".join(part.source.text for part in parts),
             "\n\n".join(part.native for part in parts if part.native),

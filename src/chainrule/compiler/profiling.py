@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from chainrule.compiler.function import Compiled
+from chainrule.compiler.numpy_source import Source
 from chainrule.compiler.runner import scope_of
 from chainrule.errors import CompileError
 
@@ -46,7 +47,7 @@ class Profile:
 
 
 def profile(function: Callable[..., Any], *args: Any, calls: int = 25, **kwargs: Any) -> Profile:
-    """Measure each statement of the NumPy source that a compiled function runs.
+    """Measure each statement that a compiled function runs: calls of NumPy, and of machine code.
 
     Parameters
     ----------
@@ -85,27 +86,54 @@ def profile(function: Callable[..., Any], *args: Any, calls: int = 25, **kwargs:
             "cr.compile first"
         )
     built = compiled.built_for(args, kwargs)
-    source = built.source
-    arrays = built.arrays(args, kwargs)
+    arrays, clock = built.arrays(args, kwargs), _Clock()
+    found = built.emitted.statements()
+    if found is None:  # one function of machine code
+        name, statements = built.emitted.source.program.name, ["the program as machine code"]
+        run = _between(built.emitted.run, clock)
+    else:
+        source, others = found
+        name, statements = source.program.name, source.body
+        run = _timed(source, others, clock)
+    times = []
+    for _ in range(max(1, calls)):
+        copies = [a.copy() for a in arrays]
+        clock.ticks.clear()
+        with np.errstate(all="ignore"):
+            run(*copies)
+        times.append([after - before for before, after in itertools.pairwise(clock.ticks)])
+    medians = [statistics.median(column) for column in zip(*times, strict=True)]
+    return Profile(name, [Row(*pair) for pair in zip(statements, medians, strict=True)])
+
+
+class _Clock:
+    """Notes the time when it is called."""
+
+    def __init__(self) -> None:
+        self.ticks: list[float] = []
+
+    def __call__(self) -> None:
+        self.ticks.append(time.perf_counter())
+
+
+def _between(run: Callable[..., Any], clock: _Clock) -> Callable[..., None]:
+    def timed(*arrays: Any) -> None:
+        clock()
+        run(*arrays)
+        clock()
+
+    return timed
+
+
+def _timed(source: Source, others: dict[str, Any], clock: _Clock) -> Callable[..., None]:
+    """Return a program of statements that notes the time between them."""
     memory = [*source.buffers, *source.large]
     names = [source.names[v] for v in (*source.program.inputs, *source.constants, *memory)]
-    rows = [f"def timed({', '.join([*names, '_tick'])}):", "    _tick()"]
+    rows = [f"def timed({', '.join(names)}):", "    _tick()"]
     for statement in source.body:
         rows += [f"    {statement}", "    _tick()"]
-    scope = scope_of(source)
+    scope = scope_of(source) | others | {"_tick": clock}
     exec("\n".join(rows), scope)
     constants = [source.program.constants[v] for v in source.constants]
     scratch = [np.empty(v.shape, v.dtype) for v in memory]
-    times = []
-    for _ in range(max(1, calls)):
-        ticks: list[float] = []
-        with np.errstate(all="ignore"):
-            scope["timed"](*[a.copy() for a in arrays], *constants, *scratch, _clock(ticks))
-        times.append([after - before for before, after in itertools.pairwise(ticks)])
-    medians = [statistics.median(column) for column in zip(*times, strict=True)]
-    pairs = zip(source.body, medians, strict=True)
-    return Profile(source.program.name, [Row(text, seconds) for text, seconds in pairs])
-
-
-def _clock(ticks: list[float]) -> Callable[[], None]:
-    return lambda: ticks.append(time.perf_counter())
+    return lambda *arrays: scope["timed"](*arrays, *constants, *scratch)

@@ -22,30 +22,42 @@ from chainrule.compiler.program import Program
 from chainrule.compiler.runner import defined, runner
 
 Run = Callable[..., Any]
+Statements = tuple[Source, dict[str, Any]]
+"""The source of a program, and what it calls besides NumPy."""
 
 
-def native(program: Program) -> tuple[Run, str]:
-    """Return the function of input arrays that runs a program as machine code, and its source."""
+class Native(NamedTuple):
+    """A program as a function of input arrays that runs machine code."""
+
+    run: Run
+    text: str  # of all that is compiled; empty where NumPy runs
+    statements: Callable[[], Statements | None]  # None: it is one function
+
+
+def native(program: Program) -> Native:
+    """Return a program as machine code."""
     if not jit.is_installed():
         jit.numba()  # which says what to install
     return _started(_small(program) or _in_loops(*with_loops(program)), None, program)
 
 
-def native_if_better(program: Program, otherwise: Run) -> tuple[Run, str]:
+def native_if_better(program: Program, source: Source) -> Native:
     """Return the same where Numba is installed, and the loops are worth compiling them.
 
-    Else, and where Numba fails, it's `otherwise` that runs.
+    Else, and where Numba fails, it's the NumPy source that runs.
     """
+    otherwise = runner(source)
+    as_numpy = Native(otherwise, "", lambda: (source, {}))
     if not jit.is_installed():
-        return otherwise, ""
+        return as_numpy
     if _calls(program) >= _MANY:
         small = _small(program)
         if small is not None:
-            return _started(small, otherwise, program)
+            return _started(small, as_numpy, program)
     fused, loops = with_loops(program)
     if sum(loop.work for loop in loops) < _WORTH:
-        return otherwise, ""
-    return _started(_in_loops(fused, loops), otherwise, program)
+        return as_numpy
+    return _started(_in_loops(fused, loops), as_numpy, program)
 
 
 class _Emitted(NamedTuple):
@@ -54,6 +66,7 @@ class _Emitted(NamedTuple):
     text: str
     codes: list[Code]
     made: Callable[[list[Run]], Run]  # of their functions
+    statements: Callable[[list[Run]], Statements | None]
 
 
 _WORTH = 1 << 16
@@ -70,7 +83,7 @@ def _small(program: Program) -> _Emitted | None:
         code, made, text = whole(program)
     except UnfitError:
         return None
-    return _Emitted(text, [code], lambda functions: made(functions[0]))
+    return _Emitted(text, [code], lambda functions: made(functions[0]), lambda _: None)
 
 
 def _calls(program: Program) -> int:
@@ -81,27 +94,30 @@ def _calls(program: Program) -> int:
     return count
 
 
-def _started(emitted: _Emitted, otherwise: Run | None, program: Program) -> tuple[Run, str]:
-    """Return the function that runs as machine code, which its first call reads or compiles."""
-    chosen: list[Run] = []
+def _started(emitted: _Emitted, otherwise: Native | None, program: Program) -> Native:
+    """Return a program that runs as machine code, which its first call reads or compiles."""
+    chosen: list[Native] = []
 
-    def chosen_now() -> Run:
-        try:
-            return emitted.made([code.function() for code in emitted.codes])
-        except Exception as error:
-            if otherwise is None:
-                raise
-            if jit.is_usable():
-                text = f"{program.name} runs as NumPy calls, since Numba says: {error}"
-                warnings.warn(text, stacklevel=5)
-            return otherwise
+    def chosen_now() -> Native:
+        if not chosen:
+            try:
+                functions = [code.function() for code in emitted.codes]
+                run = emitted.made(functions)
+                found = Native(run, emitted.text, lambda: emitted.statements(functions))
+            except Exception as error:
+                if otherwise is None:
+                    raise
+                if jit.is_usable():
+                    text = f"{program.name} runs as NumPy calls, since Numba says: {error}"
+                    warnings.warn(text, stacklevel=5)
+                found = otherwise
+            chosen.append(found)
+        return chosen[0]
 
     def run(*arrays: Any) -> Any:
-        if not chosen:
-            chosen.append(chosen_now())
-        return chosen[0](*arrays)
+        return (chosen[0] if chosen else chosen_now()).run(*arrays)
 
-    return run, emitted.text
+    return Native(run, emitted.text, lambda: chosen_now().statements())
 
 
 def _in_loops(fused: Program, loops: list[Loop]) -> _Emitted:
@@ -109,14 +125,17 @@ def _in_loops(fused: Program, loops: list[Loop]) -> _Emitted:
     source = Source(fused)
     text = "\n\n".join([*(f"{loop.text}\n\n{loop.caller}" for loop in loops), source.text])
 
-    def made(functions: list[Run]) -> Run:
+    def statements(functions: list[Run]) -> Statements:
         callers = {
             loop.name: defined(
                 loop.caller, loop.name, f"<{loop.name} {{}}>", {**NAMES, "np": np, LOOP: function}
             )
             for loop, function in zip(loops, functions, strict=True)
         }
-        return runner(source, native=SimpleNamespace(**callers))
+        return source, {"native": SimpleNamespace(**callers)}
+
+    def made(functions: list[Run]) -> Run:
+        return runner(source, **statements(functions)[1])
 
     codes = [code_of(loop.text, loop.types, loop.calls, loop.long) for loop in loops]
-    return _Emitted(text, codes, made)
+    return _Emitted(text, codes, made, statements)
