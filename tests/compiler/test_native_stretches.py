@@ -107,6 +107,53 @@ def test_what_is_written_need_not_be_read() -> None:
     assert re.search(r"# \d+ operations", agree(make).source_native)
 
 
+@pytest.mark.parametrize("axis", [0, 1])
+def test_one_number_of_each_row(axis: int) -> None:
+    def gradient(x: Any, index: Any) -> Any:
+        x = x.detach().requires_grad_()
+        found = cr.take_along_axis(x, index, axis)
+        return cr.autograd_grad((found * found).sum(), x)[0] * 2
+
+    compiled = cr.compile(gradient, backend="native")
+    places = np.array([[1, -1, 0, 2, -4, 3]])
+    for index in (
+        places if axis == 0 else places.T[:4],
+        places[:, ::-1] if axis == 0 else 0 * X[:, :1],
+    ):
+        index = cr.tensor(index.astype(int))
+        for _ in range(2):
+            np.testing.assert_array_equal(
+                compiled(cr.tensor(X), index), gradient(cr.tensor(X), index)
+            )
+    assert "add_along_axis" not in compiled.source_native
+    with pytest.raises(IndexError, match="out of bounds"):
+        compiled(cr.tensor(X), index + 7)
+
+
+def test_an_index_that_nothing_else_looks_at_is_still_checked() -> None:
+    compiled = cr.compile(
+        lambda x, index: (
+            cr.zeros(4, 6, dtype=x.dtype).scatter_add(1, index, x[:, :1] * 2) * 3
+            + cr.take_along_axis(x, index * 0, 1)
+        ),
+        backend="native",
+    )
+    x, index = cr.tensor(X), cr.tensor([[1], [0], [2], [3]])
+    assert compiled(x, index).sum().item() == pytest.approx(12 * X[:, 0].sum())
+    with pytest.raises(IndexError, match="out of bounds"):
+        compiled(x, index + 3)
+
+
+def test_several_numbers_of_each_row_are_added_up() -> None:
+    def gradient(x: Any, index: Any) -> Any:
+        x = x.detach().requires_grad_()
+        return cr.autograd_grad((cr.take_along_axis(x, index, 1) ** 2).sum(), x)[0] * 2
+
+    compiled = cr.compile(gradient, backend="native")
+    x, index = cr.tensor(X), cr.tensor([[1, 1], [0, 5], [2, 2], [3, 0]])
+    np.testing.assert_array_equal(compiled(x, index), gradient(x, index))
+
+
 # --- random programs ------------------------------------------------------------------------------
 
 OPERATIONS: list[Callable[[Any, Any, Any], Any]] = [

@@ -12,6 +12,7 @@ import numpy as np
 from chainrule.compiler.native import jit
 from chainrule.compiler.native.calls import NAMES
 from chainrule.compiler.native.code import Code, code_of
+from chainrule.compiler.native.comparisons import with_comparisons
 from chainrule.compiler.native.fusion import with_loops
 from chainrule.compiler.native.layout import UnfitError
 from chainrule.compiler.native.loops import Loop
@@ -38,6 +39,7 @@ def native(program: Program) -> Native:
     """Return a program as machine code."""
     if not jit.is_installed():
         jit.numba()  # which says what to install
+    program = with_comparisons(program)
     return _started(_small(program) or _in_loops(*with_loops(program)), None, program)
 
 
@@ -50,6 +52,7 @@ def native_if_better(program: Program, source: Source) -> Native:
     as_numpy = Native(otherwise, "", lambda: (source, {}))
     if not jit.is_installed():
         return as_numpy
+    program = with_comparisons(program)
     if _calls(program) >= _MANY:
         small = _small(program)
         if small is not None:

@@ -34,10 +34,10 @@ def runs(clusters: list[Cluster], accesses: Accesses) -> Iterator[list[Cluster]]
         if _is_small(cluster, accesses):
             run.append(cluster)
         elif not all(_is_nothing(line, accesses) for _, line in cluster.lines):
-            if sum(map(_calls, run)) > CALLS + 1:
+            if sum(map(_calls, run)) > CALLS:
                 yield run
             run = []
-    if sum(map(_calls, run)) > CALLS + 1:
+    if sum(map(_calls, run)) > CALLS:
         yield run
 
 
