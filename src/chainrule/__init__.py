@@ -58,6 +58,8 @@ if _typing.TYPE_CHECKING:
     from chainrule.compiler import compile as compile
     from chainrule.compiler import export as export
     from chainrule.compiler import profile as profile
+    from chainrule.compiler.eager import get_kernels as get_kernels
+    from chainrule.compiler.eager import set_kernels as set_kernels
     from chainrule.control import cond as cond
     from chainrule.control import scan as scan
     from chainrule.control import while_loop as while_loop
@@ -123,6 +125,7 @@ _LATER = {
         "chainrule.checks": "gradcheck gradgradcheck GradcheckError",
         "chainrule.transforms": "jvp",
         "chainrule.compiler": "compile export profile",
+        "chainrule.compiler.eager": "get_kernels set_kernels",
         "chainrule.control": "scan while_loop cond",
         "chainrule.generators": "Generator",
         "chainrule.kernels.threads": "get_num_threads set_num_threads",

@@ -20,7 +20,7 @@ from chainrule.autograd.tape import PrimitiveNode
 from chainrule.autograd.tensor import Tensor
 from chainrule.autograd.versions import tick
 from chainrule.backend import namespace, ndarray, numpy_xp, promote
-from chainrule.primitives.primitive import Primitive, forward_of
+from chainrule.primitives.primitive import Primitive, Substitute, forward_of
 
 Array = Any
 
@@ -46,10 +46,7 @@ def recorder(primitive: Primitive) -> Callable[..., Any]:
         elif plain and primitive.name in _PAIRS:
             function = _binary(primitive)
         else:
-            kernel = forward_of(primitive, numpy_xp)
-
-            def function(*operands: Any, **settings: Any) -> Any:
-                return apply(primitive, operands, settings, kernel)
+            function = _any(primitive)
 
         function.__name__ = function.__qualname__ = primitive.name
         RECORDERS[primitive.name] = function
@@ -71,9 +68,49 @@ _PERMUTATIONS = frozenset(["permute_dims", "transpose"])
 """What takes settings that are known: to pass any settings on takes two dicts, and 0.2 µs."""
 
 
+def exchange(primitive: Primitive, substitute: Substitute | None) -> None:
+    """Have a primitive of NumPy arrays computed by something else from now on; None: as before."""
+    primitive.substitute = substitute
+    recorder(primitive)
+    _RENEWALS[primitive.name]()
+    for plan in primitive.plans():
+        plan.renew()
+
+
+_RENEWALS: dict[str, Callable[[], None]] = {}
+"""What has the recorder of a primitive ask again for its kernel: it is looked up at no call."""
+
+
+def _kernel(primitive: Primitive) -> Callable[..., Any]:
+    """Return the forward function of a primitive of NumPy arrays."""
+    plain, substitute = forward_of(primitive, numpy_xp), primitive.substitute
+    return plain if substitute is None else substitute.forward(plain)
+
+
+def _any(primitive: Primitive) -> Callable[..., Any]:
+    """Return the recorder of a primitive that has no shorter way."""
+    kernel = _kernel(primitive)
+
+    def renew() -> None:
+        nonlocal kernel
+        kernel = _kernel(primitive)
+
+    def function(*operands: Any, **settings: Any) -> Any:
+        return apply(primitive, operands, settings, kernel)
+
+    _RENEWALS[primitive.name] = renew
+    return function
+
+
 def _unary(primitive: Primitive) -> Callable[..., Any]:
     """Return the recorder of a primitive of one input."""
-    kernel = forward_of(primitive, numpy_xp)
+    kernel = _kernel(primitive)
+
+    def renew() -> None:
+        nonlocal kernel
+        kernel = _kernel(primitive)
+
+    _RENEWALS[primitive.name] = renew
     plan = primitive.plan((True,))
     saves = plan.saves
     seen: list[Any] = [None]
@@ -136,7 +173,13 @@ def _unary(primitive: Primitive) -> Callable[..., Any]:
 
 def _reduction(primitive: Primitive) -> Callable[..., Any]:
     """Return the recorder of a reduction."""
-    kernel = forward_of(primitive, numpy_xp)
+    kernel = _kernel(primitive)
+
+    def renew() -> None:
+        nonlocal kernel
+        kernel = _kernel(primitive)
+
+    _RENEWALS[primitive.name] = renew
     plan = primitive.plan((True,))
     only_shape = plan.saves == ("x_shape",)
     seen: list[Any] = [None]
@@ -223,7 +266,13 @@ def _permutation(primitive: Primitive) -> Callable[..., Any]:
 
 def _binary(primitive: Primitive) -> Callable[..., Any]:
     """Return the recorder of a primitive of two inputs without settings."""
-    kernel = forward_of(primitive, numpy_xp)
+    kernel = _kernel(primitive)
+
+    def renew() -> None:
+        nonlocal kernel
+        kernel = _kernel(primitive)
+
+    _RENEWALS[primitive.name] = renew
     both, left, right = [
         primitive.plan(needs) for needs in ((True, True), (True, False), (False, True))
     ]

@@ -9,11 +9,11 @@ from chainrule.kernels.blocks import share, shared
 
 Array = Any
 
-# erf(x/√2) = tanh(x (u + c₀ + c₁/(u + c₂ + c₃/(u + c₄)))) with u = _UNIT x², to 1e-7 and for every
+# erf(x/√2) = tanh(x (u + c₀ + c₁/(u + c₂ + c₃/(u + c₄)))) with u = UNIT x², to 1e-7 and for every
 # x: the best quotient of its degrees (found by reweighted least squares), as a continued fraction,
 # which takes ten operations where a polynomial as good takes fourteen and holds up to 5.5.
-_UNIT = 0.01813863947213487
-_CURVE = (
+UNIT = 0.01813863947213487
+CURVE = (
     *(1.1832759423356842, -0.04835453099250211, -0.42818378819171016),
     *(0.4551579712101513, 0.8221002415426801),
 )
@@ -36,10 +36,10 @@ def _fill_cdf(lib: Any, out: Array, x: Array, scratch: Array) -> None:
         lib.multiply(special._kernel("erfc", lib)(scratch), 0.5, out=out)
         return
     wide = x.astype(lib.float32, copy=False)
-    c0, c1, c2, c3, c4 = _CURVE
+    c0, c1, c2, c3, c4 = CURVE
     with lib.errstate(over="ignore"):  # tanh of an infinity is right
         u = lib.multiply(wide, wide, out=scratch)
-        u *= _UNIT
+        u *= UNIT
     curve = lib.add(u, c4, out=out if out.dtype == wide.dtype else None)
     lib.divide(c3, curve, out=curve)
     curve += u

@@ -44,7 +44,7 @@ def _core_finder() -> Callable[[], int]:
     return lambda: -1
 
 
-_core = _core_finder()
+current_core = _core_finder()
 
 
 class _Job:
@@ -97,6 +97,16 @@ class _Job:
             self.quiet.wait()
 
 
+def keep_off(threads: list[int], core: int) -> None:
+    """Let threads run where the main one may, but not on one core if others are left."""
+    try:
+        cores = os.sched_getaffinity(os.getpid())
+        for thread in threads:
+            os.sched_setaffinity(thread, cores - {core} or cores)
+    except (AttributeError, OSError):  # not on this system, not allowed to, or something has gone
+        pass
+
+
 class _Pool:
     """The threads, started when first needed."""
 
@@ -136,12 +146,7 @@ class _Pool:
         if core == self.avoided:
             return
         self.avoided = core
-        try:
-            cores = os.sched_getaffinity(os.getpid())
-            for thread in self.threads:
-                os.sched_setaffinity(thread, cores - {core} or cores)
-        except OSError:  # not allowed to, or a core or a thread that has gone
-            pass
+        keep_off(self.threads, core)
 
     def stop(self) -> None:
         """Let the threads end; jobs that were offered to them are done by their callers."""
@@ -224,7 +229,7 @@ def each(task: Task, blocks: Iterable[int]) -> None:
         return job.work()
     if pool.started < pool.count - 1:
         pool.start()
-    pool.keep_off(_core())
+    pool.keep_off(current_core())
     for _ in range(helpers):
         pool.jobs.put(job)
     try:

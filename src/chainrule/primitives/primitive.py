@@ -22,7 +22,7 @@ import functools
 import linecache
 import operator
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 Array = Any
 Rule = Callable[..., Any]
@@ -48,6 +48,7 @@ class Primitive:
         "outputs",
         "scales",
         "settings",
+        "substitute",
         "vjp",
         "view",
     )
@@ -81,6 +82,7 @@ class Primitive:
         self.view = view
         self.outputs = outputs
         self.multiple = multiple or len(outputs) > 1
+        self.substitute: Substitute | None = None
         self._plans: dict[tuple[bool, ...], Plan] = {}
         if name in TABLE:
             raise ValueError(f"there is a primitive named {name!r} already")
@@ -93,8 +95,22 @@ class Primitive:
             plan = self._plans[needs] = Plan(self, needs)
         return plan
 
+    def plans(self) -> list[Plan]:
+        """Return how to differentiate, for all choices of inputs that came up."""
+        return list(self._plans.values())
+
     def __repr__(self) -> str:
         return f"<primitive {self.name}>"
+
+
+class Substitute(Protocol):
+    """What computes a primitive of NumPy arrays in the place of its own functions."""
+
+    def forward(self, plain: Rule) -> Rule:
+        """Return the forward function; `plain` is the primitive's."""
+
+    def pull(self, plan: Plan, plain: Rule) -> Rule:
+        """Return the pull of a plan, which gets what other namespaces compute on, too."""
 
 
 def _camel(name: str) -> str:
@@ -156,8 +172,18 @@ class Plan:
         return picker
 
     def _first_pull(self, *arguments: Any) -> tuple[Any, ...]:
-        self.pull = self._compile()  # only the derivatives that are taken cost time at all
+        pull = self._compile()  # only the derivatives that are taken cost time at all
+        substitute = self.primitive.substitute
+        self.pull = pull if substitute is None else substitute.pull(self, pull)
         return self.pull(*arguments)
+
+    def plain_pull(self) -> Rule:
+        """Return the pull that the primitive's rules make."""
+        return self._compile()
+
+    def renew(self) -> None:
+        """Ask again what computes the pull."""
+        self.pull = self._first_pull
 
     def _compile(self) -> Callable[[Any, Any, tuple[Any, ...], Any], tuple[Any, ...]]:
         """Write the call of the rules as source: no argument is looked up while a pass runs."""

@@ -16,9 +16,15 @@ class Code:
     """A function of source, and of machine code when it's needed."""
 
     def __init__(
-        self, text: str, types: tuple[str, ...], calls: frozenset[str], long: bool = False
+        self,
+        text: str,
+        types: tuple[str, ...],
+        calls: frozenset[str],
+        long: bool = False,
+        shared: bool = False,
     ) -> None:
-        self.text, self.types, self.calls, self.long = text, types, calls, long
+        self.text, self.types, self.calls = text, types, calls
+        self.long, self.shared = long, shared
         self._lock = threading.Lock()
         self._function: Callable[..., None] | None = None
 
@@ -31,22 +37,29 @@ class Code:
 
     def _made(self) -> Callable[..., None]:
         key = hashlib.sha256(
-            repr((self.text, self.types, self.long)).encode() + disk.surroundings()
+            repr((self.text, self.types, self.long, self.shared)).encode() + disk.surroundings()
         )
         name = f"loop_{key.hexdigest()[:32]}"
         code = disk.read(name)
         if code is None:
-            code = jit.object_code(self.text, self.types, self.calls, self.long, name)
+            what = (self.text, self.types, self.calls, self.long)
+            code = jit.object_code(*what, name, self.shared)
             disk.write(name, code)
         return linking.function_of(code, name)
 
 
-def code_of(text: str, types: tuple[str, ...], calls: frozenset[str], long: bool = False) -> Code:
+def code_of(
+    text: str,
+    types: tuple[str, ...],
+    calls: frozenset[str],
+    long: bool = False,
+    shared: bool = False,
+) -> Code:
     """Return the machine code of a function called `loop`, whose arguments have these types.
 
     Functions that differ in nothing but the names of their variables are one.
     """
-    return _code_of(unnamed(text), types, calls, long)
+    return _code_of(unnamed(text), types, calls, long, shared)
 
 
 _code_of = functools.lru_cache(maxsize=512)(Code)

@@ -59,29 +59,47 @@ but its operations wait for one another, and the processor for them."""
 
 
 def object_code(
-    text: str, types: tuple[str, ...], calls: frozenset[str], long: bool, name: str
+    text: str,
+    types: tuple[str, ...],
+    calls: frozenset[str],
+    long: bool,
+    name: str,
+    shared: bool = False,
 ) -> bytes:
     """Return the object code of a function called `loop`, under a name, for Python to call.
 
     `types` says what each argument is: a code of `CODES` for the array of such elements, whose
-    places are the loop's own business, or `n` for an integer. `long` are loops of so many turns
-    that the rest which fills no vectors doesn't matter.
+    places are the loop's own business, `n` for an integer, `d` for a number. `long` are loops of so
+    many turns that the rest which fills no vectors doesn't matter. The turns of those that are
+    `shared` are done by several threads: they get start and stop first, and Python gives the words
+    of `spinning`, how many turns there are and how many at a time instead.
     """
     core = numba().core
     target = core.registry.cpu_target
     of_code = {code: core.types.CPointer(_element(code)) for code in CODES.values()}
-    arguments = tuple([core.types.int64 if t == "n" else of_code[t] for t in types])
+    of_code |= {"n": core.types.int64, "d": core.types.float64}
     with _lock:
         function = plain(text, {other: inlined(other) for other in calls})
         library = target.target_context.codegen().create_library(name)
         if long:
             add = library.add_ir_module
             library.add_ir_module = lambda module: add(_interleaved(module))
-        compiled = core.compiler.compile_extra(
-            *(target.typing_context, target.target_context, function, arguments),
-            *(core.types.void, _flags(), {}, library),
-        )
-        library.add_ir_module(_entry(library, compiled.fndesc, types, name))
+
+        def compiled(function: Callable[..., None], arguments: list[Any]) -> Any:
+            return core.compiler.compile_extra(
+                *(target.typing_context, target.target_context, function, tuple(arguments)),
+                *(core.types.void, _flags(), {}, library),
+            ).fndesc
+
+        integer = core.types.int64
+        if shared:
+            loop = compiled(function, [integer, integer, *[of_code[t] for t in types]])
+            sharing = compiled(_sharing(), [of_code["i8"], *[integer] * 4])
+            module = _shared_entry(library, loop, sharing, types, name)
+        else:
+            loop = compiled(function, [of_code[t] for t in types])
+            module = _entry(library, loop, types, name)
+        library.add_ir_module(module)
         for other in library._linking_libraries:
             library._final_module.link_in(other._get_module_for_linking(), preserve=True)
         library._optimize_final_module()
@@ -131,42 +149,110 @@ def _interleaved(module: Any) -> Any:
     return module
 
 
-def _entry(library: Any, function: Any, types: tuple[str, ...], name: str) -> Any:
-    """Return a module with a C function for Python: it finds the data of arrays, and runs the loop.
+def _entry(library: Any, loop: Any, types: tuple[str, ...], name: str) -> Any:
+    """Return a module with a C function for Python, which runs a loop."""
+    python = _Python(library, name, types)
+    _run(python.module, python.builder, loop, python.given)
+    return python.ended()
 
-    It takes an object that it returns, and an array of arguments, as METH_FASTCALL says. Other
-    threads of Python run meanwhile.
+
+def _shared_entry(library: Any, loop: Any, sharing: Any, types: tuple[str, ...], name: str) -> Any:
+    """Return the same, which has threads share a loop.
+
+    They call a task, with the address of the arguments, each in a word of 64 bits.
     """
     from llvmlite import ir
 
-    context = numba().core.registry.cpu_target.target_context
-    module = library.create_ir_module(name)
-    number, anything = ir.IntType(64), ir.IntType(8).as_pointer()
+    python = _Python(library, name, ("i8", "n", "n", *types))
+    module, builder = python.module, python.builder
+    team, turns, step, *given = python.given
+    word, none = ir.IntType(64), ir.VoidType()
+    task = ir.Function(module, ir.FunctionType(none, [word] * 3), f"{name}_task")
+    task.linkage = "internal"
+    inner = ir.IRBuilder(task.append_basic_block())
+    words = builder.alloca(word, len(given) or 1)
+    arguments = [task.args[1], task.args[2]]
+    source = inner.inttoptr(task.args[0], word.as_pointer())
+    for place, value in enumerate(given):
+        target = builder.gep(words, [word(place)])
+        builder.store(value, builder.bitcast(target, value.type.as_pointer()))
+        found = inner.gep(source, [word(place)])
+        arguments.append(inner.load(inner.bitcast(found, value.type.as_pointer())))
+    _run(module, inner, loop, arguments)
+    inner.ret_void()
+    addresses = [builder.ptrtoint(task, word), builder.ptrtoint(words, word)]
+    _run(module, builder, sharing, [team, *addresses, turns, step])
+    return python.ended()
 
-    def imported(name: str, returned: Any, *arguments: Any) -> Any:
-        return ir.Function(module, ir.FunctionType(returned, arguments), name)
 
-    kind = context.call_conv.get_function_type(function.restype, function.argtypes)
-    loop = ir.Function(module, kind, function.llvm_func_name)
-    entry = imported(name, anything, anything, anything.as_pointer(), number)
-    builder = ir.IRBuilder(entry.append_basic_block())
-    as_number = imported("PyLong_AsSsize_t", number, anything)
-    given = []
-    for place, (code, argument) in enumerate(zip(types, function.argtypes, strict=True)):
-        item = builder.load(builder.gep(entry.args[1], [number(place)]))
-        if code == "n":
-            given.append(builder.call(as_number, [item]))
-        else:
-            pointer = context.get_value_type(argument).as_pointer()
-            given.append(builder.load(builder.bitcast(builder.gep(item, [number(DATA)]), pointer)))
-    state = builder.call(imported("PyEval_SaveThread", anything), [])
-    context.call_conv.call_function(
-        builder, loop, function.restype, function.argtypes, given, attrs=("noinline",)
+def _run(module: Any, builder: Any, function: Any, given: list[Any]) -> None:
+    """Call a function that Numba has compiled."""
+    from llvmlite import ir
+
+    convention = numba().core.registry.cpu_target.target_context.call_conv
+    kind = convention.get_function_type(function.restype, function.argtypes)
+    callee = ir.Function(module, kind, function.llvm_func_name)
+    convention.call_function(
+        builder, callee, function.restype, function.argtypes, given, attrs=("noinline",)
     )
-    builder.call(imported("PyEval_RestoreThread", ir.VoidType(), anything), [state])
-    builder.call(imported("Py_IncRef", ir.VoidType(), anything), [entry.args[0]])
-    builder.ret(entry.args[0])
-    return module
+
+
+class _Python:
+    """A C function for Python as it is written: it finds the data of arrays, and numbers.
+
+    It takes an object that it returns, and an array of arguments, as METH_FASTCALL says. Other
+    threads of Python run until it has ended.
+    """
+
+    def __init__(self, library: Any, name: str, types: tuple[str, ...]) -> None:
+        from llvmlite import ir
+
+        self.module = library.create_ir_module(name)
+        number, anything = ir.IntType(64), ir.IntType(8).as_pointer()
+        self._entry = self._imported(name, anything, anything, anything.as_pointer(), number)
+        self.builder = builder = ir.IRBuilder(self._entry.append_basic_block())
+        read = {
+            "n": self._imported("PyLong_AsSsize_t", number, anything),
+            "d": self._imported("PyFloat_AsDouble", ir.DoubleType(), anything),
+        }
+        self.given: list[Any] = []
+        for place, code in enumerate(types):
+            item = builder.load(builder.gep(self._entry.args[1], [number(place)]))
+            if code in read:
+                self.given.append(builder.call(read[code], [item]))
+            else:
+                kind = numba().core.types.CPointer(_element(code))
+                context = numba().core.registry.cpu_target.target_context
+                data = builder.gep(item, [number(DATA)])
+                pointer = context.get_value_type(kind).as_pointer()
+                self.given.append(builder.load(builder.bitcast(data, pointer)))
+        self._state = builder.call(self._imported("PyEval_SaveThread", anything), [])
+
+    def _imported(self, name: str, returned: Any, *arguments: Any) -> Any:
+        from llvmlite import ir
+
+        return ir.Function(self.module, ir.FunctionType(returned, arguments), name)
+
+    def ended(self) -> Any:
+        """Return the module, with the function's end."""
+        from llvmlite import ir
+
+        anything = ir.IntType(8).as_pointer()
+        restore = self._imported("PyEval_RestoreThread", ir.VoidType(), anything)
+        self.builder.call(restore, [self._state])
+        hold = self._imported("Py_IncRef", ir.VoidType(), anything)
+        self.builder.call(hold, [self._entry.args[0]])
+        self.builder.ret(self._entry.args[0])
+        return self.module
+
+
+@functools.cache
+def _sharing() -> Callable[..., None]:
+    """Return `spinning.share`, with what it calls."""
+    from chainrule.compiler.native import atomics, spinning
+
+    scope = {**vars(spinning), **vars(atomics)}
+    return FunctionType(spinning.share.__code__, scope, "share")
 
 
 @functools.cache
@@ -189,6 +275,10 @@ _REORDERED = {"plus": {"reassoc"}, "times_plus": {"reassoc", "contract"}}
 def inlined(name: str) -> Any:
     """Return an elementary function as what is compiled into loops."""
     with _lock:
+        if name not in _NAMES:  # what threads wait with
+            from chainrule.compiler.native import atomics
+
+            return getattr(atomics, name)
         plain = getattr(elementary, name)
         scope = dict(vars(elementary))  # where it finds others that are compiled, too
         scope |= {other: inlined(other) for other in plain.__code__.co_names if other in _NAMES}

@@ -220,7 +220,8 @@ def _loaded_by_llvm(code: bytes, name: str) -> tuple[Any, int]:
     from llvmlite import binding
 
     engine = _engine()
-    for symbol in ("PyLong_AsSsize_t", "PyEval_SaveThread", "PyEval_RestoreThread", "Py_IncRef"):
+    numbers = ("PyLong_AsSsize_t", "PyFloat_AsDouble")
+    for symbol in (*numbers, "PyEval_SaveThread", "PyEval_RestoreThread", "Py_IncRef"):
         binding.add_symbol(symbol, address_of(symbol))
     engine.add_object_file(binding.ObjectFileRef.from_data(code))
     engine.finalize_object()

@@ -143,8 +143,8 @@ _POWERS = {
     -1: "{one} / {0}",
     -2: "{one} / ({0} * {0})",
     0.5: "np.sqrt({0})",
-    1.5: "{0} * np.sqrt({0})",
-    -0.5: "{one} / np.sqrt({0})",
+    1.5: "{0} * np.sqrt({0}) if {0} != -{inf} else {inf}",  # as C has it
+    -0.5: "{one} / np.sqrt({0} + {zero}) if {0} != -{inf} else {zero}",
 }
 
 
@@ -233,8 +233,8 @@ def _filled(
     texts = [cast(operand, dtype) for operand in operands]
     if code is None or None in texts:
         return None
-    one, inf = f"{code}(1)", f"{code}(INF)"
-    text = template.format(*texts, one=one, inf=inf)
+    zero, one, inf = f"{code}(0)", f"{code}(1)", f"{code}(INF)"
+    text = template.format(*texts, zero=zero, one=one, inf=inf)
     return Scalar(f"{code}({text})" if out is None and code[0] in "iu" else text, ())
 
 

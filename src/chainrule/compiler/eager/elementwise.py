@@ -1,0 +1,184 @@
+"""Loops of primitives that act element by element, made of their own rules.
+
+A primitive's forward function and its pull are traced on arrays of one shape, and what they do
+becomes one loop over memory, whose source knows no sizes: one for each type, and for each choice
+of operands that are one number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from chainrule.backend import ndarray
+from chainrule.compiler.eager.kernel import PART
+from chainrule.compiler.namespace import SYMBOL_XP
+from chainrule.compiler.native.access import Accesses
+from chainrule.compiler.native.clusters import clustered
+from chainrule.compiler.native.loops import loop_of
+from chainrule.compiler.native.scalars import CODES
+from chainrule.compiler.native.tasks import Task
+from chainrule.compiler.passes import optimized
+from chainrule.compiler.program import Program
+from chainrule.compiler.symbol import TRACING
+from chainrule.compiler.trace import Trace
+from chainrule.primitives.primitive import Plan, Primitive, Rule, forward_of
+
+Array = Any
+Settings = dict[str, Any] | None
+
+MOST = 12
+"""So many loops are made of one rule: settings that change all the time are NumPy's to compute."""
+
+_TRACED = (PART, 2)  # any large shape
+
+
+class Elementwise:
+    """Computes a primitive in one loop, where there are `least` elements or more."""
+
+    def __init__(self, primitive: Primitive, least: int) -> None:
+        self.primitive = primitive
+        self.least = least
+
+    def forward(self, plain: Rule) -> Rule:
+        """Return the forward function."""
+        least, multiple = self.least, self.primitive.multiple
+        loops = _Loops(forward_of(self.primitive, SYMBOL_XP))
+
+        def forward(x: Array, *others: Array, **settings: Any) -> Any:
+            if x.size >= least:
+                found = loops.run((x, *others), settings)
+                if found is not None:
+                    return tuple(found) if multiple else found[0]
+            return plain(x, *others, **settings)
+
+        return forward
+
+    def pull(self, plan: Plan, plain: Rule) -> Rule:
+        """Return the pull of a plan."""
+        least, needs, multiple = self.least, plan.needs, self.primitive.multiple
+
+        def rule(g: Any, *saved: Any, **settings: Any) -> list[Any]:
+            found = plain(SYMBOL_XP, {0: g} if multiple else g, saved, settings)
+            return [x for x in found if x is not None]
+
+        loops = _Loops(rule)
+
+        def pull(xp: Any, g: Any, saved: tuple[Any, ...], settings: Settings) -> tuple[Any, ...]:
+            whole = g.get(0) if g.__class__ is dict and len(g) == 1 else g
+            if whole.__class__ is ndarray and whole.size >= least:
+                found = loops.run((whole, *saved), settings)
+                if found is not None:
+                    parts = iter(found)
+                    return tuple([next(parts) if need else None for need in needs])
+            grads: tuple[Any, ...] = plain(xp, g, saved, settings)
+            return grads
+
+        return pull
+
+
+class _Kernel(NamedTuple):
+    """A loop, and what goes in and comes out of it."""
+
+    task: Task
+    order: tuple[int, ...] | None  # which operand each input is, if they are not all in order
+    outs: tuple[Any, ...]  # the dtypes of what it fills
+    results: tuple[int, ...] | None  # which of these each result is, if they are not in order
+
+
+class _Loops:
+    """The loops of one function of arrays, made when they are first wanted."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+        self.known: dict[Any, _Kernel | None] = {}
+
+    def run(self, arrays: tuple[Array, ...], settings: Settings) -> list[Array] | None:
+        """Return the function of some arrays; None where there is no loop."""
+        whole, key = None, ""
+        for x in arrays:
+            if x.__class__ is not ndarray or not x.flags.carray:
+                return None
+            if x.ndim == 0:
+                key += "0" + x.dtype.char
+                continue
+            key += x.dtype.char
+            if whole is None:
+                whole = x
+            elif x.shape != whole.shape:
+                return None
+        if whole is None:
+            return None
+        kernel = self._kernel(key, arrays, settings)
+        if kernel is None:
+            return None
+        task, order, outs, results = kernel
+        shape = whole.shape
+        if order is not None:
+            arrays = tuple([arrays[i] for i in order])
+        if len(outs) == 1:
+            made = [np.empty(shape, outs[0])]
+        else:
+            made = [np.empty(shape, dtype) for dtype in outs]
+        task(whole.size, PART, *arrays, *made)
+        return made if results is None else [made[i] for i in results]
+
+    def _kernel(self, key: Any, arrays: tuple[Array, ...], settings: Settings) -> _Kernel | None:
+        if settings:
+            values = settings.values()
+            # 0.0 and -0.0 are equal, and not the same.
+            key = (key, str(settings)) if 0 in values else (key, *values)
+        try:
+            return self.known[key]
+        except KeyError:
+            if len(self.known) >= MOST:
+                return None
+            kernel = self.known[key] = _made(self.function, arrays, settings or {})
+            return kernel
+
+
+def _made(
+    function: Callable[..., Any], arrays: tuple[Array, ...], settings: dict[str, Any]
+) -> _Kernel | None:
+    """Return a function as a loop over arrays of one shape and numbers; None if it isn't one."""
+    if any(x.dtype not in CODES for x in arrays):
+        return None
+    program = _program(function, arrays, settings)
+    outputs = set(program.outputs)
+    if len(outputs) < len(program.outputs) or outputs & set(program.inputs) or program.constants:
+        return None
+    accesses = Accesses(program, {})
+    clusters = clustered(program, accesses)
+    if len(clusters) != 1 or clusters[0].shape != _TRACED:
+        return None
+    loop = loop_of(clusters[0], "kernel", accesses, outputs, {})
+    if any(out.shape != _TRACED for out in loop.outs):
+        return None
+    kinds = tuple([CODES[value.dtype] for value in (*loop.inputs, *loop.outs)])
+    order = tuple([program.inputs.index(value) for value in loop.inputs])
+    results = tuple([loop.outs.index(value) for value in program.outputs])
+    return _Kernel(
+        Task(loop.text, kinds, loop.calls),
+        None if order == tuple(range(len(arrays))) else order,
+        tuple([value.dtype for value in loop.outs]),
+        None if results == tuple(range(len(loop.outs))) else results,
+    )
+
+
+def _program(
+    function: Callable[..., Any], arrays: tuple[Array, ...], settings: dict[str, Any]
+) -> Program:
+    """Return what a function does with large arrays, and numbers, of these types."""
+    trace = Trace("kernel")
+    inputs = trace.given([np.empty(() if x.ndim == 0 else _TRACED, x.dtype) for x in arrays])
+    token = TRACING.set(trace)
+    try:
+        found = function(*inputs, **settings)
+        results = found if isinstance(found, tuple | list) else [found]
+        outputs = [symbol.value for symbol in results]
+    finally:
+        TRACING.reset(token)
+    values = [value for _, _, value in trace.arrays]
+    return optimized(Program(trace.name, values, trace.constants, trace.lines, outputs, []))

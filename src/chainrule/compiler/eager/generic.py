@@ -1,0 +1,18 @@
+"""Names that kernels are written with, for both types of numbers.
+
+As plain Python the kernels compute in float64; `kernel` puts the names of a type in the place of
+these. Places in arrays are `u8`, whose sign nobody looks at.
+"""
+
+from __future__ import annotations
+
+from numpy import uint64 as u8
+
+from chainrule.compiler.native.elementary import exp_f8 as exp
+from chainrule.compiler.native.elementary import f8 as real
+from chainrule.compiler.native.elementary import log_f8 as log
+from chainrule.compiler.native.elementary import plus, times_plus
+from chainrule.compiler.native.elementary import rank_f8 as rank
+from chainrule.compiler.native.elementary import ranked_f8 as ranked
+
+__all__ = ["exp", "log", "plus", "rank", "ranked", "real", "times_plus", "u8"]

@@ -1,0 +1,58 @@
+"""Functions that fill arrays, as machine code that several threads share."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable
+from typing import Any
+
+from chainrule.compiler.native.nest import LOOP
+from chainrule.compiler.native.tasks import Task
+
+Array = Any
+
+PART = 1 << 15
+"""So many elements are one thread's at a time."""
+
+_CODES = {"f": "f4", "d": "f8"}
+_TYPED = {name: f"{name}_{{}}" for name in ("exp", "log", "rank", "ranked")} | {"real": "{}"}
+_CALLS = ("exp", "log", "rank", "ranked", "plus", "times_plus")
+
+
+class Kernel:
+    """A function `(start, stop, …)` that does some turns of a loop; and how it is called.
+
+    `types` says what its arguments are: "real" for an array of the type that it computes with,
+    else as for a `Task`, as `long`. `constants` are numbers that it names, which machine code is
+    made for.
+    """
+
+    def __init__(
+        self, function: Callable[..., None], types: str, *, long: bool = False, **constants: float
+    ) -> None:
+        self.function = function
+        self.types = tuple(types.split())
+        self.long = long
+        self.constants = constants
+        self.tasks = {char: self._task(code) for char, code in _CODES.items()}
+
+    def _task(self, code: str) -> Task:
+        def typed(name: str) -> str:
+            return _TYPED.get(name, name).format(code)
+
+        name = self.function.__name__
+        source = inspect.getsource(self.function).replace(f"def {name}(", f"def {LOOP}(", 1)
+        source = re.sub(r"\w+", lambda found: typed(found[0]), source)
+        known = "".join(f"{name} = {value!r}\n" for name, value in self.constants.items())
+        used = self.function.__code__.co_names
+        return Task(
+            f"from __future__ import annotations\n\n{known}\n{source}",
+            tuple([code if kind == "real" else kind for kind in self.types]),
+            frozenset([typed(name) for name in _CALLS if name in used]),
+            self.long,
+        )
+
+    def __call__(self, char: str, turns: int, width: int, *arguments: Any) -> None:
+        """Do all turns, each of so many elements, on numbers of a type."""
+        self.tasks[char](turns, max(PART // width, 1), *arguments)

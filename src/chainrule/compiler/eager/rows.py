@@ -1,0 +1,254 @@
+"""Softmax and normalisation of rows, each one pass over memory: a row stays in the cache."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from chainrule.compiler.eager.generic import exp, log, plus, rank, ranked, real, times_plus, u8
+from chainrule.compiler.eager.kernel import Kernel
+
+Array = Any
+Axes = tuple[int, ...]
+
+# --- loops: `n` is the length of a row ------------------------------------------------------------
+
+
+def _softmax(start: int, stop: int, x: Array, n: int, lowest: int, nan: int, out: Array) -> None:
+    """Fill in exponentials over their sum: those of several short rows by one loop."""
+    count = max(1024 // n, 1)
+    for first in range(start, stop, count):
+        last = min(first + count, stop)
+        for i in range(first, last):
+            row = u8(i * n)
+            top = lowest
+            for j in range(u8(n)):
+                place = rank(x[row + j], nan)
+                top = place if place > top else top
+            largest = ranked(top)
+            for j in range(u8(n)):
+                out[row + j] = x[row + j] - largest
+        for j in range(u8(first * n), u8(last * n)):
+            out[j] = exp(out[j])
+        for i in range(first, last):
+            row = u8(i * n)
+            total = real(0.0)
+            for j in range(u8(n)):
+                total = plus(total, out[row + j])
+            scale = real(1.0) / total
+            for j in range(u8(n)):
+                out[row + j] *= scale
+
+
+def _softmax_rule(start: int, stop: int, v: Array, out: Array, n: int, product: Array) -> None:
+    """Fill in (v - Σ v out) out."""
+    for i in range(start, stop):
+        row = u8(i * n)
+        total = real(0.0)
+        for j in range(u8(n)):
+            total = times_plus(total, v[row + j], out[row + j])
+        for j in range(u8(n)):
+            product[row + j] = (v[row + j] - total) * out[row + j]
+
+
+def _log_softmax(
+    start: int, stop: int, x: Array, n: int, lowest: int, nan: int, out: Array
+) -> None:
+    """Fill in x - log Σ exp x."""
+    for i in range(start, stop):
+        row = u8(i * n)
+        top = lowest
+        for j in range(u8(n)):
+            place = rank(x[row + j], nan)
+            top = place if place > top else top
+        largest = ranked(top)
+        total = real(0.0)
+        for j in range(u8(n)):
+            total = plus(total, exp(x[row + j] - largest))
+        less = log(total)
+        for j in range(u8(n)):
+            out[row + j] = (x[row + j] - largest) - less
+
+
+def _log_softmax_vjp(start: int, stop: int, g: Array, out: Array, n: int, product: Array) -> None:
+    """Fill in g - exp(out) Σ g."""
+    for i in range(start, stop):
+        row = u8(i * n)
+        total = real(0.0)
+        for j in range(u8(n)):
+            total = plus(total, g[row + j])
+        for j in range(u8(n)):
+            product[row + j] = g[row + j] - exp(out[row + j]) * total
+
+
+def _standardize(
+    start: int, stop: int, x: Array, n: int, eps: float, out: Array, scale: Array
+) -> None:
+    """Fill in (x - mean) / √(variance + eps), and what that is multiplied by."""
+    for i in range(start, stop):
+        row = u8(i * n)
+        total = real(0.0)
+        for j in range(u8(n)):
+            total = plus(total, x[row + j])
+        mean = total / real(n)
+        square = real(0.0)
+        for j in range(u8(n)):
+            centred = x[row + j] - mean
+            square = times_plus(square, centred, centred)
+        factor = real(1.0) / np.sqrt(square / real(n) + real(eps))
+        for j in range(u8(n)):
+            out[row + j] = (x[row + j] - mean) * factor
+        scale[u8(i)] = factor
+
+
+def _standardize_rule(
+    start: int, stop: int, v: Array, out: Array, scale: Array, n: int, product: Array
+) -> None:
+    """Fill in (v - mean of v - out · mean of v out) scale."""
+    for i in range(start, stop):
+        row = u8(i * n)
+        total, inner = real(0.0), real(0.0)
+        for j in range(u8(n)):
+            total = plus(total, v[row + j])
+            inner = times_plus(inner, v[row + j], out[row + j])
+        mean, slope, factor = total / real(n), inner / real(n), scale[u8(i)]
+        for j in range(u8(n)):
+            product[row + j] = (v[row + j] - mean - out[row + j] * slope) * factor
+
+
+def _running(start: int, stop: int, x: Array, n: int, out: Array) -> None:
+    """Fill in running sums: of four rows at a time, as each addition waits for the one before."""
+    i = start
+    while i + 4 <= stop:
+        a, b, c, d = real(0.0), real(0.0), real(0.0), real(0.0)
+        p, q, r, s = u8(i * n), u8((i + 1) * n), u8((i + 2) * n), u8((i + 3) * n)
+        for j in range(u8(n)):
+            a += x[p + j]
+            b += x[q + j]
+            c += x[r + j]
+            d += x[s + j]
+            out[p + j], out[q + j], out[r + j], out[s + j] = a, b, c, d
+        i += 4
+    while i < stop:
+        a, p = real(0.0), u8(i * n)
+        for j in range(u8(n)):
+            a += x[p + j]
+            out[p + j] = a
+        i += 1
+
+
+def _running_back(start: int, stop: int, g: Array, n: int, out: Array) -> None:
+    """Fill in the sums of each element of a row and those that follow it."""
+    i = start
+    while i + 4 <= stop:
+        a, b, c, d = real(0.0), real(0.0), real(0.0), real(0.0)
+        p, q, r = u8((i + 1) * n - 1), u8((i + 2) * n - 1), u8((i + 3) * n - 1)
+        s = u8((i + 4) * n - 1)
+        for j in range(u8(n)):
+            a += g[p - j]
+            b += g[q - j]
+            c += g[r - j]
+            d += g[s - j]
+            out[p - j], out[q - j], out[r - j], out[s - j] = a, b, c, d
+        i += 4
+    while i < stop:
+        a, p = real(0.0), u8((i + 1) * n - 1)
+        for j in range(u8(n)):
+            a += g[p - j]
+            out[p - j] = a
+        i += 1
+
+
+# --- how they are called --------------------------------------------------------------------------
+
+_SOFTMAX = Kernel(_softmax, "real n n n real")
+_LOG_SOFTMAX = Kernel(_log_softmax, "real n n n real")
+_SOFTMAX_RULE = Kernel(_softmax_rule, "real real n real")
+_LOG_SOFTMAX_VJP = Kernel(_log_softmax_vjp, "real real n real")
+_STANDARDIZE = Kernel(_standardize, "real n d real real")
+_STANDARDIZE_RULE = Kernel(_standardize_rule, "real real real n real")
+_RUNNING = Kernel(_running, "real n real")
+_RUNNING_BACK = Kernel(_running_back, "real n real")
+
+_LIMITS = {"f": (-(1 << 31), (1 << 31) - 1), "d": (-(1 << 63), (1 << 63) - 1)}
+"""The integers below and above those that `rank` gives for numbers."""
+
+
+def _flat(*arrays: Array) -> list[Array]:
+    return [x for x in arrays]
+
+
+def _from_largest(kernel: Kernel, x: Array, axis: int) -> Array | None:
+    if axis != x.ndim - 1:
+        return None
+    n, char, out = x.shape[-1], x.dtype.char, np.empty(x.shape, x.dtype)
+    kernel(char, x.size // n, n, x, n, *_LIMITS[char], out)
+    return out
+
+
+def _of_two(kernel: Kernel, v: Array, out: Array, axis: int) -> Array | None:
+    if axis != v.ndim - 1:
+        return None
+    n, product = v.shape[-1], np.empty(v.shape, v.dtype)
+    kernel(v.dtype.char, v.size // n, n, v, out, n, product)
+    return product
+
+
+def softmax(x: Array, *, axis: int) -> Array | None:
+    return _from_largest(_SOFTMAX, x, axis)
+
+
+def softmax_vjp(g: Array, out: Array, *, axis: int) -> Array | None:
+    return _of_two(_SOFTMAX_RULE, g, out, axis)
+
+
+def log_softmax(x: Array, *, axis: int) -> Array | None:
+    return _from_largest(_LOG_SOFTMAX, x, axis)
+
+
+def log_softmax_vjp(g: Array, out: Array, *, axis: int) -> Array | None:
+    return _of_two(_LOG_SOFTMAX_VJP, g, out, axis)
+
+
+def _trailing(shape: tuple[int, ...], axis: Axes) -> int:
+    """Return the length of rows along the last axes; 0 for others."""
+    first = len(shape) - len(axis)
+    return math.prod(shape[first:]) if tuple(sorted(axis)) == tuple(range(first, len(shape))) else 0
+
+
+def standardize(x: Array, *, axis: Axes, eps: float) -> tuple[Array, Array] | None:
+    n = _trailing(x.shape, axis)
+    if not n:
+        return None
+    out = np.empty(x.shape, x.dtype)
+    first = x.ndim - len(axis)
+    scale = np.empty(x.shape[:first] + (1,) * len(axis), x.dtype)
+    _STANDARDIZE(x.dtype.char, x.size // n, n, x, n, float(eps), out, scale)
+    return out, scale
+
+
+def standardize_vjp(g: Array, out: Array, scale: Array, *, axis: Axes, eps: float) -> Array | None:
+    n = _trailing(g.shape, axis)
+    if not n:
+        return None
+    product = np.empty(g.shape, g.dtype)
+    _STANDARDIZE_RULE(g.dtype.char, g.size // n, n, g, out, scale, n, product)
+    return product
+
+
+def _run(kernel: Kernel, x: Array, axis: int) -> Array | None:
+    if axis != x.ndim - 1:
+        return None
+    n, out = x.shape[-1], np.empty(x.shape, x.dtype)
+    kernel(x.dtype.char, x.size // n, n, x, n, out)
+    return out
+
+
+def running_sum(x: Array, *, axis: int) -> Array | None:
+    return _run(_RUNNING, x, axis)
+
+
+def running_sum_vjp(g: Array, *, axis: int) -> Array | None:
+    return _run(_RUNNING_BACK, g, axis)

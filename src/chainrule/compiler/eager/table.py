@@ -1,0 +1,57 @@
+"""Which primitives machine code computes when it is asked to, and how."""
+
+from __future__ import annotations
+
+from chainrule.compiler.eager import activations, picking, pooling, rows, sums
+from chainrule.compiler.eager.elementwise import Elementwise
+from chainrule.compiler.eager.written import Own, Written
+from chainrule.primitives.primitive import TABLE, Primitive, Rule, Substitute
+
+LEAST = 1 << 12
+"""From so many elements on, a loop takes less time than several calls of NumPy's."""
+
+_LATER = 1 << 16
+"""The same for what is one call of NumPy's, which a second thread has to help with."""
+
+_ONE_CALL = (
+    *("abs", "add", "divide", "maximum", "minimum", "multiply", "negative", "reciprocal"),
+    *("sqrt", "square", "subtract"),
+)
+_SEVERAL_CALLS = (
+    *("clamp", "exp", "expm1", "log", "log1p", "power", "relu", "sigmoid", "softplus", "tanh"),
+)
+
+_WRITTEN: dict[str, tuple[Own, Own]] = {
+    "softmax": (rows.softmax, rows.softmax_vjp),
+    "log_softmax": (rows.log_softmax, rows.log_softmax_vjp),
+    "standardize": (rows.standardize, rows.standardize_vjp),
+    "cumulative_sum": (rows.running_sum, rows.running_sum_vjp),
+    "index": (picking.index, picking.index_vjp),
+    "take_along_axis": (picking.take_along_axis, picking.take_along_axis_vjp),
+    "add_along_axis": (picking.add_along_axis, picking.add_along_axis_vjp),
+}
+
+
+class _Gelu(Elementwise):
+    """gelu: its derivative is made of the rule, its value has a loop of its own."""
+
+    def forward(self, plain: Rule) -> Rule:
+        """Return the forward function."""
+        return Written(activations.gelu, None, self.least).forward(plain)
+
+
+def substitutes(least: int = LEAST, later: int = _LATER) -> dict[Primitive, Substitute]:
+    """Return what computes which primitive, from so many elements on."""
+    found: dict[str, Substitute] = {}
+    for name in _ONE_CALL:
+        found[name] = Elementwise(TABLE[name], later)
+    for name in _SEVERAL_CALLS:
+        found[name] = Elementwise(TABLE[name], least)
+    for name, (forward, vjp) in _WRITTEN.items():
+        found[name] = Written(forward, vjp, least)
+    found["gelu"] = _Gelu(TABLE["gelu"], least)
+    found["add_at"] = Written(picking.add_at, picking.add_at_vjp, least, of=1)
+    found["max_pool"] = Written(None, pooling.max_pool_vjp, least // 4)  # of more elements
+    for name in ("sum", "mean"):
+        found[name] = sums.Sums(name, least, later)
+    return {TABLE[name]: substitute for name, substitute in found.items()}

@@ -1,0 +1,74 @@
+"""Threads that wait awake: machine code that hands parts of a job to other cores in a microsecond.
+
+A thread that sleeps takes 25 to 40 µs until it works, longer than most operations on a million
+numbers take as a whole. So each of these threads, once it has worked, goes on looking for the next
+job for a while, in machine code, without the interpreter's lock; then it sleeps until it is
+called. There is one job at a time. Its caller works itself, and waits only for parts that another
+thread has begun, as in `kernels.threads`: a thread that gets no core costs nothing.
+
+The functions here are compiled with `atomics`; `team` has the threads that run them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from chainrule.compiler.native.atomics import advance, call, exchanged, load, relax, store
+
+Words = Any
+
+# Where things are among the words that the threads share. What several of them write is in cache
+# lines of its own, of eight words.
+OWNER = 0  # 1 while a caller has a job
+OPEN = 8  # the job's number while threads may join it, else 0
+NEXT = 16  # the first turn that nobody has begun
+HELPING = 24  # how many threads are at the job
+JOB = 32  # task, address of its arguments, turns, turns at a time, number
+ENDED = 40  # 1 when the threads are to end
+STATES = 48  # of each thread: 1 while it looks for jobs
+
+
+def share(words: Words, task: int, arguments: int, turns: int, step: int) -> None:
+    """Do a task by this thread and those that are awake, some turns at a time."""
+    if turns <= step:
+        call(task, arguments, 0, turns)
+    elif not exchanged(words, OWNER, 0, 1):  # there is a job
+        for start in range(0, turns, step):
+            call(task, arguments, start, min(start + step, turns))
+    else:
+        number = load(words, JOB + 4) + 1
+        for i, value in enumerate((task, arguments, turns, step, number)):
+            store(words, JOB + i, value)
+        store(words, NEXT, 0)
+        store(words, OPEN, number)
+        start = advance(words, NEXT, step)
+        while start < turns:
+            call(task, arguments, start, min(start + step, turns))
+            start = advance(words, NEXT, step)
+        store(words, OPEN, 0)
+        while load(words, HELPING) != 0:
+            relax()
+        store(words, OWNER, 0)
+
+
+def wait(words: Words, place: int, looks: int) -> None:
+    """Help with jobs until none has come for so many looks."""
+    last, left = 0, looks
+    store(words, place, 1)
+    while left > 0 and load(words, ENDED) == 0:
+        number = load(words, OPEN)
+        if number not in (0, last):
+            advance(words, HELPING, 1)
+            if load(words, OPEN) == number:  # else its caller doesn't wait for this thread
+                task, arguments = load(words, JOB), load(words, JOB + 1)
+                turns, step = load(words, JOB + 2), load(words, JOB + 3)
+                start = advance(words, NEXT, step)
+                while start < turns:
+                    call(task, arguments, start, min(start + step, turns))
+                    start = advance(words, NEXT, step)
+            advance(words, HELPING, -1)
+            last, left = number, looks
+        relax()
+        left -= 1
+    store(words, place, 0)
