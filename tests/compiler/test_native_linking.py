@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import platform
+import subprocess
 import sys
 from typing import Any
 
@@ -31,6 +32,27 @@ def test_long_loops_compute_several_vectors_side_by_side(code: bytes) -> None:
     short = jit.object_code(TEXT, types, frozenset(["exp_f8"]), False, "sums")
     assert len(code) > len(short)
     check(linking.function_of(short, "sums"))
+
+
+LOOPS = """
+def loop(x, y):
+    for i in range(100):
+        for j in range(i):
+            found = 0
+            for a in range(1, -1, -1):
+                found += a * i
+            y[u8(found)] = x[u8(j)]
+"""
+
+
+def test_loops_that_llvm_unrolls_may_be_long() -> None:
+    """Whose marks are no nodes, LLVM ends the process for."""
+    program = f"""
+from chainrule.compiler.native import jit
+print(len(jit.object_code({LOOPS!r}, ("f4", "f4"), frozenset(), True, "loops")) > 0)
+"""
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False)
+    assert run.stdout.split() == [b"True"], run.stderr.decode()
 
 
 def check(function: Any) -> None:

@@ -143,7 +143,8 @@ def _interleaved(module: Any) -> Any:
             targets = [b for b in block.terminator.operands if order.get(b, number + 1) <= number]
             if targets:  # the end of a loop's body goes back to its head
                 hint = module.add_metadata(["llvm.loop.interleave.count", count])
-                loop = module.add_metadata([hint, f"{function.name} {number}"])
+                own = module.add_metadata([f"{function.name} {number}"])  # LLVM wants nodes
+                loop = module.add_metadata([hint, own])
                 loop.operands = (loop, *loop.operands)  # as LLVM knows a loop by
                 block.terminator.set_metadata("llvm.loop", loop)
     return module
