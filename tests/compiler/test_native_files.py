@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import chainrule as cr
-from chainrule.compiler.native import disk, jit
+from chainrule.compiler.native import disk, elementary, jit
 from chainrule.compiler.native.code import Code
 
 
@@ -64,6 +64,15 @@ def test_what_machine_code_depends_on_is_in_its_name(monkeypatch: Any) -> None:
     finally:
         disk.surroundings.cache_clear()
     assert b"flags" in before or sys.platform != "linux" or platform.machine() != "x86_64"
+
+
+def test_all_that_is_compiled_into_loops_is_in_its_name(numba: Any) -> None:
+    from chainrule.compiler.native import atomics
+
+    parts = [jit._sharing(), jit.object_code, elementary.exp_f4, atomics._load]
+    sources = {Path(part.__code__.co_filename) for part in parts}
+    assert sources == set(disk.compiled_sources())
+    assert all(source.read_bytes() in disk.surroundings() for source in sources)
 
 
 def test_a_folder_that_cannot_be_had_is_no_error(tmp_path: Path, monkeypatch: Any) -> None:

@@ -220,6 +220,19 @@ def test_rows_with_special_values(name: str, value: float, native: None) -> None
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_other_byte_orders_are_numpys(name: str, native: None) -> None:
+    function, arrays = OPERATIONS[name]
+    arrays = [a if a.dtype.kind == "f" else a.astype(a.dtype.newbyteorder()) for a in arrays]
+    swapped = np.dtype(np.float32).newbyteorder().str
+    run(function, arrays, "float32")  # there is machine code now
+    found = run(function, arrays, swapped)
+    cr.set_kernels("numpy")
+    for x, y in zip(found, run(function, arrays, swapped), strict=True):
+        size = np.abs(y).max()
+        np.testing.assert_allclose(x, y, rtol=1e-5, atol=1e-5 * size)
+
+
 @pytest.mark.parametrize("name", ["softmax", "sum", "relu", "cumulative_sum", "mean of columns"])
 def test_other_layouts_are_numpys(name: str, native: None) -> None:
     function, (x,) = OPERATIONS[name]

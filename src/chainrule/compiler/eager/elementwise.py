@@ -14,6 +14,7 @@ import numpy as np
 
 from chainrule.backend import ndarray
 from chainrule.compiler.eager.kernel import PART
+from chainrule.compiler.eager.written import is_plain
 from chainrule.compiler.namespace import SYMBOL_XP
 from chainrule.compiler.native.access import Accesses
 from chainrule.compiler.native.clusters import clustered
@@ -99,7 +100,7 @@ class _Loops:
         """Return the function of some arrays; None where there is no loop."""
         whole, key = None, ""
         for x in arrays:
-            if x.__class__ is not ndarray or not x.flags.carray:
+            if not is_plain(x):
                 return None
             if x.ndim == 0:
                 key += "0" + x.dtype.char

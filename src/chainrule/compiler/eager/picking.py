@@ -9,6 +9,7 @@ import numpy as np
 
 from chainrule.compiler.eager.generic import u8
 from chainrule.compiler.eager.kernel import Kernel
+from chainrule.compiler.eager.written import is_plain
 from chainrule.kernels import picking, threads
 
 Array = Any
@@ -113,7 +114,7 @@ _ADD_ALONG = Kernel(_add_along, "real n real i8 n n real i8")
 
 
 def _is_index(index: Any) -> bool:
-    return index.__class__ is np.ndarray and index.dtype == np.int64 and index.flags.carray
+    return is_plain(index) and index.dtype == np.int64
 
 
 def _first_axis(key: Any, shape: Shape) -> Array | None:

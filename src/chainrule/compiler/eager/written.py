@@ -60,7 +60,9 @@ class Written:
 
 def are_fit(arrays: tuple[Array, ...]) -> bool:
     """Say whether kernels take some arrays: they are in C order, and the first of real numbers."""
-    for x in arrays:
-        if x.__class__ is not ndarray or not x.flags.carray:
-            return False
-    return arrays[0].dtype.char in "fd"
+    return arrays[0].dtype.char in "fd" and all(map(is_plain, arrays))
+
+
+def is_plain(x: Any) -> bool:
+    """Say whether machine code can take something's memory: an array's in C order, as it is."""
+    return x.__class__ is ndarray and x.flags.carray and x.dtype.isnative

@@ -15,7 +15,7 @@ import sys
 from importlib import metadata
 from pathlib import Path
 
-from chainrule.compiler.native import elementary, jit
+from chainrule.compiler.native import jit
 
 _DIGEST = hashlib.sha256().digest_size
 
@@ -69,8 +69,13 @@ def surroundings() -> bytes:
     versions = [_version("numba"), _version("llvmlite")]
     settings = sorted(item for item in os.environ.items() if item[0].startswith("NUMBA_"))
     parts = [*versions, sys.platform, platform.machine(), jit.DATA, _processor(), settings]
-    sources = [Path(str(module.__file__)).read_bytes() for module in (elementary, jit)]
-    return repr(parts).encode() + b"".join(sources)
+    return repr(parts).encode() + b"".join(path.read_bytes() for path in compiled_sources())
+
+
+def compiled_sources() -> list[Path]:
+    """Return the modules that have a part in what is compiled, whatever a loop's own source is."""
+    names = ("atomics", "elementary", "jit", "spinning")  # the first one would import Numba
+    return [Path(__file__).with_name(f"{name}.py") for name in names]
 
 
 def _version(package: str) -> str:
