@@ -69,16 +69,16 @@ _PERMUTATIONS = frozenset(["permute_dims", "transpose"])
 
 
 def exchange(primitive: Primitive, substitute: Substitute | None) -> None:
-    """Have a primitive of NumPy arrays computed by something else from now on; None: as before."""
+    """Have a primitive of NumPy arrays computed by something else from now on; None: as before.
+
+    A recorder closes over its kernel, so that no call has to look for it: it is changed there.
+    """
     primitive.substitute = substitute
-    recorder(primitive)
-    _RENEWALS[primitive.name]()
+    function: Any = recorder(primitive)
+    cells = dict(zip(function.__code__.co_freevars, function.__closure__, strict=True))
+    cells["kernel"].cell_contents = _kernel(primitive)
     for plan in primitive.plans():
         plan.renew()
-
-
-_RENEWALS: dict[str, Callable[[], None]] = {}
-"""What has the recorder of a primitive ask again for its kernel: it is looked up at no call."""
 
 
 def _kernel(primitive: Primitive) -> Callable[..., Any]:
@@ -91,26 +91,15 @@ def _any(primitive: Primitive) -> Callable[..., Any]:
     """Return the recorder of a primitive that has no shorter way."""
     kernel = _kernel(primitive)
 
-    def renew() -> None:
-        nonlocal kernel
-        kernel = _kernel(primitive)
-
     def function(*operands: Any, **settings: Any) -> Any:
         return apply(primitive, operands, settings, kernel)
 
-    _RENEWALS[primitive.name] = renew
     return function
 
 
 def _unary(primitive: Primitive) -> Callable[..., Any]:
     """Return the recorder of a primitive of one input."""
     kernel = _kernel(primitive)
-
-    def renew() -> None:
-        nonlocal kernel
-        kernel = _kernel(primitive)
-
-    _RENEWALS[primitive.name] = renew
     plan = primitive.plan((True,))
     saves = plan.saves
     seen: list[Any] = [None]
@@ -174,12 +163,6 @@ def _unary(primitive: Primitive) -> Callable[..., Any]:
 def _reduction(primitive: Primitive) -> Callable[..., Any]:
     """Return the recorder of a reduction."""
     kernel = _kernel(primitive)
-
-    def renew() -> None:
-        nonlocal kernel
-        kernel = _kernel(primitive)
-
-    _RENEWALS[primitive.name] = renew
     plan = primitive.plan((True,))
     only_shape = plan.saves == ("x_shape",)
     seen: list[Any] = [None]
@@ -267,12 +250,6 @@ def _permutation(primitive: Primitive) -> Callable[..., Any]:
 def _binary(primitive: Primitive) -> Callable[..., Any]:
     """Return the recorder of a primitive of two inputs without settings."""
     kernel = _kernel(primitive)
-
-    def renew() -> None:
-        nonlocal kernel
-        kernel = _kernel(primitive)
-
-    _RENEWALS[primitive.name] = renew
     both, left, right = [
         primitive.plan(needs) for needs in ((True, True), (True, False), (False, True))
     ]

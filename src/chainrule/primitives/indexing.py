@@ -71,7 +71,7 @@ def _hits(xp: Any, base: Array, value: Array, out: Array, key: Any, own: bool) -
     return old, new, count
 
 
-def _base_vjp(
+def _base_rule(
     xp: Any, g: Array, base: Array, value: Array, out: Array, *, key: Any, own: bool
 ) -> Array:
     old, _, count = _hits(xp, base, value, out, key, own)
@@ -83,13 +83,6 @@ def _value_vjp(
 ) -> Array:
     _, new, count = _hits(xp, base, value, out, key, own)
     return xp.masked(xp.index(g / count, key=key), new)
-
-
-def _base_jvp(
-    xp: Any, t: Array, base: Array, value: Array, out: Array, *, key: Any, own: bool
-) -> Array:
-    old, _, count = _hits(xp, base, value, out, key, own)
-    return xp.masked(t / count, old)
 
 
 def _value_jvp(
@@ -115,8 +108,8 @@ def _extremum_at(name: str) -> Primitive:
     return general(
         name,
         forward,
-        vjp=(_base_vjp, _value_vjp),
-        jvp=(_base_jvp, _value_jvp),
+        vjp=(_base_rule, _value_vjp),
+        jvp=(_base_rule, _value_jvp),
         label="ScatterReduceBackward0",
         broadcasts=False,
     )

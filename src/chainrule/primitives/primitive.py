@@ -177,10 +177,6 @@ class Plan:
         self.pull = pull if substitute is None else substitute.pull(self, pull)
         return self.pull(*arguments)
 
-    def plain_pull(self) -> Rule:
-        """Return the pull that the primitive's rules make."""
-        return self._compile()
-
     def renew(self) -> None:
         """Ask again what computes the pull."""
         self.pull = self._first_pull

@@ -176,10 +176,6 @@ _LIMITS = {"f": (-(1 << 31), (1 << 31) - 1), "d": (-(1 << 63), (1 << 63) - 1)}
 """The integers below and above those that `rank` gives for numbers."""
 
 
-def _flat(*arrays: Array) -> list[Array]:
-    return [x for x in arrays]
-
-
 def _from_largest(kernel: Kernel, x: Array, axis: int) -> Array | None:
     if axis != x.ndim - 1:
         return None

@@ -11,13 +11,13 @@ from chainrule.backend import ndarray
 from chainrule.compiler.eager.generic import plus, real, u8
 from chainrule.compiler.eager.kernel import PART, Kernel
 from chainrule.compiler.eager.written import are_fit
+from chainrule.compiler.native.nest import RUN
 from chainrule.primitives.primitive import Plan, Rule
 
 Array = Any
 Shape = tuple[int, ...]
 Axes = tuple[int, ...] | None
 
-RUN = 1024  # so many are added up in their own type before the sum goes on in float64
 _BLOCKS = 8  # of rows whose columns are added up apart
 
 # --- loops ----------------------------------------------------------------------------------------
