@@ -13,6 +13,8 @@ from chainrule.compiler.eager.kernel import Kernel
 Array = Any
 Axes = tuple[int, ...]
 
+BACK = False  # a constant of kernels that go either way
+
 # --- loops: `n` is the length of a row ------------------------------------------------------------
 
 
@@ -119,45 +121,28 @@ def _standardize_rule(
 
 
 def _running(start: int, stop: int, x: Array, n: int, out: Array) -> None:
-    """Fill in running sums: of four rows at a time, as each addition waits for the one before."""
-    i = start
+    """Fill in running sums: of four rows at a time, as each addition waits for the one before.
+
+    Of each row from its end on, if BACK.
+    """
+    last, i = u8(n - 1), start
     while i + 4 <= stop:
         a, b, c, d = real(0.0), real(0.0), real(0.0), real(0.0)
         p, q, r, s = u8(i * n), u8((i + 1) * n), u8((i + 2) * n), u8((i + 3) * n)
         for j in range(u8(n)):
-            a += x[p + j]
-            b += x[q + j]
-            c += x[r + j]
-            d += x[s + j]
-            out[p + j], out[q + j], out[r + j], out[s + j] = a, b, c, d
+            k = last - j if BACK else j
+            a += x[p + k]
+            b += x[q + k]
+            c += x[r + k]
+            d += x[s + k]
+            out[p + k], out[q + k], out[r + k], out[s + k] = a, b, c, d
         i += 4
     while i < stop:
         a, p = real(0.0), u8(i * n)
         for j in range(u8(n)):
-            a += x[p + j]
-            out[p + j] = a
-        i += 1
-
-
-def _running_back(start: int, stop: int, g: Array, n: int, out: Array) -> None:
-    """Fill in the sums of each element of a row and those that follow it."""
-    i = start
-    while i + 4 <= stop:
-        a, b, c, d = real(0.0), real(0.0), real(0.0), real(0.0)
-        p, q, r = u8((i + 1) * n - 1), u8((i + 2) * n - 1), u8((i + 3) * n - 1)
-        s = u8((i + 4) * n - 1)
-        for j in range(u8(n)):
-            a += g[p - j]
-            b += g[q - j]
-            c += g[r - j]
-            d += g[s - j]
-            out[p - j], out[q - j], out[r - j], out[s - j] = a, b, c, d
-        i += 4
-    while i < stop:
-        a, p = real(0.0), u8((i + 1) * n - 1)
-        for j in range(u8(n)):
-            a += g[p - j]
-            out[p - j] = a
+            k = last - j if BACK else j
+            a += x[p + k]
+            out[p + k] = a
         i += 1
 
 
@@ -169,8 +154,8 @@ _SOFTMAX_RULE = Kernel(_softmax_rule, "real real n real")
 _LOG_SOFTMAX_VJP = Kernel(_log_softmax_vjp, "real real n real")
 _STANDARDIZE = Kernel(_standardize, "real n d real real")
 _STANDARDIZE_RULE = Kernel(_standardize_rule, "real real real n real")
-_RUNNING = Kernel(_running, "real n real")
-_RUNNING_BACK = Kernel(_running_back, "real n real")
+_RUNNING = Kernel(_running, "real n real", BACK=False)
+_RUNNING_BACK = Kernel(_running, "real n real", BACK=True)
 
 _LIMITS = {"f": (-(1 << 31), (1 << 31) - 1), "d": (-(1 << 63), (1 << 63) - 1)}
 """The integers below and above those that `rank` gives for numbers."""
