@@ -320,7 +320,7 @@ class Tensor:
 
     @data.setter
     def data(self, value: Any) -> None:
-        self.data  # noqa: B018 - raises, and says what to do
+        _ = self.data  # raises, and says what to do
 
     # --- towards Python and NumPy ---
 

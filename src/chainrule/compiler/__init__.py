@@ -5,7 +5,7 @@
 puts a call together, which `entry` guards.
 """
 
-from chainrule.compiler import protocols as _protocols  # noqa: F401 - symbols get their namespace
+from chainrule.compiler import protocols as protocols  # symbols get their namespace
 from chainrule.compiler.exporting import export as export
 from chainrule.compiler.function import Compiled as Compiled
 from chainrule.compiler.function import compile as compile

@@ -14,6 +14,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable
 from queue import SimpleQueue
+from typing import Any
 
 Task = Callable[[int], None]
 
@@ -44,7 +45,7 @@ def _core_finder() -> Callable[[], int]:
     return lambda: -1
 
 
-current_core = _core_finder()
+_current_core = _core_finder()
 
 
 class _Job:
@@ -97,14 +98,38 @@ class _Job:
             self.quiet.wait()
 
 
-def keep_off(threads: list[int], core: int) -> None:
-    """Let threads run where the main one may, but not on one core if others are left."""
-    try:
-        cores = os.sched_getaffinity(os.getpid())
-        for thread in threads:
-            os.sched_setaffinity(thread, cores - {core} or cores)
-    except (AttributeError, OSError):  # not on this system, not allowed to, or something has gone
-        pass
+class Beside:
+    """Threads that are to run beside their caller, not on its core.
+
+    Linux may wake a thread on the very core that its caller works on, the next one idle: then the
+    two take turns, and a computation twice the time. It's the caller who sees to it, while they
+    wait: one that wakes beside its caller and then leaves has pushed it off to the other.
+    """
+
+    def __init__(self) -> None:
+        self.threads: list[threading.Thread] = []
+        self._core = -1  # that they keep off
+
+    def start(self, target: Callable[..., None], args: tuple[Any, ...], name: str) -> None:
+        """Start another one."""
+        thread = threading.Thread(target=target, args=args, name=name, daemon=True)
+        thread.start()
+        self.threads.append(thread)
+        self._core = -1
+
+    def keep_off(self) -> None:
+        """Let them run where the main one may, but not on the caller's core if others are left."""
+        core = _current_core()
+        if core == self._core:
+            return
+        self._core = core
+        try:
+            cores = os.sched_getaffinity(os.getpid())
+            for thread in self.threads:
+                if thread.native_id is not None:
+                    os.sched_setaffinity(thread.native_id, cores - {core} or cores)
+        except (AttributeError, OSError):  # not on this system, not allowed to, or it has gone
+            pass
 
 
 class _Pool:
@@ -114,45 +139,31 @@ class _Pool:
         self.count = count  # with the calling one
         self.lock = threading.Lock()
         self.jobs: SimpleQueue[_Job | None] = SimpleQueue()
-        self.started = 0
-        self.threads: list[int] = []  # as the system numbers them
-        self.avoided = -1
+        self.others = Beside()
 
     def start(self) -> None:
-        with self.lock:
-            while self.started < self.count - 1:
-                name = f"chainrule-{self.started + 1}"
-                thread = threading.Thread(target=self.serve, name=name, daemon=True)
-                thread.start()
-                self.threads.append(thread.native_id or 0)
-                self.started += 1
-                self.avoided = -1
-
-    def serve(self) -> None:
-        """Help with one job after the other."""
-        job = self.jobs.get()
-        while job is not None:
-            job.help()
-            job = None  # its arrays are not to live until the next one comes
-            job = self.jobs.get()
-
-    def keep_off(self, core: int) -> None:
-        """Let the threads run where the main one may, but not on one core if others are left.
-
-        Linux may wake a thread on the very core that its caller works on, the next one idle: then
-        the two take turns, and a computation twice the time. It's the caller who sees to it, while
-        they wait: one that wakes beside its caller and then leaves has pushed it off to the other.
-        """
-        if core == self.avoided:
-            return
-        self.avoided = core
-        keep_off(self.threads, core)
+        """See to it that there are all of them, and that they leave the caller its core."""
+        threads = self.others.threads
+        if len(threads) < self.count - 1:
+            with self.lock:
+                while len(threads) < self.count - 1:
+                    self.others.start(_serve, (self.jobs,), f"chainrule-{len(threads) + 1}")
+        self.others.keep_off()
 
     def stop(self) -> None:
         """Let the threads end; jobs that were offered to them are done by their callers."""
         with self.lock:
-            for _ in range(self.started):
+            for _ in self.others.threads:
                 self.jobs.put(None)
+
+
+def _serve(jobs: SimpleQueue[_Job | None]) -> None:
+    """Help with one job after the other."""
+    job = jobs.get()
+    while job is not None:
+        job.help()
+        job = None  # its arrays are not to live until the next one comes
+        job = jobs.get()
 
 
 _pool = _Pool(_first_count())
@@ -227,9 +238,7 @@ def each(task: Task, blocks: Iterable[int]) -> None:
     helpers = min(pool.count, len(job.blocks)) - 1
     if helpers <= 0:
         return job.work()
-    if pool.started < pool.count - 1:
-        pool.start()
-    pool.keep_off(current_core())
+    pool.start()
     for _ in range(helpers):
         pool.jobs.put(job)
     try:

@@ -48,10 +48,7 @@ class Accesses:
 
     def of(self, value: Value) -> Access:
         """Return where a value's elements are."""
-        base, memory, view = self._view(value)
-        step = view.itemsize
-        offset = view.__array_interface__["data"][0] - memory.__array_interface__["data"][0]
-        return Access(base, offset // step, tuple(stride // step for stride in view.strides))
+        return _position(*self._view(value))
 
     def number(self, value: Value) -> Any:
         """Return the one number that all elements of a value always are, or None."""
@@ -69,9 +66,7 @@ class Accesses:
         view = _taken(line, whole)
         if not np.may_share_memory(view, whole):
             return None
-        offset = view.__array_interface__["data"][0] - whole.__array_interface__["data"][0]
-        steps = tuple(stride // view.itemsize for stride in view.strides)
-        return Access(line.args[0], offset // view.itemsize, steps), view.shape
+        return _position(line.args[0], whole, view), view.shape
 
     def is_view(self, line: Line) -> bool:
         """Say whether a line makes a view that loops can look through."""
@@ -96,6 +91,13 @@ class Accesses:
                 return base, memory, view
         memory = np.empty(value.shape, value.dtype)
         return value, memory, memory
+
+
+def _position(base: Value, memory: Any, view: Any) -> Access:
+    """Return where a view of a value's memory is."""
+    step = view.itemsize
+    offset = view.__array_interface__["data"][0] - memory.__array_interface__["data"][0]
+    return Access(base, offset // step, tuple(stride // step for stride in view.strides))
 
 
 def _may_be_view(line: Line) -> bool:

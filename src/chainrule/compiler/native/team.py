@@ -38,41 +38,29 @@ class Team:
         begin = -lines.ctypes.data // lines.itemsize % 8  # at the begin of a cache line
         self.words = lines[begin : begin + STATES + 8 * (self.helpers + 1)]
         self.calls: list[SimpleQueue[None]] = []
-        self.members: list[threading.Thread] = []
-        self.avoided = -1
+        self.others = threads.Beside()
         self.lock = threading.Lock()
 
     def wake(self) -> None:
         """Call those who sleep; they will be there for the next job, if not for this one."""
-        if len(self.members) < self.helpers:
+        if len(self.calls) < self.helpers:
             self._start()
         state = STATES
         for queue in self.calls:
             if not self.words.item(state) and queue.empty():
-                self._keep_off(threads.current_core())
+                self.others.keep_off()
                 queue.put(None)
             state += 8
 
     def _start(self) -> None:
         with self.lock:
             looks = _looks(AWAKE)
-            while len(self.members) < self.helpers:
+            while len(self.calls) < self.helpers:
                 queue: SimpleQueue[None] = SimpleQueue()
-                place = STATES + 8 * len(self.members)
-                name = f"chainrule-native-{len(self.members) + 1}"
-                member = threading.Thread(
-                    target=_serve, args=(self.words, place, looks, queue), name=name, daemon=True
-                )
-                member.start()
-                self.members.append(member)
+                place = STATES + 8 * len(self.calls)
+                name = f"chainrule-native-{len(self.calls) + 1}"
+                self.others.start(_serve, (self.words, place, looks, queue), name)
                 self.calls.append(queue)
-                self.avoided = -1
-
-    def _keep_off(self, core: int) -> None:
-        """Have the threads run beside their caller (see `kernels.threads`)."""
-        if core != self.avoided:
-            self.avoided = core
-            threads.keep_off([member.native_id or 0 for member in self.members], core)
 
     def end(self) -> None:
         """Let the threads end."""
@@ -138,5 +126,5 @@ if hasattr(os, "register_at_fork"):
 def _end() -> None:
     """No thread is to be in machine code while that is taken down."""
     _team.end()
-    for member in _team.members:
+    for member in _team.others.threads:
         member.join(1.0)
