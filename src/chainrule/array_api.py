@@ -40,6 +40,7 @@ from chainrule.ops import (
     reductions,
     repeating,
     shaping,
+    sorting,
     statistics,
 )
 
@@ -229,7 +230,7 @@ def nonzero(x: Operand, /) -> tuple[Tensor, ...]:
 
 def sort(x: Operand, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
     """Return the elements in order: PyTorch's `sort` says where they were, too."""
-    found: Tensor = extrema.sort(x, axis, descending, stable).values
+    found: Tensor = sorting.sort(x, axis, descending, stable).values
     return found
 
 

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from chainrule.autograd.handles import RemovableHandle
 from chainrule.autograd.modes import is_grad_enabled
 from chainrule.autograd.paths import View
 from chainrule.autograd.tape import (
     AccumulateGrad,
     Edge,
     Node,
-    RemovableHandle,
     endpoint,
     hooks_of,
 )

@@ -61,7 +61,7 @@ def pinv(a: Tensor, rcond: Any = None, hermitian: bool = False, *, rtol: Any = N
 def qr(a: Tensor, mode: str = "reduced") -> Any:
     """Return the factors Q and R, or R alone."""
     if mode not in ("reduced", "complete", "r"):
-        raise NotImplementedError(
+        raise NotImplementedError(  # NumPy has the mode, chainrule no rule for it
             f"numpy.linalg.qr of a Tensor with mode {mode!r} has no rule in chainrule: the modes "
             "are reduced, complete and r"
         )

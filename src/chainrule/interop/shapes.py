@@ -191,7 +191,7 @@ def pad(
 ) -> Tensor:
     """Return `array`, continued before and after along each axis."""
     if mode != "constant" and (mode not in _OF_PLACES or reflect_type != "even"):
-        raise NotImplementedError(
+        raise NotImplementedError(  # NumPy has the mode, chainrule no rule for it
             f"numpy.pad of a Tensor with mode {mode!r} and reflect_type {reflect_type!r} has no "
             f"rule in chainrule: the modes are constant, {', '.join(_OF_PLACES)}, the last ones "
             "with reflect_type 'even'. Join what you need with chainrule.cat"

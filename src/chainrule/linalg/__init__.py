@@ -9,22 +9,14 @@ tensor([1., 1.])
 
 from chainrule.autograd.recorders import recorder
 from chainrule.errors import LinAlgError
-from chainrule.linalg.decompositions import (
-    cholesky,
-    eig,
-    eigh,
-    eigvals,
-    eigvalsh,
-    qr,
-    svd,
-    svdvals,
-)
+from chainrule.linalg.decompositions import cholesky, qr
 from chainrule.linalg.elimination import lu, lu_factor, lu_factor_ex, lu_solve
 from chainrule.linalg.functions import det, logdet, matrix_exp, matrix_power, slogdet
 from chainrule.linalg.least_squares import lstsq
 from chainrule.linalg.norms import cond, matrix_norm, norm, vector_norm
 from chainrule.linalg.products import cross, diagonal, multi_dot, trace, vander
 from chainrule.linalg.ranks import matrix_rank
+from chainrule.linalg.spectra import eig, eigh, eigvals, eigvalsh, svd, svdvals
 from chainrule.linalg.systems import (
     inv,
     inverse,

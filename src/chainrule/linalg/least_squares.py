@@ -9,9 +9,9 @@ from chainrule.arguments import Operand, floating
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import check_known, namespace
 from chainrule.errors import ShapeError
-from chainrule.linalg.decompositions import svdvals
 from chainrule.linalg.matrices import column, matmul, matrices, of_one_dtype, without_column
 from chainrule.linalg.ranks import matrix_rank
+from chainrule.linalg.spectra import svdvals
 from chainrule.linalg.systems import pinv
 
 __all__ = ["lstsq"]

@@ -19,8 +19,8 @@ from chainrule.arguments import (
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import namespace
 from chainrule.errors import LinAlgError, ShapeError
-from chainrule.linalg.decompositions import svdvals
 from chainrule.linalg.matrices import matrices, square
+from chainrule.linalg.spectra import svdvals
 from chainrule.linalg.systems import inv
 from chainrule.ops.calls import nothing_of
 

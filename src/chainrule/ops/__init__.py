@@ -15,6 +15,7 @@ from chainrule.ops import (
     complexes,
     contraction,
     conversion,
+    covariance,
     diagonals,
     distances,
     dtypes,
@@ -45,6 +46,7 @@ from chainrule.ops import (
     sets,
     shaping,
     slopes,
+    sorting,
     special,
     stacking,
     statistics,
@@ -60,6 +62,7 @@ from chainrule.ops.comparison import *
 from chainrule.ops.complexes import *
 from chainrule.ops.contraction import *
 from chainrule.ops.conversion import *
+from chainrule.ops.covariance import *
 from chainrule.ops.diagonals import *
 from chainrule.ops.distances import *
 from chainrule.ops.dtypes import *
@@ -89,6 +92,7 @@ from chainrule.ops.scattering import *
 from chainrule.ops.sets import *
 from chainrule.ops.shaping import *
 from chainrule.ops.slopes import *
+from chainrule.ops.sorting import *
 from chainrule.ops.special import *
 from chainrule.ops.stacking import *
 from chainrule.ops.statistics import *
@@ -112,10 +116,12 @@ if not TYPE_CHECKING:
             reductions,
             statistics,
             extrema,
+            sorting,
             order_statistics,
             quantiles,
             running,
             moments,
+            covariance,
             finding,
             histograms,
             shaping,

@@ -1,10 +1,8 @@
-"""Largest and smallest elements, where they are, and order."""
+"""Largest and smallest elements, and where they are."""
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
-
-import numpy as np
 
 from chainrule.arguments import (
     RECORDERS,
@@ -18,9 +16,8 @@ from chainrule.arguments import (
 )
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.ops.calls import reshaped
-from chainrule.ops.partial import MANY, foremost
 
-__all__ = ["max", "min", "amax", "amin", "argmax", "argmin", "sort", "argsort", "topk"]
+__all__ = ["max", "min", "amax", "amin", "argmax", "argmin"]
 
 
 class Extremes(NamedTuple):
@@ -269,138 +266,3 @@ def _positions(name: str, x: Tensor, dim: int | None, keepdims: bool) -> Tensor:
     if x.ndim == 0:
         number = None
     return RECORDERS[name](x, axis=number, keepdims=keepdims)
-
-
-# --- order ----------------------------------------------------------------------------------------
-
-
-def sort(
-    x: Operand,
-    /,
-    dim: int = -1,
-    descending: bool = False,
-    stable: bool = True,
-    *,
-    axis: int | None = None,
-) -> Any:
-    """Return the elements in order along a dimension, and where they were.
-
-    Parameters
-    ----------
-    x : Tensor
-        Real numbers; nan is larger than any.
-    dim : int, default -1
-        Along which dimension.
-    descending : bool, default False
-        Largest first.
-    stable : bool, default True
-        Equal elements always keep their order; this is here for code that asks for it.
-    axis : int, optional
-        The array API's form: the dimension, and the result is the values alone.
-
-    Returns
-    -------
-    named tuple (values, indices) of Tensors, shape of `x`; or a Tensor
-
-    Notes
-    -----
-    Derivative: each element's gradient goes back to where the element was.
-
-    Examples
-    --------
-    >>> import chainrule as cr
-    >>> cr.sort(cr.tensor([3.0, 1.0, 2.0])).values
-    tensor([1., 2., 3.])
-    """
-    if axis is not None:
-        return sort(x, axis, descending, stable).values
-    x = tensor_of(x)
-    number = one_dim(dim, x.ndim)
-    indices = _order(x, number, descending)
-    if x.ndim == 0:
-        return Extremes(RECORDERS["clone"](x), indices)
-    return Extremes(RECORDERS["take_along_axis"](x, indices, axis=number), indices)
-
-
-def argsort(
-    x: Operand,
-    /,
-    dim: int | None = None,
-    descending: bool = False,
-    stable: bool = True,
-    *,
-    axis: int | None = None,
-) -> Tensor:
-    """Return where the elements are, in order along a dimension; the arguments are those of `sort`.
-
-    Examples
-    --------
-    >>> import chainrule as cr
-    >>> cr.argsort(cr.tensor([3.0, 1.0, 2.0]), descending=True)
-    tensor([0, 2, 1])
-    """
-    x = tensor_of(x)
-    dim = either(dim, axis)
-    return _order(x, one_dim(-1 if dim is None else dim, x.ndim), descending)
-
-
-def _order(x: Tensor, dim: int, descending: bool) -> Tensor:
-    if x.ndim == 0:
-        return RECORDERS["argmax"](x, axis=None, keepdims=False)
-    if not descending:
-        return RECORDERS["argsort"](x, axis=dim, stable=True)
-    # Sorting the reversed rows and reversing the result keeps equal elements in their order.
-    backwards = RECORDERS["flip"](x.detach(), axis=dim)
-    order = RECORDERS["flip"](RECORDERS["argsort"](backwards, axis=dim, stable=True), axis=dim)
-    return RECORDERS["subtract"](x.shape[dim] - 1, order)
-
-
-def topk(
-    x: Operand, /, k: int, dim: int = -1, largest: bool = True, sorted: bool = True
-) -> Extremes:
-    """Return the `k` largest elements along a dimension, largest first, and where they were.
-
-    Parameters
-    ----------
-    x : Tensor
-        Real numbers; nan is larger than any.
-    k : int
-        How many.
-    dim : int, default -1
-        Along which dimension.
-    largest : bool, default True
-        False gives the smallest, smallest first.
-    sorted : bool, default True
-        They are always in order; this is here for code that asks for it.
-
-    Returns
-    -------
-    named tuple (values, indices) of Tensors
-
-    Raises
-    ------
-    ValueError
-        If there are fewer than `k` elements along `dim`.
-
-    Notes
-    -----
-    Derivative: each element's gradient goes back to where the element was.
-
-    Examples
-    --------
-    >>> import chainrule as cr
-    >>> cr.topk(cr.tensor([3.0, 1.0, 2.0]), 2).values
-    tensor([3., 2.])
-    """
-    x = tensor_of(x)
-    number = one_dim(dim, x.ndim)
-    if not 0 <= k <= (x.shape[number] if x.ndim else 1):
-        raise ValueError(f"topk: selected index k = {k} out of range for shape {list(x.shape)}")
-    if x.ndim == 0:
-        return Extremes(RECORDERS["clone"](x), _order(x, number, largest))
-    if x.shape[number] > MANY and k < x.shape[number] // 4:
-        places = foremost(np.moveaxis(x._array, number, -1), k, largest)
-        first = make(np.moveaxis(places, -1, number), None)
-    else:
-        first = _order(x, number, largest)[(slice(None),) * number + (slice(k),)]
-    return Extremes(RECORDERS["take_along_axis"](x, first, axis=number), first)

@@ -11,9 +11,10 @@ from chainrule.arguments import RECORDERS, Operand, either, one_dim, tensor_of
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import namespace
 from chainrule.errors import ShapeError
-from chainrule.ops.extrema import Extremes, chosen, sort
+from chainrule.ops.extrema import Extremes, chosen
 from chainrule.ops.kinks import where
 from chainrule.ops.shaping import reshape
+from chainrule.ops.sorting import sort
 
 __all__ = ["median", "nanmedian", "kthvalue", "mode", "msort"]
 

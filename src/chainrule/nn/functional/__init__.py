@@ -8,6 +8,7 @@ from chainrule.nn.functional import (
     alignment,
     attention,
     avg_pooling,
+    binary,
     channel_norms,
     choices,
     class_margins,
@@ -33,6 +34,7 @@ from chainrule.nn.functional.adaptive import *
 from chainrule.nn.functional.alignment import *
 from chainrule.nn.functional.attention import *
 from chainrule.nn.functional.avg_pooling import *
+from chainrule.nn.functional.binary import *
 from chainrule.nn.functional.channel_norms import *
 from chainrule.nn.functional.choices import *
 from chainrule.nn.functional.class_margins import *
@@ -62,6 +64,7 @@ if not TYPE_CHECKING:  # as in `ops`
             alignment,
             attention,
             avg_pooling,
+            binary,
             channel_norms,
             choices,
             class_margins,

@@ -11,7 +11,7 @@ from chainrule.arguments import RECORDERS, Operand, cast, floating, tensor_of
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import holds_somewhere
 from chainrule.errors import DTypeError, ShapeError
-from chainrule.nn.functional.classification import binary_cross_entropy_with_logits
+from chainrule.nn.functional.binary import binary_cross_entropy_with_logits
 from chainrule.nn.functional.reduction import check_reduction, reduced
 from chainrule.ops.calls import real_operands
 
