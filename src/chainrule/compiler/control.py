@@ -11,8 +11,9 @@ from chainrule.autograd.location import here
 from chainrule.autograd.modes import is_grad_enabled, no_grad
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.compiler.inner_trace import Body
-from chainrule.compiler.loop_nodes import CondNode, ScanNode, WhileNode, connected
+from chainrule.compiler.loop_nodes import CondNode, WhileNode, connected
 from chainrule.compiler.program import Line, Value
+from chainrule.compiler.scan_node import ScanNode
 from chainrule.compiler.symbol import TRACING, Symbol
 from chainrule.control import Branch, Step, matched
 from chainrule.errors import CompileError
