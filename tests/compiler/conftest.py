@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
-from chainrule.compiler.native import jit
+from chainrule.compiler.native import elementary, jit
+from chainrule.compiler.native.code import Code
 
 
 @pytest.fixture(autouse=True)
 def numpy_by_default(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     if "native" not in request.path.name:
         monkeypatch.setattr(jit, "is_installed", lambda: False)
+
+
+@pytest.fixture
+def interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have Python run what machine code would be made of, with Numba or without."""
+
+    def function(self: Code) -> Callable[..., None]:
+        return jit.plain(self.text, {name: getattr(elementary, name) for name in self.calls})
+
+    monkeypatch.setattr(Code, "function", function)
+    monkeypatch.setattr(jit, "is_installed", lambda: True)

@@ -6,16 +6,13 @@ Numba; `test_native.py` has Numba run some.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import pytest
 
 import conformance
 from cases import CONSTANTS, ROWS, Case, cases_of
 from chainrule.compiler import native
-from chainrule.compiler.native import clusters, elementary, jit
-from chainrule.compiler.native.code import Code
+from chainrule.compiler.native import clusters
 from conformance import demand
 
 CASES = [case for row in (*ROWS, *CONSTANTS) for case in cases_of(row) if case.dtype == "float32"]
@@ -28,12 +25,7 @@ def groups() -> dict[str, list[Case]]:
     return found
 
 
-@pytest.fixture(autouse=True)
-def interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
-    def function(self: Code) -> Callable[..., None]:
-        return jit.plain(self.text, {name: getattr(elementary, name) for name in self.calls})
-
-    monkeypatch.setattr(Code, "function", function)
+pytestmark = pytest.mark.usefixtures("interpreted")
 
 
 @pytest.mark.parametrize("cases", groups().values(), ids=groups())

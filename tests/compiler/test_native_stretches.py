@@ -14,20 +14,18 @@ from hypothesis import strategies as st
 import chainrule as cr
 import chainrule.nn.functional as F
 from chainrule.compiler import native
-from chainrule.compiler.native import elementary, jit, stretches
-from chainrule.compiler.native.code import Code
+from chainrule.compiler.native import stretches
 
 RNG = np.random.default_rng(0)
 W = RNG.normal(size=(6, 6)) / 3
 X = RNG.normal(size=(4, 6))
 
 
-@pytest.fixture(autouse=True)
-def interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
-    def function(self: Code) -> Callable[..., None]:
-        return jit.plain(self.text, {name: getattr(elementary, name) for name in self.calls})
+pytestmark = pytest.mark.usefixtures("interpreted")
 
-    monkeypatch.setattr(Code, "function", function)
+
+@pytest.fixture(autouse=True)
+def few_multiplications_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(native, "_small", lambda program: None)
     monkeypatch.setattr(stretches, "PRODUCT", 32)  # 4 × 6 × 6 are many
 
