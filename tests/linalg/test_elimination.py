@@ -114,6 +114,14 @@ def test_without_exchanges():
 SINGULAR = [[[1.0, 2.0], [2.0, 4.0]], [[0.0, 1.0], [0.0, 3.0]], [[1.0, 2.0], [3.0, 4.0]]]
 
 
+def test_stacks_in_any_order_of_memory():
+    x = numbers((2, 3, 4, 4), "float64")
+    wanted = [t.numpy() for t in cr.linalg.lu(cr.from_numpy(x))]
+    for turned in (np.asfortranarray(x), np.ascontiguousarray(x.swapaxes(0, 1)).swapaxes(0, 1)):
+        for found, right in zip(cr.linalg.lu(cr.from_numpy(turned)), wanted, strict=True):
+            np.testing.assert_array_equal(found.numpy(), right)
+
+
 def test_singular_matrices_have_factors_too():
     def program(lib):
         x = lib.tensor(SINGULAR)

@@ -18,9 +18,8 @@ def factored(lib: Any, x: Array, *, pivot: bool) -> tuple[Array, Array]:
 
     Where a whole column is 0, so are its factors, as in LAPACK; without pivots they are inf or nan.
     """
-    packed = lib.array(x)
     m, n = x.shape[-2:]
-    stack = packed.reshape(prod(x.shape[:-2]), m, n)
+    stack = lib.array(x.reshape(prod(x.shape[:-2]), m, n))
     count = min(m, n)
     pivots = lib.empty((len(stack), count), dtype=np.int64)
     pivots[...] = lib.arange(count)
@@ -34,7 +33,7 @@ def factored(lib: Any, x: Array, *, pivot: bool) -> tuple[Array, Array]:
                 above = lib.linalg.solve(unit.astype(x.dtype), stack[:, start:stop, stop:])
                 stack[:, start:stop, stop:] = above
                 stack[:, stop:, stop:] -= lib.matmul(stack[:, stop:, start:stop], above)
-    return packed, pivots.reshape(*x.shape[:-2], count)
+    return stack.reshape(x.shape), pivots.reshape(*x.shape[:-2], count)
 
 
 def _eliminate(lib: Any, stack: Array, pivots: Array, j: int, stop: int, pivot: bool) -> None:
