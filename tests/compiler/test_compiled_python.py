@@ -413,8 +413,18 @@ def _reshaped(x: Any, y: Any) -> Any:
     return copied, viewed, z, z.T.contiguous().mul_(2), z, z.T.is_contiguous()
 
 
+def _copies(x: Any, y: Any) -> Any:
+    turned = cr.stack([x, y]).T
+    found = []
+    for copy in (turned.clone(), x.expand(3, 2).clone(), turned.float(), cr.asarray(turned)):
+        copy.reshape(-1).mul_(2)  # of a view where that is one, else of a copy
+        found.append(copy)
+    return found
+
+
 @pytest.mark.parametrize(
-    "function", [_reshaped, _through_views, _accumulated, _turned_inside, _clamped, _real_part]
+    "function",
+    [_reshaped, _through_views, _accumulated, _turned_inside, _clamped, _real_part, _copies],
 )
 def test_views_and_writes_inside(function: Callable[..., Any]) -> None:
     agree(function, (values(0.5, -1.0), values(1.0, 0.25)), {})
@@ -427,6 +437,8 @@ def test_a_write_to_what_may_be_a_copy_is_refused() -> None:
 
     with pytest.raises(cr.CompileError, match="may be a view or a copy"):
         cr.compile(function)(cr.ones(2, 2), cr.ones(2, 2))
+    with pytest.raises(cr.CompileError, match="may be a view or a copy"):
+        cr.compile(lambda x: x[..., [0, 1]].reshape(-1).mul_(2))(cr.ones(2, 3, 4))
     kept = cr.compile(lambda x, y: (x.T + y).reshape(-1).clone().mul_(2))
     assert kept(cr.ones(2, 2), cr.ones(2, 2)).tolist() == [4.0] * 4
 

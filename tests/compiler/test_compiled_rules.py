@@ -5,12 +5,16 @@ Every pass is verified on every program.
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+import chainrule as cr
 import conformance
 from cases import CONSTANTS, ROWS, Case, cases_of
 from chainrule.compiler import builder, passes
-from conformance import demand
+from chainrule.compiler.symbol import Symbol
+from conformance import Subject, demand, plain
 
 CASES = [case for row in (*ROWS, *CONSTANTS) for case in cases_of(row)]
 
@@ -31,3 +35,28 @@ def verified(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("cases", groups().values(), ids=groups())
 def test_compiled_is_as_eager(cases: list[Case]) -> None:
     demand(conformance.check_compiled, cases)
+
+
+@pytest.mark.parametrize("cases", groups().values(), ids=groups())
+def test_memory_is_in_the_order_that_a_trace_expects(cases: list[Case]) -> None:
+    demand(check_order, cases)
+
+
+def check_order(case: Case) -> None:
+    subject = Subject(case)
+    points = plain(subject.points)
+    outputs = [t._array for t in subject(*points)]
+    traced: list[Any] = []
+
+    def function(*points: Any) -> Any:
+        traced[:] = [t._array for t in subject(*points)]
+        return points[0].sum() if points else 0
+
+    cr.compile(function, backend="numpy")(*points)
+    for array, symbol in zip(outputs, traced, strict=True):
+        if array.size and isinstance(symbol, Symbol) and symbol.layout is not None:
+            assert _steps(array.shape, array.strides) == _steps(array.shape, symbol.layout)
+
+
+def _steps(shape: tuple[int, ...], strides: tuple[int, ...]) -> list[int]:
+    return [step for step, n in zip(strides, shape, strict=True) if n > 1]

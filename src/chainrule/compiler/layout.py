@@ -28,6 +28,12 @@ def hollow(shape: tuple[int, ...], dtype: Any, strides: tuple[int, ...]) -> Any:
     return np.lib.stride_tricks.as_strided(np.empty((), dtype), shape, strides)
 
 
+def copied(array: Any, dtype: Any) -> tuple[int, ...]:
+    """Return the strides of a copy of an array, which NumPy keeps in the order of the elements."""
+    strides: tuple[int, ...] = np.empty_like(array, dtype).strides
+    return strides
+
+
 class Flags:
     """What an array tells of its memory."""
 

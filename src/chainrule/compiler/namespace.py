@@ -39,6 +39,7 @@ def record(name: str, *args: Any, **kwargs: Any) -> Any:
         return target
     outs, kind = trace.call(name, args, kwargs)
     ordered = name in _ORDERED or _all_ordered((args, tuple(kwargs.values())))
+    ordered = ordered and name not in _TURNED
     symbols = [Symbol(value, ordered) for value in outs]
     if kind is None:
         return symbols[0]
@@ -47,6 +48,8 @@ def record(name: str, *args: Any, **kwargs: Any) -> Any:
 
 _ORDERED = frozenset(["np.matmul", "np.zeros", "np.ones", "assign_at", "add_at", "index_add"])
 """Functions whose results are in C order, whatever their arguments are in."""
+_TURNED = frozenset(["np.linalg.cross", "kernels.convolve_weight", "kernels.cofactors"])
+"""Functions whose results may be in another order where their arguments are in C order."""
 
 
 def _all_ordered(tree: Any) -> bool:
@@ -229,7 +232,11 @@ class SymbolNamespace:
         return self.index(x, key)
 
     def index(self, x: Any, key: Any) -> Symbol:
-        found: Symbol = record("getitem", x, without_masks(plain_key(key)))
+        key = without_masks(plain_key(key))
+        found: Symbol = record("getitem", x, key)
+        first = key[0] if isinstance(key, tuple) else key
+        if found.ndim > 1 and not (isinstance(first, Symbol) or np.ndim(first)):
+            found.layout = None  # NumPy chooses
         return found
 
     def set_item(self, x: Symbol, key: Any, value: Any) -> None:
@@ -263,7 +270,7 @@ class SymbolNamespace:
         found = as_symbol(x if isinstance(x, Symbol) else np.asarray(x, dtype))
         if dtype is not None and np.dtype(dtype) != found.dtype:
             return self.astype(found, dtype)
-        return Symbol(found.value) if copy else found
+        return found.copy("K") if copy else found
 
     def empty(self, shape: Any, dtype: Any = float) -> Symbol:
         return self.zeros(shape, dtype)
@@ -272,8 +279,8 @@ class SymbolNamespace:
         return self.asarray(x, dtype=dtype, copy=True)
 
     def astype(self, x: Any, dtype: Any, *, copy: bool = True) -> Symbol:
-        found: Symbol = record("np.astype", x, np.dtype(dtype))
-        return found
+        value: Value = record("np.astype", x, np.dtype(dtype)).value
+        return as_symbol(x).made(value)
 
     def zeros(self, shape: Any, dtype: Any = float) -> Symbol:
         found: Symbol = record("np.zeros", shape, np.dtype(dtype))

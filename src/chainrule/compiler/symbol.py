@@ -18,7 +18,7 @@ import numpy as np
 from chainrule.autograd.location import here
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import CPU
-from chainrule.compiler.layout import Flags, Strides, hollow, in_order
+from chainrule.compiler.layout import Flags, Strides, copied, hollow, in_order
 from chainrule.compiler.program import Value
 from chainrule.errors import CompileError
 
@@ -231,14 +231,21 @@ class Symbol:
         self.namespace.set_item(self, key, value)
 
     def copy(self, order: str = "C") -> Symbol:
-        return Symbol(self.value)
+        return Symbol(self.value) if order == "C" else self.made(self.value)
+
+    def made(self, value: Value) -> Symbol:
+        """Return a symbol of a value in fresh memory, which has the order of this one's."""
+        array, found = self.hollow(), Symbol(value, self.ndim < 2)
+        if array is not None:
+            found.layout = copied(array, value.dtype)
+        return found
 
     def view(self, dtype: Any) -> Any:
         return self.namespace.bits(self, np.dtype(dtype))
 
     def astype(self, dtype: Any, copy: bool = True, **_: Any) -> Any:
         if np.dtype(dtype) == self.dtype:
-            return Symbol(self.value) if copy else self
+            return self.copy("K") if copy else self
         return self.namespace.astype(self, dtype)
 
     def reshape(self, *shape: Any, copy: bool | None = None) -> Any:
