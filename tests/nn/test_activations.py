@@ -226,6 +226,12 @@ def test_gumbel_softmax_has_the_gradient_of_the_softmax() -> None:
 
 # --- in place -------------------------------------------------------------------------------------
 
+
+@pytest.mark.parametrize("name", ["elu", "celu", "softplus", "leaky_relu", "hardshrink"])
+def test_numpys_numbers_leave_the_dtype(name: str) -> None:
+    assert getattr(F, name)(cr.ones(2), np.float64(0.3)).dtype == cr.float32
+
+
 INPLACE = ["relu", "relu6", "leaky_relu", "elu", "selu", "celu", "silu", "mish"]
 INPLACE += ["hardtanh", "hardsigmoid", "hardswish", "rrelu"]
 

@@ -226,6 +226,14 @@ def test_clamp_with_numbers():
     assert x.clamp(min=0).dtype == cr.float32
     assert cr.tensor([1, 5]).clamp(max=2.5).tolist() == [1, 2.5]
     assert cr.tensor([1, 5]).clamp(max=2).dtype == cr.int64
+    assert cr.tensor([True, False]).clamp(-1, 1).tolist() == [1, 0]
+    assert cr.tensor([True, False]).clamp(max=False).tolist() == [False, False]
+
+
+def test_numpys_numbers_are_bounds_as_pythons_are():
+    compiled = cr.compile(lambda x: x.clamp(np.float64(0.5)), backend="numpy")
+    for function in (compiled, compiled.function):
+        assert function(cr.tensor([0.0, 1.0])).dtype == cr.float32
 
 
 def test_clamp_with_tensors():

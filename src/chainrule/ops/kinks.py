@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from chainrule.arguments import RECORDERS, Operand, cast, floating, tensor_of
 from chainrule.autograd.operands import as_tensors
 from chainrule.autograd.tensor import Tensor
@@ -191,9 +193,12 @@ def clamp(x: Operand, /, min: Operand | None = None, max: Operand | None = None)
     x = tensor_of(x)
     if not _is_number(min) or not _is_number(max):
         return _clamp_to_tensors(x, min, max)
-    if x._array.dtype.kind not in "fc" and (isinstance(min, float) or isinstance(max, float)):
+    low, high = [float(bound) if isinstance(bound, float) else bound for bound in (min, max)]
+    if x._array.dtype.kind not in "fc" and (isinstance(low, float) or isinstance(high, float)):
         x = floating(x)
-    return RECORDERS["clamp"](x, low=min, high=max)
+    elif x._array.dtype.kind == "b" and not {type(low), type(high)} <= {bool, type(None)}:
+        x = cast(x, np.dtype(np.int64))
+    return RECORDERS["clamp"](x, low=low, high=high)
 
 
 clip = clamp

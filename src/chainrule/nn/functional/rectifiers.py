@@ -322,7 +322,8 @@ def celu(input: Operand, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """
     if alpha == 0:
         raise ValueError("celu: ZeroDivisionError: alpha cannot be 0 for CELU")
-    return _exponential(input, "celu", float(alpha), 1.0, 1.0 / alpha, inplace)
+    alpha = float(alpha)
+    return _exponential(input, "celu", alpha, 1.0, 1.0 / alpha, inplace)
 
 
 relu_ = writing(relu)
