@@ -413,6 +413,13 @@ def _reshaped(x: Any, y: Any) -> Any:
     return copied, viewed, z, z.T.contiguous().mul_(2), z, z.T.is_contiguous()
 
 
+def _fewer_dimensions(x: Any, y: Any) -> Any:
+    z, total = x * 1, y.sum()
+    z.copy_(y[None])
+    total.copy_(z[None, :1])
+    return z, total
+
+
 def _copies(x: Any, y: Any) -> Any:
     turned = cr.stack([x, y]).T
     found = []
@@ -424,7 +431,16 @@ def _copies(x: Any, y: Any) -> Any:
 
 @pytest.mark.parametrize(
     "function",
-    [_reshaped, _through_views, _accumulated, _turned_inside, _clamped, _real_part, _copies],
+    [
+        _reshaped,
+        _through_views,
+        _accumulated,
+        _turned_inside,
+        _clamped,
+        _real_part,
+        _copies,
+        _fewer_dimensions,
+    ],
 )
 def test_views_and_writes_inside(function: Callable[..., Any]) -> None:
     agree(function, (values(0.5, -1.0), values(1.0, 0.25)), {})

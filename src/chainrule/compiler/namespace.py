@@ -245,7 +245,10 @@ class SymbolNamespace:
             value = self.astype(value, x.dtype)
         key = plain_key(key)
         if key is Ellipsis or (isinstance(key, tuple) and not key):
-            x.put(self.broadcast_to(value, x.shape).value)
+            shape = value.shape
+            while len(shape) > x.ndim and shape[0] == 1:  # as NumPy writes it
+                shape = shape[1:]
+            x.put(self.broadcast_to(self.reshape(value, shape), x.shape).value)
             return
         x.put(self.assign_at(x.value, value, key).value)
 
