@@ -262,6 +262,15 @@ def test_what_is_outside_is_told_as_by_numpy(number: int, native: None) -> None:
         x.scatter_add(1, cr.from_numpy(j), x)
 
 
+def test_too_many_indices_are_told_as_by_numpy(native: None) -> None:
+    x, i = cr.from_numpy(signed(*ROWS)), cr.from_numpy(numbers(307, 400))
+    with pytest.raises(IndexError, match="too many indices"):
+        x[i, :, :]
+    with pytest.raises(IndexError, match="single ellipsis"):
+        x[i, ..., ...]
+    np.testing.assert_array_equal(x[i, ..., :].numpy(), x.numpy()[i.numpy()])
+
+
 def test_bounds_of_either_sign_of_zero(native: None) -> None:
     x = cr.from_numpy(np.full(5000, -1.0))
     for low in (0.0, -0.0):

@@ -125,7 +125,8 @@ def _first_axis(key: Any, shape: Shape) -> Array | None:
     for part in parts[1:]:
         if part is not Ellipsis and not (part.__class__ is slice and part == slice(None)):
             return None
-    return parts[0]
+    slices = sum([part is not Ellipsis for part in parts[1:]])
+    return parts[0] if slices < len(shape) and len(parts) - slices <= 2 else None
 
 
 def index(x: Array, *, key: Any) -> Array | None:
