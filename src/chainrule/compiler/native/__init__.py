@@ -17,6 +17,7 @@ from chainrule.compiler.native.fusion import with_loops
 from chainrule.compiler.native.layout import UnfitError
 from chainrule.compiler.native.loops import Loop
 from chainrule.compiler.native.nest import LOOP
+from chainrule.compiler.native.products import Product, with_products
 from chainrule.compiler.native.whole import whole
 from chainrule.compiler.numpy_source import Source
 from chainrule.compiler.program import Program
@@ -40,7 +41,7 @@ def native(program: Program) -> Native:
     if not jit.is_installed():
         jit.numba()  # which says what to install
     program = with_comparisons(program)
-    return _started(_small(program) or _in_loops(*with_loops(program)), None, program)
+    return _started(_small(program) or _in_parts(_cut(program)), None, program)
 
 
 def native_if_better(program: Program, source: Source) -> Native:
@@ -57,10 +58,8 @@ def native_if_better(program: Program, source: Source) -> Native:
         small = _small(program)
         if small is not None:
             return _started(small, as_numpy, program)
-    fused, loops = with_loops(program)
-    if sum(loop.work for loop in loops) < _WORTH:
-        return as_numpy
-    return _started(_in_loops(fused, loops), as_numpy, program)
+    parts = _cut(program)
+    return as_numpy if parts.work < _WORTH else _started(_in_parts(parts), as_numpy, program)
 
 
 class _Emitted(NamedTuple):
@@ -75,6 +74,8 @@ class _Emitted(NamedTuple):
 _WORTH = 1 << 16
 """So many elements that operations of loops make pay for compiling them."""
 
+_EASY = 64
+"""So many multiplications of a product take as long as one such element."""
 
 _MANY = 100
 """So many calls of NumPy's take long enough for a function of machine code in their place."""
@@ -123,22 +124,45 @@ def _started(emitted: _Emitted, otherwise: Native | None, program: Program) -> N
     return Native(run, emitted.text, lambda: chosen_now().statements())
 
 
-def _in_loops(fused: Program, loops: list[Loop]) -> _Emitted:
-    """Return a program that calls loops."""
-    source = Source(fused)
-    text = "\n\n".join([*(f"{loop.text}\n\n{loop.caller}" for loop in loops), source.text])
+class _Parts(NamedTuple):
+    """A program, and the machine code that it calls."""
+
+    program: Program
+    loops: list[Loop]
+    products: dict[str, Product]
+
+    @property
+    def work(self) -> int:
+        """How much machine code has to do, in elements that operations make."""
+        products: int = sum(product.work for product in self.products.values())
+        return sum(loop.work for loop in self.loops) + products // _EASY
+
+
+def _cut(program: Program) -> _Parts:
+    """Return what of a program is to be machine code."""
+    fused, loops = with_loops(program)
+    whole, products = with_products(fused)
+    return _Parts(whole, loops, products)
+
+
+def _in_parts(parts: _Parts) -> _Emitted:
+    """Return a program that calls machine code."""
+    source, loops = Source(parts.program), parts.loops
+    kinds = dict.fromkeys(product.kind for product in parts.products.values())
+    texts = [f"{loop.text}\n\n{loop.caller}" for loop in loops] + [kind.text for kind in kinds]
 
     def statements(functions: list[Run]) -> Statements:
         callers = {
             loop.name: defined(
                 loop.caller, loop.name, f"<{loop.name} {{}}>", {**NAMES, "np": np, LOOP: function}
             )
-            for loop, function in zip(loops, functions, strict=True)
+            for loop, function in zip(loops, functions, strict=False)  # products' are behind
         }
-        return source, {"native": SimpleNamespace(**callers)}
+        return source, {"native": SimpleNamespace(**callers, **parts.products)}
 
     def made(functions: list[Run]) -> Run:
         return runner(source, **statements(functions)[1])
 
     codes = [code_of(loop.text, loop.types, loop.calls, loop.long) for loop in loops]
-    return _Emitted(text, codes, made, statements)
+    codes += [kind.task.code for kind in kinds]
+    return _Emitted("\n\n".join([*texts, source.text]), codes, made, statements)

@@ -74,7 +74,7 @@ def surroundings() -> bytes:
 
 def compiled_sources() -> list[Path]:
     """Return the modules that have a part in what is compiled, whatever a loop's own source is."""
-    names = ("atomics", "elementary", "jit", "spinning")  # the first one would import Numba
+    names = ("atomics", "elementary", "jit", "spinning", "tiles")  # some would import Numba
     return [Path(__file__).with_name(f"{name}.py") for name in names]
 
 

@@ -276,10 +276,10 @@ _REORDERED = {"plus": {"reassoc"}, "times_plus": {"reassoc", "contract"}}
 def inlined(name: str) -> Any:
     """Return an elementary function as what is compiled into loops."""
     with _lock:
-        if name not in _NAMES:  # what threads wait with
-            from chainrule.compiler.native import atomics
+        if name not in _NAMES:  # what threads wait with, or multiply with
+            from chainrule.compiler.native import atomics, tiles
 
-            return getattr(atomics, name)
+            return getattr(atomics, name, None) or tiles.named(name)
         plain = getattr(elementary, name)
         scope = dict(vars(elementary))  # where it finds others that are compiled, too
         scope |= {other: inlined(other) for other in plain.__code__.co_names if other in _NAMES}
