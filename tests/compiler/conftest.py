@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from chainrule.compiler.native import elementary, jit
+from chainrule.compiler.native import elementary, jit, products
 from chainrule.compiler.native.code import Code
 
 
@@ -25,3 +25,4 @@ def interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(Code, "function", function)
     monkeypatch.setattr(jit, "is_installed", lambda: True)
+    monkeypatch.setattr(products, "registers", lambda: None)  # whose tiles are instructions
