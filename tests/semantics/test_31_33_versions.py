@@ -378,6 +378,16 @@ def test_s33_a_write_to_the_base_of_a_saved_view_is_noticed(lib, view):
         w.sum().backward()
 
 
+def test_s33_a_write_to_what_windows_show_is_noticed(lib):
+    y = lib.leaf([1.0, 2.0, 3.0]) * 1
+    v = y.unfold(0, 2, 1)
+    w = v[1:] * v[1:]
+    y.mul_(2)
+    assert v._version == 1
+    with pytest.raises(RuntimeError, match=CHANGED):
+        w.sum().backward()
+
+
 def test_s33_a_write_through_a_detached_alias_is_noticed(lib):
     y = lib.leaf([1.0, 2.0]) * 1
     z = y * y

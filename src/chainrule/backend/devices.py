@@ -112,9 +112,17 @@ _CPU_KINDS = (1, 3)  # DLPack's kDLCPU, kDLCUDAHost
 def storage_of(array: Array) -> Any:
     """Return the object that owns the memory of `array`: the same one for all its views."""
     base = array.base
-    while base is not None and isinstance(base, type(array)):
-        array, base = base, base.base
+    while base is not None:
+        if isinstance(base, type(array)):
+            array = base
+        elif not isinstance(base, _BETWEEN):
+            break
+        base = base.base
     return array
+
+
+_BETWEEN = type(np.lib.stride_tricks.as_strided(np.empty(1)).base)
+"""What NumPy puts between the windows of an array and the array."""
 
 
 def cupy_module() -> Any:
