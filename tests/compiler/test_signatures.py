@@ -46,6 +46,8 @@ def _doubled(x: Any) -> Any:
         (2.0, 3.0, True),
         (1, True, True),
         (0.0, float("nan"), True),
+        (0.0, -0.0, True),
+        (0.0, 0.0, False),
         (float("nan"), float("nan"), False),
         ({"a": cr.ones(2)}, {"a": cr.zeros(2)}, False),
         ({"a": cr.ones(2)}, {"b": cr.zeros(2)}, True),
@@ -218,3 +220,25 @@ def test_signatures_say_why_there_is_another() -> None:
     assert changes() == ["an object that it finds by name is another one of the same kind"]
     with cr.no_grad():
         assert changes() == ["the grad mode is off, was on"]
+
+
+@pytest.mark.parametrize(
+    "copied", [lambda x: x.T.reshape(-1), lambda x: x.contiguous()], ids=["reshape", "contiguous"]
+)
+def test_the_order_of_memory_where_it_matters(copied: Callable[[Any], Any]) -> None:
+    def function(x: Any) -> Any:
+        copied(x).mul_(2)  # of a view in one order, of a copy in another
+        return x.clone()
+
+    compiled, only_read = cr.compile(function), cr.compile(lambda x: copied(x) * 2)
+    x = np.arange(6.0).reshape(2, 3)
+    for _ in range(2):
+        for order in ("C", "F"):
+            found, wanted = (f(cr.from_numpy(x.copy(order))) for f in (compiled, function))
+            np.testing.assert_array_equal(found.numpy(), wanted.numpy())
+            only_read(cr.from_numpy(x.copy(order)))
+    assert (len(compiled.signatures), len(only_read.signatures)) == (2, 1)
+    first, second = compiled.signatures
+    assert second.changes(first) == [
+        "x is float64 [2, 3] in memory by (8, 16), was float64 [2, 3] in memory by (24, 8)"
+    ]

@@ -294,6 +294,22 @@ def test_a_write_to_memory_that_is_seen_twice_is_refused() -> None:
         cr.compile(function)()
 
 
+def test_which_arguments_share_memory_is_part_of_the_signature() -> None:
+    @cr.compile
+    def function(a: Any, b: Any, c: Any) -> Any:
+        total = a + b
+        c.mul_(10.0)
+        return total + b
+
+    def given(a: Any, b: Any, c: Any) -> list[Any]:
+        return [cr.from_numpy(x) for x in (a, b, c)]
+
+    one, other = np.ones(2), np.full(2, 5.0)
+    assert function(*given(one, one, other)).tolist() == [3.0, 3.0]
+    with pytest.raises(cr.CompileError, match="memory that two tensors share"):
+        function(*given(one, other, other))
+
+
 def test_a_tensor_of_a_numpy_arrays_memory_writes_to_it() -> None:
     a = np.ones(2, np.float32)
     compiled = cr.compile(lambda: cr.from_numpy(a).mul_(2.0).sum())

@@ -94,7 +94,7 @@ class _Builder:
         kept = [] if found is None else self._kept(found)
         outputs = [*self.outputs, *(v for v in kept if v not in self.outputs)]
         outs = [f"o{i}" for i in range(len(outputs))]
-        self.guards.apart(bool(self.call.writes))
+        self.guards.memory(bool(self.call.writes))
         program = optimized(self.call.program(outputs))
         parts = [emitted(program, self.backend)]
         places = self._places()

@@ -29,6 +29,12 @@ MISS: Any = object()
 """What a signature returns for a call that is not its own."""
 
 
+def _firsts(*arrays: Any) -> list[int]:
+    """Return for each array which is the first one of its memory."""
+    storages = [id(storage_of(array)) for array in arrays]
+    return [storages.index(storage) for storage in storages]
+
+
 class Guards:
     """Writes the source of what has to hold, and where the tensors of the trace are found."""
 
@@ -46,6 +52,7 @@ class Guards:
             "written": written,
             "current_node": current_node,
             "storage_of": storage_of,
+            "firsts": _firsts,
             "Leaf": AccumulateGrad,
             "hooked": hooked,
             "Port": Port,
@@ -120,10 +127,12 @@ class Guards:
             self.unless(f"{path} is {self.hold(value)}")
 
     def _alike(self, path: str, value: Any) -> None:
-        """Ask for an equal value of the same type: 1, 1.0 and True are equal."""
+        """Ask for an equal value of the same type: 1, 1.0 and True are equal, 0.0 and -0.0 too."""
         self.unless(f"{path}.__class__ is {self.hold(type(value))}")
         is_nan = bool(value != value)
         self.unless(f"{path} != {path}" if is_nan else f"{path} == {self.hold(value)}")
+        if isinstance(value, float | complex) and value == 0:
+            self.unless(f"repr({path}) == {repr(value)!r}")
 
     def _array(self, name: str, array: Any) -> None:
         dtype = self.hold(array.dtype)
@@ -162,14 +171,25 @@ class Guards:
         if len(names) > 1:  # what the trace saw as several tensors is not one now
             self.unless(f"len({{{', '.join(f'id({n})' for n in names)}}}) == {len(names)}")
 
-    def apart(self, written: bool) -> None:
-        """If something is written to, ask whether the arrays still are memory of their own."""
+    def memory(self, written: bool) -> None:
+        """Ask for the order of elements where it matters, and, if something is written to, whether
+        the arrays still are memory of their own.
+        """
         captures, given = self.trace.captures.values(), [a for a, _, _ in self.trace.arrays]
         arrays = [SLOTS["_array"].__get__(c.tensor) for c in captures] + given
         names = [self.array(c) for c in captures] + [self.arrays[id(a)] for a in given]
+        for name, array in zip(names, arrays, strict=True):
+            if self.trace.order_matters and array.size > 1:
+                contiguous = array.flags.c_contiguous
+                order = "flags.c_contiguous" if contiguous else f"strides == {array.strides}"
+                self.unless(f"{name}.{order}")
         if written and len(arrays) > 1:
-            storages = ", ".join(f"id(storage_of({name}))" for name in names)
-            self.unless(f"len({{{storages}}}) == {len({id(storage_of(a)) for a in arrays})}")
+            found = _firsts(*arrays)
+            if len(set(found)) == len(found):
+                storages = ", ".join(f"id(storage_of({name}))" for name in names)
+                self.unless(f"len({{{storages}}}) == {len(found)}")
+            else:
+                self.unless(f"firsts({', '.join(names)}) == {found}")
 
     def _outside(self) -> None:
         """Get at the NumPy arrays that are found by name, and ask for elements that were seen."""

@@ -30,7 +30,7 @@ class InnerTrace(Trace):
         self.outer = outer
         self.constants, self._known = outer.constants, outer._known
         self.arrays, self.outside, self.masks = outer.arrays, outer.outside, outer.masks
-        self.held, self.naming = outer.held, outer.naming
+        self.held, self.naming, self.asked = outer.held, outer.naming, outer.asked
         self._own: dict[int, weakref.ref[Tensor]] = {}
         self._grads: dict[int, Tensor | None] = {}
         self._writes = [symbol.writes for _, symbol, _ in self.arrays]
@@ -58,10 +58,12 @@ class InnerTrace(Trace):
         token = TRACING.set(self.outer)
         try:
             value, node, grad = tensor._array.value, current_node(tensor), tensor._grad
+            layout = tensor._array.layout
         finally:
             TRACING.reset(token)
         face: Tensor = object.__new__(Tensor)
         symbol = Symbol(value)
+        symbol.layout = layout
         _array.__set__(face, symbol)
         _grad.__set__(face, grad)
         SLOTS["_view"].__set__(face, None)

@@ -17,7 +17,7 @@ from chainrule.compiler import prelude
 from chainrule.compiler.keys import is_basic, plain_key, without_masks
 from chainrule.compiler.layout import Layout
 from chainrule.compiler.program import Value
-from chainrule.compiler.symbol import TRACING, Symbol
+from chainrule.compiler.symbol import TRACING, Symbol, note
 from chainrule.errors import CompileError
 
 Shape = tuple[int, ...]
@@ -138,6 +138,8 @@ class SymbolNamespace:
         shape = tuple(shape) if isinstance(shape, tuple | list) else (shape,)
         if shape == x.shape:
             return Symbol(x.value) if copy else _same(x)
+        if x.ndim and not _alike(x.shape, shape):
+            note("order")
         array = x.hollow()
         try:
             strides = None if array is None else array.reshape(shape, copy=False).strides

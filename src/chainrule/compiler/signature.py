@@ -42,16 +42,17 @@ def signature_of(function: Callable[..., Any], call: Traced, args: Any, kwargs: 
     """Describe a call that was traced."""
     found = Signature()
     captures = {id(c.tensor): c for c in call.captures}
+    order = call.trace.order_matters
     seen: set[int] = set()
     for name, value in argument_names(function, args, kwargs):
         for path, leaf in tree.leaves(value):
             capture = captures.get(id(leaf))
-            found[name + path] = _text(leaf, capture)
+            found[name + path] = _text(leaf, capture, order)
             seen.add(id(leaf))
     for key, capture in captures.items():
         if key not in seen:
             name = capture.value.hint or f"a tensor of shape {list(capture.value.shape)}"
-            found[name] = _text(capture.tensor, capture)
+            found[name] = _text(capture.tensor, capture, order)
     cells = cell_names(function)
     for item in call.found:
         name = _name(item, cells)
@@ -71,16 +72,19 @@ def _name(item: Found, cells: dict[int, str]) -> str:
     return path if path == whole or not whole else f"len({whole})"
 
 
-def _text(value: Any, capture: Any) -> str:
+def _text(value: Any, capture: Any, order: bool) -> str:
     """Return what a signature asks of a value."""
     if isinstance(value, ndarray):
-        return f"an array of {value.dtype} {list(value.shape)}"
+        where = f" in memory by {value.strides}" if order else ""
+        return f"an array of {value.dtype} {list(value.shape)}{where}"
     if not isinstance(value, Tensor):
         return reprlib.repr(value)
     array = _array.__get__(value)
     text = f"{array.dtype} {list(array.shape)}"
     if capture is None:
         return f"{text}, not used"
+    if order:
+        text += f" in memory by {array.strides}"
     if capture.found is not None:
         text += ", requires grad"
     return text if capture.grads[0] is None else f"{text}, has .grad"

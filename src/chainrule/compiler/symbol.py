@@ -28,6 +28,14 @@ if TYPE_CHECKING:
 TRACING: ContextVar[Trace | None] = ContextVar("chainrule trace", default=None)
 """The trace that runs in this thread or task."""
 
+
+def note(matter: str) -> None:
+    """Note in the trace that runs that something of memory mattered."""
+    trace = TRACING.get()
+    if trace is not None:
+        trace.asked.add(matter)
+
+
 Region = Callable[[Value], Value]
 Replace = Callable[[Value, Value], Value]
 
@@ -93,6 +101,7 @@ class Symbol:
 
     @property
     def flags(self) -> Flags:
+        note("order")
         array = self.hollow()
         if array is None:  # as what most functions make
             return Flags(True, self.ndim < 2)
@@ -123,6 +132,7 @@ class Symbol:
 
     def put(self, value: Value) -> None:
         """Write a value over all elements."""
+        note("writes")
         if self._base is None:
             self._value = value
             self.writes += 1

@@ -72,6 +72,7 @@ class Trace:
         self.arrays: list[tuple[Any, Symbol, Value]] = []  # NumPy arrays among the arguments
         self.outside: dict[int, Any] = {}  # NumPy arrays that the function can get at, by storage
         self.masks: list[tuple[Any, Any]] = []  # those looked at, and what they held
+        self.asked: set[str] = set()  # what of memory mattered: see `order_matters`
         self.naming = True  # take names from the user's variables
         self.made: list[weakref.ref[Tensor]] = []  # tensors that were made
         self.held: list[Any] = []  # nodes of loops, which hold tensors for their backward passes
@@ -111,6 +112,14 @@ class Trace:
         """Return what shows an array's memory, for a tensor that is made of it."""
         symbol = array if isinstance(array, Symbol) else self.symbol_of(array)
         return Symbol.region(symbol, lambda whole: whole, lambda whole, part: part, symbol.layout)
+
+    @property
+    def order_matters(self) -> bool:
+        """Whether another order of elements in memory may make another program.
+
+        It decides whether a reshaped array is a view, which matters where something is written.
+        """
+        return self.asked == {"order", "writes"}
 
     # --- tensors ---
 
