@@ -55,11 +55,11 @@ def loop(start, stop, a, b, c, plan):
     blocks, chunk, panels, inner = plan[4], plan[5], plan[6], plan[7]
     a_row, a_column, b_row, b_column, c_row = plan[8], plan[9], plan[10], plan[11], plan[12]
     for turn in range(start, stop):
-        column = turn % panels * {wide}
+        begin = turn % blocks * chunk
+        end = min(begin + chunk, rows)
+        column = turn // blocks % panels * {wide}
         width = min({wide}, columns - column)
         across = {narrow} if width <= {narrow} else {wide}
-        begin = turn // panels % blocks * chunk
-        end = min(begin + chunk, rows)
         matrix = turn // (panels * blocks)
         a_at = matrix // inner * plan[13] + matrix % inner * plan[14]
         b_at = matrix // inner * plan[15] + matrix % inner * plan[16] + column * b_column
@@ -79,15 +79,15 @@ def loop(start, stop, a, b, c, plan):
                         {turned}(b, here, b_column, min(width - q, {narrow}), packed, to, across)
                     p += {narrow}
                 for p in range(p, terms):
-                    here, to = u8(source + p * b_row), u8(p * across)
-                    if b_column == 1 and width == {wide}:
-                        for q in range(u8({wide})):
-                            packed[to + q] = b[here + q]
+                    here, to = source + p * b_row, p * across
+                    if b_column == 1:
+                        for q in range(0, across, {narrow}):
+                            {copied}(b, here + q, width - q, packed, to + q)
                     else:
                         for q in range(u8(width)):
-                            packed[to + q] = b[here + q * u8(b_column)]
+                            packed[u8(to) + q] = b[u8(here) + q * u8(b_column)]
                         for q in range(u8(width), u8(across)):
-                            packed[to + q] = 0
+                            packed[u8(to) + q] = 0
             i = begin
             while i < end:
                 at = a_at + i * a_row + k * a_column
@@ -140,11 +140,10 @@ def kind_of(code: str, registers: Registers) -> Kind:
     narrow = registers.vector // itemsize
     wide = 2 * narrow
     deep = _PACKED // (wide * itemsize)
-    room, turned = f"room_{code}_{wide * deep}", f"turned_{code}_{narrow}"
+    kinds = (f"room_{code}_{wide * deep}", f"copied_{code}_{narrow}", f"turned_{code}_{narrow}")
     tiles = [*_tiles(code, narrow, registers.heights)]
     text = _LOOP.format(
-        room=room,
-        turned=turned,
+        **{name.partition("_")[0]: name for name in kinds},
         wide=wide,
         narrow=narrow,
         few=_FEW * registers.heights[0],
@@ -152,7 +151,7 @@ def kind_of(code: str, registers: Registers) -> Kind:
             _TILE.format(when=w, name=name, height=n).strip("\n") for w, name, n in tiles
         ),
     )
-    calls = frozenset([room, turned, *(name for _, name, _ in tiles)])
+    calls = frozenset([*kinds, *(name for _, name, _ in tiles)])
     task = Task(text, (code, code, code, "i8"), calls, long=False)
     return Kind(task, text, wide, deep, registers.heights)
 

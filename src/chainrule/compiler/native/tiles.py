@@ -27,13 +27,15 @@ _BYTES = {"f4": 4, "f8": 8}
 
 @functools.cache
 def named(name: str) -> Any:
-    """Return what a loop knows as `room_f4_8192`, `turned_f4_16` or `tile_f4_16_14x2`.
+    """Return what a loop calls by names like `room_f4_8192`, `copied_f4_16`, `turned_f4_16` or
+    `tile_f4_16_14x2`.
 
-    That is memory for so many elements; and with vectors of 16 elements, what turns a square of
-    them, and a tile of 14 rows of 2.
+    That is memory for so many elements; and with vectors of 16 of them, what copies one, what turns
+    a square, and a tile of 14 rows of 2.
     """
     kind, code, *sizes = re.split("[_x]", name)
-    makers: dict[str, Any] = {"room": _room, "turned": _turned, "tile": _tile}
+    makers: dict[str, Any]
+    makers = {"room": _room, "copied": _copied, "turned": _turned, "tile": _tile}
     return intrinsic(makers[kind](code, *map(int, sizes)))
 
 
@@ -51,6 +53,19 @@ def _room(code: str, size: int) -> Any:
         return types.CPointer(kind)(), generate
 
     return room
+
+
+def _copied(code: str, width: int) -> Any:
+    def copied(typing: Any, b: Any, at: Any, count: Any, to: Any, place: Any) -> Any:
+        """Write a vector of `b`, with zeros beyond so many elements."""
+
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            _Vectors(builder, code, width).copy(*args)
+            return context.get_dummy_value()
+
+        return types.void(b, at, count, to, place), generate
+
+    return copied
 
 
 def _turned(code: str, width: int) -> Any:
@@ -110,6 +125,11 @@ class _Vectors:
         self.builder, self.bytes, self.width = builder, _BYTES[code], width
         self.vector = ir.VectorType(element, width)
 
+    def copy(self, b: Any, at: Any, count: Any, to: Any, place: Any) -> None:
+        """Write a vector, with zeros beyond so many elements."""
+        vector = self.read(self.builder.gep(b, [at]), self.mask(count))
+        self.write(vector, self.builder.gep(to, [place]))
+
     def turn(
         self, b: Any, at: Any, step: Any, count: Any, to: Any, place: Any, across: Any
     ) -> None:
@@ -153,6 +173,12 @@ class _Vectors:
         empty = ir.Constant(ir.VectorType(number.type, self.width), ir.Undefined)
         one = self.builder.insert_element(empty, number, INT(0))
         return self.mixed(one, empty, [0] * self.width)
+
+    def mask(self, count: Any, first: int = 0) -> Any:
+        """Return which elements of a vector, whose number one is `first`, are below so many."""
+        numbers = list(range(first, first + self.width))
+        places = ir.Constant(ir.VectorType(WORD, self.width), numbers)
+        return self.builder.icmp_signed("<", places, self.spread(count))
 
     def read(self, place: Any, mask: Any = None) -> Any:
         """Return the vector at a place, zeros where a mask says so."""
@@ -220,7 +246,8 @@ class _Tile:
             with whole:
                 self._store(sums, targets, adds, [None] * self.count)
             with part:
-                self._store(sums, targets, adds, self._masks(columns))
+                masks = [self.vectors.mask(columns, v * self.width) for v in range(self.count)]
+                self._store(sums, targets, adds, masks)
 
     def _sums(
         self, a: Any, steps: list[Any], a_column: Any, b: Any, b_row: Any, depth: Any
@@ -255,16 +282,6 @@ class _Tile:
         builder.cbranch(builder.icmp_signed("<", ways[0][2], depth), loop, after)
         builder.position_at_end(after)
         return found
-
-    def _masks(self, columns: Any) -> list[Any]:
-        """Return which elements of each vector there are."""
-        spread = self.vectors.spread(columns)
-        kind = ir.VectorType(WORD, self.width)
-        masks = []
-        for v in range(self.count):
-            numbers = [v * self.width + lane for lane in range(self.width)]
-            masks.append(self.builder.icmp_signed("<", ir.Constant(kind, numbers), spread))
-        return masks
 
     def _store(self, sums: Any, targets: Any, adds: Any, masks: list[Any]) -> None:
         builder, vectors = self.builder, self.vectors
