@@ -46,7 +46,8 @@ def _room(code: str, size: int) -> Any:
         """Return memory of the function's own, at the begin of a cache line."""
 
         def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            memory = cgutils.alloca_once(builder, ir.ArrayType(element, size))
+            with builder.goto_entry_block():  # `cgutils.alloca_once` would fill it with zeros
+                memory = builder.alloca(ir.ArrayType(element, size))
             memory.align = 64
             return builder.bitcast(memory, element.as_pointer())
 
