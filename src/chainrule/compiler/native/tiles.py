@@ -242,13 +242,12 @@ class _Tile:
         sums = self._sums(a, steps, a_column, b, b_row, depth)
         begins = [self.vectors.at(c, c_at, i, c_row) for i in numbers]
         targets = {(i, v): builder.gep(begins[i], [WORD(v * self.width)]) for i, v in self.places}
-        full = builder.icmp_signed(">=", columns, WORD(self.width * self.count))
-        with builder.if_else(full, likely=True) as (whole, part):
-            with whole:
-                self._store(sums, targets, adds, [None] * self.count)
-            with part:
-                masks = [self.vectors.mask(columns, v * self.width) for v in range(self.count)]
-                self._store(sums, targets, adds, masks)
+        here = builder.select(builder.icmp_signed("!=", adds, WORD(0)), columns, WORD(0))
+        for v in range(self.count):
+            there, wanted = (self.vectors.mask(n, v * self.width) for n in (here, columns))
+            for i in range(self.height):
+                old = self.vectors.read(targets[i, v], there)
+                self.vectors.write(builder.fadd(old, sums[i, v]), targets[i, v], wanted)
 
     def _sums(
         self, a: Any, steps: list[Any], a_column: Any, b: Any, b_row: Any, depth: Any
@@ -283,14 +282,3 @@ class _Tile:
         builder.cbranch(builder.icmp_signed("<", ways[0][2], depth), loop, after)
         builder.position_at_end(after)
         return found
-
-    def _store(self, sums: Any, targets: Any, adds: Any, masks: list[Any]) -> None:
-        builder, vectors = self.builder, self.vectors
-        with builder.if_else(builder.icmp_signed("!=", adds, WORD(0))) as (more, first):
-            with more:
-                old = {(i, v): vectors.read(targets[i, v], masks[v]) for i, v in self.places}
-                for i, v in self.places:
-                    vectors.write(builder.fadd(old[i, v], sums[i, v]), targets[i, v], masks[v])
-            with first:
-                for i, v in self.places:
-                    vectors.write(sums[i, v], targets[i, v], masks[v])
