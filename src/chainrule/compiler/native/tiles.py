@@ -243,11 +243,12 @@ class _Tile:
         begins = [self.vectors.at(c, c_at, i, c_row) for i in numbers]
         targets = {(i, v): builder.gep(begins[i], [WORD(v * self.width)]) for i, v in self.places}
         here = builder.select(builder.icmp_signed("!=", adds, WORD(0)), columns, WORD(0))
-        for v in range(self.count):
-            there, wanted = (self.vectors.mask(n, v * self.width) for n in (here, columns))
-            for i in range(self.height):
-                old = self.vectors.read(targets[i, v], there)
-                self.vectors.write(builder.fadd(old, sums[i, v]), targets[i, v], wanted)
+        vectors, starts = self.vectors, [v * self.width for v in range(self.count)]
+        there, wanted = ([vectors.mask(n, start) for start in starts] for n in (here, columns))
+        # All is read before any is written: the last row may be there several times.
+        old = {(i, v): vectors.read(targets[i, v], there[v]) for i, v in self.places}
+        for i, v in self.places:
+            vectors.write(builder.fadd(old[i, v], sums[i, v]), targets[i, v], wanted[v])
 
     def _sums(
         self, a: Any, steps: list[Any], a_column: Any, b: Any, b_row: Any, depth: Any
