@@ -37,7 +37,7 @@ class LoopBuilder:
         """Add a line; one that stacks what loops stacked already takes it from there."""
         if line.function == "np.stack" and line.kwargs.get("axis") == 0:
             parts = self._runs(line.args[0])
-            if len(parts) == 1:
+            if len(parts) == 1 and len(line.args[0]) > 1:
                 line = Line("getitem", parts[0], {}, line.outs, line.location)
             elif len(parts) <= len(line.args[0]) // 2:
                 pieces = tuple([self._piece(part) for part in parts])
