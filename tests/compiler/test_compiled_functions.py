@@ -330,6 +330,7 @@ HARD: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
         (SCORES.reshape(1, 2, 6),),
     ),
     "sgn_ of complex numbers": (lambda x: x.sgn_(), (cr.tensor([3 + 4j, 0]),)),
+    "relu of truth values": (cr.relu, (cr.tensor([True, False]),)),
     "where, with nan": (
         lambda x: cr.where(x > 1, x.log(), 0.0),
         (cr.tensor([-1.0, 2.0], dtype=cr.float64),),

@@ -322,6 +322,11 @@ class SymbolNamespace:
         mean: Symbol = record("np.divide", total, x.size // max(total.size, 1))
         return mean
 
+    def clip(self, x: Any, low: Any = None, high: Any = None) -> Any:
+        if x.dtype.kind == "b":  # bounds have the dtype of x, as eagerly
+            low, high = [None if bound is None else bool(bound) for bound in (low, high)]
+        return record("np.clip", x, low, high)
+
     def sigmoid(self, x: Any) -> Any:
         from chainrule.primitives import elementwise
 
