@@ -1,4 +1,4 @@
-"""Print the polynomials of `compiler/native/elementary.py`, found anew.
+"""Print the polynomials of `compiler/native/elementary.py` and of gelu, found anew.
 
     python3 tools/polynomials.py
 
@@ -92,6 +92,7 @@ def far(t: Real) -> Real:
 
 
 exp = near_zero(lambda r: (mpmath.expm1(r) - r) / r**2, lambda r: mpf(1) / 2 + r / 6)
+exp2 = near_zero(lambda r: (mpf(2) ** r - 1) / r, lambda r: LN2)
 log = near_zero(lambda f: (mpmath.log1p(f) - f + f**2 / 2) / f**3, lambda f: mpf(1) / 3 - f / 4)
 log_odd = near_zero(
     lambda z: 2 * (mpmath.atanh(mpmath.sqrt(z)) / mpmath.sqrt(z) - 1) / z,
@@ -109,6 +110,7 @@ def all_wanted() -> list[Wanted]:
     return [
         Wanted("exp", "f4", 4, -half, half, exp, lambda r: half**2),
         Wanted("exp", "f8", 9, -half, half, exp, lambda r: half**2),
+        Wanted("exp2", "f4", 4, -0.5, 0.5, exp2, lambda r: abs(r) / mpf(2) ** r + tiny),
         Wanted("log", "f4", 7, low * 1.001, high * 1.001, log, lambda f: f**2 + tiny),
         Wanted("log", "f8", 6, 0, odd, log_odd, lambda z: z + tiny),
         Wanted("erf below 1", "f4", 6, 0, 1, erf, lambda z: 1 / erf(z)),
