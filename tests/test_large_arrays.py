@@ -29,7 +29,7 @@ def with_strange(*shape: int) -> np.ndarray:
 def used(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Record which of the formulations of large arrays are called."""
     names: list[str] = []
-    for name in ("total", "row_sums", "where", "cumulative_sum"):
+    for name in ("total", "row_sums", "narrow_column_sums", "where", "cumulative_sum"):
         original = getattr(large, name)
 
         def spy(*args: Any, name: str = name, original: Any = original, **settings: Any) -> Any:
@@ -88,6 +88,53 @@ def test_sums_of_rows(shape: Any, keepdim: bool, used: list[str]) -> None:
     assert used == ["row_sums"]
     assert got.shape == wanted.shape
     np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-4)
+
+
+@pytest.mark.parametrize("keepdim", [False, True])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("shape", [(64, 16), (1, 1024), (3, 9000), (1000, 33), (70_001, 3)])
+def test_sums_of_columns(shape: Any, dtype: str, keepdim: bool, used: list[str]) -> None:
+    x = RNG.uniform(1, 2, shape).astype(dtype)
+    got = cr.from_numpy(x).sum(0, keepdim=keepdim)
+    wanted = x.astype("longdouble").sum(0, keepdims=keepdim).astype(float)
+    assert "narrow_column_sums" in used
+    assert got.dtype == dtype
+    assert got.shape == wanted.shape
+    eps = np.finfo(dtype).eps
+    np.testing.assert_allclose(got.numpy(), wanted, rtol=16 * eps)
+    np.testing.assert_allclose(cr.from_numpy(x).mean(0).numpy(), wanted.ravel() / len(x), rtol=1e-5)
+
+
+def test_sums_of_columns_on_several_threads_do_not_depend_on_their_number() -> None:
+    x = cr.from_numpy(draw(1_500_000, 3))
+    before, found = cr.get_num_threads(), []
+    try:
+        for count in (1, 2, 3):
+            cr.set_num_threads(count)
+            found.append(x.sum(0).numpy())
+    finally:
+        cr.set_num_threads(before)
+    for sums in found:
+        np.testing.assert_array_equal(sums, found[0])
+
+
+def test_strange_numbers_stay_in_their_columns(used: list[str]) -> None:
+    x = draw(50_000, 5)
+    x[3, 0], x[70, 1], x[49_999, 2], x[5, 3], x[6, 3] = np.nan, np.inf, -np.inf, np.inf, -np.inf
+    with np.errstate(invalid="ignore"):
+        sums = cr.from_numpy(x).sum(0).numpy()
+    np.testing.assert_array_equal(np.isnan(sums), [True, False, False, True, False])
+    np.testing.assert_array_equal(sums[1:3], [np.inf, -np.inf])
+    np.testing.assert_allclose(sums[4], x[:, 4].sum(dtype=float), rtol=1e-5, atol=1e-3)
+    assert used
+
+
+def test_sums_of_columns_in_other_layouts_are_numpys(used: list[str]) -> None:
+    x = draw(300, 40)
+    for other in (x[::2], x[:, ::2], np.asfortranarray(x), x.astype(">f4"), x.astype("f2")):
+        found = cr.from_numpy(other).sum(0).numpy()
+        np.testing.assert_array_equal(found, other.sum(0))
+    assert used == []
 
 
 def test_sums_of_other_axes_and_layouts_are_numpys(used: list[str]) -> None:

@@ -61,6 +61,10 @@ def cast(x: Tensor, dtype: DTypeLike) -> Tensor:
 
 def one_dim(dim: Any, ndim: int) -> int:
     """Return a dimension counted from the front."""
+    number: int
+    if dim.__class__ is int and 0 <= dim < ndim:
+        number = dim
+        return number
     try:
         if isinstance(dim, bool):
             raise TypeError

@@ -7,6 +7,7 @@ of many elements becomes positions in the flattened array first.
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
@@ -116,11 +117,25 @@ def _checked(index: Any, length: int, axis: int) -> Any:
 
 def grid(index: Array, axis: int) -> tuple[Array, ...]:
     """Return the index of all axes that picks what `index` does along one; the others count up."""
-    ndim = index.ndim
-    counts = [
-        np.arange(n).reshape((-1,) + (1,) * (ndim - 1 - i)) for i, n in enumerate(index.shape)
-    ]
-    return (*counts[:axis], index, *counts[axis + 1 :])
+    last = index.ndim - 1
+    return tuple([index if i == axis else counts(n, last - i) for i, n in enumerate(index.shape)])
+
+
+def counts(n: int, after: int) -> Array:
+    """Return the numbers below n along a first axis, before others of length 1; not to change.
+
+    Those of a length that is met often are the same array each time.
+    """
+    return _known_counts(n, after) if n <= _MANY_ROWS else _new_counts(n, after)
+
+
+def _new_counts(n: int, after: int) -> Array:
+    found = np.arange(n).reshape((-1,) + (1,) * after)
+    found.flags.writeable = False
+    return found
+
+
+_known_counts = functools.lru_cache(64)(_new_counts)
 
 
 def _worth_it(x: Array, key: Any, copies: bool) -> bool:

@@ -80,7 +80,7 @@ OPERATIONS: dict[str, Job] = {
     "cumulative_sum": (lambda x: x.cumsum(-1), [signed(*ROWS)]),
     "sum": (lambda x: x.sum(), [signed(*ROWS)]),
     "sum, kept": (lambda x: x.sum(keepdim=True), [signed(N)]),
-    "sum of columns": (lambda x: x.sum(0), [signed(*ROWS)]),
+    "sum of columns": (lambda x: x.sum(0), [signed(250, 300)]),
     "sum of many rows": (lambda x: x.sum(0), [signed(30_001, 3)]),
     "sum of rows": (lambda x: x.sum(-1, keepdim=True), [signed(*ROWS)]),
     "sum of the middle": (lambda x: x.sum(1), [signed(50, 30, 50)]),
@@ -100,6 +100,8 @@ OPERATIONS: dict[str, Job] = {
         lambda x, y, i: x.scatter_add(1, i, y),
         [signed(*ROWS), signed(*ROWS), numbers(233, *ROWS)],
     ),
+    "concat": (lambda x, y: cr.cat((x, y)), [signed(N), signed(N - 999)]),
+    "concat, columns": (lambda x, y: cr.cat((x, y), 1), [signed(*ROWS), signed(307, 5)]),
     "max_pool": (lambda x: F.max_pool2d(x, 2), [signed(3, 7, 51, 50)]),
     "max_pool, apart": (lambda x: F.max_pool2d(x, 2, stride=3), [signed(3, 7, 51, 50)]),
     "max_pool, tall": (lambda x: F.max_pool2d(x, (3, 1)), [signed(3, 7, 51, 50)]),
@@ -107,7 +109,7 @@ OPERATIONS: dict[str, Job] = {
 }
 EXACT = (
     *("add", "subtract", "multiply", "divide", "negative", "abs", "reciprocal", "sqrt", "square"),
-    *("maximum", "minimum", "clamp", "relu", "index", "take_along_axis", "max_pool"),
+    *("maximum", "minimum", "clamp", "relu", "index", "take_along_axis", "max_pool", "concat"),
 )
 """What is the same to the bit. Gradients of `index` are sums."""
 
@@ -173,11 +175,13 @@ def test_each_of_them_is_run(native: None, monkeypatch: pytest.MonkeyPatch) -> N
         plain(task, *arguments)
 
     monkeypatch.setattr(Task, "__call__", call)
+    forward_alone = ("concat", "concat, columns")
+    back_alone = ("max_pool", "max_pool, apart", "sum of many rows")  # whose sums are products
     without = []
     for name, (function, arrays) in OPERATIONS.items():
         texts.clear()
         run(function, arrays, "float32")
-        least = 1 if name in ("abs", "max_pool", "max_pool, apart") else 2
+        least = 1 if name in ("abs", *forward_alone, *back_alone) else 2
         if len(texts) < least:
             without.append(name)
     assert without == ["max_pool, meeting"]
@@ -248,6 +252,55 @@ def test_other_layouts_are_numpys(name: str, native: None) -> None:
         np.testing.assert_allclose(found, wanted, rtol=1e-12)
 
 
+PICKED: dict[str, tuple[Callable[..., Any], tuple[int, ...], tuple[int, ...], int]] = {
+    "index": (lambda x, i: x[i], ROWS, (400,), 307),
+    "index, one dimension": (lambda x, i: x[i], (5000,), (90, 100), 5000),
+    "index_select": (lambda x, i: x.index_select(0, i), ROWS, (400,), 307),
+    "index_select, some wide rows": (lambda x, i: x.index_select(0, i), (50, 100), (90,), 50),
+    "gather": (lambda x, i: x.gather(1, i), ROWS, ROWS, 233),
+    "scatter_add": (lambda x, i: x.scatter_add(1, i, x), ROWS, ROWS, 233),
+    "scatter_add to zeros": (
+        lambda x, i: cr.zeros_like(x).scatter_add(1, i, x),
+        *(ROWS, ROWS, 233),
+    ),
+}
+"""What takes a tensor and an index; their shapes, and how many there are to pick from."""
+
+
+@pytest.mark.parametrize("name", PICKED)
+def test_any_index_is_taken(name: str, native: None) -> None:
+    function, shape, places, n = PICKED[name]
+    x, index = signed(*shape), numbers(n, *places)
+    index.flat[0], index.flat[-1] = 0, n - 1
+    from_end = index - n * numbers(2, *places)
+    apart = np.repeat(index, 2, axis=-1)[..., ::2]
+    indices = [index, from_end, apart, index.astype("i4"), index.astype("u1"), index.astype(">i8")]
+    if index.ndim == 1:
+        indices += [index[:0], index[:1]]
+    for i in indices:
+        found = run(function, [x, i], "float64")
+        cr.set_kernels("numpy")
+        for a, b in zip(found, run(function, [x, i], "float64"), strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-12)
+        cr.set_kernels("native")
+
+
+@pytest.mark.parametrize("kernels", ["numpy", "native"])
+@pytest.mark.parametrize("last", [False, True])
+@pytest.mark.parametrize("name", PICKED)
+def test_what_is_outside_either_end_is_named(
+    name: str, last: bool, kernels: str, native: None
+) -> None:
+    cr.set_kernels(kernels)
+    function, shape, places, n = PICKED[name]
+    x = cr.from_numpy(signed(*shape))
+    for wrong in (n, -n - 1):
+        index = numbers(n, *places)
+        index.flat[-last] = wrong
+        with pytest.raises(IndexError, match=f"index {wrong} is out of bounds for dimension"):
+            function(x, cr.from_numpy(index))
+
+
 @pytest.mark.parametrize("number", [-308, 307, 1 << 40])
 def test_what_is_outside_is_told_as_by_numpy(number: int, native: None) -> None:
     x, i = cr.from_numpy(signed(*ROWS)), numbers(307, 400)
@@ -287,7 +340,12 @@ def test_many_settings_are_numpys_to_compute(native: None) -> None:
 # --- threads --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["tanh", "softmax", "sum", "sum of columns", "index, repeated"])
+THREADED = [
+    *("tanh", "softmax", "sum", "sum of columns", "sum of many rows", "index, repeated", "concat"),
+]
+
+
+@pytest.mark.parametrize("name", THREADED)
 def test_results_dont_depend_on_threads(name: str, native: None) -> None:
     function, arrays = OPERATIONS[name]
     arrays = [np.concatenate([a] * 9) for a in arrays]

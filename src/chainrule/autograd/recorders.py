@@ -45,6 +45,8 @@ def recorder(primitive: Primitive) -> Callable[..., Any]:
             function = _unary(primitive)
         elif plain and primitive.name in _PAIRS:
             function = _binary(primitive)
+        elif primitive.name == "concat":
+            function = _joining(primitive)
         else:
             function = _any(primitive)
 
@@ -90,9 +92,50 @@ def _kernel(primitive: Primitive) -> Callable[..., Any]:
 def _any(primitive: Primitive) -> Callable[..., Any]:
     """Return the recorder of a primitive that has no shorter way."""
     kernel = _kernel(primitive)
+    general = primitive.multiple or primitive.view
 
     def function(*operands: Any, **settings: Any) -> Any:
-        return apply(primitive, operands, settings, kernel)
+        arrays = []
+        for t in operands:
+            if t.__class__ is not Tensor or t._node is not None or t._view is not None:
+                return apply(primitive, operands, settings, kernel)
+            arrays.append(t._array)
+        if general or arrays[0].__class__ is not ndarray:
+            return apply(primitive, operands, settings, kernel)
+        try:  # nothing is to be recorded
+            out = kernel(*arrays, **settings)
+        except Exception as error:
+            fail(error, primitive, tuple(arrays))
+        if out.__class__ is not ndarray:
+            out = np_asarray(out)
+        result = _new(Tensor)
+        result._array = out
+        result._node = result._grad = result._view = None
+        return result
+
+    return function
+
+
+def _joining(primitive: Primitive) -> Callable[..., Any]:
+    """Return the recorder of what puts tensors together."""
+    kernel = _kernel(primitive)
+
+    def function(*operands: Any, axis: int) -> Any:
+        arrays = []
+        for t in operands:
+            if t.__class__ is not Tensor or t._node is not None or t._view is not None:
+                return apply(primitive, operands, {"axis": axis}, kernel)
+            arrays.append(t._array)
+        if arrays[0].__class__ is not ndarray:
+            return apply(primitive, operands, {"axis": axis}, kernel)
+        try:  # nothing is to be recorded
+            out = kernel(*arrays, axis=axis)
+        except Exception as error:
+            fail(error, primitive, tuple(arrays))
+        result = _new(Tensor)
+        result._array = out
+        result._node = result._grad = result._view = None
+        return result
 
     return function
 

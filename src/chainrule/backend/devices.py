@@ -61,6 +61,8 @@ CPU = device("cpu")
 
 def device_of(array: Array) -> device:
     """Return the device that holds `array`."""
+    if array.__class__ is np.ndarray:
+        return CPU
     if isinstance(array, np.ndarray | np.generic) or array.device is CPU:
         return CPU
     return device("cuda", array.device.id)
@@ -82,7 +84,8 @@ def cuda_is_available() -> bool:
 
 def move(array: Array, target: device) -> Array:
     """Return `array` on `target`: itself if it's there already."""
-    if device_of(array) == target:
+    here = device_of(array)
+    if here is target or here == target:
         return array
     if target.type == "cpu":
         return cupy_module().asnumpy(array)

@@ -85,15 +85,19 @@ def _sum(x: Array, axis: Any = None, keepdims: bool = False) -> Array:
             # A handful of numbers: Python's own sum takes 0.25 µs, the ufunc's machinery 0.7.
             total = sum(x.tolist() if x.ndim == 1 else x.ravel().tolist())
             return _array(total, dtype, ndmin=x.ndim if keepdims else 0)
+    elif size >= 1024 and axis in ((0,), 0) and x.ndim == 2 and x.dtype.char in "fd":
+        if x.flags.c_contiguous and large.are_narrow(x):
+            sums = large.narrow_column_sums(x)
+            return sums[np.newaxis] if keepdims else sums
+        if x.flags.c_contiguous and size >= _HUGE:
+            sums = large.column_sums(x)
+            return sums[np.newaxis] if keepdims else sums
     elif size >= _LARGE and x.dtype.char in "fd" and x.flags.c_contiguous:
         if axis is None or (axis.__class__ is tuple and len(axis) == x.ndim):
             return _array(large.total(x), ndmin=x.ndim if keepdims else 0)
         if axis in ((x.ndim - 1,), x.ndim - 1, -1) and 32 <= x.shape[-1] <= 2048:
             sums = large.row_sums(x)
             return sums[..., np.newaxis] if keepdims else sums
-        if x.ndim == 2 and axis in ((0,), 0) and x.size >= _HUGE:
-            sums = large.column_sums(x)
-            return sums[np.newaxis] if keepdims else sums
     return _add_reduce(x, axis, None, None, keepdims)
 
 
@@ -199,7 +203,13 @@ def _added_along_last(out: Array, key: Any, value: Array) -> bool:
 
 
 def _index(x: Array, key: Any) -> Array:
-    if key.__class__ is tuple and x.size >= _MANY and x.flags.c_contiguous:
+    if (
+        key.__class__ is tuple
+        and len(key) == x.ndim > 1
+        and x.size >= _MANY
+        and key[0].__class__ is ndarray
+        and x.flags.c_contiguous
+    ):
         from chainrule.kernels import picking
 
         index = picking.index_along_last(x.shape, key)

@@ -316,7 +316,9 @@ def zeros_like(
     >>> cr.zeros_like(cr.tensor([1, 2]))
     tensor([0, 0])
     """
-    return full_like(x, 0, dtype=dtype, device=device, requires_grad=requires_grad)
+    array = x._array if isinstance(x, Tensor) else np.asarray(x)
+    target = dtype_of(array.dtype if dtype is None else dtype)
+    return leaf(namespace(array).zeros(array.shape, dtype=target), device, requires_grad)
 
 
 def ones_like(

@@ -10,9 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from chainrule import flat
 from chainrule.kernels.blocks import share
 
 Array = Any
+
+_INDEX = np.dtype(np.intp)
 
 _SOME = 1 << 16
 """So many positions are worked out at a time."""
@@ -25,9 +28,9 @@ class _OutsideError(Exception):
 def fits(x_shape: tuple[int, ...], index: Array) -> bool:
     """Say whether an index along the last axis has all rows of an array."""
     return bool(
-        index.dtype == np.intp
+        index.dtype == _INDEX
         and index.size
-        and index.shape[:-1] == x_shape[:-1]
+        and (index.shape == x_shape or index.shape[:-1] == x_shape[:-1])
         and index.flags.c_contiguous
     )
 
@@ -36,14 +39,17 @@ def index_along_last(x_shape: tuple[int, ...], key: Any) -> Array | None:
     """Return the index along the last axis if that is what the index of all axes says."""
     if key.__class__ is not tuple or len(key) != len(x_shape) or len(key) < 2:
         return None
-    if not all([part.__class__ is np.ndarray for part in key]) or not fits(x_shape, key[-1]):
-        return None
-    ndim = len(key)
-    for i, part in enumerate(key[:-1]):
-        shape = (-1,) + (1,) * (ndim - 1 - i)
-        if part.shape != (x_shape[i], *shape[1:]) or (part.ravel() != np.arange(part.size)).any():
-            return None
     index: Array = key[-1]
+    if index.__class__ is not np.ndarray or not fits(x_shape, index):
+        return None
+    after = len(key) - 1
+    for length, part in zip(x_shape, key[:-1], strict=False):
+        known = flat.counts(length, after)
+        after -= 1
+        if part is known:
+            continue
+        if part.__class__ is not np.ndarray or part.shape != known.shape or (part != known).any():
+            return None
     return index
 
 

@@ -22,7 +22,9 @@ Array = Any
 
 def alike(operation: str, x: Tensor, value: Operand) -> Tensor:
     """Return a value as a tensor of the dtype of `x`; numbers are converted."""
-    if isinstance(value, bool | int | float | complex | np.generic):
+    if value.__class__ is not Tensor and isinstance(
+        value, bool | int | float | complex | np.generic
+    ):
         made = scalar_array(value, x._array)
         if not np.can_cast(made.dtype, x.dtype, "same_kind"):
             raise DTypeError(
@@ -30,7 +32,7 @@ def alike(operation: str, x: Tensor, value: Operand) -> Tensor:
             )
         return make(made.astype(x.dtype), None)
     tensor = tensor_of(value)
-    if tensor.dtype != x.dtype:
+    if tensor._array.dtype != x._array.dtype:
         raise DTypeError(
             f"{operation}(): Expected self.dtype to be equal to src.dtype, got "
             f"{dtype_title(x.dtype)} and {dtype_title(tensor.dtype)}: convert one of them"

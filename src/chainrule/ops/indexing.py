@@ -28,6 +28,7 @@ _BASIC = {int, slice, NoneType, EllipsisType}  # what makes a view
 _select = RECORDERS["select"]
 _getitem = RECORDERS["getitem"]
 _index = RECORDERS["index"]
+_take_along_axis = RECORDERS["take_along_axis"]
 
 # --- x[key] ---------------------------------------------------------------------------------------
 
@@ -175,16 +176,18 @@ def gather(input: Operand, dim: int, index: Operand, *, sparse_grad: bool = Fals
             "gradient is an ordinary tensor"
         )
     x, index = tensor_of(input), index_of("gather", index)
-    number = one_dim(dim, x.ndim)
-    if index.ndim != x.ndim:
+    shape, places = x._array.shape, index._array.shape
+    number = one_dim(dim, len(shape))
+    if places == shape != ():  # nothing to check
+        return _taken(x, index, number)
+    if len(places) != len(shape):
         raise ShapeError(
             "Index tensor must have the same number of dimensions as input tensor: got "
             f"{index.ndim} and {x.ndim}"
         )
     if x.ndim == 0:
         return _reached(reshape(x, (1,)), reshape(index, (1,)), 0, ())
-    wanted_shape = (*x.shape[:number], index.shape[number], *x.shape[number + 1 :])
-    if index.shape == wanted_shape:
+    if places == (*shape[:number], places[number], *shape[number + 1 :]):
         return _taken(x, index, number)
     for i, (wanted, size) in enumerate(zip(index.shape, x.shape, strict=True)):
         if i != number and wanted > size:
@@ -203,7 +206,7 @@ def _reached(x: Tensor, index: Tensor, dim: int, shape: tuple[int, ...]) -> Tens
 
 def _taken(x: Tensor, index: Tensor, dim: int) -> Tensor:
     try:
-        return RECORDERS["take_along_axis"](x, index, axis=dim)
+        return _take_along_axis(x, index, axis=dim)
     except IndexError as error:
         raise in_our_words(error) from None
 
@@ -211,7 +214,7 @@ def _taken(x: Tensor, index: Tensor, dim: int) -> Tensor:
 def index_of(operation: str, index: Operand) -> Tensor:
     """Return an index as a tensor of integers."""
     tensor = tensor_of(index)
-    if tensor.dtype.kind not in "iu":
+    if tensor._array.dtype.kind not in "iu":
         raise TypeError(f"{operation}(): Expected dtype int64 for index, got {tensor.dtype}")
     return tensor
 
@@ -318,17 +321,21 @@ def index_select(x: Operand, /, dim: int, index: Operand) -> Tensor:
             [4]])
     """
     x, index = tensor_of(x), index_of("index_select", index)
-    if index.ndim > 1:
+    ndim = x._array.ndim
+    if index._array.ndim > 1:
         raise IndexError("index_select(): Index is supposed to be a vector")
-    number = one_dim(dim, x.ndim)
-    if x.ndim == 0 and index.numel() != 1:
+    number = one_dim(dim, ndim)
+    if ndim == 0 and index.numel() != 1:
         raise IndexError(
             f"index_select(): Index to scalar can have only 1 value, got {index.numel()} value(s)"
         )
-    if x.ndim == 0:
+    if ndim == 0:
         return reshaped(get_item(reshape(x, (1,)), reshape(index, -1)), ())
-    part = index if index.ndim else reshape(index, (1,))
-    return get_item(x, (*(slice(None),) * number, part))
+    part = _as_part(index if index._array.ndim else reshape(index, (1,)), x._array)
+    try:
+        return _index(x, key=(*(slice(None),) * number, part))
+    except IndexError as error:
+        raise in_our_words(error) from None
 
 
 def take(x: Operand, indices: Operand, /, *, axis: int | None = None) -> Tensor:

@@ -16,6 +16,8 @@ from chainrule.errors import ShapeError
 from chainrule.primitives import Primitive
 from chainrule.primitives.indexing import getitem, select
 
+_concat = RECORDERS["concat"]
+
 __all__ = ["cat", "concat", "concatenate", "stack", "split", "chunk", "unbind", "unstack"]
 
 
@@ -48,19 +50,29 @@ def cat(tensors: Sequence[Operand], dim: int | None = None, *, axis: int | None 
     >>> cr.cat([cr.zeros(2), cr.ones(1)])
     tensor([0., 0., 1.])
     """
-    parts = same_dtype("cat", tensors)
-    shapes = [part._array.shape for part in parts]
-    first = shapes[0]
-    if first and first != (0,) and shapes.count(first) == len(shapes):  # nothing to check
-        return RECORDERS["concat"](*parts, axis=_which(either(dim, axis), len(first)))
-    if (0,) in shapes:
-        parts = [part for part in parts if part._array.shape != (0,)] or parts[:1]
+    parts: list[Any] = list(tensors)
+    shape = dtype = None
+    for part in parts:
+        if part.__class__ is not Tensor:
+            break
+        array = part._array
+        if array.shape != shape or array.dtype is not dtype:
+            if shape is not None:
+                break
+            shape, dtype = array.shape, array.dtype
+    else:
+        if shape and shape != (0,):  # all are alike
+            if axis is None and dim is None:
+                return _concat(*parts, axis=0)
+            return _concat(*parts, axis=one_dim(either(dim, axis), len(shape)))
+    parts = same_dtype("cat", parts)
+    parts = [part for part in parts if part._array.shape != (0,)] or parts[:1]
     number = _which(either(dim, axis), parts[0].ndim)
     for i, part in enumerate(parts):
         if part.ndim == 0:
             raise ShapeError(f"zero-dimensional tensor (at position {i}) cannot be concatenated")
         _check_alike(parts[0].shape, part.shape, number, i)
-    return RECORDERS["concat"](*parts, axis=number)
+    return _concat(*parts, axis=number)
 
 
 concat = concatenate = cat

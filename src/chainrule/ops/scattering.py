@@ -13,7 +13,7 @@ from chainrule.autograd.tensor import Tensor
 from chainrule.errors import ShapeError
 from chainrule.ops.calls import reshaped
 from chainrule.ops.combining import WAYS, add, alike, way, write
-from chainrule.ops.indexing import index_of, indexing
+from chainrule.ops.indexing import in_our_words, index_of, indexing
 from chainrule.ops.shaping import broadcast_to
 
 __all__ = [
@@ -152,31 +152,42 @@ def _along(
     """Combine `x` with `src` at an index along a dimension."""
     x, places = tensor_of(x), index_of(operation, index)._array
     src = alike(operation, x, src)
-    number = one_dim(dim, x.ndim)
-    if x.ndim == 0:
+    shape = x._array.shape
+    number = one_dim(dim, len(shape))
+    if not shape:
         src = src if src.ndim else RECORDERS["reshape"](src, shape=(1,))
         row = RECORDERS["reshape"](x, shape=(1,))
         return reshaped(_along(operation, combine, row, 0, places.reshape(-1), src), ())
     if places.size == 0:
         return RECORDERS["clone"](x)
-    if places.ndim != x.ndim or src.ndim not in (0, x.ndim):
+    if not places.shape == shape == src._array.shape:
+        src = _cut(operation, shape, places.shape, src, number)
+    kept = x.requires_grad or src.requires_grad  # the user may write to the index afterwards
+    try:
+        return combine(x, src, flat.grid(places.astype(np.intp, copy=kept), number))
+    except IndexError as error:
+        raise in_our_words(error) from None
+
+
+def _cut(
+    operation: str, shape: tuple[int, ...], places: tuple[int, ...], src: Tensor, dim: int
+) -> Tensor:
+    """Return the part of `src` that comes to as many places."""
+    if len(places) != len(shape) or src.ndim not in (0, len(shape)):
         raise ShapeError(
             f"{operation}(): Index tensor must have the same number of dimensions as self tensor "
-            f"and src: got {places.ndim}, {x.ndim} and {src.ndim}"
+            f"and src: got {len(places)}, {len(shape)} and {src.ndim}"
         )
-    for i, wanted in enumerate(places.shape):
-        if (i != number and wanted > x.shape[i]) or (src.ndim and wanted > src.shape[i]):
+    for i, wanted in enumerate(places):
+        if (i != dim and wanted > shape[i]) or (src.ndim and wanted > src.shape[i]):
             raise ShapeError(
-                f"{operation}(): Expected index {list(places.shape)} to be no larger than self "
-                f"{list(x.shape)} apart from dimension {number} and to be no larger size than src "
+                f"{operation}(): Expected index {list(places)} to be no larger than self "
+                f"{list(shape)} apart from dimension {dim} and to be no larger size than src "
                 f"{list(src.shape)}"
             )
-    if src.shape != places.shape:
-        cut = tuple([slice(n) for n in places.shape])
-        src = src[cut] if src.ndim else broadcast_to(src, places.shape)
-    kept = x.requires_grad or src.requires_grad  # the user may write to the index afterwards
-    with indexing():
-        return combine(x, src, flat.grid(places.astype(np.intp, copy=kept), number))
+    if src.shape == places:
+        return src
+    return src[tuple([slice(n) for n in places])] if src.ndim else broadcast_to(src, places)
 
 
 # --- a slice for each index -----------------------------------------------------------------------

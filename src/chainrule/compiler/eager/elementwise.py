@@ -55,7 +55,14 @@ class Elementwise:
                     return tuple(found) if multiple else found[0]
             return plain(x, *others, **settings)
 
-        return forward
+        def unary(x: Array, **settings: Any) -> Any:
+            if x.size >= least and is_plain(x):
+                found = loops.run_one(x, settings)
+                if found is not None:
+                    return found
+            return plain(x, **settings)
+
+        return unary if len(self.primitive.inputs) == 1 and not multiple else forward
 
     def pull(self, plan: Plan, plain: Rule) -> Rule:
         """Return the pull of a plan."""
@@ -98,33 +105,42 @@ class _Loops:
 
     def run(self, arrays: tuple[Array, ...], settings: Settings) -> list[Array] | None:
         """Return the function of some arrays; None where there is no loop."""
-        whole, key = None, ""
+        shape, key = None, ""
         for x in arrays:
             if not is_plain(x):
                 return None
-            if x.ndim == 0:
+            if x.shape == shape:
+                key += x.dtype.char
+            elif x.ndim == 0:
                 key += "0" + x.dtype.char
-                continue
-            key += x.dtype.char
-            if whole is None:
-                whole = x
-            elif x.shape != whole.shape:
+            elif shape is None:
+                shape, size = x.shape, x.size
+                key += x.dtype.char
+            else:
                 return None
-        if whole is None:
+        if shape is None:
             return None
         kernel = self._kernel(key, arrays, settings)
         if kernel is None:
             return None
         task, order, outs, results = kernel
-        shape = whole.shape
         if order is not None:
             arrays = tuple([arrays[i] for i in order])
         if len(outs) == 1:
             made = [np.empty(shape, outs[0])]
         else:
             made = [np.empty(shape, dtype) for dtype in outs]
-        task(whole.size, PART, *arrays, *made)
+        task(size, PART, *arrays, *made)
         return made if results is None else [made[i] for i in results]
+
+    def run_one(self, x: Array, settings: Settings) -> Array | None:
+        """Return the function of one array that machine code can take: as `run`, but quicker."""
+        kernel = self._kernel(x.dtype.char, (x,), settings)
+        if kernel is None:
+            return None
+        out = np.empty(x.shape, kernel.outs[0])
+        kernel.task(x.size, PART, x, out)
+        return out
 
     def _kernel(self, key: Any, arrays: tuple[Array, ...], settings: Settings) -> _Kernel | None:
         if settings:

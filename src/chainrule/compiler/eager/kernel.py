@@ -55,4 +55,4 @@ class Kernel:
 
     def __call__(self, char: str, turns: int, width: int, *arguments: Any) -> None:
         """Do all turns, each of so many elements, on numbers of a type."""
-        self.tasks[char](turns, max(PART // width, 1), *arguments)
+        self.tasks[char](turns, PART // width or 1, *arguments)

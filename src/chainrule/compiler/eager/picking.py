@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from chainrule.compiler.eager.generic import u8
-from chainrule.compiler.eager.kernel import Kernel
+from chainrule.compiler.eager.kernel import PART, Kernel
 from chainrule.compiler.eager.written import is_plain
 from chainrule.kernels import picking, threads
 
@@ -64,14 +64,12 @@ def _take_along(
     """Fill in what each row of `x` has at the same row of an index."""
     for i in range(start, stop):
         row, places = u8(i * length), u8(i * n)
-        odd = 0
         for j in range(u8(n)):
-            odd |= index[places + j] | (length - 1 - index[places + j])
-        if odd >= 0:
-            for j in range(u8(n)):
-                out[places + j] = x[row + u8(index[places + j])]
-        else:
-            wrong[0] = 1
+            k = u8(index[places + j])
+            if k >= u8(length):  # as a negative one is
+                wrong[0] = 1
+                break  # what may end at any turn, LLVM makes no instructions of that gather: slow
+            out[places + j] = x[row + k]
 
 
 def _add_along(
@@ -113,8 +111,11 @@ _TAKE_ALONG = Kernel(_take_along, "real i8 n n real i8")
 _ADD_ALONG = Kernel(_add_along, "real n real i8 n n real i8")
 
 
+_INDEX = np.dtype(np.int64)
+
+
 def _is_index(index: Any) -> bool:
-    return is_plain(index) and index.dtype == np.int64
+    return is_plain(index) and index.dtype == _INDEX
 
 
 def _first_axis(key: Any, shape: Shape) -> Array | None:
@@ -122,6 +123,8 @@ def _first_axis(key: Any, shape: Shape) -> Array | None:
     parts = key if key.__class__ is tuple else (key,)
     if not parts or not shape or not _is_index(parts[0]) or not parts[0].ndim:
         return None
+    if len(parts) == 1:
+        return parts[0]
     for part in parts[1:]:
         if part is not Ellipsis and not (part.__class__ is slice and part == slice(None)):
             return None
@@ -132,20 +135,23 @@ def _first_axis(key: Any, shape: Shape) -> Array | None:
 def index(x: Array, *, key: Any) -> Array | None:
     numbers = _first_axis(key, x.shape)
     if numbers is None:
-        return _gathered(x, picking.index_along_last(x.shape, key))
-    n = math.prod(x.shape[1:])
-    out, wrong = np.empty(numbers.shape + x.shape[1:], x.dtype), np.zeros(1, np.int64)
+        places = picking.index_along_last(x.shape, key)
+        return _gathered(x, places) if _is_index(places) else None
+    n = x.size // len(x)
+    out, wrong = np.empty(numbers.shape + x.shape[1:], x.dtype), np.zeros(1, _INDEX)
     if out.size == 0:
         return None
-    _TAKE(x.dtype.char, numbers.size, n, x, numbers, len(x), n, out, wrong)
+    task = _TAKE.tasks[x.dtype.char]
+    task(numbers.size, PART // n or 1, x, numbers, len(x), n, out, wrong)
     return None if wrong[0] else out
 
 
 def index_vjp(g: Array, shape: Shape, *, key: Any) -> Array | None:
     numbers = _first_axis(key, shape)
     if numbers is None:
-        return _added(None, g, picking.index_along_last(shape, key), shape)
-    n, wrong = math.prod(shape[1:]), np.zeros(1, np.int64)
+        places = picking.index_along_last(shape, key)
+        return _added(None, g, places, shape) if _is_index(places) else None
+    n, wrong = math.prod(shape[1:]), np.zeros(1, _INDEX)
     out = np.empty(shape, g.dtype)
     if out.size == 0:
         return None
@@ -156,28 +162,35 @@ def index_vjp(g: Array, shape: Shape, *, key: Any) -> Array | None:
     return None if wrong[0] else out
 
 
-def _gathered(x: Array, index: Array | None) -> Array | None:
-    if index is None or not _is_index(index) or not index.size:
-        return None
+def _gathered(x: Array, index: Array) -> Array | None:
+    """Return what `x` has at an index along the last axis, which has all of its rows."""
     length, n = x.shape[-1], index.shape[-1]
-    out, wrong = np.empty(index.shape, x.dtype), np.zeros(1, np.int64)
-    _TAKE_ALONG(x.dtype.char, index.size // n, n, x, index, length, n, out, wrong)
+    out, wrong = np.empty(index.shape, x.dtype), np.zeros(1, _INDEX)
+    task = _TAKE_ALONG.tasks[x.dtype.char]
+    task(index.size // n, PART // n or 1, x, index, length, n, out, wrong)
     return None if wrong[0] else out
 
 
-def _added(base: Array | None, value: Array, index: Array | None, shape: Shape) -> Array | None:
-    if index is None or not _is_index(index) or index.shape != value.shape or 0 in shape:
+def _added(base: Array | None, value: Array, index: Array, shape: Shape) -> Array | None:
+    """Return `base`, or zeros, with `value` added at such an index."""
+    if index.shape != value.shape or 0 in shape:
         return None
     length, n = shape[-1], index.shape[-1]
-    out, wrong = np.empty(shape, value.dtype), np.zeros(1, np.int64)
+    out, wrong = np.empty(shape, value.dtype), np.zeros(1, _INDEX)
     begin = (value, 0) if base is None else (base, 1)
-    rows = out.size // length
-    _ADD_ALONG(value.dtype.char, rows, length + n, *begin, value, index, length, n, out, wrong)
+    task, step = _ADD_ALONG.tasks[value.dtype.char], PART // (length + n) or 1
+    task(out.size // length, step, *begin, value, index, length, n, out, wrong)
     return None if wrong[0] else out
 
 
 def _along_last(x_shape: Shape, index: Array, axis: int) -> bool:
-    return axis == len(x_shape) - 1 and picking.fits(x_shape, index)
+    """Say whether an index, in C order, has all rows of an array, and is along the last axis."""
+    return (
+        axis == len(x_shape) - 1
+        and index.dtype == _INDEX
+        and index.size > 0
+        and index.shape[:-1] == x_shape[:-1]
+    )
 
 
 def take_along_axis(x: Array, index: Array, *, axis: int) -> Array | None:
@@ -199,7 +212,8 @@ def add_along_axis_vjp(g: Array, index: Array, *, shape: Shape, axis: int) -> Ar
 def add_at(base: Array, value: Array, *, key: Any) -> Array | None:
     if value.dtype is not base.dtype:
         return None
-    return _added(base, value, picking.index_along_last(base.shape, key), base.shape)
+    places = picking.index_along_last(base.shape, key)
+    return _added(base, value, places, base.shape) if _is_index(places) else None
 
 
 def add_at_vjp(g: Array, *, key: Any) -> Array | None:

@@ -12,6 +12,7 @@ from chainrule.compiler.eager.generic import plus, real, u8
 from chainrule.compiler.eager.kernel import PART, Kernel
 from chainrule.compiler.eager.written import are_fit
 from chainrule.compiler.native.nest import RUN
+from chainrule.kernels import large
 from chainrule.primitives.primitive import Plan, Rule
 
 Array = Any
@@ -181,6 +182,8 @@ class Sums:
         mean, least = self.mean, self.least
 
         def forward(x: Array, *, axis: Axes = None, keepdims: bool = False) -> Array:
+            if axis == (0,) and x.ndim == 2 and large.are_narrow(x):
+                return plain(x, axis=axis, keepdims=keepdims)
             if x.size >= least and are_fit((x,)):
                 found = _reduced(x, axis, keepdims, mean)
                 if found is not None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from chainrule.compiler.eager import activations, picking, pooling, rows, sums
+from typing import Any
+
+from chainrule.compiler.eager import activations, joining, picking, pooling, rows, sums
 from chainrule.compiler.eager.elementwise import Elementwise
 from chainrule.compiler.eager.written import Own, Written
 from chainrule.primitives.primitive import TABLE, Primitive, Rule, Substitute
@@ -26,7 +28,6 @@ _WRITTEN: dict[str, tuple[Own, Own]] = {
     "log_softmax": (rows.log_softmax, rows.log_softmax_vjp),
     "standardize": (rows.standardize, rows.standardize_vjp),
     "cumulative_sum": (rows.running_sum, rows.running_sum_vjp),
-    "index": (picking.index, picking.index_vjp),
     "take_along_axis": (picking.take_along_axis, picking.take_along_axis_vjp),
     "add_along_axis": (picking.add_along_axis, picking.add_along_axis_vjp),
 }
@@ -40,6 +41,26 @@ class _Gelu(Elementwise):
         return Written(activations.gelu, None, self.least).forward(plain)
 
 
+class _Index(Written):
+    """Indexing: whole rows NumPy copies as quickly as one thread may, and is called at once."""
+
+    def forward(self, plain: Rule) -> Rule:
+        """Return the forward function."""
+        own = super().forward(plain)
+
+        def forward(x: Any, *, key: Any) -> Any:
+            of_rows = x.ndim > 1 and (key.__class__ is not tuple or len(key) < x.ndim)
+            if of_rows and x.size < _LATER and x.shape[-1] >= _WIDE:
+                return plain(x, key=key)
+            return own(x, key=key)
+
+        return forward
+
+
+_WIDE = 16
+"""Rows of so many numbers are copied with few instructions for each."""
+
+
 def substitutes(least: int = LEAST, later: int = _LATER) -> dict[Primitive, Substitute]:
     """Return what computes which primitive, from so many elements on."""
     found: dict[str, Substitute] = {}
@@ -50,7 +71,9 @@ def substitutes(least: int = LEAST, later: int = _LATER) -> dict[Primitive, Subs
     for name, (forward, vjp) in _WRITTEN.items():
         found[name] = Written(forward, vjp, least)
     found["gelu"] = _Gelu(TABLE["gelu"], least)
+    found["index"] = _Index(picking.index, picking.index_vjp, least)
     found["add_at"] = Written(picking.add_at, picking.add_at_vjp, least, of=1)
+    found["concat"] = joining.Joined(later)
     found["max_pool"] = Written(None, pooling.max_pool_vjp, least // 4)  # of more elements
     for name in ("sum", "mean"):
         found[name] = sums.Sums(name, least, later)

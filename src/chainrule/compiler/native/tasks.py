@@ -5,11 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from chainrule.compiler.native.code import code_of
 from chainrule.compiler.native.team import team
 
 WORTH = 4
 """A job of so many parts is worth waking a thread for, which takes some µs."""
+
+
+_ALONE = np.zeros(1, np.int64)
+"""The words for a job of one part, which has no need of any."""
 
 
 class Task:
@@ -23,14 +29,17 @@ class Task:
         self, text: str, types: tuple[str, ...], calls: frozenset[str], long: bool = True
     ) -> None:
         self.code = code_of(text, types, calls, long, shared=True)
-        self._function: Callable[..., None] | None = None
+        self._function: Callable[..., None] = self._first
+
+    def _first(self, *arguments: Any) -> None:
+        self._function = self.code.function()  # compiled when it is first called
+        self._function(*arguments)
 
     def __call__(self, turns: int, step: int, *arguments: Any) -> None:
         """Do all turns, `step` at a time."""
-        function = self._function
-        if function is None:
-            function = self._function = self.code.function()
+        if turns <= step:
+            return self._function(_ALONE, turns, step, *arguments)
         members = team()
         if turns >= WORTH * step and members.helpers:
             members.wake()
-        function(members.words, turns, step, *arguments)
+        return self._function(members.words, turns, step, *arguments)
