@@ -8,9 +8,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pytest
 
 import chainrule as cr
 from chainrule import tree
+from chainrule.compiler import blocks, memory
 
 _ROUNDING = {"float16": 1e-2, "float32": 1e-4, "complex64": 1e-4}
 
@@ -28,6 +30,13 @@ def agree(function: Callable[..., Any], args: Any, kwargs: Any, tracked: bool = 
                 for _ in range(2):
                     _assert_same(outcome(compiled, args, kwargs, grads), wanted)
             return
+
+
+def in_tiny_blocks(patch: pytest.MonkeyPatch) -> None:
+    """Have programs do their small arrays a few elements at a time, as they do large ones."""
+    patch.setattr(blocks, "BLOCK", 3)
+    patch.setattr(blocks, "MANY", 1)
+    patch.setattr(memory, "LARGE", 0)
 
 
 class _Inside:

@@ -57,6 +57,15 @@ def second_derivative(x: Any) -> Any:
     return second
 
 
+def bump(x: Any) -> Any:
+    """A bell curve on many points, and its gradient; the points go half a unit to the right."""
+    with cr.no_grad():
+        x += 0.5
+    y = (-x * x).exp() * x.sin()
+    (gradient,) = cr.autograd_grad(y.sum(), x)
+    return y.detach(), gradient
+
+
 def examples() -> Iterator[tuple[Callable[..., Any], tuple[Any, ...]]]:
     slope, offset = numbers(1, requires_grad=True), numbers(1, seed=1, requires_grad=True)
     x, y = numbers(20, seed=2), numbers(20, seed=3)
@@ -71,6 +80,7 @@ def examples() -> Iterator[tuple[Callable[..., Any], tuple[Any, ...]]]:
     yield attention, (q, k, v)
     yield picked, (numbers(6, 3, seed=11, requires_grad=True), cr.tensor([4, 0, 4]))
     yield second_derivative, (numbers(3, seed=12, requires_grad=True),)
+    yield bump, (numbers(1000, 600, seed=13, requires_grad=True),)
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ import conformance
 from cases import CONSTANTS, ROWS, Case, cases_of
 from chainrule.compiler import builder, passes
 from chainrule.compiler.symbol import Symbol
+from compiled import in_tiny_blocks
 from conformance import Subject, demand, plain
 
 CASES = [case for row in (*ROWS, *CONSTANTS) for case in cases_of(row)]
@@ -34,6 +35,12 @@ def verified(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("cases", groups().values(), ids=groups())
 def test_compiled_is_as_eager(cases: list[Case]) -> None:
+    demand(conformance.check_compiled, cases)
+
+
+@pytest.mark.parametrize("cases", groups().values(), ids=groups())
+def test_compiled_in_blocks_is_as_eager(cases: list[Case], monkeypatch: pytest.MonkeyPatch) -> None:
+    in_tiny_blocks(monkeypatch)
     demand(conformance.check_compiled, cases)
 
 

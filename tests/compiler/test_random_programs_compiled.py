@@ -6,9 +6,11 @@ import warnings
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import event, given, settings
 
 import chainrule as cr
+from compiled import in_tiny_blocks
 from integration.test_random_programs import EXAMPLES, several
 from languages import EVERYTHING
 from programs import programs
@@ -29,6 +31,19 @@ REFUSED = (
 @settings(several, max_examples=max(EXAMPLES // 2, 1))
 @given(program=programs(EVERYTHING))
 def test_a_random_program_ends_as_eagerly(program: list[str]) -> None:
+    check(program)
+
+
+@settings(several, max_examples=max(EXAMPLES // 4, 1))
+@given(program=programs(EVERYTHING))
+def test_a_random_program_ends_in_blocks_as_eagerly(program: list[str]) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        in_tiny_blocks(patch)
+        check(program)
+
+
+def check(program: list[str]) -> None:
+    """Compare what a program leaves, run eagerly and compiled."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         lines = _that_run(program)

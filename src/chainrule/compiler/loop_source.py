@@ -6,9 +6,10 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from chainrule.compiler.blocks import block_rows
 from chainrule.compiler.memory import LARGE
 from chainrule.compiler.program import Line, Program, Value, is_alike
-from chainrule.compiler.vocabulary import makes_new, takes_out
+from chainrule.compiler.vocabulary import BLOCKS, makes_new, takes_out
 
 if TYPE_CHECKING:
     from chainrule.compiler.numpy_source import Source
@@ -122,7 +123,7 @@ def _if(source: Source, line: Line) -> Iterator[str]:
         yield from _indented(rows)
 
 
-_WRITERS = {"for": _for, "while": _while, "if": _if}
+_WRITERS = {"for": _for, "while": _while, "if": _if, BLOCKS: block_rows}
 
 
 def _steps(source: Source, body: Program, count: int, added: dict[int, Line]) -> Iterator[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from chainrule.compiler.program import Line, Program, Value, is_alike
-from chainrule.compiler.vocabulary import is_elementwise, makes_new, takes_out, written_over
+from chainrule.compiler.vocabulary import BLOCKS, is_elementwise, makes_new, takes_out, written_over
 
 LARGE = 1 << 14
 """From so many bytes on, memory is planned."""
@@ -24,6 +24,7 @@ class Plan(NamedTuple):
     settled: set[Value]  # inputs that hold what is to be written to them already
     borrowed: set[int]  # which outputs are memory that something else has, too
     lent: dict[Program, set[int]]  # the same of each body
+    scratch: dict[Program, list[Value]]  # the first values of a body's own scratch memory
 
 
 def planned(program: Program) -> Plan:
@@ -32,6 +33,10 @@ def planned(program: Program) -> Plan:
     for line in program.lines:
         for body in line.bodies:
             inner = planned(body)
+            if line.function == BLOCKS:  # which has memory for its results, and makes its own
+                plan.places.update(inner.places)
+                plan.scratch[body] = inner.buffers
+                continue
             plan.places.update({v: p for v, p in inner.places.items() if p not in inner.results})
             plan.buffers.extend(inner.buffers)
             plan.lent.update(inner.lent)
@@ -86,7 +91,7 @@ class _Planner:
             ]
         for value, place in self.places.items():  # memory has the first of the user's names for it
             place.hint = place.hint or value.hint
-        return Plan(self.places, self.buffers, self.results, self.settled, self._borrowed(), {})
+        return Plan(self.places, self.buffers, self.results, self.settled, self._borrowed(), {}, {})
 
     def _borrowed(self) -> set[int]:
         """Return which outputs are memory of an input, a constant, scratch or another output."""

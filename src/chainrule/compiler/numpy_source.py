@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from chainrule.compiler import prelude
+from chainrule.compiler.blocks import in_blocks
 from chainrule.compiler.bodies import everywhere
 from chainrule.compiler.loop_source import loop_rows
 from chainrule.compiler.memory import Plan, planned
@@ -55,7 +56,7 @@ class Source:
     """
 
     def __init__(self, program: Program) -> None:
-        self.program = program = everywhere(lowered)(program)
+        self.program = program = in_blocks(everywhere(lowered)(program))
         self.plan: Plan = planned(program)
         self.names = Names({*_TAKEN, *prelude.__all__, *keyword.kwlist})
         self.constants = [v for v, a in program.constants.items() if a.size > _SPELLED]
@@ -270,7 +271,7 @@ def _grouped(rows: Iterable[str]) -> list[str]:
     """Return statements: a loop with its body is one, of several rows."""
     found: list[str] = []
     for row in rows:
-        if row.startswith((" ", "else:")):
+        if row.startswith((" ", "else:", "each_block(")):
             found[-1] += f"\n    {row}"
         else:
             found.append(row)

@@ -16,6 +16,7 @@ __all__ = [
     "bits",
     "diagonal",
     "draw",
+    "each_block",
     "getitem",
     "index_add",
     "largest_at",
@@ -44,6 +45,12 @@ def masked(x: Array, mask: Array, out: Array = None) -> Array:
         return np.multiply(x.view(integer), mask).view(x.dtype)
     np.multiply(x.view(integer), mask, out=out.view(integer))
     return out
+
+
+def each_block(part: Any, length: int, rows: int) -> None:
+    """Call a function with slices of so many rows."""
+    for begin in range(0, length, rows):
+        part(slice(begin, min(begin + rows, length)))
 
 
 def getitem(x: Array, key: Any) -> Array:

@@ -14,6 +14,7 @@ from chainrule.backend import numpy_xp
 from chainrule.compiler import prelude
 from chainrule.compiler.numpy_source import Source
 from chainrule.compiler.recycling import Recycled
+from chainrule.kernels import threads
 
 _numbers = itertools.count(1)
 
@@ -53,4 +54,13 @@ def runner(source: Source, **others: Any) -> Callable[..., Any]:
 def scope_of(source: Source) -> dict[str, Any]:
     """Return what a program's source finds by name."""
     helpers = {name: getattr(prelude, name) for name in prelude.__all__}
-    return {**helpers, "np": np, "kernels": numpy_xp, **source.objects}
+    return {**helpers, "each_block": _each_block, "np": np, "kernels": numpy_xp, **source.objects}
+
+
+def _each_block(part: Callable[[slice], None], length: int, rows: int) -> None:
+    """Do what `prelude.each_block` does, by several threads."""
+
+    def block(number: int) -> None:
+        part(slice(number * rows, min((number + 1) * rows, length)))
+
+    threads.each(block, range(-(-length // rows)))

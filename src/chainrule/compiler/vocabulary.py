@@ -34,16 +34,20 @@ def is_elementwise(name: str) -> bool:
     return name == "masked" or is_ufunc(name)
 
 
+BLOCKS = "blocks"
+"""What does the lines of its body for some rows at a time."""
+
+
 def takes_out(name: str) -> bool:
     """Say whether a function can write its results into memory that it is given."""
-    return name == "np.matmul" or is_elementwise(name) or name.startswith("native.")
+    return name in ("np.matmul", BLOCKS) or is_elementwise(name) or name.startswith("native.")
 
 
 def written_over(line: Line, out: Value) -> list[Value]:
     """Return the arguments of a line over which it may write a result while it reads them."""
     if is_elementwise(line.function):
         return line.inputs
-    places = line.kwargs.get("over")  # of a loop of machine code: only one
+    places = line.kwargs.get("over")  # of what does several lines: only one
     place = None if places is None else places[line.outs.index(out)]
     return [] if place is None else [line.args[place]]
 
