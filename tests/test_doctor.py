@@ -12,6 +12,7 @@ import pytest
 import chainrule as cr
 from chainrule import doctor
 from chainrule.blas import Info
+from chainrule.compiler.native.products import Registers
 
 BEST = Info("OpenBLAS", "1.2", None, "SkylakeX", "OpenBLAS", "SkylakeX", 4, None, ())
 NARROW = Info("OpenBLAS", "1.2", None, "Haswell", "OpenBLAS", "SkylakeX", 4, None, ())
@@ -37,6 +38,19 @@ def test_python_m_chainrule_doctor():
 @pytest.mark.parametrize("info", [BEST, OTHER])
 def test_where_all_is_well_there_is_no_advice(info):
     assert list(doctor.advice(info, 4, 4, {})) == []
+
+
+def test_it_says_what_compiled_products_run_on(monkeypatch):
+    wide = Registers(64, (14, 8, 4))
+    for installed, found, words in [
+        (True, wide, "AVX-512"),
+        (True, None, "as"),
+        (False, wide, "as"),
+    ]:
+        monkeypatch.setattr(doctor, "is_installed", lambda installed=installed: installed)
+        monkeypatch.setattr(doctor, "registers", lambda found=found: found)
+        (row,) = [row for row in doctor.report().splitlines() if row.startswith("  compiled ")]
+        assert words in row
 
 
 def test_narrow_kernels_come_first():

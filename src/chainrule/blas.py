@@ -9,8 +9,9 @@ True
 
 OpenBLAS chooses well for nearly every processor. When chainrule is imported before NumPy, it sees
 to the right kernels for the few that OpenBLAS misjudges (see `chainrule.processor`). That is for
-this process alone: its children inherit nothing. ``CHAINRULE_BLAS=off`` in the environment turns it
-off, and `tune` too.
+this process alone: its children inherit nothing. With Numba, compiled functions do their large
+products themselves where NumPy has OpenBLAS, whatever its kernels are. ``CHAINRULE_BLAS=off`` in
+the environment turns all of it off, and `tune` too.
 
 Only the OpenBLAS in NumPy's own wheels for Linux on x86-64 is ever touched. MKL, Accelerate and the
 OpenBLAS of conda or of a Linux distribution choose for themselves. So does whoever has set

@@ -14,6 +14,8 @@ import numpy as np
 import chainrule as cr
 from chainrule import blas
 from chainrule.blas import Info
+from chainrule.compiler.native.jit import is_installed
+from chainrule.compiler.native.products import registers
 from chainrule.kernels.threads import get_num_threads, usable_cores
 
 VARIABLES = {
@@ -24,7 +26,7 @@ VARIABLES = {
     "OPENBLAS_L2_SIZE": "what OpenBLAS takes for the size of the cache",
     "OPENBLAS_THREAD_TIMEOUT": "how long OpenBLAS' threads wait busily for the next product",
     "NPY_DISABLE_CPU_FEATURES": "instructions that NumPy is not to use",
-    "CHAINRULE_BLAS": "'off': chainrule leaves the BLAS alone",
+    "CHAINRULE_BLAS": "'off': chainrule leaves the BLAS alone, and all products to it",
     "CHAINRULE_CACHE": "the folder for machine code of compiled functions; empty: none is kept",
 }
 
@@ -56,7 +58,7 @@ def report() -> str:
                 "system": f"{platform.system()} on {platform.machine()}",
             }
         ),
-        "Products of matrices (chainrule.blas)": str(info),
+        "Products of matrices (chainrule.blas)": f"{info}\n{_compiled_products()}",
         "Threads": _table(threads),
         "Variables": _table({name: _variable(name, use) for name, use in VARIABLES.items()}),
         "Optional packages": _table({name: _package(name, use) for name, use in EXTRAS.items()}),
@@ -126,6 +128,15 @@ def _version(name: str) -> str | None:
 
 def _has_driver() -> bool:
     return Path("/proc/driver/nvidia/version").exists()
+
+
+def _compiled_products() -> str:
+    """Return the row that says what large products of compiled functions run on."""
+    found = registers() if is_installed() else None
+    if found is None:
+        return f"{'compiled':<12}as these"
+    kind = "AVX-512" if found.vector == 64 else "AVX2"
+    return f"{'compiled':<12}large ones by machine code of chainrule's own ({kind})"
 
 
 def _table(rows: Mapping[str, str]) -> str:

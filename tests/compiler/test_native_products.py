@@ -247,6 +247,11 @@ def test_without_openblas_products_are_numpys(monkeypatch: pytest.MonkeyPatch) -
     assert "native.matmul" not in compiled.source_native
 
 
+def test_the_blas_is_left_alone_where_the_user_wants_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CHAINRULE_BLAS", "off")
+    assert registers.__wrapped__() is None
+
+
 @pytest.mark.parametrize(
     ("features", "bytes_of_a_vector"),
     [

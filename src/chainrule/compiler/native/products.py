@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import math
+import os
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -23,6 +24,7 @@ from chainrule.compiler.native.scalars import CODES
 from chainrule.compiler.native.tasks import Task
 from chainrule.compiler.program import Line, Program
 from chainrule.processor import AVX2, AVX512
+from chainrule.startup import is_off
 
 Array = Any
 Shape = tuple[int, ...]
@@ -115,7 +117,7 @@ class Registers(NamedTuple):
 @functools.cache
 def registers() -> Registers | None:
     """Return what this processor has, None where products are left to NumPy."""
-    if openblas.loaded() is None:  # MKL and Accelerate see to it themselves
+    if openblas.loaded() is None or is_off(os.environ):  # MKL and Accelerate see to it themselves
         return None
     features = openblas.features()
     if features >= AVX512:
