@@ -101,7 +101,7 @@ def matrix_exp(lib: Any, x: Array) -> Array:
     n = x.shape[-1]
     if x.size == 0:
         return lib.zeros(x.shape, x.dtype)
-    bounds = _BOUNDS[8 if str(x.dtype) in ("float64", "complex128") else 4]
+    bounds = _BOUNDS[8 if x.dtype.name in ("float64", "complex128") else 4]
     stack = x.reshape(-1, n, n)
     norms = _norm_1(lib, stack)
     largest = float(lib.max(lib.where(lib.isfinite(norms), norms, 0)))

@@ -373,7 +373,7 @@ def masked_fill(x: Operand, /, mask: Operand, value: Operand) -> Tensor:
     x, mask = tensor_of(x), tensor_of(mask)
     if mask.dtype.kind != "b":
         raise TypeError(f"masked_fill only supports boolean masks, but got mask of {mask.dtype}")
-    if x.dtype.kind != "c" and "complex" in str(getattr(value, "dtype", type(value))):
+    if x.dtype.kind != "c" and np.dtype(getattr(value, "dtype", type(value))).kind == "c":
         raise DTypeError(
             f"masked_fill: value {value} cannot be converted to type {x.dtype} without overflow: "
             "convert the tensor first, with .to(complex64)"

@@ -23,7 +23,7 @@ from chainrule.primitives.matrices import (
     transpose,
     without_diagonal,
 )
-from chainrule.primitives.primitive import applied, constant, general, is_complex
+from chainrule.primitives.primitive import applied, constant, general, is_complex, name_of
 from chainrule.primitives.systems import solve, solve_triangular
 
 Array = Any
@@ -249,7 +249,7 @@ eigh = general(
 
 def _eig(xp: Any, x: Array) -> tuple[Array, Array]:
     # NumPy's are real where all eigenvalues happen to be.
-    dtype = xp.complex64 if str(x.dtype).endswith(("float32", "complex64")) else xp.complex128
+    dtype = xp.complex64 if name_of(x.dtype).endswith(("float32", "complex64")) else xp.complex128
     values, vectors = xp.linalg.eig(x)
     return xp.astype(values, dtype), xp.astype(vectors, dtype)
 
@@ -270,7 +270,7 @@ def _eig_vjp(xp: Any, g: Parts, x_dtype: Any, values: Array, vectors: Array) -> 
     else:
         moved = columns(xp, conj(xp, g[0])) * vh
     result = conj(xp, applied(solve, xp)(vh, moved))
-    return result if "complex" in str(x_dtype) else xp.real(result)
+    return result if "complex" in name_of(x_dtype) else xp.real(result)
 
 
 def _eig_jvp(xp: Any, t: Array, values: Array, vectors: Array) -> tuple[Array, Array]:

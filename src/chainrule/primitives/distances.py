@@ -13,7 +13,7 @@ import operator
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from chainrule.primitives.primitive import Primitive, applied, constant, general
+from chainrule.primitives.primitive import Primitive, applied, constant, general, name_of
 
 Array = Any
 
@@ -67,7 +67,7 @@ def _near_pairs(xp: Any, x: Array, y: Array, out: Array) -> Array:
 
 def _share(x: Array) -> float:
     """Return how small |x - y|² may be beside |x|² + |y|²."""
-    return 2.0**-4 if "32" in str(x.dtype) else 2.0**-10
+    return 2.0**-4 if "32" in name_of(x.dtype) else 2.0**-10
 
 
 near_pairs = constant("near_pairs", forward=_near_pairs)

@@ -10,6 +10,7 @@ from chainrule.primitives.primitive import (
     elementwise,
     general,
     linear,
+    name_of,
     quicker,
     quicker_for_many,
     symmetric,
@@ -253,7 +254,7 @@ imag = linear("imag", lambda xp, g: g * -1j)
 
 
 def _recast(xp: Any, g: Array, x_dtype: Any) -> Array:
-    if "complex" in str(g.dtype) and "complex" not in str(x_dtype):
+    if "complex" in name_of(g.dtype) and "complex" not in name_of(x_dtype):
         g = xp.real(g)
     return xp.astype(g, x_dtype)
 

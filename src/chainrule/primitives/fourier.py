@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from chainrule.primitives.primitive import applied, is_complex, linear
+from chainrule.primitives.primitive import applied, is_complex, linear, name_of
 
 Array = Any
 Axes = tuple[int, ...]
@@ -47,7 +47,7 @@ def _c2c(xp: Any, x: Array, *, axes: Axes, norm: str, inverse: bool) -> Array:
 def _c2c_adjoint(xp: Any, g: Array, x_dtype: Any, *, axes: Axes, norm: str, inverse: bool) -> Array:
     # exp(-2πi jk/n) is symmetric in j and k: the transform is its own transpose.
     back = applied(fft_c2c, xp)(g, axes=axes, norm=norm, inverse=inverse)
-    return back if "complex" in str(x_dtype) else xp.real(back)
+    return back if "complex" in name_of(x_dtype) else xp.real(back)
 
 
 fft_c2c = linear("fft_c2c", _c2c_adjoint, forward=_c2c, label="FftC2CBackward0")

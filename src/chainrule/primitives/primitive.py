@@ -258,6 +258,11 @@ def applied(primitive: Primitive, xp: Any) -> Callable[..., Any]:
     return recorder(primitive.name) if recorder else forward_of(primitive, xp)
 
 
+def name_of(dtype: Any) -> str:
+    """Return the name of a dtype of any library, whatever the order of its bytes."""
+    return str(getattr(dtype, "name", dtype))
+
+
 def is_complex(x: Array) -> bool:
     """Say whether an array of any library is of complex numbers."""
     return x.dtype.kind == "c" if hasattr(x.dtype, "kind") else "complex" in str(x.dtype)
