@@ -259,6 +259,13 @@ def test_ranks_and_tolerances(tolerances: dict[str, float], hermitian: bool) -> 
         np.testing.assert_allclose(ours.numpy(), theirs.numpy(), rtol=1e-12, atol=1e-12)
 
 
+def test_pseudoinverses_for_more_tolerances_than_matrices() -> None:
+    def function(lib: Any, x: Any, part: Any) -> Any:
+        return lib.linalg.pinv(x, rtol=part.detach())
+
+    beside_torch(function, numbers((2, 3, 3), "float64", 4), np.full((5, 2), 0.1))
+
+
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 10.0, 300.0])
 def test_exponentials_of_small_and_large_matrices(scale: float) -> None:
     x = numbers((3, 4, 4), "float64", 28) * np.array([1.0, scale, 0.0])[:, None, None]

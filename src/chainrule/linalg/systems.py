@@ -5,6 +5,8 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
+import numpy as np
+
 from chainrule.arguments import RECORDERS, Operand, floating
 from chainrule.autograd.tensor import Tensor
 from chainrule.errors import ShapeError
@@ -129,6 +131,9 @@ def pinv(
     """
     x = square(A, "pinv") if hermitian else matrices(A, "pinv")
     low, part = tolerances(x, atol, rcond if rtol is None else rtol)
+    *batch, _ = np.broadcast_shapes((*x.shape[:-2], 1), np.shape(low), np.shape(part))
+    if tuple(batch) != x.shape[:-2]:  # a matrix for each tolerance
+        x = RECORDERS["broadcast_to"](x, shape=(*batch, *x.shape[-2:]))
     settings = {"atol": low, "rtol": part, "hermitian": bool(hermitian)}
     result: Tensor = computed("pinv", "pinv", _ENDLESS, x, trial="svd", **settings)
     return result
