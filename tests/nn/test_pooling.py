@@ -68,6 +68,19 @@ def test_dilated_maximum_as_in_pytorch(settings: Any) -> None:
     )
 
 
+@pytest.mark.parametrize("wrong", [2.0, True, "2", None, (2.0, 2), (2, 2, 2), 0])
+def test_a_window_that_was_taken_once_takes_no_other_for_it(wrong: Any) -> None:
+    x = cr.from_numpy(draw(2, 3, 8, 8))
+    for kernel_size in (2, 1, (2, 2)):
+        cr.nn.functional.max_pool2d(x, kernel_size)
+    if wrong is True:  # an int all the same
+        assert cr.nn.functional.max_pool2d(x, wrong).shape == x.shape
+        return
+    for _ in range(2):
+        with pytest.raises((TypeError, ValueError), match="kernel_size"):
+            cr.nn.functional.max_pool2d(x, wrong)
+
+
 @pytest.mark.parametrize("rank", [2, 3])
 def test_own_divisor_as_in_pytorch(rank: int) -> None:
     beside_torch(

@@ -32,10 +32,14 @@ __all__ = [
 ]
 
 _relu = RECORDERS["relu"]
+_clamp = RECORDERS["clamp"]
 _where = RECORDERS["where"]
 
 _maximum = binary("maximum")
 _minimum = binary("minimum")
+
+_PLAIN = frozenset([float, int, type(None)])
+"""Bounds of floating numbers that are taken as they are."""
 
 
 def abs(x: Operand, /) -> Tensor:
@@ -191,6 +195,8 @@ def clamp(x: Operand, /, min: Operand | None = None, max: Operand | None = None)
     if min is None and max is None:
         raise ValueError("clamp: At least one of 'min' or 'max' must not be None")
     x = tensor_of(x)
+    if min.__class__ in _PLAIN and max.__class__ in _PLAIN and x._array.dtype.kind == "f":
+        return _clamp(x, low=min, high=max)
     if not _is_number(min) or not _is_number(max):
         return _clamp_to_tensors(x, min, max)
     low, high = [float(bound) if isinstance(bound, float) else bound for bound in (min, max)]
@@ -198,7 +204,7 @@ def clamp(x: Operand, /, min: Operand | None = None, max: Operand | None = None)
         x = floating(x)
     elif x._array.dtype.kind == "b" and not {type(low), type(high)} <= {bool, type(None)}:
         x = cast(x, np.dtype(np.int64))
-    return RECORDERS["clamp"](x, low=low, high=high)
+    return _clamp(x, low=low, high=high)
 
 
 clip = clamp

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from operator import index
 from typing import Any
@@ -167,16 +168,30 @@ def _max_pool(
     return_indices: bool,
 ) -> Any:
     x, single = batched(name, input, rank)
-    kernel, strides, pads = window_of(name, rank, kernel_size, stride, padding)
-    steps = per_dim(name, "dilation", dilation, rank)
-    around, _ = layout_of(name, x.shape[2:], kernel, strides, pads, steps, ceil_mode)
-    window = (kernel, strides, around, steps)
+    kinds = {kernel_size.__class__, stride.__class__, padding.__class__, dilation.__class__}
+    known = _known_window if kinds <= _PLAIN else _window
+    sizes = (kernel_size, stride, padding, dilation)
+    window = known(name, rank, x._array.shape[2:], sizes, bool(ceil_mode))
     out = RECORDERS["max_pool"](x, window=window)
     if not return_indices:
         return unbatched(out, single)
     positions = RECORDERS["pool_positions"](x, out, window=window)._array
     indices = make(_flat_indices(positions, x.shape[2:], window), None)
     return unbatched(out, single), unbatched(indices, single)
+
+
+def _window(name: str, rank: int, shape: Sizes, sizes: Any, ceil_mode: bool) -> Any:
+    """Return the windows of images of a shape, as the primitive takes them."""
+    kernel_size, stride, padding, dilation = sizes
+    kernel, strides, pads = window_of(name, rank, kernel_size, stride, padding)
+    steps = per_dim(name, "dilation", dilation, rank)
+    around, _ = layout_of(name, shape, kernel, strides, pads, steps, ceil_mode)
+    return kernel, strides, around, steps
+
+
+_known_window = functools.lru_cache(256)(_window)
+_PLAIN = frozenset([int, type(None)])
+"""Arguments that are equal only if they are the same: 2.0 is 2, and refused."""
 
 
 def _flat_indices(positions: Any, size: Sizes, window: Any) -> Any:
