@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from chainrule.compiler.native import elementary, jit, products
 from chainrule.compiler.native.code import Code
+from chainrule.compiler.native.team import Team
 
 
 @pytest.fixture(autouse=True)
@@ -21,8 +23,15 @@ def interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have Python run what machine code would be made of, with Numba or without."""
 
     def function(self: Code) -> Callable[..., None]:
-        return jit.plain(self.text, {name: getattr(elementary, name) for name in self.calls})
+        loop = jit.plain(self.text, {name: getattr(elementary, name) for name in self.calls})
+
+        def parts(words: Any, turns: int, step: int, *arguments: Any) -> None:
+            for start in range(0, turns, step):
+                loop(start, min(start + step, turns), *arguments)
+
+        return parts if self.shared else loop
 
     monkeypatch.setattr(Code, "function", function)
+    monkeypatch.setattr(Team, "wake", lambda team, large: None)  # whom Numba's code would wake
     monkeypatch.setattr(jit, "is_installed", lambda: True)
     monkeypatch.setattr(products, "registers", lambda: None)  # whose tiles are instructions

@@ -67,9 +67,9 @@ def test_what_machine_code_depends_on_is_in_its_name(monkeypatch: Any) -> None:
 
 
 def test_all_that_is_compiled_into_loops_is_in_its_name(numba: Any) -> None:
-    from chainrule.compiler.native import atomics, tiles
+    from chainrule.compiler.native import atomics, spinning, tiles
 
-    parts = [jit._sharing(), jit.object_code, elementary.exp_f4, atomics._load, tiles._tile]
+    parts = [spinning.share, jit.object_code, elementary.exp_f4, atomics._load, tiles._tile]
     sources = {Path(part.__code__.co_filename) for part in parts}
     assert sources == set(disk.compiled_sources())
     assert all(source.read_bytes() in disk.surroundings() for source in sources)

@@ -18,6 +18,7 @@ from chainrule.compiler.native.layout import UnfitError
 from chainrule.compiler.native.loops import Loop
 from chainrule.compiler.native.nest import LOOP
 from chainrule.compiler.native.products import Product, with_products
+from chainrule.compiler.native.tasks import Task
 from chainrule.compiler.native.whole import whole
 from chainrule.compiler.numpy_source import Source
 from chainrule.compiler.program import Program
@@ -66,7 +67,7 @@ class _Emitted(NamedTuple):
     """A program as machine code that is still to be had."""
 
     text: str
-    codes: list[Code]
+    codes: list[Code | Task]
     made: Callable[[list[Run]], Run]  # of their functions
     statements: Callable[[list[Run]], Statements | None]
 
@@ -163,6 +164,11 @@ def _in_parts(parts: _Parts) -> _Emitted:
     def made(functions: list[Run]) -> Run:
         return runner(source, **statements(functions)[1])
 
-    codes = [code_of(loop.text, loop.types, loop.calls, loop.long) for loop in loops]
+    codes = [_code(loop) for loop in loops]
     codes += [kind.task.code for kind in kinds]
     return _Emitted("\n\n".join([*texts, source.text]), codes, made, statements)
+
+
+def _code(loop: Loop) -> Code | Task:
+    what = (loop.text, loop.types, loop.calls, loop.long)
+    return Task(*what) if loop.shared else code_of(*what)

@@ -9,12 +9,19 @@ from chainrule.compiler.native.nest import LOOP, RESERVED, Nest, Place
 from chainrule.compiler.native.scalars import CODES, scalar
 from chainrule.compiler.program import Names, Value
 
-PART = 40_000
+PART = 5_000
 """So many nanoseconds of work are one thread's to do at a time."""
 
-WORTH = 5 * PART
-"""With less, to wake a thread costs what it gains: 40 µs, twice that while those of a BLAS spin."""
+WORTH = 2 * PART
+"""With less, to hand work over costs what it gains, to threads that wait awake."""
 
+JOIN = 1_500
+"""So many more, for each result that is joined from partial ones."""
+
+_FEW = 4
+"""Of partial results there may be so many rows, and more while they are an eighth of the work."""
+
+_JOINS = {"sum": "np.add", "max": "np.maximum", "min": "np.minimum"}
 _NUMBERS = {"sum": "0", "max": "-np.inf", "min": "np.inf"}
 
 
@@ -38,6 +45,7 @@ class Arrays:
 
     def __init__(self, name: str, cost: float) -> None:
         self.name, self.cost = name, cost  # nanoseconds that an element takes
+        self.joined: list[int] = []  # sizes of results to which all turns of the outermost loop add
         self.over: dict[Value, Value] = {}  # outputs, and the inputs whose array they share
         self.names = Names(RESERVED | {name})
         self.calls: set[str] = set()
@@ -72,67 +80,77 @@ class Arrays:
         given, shape, dtype = self._given(), value.shape, _dtype(value)
         name = back = self.names.another(f"{self.names[value]}_out")
         self.codes[name] = CODES[value.dtype]
-        parted = not steps[0] and self._blocks(nest) > 1
+        parted = not steps[0] and self.shared(nest)
+        start = f"part * u8({value.size})" if parted else ""
         if parted:
-            back = f"np.asarray({name}.{kind}(0), {dtype}).reshape({shape})"
+            back = f"np.asarray({_JOINS[kind]}.reduce({name}), {dtype}).reshape({shape})"
             given, shape = "None", (self._blocks(nest), value.size)
             if kind == "sum" and not any(steps) and CODES[value.dtype] == "f4":
                 dtype, self.codes[name] = "np.float64", "f8"
         arguments = f"{given}, {shape}, {dtype}"
         made = f"filled({arguments}, {_NUMBERS[kind]})" if fills else f"fresh({arguments})"
         self.results.append(_Result(name, made, back, parted))
-        return Place(name, ""), []
+        return Place(name, start), []
 
     def _given(self) -> str:
         return f"out[{len(self.results)}]"
 
     def loop(self, nest: Nest) -> str:
         """Return the loop as a function, for Numba."""
-        rows = [f"def {LOOP}({', '.join(['start', 'stop', *self._flat(), *self._parts()])}):"]
+        step = ["step"] if self._in_parts() else []
+        rows = [f"def {LOOP}({', '.join(['start', 'stop', *step, *self._flat()])}):"]
+        rows += ["    part = u8(start) // u8(step)"] * len(step)
         rows += [f"    {row}" for row in nest.rows()]
         return "\n".join(rows) + "\n"
 
-    @property
-    def types(self) -> tuple[str, ...]:
-        """What the loop's arguments are, for Numba."""
-        return ("n", "n", *(self.codes[name] for name in [*self._flat(), *self._parts()]))
+    def types(self, nest: Nest) -> tuple[str, ...]:
+        """Return what the loop's arguments are, for Numba; where it's shared, behind its ends."""
+        ends = () if self.shared(nest) else ("n", "n")
+        step = ("n",) if self._in_parts() else ()
+        return (*ends, *step, *(self.codes[name] for name in self._flat()))
 
     def caller(self, nest: Nest) -> str:
         """Return the function that Python calls, with arrays of any layout and memory to fill."""
         none = "None, " * len(self.results)
         rows = [f"def {self.name}({', '.join([*self.inputs.values(), f'out=({none})'])}):"]
-        rows.append(f"    # {' · '.join(map(str, nest.sizes))} turns")
+        turns, step, shared = nest.sizes[0], self._step(nest), self.shared(nest)
+        sharing = f", the outermost's shared by {step}" if shared else ""
+        rows.append(f"    # {' · '.join(map(str, nest.sizes))} turns{sharing}")
         rows += [f"    {result.name} = {result.made}" for result in self.results]
-        flat = ", ".join(f"{name}.ravel()" for name in self._flat())
-        turns = nest.sizes[0]
-        if self._blocks(nest) == 1:
-            rows.append(f"    {LOOP}(0, {turns}, {flat})")
-        else:
-            parts = "".join(f"{name}, " for name in self._parts())
-            rows.append(f"    shared({LOOP}, {turns}, {self._step(nest)}, ({flat},), ({parts}))")
+        given = [f"{turns}, {step}" if shared else f"0, {turns}"]
+        given += [str(step)] if self._in_parts() else []
+        given += [f"{name}.ravel()" for name in self._flat()]
+        rows.append(f"    {LOOP}({', '.join(given)})")
         backs = [f"handed(out[{i}], {result.back})" for i, result in enumerate(self.results)]
         rows.append(f"    return {', '.join(backs)}")
         return "\n".join(rows) + "\n"
 
     def _flat(self) -> list[str]:
-        """Return the arrays that all parts of the work see whole."""
-        whole = [result.name for result in self.results if not result.parted]
-        return list(dict.fromkeys([*self.inputs.values(), *whole]))
+        results = [result.name for result in self.results]
+        return list(dict.fromkeys([*self.inputs.values(), *results]))
 
-    def _parts(self) -> list[str]:
-        return [result.name for result in self.results if result.parted]
+    def _in_parts(self) -> bool:
+        return any(result.parted for result in self.results)
 
     # --- sharing the work ---
 
+    def shared(self, nest: Nest) -> bool:
+        """Say whether the work is done in parts, which several threads may share."""
+        worth = WORTH + JOIN * len(self.joined)
+        return self.cost * math.prod(nest.sizes) >= worth and self._step(nest) < nest.sizes[0]
+
     def _step(self, nest: Nest) -> int:
-        """Return how many turns of the outermost loop one thread does at a time."""
-        turn = self.cost * math.prod(nest.sizes[1:])
-        return max(int(PART / turn), 1)
+        """Return how many turns of the outermost loop are a part.
+
+        It depends on the work alone: so results don't depend on who does it.
+        """
+        turns, turn = nest.sizes[0], math.prod(nest.sizes[1:])
+        step = max(int(PART / (self.cost * turn)), 1)
+        if self.joined:
+            step = max(step, -(-turns // max(turns * turn // (8 * max(self.joined)), _FEW)))
+        return step
 
     def _blocks(self, nest: Nest) -> int:
-        """Return in how many parts the work is done; so results don't depend on who does them."""
-        if self.cost * math.prod(nest.sizes) < WORTH:
-            return 1
         return -(-nest.sizes[0] // self._step(nest))
 
 

@@ -6,6 +6,7 @@ imported with this module.
 
 from __future__ import annotations
 
+import os
 import platform
 from typing import Any
 
@@ -78,6 +79,31 @@ def _relax(typing: Any) -> Any:
     return types.void(), generate
 
 
+def _give_way(typing: Any) -> Any:
+    """Let another thread have the core, if one waits for it."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        if hasattr(os, "sched_yield"):
+            kind = ir.FunctionType(ir.IntType(32), [])
+            builder.call(cgutils.get_or_insert_function(builder.module, kind, "sched_yield"), [])
+        return context.get_dummy_value()
+
+    return types.void(), generate
+
+
+def _sleep(typing: Any, lock: Any) -> Any:
+    """Wait until a lock of Python's is released, and take it."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        integer, anything = ir.IntType(32), ir.IntType(8).as_pointer()
+        kind = ir.FunctionType(integer, [anything, integer])
+        function = cgutils.get_or_insert_function(builder.module, kind, "PyThread_acquire_lock")
+        builder.call(function, [builder.inttoptr(args[0], anything), integer(1)])
+        return context.get_dummy_value()
+
+    return types.void(types.int64), generate
+
+
 def _call(typing: Any, task: Any, arguments: Any, start: Any, stop: Any) -> Any:
     """Call a task by its address: with the address of its arguments, for turns from start on."""
 
@@ -90,4 +116,4 @@ def _call(typing: Any, task: Any, arguments: Any, start: Any, stop: Any) -> Any:
 
 
 load, store, advance, exchanged = map(intrinsic, (_load, _store, _advance, _exchanged))
-relax, call = map(intrinsic, (_relax, _call))
+relax, give_way, sleep, call = map(intrinsic, (_relax, _give_way, _sleep, _call))

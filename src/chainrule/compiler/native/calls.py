@@ -1,12 +1,10 @@
-"""What the callers of loops call: memory to fill, and several threads that fill it."""
+"""What the callers of loops call: memory to fill."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
-
-from chainrule.kernels import threads
 
 
 def fresh(given: Any, shape: tuple[int, ...], dtype: Any) -> Any:
@@ -36,15 +34,5 @@ def handed(given: Any, made: Any) -> Any:
     return given
 
 
-def shared(loop: Any, turns: int, step: int, arrays: Any, parts: Any) -> None:
-    """Run a loop by several threads, each a stretch of turns at a time."""
-
-    def part(number: int) -> None:
-        begin = number * step
-        loop(begin, min(begin + step, turns), *arrays, *[rows[number] for rows in parts])
-
-    threads.each(part, range(-(-turns // step)))
-
-
-NAMES = {function.__name__: function for function in (fresh, filled, over, handed, shared)}
+NAMES = {function.__name__: function for function in (fresh, filled, over, handed)}
 """What a caller finds by name."""

@@ -85,25 +85,28 @@ def object_code(
             add = library.add_ir_module
             library.add_ir_module = lambda module: add(_interleaved(module))
 
-        def compiled(function: Callable[..., None], arguments: list[Any]) -> Any:
-            return core.compiler.compile_extra(
-                *(target.typing_context, target.target_context, function, tuple(arguments)),
-                *(core.types.void, _flags(), {}, library),
-            ).fndesc
-
-        integer = core.types.int64
         if shared:
-            loop = compiled(function, [integer, integer, *[of_code[t] for t in types]])
-            sharing = compiled(_sharing(), [of_code["i8"], *[integer] * 4])
-            module = _shared_entry(library, loop, sharing, types, name)
+            ends = [core.types.int64] * 2
+            loop = _compiled(library, function, [*ends, *[of_code[t] for t in types]])
+            module = _shared_entry(library, loop, types, name)
         else:
-            loop = compiled(function, [of_code[t] for t in types])
+            loop = _compiled(library, function, [of_code[t] for t in types])
             module = _entry(library, loop, types, name)
         library.add_ir_module(module)
         for other in library._linking_libraries:
             library._final_module.link_in(other._get_module_for_linking(), preserve=True)
         library._optimize_final_module()
         return bytes(_machine().emit_object(library._final_module))
+
+
+def _compiled(library: Any, function: Callable[..., None], arguments: list[Any]) -> Any:
+    """Add a function to a library, and return what Numba knows of it."""
+    core = numba().core
+    target = core.registry.cpu_target
+    return core.compiler.compile_extra(
+        *(target.typing_context, target.target_context, function, tuple(arguments)),
+        *(core.types.void, _flags(), {}, library),
+    ).fndesc
 
 
 def plain(text: str, calls: dict[str, Any]) -> Callable[..., None]:
@@ -157,7 +160,7 @@ def _entry(library: Any, loop: Any, types: tuple[str, ...], name: str) -> Any:
     return python.ended()
 
 
-def _shared_entry(library: Any, loop: Any, sharing: Any, types: tuple[str, ...], name: str) -> Any:
+def _shared_entry(library: Any, loop: Any, types: tuple[str, ...], name: str) -> Any:
     """Return the same, which has threads share a loop.
 
     They call a task, with the address of the arguments, each in a word of 64 bits.
@@ -181,6 +184,8 @@ def _shared_entry(library: Any, loop: Any, sharing: Any, types: tuple[str, ...],
         arguments.append(inner.load(inner.bitcast(found, value.type.as_pointer())))
     _run(module, inner, loop, arguments)
     inner.ret_void()
+    sharing, other = _sharing()
+    library.add_linking_library(other)
     addresses = [builder.ptrtoint(task, word), builder.ptrtoint(words, word)]
     _run(module, builder, sharing, [team, *addresses, turns, step])
     return python.ended()
@@ -248,12 +253,18 @@ class _Python:
 
 
 @functools.cache
-def _sharing() -> Callable[..., None]:
-    """Return `spinning.share`, with what it calls."""
+def _sharing() -> tuple[Any, Any]:
+    """Return `spinning.share` as Numba knows it, and the library that has it."""
     from chainrule.compiler.native import atomics, spinning
 
+    types = numba().core.types
     scope = {**vars(spinning), **vars(atomics)}
-    return FunctionType(spinning.share.__code__, scope, "share")
+    function = FunctionType(spinning.share.__code__, scope, "share")
+    settings = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": False}
+    made = numba().njit(**settings)(function)
+    made.compile((types.CPointer(types.int64), *[types.int64] * 4))
+    (found,) = made.overloads.values()
+    return found.fndesc, found.library
 
 
 @functools.cache

@@ -221,7 +221,8 @@ def _loaded_by_llvm(code: bytes, name: str) -> tuple[Any, int]:
 
     engine = _engine()
     numbers = ("PyLong_AsSsize_t", "PyFloat_AsDouble")
-    for symbol in (*numbers, "PyEval_SaveThread", "PyEval_RestoreThread", "Py_IncRef"):
+    threads = ("PyEval_SaveThread", "PyEval_RestoreThread", "PyThread_acquire_lock")
+    for symbol in (*numbers, *threads, "Py_IncRef"):
         binding.add_symbol(symbol, address_of(symbol))
     engine.add_object_file(binding.ObjectFileRef.from_data(code))
     engine.finalize_object()

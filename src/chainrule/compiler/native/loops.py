@@ -36,6 +36,7 @@ class Loop(NamedTuple):
     types: tuple[str, ...]  # of its arguments, for Numba
     calls: frozenset[str]  # the elementary functions in it
     long: bool  # whether the innermost loop has many turns
+    shared: bool  # whether several threads share those of the outermost one
     inputs: tuple[Value, ...]
     outs: tuple[Value, ...]
     over: tuple[int | None, ...]  # the input that each of `outs` may be written over
@@ -82,6 +83,7 @@ def loop_of(
     layout = Arrays(name, _cost(cluster, wanted))
     writer = _Writer(cluster, accesses, wanted, layout)
     layout.over = writer.written_over(targets)
+    layout.joined = writer.joined()
     writer.write()
     inputs = tuple(layout.inputs)
     outs = tuple(line.out for line in writer.lines if line.out in wanted)
@@ -90,9 +92,10 @@ def loop_of(
         name,
         layout.loop(writer.nest),
         layout.caller(writer.nest),
-        layout.types,
+        layout.types(writer.nest),
         frozenset(layout.calls),
         writer.nest.sizes[-1] >= LONG,
+        layout.shared(writer.nest),
         inputs,
         outs,
         tuple(None if target is None else inputs.index(target) for target in places),
@@ -101,12 +104,13 @@ def loop_of(
 
 
 def _cost(cluster: Cluster, wanted: set[Value]) -> float:
-    """Return roughly how many nanoseconds an element takes one thread: memory is what costs."""
+    """Return roughly how many nanoseconds an element takes one thread."""
     lines = [line for _, line in cluster.lines]
     made = {line.out for line in lines}
     arrays = len({v for line in lines for v in line.inputs} - made) + len(made & wanted)
     calls = sum(line.function in ELEMENTARY for line in lines)
-    return 0.07 * arrays + 0.02 * len(lines) + 0.3 * calls
+    width: int = max(v.dtype.itemsize for v in made)
+    return (0.03 * arrays + 0.01 * len(lines) + 0.2 * calls) * width / 4
 
 
 def rows_of(cluster: Cluster, accesses: Accesses, wanted: set[Value], layout: Layout) -> list[str]:
@@ -172,6 +176,11 @@ class _Writer:
             if reads and all(not a.offset and self.steps[v] == wanted for v, a in reads):
                 found[line.out] = target
         return found
+
+    def joined(self) -> list[int]:
+        """Return the sizes of the reductions to which all turns of the outermost loop add."""
+        made = [line.out for line in self.lines if line.function in REDUCTIONS]
+        return [v.size for v in made if v in self.wanted and not self.strides[v][0]]
 
     # --- the loop ---
 

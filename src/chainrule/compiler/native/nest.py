@@ -18,7 +18,7 @@ RUN = 1024
 _INDICES = "ijklmnopqrstuvw"
 RESERVED = {
     *(*keyword.kwlist, *CODES.values(), *vars(elementary), *_INDICES, "np", "start", "stop", "run"),
-    *("abs", "min", "range", "out", "fresh", "filled", "over", "handed", "shared", LOOP),
+    *("abs", "min", "range", "out", "fresh", "filled", "over", "handed", "step", "part", LOOP),
 }
 
 

@@ -2,9 +2,10 @@
 
 A thread that sleeps takes 25 to 40 µs until it works, longer than most operations on a million
 numbers take as a whole. So each of these threads, once it has worked, goes on looking for the next
-job for a while, in machine code, without the interpreter's lock; then it sleeps until it is
-called. There is one job at a time. Its caller works itself, and waits only for parts that another
-thread has begun, as in `kernels.threads`: a thread that gets no core costs nothing.
+job for a while; then it sleeps until it is woken. Both are machine code, without the interpreter's
+lock: to get that from a caller who always takes it again at once takes milliseconds. There is one
+job at a time. Its caller works itself, and waits only for parts that another thread has begun, as
+in `kernels.threads`: a thread that gets no core costs nothing.
 
 The functions here are compiled with `atomics`; `team` has the threads that run them.
 """
@@ -14,7 +15,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from chainrule.compiler.native.atomics import advance, call, exchanged, load, relax, store
+    from chainrule.compiler.native.atomics import (
+        advance,
+        call,
+        exchanged,
+        give_way,
+        load,
+        relax,
+        sleep,
+        store,
+    )
 
 Words = Any
 
@@ -27,6 +37,10 @@ HELPING = 24  # how many threads are at the job
 JOB = 32  # task, address of its arguments, turns, turns at a time, number
 ENDED = 40  # 1 when the threads are to end
 STATES = 48  # of each thread: 1 while it looks for jobs
+
+STRETCH = 32
+"""After so many looks, a microsecond, a thread lets another one have its core that waits for it: a
+BLAS' threads, for a product."""
 
 
 def share(words: Words, task: int, arguments: int, turns: int, step: int) -> None:
@@ -52,23 +66,29 @@ def share(words: Words, task: int, arguments: int, turns: int, step: int) -> Non
         store(words, OWNER, 0)
 
 
-def wait(words: Words, place: int, looks: int) -> None:
-    """Help with jobs until none has come for so many looks."""
-    last, left = 0, looks
-    store(words, place, 1)
-    while left > 0 and load(words, ENDED) == 0:
-        number = load(words, OPEN)
-        if number not in (0, last):
-            advance(words, HELPING, 1)
-            if load(words, OPEN) == number:  # else its caller doesn't wait for this thread
-                task, arguments = load(words, JOB), load(words, JOB + 1)
-                turns, step = load(words, JOB + 2), load(words, JOB + 3)
-                start = advance(words, NEXT, step)
-                while start < turns:
-                    call(task, arguments, start, min(start + step, turns))
+def wait(words: Words, place: int, looks: int, lock: int, times: int) -> None:
+    """Help with jobs, and sleep after so many looks without one until the lock is released."""
+    last = 0
+    while times > 0 and load(words, ENDED) == 0:
+        left = looks
+        store(words, place, 1)
+        while left > 0 and load(words, ENDED) == 0:
+            number = load(words, OPEN)
+            if number not in (0, last):
+                advance(words, HELPING, 1)
+                if load(words, OPEN) == number:  # else its caller doesn't wait for this thread
+                    task, arguments = load(words, JOB), load(words, JOB + 1)
+                    turns, step = load(words, JOB + 2), load(words, JOB + 3)
                     start = advance(words, NEXT, step)
-            advance(words, HELPING, -1)
-            last, left = number, looks
-        relax()
-        left -= 1
-    store(words, place, 0)
+                    while start < turns:
+                        call(task, arguments, start, min(start + step, turns))
+                        start = advance(words, NEXT, step)
+                advance(words, HELPING, -1)
+                last, left = number, looks
+            relax()
+            left -= 1
+            if left % STRETCH == 0:
+                give_way()
+        store(words, place, 0)
+        sleep(lock)
+        times -= 1

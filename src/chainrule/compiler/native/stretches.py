@@ -84,7 +84,8 @@ def stretch_of(
         _caller(part, function, over),
         function.types,
         function.calls,
-        False,
+        False,  # long
+        False,  # shared
         tuple(part.inputs),
         tuple(part.outputs),
         tuple([order[over[out]] if out in over else None for out in part.outputs]),

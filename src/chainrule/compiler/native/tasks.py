@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,8 @@ import numpy as np
 from chainrule.compiler.native.code import code_of
 from chainrule.compiler.native.team import team
 
-WORTH = 4
-"""A job of so many parts is worth waking a thread for, which takes some µs."""
-
+LARGE = 10
+"""A job of so many parts is worth waking a thread for: it comes when a third is done."""
 
 _ALONE = np.zeros(1, np.int64)
 """The words for a job of one part, which has no need of any."""
@@ -35,11 +35,18 @@ class Task:
         self._function = self.code.function()  # compiled when it is first called
         self._function(*arguments)
 
+    def function(self) -> Task:
+        """Return this task when its machine code is there."""
+        self._function = self.code.function()
+        return self
+
     def __call__(self, turns: int, step: int, *arguments: Any) -> None:
         """Do all turns, `step` at a time."""
         if turns <= step:
-            return self._function(_ALONE, turns, step, *arguments)
+            self._function(_ALONE, turns, step, *arguments)
+            return
         members = team()
-        if turns >= WORTH * step and members.helpers:
-            members.wake()
-        return self._function(members.words, turns, step, *arguments)
+        if members.helpers:
+            members.wake(turns >= LARGE * step)
+        self._function(members.words, turns, step, *arguments)
+        members.ended = perf_counter()

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import atexit
+import ctypes
 import functools
 import inspect
 import os
+import sys
 import threading
 import time
 from collections.abc import Callable
-from queue import SimpleQueue
-from typing import Any
 
 import numpy as np
 
 from chainrule.compiler.native import spinning
 from chainrule.compiler.native.code import code_of
 from chainrule.compiler.native.nest import LOOP
-from chainrule.compiler.native.spinning import ENDED, HELPING, JOB, NEXT, OPEN, STATES
+from chainrule.compiler.native.spinning import ENDED, STATES
 from chainrule.kernels import threads
 
 AWAKE = 200e-6
@@ -26,6 +26,16 @@ AWAKE = 200e-6
 The operations of a training step follow each other within some tens of µs; OpenMP's threads wait
 for milliseconds.
 """
+
+SOON = 50e-6
+"""Jobs that begin within so many seconds after the last one are expected to go on like that."""
+
+_KNOWN = ("OPEN", "NEXT", "HELPING", "JOB", "ENDED", "STRETCH")
+
+_void, _python = ctypes.c_void_p, ctypes.pythonapi
+_new_lock = ctypes.PYFUNCTYPE(_void)(("PyThread_allocate_lock", _python))
+_acquire = ctypes.PYFUNCTYPE(ctypes.c_int, _void, ctypes.c_int)(("PyThread_acquire_lock", _python))
+_release = ctypes.PYFUNCTYPE(None, _void)(("PyThread_release_lock", _python))
 
 
 class Team:
@@ -37,65 +47,66 @@ class Team:
         lines = np.zeros(STATES + 8 * (self.helpers + 2), np.int64)
         begin = -lines.ctypes.data // lines.itemsize % 8  # at the begin of a cache line
         self.words = lines[begin : begin + STATES + 8 * (self.helpers + 1)]
-        self.calls: list[SimpleQueue[None]] = []
+        self.locks: list[int] = []  # each thread sleeps until its own is released
         self.others = threads.Beside()
         self.lock = threading.Lock()
+        self.ended = 0.0  # when the last job was done
 
-    def wake(self) -> None:
-        """Call those who sleep; they will be there for the next job, if not for this one."""
-        if len(self.calls) < self.helpers:
+    def wake(self, large: bool) -> None:
+        """Wake those who sleep for a large job, or for one of many that follow each other soon.
+
+        That takes the caller 4 µs, and them 20 until they work: in a lonely small job it's lost.
+        """
+        if len(self.locks) < self.helpers:
             self._start()
         state = STATES
-        for queue in self.calls:
-            if not self.words.item(state) and queue.empty():
+        for lock in self.locks:
+            if not self.words.item(state):
+                if not large and time.perf_counter() - self.ended > SOON:
+                    return
                 self.others.keep_off()
-                queue.put(None)
+                self.words[state] = 1
+                _release(lock)  # twice, by two callers, makes it only look for jobs once more
             state += 8
 
     def _start(self) -> None:
         with self.lock:
             looks = _looks(AWAKE)
-            while len(self.calls) < self.helpers:
-                queue: SimpleQueue[None] = SimpleQueue()
-                place = STATES + 8 * len(self.calls)
-                name = f"chainrule-native-{len(self.calls) + 1}"
-                self.others.start(_serve, (self.words, place, looks, queue), name)
-                self.calls.append(queue)
+            while len(self.locks) < self.helpers:
+                lock = _new_lock()
+                _acquire(lock, 1)
+                place = STATES + 8 * len(self.locks)
+                name = f"chainrule-native-{len(self.locks) + 1}"
+                self.others.start(_wait(), (self.words, place, looks, lock, sys.maxsize), name)
+                self.locks.append(lock)
 
     def end(self) -> None:
         """Let the threads end."""
         self.words[ENDED] = 1
-        for queue in self.calls:
-            queue.put(None)
-
-
-def _serve(words: Any, place: int, looks: int, calls: SimpleQueue[None]) -> None:
-    wait = _wait()
-    while not words.item(ENDED):
-        calls.get()
-        wait(words, place, looks)
+        for lock in self.locks:
+            _release(lock)
 
 
 @functools.cache
 def _wait() -> Callable[..., None]:
     """Return `spinning.wait` as machine code."""
-    places = {"OPEN": OPEN, "NEXT": NEXT, "HELPING": HELPING, "JOB": JOB, "ENDED": ENDED}
-    known = "".join(f"{name} = {place}\n" for name, place in places.items())
+    known = "".join(f"{name} = {getattr(spinning, name)}\n" for name in _KNOWN)
     source = inspect.getsource(spinning.wait).replace("def wait(", f"def {LOOP}(", 1)
-    calls = frozenset(["advance", "call", "load", "relax", "store"])
+    calls = frozenset(["advance", "call", "give_way", "load", "relax", "sleep", "store"])
     text = f"from __future__ import annotations\n\n{known}\n{source}"
-    return code_of(text, ("i8", "n", "n"), calls).function()
+    return code_of(text, ("i8", "n", "n", "n", "n"), calls).function()
 
 
 @functools.cache
 def _looks(seconds: float) -> int:
     """Return how many looks for a job take so long."""
     words, wait = np.zeros(STATES + 8, np.int64), _wait()
-    times, taken = 2000, []
+    times, lock, taken = 2000, _new_lock(), []
     for _ in range(4):
         start = time.perf_counter()
-        wait(words, STATES, times)
+        wait(words, STATES, times, lock, 1)
         taken.append(time.perf_counter() - start)
+        _release(lock)
     return max(int(times * seconds / min(taken)), 1)
 
 
