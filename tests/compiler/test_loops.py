@@ -263,6 +263,9 @@ def test_a_while_loop_within_a_scan_bears_no_gradient_but_runs() -> None:
     ("function", "text"),
     [
         (lambda: cr.scan(lambda c, x: (c, B.add_(1)), H, XS), "writes in place to a tensor"),
+        (lambda: cr.scan(lambda c, x: (c[0:].add_(x), x), H * 1, XS), "in place to what it is giv"),
+        (lambda: cr.scan(lambda c, x: (c, x.add_(c)), H, XS * 1), "in place to what it is given"),
+        (lambda: cr.while_loop(lambda x: x < 9, lambda x: x.mul_(2), B[0] * 1), "in place to what"),
         (lambda: cr.scan(lambda c, x: (c, (B * x).sum().backward()), H, XS), r"calls backward\(\)"),
         (lambda: cr.while_loop(lambda c: True, lambda c: c, H), "must be a tensor"),
         (lambda: cr.cond(H > 0, lambda: 1, lambda: 2), "must have one element"),
@@ -273,6 +276,16 @@ def test_errors_teach(function: Any, text: str) -> None:
     errors = (cr.CompileError, cr.ShapeError)
     with cr.set_grad_enabled("in place" not in text), pytest.raises(errors, match=text):
         compiled_to_numpy(function)()
+
+
+def test_a_step_does_not_know_in_which_order_its_carry_is() -> None:
+    def step(c: Any, x: Any) -> Any:
+        twice = c * 1
+        twice.T.reshape(-1).mul_(2)  # of a copy, if the carry is in C order
+        return twice + x, None
+
+    with pytest.raises(cr.CompileError, match="may be a view or a copy"):
+        cr.compile(lambda c, x: cr.scan(step, c, x))(cr.ones(3, 2).T, cr.ones(2, 2, 3))
 
 
 def test_what_a_step_made_stays_in_it() -> None:

@@ -123,11 +123,23 @@ class Body:
         self.inputs: list[Tensor] = self.trace.run(self._leaves, flags)
         self.outs: list[Tensor] = self.trace.run(lambda: list(function(self.inputs)))
         self.trace.check()
+        self._check()
         outputs: list[Value] = self.trace.run(lambda: [t._array.value for t in self.outs])
         self.program = Program(name, self.values, {}, list(self.trace.lines), outputs, [])
 
+    def _check(self) -> None:
+        """Raise if the function writes to what it was given: eagerly, that is the caller's."""
+        for symbol in (_Raw(t).array for t in self.inputs):
+            if symbol.writes:
+                raise CompileError(
+                    f"the function of a {self.trace.name} writes in place to what it is given (of "
+                    f"shape {list(symbol.shape)}), which outside a compiled function is memory of "
+                    "the caller's: compute out of place, or clone() it first"
+                )
+
     def _leaves(self, flags: Sequence[bool]) -> list[Tensor]:
-        found = [make(Symbol(value), None) for value in self.values]
+        # In which order their elements are may change from step to step.
+        found = [make(Symbol(value, len(value.shape) < 2), None) for value in self.values]
         return [t.requires_grad_() if flag else t for t, flag in zip(found, flags, strict=True)]
 
     @property
