@@ -420,6 +420,12 @@ def _fewer_dimensions(x: Any, y: Any) -> Any:
     return z, total
 
 
+def _constant(x: Any, y: Any) -> Any:
+    table = cr.from_numpy(np.array([[1.0, 2.0], [3.0, 4.0]], order="F"))
+    table.T.reshape(-1).mul_(2)
+    return table * x + y
+
+
 def _copies(x: Any, y: Any) -> Any:
     turned = cr.stack([x, y]).T
     found = []
@@ -439,6 +445,7 @@ def _copies(x: Any, y: Any) -> Any:
         _clamped,
         _real_part,
         _copies,
+        _constant,
         _fewer_dimensions,
     ],
 )

@@ -106,7 +106,9 @@ class Trace:
         """Return what stands for an array: what the function can get at may change until later."""
         if array.__class__ is ndarray and id(storage_of(array)) in self.outside:
             return self._input(array)
-        return Symbol(self.constant(array))
+        found = Symbol(self.constant(array))
+        found.layout = self.constants[found.value].strides
+        return found
 
     def seen(self, array: Any) -> Symbol:
         """Return what shows an array's memory, for a tensor that is made of it."""
