@@ -154,6 +154,18 @@ def test_sums_of_strange_numbers() -> None:
     assert np.isnan(cr.from_numpy(x).sum().item())
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", ">f4", "int16"])
+@pytest.mark.parametrize("shape", [(256, 512), (300, 1001), (2100, 2051), (255, 600), (700, 100)])
+def test_copies_of_transposed_matrices(shape: Any, dtype: str) -> None:
+    x = (draw(*shape) * 100).astype(dtype)
+    got = cr.asarray(x).t().contiguous().numpy()
+    assert got.flags.c_contiguous
+    assert not np.shares_memory(got, x)
+    np.testing.assert_array_equal(got, x.T)
+    part = cr.asarray(x).t()[1:, 2:]  # in neither order
+    np.testing.assert_array_equal(part.contiguous().numpy(), x.T[1:, 2:])
+
+
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 def test_choices_are_bit_for_bit(dtype: str, used: list[str]) -> None:
     x, y = with_strange(80, 70).astype(dtype), with_strange(80, 70).astype(dtype)

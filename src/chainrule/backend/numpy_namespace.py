@@ -29,6 +29,14 @@ def _matmul(x: Array, y: Array) -> Array:
     return np.matmul(x, y)
 
 
+def _reshape(x: Array, shape: tuple[int, ...], copy: bool | None = None) -> Array:
+    if copy is None:
+        return x.reshape(shape)
+    if copy and x.ndim == 2 and x.shape == shape and large.is_transposed(x):
+        return large.transposed(x)
+    return x.reshape(shape, copy=copy)
+
+
 def _broadcast_to(x: Array, shape: tuple[int, ...]) -> Array:
     if x.shape == shape:
         return x[...]  # np.broadcast_to would lock it
@@ -313,9 +321,7 @@ numpy_xp = Namespace(
     quicker=_Quicker(),
     ones=_ones,
     # ndarray's methods: the functions of these names are Python that looks for such methods.
-    reshape=lambda x, shape, copy=None: (
-        x.reshape(shape) if copy is None else x.reshape(shape, copy=copy)
-    ),
+    reshape=_reshape,
     permute_dims=lambda x, axes: x.transpose(axes),
     # Views in NumPy, but copies for us: what writes through them would not be seen.
     flip=lambda x, axis=None: np.flip(x, axis).copy(),

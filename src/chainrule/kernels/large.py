@@ -102,6 +102,38 @@ _NARROW = 256
 """NumPy adds rows of so few numbers one by one, each with more effort than it is worth."""
 
 
+def is_transposed(x: Array) -> bool:
+    """Say whether a matrix is in Fortran's order, and large enough for `transposed`."""
+    return bool(x.flags.f_contiguous and min(x.shape) >= 2 * _TALL and x.size >= _SHARED >> 5)
+
+
+def transposed(x: Array) -> Array:
+    """Return a copy in C order of a matrix in Fortran's, block by block.
+
+    Row by row NumPy takes one element of each line of the cache, and has lost the line when it
+    comes to the next: a matrix of ten million numbers takes twice the time.
+    """
+    out = np.empty(x.shape, x.dtype)
+
+    def part(i: int) -> None:
+        rows = slice(i * _TALL, (i + 1) * _TALL)
+        for j in range(0, x.shape[1], _BLOCK):
+            out[rows, j : j + _BLOCK] = x[rows, j : j + _BLOCK]
+
+    parts = range(-(-len(x) // _TALL))
+    if x.size < _SHARED:
+        for i in parts:
+            part(i)
+    else:
+        from chainrule.kernels import threads
+
+        threads.each(part, parts)
+    return out
+
+
+_TALL, _BLOCK = 128, 64
+
+
 def row_sums(x: Array) -> Array:
     """Return the sums along the last axis, of at most a few thousand numbers each."""
     return np.einsum("...j->...", x)
