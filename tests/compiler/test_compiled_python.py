@@ -488,6 +488,16 @@ def test_writes_to_arguments_and_to_what_is_closed_over() -> None:
             assert a.tolist() == b.tolist()
 
 
+@pytest.mark.parametrize("write", [lambda x: x.mul_(2), lambda x: x[0].fill_(1)])
+def test_a_write_to_read_only_memory_is_refused_as_eagerly(write: Callable[..., Any]) -> None:
+    locked = np.ones((2, 3))
+    locked.flags.writeable = False
+    for x in (cr.from_numpy(locked), cr.ones(3).expand(2, 3)):
+        for function in (write, cr.compile(write)):
+            with pytest.raises(cr.InPlaceError, match="the memory is read-only"):
+                function(x)
+
+
 def test_a_write_to_a_leaf_that_requires_grad_is_refused_as_eagerly() -> None:
     with pytest.raises(cr.InPlaceError, match="leaf"):
         cr.compile(lambda x: x.mul_(2))(leaf(1.0))

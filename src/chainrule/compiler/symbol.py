@@ -52,6 +52,7 @@ class Symbol:
         "_value",
         "doubtful",
         "layout",
+        "locked",
         "writes",
     )
 
@@ -68,7 +69,7 @@ class Symbol:
         self._base: Symbol | None = None
         self.writes = 0
         self.layout: Strides = in_order(value.shape, value.dtype.itemsize) if ordered else None
-        self.doubtful = False
+        self.doubtful = self.locked = False  # locked: memory from outside that is read-only
 
     @classmethod
     def region(
@@ -133,12 +134,12 @@ class Symbol:
     def put(self, value: Value) -> None:
         """Write a value over all elements."""
         note("writes")
-        if self._base is None:
+        if self._base is None and not self.locked:
             self._value = value
             self.writes += 1
             return
         self._certain()
-        if self._replace is None:
+        if self._base is None or self._replace is None:
             raise ValueError("assignment destination is read-only")
         self._base.put(self._replace(self._base.value, value))
         self._value, self._seen = value, self._base.stamp

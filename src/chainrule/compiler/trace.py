@@ -98,7 +98,7 @@ class Trace:
                 return symbol
         value = Value(array.shape, array.dtype)
         symbol = Symbol(value)
-        symbol.layout = array.strides
+        symbol.layout, symbol.locked = array.strides, not array.flags.writeable
         self.arrays.append((array, symbol, value))
         return symbol
 
@@ -163,7 +163,7 @@ class Trace:
         value = Value(array.shape, array.dtype)
         face: Tensor = object.__new__(Tensor)
         symbol = Symbol(value)
-        symbol.layout = array.strides
+        symbol.layout, symbol.locked = array.strides, not array.flags.writeable
         _array.__set__(face, symbol)
         _grad.__set__(face, _grad.__get__(tensor))
         SLOTS["_view"].__set__(face, None)
