@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from chainrule.compiler.native import elementary, jit, products
+from chainrule.compiler.native import elementary, jit, products, tasks
 from chainrule.compiler.native.code import Code
-from chainrule.compiler.native.team import Team
 
 
 @pytest.fixture(autouse=True)
@@ -32,6 +32,7 @@ def interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
         return parts if self.shared else loop
 
     monkeypatch.setattr(Code, "function", function)
-    monkeypatch.setattr(Team, "wake", lambda team, large: None)  # whom Numba's code would wake
+    nobody = SimpleNamespace(words=None, helpers=0)
+    monkeypatch.setattr(tasks, "team", lambda: nobody)  # which is machine code itself
     monkeypatch.setattr(jit, "is_installed", lambda: True)
     monkeypatch.setattr(products, "registers", lambda: None)  # whose tiles are instructions

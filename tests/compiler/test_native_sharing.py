@@ -83,6 +83,7 @@ def test_small_jobs_wake_threads_only_if_they_follow_each_other(
     woken: list[int] = []
     monkeypatch.setattr(threads, "usable_cores", lambda: 2)
     monkeypatch.setattr(Team, "_start", lambda members: members.locks.append(7))
+    monkeypatch.setattr(team, "_wait", lambda: lambda *words: None)
     monkeypatch.setattr(team, "_release", woken.append)
     members = Team(2)
     members.wake(large=False)  # the first one

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import os
 import platform
+from types import FunctionType
 from typing import Any
 
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
+
+from chainrule.compiler.native import spinning
 
 WORD = ir.IntType(64)
 _ORDER = "seq_cst"
@@ -115,5 +118,24 @@ def _call(typing: Any, task: Any, arguments: Any, start: Any, stop: Any) -> Any:
     return types.void(*[types.int64] * 4), generate
 
 
+def _address_of_share(typing: Any) -> Any:
+    """Return the address of `spinning.share`, as a C function."""
+    returned = types.void(types.CPointer(types.int64), *[types.int64] * 4)
+    share = FunctionType(spinning.share.__code__, {**vars(spinning), **globals()}, "share")
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        found = context.compile_subroutine(builder, share, returned)
+        kind = ir.FunctionType(ir.VoidType(), [WORD.as_pointer(), *[WORD] * 4])
+        function = ir.Function(builder.module, kind, "share")
+        function.linkage = "internal"
+        inner = ir.IRBuilder(function.append_basic_block())
+        context.call_internal_no_propagate(inner, found.fndesc, returned, function.args)
+        inner.ret_void()
+        return builder.ptrtoint(function, WORD)
+
+    return types.int64(), generate
+
+
 load, store, advance, exchanged = map(intrinsic, (_load, _store, _advance, _exchanged))
 relax, give_way, sleep, call = map(intrinsic, (_relax, _give_way, _sleep, _call))
+address_of_share = intrinsic(_address_of_share)

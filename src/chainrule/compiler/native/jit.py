@@ -14,6 +14,7 @@ import numpy as np
 from chainrule.compiler.native import elementary
 from chainrule.compiler.native.nest import LOOP
 from chainrule.compiler.native.scalars import CODES
+from chainrule.compiler.native.spinning import SHARE
 from chainrule.compiler.runner import defined
 from chainrule.errors import CompileError
 
@@ -184,10 +185,14 @@ def _shared_entry(library: Any, loop: Any, types: tuple[str, ...], name: str) ->
         arguments.append(inner.load(inner.bitcast(found, value.type.as_pointer())))
     _run(module, inner, loop, arguments)
     inner.ret_void()
-    sharing, other = _sharing()
-    library.add_linking_library(other)
-    addresses = [builder.ptrtoint(task, word), builder.ptrtoint(words, word)]
-    _run(module, builder, sharing, [team, *addresses, turns, step])
+    address = builder.ptrtoint(words, word)
+    kind = ir.FunctionType(none, [team.type, *[word] * 4]).as_pointer()
+    with builder.if_else(builder.icmp_signed("<=", turns, step)) as (alone, together):
+        with alone:
+            builder.call(task, [address, word(0), turns])
+        with together:
+            share = builder.inttoptr(builder.load(builder.gep(team, [word(SHARE)])), kind)
+            builder.call(share, [team, builder.ptrtoint(task, word), address, turns, step])
     return python.ended()
 
 
@@ -250,21 +255,6 @@ class _Python:
         self.builder.call(hold, [self._entry.args[0]])
         self.builder.ret(self._entry.args[0])
         return self.module
-
-
-@functools.cache
-def _sharing() -> tuple[Any, Any]:
-    """Return `spinning.share` as Numba knows it, and the library that has it."""
-    from chainrule.compiler.native import atomics, spinning
-
-    types = numba().core.types
-    scope = {**vars(spinning), **vars(atomics)}
-    function = FunctionType(spinning.share.__code__, scope, "share")
-    settings = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": False}
-    made = numba().njit(**settings)(function)
-    made.compile((types.CPointer(types.int64), *[types.int64] * 4))
-    (found,) = made.overloads.values()
-    return found.fndesc, found.library
 
 
 @functools.cache

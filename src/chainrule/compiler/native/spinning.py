@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from chainrule.compiler.native.atomics import (
+        address_of_share,
         advance,
         call,
         exchanged,
@@ -35,6 +36,7 @@ OPEN = 8  # the job's number while threads may join it, else 0
 NEXT = 16  # the first turn that nobody has begun
 HELPING = 24  # how many threads are at the job
 JOB = 32  # task, address of its arguments, turns, turns at a time, number
+SHARE = JOB + 5  # the address of `share`, for callers
 ENDED = 40  # 1 when the threads are to end
 STATES = 48  # of each thread: 1 while it looks for jobs
 
@@ -45,9 +47,7 @@ BLAS' threads, for a product."""
 
 def share(words: Words, task: int, arguments: int, turns: int, step: int) -> None:
     """Do a task by this thread and those that are awake, some turns at a time."""
-    if turns <= step:
-        call(task, arguments, 0, turns)
-    elif not exchanged(words, OWNER, 0, 1):  # there is a job
+    if not exchanged(words, OWNER, 0, 1):  # there is a job
         for start in range(0, turns, step):
             call(task, arguments, start, min(start + step, turns))
     else:
@@ -68,6 +68,7 @@ def share(words: Words, task: int, arguments: int, turns: int, step: int) -> Non
 
 def wait(words: Words, place: int, looks: int, lock: int, times: int) -> None:
     """Help with jobs, and sleep after so many looks without one until the lock is released."""
+    store(words, SHARE, address_of_share())
     last = 0
     while times > 0 and load(words, ENDED) == 0:
         left = looks

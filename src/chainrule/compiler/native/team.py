@@ -30,7 +30,7 @@ for milliseconds.
 SOON = 50e-6
 """Jobs that begin within so many seconds after the last one are expected to go on like that."""
 
-_KNOWN = ("OPEN", "NEXT", "HELPING", "JOB", "ENDED", "STRETCH")
+_KNOWN = ("OPEN", "NEXT", "HELPING", "JOB", "SHARE", "ENDED", "STRETCH")
 
 _void, _python = ctypes.c_void_p, ctypes.pythonapi
 _new_lock = ctypes.PYFUNCTYPE(_void)(("PyThread_allocate_lock", _python))
@@ -51,6 +51,8 @@ class Team:
         self.others = threads.Beside()
         self.lock = threading.Lock()
         self.ended = 0.0  # when the last job was done
+        if count:
+            _wait()(self.words, 0, 0, 0, 0)  # which says where `share` is
 
     def wake(self, large: bool) -> None:
         """Wake those who sleep for a large job, or for one of many that follow each other soon.
@@ -92,7 +94,8 @@ def _wait() -> Callable[..., None]:
     """Return `spinning.wait` as machine code."""
     known = "".join(f"{name} = {getattr(spinning, name)}\n" for name in _KNOWN)
     source = inspect.getsource(spinning.wait).replace("def wait(", f"def {LOOP}(", 1)
-    calls = frozenset(["advance", "call", "give_way", "load", "relax", "sleep", "store"])
+    calls = frozenset(["address_of_share", "advance", "call", "give_way", "load"])
+    calls |= {"relax", "sleep", "store"}
     text = f"from __future__ import annotations\n\n{known}\n{source}"
     return code_of(text, ("i8", "n", "n", "n", "n"), calls).function()
 
@@ -110,7 +113,7 @@ def _looks(seconds: float) -> int:
     return max(int(times * seconds / min(taken)), 1)
 
 
-_team = Team(1)
+_team = Team(0)  # which is nobody's
 
 
 def team() -> Team:
@@ -126,7 +129,7 @@ def team() -> Team:
 def _forget_members() -> None:
     """A forked child has none of its parent's threads: it starts its own when it needs them."""
     global _team
-    _team = Team(1)
+    _team = Team(0)
 
 
 if hasattr(os, "register_at_fork"):
