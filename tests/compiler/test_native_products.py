@@ -188,6 +188,15 @@ def test_several_threads_multiply_at_once() -> None:
     assert not wrong
 
 
+def test_layouts_without_end_take_no_memory_without_end() -> None:
+    memory, b = np.ones((20, 2000), np.float32), np.ones((30, 10), np.float32)
+    product = Product((20, 30), b.shape, "f4", HERE)
+    for width in range(30, 1000):
+        view = memory.reshape(-1)[: 20 * width].reshape(20, width)[:, :30]
+        np.testing.assert_array_equal(product(view, b), 30)
+    assert len(product._plans) <= products._MOST
+
+
 def test_elements_between_elements_are_left_to_numpy() -> None:
     records = np.zeros((20, 30), [("x", "f4"), ("y", "u1")])
     records["x"] = whole_numbers(np.random.default_rng(8), (20, 30), "f4")

@@ -50,6 +50,9 @@ _NEAR = 4 << 20
 _TURNS = 16
 """Threads get so many turns to share, at least, where rows are many enough."""
 
+_MOST = 64
+"""So many layouts of the same matrices are remembered."""
+
 _LOOP = """
 def loop(start, stop, a, b, c, plan):
     packed = {room}()
@@ -196,6 +199,8 @@ class Product:
         try:
             plan = self._plans[strides]
         except KeyError:
+            if len(self._plans) >= _MOST:
+                self._plans.clear()
             plan = self._plans[strides] = self._plan(a, b)
         if plan is None:
             return np.matmul(a, b, out=given)
