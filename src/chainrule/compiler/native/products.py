@@ -36,7 +36,10 @@ LEAST = 4
 """With fewer rows, columns or terms, it's memory that takes the time."""
 
 SHARED = 1 << 19
-"""With so many, it is worth a second thread."""
+"""With so many, it is worth a second thread that is awake."""
+
+LARGE = 1 << 22
+"""With so many, it is worth waking one."""
 
 _PACKED = 40 << 10
 """So many bytes of a panel are packed at a time: a core's nearest cache holds them."""
@@ -205,7 +208,7 @@ class Product:
         if plan is None:
             return np.matmul(a, b, out=given)
         made = fresh(given, self.shape, self.dtype)
-        self.kind.task(plan.turns, plan.step, a, b, made, plan.numbers)
+        self.kind.task.run(plan.turns, plan.step, self.work >= LARGE, a, b, made, plan.numbers)
         return handed(given, made)
 
     def _plan(self, a: Array, b: Array) -> _Plan | None:

@@ -41,12 +41,16 @@ class Task:
         return self
 
     def __call__(self, turns: int, step: int, *arguments: Any) -> None:
-        """Do all turns, `step` at a time."""
+        """Do all turns, `step` at a time, which take 5 to 10 µs."""
+        self.run(turns, step, turns >= LARGE * step, *arguments)
+
+    def run(self, turns: int, step: int, large: bool, *arguments: Any) -> None:
+        """Do all turns, and wake threads if the job is large."""
         if turns <= step:
             self._function(_ALONE, turns, step, *arguments)
             return
         members = team()
         if members.helpers:
-            members.wake(turns >= LARGE * step)
+            members.wake(large)
         self._function(members.words, turns, step, *arguments)
         members.ended = perf_counter()
