@@ -61,12 +61,12 @@ class Team:
         """
         if len(self.locks) < self.helpers:
             self._start()
+        self.others.keep_off()  # also those awake: on the caller's core they'd only give way to it
         state = STATES
         for lock in self.locks:
             if not self.words.item(state):
                 if not large and time.perf_counter() - self.ended > SOON:
                     return
-                self.others.keep_off()
                 self.words[state] = 1
                 _release(lock)  # twice, by two callers, makes it only look for jobs once more
             state += 8
