@@ -18,6 +18,9 @@ WORTH = 2 * PART
 JOIN = 1_500
 """So many more, for each result that is joined from partial ones."""
 
+_MANY = 256
+"""So many parts, at most, of equal work: large ones, where memory is what takes the time."""
+
 _FEW = 4
 """Of partial results there may be so many rows, and more while they are an eighth of the work."""
 
@@ -145,7 +148,7 @@ class Arrays:
         It depends on the work alone: so results don't depend on who does it.
         """
         turns, turn = nest.sizes[0], math.prod(nest.sizes[1:])
-        step = max(int(PART / (self.cost * turn)), 1)
+        step = max(int(PART / (self.cost * turn)), turns // _MANY, 1)
         if self.joined:
             step = max(step, -(-turns // max(turns * turn // (8 * max(self.joined)), _FEW)))
         return step
