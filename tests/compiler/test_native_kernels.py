@@ -20,6 +20,7 @@ from chainrule.compiler import eager
 from chainrule.compiler.eager.table import substitutes
 from chainrule.compiler.native import jit
 from chainrule.compiler.native.tasks import Task
+from chainrule.compiler.native.team import Team
 from chainrule.errors import MissingExtraError
 
 pytest.importorskip("numba")
@@ -376,6 +377,26 @@ def test_several_threads_call_at_once(native: None) -> None:
     for caller in callers:
         caller.join()
     assert wrong == []
+
+
+def test_a_team_that_is_ended_while_it_starts_leaves_no_thread(
+    native: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    team = Team(2)
+    if not team.helpers:
+        pytest.skip("there is one core")
+    start = team.others.start
+
+    def slowly(*arguments: Any) -> None:
+        start(*arguments)
+        time.sleep(0.05)  # now it sleeps
+        team.end()
+
+    monkeypatch.setattr(team.others, "start", slowly)
+    team.wake(large=True)
+    (member,) = team.others.threads
+    member.join(5.0)
+    assert not member.is_alive()
 
 
 def test_threads_go_to_sleep(native: None) -> None:

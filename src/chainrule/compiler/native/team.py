@@ -79,8 +79,8 @@ class Team:
                 _acquire(lock, 1)
                 place = STATES + 8 * len(self.locks)
                 name = f"chainrule-native-{len(self.locks) + 1}"
+                self.locks.append(lock)  # first, so that `end` wakes it if it sleeps already
                 self.others.start(_wait(), (self.words, place, looks, lock, sys.maxsize), name)
-                self.locks.append(lock)
 
     def end(self) -> None:
         """Let the threads end."""
