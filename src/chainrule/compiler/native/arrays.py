@@ -148,7 +148,7 @@ class Arrays:
         It depends on the work alone: so results don't depend on who does it.
         """
         turns, turn = nest.sizes[0], math.prod(nest.sizes[1:])
-        step = max(int(PART / (self.cost * turn)), turns // _MANY, 1)
+        step = max(int(PART / (self.cost * turn)), -(-turns // _MANY), 1)
         if self.joined:
             step = max(step, -(-turns // max(turns * turn // (8 * max(self.joined)), _FEW)))
         return step
