@@ -9,6 +9,7 @@ transposed. Each element is the sum of the same terms in the same order, whoever
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 import os
 from collections.abc import Iterator
@@ -165,14 +166,14 @@ def kind_of(code: str, registers: Registers) -> Kind:
 
 
 def _tiles(code: str, narrow: int, heights: tuple[int, ...]) -> Iterator[tuple[str, str, int]]:
-    """Yield when a tile is the right one, its name, and how many rows it has."""
-    word = "if"
-    for count in (1, 2):
-        for height, lower in zip(heights, (*heights[1:], 0), strict=True):
-            conditions = [f"width <= {narrow}"] * (count == 1) + [f"left > {lower}"] * bool(lower)
-            when = f"{word} {' and '.join(conditions)}" if conditions else "else"
-            yield when, f"tile_{code}_{narrow}_{height}x{count}", height
-            word = "elif"
+    """Yield when a tile is the right one, its name, and how many rows it has.
+
+    Of one vector there is one, since each takes some hundredths of a second to compile.
+    """
+    tile = f"tile_{code}_{narrow}"
+    yield f"if width <= {narrow}", f"{tile}_{heights[0]}x1", heights[0]
+    for height, lower in itertools.pairwise([*heights, 0]):
+        yield f"elif left > {lower}" if lower else "else", f"{tile}_{height}x2", height
 
 
 class _Plan(NamedTuple):
