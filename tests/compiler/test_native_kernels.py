@@ -393,7 +393,7 @@ def test_a_team_that_is_ended_while_it_starts_leaves_no_thread(
         team.end()
 
     monkeypatch.setattr(team.others, "start", slowly)
-    team.wake(large=True)
+    team.wake(large=False)
     (member,) = team.others.threads
     member.join(5.0)
     assert not member.is_alive()

@@ -114,6 +114,7 @@ def _looks(seconds: float) -> int:
 
 
 _team = Team(0)  # which is nobody's
+_changing = threading.Lock()
 
 
 def team() -> Team:
@@ -121,15 +122,17 @@ def team() -> Team:
     global _team
     count = threads.get_num_threads()
     if _team.count != count:
-        _team.end()
-        _team = Team(count)
+        with _changing:  # else one that somebody else has just made would never end
+            if _team.count != count:
+                _team.end()
+                _team = Team(count)
     return _team
 
 
 def _forget_members() -> None:
     """A forked child has none of its parent's threads: it starts its own when it needs them."""
-    global _team
-    _team = Team(0)
+    global _team, _changing
+    _team, _changing = Team(0), threading.Lock()
 
 
 if hasattr(os, "register_at_fork"):
