@@ -93,10 +93,8 @@ def loop(start, stop, a, b, c, plan):
                         for q in range(0, across, {narrow}):
                             {copied}(b, here + q, width - q, packed, to + q)
                     else:
-                        for q in range(u8(width)):
-                            packed[u8(to) + q] = b[u8(here) + q * u8(b_column)]
-                        for q in range(u8(width), u8(across)):
-                            packed[u8(to) + q] = 0
+                        for q in range(across):
+                            packed[to + q] = b[here + min(q, width - 1) * b_column]
             i = begin
             while i < end:
                 at = a_at + i * a_row + k * a_column
