@@ -41,7 +41,7 @@ def test_where_all_is_well_there_is_no_advice(info):
 
 
 def test_it_says_what_compiled_products_run_on(monkeypatch):
-    wide = Registers(64, (14, 8, 4))
+    wide = Registers(64, (14, 8))
     for installed, found, words in [
         (True, wide, "AVX-512"),
         (True, None, "as"),

@@ -21,7 +21,7 @@ HERE = registers()
 if HERE is None:
     pytest.skip("NumPy multiplies by another library than OpenBLAS", allow_module_level=True)
 
-WIDTHS = [Registers(32, (6, 4, 2))] + [HERE] * (HERE.vector > 32)
+WIDTHS = [Registers(32, (6, 4))] + [HERE] * (HERE.vector > 32)
 """What tiles are made for: what all of these processors have, and what this one has."""
 
 SHAPES = [  # rows, terms, columns: less than a tile, odd edges, several panels, parts of the terms

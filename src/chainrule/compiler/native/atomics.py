@@ -6,7 +6,6 @@ imported with this module.
 
 from __future__ import annotations
 
-import os
 import platform
 from types import FunctionType
 from typing import Any
@@ -82,18 +81,6 @@ def _relax(typing: Any) -> Any:
     return types.void(), generate
 
 
-def _give_way(typing: Any) -> Any:
-    """Let another thread have the core, if one waits for it."""
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        if hasattr(os, "sched_yield"):
-            kind = ir.FunctionType(ir.IntType(32), [])
-            builder.call(cgutils.get_or_insert_function(builder.module, kind, "sched_yield"), [])
-        return context.get_dummy_value()
-
-    return types.void(), generate
-
-
 def _sleep(typing: Any, lock: Any) -> Any:
     """Wait until a lock of Python's is released, and take it."""
 
@@ -137,5 +124,5 @@ def _address_of_share(typing: Any) -> Any:
 
 
 load, store, advance, exchanged = map(intrinsic, (_load, _store, _advance, _exchanged))
-relax, give_way, sleep, call = map(intrinsic, (_relax, _give_way, _sleep, _call))
+relax, sleep, call = map(intrinsic, (_relax, _sleep, _call))
 address_of_share = intrinsic(_address_of_share)

@@ -126,8 +126,8 @@ def registers() -> Registers | None:
         return None
     features = openblas.features()
     if features >= AVX512:
-        return Registers(64, (14, 8, 4))
-    return Registers(32, (6, 4, 2)) if features >= AVX2 else None
+        return Registers(64, (14, 8))
+    return Registers(32, (6, 4)) if features >= AVX2 else None
 
 
 class Kind(NamedTuple):
@@ -232,7 +232,10 @@ class Product:
         size = self.rows * self.depth * self.dtype.itemsize
         wanted = max(_TURNS // (panels * matrices), size // _NEAR, 1)
         blocks = min(wanted, max(self.rows // (2 * heights[0]), 1))
-        chunk = -(-self.rows // (blocks * heights[-1])) * heights[-1]
+        chunk = -(-self.rows // blocks)
+        rest = chunk % heights[0]
+        if rest:  # fills a tile
+            chunk += min(height for height in heights if height >= rest) - rest
         blocks = -(-self.rows // chunk)
         numbers = [self.rows, self.columns, self.depth, deep, blocks, chunk, panels, inner]
         numbers += [*steps_a[-2:], *steps_b[-2:], self.columns, *between]

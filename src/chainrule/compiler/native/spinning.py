@@ -20,7 +20,6 @@ if TYPE_CHECKING:
         advance,
         call,
         exchanged,
-        give_way,
         load,
         relax,
         sleep,
@@ -39,10 +38,6 @@ JOB = 32  # task, address of its arguments, turns, turns at a time, number
 SHARE = JOB + 5  # the address of `share`, for callers
 ENDED = 40  # 1 when the threads are to end
 STATES = 48  # of each thread: 1 while it looks for jobs
-
-STRETCH = 32
-"""After so many looks, a microsecond, a thread lets another one have its core that waits for it: a
-BLAS' threads, for a product."""
 
 
 def share(words: Words, task: int, arguments: int, turns: int, step: int) -> None:
@@ -88,8 +83,6 @@ def wait(words: Words, place: int, looks: int, lock: int, times: int) -> None:
                 last, left = number, looks
             relax()
             left -= 1
-            if left % STRETCH == 0:
-                give_way()
         store(words, place, 0)
         sleep(lock)
         times -= 1

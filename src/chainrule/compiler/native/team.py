@@ -30,7 +30,7 @@ for milliseconds.
 SOON = 50e-6
 """Jobs that begin within so many seconds after the last one are expected to go on like that."""
 
-_KNOWN = ("OPEN", "NEXT", "HELPING", "JOB", "SHARE", "ENDED", "STRETCH")
+_KNOWN = ("OPEN", "NEXT", "HELPING", "JOB", "SHARE", "ENDED")
 
 _void, _python = ctypes.c_void_p, ctypes.pythonapi
 _new_lock = ctypes.PYFUNCTYPE(_void)(("PyThread_allocate_lock", _python))
@@ -61,7 +61,7 @@ class Team:
         """
         if len(self.locks) < self.helpers:
             self._start()
-        self.others.keep_off()  # also those awake: on the caller's core they'd only give way to it
+        self.others.keep_off()  # also those awake: on one core the two take turns
         state = STATES
         for lock in self.locks:
             if not self.words.item(state):
@@ -94,7 +94,7 @@ def _wait() -> Callable[..., None]:
     """Return `spinning.wait` as machine code."""
     known = "".join(f"{name} = {getattr(spinning, name)}\n" for name in _KNOWN)
     source = inspect.getsource(spinning.wait).replace("def wait(", f"def {LOOP}(", 1)
-    calls = frozenset(["address_of_share", "advance", "call", "give_way", "load"])
+    calls = frozenset(["address_of_share", "advance", "call", "load"])
     calls |= {"relax", "sleep", "store"}
     text = f"from __future__ import annotations\n\n{known}\n{source}"
     return code_of(text, ("i8", "n", "n", "n", "n"), calls).function()
