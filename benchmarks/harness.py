@@ -45,10 +45,7 @@ def measure(
     """
     repeats = {}
     for library, job in jobs.items():
-        job()
-        start = time.perf_counter()
-        job()
-        repeats[library] = max(1, round(0.005 / (time.perf_counter() - start)))
+        repeats[library] = max(1, round(0.005 / min(_seconds(job) for _ in range(4))))
     seconds: dict[str, list[float]] = {library: [] for library in jobs}
     for _ in range(rounds):
         for library, job in jobs.items():
@@ -61,6 +58,12 @@ def measure(
             elapsed = time.perf_counter() - start
             seconds[library].append(elapsed / repeats[library] / units)
     return Row(name, "µs" if units > 1 else "µs a step", seconds, bars)
+
+
+def _seconds(job: Job) -> float:
+    start = time.perf_counter()
+    job()
+    return time.perf_counter() - start
 
 
 def table(rows: list[Row], libraries: list[str]) -> str:
