@@ -45,8 +45,6 @@ def recorder(primitive: Primitive) -> Callable[..., Any]:
             function = _unary(primitive)
         elif plain and primitive.name in _PAIRS:
             function = _binary(primitive)
-        elif primitive.name == "concat":
-            function = _joining(primitive)
         else:
             function = _any(primitive)
 
@@ -108,30 +106,6 @@ def _any(primitive: Primitive) -> Callable[..., Any]:
             fail(error, primitive, tuple(arrays))
         if out.__class__ is not ndarray:
             out = np_asarray(out)
-        result = _new(Tensor)
-        result._array = out
-        result._node = result._grad = result._view = None
-        return result
-
-    return function
-
-
-def _joining(primitive: Primitive) -> Callable[..., Any]:
-    """Return the recorder of what puts tensors together."""
-    kernel = _kernel(primitive)
-
-    def function(*operands: Any, axis: int) -> Any:
-        arrays = []
-        for t in operands:
-            if t.__class__ is not Tensor or t._node is not None or t._view is not None:
-                return apply(primitive, operands, {"axis": axis}, kernel)
-            arrays.append(t._array)
-        if arrays[0].__class__ is not ndarray:
-            return apply(primitive, operands, {"axis": axis}, kernel)
-        try:  # nothing is to be recorded
-            out = kernel(*arrays, axis=axis)
-        except Exception as error:
-            fail(error, primitive, tuple(arrays))
         result = _new(Tensor)
         result._array = out
         result._node = result._grad = result._view = None

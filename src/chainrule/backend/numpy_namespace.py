@@ -94,11 +94,9 @@ def _sum(x: Array, axis: Any = None, keepdims: bool = False) -> Array:
             total = sum(x.tolist() if x.ndim == 1 else x.ravel().tolist())
             return _array(total, dtype, ndmin=x.ndim if keepdims else 0)
     elif size >= 1024 and axis in ((0,), 0) and x.ndim == 2 and x.dtype.char in "fd":
-        if x.flags.c_contiguous and large.are_narrow(x):
-            sums = large.narrow_column_sums(x)
-            return sums[np.newaxis] if keepdims else sums
-        if x.flags.c_contiguous and size >= _HUGE:
-            sums = large.column_sums(x)
+        narrow = large.are_narrow(x)
+        if x.flags.c_contiguous and (narrow or size >= _HUGE):
+            sums = large.narrow_column_sums(x) if narrow else large.column_sums(x)
             return sums[np.newaxis] if keepdims else sums
     elif size >= _LARGE and x.dtype.char in "fd" and x.flags.c_contiguous:
         if axis is None or (axis.__class__ is tuple and len(axis) == x.ndim):

@@ -76,10 +76,10 @@ class _Groups:
     def lines(self) -> Iterator[Line]:
         for number, line in enumerate(self.program.lines):
             shape = _shape(line)
-            if self.group and (shape != self.shape or shape is None):
-                if self.made.isdisjoint(line.inputs) and shape is None:
-                    yield line
-                    continue
+            if shape is None and self.made.isdisjoint(line.inputs):
+                yield line
+                continue
+            if shape != self.shape:
                 yield from self._done(number)
             if shape is None:
                 yield line

@@ -9,6 +9,7 @@ whole operations.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache, lru_cache
 from typing import Any
 
@@ -80,14 +81,19 @@ def narrow_column_sums(x: Array) -> Array:
         some = x[i * step : (i + 1) * step]
         ones[: len(some)].dot(some, out=sums[i])
 
-    if x.size < _SHARED:
-        for i in range(len(sums)):
+    _each(part, len(sums), x.size)
+    return narrow_column_sums(sums)
+
+
+def _each(part: Callable[[int], None], count: int, size: int) -> None:
+    """Do parts of work on so many elements, by several threads if these are many."""
+    if size < _SHARED:
+        for i in range(count):
             part(i)
     else:
-        from chainrule.kernels import threads
+        from chainrule.kernels import threads  # not when chainrule is imported
 
-        threads.each(part, range(len(sums)))
-    return narrow_column_sums(sums)
+        threads.each(part, range(count))
 
 
 @lru_cache(16)
@@ -120,14 +126,7 @@ def transposed(x: Array) -> Array:
         for j in range(0, x.shape[1], _BLOCK):
             out[rows, j : j + _BLOCK] = x[rows, j : j + _BLOCK]
 
-    parts = range(-(-len(x) // _TALL))
-    if x.size < _SHARED:
-        for i in parts:
-            part(i)
-    else:
-        from chainrule.kernels import threads
-
-        threads.each(part, parts)
+    _each(part, -(-len(x) // _TALL), x.size)
     return out
 
 

@@ -88,7 +88,7 @@ def _bessel(name: str, library: Any) -> Kernel:
         if order in quick:
             return sign * quick[int(order)](x)
         if general is None:
-            raise NotImplementedError(
+            raise NotImplementedError(  # CuPy's library has no other one
                 f"{name} of order {order}: {library.__name__} has the orders 0 and 1 alone; "
                 "compute on the CPU"
             )

@@ -147,10 +147,10 @@ def kind_of(code: str, registers: Registers) -> Kind:
     narrow = registers.vector // itemsize
     wide = 2 * narrow
     deep = _PACKED // (wide * itemsize)
-    kinds = (f"room_{code}_{wide * deep}", f"copied_{code}_{narrow}", f"turned_{code}_{narrow}")
+    helpers = (f"room_{code}_{wide * deep}", f"copied_{code}_{narrow}", f"turned_{code}_{narrow}")
     tiles = [*_tiles(code, narrow, registers.heights)]
     text = _LOOP.format(
-        **{name.partition("_")[0]: name for name in kinds},
+        **{name.partition("_")[0]: name for name in helpers},
         wide=wide,
         narrow=narrow,
         few=_FEW * registers.heights[0],
@@ -158,7 +158,7 @@ def kind_of(code: str, registers: Registers) -> Kind:
             _TILE.format(when=w, name=name, height=n).strip("\n") for w, name, n in tiles
         ),
     )
-    calls = frozenset([*kinds, *(name for _, name, _ in tiles)])
+    calls = frozenset([*helpers, *(name for _, name, _ in tiles)])
     task = Task(text, (code, code, code, "i8"), calls, long=False)
     return Kind(task, text, wide, deep, registers.heights)
 

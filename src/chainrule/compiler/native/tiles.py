@@ -17,12 +17,11 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-WORD, INT, BIT = ir.IntType(64), ir.IntType(32), ir.IntType(1)
+WORD, INT = ir.IntType(64), ir.IntType(32)
 _ELEMENTS = {
     "f4": (ir.FloatType(), "f32", types.float32),
     "f8": (ir.DoubleType(), "f64", types.float64),
 }
-_BYTES = {"f4": 4, "f8": 8}
 
 
 @functools.cache
@@ -122,8 +121,8 @@ class _Vectors:
     """Instructions on vectors, as they are written."""
 
     def __init__(self, builder: Any, code: str, width: int) -> None:
-        element, self.suffix, _ = _ELEMENTS[code]
-        self.builder, self.bytes, self.width = builder, _BYTES[code], width
+        element, self.suffix, kind = _ELEMENTS[code]
+        self.builder, self.bytes, self.width = builder, kind.bitwidth // 8, width
         self.vector = ir.VectorType(element, width)
 
     def copy(self, b: Any, at: Any, count: Any, to: Any, place: Any) -> None:
@@ -217,24 +216,10 @@ class _Tile:
         self.height, self.count = height, count
         self.places = [(i, v) for i in range(height) for v in range(count)]
 
-    def write(
-        self,
-        a: Any,
-        a_at: Any,
-        a_row: Any,
-        a_column: Any,
-        b: Any,
-        b_at: Any,
-        b_row: Any,
-        depth: Any,
-        c: Any,
-        c_at: Any,
-        c_row: Any,
-        rows: Any,
-        columns: Any,
-        adds: Any,
-    ) -> None:
-        """Write them all."""
+    def write(self, *given: Any) -> None:
+        """Write them all, for the arguments of `tile`."""
+        a, a_at, a_row, a_column, b, b_at, b_row, depth, c, c_at, c_row, *sizes = given
+        rows, columns, adds = sizes
         builder = self.builder
         numbers = self.vectors.numbers(self.height, rows)
         steps = [builder.mul(i, a_row) for i in numbers]
