@@ -3,7 +3,7 @@
 Lines that act element by element on arrays of one shape join, each with the loop that makes or
 reads one of its operands, and reductions close the loop of what they reduce. A line may join a loop
 only if none of its operands needs that loop to have ended. Products, decompositions, sorts and
-draws stay calls of NumPy's, between the loops.
+draws stay calls between the loops.
 """
 
 from __future__ import annotations
