@@ -64,7 +64,7 @@ def scan(
     Returns
     -------
     carry
-        The last one.
+        The last one, in memory of its own.
     ys
         What `f` returned beside it, stacked along a new first axis; None where it returned None.
 
@@ -95,7 +95,7 @@ def scan(
     first: Any = next(iter((*step.carry, *step.xs)), None)
     loops = None if first is None else namespace(first._array).loops
     if count == 0:
-        carry, ys = step.carry, _nothing(step)
+        carry, ys = own(step.carry), _nothing(step)
     elif loops is not None:
         carry, ys = loops.scan(step, step.carry, step.xs, count, reverse, checkpoint)
     else:
@@ -142,7 +142,7 @@ def _scanned(
         rows.append(ys)
     if reverse:
         rows.reverse()
-    return carry, [stack(column) for column in zip(*rows, strict=True)]
+    return own(carry), [stack(column) for column in zip(*rows, strict=True)]
 
 
 class _Again:
@@ -233,7 +233,7 @@ def while_loop(
     Returns
     -------
     carry
-        The first for which the condition doesn't hold.
+        The first for which the condition doesn't hold, in memory of its own.
 
     Raises
     ------
@@ -265,6 +265,7 @@ def while_loop(
     else:
         while holds(parts):
             parts = following(parts)
+        parts = own(parts)
     last: Carry = tree.rebuilt(init, parts)
     return last
 
@@ -290,7 +291,7 @@ def cond(
     Returns
     -------
     Tensor, or containers of them
-        What the chosen function returns.
+        What the chosen function returns, in memory of their own.
 
     Raises
     ------
@@ -313,7 +314,7 @@ def cond(
     loops = namespace(predicate._array).loops if isinstance(predicate, Tensor) else None
     if loops is None:
         branch = Branch(true_fn if predicate else false_fn, operands)
-        parts = branch()
+        parts = own(branch())
         return tree.rebuilt(branch.result, parts)
     if predicate._array.size != 1:
         raise ShapeError(
@@ -335,6 +336,14 @@ class Branch:
     def __call__(self) -> list[Tensor]:
         self.result = tree.mapped(self.f(*self.operands), lambda leaf: leaf)
         return tensors_of("cond: the result", self.result)
+
+
+def own(tensors: Tensors) -> list[Tensor]:
+    """Return copies, which nobody else holds: functions may return what they were given, or found.
+
+    A write to a result reaches the same memory eagerly and compiled, then.
+    """
+    return [tensor.clone() for tensor in tensors]
 
 
 # --- containers -----------------------------------------------------------------------------------

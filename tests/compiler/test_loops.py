@@ -384,3 +384,37 @@ def test_an_array_from_outside_may_change() -> None:
     for value in (2.0, 3.0):
         factor[:] = value
         agree([compiled()], [H + 5 * value])
+
+
+def _given_itself(x: Any, p: Any) -> Any:
+    y = cr.cond(p, lambda x: x, lambda x: x * 2, x)
+    return y.add_(1), x.clone()
+
+
+def _found_twice(x: Any, p: Any) -> Any:
+    x = x * 1
+    y, z = cr.cond(p, lambda: (x, x), lambda: (x.T, x * 2))
+    x.add_(1)
+    return y.add_(2), z, x
+
+
+def _carried_along(x: Any, p: Any) -> Any:
+    (a, b), ys = cr.scan(lambda c, _: (c, c[0]), (x, x), length=3)
+    return a.add_(1), b, ys, x.clone()
+
+
+def _no_step(x: Any, p: Any) -> Any:
+    y = cr.while_loop(lambda c: c.sum() > 100, lambda c: c * 2, x)
+    return y.add_(1), x.clone()
+
+
+@pytest.mark.parametrize("function", [_given_itself, _found_twice, _carried_along, _no_step])
+@pytest.mark.parametrize("chosen", [True, False])
+def test_a_write_to_a_result_reaches_nothing_else(
+    function: Callable[..., Any], chosen: bool
+) -> None:
+    found, wanted = (
+        f(cr.tensor([[1.0, 2.0], [3.0, 4.0]]), cr.tensor(chosen))
+        for f in (compiled_to_numpy(function), function)
+    )
+    agree(list(found), list(wanted), exactly=True)

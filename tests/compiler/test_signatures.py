@@ -242,3 +242,40 @@ def test_the_order_of_memory_where_it_matters(copied: Callable[[Any], Any]) -> N
     assert second.changes(first) == [
         "x is float64 [2, 3] in memory by (8, 16), was float64 [2, 3] in memory by (24, 8)"
     ]
+
+
+def _by_order(x: Any) -> Any:
+    return x * 2 if x.is_contiguous() else x * 3
+
+
+def _by_flags(x: Any) -> Any:
+    return x.mT * 2 if x.numpy(force=True).flags.f_contiguous else x.mT * 3
+
+
+def _itself_or_a_copy(x: Any) -> Any:
+    return x.contiguous()
+
+
+@pytest.mark.parametrize("function", [_by_order, _by_flags, _itself_or_a_copy])
+def test_the_order_of_memory_where_it_is_asked_for(function: Callable[[Any], Any]) -> None:
+    compiled = cr.compile(function)
+    for _ in range(2):
+        for order in ("C", "F"):
+            x = cr.from_numpy(np.arange(6.0).reshape(2, 3).copy(order))
+            found, wanted = compiled(x), function(x)
+            np.testing.assert_array_equal(found.numpy(), wanted.numpy())
+            assert (found is x) == (wanted is x)
+    assert len(compiled.signatures) == 2
+
+
+def test_the_order_of_a_result_is_not_made_up() -> None:
+    with pytest.raises(cr.CompileError, match=r"flags\.c_contiguous: in which order"):
+        cr.compile(lambda x: (x.T + 1).is_contiguous())(cr.ones(2, 3))
+
+    def written(x: Any) -> Any:
+        y = x.T + 1
+        return y.contiguous().add_(1), y
+
+    with pytest.raises(cr.CompileError, match="may be a view or a copy"):
+        cr.compile(written)(cr.ones(2, 3))
+    assert cr.compile(lambda x: (x.T + 1).contiguous())(cr.ones(2, 3)).tolist() == [[2.0] * 2] * 3

@@ -32,6 +32,10 @@ class Namespace:
         """Return `x` repeated to `shape`, be it a view, a copy or `x` itself."""
         return self.broadcast_to(x, shape)
 
+    def is_contiguous(self, x: Array) -> bool | None:
+        """Say whether the elements lie in memory in C order; None is not known."""
+        return bool(x.flags.c_contiguous)
+
     def lasting(self, key: Any, shape: tuple[int, ...]) -> Any:
         """Say which values written at an index are not overwritten by later ones, None if all."""
         return flat.lasting(key, shape)

@@ -32,13 +32,3 @@ def copied(array: Any, dtype: Any) -> tuple[int, ...]:
     """Return the strides of a copy of an array, which NumPy keeps in the order of the elements."""
     strides: tuple[int, ...] = np.empty_like(array, dtype).strides
     return strides
-
-
-class Flags:
-    """What an array tells of its memory."""
-
-    __slots__ = ("c_contiguous", "f_contiguous", "writeable")
-
-    def __init__(self, c_contiguous: bool, f_contiguous: bool) -> None:
-        self.c_contiguous, self.f_contiguous = c_contiguous, f_contiguous
-        self.writeable = True

@@ -152,6 +152,11 @@ class SymbolNamespace:
         found.doubtful = strides is None and not _alike(x.shape, found.shape)
         return found
 
+    def is_contiguous(self, x: Any) -> bool | None:
+        note("order")
+        array = x.hollow()
+        return None if array is None else bool(array.flags.c_contiguous)
+
     def permute_dims(self, x: Any, axes: Shape) -> Symbol:
         axes = tuple(axis % len(axes) for axis in axes)
         if axes == tuple(range(len(axes))):

@@ -18,7 +18,7 @@ import numpy as np
 from chainrule.autograd.location import here
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import CPU
-from chainrule.compiler.layout import Flags, Strides, copied, hollow, in_order
+from chainrule.compiler.layout import Strides, copied, hollow, in_order
 from chainrule.compiler.program import Value
 from chainrule.errors import CompileError
 
@@ -38,6 +38,37 @@ def note(matter: str) -> None:
 
 Region = Callable[[Value], Value]
 Replace = Callable[[Value, Value], Value]
+
+
+class Flags:
+    """What an array tells of its memory, asked of a symbol."""
+
+    __slots__ = ("_symbol",)
+
+    def __init__(self, symbol: Symbol) -> None:
+        self._symbol = symbol
+
+    def __getattr__(self, name: str) -> bool:
+        note("layout")
+        array = self._symbol.hollow()
+        if array is None:
+            raise CompileError(
+                f"flags.{name}: in which order the elements of a result are in memory is not known "
+                "in a compiled function: ask outside, or take contiguous()"
+            )
+        found: bool = getattr(array.flags, name)
+        return found
+
+    @property
+    def writeable(self) -> bool:
+        symbol: Symbol | None = self._symbol
+        while symbol is not None and not symbol.locked:
+            symbol = symbol._base
+        return symbol is None
+
+    @writeable.setter
+    def writeable(self, value: bool) -> None:
+        self._symbol.locked = not value
 
 
 class Symbol:
@@ -102,11 +133,7 @@ class Symbol:
 
     @property
     def flags(self) -> Flags:
-        note("order")
-        array = self.hollow()
-        if array is None:  # as what most functions make
-            return Flags(True, self.ndim < 2)
-        return Flags(array.flags.c_contiguous, array.flags.f_contiguous)
+        return Flags(self)
 
     # --- memory ---
 
@@ -139,7 +166,7 @@ class Symbol:
             self.writes += 1
             return
         self._certain()
-        if self._base is None or self._replace is None:
+        if self._base is None or self._replace is None or self.locked:
             raise ValueError("assignment destination is read-only")
         self._base.put(self._replace(self._base.value, value))
         self._value, self._seen = value, self._base.stamp

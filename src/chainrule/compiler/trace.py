@@ -119,9 +119,11 @@ class Trace:
     def order_matters(self) -> bool:
         """Whether another order of elements in memory may make another program.
 
-        It decides whether a reshaped array is a view, which matters where something is written.
+        It decides whether a reshaped array is a view, which matters where something is written, or
+        what was given is returned; and it is what `is_contiguous` says.
         """
-        return self.asked == {"order", "writes"}
+        asked = self.asked
+        return "layout" in asked or ("order" in asked and len(asked) > 1)
 
     # --- tensors ---
 
@@ -186,6 +188,9 @@ class Trace:
         with tracing(self):
             for leaf in leaves:
                 _ = leaf.value if isinstance(leaf, Symbol) else None
+            given = {capture.value for capture in self.captures.values()}
+            if any(isinstance(leaf, Tensor) and leaf._array.value in given for leaf in leaves):
+                self.asked.add("returned")  # itself, or its copy: contiguous() chooses by order
             for tensor in tensors:
                 if tensor is not None and self.face(tensor) is tensor:
                     current_node(tensor)

@@ -8,7 +8,7 @@ import numpy as np
 
 from chainrule.arguments import RECORDERS, DTypeLike, Sizes, dtype_of, one_dim, sizes_of
 from chainrule.autograd.tensor import Tensor, make
-from chainrule.backend import storage_of
+from chainrule.backend import namespace, storage_of
 from chainrule.errors import ShapeError
 from chainrule.ops.calls import reshaped
 from chainrule.ops.shaping import full_shape, view_shape
@@ -82,7 +82,10 @@ def contiguous(x: Tensor, /) -> Tensor:
     >>> cr.zeros(2, 3).t().contiguous().is_contiguous()
     True
     """
-    return x if x.is_contiguous() else RECORDERS["reshape_copy"](x, shape=x.shape)
+    found = namespace(x._array).is_contiguous(x._array)
+    if found is None:  # a compiler that can't tell which of the two it is refuses writes to it
+        return reshaped(reshaped(x, (x.numel(),)), x.shape)
+    return x if found else RECORDERS["reshape_copy"](x, shape=x.shape)
 
 
 def sum_to_size(x: Tensor, /, *sizes: Any) -> Tensor:
