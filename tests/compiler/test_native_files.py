@@ -6,6 +6,7 @@ import os
 import platform
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -49,10 +50,42 @@ print("numba" in sys.modules)
     assert run(script, CHAINRULE_CACHE=str(place)) == "False"
     (file,) = place.iterdir()
     whole = file.read_bytes()
-    for broken in (b"", whole[:-7], whole[:99] + b"?" + whole[100:]):
+    other = run_other(place)
+    for broken in (b"", whole[:-7], whole[:99] + b"?" + whole[100:], other):
         file.write_bytes(broken)
         assert run(script, CHAINRULE_CACHE=str(place)) == "True"
         assert file.read_bytes() == whole
+
+
+def run_other(place: Path) -> bytes:
+    """Return the file of another loop."""
+    before = {*place.iterdir()}
+    script = """
+import numpy as np
+import chainrule as cr
+
+cr.compile(lambda x: np.exp(x) - 5, backend="native")(np.ones(50, dtype="f4"))
+"""
+    run(script, CHAINRULE_CACHE=str(place))
+    (file,) = {*place.iterdir()} - before
+    return file.read_bytes()
+
+
+def test_threads_that_write_the_same_code_at_once(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setenv("CHAINRULE_CACHE", str(tmp_path))
+    code = bytes(range(256)) * 40_000
+    threads = [threading.Thread(target=disk.write, args=("loop", code)) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    seen = None
+    while any(thread.is_alive() for thread in threads):
+        found, before = disk.read("loop"), seen
+        assert found == code or before is None  # once there is a file, it is whole
+        seen = found or seen
+    for thread in threads:
+        thread.join()
+    assert disk.read("loop") == code
+    assert [file.name for file in tmp_path.iterdir()] == ["loop"]
 
 
 def test_what_machine_code_depends_on_is_in_its_name(monkeypatch: Any) -> None:

@@ -71,6 +71,78 @@ def test_a_forked_child_runs_and_compiles(kept: bool, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
+FORKED_MEANWHILE = """
+import os
+import signal
+import threading
+import time
+import warnings
+
+import numpy as np
+
+import chainrule as cr
+from chainrule.compiler.native import jit
+
+warnings.simplefilter("ignore", DeprecationWarning)  # Python's of forks beside threads
+x = np.linspace(-2, 2, 1000, dtype="f4")
+begun = threading.Event()
+object_code = jit.object_code
+
+
+def slow_object_code(*args):
+    with jit.lock:  # as while Numba compiles
+        begun.set()
+        time.sleep(0.5)
+        return object_code(*args)
+
+
+@cr.compile(backend="native")
+def function(x):
+    {in_trace}
+    return cr.tanh(x) * 3
+
+
+{setting}
+other = threading.Thread(target=function, args=(x,))
+other.start()
+begun.wait()
+child = os.fork()
+if child == 0:
+    code = 1
+    try:
+        signal.alarm(60)
+        np.testing.assert_allclose(function(x), np.tanh(x) * 3, rtol=1e-5)
+        other = cr.compile(lambda x: cr.exp(x) * 3, backend="native")
+        np.testing.assert_allclose(other(x), np.exp(x) * 3, rtol=1e-5)
+        assert not type(vars(cr.Tensor)["_array"]).__name__.startswith("_Asked")
+        code = 0
+    finally:
+        os._exit(code)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+other.join()
+np.testing.assert_allclose(function(x), np.tanh(x) * 3, rtol=1e-5)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        {"setting": "jit.object_code = slow_object_code", "in_trace": "pass"},
+        {"setting": "", "in_trace": "begun.set(); time.sleep(0.5)"},
+    ],
+    ids=["Numba", "tracing"],
+)
+def test_a_child_forked_while_another_thread_compiles(pieces: dict[str, str]) -> None:
+    source = str(Path(cr.__file__).parents[1])
+    environment = {**os.environ, "PYTHONPATH": source, "CHAINRULE_CACHE": ""}
+    command = [sys.executable, "-c", FORKED_MEANWHILE.format(**pieces)]
+    done = subprocess.run(
+        command, env=environment, capture_output=True, text=True, check=False, timeout=180
+    )
+    assert done.returncode == 0, done.stderr
+
+
 def at_once(calls: list[Any]) -> list[Any]:
     """Call functions in threads that begin together."""
     gate = threading.Barrier(len(calls))

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import functools
+import os
 import threading
 import types
 import warnings
+import weakref
 from collections.abc import Callable
 from typing import Any, overload
 
@@ -31,6 +33,7 @@ class Compiled:
         self._entries: tuple[Built, ...] = ()
         self._lock = threading.RLock()
         self._last: Built | None = None
+        _EVERY.add(self)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         entries = self._entries
@@ -122,6 +125,18 @@ class Compiled:
 
 
 _MOST = 64
+
+_EVERY: weakref.WeakSet[Compiled] = weakref.WeakSet()
+
+
+def _renew_locks() -> None:
+    """In a forked child, no thread goes on tracing that another one had begun."""
+    for compiled in _EVERY:
+        compiled._lock = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_locks)
 
 
 def plain(function: Any) -> Any:

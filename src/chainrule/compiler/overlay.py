@@ -9,6 +9,7 @@ again.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -78,3 +79,15 @@ def _count(change: int) -> None:
         if bool(before) != bool(_traces):
             for name, slot in SLOTS.items():
                 setattr(Tensor, name, _Asked(name) if _traces else slot)
+
+
+def _forget_others() -> None:
+    """In a forked child, only the thread that goes on may be tracing."""
+    global _lock, _traces
+    _lock = threading.Lock()
+    if TRACING.get() is None and _traces:
+        _count(-_traces)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_others)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import hashlib
 import re
-import threading
 from collections.abc import Callable
 from types import CodeType
 
@@ -25,15 +24,15 @@ class Code:
     ) -> None:
         self.text, self.types, self.calls = text, types, calls
         self.long, self.shared = long, shared
-        self._lock = threading.Lock()
         self._function: Callable[..., None] | None = None
 
     def function(self) -> Callable[..., None]:
-        """Return the machine code; another thread that wants it at the same time waits."""
-        with self._lock:
-            if self._function is None:
-                self._function = self._made()
-            return self._function
+        """Return the machine code; another thread that wants some at the same time waits."""
+        if self._function is None:
+            with jit.lock:
+                if self._function is None:
+                    self._function = self._made()
+        return self._function
 
     def _made(self) -> Callable[..., None]:
         key = hashlib.sha256(

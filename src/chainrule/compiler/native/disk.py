@@ -2,7 +2,9 @@
 
 Object code is kept in the user's cache folder, named by all that it is made of: the source, the
 versions of what compiled it, and the processor. The variable ``CHAINRULE_CACHE`` names another
-folder; empty, nothing is kept. What can't be written or read is compiled anew.
+folder; empty, nothing is kept. What can't be written or read, or isn't what was written, is compiled
+anew. Code that somebody else writes on purpose is run, as Python runs what is in `__pycache__`: the
+folder is made for its user alone.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ import hashlib
 import os
 import platform
 import sys
+import threading
 from importlib import metadata
 from pathlib import Path
 
@@ -46,7 +49,7 @@ def read(name: str) -> bytes | None:
     except OSError:
         return None
     code = content[_DIGEST:]
-    return code if code and hashlib.sha256(code).digest() == content[:_DIGEST] else None
+    return code if code and _digest(name, code) == content[:_DIGEST] else None
 
 
 def write(name: str, code: bytes) -> None:
@@ -56,11 +59,16 @@ def write(name: str, code: bytes) -> None:
         return
     try:
         place.mkdir(parents=True, exist_ok=True, mode=0o700)
-        draft = place / f"{name}.{os.getpid()}.draft"
-        draft.write_bytes(hashlib.sha256(code).digest() + code)
+        draft = place / f"{name}.{os.getpid()}.{threading.get_native_id()}.draft"
+        draft.write_bytes(_digest(name, code) + code)
         draft.replace(place / name)  # at once: other processes see all of it, or nothing
     except OSError:  # no room, or no right
         return
+
+
+def _digest(name: str, code: bytes) -> bytes:
+    """Return what a file begins with: code under the name of other code is not run."""
+    return hashlib.sha256(name.encode() + code).digest()
 
 
 @functools.cache

@@ -6,6 +6,7 @@ import contextlib
 import functools
 import gc
 import importlib.util
+import os
 import threading
 from collections.abc import Callable, Iterator
 from types import FunctionType
@@ -24,7 +25,14 @@ DATA = object.__basicsize__
 """Where an array's structure has the address of its data: behind what all objects have."""
 
 _NAMES = {name for name, value in vars(elementary).items() if isinstance(value, FunctionType)}
-_lock = threading.RLock()
+lock = threading.RLock()
+"""Held by who makes machine code. A fork waits for it: a child has no thread that would let go of
+it, or of what Numba holds meanwhile."""
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release
+    )
 
 
 @functools.cache
@@ -81,7 +89,7 @@ def object_code(
     target = core.registry.cpu_target
     of_code = {code: core.types.CPointer(_element(code)) for code in CODES.values()}
     of_code |= {"n": core.types.int64, "d": core.types.float64}
-    with _lock, _no_collection():
+    with lock, _no_collection():
         function = plain(text, {other: inlined(other) for other in calls})
         library = target.target_context.codegen().create_library(name)
         if long:
@@ -290,7 +298,7 @@ _REORDERED = {"plus": {"reassoc"}, "times_plus": {"reassoc", "contract"}}
 @functools.cache
 def inlined(name: str) -> Any:
     """Return an elementary function as what is compiled into loops."""
-    with _lock:
+    with lock:
         if name not in _NAMES:  # what threads wait with, or multiply with
             from chainrule.compiler.native import atomics, tiles
 

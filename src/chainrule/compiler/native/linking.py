@@ -226,7 +226,10 @@ def _loaded_by_llvm(code: bytes, name: str) -> tuple[Any, int]:
         binding.add_symbol(symbol, address_of(symbol))
     engine.add_object_file(binding.ObjectFileRef.from_data(code))
     engine.finalize_object()
-    return engine, engine.get_function_address(name)
+    address = engine.get_function_address(name)
+    if not address:
+        raise LinkError(f"there is no {name}")
+    return engine, address
 
 
 @functools.cache
