@@ -2,9 +2,9 @@
 
 Object code is kept in the user's cache folder, named by all that it is made of: the source, the
 versions of what compiled it, and the processor. The variable ``CHAINRULE_CACHE`` names another
-folder; empty, nothing is kept. What can't be written or read, or isn't what was written, is compiled
-anew. Code that somebody else writes on purpose is run, as Python runs what is in `__pycache__`: the
-folder is made for its user alone.
+folder; empty, nothing is kept. What can't be written or read, or isn't what was written, is
+compiled anew. Code that somebody else writes on purpose is run, as Python runs what is in
+`__pycache__`: the folder is made for its user alone.
 """
 
 from __future__ import annotations
