@@ -149,6 +149,34 @@ def test_s19_as_in_torch():
     same_as_torch(program, rtol=1e-9)
 
 
+def test_s19_a_recorded_pass_is_recorded_whole_under_no_grad():
+    def program(lib):
+        x = lib.leaf([1.0, 2.0])
+        once, more = (x * x * x).sum(), (x * x * x).sum()
+        with lib.module.no_grad():
+            grads = lib.grad([once, once], x, create_graph=True)
+            lib.backward(more, create_graph=True)
+        grad = x.grad
+        x.grad = None
+        assert grads[0].requires_grad
+        assert grad.requires_grad
+        return grads, lib.grad(grads[0].sum() + grad.sum(), x)
+
+    same_as_torch(program)
+
+
+def test_s19_the_result_of_a_shared_cotangent_is_recorded_under_no_grad():
+    x = leaf([1.0, 2.0])
+    y = leaf([3.0, 4.0])
+    z = (x + y) * x
+    with cr.no_grad():
+        gx, gy = cr.autograd_grad(z, [x, y], x * 1, create_graph=True)
+        same = cr.autograd_grad(z, y, z, create_graph=True)[0]
+    assert gx.requires_grad
+    assert gy.requires_grad
+    assert same.requires_grad
+
+
 # --- 20: backward(inputs=) ------------------------------------------------------------------------
 
 

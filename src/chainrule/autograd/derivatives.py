@@ -8,7 +8,7 @@ from typing import Any, overload
 
 import numpy as np
 
-from chainrule.autograd.modes import MODES, Modes
+from chainrule.autograd.modes import MODES, Modes, enable_grad, is_grad_enabled
 from chainrule.autograd.operands import as_tensors
 from chainrule.autograd.record import RECORDERS, current_node
 from chainrule.autograd.references import ALONE, count_references, owned
@@ -170,6 +170,9 @@ def autograd_backward(
     >>> x.grad
     tensor([4., 6.])
     """
+    if create_graph and not is_grad_enabled():
+        with enable_grad():  # for what is done before and after the walk, too
+            return autograd_backward(tensors, grad_tensors, retain_graph, create_graph, inputs)
     if inputs is None:
         _walk(_start(tensors, grad_tensors, retain_graph, create_graph))
         return
@@ -290,6 +293,11 @@ def autograd_grad(
             "Expected allow_unused to be True or not passed when materialize_grads=True, but got: "
             "allow_unused=False."
         )
+    if create_graph and not is_grad_enabled():
+        with enable_grad():  # for what is done before and after the walk, too
+            return autograd_grad(
+                outputs, inputs, grad_outputs, retain_graph, True, allow_unused, materialize_grads
+            )
     named = isinstance(inputs, Mapping)
     tensors = _listed(inputs)
     if not tensors:

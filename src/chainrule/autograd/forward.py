@@ -62,6 +62,23 @@ def pushed(
     return [_tangent_of(t, known) for t in outputs]
 
 
+def through(
+    inputs: Sequence[Tensor], outputs: Sequence[Tensor]
+) -> Callable[[Sequence[Tensor | None], bool], list[Any]]:
+    """Return what makes tangents of `outputs` of those of `inputs`, by the graph between them."""
+    edges = [endpoint(current_node(t)) for t in inputs]
+    own = {node for node, _ in edges}
+    nodes = [node for node in _between(outputs, own) if node not in own]
+
+    def push(tangents: Sequence[Tensor | None], recorded: bool) -> list[Any]:
+        known = {edge: t for edge, t in zip(edges, tangents, strict=True) if t is not None}
+        with set_grad_enabled(recorded), np.errstate(all="ignore"):
+            _push(nodes, known)
+            return [_tangent_of(t, known) for t in outputs]
+
+    return push
+
+
 def _check(primal: Tensor, tangent: Tensor) -> None:
     if primal.shape != tangent.shape:
         raise ShapeError(
