@@ -33,7 +33,8 @@ def set_kernels(kernels: str, /) -> None:
     """Have machine code, or NumPy again, compute the common eager operations on large arrays.
 
     Machine code makes one pass over memory where NumPy makes several (softmax, layer_norm, gelu,
-    sigmoid, cumsum, indexing, max_pool2d, and the gradients of most operations), and its threads
+    sigmoid, cumsum, indexing, max_pool2d, and the gradients of most operations); matrix products,
+    and convolutions by these, are as quick as the processor's widest vectors; and its threads
     (`set_num_threads`) wait awake for the next operation for 0.2 ms. It is compiled when it is
     first needed, which takes about half a second for each operation and type, and kept on disk.
 
@@ -53,10 +54,11 @@ def set_kernels(kernels: str, /) -> None:
     Notes
     -----
     Machine code computes float32 and float64 arrays in C order that can be written to, of 4096
-    elements or more (65,536 where NumPy needs one call); all else stays NumPy's. Arithmetic is the
-    same to the bit. Sums are added up in another order, and exp, log, tanh and their kin may differ
-    by 2.5 units in the last place. Results don't depend on the number of threads. NumPy's reports
-    of overflow and invalid values (`numpy.errstate`) are not made.
+    elements or more (65,536 where NumPy needs one call), and products of matrices in any order, of
+    131,072 multiplications or more; all else stays NumPy's. Arithmetic is the same to the bit. Sums
+    are added up in another order, and exp, log, tanh and their kin may differ by 2.5 units in the
+    last place. Results don't depend on the number of threads. NumPy's reports of overflow and
+    invalid values (`numpy.errstate`) are not made.
 
     Examples
     --------

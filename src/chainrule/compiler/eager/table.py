@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from chainrule.compiler.eager import activations, joining, picking, pooling, rows, sums
+from chainrule.compiler.eager import activations, joining, picking, pooling, products, rows, sums
 from chainrule.compiler.eager.elementwise import Elementwise
 from chainrule.compiler.eager.written import Own, Written
 from chainrule.primitives.primitive import TABLE, Primitive, Rule, Substitute
@@ -22,6 +22,8 @@ _ONE_CALL = (
 _SEVERAL_CALLS = (
     *("clamp", "exp", "expm1", "log", "log1p", "power", "relu", "sigmoid", "softplus", "tanh"),
 )
+
+PRODUCTS = ("contract", "convolve", "convolve_input", "convolve_weight", "matmul")
 
 _WRITTEN: dict[str, tuple[Own, Own]] = {
     "softmax": (rows.softmax, rows.softmax_vjp),
@@ -61,8 +63,10 @@ _WIDE = 16
 """Rows of so many numbers are copied with few instructions for each."""
 
 
-def substitutes(least: int = LEAST, later: int = _LATER) -> dict[Primitive, Substitute]:
-    """Return what computes which primitive, from so many elements on."""
+def substitutes(
+    least: int = LEAST, later: int = _LATER, worth: int = products.WORTH
+) -> dict[Primitive, Substitute]:
+    """Return what computes which primitive, from so many elements on, or multiplications."""
     found: dict[str, Substitute] = {}
     for name in _ONE_CALL:
         found[name] = Elementwise(TABLE[name], later)
@@ -75,6 +79,8 @@ def substitutes(least: int = LEAST, later: int = _LATER) -> dict[Primitive, Subs
     found["add_at"] = Written(picking.add_at, picking.add_at_vjp, least, of=1)
     found["concat"] = joining.Joined(later)
     found["max_pool"] = Written(None, pooling.max_pool_vjp, least // 4)  # of more elements
+    for name in PRODUCTS:
+        found[name] = products.Products(TABLE[name], worth)
     for name in ("sum", "mean"):
         found[name] = sums.Sums(name, least, later)
     return {TABLE[name]: substitute for name, substitute in found.items()}
