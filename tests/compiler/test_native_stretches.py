@@ -160,7 +160,7 @@ OPERATIONS: list[Callable[[Any, Any, Any], Any]] = [
     lambda a, b, s: cr.maximum(a, -b),
     lambda a, b, s: cr.where(a > b, a, 0.25),
     lambda a, b, s: a.tanh() + cr.ones(6, dtype=cr.float64),
-    lambda a, b, s: a.sin() / (1 + b * b),
+    lambda a, b, s: a.sigmoid() / (1 + b * b),
     lambda a, b, s: (a + b).mul_(2),
     lambda a, b, s: a @ s["w"],
     lambda a, b, s: (a - b.mean(-1, keepdim=True)).flip(1),

@@ -92,6 +92,8 @@ def object_code(
     with lock, _no_collection():
         function = plain(text, {other: inlined(other) for other in calls})
         library = target.target_context.codegen().create_library(name)
+        # What simplifies functions one by one is done again when they are together.
+        library.add_llvm_module = library._final_module.link_in
         if long:
             add = library.add_ir_module
             library.add_ir_module = lambda module: add(_interleaved(module))
@@ -146,7 +148,7 @@ def _element(code: str) -> Any:
 
 
 def _flags() -> Any:
-    """Return how Numba compiles a loop.
+    """Return how Numba compiles a loop: nothing in it is for Numba to write in another way.
 
     No array of a loop is memory of another's, by `noalias`: without it, LLVM asks at run time, and
     gives up where arrays are many.
@@ -155,6 +157,7 @@ def _flags() -> Any:
     flags.error_model, flags.noalias = "numpy", True
     flags.no_compile = flags.no_cpython_wrapper = flags.no_cfunc_wrapper = True
     flags.nrt = flags.enable_looplift = flags.enable_pyobject = False
+    flags.no_rewrites = True
     return flags
 
 
@@ -308,4 +311,5 @@ def inlined(name: str) -> Any:
         scope |= {other: inlined(other) for other in plain.__code__.co_names if other in _NAMES}
         function = FunctionType(plain.__code__, scope, name)
         flags = _REORDERED.get(name, {"contract"} if name[-3:-1] == "_f" else set())
-        return numba().njit(error_model="numpy", fastmath=flags, forceinline=True)(function)
+        how = {"error_model": "numpy", "forceinline": True, "no_rewrites": True}
+        return numba().njit(fastmath=flags, **how)(function)
