@@ -19,34 +19,26 @@ from chainrule.autograd.record import RECORDERS, current_node, is_recording
 from chainrule.autograd.tape import AccumulateGrad, Node, endpoint
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.versions import tick
-from chainrule.errors import DTypeError, ShapeError
 
 
 def linearized(
-    function: Callable[..., Any], primals: Sequence[Tensor], tangents: Sequence[Tensor]
-) -> tuple[Any, Any]:
-    """Return ``function(*primals)`` and its directional derivative, in the same structure."""
-    for primal, tangent in zip(primals, tangents, strict=True):
-        _check(primal, tangent)
+    function: Callable[..., Sequence[Tensor]],
+    primals: Sequence[Tensor],
+    tangents: Sequence[Tensor],
+) -> tuple[list[Tensor], list[Tensor]]:
+    """Return the tensors of ``function(*primals)``, and their derivatives in one direction."""
     recording = is_recording()
     with enable_grad():
         inputs = [_tracked(primal) for primal in primals]
-        outputs = function(*inputs)
-    several = isinstance(outputs, tuple | list)
-    tensors = list(outputs) if several else [outputs]
+        outputs = list(function(*inputs))
     sources = [endpoint(current_node(t)) for t in inputs]
-    nodes = _between(tensors, {node for node, _ in sources})
-    # Other leaves than ours mean that the result depends on what the caller differentiates.
-    ours = {node for (node, _), t in zip(sources, primals, strict=True) if not t.requires_grad}
-    outer = any(type(node) is AccumulateGrad and node not in ours for node in nodes)
-    outer = recording and (outer or any(tangent.requires_grad for tangent in tangents))
+    nodes, beyond = _between(outputs, {node for node, _ in sources})
+    outer = recording and (beyond or any(tangent.requires_grad for tangent in tangents))
     with set_grad_enabled(outer), np.errstate(all="ignore"):
         known: dict[Any, Any] = dict(zip(sources, tangents, strict=True))
         _push(nodes, known)
-        derivatives = [_tangent_of(t, known) for t in tensors]
-    if not outer:
-        tensors = [t.detach() for t in tensors]
-    return (tuple(tensors), tuple(derivatives)) if several else (tensors[0], derivatives[0])
+        derivatives = [_tangent_of(t, known) for t in outputs]
+    return outputs if outer else [t.detach() for t in outputs], derivatives
 
 
 def pushed(
@@ -58,7 +50,8 @@ def pushed(
         outputs = function()
     edges = [endpoint(current_node(t)) for t in inputs]
     known = {edge: t for edge, t in zip(edges, tangents, strict=True) if t is not None}
-    _push([n for n in _between(outputs, {n for n, _ in edges}) if n.seq > begin], known)
+    nodes, _ = _between(outputs, {n for n, _ in edges})
+    _push([n for n in nodes if n.seq > begin], known)
     return [_tangent_of(t, known) for t in outputs]
 
 
@@ -68,7 +61,7 @@ def through(
     """Return what makes tangents of `outputs` of those of `inputs`, by the graph between them."""
     edges = [endpoint(current_node(t)) for t in inputs]
     own = {node for node, _ in edges}
-    nodes = [node for node in _between(outputs, own) if node not in own]
+    nodes = [node for node in _between(outputs, own)[0] if node not in own]
 
     def push(tangents: Sequence[Tensor | None], recorded: bool) -> list[Any]:
         known = {edge: t for edge, t in zip(edges, tangents, strict=True) if t is not None}
@@ -79,16 +72,6 @@ def through(
     return push
 
 
-def _check(primal: Tensor, tangent: Tensor) -> None:
-    if primal.shape != tangent.shape:
-        raise ShapeError(
-            f"jvp: a tangent has its primal's shape: got {list(tangent.shape)}, expected "
-            f"{list(primal.shape)}"
-        )
-    if primal.dtype.kind not in "fc":
-        raise DTypeError(f"jvp: a primal must be floating or complex, got {primal.dtype}")
-
-
 def _tracked(primal: Tensor) -> Tensor:
     """Return the same values with a node of their own, connected to the history of `primal`."""
     if primal.requires_grad:
@@ -97,20 +80,29 @@ def _tracked(primal: Tensor) -> Tensor:
     return make(primal._array, None).requires_grad_()
 
 
-def _between(outputs: Sequence[Tensor], seeds: set[Node]) -> list[Node]:
-    """Return the nodes that outputs depend on, from the first seed on, in creation order."""
-    earliest = min(node.seq for node in seeds)
+def _between(outputs: Sequence[Tensor], seeds: set[Node]) -> tuple[list[Node], bool]:
+    """Return the nodes that lead from seeds to outputs, in creation order.
+
+    Also return whether anything else does: an older node, a leaf, what a seed was made from. Then
+    the result is a function of what the caller differentiates, too.
+    """
+    earliest = min((node.seq for node in seeds), default=0)
     reached: set[Node] = set()
-    stack = [current_node(t) for t in outputs if isinstance(t, Tensor)]
+    beyond = False
+    stack = [current_node(t) for t in outputs]
     while stack:
         edge = stack.pop()
         if edge is None:
             continue
         node = endpoint(edge)[0]
-        if node not in reached and (node.seq >= earliest or type(node) is AccumulateGrad):
+        if node in reached:
+            continue
+        if node in seeds or (node.seq >= earliest and type(node) is not AccumulateGrad):
             reached.add(node)
             stack.extend(node.edges)
-    return sorted(reached, key=lambda node: node.seq)
+        else:
+            beyond = True
+    return sorted(reached, key=lambda node: node.seq), beyond
 
 
 def _push(nodes: list[Node], tangents: dict[Any, Tensor]) -> None:
@@ -126,9 +118,7 @@ def _push(nodes: list[Node], tangents: dict[Any, Tensor]) -> None:
                     tangents[node, index] = tangent
 
 
-def _tangent_of(output: Any, tangents: dict[Any, Tensor]) -> Any:
-    if not isinstance(output, Tensor):
-        return None
+def _tangent_of(output: Tensor, tangents: dict[Any, Tensor]) -> Tensor:
     edge = current_node(output)
     tangent = None if edge is None else tangents.get(endpoint(edge))
     return TENSOR_XP.zeros_like(output) if tangent is None else tangent
