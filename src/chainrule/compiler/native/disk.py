@@ -15,7 +15,7 @@ import os
 import platform
 import sys
 import threading
-from importlib import metadata
+from importlib.util import find_spec
 from pathlib import Path
 
 from chainrule.compiler.native import jit
@@ -86,11 +86,16 @@ def compiled_sources() -> list[Path]:
     return [Path(__file__).with_name(f"{name}.py") for name in names]
 
 
-def _version(package: str) -> str:
+def _version(package: str) -> bytes:
+    """Return what a package says of its version, without importing it.
+
+    `importlib.metadata` would bring a megabyte of modules.
+    """
+    found = find_spec(package)
     try:
-        return metadata.version(package)
-    except metadata.PackageNotFoundError:  # it came in another way
-        return ""
+        return Path(found.origin).with_name("_version.py").read_bytes() if found else b""
+    except (OSError, TypeError):  # it came in another way
+        return b""
 
 
 def _processor() -> str:
