@@ -92,9 +92,11 @@ def _version(package: str) -> bytes:
     `importlib.metadata` would bring a megabyte of modules.
     """
     found = find_spec(package)
+    if found is None or found.origin is None:
+        return b""
     try:
-        return Path(found.origin).with_name("_version.py").read_bytes() if found else b""
-    except (OSError, TypeError):  # it came in another way
+        return Path(found.origin).with_name("_version.py").read_bytes()
+    except OSError:  # it came in another way
         return b""
 
 
