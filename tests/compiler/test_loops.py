@@ -248,6 +248,47 @@ def test_forward_mode_goes_through_a_while_loop() -> None:
     agree(list(outside), list(expected), exactly=True)
 
 
+@pytest.mark.parametrize("order", [2, 3])
+def test_forward_mode_of_forward_mode_goes_through_a_while_loop(order: int) -> None:
+    def growing(x: Any) -> Any:
+        return cr.while_loop(lambda c: c < 20, lambda c: c * c * x + 1.2, x + 1)
+
+    def slope(f: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        return lambda x: cr.jvp(f, x, cr.ones_like(x))[1]
+
+    derivative = growing
+    for _ in range(order):
+        derivative = slope(derivative)
+    x = cr.tensor(0.7, dtype=cr.float64)
+    agree([compiled_to_numpy(derivative)(x)], [derivative(x)])
+
+
+def test_a_branch_may_return_one_tensor_for_several_results() -> None:
+    def twice(x: Any) -> Any:
+        return *cr.cond(x > 0, lambda: (x, x), lambda: (x * x, x)), x.sin()
+
+    x = cr.tensor(0.5, dtype=cr.float64, requires_grad=True)
+    compiled, t = compiled_to_numpy(twice), cr.tensor(1.0, dtype=cr.float64)
+    agree(list(cr.jvp(compiled, x, t)[1]), list(cr.jvp(twice, x, t)[1]))
+    for f in (compiled, twice):
+        (slope,) = cr.autograd_grad(f(x)[2], x, create_graph=True)
+        (found,) = cr.autograd_grad(slope, x)
+        assert found.item() == pytest.approx(-np.sin(0.5))
+
+
+def test_a_branch_that_is_constant_has_zeros_for_a_recorded_gradient() -> None:
+    compiled = compiled_to_numpy(
+        lambda x: cr.cond(x > 1, lambda: cr.full_like(x, 3.0), lambda: x * x * x)
+    )
+    for value, slope, curvature in ((2.0, 0.0, None), (0.5, 0.75, 3.0)):
+        x = cr.tensor(value, requires_grad=True)
+        (found,) = cr.autograd_grad(compiled(x), x, create_graph=True)
+        assert found.item() == slope
+        assert found.requires_grad == (curvature is not None)
+        if curvature is not None:
+            assert cr.autograd_grad(found, x)[0].item() == curvature
+
+
 def test_a_while_loop_within_a_scan_bears_no_gradient_but_runs() -> None:
     def function() -> Any:
         def one(c: Any, x: Any) -> Any:

@@ -29,7 +29,7 @@ def linearized(
     """Return the tensors of ``function(*primals)``, and their derivatives in one direction."""
     recording = is_recording()
     with enable_grad():
-        inputs = [_tracked(primal) for primal in primals]
+        inputs = [tracked(primal) for primal in primals]
         outputs = list(function(*inputs))
     sources = [endpoint(current_node(t)) for t in inputs]
     nodes, beyond = _between(outputs, {node for node, _ in sources})
@@ -72,7 +72,7 @@ def through(
     return push
 
 
-def _tracked(primal: Tensor) -> Tensor:
+def tracked(primal: Tensor) -> Tensor:
     """Return the same values with a node of their own, connected to the history of `primal`."""
     if primal.requires_grad:
         clone: Tensor = RECORDERS["clone"](primal)

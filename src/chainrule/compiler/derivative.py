@@ -18,6 +18,7 @@ from chainrule.compiler.passes import optimized
 from chainrule.compiler.program import Line, Program, Value
 from chainrule.compiler.symbol import Symbol
 from chainrule.compiler.trace import Capture, Trace
+from chainrule.creation import zeros
 from chainrule.errors import AutogradError, CompileError, FreedGraphError
 
 
@@ -155,14 +156,19 @@ class CompiledNode(Node):
         parts = g if g.__class__ is dict else {0: g}
         with enable_grad():
             outputs = again()
-        pairs = [(outputs[i], run.conjugate(part)) for i, part in parts.items()]
-        outs, gs = zip(*pairs, strict=True)
-        grads = autograd_grad(
-            list(outs), list(tensors), list(gs), create_graph=True, allow_unused=True
-        )
+        roots = [i for i in parts if outputs[i].requires_grad]  # the branch taken may be constant
+        grads: Sequence[Tensor | None] = [None] * len(tensors)
+        if roots:
+            gs = [run.conjugate(parts[i]) for i in roots]
+            outs = [outputs[i] for i in roots]
+            grads = autograd_grad(outs, list(tensors), gs, create_graph=True, allow_unused=True)
         if not run.keep:
             self.saved = self.again = None
-        return [None if grad is None else run.conjugate(grad) for grad in grads]
+        found = [
+            zeros(t.shape, dtype=t.dtype) if grad is None and given is not None else grad
+            for t, grad, given in zip(tensors, grads, self.spec.given, strict=True)
+        ]
+        return [None if grad is None else run.conjugate(grad) for grad in found]
 
     def _again(self, purpose: str) -> tuple[Callable[[], list[Tensor]], tuple[Tensor, ...]]:
         """Return what runs the function itself, and the tensors that its outputs depend on."""
@@ -202,14 +208,13 @@ class CompiledRule:
             for position, v in enumerate(found.residuals)
             if v in known or v in exposed
         ]
-        wanted = {id(t) for t in tracked}
-        places = [i for i, (_, leaf) in enumerate(tree.leaves(result)) if id(leaf) in wanted]
-        self._places = places
+        leaves = [id(leaf) for _, leaf in tree.leaves(result)]
+        self._places = [leaves.index(id(t)) for t in tracked]
 
     def tracked(self, result: Any) -> list[Tensor]:
-        """Return those leaves of a result that can be differentiated, each once."""
+        """Return those leaves of a result that can be differentiated: one for each output."""
         found = [leaf for _, leaf in tree.leaves(result)]
-        return list({id(found[i]): found[i] for i in self._places}.values())
+        return [found[i] for i in self._places]
 
 
 def recorded(

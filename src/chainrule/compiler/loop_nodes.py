@@ -8,9 +8,9 @@ from typing import Any
 
 from chainrule import control
 from chainrule.autograd.derivatives import autograd_grad
-from chainrule.autograd.forward import pushed
+from chainrule.autograd.forward import pushed, tracked
 from chainrule.autograd.modes import enable_grad
-from chainrule.autograd.record import current_node, place
+from chainrule.autograd.record import current_node, is_recording, place
 from chainrule.autograd.tape import Node, NodeName, Port
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.compiler.inner_trace import Body
@@ -186,8 +186,9 @@ class WhileNode(LoopNode):
     ) -> WhileNode:
         node = cls()
         node.condition, node.function = condition, function
-        node.carry = [make(Symbol(value), None) for value in line.args[0]]
         node._begin(bodies, line, carry)
+        pairs = zip(line.args[0], node.edges, strict=False)
+        node.carry = [make(Symbol(value), edge) for value, edge in pairs]
         return node
 
     @property
@@ -211,7 +212,8 @@ class WhileNode(LoopNode):
 
         def forward(state: Any) -> Any:
             carry, arriving = state
-            inputs = [t.detach().requires_grad_(i in carried) for i, t in enumerate(carry)]
+            recorded = is_recording()  # by a derivative of this one
+            inputs = [tracked(t) if i in carried else t for i, t in enumerate(carry)]
             outs: list[Tensor] = []
 
             def run() -> list[Tensor]:
@@ -220,7 +222,8 @@ class WhileNode(LoopNode):
 
             wrt = [inputs[i] for i in carried] + self.sources
             found = pushed(run, wrt, [*arriving, *tangents[len(carry) :]])
-            return [t.detach() for t in outs], [found[i] for i in carried]
+            following = outs if recorded else [t.detach() for t in outs]
+            return following, [found[i] for i in carried]
 
         begin = [nothing(self.carry[i]) if tangents[i] is None else tangents[i] for i in carried]
         init = (self.carry, begin)
