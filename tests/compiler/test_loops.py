@@ -459,3 +459,86 @@ def test_a_write_to_a_result_reaches_nothing_else(
         for f in (compiled_to_numpy(function), function)
     )
     agree(list(found), list(wanted), exactly=True)
+
+
+def _steep(t: Any) -> Any:
+    """Return zeros whose slope is infinite: a gradient of zeros makes it nan, none doesn't."""
+    return (t - t.detach()).sqrt()
+
+
+STEEP: dict[str, tuple[Callable[..., Any], Any]] = {
+    "a carry that nobody uses": (lambda c, x: (c * 0 + _steep(c), c * x), H),
+    "one of two": (lambda c, x: ((c[0] * x, _steep(c[1])), c[0]), (H, B)),
+    "in turn": (lambda c, x: ((c[1], _steep(c[0]) + x), c[0]), (H, B)),
+    "later": (lambda c, x: ((c[1] * x, _steep(c[2]), c[2] + 1), c[0]), (H, B, H)),
+    "another one uses it": (lambda c, x: ((c[0] + c[1] * x, c[1] * B), None), (H, B)),
+    "a slice": (lambda c, x: (x, _steep(c) + x), H),
+    "from outside": (lambda c, x: (cr.sin(_steep(B) * c), c * x + B), H),
+}
+
+
+@pytest.mark.parametrize("name", STEEP)
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("checkpoint", [False, True])
+@pytest.mark.parametrize("result", ["ys", "first carry", "all"])
+def test_no_gradient_is_not_one_of_zeros(
+    name: str, reverse: bool, checkpoint: bool, result: str
+) -> None:
+    step, init = STEEP[name]
+
+    def function() -> list[Any]:
+        carry, ys = cr.scan(step, init, XS, reverse=reverse, checkpoint=checkpoint)
+        found = leaves((carry, ys))
+        return {"ys": found[-1:], "first carry": found[:1], "all": found}[result]
+
+    def grads(outs: list[Any]) -> list[Any]:
+        total = sum((out * out).sum() for out in outs)
+        return [g for g in cr.autograd_grad(total, LEAVES, allow_unused=True)]
+
+    def tangents(without: int) -> list[Any]:
+        some = [leaf for i, leaf in enumerate(LEAVES[:4]) if i != without]
+        return list(pushed(function, some, [leaf.detach() * 0.5 for leaf in some]))
+
+    def same(found: list[Any], expected: list[Any]) -> None:
+        assert [g is None for g in found] == [g is None for g in expected]
+        both = ([g for g in part if g is not None] for part in (found, expected))
+        agree(*both)
+
+    with np.errstate(all="ignore"):
+        expected = grads(function())
+        same(compiled_to_numpy(lambda: grads(function()))(), expected)
+        same(grads(compiled_to_numpy(function)()), expected)
+        for without in (1, 2, 3):
+            expected = tangents(without)
+            same(compiled_to_numpy(tangents)(without), expected)
+
+
+def test_a_branch_that_uses_nothing_has_no_gradient() -> None:
+    def function(p: Any) -> Any:
+        root = _steep(B)
+        return cr.cond(p, lambda: (root * 2, H * 3), lambda: (root * 3, H))[1]
+
+    compiled = compiled_to_numpy(lambda p: cr.autograd_grad(function(p).sum(), LEAVES[3])[0])
+    assert compiled(cr.tensor(True)).tolist() == [3.0] * 3
+    grads = compiled_to_numpy(
+        lambda p: cr.autograd_grad(function(p).sum(), [H, B], allow_unused=True)
+    )
+    assert grads(cr.tensor(False))[1] is None
+
+
+def test_forward_mode_carries_no_tangent_that_never_comes() -> None:
+    def growing(h: Any, b: Any) -> Any:
+        def body(c: Any) -> Any:
+            return c[0] + 1, cr.sin(c[1]), _steep(c[2])
+
+        last = cr.while_loop(lambda c: c[0] < 4, body, (cr.tensor(0), h, b))
+        return last[1] + last[2]
+
+    def along(h: Any, b: Any) -> Any:
+        with cr.enable_grad():
+            b = b.requires_grad_()
+            return cr.jvp(lambda h: growing(h, b), (h,), (h * 2,))[1]
+
+    args = H.detach(), B.detach()
+    expected = along(*args)
+    agree([compiled_to_numpy(lambda h: along(h, B.detach() * 1))(args[0])], [expected])

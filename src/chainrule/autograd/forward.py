@@ -45,14 +45,24 @@ def pushed(
     function: Callable[[], Sequence[Tensor]], inputs: Sequence[Tensor], tangents: Sequence[Any]
 ) -> list[Any]:
     """Return the tangents of what a function makes of `inputs`; None is a tangent of zeros."""
+    outputs, found = pushed_on(function, inputs, tangents)
+    pairs = zip(outputs, found, strict=True)
+    return [TENSOR_XP.zeros_like(t) if tangent is None else tangent for t, tangent in pairs]
+
+
+def pushed_on(
+    function: Callable[[], Sequence[Tensor]], inputs: Sequence[Tensor], tangents: Sequence[Any]
+) -> tuple[Sequence[Tensor], list[Any]]:
+    """Return what a function makes of `inputs`, and the tangents; None is one that has not come."""
     begin = tick()
     with enable_grad():
         outputs = function()
     edges = [endpoint(current_node(t)) for t in inputs]
     known = {edge: t for edge, t in zip(edges, tangents, strict=True) if t is not None}
-    nodes, _ = _between(outputs, {n for n, _ in edges})
-    _push([n for n in nodes if n.seq > begin], known)
-    return [_tangent_of(t, known) for t in outputs]
+    if known:
+        nodes, _ = _between(outputs, {n for n, _ in edges})
+        _push([n for n in nodes if n.seq > begin], known)
+    return outputs, [_arrived(t, known) for t in outputs]
 
 
 def through(
@@ -119,6 +129,10 @@ def _push(nodes: list[Node], tangents: dict[Any, Tensor]) -> None:
 
 
 def _tangent_of(output: Tensor, tangents: dict[Any, Tensor]) -> Tensor:
-    edge = current_node(output)
-    tangent = None if edge is None else tangents.get(endpoint(edge))
+    tangent = _arrived(output, tangents)
     return TENSOR_XP.zeros_like(output) if tangent is None else tangent
+
+
+def _arrived(output: Tensor, tangents: dict[Any, Tensor]) -> Tensor | None:
+    edge = current_node(output)
+    return None if edge is None else tangents.get(endpoint(edge))

@@ -2,10 +2,15 @@
 
 What it needs of the forward pass is stacked by the forward loop, one slice for each step; views,
 and arrays that are made of nothing, are made again.
+
+A step gets gradients of some of its carries. Zeros in the place of one that doesn't come aren't the
+same (0 times infinity is nan), but where what they are added to has a gradient anyway. So a step
+belongs to a loop if the step that follows gets gradients of the same carries.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from chainrule.autograd.derivatives import autograd_grad
@@ -14,7 +19,7 @@ from chainrule.compiler.inner_trace import Body
 from chainrule.compiler.namespace import SYMBOL_XP
 from chainrule.compiler.program import Line, Program, Value
 from chainrule.compiler.shapes import DRAW
-from chainrule.compiler.symbol import Symbol
+from chainrule.compiler.symbol import TRACING, Symbol
 from chainrule.compiler.vocabulary import VIEWS
 
 
@@ -25,6 +30,10 @@ class BackwardBody:
     totals: list[Value]  # inputs: the sums so far of the gradients of `summed`
     summed: list[int]  # which tensors from outside get gradients
     sliced: list[int]  # which inputs of the body get a gradient of their slice
+    seeded: list[int]  # which carries come with a gradient, be it of zeros
+    reached: list[int]  # and which leave with one
+    leaving: list[int]  # the same, or all that come with one, if the step is repeated
+    steady: bool  # whether the step that follows is the same
 
     def __init__(self, body: Body, line: Line, count: int, sources: list[Tensor]) -> None:
         self.body, self.line, self.count, self.sources = body, line, count, sources
@@ -34,14 +43,18 @@ class BackwardBody:
         self._found: dict[Value, Value] = {}
         self._made: dict[Value, Line] = {}
 
-    def trace(self, carried: list[int], rows: list[int], sliced: list[int]) -> None:
+    def trace(
+        self, arriving: Iterable[int], carried: list[int], rows: list[int], sliced: list[int]
+    ) -> None:
         """Trace the pass from gradients of some carries and rows to those of carries and slices."""
         trace, kinds = self.body.trace, self.body.program.outputs
-        seeds = {k: Value(kinds[k].shape, kinds[k].dtype, "g") for k in (*carried, *rows)}
         begin = len(trace.lines)
-        outputs = trace.run(self._pass, seeds, carried, sliced)
+        self.seeded = trace.run(self._closed, arriving, carried, rows)
+        del trace.lines[begin:]  # which only asked
+        seeds = {k: Value(kinds[k].shape, kinds[k].dtype, "g") for k in (*self.seeded, *rows)}
+        outputs = trace.run(self._pass, seeds, carried, rows, sliced)
         lines, trace.lines[begin:] = trace.lines[begin:], []
-        inputs = [*(seeds[k] for k in carried), *self.totals, *(seeds[k] for k in rows)]
+        inputs = [*(seeds[k] for k in self.seeded), *self.totals, *(seeds[k] for k in rows)]
         program = Program("scan_backward", inputs, {}, lines, outputs, [])
         self._made = {v: line for line in self.body.program.lines for v in line.outs}
         own = {*self.body.values, *self._made}
@@ -53,7 +66,15 @@ class BackwardBody:
         program.inputs += self._inputs
         self.program = program
 
-    def _pass(self, seeds: dict[int, Value], carried: list[int], sliced: list[int]) -> list[Value]:
+    def _closed(self, arriving: Iterable[int], carried: list[int], rows: list[int]) -> list[int]:
+        """Return the carries that may come with a gradient if these do."""
+        like = [Value(v.shape, v.dtype) for v in self.body.program.outputs]
+        gs = {k: make(Symbol(like[k]), None) for k in (*arriving, *rows)}
+        return with_gradients(self.body.outs, gs, carried)
+
+    def _pass(
+        self, seeds: dict[int, Value], carried: list[int], rows: list[int], sliced: list[int]
+    ) -> list[Value]:
         """Return the gradients of carries, the sums, and the gradients of slices."""
         body = self.body
         roots = [k for k in seeds if body.outs[k].requires_grad]
@@ -65,16 +86,25 @@ class BackwardBody:
             found = autograd_grad(outs, wrt, gs, retain_graph=True, allow_unused=True)
         grads = [None if g is None else g._array for g in found]
         a, b = len(carried), len(carried) + len(sliced)
-        carries = [
-            SYMBOL_XP.zeros(t.shape, t.dtype) if g is None else g
-            for t, g in zip(wrt[:a], grads[:a], strict=True)
-        ]
+        carries = {i: g for i, g in zip(carried, grads[:a], strict=True) if g is not None}
+        self.reached = list(carries)
         self.sliced = [i for i, g in zip(sliced, grads[a:b], strict=True) if g is not None]
         self.summed = [i for i, g in enumerate(grads[b:]) if g is not None]
         parts: list[Any] = [grads[b + i] for i in self.summed]
         self.totals = [Value(g.shape, g.dtype, "total") for g in parts]
         sums = [SYMBOL_XP.add(Symbol(t), g) for t, g in zip(self.totals, parts, strict=True)]
-        return [g.value for g in (*carries, *sums, *(g for g in grads[a:b] if g is not None))]
+        begin = len(body.trace.lines)
+        self.steady = self._closed(self.reached, carried, rows) == self.seeded
+        del body.trace.lines[begin:]
+        if self.steady:
+            kinds = body.inputs
+            for i in self.seeded:
+                if i not in carries:
+                    carries[i] = SYMBOL_XP.zeros(kinds[i]._array.shape, kinds[i]._array.dtype)
+            carries = {i: carries[i] for i in self.seeded}
+        self.leaving = list(carries)
+        slices = [g for g in grads[a:b] if g is not None]
+        return [g.value for g in (*carries.values(), *sums, *slices)]
 
     def _fetch(self, value: Value, own: set[Value]) -> None:
         """Find a value of the forward body for the backward one."""
@@ -106,11 +136,47 @@ class BackwardBody:
             line.outs += (Value((length, *value.shape), value.dtype, _plural(value.hint)),)
         return line.outs[outputs.index(value, count)]
 
-    def outs(self, length: int) -> list[Value]:
-        """Return what comes out of a loop of this body."""
+    def loop(self, begin: Sequence[Value], given: Sequence[Value], **settings: Any) -> list[Value]:
+        """Record the loop of so many steps, and return what comes out."""
         outputs, count = self.program.outputs, len(self.program.outputs) - len(self.sliced)
-        last = [Value(v.shape, v.dtype) for v in outputs[:count]]
-        return last + [Value((length, *v.shape), v.dtype) for v in outputs[count:]]
+        length = settings["length"]
+        outs = [Value(v.shape, v.dtype) for v in outputs[:count]]
+        outs += [Value((length, *v.shape), v.dtype) for v in outputs[count:]]
+        args = (tuple(begin), tuple(given))
+        _record(Line("for", args, settings, tuple(outs), self.line.location, (self.program,)))
+        return outs
+
+    def step(self, given: Sequence[Value]) -> list[Value]:
+        """Record one step by itself, and return what comes out."""
+        values = dict(zip(self.program.inputs, given, strict=True))
+        for line in self.program.lines:
+            _record(line.replaced(lambda v: values.get(v, v)))
+        return [values.get(v, v) for v in self.program.outputs]
+
+
+def with_gradients(outs: Sequence[Tensor], gs: dict[int, Any], carried: Sequence[int]) -> list[int]:
+    """Return the carries that have gradients, or that a pass from others goes through anyway.
+
+    For the gradient of those, zeros are as good as none.
+    """
+    roots = [k for k in gs if outs[k].requires_grad]
+    others = [k for k in carried if k not in gs and outs[k].requires_grad]
+    through: set[int] = set()
+    if roots and others:
+        wanted = [outs[k] for k in others]
+        grads = autograd_grad(
+            *([outs[k] for k in roots], wanted, [gs[k] for k in roots]),
+            retain_graph=True,
+            allow_unused=True,
+        )
+        through = {k for k, g in zip(others, grads, strict=True) if g is not None}
+    return [k for k in carried if k in gs or k in through]
+
+
+def _record(line: Line) -> None:
+    trace = TRACING.get()
+    assert trace is not None
+    trace.lines.append(line)
 
 
 def _is_made_again(line: Line) -> bool:

@@ -9,7 +9,7 @@ import numpy as np
 
 from chainrule import tree
 from chainrule.autograd.derivatives import autograd_grad
-from chainrule.autograd.forward import pushed
+from chainrule.autograd.forward import pushed_on
 from chainrule.autograd.modes import enable_grad
 from chainrule.autograd.record import place
 from chainrule.autograd.tape import Node, NodeName, check_unwritten, freed_error
@@ -148,7 +148,7 @@ class CompiledNode(Node):
 
     def push(self, tangents: tuple[Any, ...], xp: Any) -> Any:
         run, tensors = self._again("forward mode")
-        return tuple(pushed(run, tensors, tangents))
+        return tuple(pushed_on(run, tensors, tangents)[1])
 
     def _recorded(self, g: Any, run: Any) -> Sequence[Any]:
         """Differentiate the function itself, eagerly, and record that."""

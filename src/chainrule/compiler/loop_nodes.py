@@ -8,7 +8,7 @@ from typing import Any
 
 from chainrule import control
 from chainrule.autograd.derivatives import autograd_grad
-from chainrule.autograd.forward import pushed, tracked
+from chainrule.autograd.forward import pushed_on, tracked
 from chainrule.autograd.modes import enable_grad
 from chainrule.autograd.record import current_node, is_recording, place
 from chainrule.autograd.tape import Node, NodeName, Port
@@ -51,8 +51,8 @@ class LoopNode(Node):
         kinds = [value.dtype.kind for value in self.line.outs]
         return tuple([t if kind in "fc" else None for t, kind in zip(found, kinds, strict=True)])
 
-    def _tangents(self, tangents: Sequence[Any]) -> list[Tensor]:
-        """Return the tangents of all that comes out."""
+    def _tangents(self, tangents: Sequence[Any]) -> Sequence[Tensor | None]:
+        """Return the tangents of all that comes out, None where none has come."""
         raise AssertionError(f"{type(self).__name__} is abstract")
 
     def _begin(self, bodies: list[Body], line: Line, inputs: Sequence[Tensor]) -> None:
@@ -129,41 +129,46 @@ class CondNode(LoopNode):
         self._check_again()
         gs = as_tensors(g, run)
 
-        def back(branch: Callable[..., Any]) -> list[Tensor]:
+        def back(branch: Callable[..., Any]) -> tuple[Sequence[Any], list[Any]]:
             with enable_grad():
                 outs = branch()
             roots = [k for k in gs if outs[k].requires_grad]
-            return gradients(outs, roots, gs, self.sources, run)
+            if not roots or not self.sources:
+                return self.sources, [None] * len(self.sources)
+            grads = autograd_grad(
+                *([outs[k] for k in roots], self.sources, [gs[k] for k in roots]),
+                create_graph=run.xp is not None,
+                allow_unused=True,
+            )
+            return self.sources, list(grads)
+
+        return as_cotangents(self._chosen(back), run)
+
+    def _tangents(self, tangents: Sequence[Any]) -> list[Tensor | None]:
+        return self._chosen(lambda branch: pushed_on(branch, self.sources, tangents))
+
+    def _chosen(
+        self, along: Callable[[Callable[..., Any]], tuple[Sequence[Any], list[Any]]]
+    ) -> list[Tensor | None]:
+        """Record a branch of what `along` finds for either function; None is zeros, if not both.
+
+        It returns what each part is like, and the parts.
+        """
+        come: set[int] = set()
+
+        def whole(branch: Callable[..., Any]) -> list[Tensor]:
+            like, parts = along(branch)
+            come.update(k for k, part in enumerate(parts) if part is not None)
+            pairs = zip(like, parts, strict=True)
+            return [nothing(t) if part is None else part for t, part in pairs]
 
         predicate = make(Symbol(self.line.args[0]), None)
-        first, second = self.branches
-        found = control.cond(predicate, lambda: back(first), lambda: back(second))
-        return as_cotangents(found, run)
-
-    def _tangents(self, tangents: Sequence[Any]) -> list[Tensor]:
-        predicate = make(Symbol(self.line.args[0]), None)
-        ways = [partial(pushed, branch, self.sources, tangents) for branch in self.branches]
-        found: list[Tensor] = control.cond(predicate, *ways)
-        return found
+        found = control.cond(predicate, *[partial(whole, branch) for branch in self.branches])
+        return [part if k in come else None for k, part in enumerate(found)]
 
 
 def nothing(like: Any) -> Tensor:
     return zeros(like.shape, dtype=like.dtype)
-
-
-def gradients(outs: Any, roots: list[int], gs: Any, wrt: list[Tensor], run: Any) -> list[Tensor]:
-    """Return gradients within a body that runs again; zeros where nothing leads."""
-    if not roots or not wrt:
-        return list(map(nothing, wrt))
-    found = autograd_grad(
-        [outs[k] for k in roots],
-        wrt,
-        [gs[k] for k in roots],
-        create_graph=run.xp is not None,
-        allow_unused=True,
-        materialize_grads=True,
-    )
-    return list(found)
 
 
 class WhileNode(LoopNode):
@@ -207,26 +212,34 @@ class WhileNode(LoopNode):
             "cr.where() or cr.cond() for the steps that are too many; or detach() its result"
         )
 
-    def _tangents(self, tangents: Sequence[Any]) -> list[Tensor]:
-        carried = [i for i, t in enumerate(self.carry) if t.dtype.kind in "fc"]
+    def _reached(self, tangents: Sequence[Any]) -> list[int]:
+        """Return the carries that have a tangent, be it after some steps."""
+        reached = {i for i in range(len(self.carry)) if tangents[i] is not None}
+        while True:
+            inputs = [tracked(t) if i in reached else t for i, t in enumerate(self.carry)]
+            arriving = [nothing(t) if i in reached else None for i, t in enumerate(self.carry)]
+            wrt = [inputs[i] for i in reached] + self.sources
+            given = [arriving[i] for i in reached] + list(tangents[len(self.carry) :])
+            _, found = pushed_on(partial(self.function, inputs), wrt, given)
+            more = {i for i in range(len(self.carry)) if found[i] is not None} - reached
+            if not more:
+                return sorted(reached)
+            reached |= more
+
+    def _tangents(self, tangents: Sequence[Any]) -> list[Tensor | None]:
+        carried, rest = self._reached(tangents), tangents[len(self.carry) :]
 
         def forward(state: Any) -> Any:
             carry, arriving = state
             recorded = is_recording()  # by a derivative of this one
             inputs = [tracked(t) if i in carried else t for i, t in enumerate(carry)]
-            outs: list[Tensor] = []
-
-            def run() -> list[Tensor]:
-                outs.extend(self.function(inputs))
-                return outs
-
             wrt = [inputs[i] for i in carried] + self.sources
-            found = pushed(run, wrt, [*arriving, *tangents[len(carry) :]])
-            following = outs if recorded else [t.detach() for t in outs]
-            return following, [found[i] for i in carried]
+            outs, found = pushed_on(lambda: self.function(inputs), wrt, [*arriving, *rest])
+            ends = [nothing(outs[i]) if found[i] is None else found[i] for i in carried]
+            return outs if recorded else [t.detach() for t in outs], ends
 
         begin = [nothing(self.carry[i]) if tangents[i] is None else tangents[i] for i in carried]
         init = (self.carry, begin)
         _, last = control.while_loop(lambda state: self.condition(state[0]), forward, init)
         ends = dict(zip(carried, last, strict=True))
-        return [ends.get(i, t) for i, t in enumerate(self.carry)]
+        return [ends.get(i) for i in range(len(self.carry))]
