@@ -216,7 +216,8 @@ class WhileNode(LoopNode):
         """Return the carries that have a tangent, be it after some steps."""
         reached = {i for i in range(len(self.carry)) if tangents[i] is not None}
         while True:
-            inputs = [tracked(t) if i in reached else t for i, t in enumerate(self.carry)]
+            with enable_grad():
+                inputs = [tracked(t) if i in reached else t for i, t in enumerate(self.carry)]
             arriving = [nothing(t) if i in reached else None for i, t in enumerate(self.carry)]
             wrt = [inputs[i] for i in reached] + self.sources
             given = [arriving[i] for i in reached] + list(tangents[len(self.carry) :])
