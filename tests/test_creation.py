@@ -279,6 +279,24 @@ def test_arange_forms():
         cr.arange(0, 3, 0)
 
 
+def test_ranges_of_integers_round_their_ends_first():
+    torch = pytest.importorskip("torch")
+    for function, arguments in [
+        ("arange", (0.1, -7.9, -4.0)),
+        ("arange", (0.0, -8.000001, -4.0)),
+        ("arange", (-0.9, 2.1, 2.0)),
+        ("arange", (3.7,)),
+        ("linspace", (4.3, -3, 50)),
+        ("linspace", (-3.9, 3.9, 6)),
+        ("logspace", (0, 1.2, 4)),
+    ]:
+        ours, theirs = [
+            getattr(lib, function)(*arguments, dtype=lib.int64).tolist() for lib in (cr, torch)
+        ]
+        assert ours == theirs
+    assert cr.arange(cr.tensor(0.5), cr.tensor(2.5), dtype=cr.int64).tolist() == [0, 1]
+
+
 def test_linspace():
     t = cr.linspace(-4, 4, 100)
     assert t.dtype == cr.float32

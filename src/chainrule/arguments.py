@@ -13,7 +13,7 @@ from chainrule.autograd import record
 from chainrule.autograd.operands import as_tensors
 from chainrule.autograd.tensor import Tensor, default_dtype, make
 from chainrule.backend import device, dtype_title, move
-from chainrule.errors import DTypeError
+from chainrule.errors import ArgumentError, DTypeError, OutOfBoundsError
 
 RECORDERS: dict[str, Callable[..., Tensor]] = record.RECORDERS
 """The recording function of every primitive. The few that return tuples are wrapped where used."""
@@ -73,7 +73,7 @@ def one_dim(dim: Any, ndim: int) -> int:
         raise TypeError(f"a dimension must be an int, not {type(dim).__name__}") from None
     bound = ndim or 1  # as in PyTorch, a 0-d tensor has the dimensions 0 and -1
     if not -bound <= number < bound:
-        raise IndexError(
+        raise OutOfBoundsError(
             f"Dimension out of range (expected to be in range of [{-bound}, {bound - 1}], but got "
             f"{number})"
         )
@@ -89,7 +89,7 @@ def many_dims(dims: Dims, ndim: int) -> tuple[int, ...] | None:
     listed = tuple(dims) if isinstance(dims, Sequence) else (dims,)
     counted = tuple([one_dim(dim, ndim) for dim in listed])
     if len(set(counted)) < len(counted):
-        raise ValueError(f"dim {listed} names a dimension twice: each can appear once")
+        raise ArgumentError(f"dim {listed} names a dimension twice: each can appear once")
     return counted if ndim else None
 
 
@@ -129,7 +129,7 @@ def lengths_of(sizes: tuple[Any, ...], size: Sizes | None = None) -> tuple[int, 
     """Return the shape of something new, given by place or by name: it has no negative sizes."""
     shape = sizes_of(sizes if size is None else (size,))
     if any(size < 0 for size in shape):
-        raise ValueError(f"a size can't be negative, but got the shape {list(shape)}")
+        raise ArgumentError(f"a size can't be negative, but got the shape {list(shape)}")
     return shape
 
 

@@ -14,7 +14,7 @@ from chainrule.autograd.tensor import Tensor
 from chainrule.backend import namespace
 from chainrule.creation import zeros
 from chainrule.draws import get_rng_state, set_rng_state
-from chainrule.errors import DTypeError, ShapeError
+from chainrule.errors import ArgumentError, DTypeError, ShapeError
 from chainrule.ops import stack, unbind
 
 __all__ = ["cond", "scan", "while_loop"]
@@ -187,7 +187,7 @@ def _count_of(xs: Tensors, length: int | None) -> int:
     if length is not None:
         sizes.add(length)
     if not sizes:
-        raise ValueError("scan: without xs the number of steps isn't known: give length")
+        raise ArgumentError("scan: without xs the number of steps isn't known: give length")
     if len(sizes) > 1:
         said = "" if length is None else f", and length={length}"
         raise ShapeError(

@@ -9,7 +9,7 @@ import numpy as np
 from chainrule.arguments import DTypeLike, Operand, leaf
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import namespace
-from chainrule.errors import DTypeError, ShapeError
+from chainrule.errors import ArgumentError, DTypeError, ShapeError
 from chainrule.random import randint
 from chainrule.sampling import draw, seeded, values_of
 
@@ -163,7 +163,7 @@ def multinomial(
         If the weights are no floats.
     ShapeError
         If they are no vector or matrix, or nothing is to be drawn.
-    ValueError
+    ArgumentError
         If a weight is negative, infinite or nan, all are 0, or there are too few categories of
         weight for what is to be drawn without replacement.
 
@@ -204,12 +204,12 @@ def multinomial(
 def _check_weights(rows: Any, distinct: int | None) -> None:
     """Raise if there is nothing to draw from, or too little for so many that differ."""
     if not np.all(np.isfinite(rows) & (rows >= 0)):
-        raise ValueError("probability tensor contains either `inf`, `nan` or element < 0")
+        raise ArgumentError("probability tensor contains either `inf`, `nan` or element < 0")
     available = np.count_nonzero(rows, axis=1)
     if np.any(available == 0):
-        raise ValueError("invalid multinomial distribution (sum of probabilities <= 0)")
+        raise ArgumentError("invalid multinomial distribution (sum of probabilities <= 0)")
     if distinct is not None and distinct > available.min(initial=distinct):
-        raise ValueError(
+        raise ArgumentError(
             "cannot sample n_sample > prob_dist.size(-1) samples without replacement: invalid "
             "multinomial distribution (with replacement=False, not enough non-negative category to "
             f"sample): {distinct} of {available.min()}"
@@ -249,7 +249,7 @@ def poisson(
     ------
     DTypeError
         If `input` is not of floats.
-    ValueError
+    ArgumentError
         If a mean is negative.
 
     Notes
@@ -265,7 +265,7 @@ def poisson(
     means, place = _weights(input, "poisson")
     xp = namespace(means)
     if xp.known and not np.all(means >= 0):
-        raise ValueError("invalid Poisson rate, expected rate to be non-negative")
+        raise ArgumentError("invalid Poisson rate, expected rate to be non-negative")
     drawn = draw("poisson", rng or generator, means)
     return leaf(xp.asarray(drawn, dtype=means.dtype), place)
 
@@ -296,7 +296,7 @@ def binomial(
     ------
     DTypeError
         If one is not of floats.
-    ValueError
+    ArgumentError
         If a number of trials is negative, or a probability outside of [0, 1].
 
     Notes
@@ -313,8 +313,8 @@ def binomial(
     chances, _ = _weights(prob, "binomial")
     xp = namespace(chances if namespace(trials).known else trials)
     if xp.known and not np.all(trials >= 0):
-        raise ValueError("binomial expects numbers of trials that are not negative")
+        raise ArgumentError("binomial expects numbers of trials that are not negative")
     if xp.known and not np.all((chances >= 0) & (chances <= 1)):
-        raise ValueError("binomial expects all probabilities to be in [0, 1]")
+        raise ArgumentError("binomial expects all probabilities to be in [0, 1]")
     drawn = draw("binomial", rng or generator, trials.astype(np.int64), chances)
     return leaf(xp.asarray(drawn, dtype=trials.dtype), place)

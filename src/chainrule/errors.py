@@ -10,6 +10,7 @@ from __future__ import annotations
 from numpy.linalg import LinAlgError as _NumPyLinAlgError
 
 __all__ = [
+    "ArgumentError",
     "AutogradError",
     "CompileError",
     "DTypeError",
@@ -18,8 +19,13 @@ __all__ = [
     "InPlaceError",
     "LinAlgError",
     "MissingExtraError",
+    "OutOfBoundsError",
     "ShapeError",
 ]
+
+
+class ArgumentError(RuntimeError, ValueError):
+    """An argument of the right type whose value makes no sense to the operation."""
 
 
 class AutogradError(RuntimeError):
@@ -36,6 +42,10 @@ class FreedGraphError(AutogradError):
 
 class InPlaceError(AutogradError):
     """An in-place write that is not allowed, or that changed a value which the graph had saved."""
+
+
+class OutOfBoundsError(RuntimeError, IndexError):
+    """An index that its dimension doesn't have."""
 
 
 class ShapeError(RuntimeError, ValueError):

@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from chainrule.errors import OutOfBoundsError
+
 Array = Any
 Shape = tuple[int, ...]
 
@@ -110,7 +112,7 @@ def _checked(index: Any, length: int, axis: int) -> Any:
     low, high = int(index.min()), int(index.max())
     if low < -length or high >= length:
         wrong = low if low < -length else high
-        raise IndexError(f"index {wrong} is out of bounds for axis {axis} with size {length}")
+        raise OutOfBoundsError(f"index {wrong} is out of bounds for axis {axis} with size {length}")
     index = index.astype(np.intp, copy=False)
     return index if low >= 0 else np.where(index < 0, index + length, index)
 

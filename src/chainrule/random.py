@@ -18,7 +18,7 @@ from chainrule.arguments import (
 )
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import namespace
-from chainrule.errors import DTypeError
+from chainrule.errors import ArgumentError, DTypeError
 from chainrule.sampling import draw, normal_array, seeded, uniform_array, values_of
 
 if TYPE_CHECKING:
@@ -161,7 +161,7 @@ def randint(
 
     Raises
     ------
-    ValueError
+    ArgumentError
         If there is no integer between the bounds.
 
     Examples
@@ -176,7 +176,7 @@ def randint(
     if size is None:
         raise TypeError("randint() needs a size: randint(high, size) or randint(low, high, size)")
     if low >= high:
-        raise ValueError(f"randint expects low < high, but got: {low} >= {high}")
+        raise ArgumentError(f"randint expects low < high, but got: {low} >= {high}")
     drawn = draw("integers", rng or generator, low, high, lengths_of((size,)))
     return leaf(drawn.astype(np.int64 if dtype is None else dtype_of(dtype), copy=False), device)
 
@@ -246,7 +246,7 @@ def normal(
 
     Raises
     ------
-    ValueError
+    ArgumentError
         If a standard deviation is negative.
 
     Examples
@@ -259,7 +259,7 @@ def normal(
     kind = given[0].dtype if given and dtype is None else dtype_or_default(dtype)
     centre, spread = values_of(mean), values_of(std)
     if namespace(spread).known and np.any(spread < 0):
-        raise ValueError(f"normal expects std >= 0.0, but found {float(np.min(spread))}")
+        raise ArgumentError(f"normal expects std >= 0.0, but found {float(np.min(spread))}")
     shape = np.broadcast_shapes(centre.shape, spread.shape) if size is None else lengths_of((size,))
     drawn = normal_array(shape, kind, rng or generator) * spread.astype(kind) + centre.astype(kind)
     return leaf(namespace(drawn).asarray(drawn), device, requires_grad)
@@ -283,7 +283,7 @@ def bernoulli(
 
     Raises
     ------
-    ValueError
+    ArgumentError
         If a probability is outside of [0, 1].
     DTypeError
         If `p` is of integers.
@@ -302,7 +302,7 @@ def bernoulli(
     if values.dtype.kind != "f":
         raise DTypeError(f"bernoulli expects probabilities of a floating dtype, got {values.dtype}")
     if namespace(values).known and not np.all((values >= 0) & (values <= 1)):
-        raise ValueError("bernoulli expects all probabilities to be in [0, 1]")
+        raise ArgumentError("bernoulli expects all probabilities to be in [0, 1]")
     drawn = uniform_array(values.shape, np.dtype(np.float64), rng or generator) < values
     ones = namespace(drawn).asarray(drawn, dtype=values.dtype)
     return leaf(ones, p.device if isinstance(p, Tensor) else None)

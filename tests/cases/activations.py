@@ -99,6 +99,7 @@ ROWS = (
             *_with(beta=1.0, threshold=20.0),
             situation("sharp", (2, 3), beta=3.0, threshold=20.0),
             situation("linear", [0.5, 2, 3], beta=2.0, threshold=3.0),
+            situation("early-linear", [-0.5, 0.1, 0.5], beta=2.0, threshold=0.4),
             situation("far", [-30, 15, 50], beta=1.0, threshold=20.0),
         ),
         (-3, 3),

@@ -60,7 +60,6 @@ ROWS = (
     row(
         "logsumexp",
         (*REDUCTION, *_EMPTY_KINKS),
-        dtypes=REAL,
         np=lambda np, x, axis, keepdims: np.log(np.sum(np.exp(x), axis=axis, keepdims=keepdims)),
         torch=over_dims("logsumexp"),
     ),

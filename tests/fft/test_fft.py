@@ -144,7 +144,7 @@ def test_numpys_functions_are_recorded() -> None:
 @pytest.mark.parametrize(
     ("call", "error", "text"),
     [
-        (lambda f: f.fft(cr.tensor(1.0)), cr.ShapeError, "tensor has no dimensions"),
+        (lambda f: f.fft(cr.tensor(1.0)), cr.OutOfBoundsError, "tensor has no dimensions"),
         (lambda f: f.fft(cr.ones(3), 0), cr.ShapeError, r"Invalid number of data points \(0\)"),
         (lambda f: f.fft(cr.ones(0)), cr.ShapeError, r"Invalid number of data points \(0\)"),
         (lambda f: f.irfft(cr.ones(1)), cr.ShapeError, r"irfft: Invalid number of data points"),

@@ -102,6 +102,7 @@ def test_both_triangles_of_an_asymmetric_matrix(dtype: str) -> None:
     x = numbers((3, 3), dtype, 9)
     for triangle in "LU":
         beside_torch(lambda lib, x, t=triangle: lib.linalg.eigh(x, UPLO=t)[0], x, order=1)
+        beside_torch(lambda lib, x, t=triangle: lib.linalg.eigh(x, UPLO=t)[1].abs(), x, order=1)
     x[np.arange(3), np.arange(3)] = [5, 6, 7]
     for upper in (False, True):
         # Of complex matrices, PyTorch's gradient is not Hermitian: on the diagonal it isn't real.

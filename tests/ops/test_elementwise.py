@@ -217,6 +217,18 @@ def test_the_dtype_of_powers():
 # --- clamp, where, masked_fill --------------------------------------------------------------------
 
 
+def test_a_bound_that_is_nan_clamps_to_nan():
+    nan = float("nan")
+    beside_torch(
+        lambda lib, x, low, high: lib.clamp(x, low, high),
+        [1.0, 2, 3],
+        [nan, 0, 4],
+        [5.0, nan, 5],
+        order=0,
+    )
+    beside_torch(lambda lib, x: lib.clamp(x, nan, 1.0), [1.0, 2, nan], order=0)
+
+
 def test_clamp_with_numbers():
     x = cr.tensor([-1.0, 0.5, 3.0])
     assert x.clamp(0, 1).tolist() == [0, 0.5, 1]

@@ -74,6 +74,17 @@ def test_logic(op):
     assert op(cr.tensor([6, 3]), 2).tolist() == op(np.array([6, 3]), 2).tolist()
 
 
+@pytest.mark.parametrize("op", [operator.eq, operator.ne, operator.lt, operator.ge])
+@pytest.mark.parametrize("number", [-1, 300])
+def test_integers_compare_with_those_their_dtype_does_not_have(op, number):
+    x = cr.tensor([0, 255], dtype=cr.uint8)
+    assert op(x, number).tolist() == [op(value, number) for value in (0, 255)]
+
+
+def test_complex_numbers_alone_have_the_default_precision():
+    assert cr.add(2j, 1).dtype == cr.where(cr.tensor(True), 1j, 2).dtype == cr.complex64
+
+
 def test_unary_operators():
     x = cr.tensor([1.0, -2.0])
     assert (-x).tolist() == [-1, 2]

@@ -16,7 +16,7 @@ from chainrule.autograd.reverse import Pass
 from chainrule.autograd.tape import AccumulateGrad, Edge, GradientEdge, endpoint
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import REPORTS, namespace, ndarray, silent
-from chainrule.errors import AutogradError, DTypeError, ShapeError
+from chainrule.errors import ArgumentError, AutogradError, DTypeError, ShapeError
 
 
 def _listed(tensors: Any) -> list[Any]:
@@ -276,7 +276,7 @@ def autograd_grad(
     ------
     AutogradError
         If an input doesn't require grad, or was not used and `allow_unused` is False.
-    ValueError
+    ArgumentError
         If `materialize_grads` meets an explicit ``allow_unused=False``.
 
     Examples
@@ -287,9 +287,9 @@ def autograd_grad(
     {'w': tensor(6.)}
     """
     if not only_inputs:
-        raise ValueError("only_inputs=False is not supported: use autograd_backward()")
+        raise ArgumentError("only_inputs=False is not supported: use autograd_backward()")
     if materialize_grads and allow_unused is False:
-        raise ValueError(
+        raise ArgumentError(
             "Expected allow_unused to be True or not passed when materialize_grads=True, but got: "
             "allow_unused=False."
         )
@@ -326,7 +326,7 @@ def autograd_grad(
 def _zeros(target: Tensor | GradientEdge, name: Any) -> Tensor:
     """Return the gradient of an input that no output depends on."""
     if isinstance(target, GradientEdge):
-        raise ValueError(
+        raise ArgumentError(
             f"materialize_grads needs the shape of input {name!r}, which a GradientEdge doesn't "
             "know: pass the tensor"
         )

@@ -9,7 +9,14 @@ from numpy.linalg import LinAlgError as NumPyLinAlgError
 
 from chainrule.autograd.location import here
 from chainrule.backend import device_of
-from chainrule.errors import DeviceError, LinAlgError, ShapeError
+from chainrule.errors import (
+    ArgumentError,
+    DeviceError,
+    DTypeError,
+    LinAlgError,
+    OutOfBoundsError,
+    ShapeError,
+)
 from chainrule.primitives.primitive import Primitive
 
 Array = Any
@@ -43,16 +50,20 @@ def _explained(error: Exception, primitive: Primitive, arrays: tuple[Array, ...]
         text = broadcast_text(shapes)
         if text:
             return ShapeError(f"{text} ({primitive.name} of shapes {shapes}, {_where()})")
+    if isinstance(error, TypeError) and _DTYPE_WORDS.search(str(error)):
+        dtypes = " and ".join([str(array.dtype) for array in arrays])
+        return DTypeError(f"{primitive.name} of {dtypes}: {error} ({_where()})")
     if isinstance(error, IndexError):
-        return IndexError(
+        return OutOfBoundsError(
             f"{error} ({primitive.name} of a tensor of shape {shapes[0]}, {_where()})"
         )
     if type(error) is ValueError:
-        kind = ShapeError if _SHAPE_WORDS.search(str(error)) else ValueError
+        kind = ShapeError if _SHAPE_WORDS.search(str(error)) else ArgumentError
         return kind(f"{primitive.name}: {error} (shapes {shapes}, {_where()})")
     return error
 
 
+_DTYPE_WORDS = re.compile("ufunc|boolean|dtype")
 _SHAPE_WORDS = re.compile("shape|dimension|axis|axes|broadcast|size|ndim")
 
 

@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from chainrule.errors import ArgumentError
+
 __all__ = ["format_tensor", "set_printoptions"]
 
 
@@ -55,7 +57,7 @@ def set_printoptions(
 
     Raises
     ------
-    ValueError
+    ArgumentError
         If a number is negative.
 
     Examples
@@ -77,7 +79,7 @@ def set_printoptions(
     changes: dict[str, Any] = {name: n for name, n in numbers.items() if n is not None}
     for name, number in changes.items():
         if number < 0:
-            raise ValueError(f"set_printoptions: got {name}={number}, expected 0 or more")
+            raise ArgumentError(f"set_printoptions: got {name}={number}, expected 0 or more")
     _options.set(_options.get()._replace(**changes, sci_mode=sci_mode))
 
 

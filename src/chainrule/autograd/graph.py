@@ -13,7 +13,7 @@ from chainrule.autograd.reverse import Pass, PassHook
 from chainrule.autograd.tape import GradientEdge, Node, endpoint, hooks_of
 from chainrule.autograd.tensor import Tensor
 from chainrule.autograd.versions import written
-from chainrule.errors import AutogradError
+from chainrule.errors import ArgumentError, AutogradError
 
 __all__ = [
     "GradientEdge",
@@ -103,7 +103,7 @@ def register_multi_grad_hook(
 
     Raises
     ------
-    ValueError
+    ArgumentError
         If the mode is another.
     AutogradError
         If a tensor doesn't require grad.
@@ -118,7 +118,7 @@ def register_multi_grad_hook(
     [tensor(3.), tensor(2.)]
     """
     if mode not in ("all", "any"):
-        raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode!r}")
+        raise ArgumentError(f"Expects mode to be one of ('all', 'any') but got {mode!r}")
     ends = []
     for tensor in tensors:
         edge = current_node(tensor)

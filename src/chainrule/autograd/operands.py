@@ -57,6 +57,9 @@ def _operand(value: Any, other: Any) -> Any:
 
 
 def _scalar_dtype(value: Any) -> Any:
+    """Return the dtype of a Python number by itself; None, which is NumPy's choice, of integers."""
+    if isinstance(value, complex):
+        return np.complex128 if default_dtype().itemsize > 4 else np.complex64
     return default_dtype() if isinstance(value, float) else None
 
 

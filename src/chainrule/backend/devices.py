@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from chainrule.errors import DeviceError, MissingExtraError
+from chainrule.errors import ArgumentError, DeviceError, MissingExtraError
 
 Array = Any
 
@@ -103,7 +103,7 @@ def imported(x: Any, target: device | None, copy: bool | None) -> Array:
     if target is None or device_of(array) == target:
         return array
     if copy is False:
-        raise ValueError(
+        raise ArgumentError(
             f"from_dlpack(copy=False): {device_of(array)} to {target} can't be without a copy"
         )
     return move(array, target)

@@ -32,6 +32,7 @@ from chainrule.checks.differences import (
     trial_cotangents,
 )
 from chainrule.checks.report import GradcheckError, names_of
+from chainrule.errors import ArgumentError
 
 __all__ = ["gradcheck", "gradgradcheck"]
 
@@ -72,7 +73,7 @@ def gradcheck(
     GradcheckError
         If they don't: it names the input, the elements and both numbers. Also if `function`, or its
         backward, gives other numbers when run again.
-    ValueError
+    ArgumentError
         If no input requires grad.
     DTypeError
         If an input that requires grad, or an output, is not in double precision.
@@ -132,7 +133,7 @@ def gradgradcheck(
 
     Raises
     ------
-    GradcheckError, ValueError, DTypeError
+    GradcheckError, ArgumentError, DTypeError
         As in `gradcheck`. What a backward raises when it refuses to be differentiated (see
         `once_differentiable`) comes through as it is.
 
@@ -207,7 +208,7 @@ def check_first(subject: Subject, eps: float, atol: float, rtol: float) -> None:
 
 def _check_inputs(subject: Subject) -> None:
     if not checked_inputs(subject):
-        raise ValueError(
+        raise ArgumentError(
             "gradcheck expects at least one input tensor to require gradient, but none of the them "
             "have requires_grad=True. Call requires_grad_() on what is to be checked"
         )

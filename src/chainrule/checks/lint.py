@@ -30,7 +30,7 @@ from chainrule.checks.differences import (
 from chainrule.checks.gradcheck import agrees, check_linear, check_same, check_second
 from chainrule.checks.report import CheckReport, GradcheckError, Problem
 from chainrule.checks.specimen import LAYOUTS, Specimen, Watch, missing, node_of, without_collector
-from chainrule.errors import DTypeError
+from chainrule.errors import ArgumentError, DTypeError
 from chainrule.transforms import jvp
 
 __all__ = ["check"]
@@ -60,7 +60,7 @@ def check(spec: AutogradFunction, *args: Any, **kwargs: Any) -> CheckReport:
     ------
     GradcheckError
         If there is any problem: it lists all of them, and its `report` has them one by one.
-    ValueError
+    ArgumentError
         If no argument is a floating or complex tensor.
 
     Notes
@@ -97,7 +97,7 @@ def check(spec: AutogradFunction, *args: Any, **kwargs: Any) -> CheckReport:
     """
     specimen = Specimen(spec, args, kwargs)
     if not specimen.checked:
-        raise ValueError(
+        raise ArgumentError(
             f"{spec.name}.check expects at least one floating or complex tensor among its arguments"
         )
     findings = _Findings(spec.name)

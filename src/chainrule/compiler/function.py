@@ -17,7 +17,7 @@ from chainrule.compiler.cost import Report
 from chainrule.compiler.entry import MISS
 from chainrule.compiler.signature import Signature
 from chainrule.compiler.symbol import TRACING
-from chainrule.errors import CompileError
+from chainrule.errors import ArgumentError, CompileError
 
 _MANY = 16
 """From so many signatures on, something changes at each call that should be an argument."""
@@ -214,7 +214,7 @@ def compile(function: Any = None, *, backend: str | None = None) -> Any:
     def loss(w, x):
     """
     if backend not in (None, "numpy", "native"):
-        raise ValueError(f"compile(backend={backend!r}): expected 'numpy', 'native' or None")
+        raise ArgumentError(f"compile(backend={backend!r}): expected 'numpy', 'native' or None")
     if function is None:
         return functools.partial(compile, backend=backend)
     if isinstance(function, Compiled):

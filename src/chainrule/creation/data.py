@@ -21,7 +21,7 @@ from chainrule.autograd.modes import no_grad
 from chainrule.autograd.tensor import Tensor, default_dtype
 from chainrule.backend import device as as_device
 from chainrule.backend import imported, is_array, namespace
-from chainrule.errors import AutogradError, ShapeError
+from chainrule.errors import ArgumentError, AutogradError, ShapeError
 
 __all__ = ["tensor", "asarray", "from_numpy"]
 
@@ -163,7 +163,7 @@ def asarray(
 
     Raises
     ------
-    ValueError
+    ArgumentError
         If `copy` is False and a copy is needed.
 
     Examples
@@ -181,7 +181,7 @@ def asarray(
     if device is not None and as_device(device) != made.device:
         made, shares = leaf(made._array, device), False
     if copy is False and not shares:
-        raise ValueError("asarray(copy=False): this object can't become a tensor without a copy")
+        raise ArgumentError("asarray(copy=False): this object can't become a tensor without a copy")
     return RECORDERS["clone"](made) if copy and shares else made
 
 

@@ -20,7 +20,7 @@ from chainrule.arguments import (
 from chainrule.autograd.tensor import Tensor, default_dtype
 from chainrule.backend import namespace
 from chainrule.creation.data import array_of
-from chainrule.errors import DTypeError
+from chainrule.errors import ArgumentError, DTypeError
 
 __all__ = [
     "zeros",
@@ -209,7 +209,8 @@ def arange(
     step : number, default 1
         The distance between them; not 0.
     dtype : dtype, optional
-        If left out: int64 if the three are ints, else the default dtype.
+        If left out: int64 if the three are ints, else the default dtype. Given one of integers, the
+        three are rounded towards zero first.
     device, requires_grad
         As for `zeros`.
 
@@ -227,11 +228,19 @@ def arange(
     """
     if end is None:
         start, end = 0, start
+    start, end, step = whole((start, end, step), dtype)
     if step == 0:
-        raise ValueError("arange(): step must be nonzero")
+        raise ArgumentError("arange(): step must be nonzero")
     values = np.arange(start, end, step)
     kind = default_dtype() if values.dtype.kind == "f" else np.dtype(np.int64)
     return leaf(values.astype(kind if dtype is None else dtype_of(dtype)), device, requires_grad)
+
+
+def whole(ends: tuple[Any, ...], dtype: DTypeLike) -> tuple[Any, ...]:
+    """Return what a range is made of, rounded towards zero for a dtype of integers."""
+    if dtype is None or dtype_of(dtype).kind not in "iu":
+        return ends
+    return tuple([int(_number(end)) for end in ends])
 
 
 def linspace(
@@ -257,7 +266,8 @@ def linspace(
     Returns
     -------
     Tensor, shape (steps,)
-        Computed in double precision and then rounded.
+        Computed in double precision and then rounded; for a dtype of integers both ends are
+        rounded towards zero before.
 
     Examples
     --------
@@ -265,7 +275,8 @@ def linspace(
     >>> cr.linspace(-4, 4, 5)
     tensor([-4., -2.,  0.,  2.,  4.])
     """
-    return rounded(spaced(start, end, steps), dtype, device, requires_grad)
+    first, last = whole((start, end), dtype)
+    return rounded(spaced(first, last, steps), dtype, device, requires_grad)
 
 
 def spaced(start: complex, end: complex, steps: int) -> Array:

@@ -19,7 +19,7 @@ from chainrule.arguments import (
 from chainrule.autograd.tensor import Tensor
 from chainrule.creation.data import asarray, tensor
 from chainrule.creation.filled import empty, full, ones, zeros
-from chainrule.errors import ShapeError
+from chainrule.errors import ArgumentError, ShapeError
 
 __all__ = ["as_tensor", "scalar_tensor", "tril_indices", "triu_indices", "vander"]
 
@@ -131,7 +131,7 @@ def vander(x: Operand, /, N: int | None = None, increasing: bool = False) -> Ten
     ------
     ShapeError
         If `x` is no vector.
-    ValueError
+    ArgumentError
         If `N` is negative.
 
     Notes
@@ -151,7 +151,7 @@ def vander(x: Operand, /, N: int | None = None, increasing: bool = False) -> Ten
         raise ShapeError(f"x must be a one-dimensional tensor, got {x.ndim} dimensions")
     count = x.shape[0] if N is None else N
     if count < 0:
-        raise ValueError(f"N must be non-negative, got {count}")
+        raise ArgumentError(f"N must be non-negative, got {count}")
     powers = np.arange(count) if increasing else np.arange(count)[::-1]
     column = RECORDERS["reshape"](x, shape=(x.shape[0], 1))
     return RECORDERS["pow"](column, tensor_of(powers.astype(x.dtype)))

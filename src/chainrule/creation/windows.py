@@ -8,7 +8,7 @@ import numpy as np
 
 from chainrule.arguments import DeviceLike, DTypeLike, dtype_or_default, leaf, lengths_of
 from chainrule.autograd.tensor import Tensor
-from chainrule.creation.filled import rounded, spaced
+from chainrule.creation.filled import rounded, spaced, whole
 from chainrule.errors import DTypeError
 
 __all__ = [
@@ -55,7 +55,8 @@ def logspace(
     >>> cr.logspace(-1, 1, 3)
     tensor([ 0.1000,  1.0000, 10.0000])
     """
-    return rounded(np.power(base, spaced(start, end, steps)), dtype, device, requires_grad)
+    first, last = whole((start, end), dtype)
+    return rounded(np.power(base, spaced(first, last, steps)), dtype, device, requires_grad)
 
 
 def _window(

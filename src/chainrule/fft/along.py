@@ -42,7 +42,7 @@ def fft(
     ------
     ShapeError
         If n < 1, or `x` is a single number.
-    ValueError
+    ArgumentError
         If `norm` is another word.
 
     Notes

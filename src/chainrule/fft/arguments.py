@@ -11,7 +11,7 @@ import numpy as np
 from chainrule.arguments import RECORDERS, Dims, Operand, cast, floating, many_dims, one_dim
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import dtype_title
-from chainrule.errors import DTypeError, ShapeError
+from chainrule.errors import ArgumentError, DTypeError, OutOfBoundsError, ShapeError
 from chainrule.primitives.fourier import OPPOSITE
 
 Axes = tuple[int, ...]
@@ -23,7 +23,7 @@ def norm_of(norm: str | None) -> str:
     if norm is None:
         return "backward"
     if norm not in OPPOSITE:
-        raise ValueError(
+        raise ArgumentError(
             f"Invalid normalization mode: {norm!r}: norm must be 'backward', 'ortho' or 'forward'"
         )
     return norm
@@ -57,10 +57,15 @@ class Task(NamedTuple):
 def along_one(name: str, x: Operand, n: int | None, dim: int | None, *, real: bool = False) -> Task:
     """Return the task along one dimension: the last one if none is named."""
     x = operand(name, x, real=real)
-    if x.ndim == 0:
-        raise ShapeError(f"{name}: Dimension specified as {dim or -1} but tensor has no dimensions")
-    axis = one_dim(-1 if dim is None else dim, x.ndim)
+    dim = -1 if dim is None else dim
+    _check_there_are_dims(name, x, dim)
+    axis = one_dim(dim, x.ndim)
     return Task(name, x, (axis,), (-1 if n is None else n,))
+
+
+def _check_there_are_dims(name: str, x: Tensor, dim: Dims) -> None:
+    if x.ndim == 0 and dim not in ((), []):
+        raise OutOfBoundsError(f"{name}: Dimension specified as {dim} but tensor has no dimensions")
 
 
 def along_several(name: str, x: Operand, s: Points, dim: Dims, *, real: bool = False) -> Task:
@@ -68,6 +73,7 @@ def along_several(name: str, x: Operand, s: Points, dim: Dims, *, real: bool = F
     x = operand(name, x, real=real)
     sizes = None if s is None else tuple(map(index, s if isinstance(s, Sequence) else (s,)))
     if dim is not None:
+        _check_there_are_dims(name, x, dim)
         axes = many_dims(dim, x.ndim) or ()
     elif sizes is None:
         axes = tuple(range(x.ndim))

@@ -43,7 +43,7 @@ def fftn(
     ------
     ShapeError
         If a number of points is not positive, or `s` and `dim` differ in length.
-    ValueError
+    ArgumentError
         If `norm` is another word, or a dimension is named twice.
 
     Notes

@@ -10,7 +10,7 @@ import numpy as np
 from chainrule.arguments import RECORDERS, Operand, floating, tensor_of
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import holds_somewhere, namespace
-from chainrule.errors import AutogradError, DTypeError, ShapeError
+from chainrule.errors import ArgumentError, AutogradError, DTypeError, ShapeError
 from chainrule.fft.along import fft, ifft, irfft, rfft
 from chainrule.ops import cat, multiply, view_as_real
 from chainrule.ops.ordering import transpose
@@ -66,7 +66,7 @@ def stft(
     ------
     ShapeError
         If a shape or a length doesn't fit.
-    ValueError
+    ArgumentError
         If `return_complex` is left out, or a length is not positive.
 
     Notes
@@ -91,7 +91,7 @@ def stft(
     weights = _full_window("stft", n_fft, win_length, window, signal)
     mixed = signal.is_complex() or (weights is not None and weights.is_complex())
     if return_complex is None and not mixed:
-        raise ValueError(
+        raise ArgumentError(
             "stft requires the return_complex parameter be given for real inputs: "
             "return_complex=True"
         )
@@ -107,7 +107,7 @@ def stft(
     if weights is not None:
         stretches = multiply(stretches, weights)
     if onesided and mixed:
-        raise ValueError("stft: Cannot have onesided output if window or input is complex")
+        raise ArgumentError("stft: Cannot have onesided output if window or input is complex")
     norm = "ortho" if normalized else "backward"
     spectra = (fft if mixed or onesided is False else rfft)(stretches, norm=norm)
     result = transpose(spectra, -2, -1)
@@ -174,7 +174,9 @@ def istft(
     hop = _hop("istft", n_fft, hop_length)
     frequencies, count = spectra.shape[-2:]
     if _is_half(frequencies, n_fft, onesided) and return_complex:
-        raise ValueError("istft: cannot have onesided input and a complex result: return_complex")
+        raise ArgumentError(
+            "istft: cannot have onesided input and a complex result: return_complex"
+        )
     weights = _full_window("istft", n_fft, win_length, window, spectra)
     norm: Any = "ortho" if normalized else "backward"
     rows = transpose(spectra, -2, -1)
@@ -231,9 +233,9 @@ def _hop(name: str, n_fft: int, hop_length: int | None) -> int:
     """Return how far apart stretches of n_fft begin."""
     hop = n_fft // 4 if hop_length is None else hop_length
     if n_fft <= 0:
-        raise ValueError(f"{name}: expected n_fft > 0, but got n_fft={n_fft}")
+        raise ArgumentError(f"{name}: expected n_fft > 0, but got n_fft={n_fft}")
     if hop <= 0:
-        raise ValueError(f"{name}: expected hop_length > 0, but got hop_length={hop}")
+        raise ArgumentError(f"{name}: expected hop_length > 0, but got hop_length={hop}")
     return hop
 
 
@@ -243,7 +245,7 @@ def _full_window(
     """Return the window in the middle of n_fft zeros; None if it is of ones alone."""
     size = n_fft if win_length is None else win_length
     if not 0 < size <= n_fft:
-        raise ValueError(f"{name}: expected 0 < win_length <= n_fft, but got win_length={size}")
+        raise ArgumentError(f"{name}: expected 0 < win_length <= n_fft, but got win_length={size}")
     if window is None:
         if size == n_fft:
             return None
@@ -270,7 +272,7 @@ def _lengthened(x: Tensor, pad: int, mode: str) -> Tensor:
     if mode == "constant":
         return _padded(x, pad, pad)
     if mode not in _MODES:
-        raise ValueError(
+        raise ArgumentError(
             f"stft: pad_mode is one of reflect, replicate, circular and constant, got {mode!r}"
         )
     n = x.shape[-1]

@@ -119,7 +119,7 @@ def _reduced(x: Array, axis: Axes | None) -> tuple[Axes, Axes]:
 def logsumexp(lib: Any, x: Array, *, axis: Axes | None, keepdims: bool) -> Array:
     """Return log Σ exp x; an infinite maximum is the result."""
     axis, kept = _reduced(x, axis)
-    if x.size < 4096 or axis[0] != x.ndim - len(axis):
+    if x.size < 4096 or axis[0] != x.ndim - len(axis) or x.dtype.kind == "c":
         out = _log_sums(lib, x, axis)
     else:
         out = lib.empty(kept, x.dtype)
@@ -128,9 +128,11 @@ def logsumexp(lib: Any, x: Array, *, axis: Axes | None, keepdims: bool) -> Array
 
 
 def _log_sums(lib: Any, x: Array, axis: Axes) -> Array:
-    top = lib.maximum.reduce(x, axis, keepdims=True, initial=-math.inf)
+    top = lib.maximum.reduce(x.real, axis, keepdims=True, initial=-math.inf)
     shifted = x - lib.where(lib.isfinite(top), top, 0)
-    total = lib.add.reduce(lib.exp(lib.minimum(shifted, 0)), axis, keepdims=True)
+    if x.dtype.kind == "f":
+        shifted = lib.minimum(shifted, 0)
+    total = lib.add.reduce(lib.exp(shifted), axis, keepdims=True)
     return top + lib.log(lib.where(total == 0, 1, total))
 
 

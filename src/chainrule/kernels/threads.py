@@ -16,6 +16,8 @@ from collections.abc import Callable, Iterable
 from queue import SimpleQueue
 from typing import Any
 
+from chainrule.errors import ArgumentError
+
 Task = Callable[[int], None]
 
 
@@ -206,7 +208,7 @@ def set_num_threads(num: int, /) -> None:
     ------
     TypeError
         If it is no int.
-    ValueError
+    ArgumentError
         If it is less than 1.
 
     Examples
@@ -222,7 +224,7 @@ def set_num_threads(num: int, /) -> None:
     if isinstance(num, bool) or not isinstance(num, int):
         raise TypeError(f"set_num_threads expects an int, but got {type(num).__name__}")
     if num < 1:
-        raise ValueError(f"set_num_threads expects a positive integer, but got {num}")
+        raise ArgumentError(f"set_num_threads expects a positive integer, but got {num}")
     if num != _pool.count:
         _pool.stop()
         _pool = _Pool(num)

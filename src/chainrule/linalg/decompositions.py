@@ -9,7 +9,7 @@ from chainrule import ops
 from chainrule.arguments import RECORDERS, Operand
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import namespace
-from chainrule.errors import LinAlgError
+from chainrule.errors import ArgumentError, LinAlgError
 from chainrule.linalg.matrices import (
     accepts,
     adjoint,
@@ -127,7 +127,7 @@ def qr(A: Operand, mode: str = "reduced") -> QRResult:
 
     Raises
     ------
-    ValueError
+    ArgumentError
         If there is no such mode.
     LinAlgError
         In a backward pass, if the first k columns are linearly dependent.
@@ -152,7 +152,7 @@ def qr(A: Operand, mode: str = "reduced") -> QRResult:
             [4., 2.]])
     """
     if mode not in ("reduced", "complete", "r"):
-        raise ValueError(
+        raise ArgumentError(
             f"linalg.qr: qr received unrecognized mode {mode!r}: expected one of 'reduced', 'r', "
             "or 'complete'"
         )

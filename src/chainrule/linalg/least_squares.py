@@ -8,7 +8,7 @@ from chainrule import ops
 from chainrule.arguments import Operand, floating
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import check_known, namespace
-from chainrule.errors import ShapeError
+from chainrule.errors import ArgumentError, ShapeError
 from chainrule.linalg.matrices import column, matmul, matrices, of_one_dtype, without_column
 from chainrule.linalg.ranks import matrix_rank
 from chainrule.linalg.spectra import svdvals
@@ -58,7 +58,7 @@ def lstsq(
 
     Raises
     ------
-    ShapeError, ValueError
+    ShapeError, ArgumentError
         If the shapes don't fit; if there is no such driver.
 
     Notes
@@ -73,7 +73,7 @@ def lstsq(
     tensor([9.])
     """
     if driver not in (None, *_DRIVERS):
-        raise ValueError(
+        raise ArgumentError(
             f"linalg.lstsq: parameter `driver` should be one of {_DRIVERS}, but got {driver!r}"
         )
     a, b = of_one_dtype(matrices(A, "lstsq"), floating(B))

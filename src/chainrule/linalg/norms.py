@@ -18,7 +18,7 @@ from chainrule.arguments import (
 )
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import namespace
-from chainrule.errors import LinAlgError, ShapeError
+from chainrule.errors import ArgumentError, LinAlgError, ShapeError
 from chainrule.linalg.matrices import matrices, square
 from chainrule.linalg.spectra import svdvals
 from chainrule.linalg.systems import inv
@@ -139,7 +139,7 @@ def matrix_norm(
 
     Raises
     ------
-    ValueError
+    ArgumentError
         If the order is none of these.
     ShapeError
         If `A` has fewer than two dimensions, or `dim` is not two of them.
@@ -174,7 +174,7 @@ def matrix_norm(
         result: Tensor = getattr(ops, reduction)(values, dim=-1)
         return ops.reshape(result, _kept(x.shape, dims)) if keep else result
     if ord not in (1, -1, math.inf, -math.inf):
-        raise ValueError(f"linalg.matrix_norm: Order {ord!r} not supported.")
+        raise ArgumentError(f"linalg.matrix_norm: Order {ord!r} not supported.")
     added, compared = dims if abs(float(ord)) == 1 else dims[::-1]
     sums = RECORDERS["sum"](RECORDERS["abs"](x), axis=(added,), keepdims=True)
     extreme = ops.amax if float(ord) > 0 else ops.amin
@@ -244,7 +244,9 @@ def norm(
     if dims is not None and len(dims) == 2:
         return matrix_norm(x, ord, dims, keep, dtype=dtype)
     if isinstance(ord, str):
-        raise ValueError(f"linalg.norm: Order {ord!r} is of matrices: give two dimensions in dim")
+        raise ArgumentError(
+            f"linalg.norm: Order {ord!r} is of matrices: give two dimensions in dim"
+        )
     return vector_norm(x, ord, dims, keep, dtype=dtype)
 
 
@@ -266,7 +268,7 @@ def cond(A: Operand, p: Order = None) -> Tensor:
 
     Raises
     ------
-    ValueError, ShapeError
+    ArgumentError, ShapeError
         If there is no such norm; if the matrices aren't square.
 
     Notes

@@ -9,7 +9,7 @@ from chainrule import ops
 from chainrule.arguments import RECORDERS, DTypeLike, Operand, cast, tensor_of
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import namespace
-from chainrule.errors import ShapeError
+from chainrule.errors import ArgumentError, ShapeError
 from chainrule.ops.reductions import accumulator
 
 __all__ = ["chain_matmul", "cross", "diagonal", "multi_dot", "trace", "vander"]
@@ -31,7 +31,7 @@ def multi_dot(tensors: Sequence[Operand]) -> Tensor:
     ------
     ShapeError
         If the shapes don't fit.
-    ValueError
+    ArgumentError
         If there are fewer than two.
 
     Notes
@@ -50,7 +50,7 @@ def multi_dot(tensors: Sequence[Operand]) -> Tensor:
     """
     factors = [tensor_of(t) for t in tensors]
     if len(factors) < 2:
-        raise ValueError(f"multi_dot(): expected at least 2 tensors but got {len(factors)}")
+        raise ArgumentError(f"multi_dot(): expected at least 2 tensors but got {len(factors)}")
     row, column = factors[0].ndim == 1, factors[-1].ndim == 1
     if row:
         factors[0] = ops.unsqueeze(factors[0], 0)
@@ -82,7 +82,7 @@ def chain_matmul(*matrices: Operand) -> Tensor:
     ------
     ShapeError
         If one is no matrix, or their shapes don't fit.
-    ValueError
+    ArgumentError
         If there is none.
 
     Examples
@@ -93,7 +93,7 @@ def chain_matmul(*matrices: Operand) -> Tensor:
             [12.]])
     """
     if not matrices:
-        raise ValueError("chain_matmul(): Expected one or more matrices")
+        raise ArgumentError("chain_matmul(): Expected one or more matrices")
     factors = [tensor_of(matrix) for matrix in matrices]
     for i, factor in enumerate(factors):
         if factor.ndim != 2:
@@ -180,7 +180,7 @@ def vander(x: Operand, N: int | None = None) -> Tensor:
 
     Raises
     ------
-    ValueError
+    ArgumentError
         If `N` is less than 1.
     ShapeError
         If `x` is 0-d.
@@ -201,7 +201,7 @@ def vander(x: Operand, N: int | None = None) -> Tensor:
         raise ShapeError("linalg.vander: x must have at least one dimension, but it is 0-d")
     count = x.shape[-1] if N is None else index(N)
     if count < 1 and N is not None:
-        raise ValueError(f"linalg.vander: N must be at least 1, but got {count}")
+        raise ArgumentError(f"linalg.vander: N must be at least 1, but got {count}")
     xp = namespace(x._array)
     dtype = "int64" if x.dtype.kind == "b" else x.dtype
     powers = make(xp.arange(count).astype(dtype), None)

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from chainrule.arguments import Operand
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import namespace
+from chainrule.errors import ArgumentError
 from chainrule.linalg.matrices import (
     computed,
     is_tracked,
@@ -51,7 +52,7 @@ def eigh(A: Operand, UPLO: str = "L") -> EighResult:
 
     Raises
     ------
-    ValueError
+    ArgumentError
         If `UPLO` is another letter.
     LinAlgError
         If a matrix holds nan or inf.
@@ -59,9 +60,10 @@ def eigh(A: Operand, UPLO: str = "L") -> EighResult:
     Notes
     -----
     Derivatives: dL = diag(Vᴴ dA V) and dV = V (E ∘ Vᴴ dA V), with Eᵢⱼ = 1 / (Lⱼ - Lᵢ) [1]_, for
-    Hermitian dA. Where eigenvalues coincide, the vectors of the group can be rotated: a gradient
-    that depends on them is inf or nan; one that depends on eigenvalues or on other vectors alone
-    is finite and right. A function must not depend on the free factors of vectors either.
+    Hermitian dA; a gradient is Hermitian, too, whichever triangle is read. Where eigenvalues
+    coincide, the vectors of the group can be rotated: a gradient that depends on them is inf or
+    nan; one that depends on eigenvalues or on other vectors alone is finite and right. A function
+    must not depend on the free factors of vectors either.
 
     References
     ----------
@@ -81,7 +83,7 @@ def eigh(A: Operand, UPLO: str = "L") -> EighResult:
 def _is_upper(uplo: str, name: str) -> bool:
     letter = str(uplo).upper()
     if letter not in ("L", "U"):
-        raise ValueError(
+        raise ArgumentError(
             f"linalg.{name}: Expected UPLO argument to be 'L' or 'U', but got {uplo!r}"
         )
     return letter == "U"
@@ -207,7 +209,7 @@ def svd(A: Operand, full_matrices: bool = True, *, driver: str | None = None) ->
 
     Raises
     ------
-    ValueError
+    ArgumentError
         If a driver is given.
     LinAlgError
         If a matrix holds nan or inf.
@@ -239,7 +241,7 @@ def svd(A: Operand, full_matrices: bool = True, *, driver: str | None = None) ->
 
 def _check_driver(driver: str | None, name: str) -> None:
     if driver is not None:
-        raise ValueError(
+        raise ArgumentError(
             f"linalg.{name}: keyword argument `driver=` is only supported on CUDA inputs with "
             f"PyTorch's algorithms, but got {driver!r}: leave it out"
         )

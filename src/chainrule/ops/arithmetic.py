@@ -8,6 +8,7 @@ import numpy as np
 
 from chainrule.arguments import RECORDERS, Operand, cast, floating, tensor_of
 from chainrule.autograd.tensor import Tensor
+from chainrule.errors import ArgumentError
 from chainrule.ops.calls import binary, of_floats, strict
 
 __all__ = [
@@ -169,7 +170,7 @@ def divide(input: Operand, other: Operand, *, rounding_mode: str | None = None) 
     if rounding_mode == "floor":
         return _floor_divide(input, other)
     if rounding_mode not in (None, "trunc"):
-        raise ValueError(
+        raise ArgumentError(
             "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found "
             f"{rounding_mode!r}"
         )
@@ -291,7 +292,7 @@ def pow(input: Operand, exponent: Operand) -> Tensor:
 
     Raises
     ------
-    ValueError
+    ArgumentError
         If an integer is raised to a negative integer power.
 
     Notes

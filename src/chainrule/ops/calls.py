@@ -43,8 +43,12 @@ def piecewise(name: str) -> Callable[[Any, Any], Any]:
 
 
 def _is_weak(array: Any, value: Any) -> bool:
-    """Say whether NumPy takes `value` as a number in the dtype of `array`, as we do."""
-    return array.dtype.kind == "f" and (value.__class__ is float or value.__class__ is int)
+    """Say whether NumPy takes `value` as a number in the dtype of `array`, as we do.
+
+    It also compares integers with those that their dtype doesn't have.
+    """
+    kind = array.dtype.kind
+    return (value.__class__ is int and kind in "fiu") or (value.__class__ is float and kind == "f")
 
 
 def strict(operator: Callable[[Any, Any], Any], name: str) -> Callable[[Operand, Operand], Tensor]:

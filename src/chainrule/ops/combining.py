@@ -13,7 +13,7 @@ from chainrule.arguments import RECORDERS, Operand, tensor_of
 from chainrule.autograd.operands import scalar_array
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import dtype_title, namespace
-from chainrule.errors import CompileError, DTypeError
+from chainrule.errors import ArgumentError, CompileError, DTypeError
 from chainrule.ops.calls import reshaped
 from chainrule.primitives.indexing import index as index_primitive
 
@@ -74,7 +74,7 @@ def way(operation: str, reduce: str, own: bool) -> Callable[[Tensor, Tensor, Any
     if reduce in ("amax", "amin"):
         name = "largest_at" if reduce == "amax" else "smallest_at"
         return lambda x, value, key: RECORDERS[name](x, value, key=key, own=own)
-    raise ValueError(
+    raise ArgumentError(
         f"{operation}(): reduce argument must be either sum, prod, mean, amax or amin, got "
         f"{reduce!r}"
     )

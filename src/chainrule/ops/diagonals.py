@@ -9,7 +9,7 @@ import numpy as np
 from chainrule.arguments import RECORDERS, Operand, one_dim, tensor_of
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import namespace
-from chainrule.errors import ShapeError
+from chainrule.errors import ArgumentError, ShapeError
 from chainrule.ops.reductions import sum
 from chainrule.ops.shaping import reshape
 
@@ -119,9 +119,9 @@ def diagonal(x: Operand, /, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Te
 
     Raises
     ------
-    ValueError
+    ArgumentError
         If the two dimensions are the same.
-    IndexError
+    OutOfBoundsError
         If a dimension is out of range.
 
     Notes
@@ -141,7 +141,7 @@ def diagonal(x: Operand, /, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Te
     x = tensor_of(x)
     first, second = one_dim(dim1, x.ndim), one_dim(dim2, x.ndim)
     if first == second:
-        raise ValueError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
+        raise ArgumentError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
     order = (*[i for i in range(x.ndim) if i not in (first, second)], first, second)
     if order != tuple(range(x.ndim)):
         x = RECORDERS["permute_dims"](x, axes=order)
@@ -169,7 +169,7 @@ def diag_embed(x: Operand, /, offset: int = 0, dim1: int = -2, dim2: int = -1) -
 
     Raises
     ------
-    ValueError
+    ArgumentError
         If the two dimensions are the same.
     ShapeError
         If `x` has no dimension.
@@ -191,7 +191,7 @@ def diag_embed(x: Operand, /, offset: int = 0, dim1: int = -2, dim2: int = -1) -
     ndim = x.ndim + 1
     first, second = one_dim(dim1, ndim), one_dim(dim2, ndim)
     if first == second:
-        raise ValueError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
+        raise ArgumentError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
     size = x.shape[-1] + abs(offset)
     key = (Ellipsis, *_diagonal(x.shape[-1], offset))
     out = RECORDERS["index_add"](x, shape=(*x.shape[:-1], size, size), key=key)

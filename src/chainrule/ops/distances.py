@@ -10,7 +10,7 @@ import numpy as np
 from chainrule.arguments import RECORDERS, Operand, cast, tensor_of
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import dtype_title, promoted
-from chainrule.errors import DTypeError, ShapeError
+from chainrule.errors import ArgumentError, DTypeError, ShapeError
 from chainrule.ops.calls import reshaped
 from chainrule.ops.kinks import where
 
@@ -55,7 +55,7 @@ def cdist(
         If the points have different dimensions, or the stacks don't broadcast.
     DTypeError
         If the numbers are complex, or no floats.
-    ValueError
+    ArgumentError
         If p is negative, or there is no such `compute_mode`.
 
     Notes
@@ -79,7 +79,7 @@ def cdist(
         )
     _check_exponent("cdist", p)
     if compute_mode is not None and compute_mode not in _MODES:
-        raise ValueError(
+        raise ArgumentError(
             f"cdist: {compute_mode!r} is not a valid value for compute_mode: {', '.join(_MODES)}"
         )
     dtype = promoted(left.dtype, right.dtype)
@@ -106,7 +106,7 @@ def _points(name: str, x: Operand, which: str) -> Tensor:
 
 def _check_exponent(name: str, p: float) -> None:
     if not p >= 0:
-        raise ValueError(f"{name} only supports non-negative p values, got {p}")
+        raise ArgumentError(f"{name} only supports non-negative p values, got {p}")
 
 
 def _same_stacks(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
@@ -188,7 +188,7 @@ def pdist(x: Operand, /, p: float = 2.0) -> Tensor:
         If `x` is no matrix.
     DTypeError
         If the numbers are complex, or no floats.
-    ValueError
+    ArgumentError
         If p is negative.
 
     Notes

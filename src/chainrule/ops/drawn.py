@@ -12,7 +12,7 @@ from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.views import set_item
 from chainrule.backend import move, namespace
 from chainrule.draws import multinomial
-from chainrule.errors import DTypeError
+from chainrule.errors import ArgumentError, DTypeError
 from chainrule.random import bernoulli as drawn_bernoulli
 from chainrule.sampling import draw, values_of
 
@@ -70,7 +70,7 @@ def exponential_(
     """Fill with numbers from the exponential distribution of rate `lambd`, in place."""
     _floats(x, "exponential_")
     if lambd <= 0:
-        raise ValueError(f"exponential_ expects lambda > 0.0, but found lambda={lambd}")
+        raise ArgumentError(f"exponential_ expects lambda > 0.0, but found lambda={lambd}")
     return _fill(x, draw("standard_exponential", rng or generator, x.shape) / lambd, "exponential_")
 
 
@@ -83,7 +83,7 @@ def geometric_(
 ) -> Tensor:
     """Fill with numbers of trials up to the first success, of probability `p`, in place."""
     if not 0 < p < 1:
-        raise ValueError(f"geometric_ expects p to be in (0, 1), but got p={p}")
+        raise ArgumentError(f"geometric_ expects p to be in (0, 1), but got p={p}")
     return _fill(x, draw("geometric", rng or generator, p, x.shape), "geometric_")
 
 
@@ -98,7 +98,7 @@ def cauchy_(
     """Fill with numbers from the Cauchy distribution, in place; `sigma` is half of its width."""
     _floats(x, "cauchy_")
     if sigma <= 0:
-        raise ValueError(f"cauchy_ expects sigma > 0.0, but found sigma={sigma}")
+        raise ArgumentError(f"cauchy_ expects sigma > 0.0, but found sigma={sigma}")
     return _fill(x, median + sigma * draw("standard_cauchy", rng or generator, x.shape), "cauchy_")
 
 
@@ -113,7 +113,7 @@ def log_normal_(
     """Fill with numbers whose logarithm is normal, with this mean and deviation, in place."""
     _floats(x, "log_normal_")
     if std <= 0:
-        raise ValueError(f"log_normal_ expects std > 0.0, but found std={std}")
+        raise ArgumentError(f"log_normal_ expects std > 0.0, but found std={std}")
     return _fill(x, draw("lognormal", rng or generator, mean, std, x.shape), "log_normal_")
 
 
@@ -130,7 +130,9 @@ def random_(
     start, end = bounds if len(bounds) == 2 else (0, bounds[0] if bounds else None)
     stop = min(_largest(x.dtype), 2**63 - 1) + 1 if end is None else end
     if start is None or start >= stop:
-        raise ValueError(f"random_ expects 'from' to be less than 'to', but got {start} >= {stop}")
+        raise ArgumentError(
+            f"random_ expects 'from' to be less than 'to', but got {start} >= {stop}"
+        )
     kind = np.int64 if stop <= 2**63 - 1 else np.uint64
     return _fill(x, draw("integers", rng or generator, start, stop, x.shape, dtype=kind), "random_")
 

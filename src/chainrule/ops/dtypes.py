@@ -11,7 +11,7 @@ from chainrule.arguments import DTypeLike, Operand, dtype_of
 from chainrule.autograd.operands import scalar_array
 from chainrule.autograd.tensor import default_dtype
 from chainrule.backend import promoted
-from chainrule.errors import DTypeError
+from chainrule.errors import ArgumentError, DTypeError
 
 __all__ = ["result_type", "promote_types", "can_cast", "isdtype", "finfo", "iinfo"]
 
@@ -117,7 +117,7 @@ def isdtype(dtype: DTypeLike, kind: DTypeLike | tuple[DTypeLike, ...]) -> bool:
 
     Raises
     ------
-    ValueError
+    ArgumentError
         If `kind` is none of these.
 
     Examples
@@ -130,7 +130,9 @@ def isdtype(dtype: DTypeLike, kind: DTypeLike | tuple[DTypeLike, ...]) -> bool:
         return any([isdtype(dtype, one) for one in kind])
     if isinstance(kind, str):
         if kind not in KINDS:
-            raise ValueError(f"isdtype(): expected a dtype or one of {list(KINDS)}, got {kind!r}")
+            raise ArgumentError(
+                f"isdtype(): expected a dtype or one of {list(KINDS)}, got {kind!r}"
+            )
         return dtype_of(dtype).kind in KINDS[kind]
     return dtype_of(dtype) == dtype_of(kind)
 

@@ -11,7 +11,7 @@ from operator import index
 from string import ascii_lowercase, ascii_uppercase
 from typing import Any, NamedTuple
 
-from chainrule.errors import ShapeError
+from chainrule.errors import ArgumentError, ShapeError
 
 Labels = tuple[int, ...]
 Shape = tuple[int, ...]
@@ -32,12 +32,12 @@ class Equation(NamedTuple):
 def read(equation: str, shapes: tuple[Shape, ...]) -> Equation:
     """Return the labels of an equation for operands of these shapes, or say what is wrong."""
     if not shapes:
-        raise ValueError("einsum(): must provide at least one operand")
+        raise ArgumentError("einsum(): must provide at least one operand")
     left, arrow, right = equation.partition("->")
     written = [_labels(term, equation, f"operand {i}") for i, term in enumerate(left.split(","))]
     if len(written) != len(shapes):
         fewer = "fewer" if len(shapes) < len(written) else "more"
-        raise ValueError(
+        raise ArgumentError(
             f"einsum(): {fewer} operands were provided than specified in the equation: "
             f"{equation!r} has {len(written)}, but got {len(shapes)}"
         )
@@ -63,10 +63,10 @@ def _labels(term: str, equation: str, where: str) -> Labels:
                 if dots
                 else "that is not part of any ellipsis"
             )
-            raise ValueError(f"einsum(): found '.' for {where} {problem}, in {equation!r}")
+            raise ArgumentError(f"einsum(): found '.' for {where} {problem}, in {equation!r}")
         for letter in part:
             if letter not in _OF_INTS:
-                raise ValueError(
+                raise ArgumentError(
                     f"einsum(): invalid subscript {letter!r} given for {where} in the equation "
                     f"string {equation!r}, subscripts must be in [a-zA-Z]"
                 )
@@ -97,11 +97,11 @@ def _explicit(out: Labels, terms: list[Labels], under: Labels) -> Labels:
         if label == _ELLIPSIS:
             continue
         if count > 1:
-            raise ValueError(
+            raise ArgumentError(
                 f"einsum(): output subscript {chr(label)} appears more than once in the output"
             )
         if label not in known:
-            raise ValueError(
+            raise ArgumentError(
                 f"einsum(): output subscript {chr(label)} does not appear in the equation for any "
                 "input operand"
             )
@@ -160,7 +160,7 @@ def _term(labels: Any) -> str:
 def _letter(label: Any) -> str:
     number = index(label)
     if not 0 <= number < len(_OF_INTS):
-        raise ValueError(
+        raise ArgumentError(
             f"einsum(): subscript {number} is not within the valid range [0, {len(_OF_INTS)})"
         )
     return _OF_INTS[number]

@@ -11,6 +11,7 @@ from chainrule.arguments import DeviceLike, dtype_of, leaf, watched
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import device as as_device
 from chainrule.backend import imported, is_array, namespace
+from chainrule.errors import ArgumentError
 from chainrule.ops.conversion import to
 
 __all__ = ["from_dlpack"]
@@ -43,7 +44,7 @@ def from_dlpack(x: Any, /, *, device: DeviceLike = None, copy: bool | None = Non
         If `x` has no ``__dlpack__``.
     BufferError
         If it can't be shared, or is a Tensor that requires grad.
-    ValueError
+    ArgumentError
         If `copy` is False and another device needs a copy.
 
     Examples
@@ -106,11 +107,11 @@ def to_device(x: Tensor, device: DeviceLike, /, *, stream: Any = None) -> Tensor
 
     Raises
     ------
-    ValueError
+    ArgumentError
         If a stream is given: CuPy's own ``with stream:`` chooses one.
     """
     if stream is not None:
-        raise ValueError("to_device(): stream must be None: use CuPy's `with stream:` around it")
+        raise ArgumentError("to_device(): stream must be None: use CuPy's `with stream:` around it")
     return to(x, device=device)
 
 
@@ -119,12 +120,12 @@ def array_namespace(x: Tensor, /, *, api_version: str | None = None) -> ModuleTy
 
     Raises
     ------
-    ValueError
+    ArgumentError
         If a version of the standard is asked for that it does not have.
     """
     module = import_module("chainrule.array_api")  # it stands above this module, and is made of it
     if api_version not in (None, *module.VERSIONS):
-        raise ValueError(
+        raise ArgumentError(
             f"chainrule has the array API of {', '.join(module.VERSIONS)}, got {api_version!r}"
         )
     return module

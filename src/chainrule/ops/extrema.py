@@ -15,6 +15,7 @@ from chainrule.arguments import (
     tensor_of,
 )
 from chainrule.autograd.tensor import Tensor, make
+from chainrule.errors import ArgumentError
 from chainrule.ops.calls import reshaped
 
 __all__ = ["max", "min", "amax", "amin", "argmax", "argmin"]
@@ -56,7 +57,7 @@ def max(
 
     Raises
     ------
-    ValueError
+    ArgumentError
         If there is no element to choose.
 
     Notes
@@ -128,7 +129,7 @@ def chosen(x: Tensor, indices: Tensor, dim: int, keepdim: bool) -> Extremes:
 def _reduced(name: str, x: Tensor, dims: Dims, keepdims: bool, called: str | None = None) -> Tensor:
     axes = many_dims(dims, x.ndim)
     if any(x.shape[i] == 0 for i in (range(x.ndim) if axes is None else axes)):
-        raise ValueError(
+        raise ArgumentError(
             f"{called or name}(): Expected reduction dim to be specified for input.numel() == 0, "
             f"and to have a length that is not 0: the shape is {list(x.shape)}"
         )
@@ -161,7 +162,7 @@ def amax(
 
     Raises
     ------
-    ValueError
+    ArgumentError
         If there is no element to choose.
 
     Notes
@@ -227,7 +228,7 @@ def argmax(
 
     Raises
     ------
-    ValueError
+    ArgumentError
         If there is no element to choose.
 
     Examples
@@ -262,7 +263,7 @@ def argmin(
 def _positions(name: str, x: Tensor, dim: int | None, keepdims: bool) -> Tensor:
     number = None if dim is None else one_dim(dim, x.ndim)
     if x.numel() == 0 and (number is None or x.shape[number] == 0):
-        raise ValueError(f"{name}(): there is no element to choose in shape {list(x.shape)}")
+        raise ArgumentError(f"{name}(): there is no element to choose in shape {list(x.shape)}")
     if x.ndim == 0:
         number = None
     return RECORDERS[name](x, axis=number, keepdims=keepdims)

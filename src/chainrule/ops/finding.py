@@ -10,7 +10,7 @@ import numpy as np
 from chainrule.arguments import Operand, one_dim, tensor_of
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import check_known, namespace
-from chainrule.errors import ShapeError
+from chainrule.errors import ArgumentError, ShapeError
 
 __all__ = [
     "nonzero",
@@ -205,7 +205,7 @@ def searchsorted(
     ------
     ShapeError
         If the leading dimensions differ.
-    ValueError
+    ArgumentError
         If `side` is something else, or contradicts `right`.
 
     Examples
@@ -216,9 +216,11 @@ def searchsorted(
     """
     rows, values = tensor_of(sorted_sequence)._array, tensor_of(x)._array
     if side not in (None, "left", "right"):
-        raise ValueError(f"torch.searchsorted(): side can only be 'left' or 'right' but got {side}")
+        raise ArgumentError(
+            f"torch.searchsorted(): side can only be 'left' or 'right' but got {side}"
+        )
     if right and side == "left":
-        raise ValueError("torch.searchsorted(): side and right can't be set to opposites")
+        raise ArgumentError("torch.searchsorted(): side and right can't be set to opposites")
     if rows.ndim == 0 or (
         rows.ndim > 1 and (values.ndim != rows.ndim or values.shape[:-1] != rows.shape[:-1])
     ):

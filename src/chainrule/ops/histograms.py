@@ -9,7 +9,7 @@ import numpy as np
 from chainrule.arguments import RECORDERS, Operand, floating, tensor_of
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import check_known, holds_somewhere
-from chainrule.errors import DTypeError, ShapeError
+from chainrule.errors import ArgumentError, DTypeError, ShapeError
 
 __all__ = ["bincount", "histc", "histogram"]
 
@@ -37,7 +37,7 @@ def bincount(x: Operand, /, weights: Operand | None = None, minlength: int = 0) 
         If `x` is no vector, or the weights don't fit.
     DTypeError
         If `x` is not of integers.
-    ValueError
+    ArgumentError
         If one of them is negative.
 
     Notes
@@ -54,7 +54,7 @@ def bincount(x: Operand, /, weights: Operand | None = None, minlength: int = 0) 
     if places.dtype.kind not in "iu":
         raise DTypeError(f"bincount: expected integers, got {places.dtype}")
     if places.ndim != 1 or holds_somewhere(places < 0):
-        raise (ShapeError if places.ndim != 1 else ValueError)(
+        raise (ShapeError if places.ndim != 1 else ArgumentError)(
             "bincount only supports 1-d non-negative integral inputs."
         )
     check_known(places, "bincount", "scatter_add() ones into zeros of a length that you know")
@@ -92,7 +92,7 @@ def histc(x: Operand, /, bins: int = 100, min: float = 0, max: float = 0) -> Ten
 
     Raises
     ------
-    ValueError
+    ArgumentError
         If there is no bin, or `max` is less than `min`, or the range is not finite.
 
     Examples
@@ -105,14 +105,14 @@ def histc(x: Operand, /, bins: int = 100, min: float = 0, max: float = 0) -> Ten
     array = values._array.reshape(-1)
     low, high = float(min), float(max)
     if bins <= 0:
-        raise ValueError(f"torch.histogram(): bins must be > 0, got {bins}")
+        raise ArgumentError(f"torch.histogram(): bins must be > 0, got {bins}")
     if low == high and array.size:
         check_known(array, "histc", "give min and max")
         low, high = float(array.min()), float(array.max())
     if low == high:
         low, high = low - 1, high + 1
     if not (np.isfinite(low) and np.isfinite(high)) or high < low:
-        raise ValueError(
+        raise ArgumentError(
             f"torch.histc: range of [{low}, {high}] is not finite, or max is less than min"
         )
     counts = np.histogram(array, bins, (low, high))[0]

@@ -14,7 +14,7 @@ from chainrule.autograd.operands import scalar_array
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.views import set_item
 from chainrule.backend import device_of, is_basic_index, move, namespace, ndarray
-from chainrule.errors import ShapeError
+from chainrule.errors import ArgumentError, OutOfBoundsError, ShapeError
 from chainrule.ops.calls import reshaped
 from chainrule.ops.shaping import broadcast_to, reshape
 
@@ -75,7 +75,7 @@ def set_at(x: Tensor, key: Any, value: Operand) -> None:
 def in_our_words(error: IndexError) -> IndexError:
     """Return NumPy's error, saying dimension and tensor instead of axis and array."""
     text = str(error).replace("for axis", "for dimension").replace("for array", "for tensor")
-    return IndexError(text.replace("array is", "tensor is"))
+    return type(error)(text.replace("array is", "tensor is"))
 
 
 @contextlib.contextmanager
@@ -120,7 +120,7 @@ def _as_part(part: Any, array: Array) -> Any:
 
 def _not_an_index(part: Any) -> Any:
     what = part.dtype if isinstance(part, ndarray) else type(part).__name__
-    raise IndexError(
+    raise OutOfBoundsError(
         "only integers, slices (`:`), ellipsis (`...`), None and long, byte or bool Tensors are "
         f"valid indices (got {what})"
     )
@@ -151,11 +151,11 @@ def gather(input: Operand, dim: int, index: Operand, *, sparse_grad: bool = Fals
 
     Raises
     ------
-    IndexError
+    OutOfBoundsError
         If an index is out of range.
     ShapeError
         If the shapes don't fit.
-    ValueError
+    ArgumentError
         If `sparse_grad` is asked for: there are no sparse gradients here.
 
     Notes
@@ -171,7 +171,7 @@ def gather(input: Operand, dim: int, index: Operand, *, sparse_grad: bool = Fals
             [3.]])
     """
     if sparse_grad:
-        raise ValueError(
+        raise ArgumentError(
             "gather: there are no sparse gradients here: leave out sparse_grad=True, and the "
             "gradient is an ordinary tensor"
         )
@@ -239,7 +239,7 @@ def take_along_dim(
 
     Raises
     ------
-    IndexError
+    OutOfBoundsError
         If an index is out of range.
 
     Notes
@@ -306,7 +306,7 @@ def index_select(x: Operand, /, dim: int, index: Operand) -> Tensor:
 
     Raises
     ------
-    IndexError
+    OutOfBoundsError
         If an index is out of range.
 
     Notes
@@ -323,10 +323,10 @@ def index_select(x: Operand, /, dim: int, index: Operand) -> Tensor:
     x, index = tensor_of(x), index_of("index_select", index)
     ndim = x._array.ndim
     if index._array.ndim > 1:
-        raise IndexError("index_select(): Index is supposed to be a vector")
+        raise OutOfBoundsError("index_select(): Index is supposed to be a vector")
     number = one_dim(dim, ndim)
     if ndim == 0 and index.numel() != 1:
-        raise IndexError(
+        raise OutOfBoundsError(
             f"index_select(): Index to scalar can have only 1 value, got {index.numel()} value(s)"
         )
     if ndim == 0:

@@ -12,7 +12,7 @@ from chainrule.autograd.paths import View
 from chainrule.autograd.record import view_of
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import promoted
-from chainrule.errors import ShapeError
+from chainrule.errors import ArgumentError, OutOfBoundsError, ShapeError
 from chainrule.primitives import Primitive
 from chainrule.primitives.indexing import getitem, select
 
@@ -250,7 +250,7 @@ def chunk(x: Operand, /, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
 
     Raises
     ------
-    ValueError
+    ArgumentError
         If `chunks` is not positive.
 
     Notes
@@ -265,7 +265,7 @@ def chunk(x: Operand, /, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     """
     x = tensor_of(x)
     if chunks <= 0:
-        raise ValueError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
+        raise ArgumentError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
     if x.ndim == 0:
         raise ShapeError("chunk expects at least a 1-dimensional tensor")
     number = one_dim(dim, x.ndim)
@@ -306,7 +306,7 @@ def unbind(x: Operand, /, dim: int = 0) -> tuple[Tensor, ...]:
     """
     x = tensor_of(x)
     if x.ndim == 0:
-        raise ShapeError("unbind: Dimension specified as 0 but tensor has no dimensions")
+        raise OutOfBoundsError("unbind: Dimension specified as 0 but tensor has no dimensions")
     number = one_dim(dim, x.ndim)
     parts: Any = RECORDERS["unbind"](x, axis=number)
     lead = (slice(None),) * number

@@ -10,7 +10,7 @@ from chainrule.arguments import RECORDERS, Operand, cast, floating, tensor_of
 from chainrule.autograd.operands import as_tensors
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import namespace, promoted
-from chainrule.errors import DTypeError
+from chainrule.errors import ArgumentError, DTypeError
 from chainrule.ops.calls import binary
 
 __all__ = [
@@ -179,7 +179,7 @@ def clamp(x: Operand, /, min: Operand | None = None, max: Operand | None = None)
 
     Raises
     ------
-    ValueError
+    ArgumentError
         If there is no bound.
 
     Notes
@@ -193,7 +193,7 @@ def clamp(x: Operand, /, min: Operand | None = None, max: Operand | None = None)
     tensor([0.0000, 0.5000, 1.0000])
     """
     if min is None and max is None:
-        raise ValueError("clamp: At least one of 'min' or 'max' must not be None")
+        raise ArgumentError("clamp: At least one of 'min' or 'max' must not be None")
     x = tensor_of(x)
     if min.__class__ in _PLAIN and max.__class__ in _PLAIN and x._array.dtype.kind == "f":
         return _clamp(x, low=min, high=max)
@@ -217,8 +217,15 @@ def _is_number(bound: Any) -> bool:
 def _clamp_to_tensors(x: Tensor, low: Any, high: Any) -> Tensor:
     # Strict comparisons: at the bound the gradient passes to x, and a nan in x stays.
     if low is not None:
-        x = where(RECORDERS["less"](x, low), low, x)
-    return x if high is None else where(RECORDERS["greater"](x, high), high, x)
+        x = where(_or_unknown(RECORDERS["less"](x, low), low), low, x)
+    return x if high is None else where(_or_unknown(RECORDERS["greater"](x, high), high), high, x)
+
+
+def _or_unknown(outside: Tensor, bound: Any) -> Tensor:
+    """Say where an element is outside its bound, or the bound is nan."""
+    if not isinstance(bound, Tensor) or bound._array.dtype.kind != "f":
+        return outside
+    return RECORDERS["logical_or"](outside, RECORDERS["not_equal"](bound, bound))
 
 
 def floor(x: Operand, /) -> Tensor:

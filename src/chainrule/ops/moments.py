@@ -20,7 +20,7 @@ from chainrule.arguments import (
     tensor_of,
 )
 from chainrule.autograd.tensor import Tensor, make
-from chainrule.errors import ShapeError
+from chainrule.errors import ArgumentError, ShapeError
 from chainrule.ops.extrema import amax, amin
 from chainrule.ops.kinks import where
 from chainrule.ops.reductions import check_floating, mean, sum
@@ -238,7 +238,7 @@ def renorm(x: Operand, /, p: float, dim: int, maxnorm: float) -> Tensor:
     ------
     ShapeError
         If there are fewer than two dimensions.
-    ValueError
+    ArgumentError
         If `p` is not positive, or `maxnorm` is negative.
 
     Notes
@@ -257,9 +257,9 @@ def renorm(x: Operand, /, p: float, dim: int, maxnorm: float) -> Tensor:
     if x.ndim < 2:
         raise ShapeError(f"renorm: input needs at least 2 dimensions, got {x.ndim} dimensions")
     if p <= 0:
-        raise ValueError(f"renorm: non-positive-norm not supported, got p = {p}")
+        raise ArgumentError(f"renorm: non-positive-norm not supported, got p = {p}")
     if maxnorm < 0:
-        raise ValueError(f"renorm: expected maxnorm to be >= 0 but got {maxnorm}")
+        raise ArgumentError(f"renorm: expected maxnorm to be >= 0 but got {maxnorm}")
     number = one_dim(dim, x.ndim)
     others = many_dims([i for i in range(x.ndim) if i != number], x.ndim)
     size = norm(x, p, others, True)

@@ -10,7 +10,7 @@ import numpy as np
 from chainrule.arguments import RECORDERS, Operand, either, one_dim, tensor_of
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import namespace
-from chainrule.errors import ShapeError
+from chainrule.errors import ArgumentError, ShapeError
 from chainrule.ops.extrema import Extremes, chosen
 from chainrule.ops.kinks import where
 from chainrule.ops.shaping import reshape
@@ -165,7 +165,7 @@ def kthvalue(
 
     Raises
     ------
-    ValueError
+    ArgumentError
         If there are fewer than `k` elements.
 
     Notes
@@ -182,7 +182,7 @@ def kthvalue(
     number = one_dim(dim if axis is None else axis, x.ndim)
     length = x.shape[number] if x.ndim else 1
     if not 1 <= k <= length:
-        raise ValueError(
+        raise ArgumentError(
             f"kthvalue(): selected number k out of range for dimension {number}: got {k}, expected "
             f"1 to {length}"
         )

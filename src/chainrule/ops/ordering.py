@@ -7,7 +7,7 @@ from typing import Any
 
 from chainrule.arguments import RECORDERS, Operand, either, many_dims, one_dim, sizes_of, tensor_of
 from chainrule.autograd.tensor import Tensor
-from chainrule.errors import ShapeError
+from chainrule.errors import ArgumentError, ShapeError
 from chainrule.ops.shaping import reshape
 
 __all__ = [
@@ -44,7 +44,7 @@ def permute_dims(x: Operand, /, axes: Sequence[int]) -> Tensor:
 
     Raises
     ------
-    ValueError
+    ArgumentError
         If `axes` does not name every dimension once.
 
     Notes
@@ -60,7 +60,7 @@ def permute_dims(x: Operand, /, axes: Sequence[int]) -> Tensor:
     x = tensor_of(x)
     order = tuple([one_dim(axis, x.ndim) for axis in axes])
     if sorted(order) != list(range(x.ndim)):
-        raise ValueError(
+        raise ArgumentError(
             f"permute: the dimensions {tuple(axes)} must name each of the tensor's {x.ndim} once"
         )
     return _permute(x, axes=order)
@@ -111,7 +111,7 @@ def transpose(x: Operand, /, dim0: int, dim1: int) -> Tensor:
 
     Raises
     ------
-    IndexError
+    OutOfBoundsError
         If a dimension is out of range.
 
     Notes
@@ -223,7 +223,7 @@ def movedim(x: Operand, /, source: int | Sequence[int], destination: int | Seque
 
     Raises
     ------
-    ValueError
+    ArgumentError
         If the two differ in length.
 
     Notes
@@ -239,7 +239,7 @@ def movedim(x: Operand, /, source: int | Sequence[int], destination: int | Seque
     x = tensor_of(x)
     sources, targets = many_dims(source, x.ndim) or (), many_dims(destination, x.ndim) or ()
     if len(sources) != len(targets):
-        raise ValueError(
+        raise ArgumentError(
             f"movedim: Invalid source or destination dims: source ({source}) should contain the "
             f"same number of dims as destination ({destination})"
         )
@@ -327,5 +327,5 @@ def roll(
         return reshape(RECORDERS["roll"](reshape(x, -1), shift=steps, axis=(0,)), x.shape)
     places = many_dims(named, x.ndim) or ()
     if len(places) != len(steps):
-        raise ValueError(f"roll: shifts and dims must align: shifts {shifts}, dims {named}")
+        raise ArgumentError(f"roll: shifts and dims must align: shifts {shifts}, dims {named}")
     return RECORDERS["roll"](x, shift=steps, axis=places)

@@ -9,7 +9,7 @@ import numpy as np
 from chainrule.arguments import RECORDERS, Operand, Sizes, cast, sizes_of, tensor_of
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import CPU, move, namespace
-from chainrule.errors import DTypeError, ShapeError
+from chainrule.errors import DTypeError, OutOfBoundsError, ShapeError
 from chainrule.ops.viewing import storage_offset as storage_offset_of
 from chainrule.ops.viewing import stride as stride_of
 
@@ -35,7 +35,7 @@ def unravel_index(indices: Operand, shape: Sizes) -> tuple[Tensor, ...]:
     ------
     DTypeError
         If `indices` are no integers.
-    IndexError
+    OutOfBoundsError
         If a number is that of no element.
 
     Examples
@@ -51,7 +51,7 @@ def unravel_index(indices: Operand, shape: Sizes) -> tuple[Tensor, ...]:
     try:
         found = np.unravel_index(move(numbers._array, CPU), sizes)
     except ValueError as error:
-        raise IndexError(
+        raise OutOfBoundsError(
             f"unravel_index: an index is out of range for the shape {list(sizes)}: {error}"
         ) from None
     return tuple(

@@ -9,7 +9,7 @@ from typing import Any
 from chainrule.arguments import RECORDERS, Operand, cast, one_dim, tensor_of
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import promoted
-from chainrule.errors import DTypeError, ShapeError
+from chainrule.errors import ArgumentError, DTypeError, ShapeError
 from chainrule.ops.calls import reshaped
 from chainrule.ops.complexes import conj
 from chainrule.ops.summation import einsum, pair
@@ -92,7 +92,7 @@ def _dims_of(x: Tensor, y: Tensor, dims: Axes) -> tuple[tuple[int, ...], tuple[i
     if not isinstance(dims, Sequence):
         count = index(dims)
         if count < 0:
-            raise ValueError(f"tensordot expects dims >= 0, but got dims={count}")
+            raise ArgumentError(f"tensordot expects dims >= 0, but got dims={count}")
         if count > min(x.ndim, y.ndim):
             raise ShapeError(
                 f"tensordot expects dims < ndim_a or ndim_b, but got dims={count} for tensors of "
@@ -100,17 +100,19 @@ def _dims_of(x: Tensor, y: Tensor, dims: Axes) -> tuple[tuple[int, ...], tuple[i
             )
         return tuple(range(x.ndim - count, x.ndim)), tuple(range(count))
     if len(dims) != 2:
-        raise ValueError(f"tensordot: dims must be an int or a pair of sequences, got {dims!r}")
+        raise ArgumentError(f"tensordot: dims must be an int or a pair of sequences, got {dims!r}")
     first, second = [tuple(d) if isinstance(d, Sequence) else (d,) for d in dims]
     if len(first) != len(second):
-        raise ValueError(
+        raise ArgumentError(
             "tensordot: both dimension lists should have same length, but got "
             f"{len(first)} and {len(second)}"
         )
     x_dims = tuple([one_dim(d, x.ndim) for d in first])
     y_dims = tuple([one_dim(d, y.ndim) for d in second])
     if len(set(x_dims)) < len(x_dims) or len(set(y_dims)) < len(y_dims):
-        raise ValueError(f"tensordot: dims {dims!r} names a dimension twice: each can appear once")
+        raise ArgumentError(
+            f"tensordot: dims {dims!r} names a dimension twice: each can appear once"
+        )
     return x_dims, y_dims
 
 

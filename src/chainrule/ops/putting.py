@@ -11,7 +11,7 @@ from chainrule.arguments import RECORDERS, Operand, tensor_of
 from chainrule.autograd.failures import broadcast_text
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import check_known, is_array, namespace
-from chainrule.errors import ShapeError
+from chainrule.errors import DTypeError, ShapeError
 from chainrule.ops.calls import reshaped
 from chainrule.ops.combining import add, alike, write
 from chainrule.ops.indexing import as_key, index_of, indexing
@@ -43,7 +43,7 @@ def index_put(
 
     Raises
     ------
-    IndexError
+    OutOfBoundsError
         If an index is out of range.
     DTypeError
         If the dtypes differ.
@@ -170,7 +170,7 @@ def masked_scatter(x: Operand, /, mask: Operand, source: Operand) -> Tensor:
     x, mask = tensor_of(x), tensor_of(mask)
     source = alike("masked_scatter", x, source)
     if mask.dtype.kind != "b":
-        raise TypeError(f"masked_scatter: expected BoolTensor for mask, got {mask.dtype}")
+        raise DTypeError(f"masked_scatter: expected BoolTensor for mask, got {mask.dtype}")
     shape = np.broadcast_shapes(x.shape, mask.shape)
     if not namespace(mask._array).known:
         return _chosen(x, broadcast_to(mask, shape), source)

@@ -9,7 +9,7 @@ import numpy as np
 from chainrule.arguments import RECORDERS, Operand, cast, one_dim, tensor_of
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import dtype_title, holds_somewhere, namespace
-from chainrule.errors import DTypeError, ShapeError
+from chainrule.errors import ArgumentError, DTypeError, ShapeError
 from chainrule.ops.calls import reshaped
 from chainrule.ops.ordering import movedim
 from chainrule.ops.partial import MANY
@@ -53,7 +53,7 @@ def quantile(
     ------
     DTypeError
         If `x` is not of real floating numbers.
-    ValueError
+    ArgumentError
         If `q` is not from [0, 1], or `interpolation` is something else.
     ShapeError
         If there is no element.
@@ -106,9 +106,11 @@ def _quantile(
         raise ShapeError(f"{name}() input tensor must be non-empty, got shape {list(x.shape)}")
     shares = q._array.astype(np.float64) if isinstance(q, Tensor) else np.asarray(q, np.float64)
     if shares.ndim > 1:
-        raise ValueError(f"{name}() q must be a scalar or 1D tensor, got {shares.ndim} dimensions")
+        raise ArgumentError(
+            f"{name}() q must be a scalar or 1D tensor, got {shares.ndim} dimensions"
+        )
     if holds_somewhere(~((shares >= 0) & (shares <= 1))):
-        raise ValueError(f"{name}() q must be in the range [0, 1] but got {shares.tolist()}")
+        raise ArgumentError(f"{name}() q must be in the range [0, 1] but got {shares.tolist()}")
     number = None if dim is None or x.ndim == 0 else one_dim(dim, x.ndim)
     rows = reshape(x, -1) if number is None else movedim(x, number, -1)
     q = reshape(q, -1) if isinstance(q, Tensor) and q.requires_grad else None
@@ -167,7 +169,7 @@ def _neighbours(ranks: Array, interpolation: str, name: str) -> tuple[Array, Arr
         return low, np.where(ranks > low, 0.5, 0.0)
     if interpolation == "linear":
         return low, ranks - low
-    raise ValueError(
+    raise ArgumentError(
         f"{name}() interpolation must be one of linear, lower, higher, midpoint or nearest, "
         f"but got {interpolation}"
     )

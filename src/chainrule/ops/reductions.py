@@ -67,7 +67,7 @@ def sum(
 
     Raises
     ------
-    IndexError
+    OutOfBoundsError
         If a dimension is out of range.
 
     Notes

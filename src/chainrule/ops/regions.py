@@ -9,7 +9,7 @@ import numpy as np
 from chainrule.arguments import RECORDERS, Operand, one_dim, sizes_of, tensor_of
 from chainrule.autograd.tensor import Tensor
 from chainrule.autograd.views import set_item
-from chainrule.errors import ShapeError
+from chainrule.errors import OutOfBoundsError, ShapeError
 from chainrule.ops.diagonals import diagonal
 from chainrule.ops.viewing import view
 
@@ -44,7 +44,7 @@ def narrow(x: Operand, /, dim: int, start: int | Tensor, length: int) -> Tensor:
 
     Raises
     ------
-    IndexError
+    OutOfBoundsError
         If `start` is out of range.
     ShapeError
         If there are not so many elements.
@@ -65,7 +65,7 @@ def narrow(x: Operand, /, dim: int, start: int | Tensor, length: int) -> Tensor:
     number, first = one_dim(dim, x.ndim), int(start)
     size = x.shape[number]
     if not -size <= first <= size:
-        raise IndexError(
+        raise OutOfBoundsError(
             f"start out of range (expected to be in range of [{-size}, {size}], but got {first})"
         )
     first += size if first < 0 else 0
@@ -97,7 +97,7 @@ def select(x: Operand, /, dim: int, index: int | Tensor) -> Tensor:
 
     Raises
     ------
-    IndexError
+    OutOfBoundsError
         If `index` is out of range.
     ShapeError
         If `x` has no dimension.
@@ -118,7 +118,7 @@ def select(x: Operand, /, dim: int, index: int | Tensor) -> Tensor:
     number, place = one_dim(dim, x.ndim), int(index)
     size = x.shape[number]
     if not -size <= place < size:
-        raise IndexError(
+        raise OutOfBoundsError(
             f"select(): index {place} out of range for tensor of size {list(x.shape)} at dimension "
             f"{number}"
         )

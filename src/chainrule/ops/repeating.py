@@ -11,7 +11,7 @@ import numpy as np
 from chainrule.arguments import RECORDERS, Operand, one_dim, sizes_of, tensor_of
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import check_known, holds_somewhere, namespace
-from chainrule.errors import ShapeError
+from chainrule.errors import ArgumentError, ShapeError
 from chainrule.ops.joining import stack
 from chainrule.ops.shaping import broadcast_to, reshape
 
@@ -232,7 +232,7 @@ def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
     ------
     ShapeError
         If there is none, or one has more dimensions.
-    ValueError
+    ArgumentError
         If `indexing` is something else.
 
     Notes
@@ -252,7 +252,7 @@ def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
     if not axes:
         raise ShapeError("meshgrid expects a non-empty TensorList")
     if indexing not in ("ij", "xy"):
-        raise ValueError(
+        raise ArgumentError(
             f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing!r}'
         )
     for axis in axes:
@@ -333,7 +333,7 @@ def combinations(x: Operand, /, r: int = 2, with_replacement: bool = False) -> T
     ------
     ShapeError
         If `x` is no vector.
-    ValueError
+    ArgumentError
         If `r` is negative.
 
     Notes
@@ -352,7 +352,7 @@ def combinations(x: Operand, /, r: int = 2, with_replacement: bool = False) -> T
     if x.ndim != 1:
         raise ShapeError(f"Expect a 1D vector, but got shape {list(x.shape)}")
     if r < 0:
-        raise ValueError(f"Expect a non-negative number, but got {r}")
+        raise ArgumentError(f"Expect a non-negative number, but got {r}")
     n = x.shape[0]
     choose: Any = (
         itertools.combinations_with_replacement if with_replacement else itertools.combinations

@@ -9,7 +9,7 @@ import numpy as np
 from chainrule.arguments import RECORDERS, Operand, either, floating, one_dim, tensor_of
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import namespace
-from chainrule.errors import DTypeError, ShapeError
+from chainrule.errors import ArgumentError, DTypeError, ShapeError
 from chainrule.ops.calls import along
 from chainrule.ops.extrema import Extremes
 from chainrule.ops.joining import cat
@@ -158,7 +158,7 @@ def diff(
     ------
     ShapeError
         If `x` has no dimension.
-    ValueError
+    ArgumentError
         If `n` is negative.
 
     Notes
@@ -175,7 +175,7 @@ def diff(
     if x.ndim == 0:
         raise ShapeError("diff expects input to be at least one-dimensional")
     if n < 0:
-        raise ValueError(f"diff: order must be non-negative but got {n}")
+        raise ArgumentError(f"diff: order must be non-negative but got {n}")
     number = one_dim(dim if axis is None else axis, x.ndim)
     if n == 0:
         same: Tensor = RECORDERS["clone"](x)

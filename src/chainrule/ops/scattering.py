@@ -10,7 +10,7 @@ import numpy as np
 from chainrule import flat
 from chainrule.arguments import RECORDERS, Operand, one_dim, tensor_of
 from chainrule.autograd.tensor import Tensor
-from chainrule.errors import ShapeError
+from chainrule.errors import ArgumentError, ShapeError
 from chainrule.ops.calls import reshaped
 from chainrule.ops.combining import WAYS, add, alike, way, write
 from chainrule.ops.indexing import in_our_words, index_of, indexing
@@ -62,7 +62,7 @@ def scatter(
 
     Raises
     ------
-    IndexError
+    OutOfBoundsError
         If an index is out of range.
     ShapeError
         If the shapes don't fit.
@@ -85,7 +85,7 @@ def scatter(
         raise TypeError("scatter(): give either src or value: what is written")
     combine = WAYS.get(reduce)
     if combine is None:
-        raise ValueError(
+        raise ArgumentError(
             f"scatter(): reduce argument must be either add or multiply, got {reduce!r}"
         )
     return _along("scatter", combine, x, dim, index, value if src is None else src)
@@ -217,7 +217,7 @@ def index_add(
 
     Raises
     ------
-    IndexError
+    OutOfBoundsError
         If an index is out of range.
     ShapeError
         If the shapes don't fit.

@@ -18,7 +18,7 @@ from chainrule.arguments import (
 )
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import namespace, ndarray
-from chainrule.errors import ShapeError
+from chainrule.errors import ArgumentError, ShapeError
 
 __all__ = [
     "reshape",
@@ -128,7 +128,7 @@ def flatten(x: Operand, /, start_dim: int = 0, end_dim: int = -1) -> Tensor:
 
     Raises
     ------
-    ValueError
+    ArgumentError
         If `start_dim` comes after `end_dim`.
 
     Notes
@@ -144,7 +144,7 @@ def flatten(x: Operand, /, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     x = tensor_of(x)
     first, last = one_dim(start_dim, x.ndim), one_dim(end_dim, x.ndim)
     if first > last:
-        raise ValueError("flatten() has invalid args: start_dim cannot come after end_dim")
+        raise ArgumentError("flatten() has invalid args: start_dim cannot come after end_dim")
     if x.ndim == 1:
         return tensor_of(x)
     middle = math.prod(x.shape[first : last + 1])
@@ -215,7 +215,7 @@ def unsqueeze(x: Operand, /, dim: int | None = None, *, axis: int | None = None)
 
     Raises
     ------
-    IndexError
+    OutOfBoundsError
         If `dim` is out of range.
 
     Notes
@@ -250,9 +250,9 @@ def expand_dims(x: Operand, /, axis: int | Sequence[int]) -> Tensor:
 
     Raises
     ------
-    IndexError
+    OutOfBoundsError
         If an axis is out of range.
-    ValueError
+    ArgumentError
         If one is named twice.
 
     Notes

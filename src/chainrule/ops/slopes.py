@@ -8,7 +8,7 @@ from typing import Any
 from chainrule.arguments import Dims, Operand, either, floating, many_dims, tensor_of
 from chainrule.autograd.tensor import Tensor
 from chainrule.creation import full
-from chainrule.errors import ShapeError
+from chainrule.errors import ArgumentError, ShapeError
 from chainrule.ops.joining import cat
 from chainrule.ops.ordering import moveaxis
 from chainrule.ops.running import diff
@@ -48,7 +48,7 @@ def gradient(
     ------
     ShapeError
         If there is not one spacing for each dimension.
-    ValueError
+    ArgumentError
         If `edge_order` is another, or there are no more than `edge_order` samples.
 
     See Also
@@ -80,7 +80,9 @@ def gradient(
             f"a spacing argument of length {len(distances)} and {len(dims)} dimensions"
         )
     if edge_order not in (1, 2):
-        raise ValueError(f"gradient: only supports edge_order=1 and edge_order=2, got {edge_order}")
+        raise ArgumentError(
+            f"gradient: only supports edge_order=1 and edge_order=2, got {edge_order}"
+        )
     return tuple(
         [
             slopes(samples, _distance(h, samples), number, edge_order)
@@ -103,13 +105,13 @@ def slopes(f: Tensor, h: Tensor, axis: int, edge_order: int) -> Tensor:
     """
     n = f.shape[axis]
     if n < edge_order + 1:
-        raise ValueError(
+        raise ArgumentError(
             "gradient: expected each dimension size to be at least edge_order+1. Shape of array "
             "too small to calculate a numerical gradient, at least (edge_order + 1) elements are "
             f"required: axis {axis} has {n}"
         )
     if h.ndim and h.shape != (n,):
-        raise ValueError(
+        raise ArgumentError(
             f"gradient: expected a distance, or {n} coordinates along axis {axis}, got the shape "
             f"{list(h.shape)}"
         )

@@ -8,6 +8,7 @@ import numpy as np
 
 from chainrule.arguments import RECORDERS, Operand, either, one_dim, tensor_of
 from chainrule.autograd.tensor import Tensor, make
+from chainrule.errors import ArgumentError
 from chainrule.ops.extrema import Extremes
 from chainrule.ops.partial import MANY, foremost
 
@@ -119,7 +120,7 @@ def topk(
 
     Raises
     ------
-    ValueError
+    ArgumentError
         If there are fewer than `k` elements along `dim`.
 
     Notes
@@ -135,7 +136,7 @@ def topk(
     x = tensor_of(x)
     number = one_dim(dim, x.ndim)
     if not 0 <= k <= (x.shape[number] if x.ndim else 1):
-        raise ValueError(f"topk: selected index k = {k} out of range for shape {list(x.shape)}")
+        raise ArgumentError(f"topk: selected index k = {k} out of range for shape {list(x.shape)}")
     if x.ndim == 0:
         return Extremes(RECORDERS["clone"](x), _order(x, number, largest))
     if x.shape[number] > MANY and k < x.shape[number] // 4:

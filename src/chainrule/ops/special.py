@@ -11,6 +11,7 @@ from operator import index
 
 from chainrule.arguments import RECORDERS, Operand, floating
 from chainrule.autograd.tensor import Tensor
+from chainrule.errors import ArgumentError
 from chainrule.ops.arithmetic import add, multiply
 from chainrule.ops.calls import of_reals, real_floating, real_pair
 from chainrule.ops.kinks import clamp
@@ -187,7 +188,7 @@ def polygamma(n: int, x: Operand, /) -> Tensor:
 
     Raises
     ------
-    ValueError
+    ArgumentError
         If `n` is negative.
     DTypeError
         If `x` is complex.
@@ -205,7 +206,7 @@ def polygamma(n: int, x: Operand, /) -> Tensor:
     tensor([1.6449, 0.6449])
     """
     if index(n) < 0:
-        raise ValueError(f"polygamma(n, x) does not support negative n, got n = {n}")
+        raise ArgumentError(f"polygamma(n, x) does not support negative n, got n = {n}")
     return _polygamma(x, order=index(n))
 
 
@@ -225,7 +226,7 @@ def mvlgamma(x: Operand, /, p: int) -> Tensor:
 
     Raises
     ------
-    ValueError
+    ArgumentError
         If `p` is less than 1.
 
     Notes
@@ -240,7 +241,7 @@ def mvlgamma(x: Operand, /, p: int) -> Tensor:
     tensor([0.4516])
     """
     if index(p) < 1:
-        raise ValueError(f"mvlgamma: p has to be greater than or equal to 1, got p = {p}")
+        raise ArgumentError(f"mvlgamma: p has to be greater than or equal to 1, got p = {p}")
     x = real_floating(x, "mvlgamma")
     total = _lgamma(x)
     for j in range(1, p):

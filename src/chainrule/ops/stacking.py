@@ -9,7 +9,7 @@ import numpy as np
 
 from chainrule.arguments import RECORDERS, Operand, one_dim, tensor_of
 from chainrule.autograd.tensor import Tensor
-from chainrule.errors import ShapeError
+from chainrule.errors import ArgumentError, ShapeError
 from chainrule.ops.joining import cat, same_dtype, split
 from chainrule.ops.shaping import reshape
 
@@ -258,7 +258,7 @@ def tensor_split(
 
     Raises
     ------
-    ValueError
+    ArgumentError
         If there is no part to make.
     ShapeError
         If `x` has no dimension.
@@ -283,7 +283,7 @@ def tensor_split(
     cuts = cuts.tolist() if isinstance(cuts, Tensor) else cuts
     if isinstance(cuts, int):
         if cuts <= 0:
-            raise ValueError(f"number of sections must be larger than 0, got {cuts}")
+            raise ArgumentError(f"number of sections must be larger than 0, got {cuts}")
         shorter, longer = divmod(length, cuts)
         cuts = [i * shorter + min(i, longer) for i in range(1, cuts)]
     lead = (slice(None),) * number

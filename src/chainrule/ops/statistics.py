@@ -17,6 +17,7 @@ from chainrule.arguments import (
     tensor_of,
 )
 from chainrule.autograd.tensor import Tensor
+from chainrule.errors import ArgumentError
 from chainrule.ops.calls import along, nothing_of
 from chainrule.ops.kinks import where
 from chainrule.ops.reductions import check_floating
@@ -168,7 +169,7 @@ def norm(
 
     Raises
     ------
-    ValueError
+    ArgumentError
         If `p` is something else.
     DTypeError
         If `x` is of integers or bools.
@@ -194,7 +195,7 @@ def norm(
     if p in (math.inf, -math.inf):
         return RECORDERS["max" if p == math.inf else "min"](RECORDERS["abs"](x), **settings)
     if isinstance(p, str) and p != "fro":
-        raise ValueError(
+        raise ArgumentError(
             f"norm: p must be a number or 'fro', got {p!r}: matrices have linalg.matrix_norm"
         )
     if p == 0:

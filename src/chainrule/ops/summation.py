@@ -40,7 +40,7 @@ def einsum(equation: str | Any, /, *operands: Any) -> Tensor:
 
     Raises
     ------
-    ValueError
+    ArgumentError
         If the equation is malformed, or doesn't fit the operands: a `ShapeError` where their
         shapes are the reason.
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from chainrule.arguments import RECORDERS, Operand, one_dim, tensor_of
 from chainrule.autograd.tensor import Tensor
-from chainrule.errors import ShapeError
+from chainrule.errors import ArgumentError, ShapeError
 from chainrule.ops.ordering import flip, transpose
 
 __all__ = ["fliplr", "flipud", "rot90"]
@@ -78,7 +78,7 @@ def rot90(x: Operand, /, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
 
     Raises
     ------
-    ValueError
+    ArgumentError
         If `dims` are not two different dimensions.
 
     Notes
@@ -94,10 +94,12 @@ def rot90(x: Operand, /, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
     """
     x = tensor_of(x)
     if len(dims) != 2:
-        raise ValueError(f"rot90: expected total rotation dims == 2, but got dims = {len(dims)}")
+        raise ArgumentError(f"rot90: expected total rotation dims == 2, but got dims = {len(dims)}")
+    if x.ndim < 2:
+        raise ShapeError(f"rot90: expected total dims >= 2, but got total dims = {x.ndim}")
     first, second = one_dim(dims[0], x.ndim), one_dim(dims[1], x.ndim)
     if first == second:
-        raise ValueError(f"rot90: expected rotation dims to be different, but got {tuple(dims)}")
+        raise ArgumentError(f"rot90: expected rotation dims to be different, but got {tuple(dims)}")
     turns = k % 4
     if turns == 0:
         return RECORDERS["clone"](x)

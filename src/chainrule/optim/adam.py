@@ -9,6 +9,7 @@ import numpy as np
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.versions import written
 from chainrule.backend import namespace
+from chainrule.errors import ArgumentError
 from chainrule.optim.optimizer import (
     Group,
     Optimizer,
@@ -46,8 +47,8 @@ class Adam(Optimizer):
 
     Raises
     ------
-    ValueError
-        If an option is out of range; TypeError and ValueError as `Optimizer` does for `params`.
+    ArgumentError
+        If an option is out of range; TypeError and ArgumentError as `Optimizer` does for `params`.
 
     Notes
     -----
@@ -98,7 +99,7 @@ class Adam(Optimizer):
         check_at_least_0(options, "lr", "eps", "weight_decay")
         for index, beta in enumerate(options["betas"]):
             if not 0 <= beta < 1:
-                raise ValueError(
+                raise ArgumentError(
                     f"Invalid beta parameter at index {index}: {beta}, expected from 0, below 1"
                 )
 

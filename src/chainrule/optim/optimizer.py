@@ -14,6 +14,7 @@ from chainrule.autograd.modes import enable_grad
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.versions import written
 from chainrule.backend import device_of, move, namespace
+from chainrule.errors import ArgumentError
 
 Array = Any
 Group = dict[str, Any]
@@ -45,7 +46,7 @@ class Optimizer(ABC):
     ------
     TypeError
         If `params` is a single tensor, a set, or holds something else than tensors.
-    ValueError
+    ArgumentError
         If there are no parameters, one of them is no leaf, appears twice or lies in read-only
         memory, or an option is out of range.
 
@@ -60,7 +61,7 @@ class Optimizer(ABC):
         self.state: defaultdict[Tensor, dict[str, Any]] = defaultdict(dict)
         listed: list[Any] = _in_order(params)
         if not listed:
-            raise ValueError(
+            raise ArgumentError(
                 "optimizer got an empty parameter list: give the tensors that are to be updated (a "
                 "generator can be walked only once)"
             )
@@ -69,7 +70,7 @@ class Optimizer(ABC):
 
     @abstractmethod
     def _check(self, options: Group) -> None:
-        """Raise a ValueError if a group's options are out of range."""
+        """Raise an ArgumentError if a group's options are out of range."""
 
     @abstractmethod
     def _update(self, params: list[Tensor], options: Group) -> None:
@@ -86,7 +87,7 @@ class Optimizer(ABC):
 
         Raises
         ------
-        TypeError, ValueError
+        TypeError, ArgumentError
             As for the optimiser itself; then nothing has changed.
 
         Examples
@@ -106,12 +107,12 @@ class Optimizer(ABC):
         for param in params:
             _check_parameter(param)
         if len(set(params)) < len(params):
-            raise ValueError(
+            raise ArgumentError(
                 "optimizer contains a parameter group with duplicate parameters: each would be "
                 "updated more than once in a step"
             )
         if not set(params).isdisjoint(self._parameters()):
-            raise ValueError("some parameters appear in more than one parameter group")
+            raise ArgumentError("some parameters appear in more than one parameter group")
         self._check(group)
         self.param_groups.append(group)
 
@@ -220,7 +221,7 @@ class Optimizer(ABC):
 
         Raises
         ------
-        ValueError
+        ArgumentError
             If its groups or the shapes in it are not those of this optimiser; then nothing has
             changed.
 
@@ -235,14 +236,14 @@ class Optimizer(ABC):
         """
         saved = state_dict["param_groups"]
         if len(saved) != len(self.param_groups):
-            raise ValueError(
+            raise ArgumentError(
                 "loaded state dict has a different number of parameter groups: got "
                 f"{len(saved)}, expected {len(self.param_groups)}"
             )
         groups, state = [], defaultdict[Tensor, dict[str, Any]](dict)
         for theirs, ours in zip(saved, self.param_groups, strict=True):
             if len(theirs["params"]) != len(ours["params"]):
-                raise ValueError(
+                raise ArgumentError(
                     "loaded state dict contains a parameter group that doesn't match the size of "
                     f"optimizer's group: got {len(theirs['params'])} parameters, expected "
                     f"{len(ours['params'])}"
@@ -274,11 +275,11 @@ _TITLES = {"lr": "learning rate", "eps": "epsilon value"}
 
 
 def check_at_least_0(options: Group, *names: str) -> None:
-    """Raise a ValueError if one of these options is negative, or nan."""
+    """Raise an ArgumentError if one of these options is negative, or nan."""
     for name in names:
         if not options[name] >= 0:
             title = _TITLES.get(name, f"{name} value")
-            raise ValueError(f"Invalid {title}: {options[name]}, expected at least 0")
+            raise ArgumentError(f"Invalid {title}: {options[name]}, expected at least 0")
 
 
 def gradient(param: Tensor, options: Group) -> Array:
@@ -329,13 +330,13 @@ def _check_parameter(param: Any) -> None:
             f"optimizer can only optimize Tensors, but one of the params is {type(param).__name__}"
         )
     if not param.is_leaf:
-        raise ValueError(
+        raise ArgumentError(
             f"can't optimize a non-leaf Tensor: this one, of shape {list(param.shape)}, comes from "
             f"{param.grad_fn}. Give the leaf that it was computed from, or make a leaf of it: "
             "detach().requires_grad_()"
         )
     if not getattr(param._array.flags, "writeable", True):
-        raise ValueError(
+        raise ArgumentError(
             "can't optimize a Tensor in read-only memory: this one, of shape "
             f"{list(param.shape)}, is expanded, so that several elements share one place, or "
             "from_numpy took an array that is locked. clone() it first"
@@ -347,7 +348,7 @@ def _fitted(value: Any, param: Tensor, name: str) -> Any:
     if not isinstance(value, Tensor):
         return copy.deepcopy(value)
     if value.shape != param.shape:
-        raise ValueError(
+        raise ArgumentError(
             f"loaded state dict has a {name} of shape {list(value.shape)} for a parameter of shape "
             f"{list(param.shape)}"
         )

@@ -7,6 +7,7 @@ from typing import Any, final
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.versions import written
 from chainrule.backend import namespace
+from chainrule.errors import ArgumentError
 from chainrule.optim.optimizer import (
     Group,
     Optimizer,
@@ -41,8 +42,8 @@ class SGD(Optimizer):
 
     Raises
     ------
-    ValueError
-        If an option is out of range; TypeError and ValueError as `Optimizer` does for `params`.
+    ArgumentError
+        If an option is out of range; TypeError and ArgumentError as `Optimizer` does for `params`.
 
     Notes
     -----
@@ -91,7 +92,7 @@ class SGD(Optimizer):
     def _check(self, options: Group) -> None:
         check_at_least_0(options, "lr", "momentum", "weight_decay")
         if options["nesterov"] and (options["momentum"] == 0 or options["dampening"] != 0):
-            raise ValueError(
+            raise ArgumentError(
                 "Nesterov momentum requires a momentum and zero dampening: got momentum "
                 f"{options['momentum']} and dampening {options['dampening']}"
             )

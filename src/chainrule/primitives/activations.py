@@ -97,6 +97,8 @@ def _softplus(xp: Any, x: Array, *, beta: float, threshold: float) -> Array:
     # From the threshold on z itself is the larger of the two, and no exponential overflows.
     top = min(threshold, _limit(x, 10.0, 80.0))
     out = xp.maximum(xp.log1p(xp.exp(xp.minimum(z, top))), z)
+    if threshold < 20:  # the two differ there
+        out = xp.where(z > threshold, z, out)
     return out if beta == 1 else out / beta
 
 

@@ -5,7 +5,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from chainrule.primitives.primitive import constant, general, linear, quicker, symmetric
+from chainrule.primitives.primitive import (
+    constant,
+    general,
+    is_complex,
+    linear,
+    quicker,
+    symmetric,
+)
 
 Array = Any
 Axes = tuple[int, ...] | None
@@ -157,9 +164,11 @@ def _peak(xp: Any, x: Array, axis: Axes) -> Array:
 def _logsumexp(xp: Any, x: Array, *, axis: Axes, keepdims: bool) -> Array:
     # m + log sum exp(x - m) (Blanchard, Higham, Higham, IMA J. Numer. Anal. 41(4), 2021); an
     # infinite m is not subtracted, since inf - inf is nan, and is the result, whatever the sum.
-    m = _peak(xp, x, axis)
+    # Of complex numbers m is real, so that the logarithm's phase is the principal one.
+    m = _peak(xp, xp.real(x) if is_complex(x) else x, axis)
     zero = xp.zeros_like(m)
-    shifted = xp.minimum(x - xp.where(xp.isfinite(m), m, zero), zero)
+    shifted = x - xp.where(xp.isfinite(m), m, zero)
+    shifted = shifted if is_complex(x) else xp.minimum(shifted, zero)
     total = xp.sum(xp.exp(shifted), axis=axis, keepdims=keepdims)
     log = xp.log(xp.where(total == 0, xp.ones_like(total), total))
     return log + (m if keepdims else xp.reshape(m, total.shape))

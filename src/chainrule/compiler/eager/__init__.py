@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from chainrule.autograd.recorders import exchange
 from chainrule.compiler.native import jit
-from chainrule.errors import MissingExtraError
+from chainrule.errors import ArgumentError, MissingExtraError
 from chainrule.primitives.primitive import Primitive, Substitute
 
 __all__ = ["get_kernels", "set_kernels"]
@@ -48,7 +48,7 @@ def set_kernels(kernels: str, /) -> None:
     ------
     MissingExtraError
         If Numba is not installed.
-    ValueError
+    ArgumentError
         If it is neither of the two.
 
     Notes
@@ -68,7 +68,7 @@ def set_kernels(kernels: str, /) -> None:
     'numpy'
     """
     if kernels not in _KINDS:
-        raise ValueError(f"set_kernels expects 'numpy' or 'native', but got {kernels!r}")
+        raise ArgumentError(f"set_kernels expects 'numpy' or 'native', but got {kernels!r}")
     if kernels == get_kernels():
         return
     if kernels == "native":

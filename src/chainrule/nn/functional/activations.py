@@ -5,6 +5,7 @@ from __future__ import annotations
 from chainrule import ops
 from chainrule.arguments import RECORDERS, Operand, floating
 from chainrule.autograd.tensor import Tensor
+from chainrule.errors import ArgumentError
 from chainrule.nn.functional.inplace import applied
 from chainrule.ops.calls import real_floating
 
@@ -131,7 +132,7 @@ def gelu(input: Operand, approximate: str = "none") -> Tensor:
 
     Raises
     ------
-    ValueError
+    ArgumentError
         If `approximate` is another word.
 
     Notes
@@ -154,7 +155,7 @@ def gelu(input: Operand, approximate: str = "none") -> Tensor:
     if approximate == "tanh":
         return RECORDERS["gelu_tanh"](floating(input))
     if approximate != "none":
-        raise ValueError(
+        raise ArgumentError(
             f"gelu: approximate argument must be either none or tanh, but got {approximate!r}"
         )
     return RECORDERS["gelu"](floating(input))[0]

@@ -12,7 +12,7 @@ import numpy as np
 from chainrule import ops
 from chainrule.arguments import RECORDERS, Operand
 from chainrule.autograd.tensor import Tensor, make
-from chainrule.errors import ShapeError
+from chainrule.errors import ArgumentError, ShapeError
 from chainrule.kernels.resampling import Taps
 from chainrule.nn.functional.windows import Sizes, batched, unbatched
 
@@ -59,7 +59,7 @@ def adaptive_avg_pool2d(input: Operand, output_size: Size) -> Tensor:
     ------
     ShapeError
         If the input is no batch of images, or has no pixels.
-    ValueError
+    ArgumentError
         If `output_size` is negative, or of the wrong length.
 
     Notes
@@ -115,7 +115,7 @@ def adaptive_max_pool2d(input: Operand, output_size: Size, return_indices: bool 
 
     Raises
     ------
-    ShapeError, ValueError
+    ShapeError, ArgumentError
         As for `adaptive_avg_pool2d`.
 
     Notes
@@ -155,10 +155,10 @@ def _sizes(name: str, rank: int, input: Operand, output_size: Size) -> tuple[Ten
         )
     listed = output_size if isinstance(output_size, Sequence) else (output_size,) * rank
     if len(listed) != rank:
-        raise ValueError(f"{name}: output_size must be {rank} ints, but got {output_size!r}")
+        raise ArgumentError(f"{name}: output_size must be {rank} ints, but got {output_size!r}")
     sizes = tuple([n if m is None else index(m) for n, m in zip(x.shape[2:], listed, strict=True)])
     if min(sizes) < 0:
-        raise ValueError(
+        raise ArgumentError(
             f"{name}: elements of output_size must be greater than or equal to 0 but got {sizes}"
         )
     return x, single, sizes

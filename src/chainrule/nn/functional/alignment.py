@@ -11,7 +11,7 @@ from chainrule import ops
 from chainrule.arguments import RECORDERS, Operand, cast, floating
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import CPU, check_known, holds_somewhere, is_array, move, namespace
-from chainrule.errors import DTypeError, ShapeError
+from chainrule.errors import DTypeError, OutOfBoundsError, ShapeError
 from chainrule.nn.functional.reduction import check_reduction
 
 __all__ = ["ctc_loss"]
@@ -59,7 +59,7 @@ def ctc_loss(
         If the shapes or the lengths don't fit.
     DTypeError
         If targets or lengths are no integers.
-    IndexError
+    OutOfBoundsError
         If a label is none of the c, or `blank` is.
 
     Notes
@@ -91,7 +91,9 @@ def ctc_loss(
         scores = ops.unsqueeze(scores, 1)
     steps, count, classes = scores.shape
     if not 0 <= blank < classes:
-        raise IndexError(f"ctc_loss: blank must be in label range, 0 … {classes - 1}, got {blank}")
+        raise OutOfBoundsError(
+            f"ctc_loss: blank must be in label range, 0 … {classes - 1}, got {blank}"
+        )
     times = _lengths("input_lengths", input_lengths, count, steps)
     lengths = _lengths("target_lengths", target_lengths, count, None)
     labels = _padded(_integers("targets", targets), lengths, batched)
@@ -114,7 +116,7 @@ def _check_labels(labels: Array, inside: Array, classes: int) -> None:
     wrong = inside & ((labels < 0) | (labels >= classes))
     if holds_somewhere(wrong):
         outside = labels[wrong]
-        raise IndexError(
+        raise OutOfBoundsError(
             f"ctc_loss: Target {outside[0]} is out of bounds: the {classes} labels have the "
             f"numbers 0 … {classes - 1}"
         )

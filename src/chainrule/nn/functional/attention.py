@@ -11,7 +11,7 @@ from chainrule import ops
 from chainrule.arguments import RECORDERS, Operand, floating, tensor_of
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import namespace
-from chainrule.errors import DTypeError, ShapeError
+from chainrule.errors import ArgumentError, DTypeError, ShapeError
 from chainrule.nn.functional.dropouts import dropout
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def scaled_dot_product_attention(
 
     Raises
     ------
-    ShapeError, DTypeError, ValueError
+    ShapeError, DTypeError, ArgumentError
         If shapes don't fit, `attn_mask` is of integers, or both it and `is_causal` are given.
 
     Notes
@@ -123,7 +123,7 @@ def _masked(
     """Return the scores with -inf where nothing may be looked at, and where that is everything."""
     if is_causal:
         if mask is not None:
-            raise ValueError(
+            raise ArgumentError(
                 "scaled_dot_product_attention: Explicit attn_mask should not be set when "
                 "is_causal=True: give one of them"
             )

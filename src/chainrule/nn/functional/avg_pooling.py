@@ -12,6 +12,7 @@ import numpy as np
 from chainrule import ops
 from chainrule.arguments import RECORDERS, Operand
 from chainrule.autograd.tensor import Tensor, make
+from chainrule.errors import ArgumentError
 from chainrule.kernels.resampling import Taps
 from chainrule.nn.functional.windows import batched, layout_of, per_dim, unbatched, window_of
 
@@ -86,7 +87,7 @@ def avg_pool2d(
 
     Raises
     ------
-    ShapeError, ValueError
+    ShapeError, ArgumentError
         As for `max_pool2d`; also if `divisor_override` is 0.
 
     Notes
@@ -148,7 +149,7 @@ def _avg_pool(
     divisor_override: int | None,
 ) -> Tensor:
     if divisor_override == 0:
-        raise ValueError(f"{name}: divisor must be not zero")
+        raise ArgumentError(f"{name}: divisor must be not zero")
     x, single = batched(name, input, rank)
     kernel, strides, pads = window_of(name, rank, kernel_size, stride, padding)
     ones = (1,) * rank

@@ -8,7 +8,7 @@ from chainrule import ops
 from chainrule.arguments import RECORDERS, Operand, cast, floating
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import namespace
-from chainrule.errors import ShapeError
+from chainrule.errors import ArgumentError, ShapeError
 from chainrule.nn.functional.reduction import pair, weighted
 from chainrule.ops.calls import real_operands
 
@@ -37,7 +37,7 @@ def binary_cross_entropy(
 
     Raises
     ------
-    ValueError
+    ArgumentError
         If an element of `input` is outside of [0, 1], or `reduction` is another word.
     ShapeError
         If the shapes differ.
@@ -59,7 +59,7 @@ def binary_cross_entropy(
     values = x._array
     known = values.size and namespace(values).known
     if known and not (values.min() >= 0 and values.max() <= 1):
-        raise ValueError(
+        raise ArgumentError(
             "binary_cross_entropy: all elements of input should be between 0 and 1, but they are "
             f"between {values.min()} and {values.max()}: of scores take "
             "binary_cross_entropy_with_logits"
@@ -100,7 +100,7 @@ def binary_cross_entropy_with_logits(
     ------
     ShapeError
         If the shapes differ.
-    ValueError
+    ArgumentError
         If `reduction` is another word.
 
     Notes

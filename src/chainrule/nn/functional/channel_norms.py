@@ -9,7 +9,7 @@ from chainrule.arguments import Operand, cast, floating
 from chainrule.autograd.modes import no_grad
 from chainrule.autograd.tensor import Tensor
 from chainrule.creation import zeros_like
-from chainrule.errors import ShapeError
+from chainrule.errors import ArgumentError, ShapeError
 from chainrule.nn.functional.standardizing import affine, standard, standardized
 
 __all__ = ["batch_norm", "group_norm", "instance_norm", "local_response_norm"]
@@ -51,7 +51,7 @@ def batch_norm(
     ------
     ShapeError
         If shapes don't fit, or in training a channel has a single element.
-    ValueError
+    ArgumentError
         If there are no running ones outside of training.
 
     Notes
@@ -85,7 +85,7 @@ def batch_norm(
     )
     if not training:
         if running_mean is None or running_var is None:
-            raise ValueError(
+            raise ArgumentError(
                 f"{name}: Expected running_mean and running_var to be defined when training=False: "
                 "give both, or training=True"
             )
@@ -217,7 +217,7 @@ def instance_norm(
 
     Raises
     ------
-    ShapeError, ValueError
+    ShapeError, ArgumentError
         As `batch_norm`.
 
     Notes

@@ -10,7 +10,7 @@ from chainrule import ops
 from chainrule.arguments import RECORDERS, Operand, cast, floating, tensor_of
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import holds_somewhere
-from chainrule.errors import DTypeError, ShapeError
+from chainrule.errors import ArgumentError, DTypeError, OutOfBoundsError, ShapeError
 from chainrule.nn.functional.binary import binary_cross_entropy_with_logits
 from chainrule.nn.functional.reduction import check_reduction, reduced
 from chainrule.ops.calls import real_operands
@@ -55,9 +55,9 @@ def multi_margin_loss(
 
     Raises
     ------
-    ValueError
+    ArgumentError
         If `p` is another number, or `reduction` is another word.
-    ShapeError, DTypeError, IndexError
+    ShapeError, DTypeError, OutOfBoundsError
         If shapes don't fit, or `target` holds no integers or no class.
 
     Notes
@@ -73,7 +73,7 @@ def multi_margin_loss(
     """
     name = "multi_margin_loss"
     if p not in (1, 2):
-        raise ValueError(f"{name}: only p == 1 and p == 2 supported, but got {p}")
+        raise ArgumentError(f"{name}: only p == 1 and p == 2 supported, but got {p}")
     x, classes = _rows(name, input), tensor_of(target)
     if classes.dtype.kind not in "iu":
         raise DTypeError(f"{name}: expected integers in target, but got {classes.dtype}")
@@ -114,7 +114,7 @@ def _check_labels(name: str, numbers: Any, count: int, text: str) -> None:
     wrong = (numbers < 0) | (numbers >= count)
     if holds_somewhere(wrong):
         outside = numbers[wrong]
-        raise IndexError(
+        raise OutOfBoundsError(
             f"{name}: {text}: {outside.ravel()[0]} is none of the {count} classes, which have the "
             f"numbers 0 to {count - 1}"
         )
@@ -138,7 +138,7 @@ def multilabel_margin_loss(input: Operand, target: Operand, *, reduction: str = 
 
     Raises
     ------
-    ShapeError, DTypeError, IndexError, ValueError
+    ShapeError, DTypeError, OutOfBoundsError, ArgumentError
         If the shapes differ, `target` holds no integers or no class, or `reduction` is another
         word.
 
@@ -196,7 +196,7 @@ def multilabel_soft_margin_loss(
 
     Raises
     ------
-    ShapeError, ValueError
+    ShapeError, ArgumentError
         As for `binary_cross_entropy_with_logits`.
 
     Examples
@@ -229,7 +229,7 @@ def soft_margin_loss(input: Operand, target: Operand, *, reduction: str = "mean"
 
     Raises
     ------
-    ValueError
+    ArgumentError
         If `reduction` is another word.
 
     Notes

@@ -10,7 +10,7 @@ from chainrule import ops
 from chainrule.arguments import RECORDERS, Operand, cast, floating, tensor_of
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import holds_somewhere, namespace
-from chainrule.errors import DTypeError, ShapeError
+from chainrule.errors import ArgumentError, DTypeError, OutOfBoundsError, ShapeError
 from chainrule.nn.functional.reduction import check_reduction, reduced, shared_out
 from chainrule.ops import log_softmax
 
@@ -56,7 +56,7 @@ def cross_entropy(
 
     Raises
     ------
-    ShapeError, DTypeError, IndexError, ValueError
+    ShapeError, DTypeError, OutOfBoundsError, ArgumentError
         If shapes don't fit, `target` holds no integers or no class, `reduction` is another word, or
         `label_smoothing` is outside of [0, 1].
 
@@ -73,7 +73,7 @@ def cross_entropy(
     tensor([0.1269, 0.6931])
     """
     if not 0 <= label_smoothing <= 1:
-        raise ValueError(
+        raise ArgumentError(
             f"cross_entropy: label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}"
         )
     scores, classes = floating(input), tensor_of(target)
@@ -119,7 +119,7 @@ def nll_loss(
 
     Raises
     ------
-    ShapeError, DTypeError, IndexError, ValueError
+    ShapeError, DTypeError, OutOfBoundsError, ArgumentError
         As for `cross_entropy`.
 
     Notes
@@ -249,7 +249,7 @@ def _check_classes(classes: Array, count: int, name: str) -> None:
     wrong = (classes < 0) | (classes >= count)
     if holds_somewhere(wrong):
         outside = classes[wrong]
-        raise IndexError(
+        raise OutOfBoundsError(
             f"{name}: Target {outside[0]} is out of bounds: the {count} classes have the numbers "
             f"0 to {count - 1}"
         )
@@ -264,7 +264,7 @@ def _of_probabilities(
     smoothing: float,
 ) -> Tensor:
     if ignore_index >= 0:
-        raise ValueError(
+        raise ArgumentError(
             "cross_entropy: ignore_index is not supported for floating point target: set the "
             "probabilities of the row to 0 instead"
         )

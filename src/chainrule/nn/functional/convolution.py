@@ -8,7 +8,7 @@ from typing import Any
 from chainrule import ops
 from chainrule.arguments import RECORDERS, Operand, floating
 from chainrule.autograd.tensor import Tensor
-from chainrule.errors import DTypeError, ShapeError
+from chainrule.errors import ArgumentError, DTypeError, ShapeError
 from chainrule.nn.functional.windows import Sizes, batched, per_dim, unbatched
 
 __all__ = [
@@ -97,7 +97,7 @@ def conv2d(
         If the shapes don't fit each other, `groups`, or the kernel.
     DTypeError
         If input, weight and bias are of different dtypes.
-    ValueError
+    ArgumentError
         If stride, padding, dilation or groups is no number that makes sense.
 
     Notes
@@ -229,7 +229,7 @@ def conv_transpose2d(
 
     Raises
     ------
-    ShapeError, DTypeError, ValueError
+    ShapeError, DTypeError, ArgumentError
         As for `conv2d`; also if nothing is left of the output.
 
     Notes
@@ -343,7 +343,7 @@ def _conv_transpose(
             f"{list(x.shape)} to have {w.shape[0]} channels, but got {x.shape[1]} channels instead"
         )
     if any(k >= max(s, d) for k, s, d in zip(kept, strides, steps, strict=True)):
-        raise ValueError(
+        raise ArgumentError(
             f"{name}: output padding must be smaller than either stride or dilation, but got "
             f"output_padding={kept}, stride={strides}, dilation={steps}"
         )
@@ -386,18 +386,18 @@ def _pads(
     if padding == "valid":
         return ((0, 0),) * rank
     if padding != "same":
-        raise ValueError(
+        raise ArgumentError(
             f"{name}: Invalid padding string: {padding!r}, should be one of 'valid', 'same'"
         )
     if max(strides) > 1:
-        raise ValueError(f"{name}: padding='same' is not supported for strided convolutions")
+        raise ArgumentError(f"{name}: padding='same' is not supported for strided convolutions")
     totals = [d * (k - 1) for d, k in zip(steps, kernel, strict=True)]
     return tuple([(total // 2, total - total // 2) for total in totals])
 
 
 def _check_groups(name: str, groups: Any, w: Tensor) -> None:
     if not isinstance(groups, int) or groups < 1:
-        raise ValueError(f"{name}: non-positive groups is not supported: got {groups!r}")
+        raise ArgumentError(f"{name}: non-positive groups is not supported: got {groups!r}")
     if w.shape[0] % groups:
         raise ShapeError(
             f"{name}: Given groups={groups}, expected weight to be divisible by {groups} at "

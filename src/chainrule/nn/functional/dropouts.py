@@ -10,7 +10,7 @@ import numpy as np
 from chainrule.arguments import RECORDERS, Operand
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import device_of, move
-from chainrule.errors import ShapeError
+from chainrule.errors import ArgumentError, ShapeError
 from chainrule.nn.functional.inplace import applied
 from chainrule.sampling import draw
 
@@ -76,7 +76,7 @@ def dropout(
 
     Raises
     ------
-    ValueError
+    ArgumentError
         If `p` is no probability.
 
     Notes
@@ -102,7 +102,7 @@ def dropout(
 
 def _check_probability(name: str, p: float) -> None:
     if not 0 <= p <= 1:
-        raise ValueError(f"{name}: dropout probability has to be between 0 and 1, but got {p}")
+        raise ArgumentError(f"{name}: dropout probability has to be between 0 and 1, but got {p}")
 
 
 def _constant(array: Any, like: Tensor) -> Tensor:
@@ -160,7 +160,7 @@ def alpha_dropout(
 
     Raises
     ------
-    ValueError
+    ArgumentError
         If `p` is no probability.
 
     Notes

@@ -11,7 +11,7 @@ from chainrule.arguments import RECORDERS, Operand, cast, floating, tensor_of
 from chainrule.autograd.modes import no_grad
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import check_known, holds_somewhere, is_array, namespace
-from chainrule.errors import DTypeError, ShapeError
+from chainrule.errors import ArgumentError, DTypeError, OutOfBoundsError, ShapeError
 
 __all__ = ["embedding", "embedding_bag", "one_hot"]
 
@@ -52,7 +52,7 @@ def embedding(
 
     Raises
     ------
-    DTypeError, ShapeError, IndexError, ValueError
+    DTypeError, ShapeError, OutOfBoundsError, ArgumentError
         If `input` holds no integers, `weight` is no matrix, a number is that of no row, or `sparse`
         is asked for.
 
@@ -103,7 +103,7 @@ def _numbers(name: str, input: Operand) -> Array:
 
 def _check_sparse(name: str, sparse: bool) -> None:
     if sparse:
-        raise ValueError(
+        raise ArgumentError(
             f"{name}: there are no sparse gradients here: leave out sparse=True, and the gradient "
             "is an ordinary tensor"
         )
@@ -113,7 +113,7 @@ def _padding(name: str, padding_idx: int | None, count: int) -> int | None:
     if padding_idx is None:
         return None
     if not -count <= padding_idx < count:
-        raise IndexError(
+        raise OutOfBoundsError(
             f"{name}: Padding_idx must be within num_embeddings: {padding_idx} is not among "
             f"{count} rows"
         )
@@ -123,7 +123,7 @@ def _padding(name: str, padding_idx: int | None, count: int) -> int | None:
 def _check_rows(name: str, numbers: Array, count: int) -> None:
     if holds_somewhere((numbers < 0) | (numbers >= count)):
         wrong = numbers[(numbers < 0) | (numbers >= count)].ravel()[0]
-        raise IndexError(
+        raise OutOfBoundsError(
             f"{name}: index out of range in self: {wrong} is none of the {count} rows, which have "
             f"the numbers 0 to {count - 1}"
         )
@@ -203,7 +203,7 @@ def embedding_bag(
 
     Raises
     ------
-    DTypeError, ShapeError, IndexError, ValueError
+    DTypeError, ShapeError, OutOfBoundsError, ArgumentError
         As for `embedding`; and if `mode` is another word, or `offsets` or `per_sample_weights`
         don't fit.
 
@@ -221,7 +221,7 @@ def embedding_bag(
     """
     name = "embedding_bag"
     if mode not in ("mean", "sum", "max"):
-        raise ValueError(f"{name}: mode has to be one of sum, mean or max, but got {mode!r}")
+        raise ArgumentError(f"{name}: mode has to be one of sum, mean or max, but got {mode!r}")
     table, numbers = _table(name, weight), _numbers(name, input)
     _check_sparse(name, sparse)
     padding = _padding(name, padding_idx, table.shape[0])
@@ -251,7 +251,7 @@ def _bags(numbers: Array, offsets: Operand | None, last: bool) -> tuple[Array, i
     """Return which bag each number is in, flat, and how many bags there are."""
     if numbers.ndim == 2:
         if offsets is not None:
-            raise ValueError(
+            raise ArgumentError(
                 "embedding_bag: if input is 2D, then offsets has to be None, as input is treated "
                 "as a mini-batch of fixed length sequences"
             )
@@ -262,14 +262,14 @@ def _bags(numbers: Array, offsets: Operand | None, last: bool) -> tuple[Array, i
             f"{numbers.ndim}"
         )
     if offsets is None:
-        raise ValueError("embedding_bag: offsets has to be a 1D Tensor, for an input of 1D")
+        raise ArgumentError("embedding_bag: offsets has to be a 1D Tensor, for an input of 1D")
     starts = _numbers("embedding_bag", offsets)
     if starts.ndim == 1 and starts.size and not namespace(starts).known:
         count = starts.size - last
         return np.searchsorted(starts[:count], np.arange(numbers.size), "right") - 1, count
     ends_well = starts.ndim == 1 and starts.size and starts[0] == 0
     if not ends_well or (np.diff(starts) < 0).any() or starts[-1] > numbers.size:
-        raise ValueError(
+        raise ArgumentError(
             "embedding_bag: offsets[0] has to be 0, i.e., the first sequence in the mini-batch has "
             f"to start from position 0, and no offset less than the one before or more than the "
             f"{numbers.size} numbers; but got {starts.tolist()}"
@@ -279,7 +279,7 @@ def _bags(numbers: Array, offsets: Operand | None, last: bool) -> tuple[Array, i
     sizes = ends - starts[:count]
     bag = np.repeat(np.arange(count), sizes)
     if bag.size != numbers.size:
-        raise ValueError(
+        raise ArgumentError(
             f"embedding_bag: the last offset, {starts[-1]}, has to be the number of elements, "
             f"{numbers.size}, with include_last_offset=True"
         )
@@ -300,7 +300,7 @@ def _sample_weights(factors: Operand | None, shape: tuple[int, ...], mode: str) 
     if factors is None:
         return None
     if mode != "sum":
-        raise ValueError(
+        raise ArgumentError(
             "embedding_bag: per_sample_weights was not None. per_sample_weights is only supported "
             f"for mode='sum' (got mode={mode!r})"
         )
@@ -348,7 +348,7 @@ def one_hot(tensor: Operand, num_classes: int = -1) -> Tensor:
 
     Raises
     ------
-    DTypeError, ValueError
+    DTypeError, ArgumentError
         If `tensor` holds no integers, or a number is no class.
 
     Examples
@@ -360,16 +360,16 @@ def one_hot(tensor: Operand, num_classes: int = -1) -> Tensor:
     """
     numbers = _numbers("one_hot", tensor)
     if num_classes < 0 and not numbers.size:
-        raise ValueError(
+        raise ArgumentError(
             "one_hot: Can not infer total number of classes from empty tensor: give num_classes"
         )
     if num_classes < 0:
         check_known(numbers, "one_hot", "give num_classes")
     if holds_somewhere(numbers < 0):
-        raise ValueError(f"one_hot: Class values must be non-negative, but got {numbers.min()}")
+        raise ArgumentError(f"one_hot: Class values must be non-negative, but got {numbers.min()}")
     count = int(numbers.max()) + 1 if num_classes < 0 else num_classes
     if holds_somewhere(numbers >= count):
-        raise ValueError(
+        raise ArgumentError(
             f"one_hot: Class values must be smaller than num_classes: got {numbers.max()} with "
             f"num_classes={count}"
         )

@@ -11,7 +11,7 @@ import numpy as np
 from chainrule import ops
 from chainrule.arguments import RECORDERS, Operand, tensor_of
 from chainrule.autograd.tensor import Tensor
-from chainrule.errors import ShapeError
+from chainrule.errors import ArgumentError, ShapeError
 from chainrule.kernels.resampling import Taps
 from chainrule.nn.functional.windows import Sizes, batched, per_dim, unbatched
 
@@ -47,7 +47,7 @@ def unfold(
     ------
     ShapeError
         If the input is no batch of images, or no window fits in.
-    ValueError
+    ArgumentError
         If a setting is no number that makes sense.
 
     Notes
@@ -188,7 +188,7 @@ def pixel_shuffle(input: Operand, upscale_factor: int) -> Tensor:
     ------
     ShapeError
         If there are less than three dimensions, or r² doesn't divide the channels.
-    ValueError
+    ArgumentError
         If r is not positive.
 
     Examples
@@ -228,7 +228,7 @@ def pixel_unshuffle(input: Operand, downscale_factor: int) -> Tensor:
     ------
     ShapeError
         If there are less than three dimensions, or r doesn't divide height and width.
-    ValueError
+    ArgumentError
         If r is not positive.
 
     Examples
@@ -267,7 +267,7 @@ def channel_shuffle(input: Operand, groups: int) -> Tensor:
     ------
     ShapeError
         If there are less than three dimensions, or `groups` doesn't divide the channels.
-    ValueError
+    ArgumentError
         If `groups` is not positive.
 
     Examples
@@ -296,7 +296,7 @@ def _images(name: str, input: Operand, factor: int, argument: str) -> tuple[Tens
             f"dimension(s): shape {list(x.shape)}"
         )
     if factor < 1:
-        raise ValueError(f"{name} expects a positive {argument}, but got {factor}")
+        raise ArgumentError(f"{name} expects a positive {argument}, but got {factor}")
     return x, factor
 
 

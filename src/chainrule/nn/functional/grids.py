@@ -12,7 +12,7 @@ from chainrule import ops
 from chainrule.arguments import RECORDERS, Operand, floating
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import namespace
-from chainrule.errors import DTypeError, ShapeError
+from chainrule.errors import ArgumentError, DTypeError, ShapeError
 
 __all__ = ["affine_grid", "grid_sample"]
 
@@ -106,7 +106,7 @@ def grid_sample(
     ------
     ShapeError, DTypeError
         If `input` and `grid` don't fit each other.
-    ValueError
+    ArgumentError
         If a mode is another word.
 
     Notes
@@ -146,12 +146,12 @@ def grid_sample(
 def _check(x: Tensor, grid: Tensor, mode: str, padding_mode: str) -> None:
     rank = x.ndim - 2
     if mode not in ("bilinear", "nearest", "bicubic"):
-        raise ValueError(
+        raise ArgumentError(
             "grid_sample(): expected mode to be 'bilinear', 'nearest' or 'bicubic', but got: "
             f"{mode!r}"
         )
     if padding_mode not in _PADDINGS:
-        raise ValueError(
+        raise ArgumentError(
             "grid_sample(): expected padding_mode to be 'zeros', 'border', or 'reflection', but "
             f"got: {padding_mode!r}"
         )
@@ -168,7 +168,7 @@ def _check(x: Tensor, grid: Tensor, mode: str, padding_mode: str) -> None:
             f"{list(grid.shape)}"
         )
     if mode == "bicubic" and rank != 2:
-        raise ValueError("grid_sample(): bicubic interpolation only supports 4D input")
+        raise ArgumentError("grid_sample(): bicubic interpolation only supports 4D input")
     if x.dtype != grid.dtype:
         raise DTypeError(
             f"grid_sample(): expected input and grid to have same dtype, but input has {x.dtype} "

@@ -6,6 +6,7 @@ import math
 
 from chainrule.arguments import RECORDERS, Operand, floating
 from chainrule.autograd.tensor import Tensor
+from chainrule.errors import ArgumentError
 from chainrule.nn.functional.inplace import applied, writing
 from chainrule.ops import where
 
@@ -39,7 +40,7 @@ def hardtanh(
 
     Raises
     ------
-    ValueError
+    ArgumentError
         If `min_val` is above `max_val`.
 
     Notes
@@ -53,7 +54,7 @@ def hardtanh(
     tensor([-1.0000,  0.5000,  1.0000])
     """
     if min_val > max_val:
-        raise ValueError(
+        raise ArgumentError(
             f"hardtanh: min_val cannot be greater than max_val, but got {min_val} and {max_val}"
         )
     low, high = float(min_val), float(max_val)
@@ -148,7 +149,7 @@ def softshrink(input: Operand, lambd: float = 0.5) -> Tensor:
 
     Raises
     ------
-    ValueError
+    ArgumentError
         If `lambd` is negative.
 
     Notes
@@ -162,7 +163,7 @@ def softshrink(input: Operand, lambd: float = 0.5) -> Tensor:
     tensor([-1.5000,  0.0000,  0.2500])
     """
     if lambd < 0:
-        raise ValueError(
+        raise ArgumentError(
             f"softshrink: lambda must be greater or equal to 0, but found to be {lambd}"
         )
     x = floating(input)

@@ -10,7 +10,7 @@ from chainrule import ops
 from chainrule.arguments import RECORDERS, Operand, cast, floating
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import holds_somewhere, namespace
-from chainrule.errors import ShapeError
+from chainrule.errors import ArgumentError, ShapeError
 from chainrule.nn.functional.reduction import like_sized, pair, reduced, shared_out, weighted
 
 __all__ = [
@@ -44,7 +44,7 @@ def mse_loss(
 
     Raises
     ------
-    ValueError
+    ArgumentError
         If `reduction` is another word.
     ShapeError
         If `weight` has another shape.
@@ -106,7 +106,7 @@ def smooth_l1_loss(
 
     Raises
     ------
-    ValueError
+    ArgumentError
         If `beta` is negative.
 
     Notes
@@ -124,7 +124,7 @@ def smooth_l1_loss(
     tensor(0.7500)
     """
     if beta < 0:
-        raise ValueError(
+        raise ArgumentError(
             f"smooth_l1_loss does not support negative values for beta, but got {beta}"
         )
     x, y = like_sized("smooth_l1_loss", input, target)
@@ -159,7 +159,7 @@ def huber_loss(
 
     Raises
     ------
-    ValueError
+    ArgumentError
         If `delta` is not positive.
 
     Notes
@@ -177,7 +177,7 @@ def huber_loss(
     tensor(0.4375)
     """
     if delta <= 0:
-        raise ValueError(
+        raise ArgumentError(
             f"huber_loss does not support non-positive values for delta, but got {delta}"
         )
     x, y = like_sized("huber_loss", input, target)
@@ -217,7 +217,7 @@ def poisson_nll_loss(
 
     Raises
     ------
-    ValueError
+    ArgumentError
         If `reduction` is another word.
 
     Notes
@@ -275,7 +275,7 @@ def gaussian_nll_loss(
 
     Raises
     ------
-    ValueError
+    ArgumentError
         If a variance is negative, or `reduction` is another word.
     ShapeError
         If `var` has another shape.
@@ -314,7 +314,7 @@ def _variances(x: Tensor, var: Operand) -> Tensor:
     else:
         spread = floating(var)
     if holds_somewhere(spread._array < 0):
-        raise ValueError("gaussian_nll_loss: var has negative entry/entries")
+        raise ArgumentError("gaussian_nll_loss: var has negative entry/entries")
     if spread.ndim == 0 or spread.shape == x.shape:
         return spread
     if spread.shape == x.shape[:-1]:
@@ -351,7 +351,7 @@ def kl_div(
 
     Raises
     ------
-    ValueError
+    ArgumentError
         If `reduction` is another word.
 
     Notes

@@ -42,7 +42,7 @@ def hinge_embedding_loss(
 
     Raises
     ------
-    ValueError
+    ArgumentError
         If `reduction` is another word.
 
     Notes
@@ -93,7 +93,7 @@ def margin_ranking_loss(
     ------
     ShapeError
         If the numbers of dimensions differ.
-    ValueError
+    ArgumentError
         If `reduction` is another word.
 
     Notes
@@ -148,7 +148,7 @@ def cosine_embedding_loss(
     ------
     ShapeError
         If the shapes are others.
-    ValueError
+    ArgumentError
         If `reduction` is another word.
 
     Notes
@@ -222,7 +222,7 @@ def triplet_margin_loss(
     ------
     ShapeError
         If the numbers of dimensions differ.
-    ValueError
+    ArgumentError
         If `reduction` is another word.
 
     Notes

@@ -13,7 +13,7 @@ from chainrule import ops
 from chainrule.arguments import RECORDERS, Operand, tensor_of
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import holds_somewhere
-from chainrule.errors import ShapeError
+from chainrule.errors import OutOfBoundsError, ShapeError
 from chainrule.nn.functional.windows import (
     Sizes,
     batched,
@@ -105,7 +105,7 @@ def max_pool2d(
     ------
     ShapeError
         If the input is no batch of images or has no room for a window.
-    ValueError
+    ArgumentError
         If a setting is no number that makes sense.
 
     Notes
@@ -258,7 +258,7 @@ def max_unpool2d(
     ------
     ShapeError
         If `indices` isn't of the shape of `input`, or `output_size` can't have been.
-    IndexError
+    OutOfBoundsError
         If an index lies outside the images.
 
     Notes
@@ -323,7 +323,7 @@ def _unpool(
     wrong = (flat < 0) | (flat >= count)
     if holds_somewhere(wrong):
         outside = flat[wrong]
-        raise IndexError(
+        raise OutOfBoundsError(
             f"{name}: Found an invalid max index: {outside[0]} (output volumes are of size "
             f"{' x '.join(map(str, size))})"
         )

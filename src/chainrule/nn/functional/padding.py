@@ -12,7 +12,7 @@ import numpy as np
 from chainrule.arguments import RECORDERS, Operand, tensor_of
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import namespace
-from chainrule.errors import ShapeError
+from chainrule.errors import ArgumentError, ShapeError
 from chainrule.kernels.resampling import Taps
 from chainrule.primitives.indexing import getitem
 
@@ -43,7 +43,7 @@ def pad(
 
     Raises
     ------
-    ValueError
+    ArgumentError
         If `pad` is of odd length or `mode` is another word, or has a value but isn't constant.
     ShapeError
         If there are more pairs than dimensions, less than nothing would be left, or there is not
@@ -67,12 +67,12 @@ def pad(
     if mode == "constant":
         return _constant(x, pairs, 0 if value is None else value)
     if mode not in ("reflect", "replicate", "circular"):
-        raise ValueError(
+        raise ArgumentError(
             f"pad: Unrecognised padding mode {mode!r}: try 'constant', 'reflect', 'replicate' or "
             "'circular'"
         )
     if value is not None and value != 0:
-        raise ValueError(f"pad: Padding mode {mode!r} doesn't take in value argument")
+        raise ArgumentError(f"pad: Padding mode {mode!r} doesn't take in value argument")
     if mode == "circular" and any(n < 0 for pair in pairs for n in pair):
         x = _constant(x, [(min(low, 0), min(high, 0)) for low, high in pairs], 0)  # cut first
         pairs = [(max(low, 0), max(high, 0)) for low, high in pairs]
@@ -87,7 +87,7 @@ def _pairs(x: Tensor, pad: Sequence[int]) -> list[tuple[int, int]]:
     """Return what comes before and after, for each dimension."""
     given = [index(n) for n in pad]
     if len(given) % 2:
-        raise ValueError(f"pad: Padding length must be divisible by 2, but got {len(given)}")
+        raise ArgumentError(f"pad: Padding length must be divisible by 2, but got {len(given)}")
     if len(given) > 2 * x.ndim:
         raise ShapeError(
             f"pad: Padding length should be less than or equal to two times the input dimension but"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from chainrule.arguments import RECORDERS, Operand, floating
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import namespace
-from chainrule.errors import ShapeError
+from chainrule.errors import ArgumentError, ShapeError
 from chainrule.nn.functional.inplace import applied, writing
 from chainrule.sampling import uniform_array
 
@@ -192,7 +192,7 @@ def rrelu(
 
     Raises
     ------
-    ValueError
+    ArgumentError
         If `lower` is above `upper`.
 
     Notes
@@ -206,7 +206,7 @@ def rrelu(
     tensor([-0.5000,  3.0000])
     """
     if lower > upper:
-        raise ValueError(
+        raise ArgumentError(
             "rrelu: Lower bound should be less than or equal to the upper bound, but got "
             f"lower={lower} and upper={upper}"
         )
@@ -303,7 +303,7 @@ def celu(input: Operand, alpha: float = 1.0, inplace: bool = False) -> Tensor:
 
     Raises
     ------
-    ValueError
+    ArgumentError
         If `alpha` is 0.
 
     Notes
@@ -321,7 +321,7 @@ def celu(input: Operand, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     tensor([-0.7869,  3.0000])
     """
     if alpha == 0:
-        raise ValueError("celu: ZeroDivisionError: alpha cannot be 0 for CELU")
+        raise ArgumentError("celu: ZeroDivisionError: alpha cannot be 0 for CELU")
     alpha = float(alpha)
     return _exponential(input, "celu", alpha, 1.0, 1.0 / alpha, inplace)
 

@@ -10,7 +10,7 @@ from chainrule import ops
 from chainrule.arguments import Operand, cast, floating
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import is_array, promoted
-from chainrule.errors import ShapeError
+from chainrule.errors import ArgumentError, ShapeError
 
 
 def pair(input: Operand, target: Operand) -> tuple[Tensor, Tensor]:
@@ -39,7 +39,7 @@ def like_sized(name: str, input: Operand, target: Operand) -> tuple[Tensor, Tens
 def check_reduction(name: str, reduction: str) -> None:
     """Raise unless `reduction` is one of the three words."""
     if reduction not in ("mean", "sum", "none"):
-        raise ValueError(
+        raise ArgumentError(
             f"{name}: {reduction!r} is not a valid value for reduction: try 'mean', 'sum' or 'none'"
         )
 

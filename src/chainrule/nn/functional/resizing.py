@@ -11,7 +11,7 @@ import numpy as np
 
 from chainrule.arguments import RECORDERS, Operand, floating
 from chainrule.autograd.tensor import Tensor
-from chainrule.errors import ShapeError
+from chainrule.errors import ArgumentError, ShapeError
 from chainrule.kernels.resampling import Taps, taps_of
 from chainrule.nn.functional.adaptive import area
 
@@ -58,7 +58,7 @@ def interpolate(
 
     Raises
     ------
-    ValueError
+    ArgumentError
         If not one of `size` and `scale_factor` is given, `mode` is another word or is not for input
         of this rank, or an option is not for `mode`.
     ShapeError
@@ -89,7 +89,7 @@ def interpolate(
     sizes, scales = _targets(x, size, scale_factor)
     if recompute_scale_factor:
         if scale_factor is None:
-            raise ValueError(
+            raise ArgumentError(
                 "interpolate: recompute_scale_factor is not meaningful with an explicit size"
             )
         scales = [None] * rank
@@ -133,23 +133,23 @@ def upsample(
 def _check_mode(x: Tensor, mode: str, align_corners: bool | None, antialias: bool) -> None:
     rank = x.ndim - 2
     if mode not in _MODES:
-        raise ValueError(f"interpolate: mode is one of {', '.join(_MODES)}, but got {mode!r}")
+        raise ArgumentError(f"interpolate: mode is one of {', '.join(_MODES)}, but got {mode!r}")
     if not 1 <= rank <= 3:
         raise ShapeError(
             "interpolate: Input Error: Only 3D, 4D and 5D input Tensors supported (got "
             f"{x.ndim}D): the first two dimensions are samples and channels"
         )
     if _RANKS.get(mode, rank) != rank:
-        raise ValueError(
+        raise ArgumentError(
             f"interpolate: mode {mode!r} needs {_RANKS[mode] + 2}D input, but got {x.ndim}D input"
         )
     if align_corners is not None and mode not in _RANKS:
-        raise ValueError(
+        raise ArgumentError(
             "interpolate: align_corners option can only be set with the interpolating modes: "
             f"{' | '.join(_RANKS)}, not with {mode!r}"
         )
     if antialias and mode not in ("bilinear", "bicubic"):
-        raise ValueError(
+        raise ArgumentError(
             "interpolate: Anti-alias option is restricted to bilinear and bicubic modes and "
             f"requires a 4-D tensor as input, but got mode {mode!r}"
         )
@@ -159,7 +159,7 @@ def _targets(x: Tensor, size: Any, scale_factor: Any) -> tuple[list[int], list[f
     """Return the new sizes, and the factors that were given."""
     rank = x.ndim - 2
     if (size is None) == (scale_factor is None):
-        raise ValueError(
+        raise ArgumentError(
             "interpolate: either size or scale_factor should be defined, and "
             + ("only one of them" if size is not None else "one of them has to be")
         )
@@ -167,7 +167,7 @@ def _targets(x: Tensor, size: Any, scale_factor: Any) -> tuple[list[int], list[f
     listed = list(given) if isinstance(given, Sequence) else [given] * rank
     if len(listed) != rank:
         name = "size" if scale_factor is None else "scale_factor"
-        raise ValueError(
+        raise ArgumentError(
             f"interpolate: Input and {name} must have the same number of spatial dimensions, but "
             f"got input with spatial dimensions of {list(x.shape[2:])} and {name} of {given!r}"
         )

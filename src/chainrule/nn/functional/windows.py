@@ -8,7 +8,7 @@ from typing import Any
 from chainrule import ops
 from chainrule.arguments import Operand, floating
 from chainrule.autograd.tensor import Tensor
-from chainrule.errors import ShapeError
+from chainrule.errors import ArgumentError, ShapeError
 
 Sizes = tuple[int, ...]
 Pairs = tuple[tuple[int, int], ...]
@@ -25,13 +25,13 @@ def per_dim(name: str, argument: str, value: Any, rank: int, least: int = 1) -> 
     if len(listed) == 1:
         listed *= rank
     if len(listed) != rank:
-        raise ValueError(
+        raise ArgumentError(
             f"{name}: {argument} must be an int, or a tuple of {rank} ints, one for each spatial "
             f"dimension, but got {value!r}"
         )
     if min(listed) < least:
         wrong = "non-positive" if least else "negative"
-        raise ValueError(f"{name}: {wrong} {argument} is not supported: got {value!r}")
+        raise ArgumentError(f"{name}: {wrong} {argument} is not supported: got {value!r}")
     return listed
 
 
@@ -77,7 +77,7 @@ def layout_of(
     for n, k, s, p, d in zip(size, kernel, strides, pads, steps, strict=True):
         extent = d * (k - 1) + 1
         if p > extent // 2:
-            raise ValueError(
+            raise ArgumentError(
                 f"{name}: pad should be at most half of effective kernel size, but got pad={p}, "
                 f"kernel_size={k} and dilation={d}"
             )

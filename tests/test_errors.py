@@ -1,0 +1,42 @@
+"""Errors are both what code from PyTorch catches and what a user of NumPy expects."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import chainrule as cr
+
+F = cr.nn.functional
+X = cr.ones(2, 3)
+
+
+@pytest.mark.parametrize(
+    ("call", "builtin", "text"),
+    [
+        (lambda: cr.diagonal(X, dim1=1, dim2=1), ValueError, "dimensions cannot be identical"),
+        (lambda: cr.arange(0, 3, 0), ValueError, "step must be nonzero"),
+        (lambda: cr.eye(-1), ValueError, "a size can't be negative"),
+        (lambda: F.avg_pool1d(X, 2, padding=-1), ValueError, "negative padding"),
+        (lambda: cr.tensor([2]) ** cr.tensor([-1]), ValueError, "negative integer powers"),
+        (lambda: cr.sum(X, 2), IndexError, "Dimension out of range"),
+        (lambda: X[5], IndexError, "index 5 is out of bounds for dimension 0 with size 2"),
+        (lambda: cr.gather(X, 1, cr.tensor([[7]])), IndexError, "index 7 is out of bounds"),
+        (lambda: cr.fft.fft(cr.tensor(1.0)), IndexError, "tensor has no dimensions"),
+        (lambda: cr.fft.irfft2(cr.tensor(1.0), dim=[0]), IndexError, "tensor has no dimensions"),
+        (lambda: cr.unbind(cr.tensor(1.0)), IndexError, "tensor has no dimensions"),
+        (lambda: cr.rot90(cr.ones(2)), RuntimeError, "expected total dims >= 2, but got .* 1"),
+        (lambda: -cr.tensor([True]), TypeError, "negative of bool: .*`~`"),
+        (lambda: cr.tensor([True]) - cr.tensor([True]), TypeError, "subtract of bool and bool"),
+        (lambda: X & X, TypeError, "bitwise_and of float32 and float32"),
+        (lambda: cr.masked_scatter(X, X, X), TypeError, "expected BoolTensor for mask"),
+    ],
+)
+def test_an_error_is_a_runtime_error_and_the_built_in_one(
+    call: Callable[[], Any], builtin: type[Exception], text: str
+) -> None:
+    with pytest.raises(RuntimeError, match=text) as caught:
+        call()
+    assert isinstance(caught.value, builtin)
