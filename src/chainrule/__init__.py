@@ -52,6 +52,7 @@ if _typing.TYPE_CHECKING:
     from chainrule import optim as optim
     from chainrule import special as special
     from chainrule import transforms as transforms
+    from chainrule import utils as utils
     from chainrule.checks import GradcheckError as GradcheckError
     from chainrule.checks.gradcheck import gradcheck as gradcheck
     from chainrule.checks.gradcheck import gradgradcheck as gradgradcheck
@@ -121,7 +122,7 @@ __version__ = "0.1.0"
 _LATER = {
     name: module
     for module, names in {
-        __name__: "array_api blas checks fft linalg nn optim special transforms",
+        __name__: "array_api blas checks fft linalg nn optim special transforms utils",
         "chainrule.checks": "gradcheck gradgradcheck GradcheckError",
         "chainrule.transforms": "jvp",
         "chainrule.compiler": "compile export profile",

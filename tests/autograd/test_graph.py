@@ -181,8 +181,74 @@ def test_edge_errors():
         cr.autograd_grad((x * 2).sum(), unused)
     with pytest.raises(ValueError, match="materialize_grads needs the shape of input 0"):
         cr.autograd_grad((x * 2).sum(), unused, materialize_grads=True)
-    with pytest.raises(TypeError, match=r"backward\(\) adds to the \.grad of its inputs"):
-        (x * 2).sum().backward(inputs=[get(x)])
+    with pytest.raises(cr.AutogradError, match="a GradientEdge, the shape is not known"):
+        cr.autograd_grad(unused, x)
+
+
+def test_an_edge_among_the_inputs_of_backward_is_that_leafs():
+    def program(lib):
+        x, y = lib.leaf([1.0, 2.0]), lib.leaf([3.0, 4.0])
+        edge = graph(lib).get_gradient_edge
+        middle = x * y
+        out = (middle * x).sum()
+        lib.backward(out, inputs=[edge(x), edge(middle)], retain_graph=True)
+        first = [x.grad.clone(), y.grad]
+        lib.backward(out, inputs=[edge(x), y])
+        return first, x.grad, y.grad
+
+    same_as_torch(program)
+
+
+def test_a_pass_starts_at_edges():
+    def program(lib):
+        x = lib.leaf([[1.0, 2.0], [3.0, 4.0]])
+        middle, other = x.exp(), x.unbind()[1]
+        edges = [graph(lib).get_gradient_edge(each) for each in (middle, other)]
+        out = middle.sin().sum() + other.prod()
+        grads = lib.grad(out, edges, retain_graph=True)
+        return grads, lib.grad(edges, x, grads, retain_graph=True), lib.grad(out, x)
+
+    same_as_torch(program)
+
+
+def test_a_node_has_a_dict_for_notes_as_long_as_it_lives():
+    x = leaf([1.0])
+    y = x * 2
+    y.grad_fn.metadata["seen"] = note = cr.ones(1)
+    assert y.grad_fn.metadata == {"seen": note}
+    (next_node, _) = (y + 1).grad_fn.next_functions[0]
+    assert next_node.metadata is y.grad_fn.metadata
+    y.backward()
+    assert x.grad.tolist() == [2.0]
+    gone = weakref.ref(note)
+    del y, note, next_node
+    assert gone() is None
+
+
+# --- what happens to saved values -----------------------------------------------------------------
+
+
+def test_saved_values_may_be_written_to_where_copies_are_kept():
+    def program(lib):
+        x = lib.leaf([1.0, 2.0])
+        with graph(lib).allow_mutation_on_saved_tensors():
+            y = x * 1
+            z = (y * y.exp()).sum()
+            y.mul_(3)
+            (g,) = lib.grad(z + y.sum(), x, create_graph=True)
+            return g, lib.grad(g.sum(), x)
+
+    same_as_torch(program)
+
+
+def test_values_saved_on_the_cpu_come_back():
+    def program(lib):
+        x = lib.leaf([1.0, 2.0])
+        with graph(lib).save_on_cpu(pin_memory=False):
+            y = (x.exp() * x).sum()
+        return lib.grad(y, x)
+
+    same_as_torch(program)
 
 
 # --- the rest -------------------------------------------------------------------------------------

@@ -514,3 +514,53 @@ def test_s25_as_in_torch():
         return m.grad(y, [u, x, e], materialize_grads=True)
 
     same_as_torch(program)
+
+
+# --- several cotangents at once -------------------------------------------------------------------
+
+
+def test_batches_of_cotangents_give_batches_of_gradients():
+    def program(lib):
+        x, y = lib.leaf([1.0, 2.0]), lib.leaf([3.0, 4.0])
+        z, w = x * y, x.sum()
+        several = lib.tensor([[1.0, 0.0], [0.0, 1.0], [2.0, 3.0]], "float64")
+        numbers = lib.tensor([1.0, 0.0, -1.0], "float64")
+        grads = lib.grad(
+            [z, w], [x, y], [several, numbers], is_grads_batched=True, create_graph=True
+        )
+        return grads, lib.grad(grads[0].sum(), [x, y], allow_unused=True)
+
+    same_as_torch(program)
+
+
+def test_in_a_batch_unused_inputs_are_none_or_zeros():
+    x, y = leaf([1.0, 2.0]), leaf([3.0])
+    z, cotangents = x * x, cr.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+    grads = cr.autograd_grad(
+        z, [x, y], cotangents, retain_graph=True, allow_unused=True, is_grads_batched=True
+    )
+    assert grads[1] is None
+    grads = cr.autograd_grad(z, [x, y], cotangents, materialize_grads=True, is_grads_batched=True)
+    assert grads[0].tolist() == [[2.0, 0.0], [0.0, 4.0], [2.0, 4.0]]
+    assert grads[1].tolist() == [[0.0], [0.0], [0.0]]
+
+
+def test_a_batch_by_name_frees_the_graph_after_its_last_pass():
+    x = leaf([1.0, 2.0])
+    y = x * x
+    cotangents = cr.tensor([[1.0, 0.0], [0.0, 1.0]])
+    assert cr.autograd_grad(y, {"x": x}, cotangents, is_grads_batched=True)["x"].tolist() == [
+        [2.0, 0.0],
+        [0.0, 4.0],
+    ]
+    with pytest.raises(cr.FreedGraphError):
+        y.sum().backward()
+
+
+def test_a_batch_has_one_length():
+    x = leaf([1.0, 2.0])
+    lengths = [cr.ones(2, 2), cr.ones(3, 2)]
+    with pytest.raises(cr.AutogradError, match=r"has one length, which is not 0: got \[2, 3\]"):
+        cr.autograd_grad([x * 2, x * 3], x, lengths, is_grads_batched=True)
+    with pytest.raises(cr.AutogradError, match="is_grads_batched=True: the first dimension"):
+        cr.autograd_grad(x * 2, x, is_grads_batched=True)

@@ -2,115 +2,19 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, overload
 
-import numpy as np
-
-from chainrule.autograd.modes import MODES, Modes, enable_grad, is_grad_enabled
-from chainrule.autograd.operands import as_tensors
-from chainrule.autograd.record import RECORDERS, current_node
+from chainrule.autograd.modes import MODES, Modes, enable_grad, is_grad_enabled, set_grad_enabled
+from chainrule.autograd.namespace import TENSOR_XP
+from chainrule.autograd.record import RECORDERS
 from chainrule.autograd.references import ALONE, count_references, owned
 from chainrule.autograd.reverse import Pass
-from chainrule.autograd.tape import AccumulateGrad, Edge, GradientEdge, endpoint
+from chainrule.autograd.roots import listed, start, target
+from chainrule.autograd.tape import AccumulateGrad, GradientEdge
 from chainrule.autograd.tensor import Tensor, make
-from chainrule.backend import REPORTS, namespace, ndarray, silent
-from chainrule.errors import ArgumentError, AutogradError, DTypeError, ShapeError
-
-
-def _listed(tensors: Any) -> list[Any]:
-    if tensors.__class__ is Tensor or isinstance(tensors, Tensor | np.ndarray | GradientEdge):
-        return [tensors]
-    if not isinstance(tensors, Iterable):
-        return [tensors]
-    return list(tensors.values() if isinstance(tensors, Mapping) else tensors)
-
-
-def _start(tensors: Any, grad_tensors: Any, retain_graph: bool | None, create_graph: bool) -> Pass:
-    """Return a pass with the roots' cotangents in it, after checking everything about them."""
-    run = Pass(create_graph if retain_graph is None else retain_graph, create_graph)
-    if tensors.__class__ is Tensor and grad_tensors is None:  # as nearly every pass starts
-        run.deposit(_checked_root(tensors, None, 0), _cotangent(tensors, None, run))
-        return run
-    roots = _listed(tensors)
-    grads: list[Any] = [None] * len(roots) if grad_tensors is None else _listed(grad_tensors)
-    if len(roots) != len(grads):
-        raise AutogradError(
-            f"got {len(roots)} tensors and {len(grads)} gradients: give one gradient (or None) for "
-            "each tensor"
-        )
-    if not roots:
-        raise AutogradError("'tensors' argument to backward() cannot be empty")
-    for i, root in enumerate(roots):
-        if grads[i] is not None:
-            grads[i] = _checked_gradient(root, grads[i], i)
-        run.deposit(_checked_root(root, grads[i], i), _cotangent(root, grads[i], run))
-    return run
-
-
-def _cotangent(root: Tensor, grad: Tensor | None, run: Pass) -> Any:
-    if grad is not None:
-        return run.take(grad)
-    array = root._array
-    if array.__class__ is ndarray and not array.shape:
-        g = _one(array.dtype)
-    else:
-        g = namespace(array).ones(array.shape, array.dtype)
-    return g if run.xp is None else make(g, None)
-
-
-@functools.cache
-def _one(dtype: Any) -> Any:
-    """Return the number 1, which all passes share: nobody may write to it."""
-    one = np.ones((), dtype)
-    one.flags.writeable = False
-    return one
-
-
-def _checked_root(root: Any, grad: Tensor | None, index: int) -> Edge:
-    """Return the edge to a root, from which a pass can start with `grad`."""
-    if root.__class__ is not Tensor and not isinstance(root, Tensor):
-        raise TypeError(f"element {index} of tensors is no Tensor but {type(root).__name__}")
-    edge = root._node if root._view is None else current_node(root)
-    if edge is None:
-        raise AutogradError(
-            f"element {index} of tensors does not require grad and does not have a grad_fn: no "
-            "operation with a tensor that requires grad led to it. Was it computed under no_grad, "
-            "detached, or rebound as in w = w - lr * w.grad under no_grad?"
-        )
-    if grad is None and root._array.size != 1:
-        raise AutogradError(
-            f"grad can be implicitly created only for scalar outputs, but element {index} of "
-            f"tensors has shape {list(root.shape)}: give a gradient of that shape, or reduce it "
-            "first, for instance with sum()"
-        )
-    if grad is None and root._array.dtype.kind == "c":
-        raise AutogradError(
-            "grad can be implicitly created only for real scalar outputs but got "
-            f"{root.dtype.name}: give a gradient"
-        )
-    return edge
-
-
-def _checked_gradient(root: Any, grad: Any, index: int) -> Tensor:
-    if not isinstance(grad, Tensor):
-        (grad,) = as_tensors((grad,))
-    if isinstance(root, Tensor) and grad.shape != root.shape:
-        raise ShapeError(
-            f"Mismatch in shape: grad_output[{index}] has a shape of {list(grad.shape)} and "
-            f"output[{index}] has a shape of {list(root.shape)}. A gradient must have its tensor's "
-            "shape."
-        )
-    if isinstance(root, Tensor) and grad.dtype.kind == "c" and root.dtype.kind != "c":
-        raise DTypeError(
-            f"grad_output[{index}] is {grad.dtype} but output[{index}] is {root.dtype}: both are "
-            "required to have the same dtype when one is complex. Mismatch in dtype: take .real"
-        )
-    if isinstance(root, Tensor) and grad.dtype != root.dtype:
-        grad = RECORDERS["astype"](grad, dtype=root.dtype)
-    checked: Tensor = grad
-    return checked
+from chainrule.backend import REPORTS, namespace, silent
+from chainrule.errors import ArgumentError, AutogradError
 
 
 def _walk(run: Pass) -> None:
@@ -153,7 +57,7 @@ def autograd_backward(
     create_graph : bool, default False
         Record the pass, so that the gradients can be differentiated.
     inputs : Tensor or sequence of Tensors, optional
-        Accumulate only into these, which need not be leaves.
+        Accumulate only into these, which need not be leaves. A `GradientEdge` stands for its leaf.
 
     Raises
     ------
@@ -174,39 +78,22 @@ def autograd_backward(
         with enable_grad():  # for what is done before and after the walk, too
             return autograd_backward(tensors, grad_tensors, retain_graph, create_graph, inputs)
     if inputs is None:
-        _walk(_start(tensors, grad_tensors, retain_graph, create_graph))
+        _walk(start(tensors, grad_tensors, retain_graph, create_graph))
         return
-    wanted = _listed(inputs)
+    wanted = listed(inputs)
     if not wanted:
         raise AutogradError("'inputs' argument to backward() cannot be empty")
-    run = _start(tensors, grad_tensors, retain_graph, create_graph)
-    if GradientEdge in map(type, wanted):
-        raise TypeError(
-            "backward() adds to the .grad of its inputs, and a GradientEdge has none: pass the "
-            "tensor, or use autograd_grad()"
-        )
+    run = start(tensors, grad_tensors, retain_graph, create_graph)
     unique = list({id(tensor): tensor for tensor in wanted}.values())
-    targets = [_target(tensor, i) for i, tensor in enumerate(unique)]
+    targets = [target(tensor, i) for i, tensor in enumerate(unique)]
     run.restrict(targets, run_leaves=True)
     _walk(run)
     for key, (tensor, (node, _)) in enumerate(zip(unique, targets, strict=True)):
+        if isinstance(node, AccumulateGrad) or isinstance(tensor, GradientEdge):
+            continue  # it has its grad, or there is no tensor to have it
         retained = node in run.running and tensor.retains_grad  # then it has its grad already
-        if key in run.captured and not retained and not isinstance(node, AccumulateGrad):
+        if key in run.captured and not retained:
             run.add_to_grad(tensor, run.captured.pop(key), False)
-
-
-def _target(tensor: Any, name: Any) -> Any:
-    if tensor.__class__ is GradientEdge:
-        return tuple(tensor)
-    if not isinstance(tensor, Tensor):
-        raise TypeError(f"input {name!r} is no Tensor but {type(tensor).__name__}")
-    edge = current_node(tensor)
-    if edge is None:
-        raise AutogradError(
-            f"One of the differentiated Tensors does not require grad: input {name!r}. Call "
-            "requires_grad_() on it before the computation"
-        )
-    return endpoint(edge)
 
 
 @overload
@@ -219,6 +106,7 @@ def autograd_grad(
     allow_unused: bool | None = None,
     materialize_grads: bool = False,
     *,
+    is_grads_batched: bool = False,
     only_inputs: bool = True,
 ) -> dict[str, Any]: ...
 
@@ -233,6 +121,7 @@ def autograd_grad(
     allow_unused: bool | None = None,
     materialize_grads: bool = False,
     *,
+    is_grads_batched: bool = False,
     only_inputs: bool = True,
 ) -> tuple[Any, ...]: ...
 
@@ -246,6 +135,7 @@ def autograd_grad(
     allow_unused: bool | None = None,
     materialize_grads: bool = False,
     *,
+    is_grads_batched: bool = False,
     only_inputs: bool = True,
 ) -> Any:
     """Return the gradients of `outputs` with respect to `inputs`, touching no `.grad`.
@@ -253,7 +143,8 @@ def autograd_grad(
     Parameters
     ----------
     outputs : Tensor or sequence of Tensors
-        What is differentiated; several are summed, weighted by `grad_outputs`.
+        What is differentiated; several are summed, weighted by `grad_outputs`. A `GradientEdge`
+        stands for its tensor, if its gradient is given.
     inputs : Tensor, sequence or dict of Tensors
         With respect to what: leaves or not. A `GradientEdge` stands for its tensor.
     grad_outputs : Tensor or sequence, optional
@@ -264,6 +155,9 @@ def autograd_grad(
         Return None for an input that no output depends on, instead of raising.
     materialize_grads : bool, default False
         Return zeros there; implies `allow_unused`.
+    is_grads_batched : bool, default False
+        The first dimension of `grad_outputs` counts cotangents, and that of the results gradients:
+        one pass for each.
     only_inputs : bool, default True
         What PyTorch scripts pass; it can only be True.
 
@@ -293,20 +187,21 @@ def autograd_grad(
             "Expected allow_unused to be True or not passed when materialize_grads=True, but got: "
             "allow_unused=False."
         )
-    if create_graph and not is_grad_enabled():
-        with enable_grad():  # for what is done before and after the walk, too
-            return autograd_grad(
-                outputs, inputs, grad_outputs, retain_graph, True, allow_unused, materialize_grads
-            )
+    if is_grads_batched or (create_graph and not is_grad_enabled()):
+        options = (create_graph, allow_unused, materialize_grads)
+        with set_grad_enabled(create_graph):  # for what is done before and after the walk, too
+            if is_grads_batched:
+                return _batch(outputs, inputs, grad_outputs, retain_graph, *options)
+            return autograd_grad(outputs, inputs, grad_outputs, retain_graph, *options)
     named = isinstance(inputs, Mapping)
-    tensors = _listed(inputs)
+    tensors = listed(inputs)
     if not tensors:
         raise AutogradError(
             "`inputs` argument to `grad()` cannot be empty: is it a generator used up before?"
         )
     names = list(inputs) if named else list(range(len(tensors)))
-    targets = [_target(tensor, name) for name, tensor in zip(names, tensors, strict=True)]
-    run = _start(outputs, grad_outputs, retain_graph, create_graph)
+    targets = [target(tensor, name) for name, tensor in zip(names, tensors, strict=True)]
+    run = start(outputs, grad_outputs, retain_graph, create_graph)
     run.retaining = False
     run.restrict(targets)
     _walk(run)
@@ -321,6 +216,32 @@ def autograd_grad(
         else:
             raise _unused(tensor, name)
     return dict(zip(names, results, strict=True)) if named else tuple(results)
+
+
+def _batch(
+    outputs: Any, inputs: Any, grad_outputs: Any, retain_graph: bool | None, *options: Any
+) -> Any:
+    """Return the gradients for each of several cotangents, stacked."""
+    grads = listed(grad_outputs)
+    counts = {len(grad) for grad in grads if grad is not None}
+    if len(counts) != 1 or counts == {0}:
+        raise AutogradError(
+            "is_grads_batched=True: the first dimension of grad_outputs is that of the batch, and "
+            f"has one length, which is not 0: got {sorted(counts)}"
+        )
+    (count,) = counts
+    rows = []
+    for row in range(count):
+        cotangents = [None if grad is None else grad[row] for grad in grads]
+        kept = True if row < count - 1 else retain_graph
+        rows.append(autograd_grad(outputs, inputs, cotangents, kept, *options))
+    if isinstance(inputs, Mapping):
+        return {name: _stack([row[name] for row in rows]) for name in inputs}
+    return tuple(_stack(column) for column in zip(*rows, strict=True))
+
+
+def _stack(grads: Sequence[Any]) -> Any:
+    return None if grads[0] is None else TENSOR_XP.stack(grads, axis=0)
 
 
 def _zeros(target: Tensor | GradientEdge, name: Any) -> Tensor:

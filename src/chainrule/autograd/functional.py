@@ -18,7 +18,7 @@ from chainrule.autograd.namespace import TENSOR_XP
 from chainrule.autograd.record import RECORDERS
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import device_of, move
-from chainrule.errors import AutogradError, ShapeError
+from chainrule.errors import ArgumentError, AutogradError, ShapeError
 
 __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
 
@@ -220,7 +220,7 @@ def jacobian(
             [3., 2.]])
     """
     if strategy not in _STRATEGIES:
-        raise ValueError(
+        raise ArgumentError(
             'Expected strategy to be either "forward-mode" or "reverse-mode", but got: '
             f"{strategy!r}. Hint: take forward mode if the function has more outputs than inputs"
         )

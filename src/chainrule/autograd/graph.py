@@ -11,17 +11,20 @@ from chainrule.autograd.modes import disable_saved_tensors_hooks, saved_tensors_
 from chainrule.autograd.record import current_node
 from chainrule.autograd.reverse import Pass, PassHook
 from chainrule.autograd.tape import GradientEdge, Node, endpoint, hooks_of
-from chainrule.autograd.tensor import Tensor
+from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.versions import written
+from chainrule.backend import CPU, move
 from chainrule.errors import ArgumentError, AutogradError
 
 __all__ = [
     "GradientEdge",
     "Node",
+    "allow_mutation_on_saved_tensors",
     "disable_saved_tensors_hooks",
     "get_gradient_edge",
     "increment_version",
     "register_multi_grad_hook",
+    "save_on_cpu",
     "saved_tensors_hooks",
 ]
 
@@ -80,6 +83,52 @@ def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
         written(each._array, "increment_version")
 
 
+class save_on_cpu(saved_tensors_hooks):
+    """Keep what the graph saves in the memory of the CPU, until the backward pass needs it.
+
+    Parameters
+    ----------
+    pin_memory, device_type
+        What PyTorch scripts pass: they change nothing.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> x = cr.tensor([1.0, 2.0], requires_grad=True)
+    >>> with cr.autograd.graph.save_on_cpu():
+    ...     y = x.exp().sum()
+    >>> y.backward()
+    >>> x.grad
+    tensor([2.7183, 7.3891])
+    """
+
+    def __init__(self, pin_memory: bool = False, device_type: str = "cuda") -> None:
+        super().__init__(
+            lambda tensor: (tensor.device, move(tensor._array, CPU)),
+            lambda packed: make(move(packed[1], packed[0]), None),
+        )
+
+
+class allow_mutation_on_saved_tensors(saved_tensors_hooks):
+    """Let tensors be written to that the graph saved in the block: it keeps copies of them.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> x = cr.tensor([1.0, 2.0], requires_grad=True)
+    >>> with cr.autograd.graph.allow_mutation_on_saved_tensors():
+    ...     y = x * 1
+    ...     z = (y * y).sum()
+    ...     _ = y.zero_()
+    >>> z.backward()
+    >>> x.grad
+    tensor([2., 4.])
+    """
+
+    def __init__(self) -> None:
+        super().__init__(lambda tensor: tensor.clone(), lambda tensor: tensor)
+
+
 def register_multi_grad_hook(
     tensors: Sequence[Tensor], fn: Callable[..., None], *, mode: str = "all"
 ) -> RemovableHandle:
@@ -118,7 +167,7 @@ def register_multi_grad_hook(
     [tensor(3.), tensor(2.)]
     """
     if mode not in ("all", "any"):
-        raise ArgumentError(f"Expects mode to be one of ('all', 'any') but got {mode!r}")
+        raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")
     ends = []
     for tensor in tensors:
         edge = current_node(tensor)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 class Hooks:
     """What is to be called as a pass goes through a node, each kind in registration order."""
 
-    __slots__ = ("failure", "post", "post_accumulate", "pre", "retained", "tensor")
+    __slots__ = ("failure", "metadata", "post", "post_accumulate", "pre", "retained", "tensor")
 
     def __init__(self) -> None:
         self.tensor: dict[int, dict[int, Callable[..., Any]]] = {}  # by output index
@@ -23,6 +23,7 @@ class Hooks:
         self.retained: dict[int, weakref.ref[Tensor]] = {}
         self.post_accumulate: dict[int, Callable[..., Any]] = {}
         self.post: dict[int, Callable[..., Any]] = {}
+        self.metadata: dict[str, Any] = {}  # users' notes
         self.failure: Exception | None = None  # why the pass that released the node's values failed
 
 

@@ -80,6 +80,11 @@ class Node:
             (edge, 0) if isinstance(edge, Node) else _endpoint(edge) for edge in self.edges
         )
 
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """A dict for notes about this node, which lives as long as it does."""
+        return hooks_of(self).metadata
+
     def register_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Call ``hook(grad_inputs, grad_outputs)`` after this node ran, to see or replace them."""
         return RemovableHandle(hooks_of(self).post, hook)
