@@ -14,7 +14,7 @@ from chainrule.autograd.tape import GradientEdge, Node, endpoint, hooks_of
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.versions import written
 from chainrule.backend import CPU, move
-from chainrule.errors import ArgumentError, AutogradError
+from chainrule.errors import AutogradError
 
 __all__ = [
     "GradientEdge",
