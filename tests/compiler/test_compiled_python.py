@@ -435,9 +435,31 @@ def _copies(x: Any, y: Any) -> Any:
     return found
 
 
+def _windows(x: Any, y: Any) -> Any:
+    rows = cr.stack([x, y, x * y, x + y], dim=1)
+    found = []
+    for size, step in ((2, 2), (2, 1), (3, 1)):
+        z = rows * 1
+        flat, turned = z.unfold(1, size, step).reshape(-1), z.t().unfold(0, size, step).flatten()
+        flat.mul_(2)  # of windows that don't overlap, and of copies
+        turned.add_(1)
+        found += [z, flat, turned]
+    return found
+
+
+def _parts(x: Any, y: Any) -> Any:
+    z = cr.complex(cr.stack([x, y]), cr.stack([y, x]))
+    real, both = z.real.reshape(-1), cr.view_as_real(z).reshape(-1)
+    real.mul_(2)
+    both.add_(1)
+    return z, real, both
+
+
 @pytest.mark.parametrize(
     "function",
     [
+        _windows,
+        _parts,
         _reshaped,
         _through_views,
         _accumulated,

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from chainrule.backend import KERNELS
+from chainrule.backend import KERNELS, numpy_xp
 from chainrule.compiler import prelude
 from chainrule.compiler.keys import is_basic, plain_key, without_masks
 from chainrule.compiler.layout import Layout
@@ -222,14 +222,28 @@ class SymbolNamespace:
         """Return the real or the imaginary part as a view."""
         if x.dtype.kind != "c":
             return _same(x) if name == "real" else self.zeros(x.shape, x.dtype)
-        return _view(x, f"np.{name}", replace=functools.partial(record, f"with_{name}"))
+        put = functools.partial(record, f"with_{name}")
+        return _view(x, f"np.{name}", replace=put, layout=lambda a: getattr(a, name))
 
     def bits(self, x: Any, dtype: Any) -> Symbol:
         """Return a view of the same bits as another dtype."""
-        return _view(x, "bits", dtype, replace=lambda w, p: record("bits", p, w.dtype))
+        return _view(
+            x,
+            "bits",
+            dtype,
+            replace=lambda w, p: record("bits", p, w.dtype),
+            layout=lambda a: a.view(dtype),
+        )
 
     def windows(self, x: Any, *, size: int, step: int, key: Any) -> Symbol:
-        return _view(x, "windows", size, step, replace=functools.partial(_put_at, key))
+        return _view(
+            x,
+            "windows",
+            size,
+            step,
+            replace=functools.partial(_put_at, key),
+            layout=lambda a: numpy_xp.windows(a, size=size, step=step, key=key),
+        )
 
     def get_item(self, x: Symbol, key: Any) -> Symbol:
         key = plain_key(key)
