@@ -352,3 +352,73 @@ def test_third_order_by_hand() -> None:
 
     assert gradcheck(gradient, leaf())
     assert gradgradcheck(gradient, leaf())
+
+
+# --- forward mode ---------------------------------------------------------------------------------
+
+
+def squaring_with(tangent: Callable[[Any, Any], Any], rule: Any = None) -> Any:
+    """Return x * x with the rule ``tangent(t, x)`` for forward mode."""
+    square = squaring(rule or (lambda g, x: 2 * g * x))
+
+    @square.jvp
+    def _(ctx: Any, t: Any) -> Any:
+        return tangent(t, ctx.saved_variables.x)
+
+    return square
+
+
+def test_forward_mode_is_checked_if_asked_for():
+    right, wrong = (
+        squaring_with(lambda t, x: 2 * t * x),
+        squaring_with(lambda t, x: 2.001 * t * x),
+    )
+    assert gradcheck(right, leaf(), check_forward_ad=True)
+    assert gradcheck(wrong, leaf())
+    with pytest.raises(GradcheckError, match="computed with forward mode mismatch for output 0"):
+        gradcheck(wrong, leaf(), check_forward_ad=True)
+
+
+def test_backward_mode_is_left_out_if_asked_for():
+    square = squaring_with(lambda t, x: 2 * t * x, lambda g, x: -2 * g * x)
+    assert gradcheck(square, leaf(), check_forward_ad=True, check_backward_ad=False)
+    with pytest.raises(GradcheckError, match="Jacobian mismatch for output 0"):
+        gradcheck(square, leaf(), check_forward_ad=True)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+def test_forward_mode_agrees_for_several_inputs_and_outputs(dtype: str):
+    def function(x: Any, y: Any) -> Any:
+        return (x @ y.T).exp(), (x * y).sum(0), x * 2, abs(y)
+
+    inputs = [leaf((2, 2), 0, dtype), leaf((3, 2), 1, dtype)[:2].detach().requires_grad_()]
+    assert gradcheck(function, inputs, check_forward_ad=True)
+    assert gradgradcheck(function, inputs, check_fwd_over_rev=True)
+
+
+def test_forward_mode_of_the_gradients():
+    square = squaring_with(lambda t, x: 2 * t * x)
+
+    def function(x: Any) -> Any:
+        return square(x) * x
+
+    assert gradgradcheck(function, leaf(), check_fwd_over_rev=True, check_rev_over_rev=False)
+    bent = squaring_with(lambda t, x: 3 * t * x)
+    with pytest.raises(GradcheckError, match=r"forward mode mismatch .* second order"):
+        gradgradcheck(lambda x: bent(x) * x, leaf(), check_fwd_over_rev=True)
+
+
+def test_passes_may_differ_by_as_much_as_is_allowed():
+    noise = iter(range(10_000))
+    jittery = squaring(lambda g, x: 2 * g * x + 1e-9 * (next(noise) % 2))
+    with pytest.raises(GradcheckError, match="Backward is not reentrant"):
+        gradcheck(jittery, leaf())
+    with pytest.raises(GradcheckError, match="Backward is not reentrant"):
+        gradcheck(jittery, leaf(), nondet_tol=1e-10)
+    assert gradcheck(jittery, leaf(), nondet_tol=1e-8)
+
+
+def test_what_scripts_for_pytorch_pass_is_taken():
+    promised = {"check_undefined_grad": False, "check_batched_grad": True, "fast_mode": True}
+    assert gradcheck(cr.exp, leaf(), check_batched_forward_grad=True, **promised)
+    assert gradgradcheck(cr.exp, leaf(), gen_non_contig_grad_outputs=True, **promised)

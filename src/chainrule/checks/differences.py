@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from chainrule.autograd.derivatives import autograd_grad
+from chainrule.autograd.forward import through
 from chainrule.autograd.modes import enable_grad
 from chainrule.autograd.record import current_node
 from chainrule.autograd.tensor import Tensor, make
@@ -101,11 +102,11 @@ def host(tensor: Tensor) -> Array:
     return np.array(move(tensor._array, CPU)).reshape(-1)
 
 
-def near(a: Array, b: Array) -> bool:
-    """Say whether two arrays are the same up to the order of summation."""
+def near(a: Array, b: Array, tolerance: float = 0.0) -> bool:
+    """Say whether two arrays are the same up to the order of summation, or a tolerance."""
     with np.errstate(all="ignore"):
         finite = np.abs(a[np.isfinite(a)])
-        bar = 1e-10 * (finite.max() if finite.size else 0.0)
+        bar = max(tolerance, 1e-10 * (finite.max() if finite.size else 0.0))
         return a.shape == b.shape and np.allclose(a, b, rtol=0, atol=bar, equal_nan=True)
 
 
@@ -204,6 +205,35 @@ def pulled(
                 unit[i] = cotangent
                 for k, gradient in pull(subject, outputs, {o: unit}).items():
                     table[o, k][v, i] = gradient
+    return table
+
+
+# --- forward mode ---------------------------------------------------------------------------------
+
+
+def pushed(
+    subject: Subject, outputs: dict[int, Tensor], positions: Sequence[int]
+) -> dict[Pair, Array]:
+    """Return each output's tangent for a unit tangent in each element of each input.
+
+    The axes are those of `slopes`.
+    """
+    checked = checked_inputs(subject)
+    inputs = [subject.inputs[k] for k in checked]
+    push = through(inputs, [outputs[o] for o in positions])
+    table: dict[Pair, Array] = {}
+    for at, (k, x) in enumerate(zip(checked, inputs, strict=True)):
+        rows = []
+        for i in range(x.numel()):
+            parts = []
+            for direction in (1.0, 1.0j) if x.dtype.kind == "c" else (1.0,):
+                unit = np.zeros(x.numel(), x.dtype)
+                unit[i] = direction
+                tangents = [shaped(unit, x) if at == j else None for j in range(len(inputs))]
+                parts.append([host(tangent) for tangent in push(tangents, False)])
+            rows.append(parts)
+        for column, o in enumerate(positions):
+            table[o, k] = np.array([[part[column] for part in row] for row in rows])
     return table
 
 

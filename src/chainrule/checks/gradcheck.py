@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,11 +22,13 @@ from chainrule.checks.differences import (
     compared_outputs,
     described,
     evaluate,
+    gradients_from,
     host,
     mismatches,
     near,
     pull,
     pulled,
+    pushed,
     shaped,
     slopes,
     trial_cotangents,
@@ -44,6 +46,15 @@ def gradcheck(
     atol: float = 1e-7,
     rtol: float = 1e-5,
     raise_exception: bool = True,
+    *,
+    nondet_tol: float = 0.0,
+    check_forward_ad: bool = False,
+    check_backward_ad: bool = True,
+    check_undefined_grad: bool = True,
+    check_grad_dtypes: bool = False,
+    check_batched_grad: bool = False,
+    check_batched_forward_grad: bool = False,
+    fast_mode: bool = False,
 ) -> bool:
     """Check the gradients of a function against central differences.
 
@@ -62,6 +73,15 @@ def gradcheck(
         PyTorch's: a backward that is wrong by a factor of 1.0001 fails.
     raise_exception : bool, default True
         Raise when the check fails, instead of returning False.
+    nondet_tol : float, default 0
+        How far apart the gradients of two equal passes may be, beyond the order of summation.
+    check_forward_ad, check_backward_ad : bool
+        Which modes to check: by default, backward passes alone.
+    check_undefined_grad, check_grad_dtypes, check_batched_grad, check_batched_forward_grad : bool
+        What PyTorch scripts pass: they change nothing. Passes start at one output each anyway,
+        without gradients for the others.
+    fast_mode : bool
+        This, too: every element is checked.
 
     Returns
     -------
@@ -104,7 +124,8 @@ def gradcheck(
     """
     arguments = _listed(inputs)
     subject = Subject(function, arguments, _names(function, arguments))
-    return _verdict(lambda: check_first(subject, eps, atol, rtol), raise_exception)
+    how = Bars(eps, atol, rtol, nondet_tol, check_backward_ad, check_forward_ad)
+    return _verdict(lambda: check_first(subject, how), raise_exception)
 
 
 def gradgradcheck(
@@ -115,6 +136,15 @@ def gradgradcheck(
     atol: float = 1e-7,
     rtol: float = 1e-5,
     raise_exception: bool = True,
+    *,
+    nondet_tol: float = 0.0,
+    check_fwd_over_rev: bool = False,
+    check_rev_over_rev: bool = True,
+    check_undefined_grad: bool = True,
+    check_grad_dtypes: bool = False,
+    check_batched_grad: bool = False,
+    gen_non_contig_grad_outputs: bool = False,
+    fast_mode: bool = False,
 ) -> bool:
     """Check the gradients of a function's gradients against central differences.
 
@@ -125,6 +155,12 @@ def gradgradcheck(
     grad_outputs : Tensor or sequence of Tensors, optional
         The cotangent of each output that requires grad. Those that require grad are moved like
         inputs. By default, numbers from 0.5 to 1.5, the same in every run.
+    check_fwd_over_rev, check_rev_over_rev : bool
+        Which modes to check the second derivative in: by default, backward passes alone.
+    nondet_tol, check_undefined_grad, check_grad_dtypes, check_batched_grad, fast_mode
+        As in `gradcheck`.
+    gen_non_contig_grad_outputs
+        What PyTorch scripts pass: it changes nothing.
 
     Returns
     -------
@@ -154,7 +190,19 @@ def gradgradcheck(
     arguments = _listed(inputs)
     first = Subject(function, arguments, _names(function, arguments))
     cotangents = None if grad_outputs is None else _listed(grad_outputs)
-    return _verdict(lambda: check_second(first, cotangents, eps, atol, rtol), raise_exception)
+    how = Bars(eps, atol, rtol, nondet_tol, check_rev_over_rev, check_fwd_over_rev)
+    return _verdict(lambda: check_second(first, cotangents, how), raise_exception)
+
+
+class Bars(NamedTuple):
+    """How close the numbers have to be, and those of which modes."""
+
+    eps: float
+    atol: float
+    rtol: float
+    nondet_tol: float = 0.0
+    backward: bool = True
+    forward: bool = False
 
 
 def _verdict(check: Callable[[], None], raise_exception: bool) -> bool:
@@ -183,7 +231,7 @@ def _names(function: Callable[..., Any], arguments: tuple[Any, ...]) -> tuple[st
 # --- the checks -----------------------------------------------------------------------------------
 
 
-def check_first(subject: Subject, eps: float, atol: float, rtol: float) -> None:
+def check_first(subject: Subject, how: Bars) -> None:
     """Raise if the derivatives of `subject` are wrong, or no two runs are alike."""
     _check_inputs(subject)
     outputs = evaluate(subject)
@@ -192,8 +240,30 @@ def check_first(subject: Subject, eps: float, atol: float, rtol: float) -> None:
     check_precision(subject, outputs)
     check_same(subject, outputs)
     positions = compared_outputs(subject, outputs)
-    ours = pulled(subject, outputs, positions)
-    found = list(mismatches(subject, outputs, (ours, slopes(subject, positions, eps)), atol, rtol))
+    truth = slopes(subject, positions, how.eps)
+    if how.backward:
+        ours = pulled(subject, outputs, positions)
+        _compare(subject, outputs, (ours, truth), how, "Jacobian mismatch")
+        check_linear(subject, outputs, ours, how.nondet_tol)
+    if how.forward:
+        rows = pushed(subject, outputs, positions)
+        ours = {
+            (o, k): gradients_from(row, outputs[o].dtype.kind == "c")
+            for (o, k), row in rows.items()
+        }
+        what = "Jacobian computed with forward mode mismatch"
+        _compare(subject, outputs, (ours, truth), how, what)
+
+
+def _compare(
+    subject: Subject,
+    outputs: dict[int, Tensor],
+    tables: tuple[dict[Pair, Array], dict[Pair, Array]],
+    how: Bars,
+    what: str,
+) -> None:
+    """Raise if the derivatives in the first table are not those that follow from the second."""
+    found = list(mismatches(subject, outputs, tables, how.atol, how.rtol))
     if found:
         rest = [
             f"{subject.output_name(m.output)} with respect to {subject.input_names[m.input]}"
@@ -201,9 +271,8 @@ def check_first(subject: Subject, eps: float, atol: float, rtol: float) -> None:
         ]
         also = f"\nAlso wrong: {'; '.join(rest)}." if rest else ""
         raise GradcheckError(
-            f"{_head(subject, outputs, found[0])}: {described(subject, found[0])}{also}"
+            f"{_head(subject, outputs, found[0], what)}: {described(subject, found[0])}{also}"
         )
-    check_linear(subject, outputs, ours)
 
 
 def _check_inputs(subject: Subject) -> None:
@@ -214,11 +283,11 @@ def _check_inputs(subject: Subject) -> None:
         )
 
 
-def _head(subject: Subject, outputs: dict[int, Tensor], found: Any) -> str:
+def _head(subject: Subject, outputs: dict[int, Tensor], found: Any, what: str) -> str:
     if not outputs[found.output].requires_grad and subject.order == "first":
         return "Numerical gradient for function expected to be zero, since no output requires grad"
     return (
-        f"Jacobian mismatch for output {found.output} with respect to input {found.input}, "
+        f"{what} for output {found.output} with respect to input {found.input}, "
         f"{subject.order} order"
     )
 
@@ -235,13 +304,15 @@ def check_same(subject: Subject, outputs: dict[int, Tensor]) -> None:
             )
 
 
-def check_linear(subject: Subject, outputs: dict[int, Tensor], table: dict[Pair, Array]) -> None:
+def check_linear(
+    subject: Subject, outputs: dict[int, Tensor], table: dict[Pair, Array], nondet_tol: float = 0.0
+) -> None:
     """Raise if a backward pass for all outputs is not the sum of those for each element."""
     cotangents = trial_cotangents(outputs, sorted({o for o, _ in table}))
     gradients = pull(subject, outputs, cotangents)
     again = pull(subject, outputs, cotangents)
     for k, gradient in gradients.items():
-        if not near(gradient, again[k]):
+        if not near(gradient, again[k], nondet_tol):
             raise GradcheckError(
                 "Backward is not reentrant, i.e., running backward with same input and grad_output "
                 f"multiple times gives different values, here for {subject.input_names[k]}"
@@ -261,21 +332,19 @@ def agrees(a: Array, b: Array) -> bool:
         return np.allclose(a, b, rtol=0, atol=1e-7 * scale + 1e-12, equal_nan=True)
 
 
-def check_second(
-    first: Subject, grad_outputs: tuple[Any, ...] | None, eps: float, atol: float, rtol: float
-) -> None:
+def check_second(first: Subject, grad_outputs: tuple[Any, ...] | None, how: Bars) -> None:
     """Raise if the derivatives of the gradients of `first` are wrong."""
     _check_inputs(first)
     outputs = evaluate(first)
     tracked = [i for i, output in outputs.items() if output.requires_grad]
     if not tracked:
-        check_first(first, eps, atol, rtol)  # says what is wrong, if anything
+        check_first(first, how)  # says what is wrong, if anything
         return
     check_precision(first, outputs)
     if grad_outputs is None:
         trials = trial_cotangents(outputs, tracked)
         grad_outputs = tuple([shaped(trials[i], outputs[i]).requires_grad_() for i in tracked])
-    check_first(_gradient_of(first, tracked, grad_outputs), eps, atol, rtol)
+    check_first(_gradient_of(first, tracked, grad_outputs), how)
 
 
 def _gradient_of(first: Subject, tracked: Sequence[int], grad_outputs: tuple[Any, ...]) -> Subject:

@@ -27,7 +27,7 @@ from chainrule.checks.differences import (
     slopes,
     trial_cotangents,
 )
-from chainrule.checks.gradcheck import agrees, check_linear, check_same, check_second
+from chainrule.checks.gradcheck import Bars, agrees, check_linear, check_same, check_second
 from chainrule.checks.report import CheckReport, GradcheckError, Problem
 from chainrule.checks.specimen import LAYOUTS, Specimen, Watch, missing, node_of, without_collector
 from chainrule.errors import ArgumentError, DTypeError
@@ -270,7 +270,7 @@ def _first(
 def _second(subject: Subject, findings: _Findings) -> None:
     findings.checked.append("second derivative")
     try:
-        check_second(subject, None, EPS, ATOL, RTOL)
+        check_second(subject, None, Bars(EPS, ATOL, RTOL))
     except GradcheckError as error:
         if not (findings.has("not linear") or findings.has("unused output")):
             findings.problem(
