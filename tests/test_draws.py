@@ -279,3 +279,10 @@ def test_a_copy_goes_on_from_the_same_place(copied):
     other = copied(g)
     assert other.initial_seed() == 4
     np.testing.assert_array_equal(other.random(3), g.random(3))
+
+
+@pytest.mark.parametrize("name", ["rand_like", "randn_like", "randint_like"])
+def test_what_is_like_another_can_be_put_on_a_device(name):
+    bounds = (3,) if name == "randint_like" else ()
+    drawn = getattr(cr, name)(cr.zeros(2), *bounds, dtype=cr.float64, device="cpu")
+    assert (drawn.shape, drawn.dtype, str(drawn.device)) == ((2,), cr.float64, "cpu")

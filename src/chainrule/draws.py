@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from chainrule.arguments import DTypeLike, Operand, leaf
+from chainrule.arguments import DeviceLike, DTypeLike, Operand, leaf
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import namespace
 from chainrule.errors import ArgumentError, DTypeError, ShapeError
@@ -92,6 +92,7 @@ def randint_like(
     rng: Generator | None = None,
     generator: Generator | None = None,
     dtype: DTypeLike = None,
+    device: DeviceLike = None,
     requires_grad: bool = False,
 ) -> Tensor:
     """Return integers drawn uniformly, of the shape, dtype and device of `input`.
@@ -102,8 +103,8 @@ def randint_like(
         What to be like.
     low, high : int
         The bounds, `high` excluded. ``randint_like(x, high)`` starts at 0.
-    rng, generator, dtype, requires_grad
-        As for `rand`.
+    rng, generator, dtype, device, requires_grad
+        As for `rand`; dtype and device are those of `input` if left out.
 
     Returns
     -------
@@ -119,7 +120,7 @@ def randint_like(
     low, high = (0, low) if high is None else (low, high)
     kind = input.dtype if dtype is None else dtype
     drawn = randint(low, high, input.shape, rng=rng or generator, dtype=kind)
-    return leaf(drawn._array, input.device, requires_grad)
+    return leaf(drawn._array, device or input.device, requires_grad)
 
 
 def _weights(values: Operand, name: str) -> tuple[Any, Any]:

@@ -314,6 +314,7 @@ def rand_like(
     rng: Generator | None = None,
     generator: Generator | None = None,
     dtype: DTypeLike = None,
+    device: DeviceLike = None,
     requires_grad: bool = False,
 ) -> Tensor:
     """Return numbers drawn uniformly from [0, 1), of the shape, dtype and device of `x`.
@@ -322,8 +323,8 @@ def rand_like(
     ----------
     x : Tensor
         What to be like.
-    rng, generator, dtype, requires_grad
-        As for `rand`.
+    rng, generator, dtype, device, requires_grad
+        As for `rand`; dtype and device are those of `x` if left out.
 
     Returns
     -------
@@ -337,7 +338,11 @@ def rand_like(
     """
     kind = x.dtype if dtype is None else dtype
     return rand(
-        x.shape, rng=rng or generator, dtype=kind, device=x.device, requires_grad=requires_grad
+        x.shape,
+        rng=rng or generator,
+        dtype=kind,
+        device=device or x.device,
+        requires_grad=requires_grad,
     )
 
 
@@ -347,6 +352,7 @@ def randn_like(
     rng: Generator | None = None,
     generator: Generator | None = None,
     dtype: DTypeLike = None,
+    device: DeviceLike = None,
     requires_grad: bool = False,
 ) -> Tensor:
     """Return standard normal numbers of the shape, dtype and device of `x`, as `rand_like` does.
@@ -359,5 +365,9 @@ def randn_like(
     """
     kind = x.dtype if dtype is None else dtype
     return randn(
-        x.shape, rng=rng or generator, dtype=kind, device=x.device, requires_grad=requires_grad
+        x.shape,
+        rng=rng or generator,
+        dtype=kind,
+        device=device or x.device,
+        requires_grad=requires_grad,
     )

@@ -147,7 +147,12 @@ def test_half_precision_and_empty_inputs(call: str) -> None:
     assert function(cr.zeros(0, 2), **settings).numel() == 0
 
 
-@pytest.mark.parametrize("call", [c for c in GRID if GRID[c][0] not in ("glu", "softmin")])
+KEEP_INTEGERS = ("relu", "relu6", "hardtanh", "threshold")
+
+
+@pytest.mark.parametrize(
+    "call", [c for c in GRID if GRID[c][0] not in ("glu", "softmin", *KEEP_INTEGERS)]
+)
 def test_integers_become_the_default_dtype(call: str) -> None:
     name, settings = GRID[call]
     got = getattr(F, name)(cr.tensor([[1, 2], [3, 4]]), **settings)
@@ -294,3 +299,26 @@ def test_names_with_an_underscore_write_in_place(name: str, arguments: Any) -> N
 def test_errors(call: Callable[..., Any], error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=text):
         call(cr.ones(3))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda lib, x: lib.nn.functional.relu(x),
+        lambda lib, x: lib.nn.functional.relu6(x),
+        lambda lib, x: lib.nn.functional.hardtanh(x, -2, 3),
+        lambda lib, x: lib.nn.functional.threshold(x, 1, 7),
+        lambda lib, x: lib.nn.functional.relu_(x.clone()),
+        lambda lib, x: lib.relu(x),
+        lambda lib, x: lib.nn.functional.feature_alpha_dropout(x, training=False),
+    ],
+)
+@pytest.mark.parametrize("dtype", ["int64", "int32"])
+def test_what_needs_no_fractions_keeps_integers(call, dtype):
+    beside_torch(call, np.arange(-9, 9, dtype=dtype), order=0)
+
+
+def test_bounds_with_fractions_make_floats_of_integers() -> None:
+    x = cr.tensor([-3, 0, 3])
+    assert F.hardtanh(x, -0.5, 2).tolist() == [-0.5, 0, 2]
+    assert F.threshold(x, 1, 0.5).tolist() == [0.5, 0.5, 3]

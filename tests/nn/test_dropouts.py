@@ -127,7 +127,10 @@ def test_forward_mode_goes_through_the_same_draw() -> None:
         (lambda: F.dropout1d(cr.ones(3)), "dropout1d: expected 2 or 3 dimensions.*but got 1"),
         (lambda: F.dropout2d(cr.ones(3, 2)), "dropout2d: expected 3 or 4 dimensions.*but got 2"),
         (lambda: F.dropout3d(cr.ones(3, 2)), "dropout3d: expected 4 or 5 dimensions.*but got 2"),
-        (lambda: F.feature_alpha_dropout(cr.ones(3)), "expected at least 2 dimensions"),
+        (
+            lambda: F.feature_alpha_dropout(cr.ones(3), training=True),
+            "expected at least 2 dimensions",
+        ),
     ],
     ids=["p", "alpha", "1d", "2d", "3d", "feature"],
 )

@@ -223,3 +223,11 @@ X = cr.ones(1, 2, 5, 5)
 def test_errors_say_what_was_expected(call: Any, error: Any, text: str) -> None:
     with pytest.raises(error, match=re.escape(text)):
         call()
+
+
+@pytest.mark.parametrize("dtype", ["int64", "int32"])
+def test_the_largest_of_integers_is_one(dtype: str) -> None:
+    x = np.random.default_rng(3).integers(-99, 99, (2, 3, 6, 5)).astype(dtype)
+    beside_torch(lambda lib, x: lib.nn.functional.max_pool2d(x, 2, padding=1), x, order=0)
+    beside_torch(lambda lib, x: lib.nn.functional.max_pool2d(x, 3, return_indices=True), x, order=0)
+    assert cr.nn.functional.max_pool1d(cr.tensor([[2**40 + 1, 5]]), 2).item() == 2**40 + 1

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import chainrule as cr
-from beside import beside_torch
+from beside import beside_torch, numbers
 from chainrule.nn import functional as F
 
 RNG = np.random.default_rng(2)
@@ -112,7 +112,7 @@ def test_smoothing_as_in_pytorch(mode: str, size: Any, corners: bool) -> None:
 def test_single_precision_chooses_pytorchs_pixels(mode: str, count: int) -> None:
     beside_torch(
         lambda lib, x: lib.nn.functional.interpolate(x, count, mode=mode),
-        draw(1, 1, 47).astype("float32"),
+        numbers((1, 1, 47), "float32"),
         order=1,
     )
 
@@ -269,3 +269,12 @@ GRID = cr.zeros(1, 3, 3, 2)
 def test_errors_say_what_was_expected(call: Any, error: Any, text: str) -> None:
     with pytest.raises(error, match=re.escape(text)):
         call()
+
+
+@pytest.mark.parametrize("mode", ["nearest", "nearest-exact"])
+def test_pixels_that_are_picked_stay_bytes(mode: str) -> None:
+    x = np.arange(24, dtype=np.uint8).reshape(1, 2, 3, 4)
+    beside_torch(lambda lib, x: lib.nn.functional.interpolate(x, (5, 7), mode=mode), x, order=0)
+    beside_torch(
+        lambda lib, x: lib.nn.functional.interpolate(x, scale_factor=0.5, mode=mode), x, order=0
+    )

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import chainrule as cr
+from beside import beside_torch
 from chainrule.checks import gradcheck
 from graphs import leaf, same_as_torch
 
@@ -66,3 +67,7 @@ def test_errors():
         cr.gradient(x, spacing=[cr.zeros(5), cr.zeros(5)])
     with pytest.raises(ValueError, match="twice"):
         cr.gradient(x, dim=(0, 0))
+
+
+def test_nothing_given_is_a_distance_of_one():
+    beside_torch(lambda lib, x: lib.gradient(x, spacing=None, dim=None), [1.0, 4, 9, 16])

@@ -8,6 +8,7 @@ from chainrule.arguments import RECORDERS, Operand, tensor_of
 from chainrule.autograd.operands import as_tensors
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import namespace
+from chainrule.errors import ArgumentError
 from chainrule.ops.calls import piecewise, strict
 
 OPERATORS = {
@@ -338,6 +339,11 @@ def isclose(
     >>> cr.isclose(cr.tensor([1.0, 2.0]), cr.tensor([1.0, 2.1]))
     tensor([ True, False])
     """
+    for name, tolerance in (("rtol", rtol), ("atol", atol)):
+        if isinstance(tolerance, int | float) and tolerance < 0:
+            raise ArgumentError(
+                f"isclose: {name} must be greater than or equal to zero, but got {tolerance}"
+            )
     a, b = [t._array for t in as_tensors((input, other))]
     return make(namespace(a).isclose(a, b, rtol=rtol, atol=atol, equal_nan=equal_nan), None)
 

@@ -6,7 +6,8 @@ import math
 
 from chainrule.arguments import RECORDERS, Operand, cast, floating, tensor_of
 from chainrule.autograd.tensor import Tensor
-from chainrule.errors import ShapeError
+from chainrule.backend import holds_somewhere
+from chainrule.errors import ArgumentError, DTypeError, ShapeError
 from chainrule.ops.calls import reshaped
 from chainrule.ops.contraction import matmul
 from chainrule.ops.diagonals import diagonal
@@ -45,6 +46,8 @@ def cov(
     ------
     ShapeError
         If there are more dimensions, or the weights don't fit.
+    DTypeError, ArgumentError
+        If `fweights` are no integers, or weights are negative.
 
     Notes
     -----
@@ -94,6 +97,13 @@ def _weights(rows: Tensor, **given: Operand | None) -> Tensor | None:
                 f"cov(): expected {name} to have the same numel as there are observations in the "
                 f"input: {rows.shape[1]}, but got shape {list(found.shape)}"
             )
+        if name == "fweights" and found.dtype.kind not in "iu":
+            raise DTypeError(
+                f"cov(): expected fweights to have integral dtype but got {found.dtype}: how often "
+                "each observation was made. aweights takes other numbers"
+            )
+        if holds_somewhere(found._array < 0):
+            raise ArgumentError(f"cov(): {name} cannot be negative")
         found = cast(found, RECORDERS["abs"](rows.detach()).dtype)
         weights = found if weights is None else RECORDERS["multiply"](weights, found)
     return weights

@@ -12,7 +12,7 @@ from chainrule.autograd.operands import scalar_array
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.views import fill, in_place, set_item, ufunc_in_place
 from chainrule.backend import namespace
-from chainrule.errors import ShapeError
+from chainrule.errors import ArgumentError, ShapeError
 from chainrule.ops import (
     added,
     arithmetic,
@@ -124,6 +124,8 @@ def normal_(
     generator: Generator | None = None,
 ) -> Tensor:
     """Fill with numbers from a normal distribution in place."""
+    if std < 0:
+        raise ArgumentError(f"normal_ expects std >= 0.0, but found std {std}")
     drawn = normal_array(x.shape, x.dtype, rng or generator) * x.dtype.type(std) + x.dtype.type(
         mean
     )

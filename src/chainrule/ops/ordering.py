@@ -323,6 +323,8 @@ def roll(
     x = tensor_of(x)
     named = either(dims, axis)
     steps = tuple(shifts) if isinstance(shifts, Sequence) else (shifts,)
+    if not steps:
+        raise ArgumentError("roll: shifts required: give a number, or one for each of dims")
     if named is None:
         return reshape(RECORDERS["roll"](reshape(x, -1), shift=steps, axis=(0,)), x.shape)
     places = many_dims(named, x.ndim) or ()

@@ -20,7 +20,7 @@ __all__ = ["gradient"]
 def gradient(
     input: Operand,
     *,
-    spacing: Operand | Sequence[Operand] = 1,
+    spacing: Operand | Sequence[Operand] | None = None,
     dim: Dims = None,
     edge_order: int = 1,
     axis: Dims = None,
@@ -31,9 +31,9 @@ def gradient(
     ----------
     input : Tensor
         The samples; integers are taken as numbers of the default dtype.
-    spacing : number, or sequence of numbers or Tensors, default 1
-        How far samples are apart: one number for all dimensions, or one for each. A vector is the
-        samples' coordinates along its dimension.
+    spacing : number, or sequence of numbers or Tensors, optional
+        How far samples are apart, 1 if left out: one number for all dimensions, or one for each. A
+        vector is the samples' coordinates along its dimension.
     dim : int or sequence of ints, optional
         Along which dimensions: all if left out. Also spelled `axis`.
     edge_order : 1 or 2
@@ -73,6 +73,7 @@ def gradient(
     samples = floating(input)
     dims = many_dims(either(dim, axis), samples.ndim)
     dims = tuple(range(samples.ndim)) if dims is None else dims
+    spacing = 1 if spacing is None else spacing
     distances = list(spacing) if isinstance(spacing, list | tuple) else [spacing] * len(dims)
     if len(distances) != len(dims):
         raise ShapeError(

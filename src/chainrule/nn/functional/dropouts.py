@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from chainrule.arguments import RECORDERS, Operand
+from chainrule.arguments import RECORDERS, Operand, tensor_of
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import device_of, move
 from chainrule.errors import ArgumentError, ShapeError
@@ -192,9 +192,10 @@ def _alpha(
     rng: Generator | None,
     leading: int | None,
 ) -> Tensor:
+    if not training or p == 0:
+        return tensor_of(input)
+
     def function(x: Tensor) -> Tensor:
-        if not training or p == 0:
-            return x
         if p == 1:
             return RECORDERS["multiply"](x, 0.0)
         keep = kept(_drawn_shape(x, leading), p, rng)
@@ -205,7 +206,7 @@ def _alpha(
         scaled = RECORDERS["multiply"](x, _constant(factors, x))
         return RECORDERS["add"](scaled, _constant(offsets, x))
 
-    return applied(function, input, name, inplace and training and p > 0)
+    return applied(function, input, name, inplace)
 
 
 def feature_alpha_dropout(
@@ -231,7 +232,8 @@ def feature_alpha_dropout(
     True
     """
     _check_probability("feature_alpha_dropout", p)
-    _check_dims("feature_alpha_dropout", input, (2, math.inf))
+    if training and p > 0:
+        _check_dims("feature_alpha_dropout", input, (2, math.inf))
     return _alpha("feature_alpha_dropout", input, p, training, inplace, rng, 2)
 
 

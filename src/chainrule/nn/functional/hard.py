@@ -8,7 +8,7 @@ from chainrule.arguments import RECORDERS, Operand, floating
 from chainrule.autograd.tensor import Tensor
 from chainrule.errors import ArgumentError
 from chainrule.nn.functional.inplace import applied, writing
-from chainrule.ops import where
+from chainrule.ops import clamp, where
 
 __all__ = [
     "hardtanh",
@@ -59,8 +59,16 @@ def hardtanh(
         )
     low, high = float(min_val), float(max_val)
     return applied(
-        lambda x: RECORDERS["hardtanh"](x, low=low, high=high), input, "hardtanh", inplace
+        lambda x: RECORDERS["hardtanh"](x, low=low, high=high),
+        input,
+        "hardtanh",
+        inplace,
+        (lambda x: clamp(x, int(low), int(high))) if _are_whole(low, high) else None,
     )
+
+
+def _are_whole(*bounds: float) -> bool:
+    return all([float(bound).is_integer() for bound in bounds])
 
 
 def hardsigmoid(input: Operand, inplace: bool = False) -> Tensor:
@@ -206,7 +214,11 @@ def threshold(input: Operand, threshold: float, value: float, inplace: bool = Fa
         filling = RECORDERS["multiply"](RECORDERS["astype"](low, dtype=x.dtype), float(value))
         return RECORDERS["add"](kept, filling)
 
-    return applied(function, input, "threshold", inplace)
+    def of_integers(x: Tensor) -> Tensor:
+        return where(x > threshold, x, int(value))
+
+    whole = of_integers if _are_whole(value) else None
+    return applied(function, input, "threshold", inplace, whole)
 
 
 hardtanh_ = writing(hardtanh)

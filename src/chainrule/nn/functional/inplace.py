@@ -5,20 +5,36 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from chainrule.arguments import Operand, floating
+from chainrule.arguments import Operand, floating, tensor_of
 from chainrule.autograd.tensor import Tensor
 from chainrule.autograd.views import in_place
 
 
 def applied(
-    function: Callable[[Tensor], Tensor], x: Operand, name: str, inplace: bool = False
+    function: Callable[[Tensor], Tensor],
+    x: Operand,
+    name: str,
+    inplace: bool = False,
+    whole: Callable[[Tensor], Tensor] | None = None,
 ) -> Tensor:
-    """Return what `function` makes of `x`, written over `x` if `inplace`."""
+    """Return what `function` makes of `x`, written over `x` if `inplace`.
+
+    Integers are floats to it; where `whole` is given, that makes integers of them.
+    """
     if not inplace:
-        return function(floating(x))
+        return _of_number(function, whole, x)
     if not isinstance(x, Tensor):
         raise TypeError(f"{name}: inplace=True writes to a Tensor, but got {type(x).__name__}")
-    return in_place(x, f"{name}_", lambda t: function(floating(t)))
+    return in_place(x, f"{name}_", lambda t: _of_number(function, whole, t))
+
+
+def _of_number(
+    function: Callable[[Tensor], Tensor], whole: Callable[[Tensor], Tensor] | None, x: Operand
+) -> Tensor:
+    x = tensor_of(x)
+    if whole is not None and x._array.dtype.kind in "iu":
+        return whole(x)
+    return function(floating(x))
 
 
 def writing(function: Callable[..., Tensor]) -> Callable[..., Tensor]:

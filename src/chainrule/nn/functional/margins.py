@@ -7,7 +7,7 @@ from collections.abc import Callable
 from chainrule import ops
 from chainrule.arguments import RECORDERS, Operand, cast, floating, tensor_of
 from chainrule.autograd.tensor import Tensor
-from chainrule.errors import ShapeError
+from chainrule.errors import ArgumentError, ShapeError
 from chainrule.nn.functional.reduction import pair, reduced
 from chainrule.nn.functional.similarity import pairwise_distance
 
@@ -223,7 +223,7 @@ def triplet_margin_loss(
     ShapeError
         If the numbers of dimensions differ.
     ArgumentError
-        If `reduction` is another word.
+        If `reduction` is another word, or `margin` is not above 0.
 
     Notes
     -----
@@ -292,6 +292,8 @@ def _triplet(
     name: str,
 ) -> Tensor:
     anchor, positive, negative = vectors
+    if margin <= 0:
+        raise ArgumentError(f"{name}: margin must be greater than 0, got {margin}")
     if not anchor.ndim == positive.ndim == negative.ndim:
         raise ShapeError(
             f"{name}: The anchor, positive, and negative tensors are expected to have the same "

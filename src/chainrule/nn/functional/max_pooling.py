@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from chainrule import ops
-from chainrule.arguments import RECORDERS, Operand, tensor_of
+from chainrule.arguments import RECORDERS, Operand, cast, tensor_of
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import holds_somewhere
 from chainrule.errors import OutOfBoundsError, ShapeError
@@ -167,6 +167,10 @@ def _max_pool(
     ceil_mode: bool,
     return_indices: bool,
 ) -> Any:
+    if isinstance(input, Tensor) and input._array.dtype.kind in "iu":
+        return _max_pool_of_integers(
+            name, rank, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices
+        )
     x, single = batched(name, input, rank)
     kinds = {kernel_size.__class__, stride.__class__, padding.__class__, dilation.__class__}
     known = _known_window if kinds <= _PLAIN else _window
@@ -178,6 +182,14 @@ def _max_pool(
     positions = RECORDERS["pool_positions"](x, out, window=window)._array
     indices = make(_flat_indices(positions, x.shape[2:], window), None)
     return unbatched(out, single), unbatched(indices, single)
+
+
+def _max_pool_of_integers(name: str, rank: int, x: Tensor, *settings: Any) -> Any:
+    """Return the pooled integers: double precision holds them."""
+    found = _max_pool(name, rank, cast(x, np.float64), *settings)
+    if isinstance(found, Tensor):
+        return cast(found, x.dtype)
+    return cast(found[0], x.dtype), found[1]
 
 
 def _window(name: str, rank: int, shape: Sizes, sizes: Any, ceil_mode: bool) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from chainrule import ops
 from chainrule.arguments import RECORDERS, Operand, floating
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import namespace
@@ -40,7 +41,8 @@ def relu(input: Operand, inplace: bool = False) -> Tensor:
     Parameters
     ----------
     input : Tensor
-        Real numbers x, of any shape. Integers become numbers of the default dtype.
+        Real numbers x, of any shape. Integers become numbers of the default dtype, but for `relu`,
+        `relu6`, `hardtanh` and `threshold`, which keep them if their bounds are whole.
     inplace : bool, default False
         Write the result over `input`, and return that.
 
@@ -58,7 +60,7 @@ def relu(input: Operand, inplace: bool = False) -> Tensor:
     >>> cr.nn.functional.relu(cr.tensor([-1.0, 3.0]))
     tensor([0., 3.])
     """
-    return applied(RECORDERS["relu"], input, "relu", inplace)
+    return applied(RECORDERS["relu"], input, "relu", inplace, RECORDERS["relu"])
 
 
 def relu6(input: Operand, inplace: bool = False) -> Tensor:
@@ -74,7 +76,13 @@ def relu6(input: Operand, inplace: bool = False) -> Tensor:
     >>> cr.nn.functional.relu6(cr.tensor([-1.0, 3.0, 9.0]))
     tensor([0., 3., 6.])
     """
-    return applied(lambda x: RECORDERS["hardtanh"](x, low=0.0, high=6.0), input, "relu6", inplace)
+    return applied(
+        lambda x: RECORDERS["hardtanh"](x, low=0.0, high=6.0),
+        input,
+        "relu6",
+        inplace,
+        lambda x: ops.clamp(x, 0, 6),
+    )
 
 
 def leaky_relu(input: Operand, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from chainrule.arguments import RECORDERS, Operand, floating
+from chainrule.arguments import RECORDERS, Operand, cast, floating
 from chainrule.autograd.tensor import Tensor
 from chainrule.errors import ArgumentError, ShapeError
 from chainrule.kernels.resampling import Taps, taps_of
@@ -83,6 +83,9 @@ def interpolate(
     >>> cr.nn.functional.interpolate(x, size=3, mode="linear", align_corners=True)
     tensor([[[1., 2., 3.]]])
     """
+    if mode.startswith("nearest") and isinstance(input, Tensor) and input.dtype == np.uint8:
+        picked = interpolate(cast(input, np.float32), size, scale_factor, mode, align_corners)
+        return cast(picked, np.uint8)
     x = floating(input)
     rank = x.ndim - 2
     _check_mode(x, mode, align_corners, antialias)
