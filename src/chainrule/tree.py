@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -28,17 +29,37 @@ def leaves(node: Any, path: str = "") -> Iterator[tuple[str, Any]]:
             yield from leaves(part, path + step)
 
 
+def remade(node: Any, parts: Iterable[Any]) -> Any:
+    """Return a container of the kind of `node`, with other parts in the order of `children`.
+
+    No constructor of the user's runs again: what it did is in the parts already, and it may take
+    other arguments than these.
+    """
+    kind = type(node)
+    if kind is dict:
+        return dict(zip(node, parts, strict=True))
+    if isinstance(node, tuple):
+        return tuple.__new__(kind, parts)
+    if kind is list:
+        return list(parts)
+    made = copy.copy(node)
+    if isinstance(node, list):
+        made[:] = parts
+    elif isinstance(node, dict):
+        for key, part in zip(node, parts, strict=True):
+            made[key] = part
+    else:
+        for field, part in zip(dataclasses.fields(node), parts, strict=True):
+            object.__setattr__(made, field.name, part)
+    return made
+
+
 def mapped(node: Any, change: Callable[[Any], Any]) -> Any:
     """Return the same tree of other leaves, in new containers."""
-    if isinstance(node, dict):
-        return type(node)((key, mapped(part, change)) for key, part in node.items())
-    if isinstance(node, list | tuple):
-        parts = [mapped(part, change) for part in node]
-        return type(node)(*parts) if hasattr(node, "_fields") else type(node)(parts)
-    if dataclasses.is_dataclass(node) and not isinstance(node, type):
-        values = {f.name: getattr(node, f.name) for f in dataclasses.fields(node)}
-        return type(node)(**{name: mapped(part, change) for name, part in values.items()})
-    return change(node)
+    parts = children(node)
+    if parts is None:
+        return change(node)
+    return remade(node, [mapped(part, change) for _, part in parts])
 
 
 def rebuilt(node: Any, parts: Iterable[Any]) -> Any:

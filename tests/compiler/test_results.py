@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
+import enum
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 
 import chainrule as cr
+from chainrule import tree
 
 
 def leaf(*values: float) -> cr.Tensor:
@@ -250,3 +253,54 @@ def test_bits_as_another_dtype() -> None:
     compiled = cr.compile(lambda x: x.view(cr.int32) + 1)
     x = cr.tensor([1.0, -2.0])
     assert compiled(x).tolist() == (x.view(cr.int32) + 1).tolist()
+
+
+@dataclasses.dataclass
+class Doubled:
+    """What its constructor does must happen once."""
+
+    value: Any
+    calls: int = dataclasses.field(default=1, init=False)
+
+    def __post_init__(self) -> None:
+        self.value = self.value * 2
+
+
+class Stack(list[Any]):
+    """A list that takes its parts one by one."""
+
+    def __init__(self, *parts: Any) -> None:
+        super().__init__(parts)
+
+
+class Colour(enum.Enum):
+    RED = 1
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        Doubled,
+        lambda x: Stack(x, 2 * x),
+        lambda x: collections.defaultdict(list, {"a": x}),
+        lambda x: collections.Counter({"a": x}),
+        lambda x: {Colour.RED: x, (1, "a"): x * 3, float("inf"): x, cr.float32: x},
+    ],
+)
+def test_containers_are_remade_without_their_constructors(make: Any) -> None:
+    x = leaf(1.0, 2.0)
+    expected = make(x)
+    compiled = cr.compile(make)
+    found = [compiled(x) for _ in range(2)]
+    found += [cr.compile(lambda c: c)(expected), cr.compile(lambda c, d: d)(expected, expected)]
+    found += [cr.jvp(make, x, x)[0]]
+    for result in found:
+        assert type(result) is type(expected)
+        pairs = zip(tree.leaves(result), tree.leaves(expected), strict=True)
+        for (path, ours), (wanted_path, wanted) in pairs:
+            assert path == wanted_path
+            np.testing.assert_array_equal(plain(ours), plain(wanted))
+    carried, _ = cr.scan(lambda c, _: (c, None), expected, length=3)
+    np.testing.assert_array_equal(
+        plain(next(tree.leaves(carried))[1]), plain(next(tree.leaves(expected))[1])
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 from chainrule import tree
@@ -274,15 +275,17 @@ class _Builder:
         if isinstance(node, _Text):
             return node.text
         kind = type(node)
-        if isinstance(node, dict):
-            items = ", ".join(f"{k!r}: {self._spelled(v)}" for k, v in node.items())
-            return f"{{{items}}}" if kind is dict else f"{self.guards.hold(kind)}({{{items}}})"
         parts = [self._spelled(part) for _, part in tree.children(node) or ()]
+        if kind is dict:
+            keys = [self.guards.key(key) for key in node]
+            return f"{{{', '.join(f'{k}: {part}' for k, part in zip(keys, parts, strict=True))}}}"
         if kind is list:
             return f"[{', '.join(parts)}]"
-        if kind is tuple:
-            return f"({''.join(part + ', ' for part in parts)})"
-        return f"{self.guards.hold(kind)}({', '.join(parts)})"
+        row = f"({''.join(part + ', ' for part in parts)})"
+        if isinstance(node, tuple):
+            hold = self.guards.hold
+            return row if kind is tuple else f"{hold(tuple.__new__)}({hold(kind)}, {row})"
+        return f"{self.guards.hold(partial(tree.remade, node))}({row})"
 
 
 class _Text:

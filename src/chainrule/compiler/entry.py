@@ -76,6 +76,10 @@ class Guards:
             self.scope[name] = value
         return name
 
+    def key(self, key: Any) -> str:
+        """Return the source of a dict's key: itself where that can be read back."""
+        return repr(key) if type(key) in (str, int, bool, bytes) else self.hold(key)
+
     def unless(self, condition: str) -> None:
         """Add what has to hold."""
         self.rows.append(f"if not ({condition}): return MISS")
@@ -104,6 +108,7 @@ class Guards:
             self.unless(f"{path}.__class__ is {self.hold(type(value))}")
             if isinstance(value, dict):
                 self.unless(f"list({path}) == {self.hold(list(value))}")
+                parts = [(f"[{self.key(key)}]", part) for key, part in value.items()]
             elif isinstance(value, list | tuple):
                 self.unless(f"len({path}) == {len(value)}")
             for step, part in parts:
