@@ -10,8 +10,9 @@ from chainrule import array_api as xp
 from chainrule import creation, ops
 from chainrule.arguments import RECORDERS, cast, floating, many_dims, one_dim
 from chainrule.autograd.tensor import Tensor
-from chainrule.interop.operands import array_of, constant, tensors_of
-from chainrule.interop.shapes import ravel, taken
+from chainrule.backend import promoted
+from chainrule.interop.operands import array_of, constant, is_known, may_hold, tensors_of
+from chainrule.interop.shapes import ravel
 from chainrule.ops.slopes import slopes
 
 # --- differences ----------------------------------------------------------------------------------
@@ -91,30 +92,39 @@ def interp(
     if period is not None:
         x, xp, fp = _periodic(x, xp, fp, abs(period))
         left = right = None
-    numbers, grid = array_of(x), array_of(xp)
-    last = max(len(grid) - 2, 0)
-    places = np.clip(np.searchsorted(grid, numbers, "right") - 1, 0, last)
-    below, above = numbers < grid[0], numbers > grid[-1]
-    if below.any() or above.any():  # there is no line, and an infinity would make nan of it
-        x = ops.where(constant(below | above), xp[places], x)
+    places = _line_of(x, xp)
+    below, above = ops.less(x, xp[0]), ops.greater(x, xp[-1])
+    outside = ops.logical_or(below, above)
+    if may_hold(outside):  # there is no line, and an infinity would make nan of it
+        x = ops.where(outside, xp[places], x)
     result = fp[places]
-    if len(grid) > 1:
+    if len(xp) > 1:
         widths = diff(xp)
         slopes = diff(fp) / ops.where(ops.equal(widths, 0), 1.0, widths)
         result = result + slopes[places] * (x - xp[places])
-    if below.any():
-        result = ops.where(constant(below), fp[0] if left is None else left, result)
-    if above.any():
-        result = ops.where(constant(above), fp[-1] if right is None else right, result)
+    if may_hold(below):
+        result = ops.where(below, fp[0] if left is None else left, result)
+    if may_hold(above):
+        result = ops.where(above, fp[-1] if right is None else right, result)
     return result
+
+
+def _line_of(x: Tensor, xp: Tensor) -> Any:
+    """Return which of the points begins the line that each element belongs to."""
+    last = max(len(xp) - 2, 0)
+    if is_known(x) and is_known(xp):
+        return np.clip(np.searchsorted(array_of(xp), array_of(x), "right") - 1, 0, last)
+    dtype = promoted(x.dtype, xp.dtype)
+    grid, numbers = cast(xp.detach(), dtype), cast(x.detach(), dtype)
+    return ops.clamp(ops.searchsorted(grid, numbers, right=True) - 1, 0, last)
 
 
 def _periodic(x: Tensor, xp: Tensor, fp: Tensor, period: float) -> tuple[Tensor, Tensor, Tensor]:
     if period == 0:
         raise ValueError("interp: period must be a non-zero value")
     x, xp = ops.remainder(x, period), ops.remainder(xp, period)
-    order = np.argsort(array_of(xp))
-    xp, fp = taken(xp, order, 0), taken(fp, order, 0)
+    order = np.argsort(array_of(xp)) if is_known(xp) else ops.argsort(xp)
+    xp, fp = xp[order], fp[order]
     xp = ops.cat([xp[-1:] - period, xp, xp[:1] + period])
     return x, xp, ops.cat([fp[-1:], fp, fp[:1]])
 

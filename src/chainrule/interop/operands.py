@@ -10,7 +10,7 @@ import numpy as np
 from chainrule.autograd.modes import is_grad_enabled
 from chainrule.autograd.operands import as_tensors
 from chainrule.autograd.tensor import Tensor, make
-from chainrule.backend import is_array
+from chainrule.backend import is_array, namespace
 from chainrule.ops import joining
 
 Array = Any
@@ -45,6 +45,16 @@ def array_of(value: Any) -> Array:
         return value.detach().numpy()
     found = arrays_of(value)
     return found if is_array(found) else np.asarray(found)
+
+
+def is_known(value: Tensor) -> bool:
+    """Say whether elements can be looked at: not while a function is being compiled."""
+    return bool(namespace(value._array).known)
+
+
+def may_hold(condition: Tensor) -> bool:
+    """Say whether a condition holds for an element, or isn't known."""
+    return not is_known(condition) or bool(condition._array.any())
 
 
 def arrays_of(value: Any) -> Any:

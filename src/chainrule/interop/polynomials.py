@@ -128,7 +128,7 @@ def poly(seq_of_zeros: Tensor) -> Tensor:
     if not zeros.is_complex():
         return result
     values = array_of(zeros)
-    paired = np.all(np.sort(values) == np.sort(values.conjugate()))
+    paired = np.all(np.sort(values) == np.sort(np.conj(values)))
     return ops.real(result) if paired else result
 
 

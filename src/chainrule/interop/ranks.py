@@ -11,7 +11,7 @@ from chainrule import array_api as xp
 from chainrule import ops
 from chainrule.arguments import floating, many_dims
 from chainrule.autograd.tensor import Tensor
-from chainrule.interop.operands import array_of, constant, is_tracked
+from chainrule.interop.operands import array_of, constant, is_known, is_tracked
 
 Array = Any
 Axis = Any
@@ -31,7 +31,10 @@ def _at_ranks(
     n = math.prod([a.shape[i] for i in axes])
     rows = xp.reshape(ops.permute_dims(floating(a), [*others, *axes]), (*shape, n))
     q = np.asarray(q, np.float64)
-    if n:
+    if not is_known(rows):
+        function = ops.nanquantile if skip_nan else ops.quantile
+        result = function(rows, q.ravel(), -1, interpolation=method)
+    elif n:
         result = ops.moveaxis(_of_rows(rows, q.ravel(), method, skip_nan), -1, 0)
     else:
         result = constant(np.full((q.size, *shape), np.nan, rows.dtype))

@@ -11,6 +11,7 @@ from chainrule import array_api as xp
 from chainrule import ops
 from chainrule.arguments import cast, floating, many_dims
 from chainrule.autograd.tensor import Tensor
+from chainrule.backend import holds_somewhere
 from chainrule.interop.operands import array_of, constant
 from chainrule.interop.shapes import ravel
 
@@ -83,7 +84,7 @@ def average(
         weights = ops.permute_dims(weights, order.tolist())
         weights = weights[tuple([slice(None) if i in axes else None for i in range(a.ndim)])]
     total = xp.sum(ops.broadcast_to(weights, a.shape), axis=axis, keepdims=keepdims)
-    if bool(ops.any(ops.equal(total, 0))):
+    if holds_somewhere(ops.equal(total, 0)._array):
         raise ZeroDivisionError("Weights sum to zero, can't be normalized")
     result = xp.sum(a * weights, axis=axis, keepdims=keepdims) / total
     return (result, ops.broadcast_to(total, result.shape)) if returned else result
