@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import random
+import re
 from collections.abc import Callable
+from random import uniform
 from typing import Any
 
 import numpy as np
@@ -11,6 +14,7 @@ import pytest
 import chainrule as cr
 from chainrule.nn import functional as F
 
+LEGACY, OWN = np.random.RandomState(0), random.Random(0)
 CHANCES = [[0.1, 0.5, 0.9], [0.0, 1.0, 0.25]]
 
 DRAWS: dict[str, Callable[..., Any]] = {
@@ -200,3 +204,20 @@ def test_a_generator_in_an_object_is_drawn_from() -> None:
     x = cr.arange(3.0)
     for _ in range(3):
         assert noisy(x).equal(cr.normal(x, x + 1, rng=rng))
+
+
+@pytest.mark.parametrize(
+    ("draw", "kind"),
+    [
+        (lambda x: x * random.random(), "random.Random"),
+        (lambda x: x * uniform(0, 1), "random.Random"),
+        (lambda x: x * np.random.rand(2), "numpy.random.RandomState"),
+        (lambda x: x * LEGACY.standard_normal(), "numpy.random.RandomState"),
+        (lambda x: x * OWN.gauss(), "random.Random"),
+    ],
+)
+def test_numbers_that_python_or_numpy_draw_by_themselves_are_not_frozen(
+    draw: Any, kind: str
+) -> None:
+    with pytest.raises(cr.CompileError, match=f"a method of a {re.escape(kind)}, whose"):
+        cr.compile(draw)(cr.ones(2))

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import functools
 import math
+import operator
 import types
+from collections import deque
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -200,7 +203,127 @@ def the_learning_rate_behind_many_tensors() -> Case:
     return Case(function, lambda: options.update(lr=3.0))
 
 
+def a_set() -> Case:
+    names = {"a", "b"}
+    return Case(lambda x: x * len(names), lambda: names.add("c"))
+
+
+def a_deque() -> Case:
+    numbers = deque([1.0, 2.0])
+    return Case(lambda x: x * sum(numbers), lambda: numbers.append(3.0))
+
+
+def a_fraction() -> Case:
+    held = [Fraction(1, 2)]
+    return Case(lambda x: x * float(held[0]), lambda: held.__setitem__(0, Fraction(3, 2)))
+
+
+def an_object_that_nobody_can_look_into() -> Case:
+    held: list[Any] = [slice(0, 1), memoryview(b"\x02")]
+    return Case(
+        lambda x: x * held[1][0] + x[held[0]], lambda: held.__setitem__(1, memoryview(b"\x03"))
+    )
+
+
+def a_class() -> Case:
+    class Options:
+        rate = 2.0
+
+    return Case(lambda x: x * Options.rate, lambda: setattr(Options, "rate", 3.0))
+
+
+def a_class_attribute() -> Case:
+    class Options:
+        rate = 2.0
+
+        def __call__(self, x: Any) -> Any:
+            return x * self.rate
+
+    return Case(Options(), lambda: setattr(Options, "rate", 3.0))
+
+
+def a_class_attribute_that_an_object_has_for_itself() -> Case:
+    class Options:
+        rate = 2.0
+
+    options = Options()
+    return Case(lambda x: x * options.rate, lambda: setattr(options, "rate", 3.0))
+
+
+def a_method() -> Case:
+    class Model:
+        def run(self, x: Any) -> Any:
+            return x * 2
+
+    model = Model()
+    return Case(lambda x: model.run(x), lambda: setattr(Model, "run", lambda self, x: x * 3))
+
+
+def a_method_of_one_object() -> Case:
+    layer = Layer(2.0)
+    return Case(lambda x: layer(x), lambda: setattr(layer, "activate", lambda x: x + 1))
+
+
+def a_static_method() -> Case:
+    class Model:
+        @staticmethod
+        def run(x: Any) -> Any:
+            return x * 2
+
+    def change() -> None:
+        Model.run = staticmethod(lambda x: x * 3)  # type: ignore[method-assign, assignment]
+
+    return Case(lambda x: Model.run(x), change)
+
+
+def the_code_of_a_function() -> Case:
+    def inner(x: Any) -> Any:
+        return x * 2
+
+    return Case(lambda x: inner(x), lambda: setattr(inner, "__code__", (lambda x: x * 3).__code__))
+
+
+def other_defaults() -> Case:
+    def function(x: Any, rate: float = 2.0) -> Any:
+        return x * rate
+
+    return Case(function, lambda: setattr(function, "__defaults__", (3.0,)))
+
+
+def other_keyword_defaults() -> Case:
+    def function(x: Any, *, rate: float = 2.0) -> Any:
+        return x * rate
+
+    return Case(function, lambda: setattr(function, "__kwdefaults__", {"rate": 3.0}))
+
+
+def an_attribute_by_a_getter() -> Case:
+    options = Slotted(1.0)
+    get = operator.attrgetter("".join(["ra", "te"]))
+    return Case(lambda x: x * get(options), lambda: setattr(options, "rate", 3.0))
+
+
+def a_number_in_a_numpy_array() -> Case:
+    a = np.array([2.0, 3.0])
+    return Case(lambda x: x * float(a[0]), lambda: a.__setitem__(0, 5.0))
+
+
 CASES = [
+    a_set,
+    a_deque,
+    a_fraction,
+    an_object_that_nobody_can_look_into,
+    a_class,
+    a_class_attribute,
+    a_class_attribute_that_an_object_has_for_itself,
+    a_method,
+    a_method_of_one_object,
+    a_static_method,
+    the_code_of_a_function,
+    other_defaults,
+    other_keyword_defaults,
+    an_attribute_by_a_getter,
+    a_number_in_a_numpy_array,
     a_tensor,
     a_number_of_another_type,
     a_list,
@@ -317,3 +440,9 @@ def test_a_tensor_of_a_numpy_arrays_memory_writes_to_it() -> None:
     assert a.tolist() == [8.0, 8.0]
     copied = cr.compile(lambda: cr.tensor(a).mul_(2.0).sum())
     assert [copied().item() for _ in range(2)] == [32.0, 32.0]
+
+
+def test_an_iterator_goes_on_at_each_call() -> None:
+    rates = iter([1.0, 2.0, 3.0])
+    compiled = cr.compile(lambda x: x * next(rates))
+    assert [compiled(cr.tensor(1.0)).item() for _ in range(3)] == [1.0, 2.0, 3.0]

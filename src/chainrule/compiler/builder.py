@@ -17,6 +17,7 @@ from chainrule.compiler.overlay import SLOTS
 from chainrule.compiler.passes import optimized
 from chainrule.compiler.program import Program, Value, every_line
 from chainrule.compiler.rolling import rolled_lines
+from chainrule.compiler.roots import is_iterator
 from chainrule.compiler.runner import runner
 from chainrule.compiler.shapes import DRAW
 from chainrule.compiler.signature import Signature, signature_of
@@ -118,7 +119,7 @@ class _Builder:
             (program,) if found is None else (program, found.program),
             "\n\n".join(part.source.text for part in parts),
             "\n\n".join(part.native for part in parts if part.native),
-            not once,
+            not once and not any(is_iterator(item.value) for item in self.call.found),
             signature,
         )
 

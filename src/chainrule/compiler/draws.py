@@ -28,7 +28,7 @@ class Watched:
         for generator, before in self._states:
             if _state(generator) != before:
                 raise CompileError(
-                    "a compiled function called a method of a numpy.random.Generator, whose "
+                    f"a compiled function called a method of a {_name(generator)}, whose "
                     "numbers would be the same at every call: draw with cr.randn(…, rng=rng) and "
                     "its kin, or pass the numbers as an argument"
                 )
@@ -43,7 +43,15 @@ class Watched:
 
 
 def _state(generator: Any) -> bytes:
-    return pickle.dumps(generator.bit_generator.state)
+    if hasattr(generator, "bit_generator"):
+        return pickle.dumps(generator.bit_generator.state)
+    state = getattr(generator, "get_state", None) or generator.getstate  # NumPy's or Python's
+    return pickle.dumps(state())
+
+
+def _name(generator: Any) -> str:
+    module = type(generator).__module__.removesuffix(".mtrand").removesuffix("._generator")
+    return f"{module}.{type(generator).__name__}"
 
 
 _PROBE = (object(),)

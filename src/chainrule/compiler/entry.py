@@ -29,6 +29,10 @@ MISS: Any = object()
 """What a signature returns for a call that is not its own."""
 
 
+_READ = 1 << 14
+"""So many bytes of an array that no operation used are compared at each call."""
+
+
 def _firsts(*arrays: Any) -> list[int]:
     """Return for each array which is the first one of its memory."""
     storages = [id(storage_of(array)) for array in arrays]
@@ -149,6 +153,8 @@ class Guards:
     def _surroundings(self, found: list[Found]) -> None:
         """Ask whether the names that the function uses still mean the same."""
         for item in found:
+            if not item.path:  # it can't be another one
+                continue
             path = self.hold(item.scope) + item.path
             if item.alike:
                 self._alike(path, item.value)
@@ -202,6 +208,10 @@ class Guards:
             name = self.arrays.setdefault(id(array), self.hold(array))
             if id(storage_of(array)) in self.trace.outside and name != self.hold(array):
                 self.unless(f"{name} is {self.hold(array)}")  # an argument, and found by name
+        used = {id(storage_of(array)) for array, _, _ in self.trace.arrays}
+        for storage, array in self.trace.outside.items():
+            if storage not in used and array.nbytes <= _READ:  # if at all, Python has looked at it
+                self.unless(f"{self.hold(array)}.tobytes() == {self.hold(array.tobytes())}")
         for array, before in self.trace.masks:
             self.unless(f"np.array_equal({self.hold(array)}, {self.hold(before)})")
 

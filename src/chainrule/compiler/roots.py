@@ -3,14 +3,18 @@
 A compiled function holds for what it saw. So it asks before each call whether the tensors it closes
 over are still the same ones, and Python numbers still the same numbers. Of an object it asks only
 for the attributes that some code names which the function can reach: a counter that only the loop
-around it knows may change.
+around it knows may change. Of a function it asks for the code and the default arguments, of a class
+for the methods and attributes that are named.
 """
 
 from __future__ import annotations
 
 import builtins
+import copy
 import functools
 import inspect
+import numbers
+import operator
 import os
 import sys
 import types
@@ -22,7 +26,7 @@ import numpy as np
 
 from chainrule.autograd.tensor import Tensor
 
-_PLAIN = (bool, int, float, complex, str, bytes, type(None), np.generic, np.dtype)
+_PLAIN = (str, bytes, bytearray, type(None), np.generic, np.dtype, numbers.Number, range, slice)
 _BY_IDENTITY = (Tensor, types.FunctionType, types.BuiltinFunctionType, np.ufunc, np.ndarray)
 _MOST = 5000
 """Things to look at: what is nearer comes first."""
@@ -77,6 +81,7 @@ class _Search:
         self.names = names
         self.found: list[Found] = []
         self._seen: set[int] = set()
+        self._known: set[tuple[int, str]] = set()  # methods of classes
         self._open: deque[tuple[Any, str, Any]] = deque()
 
     def add(self, scope: Any, path: str, value: Any) -> None:
@@ -105,6 +110,7 @@ class _Search:
         if id(function) in self._seen or _is_installed(function):
             return
         self._seen.add(id(function))
+        self.found.append(Found(function, ".__code__", function.__code__))
         used = _names(function.__code__)
         self.names |= used
         for cell in function.__closure__ or ():
@@ -112,8 +118,11 @@ class _Search:
                 self.add(cell, ".cell_contents", cell.cell_contents)
             except ValueError:  # not filled yet
                 continue
-        for defaults in (function.__defaults__, function.__kwdefaults__):
-            self.add(defaults, "", defaults)
+        for name in ("__defaults__", "__kwdefaults__"):
+            defaults = getattr(function, name)
+            if defaults is not None:
+                self.found.append(Found(function, f".{name}", defaults))
+                self.add(defaults, "", defaults)
         space = function.__globals__
         for name in sorted(used):
             if name in space and not hasattr(builtins, name):
@@ -121,12 +130,15 @@ class _Search:
 
     def _look(self, scope: Any, path: str, value: Any) -> None:
         if isinstance(value, (*_PLAIN, *_BY_IDENTITY)) or is_generator(value):
-            if path:
+            if path or is_generator(value):
                 self.found.append(Found(scope, path, value, isinstance(value, _PLAIN)))
             if isinstance(value, types.FunctionType):
                 self.function(value)
+            elif is_generator(getattr(value, "__self__", None)):  # a method of what draws
+                self.add(value.__self__, "", value.__self__)
             return
         if isinstance(value, type):
+            self._class(scope, path, value)
             return
         if id(value) in self._seen:  # by another way before: still the same object?
             if path:
@@ -139,12 +151,16 @@ class _Search:
             self._module(value)
         elif isinstance(value, dict):
             self._dict(scope, path, value)
-        elif isinstance(value, list | tuple):
+        elif isinstance(value, list | tuple | deque):
             self._sequence(scope, path, value)
+        elif isinstance(value, set | frozenset):
+            self.found.append(Found(scope, path, copy.copy(value), True))
+            self._open += [(part, "", part) for part in value]
         else:
             self._object(scope, path, value)
 
     def _module(self, module: types.ModuleType) -> None:
+        self._open += [(item, "", item) for item in drawing(module, self.names)]
         if module.__name__.split(".")[0] not in _LIBRARIES:
             space = vars(module)
             self._open += [(space, f"[{n!r}]", space[n]) for n in sorted(self.names & space.keys())]
@@ -161,7 +177,7 @@ class _Search:
 
     def _sequence(self, scope: Any, path: str, value: Any) -> None:
         if len(value) > _SHORT and all(isinstance(part, _PLAIN) for part in value):
-            self.found.append(Found(scope, path, value[:], True))
+            self.found.append(Found(scope, path, copy.copy(value), True))
             return
         if path:
             self.found.append(Found(scope, f"{path}.__len__()", len(value), True))
@@ -173,25 +189,59 @@ class _Search:
         if isinstance(value, functools.partial):
             parts = [(f".{name}", getattr(value, name)) for name in ("func", "args", "keywords")]
         else:
+            if type(value) in _BY_NAME:
+                self.names.add("getattr")
             classes = [c for c in type(value).__mro__ if c.__module__ != "builtins"]
             own = [c for c in classes if _package(c) == "chainrule"]
-            for cls in classes:
-                self._methods(cls)
+            used = {name for cls in classes for name in self._methods(cls)}
             everything = own or not self.names.isdisjoint(_DYNAMIC)
+            held = _attributes(value, classes)
+            if not (held or hasattr(value, "__dict__")) and path:  # nobody knows what is in it
+                self.found.append(Found(scope, path, value))
+            if used and hasattr(value, "__dict__"):  # an object's own attribute goes before them
+                shadows = f".__dict__.keys().isdisjoint({tuple(sorted(used))!r})"
+                self.found.append(Found(scope, path + shadows, used.isdisjoint(dict(held)), True))
             parts = [
                 (f".{name}", part)
-                for name, part in _attributes(value, classes)
+                for name, part in {**self._shared(classes), **dict(held)}.items()
                 if name.isidentifier() and (everything or name in self.names)
             ]
         self._open += [(scope, path + step, part) for step, part in parts]
 
-    def _methods(self, cls: type) -> None:
+    def _class(self, scope: Any, path: str, cls: type) -> None:
+        """Look at what code gets at by a class itself."""
+        if path:
+            self.found.append(Found(scope, path, cls))
+        if id(cls) not in self._seen:
+            self._seen.add(id(cls))
+            classes = [c for c in cls.__mro__ if c.__module__ != "builtins"]
+            for each in classes:
+                self._methods(each)
+            self._open += [(cls, f".{n}", part) for n, part in self._shared(classes).items()]
+
+    def _methods(self, cls: type) -> set[str]:
         """Look at the methods that some code names, and at those that operators call."""
-        for name, method in vars(cls).items():
+        found = set()
+        for name, member in () if _package(cls) in _LIBRARIES else list(vars(cls).items()):
             called = name in self.names or (name.startswith("__") and name not in _MAKING)
-            method = getattr(method, "__func__", getattr(method, "fget", method))
+            method = getattr(member, "__func__", getattr(member, "fget", member))
             if called and isinstance(method, types.FunctionType):
+                found.add(name)
+                if (id(cls), name) not in self._known:
+                    self._known.add((id(cls), name))
+                    self.found.append(Found(cls, f".__dict__[{name!r}]", member))
                 self.function(method)
+        return found
+
+    def _shared(self, classes: list[Any]) -> dict[str, Any]:
+        """Return the attributes of classes that some code names, but for methods and the like."""
+        return {
+            name: part
+            for cls in reversed(classes)
+            if _package(cls) not in _LIBRARIES
+            for name, part in vars(cls).items()
+            if name in self.names and name not in _MAKING and not hasattr(type(part), "__get__")
+        }
 
 
 _SHORT = 8
@@ -200,6 +250,7 @@ _SHORT = 8
 _LIBRARIES = frozenset(["chainrule", "numpy", "scipy", *sys.stdlib_module_names])
 _DYNAMIC = ("getattr", "vars", "__dict__", "asdict", "fields")
 _MAKING = ("__init__", "__new__", "__init_subclass__", "__del__", "__repr__", "__reduce__")
+_BY_NAME = (operator.attrgetter, operator.methodcaller)
 
 
 def _attributes(value: Any, classes: list[Any]) -> list[tuple[str, Any]]:
@@ -239,9 +290,28 @@ def _names(code: types.CodeType) -> set[str]:
     return names
 
 
+def is_iterator(x: Any) -> bool:
+    """Say whether something goes on each time it is asked, in a way that nobody can look at."""
+    return hasattr(type(x), "__next__") and not hasattr(x, "__dict__")
+
+
 def is_generator(x: Any) -> bool:
-    """Say whether something is a `numpy.random.Generator`, which is not imported for that."""
-    return hasattr(type(x), "bit_generator")
+    """Say whether something draws random numbers, as NumPy's generators, or Python's."""
+    kinds = [vars(sys.modules[n]).get(c) for n, c in _DRAWING.items() if n in sys.modules]
+    return hasattr(type(x), "bit_generator") or isinstance(x, tuple(filter(None, kinds)))
+
+
+_DRAWING = {"random": "Random", "numpy.random": "RandomState"}
+"""Classes that are known where their module is, which is not imported for that."""
+
+
+def drawing(module: types.ModuleType, names: set[str]) -> list[Any]:
+    """Return what the functions of a module draw from, if some code may use them."""
+    if module is sys.modules.get("random"):
+        return [vars(module)["_inst"]]
+    if module is sys.modules.get("numpy.random") or (module is np and "random" in names):
+        return [np.random.mtrand._rand]
+    return []
 
 
 def named_values(function: Any, args: Any, kwargs: Any) -> list[tuple[str, Any]]:
