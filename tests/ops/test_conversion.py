@@ -47,6 +47,7 @@ def test_to():
     assert x.to("cpu") is x
     assert x.to(cr.device("cpu"), cr.float64).dtype == cr.float64
     assert x.to(cr.tensor([1])).dtype == cr.int64
+    assert x.to(other=cr.tensor([1])).dtype == cr.int64
     assert x.type_as(cr.tensor([True])).dtype == cr.bool
     assert x.cpu() is x
     copied = x.to(cr.float32, copy=True)

@@ -35,6 +35,11 @@ def test_the_three_forms_and_the_array_apis():
     assert x.max().item() == 7
     assert x.max(0).values.tolist() == [7, 5]
     assert cr.max(x, y).tolist() == [[3, 5], [7, 3]]
+    assert cr.max(x, other=y).tolist() == [[3, 5], [7, 3]]
+    assert x.min(other=np.array([[3.0, 3.0]])).tolist() == [[1, 3], [3, 2]]
+    assert x.max(other=4).tolist() == [[4, 5], [7, 4]]
+    with pytest.raises(ValueError, match="min: expected a dimension or another tensor, got both"):
+        x.min(0, other=y)
     assert cr.max(x, axis=0).tolist() == [7, 5]
     assert cr.min(x, axis=(0, 1), keepdims=True).tolist() == [[1]]
     assert x.max(keepdim=True).tolist() == [[7]]

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import chainrule as cr
+from beside import beside_torch
 from chainrule.ops.inplace import METHODS
 
 FUNCTIONAL = [
@@ -164,3 +165,33 @@ def test_leaves_are_protected():
 
 def test_every_method_in_place_is_attached():
     assert METHODS.keys() <= vars(cr.Tensor).keys()
+
+
+def test_parts_of_complex_numbers_are_written_to():
+    def function(lib, z, x):
+        y = z * 1
+        before = y + 1
+        y.real = x
+        y.imag = x.exp()
+        y[0].real = 3
+        return before, y * y
+
+    beside_torch(function, np.array([1 + 2j, -0.5j]), np.array([0.5, -1.0]))
+    z = cr.tensor([1 + 2j, 3 - 1j])
+    z.real, z.imag = np.array([5.0, 6.0]), 7
+    assert z.tolist() == [5 + 7j, 6 + 7j]
+    x = cr.tensor([1.0, 2.0])
+    x.real = 3.0
+    assert x.tolist() == [3.0, 3.0]
+
+
+def test_parts_that_cannot_be_written_to():
+    z = cr.tensor([1 + 2j], requires_grad=True)
+    with pytest.raises(RuntimeError, match="a leaf Variable that requires grad"):
+        z.real = 1.0
+    with pytest.raises(cr.DTypeError, match="has no imaginary part to write to"):
+        cr.ones(2).imag = 1.0
+    with pytest.raises(cr.DTypeError, match="complex: expected real numbers"):
+        cr.tensor([1j]).real = 1j
+    with pytest.raises(cr.ShapeError):
+        cr.tensor([1j]).real = cr.ones(3)

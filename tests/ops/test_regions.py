@@ -52,6 +52,12 @@ def test_they_share_memory_and_writes_reach_the_base(name):
         assert (y == 100).sum().item() == PARTS[name](cr, y).numel()
 
 
+def test_a_narrow_copy_is_the_same_in_memory_of_its_own():
+    beside_torch(lambda lib, x: lib.narrow_copy(x, 1, 1, 2) * x.narrow_copy(1, 0, 2), X)
+    x = cr.tensor(X)
+    assert not np.shares_memory(x.narrow_copy(0, 0, 1).numpy(), x.numpy())
+
+
 def test_the_base_written_to_is_seen_in_a_diagonal():
     def function(lib, x):
         y = x * 1

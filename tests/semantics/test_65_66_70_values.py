@@ -217,6 +217,12 @@ def test_s66_a_tracked_tensor_does_not_become_an_array(convert, tensor):
         convert(tensor)
 
 
+@pytest.mark.parametrize("ask", [np.mean, np.array, lambda parts: np.r_[tuple(parts)]])
+def test_s66_who_gives_numpy_a_list_is_told_of_stack(ask):
+    with pytest.raises(RuntimeError, match=rf"{CANNOT} .*cr\.stack\(\[t, \.\.\.\]\)"):
+        ask([leaf([1.0]), leaf([2.0])])
+
+
 @to_numpy
 def test_s66_it_does_under_no_grad(convert):
     x = leaf([1.0, 2.0])

@@ -43,6 +43,12 @@ def test_s67_nan_in_backward_raises(function, value, text):
     assert f"Function {text}" in nan_from(function, value)
 
 
+def test_s67_switching_it_on_warns_that_it_is_for_debugging():
+    with pytest.warns(UserWarning, match="should be enabled only for debugging") as found:
+        cr.detect_anomaly()
+    assert found[0].filename == __file__
+
+
 def test_s67_the_error_shows_the_forward_line():
     text = nan_from(lambda x: cr.sqrt(x) * 0, [0.0])  # here
     assert "test_67_anomaly.py" in text

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import warnings
 from collections.abc import AsyncGenerator, Callable, Generator
 from contextvars import ContextVar
 from types import TracebackType
@@ -289,6 +290,11 @@ class detect_anomaly(_Block):
     """
 
     def __init__(self, check_nan: bool = True) -> None:
+        warnings.warn(
+            "Anomaly Detection has been enabled. This mode should be enabled only for debugging: "
+            "it makes operations and passes slower",
+            stacklevel=2,
+        )
         self._changes = {"anomaly": True, "check_nan": check_nan}
 
 

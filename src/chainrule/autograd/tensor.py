@@ -345,7 +345,14 @@ class Tensor:
         return move(self._array, CPU)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
-        return np.array(self.numpy(), dtype=dtype, copy=copy)
+        try:
+            array = self.numpy()
+        except AutogradError as error:
+            raise AutogradError(
+                f"{error} NumPy asked for it, as np.array([t]), np.mean([t]) and np.r_[t] do: "
+                "cr.stack([t, ...]) and cr.cat keep the gradient."
+            ) from None
+        return np.array(array, dtype=dtype, copy=copy)
 
     def item(self) -> Any:
         """Return the one element as a Python number."""

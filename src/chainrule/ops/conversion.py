@@ -94,7 +94,12 @@ def is_tensor(obj: Any, /) -> bool:
 
 
 def to(
-    x: Tensor, *target: Any, dtype: DTypeLike = None, device: Any = None, copy: bool = False
+    x: Tensor,
+    *target: Any,
+    dtype: DTypeLike = None,
+    device: Any = None,
+    copy: bool = False,
+    other: Tensor | None = None,
 ) -> Tensor:
     """Return the tensor in another dtype or on another device; itself if it's there already.
 
@@ -106,6 +111,8 @@ def to(
         The same, by name.
     copy : bool, default False
         Copy in any case.
+    other : Tensor, optional
+        A Tensor that stands for its dtype and its device, by name.
 
     Returns
     -------
@@ -119,7 +126,7 @@ def to(
     >>> cr.ones(2).to("cpu").device
     device(type='cpu')
     """
-    for wish in target:
+    for wish in target if other is None else (*target, other):
         if isinstance(wish, Tensor):
             dtype, device = wish.dtype, wish.device
         elif _is_device(wish):

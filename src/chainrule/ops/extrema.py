@@ -36,6 +36,7 @@ def max(
     *,
     axis: Dims = None,
     keepdims: bool = False,
+    other: Operand | None = None,
 ) -> Any:
     """Return the largest element: of all, of each row along a dimension, or of two tensors.
 
@@ -50,6 +51,8 @@ def max(
         Keep the dimension, with length 1.
     axis, keepdims : optional
         The array API's form: the largest along one or several dimensions, as `amax` returns it.
+    other : Tensor, array or number, optional
+        The second of two tensors, by name.
 
     Returns
     -------
@@ -75,7 +78,7 @@ def max(
     >>> indices
     tensor([1, 0])
     """
-    return _extreme("max", x, dim, keepdim, axis, keepdims)
+    return _extreme("max", x, dim, keepdim, axis, keepdims, other)
 
 
 def min(
@@ -86,6 +89,7 @@ def min(
     *,
     axis: Dims = None,
     keepdims: bool = False,
+    other: Operand | None = None,
 ) -> Any:
     """Return the smallest element: of all, of each row along a dimension, or of two tensors.
 
@@ -101,13 +105,22 @@ def min(
     >>> cr.min(cr.tensor([3.0, 1.0]), dim=0).values
     tensor(1.)
     """
-    return _extreme("min", x, dim, keepdim, axis, keepdims)
+    return _extreme("min", x, dim, keepdim, axis, keepdims, other)
 
 
-def _extreme(name: str, x: Operand, dim: Any, keepdim: bool, axis: Dims, keepdims: bool) -> Any:
+def _extreme(
+    name: str, x: Operand, dim: Any, keepdim: bool, axis: Dims, keepdims: bool, other: Any
+) -> Any:
     x = tensor_of(x)
-    if isinstance(dim, Tensor):
-        return RECORDERS[f"{name}imum"](x, dim)
+    if isinstance(dim, Tensor) and other is None:
+        dim, other = None, dim
+    if other is not None:
+        if dim is not None or axis is not None:
+            raise ValueError(
+                f"{name}: expected a dimension or another tensor, got both: compare first, and "
+                "reduce the result"
+            )
+        return RECORDERS[f"{name}imum"](x, other)
     if dim is None:
         return _reduced(name, x, axis, keepdim or keepdims)
     number = one_dim(either(dim, axis), x.ndim)

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from chainrule.arguments import Operand, tensor_of
-from chainrule.autograd.operands import scalar_array
+from chainrule.arguments import Operand, cast, tensor_of
+from chainrule.autograd.operands import as_tensors, scalar_array
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.views import fill, in_place, set_item, ufunc_in_place
 from chainrule.backend import namespace
-from chainrule.errors import ArgumentError, ShapeError
+from chainrule.errors import ArgumentError, DTypeError, ShapeError
 from chainrule.ops import (
     added,
     arithmetic,
@@ -113,6 +113,31 @@ def _overwritten(x: Tensor, value: Operand, operation: str) -> Tensor:
         value = make(scalar_array(value, x._array), None)
     set_item(x, Ellipsis, tensor_of(value), operation)
     return x
+
+
+def set_real(x: Tensor, value: Operand) -> None:
+    """Write over the real parts in place, as ``x.real = value`` does."""
+    if not x.is_complex():
+        copy_(x, value)
+        return
+    imag = complexes.imag(x)
+    set_item(x, Ellipsis, complexes.complex(_part(value, imag), imag), "real")
+
+
+def set_imag(x: Tensor, value: Operand) -> None:
+    """Write over the imaginary parts in place, as ``x.imag = value`` does."""
+    if not x.is_complex():
+        raise DTypeError(
+            f"imag: a tensor of {x.dtype} has no imaginary part to write to: convert it with "
+            ".to(cr.complex64)"
+        )
+    real = complexes.real(x)
+    set_item(x, Ellipsis, complexes.complex(real, _part(value, real)), "imag")
+
+
+def _part(value: Operand, like: Tensor) -> Tensor:
+    _, part = as_tensors((like, value))
+    return part if part.is_complex() else cast(part, like.dtype)
 
 
 def normal_(

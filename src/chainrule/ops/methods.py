@@ -87,7 +87,8 @@ _SAME = {
     diagonals: "tril triu diag diagonal diag_embed diagflat trace",
     joining: "split chunk unbind",
     indexing: "gather take take_along_dim index_select masked_select",
-    regions: "narrow select unfold unflatten select_scatter slice_scatter diagonal_scatter",
+    regions: """
+        narrow narrow_copy select unfold unflatten select_scatter slice_scatter diagonal_scatter""",
     repeating: "tile repeat_interleave",
     stacking: "tensor_split hsplit vsplit dsplit split_with_sizes",
     scattering: """
@@ -177,8 +178,8 @@ def _of_module(module: str, name: str) -> Callable[..., Any]:
 
 _PROPERTIES = {
     "T": property(ordering.reverse_dims, doc="The tensor with its dimensions in reverse order."),
-    "real": property(complexes.real, doc="The real part."),
-    "imag": property(complexes.imag, doc="The imaginary part."),
+    "real": property(complexes.real, inplace.set_real, doc="The real part; writable."),
+    "imag": property(complexes.imag, inplace.set_imag, doc="The imaginary part; writable."),
     "H": property(complexes.hermitian, doc="The matrix, transposed and conjugated."),
     "mH": property(complexes.adjoint, doc="The tensor with each matrix transposed and conjugated."),
     "mT": property(ordering.matrix_transpose, doc="The tensor with each matrix transposed."),

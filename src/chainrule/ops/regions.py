@@ -15,6 +15,7 @@ from chainrule.ops.viewing import view
 
 __all__ = [
     "narrow",
+    "narrow_copy",
     "select",
     "unflatten",
     "select_scatter",
@@ -76,6 +77,19 @@ def narrow(x: Operand, /, dim: int, start: int | Tensor, length: int) -> Tensor:
         )
     lead = (slice(None),) * number
     return RECORDERS["getitem"](x, key=(*lead, slice(first, first + length), ...))
+
+
+def narrow_copy(x: Operand, /, dim: int, start: int, length: int) -> Tensor:
+    """Return what `narrow` does, in memory of its own.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.narrow_copy(cr.arange(5), 0, 1, 3)
+    tensor([1, 2, 3])
+    """
+    copy: Tensor = RECORDERS["clone"](narrow(x, dim, start, length))
+    return copy
 
 
 def select(x: Operand, /, dim: int, index: int | Tensor) -> Tensor:
