@@ -19,6 +19,7 @@ __all__ = [
     "InPlaceError",
     "LinAlgError",
     "MissingExtraError",
+    "MissingRuleError",
     "OutOfBoundsError",
     "ShapeError",
 ]
@@ -46,6 +47,10 @@ class InPlaceError(AutogradError):
 
 class OutOfBoundsError(RuntimeError, IndexError):
     """An index that its dimension doesn't have."""
+
+
+class MissingRuleError(AutogradError, NotImplementedError):
+    """A derivative for which nobody gave a rule."""
 
 
 class ShapeError(RuntimeError, ValueError):

@@ -422,3 +422,17 @@ def test_what_scripts_for_pytorch_pass_is_taken():
     promised = {"check_undefined_grad": False, "check_batched_grad": True, "fast_mode": True}
     assert gradcheck(cr.exp, leaf(), check_batched_forward_grad=True, **promised)
     assert gradgradcheck(cr.exp, leaf(), gen_non_contig_grad_outputs=True, **promised)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: cr.cat([x, x]) if bool((x >= 1).all()) else x,
+        lambda x: x.to(cr.float32) if bool((x > 1).all()) else x,
+        lambda x: (x, x) if bool((x >= 1).all()) else (x,),
+        lambda x: x if bool((x != 1).any()) else x.reshape(1, 1),
+    ],
+)
+def test_outputs_have_one_form_around_the_point(function: Any):
+    with pytest.raises(GradcheckError, match=r"same shape and dtype .* index \[0\] of input 0"):
+        gradcheck(function, cr.ones(1, dtype=cr.float64, requires_grad=True))

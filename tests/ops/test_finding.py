@@ -91,8 +91,41 @@ def test_weights_are_summed_and_have_gradients():
 
 def test_results_have_no_history():
     x = cr.tensor(X, requires_grad=True)
-    for out in (cr.unique(x), cr.histc(x), cr.nonzero(x), cr.unique_consecutive(x)):
+    for out in (cr.histc(x), cr.nonzero(x), cr.argwhere(x)):
         assert not out.requires_grad
+
+
+REPEATED = np.array([[3.0, 1.0, 1.0], [1.0, 3.0, 2.0], [3.0, 1.0, 1.0]])
+
+
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        (lambda x: x.unique(), [[3, 1, 0], [0, 0, 2], [0, 0, 0]]),
+        (lambda x: x.unique(return_counts=True)[0], [[3, 1, 0], [0, 0, 2], [0, 0, 0]]),
+        (lambda x: x.unique(dim=0), [[2, 2, 2], [1, 1, 1], [0, 0, 0]]),
+        (lambda x: x.unique_consecutive(), [[1, 2, 0], [0, 3, 4], [5, 6, 0]]),
+        (lambda x: x.unique_consecutive(dim=1)[..., 1:], [[0, 2, 3], [0, 2, 3], [0, 2, 3]]),
+    ],
+)
+def test_gradients_of_distinct_values_go_to_the_first_of_equal_ones(call, expected):
+    x = cr.tensor(REPEATED, requires_grad=True)
+    out = call(x)
+    assert out.equal(call(x.detach()))
+    weights = cr.arange(1.0, out.numel() + 1, dtype=cr.float64).reshape(out.shape)
+    if out.ndim == 2 and out.shape[0] == 2:
+        weights = cr.tensor([[1.0] * 3, [2.0] * 3], dtype=cr.float64)
+    if out.ndim == 2 and out.shape[0] == 3:
+        weights = cr.tensor([[2.0, 3.0]] * 3, dtype=cr.float64)
+    out.backward(weights)
+    assert x.grad.tolist() == expected
+
+
+def test_the_distinct_value_of_a_number_has_a_derivative():
+    x = cr.tensor(5.0, requires_grad=True)
+    for out in (x.unique(), x.unique(dim=0), x.unique_consecutive(), x.unique_consecutive(dim=0)):
+        assert out.shape == (1,)
+        assert cr.autograd_grad(out, x)[0].item() == 1
 
 
 @pytest.mark.parametrize(

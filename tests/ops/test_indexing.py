@@ -182,6 +182,8 @@ def test_a_value_that_does_not_fit():
         ((3, 4), 0, [[2]]),
         ((5,), 0, [4, 4, 0]),
         ((), 0, 0),
+        ((3,), 0, 2),
+        ((), 0, [0, 0]),
     ],
 )
 def test_gather_is_pytorchs(shape, dim, index):
@@ -230,6 +232,20 @@ def test_take_along_dim_forms():
     assert cr.take_along_dim(x, cr.tensor([3, 0])).tolist() == [2, 1]
     with pytest.raises(cr.ShapeError, match="same number of dimensions"):
         cr.take_along_dim(x, cr.tensor([0]), 0)
+
+
+def test_a_mask_that_does_not_fit_and_an_index_of_a_number():
+    x = cr.ones(4, 3)
+    with pytest.raises(
+        IndexError, match=r"The shape of the mask .* dimension 1 the mask has size 2"
+    ):
+        x[:, cr.tensor([True, False])]
+    with pytest.raises(
+        IndexError, match="The shape of the mask does not match the shape of the ind"
+    ):
+        x[cr.tensor([True])] = 0
+    with pytest.raises(IndexError, match="invalid index of a 0-dim tensor"):
+        cr.tensor(1.0)[0]
 
 
 def test_index_select_and_take():

@@ -301,3 +301,19 @@ def test_cat_leaves_out_vectors_of_nothing(dim):
         *(np.ones((2, 3)), np.ones(3)),
     )
     assert cr.cat([cr.zeros(0), cr.zeros(0)]).shape == (0,)
+
+
+def test_one_dimension_flattened_is_the_tensor_itself():
+    x = cr.ones(2, 3)
+    assert x.flatten(1, 1) is x
+    assert cr.flatten(x, 0, 0) is x
+    assert cr.tensor(1.0).flatten().shape == (1,)
+
+
+def test_ravel_lies_in_memory_in_its_order():
+    x = cr.arange(6.0)
+    assert x.reshape(2, 3).ravel()._base is x
+    assert x[::2].ravel().is_contiguous()
+    beside = cr.tensor([1.0, 2.0, 3.0], requires_grad=True)
+    beside[::2].ravel().backward(cr.tensor([1.0, 5.0]))
+    assert beside.grad.tolist() == [1.0, 0.0, 5.0]

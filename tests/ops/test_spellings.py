@@ -72,8 +72,12 @@ def test_the_same_dtype_keeps_the_history():
 
 
 def test_bits_that_do_not_fit():
-    with pytest.raises(cr.ShapeError, match="must be divisible to view int32 as float64"):
+    with pytest.raises(cr.ShapeError, match=r"divisible by 2 to view int32 as float64 .* got 3"):
         cr.zeros(3, dtype=cr.int32).view(cr.float64)
+    with pytest.raises(cr.ShapeError, match=r"self.stride\(-1\) must be 1 to view int32 as int64"):
+        cr.zeros(2, 4, dtype=cr.int32).t().view(cr.int64)
+    with pytest.raises(cr.ShapeError, match=r"self.dim\(\) cannot be 0 to view int32 as int16"):
+        cr.tensor(1, dtype=cr.int32).view(cr.int16)
 
 
 def test_in_place_spellings():

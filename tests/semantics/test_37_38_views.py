@@ -626,3 +626,33 @@ def test_s37_random_programs_of_views_and_writes_agree_with_differences(lib, see
     ahead, behind = (program(lib, data + h * direction)[1].item() for h in (step, -step))
     slope = (lib.grad(total, x)[0].numpy() * direction).sum()
     np.testing.assert_allclose(slope, (ahead - behind) / (2 * step), rtol=1e-4, atol=1e-4)
+
+
+def test_s37_the_texts_that_people_search_for_stand_together():
+    class Alias(cr.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x.view_as(x)
+
+        @staticmethod
+        def backward(ctx, g):
+            return g
+
+    x = leaf([1.0, 2.0])
+    with pytest.raises(
+        RuntimeError, match=r"is being modified inplace\. This view is the output of"
+    ):
+        (x * 1).unbind()[0].add_(1)
+    with pytest.raises(
+        RuntimeError, match=r"is being modified inplace\. This view was created ins"
+    ):
+        Alias.apply(x * 1).add_(1)
+    with pytest.raises(RuntimeError, match=r"The operation was mul_\."):
+        Alias.apply(x * 1).mul_(2)
+
+
+def test_s37_a_tensor_says_whether_it_is_a_view():
+    x = cr.ones(2, 3)
+    assert not x._is_view()
+    assert x[0]._is_view()
+    assert not x[0].clone()._is_view()

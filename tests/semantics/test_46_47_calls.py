@@ -528,7 +528,10 @@ def test_s47_an_exception_in_backward_reaches_the_caller_and_leaves_all_usable(l
 def test_s47_without_a_backward_the_error_says_how_to_give_one():
     f = cr.autograd_function(lambda ctx, x: x * 2, name="half_done")
     z = f(leaf([1.0]))
-    with pytest.raises(RuntimeError, match=r"half_done has no backward.*@half_done\.backward"):
+    with pytest.raises(
+        RuntimeError,
+        match=r"half_done has no backward:.*@half_done\.backward",
+    ):
         z.backward()
 
 
@@ -549,3 +552,26 @@ def test_s47_a_function_may_call_itself_and_others(lib):
     z.backward()
     assert z.tolist() == [16.0]
     assert x.grad.tolist() == [32.0]
+
+
+def test_s46_a_rule_that_nobody_gave_is_an_error_of_its_own():
+    class Double(cr.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+    x = leaf([1.0])
+    with pytest.raises(NotImplementedError, match="must implement either the backward or vjp"):
+        Double.apply(x).backward()
+    with pytest.raises(cr.MissingRuleError, match="Double has no rule for forward mode"):
+        cr.jvp(Double.apply, x, x)
+
+
+def test_s46_an_instance_of_a_function_is_refused():
+    class Double(cr.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+    with pytest.raises(RuntimeError, match=r"Legacy autograd function .* Double\.apply"):
+        Double()(leaf([1.0]))

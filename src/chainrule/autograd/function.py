@@ -24,6 +24,7 @@ from chainrule.autograd.signature import room, written
 from chainrule.autograd.tape import Edge
 from chainrule.autograd.tensor import Tensor
 from chainrule.autograd.versions import ledger, tick
+from chainrule.errors import AutogradError
 
 _UNRECORDED = Modes(grad=False)
 
@@ -270,6 +271,14 @@ class Function:
     >>> x.grad.item()
     6.0
     """
+
+    def __call__(self, *args: Any) -> Any:
+        """Raise: an instance is of no use."""
+        raise AutogradError(
+            "Legacy autograd function with non-static forward method is deprecated. Please use "
+            f"new-style autograd function with static forward method: {type(self).__name__}.apply"
+            "(...), on the class"
+        )
 
     @classmethod
     def apply(cls, *args: Any) -> Any:

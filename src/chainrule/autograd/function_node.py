@@ -16,7 +16,7 @@ from chainrule.autograd.reverse import Pass
 from chainrule.autograd.tape import Node, NodeName, Port, Severed
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import namespace, ndarray
-from chainrule.errors import AutogradError, ShapeError
+from chainrule.errors import AutogradError, MissingRuleError, ShapeError
 
 if TYPE_CHECKING:
     from chainrule.autograd.function import AutogradFunction
@@ -60,8 +60,10 @@ class FunctionNode(Node):
         function, ctx = self.function, self.ctx
         backward = function.backward_rule
         if backward is None:
-            raise AutogradError(
-                f"{function.name} has no backward: give one with @{function.name}.backward"
+            raise MissingRuleError(
+                f"{function.name} has no backward: you must implement either the backward or vjp "
+                "method for your custom autograd.Function to use it with backward mode AD, or give "
+                f"a rule with @{function.name}.backward"
             )
         if run.receiving is not None:
             wanted = tuple([edge if run.needs(edge) else None for edge in self.edges])
@@ -96,7 +98,7 @@ class FunctionNode(Node):
     def push(self, tangents: tuple[Any, ...], xp: Any) -> Any:
         rule, ctx = self.function.jvp_rule, self.ctx
         if rule is None:
-            raise AutogradError(
+            raise MissingRuleError(
                 f"{self.function.name} has no rule for forward mode: give one with "
                 f"@{self.function.name}.jvp"
             )

@@ -114,9 +114,9 @@ class _Block:
 
     def __exit__(
         self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
+        kind: type[BaseException] | None = None,
+        error: BaseException | None = None,
+        traceback: TracebackType | None = None,
     ) -> None:
         inner = MODES.get()
         MODES.set(None if inner is None else inner.outer)

@@ -197,6 +197,9 @@ class Tensor:
     def _base(self) -> Tensor | None:
         return None if self._view is None or self._view.hidden else self._view.base
 
+    def _is_view(self) -> bool:
+        return self._base is not None
+
     @property
     def grad(self) -> Tensor | None:
         """The accumulated gradient of a leaf (or after `retain_grad`), None before any."""

@@ -63,8 +63,8 @@ def check_writable(target: Tensor, operation: str, value_node: Edge = None) -> N
     if view is not None and view.refusal and tracked:
         source = "" if node is None else f"Output {endpoint(node)[1]} of {endpoint(node)[0].name} "
         raise InPlaceError(
-            f"{source or 'This tensor '}is a view and is being modified inplace ({operation}). "
-            f"{_REFUSALS[view.refusal]}"
+            f"{source or 'This tensor '}is a view and is being modified inplace. "
+            f"{_REFUSALS[view.refusal]} The operation was {operation}."
         )
     if type(node if base is None else base._node) is AccumulateGrad and (
         base is not None or operation == "setitem"  # which writes through a view of the target

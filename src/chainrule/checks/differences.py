@@ -18,6 +18,7 @@ from chainrule.autograd.modes import enable_grad
 from chainrule.autograd.record import current_node
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import CPU, device_of, move, namespace
+from chainrule.checks.report import GradcheckError
 from chainrule.errors import DTypeError
 
 Array = Any
@@ -113,7 +114,9 @@ def near(a: Array, b: Array, tolerance: float = 0.0) -> bool:
 # --- central differences --------------------------------------------------------------------------
 
 
-def slopes(subject: Subject, outputs: Sequence[int], eps: float) -> dict[Pair, Array]:
+def slopes(
+    subject: Subject, outputs: dict[int, Tensor], positions: Sequence[int], eps: float
+) -> dict[Pair, Array]:
     """Return each output's differences along each element of each input.
 
     The axes are (element of input, real and imaginary direction, element of output).
@@ -121,14 +124,15 @@ def slopes(subject: Subject, outputs: Sequence[int], eps: float) -> dict[Pair, A
     table: dict[Pair, Array] = {}
     for k in checked_inputs(subject):
         x = subject.inputs[k]
-        rows = [_along(subject, outputs, k, index, eps) for index in np.ndindex(x.shape)]
-        for column, o in enumerate(outputs):
+        compared = {o: outputs[o] for o in positions}
+        rows = [_along(subject, compared, k, index, eps) for index in np.ndindex(x.shape)]
+        for column, o in enumerate(positions):
             table[o, k] = np.array([[part[column] for part in row] for row in rows])
     return table
 
 
 def _along(
-    subject: Subject, outputs: Sequence[int], k: int, index: tuple[int, ...], eps: float
+    subject: Subject, outputs: dict[int, Tensor], k: int, index: tuple[int, ...], eps: float
 ) -> list[list[Array]]:
     """Return the differences of all outputs along one element, in one or two directions."""
     center = subject.inputs[k]._array[index].item()
@@ -140,10 +144,27 @@ def _along(
         high, low = center + width * direction, center - width * direction
         above = evaluate(subject, k, index, high)
         below = evaluate(subject, k, index, low)
+        for o, output in outputs.items():
+            _check_form(subject, (o, k), index, output, (above.get(o), below.get(o)))
         step = abs(high - low)  # what the rounded numbers are really apart
         with np.errstate(all="ignore"):
             parts.append([(host(above[o]) - host(below[o])) / step for o in outputs])
     return parts
+
+
+def _check_form(
+    subject: Subject, pair: Pair, index: tuple[int, ...], output: Tensor, others: Any
+) -> None:
+    """Raise if an output has another shape or dtype where one element of an input is moved."""
+    for other in others:
+        if other is None or other.shape != output.shape or other.dtype != output.dtype:
+            got = "none" if other is None else f"{other.dtype} {list(other.shape)}"
+            raise GradcheckError(
+                "Expected `func` to return outputs with the same shape and dtype when inputs are "
+                f"perturbed on index {list(index)} of {subject.input_names[pair[1]]}, but "
+                f"{subject.output_name(pair[0])} is {output.dtype} {list(output.shape)}, and "
+                f"{got} there"
+            )
 
 
 def gradients_from(rows: Array, is_complex: bool) -> Array:

@@ -240,7 +240,7 @@ def check_first(subject: Subject, how: Bars) -> None:
     check_precision(subject, outputs)
     check_same(subject, outputs)
     positions = compared_outputs(subject, outputs)
-    truth = slopes(subject, positions, how.eps)
+    truth = slopes(subject, outputs, positions, how.eps)
     if how.backward:
         ours = pulled(subject, outputs, positions)
         _compare(subject, outputs, (ours, truth), how, "Jacobian mismatch")

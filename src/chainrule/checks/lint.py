@@ -227,7 +227,7 @@ def _look_at_derivatives(specimen: Specimen, findings: _Findings) -> None:
         findings.notes.append(f"derivatives were not compared: {error}")
         return
     positions = compared_outputs(subject, outputs)
-    truth = slopes(subject, positions, EPS)
+    truth = slopes(subject, outputs, positions, EPS)
     _first(subject, outputs, truth, findings)
     if any(output.requires_grad for output in outputs.values()):
         _second(subject, findings)

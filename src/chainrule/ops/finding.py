@@ -8,9 +8,12 @@ from typing import Any, cast
 import numpy as np
 
 from chainrule.arguments import Operand, one_dim, tensor_of
+from chainrule.autograd.modes import is_grad_enabled
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import check_known, namespace
 from chainrule.errors import ArgumentError, ShapeError
+from chainrule.ops.indexing import get_item
+from chainrule.ops.shaping import reshape
 
 __all__ = [
     "nonzero",
@@ -102,7 +105,7 @@ def unique(
     Returns
     -------
     Tensor, or tuple of Tensors
-        Without history: the result has no derivative.
+        The values have a derivative: the gradient goes to the first of equal elements.
 
     Examples
     --------
@@ -110,22 +113,37 @@ def unique(
     >>> cr.unique(cr.tensor([3, 1, 2, 1]), return_counts=True)
     (tensor([1, 2, 3]), tensor([2, 1, 1]))
     """
-    array = tensor_of(x)._array
+    x = tensor_of(x)
+    array = x._array
     check_known(array, "unique", "sort() it")
     number = None if dim is None else one_dim(dim, array.ndim)
     if number is not None and array.ndim == 0:
         array = array.reshape(1)
-    values, inverse, counts = np.unique(
-        array, return_inverse=True, return_counts=True, axis=number, equal_nan=False
+    tracked = x.requires_grad and is_grad_enabled()
+    values, *first, inverse, counts = np.unique(  # type: ignore[call-overload]  # as many as asked
+        array,
+        return_index=tracked,  # which takes a slower, stable sort
+        return_inverse=True,
+        return_counts=True,
+        axis=number,
+        equal_nan=False,
     )
+    found = _picked(x, first[0], number) if tracked else make(values, None)
     inverse = inverse.reshape(-1) if number is not None else inverse.reshape(array.shape)
-    return _asked(values, inverse, counts, return_inverse, return_counts)
+    return _asked(found, inverse, counts, return_inverse, return_counts)
+
+
+def _picked(x: Tensor, first: Array, dim: int | None) -> Tensor:
+    """Return the elements, or the slices along a dimension, at these positions."""
+    if dim is None or x.ndim == 0:
+        return get_item(reshape(x, -1), first)
+    return get_item(x, (*[slice(None)] * dim, first))
 
 
 def _asked(
-    values: Array, inverse: Array, counts: Array, return_inverse: bool, return_counts: bool
+    values: Tensor, inverse: Array, counts: Array, return_inverse: bool, return_counts: bool
 ) -> Any:
-    found = [make(values, None)]
+    found = [values]
     if return_inverse:
         found.append(make(inverse, None))
     if return_counts:
@@ -150,7 +168,8 @@ def unique_consecutive(
     >>> cr.unique_consecutive(cr.tensor([1, 1, 2, 2, 1]))
     tensor([1, 2, 1])
     """
-    array = tensor_of(x)._array
+    x = tensor_of(x)
+    array = x._array
     check_known(array, "unique_consecutive", "compare x[1:] with x[:-1]")
     number = 0 if dim is None else one_dim(dim, array.ndim)
     rows = array.reshape(-1) if dim is None else array
@@ -164,7 +183,8 @@ def unique_consecutive(
     inverse = np.cumsum(new) - 1
     inverse = inverse.reshape(array.shape) if dim is None else inverse
     counts = np.diff(first, append=length)
-    return _asked(np.take(rows, first, number), inverse, counts, return_inverse, return_counts)
+    found = _picked(x, first, dim if dim is None else number)
+    return _asked(found, inverse, counts, return_inverse, return_counts)
 
 
 # --- between which --------------------------------------------------------------------------------

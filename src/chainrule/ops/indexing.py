@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
 from types import EllipsisType, NoneType
 from typing import Any
 
@@ -16,6 +14,7 @@ from chainrule.autograd.views import set_item
 from chainrule.backend import device_of, is_basic_index, move, namespace, ndarray
 from chainrule.errors import ArgumentError, OutOfBoundsError, ShapeError
 from chainrule.ops.calls import reshaped
+from chainrule.ops.index_errors import in_our_words
 from chainrule.ops.shaping import broadcast_to, reshape
 
 __all__ = ["gather", "take_along_dim", "take_along_axis", "index_select", "take", "masked_select"]
@@ -68,21 +67,6 @@ def set_at(x: Tensor, key: Any, value: Operand) -> None:
         value = make(scalar_array(value, x._array), None) if scalar else tensor_of(value)
     try:
         set_item(x, as_key(key, x._array), value)
-    except IndexError as error:
-        raise in_our_words(error) from None
-
-
-def in_our_words(error: IndexError) -> IndexError:
-    """Return NumPy's error, saying dimension and tensor instead of axis and array."""
-    text = str(error).replace("for axis", "for dimension").replace("for array", "for tensor")
-    return type(error)(text.replace("array is", "tensor is"))
-
-
-@contextlib.contextmanager
-def indexing() -> Iterator[None]:
-    """Around what indexes with NumPy: its errors are raised in our words."""
-    try:
-        yield
     except IndexError as error:
         raise in_our_words(error) from None
 
@@ -180,13 +164,13 @@ def gather(input: Operand, dim: int, index: Operand, *, sparse_grad: bool = Fals
     number = one_dim(dim, len(shape))
     if places == shape != ():  # nothing to check
         return _taken(x, index, number)
+    if not (places and shape) and max(len(places), len(shape)) <= 1:  # a number is a vector, too
+        return _reached(reshape(x, (-1,)), reshape(index, (-1,)), 0, places)
     if len(places) != len(shape):
         raise ShapeError(
             "Index tensor must have the same number of dimensions as input tensor: got "
             f"{index.ndim} and {x.ndim}"
         )
-    if x.ndim == 0:
-        return _reached(reshape(x, (1,)), reshape(index, (1,)), 0, ())
     if places == (*shape[:number], places[number], *shape[number + 1 :]):
         return _taken(x, index, number)
     for i, (wanted, size) in enumerate(zip(index.shape, x.shape, strict=True)):

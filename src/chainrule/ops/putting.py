@@ -14,7 +14,8 @@ from chainrule.backend import check_known, is_array, namespace
 from chainrule.errors import DTypeError, ShapeError
 from chainrule.ops.calls import reshaped
 from chainrule.ops.combining import add, alike, write
-from chainrule.ops.indexing import as_key, index_of, indexing
+from chainrule.ops.index_errors import indexing
+from chainrule.ops.indexing import as_key, index_of
 from chainrule.ops.kinks import where
 from chainrule.ops.shaping import broadcast_to
 

@@ -13,7 +13,8 @@ from chainrule.autograd.tensor import Tensor
 from chainrule.errors import ArgumentError, ShapeError
 from chainrule.ops.calls import reshaped
 from chainrule.ops.combining import WAYS, add, alike, way, write
-from chainrule.ops.indexing import in_our_words, index_of, indexing
+from chainrule.ops.index_errors import in_our_words, indexing
+from chainrule.ops.indexing import index_of
 from chainrule.ops.shaping import broadcast_to
 
 __all__ = [

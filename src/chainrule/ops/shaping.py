@@ -145,7 +145,7 @@ def flatten(x: Operand, /, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     first, last = one_dim(start_dim, x.ndim), one_dim(end_dim, x.ndim)
     if first > last:
         raise ArgumentError("flatten() has invalid args: start_dim cannot come after end_dim")
-    if x.ndim == 1:
+    if first == last and x.ndim:
         return tensor_of(x)
     middle = math.prod(x.shape[first : last + 1])
     return reshape(x, (*x.shape[:first], middle, *x.shape[last + 1 :]))
@@ -156,7 +156,8 @@ def ravel(x: Operand, /) -> Tensor:
 
     Notes
     -----
-    A view if the memory layout allows it. Derivative: 1; the gradient is reshaped back.
+    A view if the elements lie in memory in this order. Derivative: 1; the gradient is reshaped
+    back.
 
     Examples
     --------
@@ -164,7 +165,10 @@ def ravel(x: Operand, /) -> Tensor:
     >>> cr.ravel(cr.tensor([[1, 2], [3, 4]]))
     tensor([1, 2, 3, 4])
     """
-    return reshape(x, -1)
+    flat = reshape(x, -1)
+    if namespace(flat._array).is_contiguous(flat._array) is False:
+        return RECORDERS["reshape_copy"](flat, shape=flat.shape)
+    return flat
 
 
 def squeeze(x: Operand, /, dim: int | Sequence[int] | None = None, *, axis: Any = None) -> Tensor:

@@ -60,12 +60,19 @@ def _bits(x: Tensor, dtype: DTypeLike) -> Tensor:
     target = dtype_of(dtype)
     if target == x.dtype:
         return RECORDERS["reshape"](x, shape=x.shape)
+    times = target.itemsize / x.dtype.itemsize
+    as_other = f"to view {x.dtype} as {target} (different element sizes), but got"
+    if times != 1 and x.ndim == 0:
+        raise ShapeError(f"view: self.dim() cannot be 0 {as_other} a number")
+    if times > 1 and x.shape[-1] % times:
+        raise ShapeError(
+            f"view: self.size(-1) must be divisible by {times:.0f} {as_other} {x.shape[-1]}"
+        )
     try:
         return make(x._array.view(target), None)
-    except ValueError as error:
+    except ValueError:
         raise ShapeError(
-            f"view: self.size(-1) must be divisible to view {x.dtype} as {target} (different "
-            f"element sizes), and the elements contiguous: the shape is {list(x.shape)} ({error})"
+            f"view: self.stride(-1) must be 1 {as_other} {x.stride(-1)}: take contiguous() first"
         ) from None
 
 
