@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import collections
+import copy
 import dataclasses
 import enum
+import pickle
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -304,3 +306,99 @@ def test_containers_are_remade_without_their_constructors(make: Any) -> None:
     np.testing.assert_array_equal(
         plain(next(tree.leaves(carried))[1]), plain(next(tree.leaves(expected))[1])
     )
+
+
+def test_what_the_caller_changes_is_not_what_the_next_one_gets() -> None:
+    @cr.compile
+    def function(x: Any) -> Any:
+        return x * 2, np.ones(2), {"a"}, bytearray(b"a")
+
+    _, array, names, text = function(cr.ones(2))
+    array += 1
+    names.add("b")
+    text += b"b"
+    _, array, names, text = function(cr.ones(2))
+    assert (array.tolist(), names, text) == ([1.0, 1.0], {"a"}, b"a")
+
+
+def test_an_array_from_outside_is_itself() -> None:
+    array = np.ones(2, np.float32)
+    function = cr.compile(lambda x: (x * array, array))
+    assert function(cr.ones(2))[1] is array
+    assert len(function.signatures) == 1
+
+
+class Model:
+    """Is changed, and returns itself."""
+
+    def __init__(self) -> None:
+        self.w = cr.ones(2)
+        self.step = cr.compile(self._step)
+
+    def _step(self, x: Any) -> Any:
+        self.w.add_(x)
+        return self
+
+    @cr.compile
+    def predict(self, x: Any) -> Any:
+        return self.w * x
+
+
+def test_an_object_that_was_there_is_itself() -> None:
+    model = Model()
+    assert all(model.step(cr.ones(2)) is model for _ in range(3))
+    assert model.w.tolist() == [4.0, 4.0]
+
+
+def test_a_generator_is_a_new_one_at_each_call() -> None:
+    @cr.compile
+    def function(x: Any) -> Any:
+        for i in range(3):
+            yield x * i
+
+    for scale in (1.0, 2.0):
+        assert [t.item() for t in function(cr.tensor(scale))] == [0.0, scale, 2 * scale]
+
+
+@cr.compile
+def doubled(x: Any) -> Any:
+    return x * 2
+
+
+def tripled(x: Any) -> Any:
+    return x * 3
+
+
+def test_copies_and_pickles() -> None:
+    assert pickle.loads(pickle.dumps(doubled)) is doubled
+    assert copy.deepcopy(doubled) is doubled
+    compiled = cr.compile(tripled, backend="numpy")
+    compiled(cr.ones(2))
+    for other in (pickle.loads(pickle.dumps(compiled)), copy.copy(compiled)):
+        assert other is not compiled
+        assert other(cr.tensor(2.0)).item() == 6.0
+        assert other.backend == "numpy"
+    model = Model()
+    model.step(cr.ones(2))
+    other = copy.deepcopy(model)
+    other.step(cr.ones(2))
+    assert (model.w.tolist(), other.w.tolist()) == ([2.0, 2.0], [3.0, 3.0])
+    assert other.predict(cr.ones(2)).tolist() == [3.0, 3.0]
+
+
+def test_retain_grad_of_a_result_that_is_used_on_is_refused() -> None:
+    def function(w: Any) -> Any:
+        y = w * 2
+        y.retain_grad()
+        return y, (y * y).sum()
+
+    with pytest.raises(cr.CompileError, match="retain_grad"):
+        cr.compile(function)(leaf(1.0))
+
+    def inside(w: Any) -> Any:
+        y = w * 2
+        y.retain_grad()
+        (y * y).sum().backward()
+        return y
+
+    assert cr.compile(inside)(leaf(1.0)).grad.tolist() == [4.0]

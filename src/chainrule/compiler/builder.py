@@ -10,6 +10,7 @@ from chainrule import tree
 from chainrule.autograd.modes import is_grad_enabled
 from chainrule.autograd.tape import AccumulateGrad, Severed
 from chainrule.autograd.tensor import Tensor
+from chainrule.backend import ndarray
 from chainrule.compiler.derivative import CompiledRule, Pullback, TracedPass, pullback
 from chainrule.compiler.entry import Guards, call_of, first_call_of
 from chainrule.compiler.numpy_source import Source
@@ -17,7 +18,7 @@ from chainrule.compiler.overlay import SLOTS
 from chainrule.compiler.passes import optimized
 from chainrule.compiler.program import Program, Value, every_line
 from chainrule.compiler.rolling import rolled_lines
-from chainrule.compiler.roots import is_iterator
+from chainrule.compiler.roots import is_constant, is_iterator
 from chainrule.compiler.runner import runner
 from chainrule.compiler.shapes import DRAW
 from chainrule.compiler.signature import Signature, signature_of
@@ -84,6 +85,7 @@ class _Builder:
         self.rows: list[str] = []  # what follows the program's call
         self.edges: dict[int, str] = {}  # where outputs that can be differentiated lead
         self.names: dict[int, str] = {}  # of the tensors that the call makes
+        self.lasting = not any(is_iterator(item.value) for item in call.found)
 
     def build(self, signature: Signature) -> Built:
         self._check()
@@ -119,7 +121,7 @@ class _Builder:
             (program,) if found is None else (program, found.program),
             "\n\n".join(part.source.text for part in parts),
             "\n\n".join(part.native for part in parts if part.native),
-            not once and not any(is_iterator(item.value) for item in self.call.found),
+            self.lasting and not once,
             signature,
         )
 
@@ -217,9 +219,15 @@ class _Builder:
         """Return the source of a leaf of the result."""
         if isinstance(leaf, Symbol):
             return _Text(self._output(leaf.value))
-        if not isinstance(leaf, Tensor):
-            return _Text(self.guards.hold(leaf))
-        return _Text(self._made(leaf))
+        if isinstance(leaf, Tensor):
+            return _Text(self._made(leaf))
+        outside = self.trace.outside.values()
+        if type(leaf) is ndarray and not any(leaf is array for array in outside):
+            return _Text(f"{self.guards.hold(leaf)}.copy()")
+        known = (item.value for item in self.call.found)
+        if not is_constant(leaf) and not any(leaf is value for value in known):
+            self.lasting = False  # it may change, or go on: each call has one of its own
+        return _Text(self.guards.hold(leaf))
 
     def _made(self, tensor: Tensor, hint: str = "") -> str:
         """Return the name of a tensor that the function made; `hint` is for the source."""

@@ -95,6 +95,12 @@ def pullback(trace: Trace, tracked: Sequence[Tensor]) -> TracedPass | None:
         del trace.lines[begin:]
         obstacle = type(error)(str(error))  # without its frames, which hold tensors
         return TracedPass(trace, [], cotangents, [], [], wrt, [None] * len(wrt), obstacle)
+    if trace.run(lambda: any(tensor.retains_grad for tensor in tracked)):
+        raise CompileError(
+            "retain_grad() of a result of a compiled function that is differentiated outside would "
+            "miss what the function makes of it: call backward() inside, or return another tensor "
+            "than the one that is used on"
+        )
     for capture, g in zip(wrt, grads, strict=True):
         if g is not None and capture.value.hint:
             g.hint = f"grad_{capture.value.hint}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import sys
 import threading
 import types
 import warnings
@@ -48,6 +49,17 @@ class Compiled:
 
     def __repr__(self) -> str:
         return f"<compiled {getattr(self.function, '__qualname__', self.function)}>"
+
+    def __reduce__(self) -> Any:
+        """Copies and pickles are of the function; one that a module has by its name is that name.
+
+        They compile anew.
+        """
+        name = getattr(self, "__qualname__", "")
+        space: Any = sys.modules.get(getattr(self, "__module__", ""))
+        for part in name.split("."):
+            space = getattr(space, part, None)
+        return name if space is self else (Compiled, (self.function, self.backend))
 
     def _first(self, args: Any, kwargs: Any, entries: tuple[Built, ...]) -> Any:
         """Run a call that none of `entries` serves: trace it, and keep the program."""

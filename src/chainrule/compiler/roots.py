@@ -20,6 +20,7 @@ import sys
 import types
 from collections import deque
 from collections.abc import Iterable
+from enum import Enum
 from typing import Any
 
 import numpy as np
@@ -288,6 +289,14 @@ def _names(code: types.CodeType) -> set[str]:
         if isinstance(constant, types.CodeType):
             names |= _names(constant)
     return names
+
+
+def is_constant(x: Any) -> bool:
+    """Say whether something can't change, or is one for all: numbers, text, functions, classes."""
+    fixed = (*_PLAIN, types.FunctionType, types.BuiltinFunctionType, types.ModuleType, type, Enum)
+    if isinstance(x, frozenset):
+        return all(map(is_constant, x))
+    return (isinstance(x, fixed) and not isinstance(x, bytearray)) or x is ...
 
 
 def is_iterator(x: Any) -> bool:
