@@ -161,6 +161,16 @@ def test_from_numpy_shares():
         cr.from_numpy(np.array(["a"]))
 
 
+def test_a_buffer_is_shared():
+    buffer = bytearray(12)
+    x = cr.frombuffer(buffer, dtype=cr.float32)
+    x[1] = 1.5
+    assert cr.frombuffer(bytes(buffer), dtype=cr.float32, count=1, offset=4).tolist() == [1.5]
+    assert cr.frombuffer(buffer, dtype=cr.float32, requires_grad=True).requires_grad
+    with pytest.raises(cr.ArgumentError, match="frombuffer: buffer size must be a multiple"):
+        cr.frombuffer(buffer, dtype=cr.float64)
+
+
 def test_asarray_shares_where_it_can():
     a = np.zeros(2)
     t = cr.asarray(a)

@@ -50,6 +50,7 @@ if _typing.TYPE_CHECKING:
     from chainrule import linalg as linalg
     from chainrule import nn as nn
     from chainrule import optim as optim
+    from chainrule import signal as signal
     from chainrule import special as special
     from chainrule import transforms as transforms
     from chainrule import utils as utils
@@ -78,6 +79,15 @@ if _typing.TYPE_CHECKING:
     from chainrule.linalg import matrix_power as matrix_power
     from chainrule.linalg import pinverse as pinverse
     from chainrule.linalg import slogdet as slogdet
+    from chainrule.linalg.former import cholesky as cholesky
+    from chainrule.linalg.former import lu as lu
+    from chainrule.linalg.former import lu_solve as lu_solve
+    from chainrule.linalg.former import lu_unpack as lu_unpack
+    from chainrule.linalg.former import qr as qr
+    from chainrule.linalg.former import svd as svd
+    from chainrule.linalg.former import triangular_solve as triangular_solve
+    from chainrule.linalg.low_rank import pca_lowrank as pca_lowrank
+    from chainrule.linalg.low_rank import svd_lowrank as svd_lowrank
     from chainrule.linalg.products import chain_matmul as chain_matmul
     from chainrule.nn.functional import adaptive_avg_pool1d as adaptive_avg_pool1d
     from chainrule.nn.functional import adaptive_max_pool1d as adaptive_max_pool1d
@@ -122,7 +132,7 @@ __version__ = "0.1.0"
 _LATER = {
     name: module
     for module, names in {
-        __name__: "array_api blas checks fft linalg nn optim special transforms utils",
+        __name__: "array_api blas checks fft linalg nn optim signal special transforms utils",
         "chainrule.checks": "gradcheck gradgradcheck GradcheckError",
         "chainrule.transforms": "jvp",
         "chainrule.compiler": "compile export profile",
@@ -134,6 +144,8 @@ _LATER = {
         "chainrule.linalg": """
             det slogdet logdet matrix_exp matrix_power inverse pinverse cholesky_solve
             cholesky_inverse""",
+        "chainrule.linalg.former": "cholesky lu lu_solve lu_unpack qr svd triangular_solve",
+        "chainrule.linalg.low_rank": "pca_lowrank svd_lowrank",
         "chainrule.linalg.products": "chain_matmul",
         "chainrule.nn.functional": """
             conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d

@@ -23,7 +23,7 @@ from chainrule.backend import device as as_device
 from chainrule.backend import imported, is_array, namespace
 from chainrule.errors import ArgumentError, AutogradError, ShapeError
 
-__all__ = ["tensor", "asarray", "from_numpy"]
+__all__ = ["tensor", "asarray", "from_numpy", "frombuffer"]
 
 Array = Any
 
@@ -183,6 +183,52 @@ def asarray(
     if copy is False and not shares:
         raise ArgumentError("asarray(copy=False): this object can't become a tensor without a copy")
     return RECORDERS["clone"](made) if copy and shares else made
+
+
+def frombuffer(
+    buffer: Any,
+    *,
+    dtype: DTypeLike,
+    count: int = -1,
+    offset: int = 0,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Return a vector that shares the memory of a buffer, such as bytes or an `array.array`.
+
+    Parameters
+    ----------
+    buffer : object with Python's buffer protocol
+        Whose memory it is; what is written to one is in the other.
+    dtype : dtype
+        What the bytes are numbers of.
+    count : int, default -1
+        How many numbers; -1 for as many as there are.
+    offset : int, default 0
+        How many bytes come before them.
+    requires_grad : bool, default False
+        Record what happens to the tensor.
+
+    Returns
+    -------
+    Tensor, shape (count,)
+
+    Raises
+    ------
+    ArgumentError
+        If the buffer is too small, or its size is no multiple of the dtype's.
+
+    Examples
+    --------
+    >>> import array
+    >>> import chainrule as cr
+    >>> cr.frombuffer(array.array("i", [1, 2, 3]), dtype=cr.int32, offset=4)
+    tensor([2, 3], dtype=int32)
+    """
+    try:
+        array = np.frombuffer(buffer, dtype_of(dtype), count, offset)
+    except ValueError as error:
+        raise ArgumentError(f"frombuffer: {error}") from None
+    return leaf(array, None, requires_grad)
 
 
 def from_numpy(array: np.ndarray[Any, Any]) -> Tensor:

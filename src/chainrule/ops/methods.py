@@ -158,8 +158,9 @@ _OTHERS: dict[str, Any] = {
 
 _LATER = {
     "chainrule.linalg": """
-        det slogdet logdet matrix_exp matrix_power inverse pinverse cholesky cholesky_solve
+        det slogdet logdet matrix_exp matrix_power inverse pinverse cholesky_solve
         cholesky_inverse""",
+    "chainrule.linalg.former": "cholesky lu lu_solve qr svd triangular_solve",
     "chainrule.fft.spectrograms": "stft istft",
     "chainrule.nn.functional": "hardshrink prelu",
 }
