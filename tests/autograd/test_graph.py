@@ -325,3 +325,8 @@ def test_the_names_of_the_submodules():
     assert cr.autograd.function.once_differentiable is cr.once_differentiable
     assert issubclass(cr.autograd.graph.Node, object)
     assert isinstance((leaf(1.0) * 2).grad_fn, cr.autograd.graph.Node)
+
+
+def test_grad_modes_are_where_pytorch_has_them():
+    with cr.autograd.grad_mode.no_grad():
+        assert not cr.is_grad_enabled()

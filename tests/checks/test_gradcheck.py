@@ -436,3 +436,8 @@ def test_what_scripts_for_pytorch_pass_is_taken():
 def test_outputs_have_one_form_around_the_point(function: Any):
     with pytest.raises(GradcheckError, match=r"same shape and dtype .* index \[0\] of input 0"):
         gradcheck(function, cr.ones(1, dtype=cr.float64, requires_grad=True))
+
+
+def test_one_of_the_modes_is_checked():
+    with pytest.raises(cr.ArgumentError, match="Expected at least one of check_forward_ad"):
+        gradcheck(cr.exp, leaf(), check_backward_ad=False)

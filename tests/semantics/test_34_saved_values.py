@@ -7,7 +7,7 @@ import weakref
 import pytest
 
 import chainrule as cr
-from graphs import leaf
+from graphs import leaf, same_as_torch
 
 CHANGED = "modified by an inplace operation"
 
@@ -240,3 +240,35 @@ def test_s34_nothing_is_saved_under_no_grad():
     del y
     assert memory() is None
     assert z.grad_fn is None
+
+
+# --- looking at what was saved --------------------------------------------------------------------
+
+
+def test_s34_a_node_shows_what_it_saved():
+    def program(lib):
+        x, y = lib.leaf([1.0, 2.0]), lib.leaf([3.0, 4.0])
+        product, power = x * y, x.exp()
+        assert product.grad_fn._saved_self is x
+        assert product.grad_fn._saved_other is y
+        half = x * lib.tensor([5.0, 6.0], "float64")
+        assert half.grad_fn._saved_self is None
+        result = power.grad_fn._saved_result
+        assert result.grad_fn is power.grad_fn
+        return result.detach(), half.grad_fn._saved_other, power.relu().grad_fn._saved_result
+
+    same_as_torch(program)
+
+
+def test_s34_what_a_node_saved_is_checked_and_freed():
+    x = leaf([1.0, 2.0])
+    y = x * 1
+    z = y * y
+    assert z.grad_fn._saved_result is None
+    y.add_(1)
+    with pytest.raises(cr.InPlaceError, match="modified by an inplace operation"):
+        z.grad_fn._saved_self  # noqa: B018
+    out = x.exp()
+    out.sum().backward()
+    with pytest.raises(cr.FreedGraphError, match="directly access saved tensors after they have"):
+        out.grad_fn._saved_result  # noqa: B018

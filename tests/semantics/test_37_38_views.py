@@ -656,3 +656,19 @@ def test_s37_a_tensor_says_whether_it_is_a_view():
     assert not x._is_view()
     assert x[0]._is_view()
     assert not x[0].clone()._is_view()
+
+
+def test_s37_a_view_that_forward_made_of_a_constant_refuses_what_would_track_it():
+    class Alias(cr.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x.view_as(x)
+
+        @staticmethod
+        def backward(ctx, g):
+            return g
+
+    view = Alias.apply(cr.ones(2))
+    with pytest.raises(cr.InPlaceError, match="This view was created inside a custom Function"):
+        view.add_(leaf([1.0, 2.0]))
+    view.add_(1)

@@ -575,3 +575,33 @@ def test_s46_an_instance_of_a_function_is_refused():
 
     with pytest.raises(RuntimeError, match=r"Legacy autograd function .* Double\.apply"):
         Double()(leaf([1.0]))
+
+
+def test_s46_the_node_of_a_function_shows_what_is_on_ctx():
+    class Scale(cr.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, factor):
+            ctx.save_for_backward(x)
+            return x * factor
+
+    x = leaf([1.0])
+    node = Scale.apply(x, 3.0).grad_fn
+    assert node.saved_tensors[0].tolist() == [1.0]
+    assert tuple(node.needs_input_grad) == (True, False)
+
+
+def test_s46_one_rule_has_one_name():
+    with pytest.raises(cr.AutogradError, match="Implementing both 'backward' and 'vjp'"):
+
+        class Both(cr.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                return x * 2
+
+            @staticmethod
+            def backward(ctx, g):
+                return g
+
+            @staticmethod
+            def vjp(ctx, g):
+                return g

@@ -51,6 +51,8 @@ def Variable(data: Any, requires_grad: bool = False) -> Tensor:
 def __getattr__(name: str) -> Any:
     if name in ("functional", "graph"):
         return import_module(f"chainrule.autograd.{name}")
+    if name == "grad_mode":  # PyTorch's name for it
+        return import_module("chainrule.autograd.modes")
     if name in ("gradcheck", "gradgradcheck"):  # which are above this package
         return getattr(import_module("chainrule.checks"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -297,6 +297,11 @@ class Function:
         if setup is not None:
             forward = _with_setup(forward, setup)
         backward = getattr(cls, "backward", None) or getattr(cls, "vjp", None)
+        if "backward" in vars(cls) and "vjp" in vars(cls):
+            raise AutogradError(
+                "Implementing both 'backward' and 'vjp' for a custom Function is not allowed: "
+                f"they are two names of the one rule of {cls.__name__}"
+            )
         spec = AutogradFunction(forward, backward, getattr(cls, "jvp", None), cls.__name__)
         made: Any = cls
         made.apply = staticmethod(spec.function)

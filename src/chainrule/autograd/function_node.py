@@ -42,6 +42,11 @@ class FunctionNode(Node):
         return self.ctx.saved_tensors
 
     @property
+    def needs_input_grad(self) -> Any:
+        """Which arguments need a gradient; `ctx.needs_input_grad` seen from outside."""
+        return self.ctx.needs_input_grad
+
+    @property
     def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
         pairs = zip(super().next_functions, self.given, strict=True)
         return tuple(pair for pair, form in pairs if form is not None)

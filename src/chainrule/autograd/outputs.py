@@ -92,6 +92,8 @@ def place_output(
     if node is None:
         if _holds(values, output) and not _holds(ctx._dirty, output):
             output = RECORDERS["getitem"](output, key=Ellipsis)
+        elif output._view is not None and output._view.refusal == "no_grad" and is_recording():
+            output._view.refusal = "custom"  # forward itself runs without recording
         return output if output._node is None or is_recording() else output.detach()
     view = output._view
     if view is not None and view.hidden:  # its own memory, in another shape than at first

@@ -178,6 +178,19 @@ class PrimitiveNode(Node):
     def name(self) -> str:
         return NodeName(self.plan.primitive.label)
 
+    # PyTorch's names. Properties, since a `__getattr__` would slow all attributes of nodes down.
+    _saved_self = property(lambda self: self._saved(0))
+    _saved_other = property(lambda self: self._saved(1))
+    _saved_result = property(lambda self: self._saved(-1))
+
+    def _saved(self, origin: int) -> Tensor | None:
+        """Return what was saved of an input, or of output -1 - origin: None if nothing was."""
+        if origin not in self.plan.origins:
+            return None
+        tensor: Tensor = self.lifted(self.values())[self.plan.origins.index(origin)]
+        leaf = tensor._node.variable if type(tensor._node) is AccumulateGrad else None
+        return leaf if leaf is not None and leaf._array is tensor._array else tensor
+
     def values(self) -> tuple[Any, ...]:
         """Return the saved values, checked or unpacked."""
         saved = self.saved

@@ -61,9 +61,8 @@ def check_writable(target: Tensor, operation: str, value_node: Edge = None) -> N
     tracked = node is not None or value_node is not None
     tracked = tracked or (base is not None and base._node is not None)
     if view is not None and view.refusal and tracked:
-        source = "" if node is None else f"Output {endpoint(node)[1]} of {endpoint(node)[0].name} "
         raise InPlaceError(
-            f"{source or 'This tensor '}is a view and is being modified inplace. "
+            f"{_origin(node)} is a view and is being modified inplace. "
             f"{_REFUSALS[view.refusal]} The operation was {operation}."
         )
     if type(node if base is None else base._node) is AccumulateGrad and (
@@ -78,6 +77,13 @@ def check_writable(target: Tensor, operation: str, value_node: Edge = None) -> N
             "a leaf Variable that requires grad is being used in an in-place operation "
             f"({operation}). {_LEAF_MEND}"
         )
+
+
+def _origin(node: Edge) -> str:
+    if node is None:
+        return "This tensor"
+    maker, number = endpoint(node)
+    return f"Output {number} of {maker.name.removesuffix('0').removesuffix('Backward')}"
 
 
 _LEAF_MEND = (

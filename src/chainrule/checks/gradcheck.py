@@ -240,6 +240,10 @@ def check_first(subject: Subject, how: Bars) -> None:
     check_precision(subject, outputs)
     check_same(subject, outputs)
     positions = compared_outputs(subject, outputs)
+    if not (how.backward or how.forward):
+        raise ArgumentError(
+            "Expected at least one of check_forward_ad or check_backward_ad, not none"
+        )
     truth = slopes(subject, outputs, positions, how.eps)
     if how.backward:
         ours = pulled(subject, outputs, positions)

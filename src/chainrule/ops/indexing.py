@@ -12,7 +12,7 @@ from chainrule.autograd.operands import scalar_array
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.views import set_item
 from chainrule.backend import device_of, is_basic_index, move, namespace, ndarray
-from chainrule.errors import ArgumentError, OutOfBoundsError, ShapeError
+from chainrule.errors import ArgumentError, DTypeError, OutOfBoundsError, ShapeError
 from chainrule.ops.calls import reshaped
 from chainrule.ops.index_errors import in_our_words
 from chainrule.ops.shaping import broadcast_to, reshape
@@ -90,7 +90,7 @@ def _as_part(part: Any, array: Array) -> Any:
     elif isinstance(part, np.generic) and not isinstance(part, np.bool_):
         return part.__index__() if isinstance(part, np.integer) else _not_an_index(part)
     elif isinstance(part, ndarray | list | tuple | range | np.bool_):
-        found = watched(part).copy() if part.__class__ is ndarray else np.array(part)
+        found = watched(part).copy() if part.__class__ is ndarray else _numbers(part)
         if found.size == 0 and found.dtype.kind == "f":
             found = found.astype(np.int64)
     elif hasattr(part, "__index__"):
@@ -100,6 +100,17 @@ def _as_part(part: Any, array: Array) -> Any:
     if found.dtype.kind not in "iub":
         _not_an_index(found)
     return move(found, device_of(array))
+
+
+def _numbers(part: Any) -> Array:
+    """Return a sequence of numbers as an array: indices for several dimensions are a tuple."""
+    try:
+        return np.array(part)
+    except (TypeError, ValueError):  # sequences of several lengths, or slices among them
+        raise OutOfBoundsError(
+            f"a {type(part).__name__} as an index is a matrix of integers or bools: of indices for "
+            "several dimensions make a tuple, x[tuple(indices)]"
+        ) from None
 
 
 def _not_an_index(part: Any) -> Any:
@@ -199,7 +210,7 @@ def index_of(operation: str, index: Operand) -> Tensor:
     """Return an index as a tensor of integers."""
     tensor = tensor_of(index)
     if tensor._array.dtype.kind not in "iu":
-        raise TypeError(f"{operation}(): Expected dtype int64 for index, got {tensor.dtype}")
+        raise DTypeError(f"{operation}(): Expected dtype int64 for index, got {tensor.dtype}")
     return tensor
 
 
