@@ -402,3 +402,64 @@ def test_retain_grad_of_a_result_that_is_used_on_is_refused() -> None:
         return y
 
     assert cr.compile(inside)(leaf(1.0)).grad.tolist() == [4.0]
+
+
+def _steep(w: Any, v: Any) -> Any:
+    return w.sqrt() * v, w * 2, (w + v).sin()
+
+
+def _sums(w: Any, v: Any) -> Any:
+    total = w * v
+    return total.sqrt(), (total + w).sum(), cr.stack([w * 2, v.sqrt()])
+
+
+def _rolled(w: Any, v: Any) -> Any:
+    a, b = w, v
+    for _ in range(20):
+        a, b = (a * 0.5).sin(), (b * b).sqrt()
+    return a, b
+
+
+@pytest.mark.parametrize("function", [_steep, _sums, _rolled])
+@pytest.mark.parametrize("chosen", [(0,), (1,), (2,), (0, 1), (1, 2)])
+@pytest.mark.parametrize("backend", ["numpy", "native"])
+def test_only_results_that_are_differentiated_have_gradients(
+    function: Any, chosen: tuple[int, ...], backend: str
+) -> None:
+    if backend == "native":
+        pytest.importorskip("numba")
+
+    def grads(f: Any) -> list[Any]:
+        w, v = leaf(0.0, 1.0), leaf(2.0, 0.0)
+        found = f(w, v)
+        with np.errstate(all="ignore"):
+            sum((found[i % len(found)] * (i + 2)).sum() for i in chosen).backward()
+        return [w.grad, v.grad]
+
+    compiled = cr.compile(function, backend=backend)
+    for _ in range(2):
+        for got, wanted in zip(grads(compiled), grads(function), strict=True):
+            assert (got is None) == (wanted is None)
+            if wanted is not None:
+                np.testing.assert_allclose(got.numpy(), wanted.numpy(), rtol=1e-6)
+    assert len(compiled.signatures) == 1
+
+
+def test_second_derivatives_of_one_of_the_results() -> None:
+    def second(f: Any) -> list[Any]:
+        w = leaf(0.0, 1.0)
+        _, doubled, _ = f(w, leaf(2.0, 0.0))
+        (g,) = cr.autograd_grad((doubled * doubled).sum(), w, create_graph=True)
+        return [g.tolist(), cr.autograd_grad(g.sum(), w)[0].tolist()]
+
+    assert second(cr.compile(_steep)) == second(_steep)
+
+
+def test_a_saved_value_that_no_pass_needs_may_be_written_to() -> None:
+    function = cr.compile(lambda w: (w.exp(), w * 2))
+    w = leaf(1.0)
+    first, second = function(w)
+    with cr.no_grad():
+        first.zero_()
+    second.sum().backward()
+    assert w.grad.tolist() == [2.0]

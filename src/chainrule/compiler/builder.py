@@ -192,9 +192,12 @@ class _Builder:
         pure = not any(c.symbol.writes or c.grads[0] is not c.grads[1] for c in self.captures)
         pure = pure and not any(line.function == DRAW for line in every_line(self.trace.lines))
         exposed = {*self.outputs, *({c.value for c in self.captures} - kept.keys())}
-        rule = CompiledRule(
-            found, self.function, backward, tracked, self.call.result, pure, exposed
-        )
+        backend = self.backend
+
+        def emit(program: Program) -> Callable[..., Any]:
+            return backward if program is found.program else emitted(program, backend).run
+
+        rule = CompiledRule(found, self.function, emit, tracked, self.call.result, pure, exposed)
         arrays = {c.value: self.guards.array(c) for c in self.captures}
         arrays |= {v: self.guards.arrays[id(a)] for a, _, v in self.trace.arrays}
         arrays |= kept

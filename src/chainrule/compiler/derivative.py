@@ -14,6 +14,7 @@ from chainrule.autograd.modes import enable_grad
 from chainrule.autograd.record import place
 from chainrule.autograd.tape import Node, NodeName, check_unwritten, freed_error
 from chainrule.autograd.tensor import Tensor, make
+from chainrule.compiler.partial_pass import partial_pass
 from chainrule.compiler.passes import optimized
 from chainrule.compiler.program import Line, Program, Value
 from chainrule.compiler.symbol import Symbol
@@ -26,6 +27,7 @@ class Pullback(NamedTuple):
     """The backward program: of the outputs' cotangents first, then of what it needs besides."""
 
     program: Program
+    traced: Program  # the same before it was optimised
     residuals: list[Value]  # values of the forward program
     wrt: list[Capture]  # the tensors that get gradients
     given: list[int | None]  # which output of the program is the gradient of each
@@ -53,11 +55,17 @@ class TracedPass(NamedTuple):
         free = [v for v in free if v not in own]
         inputs, lines = [*self.cotangents, *free], [*parts, *self.lines]
         name, constants = f"{self.trace.name}_backward", self.trace.constants
-        program = optimized(Program(name, inputs, constants, lines, self.outputs, []))
-        used = {v for line in program.lines for v in line.inputs} | set(program.outputs)
-        residuals = [v for v in free if v in used]
+        traced = Program(name, inputs, constants, lines, self.outputs, [])
+        program = optimized(traced)
+        residuals = _used(program, free)
         program.inputs = [*self.cotangents, *residuals]
-        return Pullback(program, residuals, self.wrt, self.given, self.obstacle)
+        return Pullback(program, traced, residuals, self.wrt, self.given, self.obstacle)
+
+
+def _used(program: Program, values: list[Value]) -> list[Value]:
+    """Return those of some values that a program uses."""
+    used = {v for line in program.lines for v in line.inputs} | set(program.outputs)
+    return [v for v in values if v in used]
 
 
 def _is_part(line: Line, made: dict[Value, Line]) -> bool:
@@ -136,30 +144,29 @@ class CompiledNode(Node):
             raise type(spec.obstacle)(str(spec.obstacle))
         if saved is None:
             raise freed_error(self)
-        for position, origin in spec.checked:
-            source = None if origin is None else self.edges[origin]
-            check_unwritten(self, saved[position], source, position)
-        if run.xp is not None:
-            return self._recorded(g, run)
         parts = g if g.__class__ is dict else {0: g}
-        seeds = [
-            run.conjugate(parts[i]) if i in parts else np.zeros(shape, dtype)
-            for i, (shape, dtype) in enumerate(spec.outputs)
-        ]
-        found = spec.backward(*seeds, *saved)
-        grads = found if spec.several else (found,)
+        back = spec.backward(frozenset(parts))
+        for position in back.kept:
+            if position in spec.checked:
+                origin = spec.checked[position]
+                source = None if origin is None else self.edges[origin]
+                check_unwritten(self, saved[position], source, position)
+        if run.xp is not None:
+            return self._recorded(parts, back, run)
+        seeds = [run.conjugate(parts[i]) for i in sorted(parts)]
+        found = back.run(*seeds, *[saved[position] for position in back.kept])
+        grads = found if back.several else (found,)
         if not run.keep:
             self.saved = self.again = None
-        return [None if i is None else run.conjugate(np.asarray(grads[i])) for i in spec.given]
+        return [None if i is None else run.conjugate(np.asarray(grads[i])) for i in back.given]
 
     def push(self, tangents: tuple[Any, ...], xp: Any) -> Any:
         run, tensors = self._again("forward mode")
         return tuple(pushed_on(run, tensors, tangents)[1])
 
-    def _recorded(self, g: Any, run: Any) -> Sequence[Any]:
+    def _recorded(self, parts: dict[int, Any], back: Backward, run: Any) -> Sequence[Any]:
         """Differentiate the function itself, eagerly, and record that."""
         again, tensors = self._again("a second derivative")
-        parts = g if g.__class__ is dict else {0: g}
         with enable_grad():
             outputs = again()
         roots = [i for i in parts if outputs[i].requires_grad]  # the branch taken may be constant
@@ -172,7 +179,7 @@ class CompiledNode(Node):
             self.saved = self.again = None
         found = [
             zeros(t.shape, dtype=t.dtype) if grad is None and given is not None else grad
-            for t, grad, given in zip(tensors, grads, self.spec.given, strict=True)
+            for t, grad, given in zip(tensors, grads, back.given, strict=True)
         ]
         return [None if grad is None else run.conjugate(grad) for grad in found]
 
@@ -190,6 +197,15 @@ class CompiledNode(Node):
         return lambda: spec.tracked(spec.function(*args, **kwargs)), tensors
 
 
+class Backward(NamedTuple):
+    """The backward pass of some of the outputs."""
+
+    run: Callable[..., Any]
+    several: bool  # whether it returns a tuple
+    kept: list[int]  # which saved values it takes
+    given: list[int | None]  # which result is the gradient of each tensor
+
+
 class CompiledRule:
     """What all calls of one signature have in common."""
 
@@ -197,25 +213,51 @@ class CompiledRule:
         self,
         found: Pullback,
         function: Callable[..., Any],
-        backward: Callable[..., Any],
+        emit: Callable[[Program], Callable[..., Any]],
         tracked: Sequence[Tensor],
         result: Any,
         pure: bool,
         exposed: set[Value],
     ) -> None:
         self.name = found.program.name.removesuffix("_backward")
-        self.function, self.backward, self.pure = function, backward, pure
+        self.function, self.emit, self.pure = function, emit, pure
         self.outputs = [(t.shape, t.dtype) for t in tracked]
-        self.given, self.obstacle = found.given, found.obstacle
-        self.several = len(found.program.outputs) > 1
+        self.obstacle, self._found = found.obstacle, found._replace(wrt=[])  # which holds tensors
+        everything = range(len(found.residuals))
+        several = len(found.program.outputs) > 1
+        whole = Backward(emit(found.program), several, [*everything], found.given)
+        self._passes = {frozenset(range(len(tracked))): whole}
         known = {c.value: i for i, c in enumerate(found.wrt)}
-        self.checked = [  # what others may write to: inputs and results
-            (position, known.get(v))
+        self.checked = {  # what others may write to: inputs and results
+            position: known.get(v)
             for position, v in enumerate(found.residuals)
             if v in known or v in exposed
-        ]
+        }
         leaves = [id(leaf) for _, leaf in tree.leaves(result)]
         self._places = [leaves.index(id(t)) for t in tracked]
+
+    def backward(self, present: frozenset[int]) -> Backward:
+        """Return the pass from those of the outputs."""
+        back = self._passes.get(present)
+        if back is None:
+            back = self._passes[present] = self._partial(present)
+        return back
+
+    def _partial(self, present: frozenset[int]) -> Backward:
+        found, count = self._found, len(self.outputs)
+        for whole in (found.traced, found.program):
+            part, places = partial_pass(whole, count, present)
+            program = optimized(part)
+            used = _used(program, part.inputs[len(present) :])
+            if {*used} <= {*found.residuals}:  # else the first one would need what isn't saved
+                break
+        program.inputs = [*part.inputs[: len(present)], *used]
+        return Backward(
+            self.emit(program),
+            len(program.outputs) > 1,
+            [found.residuals.index(v) for v in used],
+            [None if i is None else places[i] for i in found.given],
+        )
 
     def tracked(self, result: Any) -> list[Tensor]:
         """Return those leaves of a result that can be differentiated: one for each output."""
