@@ -92,6 +92,50 @@ def test_log_ndtr_far_out():
     assert derivatives(cr.special.log_ndtr, 50.0, 1) == [0]
 
 
+def test_the_second_derivative_of_log_ndtr_is_finite_everywhere():
+    density = math.exp(-450) / math.sqrt(2 * math.pi)
+    assert derivatives(cr.special.log_ndtr, 30.0, 2) == pytest.approx([density, -30 * density])
+    for x in (50.0, 171.0, 1e10, INF):
+        assert derivatives(cr.special.log_ndtr, x, 2) == [0, 0]
+    found = derivatives(cr.special.log_ndtr, -700.0, 2)
+    assert found == pytest.approx([700.001428565598, -0.999997959208663], rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("name", "x", "expected"),  # by mpmath
+    [
+        ("erfcx", 20.0, [-0.0014052174534598, 0.000139999343710593]),
+        ("erfcx", 1e4, [-5.64189575084913e-9, 1.12837913324414e-12]),
+        ("erfcx", INF, [0, 0]),
+        ("dawsn", 20.0, [-0.00125471705614688, 0.000125946393067771]),
+        ("dawsn", -1e4, [-5.000000075e-9, -1.00000003e-12]),
+        ("dawsn", -INF, [0, 0]),
+    ],
+)
+def test_slopes_far_out_do_not_cancel(name, x, expected):
+    found = derivatives(getattr(cr.special, name), x, 2)
+    assert found == pytest.approx(expected, rel=1e-9, abs=0)
+
+
+@pytest.mark.parametrize(
+    ("name", "slope"),
+    [
+        ("i0e", -1.9947114e-16),
+        ("i1e", -1.9947114e-16),
+        ("scaled_modified_bessel_k0", -6.2665707e-16),
+        ("scaled_modified_bessel_k1", -6.2665707e-16),
+    ],
+)
+def test_scaled_bessel_functions_of_huge_numbers(name, slope):
+    function = getattr(cr.special, name)
+    assert derivatives(function, 1e10, 1) == pytest.approx([slope], rel=1e-5)
+    for x in (1e10, 1e200, INF):
+        np.testing.assert_allclose(derivatives(function, x, 2), 0, atol=1e-15)
+    if name.startswith("i"):
+        sign = 1 if name == "i1e" else -1
+        assert derivatives(function, -1e10, 1) == pytest.approx([sign * slope], rel=1e-5)
+
+
 def test_derivatives_without_a_closed_form_say_so():
     x = cr.tensor([1.5], requires_grad=True)
     for function, argument in (

@@ -12,6 +12,8 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
+import numpy as np
+
 from chainrule.errors import MissingExtraError
 from chainrule.kernels import erf_and_gamma
 
@@ -74,10 +76,30 @@ def _polygamma(name: str, library: Any) -> Kernel:
     return _in_its_dtype(polygamma)
 
 
+def _far_out(function: Callable[..., Array], sign: int) -> Callable[..., Array]:
+    """Return a scaled Bessel function that isn't nan for huge arguments (DLMF 10.40.1, 10.40.2)."""
+    factor = math.sqrt(math.pi / 2) if sign > 0 else 1 / math.sqrt(2 * math.pi)
+
+    def scaled(order: float, x: Array) -> Array:
+        size = abs(x) if sign < 0 and order == int(order) else x  # K is of positive numbers
+        far = (size > 1e9) & (order < 1e3)
+        if not far.any():
+            return function(order, x)
+        size, square = np.where(far, size, 1e9), 4 * order * order
+        first, second = (square - 1) / (8 * size), (square - 9) / (16 * size)
+        found = factor / np.sqrt(size) * (1 + sign * first + first * second)
+        odd = (x < 0) & (order % 2 == 1)
+        return np.where(far, np.where(odd, -found, found), function(order, x))
+
+    return scaled
+
+
 def _bessel(name: str, library: Any) -> Kernel:
     letter, scaled = name[len("bessel_")], name.endswith("e")
     end = "e" if scaled else ""
     general = getattr(library, f"{letter}v{end}", None)
+    if scaled and general is not None:
+        general = _far_out(general, -1 if letter == "i" else 1)
     quick = {n: getattr(library, f"{letter}{n}{end}") for n in (0, 1)}
     flips = letter in "jy"  # J₋ₙ = (-1)ⁿ Jₙ, and Y's; I₋ₙ = Iₙ, and K's
 

@@ -5,6 +5,7 @@ They are found by name, so that SciPy is imported only by who calls it.
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -58,6 +59,10 @@ def _cosm1(x: Operand) -> Tensor:
     return arithmetic.multiply(RECORDERS["square"](half), -2.0)
 
 
+def _erfcinv(x: Operand) -> Tensor:
+    return arithmetic.multiply(probability.ndtri(arithmetic.multiply(x, 0.5)), -math.sqrt(0.5))
+
+
 _SAME_NAMES = {
     special: "erf erfc erfinv i0 logit",
     pairs: "xlogy",
@@ -79,6 +84,7 @@ TABLE: dict[str, Function] = {
     "expit": exponential.sigmoid,
     "cbrt": of_reals("cbrt"),
     "exp10": _exp10,
+    "erfcinv": _erfcinv,
     "loggamma": _loggamma,
     "cosm1": _cosm1,
     "_zeta": probability.zeta,
