@@ -123,3 +123,11 @@ def test_likes_take_shape_dtype_and_device():
         assert like(x).shape == (2, 3)
         assert like(x).dtype == cr.float64
         assert like(x, dtype=cr.float32, requires_grad=True).requires_grad
+
+
+def test_a_negative_seed_is_one_of_the_large_ones():
+    cr.manual_seed(-2)
+    drawn = cr.rand(3)
+    assert cr.initial_seed() == 2**64 - 3
+    cr.manual_seed(2**64 - 3)
+    assert cr.rand(3).equal(drawn)

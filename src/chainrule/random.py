@@ -43,7 +43,7 @@ def manual_seed(seed: int) -> Generator:
     Parameters
     ----------
     seed : int
-        Non-negative. The same seed gives the same numbers, on every machine with the same NumPy.
+        The same seed gives the same numbers, on every machine with the same NumPy.
 
     Returns
     -------

@@ -108,3 +108,9 @@ def test_every_public_name_is_there():
     assert len(set(cr.__all__)) == len(cr.__all__)
     for name in cr.__all__:
         assert hasattr(cr, name), name
+
+
+def test_waiting_is_not_asked_for():
+    x = cr.ones(2)
+    assert x.to("cpu", non_blocking=True) is x
+    assert x.copy_(cr.zeros(2), non_blocking=True).tolist() == [0, 0]

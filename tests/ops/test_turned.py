@@ -226,3 +226,12 @@ def test_a_wrong_dimension_leaves_the_tensor_alone():
         cr.zeros(2, 3, 4).t_()
     assert x.shape == (2, 3)
     assert x._base is None
+
+
+def test_reversed_turns_the_first_dimension():
+    x = cr.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
+    back = reversed(x)
+    assert back.tolist() == [[3.0, 4.0], [1.0, 2.0]]
+    back[0].sum().backward()
+    assert x.grad.tolist() == [[0.0, 0.0], [1.0, 1.0]]
+    assert reversed(cr.tensor(5.0)).item() == 5

@@ -391,9 +391,10 @@ class Tensor:
 
     def __bool__(self) -> bool:
         if self._array.size != 1:
+            count = "more than one value" if self._array.size else "no values"
             raise AutogradError(
-                f"Boolean value of Tensor with {self._array.size} values is ambiguous: use all() "
-                "or any()"
+                f"Boolean value of Tensor with {count} is ambiguous: its shape is "
+                f"{list(self._array.shape)}. Use all() or any()"
             )
         return bool(self._array.item())
 
@@ -412,7 +413,16 @@ class Tensor:
             raise TypeError("iteration over a 0-d tensor")
         return iter(self.unbind(0))
 
+    def __reversed__(self) -> Tensor:
+        flipped: Tensor = self.flip(0) if self._array.ndim else self
+        return flipped
+
     def __contains__(self, value: Any) -> bool:
+        if not isinstance(value, Tensor | ndarray | np.generic | bool | int | float | complex):
+            raise TypeError(
+                "Tensor.__contains__ only supports Tensor or scalar, but you passed in a "
+                f"{type(value)}"
+            )
         return bool((self._array == getattr(value, "_array", value)).any())
 
     def __hash__(self) -> int:

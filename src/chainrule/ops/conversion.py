@@ -100,6 +100,7 @@ def to(
     device: Any = None,
     copy: bool = False,
     other: Tensor | None = None,
+    non_blocking: bool = False,
 ) -> Tensor:
     """Return the tensor in another dtype or on another device; itself if it's there already.
 
@@ -113,6 +114,8 @@ def to(
         Copy in any case.
     other : Tensor, optional
         A Tensor that stands for its dtype and its device, by name.
+    non_blocking : bool, default False
+        What PyTorch scripts pass: it changes nothing.
 
     Returns
     -------
@@ -162,7 +165,7 @@ def cpu(x: Tensor) -> Tensor:
     return to(x, device="cpu")
 
 
-def cuda(x: Tensor, device: Any = "cuda") -> Tensor:
+def cuda(x: Tensor, device: Any = "cuda", non_blocking: bool = False) -> Tensor:
     """Return the tensor in a GPU's memory; itself if it's there already."""
     return to(x, device=f"cuda:{device}" if isinstance(device, int) else device)
 

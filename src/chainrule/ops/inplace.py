@@ -101,8 +101,11 @@ def fill_(x: Tensor, value: Operand) -> Tensor:
     return _overwritten(x, value, "fill_")
 
 
-def copy_(x: Tensor, source: Operand) -> Tensor:
-    """Write `source` over all elements in place: its shape broadcasts, its dtype is converted."""
+def copy_(x: Tensor, source: Operand, non_blocking: bool = False) -> Tensor:
+    """Write `source` over all elements in place: its shape broadcasts, its dtype is converted.
+
+    `non_blocking` is what PyTorch scripts pass: it changes nothing.
+    """
     return _overwritten(x, source, "copy_")
 
 

@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 from chainrule.arguments import Operand, tensor_of
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import CPU, dtype_title
-from chainrule.errors import AutogradError, DTypeError
+from chainrule.errors import DTypeError
 
 __all__ = [
     "detach",
@@ -76,13 +76,7 @@ def is_nonzero(input: Operand) -> bool:
     >>> cr.is_nonzero(cr.tensor([0.0])), cr.is_nonzero(cr.tensor(2))
     (False, True)
     """
-    x = tensor_of(input)
-    if x.numel() != 1:
-        raise AutogradError(
-            f"Boolean value of Tensor with {x.numel() or 'no'} values is ambiguous: is_nonzero() "
-            "takes a single element; use any() or all()"
-        )
-    return bool(x._array.item())
+    return bool(tensor_of(input))
 
 
 def is_same_size(input: Operand, other: Operand) -> bool:

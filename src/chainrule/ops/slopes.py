@@ -121,7 +121,10 @@ def slopes(f: Tensor, h: Tensor, axis: int, edge_order: int) -> Tensor:
     rises = diff(f) / steps
     first, last = rises[..., :1], rises[..., -1:]
     d, e = steps[:-1], steps[1:]
-    inner = (rises[..., :-1] * e + rises[..., 1:] * d) / (d + e)
+    if h.ndim:
+        inner = (rises[..., :-1] * e + rises[..., 1:] * d) / (d + e)
+    else:  # without the middle, which may be infinite
+        inner = (f[..., 2:] - f[..., :-2]) / (2 * h)
     if edge_order == 2:
         first = first + (rises[..., :1] - rises[..., 1:2]) * d[:1] / (d + e)[:1]
         last = last + (rises[..., -1:] - rises[..., -2:-1]) * e[-1:] / (d + e)[-1:]
