@@ -309,7 +309,7 @@ def bernoulli(
 
 
 def rand_like(
-    x: Tensor,
+    input: Tensor,
     *,
     rng: Generator | None = None,
     generator: Generator | None = None,
@@ -317,18 +317,18 @@ def rand_like(
     device: DeviceLike = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Return numbers drawn uniformly from [0, 1), of the shape, dtype and device of `x`.
+    """Return numbers drawn uniformly from [0, 1), of the shape, dtype and device of `input`.
 
     Parameters
     ----------
-    x : Tensor
+    input : Tensor
         What to be like.
     rng, generator, dtype, device, requires_grad
-        As for `rand`; dtype and device are those of `x` if left out.
+        As for `rand`; dtype and device are those of `input` if left out.
 
     Returns
     -------
-    Tensor, shape of `x`
+    Tensor, shape of `input`
 
     Examples
     --------
@@ -336,18 +336,18 @@ def rand_like(
     >>> cr.rand_like(cr.zeros(2, 3)).shape
     (2, 3)
     """
-    kind = x.dtype if dtype is None else dtype
+    kind = input.dtype if dtype is None else dtype
     return rand(
-        x.shape,
+        input.shape,
         rng=rng or generator,
         dtype=kind,
-        device=device or x.device,
+        device=device or input.device,
         requires_grad=requires_grad,
     )
 
 
 def randn_like(
-    x: Tensor,
+    input: Tensor,
     *,
     rng: Generator | None = None,
     generator: Generator | None = None,
@@ -355,7 +355,7 @@ def randn_like(
     device: DeviceLike = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Return standard normal numbers of the shape, dtype and device of `x`, as `rand_like` does.
+    """Return standard normal numbers of the shape, dtype and device of `input`; see `rand_like`.
 
     Examples
     --------
@@ -363,11 +363,11 @@ def randn_like(
     >>> cr.randn_like(cr.zeros(2, 3)).dtype
     dtype('float32')
     """
-    kind = x.dtype if dtype is None else dtype
+    kind = input.dtype if dtype is None else dtype
     return randn(
-        x.shape,
+        input.shape,
         rng=rng or generator,
         dtype=kind,
-        device=device or x.device,
+        device=device or input.device,
         requires_grad=requires_grad,
     )

@@ -1,6 +1,8 @@
-"""Functions of two operands take them by PyTorch's names, too."""
+"""Functions take their operands by PyTorch's names, too."""
 
 from __future__ import annotations
+
+import inspect
 
 import numpy as np
 import pytest
@@ -123,3 +125,55 @@ def test_calls(call):
 def test_sparse_gradients_are_refused():
     with pytest.raises(ValueError, match="gather: there are no sparse gradients"):
         cr.gather(cr.zeros(3), 0, cr.tensor([0]), sparse_grad=True)
+
+
+@pytest.mark.parametrize("module", ["", "fft", "special"])
+def test_the_operand_that_pytorch_calls_input_has_no_other_name(module):
+    torch = pytest.importorskip("torch")
+    ours, theirs = (getattr(lib, module) if module else lib for lib in (cr, torch))
+    hidden = []
+    for name in ours.__all__:
+        function = getattr(ours, name)
+        if hasattr(theirs, name) and inspect.isfunction(function):
+            first = next(iter(inspect.signature(function).parameters.values()), None)
+            if first is not None and first.kind is first.POSITIONAL_ONLY:
+                hidden.append(name)
+    # The array API gives operands no names, and other ones than PyTorch to some after them.
+    assert set(hidden) <= {
+        "bilinear",
+        "take",
+        "fftfreq",
+        "rfftfreq",
+        "is_tensor",
+        "typename",
+        "einsum",
+    }
+
+
+def test_an_operand_alone_is_input():
+    def program(lib):
+        x = lib.tensor(X)
+        return (
+            lib.abs(input=x),
+            lib.sum(input=x, dim=0),
+            lib.squeeze(input=x[None]),
+            lib.sort(input=x)[0],
+            lib.softmax(input=x, dim=0),
+            lib.clamp(input=x, min=0),
+            lib.diag(input=x),
+            lib.where(x > 0, input=x, other=x * 2),
+            lib.special.erfcx(input=x),
+            lib.fft.fft(input=x).real,
+            lib.gather(input=x, dim=0, index=lib.tensor([1, 0])),
+            lib.igamma(input=x.abs(), other=x.abs()),
+            lib.tensordot(a=x, b=x, dims=1),
+            lib.cdist(x1=x[:, None], x2=x[:, None]),
+            lib.hstack(tensors=(x, x)),
+            lib.complex(real=x, imag=x).imag,
+            lib.isin(elements=x, test_elements=x[:1]),
+            lib.searchsorted(x.sort()[0], input=x),
+            lib.zeros_like(input=x),
+            lib.linalg.cross(input=x, other=x * 2 + 1),
+        )
+
+    same_as_torch(program)

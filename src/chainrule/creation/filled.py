@@ -300,26 +300,26 @@ def _number(value: Any) -> Any:
 
 
 def zeros_like(
-    x: Operand,
+    input: Operand,
     *,
     dtype: DTypeLike = None,
     device: DeviceLike = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Return zeros of the shape, dtype and device of `x`.
+    """Return zeros of the shape, dtype and device of `input`.
 
     Parameters
     ----------
-    x : Tensor or array
+    input : Tensor or array
         What to be like; its values and history play no part.
     dtype, device : optional
-        Another dtype or device than that of `x`.
+        Another dtype or device than that of `input`.
     requires_grad : bool, default False
         Record what happens to the new tensor.
 
     Returns
     -------
-    Tensor, shape of `x`
+    Tensor, shape of `input`
 
     Examples
     --------
@@ -327,19 +327,19 @@ def zeros_like(
     >>> cr.zeros_like(cr.tensor([1, 2]))
     tensor([0, 0])
     """
-    array = x._array if isinstance(x, Tensor) else np.asarray(x)
+    array = input._array if isinstance(input, Tensor) else np.asarray(input)
     target = dtype_of(array.dtype if dtype is None else dtype)
     return leaf(namespace(array).zeros(array.shape, dtype=target), device, requires_grad)
 
 
 def ones_like(
-    x: Operand,
+    input: Operand,
     *,
     dtype: DTypeLike = None,
     device: DeviceLike = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Return ones of the shape, dtype and device of `x`; the arguments are those of `zeros_like`.
+    """Return ones of the shape, dtype and device of `input`; the arguments are `zeros_like`'s.
 
     Examples
     --------
@@ -347,11 +347,11 @@ def ones_like(
     >>> cr.ones_like(cr.zeros(2))
     tensor([1., 1.])
     """
-    return full_like(x, 1, dtype=dtype, device=device, requires_grad=requires_grad)
+    return full_like(input, 1, dtype=dtype, device=device, requires_grad=requires_grad)
 
 
 def full_like(
-    x: Operand,
+    input: Operand,
     fill_value: Any,
     *,
     dtype: DTypeLike = None,
@@ -371,7 +371,7 @@ def full_like(
     >>> cr.full_like(cr.zeros(2), 7)
     tensor([7., 7.])
     """
-    array = x._array if isinstance(x, Tensor) else np.asarray(x)
+    array = input._array if isinstance(input, Tensor) else np.asarray(input)
     target = dtype_of(array.dtype if dtype is None else dtype)
     value = _number(fill_value)
     if isinstance(value, complex) and target.kind != "c":
@@ -381,13 +381,13 @@ def full_like(
 
 
 def empty_like(
-    x: Operand,
+    input: Operand,
     *,
     dtype: DTypeLike = None,
     device: DeviceLike = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Return uninitialised memory like `x`; the arguments are those of `zeros_like`.
+    """Return uninitialised memory like `input`; the arguments are those of `zeros_like`.
 
     Examples
     --------
@@ -395,6 +395,6 @@ def empty_like(
     >>> cr.empty_like(cr.zeros(2, 3)).shape
     (2, 3)
     """
-    array = x._array if isinstance(x, Tensor) else np.asarray(x)
+    array = input._array if isinstance(input, Tensor) else np.asarray(input)
     target = dtype_of(array.dtype if dtype is None else dtype)
     return leaf(namespace(array).empty(array.shape, dtype=target), device, requires_grad)

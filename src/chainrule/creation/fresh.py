@@ -111,12 +111,12 @@ def triu_indices(
     return leaf(np.stack(np.triu_indices(row, offset, col)).astype(dtype), device)
 
 
-def vander(x: Operand, /, N: int | None = None, increasing: bool = False) -> Tensor:
+def vander(input: Operand, N: int | None = None, increasing: bool = False) -> Tensor:
     """Return the matrix whose columns are powers of a vector: a Vandermonde matrix.
 
     Parameters
     ----------
-    x : Tensor, 1-d
+    input : Tensor, 1-d
         What to raise to powers.
     N : int, optional
         How many columns: as many as rows if left out.
@@ -125,12 +125,12 @@ def vander(x: Operand, /, N: int | None = None, increasing: bool = False) -> Ten
 
     Returns
     -------
-    Tensor, shape (length of `x`, N)
+    Tensor, shape (length of `input`, N)
 
     Raises
     ------
     ShapeError
-        If `x` is no vector.
+        If `input` is no vector.
     ArgumentError
         If `N` is negative.
 
@@ -146,15 +146,15 @@ def vander(x: Operand, /, N: int | None = None, increasing: bool = False) -> Ten
             [4, 2, 1],
             [9, 3, 1]])
     """
-    x = tensor_of(x)
-    if x.ndim != 1:
-        raise ShapeError(f"x must be a one-dimensional tensor, got {x.ndim} dimensions")
-    count = x.shape[0] if N is None else N
+    input = tensor_of(input)
+    if input.ndim != 1:
+        raise ShapeError(f"x must be a one-dimensional tensor, got {input.ndim} dimensions")
+    count = input.shape[0] if N is None else N
     if count < 0:
         raise ArgumentError(f"N must be non-negative, got {count}")
     powers = np.arange(count) if increasing else np.arange(count)[::-1]
-    column = RECORDERS["reshape"](x, shape=(x.shape[0], 1))
-    return RECORDERS["pow"](column, tensor_of(powers.astype(x.dtype)))
+    column = RECORDERS["reshape"](input, shape=(input.shape[0], 1))
+    return RECORDERS["pow"](column, tensor_of(powers.astype(input.dtype)))
 
 
 # --- methods --------------------------------------------------------------------------------------

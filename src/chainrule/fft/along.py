@@ -11,8 +11,7 @@ __all__ = ["fft", "hfft", "ifft", "ihfft", "irfft", "rfft"]
 
 
 def fft(
-    x: Operand,
-    /,
+    input: Operand,
     n: int | None = None,
     dim: int | None = None,
     norm: str | None = None,
@@ -23,7 +22,7 @@ def fft(
 
     Parameters
     ----------
-    x : Tensor, shape (..., m, ...)
+    input : Tensor, shape (..., m, ...)
         Real or complex numbers. Integers are taken as numbers of the default dtype.
     n : int, optional
         The number of points: the input is cut, or filled up with zeros. m if left out.
@@ -36,19 +35,19 @@ def fft(
     Returns
     -------
     Tensor, shape (..., n, ...); complex
-        out[k] = Σ x[j] exp(-2πi jk/n), in the precision of `x`: complex64 for float32.
+        out[k] = Σ x[j] exp(-2πi jk/n), in the precision of `input`: complex64 for float32.
 
     Raises
     ------
     ShapeError
-        If n < 1, or `x` is a single number.
+        If n < 1, or `input` is a single number.
     ArgumentError
         If `norm` is another word.
 
     Notes
     -----
-    Derivative: the transform is linear, and its own transpose; the gradient of `x` is the inverse
-    transform, undivided, of the gradient of the result.
+    Derivative: the transform is linear, and its own transpose; the gradient of `input` is the
+    inverse transform, undivided, of the gradient of the result.
 
     Examples
     --------
@@ -56,12 +55,11 @@ def fft(
     >>> cr.fft.fft(cr.tensor([1.0, 2.0, 3.0, 4.0]))
     tensor([10.+0.j, -2.+2.j, -2.+0.j, -2.-2.j])
     """
-    return c2c(along_one("fft", x, n, either(dim, axis)), norm_of(norm))
+    return c2c(along_one("fft", input, n, either(dim, axis)), norm_of(norm))
 
 
 def ifft(
-    x: Operand,
-    /,
+    input: Operand,
     n: int | None = None,
     dim: int | None = None,
     norm: str | None = None,
@@ -80,12 +78,11 @@ def ifft(
     >>> cr.fft.ifft(cr.tensor([10 + 0j, -2 + 2j, -2 + 0j, -2 - 2j])).real
     tensor([1., 2., 3., 4.])
     """
-    return c2c(along_one("ifft", x, n, either(dim, axis)), norm_of(norm), inverse=True)
+    return c2c(along_one("ifft", input, n, either(dim, axis)), norm_of(norm), inverse=True)
 
 
 def rfft(
-    x: Operand,
-    /,
+    input: Operand,
     n: int | None = None,
     dim: int | None = None,
     norm: str | None = None,
@@ -96,7 +93,7 @@ def rfft(
 
     Parameters
     ----------
-    x : Tensor, shape (..., m, ...), real
+    input : Tensor, shape (..., m, ...), real
         Integers are taken as numbers of the default dtype.
     n, dim, norm
         As for `fft`.
@@ -109,9 +106,9 @@ def rfft(
     Raises
     ------
     DTypeError
-        If `x` is complex.
+        If `input` is complex.
     ShapeError
-        If n < 1, or `x` is a single number.
+        If n < 1, or `input` is a single number.
 
     Notes
     -----
@@ -123,28 +120,27 @@ def rfft(
     >>> cr.fft.rfft(cr.tensor([1.0, 2.0, 3.0, 4.0]))
     tensor([10.+0.j, -2.+2.j, -2.+0.j])
     """
-    return r2c(along_one("rfft", x, n, either(dim, axis), real=True), norm_of(norm))
+    return r2c(along_one("rfft", input, n, either(dim, axis), real=True), norm_of(norm))
 
 
 def irfft(
-    x: Operand,
-    /,
+    input: Operand,
     n: int | None = None,
     dim: int | None = None,
     norm: str | None = None,
     *,
     axis: int | None = None,
 ) -> Tensor:
-    """Return the real numbers whose spectrum has `x` as its first half: the inverse of `rfft`.
+    """Return the real numbers whose spectrum has `input` as its first half: the inverse of `rfft`.
 
     Parameters
     ----------
-    x : Tensor, shape (..., m, ...)
+    input : Tensor, shape (..., m, ...)
         The frequencies from 0 to n/2. The imaginary part of the first, and of the last one where
         n is even, is ignored.
     n : int, optional
         The number of points of the result: 2 (m - 1) if left out. The parity of the original
-        length is not to be seen in `x`: give n where it was odd.
+        length is not to be seen in `input`: give n where it was odd.
     dim, norm
         As for `fft`.
 
@@ -155,7 +151,7 @@ def irfft(
     Raises
     ------
     ShapeError
-        If n < 1, or `x` is a single number.
+        If n < 1, or `input` is a single number.
 
     Notes
     -----
@@ -167,19 +163,18 @@ def irfft(
     >>> cr.fft.irfft(cr.tensor([10 + 0j, -2 + 2j, -2 + 0j]))
     tensor([1., 2., 3., 4.])
     """
-    return c2r(along_one("irfft", x, n, either(dim, axis)), norm_of(norm))
+    return c2r(along_one("irfft", input, n, either(dim, axis)), norm_of(norm))
 
 
 def hfft(
-    x: Operand,
-    /,
+    input: Operand,
     n: int | None = None,
     dim: int | None = None,
     norm: str | None = None,
     *,
     axis: int | None = None,
 ) -> Tensor:
-    """Return the real spectrum of a signal of which `x` is half, its other half being conjugate.
+    """Return the real spectrum of a signal of which `input` is half, the other being conjugate.
 
     The arguments are those of `irfft`.
 
@@ -193,19 +188,18 @@ def hfft(
     >>> cr.fft.hfft(cr.tensor([2.5 + 0j, -0.5 - 0.5j, -0.5 + 0j]))
     tensor([1., 2., 3., 4.])
     """
-    return c2r(along_one("hfft", conj(x), n, either(dim, axis)), opposite(norm))
+    return c2r(along_one("hfft", conj(input), n, either(dim, axis)), opposite(norm))
 
 
 def ihfft(
-    x: Operand,
-    /,
+    input: Operand,
     n: int | None = None,
     dim: int | None = None,
     norm: str | None = None,
     *,
     axis: int | None = None,
 ) -> Tensor:
-    """Return half of the signal whose spectrum is `x`, real; the arguments are those of `rfft`.
+    """Return half of the signal whose spectrum is `input`, real; the arguments are those of `rfft`.
 
     Notes
     -----
@@ -217,4 +211,4 @@ def ihfft(
     >>> cr.fft.ihfft(cr.tensor([1.0, 2.0, 3.0, 4.0]))
     tensor([ 2.5000-0.0000j, -0.5000-0.5000j, -0.5000-0.0000j])
     """
-    return conj(r2c(along_one("ihfft", x, n, either(dim, axis), real=True), opposite(norm)))
+    return conj(r2c(along_one("ihfft", input, n, either(dim, axis), real=True), opposite(norm)))

@@ -94,19 +94,19 @@ def _over(
     return leaf((steps / width).astype(dtype_or_default(dtype)), device, requires_grad)
 
 
-def fftshift(x: Operand, /, dim: Dims = None, *, axes: Dims = None) -> Tensor:
+def fftshift(input: Operand, dim: Dims = None, *, axes: Dims = None) -> Tensor:
     """Return a spectrum with the frequency 0 moved to the middle.
 
     Parameters
     ----------
-    x : Tensor
+    input : Tensor
         In the order of `fftfreq`.
     dim : int or sequence of ints, optional
         Along which dimensions: all if left out. Also spelled `axes`.
 
     Returns
     -------
-    Tensor, shape and dtype of `x`
+    Tensor, shape and dtype of `input`
 
     Notes
     -----
@@ -118,12 +118,12 @@ def fftshift(x: Operand, /, dim: Dims = None, *, axes: Dims = None) -> Tensor:
     >>> cr.fft.fftshift(cr.fft.fftfreq(4))
     tensor([-0.5000, -0.2500,  0.0000,  0.2500])
     """
-    x = tensor_of(x)
-    dims = _dims(x, either(dim, axes))
-    return RECORDERS["roll"](x, shift=tuple([x.shape[i] // 2 for i in dims]), axis=dims)
+    input = tensor_of(input)
+    dims = _dims(input, either(dim, axes))
+    return RECORDERS["roll"](input, shift=tuple([input.shape[i] // 2 for i in dims]), axis=dims)
 
 
-def ifftshift(x: Operand, /, dim: Dims = None, *, axes: Dims = None) -> Tensor:
+def ifftshift(input: Operand, dim: Dims = None, *, axes: Dims = None) -> Tensor:
     """Return a spectrum with the frequency 0 moved from the middle to the front.
 
     The arguments and the derivative are those of `fftshift`, whose inverse it is.
@@ -134,9 +134,9 @@ def ifftshift(x: Operand, /, dim: Dims = None, *, axes: Dims = None) -> Tensor:
     >>> cr.fft.ifftshift(cr.fft.fftshift(cr.fft.fftfreq(5)))
     tensor([ 0.0000,  0.2000,  0.4000, -0.4000, -0.2000])
     """
-    x = tensor_of(x)
-    dims = _dims(x, either(dim, axes))
-    return RECORDERS["roll"](x, shift=tuple([-(x.shape[i] // 2) for i in dims]), axis=dims)
+    input = tensor_of(input)
+    dims = _dims(input, either(dim, axes))
+    return RECORDERS["roll"](input, shift=tuple([-(input.shape[i] // 2) for i in dims]), axis=dims)
 
 
 def _dims(x: Tensor, dim: Dims) -> tuple[int, ...]:

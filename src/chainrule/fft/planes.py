@@ -16,8 +16,7 @@ def _plane(dim: Dims, axes: Dims) -> Dims:
 
 
 def fft2(
-    x: Operand,
-    /,
+    input: Operand,
     s: Points = None,
     dim: Dims = None,
     norm: str | None = None,
@@ -35,12 +34,11 @@ def fft2(
     >>> cr.fft.fft2(x).equal(cr.fft.fftn(x))
     True
     """
-    return several.fftn(x, s, _plane(dim, axes), norm)
+    return several.fftn(input, s, _plane(dim, axes), norm)
 
 
 def ifft2(
-    x: Operand,
-    /,
+    input: Operand,
     s: Points = None,
     dim: Dims = None,
     norm: str | None = None,
@@ -58,12 +56,11 @@ def ifft2(
     >>> cr.fft.ifft2(x).equal(cr.fft.ifftn(x))
     True
     """
-    return several.ifftn(x, s, _plane(dim, axes), norm)
+    return several.ifftn(input, s, _plane(dim, axes), norm)
 
 
 def rfft2(
-    x: Operand,
-    /,
+    input: Operand,
     s: Points = None,
     dim: Dims = None,
     norm: str | None = None,
@@ -81,12 +78,11 @@ def rfft2(
     >>> cr.fft.rfft2(x).equal(cr.fft.rfftn(x))
     True
     """
-    return several.rfftn(x, s, _plane(dim, axes), norm)
+    return several.rfftn(input, s, _plane(dim, axes), norm)
 
 
 def irfft2(
-    x: Operand,
-    /,
+    input: Operand,
     s: Points = None,
     dim: Dims = None,
     norm: str | None = None,
@@ -104,12 +100,11 @@ def irfft2(
     >>> cr.fft.irfft2(x).equal(cr.fft.irfftn(x))
     True
     """
-    return several.irfftn(x, s, _plane(dim, axes), norm)
+    return several.irfftn(input, s, _plane(dim, axes), norm)
 
 
 def hfft2(
-    x: Operand,
-    /,
+    input: Operand,
     s: Points = None,
     dim: Dims = None,
     norm: str | None = None,
@@ -127,12 +122,11 @@ def hfft2(
     >>> cr.fft.hfft2(x).equal(cr.fft.hfftn(x))
     True
     """
-    return several.hfftn(x, s, _plane(dim, axes), norm)
+    return several.hfftn(input, s, _plane(dim, axes), norm)
 
 
 def ihfft2(
-    x: Operand,
-    /,
+    input: Operand,
     s: Points = None,
     dim: Dims = None,
     norm: str | None = None,
@@ -150,4 +144,4 @@ def ihfft2(
     >>> cr.fft.ihfft2(x).equal(cr.fft.ihfftn(x))
     True
     """
-    return several.ihfftn(x, s, _plane(dim, axes), norm)
+    return several.ihfftn(input, s, _plane(dim, axes), norm)

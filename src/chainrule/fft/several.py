@@ -11,8 +11,7 @@ __all__ = ["fftn", "hfftn", "ifftn", "ihfftn", "irfftn", "rfftn"]
 
 
 def fftn(
-    x: Operand,
-    /,
+    input: Operand,
     s: Points = None,
     dim: Dims = None,
     norm: str | None = None,
@@ -23,7 +22,7 @@ def fftn(
 
     Parameters
     ----------
-    x : Tensor
+    input : Tensor
         Real or complex numbers. Integers are taken as numbers of the default dtype.
     s : sequence of ints, optional
         The number of points along each of `dim`: the input is cut, or filled up with zeros; -1
@@ -36,8 +35,8 @@ def fftn(
 
     Returns
     -------
-    Tensor, shape of `x` but for `s`; complex
-        In the precision of `x`: complex64 for float32.
+    Tensor, shape of `input` but for `s`; complex
+        In the precision of `input`: complex64 for float32.
 
     Raises
     ------
@@ -48,8 +47,8 @@ def fftn(
 
     Notes
     -----
-    Derivative: the transform is linear, and its own transpose; the gradient of `x` is the inverse
-    transform, undivided, of the gradient of the result.
+    Derivative: the transform is linear, and its own transpose; the gradient of `input` is the
+    inverse transform, undivided, of the gradient of the result.
 
     Examples
     --------
@@ -58,12 +57,11 @@ def fftn(
     tensor([[10.+0.j, -2.+0.j],
             [-4.+0.j,  0.+0.j]])
     """
-    return c2c(along_several("fftn", x, s, either(dim, axes)), norm_of(norm))
+    return c2c(along_several("fftn", input, s, either(dim, axes)), norm_of(norm))
 
 
 def ifftn(
-    x: Operand,
-    /,
+    input: Operand,
     s: Points = None,
     dim: Dims = None,
     norm: str | None = None,
@@ -83,12 +81,11 @@ def ifftn(
     tensor([[1., 2.],
             [3., 4.]])
     """
-    return c2c(along_several("ifftn", x, s, either(dim, axes)), norm_of(norm), inverse=True)
+    return c2c(along_several("ifftn", input, s, either(dim, axes)), norm_of(norm), inverse=True)
 
 
 def rfftn(
-    x: Operand,
-    /,
+    input: Operand,
     s: Points = None,
     dim: Dims = None,
     norm: str | None = None,
@@ -99,7 +96,7 @@ def rfftn(
 
     Parameters
     ----------
-    x : Tensor, real
+    input : Tensor, real
         Integers are taken as numbers of the default dtype.
     s, dim, norm
         As for `fftn`. The last one of `dim` has the half spectrum.
@@ -112,7 +109,7 @@ def rfftn(
     Raises
     ------
     DTypeError
-        If `x` is complex.
+        If `input` is complex.
     ShapeError
         If there is no dimension to transform, a number of points is not positive, or `s` and
         `dim` differ in length.
@@ -127,23 +124,22 @@ def rfftn(
     >>> cr.fft.rfftn(cr.tensor([[1.0, 2.0, 3.0], [3.0, 4.0, 5.0]])).shape
     (2, 2)
     """
-    return r2c(along_several("rfftn", x, s, either(dim, axes), real=True), norm_of(norm))
+    return r2c(along_several("rfftn", input, s, either(dim, axes), real=True), norm_of(norm))
 
 
 def irfftn(
-    x: Operand,
-    /,
+    input: Operand,
     s: Points = None,
     dim: Dims = None,
     norm: str | None = None,
     *,
     axes: Dims = None,
 ) -> Tensor:
-    """Return the real numbers whose spectrum has `x` as its first half: the inverse of `rfftn`.
+    """Return the real numbers whose spectrum has `input` as its first half: the inverse of `rfftn`.
 
     Parameters
     ----------
-    x : Tensor
+    input : Tensor
         Along the last of `dim`, the frequencies from 0 to n/2.
     s, dim, norm
         As for `fftn`; `s` is the shape of the result, whose last size is 2 (m - 1) if left out.
@@ -169,21 +165,20 @@ def irfftn(
     tensor([[1., 2.],
             [3., 4.]])
     """
-    return c2r(along_several("irfftn", x, s, either(dim, axes)), norm_of(norm))
+    return c2r(along_several("irfftn", input, s, either(dim, axes)), norm_of(norm))
 
 
 def hfftn(
-    x: Operand,
-    /,
+    input: Operand,
     s: Points = None,
     dim: Dims = None,
     norm: str | None = None,
     *,
     axes: Dims = None,
 ) -> Tensor:
-    """Return the real spectrum of a signal of which `x` is half along the last dimension.
+    """Return the real spectrum of a signal of which `input` is half along the last dimension.
 
-    The arguments are those of `irfftn`; the signal's other half is the conjugate of `x`.
+    The arguments are those of `irfftn`; the signal's other half is the conjugate of `input`.
 
     Notes
     -----
@@ -196,19 +191,18 @@ def hfftn(
     tensor([[1., 2.],
             [3., 4.]])
     """
-    return c2r(along_several("hfftn", conj(x), s, either(dim, axes)), opposite(norm))
+    return c2r(along_several("hfftn", conj(input), s, either(dim, axes)), opposite(norm))
 
 
 def ihfftn(
-    x: Operand,
-    /,
+    input: Operand,
     s: Points = None,
     dim: Dims = None,
     norm: str | None = None,
     *,
     axes: Dims = None,
 ) -> Tensor:
-    """Return half of the signal whose spectrum is `x`, real; the arguments are those of `rfftn`.
+    """Return half of the signal whose spectrum is `input`, real; the arguments are `rfftn`'s.
 
     Notes
     -----
@@ -221,4 +215,6 @@ def ihfftn(
     tensor([[ 2.5000, -0.5000],
             [-1.0000,  0.0000]])
     """
-    return conj(r2c(along_several("ihfftn", x, s, either(dim, axes), real=True), opposite(norm)))
+    return conj(
+        r2c(along_several("ihfftn", input, s, either(dim, axes), real=True), opposite(norm))
+    )

@@ -196,7 +196,7 @@ def get_num_threads() -> int:
     return _pool.count
 
 
-def set_num_threads(num: int, /) -> None:
+def set_num_threads(num: int) -> None:
     """Set how many threads compute one operation on large arrays: 1 for the calling one alone.
 
     Parameters

@@ -133,12 +133,12 @@ def _multiplied(
     return ops.matmul(_multiplied(factors, splits, i, k), _multiplied(factors, splits, k + 1, j))
 
 
-def cross(x: Operand, y: Operand, /, *, dim: int = -1, axis: int | None = None) -> Tensor:
+def cross(input: Operand, other: Operand, *, dim: int = -1, axis: int | None = None) -> Tensor:
     """Return the cross products of vectors of three elements: `chainrule.cross`, of the last ones.
 
     Parameters
     ----------
-    x, y : Tensor, shapes (..., 3, ...) that broadcast
+    input, other : Tensor, shapes (..., 3, ...) that broadcast
     dim : int, default -1
         The dimension of the vectors, counted after broadcasting. Also spelled `axis`.
 
@@ -161,7 +161,7 @@ def cross(x: Operand, y: Operand, /, *, dim: int = -1, axis: int | None = None) 
     >>> cr.linalg.cross(cr.tensor([1.0, 0.0, 0.0]), cr.tensor([0.0, 1.0, 0.0]))
     tensor([0., 0., 1.])
     """
-    return ops.cross(x, y, dim=dim if axis is None else axis)
+    return ops.cross(input, other, dim=dim if axis is None else axis)
 
 
 def vander(x: Operand, N: int | None = None) -> Tensor:

@@ -40,19 +40,19 @@ def _added(name: str, x: Operand, product: Tensor, beta: Number, alpha: Number) 
 
 
 def addmm(
-    x: Operand, /, mat1: Operand, mat2: Operand, *, beta: Number = 1, alpha: Number = 1
+    input: Operand, mat1: Operand, mat2: Operand, *, beta: Number = 1, alpha: Number = 1
 ) -> Tensor:
     """Return beta · x + alpha · (mat1 @ mat2).
 
     Parameters
     ----------
-    x : Tensor, of a shape that broadcasts to (m, n)
+    input : Tensor, of a shape that broadcasts to (m, n)
         What is added.
     mat1 : Tensor, shape (m, k)
     mat2 : Tensor, shape (k, n)
         Of the dtype of `mat1`.
     beta : number, default 1
-        The factor of `x`; where it is 0, nan and inf in `x` make no difference.
+        The factor of `input`; where it is 0, nan and inf in `input` make no difference.
     alpha : number, default 1
         The factor of the product.
 
@@ -79,11 +79,11 @@ def addmm(
     tensor([[11., 10.],
             [10., 11.]])
     """
-    return _added("addmm", x, mm(mat1, mat2), beta, alpha)
+    return _added("addmm", input, mm(mat1, mat2), beta, alpha)
 
 
 def addmv(
-    x: Operand, /, mat: Operand, vec: Operand, *, beta: Number = 1, alpha: Number = 1
+    input: Operand, mat: Operand, vec: Operand, *, beta: Number = 1, alpha: Number = 1
 ) -> Tensor:
     """Return beta · x + alpha · (mat @ vec), for a matrix and a vector.
 
@@ -95,11 +95,11 @@ def addmv(
     >>> cr.addmv(cr.ones(2), cr.eye(2), cr.tensor([2.0, 3.0]))
     tensor([3., 4.])
     """
-    return _added("addmv", x, mv(mat, vec), beta, alpha)
+    return _added("addmv", input, mv(mat, vec), beta, alpha)
 
 
 def addr(
-    x: Operand, /, vec1: Operand, vec2: Operand, *, beta: Number = 1, alpha: Number = 1
+    input: Operand, vec1: Operand, vec2: Operand, *, beta: Number = 1, alpha: Number = 1
 ) -> Tensor:
     """Return beta · x + alpha · (the outer product of two vectors).
 
@@ -112,11 +112,11 @@ def addr(
     tensor([[3., 4.],
             [6., 8.]])
     """
-    return _added("addr", x, outer(vec1, vec2), beta, alpha)
+    return _added("addr", input, outer(vec1, vec2), beta, alpha)
 
 
 def addbmm(
-    x: Operand, /, batch1: Operand, batch2: Operand, *, beta: Number = 1, alpha: Number = 1
+    input: Operand, batch1: Operand, batch2: Operand, *, beta: Number = 1, alpha: Number = 1
 ) -> Tensor:
     """Return beta · x + alpha · Σ (batch1[i] @ batch2[i]), the sum over two stacks of matrices.
 
@@ -140,11 +140,11 @@ def addbmm(
             "addbmm: expected stacks of matrices, of shapes [b, n, k] and [b, k, m], but got "
             f"{list(left.shape)} and {list(right.shape)}"
         )
-    return _added("addbmm", x, tensordot(left, right, ([0, 2], [0, 1])), beta, alpha)
+    return _added("addbmm", input, tensordot(left, right, ([0, 2], [0, 1])), beta, alpha)
 
 
 def baddbmm(
-    x: Operand, /, batch1: Operand, batch2: Operand, *, beta: Number = 1, alpha: Number = 1
+    input: Operand, batch1: Operand, batch2: Operand, *, beta: Number = 1, alpha: Number = 1
 ) -> Tensor:
     """Return beta · x + alpha · (batch1[i] @ batch2[i]), matrix by matrix of two stacks.
 
@@ -159,4 +159,4 @@ def baddbmm(
     <BLANKLINE>
             [[3.]]])
     """
-    return _added("baddbmm", x, bmm(batch1, batch2), beta, alpha)
+    return _added("baddbmm", input, bmm(batch1, batch2), beta, alpha)

@@ -229,22 +229,22 @@ def remainder(input: Operand, other: Operand) -> Tensor:
     return _remainder(input, other)
 
 
-def negative(x: Operand, /) -> Tensor:
+def negative(input: Operand) -> Tensor:
     """Return -x.
 
     Parameters
     ----------
-    x : Tensor
+    input : Tensor
         Numbers, not bools.
 
     Returns
     -------
-    Tensor, shape and dtype of `x`
+    Tensor, shape and dtype of `input`
 
     Raises
     ------
     TypeError
-        If `x` is of bools: their opposite is `logical_not`.
+        If `input` is of bools: their opposite is `logical_not`.
 
     Notes
     -----
@@ -256,14 +256,14 @@ def negative(x: Operand, /) -> Tensor:
     >>> cr.negative(cr.tensor([1.0, -2.0]))
     tensor([-1.,  2.])
     """
-    return RECORDERS["negative"](tensor_of(x))
+    return RECORDERS["negative"](tensor_of(input))
 
 
 neg = negative
 
 
-def positive(x: Operand, /) -> Tensor:
-    """Return `x` as it is.
+def positive(input: Operand) -> Tensor:
+    """Return `input` as it is.
 
     Notes
     -----
@@ -275,7 +275,7 @@ def positive(x: Operand, /) -> Tensor:
     >>> cr.positive(cr.tensor(-1.0))
     tensor(-1.)
     """
-    return tensor_of(x)
+    return tensor_of(input)
 
 
 def pow(input: Operand, exponent: Operand) -> Tensor:
@@ -322,17 +322,17 @@ def power(x: Any, y: Any) -> Any:
     return RECORDERS["pow"](x, y)
 
 
-def square(x: Operand, /) -> Tensor:
+def square(input: Operand) -> Tensor:
     """Return x².
 
     Parameters
     ----------
-    x : Tensor
+    input : Tensor
         Numbers.
 
     Returns
     -------
-    Tensor, shape and dtype of `x`
+    Tensor, shape and dtype of `input`
 
     Notes
     -----
@@ -344,23 +344,23 @@ def square(x: Operand, /) -> Tensor:
     >>> cr.square(cr.tensor([1.0, -3.0]))
     tensor([1., 9.])
     """
-    x = tensor_of(x)
-    if x._array.dtype.kind == "b":
-        x = cast(x, np.int64)  # of True, NumPy's square is an int8
-    return RECORDERS["square"](x)
+    input = tensor_of(input)
+    if input._array.dtype.kind == "b":
+        input = cast(input, np.int64)  # of True, NumPy's square is an int8
+    return RECORDERS["square"](input)
 
 
-def reciprocal(x: Operand, /) -> Tensor:
+def reciprocal(input: Operand) -> Tensor:
     """Return 1 / x.
 
     Parameters
     ----------
-    x : Tensor
+    input : Tensor
         Integers are taken as numbers of the default dtype.
 
     Returns
     -------
-    Tensor, shape of `x`
+    Tensor, shape of `input`
 
     Notes
     -----
@@ -372,4 +372,4 @@ def reciprocal(x: Operand, /) -> Tensor:
     >>> cr.reciprocal(cr.tensor([2.0, 4.0]))
     tensor([0.5000, 0.2500])
     """
-    return _reciprocal(x)
+    return _reciprocal(input)

@@ -37,8 +37,8 @@ def _of_order(
     """Return the public function of one order of a family."""
     recorded = of_reals(primitive, name)
 
-    def function(x: Operand, /) -> Tensor:
-        return recorded(x, order=order)
+    def function(input: Operand) -> Tensor:
+        return recorded(input, order=order)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"""Return {text}.

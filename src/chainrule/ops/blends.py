@@ -121,8 +121,8 @@ def addcdiv(input: Operand, tensor1: Operand, tensor2: Operand, *, value: Any = 
 # --- limits, fractions, repairs -------------------------------------------------------------------
 
 
-def clamp_min(x: Operand, /, min: Operand) -> Tensor:
-    """Return `x`, limited to what is not below `min`: `clamp` with one bound.
+def clamp_min(input: Operand, min: Operand) -> Tensor:
+    """Return `input`, limited to what is not below `min`: `clamp` with one bound.
 
     Examples
     --------
@@ -130,11 +130,11 @@ def clamp_min(x: Operand, /, min: Operand) -> Tensor:
     >>> cr.clamp_min(cr.tensor([-1.0, 3.0]), 0)
     tensor([0., 3.])
     """
-    return kinks.clamp(x, min=min)
+    return kinks.clamp(input, min=min)
 
 
-def clamp_max(x: Operand, /, max: Operand) -> Tensor:
-    """Return `x`, limited to what is not above `max`: `clamp` with one bound.
+def clamp_max(input: Operand, max: Operand) -> Tensor:
+    """Return `input`, limited to what is not above `max`: `clamp` with one bound.
 
     Examples
     --------
@@ -142,10 +142,10 @@ def clamp_max(x: Operand, /, max: Operand) -> Tensor:
     >>> cr.clamp_max(cr.tensor([-1.0, 3.0]), 0)
     tensor([-1.,  0.])
     """
-    return kinks.clamp(x, max=max)
+    return kinks.clamp(input, max=max)
 
 
-def frac(x: Operand, /) -> Tensor:
+def frac(input: Operand) -> Tensor:
     """Return x - trunc(x), the fraction of each element, which has its sign.
 
     Notes
@@ -158,18 +158,21 @@ def frac(x: Operand, /) -> Tensor:
     >>> cr.frac(cr.tensor([1.5, -1.5]))
     tensor([ 0.5000, -0.5000])
     """
-    x = tensor_of(x)
-    return RECORDERS["subtract"](x, RECORDERS["trunc"](x))
+    input = tensor_of(input)
+    return RECORDERS["subtract"](input, RECORDERS["trunc"](input))
 
 
 def nan_to_num(
-    x: Operand, /, nan: float | None = 0.0, posinf: float | None = None, neginf: float | None = None
+    input: Operand,
+    nan: float | None = 0.0,
+    posinf: float | None = None,
+    neginf: float | None = None,
 ) -> Tensor:
-    """Return `x` with numbers in the place of nan and the infinities.
+    """Return `input` with numbers in the place of nan and the infinities.
 
     Parameters
     ----------
-    x : Tensor
+    input : Tensor
         Real or complex numbers; of complex ones, each part is repaired.
     nan : float, default 0
         What replaces nan.
@@ -178,7 +181,7 @@ def nan_to_num(
 
     Returns
     -------
-    Tensor, shape and dtype of `x`
+    Tensor, shape and dtype of `input`
 
     Notes
     -----
@@ -191,13 +194,13 @@ def nan_to_num(
     tensor([0., 9., 1.])
     """
     nan = 0.0 if nan is None else nan
-    return RECORDERS["nan_to_num"](tensor_of(x), nan=nan, posinf=posinf, neginf=neginf)
+    return RECORDERS["nan_to_num"](tensor_of(input), nan=nan, posinf=posinf, neginf=neginf)
 
 
 # --- angles, powers of two ------------------------------------------------------------------------
 
 
-def deg2rad(x: Operand, /) -> Tensor:
+def deg2rad(input: Operand) -> Tensor:
     """Return angles in radians that were in degrees.
 
     Notes
@@ -210,10 +213,10 @@ def deg2rad(x: Operand, /) -> Tensor:
     >>> cr.deg2rad(cr.tensor([180.0, 90.0]))
     tensor([3.1416, 1.5708])
     """
-    return RECORDERS["multiply"](floating(x), _deg2rad_factor)
+    return RECORDERS["multiply"](floating(input), _deg2rad_factor)
 
 
-def rad2deg(x: Operand, /) -> Tensor:
+def rad2deg(input: Operand) -> Tensor:
     """Return angles in degrees that were in radians.
 
     Notes
@@ -226,20 +229,20 @@ def rad2deg(x: Operand, /) -> Tensor:
     >>> cr.rad2deg(cr.tensor([cr.pi, 1.0]))
     tensor([180.0000,  57.2958])
     """
-    return RECORDERS["multiply"](floating(x), _rad2deg_factor)
+    return RECORDERS["multiply"](floating(input), _rad2deg_factor)
 
 
-def exp2(x: Operand, /) -> Tensor:
+def exp2(input: Operand) -> Tensor:
     """Return 2 to the power of each element.
 
     Parameters
     ----------
-    x : Tensor
+    input : Tensor
         Integers are taken as numbers of the default dtype.
 
     Returns
     -------
-    Tensor, shape of `x`
+    Tensor, shape of `input`
 
     Notes
     -----
@@ -251,8 +254,8 @@ def exp2(x: Operand, /) -> Tensor:
     >>> cr.exp2(cr.tensor([3, -1]))
     tensor([8.0000, 0.5000])
     """
-    x = floating(x)
-    return RECORDERS["pow"](2.0, x) if x._array.dtype.kind == "c" else _exp2(x)
+    input = floating(input)
+    return RECORDERS["pow"](2.0, input) if input._array.dtype.kind == "c" else _exp2(input)
 
 
 # --- questions ------------------------------------------------------------------------------------
@@ -260,7 +263,7 @@ def exp2(x: Operand, /) -> Tensor:
 _signbit = of_reals("signbit")
 
 
-def signbit(x: Operand, /) -> Tensor:
+def signbit(input: Operand) -> Tensor:
     """Say of each element whether its sign is negative, also of -0.0.
 
     Examples
@@ -269,17 +272,17 @@ def signbit(x: Operand, /) -> Tensor:
     >>> cr.signbit(cr.tensor([-1.0, -0.0, 0.0]))
     tensor([ True,  True, False])
     """
-    x = tensor_of(x)
-    return RECORDERS["less"](x, 0) if x.dtype.kind in "iub" else _signbit(x)
+    input = tensor_of(input)
+    return RECORDERS["less"](input, 0) if input.dtype.kind in "iub" else _signbit(input)
 
 
-def isposinf(x: Operand, /) -> Tensor:
+def isposinf(input: Operand) -> Tensor:
     """Say of each element whether it is positive infinity.
 
     Raises
     ------
     DTypeError
-        If `x` is complex.
+        If `input` is complex.
 
     Examples
     --------
@@ -287,16 +290,16 @@ def isposinf(x: Operand, /) -> Tensor:
     >>> cr.isposinf(cr.tensor([cr.inf, -cr.inf, 0.0]))
     tensor([ True, False, False])
     """
-    return _is_infinity("isposinf", x, float("inf"))
+    return _is_infinity("isposinf", input, float("inf"))
 
 
-def isneginf(x: Operand, /) -> Tensor:
+def isneginf(input: Operand) -> Tensor:
     """Say of each element whether it is negative infinity.
 
     Raises
     ------
     DTypeError
-        If `x` is complex.
+        If `input` is complex.
 
     Examples
     --------
@@ -304,7 +307,7 @@ def isneginf(x: Operand, /) -> Tensor:
     >>> cr.isneginf(cr.tensor([cr.inf, -cr.inf, 0.0]))
     tensor([False,  True, False])
     """
-    return _is_infinity("isneginf", x, -float("inf"))
+    return _is_infinity("isneginf", input, -float("inf"))
 
 
 def _is_infinity(name: str, x: Operand, infinity: float) -> Tensor:

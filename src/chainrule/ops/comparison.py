@@ -173,7 +173,7 @@ def greater_equal(input: Operand, other: Operand) -> Tensor:
 ge = greater_equal
 
 
-def isnan(x: Operand, /) -> Tensor:
+def isnan(input: Operand) -> Tensor:
     """Say of each element whether it is nan.
 
     Examples
@@ -182,10 +182,10 @@ def isnan(x: Operand, /) -> Tensor:
     >>> cr.isnan(cr.tensor([1.0, float("nan")]))
     tensor([False,  True])
     """
-    return RECORDERS["isnan"](tensor_of(x))
+    return RECORDERS["isnan"](tensor_of(input))
 
 
-def isinf(x: Operand, /) -> Tensor:
+def isinf(input: Operand) -> Tensor:
     """Say of each element whether it is inf or -inf.
 
     Examples
@@ -194,10 +194,10 @@ def isinf(x: Operand, /) -> Tensor:
     >>> cr.isinf(cr.tensor([1.0, -float("inf")]))
     tensor([False,  True])
     """
-    return RECORDERS["isinf"](tensor_of(x))
+    return RECORDERS["isinf"](tensor_of(input))
 
 
-def isfinite(x: Operand, /) -> Tensor:
+def isfinite(input: Operand) -> Tensor:
     """Say of each element whether it is neither inf, -inf nor nan.
 
     Examples
@@ -206,10 +206,10 @@ def isfinite(x: Operand, /) -> Tensor:
     >>> cr.isfinite(cr.tensor([1.0, float("nan")]))
     tensor([ True, False])
     """
-    return RECORDERS["isfinite"](tensor_of(x))
+    return RECORDERS["isfinite"](tensor_of(input))
 
 
-def logical_not(x: Operand, /) -> Tensor:
+def logical_not(input: Operand) -> Tensor:
     """Say of each element whether it is zero or False.
 
     Examples
@@ -218,7 +218,7 @@ def logical_not(x: Operand, /) -> Tensor:
     >>> cr.logical_not(cr.tensor([True, False]))
     tensor([False,  True])
     """
-    return RECORDERS["logical_not"](tensor_of(x))
+    return RECORDERS["logical_not"](tensor_of(input))
 
 
 def logical_and(input: Operand, other: Operand) -> Tensor:
@@ -257,7 +257,7 @@ def logical_xor(input: Operand, other: Operand) -> Tensor:
     return _logical_xor(input, other)
 
 
-def bitwise_invert(x: Operand, /) -> Tensor:
+def bitwise_invert(input: Operand) -> Tensor:
     """Return integers with each bit turned over, bools with each turned: what ``~x`` does.
 
     Examples
@@ -266,7 +266,7 @@ def bitwise_invert(x: Operand, /) -> Tensor:
     >>> cr.bitwise_invert(cr.tensor([0, 5]))
     tensor([-1, -6])
     """
-    return RECORDERS["bitwise_invert"](tensor_of(x))
+    return RECORDERS["bitwise_invert"](tensor_of(input))
 
 
 bitwise_not = bitwise_invert

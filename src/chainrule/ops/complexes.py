@@ -30,17 +30,17 @@ __all__ = [
 ]
 
 
-def conj(x: Operand, /) -> Tensor:
+def conj(input: Operand) -> Tensor:
     """Return the complex conjugate of each element; a real tensor as it is.
 
     Parameters
     ----------
-    x : Tensor
+    input : Tensor
         Complex or real numbers.
 
     Returns
     -------
-    Tensor, shape and dtype of `x`
+    Tensor, shape and dtype of `input`
 
     Notes
     -----
@@ -52,24 +52,24 @@ def conj(x: Operand, /) -> Tensor:
     >>> cr.conj(cr.tensor([1 + 2j]))
     tensor([1.-2.j])
     """
-    x = tensor_of(x)
-    return RECORDERS["conj"](x) if x.is_complex() else x
+    input = tensor_of(input)
+    return RECORDERS["conj"](input) if input.is_complex() else input
 
 
 conj_physical = conj  # always computed here, never just noted
 
 
-def real(x: Operand, /) -> Tensor:
+def real(input: Operand) -> Tensor:
     """Return the real part of each element; a real tensor as it is.
 
     Parameters
     ----------
-    x : Tensor
+    input : Tensor
         Complex or real numbers.
 
     Returns
     -------
-    Tensor, shape of `x`; real
+    Tensor, shape of `input`; real
 
     Notes
     -----
@@ -81,21 +81,21 @@ def real(x: Operand, /) -> Tensor:
     >>> cr.real(cr.tensor([1 + 2j]))
     tensor([1.])
     """
-    x = tensor_of(x)
-    return RECORDERS["real"](x) if x.is_complex() else x
+    input = tensor_of(input)
+    return RECORDERS["real"](input) if input.is_complex() else input
 
 
-def imag(x: Operand, /) -> Tensor:
+def imag(input: Operand) -> Tensor:
     """Return the imaginary part of each element; zeros for a real tensor, as NumPy does.
 
     Parameters
     ----------
-    x : Tensor
+    input : Tensor
         Complex or real numbers.
 
     Returns
     -------
-    Tensor, shape of `x`; real
+    Tensor, shape of `input`; real
 
     Notes
     -----
@@ -108,16 +108,18 @@ def imag(x: Operand, /) -> Tensor:
     >>> cr.imag(cr.tensor([1 + 2j]))
     tensor([2.])
     """
-    x = tensor_of(x)
-    if not x.is_complex():  # not an error: whoever looks for attributes (a protocol) must not fail
-        return make(namespace(x._array).zeros_like(x._array), None)
-    return RECORDERS["imag"](x)
+    input = tensor_of(input)
+    if (
+        not input.is_complex()
+    ):  # not an error: whoever looks for attributes (a protocol) must not fail
+        return make(namespace(input._array).zeros_like(input._array), None)
+    return RECORDERS["imag"](input)
 
 
 # --- parts and directions -------------------------------------------------------------------------
 
 
-def isreal(x: Operand, /) -> Tensor:
+def isreal(input: Operand) -> Tensor:
     """Say of each element whether its imaginary part is 0; of real numbers it is.
 
     Examples
@@ -126,13 +128,13 @@ def isreal(x: Operand, /) -> Tensor:
     >>> cr.isreal(cr.tensor([1 + 0j, 1j]))
     tensor([ True, False])
     """
-    x = tensor_of(x)
-    if x.is_complex():
-        return RECORDERS["equal"](RECORDERS["imag"](x), 0)
-    return RECORDERS["logical_or"](RECORDERS["equal"](x, x), True)
+    input = tensor_of(input)
+    if input.is_complex():
+        return RECORDERS["equal"](RECORDERS["imag"](input), 0)
+    return RECORDERS["logical_or"](RECORDERS["equal"](input, input), True)
 
 
-def sgn(x: Operand, /) -> Tensor:
+def sgn(input: Operand) -> Tensor:
     """Return z / |z|, and 0 at 0, of complex numbers z; the `sign` of real ones.
 
     Notes
@@ -145,20 +147,20 @@ def sgn(x: Operand, /) -> Tensor:
     >>> cr.sgn(cr.tensor([3 + 4j, 0j]))
     tensor([0.6000+0.8000j, 0.0000+0.0000j])
     """
-    return kinks.sign(x)
+    return kinks.sign(input)
 
 
-def angle(x: Operand, /) -> Tensor:
+def angle(input: Operand) -> Tensor:
     """Return the angle of each complex number in the plane; 0 or π of a real one.
 
     Parameters
     ----------
-    x : Tensor
+    input : Tensor
         Complex or real numbers.
 
     Returns
     -------
-    Tensor, shape of `x`; real, in radians from -π to π
+    Tensor, shape of `input`; real, in radians from -π to π
 
     Notes
     -----
@@ -172,18 +174,18 @@ def angle(x: Operand, /) -> Tensor:
     >>> cr.angle(cr.tensor([2.0, -2.0]))
     tensor([0.0000, 3.1416])
     """
-    x = floating(x)
-    if x.is_complex():
-        return RECORDERS["atan2"](RECORDERS["imag"](x), RECORDERS["real"](x))
+    input = floating(input)
+    if input.is_complex():
+        return RECORDERS["atan2"](RECORDERS["imag"](input), RECORDERS["real"](input))
     # Half of 1 - sign x is 0, 1/2 or 1, and nan of nan: rounded to even, 1/2 counts as 0.
-    half = RECORDERS["multiply"](RECORDERS["subtract"](1.0, RECORDERS["sign"](x)), 0.5)
+    half = RECORDERS["multiply"](RECORDERS["subtract"](1.0, RECORDERS["sign"](input)), 0.5)
     return RECORDERS["multiply"](RECORDERS["round"](half), math.pi)
 
 
 # --- with matrices transposed ---------------------------------------------------------------------
 
 
-def adjoint(x: Operand, /) -> Tensor:
+def adjoint(input: Operand) -> Tensor:
     """Return the matrices transposed and conjugated; those of real numbers are views.
 
     Raises
@@ -202,7 +204,7 @@ def adjoint(x: Operand, /) -> Tensor:
     tensor([[0.-1.j],
             [2.-0.j]])
     """
-    return conj(matrix_transpose(x))
+    return conj(matrix_transpose(input))
 
 
 def hermitian(x: Tensor) -> Tensor:
@@ -220,7 +222,7 @@ def hermitian(x: Tensor) -> Tensor:
 _complex = real_pair("complex")
 
 
-def complex(real: Operand, imag: Operand, /) -> Tensor:
+def complex(real: Operand, imag: Operand) -> Tensor:
     """Return the complex numbers of these real and imaginary parts.
 
     Parameters
@@ -250,7 +252,7 @@ def complex(real: Operand, imag: Operand, /) -> Tensor:
     return _complex(real, imag)
 
 
-def polar(abs: Operand, angle: Operand, /) -> Tensor:
+def polar(abs: Operand, angle: Operand) -> Tensor:
     """Return the complex numbers abs · (cos angle + i sin angle).
 
     Parameters
@@ -281,12 +283,12 @@ def polar(abs: Operand, angle: Operand, /) -> Tensor:
     return _complex(multiply(size, cos(turn)), multiply(size, sin(turn)))
 
 
-def view_as_real(x: Operand, /) -> Tensor:
+def view_as_real(input: Operand) -> Tensor:
     """Return real and imaginary parts side by side, in a last dimension of length 2.
 
     Parameters
     ----------
-    x : Tensor, complex
+    input : Tensor, complex
 
     Returns
     -------
@@ -295,12 +297,12 @@ def view_as_real(x: Operand, /) -> Tensor:
     Raises
     ------
     DTypeError
-        If `x` is real.
+        If `input` is real.
 
     Notes
     -----
-    A copy, as `real` and `imag` are: a write to the result leaves `x` alone. The gradient of a real
-    L is ∂L/∂(Re z) + i ∂L/∂(Im z).
+    A copy, as `real` and `imag` are: a write to the result leaves `input` alone. The gradient of a
+    real L is ∂L/∂(Re z) + i ∂L/∂(Im z).
 
     Examples
     --------
@@ -309,36 +311,36 @@ def view_as_real(x: Operand, /) -> Tensor:
     tensor([[ 1.,  2.],
             [ 3., -4.]])
     """
-    x = tensor_of(x)
-    if not x.is_complex():
+    input = tensor_of(input)
+    if not input.is_complex():
         raise DTypeError(
-            f"view_as_real is only supported for complex tensors, got {x.dtype}: make it complex "
-            "with chainrule.complex(x, 0) first"
+            f"view_as_real is only supported for complex tensors, got {input.dtype}: make it "
+            "complex with chainrule.complex(x, 0) first"
         )
-    return RECORDERS["stack"](RECORDERS["real"](x), RECORDERS["imag"](x), axis=x.ndim)
+    return RECORDERS["stack"](RECORDERS["real"](input), RECORDERS["imag"](input), axis=input.ndim)
 
 
-def view_as_complex(x: Operand, /) -> Tensor:
+def view_as_complex(input: Operand) -> Tensor:
     """Return the complex numbers whose parts stand side by side: the inverse of `view_as_real`.
 
     Parameters
     ----------
-    x : Tensor, shape (..., 2); real floating
+    input : Tensor, shape (..., 2); real floating
 
     Returns
     -------
-    Tensor, shape of `x` without the last dimension; complex
+    Tensor, shape of `input` without the last dimension; complex
 
     Raises
     ------
     DTypeError
-        If `x` is not of real floating numbers.
+        If `input` is not of real floating numbers.
     ShapeError
         If the last dimension is not of length 2.
 
     Notes
     -----
-    A copy: a write to the result leaves `x` alone.
+    A copy: a write to the result leaves `input` alone.
 
     Examples
     --------
@@ -346,14 +348,14 @@ def view_as_complex(x: Operand, /) -> Tensor:
     >>> cr.view_as_complex(cr.tensor([[1.0, 2.0], [3.0, -4.0]]))
     tensor([1.+2.j, 3.-4.j])
     """
-    x = tensor_of(x)
-    if x.dtype.kind != "f":
+    input = tensor_of(input)
+    if input.dtype.kind != "f":
         raise DTypeError(
-            f"view_as_complex is only supported for real floating tensors, got {x.dtype}"
+            f"view_as_complex is only supported for real floating tensors, got {input.dtype}"
         )
-    if x.ndim == 0 or x.shape[-1] != 2:
+    if input.ndim == 0 or input.shape[-1] != 2:
         raise ShapeError(
             f"view_as_complex: Tensor must have a last dimension of size 2, got the shape "
-            f"{list(x.shape)}: stack the real and the imaginary parts there"
+            f"{list(input.shape)}: stack the real and the imaginary parts there"
         )
-    return _complex(x[..., 0], x[..., 1])
+    return _complex(input[..., 0], input[..., 1])

@@ -192,12 +192,12 @@ def outer(input: Operand, vec2: Operand) -> Tensor:
 ger = outer
 
 
-def linear(x: Operand, weight: Operand, bias: Operand | None = None, /) -> Tensor:
+def linear(input: Operand, weight: Operand, bias: Operand | None = None) -> Tensor:
     """Return x @ weightᵀ + bias, a fully connected layer.
 
     Parameters
     ----------
-    x : Tensor, shape (..., k)
+    input : Tensor, shape (..., k)
         Inputs.
     weight : Tensor, shape (n, k)
         One row for each output.
@@ -227,5 +227,5 @@ def linear(x: Operand, weight: Operand, bias: Operand | None = None, /) -> Tenso
     matrix = tensor_of(weight)
     if matrix.ndim == 2:
         matrix = RECORDERS["transpose"](matrix, axes=(1, 0))
-    product = _matmul(x, matrix)
+    product = _matmul(input, matrix)
     return product if bias is None else RECORDERS["add"](product, bias)

@@ -13,8 +13,8 @@ from chainrule.backend import device as as_device
 __all__ = ["clone", "astype", "numel", "is_tensor"]
 
 
-def clone(x: Operand, /) -> Tensor:
-    """Return a copy of `x`, which stays in the graph.
+def clone(input: Operand) -> Tensor:
+    """Return a copy of `input`, which stays in the graph.
 
     Notes
     -----
@@ -30,7 +30,7 @@ def clone(x: Operand, /) -> Tensor:
     >>> y
     tensor([0., 0.])
     """
-    return RECORDERS["clone"](tensor_of(x))
+    return RECORDERS["clone"](tensor_of(input))
 
 
 def astype(
@@ -66,7 +66,7 @@ def astype(
     return to(tensor_of(x), dtype=dtype, device=device, copy=copy)
 
 
-def numel(x: Operand, /) -> int:
+def numel(input: Operand) -> int:
     """Return the number of elements.
 
     Examples
@@ -75,7 +75,7 @@ def numel(x: Operand, /) -> int:
     >>> cr.numel(cr.zeros(2, 3))
     6
     """
-    return tensor_of(x).numel()
+    return tensor_of(input).numel()
 
 
 def is_tensor(obj: Any, /) -> bool:

@@ -18,8 +18,7 @@ __all__ = ["cov", "corrcoef"]
 
 
 def cov(
-    x: Operand,
-    /,
+    input: Operand,
     *,
     correction: int = 1,
     fweights: Operand | None = None,
@@ -29,7 +28,7 @@ def cov(
 
     Parameters
     ----------
-    x : Tensor, shape (variables, observations) or (observations,)
+    input : Tensor, shape (variables, observations) or (observations,)
         Integers are taken as numbers of the default dtype.
     correction : int, default 1
         What is subtracted from the number of observations: 1 for a sample, 0 for a population.
@@ -62,10 +61,12 @@ def cov(
     tensor([[ 1., -1.],
             [-1.,  1.]])
     """
-    x = floating(x)
-    if x.ndim > 2:
-        raise ShapeError(f"cov(): expected input to have two or fewer dimensions but got {x.ndim}")
-    rows = RECORDERS["reshape"](x, shape=(1, x.numel())) if x.ndim < 2 else x
+    input = floating(input)
+    if input.ndim > 2:
+        raise ShapeError(
+            f"cov(): expected input to have two or fewer dimensions but got {input.ndim}"
+        )
+    rows = RECORDERS["reshape"](input, shape=(1, input.numel())) if input.ndim < 2 else input
     weights = _weights(rows, fweights=fweights, aweights=aweights)
     if weights is None:
         centred = RECORDERS["subtract"](rows, mean(rows, 1, True))
@@ -113,12 +114,12 @@ def _squeezed(x: Tensor) -> Tensor:
     return reshaped(x, ()) if x.shape == (1, 1) else x
 
 
-def corrcoef(x: Operand, /) -> Tensor:
+def corrcoef(input: Operand) -> Tensor:
     """Return the correlations of variables, which are the rows of a matrix.
 
     Parameters
     ----------
-    x : Tensor, shape (variables, observations) or (observations,)
+    input : Tensor, shape (variables, observations) or (observations,)
         Integers are taken as numbers of the default dtype.
 
     Returns
@@ -142,7 +143,7 @@ def corrcoef(x: Operand, /) -> Tensor:
     tensor([[ 1., -1.],
             [-1.,  1.]])
     """
-    pairs = cov(x)
+    pairs = cov(input)
     if pairs.ndim == 0:
         return RECORDERS["divide"](pairs, pairs)
     spread = RECORDERS["sqrt"](diagonal(pairs))

@@ -24,19 +24,19 @@ __all__ = [
 ]
 
 
-def tril(x: Operand, /, diagonal: int = 0, *, k: int | None = None) -> Tensor:
-    """Return `x` with zeros above a diagonal of its last two dimensions.
+def tril(input: Operand, diagonal: int = 0, *, k: int | None = None) -> Tensor:
+    """Return `input` with zeros above a diagonal of its last two dimensions.
 
     Parameters
     ----------
-    x : Tensor, shape (..., m, n)
+    input : Tensor, shape (..., m, n)
         Matrices.
     diagonal : int, default 0
         Which diagonal is the last one kept: 0 is the main one, 1 the one above. Also spelled `k`.
 
     Returns
     -------
-    Tensor, shape of `x`
+    Tensor, shape of `input`
 
     Raises
     ------
@@ -55,22 +55,22 @@ def tril(x: Operand, /, diagonal: int = 0, *, k: int | None = None) -> Tensor:
             [3, 4]])
     """
 
-    return _triangle("tril", x, diagonal if k is None else k)
+    return _triangle("tril", input, diagonal if k is None else k)
 
 
-def triu(x: Operand, /, diagonal: int = 0, *, k: int | None = None) -> Tensor:
-    """Return `x` with zeros below a diagonal of its last two dimensions.
+def triu(input: Operand, diagonal: int = 0, *, k: int | None = None) -> Tensor:
+    """Return `input` with zeros below a diagonal of its last two dimensions.
 
     Parameters
     ----------
-    x : Tensor, shape (..., m, n)
+    input : Tensor, shape (..., m, n)
         Matrices.
     diagonal : int, default 0
         Which diagonal is the first one kept: 0 is the main one, 1 the one above. Also spelled `k`.
 
     Returns
     -------
-    Tensor, shape of `x`
+    Tensor, shape of `input`
 
     Raises
     ------
@@ -88,7 +88,7 @@ def triu(x: Operand, /, diagonal: int = 0, *, k: int | None = None) -> Tensor:
     tensor([[1, 2],
             [0, 4]])
     """
-    return _triangle("triu", x, diagonal if k is None else k)
+    return _triangle("triu", input, diagonal if k is None else k)
 
 
 def _triangle(name: str, x: Operand, diagonal: int) -> Tensor:
@@ -100,12 +100,12 @@ def _triangle(name: str, x: Operand, diagonal: int) -> Tensor:
     return RECORDERS["masked"](x, make(mask, None))
 
 
-def diagonal(x: Operand, /, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
+def diagonal(input: Operand, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
     """Return a diagonal of two dimensions, which becomes the last dimension of the result.
 
     Parameters
     ----------
-    x : Tensor
+    input : Tensor
         Of at least two dimensions.
     offset : int, default 0
         Which diagonal: 0 is the main one, positive ones lie above it.
@@ -138,25 +138,25 @@ def diagonal(x: Operand, /, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Te
     tensor([[1., 0.],
             [0., 1.]])
     """
-    x = tensor_of(x)
-    first, second = one_dim(dim1, x.ndim), one_dim(dim2, x.ndim)
+    input = tensor_of(input)
+    first, second = one_dim(dim1, input.ndim), one_dim(dim2, input.ndim)
     if first == second:
         raise ArgumentError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
-    order = (*[i for i in range(x.ndim) if i not in (first, second)], first, second)
-    if order != tuple(range(x.ndim)):
-        x = RECORDERS["permute_dims"](x, axes=order)
-    rows, columns = x.shape[-2:]
+    order = (*[i for i in range(input.ndim) if i not in (first, second)], first, second)
+    if order != tuple(range(input.ndim)):
+        input = RECORDERS["permute_dims"](input, axes=order)
+    rows, columns = input.shape[-2:]
     length = max(min(rows + min(offset, 0), columns - max(offset, 0)), 0)
     key = (Ellipsis, *_diagonal(length, offset))
-    return RECORDERS["diagonal"](x, offset=offset, key=key)
+    return RECORDERS["diagonal"](input, offset=offset, key=key)
 
 
-def diag_embed(x: Operand, /, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
-    """Return matrices with the last dimension of `x` on a diagonal, and zeros elsewhere.
+def diag_embed(input: Operand, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
+    """Return matrices with the last dimension of `input` on a diagonal, and zeros elsewhere.
 
     Parameters
     ----------
-    x : Tensor
+    input : Tensor
         Of at least one dimension.
     offset : int, default 0
         Which diagonal: 0 is the main one, positive ones lie above it.
@@ -172,7 +172,7 @@ def diag_embed(x: Operand, /, offset: int = 0, dim1: int = -2, dim2: int = -1) -
     ArgumentError
         If the two dimensions are the same.
     ShapeError
-        If `x` has no dimension.
+        If `input` has no dimension.
 
     Notes
     -----
@@ -185,16 +185,16 @@ def diag_embed(x: Operand, /, offset: int = 0, dim1: int = -2, dim2: int = -1) -
     tensor([[1, 0],
             [0, 2]])
     """
-    x = tensor_of(x)
-    if x.ndim == 0:
+    input = tensor_of(input)
+    if input.ndim == 0:
         raise ShapeError("diag_embed: expected a tensor of at least 1 dimension, got 0")
-    ndim = x.ndim + 1
+    ndim = input.ndim + 1
     first, second = one_dim(dim1, ndim), one_dim(dim2, ndim)
     if first == second:
         raise ArgumentError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
-    size = x.shape[-1] + abs(offset)
-    key = (Ellipsis, *_diagonal(x.shape[-1], offset))
-    out = RECORDERS["index_add"](x, shape=(*x.shape[:-1], size, size), key=key)
+    size = input.shape[-1] + abs(offset)
+    key = (Ellipsis, *_diagonal(input.shape[-1], offset))
+    out = RECORDERS["index_add"](input, shape=(*input.shape[:-1], size, size), key=key)
     if (first, second) == (ndim - 2, ndim - 1):
         return out
     order = list(range(ndim - 2))
@@ -203,8 +203,8 @@ def diag_embed(x: Operand, /, offset: int = 0, dim1: int = -2, dim2: int = -1) -
     return RECORDERS["permute_dims"](out, axes=tuple(order))
 
 
-def diagflat(x: Operand, /, offset: int = 0) -> Tensor:
-    """Return the matrix with all elements of `x`, in row-major order, on a diagonal.
+def diagflat(input: Operand, offset: int = 0) -> Tensor:
+    """Return the matrix with all elements of `input`, in row-major order, on a diagonal.
 
     Notes
     -----
@@ -217,26 +217,26 @@ def diagflat(x: Operand, /, offset: int = 0) -> Tensor:
     tensor([[1, 0],
             [0, 2]])
     """
-    return diag_embed(reshape(x, -1), offset)
+    return diag_embed(reshape(input, -1), offset)
 
 
-def trace(x: Operand, /) -> Tensor:
+def trace(input: Operand) -> Tensor:
     """Return the sum of the diagonal of a matrix.
 
     Parameters
     ----------
-    x : Tensor, shape (m, n)
+    input : Tensor, shape (m, n)
         A matrix.
 
     Returns
     -------
     Tensor, 0-d
-        Of the dtype of `x`; int64 for integers.
+        Of the dtype of `input`; int64 for integers.
 
     Raises
     ------
     ShapeError
-        If `x` is no matrix.
+        If `input` is no matrix.
 
     Notes
     -----
@@ -248,18 +248,18 @@ def trace(x: Operand, /) -> Tensor:
     >>> cr.trace(cr.tensor([[1.0, 2.0], [3.0, 4.0]]))
     tensor(5.)
     """
-    x = tensor_of(x)
-    if x.ndim != 2:
-        raise ShapeError(f"trace: expected a matrix, but got tensor with dim {x.ndim}")
-    return sum(diagonal(x))
+    input = tensor_of(input)
+    if input.ndim != 2:
+        raise ShapeError(f"trace: expected a matrix, but got tensor with dim {input.ndim}")
+    return sum(diagonal(input))
 
 
-def diag(x: Operand, /, diagonal: int = 0) -> Tensor:
+def diag(input: Operand, diagonal: int = 0) -> Tensor:
     """Return the diagonal of a matrix, or the matrix with a vector on its diagonal.
 
     Parameters
     ----------
-    x : Tensor, shape (m, n) or (n,)
+    input : Tensor, shape (m, n) or (n,)
         A matrix, or a vector.
     diagonal : int, default 0
         Which diagonal: 0 is the main one, positive ones lie above it.
@@ -271,7 +271,7 @@ def diag(x: Operand, /, diagonal: int = 0) -> Tensor:
     Raises
     ------
     ShapeError
-        If `x` is neither.
+        If `input` is neither.
 
     Notes
     -----
@@ -284,14 +284,14 @@ def diag(x: Operand, /, diagonal: int = 0) -> Tensor:
     tensor([[1, 0],
             [0, 2]])
     """
-    x = tensor_of(x)
-    if x.ndim == 1:
-        return diag_embed(x, diagonal)
-    if x.ndim != 2:
-        raise ShapeError(f"diag(): Supports 1D or 2D tensors. Got {x.ndim}D")
-    rows, columns = x.shape
+    input = tensor_of(input)
+    if input.ndim == 1:
+        return diag_embed(input, diagonal)
+    if input.ndim != 2:
+        raise ShapeError(f"diag(): Supports 1D or 2D tensors. Got {input.ndim}D")
+    rows, columns = input.shape
     length = min(rows + min(diagonal, 0), columns - max(diagonal, 0))
-    return RECORDERS["index"](x, key=_diagonal(max(length, 0), diagonal))
+    return RECORDERS["index"](input, key=_diagonal(max(length, 0), diagonal))
 
 
 def _diagonal(length: int, diagonal: int) -> tuple[Any, Any]:

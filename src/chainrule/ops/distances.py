@@ -24,9 +24,8 @@ _MODES = (
 
 
 def cdist(
-    x: Operand,
-    y: Operand,
-    /,
+    x1: Operand,
+    x2: Operand,
     p: float = 2.0,
     compute_mode: str | None = "use_mm_for_euclid_dist_if_necessary",
 ) -> Tensor:
@@ -34,9 +33,9 @@ def cdist(
 
     Parameters
     ----------
-    x : Tensor, shape (..., m, k), real
+    x1 : Tensor, shape (..., m, k), real
         Points are rows.
-    y : Tensor, shape (..., n, k), real
+    x2 : Tensor, shape (..., n, k), real
     p : float, default 2.0
         The distance is the p-norm of the difference: 2 for Euclid's, 1 for the sum of magnitudes,
         inf for the largest, 0 for the number of coordinates that differ.
@@ -71,7 +70,7 @@ def cdist(
     >>> cr.cdist(cr.tensor([[0.0, 0.0]]), cr.tensor([[3.0, 4.0], [0.0, 0.0]]))
     tensor([[5., 0.]])
     """
-    left, right = _points("cdist", x, "X1"), _points("cdist", y, "X2")
+    left, right = _points("cdist", x1, "X1"), _points("cdist", x2, "X2")
     if left.shape[-1] != right.shape[-1]:
         raise ShapeError(
             "cdist: X1 and X2 must have the same number of columns. X1: "
@@ -167,12 +166,12 @@ def _power(x: Tensor, p: float) -> Tensor:
     return RECORDERS["masked"](powers, RECORDERS["logical_not"](zero))
 
 
-def pdist(x: Operand, /, p: float = 2.0) -> Tensor:
+def pdist(input: Operand, p: float = 2.0) -> Tensor:
     """Return the distances of all pairs of points of one set.
 
     Parameters
     ----------
-    x : Tensor, shape (n, k), real
+    input : Tensor, shape (n, k), real
         Points are rows.
     p : float, default 2.0
         As for `cdist`.
@@ -185,7 +184,7 @@ def pdist(x: Operand, /, p: float = 2.0) -> Tensor:
     Raises
     ------
     ShapeError
-        If `x` is no matrix.
+        If `input` is no matrix.
     DTypeError
         If the numbers are complex, or no floats.
     ArgumentError
@@ -201,7 +200,7 @@ def pdist(x: Operand, /, p: float = 2.0) -> Tensor:
     >>> cr.pdist(cr.tensor([[0.0, 0.0], [3.0, 4.0], [3.0, 0.0]]))
     tensor([5., 3., 4.])
     """
-    points = _points("pdist", x, "x")
+    points = _points("pdist", input, "x")
     if points.ndim != 2:
         raise ShapeError(f"pdist only supports 2D tensors, got: {points.ndim}D")
     _check_exponent("pdist", p)

@@ -65,7 +65,7 @@ def _dtype_in(value: Any) -> DType:
     return dtype_of(value)
 
 
-def promote_types(type1: DTypeLike, type2: DTypeLike, /) -> DType:
+def promote_types(type1: DTypeLike, type2: DTypeLike) -> DType:
     """Return the dtype of an operation on two tensors of these dtypes.
 
     The kind counts first, then the width: int64 with float16 gives float16.
@@ -79,7 +79,7 @@ def promote_types(type1: DTypeLike, type2: DTypeLike, /) -> DType:
     return promoted(dtype_of(type1), dtype_of(type2))
 
 
-def can_cast(from_: DTypeLike, to: DTypeLike, /) -> bool:
+def can_cast(from_: DTypeLike, to: DTypeLike) -> bool:
     """Say whether a dtype converts to another without changing kind, as PyTorch has it.
 
     Widths don't count: float64 converts to float32, and int64 to int8. The array API's stricter

@@ -17,7 +17,7 @@ from chainrule.ops.conversion import to
 __all__ = ["from_dlpack"]
 
 
-def from_dlpack(x: Any, /, *, device: DeviceLike = None, copy: bool | None = None) -> Tensor:
+def from_dlpack(input: Any, *, device: DeviceLike = None, copy: bool | None = None) -> Tensor:
     """Return a tensor of the memory of another library's array.
 
     Writing to one changes the other. What is written through the other library is invisible to the
@@ -25,11 +25,11 @@ def from_dlpack(x: Any, /, *, device: DeviceLike = None, copy: bool | None = Non
 
     Parameters
     ----------
-    x : object with ``__dlpack__``
+    input : object with ``__dlpack__``
         An array of NumPy, CuPy, PyTorch or JAX, say. One that must not be written to, as JAX's,
         makes a tensor that can't be written to.
     device : device or str, optional
-        Where the tensor lives: where `x` is, if left out.
+        Where the tensor lives: where `input` is, if left out.
     copy : bool, optional
         True always copies; False raises where sharing is impossible; None copies if it must.
 
@@ -41,7 +41,7 @@ def from_dlpack(x: Any, /, *, device: DeviceLike = None, copy: bool | None = Non
     Raises
     ------
     TypeError
-        If `x` has no ``__dlpack__``.
+        If `input` has no ``__dlpack__``.
     BufferError
         If it can't be shared, or is a Tensor that requires grad.
     ArgumentError
@@ -57,15 +57,15 @@ def from_dlpack(x: Any, /, *, device: DeviceLike = None, copy: bool | None = Non
     >>> t
     tensor([5., 0.], dtype=float64)
     """
-    if is_array(x) and not namespace(found := watched(x)).known:
-        dtype_of(x.dtype)
+    if is_array(input) and not namespace(found := watched(input)).known:
+        dtype_of(input.dtype)
         return leaf(found.copy() if copy else found)
-    if not hasattr(x, "__dlpack__"):
+    if not hasattr(input, "__dlpack__"):
         raise TypeError(
-            f"from_dlpack(): expected an array with __dlpack__, got {type(x).__name__}: "
+            f"from_dlpack(): expected an array with __dlpack__, got {type(input).__name__}: "
             "asarray() takes sequences and numbers"
         )
-    array = imported(x, None if device is None else as_device(device), copy)
+    array = imported(input, None if device is None else as_device(device), copy)
     dtype_of(array.dtype)
     return leaf(array)
 

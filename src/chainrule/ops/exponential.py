@@ -18,17 +18,17 @@ _log10 = of_floats("log10")
 _sigmoid = of_floats("sigmoid")
 
 
-def sqrt(x: Operand, /) -> Tensor:
+def sqrt(input: Operand) -> Tensor:
     """Return the square root of each element.
 
     Parameters
     ----------
-    x : Tensor
+    input : Tensor
         Integers are taken as numbers of the default dtype.
 
     Returns
     -------
-    Tensor, shape of `x`
+    Tensor, shape of `input`
 
     Notes
     -----
@@ -40,20 +40,20 @@ def sqrt(x: Operand, /) -> Tensor:
     >>> cr.sqrt(cr.tensor([4.0, 9.0]))
     tensor([2., 3.])
     """
-    return _sqrt(x)
+    return _sqrt(input)
 
 
-def exp(x: Operand, /) -> Tensor:
+def exp(input: Operand) -> Tensor:
     """Return e to the power of each element.
 
     Parameters
     ----------
-    x : Tensor
+    input : Tensor
         Integers are taken as numbers of the default dtype.
 
     Returns
     -------
-    Tensor, shape of `x`
+    Tensor, shape of `input`
 
     Notes
     -----
@@ -65,20 +65,20 @@ def exp(x: Operand, /) -> Tensor:
     >>> cr.exp(cr.tensor([0.0, 1.0]))
     tensor([1.0000, 2.7183])
     """
-    return _exp(x)
+    return _exp(input)
 
 
-def expm1(x: Operand, /) -> Tensor:
+def expm1(input: Operand) -> Tensor:
     """Return exp x - 1, precise also where x is small.
 
     Parameters
     ----------
-    x : Tensor
+    input : Tensor
         Integers are taken as numbers of the default dtype.
 
     Returns
     -------
-    Tensor, shape of `x`
+    Tensor, shape of `input`
 
     Notes
     -----
@@ -90,20 +90,20 @@ def expm1(x: Operand, /) -> Tensor:
     >>> cr.expm1(cr.tensor([0.0, 1e-6]))
     tensor([0.0000e+00, 1.0000e-06])
     """
-    return _expm1(x)
+    return _expm1(input)
 
 
-def log(x: Operand, /) -> Tensor:
+def log(input: Operand) -> Tensor:
     """Return the natural logarithm of each element.
 
     Parameters
     ----------
-    x : Tensor
+    input : Tensor
         Integers are taken as numbers of the default dtype.
 
     Returns
     -------
-    Tensor, shape of `x`
+    Tensor, shape of `input`
 
     Notes
     -----
@@ -115,20 +115,20 @@ def log(x: Operand, /) -> Tensor:
     >>> cr.log(cr.tensor([1.0, 10.0]))
     tensor([0.0000, 2.3026])
     """
-    return _log(x)
+    return _log(input)
 
 
-def log1p(x: Operand, /) -> Tensor:
+def log1p(input: Operand) -> Tensor:
     """Return log(1 + x), precise also where x is small.
 
     Parameters
     ----------
-    x : Tensor
+    input : Tensor
         Integers are taken as numbers of the default dtype.
 
     Returns
     -------
-    Tensor, shape of `x`
+    Tensor, shape of `input`
 
     Notes
     -----
@@ -140,20 +140,20 @@ def log1p(x: Operand, /) -> Tensor:
     >>> cr.log1p(cr.tensor([0.0, 1e-6]))
     tensor([0.0000e+00, 1.0000e-06])
     """
-    return _log1p(x)
+    return _log1p(input)
 
 
-def log2(x: Operand, /) -> Tensor:
+def log2(input: Operand) -> Tensor:
     """Return the logarithm of each element to the base 2.
 
     Parameters
     ----------
-    x : Tensor
+    input : Tensor
         Integers are taken as numbers of the default dtype.
 
     Returns
     -------
-    Tensor, shape of `x`
+    Tensor, shape of `input`
 
     Notes
     -----
@@ -165,20 +165,20 @@ def log2(x: Operand, /) -> Tensor:
     >>> cr.log2(cr.tensor([1.0, 8.0]))
     tensor([0., 3.])
     """
-    return _log2(x)
+    return _log2(input)
 
 
-def log10(x: Operand, /) -> Tensor:
+def log10(input: Operand) -> Tensor:
     """Return the logarithm of each element to the base 10.
 
     Parameters
     ----------
-    x : Tensor
+    input : Tensor
         Integers are taken as numbers of the default dtype.
 
     Returns
     -------
-    Tensor, shape of `x`
+    Tensor, shape of `input`
 
     Notes
     -----
@@ -190,20 +190,20 @@ def log10(x: Operand, /) -> Tensor:
     >>> cr.log10(cr.tensor([1.0, 50.0]))
     tensor([0.0000, 1.6990])
     """
-    return _log10(x)
+    return _log10(input)
 
 
-def sigmoid(x: Operand, /) -> Tensor:
+def sigmoid(input: Operand) -> Tensor:
     """Return the logistic function 1 / (1 + exp -x).
 
     Parameters
     ----------
-    x : Tensor
+    input : Tensor
         Integers are taken as numbers of the default dtype.
 
     Returns
     -------
-    Tensor, shape of `x`
+    Tensor, shape of `input`
 
     Notes
     -----
@@ -215,20 +215,20 @@ def sigmoid(x: Operand, /) -> Tensor:
     >>> cr.sigmoid(cr.tensor([0.0, -800.0]))
     tensor([0.5000, 0.0000])
     """
-    return _sigmoid(x)
+    return _sigmoid(input)
 
 
-def rsqrt(x: Operand, /) -> Tensor:
+def rsqrt(input: Operand) -> Tensor:
     """Return 1 / √x.
 
     Parameters
     ----------
-    x : Tensor
+    input : Tensor
         Integers are taken as numbers of the default dtype.
 
     Returns
     -------
-    Tensor, shape of `x`
+    Tensor, shape of `input`
 
     Notes
     -----
@@ -240,4 +240,4 @@ def rsqrt(x: Operand, /) -> Tensor:
     >>> cr.rsqrt(cr.tensor([4.0, 16.0]))
     tensor([0.5000, 0.2500])
     """
-    return RECORDERS["reciprocal"](_sqrt(x))
+    return RECORDERS["reciprocal"](_sqrt(input))

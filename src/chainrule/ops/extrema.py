@@ -29,8 +29,7 @@ class Extremes(NamedTuple):
 
 
 def max(
-    x: Operand,
-    /,
+    input: Operand,
     dim: int | Tensor | None = None,
     keepdim: bool = False,
     *,
@@ -42,7 +41,7 @@ def max(
 
     Parameters
     ----------
-    x : Tensor
+    input : Tensor
         Real numbers; nan is larger than any.
     dim : int or Tensor, optional
         ``max(x)`` is the largest of all elements. ``max(x, dim)`` is PyTorch's form: the largest
@@ -78,12 +77,11 @@ def max(
     >>> indices
     tensor([1, 0])
     """
-    return _extreme("max", x, dim, keepdim, axis, keepdims, other)
+    return _extreme("max", input, dim, keepdim, axis, keepdims, other)
 
 
 def min(
-    x: Operand,
-    /,
+    input: Operand,
     dim: int | Tensor | None = None,
     keepdim: bool = False,
     *,
@@ -105,7 +103,7 @@ def min(
     >>> cr.min(cr.tensor([3.0, 1.0]), dim=0).values
     tensor(1.)
     """
-    return _extreme("min", x, dim, keepdim, axis, keepdims, other)
+    return _extreme("min", input, dim, keepdim, axis, keepdims, other)
 
 
 def _extreme(
@@ -150,8 +148,7 @@ def _reduced(name: str, x: Tensor, dims: Dims, keepdims: bool, called: str | Non
 
 
 def amax(
-    x: Operand,
-    /,
+    input: Operand,
     dim: Dims = None,
     keepdim: bool = False,
     *,
@@ -162,7 +159,7 @@ def amax(
 
     Parameters
     ----------
-    x : Tensor
+    input : Tensor
         Real numbers; nan is larger than any.
     dim : int or sequence of ints, optional
         Along what: everything if left out. Also spelled `axis`.
@@ -171,7 +168,7 @@ def amax(
 
     Returns
     -------
-    Tensor, shape of `x` without `dim`
+    Tensor, shape of `input` without `dim`
 
     Raises
     ------
@@ -188,12 +185,11 @@ def amax(
     >>> cr.amax(cr.tensor([[1.0, 5.0], [7.0, 2.0]]), dim=0)
     tensor([7., 5.])
     """
-    return _reduced("max", tensor_of(x), over(dim, axis), keepdim or keepdims, "amax")
+    return _reduced("max", tensor_of(input), over(dim, axis), keepdim or keepdims, "amax")
 
 
 def amin(
-    x: Operand,
-    /,
+    input: Operand,
     dim: Dims = None,
     keepdim: bool = False,
     *,
@@ -212,12 +208,11 @@ def amin(
     >>> cr.amin(cr.tensor([[1.0, 5.0], [7.0, 2.0]]), dim=0)
     tensor([1., 2.])
     """
-    return _reduced("min", tensor_of(x), over(dim, axis), keepdim or keepdims, "amin")
+    return _reduced("min", tensor_of(input), over(dim, axis), keepdim or keepdims, "amin")
 
 
 def argmax(
-    x: Operand,
-    /,
+    input: Operand,
     dim: int | None = None,
     keepdim: bool = False,
     *,
@@ -228,7 +223,7 @@ def argmax(
 
     Parameters
     ----------
-    x : Tensor
+    input : Tensor
         Real numbers; nan is larger than any.
     dim : int, optional
         Along which dimension: in the flattened tensor if left out. Also spelled `axis`.
@@ -250,12 +245,11 @@ def argmax(
     >>> cr.argmax(cr.tensor([[1.0, 5.0], [7.0, 2.0]]), dim=1)
     tensor([1, 0])
     """
-    return _positions("argmax", tensor_of(x), either(dim, axis), keepdim or keepdims)
+    return _positions("argmax", tensor_of(input), either(dim, axis), keepdim or keepdims)
 
 
 def argmin(
-    x: Operand,
-    /,
+    input: Operand,
     dim: int | None = None,
     keepdim: bool = False,
     *,
@@ -270,7 +264,7 @@ def argmin(
     >>> cr.argmin(cr.tensor([3.0, 1.0, 2.0]))
     tensor(1)
     """
-    return _positions("argmin", tensor_of(x), either(dim, axis), keepdim or keepdims)
+    return _positions("argmin", tensor_of(input), either(dim, axis), keepdim or keepdims)
 
 
 def _positions(name: str, x: Tensor, dim: int | None, keepdims: bool) -> Tensor:

@@ -29,12 +29,12 @@ Array = Any
 # --- where ----------------------------------------------------------------------------------------
 
 
-def nonzero(x: Operand, /, *, as_tuple: bool = False) -> Any:
+def nonzero(input: Operand, *, as_tuple: bool = False) -> Any:
     """Return where the elements are that are not zero.
 
     Parameters
     ----------
-    x : Tensor
+    input : Tensor
         Numbers or bools.
     as_tuple : bool, default False
         Return an index for each dimension, as ``x[…]`` takes them, instead of one matrix.
@@ -53,7 +53,7 @@ def nonzero(x: Operand, /, *, as_tuple: bool = False) -> Any:
     >>> x[cr.nonzero(x, as_tuple=True)]
     tensor([1, 2])
     """
-    array = tensor_of(x)._array
+    array = tensor_of(input)._array
     check_known(array, "nonzero", _MASK)
     if as_tuple:
         return tuple([make(place, None) for place in np.nonzero(np.atleast_1d(array))])
@@ -63,7 +63,7 @@ def nonzero(x: Operand, /, *, as_tuple: bool = False) -> Any:
 _MASK = "choose with where(), multiply with a mask"
 
 
-def argwhere(x: Operand, /) -> Tensor:
+def argwhere(input: Operand) -> Tensor:
     """Return where the elements are that are not zero, as rows: NumPy's name of `nonzero`.
 
     Examples
@@ -73,15 +73,14 @@ def argwhere(x: Operand, /) -> Tensor:
     tensor([[1],
             [2]])
     """
-    return cast(Tensor, nonzero(x))
+    return cast(Tensor, nonzero(input))
 
 
 # --- which ----------------------------------------------------------------------------------------
 
 
 def unique(
-    x: Operand,
-    /,
+    input: Operand,
     sorted: bool = True,
     return_inverse: bool = False,
     return_counts: bool = False,
@@ -91,7 +90,7 @@ def unique(
 
     Parameters
     ----------
-    x : Tensor
+    input : Tensor
         Any tensor. Each nan is distinct.
     sorted : bool, default True
         They are always in order; this is here for code that asks for it.
@@ -113,13 +112,13 @@ def unique(
     >>> cr.unique(cr.tensor([3, 1, 2, 1]), return_counts=True)
     (tensor([1, 2, 3]), tensor([2, 1, 1]))
     """
-    x = tensor_of(x)
-    array = x._array
+    input = tensor_of(input)
+    array = input._array
     check_known(array, "unique", "sort() it")
     number = None if dim is None else one_dim(dim, array.ndim)
     if number is not None and array.ndim == 0:
         array = array.reshape(1)
-    tracked = x.requires_grad and is_grad_enabled()
+    tracked = input.requires_grad and is_grad_enabled()
     values, *first, inverse, counts = np.unique(  # type: ignore[call-overload]  # as many as asked
         array,
         return_index=tracked,  # which takes a slower, stable sort
@@ -128,7 +127,7 @@ def unique(
         axis=number,
         equal_nan=False,
     )
-    found = _picked(x, first[0], number) if tracked else make(values, None)
+    found = _picked(input, first[0], number) if tracked else make(values, None)
     inverse = inverse.reshape(-1) if number is not None else inverse.reshape(array.shape)
     return _asked(found, inverse, counts, return_inverse, return_counts)
 
@@ -152,8 +151,7 @@ def _asked(
 
 
 def unique_consecutive(
-    x: Operand,
-    /,
+    input: Operand,
     return_inverse: bool = False,
     return_counts: bool = False,
     dim: int | None = None,
@@ -168,8 +166,8 @@ def unique_consecutive(
     >>> cr.unique_consecutive(cr.tensor([1, 1, 2, 2, 1]))
     tensor([1, 2, 1])
     """
-    x = tensor_of(x)
-    array = x._array
+    input = tensor_of(input)
+    array = input._array
     check_known(array, "unique_consecutive", "compare x[1:] with x[:-1]")
     number = 0 if dim is None else one_dim(dim, array.ndim)
     rows = array.reshape(-1) if dim is None else array
@@ -183,7 +181,7 @@ def unique_consecutive(
     inverse = np.cumsum(new) - 1
     inverse = inverse.reshape(array.shape) if dim is None else inverse
     counts = np.diff(first, append=length)
-    found = _picked(x, first, dim if dim is None else number)
+    found = _picked(input, first, dim if dim is None else number)
     return _asked(found, inverse, counts, return_inverse, return_counts)
 
 
@@ -192,8 +190,7 @@ def unique_consecutive(
 
 def searchsorted(
     sorted_sequence: Operand,
-    x: Operand,
-    /,
+    input: Operand,
     *,
     out_int32: bool = False,
     right: bool = False,
@@ -206,7 +203,7 @@ def searchsorted(
     ----------
     sorted_sequence : Tensor, shape (n,) or (..., n)
         Rows in ascending order.
-    x : Tensor or number
+    input : Tensor or number
         The values: of any shape for one row, else with the same leading dimensions.
     out_int32 : bool, default False
         Return int32 instead of int64.
@@ -219,7 +216,7 @@ def searchsorted(
 
     Returns
     -------
-    Tensor of int64, shape of `x`
+    Tensor of int64, shape of `input`
 
     Raises
     ------
@@ -234,7 +231,7 @@ def searchsorted(
     >>> cr.searchsorted(cr.tensor([1, 3, 5]), cr.tensor([3, 6]))
     tensor([1, 3])
     """
-    rows, values = tensor_of(sorted_sequence)._array, tensor_of(x)._array
+    rows, values = tensor_of(sorted_sequence)._array, tensor_of(input)._array
     if side not in (None, "left", "right"):
         raise ArgumentError(
             f"torch.searchsorted(): side can only be 'left' or 'right' but got {side}"
@@ -276,13 +273,13 @@ def _merged(rows: Array, values: Array, after: bool) -> Array:
 
 
 def bucketize(
-    x: Operand, boundaries: Operand, /, *, out_int32: bool = False, right: bool = False
+    input: Operand, boundaries: Operand, *, out_int32: bool = False, right: bool = False
 ) -> Tensor:
     """Return between which boundaries each element lies.
 
     Parameters
     ----------
-    x : Tensor or number
+    input : Tensor or number
         The values.
     boundaries : Tensor, 1-d
         In ascending order.
@@ -293,7 +290,7 @@ def bucketize(
 
     Returns
     -------
-    Tensor of int64, shape of `x`
+    Tensor of int64, shape of `input`
         0 before the first boundary.
 
     Raises
@@ -310,4 +307,4 @@ def bucketize(
     edges = tensor_of(boundaries)
     if edges.ndim != 1:
         raise ShapeError(f"bucketize(): boundaries tensor must be 1 dimension, got {edges.ndim}")
-    return searchsorted(edges, x, out_int32=out_int32, right=right)
+    return searchsorted(edges, input, out_int32=out_int32, right=right)

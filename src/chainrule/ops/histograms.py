@@ -14,14 +14,14 @@ from chainrule.errors import ArgumentError, DTypeError, ShapeError
 __all__ = ["bincount", "histc", "histogram"]
 
 
-def bincount(x: Operand, /, weights: Operand | None = None, minlength: int = 0) -> Tensor:
+def bincount(input: Operand, weights: Operand | None = None, minlength: int = 0) -> Tensor:
     """Return how often each of the numbers 0, 1, 2 … is there, or the sum of its weights.
 
     Parameters
     ----------
-    x : Tensor of integers, 1-d
+    input : Tensor of integers, 1-d
         None is negative.
-    weights : Tensor, shape of `x`, optional
+    weights : Tensor, shape of `input`, optional
         What each counts.
     minlength : int, default 0
         The least length of the result.
@@ -34,9 +34,9 @@ def bincount(x: Operand, /, weights: Operand | None = None, minlength: int = 0) 
     Raises
     ------
     ShapeError
-        If `x` is no vector, or the weights don't fit.
+        If `input` is no vector, or the weights don't fit.
     DTypeError
-        If `x` is not of integers.
+        If `input` is not of integers.
     ArgumentError
         If one of them is negative.
 
@@ -50,7 +50,7 @@ def bincount(x: Operand, /, weights: Operand | None = None, minlength: int = 0) 
     >>> cr.bincount(cr.tensor([1, 1, 3]))
     tensor([0, 2, 0, 1])
     """
-    places = tensor_of(x)._array
+    places = tensor_of(input)._array
     if places.dtype.kind not in "iu":
         raise DTypeError(f"bincount: expected integers, got {places.dtype}")
     if places.ndim != 1 or holds_somewhere(places < 0):
@@ -72,12 +72,12 @@ def bincount(x: Operand, /, weights: Operand | None = None, minlength: int = 0) 
     return RECORDERS["index_add"](weight, shape=(length,), key=(places.astype(np.intp),))
 
 
-def histc(x: Operand, /, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
+def histc(input: Operand, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
     """Return how many elements lie in each of several equally wide bins.
 
     Parameters
     ----------
-    x : Tensor
+    input : Tensor
         Real numbers; nan and what lies outside are not counted.
     bins : int, default 100
         How many bins.
@@ -87,7 +87,7 @@ def histc(x: Operand, /, bins: int = 100, min: float = 0, max: float = 0) -> Ten
 
     Returns
     -------
-    Tensor, shape (bins,), of the dtype of `x`
+    Tensor, shape (bins,), of the dtype of `input`
         Without history: the result has no derivative.
 
     Raises
@@ -101,7 +101,7 @@ def histc(x: Operand, /, bins: int = 100, min: float = 0, max: float = 0) -> Ten
     >>> cr.histc(cr.tensor([1.0, 2.0, 1.0]), bins=3, min=0, max=3)
     tensor([0., 2., 1.])
     """
-    values = floating(x)
+    values = floating(input)
     array = values._array.reshape(-1)
     low, high = float(min), float(max)
     if bins <= 0:
@@ -127,8 +127,7 @@ class Histogram(NamedTuple):
 
 
 def histogram(
-    x: Operand,
-    /,
+    input: Operand,
     bins: int | Operand,
     *,
     range: tuple[float, float] | None = None,
@@ -139,20 +138,20 @@ def histogram(
 
     Parameters
     ----------
-    x : Tensor
+    input : Tensor
         Real numbers; what lies outside is not counted.
     bins : int, or Tensor, 1-d
         How many equally wide bins, or the edges of bins.
     range : pair of numbers, optional
         Where the first bin begins and the last one ends: the smallest and the largest element.
-    weight : Tensor, shape of `x`, optional
+    weight : Tensor, shape of `input`, optional
         What each element counts.
     density : bool, default False
         Divide so that the integral is 1.
 
     Returns
     -------
-    named tuple (hist, bin_edges) of Tensors, of the dtype of `x`
+    named tuple (hist, bin_edges) of Tensors, of the dtype of `input`
         Without history: the result has no derivative.
 
     Examples
@@ -161,7 +160,7 @@ def histogram(
     >>> cr.histogram(cr.tensor([1.0, 2.0, 1.0]), 3, range=(0, 3)).hist
     tensor([0., 2., 1.])
     """
-    values = floating(x)
+    values = floating(input)
     edges: Any = bins if isinstance(bins, int) else tensor_of(bins)._array
     weights = None if weight is None else tensor_of(weight)._array.reshape(-1)
     if isinstance(bins, int) and range is None:

@@ -215,13 +215,13 @@ def index_of(operation: str, index: Operand) -> Tensor:
 
 
 def take_along_dim(
-    x: Operand, /, indices: Operand, dim: int | None = None, *, axis: int | None = None
+    input: Operand, indices: Operand, dim: int | None = None, *, axis: int | None = None
 ) -> Tensor:
-    """Return the elements of `x` at `indices` along a dimension; the other dimensions broadcast.
+    """Return the elements of `input` at `indices` along a dimension; the others broadcast.
 
     Parameters
     ----------
-    x : Tensor
+    input : Tensor
         Where to pick from.
     indices : Tensor of integers
         As `argmax` and `argsort` return them.
@@ -249,26 +249,26 @@ def take_along_dim(
     tensor([[5.],
             [7.]])
     """
-    x, index = tensor_of(x), index_of("take_along_dim", indices)
+    input, index = tensor_of(input), index_of("take_along_dim", indices)
     dim = either(dim, axis)
     if dim is None:
-        return _reached(reshape(x, -1), reshape(index, -1), 0, (index.numel(),))
-    if index.ndim != x.ndim:
+        return _reached(reshape(input, -1), reshape(index, -1), 0, (index.numel(),))
+    if index.ndim != input.ndim:
         raise ShapeError(
             "take_along_dim(): input and indices should have the same number of dimensions, but "
-            f"got {x.ndim} dimensions for input, and {index.ndim} dimensions for indices"
+            f"got {input.ndim} dimensions for input, and {index.ndim} dimensions for indices"
         )
-    number = one_dim(dim, x.ndim)
+    number = one_dim(dim, input.ndim)
     others = np.broadcast_shapes(
-        *[(*t.shape[:number], 1, *t.shape[number + 1 :]) for t in (x, index)]
+        *[(*t.shape[:number], 1, *t.shape[number + 1 :]) for t in (input, index)]
     )
-    x, index = [
+    input, index = [
         t if shape == t.shape else broadcast_to(t, shape)
         for t, shape in [
-            (t, (*others[:number], t.shape[number], *others[number + 1 :])) for t in (x, index)
+            (t, (*others[:number], t.shape[number], *others[number + 1 :])) for t in (input, index)
         ]
     ]
-    return _reached(x, index, number, index.shape)
+    return _reached(input, index, number, index.shape)
 
 
 def take_along_axis(x: Operand, indices: Operand, /, axis: int = -1) -> Tensor:
@@ -283,12 +283,12 @@ def take_along_axis(x: Operand, indices: Operand, /, axis: int = -1) -> Tensor:
     return take_along_dim(x, indices, axis)
 
 
-def index_select(x: Operand, /, dim: int, index: Operand) -> Tensor:
-    """Return the slices of `x` at `index` along a dimension.
+def index_select(input: Operand, dim: int, index: Operand) -> Tensor:
+    """Return the slices of `input` at `index` along a dimension.
 
     Parameters
     ----------
-    x : Tensor
+    input : Tensor
         Where to pick from.
     dim : int
         Along which dimension.
@@ -315,8 +315,8 @@ def index_select(x: Operand, /, dim: int, index: Operand) -> Tensor:
     tensor([[2],
             [4]])
     """
-    x, index = tensor_of(x), index_of("index_select", index)
-    ndim = x._array.ndim
+    input, index = tensor_of(input), index_of("index_select", index)
+    ndim = input._array.ndim
     if index._array.ndim > 1:
         raise OutOfBoundsError("index_select(): Index is supposed to be a vector")
     number = one_dim(dim, ndim)
@@ -325,10 +325,10 @@ def index_select(x: Operand, /, dim: int, index: Operand) -> Tensor:
             f"index_select(): Index to scalar can have only 1 value, got {index.numel()} value(s)"
         )
     if ndim == 0:
-        return reshaped(get_item(reshape(x, (1,)), reshape(index, -1)), ())
-    part = _as_part(index if index._array.ndim else reshape(index, (1,)), x._array)
+        return reshaped(get_item(reshape(input, (1,)), reshape(index, -1)), ())
+    part = _as_part(index if index._array.ndim else reshape(index, (1,)), input._array)
     try:
-        return _index(x, key=(*(slice(None),) * number, part))
+        return _index(input, key=(*(slice(None),) * number, part))
     except IndexError as error:
         raise in_our_words(error) from None
 
@@ -348,15 +348,15 @@ def take(x: Operand, indices: Operand, /, *, axis: int | None = None) -> Tensor:
     return index_select(x, axis, index)
 
 
-def masked_select(x: Operand, /, mask: Operand) -> Tensor:
-    """Return the elements of `x` where `mask` is true, as a vector.
+def masked_select(input: Operand, mask: Operand) -> Tensor:
+    """Return the elements of `input` where `mask` is true, as a vector.
 
     Parameters
     ----------
-    x : Tensor
+    input : Tensor
         Where to pick from.
     mask : Tensor of bools
-        Its shape broadcasts with that of `x`.
+        Its shape broadcasts with that of `input`.
 
     Returns
     -------
@@ -378,11 +378,11 @@ def masked_select(x: Operand, /, mask: Operand) -> Tensor:
     >>> cr.masked_select(x, x > 0)
     tensor([1., 3.])
     """
-    x, mask = tensor_of(x), tensor_of(mask)
+    input, mask = tensor_of(input), tensor_of(mask)
     if mask.dtype.kind != "b":
         raise TypeError(f"masked_select: expected BoolTensor for mask, got {mask.dtype}")
-    shape = np.broadcast_shapes(x.shape, mask.shape)
+    shape = np.broadcast_shapes(input.shape, mask.shape)
     return get_item(
-        x if x.shape == shape else broadcast_to(x, shape),
+        input if input.shape == shape else broadcast_to(input, shape),
         mask if mask.shape == shape else broadcast_to(mask, shape),
     )

@@ -155,18 +155,17 @@ def stack(tensors: Sequence[Operand], dim: int | None = None, *, axis: int | Non
 
 
 def split(
-    x: Operand,
-    /,
+    input: Operand,
     split_size_or_sections: int | Sequence[int] | None = None,
     dim: int = 0,
     *,
     split_size: int | Sequence[int] | None = None,
 ) -> tuple[Tensor, ...]:
-    """Return parts of `x` along a dimension.
+    """Return parts of `input` along a dimension.
 
     Parameters
     ----------
-    x : Tensor
+    input : Tensor
         Any tensor of at least one dimension.
     split_size_or_sections : int or sequence of ints
         The length of each part (the last may be shorter), or all lengths. PyTorch's method calls it
@@ -194,11 +193,11 @@ def split(
     >>> cr.split(cr.arange(5), 2)
     (tensor([0, 1]), tensor([2, 3]), tensor([4]))
     """
-    x = tensor_of(x)
-    if x.ndim == 0:
+    input = tensor_of(input)
+    if input.ndim == 0:
         raise ShapeError("split expects at least a 1-dimensional tensor")
-    number = one_dim(dim, x.ndim)
-    length = x.shape[number]
+    number = one_dim(dim, input.ndim)
+    length = input.shape[number]
     lengths = split_size if split_size_or_sections is None else split_size_or_sections
     if lengths is None:
         raise TypeError("split() needs split_size_or_sections: the length of each part")
@@ -211,7 +210,7 @@ def split(
             )
     else:
         sizes = _equal_sizes(length, lengths)
-    return _split(x, sizes, number)
+    return _split(input, sizes, number)
 
 
 def _equal_sizes(length: int, size: int) -> tuple[int, ...]:
@@ -231,12 +230,12 @@ def _split(x: Tensor, sizes: tuple[int, ...], dim: int) -> tuple[Tensor, ...]:
     return tuple(parts)
 
 
-def chunk(x: Operand, /, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
-    """Return `x` in parts of equal length (the last may be shorter), at most `chunks` of them.
+def chunk(input: Operand, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
+    """Return `input` in parts of equal length (the last may be shorter), at most `chunks` of them.
 
     Parameters
     ----------
-    x : Tensor
+    input : Tensor
         Any tensor of at least one dimension.
     chunks : int
         How many parts; there are fewer if the length is no multiple of it.
@@ -263,23 +262,25 @@ def chunk(x: Operand, /, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     >>> cr.chunk(cr.arange(5), 2)
     (tensor([0, 1, 2]), tensor([3, 4]))
     """
-    x = tensor_of(x)
+    input = tensor_of(input)
     if chunks <= 0:
         raise ArgumentError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
-    if x.ndim == 0:
+    if input.ndim == 0:
         raise ShapeError("chunk expects at least a 1-dimensional tensor")
-    number = one_dim(dim, x.ndim)
-    if x.shape[number] == 0:
-        return _split(x, (0,) * chunks, number)
-    return _split(x, _equal_sizes(x.shape[number], -(-x.shape[number] // chunks)), number)
+    number = one_dim(dim, input.ndim)
+    if input.shape[number] == 0:
+        return _split(input, (0,) * chunks, number)
+    return _split(
+        input, _equal_sizes(input.shape[number], -(-input.shape[number] // chunks)), number
+    )
 
 
-def unbind(x: Operand, /, dim: int = 0) -> tuple[Tensor, ...]:
-    """Return the slices of `x` along a dimension, which they don't have any more.
+def unbind(input: Operand, dim: int = 0) -> tuple[Tensor, ...]:
+    """Return the slices of `input` along a dimension, which they don't have any more.
 
     Parameters
     ----------
-    x : Tensor
+    input : Tensor
         Any tensor of at least one dimension.
     dim : int, default 0
         Along which dimension.
@@ -292,7 +293,7 @@ def unbind(x: Operand, /, dim: int = 0) -> tuple[Tensor, ...]:
     Raises
     ------
     ShapeError
-        If `x` has no dimension.
+        If `input` has no dimension.
 
     Notes
     -----
@@ -304,19 +305,19 @@ def unbind(x: Operand, /, dim: int = 0) -> tuple[Tensor, ...]:
     >>> cr.unbind(cr.tensor([1, 2]))
     (tensor(1), tensor(2))
     """
-    x = tensor_of(x)
-    if x.ndim == 0:
+    input = tensor_of(input)
+    if input.ndim == 0:
         raise OutOfBoundsError("unbind: Dimension specified as 0 but tensor has no dimensions")
-    number = one_dim(dim, x.ndim)
-    parts: Any = RECORDERS["unbind"](x, axis=number)
+    number = one_dim(dim, input.ndim)
+    parts: Any = RECORDERS["unbind"](input, axis=number)
     lead = (slice(None),) * number
     for i, part in enumerate(parts):
-        part._view = _part_view(x, select, (*lead, i, ...))
+        part._view = _part_view(input, select, (*lead, i, ...))
     return tuple(parts)
 
 
-def unstack(x: Operand, /, *, axis: int = 0) -> tuple[Tensor, ...]:
-    """Return the slices of `x` along a dimension: the array API's name of `unbind`.
+def unstack(input: Operand, *, axis: int = 0) -> tuple[Tensor, ...]:
+    """Return the slices of `input` along a dimension: the array API's name of `unbind`.
 
     Examples
     --------
@@ -324,7 +325,7 @@ def unstack(x: Operand, /, *, axis: int = 0) -> tuple[Tensor, ...]:
     >>> cr.unstack(cr.tensor([1, 2]))
     (tensor(1), tensor(2))
     """
-    return unbind(x, axis)
+    return unbind(input, axis)
 
 
 def _part_view(x: Tensor, primitive: Primitive, key: tuple[Any, ...]) -> View:

@@ -42,17 +42,17 @@ _PLAIN = frozenset([float, int, type(None)])
 """Bounds of floating numbers that are taken as they are."""
 
 
-def abs(x: Operand, /) -> Tensor:
+def abs(input: Operand) -> Tensor:
     """Return the absolute value of each element.
 
     Parameters
     ----------
-    x : Tensor
+    input : Tensor
         Real or complex numbers.
 
     Returns
     -------
-    Tensor, shape of `x`; real
+    Tensor, shape of `input`; real
 
     Notes
     -----
@@ -64,13 +64,13 @@ def abs(x: Operand, /) -> Tensor:
     >>> cr.abs(cr.tensor([-1.5, 2.0]))
     tensor([1.5000, 2.0000])
     """
-    return RECORDERS["abs"](tensor_of(x))
+    return RECORDERS["abs"](tensor_of(input))
 
 
 absolute = abs
 
 
-def sign(x: Operand, /) -> Tensor:
+def sign(input: Operand) -> Tensor:
     """Return -1, 0 or 1, the sign of each element; z / |z| of a complex number z.
 
     Notes
@@ -83,31 +83,31 @@ def sign(x: Operand, /) -> Tensor:
     >>> cr.sign(cr.tensor([-1.5, 0.0, 2.0]))
     tensor([-1.,  0.,  1.])
     """
-    if isinstance(x, Tensor) and x.is_complex():
-        size = RECORDERS["abs"](x)
+    if isinstance(input, Tensor) and input.is_complex():
+        size = RECORDERS["abs"](input)
         zero = RECORDERS["equal"](size, 0.0)
-        phase = RECORDERS["divide"](x, RECORDERS["where"](zero, 1.0, size))
+        phase = RECORDERS["divide"](input, RECORDERS["where"](zero, 1.0, size))
         return RECORDERS["masked"](phase, RECORDERS["logical_not"](zero))
-    if tensor_of(x).dtype.kind == "b":
-        return RECORDERS["clone"](tensor_of(x))  # NumPy has no sign of bools
-    return _step("sign", x)
+    if tensor_of(input).dtype.kind == "b":
+        return RECORDERS["clone"](tensor_of(input))  # NumPy has no sign of bools
+    return _step("sign", input)
 
 
 def _step(name: str, x: Operand) -> Tensor:
     return RECORDERS[name](tensor_of(x))
 
 
-def relu(x: Operand, /) -> Tensor:
+def relu(input: Operand) -> Tensor:
     """Return max(x, 0), the rectified linear unit.
 
     Parameters
     ----------
-    x : Tensor
+    input : Tensor
         Real numbers.
 
     Returns
     -------
-    Tensor, shape and dtype of `x`
+    Tensor, shape and dtype of `input`
 
     Notes
     -----
@@ -119,7 +119,7 @@ def relu(x: Operand, /) -> Tensor:
     >>> cr.relu(cr.tensor([-1.0, 3.0]))
     tensor([0., 3.])
     """
-    return _relu(x if x.__class__ is Tensor else tensor_of(x))
+    return _relu(input if input.__class__ is Tensor else tensor_of(input))
 
 
 def maximum(input: Operand, other: Operand) -> Tensor:
@@ -163,19 +163,19 @@ def minimum(input: Operand, other: Operand) -> Tensor:
     return _minimum(input, other)
 
 
-def clamp(x: Operand, /, min: Operand | None = None, max: Operand | None = None) -> Tensor:
-    """Return `x`, limited to the range from `min` to `max`.
+def clamp(input: Operand, min: Operand | None = None, max: Operand | None = None) -> Tensor:
+    """Return `input`, limited to the range from `min` to `max`.
 
     Parameters
     ----------
-    x : Tensor
+    input : Tensor
         Real numbers.
     min, max : number or Tensor, optional
         The bounds; one may be left out. Where `min` is above `max`, the result is `max`.
 
     Returns
     -------
-    Tensor, shape of `x` (broadcast with bounds that are tensors)
+    Tensor, shape of `input` (broadcast with bounds that are tensors)
 
     Raises
     ------
@@ -194,17 +194,17 @@ def clamp(x: Operand, /, min: Operand | None = None, max: Operand | None = None)
     """
     if min is None and max is None:
         raise ArgumentError("clamp: At least one of 'min' or 'max' must not be None")
-    x = tensor_of(x)
-    if min.__class__ in _PLAIN and max.__class__ in _PLAIN and x._array.dtype.kind == "f":
-        return _clamp(x, low=min, high=max)
+    input = tensor_of(input)
+    if min.__class__ in _PLAIN and max.__class__ in _PLAIN and input._array.dtype.kind == "f":
+        return _clamp(input, low=min, high=max)
     if not _is_number(min) or not _is_number(max):
-        return _clamp_to_tensors(x, min, max)
+        return _clamp_to_tensors(input, min, max)
     low, high = [float(bound) if isinstance(bound, float) else bound for bound in (min, max)]
-    if x._array.dtype.kind not in "fc" and (isinstance(low, float) or isinstance(high, float)):
-        x = floating(x)
-    elif x._array.dtype.kind == "b" and not {type(low), type(high)} <= {bool, type(None)}:
-        x = cast(x, np.dtype(np.int64))
-    return _clamp(x, low=low, high=high)
+    if input._array.dtype.kind not in "fc" and (isinstance(low, float) or isinstance(high, float)):
+        input = floating(input)
+    elif input._array.dtype.kind == "b" and not {type(low), type(high)} <= {bool, type(None)}:
+        input = cast(input, np.dtype(np.int64))
+    return _clamp(input, low=low, high=high)
 
 
 clip = clamp
@@ -228,7 +228,7 @@ def _or_unknown(outside: Tensor, bound: Any) -> Tensor:
     return RECORDERS["logical_or"](outside, RECORDERS["not_equal"](bound, bound))
 
 
-def floor(x: Operand, /) -> Tensor:
+def floor(input: Operand) -> Tensor:
     """Return the largest integer that is not above x, element by element.
 
     Notes
@@ -241,10 +241,10 @@ def floor(x: Operand, /) -> Tensor:
     >>> cr.floor(cr.tensor([-1.5, 1.5]))
     tensor([-2.,  1.])
     """
-    return _step("floor", x)
+    return _step("floor", input)
 
 
-def ceil(x: Operand, /) -> Tensor:
+def ceil(input: Operand) -> Tensor:
     """Return the smallest integer that is not below x, element by element.
 
     Notes
@@ -257,10 +257,10 @@ def ceil(x: Operand, /) -> Tensor:
     >>> cr.ceil(cr.tensor([-1.5, 1.5]))
     tensor([-1.,  2.])
     """
-    return _step("ceil", x)
+    return _step("ceil", input)
 
 
-def trunc(x: Operand, /) -> Tensor:
+def trunc(input: Operand) -> Tensor:
     """Return each element without its fraction: rounded towards zero.
 
     Notes
@@ -273,25 +273,25 @@ def trunc(x: Operand, /) -> Tensor:
     >>> cr.trunc(cr.tensor([-1.5, 1.5]))
     tensor([-1.,  1.])
     """
-    return _step("trunc", x)
+    return _step("trunc", input)
 
 
 fix = trunc
 
 
-def round(x: Operand, /, *, decimals: int = 0) -> Tensor:
+def round(input: Operand, *, decimals: int = 0) -> Tensor:
     """Return each element rounded to the nearest integer, halves to the even one.
 
     Parameters
     ----------
-    x : Tensor
+    input : Tensor
         Numbers.
     decimals : int, default 0
         Round to this many decimal places; negative ones stand left of the point.
 
     Returns
     -------
-    Tensor, shape and dtype of `x`
+    Tensor, shape and dtype of `input`
 
     Notes
     -----
@@ -305,7 +305,7 @@ def round(x: Operand, /, *, decimals: int = 0) -> Tensor:
     >>> cr.round(cr.tensor(3.14159), decimals=2)
     tensor(3.1400)
     """
-    return RECORDERS["round"](tensor_of(x), decimals=decimals)
+    return RECORDERS["round"](tensor_of(input), decimals=decimals)
 
 
 # --- choosing -------------------------------------------------------------------------------------
@@ -350,28 +350,28 @@ def _as_mask(condition: Operand) -> Tensor:
     return mask if mask._array.dtype.kind == "b" else RECORDERS["not_equal"](mask, 0)
 
 
-def masked_fill(x: Operand, /, mask: Operand, value: Operand) -> Tensor:
-    """Return `x` with `value` where `mask` is true.
+def masked_fill(input: Operand, mask: Operand, value: Operand) -> Tensor:
+    """Return `input` with `value` where `mask` is true.
 
     Parameters
     ----------
-    x : Tensor
+    input : Tensor
         The elements to keep.
     mask : Tensor of bools
-        Its shape broadcasts with that of `x`.
+        Its shape broadcasts with that of `input`.
     value : number or 0-d Tensor
-        Taken in the dtype of `x`.
+        Taken in the dtype of `input`.
 
     Returns
     -------
-    Tensor, of the broadcast shape and the dtype of `x`
+    Tensor, of the broadcast shape and the dtype of `input`
 
     Raises
     ------
     TypeError
         If `mask` is not of bools.
     DTypeError
-        If `value` is complex and `x` is real.
+        If `value` is complex and `input` is real.
 
     Notes
     -----
@@ -383,14 +383,14 @@ def masked_fill(x: Operand, /, mask: Operand, value: Operand) -> Tensor:
     >>> cr.masked_fill(cr.tensor([1.0, 2.0]), cr.tensor([True, False]), 9)
     tensor([9., 2.])
     """
-    x, mask = tensor_of(x), tensor_of(mask)
+    input, mask = tensor_of(input), tensor_of(mask)
     if mask.dtype.kind != "b":
         raise TypeError(f"masked_fill only supports boolean masks, but got mask of {mask.dtype}")
-    if x.dtype.kind != "c" and np.dtype(getattr(value, "dtype", type(value))).kind == "c":
+    if input.dtype.kind != "c" and np.dtype(getattr(value, "dtype", type(value))).kind == "c":
         raise DTypeError(
-            f"masked_fill: value {value} cannot be converted to type {x.dtype} without overflow: "
-            "convert the tensor first, with .to(complex64)"
+            f"masked_fill: value {value} cannot be converted to type {input.dtype} without "
+            "overflow: convert the tensor first, with .to(complex64)"
         )
     if not isinstance(value, Tensor):
-        value = tensor_of(namespace(x._array).asarray(value, dtype=x.dtype))
-    return RECORDERS["where"](mask, cast(value, x.dtype), x)
+        value = tensor_of(namespace(input._array).asarray(value, dtype=input.dtype))
+    return RECORDERS["where"](mask, cast(value, input.dtype), input)

@@ -40,8 +40,7 @@ __all__ = [
 
 
 def nansum(
-    x: Operand,
-    /,
+    input: Operand,
     dim: Dims = None,
     keepdim: bool = False,
     *,
@@ -61,10 +60,10 @@ def nansum(
     >>> cr.nansum(cr.tensor([1.0, cr.nan, 2.0]))
     tensor(3.)
     """
-    x = cast(tensor_of(x), dtype)
-    if x.dtype.kind in "fc":
-        x = RECORDERS["masked"](x, _present(x))
-    return sum(x, axis=over(dim, axis), keepdims=keepdim or keepdims)
+    input = cast(tensor_of(input), dtype)
+    if input.dtype.kind in "fc":
+        input = RECORDERS["masked"](input, _present(input))
+    return sum(input, axis=over(dim, axis), keepdims=keepdim or keepdims)
 
 
 def _present(x: Tensor) -> Tensor:
@@ -72,8 +71,7 @@ def _present(x: Tensor) -> Tensor:
 
 
 def nanmean(
-    x: Operand,
-    /,
+    input: Operand,
     dim: Dims = None,
     keepdim: bool = False,
     *,
@@ -86,7 +84,7 @@ def nanmean(
     Raises
     ------
     DTypeError
-        If `x` is of integers or bools and no floating `dtype` is given.
+        If `input` is of integers or bools and no floating `dtype` is given.
 
     Notes
     -----
@@ -98,21 +96,20 @@ def nanmean(
     >>> cr.nanmean(cr.tensor([1.0, cr.nan, 2.0]))
     tensor(1.5000)
     """
-    x = cast(tensor_of(x), dtype)
-    check_floating(x, "nanmean")
+    input = cast(tensor_of(input), dtype)
+    check_floating(input, "nanmean")
     dims, keep = over(dim, axis), keepdim or keepdims
-    number = sum(_present(x), axis=dims, keepdims=keep)._array
+    number = sum(_present(input), axis=dims, keepdims=keep)._array
     share = np.where(number > 0, 1 / np.maximum(number, 1), np.nan)
-    weight = share.astype(RECORDERS["abs"](x.detach()).dtype)
-    return RECORDERS["multiply"](nansum(x, axis=dims, keepdims=keep), make(weight, None))
+    weight = share.astype(RECORDERS["abs"](input.detach()).dtype)
+    return RECORDERS["multiply"](nansum(input, axis=dims, keepdims=keep), make(weight, None))
 
 
 # --- two at once ----------------------------------------------------------------------------------
 
 
 def var_mean(
-    x: Operand,
-    /,
+    input: Operand,
     dim: Dims | bool = None,
     unbiased: bool | None = None,
     keepdim: bool = False,
@@ -129,14 +126,13 @@ def var_mean(
     >>> cr.var_mean(cr.tensor([1.0, 2.0, 3.0]))
     (tensor(1.), tensor(2.))
     """
-    spread = var(x, dim, unbiased, keepdim, correction=correction, axis=axis, keepdims=keepdims)
+    spread = var(input, dim, unbiased, keepdim, correction=correction, axis=axis, keepdims=keepdims)
     dims = None if isinstance(dim, bool) else over(dim, axis)
-    return spread, mean(x, axis=dims, keepdims=keepdim or keepdims)
+    return spread, mean(input, axis=dims, keepdims=keepdim or keepdims)
 
 
 def std_mean(
-    x: Operand,
-    /,
+    input: Operand,
     dim: Dims | bool = None,
     unbiased: bool | None = None,
     keepdim: bool = False,
@@ -153,9 +149,9 @@ def std_mean(
     >>> cr.std_mean(cr.tensor([1.0, 2.0, 3.0]))
     (tensor(1.), tensor(2.))
     """
-    spread = std(x, dim, unbiased, keepdim, correction=correction, axis=axis, keepdims=keepdims)
+    spread = std(input, dim, unbiased, keepdim, correction=correction, axis=axis, keepdims=keepdims)
     dims = None if isinstance(dim, bool) else over(dim, axis)
-    return spread, mean(x, axis=dims, keepdims=keepdim or keepdims)
+    return spread, mean(input, axis=dims, keepdims=keepdim or keepdims)
 
 
 class Bounds(NamedTuple):
@@ -166,8 +162,7 @@ class Bounds(NamedTuple):
 
 
 def aminmax(
-    x: Operand,
-    /,
+    input: Operand,
     *,
     dim: Dims = None,
     keepdim: bool = False,
@@ -183,18 +178,18 @@ def aminmax(
     Bounds(min=tensor(1.), max=tensor(3.))
     """
     dims, keep = either(dim, axis), keepdim or keepdims
-    return Bounds(amin(x, dims, keep), amax(x, dims, keep))
+    return Bounds(amin(input, dims, keep), amax(input, dims, keep))
 
 
 # --- sizes ----------------------------------------------------------------------------------------
 
 
-def dist(x: Operand, other: Operand, /, p: float = 2) -> Tensor:
+def dist(input: Operand, other: Operand, p: float = 2) -> Tensor:
     """Return the norm of the difference of two tensors.
 
     Parameters
     ----------
-    x, other : Tensors
+    input, other : Tensors
         Their shapes broadcast.
     p : number, default 2
         The order, as for `norm`.
@@ -213,15 +208,15 @@ def dist(x: Operand, other: Operand, /, p: float = 2) -> Tensor:
     >>> cr.dist(cr.tensor([1.0, 1.0]), cr.tensor([4.0, 5.0]))
     tensor(5.)
     """
-    return norm(RECORDERS["subtract"](floating(x), floating(other)), p)
+    return norm(RECORDERS["subtract"](floating(input), floating(other)), p)
 
 
-def renorm(x: Operand, /, p: float, dim: int, maxnorm: float) -> Tensor:
-    """Return `x` with the slices along a dimension shortened to a norm of at most `maxnorm`.
+def renorm(input: Operand, p: float, dim: int, maxnorm: float) -> Tensor:
+    """Return `input` with the slices along a dimension shortened to a norm of at most `maxnorm`.
 
     Parameters
     ----------
-    x : Tensor
+    input : Tensor
         Of at least two dimensions; floating numbers.
     p : number
         The order of the norm: positive.
@@ -232,7 +227,7 @@ def renorm(x: Operand, /, p: float, dim: int, maxnorm: float) -> Tensor:
 
     Returns
     -------
-    Tensor, shape of `x`
+    Tensor, shape of `input`
 
     Raises
     ------
@@ -252,19 +247,19 @@ def renorm(x: Operand, /, p: float, dim: int, maxnorm: float) -> Tensor:
     tensor([[0.6000, 0.8000],
             [0.3000, 0.4000]])
     """
-    x = tensor_of(x)
-    check_floating(x, "renorm")
-    if x.ndim < 2:
-        raise ShapeError(f"renorm: input needs at least 2 dimensions, got {x.ndim} dimensions")
+    input = tensor_of(input)
+    check_floating(input, "renorm")
+    if input.ndim < 2:
+        raise ShapeError(f"renorm: input needs at least 2 dimensions, got {input.ndim} dimensions")
     if p <= 0:
         raise ArgumentError(f"renorm: non-positive-norm not supported, got p = {p}")
     if maxnorm < 0:
         raise ArgumentError(f"renorm: expected maxnorm to be >= 0 but got {maxnorm}")
-    number = one_dim(dim, x.ndim)
-    others = many_dims([i for i in range(x.ndim) if i != number], x.ndim)
-    size = norm(x, p, others, True)
+    number = one_dim(dim, input.ndim)
+    others = many_dims([i for i in range(input.ndim) if i != number], input.ndim)
+    size = norm(input, p, others, True)
     shorter = RECORDERS["divide"](
         make(np.asarray(maxnorm, size.dtype), None), RECORDERS["add"](size, 1e-7)
     )
     factor = where(RECORDERS["greater"](size, maxnorm), shorter, 1.0)
-    return RECORDERS["multiply"](x, cast(factor, x.dtype))
+    return RECORDERS["multiply"](input, cast(factor, input.dtype))

@@ -22,8 +22,7 @@ Array = Any
 
 
 def median(
-    x: Operand,
-    /,
+    input: Operand,
     dim: int | None = None,
     keepdim: bool = False,
     *,
@@ -34,7 +33,7 @@ def median(
 
     Parameters
     ----------
-    x : Tensor
+    input : Tensor
         Real numbers. Where one is nan, the median is nan.
     dim : int, optional
         Along which dimension: of everything, as a 0-d tensor, if left out. Also spelled `axis`.
@@ -64,12 +63,11 @@ def median(
     >>> cr.median(cr.tensor([[3.0, 1.0, 2.0]]), 1).indices
     tensor([2])
     """
-    return _median("median", x, either(dim, axis), keepdim or keepdims)
+    return _median("median", input, either(dim, axis), keepdim or keepdims)
 
 
 def nanmedian(
-    x: Operand,
-    /,
+    input: Operand,
     dim: int | None = None,
     keepdim: bool = False,
     *,
@@ -84,7 +82,7 @@ def nanmedian(
     >>> cr.nanmedian(cr.tensor([cr.nan, 1.0, 2.0]))
     tensor(1.)
     """
-    return _median("nanmedian", x, either(dim, axis), keepdim or keepdims)
+    return _median("nanmedian", input, either(dim, axis), keepdim or keepdims)
 
 
 def _median(name: str, x: Operand, dim: int | None, keepdim: bool) -> Any:
@@ -144,13 +142,13 @@ def _ranked(name: str, x: Tensor, dim: int, keepdim: bool, places_in: Any) -> Ex
 
 
 def kthvalue(
-    x: Operand, /, k: int, dim: int = -1, keepdim: bool = False, *, axis: int | None = None
+    input: Operand, k: int, dim: int = -1, keepdim: bool = False, *, axis: int | None = None
 ) -> Extremes:
     """Return the k-th smallest element along a dimension, and where it is.
 
     Parameters
     ----------
-    x : Tensor
+    input : Tensor
         Real numbers; nan is larger than any.
     k : int
         1 for the smallest.
@@ -178,25 +176,25 @@ def kthvalue(
     >>> cr.kthvalue(cr.tensor([3.0, 1.0, 2.0]), 2)
     Extremes(values=tensor(2.), indices=tensor(2))
     """
-    x = tensor_of(x)
-    number = one_dim(dim if axis is None else axis, x.ndim)
-    length = x.shape[number] if x.ndim else 1
+    input = tensor_of(input)
+    number = one_dim(dim if axis is None else axis, input.ndim)
+    length = input.shape[number] if input.ndim else 1
     if not 1 <= k <= length:
         raise ArgumentError(
             f"kthvalue(): selected number k out of range for dimension {number}: got {k}, expected "
             f"1 to {length}"
         )
-    return _ranked("kthvalue", x, number, keepdim, lambda array: _kth(array, k - 1))
+    return _ranked("kthvalue", input, number, keepdim, lambda array: _kth(array, k - 1))
 
 
 def mode(
-    x: Operand, /, dim: int = -1, keepdim: bool = False, *, axis: int | None = None
+    input: Operand, dim: int = -1, keepdim: bool = False, *, axis: int | None = None
 ) -> Extremes:
     """Return the most frequent element along a dimension, and where it is last.
 
     Parameters
     ----------
-    x : Tensor
+    input : Tensor
         Real numbers.
     dim : int, default -1
         Along which dimension. Also spelled `axis`.
@@ -223,8 +221,8 @@ def mode(
     >>> cr.mode(cr.tensor([2.0, 1.0, 2.0, 3.0]))
     Extremes(values=tensor(2.), indices=tensor(2))
     """
-    x = tensor_of(x)
-    return _ranked("mode", x, dim if axis is None else axis, keepdim, _most_frequent)
+    input = tensor_of(input)
+    return _ranked("mode", input, dim if axis is None else axis, keepdim, _most_frequent)
 
 
 def _most_frequent(array: Array) -> Array:
@@ -240,7 +238,7 @@ def _most_frequent(array: Array) -> Array:
     return np.take_along_axis(order, ends, -1)
 
 
-def msort(x: Operand, /) -> Tensor:
+def msort(input: Operand) -> Tensor:
     """Return the elements in order along the first dimension.
 
     Notes
@@ -253,5 +251,5 @@ def msort(x: Operand, /) -> Tensor:
     >>> cr.msort(cr.tensor([3.0, 1.0, 2.0]))
     tensor([1., 2., 3.])
     """
-    values: Tensor = sort(x, 0).values
+    values: Tensor = sort(input, 0).values
     return values

@@ -27,15 +27,15 @@ __all__ = [
 _permute = RECORDERS["permute_dims"]
 
 
-def permute_dims(x: Operand, /, axes: Sequence[int]) -> Tensor:
-    """Return `x` with its dimensions in another order.
+def permute_dims(input: Operand, axes: Sequence[int]) -> Tensor:
+    """Return `input` with its dimensions in another order.
 
     Parameters
     ----------
-    x : Tensor
+    input : Tensor
         Any tensor.
     axes : sequence of ints
-        For each dimension of the result, which one of `x` it is.
+        For each dimension of the result, which one of `input` it is.
 
     Returns
     -------
@@ -57,21 +57,22 @@ def permute_dims(x: Operand, /, axes: Sequence[int]) -> Tensor:
     >>> cr.permute_dims(cr.zeros(2, 3, 4), (2, 0, 1)).shape
     (4, 2, 3)
     """
-    x = tensor_of(x)
-    order = tuple([one_dim(axis, x.ndim) for axis in axes])
-    if sorted(order) != list(range(x.ndim)):
+    input = tensor_of(input)
+    order = tuple([one_dim(axis, input.ndim) for axis in axes])
+    if sorted(order) != list(range(input.ndim)):
         raise ArgumentError(
-            f"permute: the dimensions {tuple(axes)} must name each of the tensor's {x.ndim} once"
+            f"permute: the dimensions {tuple(axes)} must name each of the tensor's {input.ndim} "
+            "once"
         )
-    return _permute(x, axes=order)
+    return _permute(input, axes=order)
 
 
-def permute(x: Operand, /, *order: Any, dims: Sequence[int] | None = None) -> Tensor:
-    """Return `x` with its dimensions in another order, as `permute_dims` does.
+def permute(input: Operand, *order: Any, dims: Sequence[int] | None = None) -> Tensor:
+    """Return `input` with its dimensions in another order, as `permute_dims` does.
 
     Parameters
     ----------
-    x : Tensor
+    input : Tensor
         Any tensor.
     *order : int, or one sequence of ints
         ``x.permute(2, 0, 1)`` and ``permute(x, (2, 0, 1))`` are the same. Also spelled `dims`.
@@ -91,15 +92,15 @@ def permute(x: Operand, /, *order: Any, dims: Sequence[int] | None = None) -> Te
     >>> cr.zeros(2, 3, 4).permute(2, 0, 1).shape
     (4, 2, 3)
     """
-    return permute_dims(x, sizes_of(order) if dims is None else dims)
+    return permute_dims(input, sizes_of(order) if dims is None else dims)
 
 
-def transpose(x: Operand, /, dim0: int, dim1: int) -> Tensor:
-    """Return `x` with two dimensions exchanged.
+def transpose(input: Operand, dim0: int, dim1: int) -> Tensor:
+    """Return `input` with two dimensions exchanged.
 
     Parameters
     ----------
-    x : Tensor
+    input : Tensor
         Any tensor.
     dim0, dim1 : int
         The two.
@@ -124,19 +125,19 @@ def transpose(x: Operand, /, dim0: int, dim1: int) -> Tensor:
     >>> cr.transpose(cr.zeros(2, 3, 4), 0, -1).shape
     (4, 3, 2)
     """
-    x = tensor_of(x)
-    first, second = one_dim(dim0, x.ndim), one_dim(dim1, x.ndim)
-    order = list(range(x.ndim))
+    input = tensor_of(input)
+    first, second = one_dim(dim0, input.ndim), one_dim(dim1, input.ndim)
+    order = list(range(input.ndim))
     if order:
         order[first], order[second] = second, first
-    return RECORDERS["transpose"](x, axes=tuple(order))
+    return RECORDERS["transpose"](input, axes=tuple(order))
 
 
 swapdims = transpose
 
 
-def swapaxes(x: Operand, /, axis0: int, axis1: int) -> Tensor:
-    """Return `x` with two dimensions exchanged: NumPy's name of `transpose`.
+def swapaxes(input: Operand, axis0: int, axis1: int) -> Tensor:
+    """Return `input` with two dimensions exchanged: NumPy's name of `transpose`.
 
     Examples
     --------
@@ -144,10 +145,10 @@ def swapaxes(x: Operand, /, axis0: int, axis1: int) -> Tensor:
     >>> cr.swapaxes(cr.zeros(2, 3, 4), 0, -1).shape
     (4, 3, 2)
     """
-    return transpose(x, axis0, axis1)
+    return transpose(input, axis0, axis1)
 
 
-def t(x: Operand, /) -> Tensor:
+def t(input: Operand) -> Tensor:
     """Return the transpose of a matrix; a tensor of fewer dimensions as it is.
 
     Raises
@@ -166,16 +167,19 @@ def t(x: Operand, /) -> Tensor:
     tensor([[1, 3],
             [2, 4]])
     """
-    x = tensor_of(x)
-    if x.ndim > 2:
+    input = tensor_of(input)
+    if input.ndim > 2:
         raise ShapeError(
-            f"t() expects a tensor with <= 2 dimensions, but self is {x.ndim}D: use .mT or permute"
+            f"t() expects a tensor with <= 2 dimensions, but self is {input.ndim}D: use .mT or "
+            "permute"
         )
-    return RECORDERS["transpose"](x, axes=(1, 0) if x.ndim == 2 else tuple(range(x.ndim)))
+    return RECORDERS["transpose"](
+        input, axes=(1, 0) if input.ndim == 2 else tuple(range(input.ndim))
+    )
 
 
-def matrix_transpose(x: Operand, /) -> Tensor:
-    """Return `x` with its last two dimensions exchanged: each matrix of a stack transposed.
+def matrix_transpose(input: Operand) -> Tensor:
+    """Return `input` with its last two dimensions exchanged: each matrix of a stack transposed.
 
     Raises
     ------
@@ -192,13 +196,13 @@ def matrix_transpose(x: Operand, /) -> Tensor:
     >>> cr.matrix_transpose(cr.zeros(5, 2, 3)).shape
     (5, 3, 2)
     """
-    x = tensor_of(x)
-    if x.ndim < 2:
+    input = tensor_of(input)
+    if input.ndim < 2:
         raise ShapeError(
             f"tensor.mT is only supported on matrices or batches of matrices. Got "
-            f"{x.ndim}-D tensor."
+            f"{input.ndim}-D tensor."
         )
-    return transpose(x, -2, -1)
+    return transpose(input, -2, -1)
 
 
 def reverse_dims(x: Tensor) -> Tensor:
@@ -206,15 +210,17 @@ def reverse_dims(x: Tensor) -> Tensor:
     return _permute(x, axes=(1, 0) if x._array.ndim == 2 else tuple(range(x.ndim))[::-1])
 
 
-def movedim(x: Operand, /, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
-    """Return `x` with some dimensions moved, the others in their order.
+def movedim(
+    input: Operand, source: int | Sequence[int], destination: int | Sequence[int]
+) -> Tensor:
+    """Return `input` with some dimensions moved, the others in their order.
 
     Parameters
     ----------
-    x : Tensor
+    input : Tensor
         Any tensor.
     source, destination : int or sequence of ints
-        Where the dimensions are in `x`, and where in the result.
+        Where the dimensions are in `input`, and where in the result.
 
     Returns
     -------
@@ -236,41 +242,40 @@ def movedim(x: Operand, /, source: int | Sequence[int], destination: int | Seque
     >>> cr.movedim(cr.zeros(2, 3, 4), 0, -1).shape
     (3, 4, 2)
     """
-    x = tensor_of(x)
-    sources, targets = many_dims(source, x.ndim) or (), many_dims(destination, x.ndim) or ()
+    input = tensor_of(input)
+    sources, targets = many_dims(source, input.ndim) or (), many_dims(destination, input.ndim) or ()
     if len(sources) != len(targets):
         raise ArgumentError(
             f"movedim: Invalid source or destination dims: source ({source}) should contain the "
             f"same number of dims as destination ({destination})"
         )
-    order = [i for i in range(x.ndim) if i not in sources]
+    order = [i for i in range(input.ndim) if i not in sources]
     for target, origin in sorted(zip(targets, sources, strict=True)):
         order.insert(target, origin)
-    return _permute(x, axes=tuple(order))
+    return _permute(input, axes=tuple(order))
 
 
 moveaxis = movedim
 
 
 def flip(
-    x: Operand,
-    /,
+    input: Operand,
     *along: int | Sequence[int],
     dims: int | Sequence[int] | None = None,
     axis: Any = None,
 ) -> Tensor:
-    """Return a copy of `x` with the elements along dimensions in reverse order.
+    """Return a copy of `input` with the elements along dimensions in reverse order.
 
     Parameters
     ----------
-    x : Tensor
+    input : Tensor
         Any tensor.
     *along : ints, or one sequence of ints
         Which dimensions: all if left out. Also spelled `dims` and `axis`.
 
     Returns
     -------
-    Tensor, shape of `x`
+    Tensor, shape of `input`
 
     Notes
     -----
@@ -282,24 +287,23 @@ def flip(
     >>> cr.flip(cr.tensor([1, 2, 3]))
     tensor([3, 2, 1])
     """
-    x = tensor_of(x)
+    input = tensor_of(input)
     listed: Any = along[0] if len(along) == 1 else along or dims
-    return RECORDERS["flip"](x, axis=many_dims(either(listed, axis), x.ndim))
+    return RECORDERS["flip"](input, axis=many_dims(either(listed, axis), input.ndim))
 
 
 def roll(
-    x: Operand,
-    /,
+    input: Operand,
     shifts: int | Sequence[int],
     dims: int | Sequence[int] | None = None,
     *,
     axis: Any = None,
 ) -> Tensor:
-    """Return a copy of `x` with the elements moved along dimensions, the last ones to the front.
+    """Return `input` with the elements moved along dimensions, the last ones to the front.
 
     Parameters
     ----------
-    x : Tensor
+    input : Tensor
         Any tensor.
     shifts : int or sequence of ints
         By how many places, for each dimension.
@@ -308,7 +312,7 @@ def roll(
 
     Returns
     -------
-    Tensor, shape of `x`
+    Tensor, shape of `input`
 
     Notes
     -----
@@ -320,14 +324,14 @@ def roll(
     >>> cr.roll(cr.tensor([1, 2, 3]), 1)
     tensor([3, 1, 2])
     """
-    x = tensor_of(x)
+    input = tensor_of(input)
     named = either(dims, axis)
     steps = tuple(shifts) if isinstance(shifts, Sequence) else (shifts,)
     if not steps:
         raise ArgumentError("roll: shifts required: give a number, or one for each of dims")
     if named is None:
-        return reshape(RECORDERS["roll"](reshape(x, -1), shift=steps, axis=(0,)), x.shape)
-    places = many_dims(named, x.ndim) or ()
+        return reshape(RECORDERS["roll"](reshape(input, -1), shift=steps, axis=(0,)), input.shape)
+    places = many_dims(named, input.ndim) or ()
     if len(places) != len(steps):
         raise ArgumentError(f"roll: shifts and dims must align: shifts {shifts}, dims {named}")
-    return RECORDERS["roll"](x, shift=steps, axis=places)
+    return RECORDERS["roll"](input, shift=steps, axis=places)

@@ -308,24 +308,24 @@ class Frexp(NamedTuple):
     exponent: Tensor
 
 
-def frexp(x: Operand, /) -> Frexp:
+def frexp(input: Operand) -> Frexp:
     """Return mantissa and exponent: x = mantissa · 2**exponent, 1/2 ≤ abs(mantissa) < 1.
 
     Parameters
     ----------
-    x : Tensor
+    input : Tensor
         Real numbers.
 
     Returns
     -------
     Frexp, a named tuple
-        `mantissa` in the dtype of `x`, `exponent` in int32. Of 0, infinities and nan they are that
-        number and 0.
+        `mantissa` in the dtype of `input`, `exponent` in int32. Of 0, infinities and nan they are
+        that number and 0.
 
     Raises
     ------
     DTypeError
-        If `x` is complex.
+        If `input` is complex.
 
     Notes
     -----
@@ -337,9 +337,9 @@ def frexp(x: Operand, /) -> Frexp:
     >>> cr.frexp(cr.tensor([3.0, 0.0]))
     Frexp(mantissa=tensor([0.7500, 0.0000]), exponent=tensor([2, 0], dtype=int32))
     """
-    x = real_floating(x, "frexp")
-    exponent = RECORDERS["exponent"](x)
-    return Frexp(ldexp(x, RECORDERS["negative"](exponent)), exponent)
+    input = real_floating(input, "frexp")
+    exponent = RECORDERS["exponent"](input)
+    return Frexp(ldexp(input, RECORDERS["negative"](exponent)), exponent)
 
 
 def float_power(input: Operand, exponent: Operand) -> Tensor:

@@ -51,7 +51,7 @@ _exp1 = of_reals("exp1")
 # --- error functions and the normal distribution --------------------------------------------------
 
 
-def erfcx(x: Operand, /) -> Tensor:
+def erfcx(input: Operand) -> Tensor:
     """Return exp(x²) erfc(x), which neither over- nor underflows for large x.
 
     Notes
@@ -64,10 +64,10 @@ def erfcx(x: Operand, /) -> Tensor:
     >>> cr.special.erfcx(cr.tensor([0.0, 100.0]))
     tensor([1.0000, 0.0056])
     """
-    return _erfcx(x)
+    return _erfcx(input)
 
 
-def erfi(x: Operand, /) -> Tensor:
+def erfi(input: Operand) -> Tensor:
     """Return the imaginary error function, 2/√π ∫ exp(t²) dt from 0 to x.
 
     Notes
@@ -80,10 +80,10 @@ def erfi(x: Operand, /) -> Tensor:
     >>> cr.special.erfi(cr.tensor([0.0, 1.0]))
     tensor([0.0000, 1.6504])
     """
-    return _erfi(x)
+    return _erfi(input)
 
 
-def dawsn(x: Operand, /) -> Tensor:
+def dawsn(input: Operand) -> Tensor:
     """Return Dawson's integral, exp(-x²) ∫ exp(t²) dt from 0 to x.
 
     Notes
@@ -96,10 +96,10 @@ def dawsn(x: Operand, /) -> Tensor:
     >>> cr.special.dawsn(cr.tensor([0.0, 1.0]))
     tensor([0.0000, 0.5381])
     """
-    return _dawsn(x)
+    return _dawsn(input)
 
 
-def ndtr(x: Operand, /) -> Tensor:
+def ndtr(input: Operand) -> Tensor:
     """Return the probability that a standard normal number is at most x. Needs NumPy alone.
 
     Notes
@@ -112,11 +112,11 @@ def ndtr(x: Operand, /) -> Tensor:
     >>> cr.special.ndtr(cr.tensor([-1.0, 0.0]))
     tensor([0.1587, 0.5000])
     """
-    scaled = multiply(real_floating(x, "ndtr"), -0.7071067811865476)  # 1/√2
+    scaled = multiply(real_floating(input, "ndtr"), -0.7071067811865476)  # 1/√2
     return multiply(RECORDERS["erfc"](scaled), 0.5)
 
 
-def ndtri(x: Operand, /) -> Tensor:
+def ndtri(input: Operand) -> Tensor:
     """Return the number whose `ndtr` is x: ±inf at 1 and 0, nan beyond.
 
     Notes
@@ -129,10 +129,10 @@ def ndtri(x: Operand, /) -> Tensor:
     >>> cr.special.ndtri(cr.tensor([0.5, 0.975]))
     tensor([0.0000, 1.9600])
     """
-    return _ndtri(x)
+    return _ndtri(input)
 
 
-def log_ndtr(x: Operand, /) -> Tensor:
+def log_ndtr(input: Operand) -> Tensor:
     """Return log ndtr(x), precise also where that underflows.
 
     Notes
@@ -145,10 +145,10 @@ def log_ndtr(x: Operand, /) -> Tensor:
     >>> cr.special.log_ndtr(cr.tensor([-100.0, 0.0]))
     tensor([-5.0055e+03, -6.9315e-01])
     """
-    return _log_ndtr(x)
+    return _log_ndtr(input)
 
 
-def log_expit(x: Operand, /) -> Tensor:
+def log_expit(input: Operand) -> Tensor:
     """Return log sigmoid(x), without underflow. Needs NumPy alone.
 
     Notes
@@ -161,13 +161,13 @@ def log_expit(x: Operand, /) -> Tensor:
     >>> cr.special.log_expit(cr.tensor([-1000.0, 0.0]))
     tensor([-1.0000e+03, -6.9315e-01])
     """
-    return negative(logaddexp(0.0, negative(real_floating(x, "log_expit"))))
+    return negative(logaddexp(0.0, negative(real_floating(input, "log_expit"))))
 
 
 # --- entropies ------------------------------------------------------------------------------------
 
 
-def entr(x: Operand, /) -> Tensor:
+def entr(input: Operand) -> Tensor:
     """Return -x log x, which is 0 at 0 and -inf below. Needs NumPy alone.
 
     Notes
@@ -180,7 +180,7 @@ def entr(x: Operand, /) -> Tensor:
     >>> cr.special.entr(cr.tensor([0.0, 0.5]))
     tensor([0.0000, 0.3466])
     """
-    return _entr(x)
+    return _entr(input)
 
 
 def rel_entr(x: Operand, y: Operand, /) -> Tensor:
@@ -236,7 +236,7 @@ def xlog1py(input: Operand, other: Operand) -> Tensor:
 # --- gamma, beta, zeta ----------------------------------------------------------------------------
 
 
-def gamma(x: Operand, /) -> Tensor:
+def gamma(input: Operand) -> Tensor:
     """Return Γ(x); it overflows soon, `lgamma` doesn't.
 
     Notes
@@ -249,7 +249,7 @@ def gamma(x: Operand, /) -> Tensor:
     >>> cr.special.gamma(cr.tensor([5.0, 0.5]))
     tensor([24.0000,  1.7725])
     """
-    return _gamma(x)
+    return _gamma(input)
 
 
 def beta(a: Operand, b: Operand, /) -> Tensor:
@@ -305,8 +305,10 @@ def betainc(a: Operand, b: Operand, x: Operand, /) -> Tensor:
     return RECORDERS["betainc"](*real_operands("betainc", a, b, x))
 
 
-def zeta(x: Operand, q: Operand, /) -> Tensor:
+def zeta(input: Operand, other: Operand) -> Tensor:
     """Return Hurwitz' zeta function, Σ (k + q)^(-x) over k = 0, 1, …; Riemann's has q = 1.
+
+    `input` is x, `other` is q.
 
     Raises
     ------
@@ -323,13 +325,13 @@ def zeta(x: Operand, q: Operand, /) -> Tensor:
     >>> cr.special.zeta(cr.tensor([2.0]), 1.0)
     tensor([1.6449])
     """
-    return _zeta(x, q)
+    return _zeta(input, other)
 
 
 # --- exponential integrals ------------------------------------------------------------------------
 
 
-def expi(x: Operand, /) -> Tensor:
+def expi(input: Operand) -> Tensor:
     """Return the exponential integral Ei(x), ∫ exp(t)/t dt from -∞ to x.
 
     Notes
@@ -342,10 +344,10 @@ def expi(x: Operand, /) -> Tensor:
     >>> cr.special.expi(cr.tensor([1.0]))
     tensor([1.8951])
     """
-    return _expi(x)
+    return _expi(input)
 
 
-def exp1(x: Operand, /) -> Tensor:
+def exp1(input: Operand) -> Tensor:
     """Return the exponential integral E₁(x), ∫ exp(-t)/t dt from x to ∞.
 
     Notes
@@ -358,4 +360,4 @@ def exp1(x: Operand, /) -> Tensor:
     >>> cr.special.exp1(cr.tensor([1.0]))
     tensor([0.2194])
     """
-    return _exp1(x)
+    return _exp1(input)

@@ -28,21 +28,21 @@ def _both(x: Operand, y: Operand) -> tuple[Tensor, Tensor]:
     return cast(left, dtype), cast(right, dtype)
 
 
-def tensordot(x: Operand, y: Operand, /, dims: Axes = None, *, axes: Axes = None) -> Tensor:
+def tensordot(a: Operand, b: Operand, dims: Axes = None, *, axes: Axes = None) -> Tensor:
     """Return the product of two tensors, summed over pairs of their dimensions.
 
     Parameters
     ----------
-    x, y : Tensor
+    a, b : Tensor
         Of dtypes that promote.
     dims : int, or two sequences of ints, default 2
-        The number of dimensions to sum over, the last ones of `x` and the first ones of `y`; or
-        those of `x` and those of `y`, in pairs. Also spelled `axes`.
+        The number of dimensions to sum over, the last ones of `a` and the first ones of `b`; or
+        those of `a` and those of `b`, in pairs. Also spelled `axes`.
 
     Returns
     -------
     Tensor
-        The other dimensions of `x`, then those of `y`.
+        The other dimensions of `a`, then those of `b`.
 
     Raises
     ------
@@ -63,7 +63,7 @@ def tensordot(x: Operand, y: Operand, /, dims: Axes = None, *, axes: Axes = None
     """
     if axes is not None and dims is not None:
         raise TypeError("dims and axes are two names of one argument: give one of them")
-    left, right = _both(x, y)
+    left, right = _both(a, b)
     wanted = axes if dims is None else dims
     x_dims, y_dims = _dims_of(left, right, 2 if wanted is None else wanted)
     labels = list(range(left.ndim + right.ndim))

@@ -23,24 +23,24 @@ __all__ = ["index_put", "put", "masked_scatter"]
 
 
 def index_put(
-    x: Operand, /, indices: Sequence[Operand], values: Operand, accumulate: bool = False
+    input: Operand, indices: Sequence[Operand], values: Operand, accumulate: bool = False
 ) -> Tensor:
-    """Return `x` with values at ``x[indices]``.
+    """Return `input` with values at ``x[indices]``.
 
     Parameters
     ----------
-    x : Tensor
+    input : Tensor
         What to write to a copy of.
     indices : sequence of Tensors of integers or bools
         One for each of the first dimensions; None means all of one.
     values : Tensor
-        Of the dtype of `x`; the shape broadcasts to that of ``x[indices]``.
+        Of the dtype of `input`; the shape broadcasts to that of ``x[indices]``.
     accumulate : bool, default False
         Add instead of overwriting.
 
     Returns
     -------
-    Tensor, shape of `x`
+    Tensor, shape of `input`
 
     Raises
     ------
@@ -60,10 +60,10 @@ def index_put(
     >>> cr.index_put(cr.zeros(2), (index,), cr.tensor([1.0, 2.0]), accumulate=True)
     tensor([3., 0.])
     """
-    x = tensor_of(x)
-    value = alike("index_put", x, values)
-    key = as_key(tuple([slice(None) if i is None else i for i in indices]), x._array)
-    return _put(x, value, key, accumulate)
+    input = tensor_of(input)
+    value = alike("index_put", input, values)
+    key = as_key(tuple([slice(None) if i is None else i for i in indices]), input._array)
+    return _put(input, value, key, accumulate)
 
 
 def _put(x: Tensor, value: Tensor, key: Any, accumulate: bool) -> Tensor:
@@ -89,23 +89,23 @@ def _stand_in(key: Any) -> Any:
     return np.zeros(key.shape, np.intp)
 
 
-def put(x: Operand, /, index: Operand, source: Operand, accumulate: bool = False) -> Tensor:
-    """Return `x` with the elements of `source` at `index` in the flattened tensor.
+def put(input: Operand, index: Operand, source: Operand, accumulate: bool = False) -> Tensor:
+    """Return `input` with the elements of `source` at `index` in the flattened tensor.
 
     Parameters
     ----------
-    x : Tensor
+    input : Tensor
         What to write to a copy of.
     index : Tensor of integers
         Where.
     source : Tensor
-        Of as many elements as `index`, and of the dtype of `x`.
+        Of as many elements as `index`, and of the dtype of `input`.
     accumulate : bool, default False
         Add instead of overwriting.
 
     Returns
     -------
-    Tensor, shape of `x`
+    Tensor, shape of `input`
 
     Raises
     ------
@@ -123,28 +123,30 @@ def put(x: Operand, /, index: Operand, source: Operand, accumulate: bool = False
     tensor([[0., 6.],
             [0., 5.]])
     """
-    x, places = tensor_of(x), index_of("put", index)._array
-    source = alike("put", x, source)
+    input, places = tensor_of(input), index_of("put", index)._array
+    source = alike("put", input, source)
     if source.numel() != places.size:
         raise ShapeError(
             "put_(): Expected source and index to have the same number of elements, but got "
             f"source.numel() = {source.numel()}, index.numel() = {places.size}"
         )
-    row, values = [RECORDERS["reshape_copy"](t, shape=(t.numel(),)) for t in (x, source)]
-    return reshaped(_put(row, values, (places.reshape(-1).astype(np.intp),), accumulate), x.shape)
+    row, values = [RECORDERS["reshape_copy"](t, shape=(t.numel(),)) for t in (input, source)]
+    return reshaped(
+        _put(row, values, (places.reshape(-1).astype(np.intp),), accumulate), input.shape
+    )
 
 
-def masked_scatter(x: Operand, /, mask: Operand, source: Operand) -> Tensor:
-    """Return `x` with elements of `source`, in their order, written where `mask` is true.
+def masked_scatter(input: Operand, mask: Operand, source: Operand) -> Tensor:
+    """Return `input` with elements of `source`, in their order, written where `mask` is true.
 
     Parameters
     ----------
-    x : Tensor
+    input : Tensor
         What to write to a copy of.
     mask : Tensor of bools
-        Its shape broadcasts with that of `x`.
+        Its shape broadcasts with that of `input`.
     source : Tensor
-        Of the dtype of `x`, and of at least as many elements as are to be written.
+        Of the dtype of `input`, and of at least as many elements as are to be written.
 
     Returns
     -------
@@ -168,13 +170,13 @@ def masked_scatter(x: Operand, /, mask: Operand, source: Operand) -> Tensor:
     >>> cr.masked_scatter(cr.zeros(3), mask, cr.tensor([1.0, 2.0, 3.0]))
     tensor([0., 1., 2.])
     """
-    x, mask = tensor_of(x), tensor_of(mask)
-    source = alike("masked_scatter", x, source)
+    input, mask = tensor_of(input), tensor_of(mask)
+    source = alike("masked_scatter", input, source)
     if mask.dtype.kind != "b":
         raise DTypeError(f"masked_scatter: expected BoolTensor for mask, got {mask.dtype}")
-    shape = np.broadcast_shapes(x.shape, mask.shape)
+    shape = np.broadcast_shapes(input.shape, mask.shape)
     if not namespace(mask._array).known:
-        return _chosen(x, broadcast_to(mask, shape), source)
+        return _chosen(input, broadcast_to(mask, shape), source)
     where = np.array(np.broadcast_to(mask._array, shape))
     count = int(np.count_nonzero(where))
     if source.numel() < count:
@@ -183,7 +185,7 @@ def masked_scatter(x: Operand, /, mask: Operand, source: Operand) -> Tensor:
             f"as there are true ones in mask ({count})"
         )
     values = RECORDERS["reshape_copy"](source, shape=(source.numel(),))[:count]
-    return write(x if x.shape == shape else broadcast_to(x, shape), values, (where,))
+    return write(input if input.shape == shape else broadcast_to(input, shape), values, (where,))
 
 
 def _chosen(x: Tensor, mask: Tensor, source: Tensor) -> Tensor:

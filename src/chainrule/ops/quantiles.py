@@ -21,8 +21,7 @@ Array = Any
 
 
 def quantile(
-    x: Operand,
-    /,
+    input: Operand,
     q: float | Operand,
     dim: int | None = None,
     keepdim: bool = False,
@@ -33,7 +32,7 @@ def quantile(
 
     Parameters
     ----------
-    x : Tensor
+    input : Tensor
         Real floating numbers. Where one is nan, so are the quantiles.
     q : number, or Tensor of at most one dimension
         Shares, from 0 (the smallest element) to 1 (the largest).
@@ -52,7 +51,7 @@ def quantile(
     Raises
     ------
     DTypeError
-        If `x` is not of real floating numbers.
+        If `input` is not of real floating numbers.
     ArgumentError
         If `q` is not from [0, 1], or `interpolation` is something else.
     ShapeError
@@ -70,12 +69,11 @@ def quantile(
     >>> cr.quantile(cr.tensor([1.0, 2.0, 4.0]), 0.75)
     tensor(3.)
     """
-    return _quantile("quantile", x, q, dim, keepdim, interpolation)
+    return _quantile("quantile", input, q, dim, keepdim, interpolation)
 
 
 def nanquantile(
-    x: Operand,
-    /,
+    input: Operand,
     q: float | Operand,
     dim: int | None = None,
     keepdim: bool = False,
@@ -90,7 +88,7 @@ def nanquantile(
     >>> cr.nanquantile(cr.tensor([1.0, cr.nan, 3.0]), 0.5)
     tensor(2.)
     """
-    return _quantile("nanquantile", x, q, dim, keepdim, interpolation)
+    return _quantile("nanquantile", input, q, dim, keepdim, interpolation)
 
 
 def _quantile(

@@ -38,8 +38,7 @@ __all__ = [
 
 
 def sum(
-    x: Operand,
-    /,
+    input: Operand,
     dim: Dims = None,
     keepdim: bool = False,
     *,
@@ -51,7 +50,7 @@ def sum(
 
     Parameters
     ----------
-    x : Tensor
+    input : Tensor
         Numbers or bools.
     dim : int or sequence of ints, optional
         What to sum over: everything if left out. Also spelled `axis`.
@@ -62,8 +61,8 @@ def sum(
 
     Returns
     -------
-    Tensor, shape of `x` without `dim`
-        Of the dtype of `x`; int64 for integers and bools.
+    Tensor, shape of `input` without `dim`
+        Of the dtype of `input`; int64 for integers and bools.
 
     Raises
     ------
@@ -83,15 +82,15 @@ def sum(
     >>> cr.sum(x, dim=0)
     tensor([4., 6.])
     """
-    if x.__class__ is not Tensor or dtype is not None:
-        x = cast(tensor_of(x), dtype)
+    if input.__class__ is not Tensor or dtype is not None:
+        input = cast(tensor_of(input), dtype)
     if axis is not None:
         dim = either(dim, axis)
     if dim is not None:
-        dim = many_dims(dim, x._array.ndim)
+        dim = many_dims(dim, input._array.ndim)
         if dim == () and axis is None:
             dim = None  # as `over` says
-    total = _sum(x, axis=dim, keepdims=keepdim or keepdims)
+    total = _sum(input, axis=dim, keepdims=keepdim or keepdims)
     if total._node is not None or (dtype is None and total._array.dtype.kind == "f"):
         return total
     return _accumulated(total, dtype)
@@ -108,8 +107,7 @@ def _accumulated(x: Tensor, dtype: DTypeLike) -> Tensor:
 
 
 def mean(
-    x: Operand,
-    /,
+    input: Operand,
     dim: Dims = None,
     keepdim: bool = False,
     *,
@@ -122,7 +120,7 @@ def mean(
     Raises
     ------
     DTypeError
-        If `x` is of integers or bools and no floating `dtype` is given.
+        If `input` is of integers or bools and no floating `dtype` is given.
 
     Notes
     -----
@@ -134,10 +132,10 @@ def mean(
     >>> cr.mean(cr.tensor([[1.0, 2.0], [3.0, 4.0]]), dim=1)
     tensor([1.5000, 3.5000])
     """
-    x = cast(tensor_of(x), dtype)
-    check_floating(x, "mean")
-    dims = many_dims(over(dim, axis), x.ndim)
-    return RECORDERS["mean"](x, axis=dims, keepdims=keepdim or keepdims)
+    input = cast(tensor_of(input), dtype)
+    check_floating(input, "mean")
+    dims = many_dims(over(dim, axis), input.ndim)
+    return RECORDERS["mean"](input, axis=dims, keepdims=keepdim or keepdims)
 
 
 def check_floating(x: Tensor, operation: str) -> None:
@@ -149,8 +147,7 @@ def check_floating(x: Tensor, operation: str) -> None:
 
 
 def prod(
-    x: Operand,
-    /,
+    input: Operand,
     dim: Dims = None,
     keepdim: bool = False,
     *,
@@ -171,19 +168,19 @@ def prod(
     >>> cr.prod(cr.tensor([2.0, 3.0, 4.0]))
     tensor(24.)
     """
-    x = cast(tensor_of(x), dtype)
-    dims = many_dims(either(dim, axis), x.ndim)
-    return _accumulated(RECORDERS["prod"](x, axis=dims, keepdims=keepdim or keepdims), dtype)
+    input = cast(tensor_of(input), dtype)
+    dims = many_dims(either(dim, axis), input.ndim)
+    return _accumulated(RECORDERS["prod"](input, axis=dims, keepdims=keepdim or keepdims), dtype)
 
 
 def cumsum(
-    x: Operand, /, dim: int | None = None, *, axis: int | None = None, dtype: DTypeLike = None
+    input: Operand, dim: int | None = None, *, axis: int | None = None, dtype: DTypeLike = None
 ) -> Tensor:
     """Return the running sums of the elements along a dimension.
 
     Parameters
     ----------
-    x : Tensor
+    input : Tensor
         Numbers or bools.
     dim : int
         Along which dimension. Also spelled `axis`. It can be left out where there is only one.
@@ -192,8 +189,8 @@ def cumsum(
 
     Returns
     -------
-    Tensor, shape of `x`
-        Of the dtype of `x`; int64 for integers and bools.
+    Tensor, shape of `input`
+        Of the dtype of `input`; int64 for integers and bools.
 
     Notes
     -----
@@ -205,13 +202,12 @@ def cumsum(
     >>> cr.cumsum(cr.tensor([1.0, 2.0, 3.0]), dim=0)
     tensor([1., 3., 6.])
     """
-    x = cast(tensor_of(x), dtype)
-    return _accumulated(along("cumulative_sum", x, either(dim, axis)), dtype)
+    input = cast(tensor_of(input), dtype)
+    return _accumulated(along("cumulative_sum", input, either(dim, axis)), dtype)
 
 
 def cumulative_sum(
-    x: Operand,
-    /,
+    input: Operand,
     *,
     axis: int | None = None,
     dtype: DTypeLike = None,
@@ -221,7 +217,7 @@ def cumulative_sum(
 
     Parameters
     ----------
-    x : Tensor
+    input : Tensor
         Numbers or bools.
     axis : int, optional
         Along which axis. It can be left out where there is only one.
@@ -233,7 +229,7 @@ def cumulative_sum(
     Returns
     -------
     Tensor
-        Of the dtype of `x`; int64 for integers and bools, uint64 for unsigned ones.
+        Of the dtype of `input`; int64 for integers and bools, uint64 for unsigned ones.
 
     Notes
     -----
@@ -245,7 +241,7 @@ def cumulative_sum(
     >>> cr.cumulative_sum(cr.tensor([1, 2, 3]), include_initial=True)
     tensor([0, 1, 3, 6])
     """
-    return _cumulated("cumulative_sum", x, axis, dtype, 0 if include_initial else None)
+    return _cumulated("cumulative_sum", input, axis, dtype, 0 if include_initial else None)
 
 
 def _cumulated(name: str, x: Operand, axis: Any, dtype: DTypeLike, initial: int | None) -> Tensor:
@@ -267,7 +263,7 @@ def accumulator(x: Tensor) -> Any:
 
 
 def cumprod(
-    x: Operand, /, dim: int | None = None, *, axis: int | None = None, dtype: DTypeLike = None
+    input: Operand, dim: int | None = None, *, axis: int | None = None, dtype: DTypeLike = None
 ) -> Tensor:
     """Return the running products along a dimension; the arguments are those of `cumsum`.
 
@@ -282,13 +278,12 @@ def cumprod(
     >>> cr.cumprod(cr.tensor([1.0, 2.0, 3.0]), dim=0)
     tensor([1., 2., 6.])
     """
-    x = cast(tensor_of(x), dtype)
-    return _accumulated(along("cumulative_prod", x, either(dim, axis)), dtype)
+    input = cast(tensor_of(input), dtype)
+    return _accumulated(along("cumulative_prod", input, either(dim, axis)), dtype)
 
 
 def cumulative_prod(
-    x: Operand,
-    /,
+    input: Operand,
     *,
     axis: int | None = None,
     dtype: DTypeLike = None,
@@ -308,12 +303,11 @@ def cumulative_prod(
     >>> cr.cumulative_prod(cr.tensor([2, 3]), include_initial=True)
     tensor([1, 2, 6])
     """
-    return _cumulated("cumulative_prod", x, axis, dtype, 1 if include_initial else None)
+    return _cumulated("cumulative_prod", input, axis, dtype, 1 if include_initial else None)
 
 
 def all(
-    x: Operand,
-    /,
+    input: Operand,
     dim: Dims = None,
     keepdim: bool = False,
     *,
@@ -328,12 +322,11 @@ def all(
     >>> cr.all(cr.tensor([True, False]))
     tensor(False)
     """
-    return _counted("all", x, either(dim, axis), keepdim or keepdims)
+    return _counted("all", input, either(dim, axis), keepdim or keepdims)
 
 
 def any(
-    x: Operand,
-    /,
+    input: Operand,
     dim: Dims = None,
     keepdim: bool = False,
     *,
@@ -348,12 +341,11 @@ def any(
     >>> cr.any(cr.tensor([True, False]))
     tensor(True)
     """
-    return _counted("any", x, either(dim, axis), keepdim or keepdims)
+    return _counted("any", input, either(dim, axis), keepdim or keepdims)
 
 
 def count_nonzero(
-    x: Operand,
-    /,
+    input: Operand,
     dim: Dims = None,
     *,
     axis: Dims = None,
@@ -367,7 +359,7 @@ def count_nonzero(
     >>> cr.count_nonzero(cr.tensor([1.0, 0.0, 2.0]))
     tensor(2)
     """
-    return _counted("count_nonzero", x, over(dim, axis), keepdims)
+    return _counted("count_nonzero", input, over(dim, axis), keepdims)
 
 
 def _counted(name: str, x: Operand, dim: Dims, keepdims: bool) -> Tensor:

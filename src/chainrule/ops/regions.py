@@ -24,12 +24,12 @@ __all__ = [
 ]
 
 
-def narrow(x: Operand, /, dim: int, start: int | Tensor, length: int) -> Tensor:
+def narrow(input: Operand, dim: int, start: int | Tensor, length: int) -> Tensor:
     """Return `length` elements along a dimension, from `start` on.
 
     Parameters
     ----------
-    x : Tensor
+    input : Tensor
         Of at least one dimension.
     dim : int
         Along which dimension.
@@ -60,11 +60,11 @@ def narrow(x: Operand, /, dim: int, start: int | Tensor, length: int) -> Tensor:
     >>> cr.narrow(cr.arange(5), 0, 1, 3)
     tensor([1, 2, 3])
     """
-    x = tensor_of(x)
-    if x.ndim == 0:
+    input = tensor_of(input)
+    if input.ndim == 0:
         raise ShapeError("narrow() cannot be applied to a 0-dim tensor.")
-    number, first = one_dim(dim, x.ndim), int(start)
-    size = x.shape[number]
+    number, first = one_dim(dim, input.ndim), int(start)
+    size = input.shape[number]
     if not -size <= first <= size:
         raise OutOfBoundsError(
             f"start out of range (expected to be in range of [{-size}, {size}], but got {first})"
@@ -76,10 +76,10 @@ def narrow(x: Operand, /, dim: int, start: int | Tensor, length: int) -> Tensor:
             "length is negative"
         )
     lead = (slice(None),) * number
-    return RECORDERS["getitem"](x, key=(*lead, slice(first, first + length), ...))
+    return RECORDERS["getitem"](input, key=(*lead, slice(first, first + length), ...))
 
 
-def narrow_copy(x: Operand, /, dim: int, start: int, length: int) -> Tensor:
+def narrow_copy(input: Operand, dim: int, start: int, length: int) -> Tensor:
     """Return what `narrow` does, in memory of its own.
 
     Examples
@@ -88,16 +88,16 @@ def narrow_copy(x: Operand, /, dim: int, start: int, length: int) -> Tensor:
     >>> cr.narrow_copy(cr.arange(5), 0, 1, 3)
     tensor([1, 2, 3])
     """
-    copy: Tensor = RECORDERS["clone"](narrow(x, dim, start, length))
+    copy: Tensor = RECORDERS["clone"](narrow(input, dim, start, length))
     return copy
 
 
-def select(x: Operand, /, dim: int, index: int | Tensor) -> Tensor:
+def select(input: Operand, dim: int, index: int | Tensor) -> Tensor:
     """Return the slice at an index of a dimension, which the result doesn't have any more.
 
     Parameters
     ----------
-    x : Tensor
+    input : Tensor
         Of at least one dimension.
     dim : int
         Which dimension.
@@ -114,7 +114,7 @@ def select(x: Operand, /, dim: int, index: int | Tensor) -> Tensor:
     OutOfBoundsError
         If `index` is out of range.
     ShapeError
-        If `x` has no dimension.
+        If `input` has no dimension.
 
     Notes
     -----
@@ -126,17 +126,17 @@ def select(x: Operand, /, dim: int, index: int | Tensor) -> Tensor:
     >>> cr.select(cr.tensor([[1, 2], [3, 4]]), 1, 0)
     tensor([1, 3])
     """
-    x = tensor_of(x)
-    if x.ndim == 0:
+    input = tensor_of(input)
+    if input.ndim == 0:
         raise ShapeError("select() cannot be applied to a 0-dim tensor.")
-    number, place = one_dim(dim, x.ndim), int(index)
-    size = x.shape[number]
+    number, place = one_dim(dim, input.ndim), int(index)
+    size = input.shape[number]
     if not -size <= place < size:
         raise OutOfBoundsError(
-            f"select(): index {place} out of range for tensor of size {list(x.shape)} at dimension "
-            f"{number}"
+            f"select(): index {place} out of range for tensor of size {list(input.shape)} at "
+            f"dimension {number}"
         )
-    return RECORDERS["select"](x, key=(*(slice(None),) * number, place, ...))
+    return RECORDERS["select"](input, key=(*(slice(None),) * number, place, ...))
 
 
 def unfold(x: Tensor, /, dimension: int, size: int, step: int) -> Tensor:
@@ -200,12 +200,12 @@ def unfold(x: Tensor, /, dimension: int, size: int, step: int) -> Tensor:
     return out
 
 
-def unflatten(x: Operand, /, dim: int, sizes: int | Sequence[int]) -> Tensor:
-    """Return `x` with one dimension made into several: the opposite of `flatten`.
+def unflatten(input: Operand, dim: int, sizes: int | Sequence[int]) -> Tensor:
+    """Return `input` with one dimension made into several: the opposite of `flatten`.
 
     Parameters
     ----------
-    x : Tensor
+    input : Tensor
         Any tensor.
     dim : int
         Which dimension.
@@ -232,9 +232,9 @@ def unflatten(x: Operand, /, dim: int, sizes: int | Sequence[int]) -> Tensor:
     >>> cr.unflatten(cr.zeros(2, 6), 1, (2, -1)).shape
     (2, 2, 3)
     """
-    x = tensor_of(x)
-    number, parts = one_dim(dim, x.ndim), sizes_of((sizes,))
-    length = x.shape[number]
+    input = tensor_of(input)
+    number, parts = one_dim(dim, input.ndim), sizes_of((sizes,))
+    length = input.shape[number]
     known = int(np.prod([n for n in parts if n != -1]))
     fits = parts.count(-1) <= 1 and (
         length % known == 0 if -1 in parts and known else known == length
@@ -245,18 +245,18 @@ def unflatten(x: Operand, /, dim: int, sizes: int | Sequence[int]) -> Tensor:
             f"{number} ({length}) in the input tensor"
         )
     parts = tuple([length // known if n == -1 else n for n in parts])
-    return view(x, (*x.shape[:number], *parts, *x.shape[number + 1 :]))
+    return view(input, (*input.shape[:number], *parts, *input.shape[number + 1 :]))
 
 
 # --- replaced -------------------------------------------------------------------------------------
 
 
-def select_scatter(x: Operand, src: Operand, /, dim: int, index: int) -> Tensor:
-    """Return `x` with the slice at an index of a dimension replaced.
+def select_scatter(input: Operand, src: Operand, dim: int, index: int) -> Tensor:
+    """Return `input` with the slice at an index of a dimension replaced.
 
     Parameters
     ----------
-    x : Tensor
+    input : Tensor
         What to replace a part in, of a copy.
     src : Tensor
         What to put there: of the shape that ``select(x, dim, index)`` has.
@@ -265,7 +265,7 @@ def select_scatter(x: Operand, src: Operand, /, dim: int, index: int) -> Tensor:
 
     Returns
     -------
-    Tensor, shape of `x`
+    Tensor, shape of `input`
 
     Raises
     ------
@@ -283,20 +283,19 @@ def select_scatter(x: Operand, src: Operand, /, dim: int, index: int) -> Tensor:
     tensor([[0., 0.],
             [1., 1.]])
     """
-    out = RECORDERS["clone"](tensor_of(x))
+    out = RECORDERS["clone"](tensor_of(input))
     return _replaced("select_scatter", out, select(out, dim, index), src)
 
 
 def slice_scatter(
-    x: Operand,
+    input: Operand,
     src: Operand,
-    /,
     dim: int = 0,
     start: int | None = None,
     end: int | None = None,
     step: int = 1,
 ) -> Tensor:
-    """Return `x` with the slices from `start` to `end` replaced; see `select_scatter`.
+    """Return `input` with the slices from `start` to `end` replaced; see `select_scatter`.
 
     Examples
     --------
@@ -304,16 +303,16 @@ def slice_scatter(
     >>> cr.slice_scatter(cr.zeros(4), cr.ones(2), start=2)
     tensor([0., 0., 1., 1.])
     """
-    out = RECORDERS["clone"](tensor_of(x))
+    out = RECORDERS["clone"](tensor_of(input))
     lead = (slice(None),) * one_dim(dim, out.ndim)
     part = RECORDERS["getitem"](out, key=(*lead, slice(start, end, step), ...))
     return _replaced("slice_scatter", out, part, src)
 
 
 def diagonal_scatter(
-    x: Operand, src: Operand, /, offset: int = 0, dim1: int = 0, dim2: int = 1
+    input: Operand, src: Operand, offset: int = 0, dim1: int = 0, dim2: int = 1
 ) -> Tensor:
-    """Return `x` with a diagonal replaced; see `diagonal` and `select_scatter`.
+    """Return `input` with a diagonal replaced; see `diagonal` and `select_scatter`.
 
     Examples
     --------
@@ -322,7 +321,7 @@ def diagonal_scatter(
     tensor([[1., 0.],
             [0., 1.]])
     """
-    out = RECORDERS["clone"](tensor_of(x))
+    out = RECORDERS["clone"](tensor_of(input))
     return _replaced("diagonal_scatter", out, diagonal(out, offset, dim1, dim2), src)
 
 

@@ -27,12 +27,12 @@ __all__ = [
 # --- repeated -------------------------------------------------------------------------------------
 
 
-def tile(x: Operand, /, *dims: Any) -> Tensor:
-    """Return `x` repeated as a whole along its dimensions, the last ones if fewer are given.
+def tile(input: Operand, *dims: Any) -> Tensor:
+    """Return `input` repeated as a whole along its dimensions, the last ones if fewer are given.
 
     Parameters
     ----------
-    x : Tensor
+    input : Tensor
         Any tensor.
     *dims : ints, or one sequence of ints
         How often along each dimension; where there are more numbers than dimensions, new dimensions
@@ -58,8 +58,8 @@ def tile(x: Operand, /, *dims: Any) -> Tensor:
     tensor([[1, 2, 1, 2],
             [1, 2, 1, 2]])
     """
-    x, times = tensor_of(x), sizes_of(dims)
-    return repeat_whole(x, (1,) * (x.ndim - len(times)) + times)
+    input, times = tensor_of(input), sizes_of(dims)
+    return repeat_whole(input, (1,) * (input.ndim - len(times)) + times)
 
 
 def repeat_whole(x: Tensor, /, *repeats: Any) -> Tensor:
@@ -107,21 +107,20 @@ def repeat_whole(x: Tensor, /, *repeats: Any) -> Tensor:
 
 
 def repeat_interleave(
-    x: Operand,
-    /,
+    input: Operand,
     repeats: int | Operand | None = None,
     dim: int | None = None,
     *,
     output_size: int | None = None,
 ) -> Tensor:
-    """Return `x` with each element along a dimension repeated.
+    """Return `input` with each element along a dimension repeated.
 
     Parameters
     ----------
-    x : Tensor
+    input : Tensor
         Any tensor.
     repeats : int or Tensor of integers
-        How often: all of them, or each. Left out, `x` says how often the indices 0, 1, … are.
+        How often: all of them, or each. Left out, `input` says how often the indices 0, 1, … are.
     dim : int, optional
         Along which dimension: in the flattened tensor if left out.
     output_size : int, optional
@@ -148,10 +147,10 @@ def repeat_interleave(
     >>> cr.repeat_interleave(cr.tensor([1, 2]), cr.tensor([3, 1]))
     tensor([1, 1, 1, 2])
     """
-    x = tensor_of(x)
+    input = tensor_of(input)
     if repeats is None:
-        counts = x
-        x = tensor_of(np.arange(x.numel()))
+        counts = input
+        input = tensor_of(np.arange(input.numel()))
     else:
         counts = tensor_of(repeats)
     times = counts._array.reshape(-1)
@@ -159,9 +158,9 @@ def repeat_interleave(
         raise TypeError("repeats has to be an int, or a 0-dim or 1-dim Tensor of integers")
     if holds_somewhere(times < 0):
         raise ShapeError("repeats can not be negative")
-    x = reshape(x, -1) if dim is None or x.ndim == 0 else x
-    number = one_dim(0 if dim is None else dim, x.ndim)
-    length = x.shape[number]
+    input = reshape(input, -1) if dim is None or input.ndim == 0 else input
+    number = one_dim(0 if dim is None else dim, input.ndim)
+    length = input.shape[number]
     if len(times) not in (1, length):
         raise ShapeError(
             f"repeats must have the same size as input along dim, but got {len(times)} repeats for "
@@ -169,14 +168,14 @@ def repeat_interleave(
         )
     if not namespace(times).known:
         places = _unknown_places(times, length, output_size)
-        return RECORDERS["index"](x, key=(*(slice(None),) * number, places))
+        return RECORDERS["index"](input, key=(*(slice(None),) * number, places))
     total = int(times.sum()) * (length if len(times) == 1 else 1)
     if output_size not in (None, total):
         raise ShapeError(f"repeat_interleave: output_size is {output_size}, not the sum, {total}")
     if len(times) == 1:
-        return _each_repeated(x, number, int(times[0]))
+        return _each_repeated(input, number, int(times[0]))
     key = (*(slice(None),) * number, np.repeat(np.arange(length), times))
-    return RECORDERS["index"](x, key=key)
+    return RECORDERS["index"](input, key=key)
 
 
 def _unknown_places(times: Any, length: int, output_size: int | None) -> Any:
@@ -313,12 +312,12 @@ def cartesian_prod(*tensors: Operand) -> Tensor:
     return stack([reshape(grid, -1) for grid in meshgrid(*vectors)], 1)
 
 
-def combinations(x: Operand, /, r: int = 2, with_replacement: bool = False) -> Tensor:
+def combinations(input: Operand, r: int = 2, with_replacement: bool = False) -> Tensor:
     """Return all choices of `r` elements of a vector, as rows, in the order of the elements.
 
     Parameters
     ----------
-    x : Tensor, 1-d
+    input : Tensor, 1-d
         What to choose from.
     r : int, default 2
         How many.
@@ -332,7 +331,7 @@ def combinations(x: Operand, /, r: int = 2, with_replacement: bool = False) -> T
     Raises
     ------
     ShapeError
-        If `x` is no vector.
+        If `input` is no vector.
     ArgumentError
         If `r` is negative.
 
@@ -348,12 +347,12 @@ def combinations(x: Operand, /, r: int = 2, with_replacement: bool = False) -> T
             [1, 3],
             [2, 3]])
     """
-    x = tensor_of(x)
-    if x.ndim != 1:
-        raise ShapeError(f"Expect a 1D vector, but got shape {list(x.shape)}")
+    input = tensor_of(input)
+    if input.ndim != 1:
+        raise ShapeError(f"Expect a 1D vector, but got shape {list(input.shape)}")
     if r < 0:
         raise ArgumentError(f"Expect a non-negative number, but got {r}")
-    n = x.shape[0]
+    n = input.shape[0]
     choose: Any = (
         itertools.combinations_with_replacement if with_replacement else itertools.combinations
     )
@@ -361,5 +360,5 @@ def combinations(x: Operand, /, r: int = 2, with_replacement: bool = False) -> T
     flatly = itertools.chain.from_iterable(choose(range(n), r))
     key = np.fromiter(flatly, np.intp, count * r)
     if r == 0:
-        return reshape(x[:0], 0)
-    return RECORDERS["index"](x, key=key.reshape(count, r))
+        return reshape(input[:0], 0)
+    return RECORDERS["index"](input, key=key.reshape(count, r))

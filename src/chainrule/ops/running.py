@@ -30,19 +30,19 @@ Array = Any
 # --- running --------------------------------------------------------------------------------------
 
 
-def cummax(x: Operand, /, dim: int | None = None, *, axis: int | None = None) -> Extremes:
+def cummax(input: Operand, dim: int | None = None, *, axis: int | None = None) -> Extremes:
     """Return the largest element so far along a dimension, and where it is.
 
     Parameters
     ----------
-    x : Tensor
+    input : Tensor
         Real numbers; nan is larger than any.
     dim : int
         Along which dimension. Also spelled `axis`.
 
     Returns
     -------
-    named tuple (values, indices) of Tensors, shape of `x`
+    named tuple (values, indices) of Tensors, shape of `input`
         The last of several equal elements is named.
 
     Notes
@@ -55,10 +55,10 @@ def cummax(x: Operand, /, dim: int | None = None, *, axis: int | None = None) ->
     >>> cr.cummax(cr.tensor([1.0, 3.0, 2.0]), 0).values
     tensor([1., 3., 3.])
     """
-    return _running("cummax", np.maximum, x, either(dim, axis))
+    return _running("cummax", np.maximum, input, either(dim, axis))
 
 
-def cummin(x: Operand, /, dim: int | None = None, *, axis: int | None = None) -> Extremes:
+def cummin(input: Operand, dim: int | None = None, *, axis: int | None = None) -> Extremes:
     """Return the smallest element so far along a dimension, and where it is; see `cummax`.
 
     Examples
@@ -67,7 +67,7 @@ def cummin(x: Operand, /, dim: int | None = None, *, axis: int | None = None) ->
     >>> cr.cummin(cr.tensor([2.0, 3.0, 1.0]), 0).values
     tensor([2., 2., 1.])
     """
-    return _running("cummin", np.minimum, x, either(dim, axis))
+    return _running("cummin", np.minimum, input, either(dim, axis))
 
 
 def _running(name: str, ufunc: Any, x: Operand, dim: int | None) -> Extremes:
@@ -87,24 +87,24 @@ def _running(name: str, ufunc: Any, x: Operand, dim: int | None) -> Extremes:
     return Extremes(RECORDERS["take_along_axis"](x, places, axis=number), places)
 
 
-def logcumsumexp(x: Operand, /, dim: int | None = None, *, axis: int | None = None) -> Tensor:
+def logcumsumexp(input: Operand, dim: int | None = None, *, axis: int | None = None) -> Tensor:
     """Return the logarithms of the running sums of exponentials along a dimension.
 
     Parameters
     ----------
-    x : Tensor
+    input : Tensor
         Real exponents: integers are taken as numbers of the default dtype.
     dim : int
         Along which dimension. Also spelled `axis`. It can be left out where there is only one.
 
     Returns
     -------
-    Tensor, shape of `x`
+    Tensor, shape of `input`
 
     Raises
     ------
     DTypeError
-        If `x` is complex.
+        If `input` is complex.
 
     Notes
     -----
@@ -117,18 +117,17 @@ def logcumsumexp(x: Operand, /, dim: int | None = None, *, axis: int | None = No
     >>> cr.logcumsumexp(cr.tensor([-1000.0, 0.0, -1000.0]), 0)
     tensor([-1000.,     0.,     0.])
     """
-    x = floating(x)
-    if x._array.dtype.kind == "c":
+    input = floating(input)
+    if input._array.dtype.kind == "c":
         raise DTypeError("logcumsumexp(): expected real numbers, got complex ones")
-    return along("logcumsumexp", x, either(dim, axis))
+    return along("logcumsumexp", input, either(dim, axis))
 
 
 # --- differences and integrals --------------------------------------------------------------------
 
 
 def diff(
-    x: Operand,
-    /,
+    input: Operand,
     n: int = 1,
     dim: int = -1,
     prepend: Operand | None = None,
@@ -140,14 +139,14 @@ def diff(
 
     Parameters
     ----------
-    x : Tensor
+    input : Tensor
         Of at least one dimension. Neighbouring bools differ or not.
     n : int, default 1
         How often to take differences.
     dim : int, default -1
         Along which dimension. Also spelled `axis`.
     prepend, append : Tensor, optional
-        What to put before and after `x` first.
+        What to put before and after `input` first.
 
     Returns
     -------
@@ -157,7 +156,7 @@ def diff(
     Raises
     ------
     ShapeError
-        If `x` has no dimension.
+        If `input` has no dimension.
     ArgumentError
         If `n` is negative.
 
@@ -171,23 +170,25 @@ def diff(
     >>> cr.diff(cr.tensor([1, 4, 9]))
     tensor([3, 5])
     """
-    x = tensor_of(x)
-    if x.ndim == 0:
+    input = tensor_of(input)
+    if input.ndim == 0:
         raise ShapeError("diff expects input to be at least one-dimensional")
     if n < 0:
         raise ArgumentError(f"diff: order must be non-negative but got {n}")
-    number = one_dim(dim if axis is None else axis, x.ndim)
+    number = one_dim(dim if axis is None else axis, input.ndim)
     if n == 0:
-        same: Tensor = RECORDERS["clone"](x)
+        same: Tensor = RECORDERS["clone"](input)
         return same
-    ends = [tensor_of(end) for end in (prepend, x, append) if end is not None]
-    x = cat(ends, number) if len(ends) > 1 else x
+    ends = [tensor_of(end) for end in (prepend, input, append) if end is not None]
+    input = cat(ends, number) if len(ends) > 1 else input
     lead = (slice(None),) * number
-    name = "not_equal" if x.dtype.kind == "b" else "subtract"
-    for _ in range(min(n, x.shape[number])):
-        later = RECORDERS["getitem"](x, key=(*lead, slice(1, None), ...))
-        x = RECORDERS[name](later, RECORDERS["getitem"](x, key=(*lead, slice(None, -1), ...)))
-    found: Tensor = x
+    name = "not_equal" if input.dtype.kind == "b" else "subtract"
+    for _ in range(min(n, input.shape[number])):
+        later = RECORDERS["getitem"](input, key=(*lead, slice(1, None), ...))
+        input = RECORDERS[name](
+            later, RECORDERS["getitem"](input, key=(*lead, slice(None, -1), ...))
+        )
+    found: Tensor = input
     return found
 
 

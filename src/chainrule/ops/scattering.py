@@ -31,8 +31,7 @@ __all__ = [
 
 
 def scatter(
-    x: Operand,
-    /,
+    input: Operand,
     dim: int,
     index: Operand,
     src: Operand = None,
@@ -40,26 +39,27 @@ def scatter(
     value: Any = None,
     reduce: str | None = None,
 ) -> Tensor:
-    """Return `x` with the elements of `src` written at `index` along a dimension.
+    """Return `input` with the elements of `src` written at `index` along a dimension.
 
     For three dimensions and dim = 1, ``out[i, index[i, j, k], k] = src[i, j, k]``.
 
     Parameters
     ----------
-    x : Tensor
+    input : Tensor
         What to write to a copy of.
     dim : int
         Along which dimension.
     index : Tensor of integers
-        Of as many dimensions as `x`; nowhere longer than `src`, nor, except along `dim`, than `x`.
+        Of as many dimensions as `input`; nowhere longer than `src`, nor, except along `dim`, than
+        `input`.
     src : Tensor or number
-        What to write, of the dtype of `x`. A number can also be given as `value`.
+        What to write, of the dtype of `input`. A number can also be given as `value`.
     reduce : {"add", "multiply"}, optional
         Combine with what is there. `scatter_add` and `scatter_reduce` are the newer spellings.
 
     Returns
     -------
-    Tensor, shape of `x`
+    Tensor, shape of `input`
 
     Raises
     ------
@@ -89,15 +89,15 @@ def scatter(
         raise ArgumentError(
             f"scatter(): reduce argument must be either add or multiply, got {reduce!r}"
         )
-    return _along("scatter", combine, x, dim, index, value if src is None else src)
+    return _along("scatter", combine, input, dim, index, value if src is None else src)
 
 
-def scatter_add(x: Operand, /, dim: int, index: Operand, src: Operand) -> Tensor:
-    """Return `x` with the elements of `src` added at `index`; the arguments are those of `scatter`.
+def scatter_add(input: Operand, dim: int, index: Operand, src: Operand) -> Tensor:
+    """Return `input` with the elements of `src` added at `index`; the arguments are `scatter`'s.
 
     Notes
     -----
-    What comes to one place adds up. Derivative: 1 for every element of `x` and `src`.
+    What comes to one place adds up. Derivative: 1 for every element of `input` and `src`.
 
     Examples
     --------
@@ -105,13 +105,19 @@ def scatter_add(x: Operand, /, dim: int, index: Operand, src: Operand) -> Tensor
     >>> cr.scatter_add(cr.zeros(3), 0, cr.tensor([2, 0, 2]), cr.tensor([1.0, 2.0, 3.0]))
     tensor([2., 0., 4.])
     """
-    return _along("scatter_add", add, x, dim, index, src)
+    return _along("scatter_add", add, input, dim, index, src)
 
 
 def scatter_reduce(
-    x: Operand, /, dim: int, index: Operand, src: Operand, reduce: str, *, include_self: bool = True
+    input: Operand,
+    dim: int,
+    index: Operand,
+    src: Operand,
+    reduce: str,
+    *,
+    include_self: bool = True,
 ) -> Tensor:
-    """Return `x` with the elements of `src` combined into it at `index`.
+    """Return `input` with the elements of `src` combined into it at `index`.
 
     The first arguments are those of `scatter`.
 
@@ -120,17 +126,17 @@ def scatter_reduce(
     reduce : {"sum", "prod", "mean", "amax", "amin"}
         How all that comes to one place is combined.
     include_self : bool, default True
-        Whether the element of `x` there is one of them.
+        Whether the element of `input` there is one of them.
 
     Returns
     -------
-    Tensor, shape of `x`
+    Tensor, shape of `input`
 
     Notes
     -----
     Derivative: as of `sum`, `prod` (exact where there are zeros, to any order), `mean`, `amax` and
     `amin` (shared evenly by equal elements; where `include_self` is false, PyTorch leaves a share
-    for the element of `x` all the same).
+    for the element of `input` all the same).
 
     Examples
     --------
@@ -139,7 +145,9 @@ def scatter_reduce(
     >>> cr.scatter_reduce(x, 0, index, cr.tensor([2.0, 3.0, 5.0]), "prod")
     tensor([ 1., 30.])
     """
-    return _along("scatter_reduce", way("scatter_reduce", reduce, include_self), x, dim, index, src)
+    return _along(
+        "scatter_reduce", way("scatter_reduce", reduce, include_self), input, dim, index, src
+    )
 
 
 def _along(
@@ -195,26 +203,26 @@ def _cut(
 
 
 def index_add(
-    x: Operand, /, dim: int, index: Operand, source: Operand, *, alpha: float = 1
+    input: Operand, dim: int, index: Operand, source: Operand, *, alpha: float = 1
 ) -> Tensor:
-    """Return `x` with slices added at `index` along a dimension.
+    """Return `input` with slices added at `index` along a dimension.
 
     Parameters
     ----------
-    x : Tensor
+    input : Tensor
         What to add to.
     dim : int
         Along which dimension.
     index : Tensor of integers, 1-d
         Where the slices go; they may repeat.
     source : Tensor
-        The slices, of the shape and dtype of `x`, but along `dim` as many as there are indices.
+        The slices, of the shape and dtype of `input`, but along `dim` as many as there are indices.
     alpha : number, default 1
         What `source` is multiplied by.
 
     Returns
     -------
-    Tensor, shape of `x`
+    Tensor, shape of `input`
 
     Raises
     ------
@@ -227,7 +235,7 @@ def index_add(
 
     Notes
     -----
-    Derivative: 1 for every element of `x`, alpha for every element of `source`.
+    Derivative: 1 for every element of `input`, alpha for every element of `source`.
 
     Examples
     --------
@@ -236,11 +244,11 @@ def index_add(
     tensor([0., 0., 3.])
     """
     scaled = source if alpha == 1 else RECORDERS["multiply"](source, alpha)
-    return _slices("index_add", add, x, dim, index, scaled)
+    return _slices("index_add", add, input, dim, index, scaled)
 
 
-def index_copy(x: Operand, /, dim: int, index: Operand, source: Operand) -> Tensor:
-    """Return `x` with slices written at `index`; the arguments are those of `index_add`.
+def index_copy(input: Operand, dim: int, index: Operand, source: Operand) -> Tensor:
+    """Return `input` with slices written at `index`; the arguments are those of `index_add`.
 
     Notes
     -----
@@ -253,22 +261,22 @@ def index_copy(x: Operand, /, dim: int, index: Operand, source: Operand) -> Tens
     >>> cr.index_copy(cr.zeros(3), 0, cr.tensor([2, 0]), cr.tensor([1.0, 2.0]))
     tensor([2., 0., 1.])
     """
-    return _slices("index_copy", write, x, dim, index, source)
+    return _slices("index_copy", write, input, dim, index, source)
 
 
-def index_fill(x: Operand, /, dim: int, index: Operand, value: Operand) -> Tensor:
-    """Return `x` with a number written to the slices at `index` along a dimension.
+def index_fill(input: Operand, dim: int, index: Operand, value: Operand) -> Tensor:
+    """Return `input` with a number written to the slices at `index` along a dimension.
 
     Parameters
     ----------
-    x, dim, index
+    input, dim, index
         As for `index_add`.
     value : number or 0-d Tensor
         What to write.
 
     Returns
     -------
-    Tensor, shape of `x`
+    Tensor, shape of `input`
 
     Raises
     ------
@@ -285,19 +293,18 @@ def index_fill(x: Operand, /, dim: int, index: Operand, value: Operand) -> Tenso
     >>> cr.index_fill(cr.zeros(3), 0, cr.tensor([2, 0]), 7)
     tensor([7., 0., 7.])
     """
-    x = tensor_of(x)
-    number = alike("index_fill", x, value)
+    input = tensor_of(input)
+    number = alike("index_fill", input, value)
     if number.ndim:
         raise ShapeError(
             "index_fill_ only supports a 0-dimensional value tensor, but got tensor with "
             f"{number.ndim} dimension(s): index_copy takes slices"
         )
-    return _slices("index_fill", write, x, dim, index, number)
+    return _slices("index_fill", write, input, dim, index, number)
 
 
 def index_reduce(
-    x: Operand,
-    /,
+    input: Operand,
     dim: int,
     index: Operand,
     source: Operand,
@@ -305,7 +312,7 @@ def index_reduce(
     *,
     include_self: bool = True,
 ) -> Tensor:
-    """Return `x` with slices combined into it at `index`.
+    """Return `input` with slices combined into it at `index`.
 
     The first arguments are those of `index_add`, the others those of `scatter_reduce`.
 
@@ -321,7 +328,7 @@ def index_reduce(
     tensor([0., 0., 2.])
     """
     combine = way("index_reduce", reduce, include_self)
-    return _slices("index_reduce", combine, x, dim, index, source)
+    return _slices("index_reduce", combine, input, dim, index, source)
 
 
 def _slices(

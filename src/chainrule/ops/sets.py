@@ -37,19 +37,19 @@ class UniqueInverse(NamedTuple):
     inverse_indices: Tensor
 
 
-def unique_all(x: Operand, /) -> UniqueAll:
-    """Return the distinct values of `x`, with all that there is to know of where they are.
+def unique_all(input: Operand) -> UniqueAll:
+    """Return the distinct values of `input`, with all that there is to know of where they are.
 
     Parameters
     ----------
-    x : Tensor
+    input : Tensor
         Its elements are taken as one row; each nan is distinct from every other.
 
     Returns
     -------
     named tuple (values, indices, inverse_indices, counts) of Tensors
         `values` ascend; ``x.flatten()[indices]`` is `values`, first occurrences;
-        ``values[inverse_indices]`` is `x`, in its shape; `counts` says how often each is there.
+        ``values[inverse_indices]`` is `input`, in its shape; `counts` says how often each is there.
 
     Notes
     -----
@@ -61,22 +61,22 @@ def unique_all(x: Operand, /) -> UniqueAll:
     >>> cr.unique_all(cr.tensor([3, 1, 3])).indices
     tensor([1, 0])
     """
-    x = tensor_of(x)
-    array: Any = x._array
+    input = tensor_of(input)
+    array: Any = input._array
     check_known(array, "unique", "sort() it")
     _, first, inverse, counts = namespace(array).unique(
         array, return_index=True, return_inverse=True, return_counts=True, equal_nan=False
     )
     return UniqueAll(
-        get_item(reshape(x, -1), first),
+        get_item(reshape(input, -1), first),
         make(first, None),
         make(inverse.reshape(array.shape), None),
         make(counts, None),
     )
 
 
-def unique_counts(x: Operand, /) -> UniqueCounts:
-    """Return the distinct values of `x` and how often each is there; see `unique_all`.
+def unique_counts(input: Operand) -> UniqueCounts:
+    """Return the distinct values of `input` and how often each is there; see `unique_all`.
 
     Examples
     --------
@@ -84,12 +84,12 @@ def unique_counts(x: Operand, /) -> UniqueCounts:
     >>> cr.unique_counts(cr.tensor([3, 1, 3])).counts
     tensor([1, 2])
     """
-    found = unique_all(x)
+    found = unique_all(input)
     return UniqueCounts(found.values, found.counts)
 
 
-def unique_inverse(x: Operand, /) -> UniqueInverse:
-    """Return the distinct values of `x` and which of them each element is; see `unique_all`.
+def unique_inverse(input: Operand) -> UniqueInverse:
+    """Return the distinct values of `input` and which of them each element is; see `unique_all`.
 
     Examples
     --------
@@ -97,12 +97,12 @@ def unique_inverse(x: Operand, /) -> UniqueInverse:
     >>> cr.unique_inverse(cr.tensor([3, 1, 3])).inverse_indices
     tensor([1, 0, 1])
     """
-    found = unique_all(x)
+    found = unique_all(input)
     return UniqueInverse(found.values, found.inverse_indices)
 
 
-def unique_values(x: Operand, /) -> Tensor:
-    """Return the distinct values of `x`; see `unique_all`.
+def unique_values(input: Operand) -> Tensor:
+    """Return the distinct values of `input`; see `unique_all`.
 
     Examples
     --------
@@ -110,13 +110,12 @@ def unique_values(x: Operand, /) -> Tensor:
     >>> cr.unique_values(cr.tensor([3, 1, 3]))
     tensor([1, 3])
     """
-    return unique_all(x).values
+    return unique_all(input).values
 
 
 def isin(
     elements: Operand,
     test_elements: Operand,
-    /,
     *,
     assume_unique: bool = False,
     invert: bool = False,

@@ -34,12 +34,12 @@ _reshape = RECORDERS["reshape"]
 _broadcast_to = RECORDERS["broadcast_to"]
 
 
-def reshape(x: Operand, /, *sizes: Any, shape: Sizes | None = None) -> Tensor:
-    """Return the elements of `x`, in row-major order, in another shape.
+def reshape(input: Operand, *sizes: Any, shape: Sizes | None = None) -> Tensor:
+    """Return the elements of `input`, in row-major order, in another shape.
 
     Parameters
     ----------
-    x : Tensor
+    input : Tensor
         Any tensor.
     *sizes : int, or one sequence of ints
         ``reshape(x, (2, 3))`` and ``x.reshape(2, 3)`` are the same. One size may be -1: it is
@@ -66,11 +66,11 @@ def reshape(x: Operand, /, *sizes: Any, shape: Sizes | None = None) -> Tensor:
     tensor([[0, 1],
             [2, 3]])
     """
-    x, wanted = tensor_of(x), sizes_of(sizes if shape is None else (shape,))
-    fitting = view_shape(x, wanted)
+    input, wanted = tensor_of(input), sizes_of(sizes if shape is None else (shape,))
+    fitting = view_shape(input, wanted)
     if fitting is not None:
-        return _reshape(x, shape=fitting)
-    return RECORDERS["reshape_copy"](x, shape=full_shape(x, wanted))
+        return _reshape(input, shape=fitting)
+    return RECORDERS["reshape_copy"](input, shape=full_shape(input, wanted))
 
 
 def view_shape(x: Tensor, sizes: tuple[int, ...]) -> tuple[int, ...] | None:
@@ -111,12 +111,12 @@ def full_shape(x: Tensor, sizes: tuple[int, ...]) -> tuple[int, ...]:
     return (*sizes[: unknown[0]], count // known, *sizes[unknown[0] + 1 :])
 
 
-def flatten(x: Operand, /, start_dim: int = 0, end_dim: int = -1) -> Tensor:
-    """Return `x` with the dimensions from `start_dim` to `end_dim` made into one.
+def flatten(input: Operand, start_dim: int = 0, end_dim: int = -1) -> Tensor:
+    """Return `input` with the dimensions from `start_dim` to `end_dim` made into one.
 
     Parameters
     ----------
-    x : Tensor
+    input : Tensor
         Any tensor; a 0-d one becomes 1-d.
     start_dim, end_dim : int, default 0 and -1
         The first and the last of the dimensions, included.
@@ -141,18 +141,18 @@ def flatten(x: Operand, /, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     >>> cr.flatten(cr.zeros(2, 3, 4), 1).shape
     (2, 12)
     """
-    x = tensor_of(x)
-    first, last = one_dim(start_dim, x.ndim), one_dim(end_dim, x.ndim)
+    input = tensor_of(input)
+    first, last = one_dim(start_dim, input.ndim), one_dim(end_dim, input.ndim)
     if first > last:
         raise ArgumentError("flatten() has invalid args: start_dim cannot come after end_dim")
-    if first == last and x.ndim:
-        return tensor_of(x)
-    middle = math.prod(x.shape[first : last + 1])
-    return reshape(x, (*x.shape[:first], middle, *x.shape[last + 1 :]))
+    if first == last and input.ndim:
+        return tensor_of(input)
+    middle = math.prod(input.shape[first : last + 1])
+    return reshape(input, (*input.shape[:first], middle, *input.shape[last + 1 :]))
 
 
-def ravel(x: Operand, /) -> Tensor:
-    """Return the elements of `x`, in row-major order, as a vector.
+def ravel(input: Operand) -> Tensor:
+    """Return the elements of `input`, in row-major order, as a vector.
 
     Notes
     -----
@@ -165,18 +165,18 @@ def ravel(x: Operand, /) -> Tensor:
     >>> cr.ravel(cr.tensor([[1, 2], [3, 4]]))
     tensor([1, 2, 3, 4])
     """
-    flat = reshape(x, -1)
+    flat = reshape(input, -1)
     if namespace(flat._array).is_contiguous(flat._array) is False:
         return RECORDERS["reshape_copy"](flat, shape=flat.shape)
     return flat
 
 
-def squeeze(x: Operand, /, dim: int | Sequence[int] | None = None, *, axis: Any = None) -> Tensor:
-    """Return `x` without dimensions of length 1.
+def squeeze(input: Operand, dim: int | Sequence[int] | None = None, *, axis: Any = None) -> Tensor:
+    """Return `input` without dimensions of length 1.
 
     Parameters
     ----------
-    x : Tensor
+    input : Tensor
         Any tensor.
     dim : int or sequence of ints, optional
         Which dimensions, if they have length 1: all if left out. Also spelled `axis`.
@@ -196,18 +196,18 @@ def squeeze(x: Operand, /, dim: int | Sequence[int] | None = None, *, axis: Any 
     >>> cr.squeeze(cr.zeros(1, 2, 1)).shape
     (2,)
     """
-    x = tensor_of(x)
-    dims = many_dims(either(dim, axis), x.ndim)
-    kept = [n for i, n in enumerate(x.shape) if n != 1 or (dims is not None and i not in dims)]
-    return _reshape(x, shape=tuple(kept))
+    input = tensor_of(input)
+    dims = many_dims(either(dim, axis), input.ndim)
+    kept = [n for i, n in enumerate(input.shape) if n != 1 or (dims is not None and i not in dims)]
+    return _reshape(input, shape=tuple(kept))
 
 
-def unsqueeze(x: Operand, /, dim: int | None = None, *, axis: int | None = None) -> Tensor:
-    """Return `x` with a new dimension of length 1.
+def unsqueeze(input: Operand, dim: int | None = None, *, axis: int | None = None) -> Tensor:
+    """Return `input` with a new dimension of length 1.
 
     Parameters
     ----------
-    x : Tensor
+    input : Tensor
         Any tensor.
     dim : int
         Where the new dimension stands in the result. Also spelled `axis`.
@@ -232,17 +232,17 @@ def unsqueeze(x: Operand, /, dim: int | None = None, *, axis: int | None = None)
     >>> cr.unsqueeze(cr.zeros(2), 0).shape
     (1, 2)
     """
-    x = tensor_of(x)
-    number = one_dim(either(dim, axis), x.ndim + 1)
-    return _reshape(x, shape=(*x.shape[:number], 1, *x.shape[number:]))
+    input = tensor_of(input)
+    number = one_dim(either(dim, axis), input.ndim + 1)
+    return _reshape(input, shape=(*input.shape[:number], 1, *input.shape[number:]))
 
 
-def expand_dims(x: Operand, /, axis: int | Sequence[int]) -> Tensor:
-    """Return `x` with new dimensions of length 1: the array API's `unsqueeze`.
+def expand_dims(input: Operand, axis: int | Sequence[int]) -> Tensor:
+    """Return `input` with new dimensions of length 1: the array API's `unsqueeze`.
 
     Parameters
     ----------
-    x : Tensor
+    input : Tensor
         Any tensor.
     axis : int or sequence of ints
         Where the new dimensions stand in the result.
@@ -269,11 +269,13 @@ def expand_dims(x: Operand, /, axis: int | Sequence[int]) -> Tensor:
     >>> cr.expand_dims(cr.zeros(2), (0, -1)).shape
     (1, 2, 1)
     """
-    x = tensor_of(x)
+    input = tensor_of(input)
     count = len(axis) if isinstance(axis, Sequence) else 1
-    new = many_dims(axis, x.ndim + count) or ()
-    sizes = iter(x.shape)
-    return _reshape(x, shape=tuple([1 if i in new else next(sizes) for i in range(x.ndim + count)]))
+    new = many_dims(axis, input.ndim + count) or ()
+    sizes = iter(input.shape)
+    return _reshape(
+        input, shape=tuple([1 if i in new else next(sizes) for i in range(input.ndim + count)])
+    )
 
 
 def expand(x: Tensor, /, *sizes: Any) -> Tensor:
@@ -315,12 +317,12 @@ def expand(x: Tensor, /, *sizes: Any) -> Tensor:
     return _spread(x, shape)
 
 
-def broadcast_to(x: Operand, /, shape: Sizes) -> Tensor:
-    """Return `x` broadcast to `shape`, without copying.
+def broadcast_to(input: Operand, shape: Sizes) -> Tensor:
+    """Return `input` broadcast to `shape`, without copying.
 
     Parameters
     ----------
-    x : Tensor
+    input : Tensor
         Any tensor whose shape broadcasts to `shape`.
     shape : sequence of ints
         The shape to have.
@@ -346,7 +348,7 @@ def broadcast_to(x: Operand, /, shape: Sizes) -> Tensor:
     tensor([[1, 2],
             [1, 2]])
     """
-    return _spread(tensor_of(x), sizes_of((shape,)))
+    return _spread(tensor_of(input), sizes_of((shape,)))
 
 
 def _spread(x: Tensor, sizes: tuple[int, ...]) -> Tensor:

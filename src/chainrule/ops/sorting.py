@@ -16,8 +16,7 @@ __all__ = ["sort", "argsort", "topk"]
 
 
 def sort(
-    x: Operand,
-    /,
+    input: Operand,
     dim: int = -1,
     descending: bool = False,
     stable: bool = True,
@@ -28,7 +27,7 @@ def sort(
 
     Parameters
     ----------
-    x : Tensor
+    input : Tensor
         Real numbers; nan is larger than any.
     dim : int, default -1
         Along which dimension.
@@ -41,7 +40,7 @@ def sort(
 
     Returns
     -------
-    named tuple (values, indices) of Tensors, shape of `x`; or a Tensor
+    named tuple (values, indices) of Tensors, shape of `input`; or a Tensor
 
     Notes
     -----
@@ -54,18 +53,17 @@ def sort(
     tensor([1., 2., 3.])
     """
     if axis is not None:
-        return sort(x, axis, descending, stable).values
-    x = tensor_of(x)
-    number = one_dim(dim, x.ndim)
-    indices = _order(x, number, descending)
-    if x.ndim == 0:
-        return Extremes(RECORDERS["clone"](x), indices)
-    return Extremes(RECORDERS["take_along_axis"](x, indices, axis=number), indices)
+        return sort(input, axis, descending, stable).values
+    input = tensor_of(input)
+    number = one_dim(dim, input.ndim)
+    indices = _order(input, number, descending)
+    if input.ndim == 0:
+        return Extremes(RECORDERS["clone"](input), indices)
+    return Extremes(RECORDERS["take_along_axis"](input, indices, axis=number), indices)
 
 
 def argsort(
-    x: Operand,
-    /,
+    input: Operand,
     dim: int | None = None,
     descending: bool = False,
     stable: bool = True,
@@ -80,9 +78,9 @@ def argsort(
     >>> cr.argsort(cr.tensor([3.0, 1.0, 2.0]), descending=True)
     tensor([0, 2, 1])
     """
-    x = tensor_of(x)
+    input = tensor_of(input)
     dim = either(dim, axis)
-    return _order(x, one_dim(-1 if dim is None else dim, x.ndim), descending)
+    return _order(input, one_dim(-1 if dim is None else dim, input.ndim), descending)
 
 
 def _order(x: Tensor, dim: int, descending: bool) -> Tensor:
@@ -97,13 +95,13 @@ def _order(x: Tensor, dim: int, descending: bool) -> Tensor:
 
 
 def topk(
-    x: Operand, /, k: int, dim: int = -1, largest: bool = True, sorted: bool = True
+    input: Operand, k: int, dim: int = -1, largest: bool = True, sorted: bool = True
 ) -> Extremes:
     """Return the `k` largest elements along a dimension, largest first, and where they were.
 
     Parameters
     ----------
-    x : Tensor
+    input : Tensor
         Real numbers; nan is larger than any.
     k : int
         How many.
@@ -133,15 +131,17 @@ def topk(
     >>> cr.topk(cr.tensor([3.0, 1.0, 2.0]), 2).values
     tensor([3., 2.])
     """
-    x = tensor_of(x)
-    number = one_dim(dim, x.ndim)
-    if not 0 <= k <= (x.shape[number] if x.ndim else 1):
-        raise ArgumentError(f"topk: selected index k = {k} out of range for shape {list(x.shape)}")
-    if x.ndim == 0:
-        return Extremes(RECORDERS["clone"](x), _order(x, number, largest))
-    if x.shape[number] > MANY and k < x.shape[number] // 4:
-        places = foremost(np.moveaxis(x._array, number, -1), k, largest)
+    input = tensor_of(input)
+    number = one_dim(dim, input.ndim)
+    if not 0 <= k <= (input.shape[number] if input.ndim else 1):
+        raise ArgumentError(
+            f"topk: selected index k = {k} out of range for shape {list(input.shape)}"
+        )
+    if input.ndim == 0:
+        return Extremes(RECORDERS["clone"](input), _order(input, number, largest))
+    if input.shape[number] > MANY and k < input.shape[number] // 4:
+        places = foremost(np.moveaxis(input._array, number, -1), k, largest)
         first = make(np.moveaxis(places, -1, number), None)
     else:
-        first = _order(x, number, largest)[(slice(None),) * number + (slice(k),)]
-    return Extremes(RECORDERS["take_along_axis"](x, first, axis=number), first)
+        first = _order(input, number, largest)[(slice(None),) * number + (slice(k),)]
+    return Extremes(RECORDERS["take_along_axis"](input, first, axis=number), first)

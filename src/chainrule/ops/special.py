@@ -43,22 +43,22 @@ _gammainc = real_pair("gammainc")
 _gammaincc = real_pair("gammaincc")
 
 
-def erf(x: Operand, /) -> Tensor:
+def erf(input: Operand) -> Tensor:
     """Return the error function, 2/√π ∫ exp(-t²) dt from 0 to x.
 
     Parameters
     ----------
-    x : Tensor
+    input : Tensor
         Real numbers.
 
     Returns
     -------
-    Tensor, shape of `x`
+    Tensor, shape of `input`
 
     Raises
     ------
     DTypeError
-        If `x` is complex.
+        If `input` is complex.
 
     Notes
     -----
@@ -71,10 +71,10 @@ def erf(x: Operand, /) -> Tensor:
     >>> cr.erf(cr.tensor([0.0, 1.0]))
     tensor([0.0000, 0.8427])
     """
-    return _erf(x)
+    return _erf(input)
 
 
-def erfc(x: Operand, /) -> Tensor:
+def erfc(input: Operand) -> Tensor:
     """Return 1 - erf(x), precise also where that is tiny; the argument is that of `erf`.
 
     Notes
@@ -91,25 +91,25 @@ def erfc(x: Operand, /) -> Tensor:
     >>> cr.erfc(cr.tensor([0.0, 4.0]))
     tensor([1.0000e+00, 1.5417e-08])
     """
-    return _erfc(x)
+    return _erfc(input)
 
 
-def erfinv(x: Operand, /) -> Tensor:
+def erfinv(input: Operand) -> Tensor:
     """Return the number whose `erf` is x: ±inf at ±1, nan beyond.
 
     Parameters
     ----------
-    x : Tensor
+    input : Tensor
         Real numbers.
 
     Returns
     -------
-    Tensor, shape of `x`
+    Tensor, shape of `input`
 
     Raises
     ------
     DTypeError
-        If `x` is complex.
+        If `input` is complex.
     MissingExtraError
         If SciPy is not installed.
 
@@ -123,25 +123,25 @@ def erfinv(x: Operand, /) -> Tensor:
     >>> cr.erfinv(cr.tensor([0.0, 0.5, 1.0]))
     tensor([0.0000, 0.4769,    inf])
     """
-    return _erfinv(x)
+    return _erfinv(input)
 
 
-def lgamma(x: Operand, /) -> Tensor:
+def lgamma(input: Operand) -> Tensor:
     """Return log |Γ(x)|: inf at 0, -1, -2, …
 
     Parameters
     ----------
-    x : Tensor
+    input : Tensor
         Real numbers.
 
     Returns
     -------
-    Tensor, shape of `x`
+    Tensor, shape of `input`
 
     Raises
     ------
     DTypeError
-        If `x` is complex.
+        If `input` is complex.
 
     Notes
     -----
@@ -153,10 +153,10 @@ def lgamma(x: Operand, /) -> Tensor:
     >>> cr.lgamma(cr.tensor([1.0, 5.0, 0.0]))
     tensor([0.0000, 3.1781,    inf])
     """
-    return _lgamma(x)
+    return _lgamma(input)
 
 
-def digamma(x: Operand, /) -> Tensor:
+def digamma(input: Operand) -> Tensor:
     """Return the derivative of log Γ(x); the argument is that of `lgamma`.
 
     Notes
@@ -169,29 +169,29 @@ def digamma(x: Operand, /) -> Tensor:
     >>> cr.digamma(cr.tensor([1.0, 0.5]))
     tensor([-0.5772, -1.9635])
     """
-    return _digamma(x, order=0)
+    return _digamma(input, order=0)
 
 
-def polygamma(n: int, x: Operand, /) -> Tensor:
+def polygamma(n: int, input: Operand) -> Tensor:
     """Return the n-th derivative of digamma(x).
 
     Parameters
     ----------
     n : int, ≥ 0
         The order; 0 is `digamma`.
-    x : Tensor
+    input : Tensor
         Real numbers.
 
     Returns
     -------
-    Tensor, shape of `x`
+    Tensor, shape of `input`
 
     Raises
     ------
     ArgumentError
         If `n` is negative.
     DTypeError
-        If `x` is complex.
+        If `input` is complex.
     MissingExtraError
         If n > 0 and SciPy is not installed.
 
@@ -207,22 +207,22 @@ def polygamma(n: int, x: Operand, /) -> Tensor:
     """
     if index(n) < 0:
         raise ArgumentError(f"polygamma(n, x) does not support negative n, got n = {n}")
-    return _polygamma(x, order=index(n))
+    return _polygamma(input, order=index(n))
 
 
-def mvlgamma(x: Operand, /, p: int) -> Tensor:
+def mvlgamma(input: Operand, p: int) -> Tensor:
     """Return the logarithm of the multivariate gamma function of dimension p.
 
     Parameters
     ----------
-    x : Tensor
+    input : Tensor
         Real numbers above (p - 1) / 2.
     p : int, ≥ 1
         The dimension; 1 gives `lgamma`.
 
     Returns
     -------
-    Tensor, shape of `x`
+    Tensor, shape of `input`
 
     Raises
     ------
@@ -242,29 +242,29 @@ def mvlgamma(x: Operand, /, p: int) -> Tensor:
     """
     if index(p) < 1:
         raise ArgumentError(f"mvlgamma: p has to be greater than or equal to 1, got p = {p}")
-    x = real_floating(x, "mvlgamma")
-    total = _lgamma(x)
+    input = real_floating(input, "mvlgamma")
+    total = _lgamma(input)
     for j in range(1, p):
-        total = add(total, _lgamma(add(x, -j / 2)))
+        total = add(total, _lgamma(add(input, -j / 2)))
     return add(total, p * (p - 1) / 4 * math.log(math.pi))
 
 
-def i0(x: Operand, /) -> Tensor:
+def i0(input: Operand) -> Tensor:
     """Return the modified Bessel function of the first kind of order 0.
 
     Parameters
     ----------
-    x : Tensor
+    input : Tensor
         Real numbers.
 
     Returns
     -------
-    Tensor, shape of `x`
+    Tensor, shape of `input`
 
     Raises
     ------
     DTypeError
-        If `x` is complex.
+        If `input` is complex.
     MissingExtraError
         If SciPy is not installed.
 
@@ -278,18 +278,18 @@ def i0(x: Operand, /) -> Tensor:
     >>> cr.i0(cr.tensor([0.0, 1.0]))
     tensor([1.0000, 1.2661])
     """
-    return _i0(x, order=0)
+    return _i0(input, order=0)
 
 
-def igamma(a: Operand, x: Operand, /) -> Tensor:
+def igamma(input: Operand, other: Operand) -> Tensor:
     """Return the regularised lower incomplete gamma function, from 0 at x = 0 up to 1.
 
     It is `gammainc` in `chainrule.special`.
 
     Parameters
     ----------
-    a, x : Tensor, array or number
-        Real numbers, a > 0 and x ≥ 0; their shapes broadcast.
+    input, other : Tensor, array or number
+        a and x: real numbers, a > 0 and x ≥ 0; their shapes broadcast.
 
     Returns
     -------
@@ -314,10 +314,10 @@ def igamma(a: Operand, x: Operand, /) -> Tensor:
     >>> cr.igamma(2.0, cr.tensor([1.0]))
     tensor([0.2642])
     """
-    return _gammainc(a, x)
+    return _gammainc(input, other)
 
 
-def igammac(a: Operand, x: Operand, /) -> Tensor:
+def igammac(input: Operand, other: Operand) -> Tensor:
     """Return the regularised upper incomplete gamma function, 1 - igamma(a, x), also in its tail.
 
     The arguments are those of `igamma`. It is `gammaincc` in `chainrule.special`.
@@ -337,20 +337,20 @@ def igammac(a: Operand, x: Operand, /) -> Tensor:
     >>> cr.igammac(2.0, cr.tensor([1.0]))
     tensor([0.7358])
     """
-    return _gammaincc(a, x)
+    return _gammaincc(input, other)
 
 
-def sinc(x: Operand, /) -> Tensor:
+def sinc(input: Operand) -> Tensor:
     """Return sin(πx) / (πx), which is 1 at 0.
 
     Parameters
     ----------
-    x : Tensor
+    input : Tensor
         Real or complex numbers.
 
     Returns
     -------
-    Tensor, shape of `x`
+    Tensor, shape of `input`
 
     Notes
     -----
@@ -363,27 +363,27 @@ def sinc(x: Operand, /) -> Tensor:
     >>> cr.sinc(cr.tensor([0.0, 0.5]))
     tensor([1.0000, 0.6366])
     """
-    return RECORDERS["spherical_bessel_j"](multiply(floating(x), math.pi), order=0)
+    return RECORDERS["spherical_bessel_j"](multiply(floating(input), math.pi), order=0)
 
 
-def logit(x: Operand, /, eps: float | None = None) -> Tensor:
+def logit(input: Operand, eps: float | None = None) -> Tensor:
     """Return log(x / (1 - x)), the inverse of `sigmoid`.
 
     Parameters
     ----------
-    x : Tensor
+    input : Tensor
         Probabilities: ±inf at 1 and 0, nan beyond.
     eps : float, optional
-        Limit `x` to the range from eps to 1 - eps first.
+        Limit `input` to the range from eps to 1 - eps first.
 
     Returns
     -------
-    Tensor, shape of `x`
+    Tensor, shape of `input`
 
     Raises
     ------
     DTypeError
-        If `x` is complex.
+        If `input` is complex.
 
     Notes
     -----
@@ -398,5 +398,5 @@ def logit(x: Operand, /, eps: float | None = None) -> Tensor:
     tensor([-2.1972,  2.1972])
     """
     if eps is not None:
-        x = clamp(real_floating(x, "logit"), eps, 1 - eps)
-    return _logit(x)
+        input = clamp(real_floating(input, "logit"), eps, 1 - eps)
+    return _logit(input)

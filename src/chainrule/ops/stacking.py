@@ -104,7 +104,7 @@ def _solid(x: Tensor) -> Tensor:
     return reshape(x, (*x.shape, 1) if x.ndim == 2 else (1, x.numel(), 1))
 
 
-def hstack(tensors: Sequence[Operand], /) -> Tensor:
+def hstack(tensors: Sequence[Operand]) -> Tensor:
     """Return tensors joined along the second dimension; vectors along their only one.
 
     Parameters
@@ -135,7 +135,7 @@ def hstack(tensors: Sequence[Operand], /) -> Tensor:
     return cat(parts, 0 if parts and parts[0].ndim == 1 else 1)
 
 
-def vstack(tensors: Sequence[Operand], /) -> Tensor:
+def vstack(tensors: Sequence[Operand]) -> Tensor:
     """Return tensors joined along the first dimension, vectors as rows; as `hstack` does.
 
     Examples
@@ -151,7 +151,7 @@ def vstack(tensors: Sequence[Operand], /) -> Tensor:
 row_stack = vstack
 
 
-def dstack(tensors: Sequence[Operand], /) -> Tensor:
+def dstack(tensors: Sequence[Operand]) -> Tensor:
     """Return tensors joined along the third dimension, which they get; as `hstack` does.
 
     Examples
@@ -164,7 +164,7 @@ def dstack(tensors: Sequence[Operand], /) -> Tensor:
     return cat([_solid(tensor_of(x)) for x in tensors], 2)
 
 
-def column_stack(tensors: Sequence[Operand], /) -> Tensor:
+def column_stack(tensors: Sequence[Operand]) -> Tensor:
     """Return tensors joined along the second dimension, vectors as columns; as `hstack` does.
 
     Examples
@@ -231,19 +231,18 @@ def block_diag(*tensors: Operand) -> Tensor:
 
 
 def tensor_split(
-    x: Operand,
-    /,
+    input: Operand,
     indices_or_sections: int | Sequence[int] | Tensor | None = None,
     dim: int = 0,
     *,
     sections: int | None = None,
     indices: Sequence[int] | None = None,
 ) -> tuple[Tensor, ...]:
-    """Return parts of `x` along a dimension: so many, or cut at given places.
+    """Return parts of `input` along a dimension: so many, or cut at given places.
 
     Parameters
     ----------
-    x : Tensor
+    input : Tensor
         Of at least one dimension.
     indices_or_sections : int, sequence of ints or Tensor of integers
         How many parts of almost equal length, the longer ones first; or where the second, third …
@@ -261,7 +260,7 @@ def tensor_split(
     ArgumentError
         If there is no part to make.
     ShapeError
-        If `x` has no dimension.
+        If `input` has no dimension.
 
     Notes
     -----
@@ -273,13 +272,13 @@ def tensor_split(
     >>> cr.tensor_split(cr.arange(5), 2)
     (tensor([0, 1, 2]), tensor([3, 4]))
     """
-    x = tensor_of(x)
+    input = tensor_of(input)
     cuts: Any = indices_or_sections if sections is None else sections
     cuts = cuts if indices is None else indices
-    if x.ndim == 0:
+    if input.ndim == 0:
         raise ShapeError("tensor_split expected at least a 1-dimensional tensor, but got 0 dims")
-    number = one_dim(dim, x.ndim)
-    length = x.shape[number]
+    number = one_dim(dim, input.ndim)
+    length = input.shape[number]
     cuts = cuts.tolist() if isinstance(cuts, Tensor) else cuts
     if isinstance(cuts, int):
         if cuts <= 0:
@@ -290,18 +289,18 @@ def tensor_split(
     ends = [*cuts, length]
     return tuple(
         [
-            RECORDERS["getitem"](x, key=(*lead, slice(start, stop), ...))
+            RECORDERS["getitem"](input, key=(*lead, slice(start, stop), ...))
             for start, stop in zip([0, *cuts], ends, strict=True)
         ]
     )
 
 
-def hsplit(x: Operand, /, indices_or_sections: int | Sequence[int]) -> tuple[Tensor, ...]:
-    """Return parts of `x` along its second dimension, a vector's along its only one.
+def hsplit(input: Operand, indices_or_sections: int | Sequence[int]) -> tuple[Tensor, ...]:
+    """Return parts of `input` along its second dimension, a vector's along its only one.
 
     Parameters
     ----------
-    x : Tensor
+    input : Tensor
         Of at least one dimension.
     indices_or_sections : int or sequence of ints
         How many parts of equal length, or where the second, third … part begins.
@@ -326,11 +325,11 @@ def hsplit(x: Operand, /, indices_or_sections: int | Sequence[int]) -> tuple[Ten
     >>> cr.hsplit(cr.tensor([1, 2, 3, 4]), 2)
     (tensor([1, 2]), tensor([3, 4]))
     """
-    return _cut("hsplit", x, indices_or_sections, 1)
+    return _cut("hsplit", input, indices_or_sections, 1)
 
 
-def vsplit(x: Operand, /, indices_or_sections: int | Sequence[int]) -> tuple[Tensor, ...]:
-    """Return parts of `x` along its first dimension; `x` has two or more; as `hsplit` does.
+def vsplit(input: Operand, indices_or_sections: int | Sequence[int]) -> tuple[Tensor, ...]:
+    """Return parts of `input` along its first dimension; `input` has two or more; as `hsplit` does.
 
     Examples
     --------
@@ -338,11 +337,11 @@ def vsplit(x: Operand, /, indices_or_sections: int | Sequence[int]) -> tuple[Ten
     >>> cr.vsplit(cr.tensor([[1, 2], [3, 4]]), 2)
     (tensor([[1, 2]]), tensor([[3, 4]]))
     """
-    return _cut("vsplit", x, indices_or_sections, 2)
+    return _cut("vsplit", input, indices_or_sections, 2)
 
 
-def dsplit(x: Operand, /, indices_or_sections: int | Sequence[int]) -> tuple[Tensor, ...]:
-    """Return parts of `x` along its third dimension; as `hsplit` does.
+def dsplit(input: Operand, indices_or_sections: int | Sequence[int]) -> tuple[Tensor, ...]:
+    """Return parts of `input` along its third dimension; as `hsplit` does.
 
     Examples
     --------
@@ -350,7 +349,7 @@ def dsplit(x: Operand, /, indices_or_sections: int | Sequence[int]) -> tuple[Ten
     >>> [part.shape for part in cr.dsplit(cr.zeros(2, 2, 4), [1])]
     [(2, 2, 1), (2, 2, 3)]
     """
-    return _cut("dsplit", x, indices_or_sections, 3)
+    return _cut("dsplit", input, indices_or_sections, 3)
 
 
 def _cut(name: str, x: Operand, cuts: int | Sequence[int], least: int) -> tuple[Tensor, ...]:
@@ -369,8 +368,10 @@ def _cut(name: str, x: Operand, cuts: int | Sequence[int], least: int) -> tuple[
     return tensor_split(x, cuts, dim)
 
 
-def split_with_sizes(x: Operand, /, split_sizes: Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
-    """Return parts of `x` of given lengths: `split` with a list.
+def split_with_sizes(
+    input: Operand, split_sizes: Sequence[int], dim: int = 0
+) -> tuple[Tensor, ...]:
+    """Return parts of `input` of given lengths: `split` with a list.
 
     Examples
     --------
@@ -378,4 +379,4 @@ def split_with_sizes(x: Operand, /, split_sizes: Sequence[int], dim: int = 0) ->
     >>> cr.split_with_sizes(cr.arange(3), [1, 2])
     (tensor([0]), tensor([1, 2]))
     """
-    return split(x, tuple(split_sizes), dim)
+    return split(input, tuple(split_sizes), dim)

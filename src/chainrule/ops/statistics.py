@@ -35,8 +35,7 @@ __all__ = [
 
 
 def var(
-    x: Operand,
-    /,
+    input: Operand,
     dim: Dims | bool = None,
     unbiased: bool | None = None,
     keepdim: bool = False,
@@ -49,7 +48,7 @@ def var(
 
     Parameters
     ----------
-    x : Tensor
+    input : Tensor
         Real or complex floating numbers.
     dim : int or sequence of ints, optional
         What to take the variance over: everything if left out. Also spelled `axis`.
@@ -63,13 +62,13 @@ def var(
 
     Returns
     -------
-    Tensor, shape of `x` without `dim`; real
+    Tensor, shape of `input` without `dim`; real
         nan where n ≤ correction.
 
     Raises
     ------
     DTypeError
-        If `x` is of integers or bools.
+        If `input` is of integers or bools.
 
     Notes
     -----
@@ -81,16 +80,16 @@ def var(
     >>> cr.var(cr.tensor([1.0, 2.0, 3.0]))
     tensor(1.)
     """
-    x = tensor_of(x)
-    check_floating(x, "var")
+    input = tensor_of(input)
+    check_floating(input, "var")
     if dim.__class__ is bool:
         dim, unbiased = None, dim
-    dims = many_dims(over(dim, axis), x.ndim)
-    count = math.prod(x.shape if dims is None else [x.shape[i] for i in dims])
+    dims = many_dims(over(dim, axis), input.ndim)
+    count = math.prod(input.shape if dims is None else [input.shape[i] for i in dims])
     if count == 0:
-        total = _sum(_squares(x), axis=dims, keepdims=keepdim or keepdims)
+        total = _sum(_squares(input), axis=dims, keepdims=keepdim or keepdims)
     else:
-        centred = RECORDERS["subtract"](x, RECORDERS["mean"](x, axis=dims, keepdims=True))
+        centred = RECORDERS["subtract"](input, RECORDERS["mean"](input, axis=dims, keepdims=True))
         total = _sum(_squares(centred), axis=dims, keepdims=keepdim or keepdims)
     lost = unbiased if correction is None else correction
     freedom = count - (1 if lost is None else lost)
@@ -105,8 +104,7 @@ def _squares(x: Tensor) -> Tensor:
 
 
 def std(
-    x: Operand,
-    /,
+    input: Operand,
     dim: Dims | bool = None,
     unbiased: bool | None = None,
     keepdim: bool = False,
@@ -128,7 +126,7 @@ def std(
     tensor(1.)
     """
     return _root(
-        var(x, dim, unbiased, keepdim, correction=correction, axis=axis, keepdims=keepdims)
+        var(input, dim, unbiased, keepdim, correction=correction, axis=axis, keepdims=keepdims)
     )
 
 
@@ -140,8 +138,7 @@ def _root(x: Tensor) -> Tensor:
 
 
 def norm(
-    x: Operand,
-    /,
+    input: Operand,
     p: float | str = 2,
     dim: Dims = None,
     keepdim: bool = False,
@@ -153,7 +150,7 @@ def norm(
 
     Parameters
     ----------
-    x : Tensor
+    input : Tensor
         Real or complex floating numbers.
     p : number or "fro", default 2
         The p-th root of the sum of p-th powers of magnitudes: 2 (also "fro") the root of the sum of
@@ -165,14 +162,14 @@ def norm(
 
     Returns
     -------
-    Tensor, shape of `x` without `dim`; real
+    Tensor, shape of `input` without `dim`; real
 
     Raises
     ------
     ArgumentError
         If `p` is something else.
     DTypeError
-        If `x` is of integers or bools.
+        If `input` is of integers or bools.
 
     Notes
     -----
@@ -187,27 +184,26 @@ def norm(
     >>> cr.norm(cr.tensor([3e30, 4e30]))
     tensor(5.0000e+30)
     """
-    x = tensor_of(x)
-    check_floating(x, "norm")
-    settings = {"axis": many_dims(over(dim, axis), x.ndim), "keepdims": keepdim or keepdims}
+    input = tensor_of(input)
+    check_floating(input, "norm")
+    settings = {"axis": many_dims(over(dim, axis), input.ndim), "keepdims": keepdim or keepdims}
     if p == 1:
-        return _sum(RECORDERS["abs"](x), **settings)
+        return _sum(RECORDERS["abs"](input), **settings)
     if p in (math.inf, -math.inf):
-        return RECORDERS["max" if p == math.inf else "min"](RECORDERS["abs"](x), **settings)
+        return RECORDERS["max" if p == math.inf else "min"](RECORDERS["abs"](input), **settings)
     if isinstance(p, str) and p != "fro":
         raise ArgumentError(
             f"norm: p must be a number or 'fro', got {p!r}: matrices have linalg.matrix_norm"
         )
     if p == 0:
-        sizes = RECORDERS["abs"](x)
-        count = cast(RECORDERS["count_nonzero"](x, **settings), sizes.dtype)
+        sizes = RECORDERS["abs"](input)
+        count = cast(RECORDERS["count_nonzero"](input, **settings), sizes.dtype)
         return count + _sum(nothing_of(sizes), **settings)
-    return RECORDERS["p_norm"](x, p=2.0 if p == "fro" else float(p), **settings)
+    return RECORDERS["p_norm"](input, p=2.0 if p == "fro" else float(p), **settings)
 
 
 def logsumexp(
-    x: Operand,
-    /,
+    input: Operand,
     dim: Dims = None,
     keepdim: bool = False,
     *,
@@ -218,7 +214,7 @@ def logsumexp(
 
     Parameters
     ----------
-    x : Tensor
+    input : Tensor
         Exponents: integers are taken as numbers of the default dtype.
     dim : int or sequence of ints, optional
         What to sum over: everything if left out. Also spelled `axis`.
@@ -227,7 +223,7 @@ def logsumexp(
 
     Returns
     -------
-    Tensor, shape of `x` without `dim`
+    Tensor, shape of `input` without `dim`
 
     Notes
     -----
@@ -244,19 +240,19 @@ def logsumexp(
     >>> cr.logsumexp(cr.tensor([-1000.0, -1000.0, 0.0]), dim=0)
     tensor(0.)
     """
-    x = floating(x)
-    dims = many_dims(either(dim, axis), x.ndim)
-    return RECORDERS["logsumexp"](x, axis=dims, keepdims=keepdim or keepdims)
+    input = floating(input)
+    dims = many_dims(either(dim, axis), input.ndim)
+    return RECORDERS["logsumexp"](input, axis=dims, keepdims=keepdim or keepdims)
 
 
 def softmax(
-    x: Operand, /, dim: int | None = None, *, axis: int | None = None, dtype: DTypeLike = None
+    input: Operand, dim: int | None = None, *, axis: int | None = None, dtype: DTypeLike = None
 ) -> Tensor:
     """Return exp x, divided by its sum along a dimension.
 
     Parameters
     ----------
-    x : Tensor
+    input : Tensor
         Exponents: integers are taken as numbers of the default dtype.
     dim : int
         Along which dimension the result sums to 1. Also spelled `axis`. It can be left out where
@@ -266,7 +262,7 @@ def softmax(
 
     Returns
     -------
-    Tensor, shape of `x`
+    Tensor, shape of `input`
 
     Notes
     -----
@@ -279,11 +275,11 @@ def softmax(
     >>> cr.softmax(cr.tensor([1.0, 1.0]), dim=0)
     tensor([0.5000, 0.5000])
     """
-    return along("softmax", cast(floating(x), dtype), either(dim, axis))
+    return along("softmax", cast(floating(input), dtype), either(dim, axis))
 
 
 def log_softmax(
-    x: Operand, /, dim: int | None = None, *, axis: int | None = None, dtype: DTypeLike = None
+    input: Operand, dim: int | None = None, *, axis: int | None = None, dtype: DTypeLike = None
 ) -> Tensor:
     """Return the logarithm of `softmax`, precise where that is tiny; the arguments are the same.
 
@@ -297,4 +293,4 @@ def log_softmax(
     >>> cr.log_softmax(cr.tensor([0.0, 1000.0]), dim=0)
     tensor([-1000.,     0.])
     """
-    return along("log_softmax", cast(floating(x), dtype), either(dim, axis))
+    return along("log_softmax", cast(floating(input), dtype), either(dim, axis))

@@ -41,17 +41,17 @@ _acosh = of_floats("acosh")
 _atanh = of_floats("atanh")
 
 
-def sin(x: Operand, /) -> Tensor:
+def sin(input: Operand) -> Tensor:
     """Return the sine of each element.
 
     Parameters
     ----------
-    x : Tensor
+    input : Tensor
         Integers are taken as numbers of the default dtype.
 
     Returns
     -------
-    Tensor, shape of `x`
+    Tensor, shape of `input`
 
     Notes
     -----
@@ -63,20 +63,20 @@ def sin(x: Operand, /) -> Tensor:
     >>> cr.sin(cr.tensor([0.0, 0.5]))
     tensor([0.0000, 0.4794])
     """
-    return _sin(x)
+    return _sin(input)
 
 
-def cos(x: Operand, /) -> Tensor:
+def cos(input: Operand) -> Tensor:
     """Return the cosine of each element.
 
     Parameters
     ----------
-    x : Tensor
+    input : Tensor
         Integers are taken as numbers of the default dtype.
 
     Returns
     -------
-    Tensor, shape of `x`
+    Tensor, shape of `input`
 
     Notes
     -----
@@ -88,20 +88,20 @@ def cos(x: Operand, /) -> Tensor:
     >>> cr.cos(cr.tensor([0.0, 0.5]))
     tensor([1.0000, 0.8776])
     """
-    return _cos(x)
+    return _cos(input)
 
 
-def tan(x: Operand, /) -> Tensor:
+def tan(input: Operand) -> Tensor:
     """Return the tangent of each element.
 
     Parameters
     ----------
-    x : Tensor
+    input : Tensor
         Integers are taken as numbers of the default dtype.
 
     Returns
     -------
-    Tensor, shape of `x`
+    Tensor, shape of `input`
 
     Notes
     -----
@@ -113,20 +113,20 @@ def tan(x: Operand, /) -> Tensor:
     >>> cr.tan(cr.tensor([0.0, 0.5]))
     tensor([0.0000, 0.5463])
     """
-    return _tan(x)
+    return _tan(input)
 
 
-def asin(x: Operand, /) -> Tensor:
+def asin(input: Operand) -> Tensor:
     """Return the arcsine of each element, from -π/2 to π/2.
 
     Parameters
     ----------
-    x : Tensor
+    input : Tensor
         Integers are taken as numbers of the default dtype.
 
     Returns
     -------
-    Tensor, shape of `x`
+    Tensor, shape of `input`
 
     Notes
     -----
@@ -138,20 +138,20 @@ def asin(x: Operand, /) -> Tensor:
     >>> cr.asin(cr.tensor([0.0, 0.5]))
     tensor([0.0000, 0.5236])
     """
-    return _asin(x)
+    return _asin(input)
 
 
-def acos(x: Operand, /) -> Tensor:
+def acos(input: Operand) -> Tensor:
     """Return the arccosine of each element, from 0 to π.
 
     Parameters
     ----------
-    x : Tensor
+    input : Tensor
         Integers are taken as numbers of the default dtype.
 
     Returns
     -------
-    Tensor, shape of `x`
+    Tensor, shape of `input`
 
     Notes
     -----
@@ -163,20 +163,20 @@ def acos(x: Operand, /) -> Tensor:
     >>> cr.acos(cr.tensor([1.0, 0.5]))
     tensor([0.0000, 1.0472])
     """
-    return _acos(x)
+    return _acos(input)
 
 
-def atan(x: Operand, /) -> Tensor:
+def atan(input: Operand) -> Tensor:
     """Return the arctangent of each element, from -π/2 to π/2.
 
     Parameters
     ----------
-    x : Tensor
+    input : Tensor
         Integers are taken as numbers of the default dtype.
 
     Returns
     -------
-    Tensor, shape of `x`
+    Tensor, shape of `input`
 
     Notes
     -----
@@ -188,20 +188,20 @@ def atan(x: Operand, /) -> Tensor:
     >>> cr.atan(cr.tensor([0.0, 0.5]))
     tensor([0.0000, 0.4636])
     """
-    return _atan(x)
+    return _atan(input)
 
 
-def sinh(x: Operand, /) -> Tensor:
+def sinh(input: Operand) -> Tensor:
     """Return the hyperbolic sine of each element.
 
     Parameters
     ----------
-    x : Tensor
+    input : Tensor
         Integers are taken as numbers of the default dtype.
 
     Returns
     -------
-    Tensor, shape of `x`
+    Tensor, shape of `input`
 
     Notes
     -----
@@ -213,20 +213,20 @@ def sinh(x: Operand, /) -> Tensor:
     >>> cr.sinh(cr.tensor([0.0, 0.5]))
     tensor([0.0000, 0.5211])
     """
-    return _sinh(x)
+    return _sinh(input)
 
 
-def cosh(x: Operand, /) -> Tensor:
+def cosh(input: Operand) -> Tensor:
     """Return the hyperbolic cosine of each element.
 
     Parameters
     ----------
-    x : Tensor
+    input : Tensor
         Integers are taken as numbers of the default dtype.
 
     Returns
     -------
-    Tensor, shape of `x`
+    Tensor, shape of `input`
 
     Notes
     -----
@@ -238,20 +238,20 @@ def cosh(x: Operand, /) -> Tensor:
     >>> cr.cosh(cr.tensor([0.0, 0.5]))
     tensor([1.0000, 1.1276])
     """
-    return _cosh(x)
+    return _cosh(input)
 
 
-def tanh(x: Operand, /) -> Tensor:
+def tanh(input: Operand) -> Tensor:
     """Return the hyperbolic tangent of each element.
 
     Parameters
     ----------
-    x : Tensor
+    input : Tensor
         Integers are taken as numbers of the default dtype.
 
     Returns
     -------
-    Tensor, shape of `x`
+    Tensor, shape of `input`
 
     Notes
     -----
@@ -263,20 +263,20 @@ def tanh(x: Operand, /) -> Tensor:
     >>> cr.tanh(cr.tensor([0.0, 0.5]))
     tensor([0.0000, 0.4621])
     """
-    return _tanh(x)
+    return _tanh(input)
 
 
-def asinh(x: Operand, /) -> Tensor:
+def asinh(input: Operand) -> Tensor:
     """Return the inverse hyperbolic sine of each element.
 
     Parameters
     ----------
-    x : Tensor
+    input : Tensor
         Integers are taken as numbers of the default dtype.
 
     Returns
     -------
-    Tensor, shape of `x`
+    Tensor, shape of `input`
 
     Notes
     -----
@@ -288,20 +288,20 @@ def asinh(x: Operand, /) -> Tensor:
     >>> cr.asinh(cr.tensor([0.0, 0.5]))
     tensor([0.0000, 0.4812])
     """
-    return _asinh(x)
+    return _asinh(input)
 
 
-def acosh(x: Operand, /) -> Tensor:
+def acosh(input: Operand) -> Tensor:
     """Return the inverse hyperbolic cosine of each element.
 
     Parameters
     ----------
-    x : Tensor
+    input : Tensor
         Integers are taken as numbers of the default dtype.
 
     Returns
     -------
-    Tensor, shape of `x`
+    Tensor, shape of `input`
 
     Notes
     -----
@@ -313,20 +313,20 @@ def acosh(x: Operand, /) -> Tensor:
     >>> cr.acosh(cr.tensor([1.0, 2.0]))
     tensor([0.0000, 1.3170])
     """
-    return _acosh(x)
+    return _acosh(input)
 
 
-def atanh(x: Operand, /) -> Tensor:
+def atanh(input: Operand) -> Tensor:
     """Return the inverse hyperbolic tangent of each element.
 
     Parameters
     ----------
-    x : Tensor
+    input : Tensor
         Integers are taken as numbers of the default dtype.
 
     Returns
     -------
-    Tensor, shape of `x`
+    Tensor, shape of `input`
 
     Notes
     -----
@@ -338,7 +338,7 @@ def atanh(x: Operand, /) -> Tensor:
     >>> cr.atanh(cr.tensor([0.0, 0.5]))
     tensor([0.0000, 0.5493])
     """
-    return _atanh(x)
+    return _atanh(input)
 
 
 arcsin, arccos, arctan = asin, acos, atan

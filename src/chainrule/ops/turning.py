@@ -12,8 +12,8 @@ from chainrule.ops.ordering import flip, transpose
 __all__ = ["fliplr", "flipud", "rot90"]
 
 
-def fliplr(x: Operand, /) -> Tensor:
-    """Return a copy of `x` with its columns, the second dimension, in reverse order.
+def fliplr(input: Operand) -> Tensor:
+    """Return a copy of `input` with its columns, the second dimension, in reverse order.
 
     Raises
     ------
@@ -30,14 +30,14 @@ def fliplr(x: Operand, /) -> Tensor:
     >>> cr.fliplr(cr.tensor([[1, 2]]))
     tensor([[2, 1]])
     """
-    x = tensor_of(x)
-    if x.ndim < 2:
-        raise ShapeError(f"fliplr: Input must be >= 2-d, got {x.ndim}-d")
-    return flip(x, 1)
+    input = tensor_of(input)
+    if input.ndim < 2:
+        raise ShapeError(f"fliplr: Input must be >= 2-d, got {input.ndim}-d")
+    return flip(input, 1)
 
 
-def flipud(x: Operand, /) -> Tensor:
-    """Return a copy of `x` with its rows, the first dimension, in reverse order.
+def flipud(input: Operand) -> Tensor:
+    """Return a copy of `input` with its rows, the first dimension, in reverse order.
 
     Raises
     ------
@@ -54,18 +54,18 @@ def flipud(x: Operand, /) -> Tensor:
     >>> cr.flipud(cr.tensor([1, 2]))
     tensor([2, 1])
     """
-    x = tensor_of(x)
-    if x.ndim < 1:
-        raise ShapeError(f"flipud: Input must be >= 1-d, got {x.ndim}-d")
-    return flip(x, 0)
+    input = tensor_of(input)
+    if input.ndim < 1:
+        raise ShapeError(f"flipud: Input must be >= 1-d, got {input.ndim}-d")
+    return flip(input, 0)
 
 
-def rot90(x: Operand, /, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
-    """Return a copy of `x` turned by right angles in the plane of two dimensions.
+def rot90(input: Operand, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
+    """Return a copy of `input` turned by right angles in the plane of two dimensions.
 
     Parameters
     ----------
-    x : Tensor
+    input : Tensor
         Of at least two dimensions.
     k : int, default 1
         By how many right angles, from the first dimension towards the second.
@@ -92,18 +92,18 @@ def rot90(x: Operand, /, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
     tensor([[2, 4],
             [1, 3]])
     """
-    x = tensor_of(x)
+    input = tensor_of(input)
     if len(dims) != 2:
         raise ArgumentError(f"rot90: expected total rotation dims == 2, but got dims = {len(dims)}")
-    if x.ndim < 2:
-        raise ShapeError(f"rot90: expected total dims >= 2, but got total dims = {x.ndim}")
-    first, second = one_dim(dims[0], x.ndim), one_dim(dims[1], x.ndim)
+    if input.ndim < 2:
+        raise ShapeError(f"rot90: expected total dims >= 2, but got total dims = {input.ndim}")
+    first, second = one_dim(dims[0], input.ndim), one_dim(dims[1], input.ndim)
     if first == second:
         raise ArgumentError(f"rot90: expected rotation dims to be different, but got {tuple(dims)}")
     turns = k % 4
     if turns == 0:
-        return RECORDERS["clone"](x)
+        return RECORDERS["clone"](input)
     if turns == 2:
-        return flip(x, (first, second))
-    turned = transpose(x, first, second)
+        return flip(input, (first, second))
+    turned = transpose(input, first, second)
     return flip(turned, first if turns == 1 else second)
