@@ -128,6 +128,6 @@ def test_likes_take_shape_dtype_and_device():
 def test_a_negative_seed_is_one_of_the_large_ones():
     cr.manual_seed(-2)
     drawn = cr.rand(3)
-    assert cr.initial_seed() == 2**64 - 3
-    cr.manual_seed(2**64 - 3)
+    assert cr.initial_seed() == 2**64 - 2
+    cr.manual_seed(2**64 - 2)
     assert cr.rand(3).equal(drawn)

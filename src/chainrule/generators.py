@@ -54,7 +54,7 @@ class Generator(np.random.Generator):
 
     def manual_seed(self, seed: int) -> Generator:
         """Begin the sequence of numbers that belongs to a seed; return the generator."""
-        seed = int(seed) if seed >= 0 else int(seed) + 2**64 - 1  # as PyTorch maps negative ones
+        seed = int(seed) if seed >= 0 else int(seed) + 2**64  # as PyTorch maps negative ones
         bits = self.bit_generator
         bits.state = type(bits)(seed).state
         self._seed = seed

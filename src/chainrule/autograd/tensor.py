@@ -419,7 +419,7 @@ class Tensor:
 
     def __contains__(self, value: Any) -> bool:
         if not isinstance(value, Tensor | ndarray | np.generic | bool | int | float | complex):
-            raise TypeError(
+            raise DTypeError(
                 "Tensor.__contains__ only supports Tensor or scalar, but you passed in a "
                 f"{type(value)}"
             )
