@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import math
 import operator
@@ -15,6 +16,7 @@ import numpy as np
 import pytest
 
 import chainrule as cr
+from chainrule import tree
 
 SCALE = 2.0
 SETTINGS = types.ModuleType("settings")
@@ -446,3 +448,109 @@ def test_an_iterator_goes_on_at_each_call() -> None:
     rates = iter([1.0, 2.0, 3.0])
     compiled = cr.compile(lambda x: x * next(rates))
     assert [compiled(cr.tensor(1.0)).item() for _ in range(3)] == [1.0, 2.0, 3.0]
+
+
+@dataclasses.dataclass
+class Counter:
+    """Counts its steps, in a container that is an argument of them."""
+
+    total: Any
+    steps: int = 0
+
+    def step(self, x: Any) -> Any:
+        self.steps += 1
+        self.total = self.total + x
+        return self.total * self.steps
+
+
+def _counted(f: Any) -> Any:
+    counter = Counter(cr.ones(2))
+    step = f(Counter.step)
+    return [step(counter, cr.ones(2)).tolist() for _ in range(3)], counter.steps, counter.total
+
+
+def _of_fresh_objects(f: Any) -> Any:
+    def function(x: Any, state: Any) -> Any:
+        state.rate += 1
+        return x * state.rate
+
+    states, step = [Slotted(1.0) for _ in range(3)], f(function)
+    return [step(cr.ones(2), state).tolist() for state in states], [s.rate for s in states]
+
+
+def _in_arguments(f: Any) -> Any:
+    def function(options: Any, found: Any) -> Any:
+        options["n"] += 1
+        found.append(options["x"] * options["n"])
+
+    step, found = f(function), []
+    for _ in range(3):
+        options = {"n": 1, "x": cr.ones(2)}
+        step(options, found)
+        assert options["n"] == 2
+    return [t.tolist() for t in found]
+
+
+def _in_globals(f: Any) -> Any:
+    def function(x: Any) -> Any:
+        SETTINGS.rate += 1
+        return x * SETTINGS.rate
+
+    step, found = f(function), []
+    for _ in range(3):
+        SETTINGS.rate = 0.5
+        found.append((step(cr.ones(2)).tolist(), SETTINGS.rate))
+    return found
+
+
+def _in_a_numpy_array(f: Any) -> Any:
+    array = np.zeros(2)
+
+    def function(x: Any) -> Any:
+        array[:] = array + 1
+        return x * cr.tensor(array)
+
+    step = f(function)
+    return [step(cr.ones(2)).tolist() for _ in range(3)], array.tolist()
+
+
+def _made_by_numpy(f: Any) -> Any:
+    array = np.zeros(2)
+    step, found = f(lambda x: x * cr.tensor(np.sqrt(array))), []
+    for _ in range(3):
+        found.append(step(cr.ones(2)).tolist())
+        array[0] += 1
+    return found
+
+
+@pytest.mark.parametrize(
+    "run",
+    [_counted, _of_fresh_objects, _in_arguments, _in_globals, _in_a_numpy_array, _made_by_numpy],
+)
+def test_what_a_function_changes_it_changes_at_each_call(run: Callable[[Any], Any]) -> None:
+    found, wanted = run(cr.compile), run(lambda function: function)
+    assert tree.mapped(found, _plain) == tree.mapped(wanted, _plain)
+
+
+def _plain(leaf: Any) -> Any:
+    return leaf.tolist() if isinstance(leaf, cr.Tensor) else leaf
+
+
+def test_a_change_to_an_argument_that_cannot_be_passed_on_is_refused() -> None:
+    def function(state: Any) -> Any:
+        state["n"] += 1
+        return cr.tensor(state["a"]) * state["n"]
+
+    with pytest.raises(cr.CompileError, match="return what is new, or pass tensors"):
+        cr.compile(function)({"n": 1, "a": np.ones(2)})
+
+
+def test_a_function_that_is_traced_at_each_call_is_warned_of() -> None:
+    found: list[Any] = []
+    compiled = cr.compile(lambda x: found.append(x * 2))
+    for _ in range(15):
+        compiled(cr.ones(2))
+    with pytest.warns(UserWarning, match="was traced anew at each of 16 calls: it keeps a tensor"):
+        compiled(cr.ones(2))
+    compiled(cr.ones(2))
+    assert len(found) == 17

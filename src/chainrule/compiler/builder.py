@@ -12,7 +12,7 @@ from chainrule.autograd.tape import AccumulateGrad, Severed
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import ndarray
 from chainrule.compiler.derivative import CompiledRule, Pullback, TracedPass, pullback
-from chainrule.compiler.entry import Guards, call_of, first_call_of
+from chainrule.compiler.entry import MISS, Guards, call_of, first_call_of
 from chainrule.compiler.numpy_source import Source
 from chainrule.compiler.overlay import SLOTS
 from chainrule.compiler.passes import optimized
@@ -68,11 +68,17 @@ class Built(NamedTuple):
 
 
 def build(function: Callable[..., Any], args: Any, kwargs: Any, backend: str | None) -> Built:
-    """Trace a call, optimise what it did, and write the function that does it again."""
+    """Trace a call, optimise what it did, and write the function that does it again.
+
+    If the function changes what the checks ask for, it has to do so at each call.
+    """
     call = traced(function, args, kwargs)
-    guards = Guards(call.trace, args, kwargs, call.found)
+    guards = Guards(call, args, kwargs)
     signature = signature_of(function, call, args, kwargs)
-    return _Builder(call, function, guards, backend).build(signature)
+    built = _Builder(call, function, guards, backend).build(signature)
+    if call.changed or built.arrays(args, kwargs) is MISS:
+        return built._replace(lasting=False)
+    return built
 
 
 class _Builder:

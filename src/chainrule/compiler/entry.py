@@ -23,7 +23,8 @@ from chainrule.compiler.overlay import SLOTS
 from chainrule.compiler.roots import Found
 from chainrule.compiler.runner import defined
 from chainrule.compiler.symbol import TRACING
-from chainrule.compiler.trace import Capture, Trace
+from chainrule.compiler.trace import Capture
+from chainrule.compiler.traced import Traced
 
 MISS: Any = object()
 """What a signature returns for a call that is not its own."""
@@ -42,8 +43,8 @@ def _firsts(*arrays: Any) -> list[int]:
 class Guards:
     """Writes the source of what has to hold, and where the tensors of the trace are found."""
 
-    def __init__(self, trace: Trace, args: Any, kwargs: Any, found: list[Found]) -> None:
-        self.trace = trace
+    def __init__(self, call: Traced, args: Any, kwargs: Any) -> None:
+        self.trace, self.contents = call.trace, call.contents
         self.scope: dict[str, Any] = {
             "MISS": MISS,
             "TRACING": TRACING,
@@ -68,7 +69,7 @@ class Guards:
         self._held: dict[int, str] = {}
         self._mode()
         self._arguments(args, kwargs)
-        self._surroundings(found)
+        self._surroundings(call.found)
         self._captures()
         self._outside()
 
@@ -211,7 +212,7 @@ class Guards:
         used = {id(storage_of(array)) for array, _, _ in self.trace.arrays}
         for storage, array in self.trace.outside.items():
             if storage not in used and array.nbytes <= _READ:  # if at all, Python has looked at it
-                self.unless(f"{self.hold(array)}.tobytes() == {self.hold(array.tobytes())}")
+                self.unless(f"{self.hold(array)}.tobytes() == {self.hold(self.contents[storage])}")
         for array, before in self.trace.masks:
             self.unless(f"np.array_equal({self.hold(array)}, {self.hold(before)})")
 

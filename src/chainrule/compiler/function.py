@@ -34,6 +34,7 @@ class Compiled:
         self._entries: tuple[Built, ...] = ()
         self._lock = threading.RLock()
         self._last: Built | None = None
+        self._fleeting = 0  # signatures that served one call
         _EVERY.add(self)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -71,7 +72,17 @@ class Compiled:
                 return self(*args, **kwargs)
             built = build(self.function, args, kwargs, self.backend)
             self._last = built
-            if built.lasting:
+            if not built.lasting:
+                self._fleeting += 1
+                if self._fleeting == _MANY:
+                    warnings.warn(
+                        f"{self!r} was traced anew at each of {_MANY} calls: it keeps a tensor, "
+                        "changes a number, list or attribute that it finds by name, or returns an "
+                        "object of its own. Return tensors instead, and count outside",
+                        UserWarning,
+                        stacklevel=3,
+                    )
+            else:
                 self._entries = (built, *self._entries)[:_MOST]
                 if len(self._entries) == _MANY:
                     changes = built.signature.changes(entries[0].signature)

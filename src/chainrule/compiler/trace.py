@@ -85,8 +85,17 @@ class Trace:
             return function(*args, **kwargs)
 
     def given(self, arguments: Any) -> Any:
-        """Return arguments with symbols in the place of NumPy arrays."""
-        return tree.mapped(arguments, self._given)
+        """Return arguments with symbols in the place of NumPy arrays.
+
+        Containers of none are the caller's: the function may change them.
+        """
+        parts = tree.children(arguments)
+        if parts is None:
+            return self._given(arguments)
+        given = [self.given(part) for _, part in parts]
+        if all(new is part for new, (_, part) in zip(given, parts, strict=True)):
+            return arguments
+        return tree.remade(arguments, given)
 
     def _given(self, leaf: Any) -> Any:
         return self._input(leaf) if isinstance(leaf, ndarray) else leaf

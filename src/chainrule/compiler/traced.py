@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from chainrule import tree
@@ -11,6 +11,7 @@ from chainrule.compiler.draws import Watched
 from chainrule.compiler.program import Program, Value, Write
 from chainrule.compiler.roots import Found, reachable
 from chainrule.compiler.trace import Capture, Trace, in_order, name_inputs
+from chainrule.errors import CompileError
 
 
 class Traced(NamedTuple):
@@ -20,6 +21,8 @@ class Traced(NamedTuple):
     result: Any
     found: list[Found]
     captures: list[Capture]  # arguments first
+    contents: dict[int, bytes]  # of small NumPy arrays from outside, by storage, as it began
+    changed: bool  # whether it changed containers among its arguments, or such arrays
 
     @property
     def inputs(self) -> list[Value]:
@@ -44,10 +47,34 @@ def traced(function: Callable[..., Any], args: Any, kwargs: Any) -> Traced:
     trace = Trace(name if name.isidentifier() else "function")
     found = reachable(function, [leaf for _, leaf in tree.leaves((args, kwargs))])
     trace.outside = {id(storage_of(i.value)): i.value for i in found if type(i.value) is ndarray}
+    contents = {key: a.tobytes() for key, a in trace.outside.items() if a.nbytes <= _COMPARED}
     watched = Watched(args, kwargs, found)
-    result = trace.run(function, *trace.given(args), **trace.given(kwargs))
+    arguments = (args, kwargs), (given := (trace.given(args), trace.given(kwargs)))
+    before = [list(tree.leaves(part)) for part in arguments]
+    result = trace.run(function, *given[0], **given[1])
     watched.check(trace.lines)
+    changes = [not _alike(*pair) for pair in zip(before, map(tree.leaves, arguments), strict=True)]
+    if changes[1] and not changes[0]:
+        raise CompileError(
+            "a compiled function changes a list, dict or dataclass among its arguments that has "
+            "NumPy arrays in it: return what is new, or pass tensors"
+        )
     trace.settle(result)
     found += [item for hook in trace.hooks() for item in reachable(hook, [])]
     name_inputs(trace, function, args, kwargs, found)
-    return Traced(trace, result, found, in_order(trace, args, kwargs))
+    written = any(trace.outside[key].tobytes() != before for key, before in contents.items())
+    captures = in_order(trace, args, kwargs)
+    return Traced(trace, result, found, captures, contents, changes[0] or written)
+
+
+_COMPARED = 1 << 20
+"""So many bytes of an array are looked at twice when a function is traced."""
+
+
+def _alike(before: list[tuple[str, Any]], after: Iterable[tuple[str, Any]]) -> bool:
+    """Say whether containers have the same leaves as before."""
+    following = list(after)
+    pairs = zip(before, following, strict=False)
+    return len(before) == len(following) and all(
+        path == other and leaf is part for (path, leaf), (other, part) in pairs
+    )
