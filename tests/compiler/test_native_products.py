@@ -29,6 +29,7 @@ SHAPES = [  # rows, terms, columns: less than a tile, odd edges, several panels,
     (4, 4, 4),
     (14, 3, 32),
     (15, 40, 33),
+    (16, 20, 40),
     (3, 5, 65),
     (29, 1030, 16),
     (57, 129, 64),
@@ -276,3 +277,22 @@ def test_the_processor_decides_how_wide_a_tile_is(
     monkeypatch.setattr(products.openblas, "features", lambda: features)
     found = registers.__wrapped__()
     assert (found and found.vector) == bytes_of_a_vector
+
+
+def test_convolutions_of_programs_are_made_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, w = cr.randn(4, 6, 20, 24), cr.randn(8, 6, 3, 3, requires_grad=True)
+
+    def step(x: Any) -> Any:
+        return cr.autograd_grad(cr.conv2d(x, w, padding=1).relu().square().sum(), w)[0]
+
+    wanted, called, plain = step(x), [], Product.__call__
+
+    def call(product: Product, *arrays: Any) -> Any:
+        called.append(product)
+        return plain(product, *arrays)
+
+    monkeypatch.setattr(Product, "__call__", call)
+    np.testing.assert_allclose(cr.compile(step, backend="native")(x), wanted, rtol=1e-4, atol=1e-3)
+    assert len(called) == 2
+    np.testing.assert_array_equal(cr.compile(step, backend="numpy")(x), wanted)
+    assert len(called) == 2

@@ -7,6 +7,7 @@ from typing import Any
 from chainrule.compiler.eager import activations, joining, picking, pooling, products, rows, sums
 from chainrule.compiler.eager.elementwise import Elementwise
 from chainrule.compiler.eager.written import Own, Written
+from chainrule.compiler.native.library import WORTH
 from chainrule.primitives.primitive import TABLE, Primitive, Rule, Substitute
 
 LEAST = 1 << 12
@@ -64,7 +65,7 @@ _WIDE = 16
 
 
 def substitutes(
-    least: int = LEAST, later: int = _LATER, worth: int = products.WORTH
+    least: int = LEAST, later: int = _LATER, worth: int = WORTH
 ) -> dict[Primitive, Substitute]:
     """Return what computes which primitive, from so many elements on, or multiplications."""
     found: dict[str, Substitute] = {}

@@ -15,6 +15,7 @@ from chainrule.compiler.native.code import Code, code_of
 from chainrule.compiler.native.comparisons import with_comparisons
 from chainrule.compiler.native.fusion import with_loops
 from chainrule.compiler.native.layout import UnfitError
+from chainrule.compiler.native.library import library
 from chainrule.compiler.native.loops import Loop
 from chainrule.compiler.native.nest import LOOP
 from chainrule.compiler.native.products import Product, with_products
@@ -159,7 +160,8 @@ def _in_parts(parts: _Parts) -> _Emitted:
             )
             for loop, function in zip(loops, functions, strict=False)  # products' are behind
         }
-        return source, {"native": SimpleNamespace(**callers, **parts.products)}
+        calls = SimpleNamespace(**callers, **parts.products)
+        return source, {"native": calls, "kernels": library()}
 
     def made(functions: list[Run]) -> Run:
         return runner(source, **statements(functions)[1])

@@ -171,7 +171,9 @@ def _tiles(code: str, narrow: int, heights: tuple[int, ...]) -> Iterator[tuple[s
     tile = f"tile_{code}_{narrow}"
     yield f"if width <= {narrow}", f"{tile}_{heights[0]}x1", heights[0]
     for height, lower in itertools.pairwise([*heights, 0]):
-        yield f"elif left > {lower}" if lower else "else", f"{tile}_{height}x2", height
+        # Where two of the lower ones do, they compute less.
+        when = f"elif left > {lower} and not {height} < left <= {2 * lower}" if lower else "else"
+        yield when, f"{tile}_{height}x2", height
 
 
 class _Plan(NamedTuple):
