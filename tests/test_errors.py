@@ -24,6 +24,8 @@ X = cr.ones(2, 3)
         (lambda: cr.zeros(2).normal_(0, -1), ValueError, "expects std >= 0.0, but found std -1"),
         (lambda: cr.cov(X, fweights=cr.ones(3)), TypeError, "fweights to have integral dtype"),
         (lambda: cr.cov(X, aweights=-cr.ones(3)), ValueError, "aweights cannot be negative"),
+        (lambda: cr.amax(cr.ones(2, 0), 1), IndexError, "reduction dim 1 to have non-zero size"),
+        (lambda: cr.zeros(2).uniform_(3, -1), ValueError, "found from=3 > to=-1"),
         (lambda: cr.roll(X, []), ValueError, "shifts required"),
         (lambda: F.triplet_margin_loss(X, X, X, margin=0), ValueError, "margin must be greater"),
         (lambda: cr.tensor([2]) ** cr.tensor([-1]), ValueError, "negative integer powers"),

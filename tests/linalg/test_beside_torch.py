@@ -278,3 +278,9 @@ def test_exponentials_of_small_and_large_matrices(scale: float) -> None:
         norms = np.abs(theirs).max(axis=(-2, -1), keepdims=True)
         if norms.max() < np.finfo(dtype).max:
             np.testing.assert_allclose(ours / norms, theirs / norms, rtol=0, atol=rtol)
+
+
+@pytest.mark.parametrize("order", [1, float("inf"), 2, "fro", "nuc"])
+@pytest.mark.parametrize("shape", [(0, 0), (0, 3), (3, 0), (2, 0, 3)])
+def test_the_norm_of_nothing_is_zero(shape: tuple[int, ...], order: Any) -> None:
+    beside_torch(lambda lib, x: lib.linalg.matrix_norm(x, order), np.ones(shape), order=0)

@@ -471,3 +471,27 @@ def test_errors(case: str) -> None:
     call, error, text = ERRORS[case]
     with pytest.raises(error, match=text):
         call()
+
+
+def test_one_class_is_a_loss_of_one_score() -> None:
+    x, y = np.array(0.3), np.array(0)
+    for reduction in ("mean", "none"):
+        for name in ("multi_margin_loss", "multilabel_margin_loss"):
+            beside_torch(
+                lambda lib, x, y, n=name, r=reduction: getattr(lib.nn.functional, n)(
+                    x, y, reduction=r
+                ),
+                x,
+                y,
+                order=1,
+            )
+
+
+def test_targets_may_be_unsigned() -> None:
+    beside_torch(
+        lambda lib, x, y, t: lib.nn.functional.cosine_embedding_loss(x, y, t, margin=0.1),
+        np.arange(6.0).reshape(2, 3),
+        np.ones((2, 3)),
+        np.array([1, 0], dtype=np.uint8),
+        order=1,
+    )

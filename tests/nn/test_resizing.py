@@ -275,6 +275,11 @@ def test_errors_say_what_was_expected(call: Any, error: Any, text: str) -> None:
 def test_pixels_that_are_picked_stay_bytes(mode: str) -> None:
     x = np.arange(24, dtype=np.uint8).reshape(1, 2, 3, 4)
     beside_torch(lambda lib, x: lib.nn.functional.interpolate(x, (5, 7), mode=mode), x, order=0)
-    beside_torch(
-        lambda lib, x: lib.nn.functional.interpolate(x, scale_factor=0.5, mode=mode), x, order=0
-    )
+    for again in (False, True):
+        beside_torch(
+            lambda lib, x, a=again: lib.nn.functional.interpolate(
+                x, scale_factor=0.6, mode=mode, recompute_scale_factor=a
+            ),
+            x,
+            order=0,
+        )

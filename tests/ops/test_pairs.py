@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import chainrule as cr
-from beside import beside_torch
+from beside import beside_torch, numbers
 
 NAN, INF = math.nan, math.inf
 
@@ -258,7 +258,7 @@ def test_gcd_lcm_and_shifts():
             function(cr.tensor([1.0]), 2)
 
 
-@pytest.mark.parametrize("name", ["atan2", "hypot", "fmod", "fmax", "xlogy", "logaddexp"])
+@pytest.mark.parametrize("name", ["atan2", "hypot", "fmod", "fmax", "xlogy", "logaddexp2"])
 def test_complex_numbers_are_refused_with_the_reason(name):
     with pytest.raises(cr.DTypeError, match=rf"{name}: expected real numbers, got complex64 and"):
         getattr(cr, name)(cr.tensor([1j]), cr.tensor([1.0]))
@@ -345,3 +345,10 @@ def test_in_place_variants_that_pytorch_is_no_measure_for():
 
 
 _TENSORS = ("atan2_", "arctan2_", "hypot_", "copysign_", "xlogy_")
+
+
+def test_logaddexp_of_complex_numbers():
+    x, y = 9 * numbers((4, 1), "complex128"), 9 * numbers((3,), "complex128", 1)
+    beside_torch(lambda lib, x, y: lib.logaddexp(x, y), x, y)
+    mixed = cr.logaddexp(cr.tensor([1j]), cr.tensor([800.0]))
+    assert mixed.tolist() == [800]

@@ -178,6 +178,8 @@ def matrix_norm(
     added, compared = dims if abs(float(ord)) == 1 else dims[::-1]
     sums = RECORDERS["sum"](RECORDERS["abs"](x), axis=(added,), keepdims=True)
     extreme = ops.amax if float(ord) > 0 else ops.amin
+    if ord > 0 and not sums.shape[compared]:
+        extreme = ops.sum  # the norm of nothing is 0
     norms = extreme(sums, dim=compared, keepdim=True)
     return norms if keep else ops.squeeze(norms, dims)
 

@@ -15,7 +15,7 @@ from chainrule.arguments import (
     tensor_of,
 )
 from chainrule.autograd.tensor import Tensor, make
-from chainrule.errors import ArgumentError
+from chainrule.errors import ArgumentError, OutOfBoundsError
 from chainrule.ops.calls import reshaped
 
 __all__ = ["max", "min", "amax", "amin", "argmax", "argmin"]
@@ -139,10 +139,16 @@ def chosen(x: Tensor, indices: Tensor, dim: int, keepdim: bool) -> Extremes:
 
 def _reduced(name: str, x: Tensor, dims: Dims, keepdims: bool, called: str | None = None) -> Tensor:
     axes = many_dims(dims, x.ndim)
-    if any(x.shape[i] == 0 for i in (range(x.ndim) if axes is None else axes)):
+    empty = [i for i in (range(x.ndim) if axes is None else axes) if x.shape[i] == 0]
+    if empty and axes is None:
         raise ArgumentError(
             f"{called or name}(): Expected reduction dim to be specified for input.numel() == 0, "
             f"and to have a length that is not 0: the shape is {list(x.shape)}"
+        )
+    if empty:
+        raise OutOfBoundsError(
+            f"{called or name}(): Expected reduction dim {empty[0]} to have non-zero size: the "
+            f"shape is {list(x.shape)}"
         )
     return RECORDERS[name](x, axis=axes, keepdims=keepdims)
 

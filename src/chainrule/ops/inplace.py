@@ -169,6 +169,10 @@ def uniform_(
     generator: Generator | None = None,
 ) -> Tensor:
     """Fill with numbers drawn uniformly from [low, high) in place."""
+    if low > high:
+        raise ArgumentError(
+            f"uniform_ expects to return a [from, to) range, but found from={low} > to={high}"
+        )
     drawn = uniform_array(x.shape, x.dtype, rng or generator) * x.dtype.type(
         high - low
     ) + x.dtype.type(low)

@@ -10,9 +10,12 @@ from chainrule.arguments import RECORDERS, Operand, cast, floating
 from chainrule.autograd.operands import as_tensors
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import promoted
+from chainrule.errors import DTypeError
 from chainrule.ops.arithmetic import multiply
 from chainrule.ops.arithmetic import pow as _pow
 from chainrule.ops.calls import real_floating, real_pair
+from chainrule.ops.complexes import real
+from chainrule.ops.kinks import where
 
 __all__ = [
     "arctan2",
@@ -99,7 +102,7 @@ def hypot(input: Operand, other: Operand) -> Tensor:
 
 
 def logaddexp(input: Operand, other: Operand) -> Tensor:
-    """Return log(exp(x) + exp(y)), without overflow; the arguments are real, as of `atan2`.
+    """Return log(exp(x) + exp(y)), without overflow; x and y are as of `atan2`, but may be complex.
 
     Notes
     -----
@@ -112,7 +115,14 @@ def logaddexp(input: Operand, other: Operand) -> Tensor:
     >>> cr.logaddexp(cr.tensor([0.0, 1000.0]), 0.0)
     tensor([6.9315e-01, 1.0000e+03])
     """
-    return _logaddexp(input, other)
+    try:
+        return _logaddexp(input, other)
+    except DTypeError:  # of complex numbers
+        x, y = as_tensors((input, other))
+        first = RECORDERS["greater_equal"](real(x.detach()), real(y.detach()))
+        top, rest = where(first, x, y), where(first, y, x)
+        ratio = RECORDERS["exp"](RECORDERS["subtract"](rest, top))
+        return RECORDERS["add"](top, RECORDERS["log1p"](ratio))
 
 
 def logaddexp2(input: Operand, other: Operand) -> Tensor:

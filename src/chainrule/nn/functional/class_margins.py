@@ -102,6 +102,8 @@ def multi_margin_loss(
 
 def _rows(name: str, input: Operand) -> Tensor:
     x = floating(input)
+    if x.ndim == 0:
+        return ops.reshape(x, (1,))
     if x.ndim not in (1, 2) or x.shape[-1] == 0:
         raise ShapeError(
             f"{name}: Expected non-empty vector or matrix with optional 0-dim batch size, but got: "
@@ -158,6 +160,8 @@ def multilabel_margin_loss(input: Operand, target: Operand, *, reduction: str = 
     x, classes = _rows(name, input), tensor_of(target)
     if classes.dtype.kind not in "iu":
         raise DTypeError(f"{name}: expected integers in target, but got {classes.dtype}")
+    if classes.ndim == 0:
+        classes = ops.reshape(classes, (1,))
     if classes.shape != x.shape:
         raise ShapeError(
             f"{name}: inconsistent target size: {list(classes.shape)} for input of size: "

@@ -182,8 +182,8 @@ def cosine_embedding_loss(
     alike, apart = ops.subtract(1.0, cosine), ops.clamp(ops.subtract(cosine, margin), min=0)
     constant = sign.detach()
     losses = ops.add(
-        RECORDERS["masked"](alike, RECORDERS["equal"](constant, 1)),
-        RECORDERS["masked"](apart, RECORDERS["equal"](constant, -1)),
+        RECORDERS["masked"](alike, ops.eq(constant, 1)),
+        RECORDERS["masked"](apart, ops.eq(constant, -1)),
     )
     return reduced(losses, "cosine_embedding_loss", reduction)
 

@@ -84,7 +84,10 @@ def interpolate(
     tensor([[[1., 2., 3.]]])
     """
     if mode.startswith("nearest") and isinstance(input, Tensor) and input.dtype == np.uint8:
-        picked = interpolate(cast(input, np.float32), size, scale_factor, mode, align_corners)
+        floats = cast(input, np.float32)
+        picked = interpolate(
+            floats, size, scale_factor, mode, align_corners, recompute_scale_factor, antialias
+        )
         return cast(picked, np.uint8)
     x = floating(input)
     rank = x.ndim - 2
