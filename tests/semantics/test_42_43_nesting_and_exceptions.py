@@ -112,6 +112,48 @@ def test_s42_the_modes_of_the_outer_pass_come_back(lib):
     assert lib.is_grad_enabled()
 
 
+class Countdown(cr.autograd.Function):
+    """Runs a pass within its backward, which runs a pass within its backward, …"""
+
+    @staticmethod
+    def forward(ctx, x, depth, at_the_bottom):
+        ctx.rest = depth, at_the_bottom
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, g):
+        depth, at_the_bottom = ctx.rest
+        if not depth:
+            return g * at_the_bottom(), None, None
+        with cr.enable_grad():
+            x = leaf([1.0])
+            Countdown.apply(x, depth - 1, at_the_bottom).backward()
+        return g * x.grad, None, None
+
+
+def test_s42_passes_nest_deeper_than_calls_may():
+    x = leaf([1.0])
+    Countdown.apply(x, 2000, lambda: 3.0).backward()
+    assert x.grad.tolist() == [3.0]
+    assert cr.is_grad_enabled()
+
+
+def test_s42_modes_and_errors_come_through_all_levels():
+    seen = []
+
+    def fail():
+        seen.append((cr.is_grad_enabled(), cr.is_anomaly_enabled()))
+        raise KeyError("at the bottom")
+
+    x = leaf([1.0])
+    with cr.detect_anomaly(), pytest.raises(KeyError, match="at the bottom"):
+        Countdown.apply(x, 100, fail).backward()
+    assert seen == [(False, True)]
+    assert cr.is_grad_enabled()
+    Countdown.apply(x, 3, lambda: 1.0).backward()
+    assert x.grad.tolist() == [1.0]
+
+
 # --- 43: exceptions -------------------------------------------------------------------------------
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import functools
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from contextvars import copy_context
 from typing import Any, overload
 
 from chainrule.autograd.modes import MODES, Modes, enable_grad, is_grad_enabled, set_grad_enabled
@@ -21,19 +24,41 @@ def _walk(run: Pass) -> None:
     """Walk with grad mode as the pass has it, without NumPy's warnings on inf and nan."""
     outer, reports = MODES.get(), REPORTS.get()
     inner = _RECORDED if run.xp is not None else _UNRECORDED
+    walk = run.walk
     if outer is not None:
-        inner = outer.changed(grad=inner.grad, outer=outer)
+        inner = outer.changed(grad=inner.grad, outer=outer, nesting=outer.nesting + 1)
+        if inner.nesting % _LEVELS == 0:
+            walk = functools.partial(_apart, walk)
     try:  # before the mode changes: an interrupt may come between any two instructions
         MODES.set(inner)
         try:
             REPORTS.set(silent(reports))
-            run.walk()
+            walk()
         finally:
             REPORTS.set(reports)
     finally:
         MODES.set(outer)
 
 
+def _apart(walk: Callable[[], None]) -> None:
+    """Walk in a thread of its own, whose stack is empty: passes nest deeper than calls may."""
+    failures: list[BaseException] = []
+    context = copy_context()
+
+    def run() -> None:
+        try:
+            context.run(walk)
+        except BaseException as error:
+            failures.append(error)
+
+    thread = threading.Thread(target=run, name="chainrule pass", daemon=True)
+    thread.start()
+    thread.join()
+    if failures:
+        raise failures.pop()
+
+
+_LEVELS = 20  # of passes within passes on one stack: each takes six calls and the user's own
 _RECORDED, _UNRECORDED = Modes(grad=True), Modes(grad=False)
 
 

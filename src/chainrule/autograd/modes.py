@@ -27,7 +27,7 @@ class Modes:
     named tuple takes three times as long to answer.
     """
 
-    __slots__ = ("anomaly", "check_nan", "grad", "hooks_refused", "outer", "saved_hooks")
+    __slots__ = ("anomaly", "check_nan", "grad", "hooks_refused", "nesting", "outer", "saved_hooks")
 
     def __init__(
         self,
@@ -37,6 +37,7 @@ class Modes:
         saved_hooks: tuple[Callable[..., Any], Callable[..., Any]] | None = None,
         hooks_refused: str | None = None,  # why `saved_tensors_hooks` must not be used
         outer: Modes | None = None,
+        nesting: int = 0,  # how many passes this is inside of
     ) -> None:
         self.grad = grad
         self.anomaly = anomaly
@@ -44,16 +45,11 @@ class Modes:
         self.saved_hooks = saved_hooks
         self.hooks_refused = hooks_refused
         self.outer = outer
+        self.nesting = nesting
 
     def in_force(self) -> tuple[Any, ...]:
         """Return all but the modes to return to: equal where the same holds."""
-        return (
-            self.grad,
-            self.anomaly,
-            self.check_nan,
-            self.saved_hooks,
-            self.hooks_refused,
-        )
+        return (self.grad, self.anomaly, self.check_nan, self.saved_hooks, self.hooks_refused)
 
     def changed(self, **changes: Any) -> Modes:
         """Return these modes but for some."""
@@ -336,10 +332,9 @@ class saved_tensors_hooks(_Block):
     def __init__(self, pack_hook: Callable[[Any], Any], unpack_hook: Callable[[Any], Any]) -> None:
         self._changes = {"saved_hooks": (pack_hook, unpack_hook)}
 
-    def __enter__(self) -> saved_tensors_hooks:
+    def __enter__(self) -> Any:
         _refuse_hooks(modes().hooks_refused)
-        super().__enter__()
-        return self
+        return super().__enter__()
 
 
 def _refuse_hooks(reason: str | None) -> None:
