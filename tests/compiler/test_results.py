@@ -7,6 +7,7 @@ import copy
 import dataclasses
 import enum
 import pickle
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -463,3 +464,23 @@ def test_a_saved_value_that_no_pass_needs_may_be_written_to() -> None:
         first.zero_()
     second.sum().backward()
     assert w.grad.tolist() == [2.0]
+
+
+def test_numpys_scalars_and_other_arrays() -> None:
+    function = cr.compile(lambda x: (x.sum(), x * 2))
+    for _ in range(2):
+        total, doubled = function(np.ones(3))
+        assert type(total) is np.float64
+        assert (total, doubled.tolist()) == (3.0, [2.0] * 3)
+    for other in (np.ma.masked_array([1.0, 2.0], [0, 1]), np.ones(2).view(np.recarray)):
+        with pytest.raises(cr.CompileError, match=r"pass numpy\.asarray\(\) of it"):
+            function(other)
+
+
+def test_arrays_of_a_file(tmp_path: Path) -> None:
+    function = cr.compile(lambda x: x * 2)
+    array = np.memmap(tmp_path / "numbers", dtype=np.float32, mode="w+", shape=(3,))
+    for value in (1.0, 2.0):
+        array[:] = value
+        assert np.asarray(function(array)).tolist() == [2 * value] * 3
+    assert len(function.signatures) == 1

@@ -227,7 +227,8 @@ class _Builder:
     def _returned(self, leaf: Any) -> Any:
         """Return the source of a leaf of the result."""
         if isinstance(leaf, Symbol):
-            return _Text(self._output(leaf.value))
+            scalar = "" if leaf.shape else "[()]"  # as NumPy's functions return it
+            return _Text(f"{self._output(leaf.value)}{scalar}")
         if isinstance(leaf, Tensor):
             return _Text(self._made(leaf))
         outside = self.trace.outside.values()

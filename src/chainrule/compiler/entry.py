@@ -147,7 +147,7 @@ class Guards:
     def _array(self, name: str, array: Any) -> None:
         dtype = self.hold(array.dtype)
         self.unless(
-            f"{name}.__class__ is ndarray and {name}.shape == {array.shape} and "
+            f"{name}.__class__ is {self.hold(type(array))} and {name}.shape == {array.shape} and "
             f"({name}.dtype is {dtype} or {name}.dtype == {dtype})"
         )
 

@@ -57,6 +57,9 @@ class Capture(NamedTuple):
         return _grad.__get__(self.tensor), _grad.__get__(self.face)
 
 
+_ARRAYS = (ndarray, np.memmap)
+"""NumPy's arrays that compute as plain ones do."""
+
 _TAKEN = frozenset(["np", "kernels", *prelude.__all__, *keyword.kwlist])
 """What programs know by other names."""
 
@@ -98,6 +101,11 @@ class Trace:
         return tree.remade(arguments, given)
 
     def _given(self, leaf: Any) -> Any:
+        if isinstance(leaf, ndarray) and type(leaf) not in _ARRAYS:
+            raise CompileError(
+                f"compile: a {type(leaf).__name__} has operations of its own, which a compiled "
+                "function doesn't know: pass numpy.asarray() of it"
+            )
         return self._input(leaf) if isinstance(leaf, ndarray) else leaf
 
     def _input(self, array: Any) -> Symbol:
