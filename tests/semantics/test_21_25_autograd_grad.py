@@ -562,5 +562,7 @@ def test_a_batch_has_one_length():
     lengths = [cr.ones(2, 2), cr.ones(3, 2)]
     with pytest.raises(cr.AutogradError, match=r"has one length, which is not 0: got \[2, 3\]"):
         cr.autograd_grad([x * 2, x * 3], x, lengths, is_grads_batched=True)
+    with pytest.raises(cr.ShapeError, match="we interpret the first dimension of each grad_output"):
+        cr.autograd_grad(x * 2, x, cr.ones(2), is_grads_batched=True)
     with pytest.raises(cr.AutogradError, match="is_grads_batched=True: the first dimension"):
         cr.autograd_grad(x * 2, x, is_grads_batched=True)

@@ -36,16 +36,27 @@ __all__ = [
 ]
 
 
-def Variable(data: Any, requires_grad: bool = False) -> Tensor:
-    """Return a tensor of the same memory, outside the graph: what PyTorch once needed to record.
+class _Variables(type):
+    """What makes `Variable` a function that tensors are instances of."""
+
+    def __call__(cls, data: Any, requires_grad: bool = False) -> Tensor:
+        return as_tensors((data,))[0].detach().requires_grad_(requires_grad)
+
+    def __instancecheck__(cls, value: Any) -> bool:
+        return isinstance(value, Tensor)
+
+
+class Variable(metaclass=_Variables):
+    """A tensor of the same memory, outside the graph: what PyTorch once needed to record.
 
     Examples
     --------
     >>> import chainrule as cr
     >>> cr.autograd.Variable(cr.ones(2), requires_grad=True)
     tensor([1., 1.], requires_grad=True)
+    >>> isinstance(cr.ones(2), cr.autograd.Variable)
+    True
     """
-    return as_tensors((data,))[0].detach().requires_grad_(requires_grad)
 
 
 def __getattr__(name: str) -> Any:

@@ -17,7 +17,7 @@ from chainrule.autograd.roots import listed, start, target
 from chainrule.autograd.tape import AccumulateGrad, GradientEdge
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import REPORTS, namespace, silent
-from chainrule.errors import ArgumentError, AutogradError
+from chainrule.errors import ArgumentError, AutogradError, ShapeError
 
 
 def _walk(run: Pass) -> None:
@@ -248,6 +248,14 @@ def _batch(
 ) -> Any:
     """Return the gradients for each of several cotangents, stacked."""
     grads = listed(grad_outputs)
+    for grad, out in zip(grads, listed(outputs), strict=False):
+        if grad is not None and isinstance(out, Tensor) and grad.shape[1:] != out.shape:
+            raise ShapeError(
+                "If `is_grads_batched=True`, we interpret the first dimension of each grad_output "
+                "as the batch dimension. The sizes of the remaining dimensions are expected to "
+                f"match the shape of corresponding output, but a mismatch was detected: "
+                f"{list(grad.shape)} for an output of shape {list(out.shape)}"
+            )
     counts = {len(grad) for grad in grads if grad is not None}
     if len(counts) != 1 or counts == {0}:
         raise AutogradError(
@@ -273,8 +281,8 @@ def _zeros(target: Tensor | GradientEdge, name: Any) -> Tensor:
     """Return the gradient of an input that no output depends on."""
     if isinstance(target, GradientEdge):
         raise ArgumentError(
-            f"materialize_grads needs the shape of input {name!r}, which a GradientEdge doesn't "
-            "know: pass the tensor"
+            "materialize_grads cannot be used when the given input is a GradientEdge: it doesn't "
+            f"know the shape of input {name!r}. Pass the tensor"
         )
     return make(namespace(target._array).zeros_like(target._array), None)
 

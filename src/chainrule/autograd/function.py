@@ -167,6 +167,7 @@ class AutogradFunction:
         return finish(ctx, node, values, outputs)
 
 
+FunctionCtx = Context  # PyTorch's name, for annotations
 _PLAIN = frozenset([float, int, bool, str, type(None)])
 _CONTAINERS = (list, tuple, dict)
 _frame = sys._getframe

@@ -184,8 +184,8 @@ class _Arguments:
         return values
 
 
-class _Enough(Exception):
-    """Ends a second call that has saved what there is to hand out."""
+class _Enough(BaseException):
+    """Ends a second call that has saved what is wanted; no `except Exception` sees it."""
 
 
 class _Part:
