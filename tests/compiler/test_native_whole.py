@@ -163,3 +163,23 @@ def test_by_default_small_programs_run_so_if_they_are_long(monkeypatch: Any) -> 
     assert compiled.source_native.startswith("def loop(")
     monkeypatch.setattr(native, "_MANY", 10**6)
     assert not cr.compile(steps)(x + 1).requires_grad
+
+
+def test_indices_that_count_from_the_end() -> None:
+    def backward(x: Any, y: Any) -> Any:
+        y, total = y.clone(), y.sum() * 0
+        for i in range(20):
+            total = total * 0.9 + y[-1 - i] * x[-i]  # x[0] first, then from the end
+            y[-2 - i] = total
+            y[i - 10] = y[i - 10] + total
+        return y, total
+
+    agree(backward, numbers(30), numbers(40, seed=1))
+
+    def around(x: Any) -> Any:
+        out = cr.zeros(30)
+        for i in range(30):
+            out[i] = x[i - 3] * i + out[i - 1]
+        return (out,)
+
+    agree(around, numbers(30))

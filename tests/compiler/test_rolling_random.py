@@ -27,6 +27,7 @@ STEPS: list[Callable[..., Any]] = [
     lambda x, y, i: x + XS[i],
     lambda x, y, i: x * (0.9 - 0.01 * i),
     lambda x, y, i: x - cr.tanh(y) * XS[len(XS) - 1 - i],
+    lambda x, y, i: x * 0.9 + XS[i - 5],
     lambda x, y, i: cr.sigmoid(x)[[3, 2, 1, 0]] + y,
     lambda x, y, i: cr.where(x > y, x * 0.5, y),
     lambda x, y, i: cr.cat([x[2:], y[:2]]) * 0.9,

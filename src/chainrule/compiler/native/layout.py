@@ -33,7 +33,7 @@ class Layout:
         self.calls: set[str] = set()
         self.places: dict[Value, Place] = {}
         self.borrowed: set[Value] = set()  # what is a part of another value's memory
-        self.counters: dict[Value, str] = {}  # numbers of steps, as source
+        self.counters: dict[Value, tuple[range, str]] = {}  # numbers of steps, and its own
         self.sizes: Counter[str] = Counter()  # of the memory for each type
         self.constants: dict[Value, Any] = {}  # arrays that are arguments
         for value, array in program.constants.items():

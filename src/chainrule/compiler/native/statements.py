@@ -166,7 +166,7 @@ class _Statements:
         return mine and self.layout.place(value).array.startswith("memory_")
 
     def _written(self, out: Value, value: Value, key: Any, adds: bool) -> Iterator[str]:
-        number = self._counter(key)
+        number = self._counter(key, out)
         place, whole = self.layout.place(out), _plain(out, out)
         if number is not None:
             part = Value(out.shape[1:], out.dtype)
@@ -176,11 +176,21 @@ class _Statements:
         if 0 not in shape:
             yield from self.layout.moved(value, self.accesses, place, region, shape, adds)
 
-    def _counter(self, key: Any) -> str | None:
-        """Return the number of a step as source, if that is what an index is."""
+    def _counter(self, key: Any, stack: Value) -> str | None:
+        """Return the entry of a stack that belongs to a step, as source, if that is an index."""
         parts = [part for part in (key if isinstance(key, tuple) else (key,)) if part is not ...]
-        known = len(parts) == 1 and isinstance(parts[0], Value)
-        return self.layout.counters.get(parts[0]) if known else None
+        found = None
+        if len(parts) == 1 and isinstance(parts[0], Value):
+            found = self.layout.counters.get(parts[0])
+        if found is None:
+            return None
+        (numbers, turn), length = found, stack.shape[0]
+        last = numbers[-1]
+        around = min(numbers[0], last) < 0 <= max(numbers[0], last)
+        start = numbers.start + (length if min(numbers[0], last) < 0 else 0)  # from the end
+        sign = "+" if numbers.step > 0 else "-"
+        text = f"u8({start}) {sign} u8({abs(numbers.step)}) * ({turn})"
+        return f"({text}) % u8({length})" if around else text
 
     def _placed(self, line: Line) -> Iterator[str]:
         self.layout.allocate(line.out)
@@ -193,7 +203,7 @@ class _Statements:
     def _picked(self, line: Line) -> Iterator[str]:
         """Look at the entry of a stack that belongs to a step."""
         stack, key = line.args
-        number, access = self._counter(key), self.accesses.of(stack)
+        number, access = self._counter(key, stack), self.accesses.of(stack)
         if number is None or not _is_plain(access, stack):
             raise UnfitError("an index that is computed")
         self.layout.places[line.out] = self._entry(stack, access, number)
@@ -237,10 +247,7 @@ class _Statements:
     def _slice(self, value: Value, stack: Any, number: str) -> list[str]:
         """Say where the part of a stack is that belongs to a step."""
         if isinstance(stack, range):
-            sign = "+" if stack.step > 0 else "-"
-            self.layout.counters[value] = (
-                f"u8({stack.start}) {sign} u8({abs(stack.step)}) * ({number})"
-            )
+            self.layout.counters[value] = stack, number
             return []
         access = self.accesses.of(stack)
         if not _is_plain(access, stack):
