@@ -250,3 +250,18 @@ def test_a_hessian_is_that_of_one_number():
 def test_there_are_two_strategies():
     with pytest.raises(ValueError, match='either "forward-mode" or "reverse-mode"'):
         cr.autograd.functional.jacobian(vector, cr.ones(3), strategy="sideways")
+
+
+def test_jacobians_of_complex_numbers_are_of_real_outputs():
+    def program(lib):
+        z = lib.tensor([1 + 1j, 2 - 1j], "complex128")
+        f = functional(lib)
+        with pytest.raises(RuntimeError, match="created only for real"):
+            f.jacobian(lambda z: z * z, z)
+        with pytest.raises(RuntimeError, match="created only for real"):
+            f.hessian(lambda z: (abs(z) ** 2).sum(), z)
+        return f.jacobian(abs, z), f.vjp(lambda z: z * z, z, z), f.jvp(lambda z: z * z, z, z)
+
+    same_as_torch(program)
+    with pytest.raises(cr.AutogradError, match="only for real inputs of forward mode"):
+        cr.autograd.functional.jacobian(abs, cr.tensor([1j]), strategy="forward-mode")
