@@ -38,8 +38,8 @@ def remade(node: Any, parts: Iterable[Any]) -> Any:
     kind = type(node)
     if kind is dict:
         return dict(zip(node, parts, strict=True))
-    if isinstance(node, tuple):
-        return tuple.__new__(kind, parts)
+    if isinstance(node, tuple):  # a named one is made without its own __new__
+        return tuple.__new__(kind, parts) if hasattr(kind, "_fields") else kind(parts)
     if kind is list:
         return list(parts)
     made = copy.copy(node)

@@ -155,6 +155,24 @@ def test_second_derivatives_from_outside() -> None:
         assert cr.gradgradcheck(compiled, (x, y))
 
 
+def test_recorded_gradients_of_arguments_that_depend_on_each_other() -> None:
+    square = cr.tensor(0.0)
+
+    def product(a: Any, b: Any) -> Any:
+        return a.sin() * b + a * square, b * 2
+
+    for f in (product, cr.compile(product)):
+        x, y = leaf(0.5, -1.0), leaf(1.0, 0.25)
+        square = y * y  # a tensor from outside, made of what is an argument, too
+        total = sum(part.sum() for part in f(x * y, y))
+        first = cr.autograd_grad(total, [x, y], create_graph=True)
+        second = cr.autograd_grad(first[0].sum() + (first[1] * x).sum(), [x, y])
+        found = [t.tolist() for t in (*first, *second)]
+        if f is product:
+            expected = found
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
 def test_forward_mode_from_outside() -> None:
     function = cr.compile(lambda x, y: ((x * y).sin() * scaled_exp(x, y), x.sum()))
     x, t = values(0.5, -1.0), values(2.0, 1.0)

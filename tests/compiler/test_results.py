@@ -7,6 +7,7 @@ import copy
 import dataclasses
 import enum
 import pickle
+import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -285,6 +286,7 @@ class Colour(enum.Enum):
     [
         Doubled,
         lambda x: Stack(x, 2 * x),
+        lambda x: Named(x, time.struct_time(range(9))),
         lambda x: collections.defaultdict(list, {"a": x}),
         lambda x: collections.Counter({"a": x}),
         lambda x: {Colour.RED: x, (1, "a"): x * 3, float("inf"): x, cr.float32: x},

@@ -16,6 +16,7 @@ from chainrule.autograd.reverse import Pass
 from chainrule.autograd.roots import listed, start, target
 from chainrule.autograd.tape import AccumulateGrad, GradientEdge
 from chainrule.autograd.tensor import Tensor, make
+from chainrule.autograd.versions import tick
 from chainrule.backend import REPORTS, namespace, silent
 from chainrule.errors import ArgumentError, AutogradError, ShapeError
 
@@ -241,6 +242,30 @@ def autograd_grad(
         else:
             raise _unused(tensor, name)
     return dict(zip(names, results, strict=True)) if named else tuple(results)
+
+
+def pulled(
+    function: Callable[[], Sequence[Tensor]], inputs: Sequence[Tensor], cotangents: dict[int, Any]
+) -> list[Tensor | None]:
+    """Return recorded gradients of what a function makes of `inputs`, by its own nodes alone.
+
+    Inputs may depend on each other: who differentiates them in turn adds what that contributes.
+    """
+    targets = [target(tensor, i) for i, tensor in enumerate(inputs)]
+    begin = tick()
+    with enable_grad():
+        outputs = function()
+    roots = [i for i in cotangents if outputs[i].requires_grad]  # others are constant this time
+    if not roots:
+        return [None] * len(inputs)
+    run = start([outputs[i] for i in roots], [cotangents[i] for i in roots], None, True)
+    run.retaining = False
+    run.restrict(targets, since=begin)
+    _walk(run)
+    return [
+        _result(run, key, tensor) if key in run.captured else None
+        for key, tensor in enumerate(inputs)
+    ]
 
 
 def _batch(

@@ -179,15 +179,22 @@ class Pass:
                 remember_failure(roots, error)
             raise
 
-    def restrict(self, targets: Sequence[tuple[Node, int]], *, run_leaves: bool = False) -> None:
-        """Run only what lies between the pending roots and `targets`, and capture those."""
+    def restrict(
+        self, targets: Sequence[tuple[Node, int]], *, run_leaves: bool = False, since: int = 0
+    ) -> None:
+        """Run only what lies between the pending roots and `targets`, and capture those.
+
+        With `since`, no node runs that is older: then targets that lead to each other are apart.
+        """
         captures: dict[Node, list[tuple[int, int]]] = {}
         self.captured = {}
         for key, (node, index) in enumerate(targets):
             captures.setdefault(node, []).append((index, key))
         self.captures = captures
-        earliest = min((node.seq for node in captures), default=0)
+        earliest = since or min((node.seq for node in captures), default=0)
         reached = _reachable(self.pending, earliest)
+        if since:
+            reached = {node for node in reached if node.seq > since}
         running: set[Node] = {
             node for node in captures if run_leaves and type(node) is AccumulateGrad
         }

@@ -301,9 +301,10 @@ class _Builder:
         if kind is list:
             return f"[{', '.join(parts)}]"
         row = f"({''.join(part + ', ' for part in parts)})"
-        if isinstance(node, tuple):
-            hold = self.guards.hold
-            return row if kind is tuple else f"{hold(tuple.__new__)}({hold(kind)}, {row})"
+        if kind is tuple:
+            return row
+        if hasattr(kind, "_fields"):
+            return f"{self.guards.hold(tuple.__new__)}({self.guards.hold(kind)}, {row})"
         return f"{self.guards.hold(partial(tree.remade, node))}({row})"
 
 

@@ -8,9 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from chainrule import tree
-from chainrule.autograd.derivatives import autograd_grad
+from chainrule.autograd.derivatives import autograd_grad, pulled
 from chainrule.autograd.forward import pushed_on
-from chainrule.autograd.modes import enable_grad
 from chainrule.autograd.record import place
 from chainrule.autograd.tape import Node, NodeName, check_unwritten, freed_error
 from chainrule.autograd.tensor import Tensor, make
@@ -167,14 +166,7 @@ class CompiledNode(Node):
     def _recorded(self, parts: dict[int, Any], back: Backward, run: Any) -> Sequence[Any]:
         """Differentiate the function itself, eagerly, and record that."""
         again, tensors = self._again("a second derivative")
-        with enable_grad():
-            outputs = again()
-        roots = [i for i in parts if outputs[i].requires_grad]  # the branch taken may be constant
-        grads: Sequence[Tensor | None] = [None] * len(tensors)
-        if roots:
-            gs = [run.conjugate(parts[i]) for i in roots]
-            outs = [outputs[i] for i in roots]
-            grads = autograd_grad(outs, list(tensors), gs, create_graph=True, allow_unused=True)
+        grads = pulled(again, tensors, {i: run.conjugate(part) for i, part in parts.items()})
         if not run.keep:
             self.saved = self.again = None
         found = [
