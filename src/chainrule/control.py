@@ -258,6 +258,8 @@ def while_loop(
     def following(parts: Tensors) -> list[Tensor]:
         return matched("while_loop: the carry", init, carry, body(tree.rebuilt(init, parts)))
 
+    for inner, users in ((holds, condition), (following, body)):
+        inner.__dict__["__wrapped__"] = users  # what a compiler looks into
     loops = namespace(carry[0]._array).loops if carry else None
     parts = carry
     if loops is not None:

@@ -542,3 +542,30 @@ def test_forward_mode_carries_no_tangent_that_never_comes() -> None:
     args = H.detach(), B.detach()
     expected = along(*args)
     agree([compiled_to_numpy(lambda h: along(h, B.detach() * 1))(args[0])], [expected])
+
+
+def test_what_a_step_changes_by_name_is_refused() -> None:
+    count, held = 0, {"h": B}
+
+    def numbered(c: Any, x: Any) -> Any:
+        nonlocal count
+        count += 1
+        return c + count, None
+
+    def rebound(c: Any) -> Any:
+        held["h"] = held["h"] * c
+        return c + held["h"].sum()
+
+    def chosen() -> Any:
+        nonlocal count
+        count += 1
+        return H * count
+
+    for function in (
+        lambda: cr.scan(numbered, H, XS),
+        lambda: cr.while_loop(lambda c: c.sum() < 9, rebound, H),
+        lambda: cr.cond(H[0] > 0, chosen, lambda: H),
+    ):
+        with pytest.raises(cr.CompileError, match="changes what it finds by name"):
+            compiled_to_numpy(function)()
+        held["h"] = B

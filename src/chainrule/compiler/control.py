@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from chainrule import tree
@@ -13,6 +14,7 @@ from chainrule.autograd.tensor import Tensor, make
 from chainrule.compiler.inner_trace import Body
 from chainrule.compiler.loop_nodes import CondNode, WhileNode, connected
 from chainrule.compiler.program import Line, Value
+from chainrule.compiler.roots import reachable
 from chainrule.compiler.scan_node import ScanNode
 from chainrule.compiler.symbol import TRACING, Symbol
 from chainrule.control import Branch, Step, matched
@@ -33,12 +35,13 @@ def scan(
 
     kinds = [Value(t.shape, t.dtype) for t in carry] + [Value(x.shape[1:], x.dtype) for x in xs]
     flags = [t.requires_grad and is_grad_enabled() for t in (*carry, *xs)]
-    while True:  # what is carried requires grad if it does after any step
-        body = Body("scan", function, kinds, flags)
-        grown = [a or b for a, b in zip(flags[:count], body.tracked[:count], strict=True)]
-        if grown == flags[:count]:
-            break
-        flags[:count] = grown
+    with _unchanged("scan", step.f):
+        while True:  # what is carried requires grad if it does after any step
+            body = Body("scan", function, kinds, flags)
+            grown = [a or b for a, b in zip(flags[:count], body.tracked[:count], strict=True)]
+            if grown == flags[:count]:
+                break
+            flags[:count] = grown
     _name(body.values[:count], step.init, step.f, 0)
     _name(body.values[count:], step.slices, step.f, 1)
     kinds = body.program.outputs
@@ -58,7 +61,7 @@ def while_loop(
 ) -> list[Tensor]:
     """Record a loop that ends when its condition doesn't hold."""
     kinds, flags = [Value(t.shape, t.dtype) for t in carry], [False] * len(carry)
-    with no_grad():
+    with no_grad(), _unchanged("while_loop", condition, body):
         bodies = [
             Body("while", lambda parts: [_truth(condition(parts))], kinds, flags),
             Body("while", body, kinds, flags),
@@ -83,7 +86,11 @@ def _truth(value: Any) -> Tensor:
 
 def cond(predicate: Tensor, branches: list[Branch]) -> list[Tensor]:
     """Record a branch."""
-    first, second = branches
+    with _unchanged("cond", *(branch.f for branch in branches)):
+        return _branched(predicate, *branches)
+
+
+def _branched(predicate: Tensor, first: Branch, second: Branch) -> list[Tensor]:
     bodies = [Body("cond", lambda _: first(), [], [])]
     kinds = bodies[0].program.outputs
 
@@ -97,6 +104,20 @@ def cond(predicate: Tensor, branches: list[Branch]) -> list[Tensor]:
     tracked = [a or b for a, b in zip(*(body.tracked for body in bodies), strict=True)]
     node = CondNode.of([first, alike], bodies, line) if any(tracked) else None
     return connected(node, outs, tracked)
+
+
+@contextmanager
+def _unchanged(name: str, *functions: Any) -> Iterator[None]:
+    """Raise if functions change what they find by name: they are run once, for all steps."""
+    found = [item for function in functions for item in reachable(function, [])]
+    yield
+    for item in found:
+        if item.path and not item.path.endswith(".__len__()") and not item.holds():
+            raise CompileError(
+                f"the function of a {name} changes what it finds by name (of type "
+                f"{type(item.value).__name__}), but it is run once, for all steps or whatever is "
+                "chosen: make it part of the carry, or return it"
+            )
 
 
 def _line(

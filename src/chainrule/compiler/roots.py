@@ -44,6 +44,15 @@ class Found:
         self.value = value
         self.alike = alike  # whether an equal one is as good
 
+    def holds(self) -> bool:
+        """Say whether it is still the same."""
+        try:
+            value = eval(f"scope{self.path}", {"scope": self.scope})
+        except (KeyError, AttributeError, IndexError, TypeError, ValueError):
+            return False
+        same = value is self.value
+        return same or (self.alike and type(value) is type(self.value) and value == self.value)
+
 
 class _At:
     """What a dict has for a key that source can't spell, such as a tensor."""
