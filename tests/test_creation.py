@@ -328,3 +328,18 @@ def test_likes():
     assert cr.zeros_like(np.ones(2)).dtype == cr.float64
     with pytest.raises(cr.DTypeError, match="cannot be converted"):
         cr.full_like(x, 1j)
+
+
+def test_asarray_makes_leaves_or_leaves_history_behind():
+    a = np.ones(2)
+    x = cr.asarray(a, requires_grad=True)
+    assert x.is_leaf
+    assert x.requires_grad
+    assert np.shares_memory(x.detach().numpy(), a)
+    y = x * 2
+    assert cr.asarray(y) is y
+    assert cr.asarray(y, requires_grad=True) is y
+    assert not cr.asarray(y, requires_grad=False).requires_grad
+    plain = cr.ones(2)
+    assert cr.asarray(plain, requires_grad=True).requires_grad
+    assert not plain.requires_grad

@@ -131,3 +131,36 @@ def test_a_negative_seed_is_one_of_the_large_ones():
     assert cr.initial_seed() == 2**64 - 2
     cr.manual_seed(2**64 - 2)
     assert cr.rand(3).equal(drawn)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "settings", "bounds"),
+    [
+        ((3, (50,)), {}, (0, 2)),
+        ((3,), {"size": (50,)}, (0, 2)),
+        ((), {"high": 3, "size": (50,)}, (0, 2)),
+        ((2, 4, (50,)), {}, (2, 3)),
+        ((2, 4), {"size": (50,)}, (2, 3)),
+        ((), {"low": 2, "high": 4, "size": [50]}, (2, 3)),
+        ((-2, 0, (50,)), {}, (-2, -1)),
+    ],
+)
+def test_bounds_of_integers_in_all_spellings(arguments, settings, bounds):
+    cr.manual_seed(0)
+    drawn = cr.randint(*arguments, **settings)
+    assert drawn.shape == (50,)
+    assert (drawn.min().item(), drawn.max().item()) == bounds
+
+
+def test_integers_like_others_in_all_spellings():
+    x = cr.zeros(50)
+    for drawn in (cr.randint_like(x, 3), cr.randint_like(x, high=3), cr.randint_like(x, 0, 3)):
+        assert (drawn.min().item(), drawn.max().item()) == (0, 2)
+
+
+def test_integers_need_a_bound_and_a_size():
+    for arguments in ((3,), ()):
+        with pytest.raises(TypeError, match=r"randint\(\) needs a size and a bound"):
+            cr.randint(*arguments)
+    with pytest.raises(TypeError, match=r"randint\(\) needs a size and a bound"):
+        cr.randint(size=(3,))

@@ -86,7 +86,7 @@ def set_rng_state(new_state: Any) -> None:
 
 def randint_like(
     input: Tensor,
-    low: int,
+    low: int | None = None,
     high: int | None = None,
     *,
     rng: Generator | None = None,
@@ -117,7 +117,7 @@ def randint_like(
     tensor([[3., 3.],
             [3., 3.]])
     """
-    low, high = (0, low) if high is None else (low, high)
+    low, high = (0, low) if high is None else (low or 0, high)
     kind = input.dtype if dtype is None else dtype
     drawn = randint(low, high, input.shape, rng=rng or generator, dtype=kind)
     return leaf(drawn._array, device or input.device, requires_grad)

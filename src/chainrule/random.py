@@ -133,7 +133,7 @@ def randn(
 
 
 def randint(
-    low: int,
+    low: int | None = None,
     high: Any = None,
     size: Any = None,
     *,
@@ -147,7 +147,7 @@ def randint(
     Parameters
     ----------
     low, high : int
-        The bounds. ``randint(high, size)`` starts at 0.
+        The bounds. ``randint(high, size)`` and ``randint(high, size=size)`` start at 0.
     size : sequence of ints
         The shape.
     rng, generator, device
@@ -173,8 +173,13 @@ def randint(
     """
     if size is None:
         low, high, size = 0, low, high
-    if size is None:
-        raise TypeError("randint() needs a size: randint(high, size) or randint(low, high, size)")
+    elif high is None:
+        low, high = 0, low
+    if size is None or high is None:
+        raise TypeError(
+            "randint() needs a size and a bound: randint(high, size) or randint(low, high, size)"
+        )
+    low = low or 0
     if low >= high:
         raise ArgumentError(f"randint expects low < high, but got: {low} >= {high}")
     drawn = draw("integers", rng or generator, low, high, lengths_of((size,)))

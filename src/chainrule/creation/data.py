@@ -141,6 +141,7 @@ def asarray(
     dtype: DTypeLike = None,
     device: DeviceLike = None,
     copy: bool | None = None,
+    requires_grad: bool | None = None,
 ) -> Tensor:
     """Return `obj` as a tensor, without copying where that is possible.
 
@@ -155,6 +156,8 @@ def asarray(
         The device to be on.
     copy : bool, optional
         True always copies; False raises where sharing is impossible; None copies if it must.
+    requires_grad : bool, optional
+        True makes a leaf that requires grad of what has no history; False leaves history behind.
 
     Returns
     -------
@@ -182,7 +185,10 @@ def asarray(
         made, shares = leaf(made._array, device), False
     if copy is False and not shares:
         raise ArgumentError("asarray(copy=False): this object can't become a tensor without a copy")
-    return RECORDERS["clone"](made) if copy and shares else made
+    made = RECORDERS["clone"](made) if copy and shares else made
+    if requires_grad is None or requires_grad == made.requires_grad:
+        return made
+    return made.detach().requires_grad_(requires_grad)
 
 
 def frombuffer(
