@@ -223,3 +223,39 @@ def test_a_ufunc_leaves_foreign_operands_to_others():
     assert cr.ones(2) + Other() == "mine"
     with pytest.raises(TypeError):
         np.add(cr.ones(2), ["a"])
+
+
+IN_PLACE = [
+    *(operator.iadd, operator.isub, operator.imul, operator.itruediv, operator.ifloordiv),
+    *(operator.imod, operator.ipow, operator.iand, operator.ior, operator.ixor),
+    *(operator.ilshift, operator.irshift, operator.imatmul),
+]
+
+
+class Guest:
+    """Has operators of its own, and no arrays in it."""
+
+    def answer(self, other):
+        return type(other)
+
+    __radd__ = __rsub__ = __rmul__ = __rtruediv__ = __rfloordiv__ = __rmod__ = __rpow__ = answer
+    __rand__ = __ror__ = __rxor__ = __rlshift__ = __rrshift__ = __rmatmul__ = answer
+
+
+@pytest.mark.parametrize("function", IN_PLACE)
+def test_operators_in_place_leave_what_they_do_not_know_to_it(function):
+    x = cr.tensor([1, 2])
+    assert function(x, Guest()) is cr.Tensor
+    with pytest.raises(TypeError, match="unsupported operand type"):
+        function(x, object())
+    assert x.tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("name", ["add_", "sub_", "mul_", "div_"])
+def test_methods_in_place_say_what_they_take(name):
+    with pytest.raises(
+        TypeError, match=f"{name}: expected a Tensor, an array or a number, got str"
+    ):
+        getattr(cr.ones(2), name)("3")
+    with pytest.raises(TypeError, match="got str"):
+        getattr(cr.ones(2, requires_grad=True) * 1, name)("3")

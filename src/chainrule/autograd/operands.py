@@ -43,6 +43,13 @@ def as_operands(a: Any, b: Any) -> tuple[Any, Any]:
     return a, b
 
 
+def is_operand(value: Any) -> bool:
+    """Say whether something is taken as an operand; if not, Python asks it for its own operator."""
+    if isinstance(value, (Tensor, *_SCALARS)):
+        return True
+    return is_array(value) and value.dtype.kind in "biufc"
+
+
 def _operand(value: Any, other: Any) -> Any:
     if isinstance(value, Tensor):  # of a subclass: operations are on tensors as such
         return make(value._array, value._node if value._view is None else current_edge(value))

@@ -168,7 +168,7 @@ def ufunc_in_place(target: Tensor, operation: str, name: str, other: Any) -> Ten
         operands = (target, other) if isinstance(other, Tensor) else (target,)
         recorded = any([current_node(t) is not None for t in operands])
     if recorded or not _takes(array, value):
-        return in_place(target, operation, lambda t: RECORDERS[name](t, other))
+        return in_place(target, operation, lambda t: _applied(name, t, other, operation))
     if array.size <= _SMALL:
         array[...] = getattr(np, name)(array, value)  # an error (np.errstate) then changes nothing
         written(array, operation)
@@ -176,6 +176,15 @@ def ufunc_in_place(target: Tensor, operation: str, name: str, other: Any) -> Ten
         written(array, operation)
         getattr(np, name)(array, value, out=array)
     return target
+
+
+def _applied(name: str, x: Tensor, other: Any, operation: str) -> Tensor:
+    result: Tensor = RECORDERS[name](x, other)
+    if result is NotImplemented:
+        raise TypeError(
+            f"{operation}: expected a Tensor, an array or a number, got {type(other).__name__}"
+        )
+    return result
 
 
 def _takes(array: Array, value: Any) -> bool:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from chainrule.arguments import RECORDERS
+from chainrule.autograd.operands import is_operand
 from chainrule.autograd.tensor import Tensor
 from chainrule.ops import arithmetic, comparison
 from chainrule.ops.arithmetic import floor_quotient, power, true_quotient
@@ -55,6 +56,18 @@ def _divmod(x: Any, y: Any) -> Any:
     return quotient if quotient is NotImplemented else (quotient, RECORDERS["remainder"](x, y))
 
 
+def _in_place(name: str) -> Callable[[Tensor, Any], Any]:
+    """Return the operator of a method that writes in place."""
+    method = IN_PLACE[name]
+
+    def operator(x: Tensor, y: Any) -> Any:
+        return method(x, y) if y.__class__ in _USUAL or is_operand(y) else NotImplemented
+
+    return operator
+
+
+_USUAL = frozenset([Tensor, float, int])
+
 OPERATORS: dict[str, Callable[..., Any]] = {
     "__add__": RECORDERS["add"],
     "__radd__": RECORDERS["add"],
@@ -94,18 +107,18 @@ OPERATORS: dict[str, Callable[..., Any]] = {
     "__le__": _compare["less_equal"],
     "__gt__": _compare["greater"],
     "__ge__": _compare["greater_equal"],
-    "__iadd__": IN_PLACE["add_"],
-    "__isub__": IN_PLACE["sub_"],
-    "__imul__": IN_PLACE["mul_"],
-    "__itruediv__": IN_PLACE["div_"],
-    "__ifloordiv__": IN_PLACE["floor_divide_"],
-    "__imod__": IN_PLACE["remainder_"],
-    "__ipow__": IN_PLACE["pow_"],
-    "__iand__": IN_PLACE["bitwise_and_"],
-    "__ior__": IN_PLACE["bitwise_or_"],
-    "__ixor__": IN_PLACE["bitwise_xor_"],
-    "__ilshift__": IN_PLACE["bitwise_left_shift_"],
-    "__irshift__": IN_PLACE["bitwise_right_shift_"],
+    "__iadd__": _in_place("add_"),
+    "__isub__": _in_place("sub_"),
+    "__imul__": _in_place("mul_"),
+    "__itruediv__": _in_place("div_"),
+    "__ifloordiv__": _in_place("floor_divide_"),
+    "__imod__": _in_place("remainder_"),
+    "__ipow__": _in_place("pow_"),
+    "__iand__": _in_place("bitwise_and_"),
+    "__ior__": _in_place("bitwise_or_"),
+    "__ixor__": _in_place("bitwise_xor_"),
+    "__ilshift__": _in_place("bitwise_left_shift_"),
+    "__irshift__": _in_place("bitwise_right_shift_"),
     "__getitem__": get_item,
     "__setitem__": set_at,
 }
