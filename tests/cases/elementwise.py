@@ -89,6 +89,7 @@ TRIGONOMETRIC = tuple(
 
 _TIES = kink("ties", [1, 2, 3, -1], [1, 2, 0, 5])
 _NAN = kink("nan", [np.nan, 2, np.nan, -1], [1, np.nan, np.nan, 5])
+_NAN_BOUND = kink("nan", [np.nan, 2, np.nan, -1], [1, np.nan, np.nan, 5], peer=False)
 
 KINKS = (
     row("abs", (*UNARY, kink("kinks", [-1, 0, 2]))),
@@ -105,6 +106,18 @@ KINKS = (
     row("floor_divide", BINARY, (-3, 3), (0.5, 2), dtypes=REAL, torch=None),  # refused there
     row("maximum", (*BINARY, _TIES, _NAN), dtypes=REAL),
     row("minimum", (*BINARY, _TIES, _NAN), dtypes=REAL),
+    row(
+        "clamp_min",
+        (*BINARY, kink("ties", [1, 2, 3], [1, 2, 0], peer=False), _NAN_BOUND),  # JAX halves ties
+        dtypes=REAL,
+        np="maximum",
+    ),
+    row(
+        "clamp_max",
+        (*BINARY, kink("ties", [1, 2, 3], [1, 2, 0], peer=False), _NAN_BOUND),
+        dtypes=REAL,
+        np="minimum",
+    ),
     row(
         "clamp",
         (

@@ -228,7 +228,8 @@ def arange(
     """
     if end is None:
         start, end = 0, start
-    start, end, step = whole((start, end, step), dtype)
+    if dtype is not None:
+        start, end, step = whole((start, end, step), dtype)
     if step == 0:
         raise ArgumentError("arange(): step must be nonzero")
     values = np.arange(start, end, step)

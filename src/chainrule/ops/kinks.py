@@ -11,7 +11,7 @@ from chainrule.autograd.operands import as_tensors
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import namespace, promoted
 from chainrule.errors import ArgumentError, DTypeError
-from chainrule.ops.calls import binary
+from chainrule.ops.calls import binary, real_pair
 
 __all__ = [
     "abs",
@@ -36,6 +36,8 @@ _clamp = RECORDERS["clamp"]
 _where = RECORDERS["where"]
 
 _maximum = binary("maximum")
+_clamp_min = real_pair("clamp_min", floats=False)
+_clamp_max = real_pair("clamp_max", floats=False)
 _minimum = binary("minimum")
 
 _PLAIN = frozenset([float, int, type(None)])
@@ -215,17 +217,9 @@ def _is_number(bound: Any) -> bool:
 
 
 def _clamp_to_tensors(x: Tensor, low: Any, high: Any) -> Tensor:
-    # Strict comparisons: at the bound the gradient passes to x, and a nan in x stays.
     if low is not None:
-        x = where(_or_unknown(RECORDERS["less"](x, low), low), low, x)
-    return x if high is None else where(_or_unknown(RECORDERS["greater"](x, high), high), high, x)
-
-
-def _or_unknown(outside: Tensor, bound: Any) -> Tensor:
-    """Say where an element is outside its bound, or the bound is nan."""
-    if not isinstance(bound, Tensor) or bound._array.dtype.kind != "f":
-        return outside
-    return RECORDERS["logical_or"](outside, RECORDERS["not_equal"](bound, bound))
+        x = _clamp_min(x, low)
+    return x if high is None else _clamp_max(x, high)
 
 
 def floor(input: Operand) -> Tensor:

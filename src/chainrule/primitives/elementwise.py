@@ -210,6 +210,23 @@ minimum = symmetric(
 )
 
 
+# Where a bound is a tensor, the gradient passes to x at the bound; nan is the result of either nan.
+
+clamp_min = symmetric(
+    "clamp_min",
+    lambda xp, g, x, y: xp.masked(g, xp.logical_not(x < y)),
+    lambda xp, g, x, y: xp.masked(g, x < y),
+    forward=lambda xp, x, y: xp.maximum(x, y),
+)
+
+clamp_max = symmetric(
+    "clamp_max",
+    lambda xp, g, x, y: xp.masked(g, xp.logical_not(x > y)),
+    lambda xp, g, x, y: xp.masked(g, x > y),
+    forward=lambda xp, x, y: xp.minimum(x, y),
+)
+
+
 def _inside(xp: Any, x: Array, low: Any, high: Any) -> Array:
     # Not x > low: at the bound the gradient passes.
     if low is None:

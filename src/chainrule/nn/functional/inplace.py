@@ -22,6 +22,8 @@ def applied(
     Integers are floats to it; where `whole` is given, that makes integers of them.
     """
     if not inplace:
+        if x.__class__ is Tensor and x._array.dtype.kind == "f":
+            return function(x)
         return _of_number(function, whole, x)
     if not isinstance(x, Tensor):
         raise TypeError(f"{name}: inplace=True writes to a Tensor, but got {type(x).__name__}")
