@@ -177,3 +177,20 @@ def test_an_operand_alone_is_input():
         )
 
     same_as_torch(program)
+
+
+def test_dimensions_are_axes_too():
+    def program(lib):
+        x = lib.tensor(np.arange(6.0).reshape(2, 3))
+        return (
+            lib.quantile(x, 0.3, axis=1, keepdims=True),
+            lib.nanquantile(x, 0.3, axis=0),
+            lib.trapezoid(x, axis=0),
+            lib.trapezoid(x),
+            lib.cumulative_trapezoid(x, axis=0),
+            lib.repeat_interleave(x, 2, axis=1),
+        )
+
+    same_as_torch(program)
+    with pytest.raises(TypeError, match="two names of one argument"):
+        cr.trapezoid(cr.ones(2), dim=0, axis=0)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from chainrule.arguments import RECORDERS, Operand, cast, one_dim, tensor_of
+from chainrule.arguments import RECORDERS, Operand, cast, either, one_dim, tensor_of
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import dtype_title, holds_somewhere, namespace
 from chainrule.errors import ArgumentError, DTypeError, ShapeError
@@ -27,6 +27,8 @@ def quantile(
     keepdim: bool = False,
     *,
     interpolation: str = "linear",
+    axis: int | None = None,
+    keepdims: bool = False,
 ) -> Tensor:
     """Return quantiles: values that given shares of the elements lie below.
 
@@ -37,9 +39,9 @@ def quantile(
     q : number, or Tensor of at most one dimension
         Shares, from 0 (the smallest element) to 1 (the largest).
     dim : int, optional
-        Along which dimension: of everything if left out.
+        Along which dimension: of everything if left out. Also spelled `axis`.
     keepdim : bool, default False
-        Keep the dimension, with length 1.
+        Keep the dimension, with length 1. Also spelled `keepdims`.
     interpolation : {"linear", "lower", "higher", "midpoint", "nearest"}, default "linear"
         What to do where the rank q (n - 1) is no integer.
 
@@ -69,7 +71,7 @@ def quantile(
     >>> cr.quantile(cr.tensor([1.0, 2.0, 4.0]), 0.75)
     tensor(3.)
     """
-    return _quantile("quantile", input, q, dim, keepdim, interpolation)
+    return _quantile("quantile", input, q, either(dim, axis), keepdim or keepdims, interpolation)
 
 
 def nanquantile(
@@ -79,6 +81,8 @@ def nanquantile(
     keepdim: bool = False,
     *,
     interpolation: str = "linear",
+    axis: int | None = None,
+    keepdims: bool = False,
 ) -> Tensor:
     """Return quantiles of what is not nan; the arguments are those of `quantile`.
 
@@ -88,7 +92,7 @@ def nanquantile(
     >>> cr.nanquantile(cr.tensor([1.0, cr.nan, 3.0]), 0.5)
     tensor(2.)
     """
-    return _quantile("nanquantile", input, q, dim, keepdim, interpolation)
+    return _quantile("nanquantile", input, q, either(dim, axis), keepdim or keepdims, interpolation)
 
 
 def _quantile(

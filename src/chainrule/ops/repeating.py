@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from chainrule.arguments import RECORDERS, Operand, one_dim, sizes_of, tensor_of
+from chainrule.arguments import RECORDERS, Operand, either, one_dim, sizes_of, tensor_of
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import check_known, holds_somewhere, namespace
 from chainrule.errors import ArgumentError, ShapeError
@@ -112,6 +112,7 @@ def repeat_interleave(
     dim: int | None = None,
     *,
     output_size: int | None = None,
+    axis: int | None = None,
 ) -> Tensor:
     """Return `input` with each element along a dimension repeated.
 
@@ -122,7 +123,7 @@ def repeat_interleave(
     repeats : int or Tensor of integers
         How often: all of them, or each. Left out, `input` says how often the indices 0, 1, … are.
     dim : int, optional
-        Along which dimension: in the flattened tensor if left out.
+        Along which dimension: in the flattened tensor if left out. Also spelled `axis`.
     output_size : int, optional
         The length of the result, checked if given.
 
@@ -147,7 +148,7 @@ def repeat_interleave(
     >>> cr.repeat_interleave(cr.tensor([1, 2]), cr.tensor([3, 1]))
     tensor([1, 1, 1, 2])
     """
-    input = tensor_of(input)
+    input, dim = tensor_of(input), either(dim, axis)
     if repeats is None:
         counts = input
         input = tensor_of(np.arange(input.numel()))

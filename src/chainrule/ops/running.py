@@ -193,7 +193,12 @@ def diff(
 
 
 def trapezoid(
-    y: Operand, x: Operand | None = None, *, dx: float | None = None, dim: int = -1
+    y: Operand,
+    x: Operand | None = None,
+    *,
+    dx: float | None = None,
+    dim: int | None = None,
+    axis: int | None = None,
 ) -> Tensor:
     """Return the integral along a dimension by the trapezoidal rule.
 
@@ -206,7 +211,7 @@ def trapezoid(
     dx : number, default 1
         Their distance, if `x` is left out.
     dim : int, default -1
-        Along which dimension.
+        Along which dimension. Also spelled `axis`.
 
     Returns
     -------
@@ -229,14 +234,20 @@ def trapezoid(
     >>> cr.trapezoid(cr.tensor([1.0, 2.0, 3.0]))
     tensor(4.)
     """
-    return sum(_areas("trapezoid", y, x, dx, dim), dim)
+    along = _last(dim, axis)
+    return sum(_areas("trapezoid", y, x, dx, along), along)
 
 
 trapz = trapezoid
 
 
 def cumulative_trapezoid(
-    y: Operand, x: Operand | None = None, *, dx: float | None = None, dim: int = -1
+    y: Operand,
+    x: Operand | None = None,
+    *,
+    dx: float | None = None,
+    dim: int | None = None,
+    axis: int | None = None,
 ) -> Tensor:
     """Return the running integrals along a dimension; the arguments are those of `trapezoid`.
 
@@ -246,7 +257,14 @@ def cumulative_trapezoid(
     >>> cr.cumulative_trapezoid(cr.tensor([1.0, 2.0, 3.0]))
     tensor([1.5000, 4.0000])
     """
-    return cumsum(_areas("cumulative_trapezoid", y, x, dx, dim), dim)
+    along = _last(dim, axis)
+    return cumsum(_areas("cumulative_trapezoid", y, x, dx, along), along)
+
+
+def _last(dim: int | None, axis: int | None) -> int:
+    """Return the dimension that is named, or else the last one."""
+    named: int | None = either(dim, axis)
+    return -1 if named is None else named
 
 
 def _areas(name: str, y: Operand, x: Operand | None, dx: float | None, dim: int) -> Tensor:
