@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
@@ -261,6 +262,32 @@ def test_forward_mode_of_forward_mode_goes_through_a_while_loop(order: int) -> N
         derivative = slope(derivative)
     x = cr.tensor(0.7, dtype=cr.float64)
     agree([compiled_to_numpy(derivative)(x)], [derivative(x)])
+
+
+def forward(f: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return lambda x: cr.jvp(f, x, cr.ones_like(x))[1]
+
+
+def reverse(f: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def derivative(x: Any) -> Any:
+        x = x.clone() if x.requires_grad else x.detach().requires_grad_()
+        return cr.autograd_grad(f(x), x, create_graph=True)[0]
+
+    return derivative
+
+
+@pytest.mark.parametrize("modes", list(itertools.product((forward, reverse), repeat=3)))
+def test_derivatives_of_a_scan_nest_to_the_third_order(modes: Any) -> None:
+    def chain(x: Any) -> Any:
+        steps = cr.arange(3.0, dtype=cr.float64)
+        return cr.scan(lambda c, i: (cr.sin(c * x) + i * 0.1, None), x * 0.5, steps)[0]
+
+    derivative = chain
+    for mode in modes:
+        derivative = mode(derivative)
+    x = cr.tensor(0.37, dtype=cr.float64)
+    agree([compiled_to_numpy(derivative)(x)], [derivative(x)])
+    agree([compiled_to_numpy(derivative)(x)], [cr.tensor(4.341669853276675, dtype=cr.float64)])
 
 
 def test_a_branch_may_return_one_tensor_for_several_results() -> None:

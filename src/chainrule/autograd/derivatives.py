@@ -245,9 +245,12 @@ def autograd_grad(
 
 
 def pulled(
-    function: Callable[[], Sequence[Tensor]], inputs: Sequence[Tensor], cotangents: dict[int, Any]
-) -> list[Tensor | None]:
-    """Return recorded gradients of what a function makes of `inputs`, by its own nodes alone.
+    function: Callable[[], Sequence[Tensor]],
+    inputs: Sequence[Tensor],
+    cotangents: Mapping[int, Any],
+    create_graph: bool = True,
+) -> tuple[Sequence[Tensor], list[Tensor | None]]:
+    """Return what a function makes of `inputs`, and gradients of it, by its own nodes alone.
 
     Inputs may depend on each other: who differentiates them in turn adds what that contributes.
     """
@@ -256,13 +259,14 @@ def pulled(
     with enable_grad():
         outputs = function()
     roots = [i for i in cotangents if outputs[i].requires_grad]  # others are constant this time
-    if not roots:
-        return [None] * len(inputs)
-    run = start([outputs[i] for i in roots], [cotangents[i] for i in roots], None, True)
+    if not roots or not inputs:
+        return outputs, [None] * len(inputs)
+    gs = [cotangents[i] for i in roots]
+    run = start([outputs[i] for i in roots], gs, True, create_graph)
     run.retaining = False
     run.restrict(targets, since=begin)
     _walk(run)
-    return [
+    return outputs, [
         _result(run, key, tensor) if key in run.captured else None
         for key, tensor in enumerate(inputs)
     ]

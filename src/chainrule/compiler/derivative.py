@@ -166,7 +166,7 @@ class CompiledNode(Node):
     def _recorded(self, parts: dict[int, Any], back: Backward, run: Any) -> Sequence[Any]:
         """Differentiate the function itself, eagerly, and record that."""
         again, tensors = self._again("a second derivative")
-        grads = pulled(again, tensors, {i: run.conjugate(part) for i, part in parts.items()})
+        _, grads = pulled(again, tensors, {i: run.conjugate(part) for i, part in parts.items()})
         if not run.keep:
             self.saved = self.again = None
         found = [

@@ -13,9 +13,8 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from chainrule import control
-from chainrule.autograd.derivatives import autograd_grad
+from chainrule.autograd.derivatives import pulled
 from chainrule.autograd.forward import pushed_on
-from chainrule.autograd.modes import enable_grad
 from chainrule.autograd.tape import NodeName, Port
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.compiler.backward_body import BackwardBody, with_gradients
@@ -265,11 +264,11 @@ class BackwardStep:
 
         _, made = control.scan(step, None, list(columns), 1)
         found = kept[0]
-        carries, sums, slices = [
+        parts = [
             {i: t[0] for i, t in zip(part, stacks, strict=True)}
             for part, stacks in zip(found[:3], made, strict=True)
         ]
-        return Found(carries, sums, slices, found.seeded, found.steady)
+        return Found(*parts, found.seeded, found.steady)
 
     def repeated(self, like: Found) -> Callable[..., Any]:
         """Return the function of a scan whose steps are all like this one."""
@@ -288,20 +287,15 @@ class BackwardStep:
     def _run(self, carries: dict[int, Tensor], given: Sequence[Tensor]) -> Found:
         rows, sources = self.rows, self.node.sources
         inputs = self.node.tracked(given[len(rows) :])
-        with enable_grad():
-            outs = self.node.function(inputs)
         arriving = dict(zip(rows, given, strict=False))
-        seeded = with_gradients(outs, {**carries, **arriving}, self.carried)
         wrt = [inputs[i] for i in (*self.carried, *self.sliced)] + sources
-        roots = {k: t for k, t in {**carries, **arriving}.items() if outs[k].requires_grad}
-        found: Any = [None] * len(wrt)
-        if roots and wrt:
-            found = autograd_grad(
-                *([outs[k] for k in roots], wrt, list(roots.values())),
-                create_graph=self.pass_.xp is not None,
-                retain_graph=True,
-                allow_unused=True,
-            )
+        outs, found = pulled(
+            lambda: self.node.function(inputs),
+            wrt,
+            {**carries, **arriving},
+            self.pass_.xp is not None,
+        )
+        seeded = with_gradients(outs, {**carries, **arriving}, self.carried)
         numbers = [*self.carried, *self.sliced, *range(len(sources))]
         a, b = len(self.carried), len(self.carried) + len(self.sliced)
         named = [(i, t) for i, t in zip(numbers, found, strict=True)]
