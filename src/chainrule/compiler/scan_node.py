@@ -264,11 +264,11 @@ class BackwardStep:
 
         _, made = control.scan(step, None, list(columns), 1)
         found = kept[0]
-        parts = [
+        ends, sums, slices = [  # under other names than what `step` uses: it will run again
             {i: t[0] for i, t in zip(part, stacks, strict=True)}
             for part, stacks in zip(found[:3], made, strict=True)
         ]
-        return Found(*parts, found.seeded, found.steady)
+        return Found(ends, sums, slices, found.seeded, found.steady)
 
     def repeated(self, like: Found) -> Callable[..., Any]:
         """Return the function of a scan whose steps are all like this one."""
