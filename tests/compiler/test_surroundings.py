@@ -305,6 +305,110 @@ def an_attribute_by_a_getter() -> Case:
     return Case(lambda x: x * get(options), lambda: setattr(options, "rate", 3.0))
 
 
+class Doubling:
+    """A descriptor."""
+
+    def __get__(self, instance: Any, owner: Any) -> Any:
+        return instance.half * 2
+
+
+class Half:
+    """Has attributes that are computed."""
+
+    doubled = Doubling()
+
+    def __init__(self, half: float) -> None:
+        self.half = half
+
+    @functools.cached_property
+    def tripled(self) -> Any:
+        return self.half * 3
+
+
+class Meta(type):
+    """A class of classes."""
+
+    @property
+    def rate(cls) -> Any:
+        return cls.of_class
+
+
+def a_descriptor() -> Case:
+    half = Half(1.0)
+    return Case(lambda x: x * half.doubled, lambda: setattr(half, "half", 2.0))
+
+
+def a_cached_property() -> Case:
+    half = Half(1.0)
+
+    def change() -> None:
+        half.half = 2.0
+        del half.tripled
+
+    return Case(lambda x: x * half.tripled, change)
+
+
+def a_property_of_a_class() -> Case:
+    class Rated(metaclass=Meta):
+        of_class = 2.0
+
+    return Case(lambda x: x * Rated.rate, lambda: setattr(Rated, "of_class", 3.0))
+
+
+def the_order_of_a_dict() -> Case:
+    options = {"a": 2.0, "b": 3.0}
+    return Case(
+        lambda x: x * next(iter(options.values())),
+        lambda: options.update(a=options.pop("a")),
+    )
+
+
+def an_attribute_that_there_was_not() -> Case:
+    half = Half(1.0)
+    return Case(lambda x: x * getattr(half, "other", 2.0), lambda: setattr(half, "other", 3.0))
+
+
+def an_attribute_instead_of_getattr() -> Case:
+    class Open:
+        def __getattr__(self, name: str) -> float:
+            return 2.0
+
+    held = Open()
+    return Case(lambda x: x * held.rate, lambda: setattr(held, "rate", 3.0))
+
+
+def a_name_that_there_was_not() -> Case:
+    def function(x: Any) -> Any:
+        try:
+            return x * LATE  # type: ignore[name-defined]
+        except NameError:
+            return x
+
+    globals().pop("LATE", None)
+    return Case(function, lambda: globals().update(LATE=3.0))
+
+
+def a_cell_that_was_empty() -> Case:
+    def function(x: Any) -> Any:
+        try:
+            return x * rate
+        except NameError:
+            return x
+
+    def change() -> None:
+        nonlocal rate
+        rate = 3.0
+
+    if False:
+        rate = 1.0
+    return Case(function, change)
+
+
+def a_global_named_as_a_builtin() -> Case:
+    globals()["input"] = 2.0
+    return Case(lambda x: x * input, lambda: globals().update(input=3.0))  # type: ignore[operator]
+
+
 def a_number_in_a_numpy_array() -> Case:
     a = np.array([2.0, 3.0])
     return Case(lambda x: x * float(a[0]), lambda: a.__setitem__(0, 5.0))
@@ -325,6 +429,15 @@ CASES = [
     other_defaults,
     other_keyword_defaults,
     an_attribute_by_a_getter,
+    a_descriptor,
+    a_cached_property,
+    a_property_of_a_class,
+    the_order_of_a_dict,
+    an_attribute_that_there_was_not,
+    an_attribute_instead_of_getattr,
+    a_name_that_there_was_not,
+    a_cell_that_was_empty,
+    a_global_named_as_a_builtin,
     a_number_in_a_numpy_array,
     a_tensor,
     a_number_of_another_type,

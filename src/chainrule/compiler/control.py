@@ -112,7 +112,8 @@ def _unchanged(name: str, *functions: Any) -> Iterator[None]:
     found = [item for function in functions for item in reachable(function, [])]
     yield
     for item in found:
-        if item.path and not item.path.endswith(".__len__()") and not item.holds():
+        counted = not item.path or item.path.endswith(".__len__()")
+        if not (counted or item.form or item.holds()):
             raise CompileError(
                 f"the function of a {name} changes what it finds by name (of type "
                 f"{type(item.value).__name__}), but it is run once, for all steps or whatever is "

@@ -154,10 +154,12 @@ class Guards:
     def _surroundings(self, found: list[Found]) -> None:
         """Ask whether the names that the function uses still mean the same."""
         for item in found:
-            if not item.path:  # it can't be another one
-                continue
             path = self.hold(item.scope) + item.path
-            if item.alike:
+            if item.form:
+                self.unless(item.form.format(path, self.hold(item.value)))
+            elif not item.path:  # it can't be another one
+                continue
+            elif item.alike:
                 self._alike(path, item.value)
             elif not isinstance(item.value, Tensor) or id(item.value) in self.trace.captures:
                 self.unless(f"{path} is {self.hold(item.value)}")

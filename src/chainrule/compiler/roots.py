@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import builtins
 import copy
+import dis
 import functools
 import inspect
 import numbers
@@ -36,22 +37,33 @@ _MOST = 5000
 class Found:
     """Something that a function can get at: how, and what it was."""
 
-    __slots__ = ("alike", "path", "scope", "value")
+    __slots__ = ("alike", "form", "path", "scope", "value")
 
-    def __init__(self, scope: Any, path: str, value: Any, alike: bool = False) -> None:
+    def __init__(
+        self, scope: Any, path: str, value: Any, alike: bool = False, form: str = ""
+    ) -> None:
         self.scope = scope  # a namespace (dict), a cell, or an object
         self.path = path  # source that leads on from there
         self.value = value
         self.alike = alike  # whether an equal one is as good
+        self.form = form  # source of what has to hold for the two, if not that they are the same
 
     def holds(self) -> bool:
         """Say whether it is still the same."""
+        names = {"scope": self.scope, "held": self.value}
         try:
-            value = eval(f"scope{self.path}", {"scope": self.scope})
+            if self.form:
+                return bool(eval(self.form.format(f"scope{self.path}", "held"), names))
+            value = eval(f"scope{self.path}", names)
         except (KeyError, AttributeError, IndexError, TypeError, ValueError):
             return False
         same = value is self.value
         return same or (self.alike and type(value) is type(self.value) and value == self.value)
+
+
+_LACKS = "{1}.isdisjoint({0})"
+_ORDER = "list({0}) == {1}"
+_EMPTY = "{0} == {1}"
 
 
 class _At:
@@ -127,16 +139,22 @@ class _Search:
             try:
                 self.add(cell, ".cell_contents", cell.cell_contents)
             except ValueError:  # not filled yet
-                continue
+                self.found.append(Found(cell, "", types.CellType(), form=_EMPTY))
         for name in ("__defaults__", "__kwdefaults__"):
             defaults = getattr(function, name)
             if defaults is not None:
                 self.found.append(Found(function, f".{name}", defaults))
                 self.add(defaults, "", defaults)
         space = function.__globals__
-        for name in sorted(used):
-            if name in space and not hasattr(builtins, name):
-                self.add(space, f"[{name!r}]", space[name])
+        for name in sorted(used & space.keys()):
+            self.add(space, f"[{name!r}]", space[name])
+        missing = frozenset(
+            name
+            for name in _globals(function.__code__)
+            if name not in space and not hasattr(builtins, name)
+        )
+        if missing:
+            self.found.append(Found(space, "", missing, form=_LACKS))
 
     def _look(self, scope: Any, path: str, value: Any) -> None:
         if isinstance(value, (*_PLAIN, *_BY_IDENTITY)) or is_generator(value):
@@ -182,7 +200,9 @@ class _Search:
                 self.add(scope, f"{path}[{key!r}]", part)
             else:
                 self.add(_At(value, key), ".value", part)
-        if path and not all(map(_is_literal, value)):
+        if all(map(_is_literal, value)):
+            self.found.append(Found(scope, path, list(value), form=_ORDER))
+        elif path:
             self.found.append(Found(scope, path, value))
 
     def _sequence(self, scope: Any, path: str, value: Any) -> None:
@@ -203,14 +223,15 @@ class _Search:
                 self.names.add("getattr")
             classes = [c for c in type(value).__mro__ if c.__module__ != "builtins"]
             own = [c for c in classes if _package(c) == "chainrule"]
-            used = {name for cls in classes for name in self._methods(cls)}
+            for cls in classes:
+                self._methods(cls)
             everything = own or not self.names.isdisjoint(_DYNAMIC)
             held = _attributes(value, classes)
             if not (held or hasattr(value, "__dict__")) and path:  # nobody knows what is in it
                 self.found.append(Found(scope, path, value))
-            if used and hasattr(value, "__dict__"):  # an object's own attribute goes before them
-                shadows = f".__dict__.keys().isdisjoint({tuple(sorted(used))!r})"
-                self.found.append(Found(scope, path + shadows, used.isdisjoint(dict(held)), True))
+            if not own and hasattr(value, "__dict__"):  # that go before methods, and defaults
+                lacking = frozenset(self.names - dict(held).keys())
+                self.found.append(Found(scope, f"{path}.__dict__", lacking, form=_LACKS))
             parts = [
                 (f".{name}", part)
                 for name, part in {**self._shared(classes), **dict(held)}.items()
@@ -225,30 +246,28 @@ class _Search:
         if id(cls) not in self._seen:
             self._seen.add(id(cls))
             classes = [c for c in cls.__mro__ if c.__module__ != "builtins"]
-            for each in classes:
+            for each in (*classes, *inspect.getmro(type(cls))):
                 self._methods(each)
             self._open += [(cls, f".{n}", part) for n, part in self._shared(classes).items()]
 
-    def _methods(self, cls: type) -> set[str]:
+    def _methods(self, cls: type) -> None:
         """Look at the methods that some code names, and at those that operators call."""
-        found = set()
-        for name, member in () if _package(cls) in _LIBRARIES else list(vars(cls).items()):
+        for name, member in () if _is_library(cls) else list(vars(cls).items()):
             called = name in self.names or (name.startswith("__") and name not in _MAKING)
-            method = getattr(member, "__func__", getattr(member, "fget", member))
-            if called and isinstance(method, types.FunctionType):
-                found.add(name)
+            methods = [m for m in _functions(member) if isinstance(m, types.FunctionType)]
+            if called and methods:
                 if (id(cls), name) not in self._known:
                     self._known.add((id(cls), name))
                     self.found.append(Found(cls, f".__dict__[{name!r}]", member))
-                self.function(method)
-        return found
+                for method in methods:
+                    self.function(method)
 
     def _shared(self, classes: list[Any]) -> dict[str, Any]:
         """Return the attributes of classes that some code names, but for methods and the like."""
         return {
             name: part
             for cls in reversed(classes)
-            if _package(cls) not in _LIBRARIES
+            if not _is_library(cls)
             for name, part in vars(cls).items()
             if name in self.names and name not in _MAKING and not hasattr(type(part), "__get__")
         }
@@ -261,6 +280,16 @@ _LIBRARIES = frozenset(["chainrule", "numpy", "scipy", *sys.stdlib_module_names]
 _DYNAMIC = ("getattr", "vars", "__dict__", "asdict", "fields")
 _MAKING = ("__init__", "__new__", "__init_subclass__", "__del__", "__repr__", "__reduce__")
 _BY_NAME = (operator.attrgetter, operator.methodcaller)
+
+
+def _functions(member: Any) -> list[Any]:
+    """Return the functions behind a member of a class: a method, property or other descriptor."""
+    found = [getattr(member, name, None) for name in ("__func__", "fget", "func")]
+    return [member, *found, getattr(type(member), "__get__", None)]
+
+
+def _is_library(cls: type) -> bool:
+    return cls.__module__ == "builtins" or _package(cls) in _LIBRARIES
 
 
 def _attributes(value: Any, classes: list[Any]) -> list[tuple[str, Any]]:
@@ -297,7 +326,20 @@ def _names(code: types.CodeType) -> set[str]:
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
             names |= _names(constant)
+        elif isinstance(constant, str) and constant.isidentifier():
+            names.add(constant)  # for getattr(), and its kin
     return names
+
+
+@functools.lru_cache(1024)
+def _globals(code: types.CodeType) -> frozenset[str]:
+    """Return the names that a function, and those in it, look up as globals."""
+    found = {i.argval for i in dis.get_instructions(code) if i.opname in _LOOKS}
+    inner = (part for part in code.co_consts if isinstance(part, types.CodeType))
+    return frozenset(found.union(*map(_globals, inner)))
+
+
+_LOOKS = ("LOAD_GLOBAL", "LOAD_NAME")
 
 
 def is_constant(x: Any) -> bool:
@@ -330,34 +372,3 @@ def drawing(module: types.ModuleType, names: set[str]) -> list[Any]:
     if module is sys.modules.get("numpy.random") or (module is np and "random" in names):
         return [np.random.mtrand._rand]
     return []
-
-
-def named_values(function: Any, args: Any, kwargs: Any) -> list[tuple[str, Any]]:
-    """Return what a function calls its arguments, and what else its own code names."""
-    names = argument_names(function, args, kwargs)
-    function = getattr(function, "__func__", function)
-    code = getattr(function, "__code__", None)
-    if code is None:
-        return names
-    for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
-        names.append((name, getattr(cell, "cell_contents", None)))
-    space = function.__globals__
-    names += [(name, space[name]) for name in sorted(code.co_names) if name in space]
-    return names
-
-
-def argument_names(function: Any, args: Any, kwargs: Any) -> list[tuple[str, Any]]:
-    """Return what a function calls its arguments."""
-    try:
-        return [*inspect.signature(function).bind(*args, **kwargs).arguments.items()]
-    except (TypeError, ValueError):
-        return []
-
-
-def cell_names(function: Any) -> dict[int, str]:
-    """Return what a function calls the cells that it closes over."""
-    function = getattr(function, "__func__", function)
-    names = getattr(getattr(function, "__code__", None), "co_freevars", ())
-    return {
-        id(c): n for n, c in zip(names, getattr(function, "__closure__", None) or (), strict=True)
-    }

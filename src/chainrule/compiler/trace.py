@@ -22,9 +22,10 @@ from chainrule.autograd.tape import AccumulateGrad, Severed
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import ndarray, storage_of
 from chainrule.compiler import prelude
+from chainrule.compiler.naming import named_values
 from chainrule.compiler.overlay import SLOTS, tracing
 from chainrule.compiler.program import Line, Value
-from chainrule.compiler.roots import Found, named_values
+from chainrule.compiler.roots import Found
 from chainrule.compiler.shapes import DRAW, outcome
 from chainrule.compiler.symbol import TRACING, Symbol
 from chainrule.errors import CompileError
