@@ -18,7 +18,11 @@ X = cr.ones(2, 3)
     [
         (lambda: cr.diagonal(X, dim1=1, dim2=1), ValueError, "dimensions cannot be identical"),
         (lambda: cr.arange(0, 3, 0), ValueError, "step must be nonzero"),
-        (lambda: cr.eye(-1), ValueError, "a size can't be negative"),
+        (lambda: cr.eye(-1), ValueError, "n must be greater or equal to 0, got -1"),
+        (lambda: cr.zeros(-1), ValueError, "a size can't be negative"),
+        (lambda: cr.linspace(0, 1, -1), ValueError, "number of steps must be non-negative, got -1"),
+        (lambda: cr.arange(0, cr.inf), ValueError, "unsupported range: 0 -> inf"),
+        (lambda: cr.hstack([]), ValueError, "hstack expects a non-empty TensorList"),
         (lambda: F.avg_pool1d(X, 2, padding=-1), ValueError, "negative padding"),
         (lambda: cr.isclose(X, X, rtol=-1), ValueError, "rtol must be greater than or equal to z"),
         (lambda: cr.zeros(2).normal_(0, -1), ValueError, "expects std >= 0.0, but found std -1"),

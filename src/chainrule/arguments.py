@@ -89,7 +89,10 @@ def many_dims(dims: Dims, ndim: int) -> tuple[int, ...] | None:
     listed = tuple(dims) if isinstance(dims, Sequence) else (dims,)
     counted = tuple([one_dim(dim, ndim) for dim in listed])
     if len(set(counted)) < len(counted):
-        raise ArgumentError(f"dim {listed} names a dimension twice: each can appear once")
+        twice = next(i for i in counted if counted.count(i) > 1)
+        raise ArgumentError(
+            f"dim {twice} appears multiple times in the list of dims {listed}: each can appear once"
+        )
     return counted if ndim else None
 
 

@@ -155,7 +155,7 @@ def test_numpys_functions_are_recorded() -> None:
         (lambda f: f.ihfftn(cr.ones(3) * 1j), cr.DTypeError, "ihfftn expects a real input"),
         (lambda f: f.fftn(cr.ones(3), (1, 2)), cr.ShapeError, "Got shape with 2 values but input"),
         (lambda f: f.fftn(cr.ones(3), (1, 2), 0), cr.ShapeError, "must have the same length"),
-        (lambda f: f.fftn(cr.ones(3), dim=(0, 0)), ValueError, "names a dimension twice"),
+        (lambda f: f.fftn(cr.ones(3), dim=(0, 0)), ValueError, "dim 0 appears multiple times"),
         (lambda f: f.rfftn(cr.ones(3), dim=()), cr.ShapeError, "must transform at least one axis"),
         (lambda f: f.irfftn(cr.tensor(1.0)), cr.ShapeError, "must transform at least one axis"),
         (lambda f: f.fftfreq(0), cr.ShapeError, r"fftfreq: Invalid number of data points \(0\)"),

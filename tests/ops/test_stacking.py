@@ -111,7 +111,7 @@ def test_parts_share_memory():
 @pytest.mark.parametrize(
     ("call", "error", "text"),
     [
-        (lambda x: cr.hstack([]), cr.ShapeError, "non-empty list"),
+        (lambda x: cr.hstack([]), cr.ShapeError, "hstack expects a non-empty TensorList"),
         (lambda x: cr.block_diag(x[None]), cr.ShapeError, "2 or fewer dimensions"),
         (lambda x: x.sum().tensor_split(2), cr.ShapeError, "at least a 1-dimensional tensor"),
         (lambda x: x.tensor_split(0), ValueError, "must be larger than 0"),

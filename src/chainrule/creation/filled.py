@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -185,7 +186,10 @@ def eye(
     tensor([[1., 0.],
             [0., 1.]])
     """
-    rows, columns = lengths_of((n, n if m is None else m))
+    rows, columns = index(n), index(n if m is None else m)
+    for name, count in (("n", rows), ("m", columns)):
+        if count < 0:
+            raise ArgumentError(f"eye: {name} must be greater or equal to 0, got {count}")
     return leaf(np.eye(rows, columns, k, dtype_or_default(dtype)), device, requires_grad)
 
 
@@ -232,7 +236,10 @@ def arange(
         start, end, step = whole((start, end, step), dtype)
     if step == 0:
         raise ArgumentError("arange(): step must be nonzero")
-    values = np.arange(start, end, step)
+    try:
+        values = np.arange(start, end, step)
+    except ValueError:
+        raise ArgumentError(f"arange(): unsupported range: {start} -> {end}") from None
     kind = default_dtype() if values.dtype.kind == "f" else np.dtype(np.int64)
     return leaf(values.astype(kind if dtype is None else dtype_of(dtype)), device, requires_grad)
 
@@ -282,7 +289,9 @@ def linspace(
 
 def spaced(start: complex, end: complex, steps: int) -> Array:
     """Return evenly spaced values in double precision."""
-    (count,) = lengths_of((steps,))
+    count = index(steps)
+    if count < 0:
+        raise ArgumentError(f"number of steps must be non-negative, got {count}")
     return np.linspace(_number(start), _number(end), count)
 
 

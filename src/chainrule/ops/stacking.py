@@ -104,6 +104,12 @@ def _solid(x: Tensor) -> Tensor:
     return reshape(x, (*x.shape, 1) if x.ndim == 2 else (1, x.numel(), 1))
 
 
+def _joined(name: str, parts: list[Tensor], dim: int) -> Tensor:
+    if not parts:
+        raise ShapeError(f"{name} expects a non-empty TensorList")
+    return cat(parts, dim)
+
+
 def hstack(tensors: Sequence[Operand]) -> Tensor:
     """Return tensors joined along the second dimension; vectors along their only one.
 
@@ -132,7 +138,7 @@ def hstack(tensors: Sequence[Operand]) -> Tensor:
     tensor([1, 2, 3])
     """
     parts = [_row(tensor_of(x)) for x in tensors]
-    return cat(parts, 0 if parts and parts[0].ndim == 1 else 1)
+    return _joined("hstack", parts, 0 if parts and parts[0].ndim == 1 else 1)
 
 
 def vstack(tensors: Sequence[Operand]) -> Tensor:
@@ -145,7 +151,7 @@ def vstack(tensors: Sequence[Operand]) -> Tensor:
     tensor([[1, 2],
             [3, 4]])
     """
-    return cat([_matrix(tensor_of(x)) for x in tensors], 0)
+    return _joined("vstack", [_matrix(tensor_of(x)) for x in tensors], 0)
 
 
 row_stack = vstack
@@ -161,7 +167,7 @@ def dstack(tensors: Sequence[Operand]) -> Tensor:
     tensor([[[1, 3],
              [2, 4]]])
     """
-    return cat([_solid(tensor_of(x)) for x in tensors], 2)
+    return _joined("dstack", [_solid(tensor_of(x)) for x in tensors], 2)
 
 
 def column_stack(tensors: Sequence[Operand]) -> Tensor:
@@ -175,7 +181,9 @@ def column_stack(tensors: Sequence[Operand]) -> Tensor:
             [2, 4]])
     """
     columns = [tensor_of(x) for x in tensors]
-    return cat([x if x.ndim > 1 else reshape(x, (x.numel(), 1)) for x in columns], 1)
+    return _joined(
+        "column_stack", [x if x.ndim > 1 else reshape(x, (x.numel(), 1)) for x in columns], 1
+    )
 
 
 def block_diag(*tensors: Operand) -> Tensor:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from operator import index
 from typing import Any
 
 import numpy as np
 
-from chainrule.arguments import DeviceLike, DTypeLike, dtype_or_default, leaf, lengths_of
+from chainrule.arguments import DeviceLike, DTypeLike, dtype_or_default, leaf
 from chainrule.autograd.tensor import Tensor
 from chainrule.errors import ArgumentError, DTypeError
 
@@ -42,7 +43,9 @@ def _window(
 
     A single value is `alone`.
     """
-    (count,) = lengths_of((M,))
+    count = index(M)
+    if count < 0:
+        raise ArgumentError(f"{name} requires non-negative window length, got M={count}")
     kind = dtype_or_default(dtype)
     if kind.kind != "f":
         raise DTypeError(f"{name} expects float32, float64 or float16 dtypes, got: {kind}")
