@@ -667,3 +667,13 @@ def test_a_function_that_is_traced_at_each_call_is_warned_of() -> None:
         compiled(cr.ones(2))
     compiled(cr.ones(2))
     assert len(found) == 17
+
+
+def test_an_iterator_among_the_arguments_goes_on() -> None:
+    compiled = cr.compile(lambda x, rates: x * sum(rates))
+    rates, options = iter([1.0, 2.0]), {"a": 1.0}
+    assert [compiled(cr.tensor(1.0), rates).item() for _ in range(2)] == [3.0, 0.0]
+    found = options.values()
+    assert compiled(cr.tensor(1.0), found).item() == 1.0
+    options["b"] = 4.0
+    assert compiled(cr.tensor(1.0), found).item() == 5.0

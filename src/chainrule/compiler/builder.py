@@ -76,6 +76,8 @@ def build(function: Callable[..., Any], args: Any, kwargs: Any, backend: str | N
     guards = Guards(call, args, kwargs)
     signature = signature_of(function, call, args, kwargs)
     built = _Builder(call, function, guards, backend).build(signature)
+    if any(is_iterator(leaf) for _, leaf in tree.leaves((args, kwargs))):
+        return built._replace(lasting=False)
     if call.changed or built.arrays(args, kwargs) is MISS:
         return built._replace(lasting=False)
     return built

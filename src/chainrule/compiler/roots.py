@@ -352,7 +352,12 @@ def is_constant(x: Any) -> bool:
 
 def is_iterator(x: Any) -> bool:
     """Say whether something goes on each time it is asked, in a way that nobody can look at."""
-    return hasattr(type(x), "__next__") and not hasattr(x, "__dict__")
+    return (hasattr(type(x), "__next__") and not hasattr(x, "__dict__")) or type(x) in _VIEWS
+
+
+_VIEWS: tuple[type, ...] = tuple(
+    type(getattr(vars(), name)()) for name in ("keys", "values", "items")
+)
 
 
 def is_generator(x: Any) -> bool:
