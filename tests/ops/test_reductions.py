@@ -257,3 +257,9 @@ def test_a_count_of_numbers_that_are_not_zero_has_derivative_zero(dim: int | Non
     assert count.dtype == x.dtype
     count.sum().backward()
     assert x.grad.tolist() == [[0, 0], [0, 0]]
+
+
+def test_a_norm_in_another_dtype():
+    x = np.array([[3, 4], [6, 8]])
+    for arguments in ((2,), (1, 0), (float("inf"), 1)):
+        beside_torch(lambda lib, x, a=arguments: lib.norm(x, *a, dtype=lib.float64), x, order=0)

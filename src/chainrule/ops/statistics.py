@@ -145,6 +145,7 @@ def norm(
     *,
     axis: Dims = None,
     keepdims: bool = False,
+    dtype: DTypeLike = None,
 ) -> Tensor:
     """Return the norm of the elements along dimensions, taken as one vector.
 
@@ -159,6 +160,8 @@ def norm(
         What to take the norm over: everything if left out. Also spelled `axis`.
     keepdim : bool, default False
         Keep those dimensions, with length 1. Also spelled `keepdims`.
+    dtype : dtype, optional
+        What to convert `input` to first.
 
     Returns
     -------
@@ -185,6 +188,8 @@ def norm(
     tensor(5.0000e+30)
     """
     input = tensor_of(input)
+    if dtype is not None:
+        input = cast(input, dtype)
     check_floating(input, "norm")
     settings = {"axis": many_dims(over(dim, axis), input.ndim), "keepdims": keepdim or keepdims}
     if p == 1:
