@@ -260,6 +260,6 @@ def test_a_count_of_numbers_that_are_not_zero_has_derivative_zero(dim: int | Non
 
 
 def test_a_norm_in_another_dtype():
-    x = np.array([[3, 4], [6, 8]])
+    x = np.array([[3, 4], [6, 8]], dtype="float32")
     for arguments in ((2,), (1, 0), (float("inf"), 1)):
         beside_torch(lambda lib, x, a=arguments: lib.norm(x, *a, dtype=lib.float64), x, order=0)
