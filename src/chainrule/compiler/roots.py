@@ -20,7 +20,7 @@ import os
 import sys
 import types
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, MappingView
 from enum import Enum
 from typing import Any
 
@@ -352,12 +352,8 @@ def is_constant(x: Any) -> bool:
 
 def is_iterator(x: Any) -> bool:
     """Say whether something goes on each time it is asked, in a way that nobody can look at."""
-    return (hasattr(type(x), "__next__") and not hasattr(x, "__dict__")) or type(x) in _VIEWS
-
-
-_VIEWS: tuple[type, ...] = tuple(
-    type(getattr(vars(), name)()) for name in ("keys", "values", "items")
-)
+    goes_on = hasattr(type(x), "__next__") and not hasattr(x, "__dict__")
+    return goes_on or isinstance(x, MappingView)
 
 
 def is_generator(x: Any) -> bool:
