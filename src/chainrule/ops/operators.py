@@ -12,6 +12,7 @@ from typing import Any
 from chainrule.arguments import RECORDERS
 from chainrule.autograd.operands import is_operand
 from chainrule.autograd.tensor import Tensor
+from chainrule.autograd.views import ufunc_in_place
 from chainrule.ops import arithmetic, comparison
 from chainrule.ops.arithmetic import floor_quotient, power, true_quotient
 from chainrule.ops.calls import piecewise
@@ -66,6 +67,17 @@ def _in_place(name: str) -> Callable[[Tensor, Any], Any]:
     return operator
 
 
+def _ufunc_in_place(name: str, ufunc: str) -> Callable[[Tensor, Any], Any]:
+    """Return the operator of a method that is one ufunc, without a call of the method."""
+
+    def operator(x: Tensor, y: Any) -> Any:
+        if y.__class__ in _USUAL or is_operand(y):
+            return ufunc_in_place(x, name, ufunc, y)
+        return NotImplemented
+
+    return operator
+
+
 _USUAL = frozenset([Tensor, float, int])
 
 OPERATORS: dict[str, Callable[..., Any]] = {
@@ -107,9 +119,9 @@ OPERATORS: dict[str, Callable[..., Any]] = {
     "__le__": _compare["less_equal"],
     "__gt__": _compare["greater"],
     "__ge__": _compare["greater_equal"],
-    "__iadd__": _in_place("add_"),
-    "__isub__": _in_place("sub_"),
-    "__imul__": _in_place("mul_"),
+    "__iadd__": _ufunc_in_place("add_", "add"),
+    "__isub__": _ufunc_in_place("sub_", "subtract"),
+    "__imul__": _ufunc_in_place("mul_", "multiply"),
     "__itruediv__": _in_place("div_"),
     "__ifloordiv__": _in_place("floor_divide_"),
     "__imod__": _in_place("remainder_"),
