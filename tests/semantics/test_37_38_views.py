@@ -672,3 +672,18 @@ def test_s37_a_view_that_forward_made_of_a_constant_refuses_what_would_track_it(
     with pytest.raises(cr.InPlaceError, match="This view was created inside a custom Function"):
         view.add_(leaf([1.0, 2.0]))
     view.add_(1)
+
+
+def test_s37_views_that_one_function_made_together_are_told_of_as_that():
+    class Both(cr.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x[:1], x[1:]
+
+        @staticmethod
+        def backward(ctx, a, b):
+            return cr.cat([a, b])
+
+    first, _ = Both.apply(leaf([1.0, 2.0]) * 1)
+    with pytest.raises(cr.InPlaceError, match=f"Output 0 of Both is a view .*{SEVERAL}"):
+        first.add_(1)

@@ -104,7 +104,7 @@ def place_output(
     else:
         output._node = edge
     if view is not None:  # memory of an input: written through it, backward would be bypassed
-        output._view = View(None, None, "custom")
+        output._view = View(None, None, "multiple" if len(node.outputs) > 1 else "custom")
     return output
 
 
