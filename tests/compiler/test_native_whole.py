@@ -183,3 +183,34 @@ def test_indices_that_count_from_the_end() -> None:
         return (out,)
 
     agree(around, numbers(30))
+
+
+def test_an_entry_that_is_read_is_not_written_over_before() -> None:
+    def updated(b: Any, c: Any) -> Any:
+        b = b.clone()
+        for i in range(12):
+            c = c * 0.7 + b[i - 3] * 0.2  # read after the write, it would be another number
+            b[-1 - i] += c * 0.3
+        return b, c
+
+    agree(updated, numbers(12, 4), numbers(4, seed=1))
+
+    def handed_on(b: Any, c: Any) -> Any:
+        b, d = b.clone(), c
+        for i in range(12):
+            c, d = b[i], c * 0.5 + d
+            b[i] = d
+            b[-1 - i] += d * 0.3
+        return b, c, d
+
+    agree(handed_on, numbers(12, 4), numbers(4, seed=1))
+
+    def kept(b: Any, c: Any) -> Any:
+        b, rows = b.clone(), []
+        for i in range(12):
+            rows.append(b[i])
+            b[i] = c * i
+            b[i - 6] += rows[-1]
+        return b, cr.stack(rows)
+
+    agree(kept, numbers(12, 4), numbers(4, seed=1))

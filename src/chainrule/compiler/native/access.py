@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -49,6 +50,14 @@ class Accesses:
     def of(self, value: Value) -> Access:
         """Return where a value's elements are."""
         return _position(*self._view(value))
+
+    def owners(self, value: Value) -> Iterator[Value]:
+        """Yield the values in whose memory a value is, also where a step's number says where."""
+        base = self._view(value)[0]
+        yield base
+        line = self.made.get(base)
+        if line is not None and line.function == "getitem":
+            yield from self.owners(line.args[0])
 
     def number(self, value: Value) -> Any:
         """Return the one number that all elements of a value always are, or None."""

@@ -37,9 +37,9 @@ class _Statements:
         self.last: dict[Value, int] = {}  # the last cluster that reads memory
         for number, cluster in enumerate(self.clusters):
             for value in cluster.reads:
-                self.last[accesses.of(value).base] = number
+                self.last.update((owner, number) for owner in accesses.owners(value))
         for value in self.results:
-            self.last[accesses.of(value).base] = len(self.clusters)
+            self.last.update((owner, len(self.clusters)) for owner in accesses.owners(value))
 
     def rows(self) -> Iterator[str]:
         readers = Counter(v for c in self.clusters for v in c.reads)
@@ -266,7 +266,8 @@ class _Statements:
                 access = accesses.of(value)
                 source = layout.place(access.base)
                 stays = source == place and access == _plain(value, access.base)
-                if source in carries and not stays:  # it may be written over before it is read
+                lent = access.base in layout.borrowed
+                if lent or (source in carries and not stays):  # it may be written over before
                     between = Value(value.shape, value.dtype)
                     first += layout.copied(value, accesses, layout.allocate(between))
                     value = between
