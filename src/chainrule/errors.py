@@ -7,6 +7,8 @@ and the mend; it keeps the words that people search for.
 
 from __future__ import annotations
 
+from contextvars import ContextVar
+
 from numpy.linalg import LinAlgError as _NumPyLinAlgError
 
 __all__ = [
@@ -35,6 +37,16 @@ class AutogradError(RuntimeError):
 
 class CompileError(AutogradError):
     """A function that can't be compiled: it looks at values, or does what a program can't."""
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*args)
+        raised = RAISED.get()
+        if raised is not None:
+            raised.append(self)
+
+
+RAISED: ContextVar[list[CompileError] | None] = ContextVar("chainrule raised", default=None)
+"""The errors of the trace that runs, which a function that catches them must not hide."""
 
 
 class FreedGraphError(AutogradError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import runpy
 import threading
@@ -857,3 +858,33 @@ def test_results_free_what_they_were_made_of() -> None:
     with pytest.raises(cr.FreedGraphError):
         y.sum().backward()
     assert node.name.endswith("Backward")
+
+
+def _tried(x: Any) -> Any:
+    try:
+        return x * 2 if x.sum() > 0 else x
+    except RuntimeError:
+        return x * 3
+
+
+def _looked_for(x: Any) -> Any:
+    with contextlib.suppress(Exception):
+        return cr.tensor(x.tolist())
+    return x
+
+
+def _tried_in_a_loop(x: Any) -> Any:
+    def step(c: Any, _: Any) -> Any:
+        with contextlib.suppress(Exception):
+            c = c * c.sum().item()
+        return c, None
+
+    return cr.scan(step, x, length=3)[0]
+
+
+@pytest.mark.parametrize("function", [_tried, _looked_for, _tried_in_a_loop])
+def test_a_function_does_not_hide_that_it_asks_for_a_value(function: Any) -> None:
+    for _ in range(2):
+        with pytest.raises(cr.CompileError, match="a value was asked for"):
+            cr.compile(function)(cr.ones(2))
+    assert cr.compile(lambda x: x * 2)(cr.ones(2)).tolist() == [2.0, 2.0]

@@ -31,6 +31,7 @@ class InnerTrace(Trace):
         self.constants, self._known = outer.constants, outer._known
         self.arrays, self.outside, self.masks = outer.arrays, outer.outside, outer.masks
         self.held, self.naming, self.asked = outer.held, outer.naming, outer.asked
+        self.errors = outer.errors
         self._own: dict[int, weakref.ref[Tensor]] = {}
         self._grads: dict[int, Tensor | None] = {}
         self._writes = [symbol.writes for _, symbol, _ in self.arrays]

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from chainrule import arguments, sampling
 from chainrule.autograd.tensor import Tensor
 from chainrule.compiler.symbol import TRACING
+from chainrule.errors import RAISED
 
 if TYPE_CHECKING:
     from chainrule.compiler.trace import Trace
@@ -60,13 +61,14 @@ _traces = 0
 def tracing(trace: Trace) -> Iterator[None]:
     """Let `trace` answer for all tensors, in this thread or task."""
     _count(1)
-    token = TRACING.set(trace)
+    token, errors = TRACING.set(trace), RAISED.set(trace.errors)
     drawn, made = sampling.WATCHER.set(trace.draw), arguments.WATCHER.set(trace.seen)
     try:
         yield
     finally:
         arguments.WATCHER.reset(made)
         sampling.WATCHER.reset(drawn)
+        RAISED.reset(errors)
         TRACING.reset(token)
         _count(-1)
 

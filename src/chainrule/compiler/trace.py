@@ -78,6 +78,7 @@ class Trace:
         self.masks: list[tuple[Any, Any]] = []  # those looked at, and what they held
         self.asked: set[str] = set()  # what of memory mattered: see `order_matters`
         self.naming = True  # take names from the user's variables
+        self.errors: list[CompileError] = []  # also those that the function has caught
         self.made: list[weakref.ref[Tensor]] = []  # tensors that were made
         self.held: list[Any] = []  # nodes of loops, which hold tensors for their backward passes
         self._known: dict[int, tuple[Any, Value]] = {}  # constants by the array's id

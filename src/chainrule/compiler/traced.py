@@ -52,6 +52,8 @@ def traced(function: Callable[..., Any], args: Any, kwargs: Any) -> Traced:
     arguments = (args, kwargs), (given := (trace.given(args), trace.given(kwargs)))
     before = [list(tree.leaves(part)) for part in arguments]
     result = trace.run(function, *given[0], **given[1])
+    if trace.errors:  # caught by the function, which would go another way than eagerly
+        raise trace.errors[0]
     watched.check(trace.lines)
     changes = [not _alike(*pair) for pair in zip(before, map(tree.leaves, arguments), strict=True)]
     if changes[1] and not changes[0]:
