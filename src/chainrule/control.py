@@ -303,6 +303,8 @@ def cond(
     Notes
     -----
     Derivative: that of the chosen function. `where` computes both, and chooses element by element.
+    When compiled, what only the other function uses has a gradient of zeros, where eagerly it has
+    none.
 
     Examples
     --------
