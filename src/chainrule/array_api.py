@@ -26,7 +26,7 @@ from chainrule.arguments import (
 )
 from chainrule.autograd.tensor import Tensor, default_dtype
 from chainrule.backend import CPU, cuda_is_available, device
-from chainrule.creation import filled
+from chainrule.creation import filled, ranges
 from chainrule.errors import ShapeError
 from chainrule.ops import (
     conversion,
@@ -119,7 +119,7 @@ def arange(
     device: DeviceLike = None,
 ) -> Tensor:
     """Return evenly spaced values: PyTorch's `end` is `stop`."""
-    return filled.arange(start, stop, step, dtype=dtype, device=device)
+    return ranges.arange(start, stop, step, dtype=dtype, device=device)
 
 
 def linspace(
@@ -134,8 +134,8 @@ def linspace(
 ) -> Tensor:
     """Return `num` evenly spaced values, complex ones too; `stop` may be left out as their last."""
     if endpoint:
-        return filled.linspace(start, stop, num, dtype=dtype, device=device)
-    return filled.linspace(start, stop, num + 1, dtype=dtype, device=device)[:num]
+        return ranges.linspace(start, stop, num, dtype=dtype, device=device)
+    return ranges.linspace(start, stop, num + 1, dtype=dtype, device=device)[:num]
 
 
 def reshape(x: Operand, /, shape: tuple[int, ...], *, copy: bool | None = None) -> Tensor:

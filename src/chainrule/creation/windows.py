@@ -1,4 +1,4 @@
-"""Windows for spectra, and values evenly spaced on a logarithmic scale."""
+"""Windows for spectra: periodic ones if not asked else."""
 
 from __future__ import annotations
 
@@ -8,55 +8,15 @@ import numpy as np
 
 from chainrule.arguments import DeviceLike, DTypeLike, dtype_or_default, leaf, lengths_of
 from chainrule.autograd.tensor import Tensor
-from chainrule.creation.filled import rounded, spaced, whole
 from chainrule.errors import DTypeError
 
 __all__ = [
-    "logspace",
     "bartlett_window",
     "blackman_window",
     "hamming_window",
     "hann_window",
     "kaiser_window",
 ]
-
-
-def logspace(
-    start: complex,
-    end: complex,
-    steps: int,
-    base: float = 10.0,
-    *,
-    dtype: DTypeLike = None,
-    device: DeviceLike = None,
-    requires_grad: bool = False,
-) -> Tensor:
-    """Return `steps` powers of `base`, their exponents evenly spaced from `start` to `end`.
-
-    Parameters
-    ----------
-    start, end : number
-        The first and the last exponent.
-    steps : int
-        How many values.
-    base : number, default 10
-        What is raised to these powers.
-    dtype, device, requires_grad
-        As for `zeros`.
-
-    Returns
-    -------
-    Tensor, shape (steps,)
-        Computed in double precision and then rounded.
-
-    Examples
-    --------
-    >>> import chainrule as cr
-    >>> cr.logspace(-1, 1, 3)
-    tensor([ 0.1000,  1.0000, 10.0000])
-    """
-    first, last = whole((start, end), dtype)
-    return rounded(np.power(base, spaced(first, last, steps)), dtype, device, requires_grad)
 
 
 def _window(

@@ -1,0 +1,174 @@
+"""Numbers in a row: evenly apart, or evenly apart as exponents."""
+
+from __future__ import annotations
+
+from operator import index
+from typing import Any
+
+import numpy as np
+
+from chainrule.arguments import (
+    DeviceLike,
+    DTypeLike,
+    complex_dtype,
+    dtype_of,
+    dtype_or_default,
+    leaf,
+)
+from chainrule.autograd.tensor import Tensor, default_dtype
+from chainrule.errors import ArgumentError
+
+__all__ = ["arange", "linspace", "logspace"]
+
+Array = Any
+
+
+def arange(
+    start: float,
+    end: float | None = None,
+    step: float = 1,
+    *,
+    dtype: DTypeLike = None,
+    device: DeviceLike = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Return evenly spaced values from `start` up to, without, `end`.
+
+    Parameters
+    ----------
+    start : number
+        The first value. Given alone it is `end`, and the values start at 0.
+    end : number, optional
+        Where the values stop; it is not one of them.
+    step : number, default 1
+        The distance between them; not 0.
+    dtype : dtype, optional
+        If left out: int64 if the three are ints, else the default dtype. Given one of integers, the
+        three are rounded towards zero first.
+    device, requires_grad
+        As for `zeros`.
+
+    Returns
+    -------
+    Tensor, shape (⌈(end - start) / step⌉,)
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.arange(2, 8, 2)
+    tensor([2, 4, 6])
+    >>> cr.arange(0.0, 1.0, 0.25)
+    tensor([0.0000, 0.2500, 0.5000, 0.7500])
+    """
+    if end is None:
+        start, end = 0, start
+    if dtype is not None:
+        start, end, step = whole((start, end, step), dtype)
+    if step == 0:
+        raise ArgumentError("arange(): step must be nonzero")
+    try:
+        values = np.arange(start, end, step)
+    except ValueError:
+        raise ArgumentError(f"arange(): unsupported range: {start} -> {end}") from None
+    kind = default_dtype() if values.dtype.kind == "f" else np.dtype(np.int64)
+    return leaf(values.astype(kind if dtype is None else dtype_of(dtype)), device, requires_grad)
+
+
+def linspace(
+    start: complex,
+    end: complex,
+    steps: int,
+    *,
+    dtype: DTypeLike = None,
+    device: DeviceLike = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Return `steps` evenly spaced values from `start` to `end`, both included.
+
+    Parameters
+    ----------
+    start, end : number
+        The first and the last value; complex ones make a complex tensor.
+    steps : int
+        How many values.
+    dtype, device, requires_grad
+        As for `zeros`.
+
+    Returns
+    -------
+    Tensor, shape (steps,)
+        Computed in double precision and then rounded; for a dtype of integers both ends are
+        rounded towards zero before.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.linspace(-4, 4, 5)
+    tensor([-4., -2.,  0.,  2.,  4.])
+    """
+    first, last = whole((start, end), dtype)
+    return rounded(spaced(first, last, steps), dtype, device, requires_grad)
+
+
+def logspace(
+    start: complex,
+    end: complex,
+    steps: int,
+    base: float = 10.0,
+    *,
+    dtype: DTypeLike = None,
+    device: DeviceLike = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Return `steps` powers of `base`, their exponents evenly spaced from `start` to `end`.
+
+    Parameters
+    ----------
+    start, end : number
+        The first and the last exponent.
+    steps : int
+        How many values.
+    base : number, default 10
+        What is raised to these powers.
+    dtype, device, requires_grad
+        As for `zeros`.
+
+    Returns
+    -------
+    Tensor, shape (steps,)
+        Computed in double precision and then rounded.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.logspace(-1, 1, 3)
+    tensor([ 0.1000,  1.0000, 10.0000])
+    """
+    first, last = whole((start, end), dtype)
+    return rounded(np.power(base, spaced(first, last, steps)), dtype, device, requires_grad)
+
+
+def whole(ends: tuple[Any, ...], dtype: DTypeLike) -> tuple[Any, ...]:
+    """Return what a range is made of, rounded towards zero for a dtype of integers."""
+    if dtype is None or dtype_of(dtype).kind not in "iu":
+        return ends
+    return tuple([int(_number(end)) for end in ends])
+
+
+def spaced(start: complex, end: complex, steps: int) -> Array:
+    """Return evenly spaced values in double precision."""
+    count = index(steps)
+    if count < 0:
+        raise ArgumentError(f"number of steps must be non-negative, got {count}")
+    return np.linspace(_number(start), _number(end), count)
+
+
+def rounded(values: Array, dtype: DTypeLike, device: DeviceLike, requires_grad: bool) -> Tensor:
+    """Return a tensor of values computed in double precision; of the default dtype of its kind."""
+    if dtype is None and values.dtype.kind == "c":
+        dtype = complex_dtype()
+    return leaf(values.astype(dtype_or_default(dtype)), device, requires_grad)
+
+
+def _number(value: Any) -> Any:
+    return value.item() if isinstance(value, Tensor) else value
