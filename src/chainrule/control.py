@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-import numpy as np
-
 from chainrule import tree
 from chainrule.autograd.modes import enable_grad, no_grad, saved_tensors_hooks
-from chainrule.autograd.operands import as_tensors
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import namespace
+from chainrule.carries import matched, said, tensors_of
 from chainrule.creation import zeros
 from chainrule.draws import get_rng_state, set_rng_state
-from chainrule.errors import ArgumentError, DTypeError, ShapeError
+from chainrule.errors import ArgumentError, ShapeError
 from chainrule.ops import stack, unbind
 
 __all__ = ["cond", "scan", "while_loop"]
@@ -117,7 +115,7 @@ class Step:
         result = self.f(tree.rebuilt(self.init, carry), tree.rebuilt(self.slices, xs))
         if not isinstance(result, tuple) or len(result) != 2:
             raise TypeError(
-                f"scan: f must return a pair (carry, y), got {_said(result)}: return (carry, None) "
+                f"scan: f must return a pair (carry, y), got {said(result)}: return (carry, None) "
                 "if nothing is to be collected"
             )
         following = matched("scan: the carry", self.init, self.carry, result[0])
@@ -348,65 +346,3 @@ def own(tensors: Tensors) -> list[Tensor]:
     A write to a result reaches the same memory eagerly and compiled, then.
     """
     return [tensor.clone() for tensor in tensors]
-
-
-# --- containers -----------------------------------------------------------------------------------
-
-
-def tensors_of(what: str, node: Any) -> list[Tensor]:
-    """Return the leaves of a tree as tensors; None is none."""
-    found = []
-    for path, leaf in tree.leaves(node):
-        if leaf is not None:
-            try:
-                found += as_tensors((leaf,))
-            except TypeError as error:
-                raise TypeError(f"{what}{path}: {error}") from None
-    return found
-
-
-def matched(what: str, node: Any, expected: Tensors, other: Any) -> list[Tensor]:
-    """Return the leaves of another tree as tensors, of the kind that those of the first have."""
-    found, kinds = [], iter(expected)
-    for path, first, second in tree.beside(node, other):
-        if first is None and second is None:
-            continue
-        if any(part is None or tree.children(part) is not None for part in (first, second)):
-            raise TypeError(
-                f"{what} must keep its structure: {what.split()[-1]}{path} was {_said(first)}, "
-                f"and is {_said(second)} now"
-            )
-        found.append(_alike(what, path, next(kinds), second))
-    return found
-
-
-def _alike(what: str, path: str, like: Tensor, value: Any) -> Tensor:
-    """Return a leaf as a tensor, if it has the shape and dtype that it had before."""
-    place = f"{what.split()[-1]}{path}"
-    try:
-        _, tensor = as_tensors((like, value))
-    except TypeError as error:
-        raise TypeError(f"{what}{path}: {error}") from None
-    if tensor._array.shape != like._array.shape:
-        raise ShapeError(
-            f"{what} must keep its shapes: {place} was of shape {list(like.shape)}, and is of "
-            f"{list(tensor.shape)} now: begin with the shape that it will have, or collect what "
-            "grows as y"
-        )
-    if np.dtype(tensor._array.dtype) != like._array.dtype:
-        raise DTypeError(
-            f"{what} must keep its dtypes: {place} was {like.dtype}, and is {tensor.dtype} now: "
-            f"begin with {tensor.dtype}, or convert by .to(cr.{like.dtype}) at the end of a step"
-        )
-    return tensor
-
-
-def _said(value: Any) -> str:
-    """Return what a leaf or container is, for an error."""
-    if isinstance(value, Tensor):
-        return f"a tensor of shape {list(value.shape)}"
-    parts = tree.children(value)
-    if parts is None:
-        return "None" if value is None else f"a {type(value).__name__}"
-    steps = ", ".join(step for step, _ in parts)
-    return f"a {type(value).__name__} of {len(parts)} ({steps})"

@@ -11,13 +11,14 @@ from chainrule import tree
 from chainrule.autograd.location import here
 from chainrule.autograd.modes import is_grad_enabled, no_grad
 from chainrule.autograd.tensor import Tensor, make
+from chainrule.carries import matched
 from chainrule.compiler.inner_trace import Body
 from chainrule.compiler.loop_nodes import CondNode, WhileNode, connected
 from chainrule.compiler.program import Line, Value
 from chainrule.compiler.roots import reachable
 from chainrule.compiler.scan_node import ScanNode
 from chainrule.compiler.symbol import TRACING, Symbol
-from chainrule.control import Branch, Step, matched
+from chainrule.control import Branch, Step
 from chainrule.errors import CompileError
 
 Tensors = Sequence[Tensor]
