@@ -168,8 +168,8 @@ def cell(row: harness.Row) -> str:
     return text if row.ratio("PyTorch") <= row.bars["PyTorch"] else f"**{text}**"
 
 
-def convolutions() -> tuple[list[str], list[float]]:
-    lines, found = [], []
+def convolutions() -> list[str]:
+    lines = []
     for name, shapes in CONVOLUTIONS.items():
         arrays = [RNG.standard_normal(shape) for shape in shapes]
 
@@ -186,8 +186,7 @@ def convolutions() -> tuple[list[str], list[float]]:
             f"| {name} | {row.median('chainrule') * 1e3:.2f} | {row.median('PyTorch') * 1e3:.2f} | "
             f"{row.ratio('PyTorch'):.2f} | {met}≤ {CONVOLUTION_BAR:g} |"
         )
-        found.append(row.ratio("PyTorch"))
-    return lines, found
+    return lines
 
 
 def table(names: Sequence[str]) -> list[str]:
@@ -215,14 +214,20 @@ def table(names: Sequence[str]) -> list[str]:
     ]
 
 
-def native_table(names: Sequence[str]) -> list[str]:
+def tables(names: Sequence[str]) -> list[str]:
+    """Return the ratios of all operations, and of convolutions as a step has them."""
+    head = ["| forward + backward, ms | chainrule | PyTorch | ratio | bar |", "|" + " --- |" * 5]
+    return [*table(names), "", *head, *convolutions()]
+
+
+def native_tables(names: Sequence[str]) -> list[str]:
     """Return the same with machine code, where it is to be had."""
     try:
         cr.set_kernels("native")
     except cr.MissingExtraError as error:
         return [f"Not measured: {error}."]
     try:
-        return table(names)
+        return tables(names)
     finally:
         cr.set_kernels("numpy")
 
@@ -233,15 +238,11 @@ def main(names: Sequence[str] = ()) -> str:
     torch.set_num_threads(2)
     cr.set_num_threads(2)
     lines = [
-        *table(names),
+        *tables(names),
         "",
         '`cr.set_kernels("native")`:',
         "",
-        *native_table(names),
-        "",
-        "| forward + backward, ms | chainrule | PyTorch | ratio | bar |",
-        "|" + " --- |" * 5,
-        *convolutions()[0],
+        *native_tables(names),
         "",
         harness.versions(cr, np, torch),
     ]
