@@ -22,7 +22,7 @@ Sizes = tuple[int, ...]
 Pads = tuple[tuple[int, int], ...]
 Window = tuple[Sizes, Pads, Sizes, int]  # stride, padding before and after, dilation, groups
 
-_SCRATCH = 1 << 19  # elements that some samples at a time may take besides the result
+_SCRATCH = 1 << 18  # elements that some samples at a time may take besides the result
 _COLUMNS = 1024  # of fewer columns a product is slower than it need be
 
 
