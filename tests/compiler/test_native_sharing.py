@@ -92,7 +92,7 @@ def test_small_jobs_wake_threads_only_if_they_follow_each_other(
     assert woken == [7]
     members.wake(large=True)  # it is awake
     assert woken == [7]
-    members.words[team.STATES] = 0
+    members.words[team.MEMBERS + 16] = 0
     members.ended = time.perf_counter() + 1  # however long it takes until the next line
     members.wake(large=False)
     assert woken == [7, 7]

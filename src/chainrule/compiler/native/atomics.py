@@ -11,7 +11,7 @@ from types import FunctionType
 from typing import Any
 
 from llvmlite import ir
-from numba import types
+from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
@@ -125,4 +125,6 @@ def _address_of_share(typing: Any) -> Any:
 
 load, store, advance, exchanged = map(intrinsic, (_load, _store, _advance, _exchanged))
 relax, sleep, call = map(intrinsic, (_relax, _sleep, _call))
+_known = {**vars(spinning), **globals()}
+work = njit(FunctionType(spinning.work.__code__, _known, "work"), forceinline=True)
 address_of_share = intrinsic(_address_of_share)

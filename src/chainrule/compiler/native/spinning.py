@@ -32,12 +32,30 @@ Words = Any
 # lines of its own, of eight words.
 OWNER = 0  # 1 while a caller has a job
 OPEN = 8  # the job's number while threads may join it, else 0
-NEXT = 16  # the first turn that nobody has begun
-HELPING = 24  # how many threads are at the job
-JOB = 32  # task, address of its arguments, turns, turns at a time, number
+HELPING = 16  # how many threads are at the job
+JOB = 24  # task, address of its arguments, turns, turns at a time, number
 SHARE = JOB + 5  # the address of `share`, for callers
-ENDED = 40  # 1 when the threads are to end
-STATES = 48  # of each thread: 1 while it looks for jobs
+COUNT = JOB + 6  # how many threads there are, with the caller
+ENDED = 32  # 1 when the threads are to end
+MEMBERS = 40  # of the caller, and of each thread, two lines: 1 while it looks for jobs;
+NEXT = 8  # the first turn of its part that nobody has begun
+
+
+def work(words: Words, own: int) -> None:
+    """Do turns of the job until all are begun: of a thread's own part, then of the others'.
+
+    In the next job on the same arrays it finds the same part in its core's cache.
+    """
+    task, arguments = load(words, JOB), load(words, JOB + 1)
+    turns, step, count = load(words, JOB + 2), load(words, JOB + 3), load(words, COUNT)
+    part = -(-turns // (count * step)) * step
+    for i in range(own, own + count):
+        place = i % count
+        stop = min((place + 1) * part, turns)
+        start = advance(words, MEMBERS + 16 * place + NEXT, step)
+        while start < stop:
+            call(task, arguments, start, min(start + step, stop))
+            start = advance(words, MEMBERS + 16 * place + NEXT, step)
 
 
 def share(words: Words, task: int, arguments: int, turns: int, step: int) -> None:
@@ -46,43 +64,37 @@ def share(words: Words, task: int, arguments: int, turns: int, step: int) -> Non
         for start in range(0, turns, step):
             call(task, arguments, start, min(start + step, turns))
     else:
-        number = load(words, JOB + 4) + 1
+        number, count = load(words, JOB + 4) + 1, load(words, COUNT)
         for i, value in enumerate((task, arguments, turns, step, number)):
             store(words, JOB + i, value)
-        store(words, NEXT, 0)
+        part = -(-turns // (count * step)) * step
+        for i in range(count):
+            store(words, MEMBERS + 16 * i + NEXT, i * part)
         store(words, OPEN, number)
-        start = advance(words, NEXT, step)
-        while start < turns:
-            call(task, arguments, start, min(start + step, turns))
-            start = advance(words, NEXT, step)
+        work(words, 0)
         store(words, OPEN, 0)
         while load(words, HELPING) != 0:
             relax()
         store(words, OWNER, 0)
 
 
-def wait(words: Words, place: int, looks: int, lock: int, times: int) -> None:
+def wait(words: Words, own: int, looks: int, lock: int, times: int) -> None:
     """Help with jobs, and sleep after so many looks without one until the lock is released."""
     store(words, SHARE, address_of_share())
     last = 0
     while times > 0 and load(words, ENDED) == 0:
         left = looks
-        store(words, place, 1)
+        store(words, MEMBERS + 16 * own, 1)
         while left > 0 and load(words, ENDED) == 0:
             number = load(words, OPEN)
             if number not in (0, last):
                 advance(words, HELPING, 1)
                 if load(words, OPEN) == number:  # else its caller doesn't wait for this thread
-                    task, arguments = load(words, JOB), load(words, JOB + 1)
-                    turns, step = load(words, JOB + 2), load(words, JOB + 3)
-                    start = advance(words, NEXT, step)
-                    while start < turns:
-                        call(task, arguments, start, min(start + step, turns))
-                        start = advance(words, NEXT, step)
+                    work(words, own)
                 advance(words, HELPING, -1)
                 last, left = number, looks
             relax()
             left -= 1
-        store(words, place, 0)
+        store(words, MEMBERS + 16 * own, 0)
         sleep(lock)
         times -= 1

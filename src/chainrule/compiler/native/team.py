@@ -17,7 +17,7 @@ import numpy as np
 from chainrule.compiler.native import spinning
 from chainrule.compiler.native.code import code_of
 from chainrule.compiler.native.nest import LOOP
-from chainrule.compiler.native.spinning import ENDED, STATES
+from chainrule.compiler.native.spinning import COUNT, ENDED, MEMBERS
 from chainrule.kernels import threads
 
 AWAKE = 200e-6
@@ -30,7 +30,7 @@ for milliseconds.
 SOON = 50e-6
 """Jobs that begin within so many seconds after the last one are expected to go on like that."""
 
-_KNOWN = ("OPEN", "NEXT", "HELPING", "JOB", "SHARE", "ENDED")
+_KNOWN = ("OPEN", "HELPING", "SHARE", "ENDED", "MEMBERS")
 
 _void, _python = ctypes.c_void_p, ctypes.pythonapi
 _new_lock = ctypes.PYFUNCTYPE(_void)(("PyThread_allocate_lock", _python))
@@ -44,9 +44,11 @@ class Team:
     def __init__(self, count: int) -> None:
         self.count = count  # as `get_num_threads` says, with the calling one
         self.helpers = min(count, threads.usable_cores()) - 1  # more would wait for each other
-        lines = np.zeros(STATES + 8 * (self.helpers + 2), np.int64)
+        size = MEMBERS + 16 * (self.helpers + 1)
+        lines = np.zeros(size + 8, np.int64)
         begin = -lines.ctypes.data // lines.itemsize % 8  # at the begin of a cache line
-        self.words = lines[begin : begin + STATES + 8 * (self.helpers + 1)]
+        self.words = lines[begin : begin + size]
+        self.words[COUNT] = self.helpers + 1
         self.locks: list[int] = []  # each thread sleeps until its own is released
         self.others = threads.Beside()
         self.lock = threading.Lock()
@@ -62,14 +64,14 @@ class Team:
         if len(self.locks) < self.helpers:
             self._start()
         self.others.keep_off()  # also those awake: on one core the two take turns
-        state = STATES
+        state = MEMBERS
         for lock in self.locks:
+            state += 16
             if not self.words.item(state):
                 if not large and time.perf_counter() - self.ended > SOON:
                     return
                 self.words[state] = 1
                 _release(lock)  # twice, by two callers, makes it only look for jobs once more
-            state += 8
 
     def _start(self) -> None:
         with self.lock:
@@ -77,10 +79,10 @@ class Team:
             while len(self.locks) < self.helpers:
                 lock = _new_lock()
                 _acquire(lock, 1)
-                place = STATES + 8 * len(self.locks)
-                name = f"chainrule-native-{len(self.locks) + 1}"
                 self.locks.append(lock)  # first, so that `end` wakes it if it sleeps already
-                self.others.start(_wait(), (self.words, place, looks, lock, sys.maxsize), name)
+                own = len(self.locks)
+                job = (self.words, own, looks, lock, sys.maxsize)
+                self.others.start(_wait(), job, f"chainrule-native-{own}")
 
     def end(self) -> None:
         """Let the threads end."""
@@ -94,8 +96,8 @@ def _wait() -> Callable[..., None]:
     """Return `spinning.wait` as machine code."""
     known = "".join(f"{name} = {getattr(spinning, name)}\n" for name in _KNOWN)
     source = inspect.getsource(spinning.wait).replace("def wait(", f"def {LOOP}(", 1)
-    calls = frozenset(["address_of_share", "advance", "call", "load"])
-    calls |= {"relax", "sleep", "store"}
+    calls = frozenset(["address_of_share", "advance", "load"])
+    calls |= {"relax", "sleep", "store", "work"}
     text = f"from __future__ import annotations\n\n{known}\n{source}"
     return code_of(text, ("i8", "n", "n", "n", "n"), calls).function()
 
@@ -103,11 +105,11 @@ def _wait() -> Callable[..., None]:
 @functools.cache
 def _looks(seconds: float) -> int:
     """Return how many looks for a job take so long."""
-    words, wait = np.zeros(STATES + 8, np.int64), _wait()
+    words, wait = np.zeros(MEMBERS + 32, np.int64), _wait()
     times, lock, taken = 2000, _new_lock(), []
     for _ in range(4):
         start = time.perf_counter()
-        wait(words, STATES, times, lock, 1)
+        wait(words, 1, times, lock, 1)
         taken.append(time.perf_counter() - start)
         _release(lock)
     return max(int(times * seconds / min(taken)), 1)
