@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import gc
+import os
+import signal
+import time
 import weakref
 
 import pytest
@@ -152,6 +155,25 @@ def test_s42_modes_and_errors_come_through_all_levels():
     assert cr.is_grad_enabled()
     Countdown.apply(x, 3, lambda: 1.0).backward()
     assert x.grad.tolist() == [1.0]
+
+
+def test_s77_an_interrupt_leaves_no_pass_that_goes_on():
+    done = []
+
+    def interrupt():
+        os.kill(os.getpid(), signal.SIGINT)  # which Python hands to the first thread
+        time.sleep(0.2)
+        done.append(None)
+        return 1.0
+
+    x = leaf([1.0])
+    with pytest.raises(KeyboardInterrupt):
+        Countdown.apply(x, 30, interrupt).backward()
+    assert done == [None]
+    assert x.grad is None
+    assert cr.is_grad_enabled()
+    Countdown.apply(x, 30, lambda: 2.0).backward()
+    assert x.grad.tolist() == [2.0]
 
 
 # --- 43: exceptions -------------------------------------------------------------------------------

@@ -44,17 +44,25 @@ def _walk(run: Pass) -> None:
 def _apart(walk: Callable[[], None]) -> None:
     """Walk in a thread of its own, whose stack is empty: passes nest deeper than calls may."""
     failures: list[BaseException] = []
-    context = copy_context()
+    context, begun, ended = copy_context(), threading.Lock(), threading.Event()
 
     def run() -> None:
+        if not begun.acquire(blocking=False):
+            return
         try:
             context.run(walk)
         except BaseException as error:
             failures.append(error)
+        finally:
+            ended.set()
 
-    thread = threading.Thread(target=run, name="chainrule pass", daemon=True)
-    thread.start()
-    thread.join()
+    try:
+        threading.Thread(target=run, name="chainrule pass", daemon=True).start()
+        ended.wait()  # not join(): when that is interrupted, it takes the thread for ended
+    except BaseException:  # nobody may go on while a pass does
+        if not begun.acquire(blocking=False):  # else it hasn't begun, and won't
+            ended.wait()
+        raise
     if failures:
         raise failures.pop()
 
@@ -264,7 +272,7 @@ def pulled(
     gs = [cotangents[i] for i in roots]
     run = start([outputs[i] for i in roots], gs, True, create_graph)
     run.retaining = False
-    run.restrict(targets, since=begin)
+    run.restrict(targets, earliest=begin + 1)
     _walk(run)
     return outputs, [
         _result(run, key, tensor) if key in run.captured else None
