@@ -62,7 +62,7 @@ class OutOfBoundsError(RuntimeError, IndexError):
 
 
 class MissingRuleError(AutogradError, NotImplementedError):
-    """A derivative for which nobody gave a rule."""
+    """Something for which nobody gave a rule: PyTorch raises NotImplementedError there."""
 
 
 class ShapeError(RuntimeError, ValueError):

@@ -14,7 +14,7 @@ from chainrule.autograd.tape import GradientEdge, Node, endpoint, hooks_of
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.versions import written
 from chainrule.backend import CPU, move
-from chainrule.errors import AutogradError
+from chainrule.errors import ArgumentError, AutogradError
 
 __all__ = [
     "GradientEdge",
@@ -167,7 +167,7 @@ def register_multi_grad_hook(
     [tensor(3.), tensor(2.)]
     """
     if mode not in ("all", "any"):
-        raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")
+        raise ArgumentError(f"Expects mode to be one of ('all', 'any') but got {mode}")
     ends = []
     for tensor in tensors:
         edge = current_node(tensor)

@@ -180,21 +180,19 @@ class Pass:
             raise
 
     def restrict(
-        self, targets: Sequence[tuple[Node, int]], *, run_leaves: bool = False, since: int = 0
+        self, targets: Sequence[tuple[Node, int]], *, run_leaves: bool = False, earliest: int = 0
     ) -> None:
         """Run only what lies between the pending roots and `targets`, and capture those.
 
-        With `since`, no node runs that is older: then targets that lead to each other are apart.
+        If no node before number `earliest` runs, targets that lead to each other are apart.
         """
         captures: dict[Node, list[tuple[int, int]]] = {}
         self.captured = {}
         for key, (node, index) in enumerate(targets):
             captures.setdefault(node, []).append((index, key))
         self.captures = captures
-        earliest = since or min((node.seq for node in captures), default=0)
+        earliest = earliest or min((node.seq for node in captures), default=0)
         reached = _reachable(self.pending, earliest)
-        if since:
-            reached = {node for node in reached if node.seq > since}
         running: set[Node] = {
             node for node in captures if run_leaves and type(node) is AccumulateGrad
         }
@@ -388,8 +386,8 @@ _UNWRITABLE = (
 
 
 def _reachable(roots: Collection[Node], earliest: int) -> set[Node]:
-    """Return the roots and all nodes from the number `earliest` on that they lead to."""
-    reached = set(roots)
+    """Return those of the roots, and of all nodes that they lead to, from `earliest` on."""
+    reached = {node for node in roots if node.seq >= earliest}
     stack = list(reached)
     while stack:
         for edge in stack.pop().edges:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -18,25 +19,66 @@ __all__ = [
     "kaiser_window",
 ]
 
+Array = Any
+Weights = Callable[[Array, int], Array]
+"""What a window is at places k from 0, of which `last` is that of t = 1."""
+
+
+def sampled(
+    weights: Weights,
+    count: int,
+    periodic: bool,
+    dtype: Any,
+    device: DeviceLike,
+    requires_grad: bool,
+    alone: float = 1.0,
+) -> Tensor:
+    """Return the numbers of a window: a periodic one ends before t = 1. A single one is `alone`."""
+    if count < 2:
+        return leaf(np.full(count, alone, dtype), device, requires_grad)
+    values = weights(np.arange(count), count if periodic else count - 1)
+    return leaf(values.astype(dtype), device, requires_grad)
+
+
+def cosines(*a: float) -> Weights:
+    """Return Σ (-1)ⁱ aᵢ cos 2πit."""
+    signed = [(-1) ** i * float(factor) for i, factor in enumerate(a)]
+
+    def weights(k: Array, last: int) -> Array:
+        angle = 2 * np.pi * k / last
+        return sum([factor * np.cos(i * angle) for i, factor in enumerate(signed)])
+
+    return weights
+
+
+def triangle(k: Array, last: int) -> Array:
+    """Return 1 - |2t - 1|."""
+    return 1 - np.abs(2 * k / last - 1)
+
+
+def bell(beta: float) -> Weights:
+    """Return I₀(beta √(1 - (2t - 1)²)) / I₀(beta)."""
+
+    def weights(k: Array, last: int) -> Array:
+        return np.i0(beta * np.sqrt(np.maximum(1 - (2 * k / last - 1) ** 2, 0))) / np.i0(beta)
+
+    return weights
+
 
 def _window(
     name: str,
     length: int,
     periodic: bool,
-    weights: Any,
+    weights: Weights,
     dtype: DTypeLike,
     device: DeviceLike,
     requires_grad: bool,
 ) -> Tensor:
-    """Return ``weights(t)`` at places t from 0 to 1: the last is left out of a periodic window."""
     (count,) = lengths_of((length,))
     kind = dtype_or_default(dtype)
     if kind.kind != "f":
         raise DTypeError(f"{name} expects floating point dtypes, got: {kind}")
-    if count < 2:
-        return leaf(np.ones(count, kind), device, requires_grad)
-    values = weights(np.arange(count) / (count if periodic else count - 1))
-    return leaf(values.astype(kind), device, requires_grad)
+    return sampled(weights, count, periodic, kind, device, requires_grad)
 
 
 def hann_window(
@@ -47,7 +89,7 @@ def hann_window(
     device: DeviceLike = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Return the Hann window, sin²(π t).
+    """Return the Hann window, (1 - cos 2πt) / 2.
 
     Parameters
     ----------
@@ -79,7 +121,7 @@ def hann_window(
         "hann_window",
         window_length,
         periodic,
-        lambda t: np.sin(np.pi * t) ** 2,
+        cosines(0.5, 0.5),
         dtype,
         device,
         requires_grad,
@@ -108,7 +150,7 @@ def hamming_window(
         "hamming_window",
         window_length,
         periodic,
-        lambda t: alpha - beta * np.cos(2 * np.pi * t),
+        cosines(alpha, beta),
         dtype,
         device,
         requires_grad,
@@ -132,9 +174,7 @@ def blackman_window(
     tensor([1.3878e-17, 3.4000e-01, 1.0000e+00, 3.4000e-01])
     """
 
-    def weights(t: Any) -> Any:
-        return 0.42 - 0.5 * np.cos(2 * np.pi * t) + 0.08 * np.cos(4 * np.pi * t)
-
+    weights = cosines(0.42, 0.5, 0.08)
     return _window(
         "blackman_window", window_length, periodic, weights, dtype, device, requires_grad
     )
@@ -160,7 +200,7 @@ def bartlett_window(
         "bartlett_window",
         window_length,
         periodic,
-        lambda t: 1 - np.abs(2 * t - 1),
+        triangle,
         dtype,
         device,
         requires_grad,
@@ -184,8 +224,6 @@ def kaiser_window(
     >>> cr.kaiser_window(4, beta=5.0)
     tensor([0.0367, 0.5529, 1.0000, 0.5529])
     """
-
-    def weights(t: Any) -> Any:
-        return np.i0(beta * np.sqrt(1 - (2 * t - 1) ** 2)) / np.i0(beta)
-
-    return _window("kaiser_window", window_length, periodic, weights, dtype, device, requires_grad)
+    return _window(
+        "kaiser_window", window_length, periodic, bell(beta), dtype, device, requires_grad
+    )

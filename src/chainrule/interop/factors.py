@@ -9,6 +9,7 @@ import numpy as np
 from chainrule import linalg, ops
 from chainrule.arguments import floating
 from chainrule.autograd.tensor import Tensor
+from chainrule.errors import MissingRuleError
 from chainrule.interop.operands import array_of
 
 
@@ -61,7 +62,7 @@ def pinv(a: Tensor, rcond: Any = None, hermitian: bool = False, *, rtol: Any = N
 def qr(a: Tensor, mode: str = "reduced") -> Any:
     """Return the factors Q and R, or R alone."""
     if mode not in ("reduced", "complete", "r"):
-        raise NotImplementedError(  # NumPy has the mode, chainrule no rule for it
+        raise MissingRuleError(
             f"numpy.linalg.qr of a Tensor with mode {mode!r} has no rule in chainrule: the modes "
             "are reduced, complete and r"
         )

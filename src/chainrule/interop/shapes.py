@@ -16,7 +16,7 @@ from chainrule import array_api as xp
 from chainrule import ops
 from chainrule.arguments import cast, one_dim
 from chainrule.autograd.tensor import Tensor
-from chainrule.errors import ShapeError
+from chainrule.errors import MissingRuleError, ShapeError
 from chainrule.interop.operands import array_of, constant, tensor_of, tensors_of
 from chainrule.ops import ordering
 from chainrule.ops.regions import unfold
@@ -191,7 +191,7 @@ def pad(
 ) -> Tensor:
     """Return `array`, continued before and after along each axis."""
     if mode != "constant" and (mode not in _OF_PLACES or reflect_type != "even"):
-        raise NotImplementedError(  # NumPy has the mode, chainrule no rule for it
+        raise MissingRuleError(
             f"numpy.pad of a Tensor with mode {mode!r} and reflect_type {reflect_type!r} has no "
             f"rule in chainrule: the modes are constant, {', '.join(_OF_PLACES)}, the last ones "
             "with reflect_type 'even'. Join what you need with chainrule.cat"

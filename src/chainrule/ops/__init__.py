@@ -25,6 +25,7 @@ from chainrule.ops import (
     finding,
     histograms,
     indexing,
+    integers,
     joining,
     kinks,
     methods,
@@ -72,6 +73,7 @@ from chainrule.ops.extrema import *
 from chainrule.ops.finding import *
 from chainrule.ops.histograms import *
 from chainrule.ops.indexing import *
+from chainrule.ops.integers import *
 from chainrule.ops.joining import *
 from chainrule.ops.kinks import *
 from chainrule.ops.moments import *
@@ -111,6 +113,7 @@ if not TYPE_CHECKING:
             kinks,
             pairs,
             blends,
+            integers,
             special,
             comparison,
             reductions,

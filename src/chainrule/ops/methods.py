@@ -26,6 +26,7 @@ from chainrule.ops import (
     histograms,
     indexing,
     inplace,
+    integers,
     joining,
     kinks,
     moments,
@@ -71,8 +72,9 @@ _SAME = {
         arctan2 atan2 copysign float_power fmax fmin fmod frexp heaviside hypot ldexp logaddexp
         logaddexp2 nextafter xlogy""",
     blends: """
-        addcdiv addcmul bitwise_left_shift bitwise_right_shift clamp_max clamp_min deg2rad exp2
-        frac gcd isneginf isposinf lcm lerp nan_to_num rad2deg signbit""",
+        addcdiv addcmul clamp_max clamp_min deg2rad exp2 frac isneginf isposinf lerp nan_to_num
+        rad2deg signbit""",
+    integers: "bitwise_left_shift bitwise_right_shift gcd lcm",
     special: "digamma erf erfc erfinv i0 igamma igammac lgamma logit mvlgamma sinc",
     comparison: """
         eq ne lt le gt ge not_equal less less_equal greater greater_equal isnan isinf isfinite

@@ -22,6 +22,7 @@ from chainrule.ops import (
     contraction,
     exponential,
     extrema,
+    integers,
     kinks,
     pairs,
     products,
@@ -71,7 +72,8 @@ _SAME_NAMES = {
     kinks: "absolute sign maximum minimum floor ceil trunc",
     pairs: "arctan2 hypot logaddexp logaddexp2 copysign nextafter fmod fmax fmin heaviside ldexp "
     "frexp float_power",
-    blends: "exp2 deg2rad rad2deg signbit gcd lcm",
+    blends: "exp2 deg2rad rad2deg signbit",
+    integers: "gcd lcm",
     complexes: "conjugate",
     comparison: "equal not_equal less less_equal greater greater_equal isnan isinf isfinite "
     "logical_not logical_and logical_or logical_xor bitwise_invert bitwise_and bitwise_or "
@@ -92,8 +94,8 @@ RECORDED: dict[Any, Function] = (
         np.cbrt: _cbrt,
         np.degrees: blends.rad2deg,
         np.radians: blends.deg2rad,
-        np.left_shift: blends.bitwise_left_shift,
-        np.right_shift: blends.bitwise_right_shift,
+        np.left_shift: integers.bitwise_left_shift,
+        np.right_shift: integers.bitwise_right_shift,
         np.modf: _modf,
         np.divmod: _divmod,
     }

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from operator import index
 from typing import Any
 
 import numpy as np
 
-from chainrule.arguments import DeviceLike, DTypeLike, dtype_or_default, leaf
+from chainrule.arguments import DeviceLike, DTypeLike, dtype_or_default
 from chainrule.autograd.tensor import Tensor
+from chainrule.creation.windows import Weights, bell, cosines, sampled, triangle
 from chainrule.errors import ArgumentError, DTypeError
 
 __all__ = [
@@ -33,26 +34,20 @@ def _window(
     name: str,
     M: int,
     sym: bool,
-    weights: Callable[[Array, int], Array],
+    weights: Weights,
     dtype: DTypeLike,
     device: DeviceLike,
     requires_grad: bool,
     alone: float = 1.0,
 ) -> Tensor:
-    """Return ``weights(k, last)`` of the numbers k from 0: `last` is beyond a periodic window.
-
-    A single value is `alone`.
-    """
+    """Return the numbers of a window, of which a single one is `alone`."""
     count = index(M)
     if count < 0:
         raise ArgumentError(f"{name} requires non-negative window length, got M={count}")
     kind = dtype_or_default(dtype)
     if kind.kind != "f":
         raise DTypeError(f"{name} expects float32, float64 or float16 dtypes, got: {kind}")
-    if count < 2:
-        return leaf(np.full(count, alone, kind), device, requires_grad)
-    values = weights(np.arange(count), count - 1 if sym else count)
-    return leaf(values.astype(kind), device, requires_grad)
+    return sampled(weights, count, not sym, kind, device, requires_grad, alone)
 
 
 def hann(
@@ -225,13 +220,7 @@ def general_cosine(
     """
     if not len(a):
         raise ArgumentError("general_cosine: Coefficients cannot be empty: give one number in a")
-    signed = [(-1) ** i * float(factor) for i, factor in enumerate(a)]
-
-    def weights(k: Array, last: int) -> Array:
-        angle = 2 * np.pi * k / last
-        return sum([factor * np.cos(i * angle) for i, factor in enumerate(signed)])
-
-    return _window("general_cosine", M, sym, weights, dtype, device, requires_grad)
+    return _window("general_cosine", M, sym, cosines(*a), dtype, device, requires_grad)
 
 
 def bartlett(
@@ -250,11 +239,7 @@ def bartlett(
     >>> cr.signal.windows.bartlett(5)
     tensor([0.0000, 0.5000, 1.0000, 0.5000, 0.0000])
     """
-
-    def weights(k: Array, last: int) -> Array:
-        return 1 - np.abs(2 * k / last - 1)
-
-    return _window("bartlett", M, sym, weights, dtype, device, requires_grad)
+    return _window("bartlett", M, sym, triangle, dtype, device, requires_grad)
 
 
 def cosine(
@@ -407,8 +392,4 @@ def kaiser(
     """
     if beta < 0:
         raise ArgumentError(f"kaiser: beta must be non-negative, got: {beta} instead.")
-
-    def weights(k: Array, last: int) -> Array:
-        return np.i0(beta * np.sqrt(np.maximum(1 - (2 * k / last - 1) ** 2, 0))) / np.i0(beta)
-
-    return _window("kaiser", M, sym, weights, dtype, device, requires_grad)
+    return _window("kaiser", M, sym, bell(beta), dtype, device, requires_grad)

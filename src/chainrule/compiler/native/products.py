@@ -256,9 +256,23 @@ class Product:
         return [step // size for step in steps]
 
 
+def product_of(a: Shape, b: Shape, dtype: Any, other: Any) -> Product | None:
+    """Return what multiplies such matrices, or stacks of them; None if it is left to NumPy."""
+    found = registers()
+    if found is None or min(len(a), len(b)) < 2 or a[-1] != b[-2]:
+        return None
+    if dtype != other or dtype.char not in "fd" or not dtype.isnative:
+        return None
+    if min(*a[-2:], b[-1]) < LEAST:
+        return None
+    try:
+        return Product(a, b, dtype, found)
+    except ValueError:  # stacks that don't fit, of which NumPy tells
+        return None
+
+
 def with_products(program: Program) -> tuple[Program, dict[str, Product]]:
     """Return a program whose large products are machine code, and what it calls."""
-    found = registers()
     products: dict[str, Product] = {}
 
     def changed(program: Program) -> Program:
@@ -267,22 +281,16 @@ def with_products(program: Program) -> tuple[Program, dict[str, Product]]:
     def product(line: Line) -> Line:
         if line.bodies:
             return with_bodies(line, tuple(map(changed, line.bodies)))
-        if found is None or not _is_large(line):
+        if line.function != "np.matmul" or line.kwargs:
             return line
         a, b = line.args
+        if line.out.size * a.shape[-1] < WORTH:
+            return line
+        found = product_of(a.shape, b.shape, a.dtype, b.dtype)
+        if found is None:
+            return line
         name = f"matmul_{len(products) + 1}"
-        products[name] = Product(a.shape, b.shape, line.out.dtype, found)
+        products[name] = found
         return Line(f"native.{name}", line.args, {"over": (None,)}, line.outs, line.location)
 
     return changed(program), products
-
-
-def _is_large(line: Line) -> bool:
-    if line.function != "np.matmul" or line.kwargs:
-        return False
-    a, b = line.args
-    if min(len(a.shape), len(b.shape)) < 2 or not a.dtype == b.dtype == line.out.dtype:
-        return False
-    if line.out.dtype.char not in "fd" or min(*a.shape[-2:], b.shape[-1]) < LEAST:
-        return False
-    return bool(line.out.size * a.shape[-1] >= WORTH)

@@ -35,10 +35,11 @@ OPEN = 8  # the job's number while threads may join it, else 0
 HELPING = 16  # how many threads are at the job
 JOB = 24  # task, address of its arguments, turns, turns at a time, number
 SHARE = JOB + 5  # the address of `share`, for callers
-COUNT = JOB + 6  # how many threads there are, with the caller
+PART = JOB + 6  # how many turns are each thread's own
+COUNT = JOB + 7  # how many threads there are, with the caller
 ENDED = 32  # 1 when the threads are to end
-MEMBERS = 40  # of the caller, and of each thread, two lines: 1 while it looks for jobs;
-NEXT = 8  # the first turn of its part that nobody has begun
+MEMBERS = 40  # the caller and each thread have two lines: in the first, 1 while it looks for jobs
+NEXT = 8  # in the second, the first turn of its part that nobody has begun
 
 
 def work(words: Words, own: int) -> None:
@@ -47,8 +48,8 @@ def work(words: Words, own: int) -> None:
     In the next job on the same arrays it finds the same part in its core's cache.
     """
     task, arguments = load(words, JOB), load(words, JOB + 1)
-    turns, step, count = load(words, JOB + 2), load(words, JOB + 3), load(words, COUNT)
-    part = -(-turns // (count * step)) * step
+    turns, step = load(words, JOB + 2), load(words, JOB + 3)
+    part, count = load(words, PART), load(words, COUNT)
     for i in range(own, own + count):
         place = i % count
         stop = min((place + 1) * part, turns)
@@ -68,6 +69,7 @@ def share(words: Words, task: int, arguments: int, turns: int, step: int) -> Non
         for i, value in enumerate((task, arguments, turns, step, number)):
             store(words, JOB + i, value)
         part = -(-turns // (count * step)) * step
+        store(words, PART, part)
         for i in range(count):
             store(words, MEMBERS + 16 * i + NEXT, i * part)
         store(words, OPEN, number)
