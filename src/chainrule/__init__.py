@@ -124,7 +124,14 @@ if _typing.TYPE_CHECKING:
     from chainrule.nn.functional import threshold as threshold
     from chainrule.nn.functional import threshold_ as threshold_
     from chainrule.nn.functional.padding import constant_pad_nd as constant_pad_nd
+    from chainrule.transforms import grad as grad
+    from chainrule.transforms import hessian as hessian
+    from chainrule.transforms import hvp as hvp
+    from chainrule.transforms import jacobian as jacobian
     from chainrule.transforms import jvp as jvp
+    from chainrule.transforms import linearize as linearize
+    from chainrule.transforms import value_and_grad as value_and_grad
+    from chainrule.transforms import vjp as vjp
 
 __version__ = "0.1.0"
 
@@ -134,7 +141,7 @@ _LATER = {
     for module, names in {
         __name__: "array_api blas checks fft linalg nn optim signal special transforms utils",
         "chainrule.checks": "gradcheck gradgradcheck GradcheckError",
-        "chainrule.transforms": "jvp",
+        "chainrule.transforms": "grad value_and_grad vjp jvp linearize jacobian hessian hvp",
         "chainrule.compiler": "compile export profile",
         "chainrule.compiler.eager": "get_kernels set_kernels",
         "chainrule.control": "scan while_loop cond",

@@ -14,7 +14,7 @@ def children(node: Any) -> list[tuple[str, Any]] | None:
         return [(f"[{key!r}]", node[key]) for key in node]
     if isinstance(node, list | tuple):
         return [(f"[{i}]", item) for i, item in enumerate(node)]
-    if dataclasses.is_dataclass(node) and not isinstance(node, type):
+    if hasattr(type(node), "__dataclass_fields__"):  # quicker than to ask is_dataclass()
         return [(f".{f.name}", getattr(node, f.name)) for f in dataclasses.fields(node)]
     return None
 

@@ -15,30 +15,10 @@ import numpy as np
 
 from chainrule.autograd.modes import enable_grad, set_grad_enabled
 from chainrule.autograd.namespace import TENSOR_XP
-from chainrule.autograd.record import RECORDERS, current_node, is_recording
+from chainrule.autograd.record import RECORDERS, current_node
 from chainrule.autograd.tape import AccumulateGrad, Node, endpoint
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.versions import tick
-
-
-def linearized(
-    function: Callable[..., Sequence[Tensor]],
-    primals: Sequence[Tensor],
-    tangents: Sequence[Tensor],
-) -> tuple[list[Tensor], list[Tensor]]:
-    """Return the tensors of ``function(*primals)``, and their derivatives in one direction."""
-    recording = is_recording()
-    with enable_grad():
-        inputs = [tracked(primal) for primal in primals]
-        outputs = list(function(*inputs))
-    sources = [endpoint(current_node(t)) for t in inputs]
-    nodes, beyond = _between(outputs, {node for node, _ in sources})
-    outer = recording and (beyond or any(tangent.requires_grad for tangent in tangents))
-    with set_grad_enabled(outer), np.errstate(all="ignore"):
-        known: dict[Any, Any] = dict(zip(sources, tangents, strict=True))
-        _push(nodes, known)
-        derivatives = [_tangent_of(t, known) for t in outputs]
-    return outputs if outer else [t.detach() for t in outputs], derivatives
 
 
 def pushed(
@@ -65,13 +45,18 @@ def pushed_on(
     return outputs, [_arrived(t, known) for t in outputs]
 
 
-def through(
-    inputs: Sequence[Tensor], outputs: Sequence[Tensor]
-) -> Callable[[Sequence[Tensor | None], bool], list[Any]]:
-    """Return what makes tangents of `outputs` of those of `inputs`, by the graph between them."""
+Push = Callable[[Sequence[Tensor | None], bool], list[Any]]
+
+
+def through(inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> tuple[Push, bool]:
+    """Return what makes tangents of `outputs` of those of `inputs`, by the graph between them.
+
+    Also return whether anything else leads to the outputs. The walk is recorded if it is told to.
+    """
     edges = [endpoint(current_node(t)) for t in inputs]
     own = {node for node, _ in edges}
-    nodes = [node for node in _between(outputs, own)[0] if node not in own]
+    reached, beyond = _between(outputs, own)
+    nodes = [node for node in reached if node not in own]
 
     def push(tangents: Sequence[Tensor | None], recorded: bool) -> list[Any]:
         known = {edge: t for edge, t in zip(edges, tangents, strict=True) if t is not None}
@@ -79,7 +64,7 @@ def through(
             _push(nodes, known)
             return [_tangent_of(t, known) for t in outputs]
 
-    return push
+    return push, beyond
 
 
 def tracked(primal: Tensor) -> Tensor:

@@ -241,7 +241,7 @@ def pushed(
     """
     checked = checked_inputs(subject)
     inputs = [subject.inputs[k] for k in checked]
-    push = through(inputs, [outputs[o] for o in positions])
+    push, _ = through(inputs, [outputs[o] for o in positions])
     table: dict[Pair, Array] = {}
     for at, (k, x) in enumerate(zip(checked, inputs, strict=True)):
         rows = []

@@ -1,0 +1,7 @@
+"""Functions of functions: derivatives without touching any `.grad`."""
+
+from chainrule.transforms.gradients import grad, hvp, value_and_grad
+from chainrule.transforms.jacobians import hessian, jacobian
+from chainrule.transforms.products import jvp, linearize, vjp
+
+__all__ = ["grad", "hessian", "hvp", "jacobian", "jvp", "linearize", "value_and_grad", "vjp"]

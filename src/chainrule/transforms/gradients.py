@@ -1,0 +1,176 @@
+"""Gradients of functions that return one number."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from chainrule import tree
+from chainrule.autograd.namespace import TENSOR_XP
+from chainrule.autograd.tensor import Tensor
+from chainrule.errors import AutogradError
+from chainrule.transforms.application import Application, directions, named, parted
+from chainrule.transforms.choice import Choice, Choices
+
+__all__ = ["grad", "hvp", "value_and_grad"]
+
+
+def value_and_grad(
+    function: Callable[..., Any], argnums: Choices = 0, has_aux: bool = False
+) -> Callable[..., Any]:
+    """Return the function that gives the value of `function` and its gradient.
+
+    Parameters
+    ----------
+    function : callable
+        Returns a real tensor of one element.
+    argnums : int, str, or sequence of them, default 0
+        The arguments to differentiate by: positions, or names. Each is a tensor, an array or a
+        number, or dicts, lists, tuples, dataclasses of them.
+    has_aux : bool, default False
+        `function` returns a pair, whose second part is handed through and not differentiated.
+
+    Returns
+    -------
+    callable
+        Takes the arguments of `function`, returns ``(value, gradient)``, or ``((value, aux),
+        gradient)``. The gradient has the structure of the argument; for several arguments it is a
+        tuple of these, or a dict if they were named.
+
+    Raises
+    ------
+    AutogradError
+        If what `function` returns isn't one real number.
+    ArgumentError, DTypeError
+        If a call lacks a chosen argument, or one is of integers.
+
+    Notes
+    -----
+    No `.grad` is touched. Gradients have a history, and can be differentiated again, where they
+    depend on anything that requires grad; so transforms nest.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> def loss(w, b, x):
+    ...     return ((w * x + b) ** 2).sum()
+    >>> value_and_grad(loss)(2.0, 1.0, cr.tensor([1.0, 2.0]))
+    (tensor(34.), tensor(26.))
+    >>> value_and_grad(loss, ("w", "b"))(2.0, 1.0, cr.tensor([1.0, 2.0]))[1]
+    {'w': tensor(26.), 'b': tensor(16.)}
+    """
+    return _derivative(
+        "value_and_grad", function, argnums, has_aux, lambda value, grad: (value, grad)
+    )
+
+
+def grad(
+    function: Callable[..., Any], argnums: Choices = 0, has_aux: bool = False
+) -> Callable[..., Any]:
+    """Return the function that gives the gradient of `function`.
+
+    Parameters
+    ----------
+    function, argnums, has_aux
+        As for `value_and_grad`.
+
+    Returns
+    -------
+    callable
+        Takes the arguments of `function`, returns the gradient, or ``(gradient, aux)``.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> grad(cr.sin)(0.0)
+    tensor(1.)
+    >>> grad(grad(lambda x: x**3))(2.0)
+    tensor(12.)
+    >>> grad(lambda p: (p["w"] * p["b"]).sum())({"w": cr.ones(2), "b": 3.0})
+    {'w': tensor([3., 3.]), 'b': tensor(2.)}
+    """
+
+    def chosen(value: Any, grad: Any) -> Any:
+        return (grad, value[1]) if has_aux else grad
+
+    return _derivative("grad", function, argnums, has_aux, chosen)
+
+
+def _derivative(
+    title: str,
+    function: Callable[..., Any],
+    argnums: Choices,
+    has_aux: bool,
+    form: Callable[[Any, Any], Any],
+) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def derivative(*args: Any, **kwargs: Any) -> Any:
+        choice = Choice(title, function, argnums, args, kwargs)
+        call = Application(title, choice.call, choice.values)
+        gradient = tree.rebuilt(call.arguments, call.pull(_one(title, function, call, has_aux)))
+        return form(call.value(), choice.like(gradient))
+
+    return derivative
+
+
+def _one(title: str, function: Any, call: Application, has_aux: bool) -> list[Tensor | None]:
+    """Return 1 for the number that is differentiated, None for what is returned besides."""
+    out, _ = parted(title, function, call.result, has_aux)
+    if not isinstance(out, Tensor) or out.numel() != 1 or out.dtype.kind == "c":
+        got = f"a {type(out).__name__}"
+        if isinstance(out, Tensor):
+            got = f"a tensor of shape {list(out.shape)} and dtype {out.dtype}"
+        raise AutogradError(
+            f"{title}: grad can be implicitly created only for real scalar outputs, but "
+            f"{named(function)} returned {got}. Reduce it, with sum() or mean(), or take "
+            "jacobian() or vjp() of the function"
+        )
+    rest: list[Tensor | None] = [None] * (len(call.outputs) - 1)
+    return [TENSOR_XP.ones_like(out.detach()), *rest]
+
+
+def hvp(function: Callable[..., Any], primals: Any, tangents: Any) -> Any:
+    """Return the Hessian of a function times a vector.
+
+    Parameters
+    ----------
+    function : callable
+        Takes the primals; returns a real tensor of one element.
+    primals : Tensor, or tuple or list of arguments
+        Where to differentiate, as for `jvp`.
+    tangents : as `primals`
+        The vector: for each primal one of its shape, or None for zeros.
+
+    Returns
+    -------
+    as `primals`
+        H t, at the cost of one gradient and a pass back through it: no Hessian is formed.
+
+    Raises
+    ------
+    AutogradError
+        If what `function` returns isn't one real number.
+    ShapeError, DTypeError, TypeError
+        As for `jvp`.
+
+    Notes
+    -----
+    The gradient of ⟨∇f, t⟩ (Pearlmutter, Fast exact multiplication by the Hessian, 1994), which
+    takes rules of reverse mode alone. For many products with one Hessian, ``linearize(grad(f), x)``
+    walks forward through a gradient that is computed once.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> hvp(lambda x: x[0] ** 2 * x[1], cr.tensor([1.0, 2.0]), cr.tensor([1.0, 0.0]))
+    tensor([4., 2.])
+    """
+    several = isinstance(primals, tuple | list)
+    arguments = list(primals) if several else [primals]
+    given = list(tangents) if isinstance(tangents, tuple | list) else [tangents]
+    gradient = grad(function, tuple(range(len(arguments))))
+    call = Application("hvp", lambda *xs: list(gradient(*xs)), arguments)
+    product = call.pull(directions("hvp", call.arguments, given))
+    found = tree.rebuilt(call.arguments, product)
+    return type(primals)(found) if several else found[0]

@@ -1,0 +1,186 @@
+"""Jacobians and Hessians of functions."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from chainrule import tree
+from chainrule.autograd.function_call import matrix_of, units
+from chainrule.autograd.tensor import Tensor
+from chainrule.errors import ArgumentError, AutogradError, MissingRuleError
+from chainrule.transforms.application import Application, parted
+from chainrule.transforms.choice import Choice, Choices
+from chainrule.transforms.gradients import grad
+
+__all__ = ["hessian", "jacobian"]
+
+Lines = list[list[Tensor]]
+
+
+def jacobian(
+    function: Callable[..., Any],
+    argnums: Choices = 0,
+    has_aux: bool = False,
+    *,
+    mode: str | None = None,
+) -> Callable[..., Any]:
+    """Return the function that gives the Jacobian of `function`.
+
+    Parameters
+    ----------
+    function : callable
+        Returns a tensor, or dicts, lists, tuples, dataclasses of them.
+    argnums : int, str, or sequence of them, default 0
+        The arguments to differentiate by: positions, or names. Each is a tensor, an array or a
+        number, or dicts, lists, tuples, dataclasses of them.
+    has_aux : bool, default False
+        `function` returns a pair, whose second part is handed through and not differentiated.
+    mode : "reverse", "forward" or None, default None
+        One pass for each element of the outputs, or one for each element of the arguments; None
+        takes what is less.
+
+    Returns
+    -------
+    callable
+        Takes the arguments of `function`. For each tensor of the result, in its structure, it
+        returns the structure of the argument (for several a tuple of these, or a dict if they were
+        named) with blocks of the shape ``(*output.shape, *argument.shape)``: blocks by name, where
+        there are names. With `has_aux`, that and the second part.
+
+    Raises
+    ------
+    AutogradError
+        If outputs (reverse mode) or arguments (forward mode) are complex.
+    ArgumentError, DTypeError
+        If a call lacks a chosen argument, one is of integers, or `mode` is something else.
+    MissingRuleError
+        In forward mode, if a custom function has no jvp. By default, reverse mode is taken then.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> jacobian(lambda x: x[0] * x)(cr.tensor([2.0, 3.0]))
+    tensor([[4., 0.],
+            [3., 2.]])
+    >>> def line(w, b):
+    ...     return {"y": w * 2 + b}
+    >>> jacobian(line, ("w", "b"))(cr.tensor([1.0, 1.0]), 0.0)
+    {'y': {'w': tensor([[2., 0.],
+            [0., 2.]]), 'b': tensor([1., 1.])}}
+    """
+    if mode not in (None, "reverse", "forward"):
+        raise ArgumentError(f'jacobian: mode is "reverse", "forward" or None, but got {mode!r}')
+
+    @functools.wraps(function)
+    def derivative(*args: Any, **kwargs: Any) -> Any:
+        choice = Choice("jacobian", function, argnums, args, kwargs)
+        call = Application("jacobian", choice.call, choice.values)
+        _, aux = parted("jacobian", function, call.value(), has_aux)
+        outputs, _ = parted("jacobian", function, call.result, has_aux)
+        count = sum(isinstance(leaf, Tensor) for _, leaf in tree.leaves(outputs))
+        blocks = iter(_blocks(call, count, mode))
+        found = tree.mapped(
+            outputs,
+            lambda leaf: (
+                choice.like(tree.rebuilt(call.arguments, next(blocks)))
+                if isinstance(leaf, Tensor)
+                else None
+            ),
+        )
+        return (found, aux) if has_aux else found
+
+    return derivative
+
+
+def hessian(
+    function: Callable[..., Any], argnums: Choices = 0, *, mode: str | None = None
+) -> Callable[..., Any]:
+    """Return the function that gives the Hessian of `function`: the Jacobian of its gradient.
+
+    Parameters
+    ----------
+    function : callable
+        Returns a real tensor of one element.
+    argnums : int, str, or sequence of them, default 0
+        As for `jacobian`.
+    mode : "reverse", "forward" or None, default None
+        How the gradient is differentiated.
+
+    Returns
+    -------
+    callable
+        Takes the arguments of `function`. It returns the structure of the argument (for several a
+        tuple of these, or a dict if they were named), in which each leaf is such a structure again,
+        of blocks of the shape ``(*leaf.shape, *argument.shape)``.
+
+    Raises
+    ------
+    AutogradError, ArgumentError, DTypeError, MissingRuleError
+        As `grad` and `jacobian` do.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> hessian(lambda x: x[0] ** 2 * x[1])(cr.tensor([2.0, 3.0]))
+    tensor([[6., 4.],
+            [4., 0.]])
+    >>> hessian(lambda w, b: w * b * b, ("w", "b"))(2.0, 3.0)["w"]
+    {'w': tensor(0.), 'b': tensor(6.)}
+    """
+    return jacobian(grad(function, argnums), argnums, mode=mode)
+
+
+def _blocks(call: Application, count: int, mode: str | None) -> list[list[Tensor]]:
+    """Return the blocks of the first outputs, for each of them one for each input."""
+    outputs = call.outputs[:count]
+    columns, rows = (sum(x.numel() for x in xs) for xs in (call.inputs, outputs))
+    if mode == "forward" or (mode is None and columns < rows):
+        try:
+            return _by_columns(call, outputs)
+        except MissingRuleError:
+            if mode is not None:
+                raise
+    return _by_rows(call, outputs)
+
+
+def _by_rows(call: Application, outputs: list[Tensor]) -> list[list[Tensor]]:
+    _check_real(outputs, "outputs")
+    blocks = []
+    for at, out in enumerate(outputs):
+        rows = [
+            call.pull([unit if i == at else None for i in range(len(call.outputs))])
+            for unit in units(out)
+        ]
+        blocks.append(
+            [
+                matrix_of([row[k] for row in rows], out, x, "reverse-mode")
+                for k, x in enumerate(call.inputs)
+            ]
+        )
+    return blocks
+
+
+def _by_columns(call: Application, outputs: list[Tensor]) -> list[list[Tensor]]:
+    _check_real(call.inputs, "arguments of forward mode")
+    blocks: list[list[Tensor]] = [[] for _ in outputs]
+    for at, x in enumerate(call.inputs):
+        columns = [
+            call.push([unit if i == at else None for i in range(len(call.inputs))])
+            for unit in units(x)
+        ]
+        for k, out in enumerate(outputs):
+            blocks[k].append(matrix_of([c[k] for c in columns], out, x, "forward-mode"))
+    return blocks
+
+
+def _check_real(tensors: list[Tensor], what: str) -> None:
+    """Raise for what a pass in each real direction alone would tell half of the truth on."""
+    for tensor in tensors:
+        if tensor.dtype.kind == "c":
+            raise AutogradError(
+                f"jacobian: grad can be implicitly created only for real {what}, but got "
+                f"{tensor.dtype.name}: differentiate real and imaginary part on their own, "
+                "view_as_real() of it"
+            )
