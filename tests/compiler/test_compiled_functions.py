@@ -60,6 +60,9 @@ ELSEWHERE = {
     "cr.autograd_backward": "test_compiled_rules.py",
     "cr.autograd_grad": "test_compiled_rules.py",
     "cr.jvp": "test_compiled_python.py",
+    **dict.fromkeys(
+        [f"cr.{name}" for name in cr.transforms.__all__ if name != "jvp"], "test_transforms.py"
+    ),
     "cr.compile": "it compiles",
     "cr.export": "it compiles",
     "cr.profile": "it compiles",

@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 
 from chainrule import tree
 from chainrule.autograd.modes import is_grad_enabled
+from chainrule.autograd.overlay import SLOTS
 from chainrule.autograd.tape import AccumulateGrad, Severed
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import ndarray
 from chainrule.compiler.derivative import CompiledRule, Pullback, TracedPass, pullback
 from chainrule.compiler.entry import MISS, Guards, call_of, first_call_of
 from chainrule.compiler.numpy_source import Source
-from chainrule.compiler.overlay import SLOTS
 from chainrule.compiler.passes import optimized
 from chainrule.compiler.program import Program, Value, every_line
 from chainrule.compiler.rolling import rolled_lines

@@ -13,16 +13,15 @@ import numpy as np
 
 from chainrule import tree
 from chainrule.autograd.modes import MODES
+from chainrule.autograd.overlay import ANSWERER, SLOTS
 from chainrule.autograd.record import current_node
 from chainrule.autograd.tape import AccumulateGrad, Port
 from chainrule.autograd.tensor import Tensor, default_dtype, make
 from chainrule.autograd.versions import written
 from chainrule.backend import ndarray, storage_of
 from chainrule.compiler.derivative import recorded
-from chainrule.compiler.overlay import SLOTS
 from chainrule.compiler.roots import Found
 from chainrule.compiler.runner import defined
-from chainrule.compiler.symbol import TRACING
 from chainrule.compiler.trace import Capture
 from chainrule.compiler.traced import Traced
 
@@ -47,7 +46,7 @@ class Guards:
         self.trace, self.contents = call.trace, call.contents
         self.scope: dict[str, Any] = {
             "MISS": MISS,
-            "TRACING": TRACING,
+            "ANSWERER": ANSWERER,
             "MODES": MODES,
             "default_dtype": default_dtype,
             "Tensor": Tensor,
@@ -90,7 +89,7 @@ class Guards:
         self.rows.append(f"if not ({condition}): return MISS")
 
     def _mode(self) -> None:
-        self.unless("TRACING.get() is None")  # in a trace, the function itself is traced on
+        self.unless("ANSWERER.get() is None")  # in a trace, the function itself is traced on
         modes = MODES.get()
         if modes is None:
             self.unless("MODES.get() is None")

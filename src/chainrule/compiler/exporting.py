@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from chainrule import tree
+from chainrule.autograd.overlay import SLOTS
 from chainrule.autograd.tensor import Tensor
 from chainrule.compiler import prelude
 from chainrule.compiler.function import plain
 from chainrule.compiler.numpy_source import Source, literal
-from chainrule.compiler.overlay import SLOTS
 from chainrule.compiler.passes import optimized
 from chainrule.compiler.program import Value, every_line
 from chainrule.compiler.shapes import DRAW

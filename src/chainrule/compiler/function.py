@@ -13,11 +13,11 @@ from collections.abc import Callable
 from typing import Any, overload
 
 from chainrule.autograd.modes import MODES
+from chainrule.autograd.overlay import ANSWERER
 from chainrule.compiler.builder import Built, build
 from chainrule.compiler.cost import Report
 from chainrule.compiler.entry import MISS
 from chainrule.compiler.signature import Signature
-from chainrule.compiler.symbol import TRACING
 from chainrule.errors import ArgumentError, CompileError
 
 _MANY = 16
@@ -65,7 +65,7 @@ class Compiled:
     def _first(self, args: Any, kwargs: Any, entries: tuple[Built, ...]) -> Any:
         """Run a call that none of `entries` serves: trace it, and keep the program."""
         modes = MODES.get()
-        if TRACING.get() is not None or (modes and (modes.anomaly or modes.saved_hooks)):
+        if ANSWERER.get() is not None or (modes and (modes.anomaly or modes.saved_hooks)):
             return self.function(*args, **kwargs)
         with self._lock:
             if self._entries is not entries:  # another thread has come before

@@ -10,10 +10,11 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from chainrule.autograd.overlay import SLOTS
 from chainrule.autograd.record import current_node
 from chainrule.autograd.tape import AccumulateGrad
 from chainrule.autograd.tensor import Tensor, make
-from chainrule.compiler.overlay import SLOTS
+from chainrule.compiler.overlay import within
 from chainrule.compiler.program import Program, Value
 from chainrule.compiler.symbol import TRACING, Symbol
 from chainrule.compiler.trace import Capture, Trace
@@ -56,12 +57,9 @@ class InnerTrace(Trace):
 
     def capture(self, tensor: Tensor, array: Any) -> Capture:
         """Make the leaf that stands for a tensor of the surroundings."""
-        token = TRACING.set(self.outer)
-        try:
+        with within(self.outer):
             value, node, grad = tensor._array.value, current_node(tensor), tensor._grad
             layout = tensor._array.layout
-        finally:
-            TRACING.reset(token)
         face: Tensor = object.__new__(Tensor)
         symbol = Symbol(value)
         symbol.layout = layout

@@ -9,10 +9,10 @@ from typing import Any
 
 from chainrule import tree
 from chainrule.autograd.modes import is_grad_enabled
+from chainrule.autograd.overlay import SLOTS
 from chainrule.autograd.tensor import Tensor, default_dtype
 from chainrule.backend import ndarray
 from chainrule.compiler.naming import argument_names, cell_names
-from chainrule.compiler.overlay import SLOTS
 from chainrule.compiler.roots import Found
 from chainrule.compiler.traced import Traced
 

@@ -17,17 +17,18 @@ import numpy as np
 
 from chainrule import tree
 from chainrule.autograd.location import locate, user_frame
+from chainrule.autograd.overlay import SLOTS
 from chainrule.autograd.record import current_node
 from chainrule.autograd.tape import AccumulateGrad, Severed
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import ndarray, storage_of
 from chainrule.compiler import prelude
 from chainrule.compiler.naming import named_values
-from chainrule.compiler.overlay import SLOTS, tracing
+from chainrule.compiler.overlay import tracing, within
 from chainrule.compiler.program import Line, Value
 from chainrule.compiler.roots import Found
 from chainrule.compiler.shapes import DRAW, outcome
-from chainrule.compiler.symbol import TRACING, Symbol
+from chainrule.compiler.symbol import Symbol
 from chainrule.errors import CompileError
 
 _array, _grad, _node = SLOTS["_array"], SLOTS["_grad"], SLOTS["_node"]
@@ -231,11 +232,8 @@ class Trace:
 
     def _edge(self, tensor: Tensor) -> Any:
         """Return a leaf's own node; where history begins outside, one that no pass gets through."""
-        token = TRACING.set(None)
-        try:
+        with within(None):
             node = current_node(tensor)
-        finally:
-            TRACING.reset(token)
         if node is None or type(node) is AccumulateGrad:
             return node
         return Severed(
