@@ -134,6 +134,12 @@ SYSTEMS = (
         torch=_under_triangle,
     ),
     row(
+        "hermitian",
+        _SQUARE,
+        call=lambda library, x: _hermitian(x),
+        cr=lambda library, x: recorded("hermitian")(library, _hermitian(x)),
+    ),
+    row(
         "pinv",
         (
             *_with(_ANY, rtol=1e-6, atol=0.0, hermitian=False),

@@ -130,6 +130,13 @@ def test_singular_matrices_have_factors_too():
     same_as_torch(program)
 
 
+def test_factors_of_singular_matrices_are_the_same_if_they_are_recorded():
+    x = np.ones((4, 4))
+    plain, tracked = cr.linalg.lu(cr.tensor(x)), cr.linalg.lu(cr.tensor(x, requires_grad=True))
+    for right, found in zip(plain, tracked, strict=True):
+        np.testing.assert_array_equal(found.numpy(force=True), right.numpy())
+
+
 def test_errors():
     with pytest.raises(cr.linalg.LinAlgError, match=r"\(Batch element 0\): U\[2,2\] is zero"):
         cr.linalg.lu_factor(cr.tensor(SINGULAR))

@@ -282,6 +282,30 @@ def test_pseudoinverses_of_singular_matrices() -> None:
     assert gradient(cr.linalg.pinv, np.zeros((2, 3))).tolist() == [[0, 0, 0], [0, 0, 0]]
 
 
+@pytest.mark.parametrize("kind", ["float64", "complex128"])
+def test_pseudoinverses_of_hermitian_matrices_read_one_triangle(kind: str) -> None:
+    rng = np.random.default_rng(0)
+    x, t = rng.normal(size=(2, 3, 3)).astype(kind)
+    if kind == "complex128":
+        x = x + 1j * rng.normal(size=(3, 3))
+        t = t + 1j * rng.normal(size=(3, 3))
+    x[0, 1:] = x[1, 2] = NAN
+    whole = np.tril(x) + np.tril(x, -1).T.conj()
+    np.fill_diagonal(whole, whole.diagonal().real)
+    t = t + t.T.conj()
+
+    def inverse(x: cr.Tensor) -> cr.Tensor:
+        return cr.linalg.pinv(x, hermitian=True)
+
+    value, slope = jvp(inverse, cr.tensor(x), cr.tensor(t))
+    wanted, along = jvp(cr.linalg.pinv, cr.tensor(whole), cr.tensor(t))
+    np.testing.assert_allclose(value.numpy(), wanted.numpy(), rtol=1e-11)
+    np.testing.assert_allclose(slope.numpy(), along.numpy(), rtol=1e-10)
+    leaf = cr.tensor(x, requires_grad=True)
+    inverse(leaf).abs().sum().backward()
+    np.testing.assert_allclose(leaf.grad.numpy(), leaf.grad.mH.numpy(), rtol=1e-12)
+
+
 def test_least_squares_of_a_singular_matrix_is_the_shortest_solution() -> None:
     solution = cr.linalg.lstsq(cr.tensor(RANK_1), cr.tensor([[1.0], [2.0]])).solution
     np.testing.assert_allclose(solution.numpy(), [[0.2], [0.4]], rtol=1e-6)

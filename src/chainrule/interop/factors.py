@@ -7,10 +7,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from chainrule import linalg, ops
-from chainrule.arguments import floating
+from chainrule.arguments import RECORDERS, floating
 from chainrule.autograd.tensor import Tensor
 from chainrule.errors import MissingRuleError
 from chainrule.interop.operands import array_of
+from chainrule.linalg.matrices import square
 
 
 class EigResult(NamedTuple):
@@ -47,6 +48,8 @@ def svd(
     a: Tensor, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False
 ) -> Any:
     """Return the singular value decomposition, or the singular values alone."""
+    if hermitian:
+        a = RECORDERS["hermitian"](square(a, "svd"))
     return linalg.svd(a, full_matrices) if compute_uv else linalg.svdvals(a)
 
 

@@ -16,7 +16,8 @@ _BLOCK = 32
 def factored(lib: Any, x: Array, *, pivot: bool) -> tuple[Array, Array]:
     """Return L and U in one matrix, and for each row which one it was exchanged with, from 0.
 
-    Where a whole column is 0, so are its factors, as in LAPACK; without pivots they are inf or nan.
+    Where a whole column is 0, so are its factors, as in LAPACK. Without pivots those of other
+    elements above which a 0 stands are inf.
     """
     m, n = x.shape[-2:]
     stack = lib.array(x.reshape(prod(x.shape[:-2]), m, n))
@@ -50,9 +51,8 @@ def _eliminate(lib: Any, stack: Array, pivots: Array, j: int, stop: int, pivot: 
         stack[each, chosen] = stack[:, j]
         stack[:, j] = rows
     divisor = stack[:, j, j, None]
-    if pivot:
-        divisor = lib.where(divisor == 0, 1, divisor)
-    stack[:, j + 1 :, j] /= divisor
+    below = stack[:, j + 1 :, j]
+    stack[:, j + 1 :, j] = below / lib.where((divisor == 0) & (below == 0), 1, divisor)
     stack[:, j + 1 :, j + 1 : stop] -= stack[:, j + 1 :, j, None] * stack[:, j, None, j + 1 : stop]
 
 

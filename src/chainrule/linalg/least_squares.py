@@ -63,7 +63,8 @@ def lstsq(
 
     Notes
     -----
-    Computed as pinv(A) B, whose derivative it has; the rank has none.
+    Computed as pinv(A) B, whose derivative it has, with what is said there of an `rcond` that cuts
+    off more than rounding errors; the rank has none.
 
     Examples
     --------

@@ -115,7 +115,9 @@ def pinv(
     Notes
     -----
     Differentiable where the rank doesn't change nearby, by the formula of Golub and Pereyra [1]_.
-    The tolerances have no derivative.
+    It takes what the tolerances cut off for rounding errors of zeros: where they cut off more, this
+    is not the derivative of what is left; that of what `svd` returns is. The tolerances themselves
+    have none. For ``hermitian=True`` the gradient is Hermitian, whichever triangle is read.
 
     References
     ----------
@@ -130,6 +132,8 @@ def pinv(
             [0.0000, 0.0000]])
     """
     x = square(A, "pinv") if hermitian else matrices(A, "pinv")
+    if hermitian:
+        x = RECORDERS["hermitian"](x)
     low, part = tolerances(x, atol, rcond if rtol is None else rtol)
     *batch, _ = np.broadcast_shapes((*x.shape[:-2], 1), np.shape(low), np.shape(part))
     if tuple(batch) != x.shape[:-2]:  # a matrix for each tolerance

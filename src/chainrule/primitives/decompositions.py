@@ -16,6 +16,7 @@ from chainrule.primitives.matrices import (
     diagonal,
     diagonal_matrix,
     first,
+    hermitian_part,
     on_diagonal,
     quotient,
     real,
@@ -224,20 +225,15 @@ def _eigh_vjp(xp: Any, g: Parts, values: Array, vectors: Array) -> Array:
     vh = adjoint(xp, v)
     inner = xp.matmul(vh, conj(xp, g[1]))
     _check_phases(xp, inner, "eigh")
-    inner = _hermitian(xp, quotient(xp, without_diagonal(xp, inner), _gaps(xp, values)))
+    inner = hermitian_part(xp, quotient(xp, without_diagonal(xp, inner), _gaps(xp, values)))
     if 0 in g:
         inner = inner + diagonal_matrix(xp, g[0])
     return conj(xp, xp.matmul(xp.matmul(v, inner), vh))
 
 
-def _hermitian(xp: Any, x: Array) -> Array:
-    """Return the Hermitian part: Hermitian matrices move no other way, and both triangles count."""
-    return (x + adjoint(xp, x)) * 0.5
-
-
 def _eigh_jvp(xp: Any, t: Array, values: Array, vectors: Array) -> tuple[Array, Array]:
     v = vectors
-    moved = _hermitian(xp, xp.matmul(xp.matmul(adjoint(xp, v), t), v))
+    moved = hermitian_part(xp, xp.matmul(xp.matmul(adjoint(xp, v), t), v))
     turned = quotient(xp, without_diagonal(xp, moved), _gaps(xp, values))
     return real(xp, diagonal(xp, moved)), xp.matmul(v, turned)
 

@@ -32,6 +32,11 @@ def adjoint(xp: Any, x: Array) -> Array:
     return conj(xp, xp.matrix_transpose(x))
 
 
+def hermitian_part(xp: Any, x: Array) -> Array:
+    """Return the Hermitian part: Hermitian matrices move no other way, and both triangles count."""
+    return (x + adjoint(xp, x)) * 0.5
+
+
 def rows(xp: Any, v: Array) -> Array:
     """Return vectors as matrices of one row: times one, they scale columns."""
     return xp.expand_dims(v, axis=-2)

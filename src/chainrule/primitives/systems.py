@@ -12,11 +12,13 @@ from chainrule.primitives.matrices import (
     adjoint,
     below_diagonal,
     conj,
+    hermitian_part,
     on_diagonal,
+    real,
     rows,
     transpose,
 )
-from chainrule.primitives.primitive import Primitive, applied, general
+from chainrule.primitives.primitive import Primitive, applied, general, symmetric
 
 Array = Any
 Needs = tuple[bool, ...]
@@ -127,6 +129,19 @@ solve_triangular: Primitive = general(
     label="LinalgSolveTriangularBackward0",
     broadcasts=False,
 )
+
+# --- what has the lower triangle of another matrix ------------------------------------------------
+
+
+def _mirrored(xp: Any, x: Array) -> Array:
+    lower = xp.masked(x, below_diagonal(xp, x))
+    return lower + adjoint(xp, lower) + real(xp, xp.masked(x, on_diagonal(xp, x)))
+
+
+hermitian = symmetric(
+    "hermitian", lambda xp, g: hermitian_part(xp, g), forward=lambda xp, x: _mirrored(xp, x)
+)
+
 
 # --- pseudoinverse: G. Golub, V. Pereyra, SIAM J. Numer. Anal. 10(2), 1973 ------------------------
 
