@@ -67,6 +67,17 @@ def test_s12_accumulating_in_place_is_a_write_that_graphs_notice():
         product.backward()
 
 
+def test_s12_accumulating_into_a_part_of_a_buffer_is_a_write_to_it(lib):
+    buffer = lib.zeros(4)
+    x, w = lib.leaf([1.0, 2.0], "float32"), lib.leaf(np.ones(4), "float32")
+    x.grad = buffer[1:3]
+    y = (w * buffer).sum()
+    lib.backward((x * x).sum())
+    assert buffer.tolist() == [0.0, 2.0, 4.0, 0.0]
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        lib.backward(y)
+
+
 def test_s12_as_in_torch():
     def program(m):
         x = m.leaf([1.0, 2.0])

@@ -376,6 +376,37 @@ def test_s36_values_of_every_broadcastable_shape(lib, shape):
     assert set(v.grad.flatten().tolist()) == {8.0 / max(1, np.prod(shape))}
 
 
+SINGLE = {
+    "ints": (2, 3),
+    "ints of tensors": (np.array(2), np.array(3)),
+    "mask of one": np.arange(12).reshape(3, 4) == 11,
+}
+
+
+@pytest.mark.parametrize("shape", [(1,), (1, 1)])
+@pytest.mark.parametrize("key", SINGLE.values(), ids=SINGLE.keys())
+def test_s36_one_number_in_brackets_fits_a_single_element(lib, key, shape):
+    v = lib.leaf(np.full(shape, 5.0))
+    y = lib.zeros(3, 4, dtype=lib.float64)
+    y[key] = v * v
+    lib.backward((y * 2).sum())
+    assert y[2, 3].item() == 25.0
+    assert v.grad.tolist() == np.full(shape, 20.0).tolist()
+
+
+def test_s36_it_does_in_a_vector_and_in_no_dimensions_and_in_both_modes():
+    def program(x, v):
+        y, z = x * 2, cr.zeros((), dtype=cr.float64)
+        y[1] = v * v
+        z[()] = v
+        return y * z
+
+    inputs = (leaf([1.0, 2.0], dtype=cr.float64), leaf([3.0], dtype=cr.float64))
+    assert program(*inputs).tolist() == [6.0, 27.0]
+    assert gradcheck(program, inputs, check_forward_ad=True)
+    assert gradgradcheck(program, inputs)
+
+
 def test_s36_a_value_of_another_dtype_is_cast_and_its_gradient_cast_back(lib):
     v = lib.leaf([1.0, 2.0])
     y = lib.zeros(3, 2)
@@ -556,6 +587,13 @@ WRONG = {
     "mask": (np.array([True, False]), 1.0, IndexError, "index"),
     "shape": (0, np.ones(3), RuntimeError, "shape"),
     "shape of a list": ([0, 1], np.ones(3), RuntimeError, "shape mismatch"),
+    "shape of an element": (
+        (0, 1),
+        np.ones(2),
+        RuntimeError,
+        r"of shape \[2\] cannot be broadcast to indexing result of shape \[\]",
+    ),
+    "matrix for a mask": (np.eye(3, 4) > 0, np.ones((3, 1)), RuntimeError, "shape mismatch"),
     "shape of a mask": (np.array([True, True, False]), np.ones((3, 4)), RuntimeError, "shape"),
     "complex": (0, 1j, RuntimeError, "can't be cast"),
     "no number": (0, "a", TypeError, "str"),

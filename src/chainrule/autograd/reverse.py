@@ -374,7 +374,8 @@ class Pass:
                 total += g
             except ValueError as error:
                 raise InPlaceError(_UNWRITABLE) from error
-            if count_references(total) > ALONE + 1:  # else nothing saved it: nothing is stale
+            if total.base is not None or count_references(total) > ALONE + 1:
+                # else nobody has saved it, or memory of which it is a part: nothing is stale
                 written(total, "accumulation into .grad")
 
 

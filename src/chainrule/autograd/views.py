@@ -224,7 +224,7 @@ def _store(array: Array, key: Any, value: Array, operation: str) -> None:
             flat.write(array, key, value)
         else:
             array[key] = value
-    except ValueError as error:
+    except (ValueError, TypeError) as error:
         if "read-only" in str(error):
             raise InPlaceError(
                 f"{operation}: the memory is read-only. An expanded tensor has several elements in "
@@ -234,7 +234,8 @@ def _store(array: Array, key: Any, value: Array, operation: str) -> None:
             ) from error
         raise ShapeError(
             f"{operation}: shape mismatch: value tensor of shape {list(value.shape)} cannot be "
-            f"broadcast to the indexing result in a tensor of shape {list(array.shape)}: {error}"
+            f"broadcast to indexing result of shape {list(array[key].shape)}, which is a part of a "
+            f"tensor of shape {list(array.shape)}"
         ) from error
     written(array, operation)
 

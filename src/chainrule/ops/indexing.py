@@ -27,6 +27,7 @@ _BASIC = {int, slice, NoneType, EllipsisType}  # what makes a view
 _select = RECORDERS["select"]
 _getitem = RECORDERS["getitem"]
 _index = RECORDERS["index"]
+_reshape = RECORDERS["reshape"]
 _take_along_axis = RECORDERS["take_along_axis"]
 
 # --- x[key] ---------------------------------------------------------------------------------------
@@ -65,6 +66,10 @@ def set_at(x: Tensor, key: Any, value: Operand) -> None:
     if not isinstance(value, Tensor):
         scalar = isinstance(value, bool | int | float | complex | np.generic)
         value = make(scalar_array(value, x._array), None) if scalar else tensor_of(value)
+    shape = value._array.shape
+    if shape and shape[0] == 1:  # one number in brackets fits a single element, too
+        leading = next((i for i, length in enumerate(shape) if length != 1), len(shape))
+        value = _reshape(value, shape=shape[leading:])
     try:
         set_item(x, as_key(key, x._array), value)
     except IndexError as error:
