@@ -324,6 +324,14 @@ def test_s75_second_derivative_of_a_complex_magnitude_is_not_dropped() -> None:
     np.testing.assert_allclose(second.item(), 0.5j, atol=1e-15)
 
 
+def test_s63_second_derivatives_of_magnitudes_at_zero_are_zero() -> None:
+    for kind in (cr.float64, cr.complex128):
+        z = cr.tensor(0, dtype=kind, requires_grad=True)
+        (first,) = cr.autograd_grad(cr.abs(z), z, create_graph=True)
+        assert first.item() == 0
+        assert cr.autograd_grad(first, z, cr.tensor(1, dtype=kind))[0].item() == 0
+
+
 # --- real and complex cotangents meet -------------------------------------------------------------
 
 

@@ -51,6 +51,10 @@ VALUES = {
     "unique of nothing": (lambda x: np.unique(x), []),
     "intersect1d of nothing": (lambda x: np.intersect1d(x, [1.0]), []),
     "take nothing": (lambda x: np.take(x, np.array([], int)), [1.0, 2.0]),
+    "take no list": (lambda x: np.take(x, []), [1.0, 2.0]),
+    "cumprod of a number": (lambda x: np.nancumprod(x, axis=0), 3.0),
+    "intersect1d of integers": (lambda x: np.intersect1d(np.array([1, 2]), x), [2.0, 3.0]),
+    "spread of too few": (lambda x: np.var(x, axis=0, ddof=2), [[1.0, 2.0], [1.0, 3.0]]),
     "pad nothing": (lambda x: np.pad(x, 1), []),
     "geomspace of huge numbers": (lambda x: np.geomspace(x, 1e300, 3), [1e-300]),
 }
@@ -63,6 +67,26 @@ def test_values_are_numpys(call, data):
     pairs = zip(found, expected, strict=True) if type(expected) is tuple else [(found, expected)]
     for ours, numpys in pairs:
         np.testing.assert_allclose(ours.numpy(), numpys, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "text"),
+    [
+        (lambda x: np.var(x, ddof=1, correction=1), ValueError, "can't be provided simultaneous"),
+        (lambda x: np.quantile(x * 1j, 0.5), cr.DTypeError, "quantile: expected real numbers"),
+        (lambda x: np.nanpercentile(x * 1j, 5), cr.DTypeError, "nanpercentile: expected real"),
+        (
+            lambda x: np.ix_(x, x[None]),
+            ValueError,
+            r"must be 1 dimensional, got the shapes \[\[2\]",
+        ),
+        (lambda x: np.expand_dims(x, None), TypeError, "expected an int .* got None"),
+        (lambda x: np.multiply.reduce(x, axis=(0, -1)), cr.ArgumentError, "multiple times"),
+    ],
+)
+def test_what_numpy_refuses_is_refused(call, error, text):
+    with pytest.raises(error, match=text):
+        call(cr.tensor([1.0, 2.0]))
 
 
 def test_quantiles_at_infinities_are_these():

@@ -163,7 +163,10 @@ TRANSFORMS = {
     np.fft.fft2: [lambda a: np.fft.fft2(a)],
     np.fft.ifft2: [lambda c: np.fft.ifft2(c, axes=(1, 0))],
     np.fft.rfft2: [lambda t: np.fft.rfft2(t)],
-    np.fft.irfft2: [lambda c: np.fft.irfft2(c, s=(2, 4), axes=(0, 1))],
+    np.fft.irfft2: [
+        lambda c: np.fft.irfft2(c, s=(2, 4), axes=(0, 1)),
+        lambda t: np.fft.irfft2(t, axes=None),
+    ],
     np.fft.fftn: [lambda t: np.fft.fftn(t)],
     np.fft.ifftn: [lambda c: np.fft.ifftn(c, norm="ortho")],
     np.fft.rfftn: [lambda a: np.fft.rfftn(a, axes=(0, 1))],

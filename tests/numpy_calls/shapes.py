@@ -17,7 +17,11 @@ SHAPES = {
     np.expand_dims: [lambda a: np.expand_dims(a, 0), lambda a: np.expand_dims(a, axis=(0, 2))],
     np.broadcast_to: [lambda d: np.broadcast_to(d, (2, 3)), lambda o: np.broadcast_to(o, 2)],
     np.broadcast_arrays: [lambda a, d: np.broadcast_arrays(a, d, 1.0)],
-    np.transpose: [lambda t: np.transpose(t), lambda t: np.transpose(t, (1, -1, 0))],
+    np.transpose: [
+        lambda t: np.transpose(t),
+        lambda t: np.transpose(t, (1, -1, 0)),
+        lambda v: np.transpose(v, 0),
+    ],
     np.matrix_transpose: [lambda t: np.matrix_transpose(t)],
     np.swapaxes: [lambda t: np.swapaxes(t, 0, -1)],
     np.moveaxis: [lambda t: np.moveaxis(t, 0, -1), lambda t: np.moveaxis(t, [0, 1], [-1, 0])],
@@ -126,6 +130,6 @@ SHAPES = {
     np.diag: [lambda a: np.diag(a), lambda d: np.diag(d, k=-1)],
     np.diagflat: [lambda d: np.diagflat(d, 1), lambda a: np.diagflat(a)],
     np.diagonal: [lambda t: np.diagonal(t), lambda t: np.diagonal(t, 1, axis1=2, axis2=1)],
-    np.tril: [lambda a: np.tril(a), lambda a: np.tril(a, k=-1)],
-    np.triu: [lambda a: np.triu(a), lambda t: np.triu(t, 1)],
+    np.tril: [lambda a: np.tril(a), lambda a: np.tril(a, k=-1), lambda v: np.tril(v, 1)],
+    np.triu: [lambda a: np.triu(a), lambda t: np.triu(t, 1), lambda v: np.triu(v)],
 }

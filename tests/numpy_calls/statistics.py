@@ -56,10 +56,12 @@ STATISTICS = {
     np.cumprod: [lambda a: np.cumprod(a), lambda a: np.cumprod(a, axis=0)],
     np.cumulative_sum: [
         lambda d: np.cumulative_sum(d),
+        lambda d: np.cumulative_sum(d[0], include_initial=True),
         lambda a: np.cumulative_sum(a, axis=1, include_initial=True),
     ],
     np.cumulative_prod: [
         lambda d: np.cumulative_prod(d),
+        lambda d: np.cumulative_prod(d[0]),
         lambda a: np.cumulative_prod(a, axis=0, include_initial=True),
     ],
     np.nansum: [lambda g: np.nansum(gaps(g)), lambda g: np.nansum(gaps(g), axis=1, keepdims=True)],

@@ -126,6 +126,14 @@ def test_variance_of_too_little_is_nan():
     assert math.isnan(cr.zeros(0).var().item())
 
 
+@pytest.mark.filterwarnings("ignore:.*degrees of freedom", "ignore:invalid value")
+@pytest.mark.parametrize("correction", [2, 5, 2.5])
+def test_variance_is_infinite_where_the_correction_takes_all(correction):
+    x = [[1.0, 3.0], [2.0, 2.0]]
+    beside_torch(lambda lib, x: lib.var(x, dim=1, correction=correction), x, order=0)
+    np.testing.assert_array_equal(cr.tensor(x).std(1, correction=correction), [math.inf, math.nan])
+
+
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 @pytest.mark.parametrize("name", ["var", "std", "norm", "mean", "logsumexp"])
 def test_results_keep_the_dtype(name, dtype):

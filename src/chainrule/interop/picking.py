@@ -21,6 +21,8 @@ from chainrule.interop.shapes import of_places, ravel, taken
 def take(a: Tensor, indices: Any, axis: int | None = None, mode: Any = "raise") -> Tensor:
     """Return the elements at places along an axis, in the shape of `indices`."""
     places = array_of(indices)
+    if isinstance(indices, list | tuple) and not places.size:
+        places = places.astype(np.intp)
     return of_places(a, lambda numbers: np.take(numbers, places, mode=mode), axis)
 
 
@@ -193,8 +195,9 @@ def intersect1d(
     ar1: Tensor, ar2: Tensor, assume_unique: bool = False, return_indices: bool = False
 ) -> Any:
     """Return the different elements that are in both: those of `ar1`."""
-    _, first, second = np.intersect1d(array_of(ar1), array_of(ar2), assume_unique, True)
-    common = taken(ravel(ar1), first, 0)
+    ours, theirs = array_of(ar1).ravel(), array_of(ar2).ravel()
+    _, first, second = np.intersect1d(ours, theirs, assume_unique, True)
+    common = cast(taken(ravel(ar1), first, 0), promoted(ar1.dtype, ar2.dtype))
     return (common, constant(first), constant(second)) if return_indices else common
 
 

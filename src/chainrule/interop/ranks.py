@@ -11,6 +11,7 @@ from chainrule import array_api as xp
 from chainrule import ops
 from chainrule.arguments import floating, many_dims
 from chainrule.autograd.tensor import Tensor
+from chainrule.errors import DTypeError
 from chainrule.interop.operands import array_of, constant, is_known, is_tracked
 
 Array = Any
@@ -109,6 +110,11 @@ def _by_rank(name: str, scale: float, *, skip_nan: bool) -> Any:
     def find(
         a: Tensor, q: Any, axis: Axis = None, method: str = "linear", keepdims: bool = False
     ) -> Tensor:
+        if a.is_complex():
+            raise DTypeError(
+                f"{name}: expected real numbers, got {a.dtype}: a must be an array of real "
+                "numbers, between which to interpolate. Take the real part, or the absolute value"
+            )
         q = _checked(name, q, scale)
         return _at_ranks(a, q, axis, method, keepdims, skip_nan=skip_nan)
 

@@ -63,7 +63,9 @@ def squeeze(a: Tensor, axis: Any = None) -> Tensor:
 
 def transpose(a: Tensor, axes: Any = None) -> Tensor:
     """Return `a` with its axes in another order: in reverse, if none is given."""
-    return ordering.reverse_dims(a) if axes is None else ops.permute_dims(a, axes)
+    if axes is None:
+        return ordering.reverse_dims(a)
+    return ops.permute_dims(a, (axes,) if np.ndim(axes) == 0 else axes)
 
 
 def rollaxis(a: Tensor, axis: int, start: int = 0) -> Tensor:
@@ -325,8 +327,28 @@ def meshgrid(*xi: Tensor, copy: bool = True, sparse: bool = False, indexing: str
     return tuple([xp.reshape(x, tuple(shape)) for x, shape in zip(xi, shapes, strict=True)])
 
 
+def _rows(m: Tensor) -> Tensor:
+    """Return a matrix of equal rows for a vector, as NumPy makes triangles of it."""
+    return ops.broadcast_to(m, (m.shape[0], m.shape[0])) if m.ndim == 1 else m
+
+
+def tril(m: Tensor, k: int = 0) -> Tensor:
+    """Return the lower triangle of a matrix; of a vector, of a matrix with it in each row."""
+    return ops.tril(_rows(m), k)
+
+
+def triu(m: Tensor, k: int = 0) -> Tensor:
+    """Return the upper triangle of a matrix; of a vector, of a matrix with it in each row."""
+    return ops.triu(_rows(m), k)
+
+
 def ix_(*args: Tensor) -> tuple[Tensor, ...]:
     """Return one row of places for each axis, as indices of their product."""
+    if any([x.ndim != 1 for x in args]):
+        raise ValueError(
+            "ix_: Cross index must be 1 dimensional, got the shapes "
+            f"{[list(x.shape) for x in args]}: flatten with ravel first"
+        )
     rows = [constant(np.flatnonzero(array_of(x))) if x.dtype.kind == "b" else x for x in args]
     grid: tuple[Tensor, ...] = meshgrid(*rows, sparse=True, indexing="ij")
     return grid

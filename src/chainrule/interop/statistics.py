@@ -35,7 +35,7 @@ def var(
     correction: float | None = None,
 ) -> Tensor:
     """Return the variance: of a population, unless `ddof` or `correction` is given."""
-    lost = ddof if correction is None else correction
+    lost = _lost(ddof, correction)
     return ops.var(floating(cast(a, dtype)), axis=axis, correction=lost, keepdims=keepdims)
 
 
@@ -49,8 +49,17 @@ def std(
     correction: float | None = None,
 ) -> Tensor:
     """Return the standard deviation: of a population, unless `ddof` or `correction` is given."""
-    lost = ddof if correction is None else correction
+    lost = _lost(ddof, correction)
     return ops.std(floating(cast(a, dtype)), axis=axis, correction=lost, keepdims=keepdims)
+
+
+def _lost(ddof: float, correction: float | None) -> float:
+    """Return by how much the count is less: NumPy's older name or the array API's says it."""
+    if correction is not None and ddof != 0:
+        raise ValueError(
+            f"ddof and correction can't be provided simultaneously: got {ddof} and {correction}"
+        )
+    return ddof if correction is None else correction
 
 
 def ptp(a: Tensor, axis: Axis = None, keepdims: bool = False) -> Tensor:
@@ -106,12 +115,30 @@ def nanprod(a: Tensor, axis: Axis = None, dtype: Any = None, keepdims: bool = Fa
 
 def cumsum(a: Tensor, axis: int | None = None, dtype: Any = None) -> Tensor:
     """Return running sums: of all elements, if there is no axis."""
-    return ops.cumsum(ravel(a) if axis is None else a, axis=axis or 0, dtype=dtype)
+    return ops.cumsum(ravel(a) if axis is None or not a.ndim else a, axis=axis or 0, dtype=dtype)
 
 
 def cumprod(a: Tensor, axis: int | None = None, dtype: Any = None) -> Tensor:
     """Return running products: of all elements, if there is no axis."""
-    return ops.cumprod(ravel(a) if axis is None else a, axis=axis or 0, dtype=dtype)
+    return ops.cumprod(ravel(a) if axis is None or not a.ndim else a, axis=axis or 0, dtype=dtype)
+
+
+def cumulative_sum(
+    x: Tensor, axis: int | None = None, dtype: Any = None, include_initial: bool = False
+) -> Tensor:
+    """Return running sums, of 0-d tensors too."""
+    return ops.cumulative_sum(
+        ops.atleast_1d(x), axis=axis, dtype=dtype, include_initial=include_initial
+    )
+
+
+def cumulative_prod(
+    x: Tensor, axis: int | None = None, dtype: Any = None, include_initial: bool = False
+) -> Tensor:
+    """Return running products, of 0-d tensors too."""
+    return ops.cumulative_prod(
+        ops.atleast_1d(x), axis=axis, dtype=dtype, include_initial=include_initial
+    )
 
 
 def nancumsum(a: Tensor, axis: int | None = None, dtype: Any = None) -> Tensor:
@@ -161,7 +188,7 @@ def nanvar(
     there = ops.logical_not(ops.isnan(a))
     centred = ops.where(there, a - nanmean(a, axis, keepdims=True), 0)
     count = cast(ops.count_nonzero(there, axis=axis, keepdims=keepdims), _real(a))
-    freedom = count - (ddof if correction is None else correction)
+    freedom = count - _lost(ddof, correction)
     squares = ops.real(centred * ops.conj(centred)) if a.is_complex() else ops.square(centred)
     total = xp.sum(squares, axis=axis, keepdims=keepdims)
     return total / ops.where(freedom > 0, freedom, np.nan)

@@ -26,6 +26,7 @@ from chainrule.interop import (
     scimath,
     shapes,
     statistics,
+    transforms,
     writing,
 )
 from chainrule.interop.binding import Rule, rule
@@ -77,8 +78,8 @@ _SHAPES = [
     rule(np.diag, ops.diag, "v", "k=diagonal"),
     rule(np.diagflat, ops.diagflat, "v", "k=offset"),
     rule(np.diagonal, ops.diagonal, "a", "offset=", "axis1=dim1", "axis2=dim2"),
-    rule(np.tril, ops.tril, "m", "k="),
-    rule(np.triu, ops.triu, "m", "k="),
+    rule(np.tril, shapes.tril),
+    rule(np.triu, shapes.triu),
 ]
 
 _PICKING = [
@@ -130,8 +131,8 @@ _STATISTICS = [
     rule(np.percentile, ranks.percentile, "overwrite_input=-"),
     rule(np.cumsum, statistics.cumsum),
     rule(np.cumprod, statistics.cumprod),
-    rule(np.cumulative_sum, ops.cumulative_sum, "x", "axis=", "dtype=", "include_initial="),
-    rule(np.cumulative_prod, ops.cumulative_prod, "x", "axis=", "dtype=", "include_initial="),
+    rule(np.cumulative_sum, statistics.cumulative_sum),
+    rule(np.cumulative_prod, statistics.cumulative_prod),
     rule(np.nansum, ops.nansum, "a", "axis=", "dtype=", "keepdims="),
     rule(np.nanprod, statistics.nanprod),
     rule(np.nancumsum, statistics.nancumsum),
@@ -244,8 +245,12 @@ _TRANSFORMS = [
         for name in ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft")
     ],
     *[
+        rule(getattr(np.fft, name), transforms.of_planes(name))
+        for name in ("fft2", "ifft2", "rfft2", "irfft2")
+    ],
+    *[
         rule(getattr(np.fft, name), getattr(fft, name), "a", "s=", "axes=", "norm=")
-        for name in ("fft2", "ifft2", "rfft2", "irfft2", "fftn", "ifftn", "rfftn", "irfftn")
+        for name in ("fftn", "ifftn", "rfftn", "irfftn")
     ],
     rule(np.fft.fftshift, fft.fftshift, "x", "axes="),
     rule(np.fft.ifftshift, fft.ifftshift, "x", "axes="),

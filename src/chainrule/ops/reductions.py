@@ -62,7 +62,7 @@ def sum(
     Returns
     -------
     Tensor, shape of `input` without `dim`
-        Of the dtype of `input`; int64 for integers and bools.
+        Of the dtype of `input`; int64 for integers and bools. Of no element: 0.
 
     Raises
     ------
@@ -160,7 +160,7 @@ def prod(
     Notes
     -----
     Derivative: for each element the product of the others, computed without division, so it is
-    right where there are zeros.
+    right where there are zeros. The product of no element is 1.
 
     Examples
     --------

@@ -270,6 +270,8 @@ def expand_dims(input: Operand, axis: int | Sequence[int]) -> Tensor:
     (1, 2, 1)
     """
     input = tensor_of(input)
+    if axis is None:
+        raise TypeError("expand_dims: expected an int or a sequence of ints as the axis, got None")
     count = len(axis) if isinstance(axis, Sequence) else 1
     new = many_dims(axis, input.ndim + count) or ()
     sizes = iter(input.shape)

@@ -44,7 +44,8 @@ def sort(
 
     Notes
     -----
-    Derivative: each element's gradient goes back to where the element was.
+    Derivative: each element's gradient goes back to where the element was; equal ones are kept in
+    their order.
 
     Examples
     --------

@@ -63,7 +63,7 @@ def var(
     Returns
     -------
     Tensor, shape of `input` without `dim`; real
-        nan where n ≤ correction.
+        Where n ≤ correction, inf; nan if there is no spread either, as of one element.
 
     Raises
     ------
@@ -93,7 +93,8 @@ def var(
         total = _sum(_squares(centred), axis=dims, keepdims=keepdim or keepdims)
     lost = unbiased if correction is None else correction
     freedom = count - (1 if lost is None else lost)
-    return RECORDERS["multiply"](total, 1 / freedom if freedom > 0 else math.nan)
+    infinite = math.inf if count > 1 else math.nan  # the spread of one element is 0
+    return RECORDERS["multiply"](total, 1 / freedom if freedom > 0 else infinite)
 
 
 def _squares(x: Tensor) -> Tensor:
@@ -117,7 +118,8 @@ def std(
 
     Notes
     -----
-    Derivative: (x - mean) / ((n - correction) · std), and 0 where all elements are equal.
+    Derivative: (x - mean) / ((n - correction) · std), and 0 where all elements are equal. Of one
+    element, and of none, both are nan, unless ``correction=0``.
 
     Examples
     --------
@@ -233,7 +235,8 @@ def logsumexp(
     Notes
     -----
     Evaluated as m + log Σ exp(x - m) with m = max x, which cannot overflow [1]_.
-    Derivative: softmax x.
+    Derivative: softmax x; 0 where all of `input` is -inf, nan for an element that is inf.
+    The logarithm of no exponentials is -inf.
 
     References
     ----------
@@ -271,8 +274,9 @@ def softmax(
 
     Notes
     -----
-    The largest exponent is subtracted first, so nothing overflows. Derivative: diag s - s sᵀ, where
-    s is the result.
+    The largest exponent is subtracted first, so nothing overflows; -inf gives 0. Where all are
+    -inf, or one is inf, result and gradient are nan. Derivative: diag s - s sᵀ, where s is the
+    result.
 
     Examples
     --------
@@ -290,7 +294,7 @@ def log_softmax(
 
     Notes
     -----
-    Derivative: I - 1 sᵀ, where s is the softmax.
+    Derivative: I - 1 sᵀ, where s is the softmax. nan where `softmax` is.
 
     Examples
     --------

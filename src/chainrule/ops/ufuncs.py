@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from chainrule.arguments import floating, tensor_of
+from chainrule.arguments import floating, many_dims, tensor_of
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import is_array, namespace
 from chainrule.ops import (
@@ -141,8 +141,8 @@ def _accumulated(function: Callable[..., Tensor]) -> Function:
 
 def _product(x: Tensor, *, axis: Any, keepdims: bool) -> Tensor:
     """np.multiply.reduce takes several axes, PyTorch's prod one."""
-    axes = tuple(range(x.ndim)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
-    for number in sorted((a % x.ndim for a in axes), reverse=True):
+    axes = many_dims(axis, x.ndim)
+    for number in sorted(range(x.ndim) if axes is None else axes, reverse=True):
         x = reductions.prod(x, axis=number, keepdims=keepdims)
     return x
 

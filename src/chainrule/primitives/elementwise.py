@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from chainrule.primitives.primitive import (
@@ -163,11 +164,11 @@ def _abs_jvp(xp: Any, t: Array, x: Array) -> Array:
 
 def _size(xp: Any, x: Array) -> Array:
     size = xp.abs(x)
-    return xp.where(size == 0, xp.ones_like(size), size)
+    return xp.where(size == 0, xp.zeros_like(size) + math.inf, size)
 
 
 def _phase(xp: Any, x: Array) -> Array:
-    return x / _size(xp, x)  # 0 at 0
+    return x / _size(xp, x)  # 0 at 0, and so is its derivative
 
 
 abs = general("abs", None, vjp=(_abs_vjp,), jvp=(_abs_jvp,))
