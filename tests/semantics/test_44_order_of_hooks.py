@@ -257,3 +257,26 @@ def test_s44_a_hook_on_a_view_stays_with_the_old_node_when_the_base_is_written(l
     y.mul_(3)
     v.sum().backward()
     assert seen == []
+
+
+def test_s44_a_custom_functions_hooks_see_the_gradients_of_its_tensors(lib):
+    seen = []
+
+    class Scale(lib.autograd.Function):
+        @staticmethod
+        def forward(ctx, k, x, constant, y):
+            return x * k + y * 3
+
+        @staticmethod
+        def backward(ctx, g):
+            return None, g * 2, None, g * 3
+
+    x, y = lib.leaf([1.0]), lib.leaf([1.0])
+    z = Scale.apply(2, x, lib.tensor([1.0]), y)
+    node = z.grad_fn
+    assert len(node.next_functions) == 3
+    node.register_hook(lambda grads, outs: seen.append([g is not None and g.item() for g in grads]))
+    node.register_hook(lambda grads, outs: (grads[0] * 10, None, grads[2]))
+    z.backward()
+    assert seen == [[2.0, False, 3.0]]
+    assert (x.grad.item(), y.grad.item()) == (20.0, 3.0)

@@ -305,11 +305,14 @@ class Pass:
         outputs = tuple(
             self.show(parts[i]) if i in parts else None for i in range(node.output_count)
         )
+        places = node.tensor_inputs(len(grads))
         for hook in list(node.hooks.post.values()):
-            shown = [None if grad is None else self.show(grad) for grad in grads]
+            shown = [None if grads[i] is None else self.show(grads[i]) for i in places]
             values = replacements(hook, hook(tuple(shown), outputs), shown)
             if values is not None:
-                grads = tuple(None if value is None else self.take(value) for value in values)
+                grads = list(grads)
+                for i, value in zip(places, values, strict=True):
+                    grads[i] = None if value is None else self.take(value)
         return grads
 
     def _check_nan(self, node: Node, grads: Sequence[Any]) -> None:

@@ -63,6 +63,10 @@ class Node:
         """How many outputs the operation has."""
         return 1
 
+    def tensor_inputs(self, count: int) -> Sequence[int]:
+        """Return which of its inputs, `count` in all, are tensors: hooks see their gradients."""
+        return range(count)
+
     @property
     def name(self) -> str:
         """The name that PyTorch would print, like ``MulBackward0``."""
