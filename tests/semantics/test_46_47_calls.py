@@ -331,6 +331,14 @@ def test_s46_forward_has_to_take_ctx_first(forward):
         cr.autograd_function(forward, lambda ctx, g: g)
 
 
+def test_s46_backward_has_to_take_arguments():
+    def nothing():
+        return 1
+
+    with pytest.raises(TypeError, match="backward 'nothing' takes no arguments, expected ctx and"):
+        cr.autograd_function(lambda ctx, x: x * 2, nothing)
+
+
 @pytest.mark.parametrize("value", [3, "text", [1]])
 def test_s46_forward_and_backward_have_to_be_callable(value):
     with pytest.raises(TypeError, match="callable"):
@@ -473,6 +481,26 @@ def test_s47_under_no_grad_outputs_are_plain_and_backward_is_never_called(lib):
     assert (z.requires_grad, z.grad_fn) == (False, None)
     (z * x).backward()
     assert x.grad.tolist() == [2.0]
+
+
+@pytest.mark.parametrize("hidden", [False, True])
+def test_s47_without_tensors_that_require_grad_nothing_of_forwards_own_gets_out(lib, hidden):
+    other = lib.leaf([5.0]) * 1
+
+    class Own(lib.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            if not hidden:
+                return (x * 2).requires_grad_()
+            with lib.enable_grad():
+                return other * x
+
+        @staticmethod
+        def backward(ctx, g):
+            raise AssertionError("backward was called")
+
+    z = Own.apply(lib.tensor([1.0]))
+    assert (z.requires_grad, z.grad_fn) == (False, None)
 
 
 def test_s47_plain_outputs_may_be_written_and_start_graphs():

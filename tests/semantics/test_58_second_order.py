@@ -398,8 +398,16 @@ def test_s58_once_differentiable_in_pytorchs_form(lib):
 
 @pytest.mark.parametrize(
     "wrap",
-    [lambda g: g, lambda g: (g,), lambda g: [g], lambda g: {"x": g}, lambda g: g.numpy()],
-    ids=["tensor", "tuple", "list", "dict", "array"],
+    [
+        lambda g: g,
+        lambda g: (g,),
+        lambda g: [g],
+        lambda g: {"x": g},
+        lambda g: g.numpy(),
+        lambda g: {"x": np.float32(g.item())},
+        lambda g: g.item(),
+    ],
+    ids=["tensor", "tuple", "list", "dict", "array", "scalar", "number"],
 )
 def test_s58_once_differentiable_whatever_backward_returns(wrap):
     @cr.autograd_function
@@ -412,11 +420,11 @@ def test_s58_once_differentiable_whatever_backward_returns(wrap):
     def _(ctx, g):
         return wrap(3 * g * ctx.saved_variables[0] ** 2)
 
-    x = leaf([2.0])
-    (grad,) = cr.autograd_grad(cube(x).sum(), x, create_graph=True)
+    x = leaf(2.0)
+    (grad,) = cr.autograd_grad(cube(x), x, create_graph=True)
     assert (grad.item(), grad.requires_grad) == (12.0, True)
     with pytest.raises(cr.AutogradError, match=ONCE):
-        cr.autograd_grad(grad.sum(), x)
+        cr.autograd_grad(grad, x)
 
 
 def test_s58_once_differentiable_may_compute_in_numpy():
@@ -470,3 +478,45 @@ def test_s58_once_differentiable_still_packs_outputs_into_the_last_parameter():
     f = cr.autograd_function(lambda ctx, x: (x * 1, x * 2, x * 3), backward, name="f")
     f(leaf([1.0]))[0].backward()
     assert seen == [(1.0, 2)]
+
+
+# --- values that keep no history ------------------------------------------------------------------
+
+
+def numpys_cube(convert):
+    """Return x³ whose backward leaves the world of tensors."""
+
+    @cr.autograd_function
+    def cube(ctx, x):
+        ctx.save_for_backward(x.numpy().copy())
+        return x**3
+
+    @cube.backward
+    def _(ctx, g):
+        return {"x": convert(3 * g.detach().numpy() * ctx.saved_variables[0] ** 2)}
+
+    return cube
+
+
+@pytest.mark.parametrize(
+    "convert", [lambda g: g, np.float64, float], ids=["array", "scalar", "number"]
+)
+def test_s58_a_gradient_without_a_history_serves_the_first_order_alone(convert):
+    x = leaf(2.0)
+    y = numpys_cube(convert)(x)
+    y.backward(retain_graph=True)
+    assert x.grad.item() == 12.0
+    (grad,) = cr.autograd_grad(y + x**4, x, create_graph=True)
+    assert grad.item() == 44.0
+    with pytest.raises(cr.AutogradError, match=r"Function cubeBackward returned .*no history"):
+        cr.autograd_grad(grad, x)
+
+
+def test_s58_it_stands_in_nobodys_way():
+    x, w = leaf(2.0), leaf(5.0)
+    cube = numpys_cube(np.asarray)
+    (grad,) = cr.autograd_grad(cube(x) + w**2 * x, x, create_graph=True)
+    assert cr.autograd_grad(grad, w)[0].item() == 10.0
+    (grad,) = cr.autograd_grad(cube(x) * w, x, create_graph=True)  # here w is in what came in
+    with pytest.raises(cr.AutogradError, match="no history"):
+        cr.autograd_grad(grad, w)

@@ -127,6 +127,17 @@ def test_s59_only_inputs_can_be_dirty():
         cr.autograd_function(forward, lambda ctx, g: g)(leaf([1.0]))
 
 
+@pytest.mark.parametrize("method", ["mark_dirty", "mark_non_differentiable"])
+def test_s59_only_tensors_can_be_marked(method):
+    def forward(ctx, x):
+        getattr(ctx, method)(x, None)
+        return x
+
+    text = f"{method} should only accept tensors, but argument 1 is of type NoneType"
+    with pytest.raises(TypeError, match=text):
+        cr.autograd_function(forward, lambda ctx, g: g)(leaf([1.0]) * 1)
+
+
 def test_s59_a_view_of_a_non_leaf_writes_history_into_its_base(lib):
     x = lib.leaf([1.0, 2.0])
     y = x * 3
@@ -321,6 +332,49 @@ def test_s60_a_marked_output_does_not_require_grad(lib):
     (a + b + c).sum().backward()
     assert seen == [[[0.0, 0.0], [1.0, 1.0], [0.0, 0.0]]]
     assert x.grad.tolist() == [2.0, 2.0]
+
+
+def test_s60_a_marked_input_that_was_written_loses_its_history():
+    def forward(ctx, x):
+        ctx.mark_dirty(x)
+        ctx.mark_non_differentiable(x)
+        return x.round_()
+
+    def backward(ctx, g):
+        raise AssertionError("backward was called")
+
+    x = leaf([1.4])
+    y = x * 1
+    assert cr.autograd_function(forward, backward)(y) is y
+    assert (y.requires_grad, y.grad_fn, y.tolist()) == (False, None, [1.0])
+    (x * y).sum().backward()
+    assert x.grad.tolist() == [1.0]
+
+
+@pytest.mark.parametrize("dtype", ["float64", "int64", "bool"])
+def test_s60_an_output_without_a_gradient_is_a_constant_where_it_was_saved(lib, dtype):
+    seen = []
+
+    class ReLU(lib.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            mask = lib.tensor([0.0, 1.0], dtype)
+            ctx.mark_non_differentiable(mask)
+            ctx.save_for_backward(mask)
+            return x.clamp(min=0), mask
+
+        @staticmethod
+        def backward(ctx, g, _):
+            (mask,) = ctx.saved_tensors
+            seen.append((mask.requires_grad, mask.grad_fn))
+            return g * mask
+
+    x = lib.leaf([-1.0, 2.0])
+    y, _ = ReLU.apply(x)
+    (grad,) = lib.grad((y**3).sum(), x, create_graph=True)
+    (second,) = lib.grad(grad.sum(), x)
+    assert (grad.tolist(), second.tolist()) == ([0.0, 12.0], [0.0, 12.0])
+    assert set(seen) == {(False, None)}
 
 
 def test_s60_where_all_are_marked_nothing_requires_grad(lib):

@@ -208,6 +208,7 @@ class Context:
 
     def mark_dirty(self, *tensors: Tensor) -> None:
         """Say that forward wrote to these inputs in place; they must be returned."""
+        _check_tensors("mark_dirty", tensors)
         for tensor in tensors:
             node = tensor._node
             if type(node) is AccumulateGrad and any(edge is node for edge in self._edges):
@@ -219,6 +220,7 @@ class Context:
 
     def mark_non_differentiable(self, *tensors: Tensor) -> None:
         """Say that these outputs have no gradient; backward gets zeros for them."""
+        _check_tensors("mark_non_differentiable", tensors)
         self._constant = (*self._constant, *tensors)
 
     def set_materialize_grads(self, value: bool) -> None:
@@ -240,7 +242,7 @@ def seal(
             tensors = True
             origin = value._node if value._view is None else current_node(value)
             if origin is None or only is None or value is only:
-                origin = _origin(value, origin, arguments, outputs)
+                origin = _origin(value, origin, arguments, outputs, ctx._constant)
             value = value._array
         sealed.append((name, value, origin))
     if not tensors:
@@ -255,6 +257,15 @@ def seal(
     ctx._node = weakref.ref(node)
 
 
+def _check_tensors(method: str, values: tuple[Any, ...]) -> None:
+    for index, value in enumerate(values):
+        if not isinstance(value, Tensor):
+            raise TypeError(
+                f"{method} should only accept tensors, but argument {index} is of type "
+                f"{type(value).__name__}"
+            )
+
+
 def narrowed(ctx: Context, edges: tuple[Edge, ...]) -> Context:
     """Return `ctx` as a pass sees it that needs only these edges; attributes are shared."""
     view = Context()
@@ -265,11 +276,18 @@ def narrowed(ctx: Context, edges: tuple[Edge, ...]) -> Context:
     return view
 
 
-def _origin(tensor: Tensor, edge: Edge, arguments: Sequence[Any], outputs: Sequence[Any]) -> Any:
+def _origin(
+    tensor: Tensor,
+    edge: Edge,
+    arguments: Sequence[Any],
+    outputs: Sequence[Any],
+    constant: Sequence[Any],
+) -> Any:
     """Return where a saved tensor came from: an output's number, its edge, or `_INTERMEDIATE`."""
     for index, output in enumerate(outputs):
         if output is tensor:
-            return index
+            declared = any(each is tensor for each in constant)  # its forward says: no derivative
+            return edge if declared or tensor._array.dtype.kind not in "fc" else index
     if edge is not None:
         return edge
     for argument in arguments:

@@ -9,8 +9,9 @@ import numpy as np
 
 from chainrule.autograd.context import NOTHING, Context, narrowed
 from chainrule.autograd.modes import no_grad
+from chainrule.autograd.namespace import TENSOR_XP
 from chainrule.autograd.operands import as_tensors
-from chainrule.autograd.record import current_node
+from chainrule.autograd.record import current_node, is_recording
 from chainrule.autograd.references import ALONE_IN_CALL, count_references
 from chainrule.autograd.reverse import Pass
 from chainrule.autograd.tape import Node, NodeName, Port, Severed
@@ -25,12 +26,13 @@ if TYPE_CHECKING:
 class FunctionNode(Node):
     """One recorded application of a custom function: one edge for each argument of forward."""
 
-    __slots__ = ("ctx", "function", "given", "outputs")
+    __slots__ = ("ctx", "function", "given", "outputs", "single")
 
     function: AutogradFunction
     ctx: Context
     given: list[tuple[tuple[int, ...], Any] | None]  # each argument's shape and dtype, of tensors
     outputs: tuple[Any, ...]  # () for a single one; else shape, dtype and namespace of each tensor
+    single: Any  # those of a single output, where there is a rule for forward mode
 
     @property
     def name(self) -> str:
@@ -50,6 +52,9 @@ class FunctionNode(Node):
     def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
         pairs = zip(super().next_functions, self.given, strict=True)
         return tuple(pair for pair, form in pairs if form is not None)
+
+    def tensor_inputs(self, count: int) -> Sequence[int]:
+        return [index for index, form in enumerate(self.given) if form is not None]
 
     def output_edge(self, index: int) -> Any:
         """Return the edge to one output."""
@@ -84,7 +89,7 @@ class FunctionNode(Node):
             gradient._array = g
             gradient._node = gradient._grad = gradient._view = None
             result = backward(ctx, gradient)
-        cotangents = self._fitted(result, run)
+        cotangents = self._fitted(result, run, g)
         if not run.keep and self.ctx._saved is not NOTHING:
             self.ctx._saved = None
         return cotangents
@@ -96,8 +101,7 @@ class FunctionNode(Node):
             grads = (*grads[: function.room - 1], tuple(grads[function.room - 1 :]))
         if function.once and run.xp is not None:
             with no_grad():
-                result = backward(ctx, *grads)
-            return _sever(result, function.name, self._sources(grads))
+                return backward(ctx, *grads)
         return backward(ctx, *grads)
 
     def push(self, tangents: tuple[Any, ...], xp: Any) -> Any:
@@ -112,17 +116,42 @@ class FunctionNode(Node):
             for t, form in zip(tangents, self.given, strict=True)
         ]
         result = rule(ctx, *filled)
-        return tuple(result) if isinstance(result, list) else result
+        forms = self.outputs or (getattr(self, "single", ()),)  # () if the rule came later
+        values = tuple(result) if isinstance(result, tuple | list) else (result,)
+        if result is None:
+            values = (None,) * len(forms)
+        if len(values) != len(forms):
+            raise AutogradError(
+                f"the jvp of {self.function.name} returned an incorrect number of tangents "
+                f"(expected {len(forms)}, got {len(values)}): return one for each output"
+            )
+        return tuple(
+            [
+                None if value is None or form is None else self._as_tangent(value, form, filled, i)
+                for i, (value, form) in enumerate(zip(values, forms, strict=True))
+            ]
+        )
 
-    def _sources(self, grads: Iterable[Any]) -> tuple[Any, ...]:
-        """Return edges to all that gradients may depend on: the inputs and the cotangents."""
-        sources = list(self.edges)
-        for grad in grads:
-            if isinstance(grad, tuple):
-                sources += self._sources(grad)
-            elif grad is not None:
-                sources.append(current_node(grad))
-        return tuple(sources)
+    def _as_tangent(self, value: Any, form: Any, tangents: Sequence[Any], index: int) -> Any:
+        """Return the tangent of an output from what the user's jvp returned for it."""
+        whose = f"the jvp of {self.function.name} returned"
+        tangent = _as_tensor(value, f"{whose} {{}} as the tangent of output {index}")
+        shape, dtype, _ = form or (tangent.shape, tangent.dtype, None)
+        if tangent.shape != shape:
+            raise ShapeError(
+                f"{whose} a tangent of shape {list(tangent.shape)} for output {index}, which has "
+                f"shape {list(shape)}: the tangent of an output must have its shape"
+            )
+        if is_recording() and not isinstance(value, Tensor):
+            tangent = self._severed(tangent, _unknown(whose, value), tangents)
+        if tangent.dtype.kind == "c" and dtype.kind != "c":
+            tangent = TENSOR_XP.real(tangent)
+        return tangent if tangent.dtype == dtype else TENSOR_XP.astype(tangent, dtype)
+
+    def _severed(self, value: Tensor, reason: str, others: Iterable[Any]) -> Tensor:
+        """Return what raises when it is differentiated by the inputs, or by what `others` are."""
+        sources = [current_node(other) for other in others if other is not None]
+        return make(value._array, Severed(reason, (*self.edges, *sources)))
 
     def _shown(self, g: Any, run: Pass) -> tuple[Any, ...]:
         """Return the gradient of each output as a tensor that backward may even write to."""
@@ -139,10 +168,11 @@ class FunctionNode(Node):
                 grads.append(make(xp.zeros(shape, dtype=dtype), None))
         return tuple(grads)
 
-    def _fitted(self, result: Any, run: Pass) -> list[Any]:
+    def _fitted(self, result: Any, run: Pass, received: Any) -> list[Any]:
         """Return the cotangent of each argument from what backward returned, fit for the input."""
         fitted: list[Any] = []
         recorded, restricted = run.xp is not None, run.receiving is not None
+        once = recorded and self.function.once
         values: Any = result
         if result.__class__ is dict and self.function.known.issuperset(result):
             values = map(result.get, self.ctx._names)
@@ -152,8 +182,8 @@ class FunctionNode(Node):
             if value is None or edge is None or (restricted and not run.needs(edge)):
                 fitted.append(None)
                 continue
-            if value.__class__ is not Tensor:
-                value = self._as_gradient(value, len(fitted))
+            if once or value.__class__ is not Tensor:
+                value = self._as_gradient(value, len(fitted), recorded, received)
             g = value if recorded else value._array
             assert form is not None
             shape, dtype = form
@@ -175,7 +205,7 @@ class FunctionNode(Node):
                     )
             return list(map(result.get, names))
         if result is None:
-            return ()
+            return [None] * len(names)
         values = list(result) if isinstance(result, tuple | list) else [result]
         while len(values) > len(names) and values[-1] is None:
             values.pop()
@@ -208,14 +238,15 @@ class FunctionNode(Node):
                 "its shape, or one that broadcasting its shape gives"
             )
 
-    def _as_gradient(self, value: Any, index: int) -> Tensor:
-        try:
-            return as_tensors((value,))[0]
-        except TypeError:
-            raise TypeError(
-                f"Function {self.name} returned {type(value).__name__} as the gradient of "
-                f"{self.ctx._names[index]!r}, expected a Tensor or None"
-            ) from None
+    def _as_gradient(self, value: Any, index: int, recorded: bool, received: Any) -> Tensor:
+        """Return a gradient as a tensor; one whose own derivative is unknown raises that."""
+        whose = f"Function {self.name} returned"
+        tensor = _as_tensor(value, f"{whose} {{}} as the gradient of {self.ctx._names[index]!r}")
+        if not recorded or (isinstance(value, Tensor) and not self.function.once):
+            return tensor
+        others = received.values() if received.__class__ is dict else (received,)
+        reason = _once_text(self.function.name) if self.function.once else _unknown(whose, value)
+        return self._severed(tensor, reason, others)
 
 
 _new = object.__new__
@@ -230,20 +261,23 @@ def _expands(small: tuple[int, ...], large: tuple[int, ...]) -> bool:
     return lead >= 0 and all(n in (1, m) for n, m in zip(small, large[lead:], strict=True))
 
 
-def _sever(result: Any, name: str, edges: tuple[Any, ...]) -> Any:
-    """Return gradients that raise when somebody differentiates them."""
-    reason = (
+def _as_tensor(value: Any, what: str) -> Tensor:
+    try:
+        return as_tensors((value,))[0]
+    except TypeError:
+        raise TypeError(f"{what.format(type(value).__name__)}, expected a Tensor or None") from None
+
+
+def _once_text(name: str) -> str:
+    return (
         "trying to differentiate twice a function that was marked with @once_differentiable: "
         f"the backward of {name}"
     )
 
-    def cut(value: Any) -> Any:
-        if value is None or not isinstance(value, Tensor | ndarray | int | float | complex):
-            return value
-        return make(as_tensors((value,))[0]._array, Severed(reason, edges))
 
-    if isinstance(result, Mapping):
-        return {key: cut(value) for key, value in result.items()}
-    if isinstance(result, tuple | list):
-        return [cut(value) for value in result]
-    return cut(result)
+def _unknown(whose: str, value: Any) -> str:
+    return (
+        f"{whose} {type(value).__name__}, which keeps no history: how it depends on the inputs is "
+        "unknown and a second derivative would silently lack a term. Compute it of tensors, with "
+        "operations that are recorded, or mark backward with @once_differentiable."
+    )

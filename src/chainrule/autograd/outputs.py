@@ -9,7 +9,7 @@ from typing import Any
 from chainrule.autograd.context import NOTHING, Context, seal
 from chainrule.autograd.function_node import FunctionNode
 from chainrule.autograd.paths import View
-from chainrule.autograd.record import RECORDERS, is_recording
+from chainrule.autograd.record import RECORDERS, current_node, is_recording
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.versions import writes_since, written
 from chainrule.autograd.views import check_writable, rebase
@@ -27,6 +27,8 @@ def finish(
                 break
         else:  # what nearly every forward returns: a new tensor
             if node is not None:
+                if node.function.jvp_rule is not None:
+                    node.single = _template(output)
                 if ctx._saved is not NOTHING:
                     seal(ctx, node, values, (output,))
                 if output._array.dtype.kind in "fc":
@@ -34,8 +36,10 @@ def finish(
             return output
     if ctx._dirty:
         check_dirty(ctx, values, (output,))
-    if node is not None and ctx._saved is not NOTHING:
-        seal(ctx, node, values, (output,))
+    if node is not None:
+        node.single = _template(output)
+        if ctx._saved is not NOTHING:
+            seal(ctx, node, values, (output,))
     if ctx._dirty or ctx._constant:
         output = place_output(output, ctx, node, values, 0)
         ctx._dirty = ctx._constant = ()  # the output leads back to ctx: no cycle
@@ -70,7 +74,7 @@ def finish_several(
 
 
 def _template(output: Any) -> Any:
-    """Return what zeros for an unused output are made from."""
+    """Return what a gradient or tangent of an output has to be like."""
     if not isinstance(output, Tensor):
         return None
     return output._array.shape, output._array.dtype, namespace(output._array)
@@ -86,15 +90,15 @@ def place_output(
         if ctx._constant and _holds(ctx._constant, output):
             edge = None
     if ctx._dirty and _holds(ctx._dirty, output):
-        if edge is not None:
-            rebase(output, edge, output._array)
+        if edge is not None or (node is not None and output._node is not None):
+            rebase(output, edge, output._array)  # without an edge: what it was is overwritten
         return output
     if node is None:
         if _holds(values, output) and not _holds(ctx._dirty, output):
             output = RECORDERS["getitem"](output, key=Ellipsis)
         elif output._view is not None and output._view.refusal == "no_grad" and is_recording():
             output._view.refusal = "custom"  # forward itself runs without recording
-        return output if output._node is None or is_recording() else output.detach()
+        return output if current_node(output) is None else output.detach()
     view = output._view
     if view is not None and view.hidden:  # its own memory, in another shape than at first
         view = output._view = None

@@ -89,6 +89,11 @@ def _numbered(name: str, values: tuple[Any, ...]) -> list[str]:
 def room(rule: Callable[..., Any]) -> int | None:
     """Return how many gradients a backward takes by position, None if any number."""
     parameters = list(inspect.signature(rule).parameters.values())
+    if not parameters:
+        name = getattr(rule, "__name__", type(rule).__name__)
+        raise TypeError(
+            f"the backward {name!r} takes no arguments, expected ctx and a gradient for each output"
+        )
     if parameters[0].kind is not parameters[0].VAR_POSITIONAL:
         parameters = parameters[1:]  # ctx
     if any(p.kind is p.VAR_POSITIONAL for p in parameters):
