@@ -12,11 +12,11 @@ from chainrule import startup as _startup  # noqa: F401 - it comes before NumPy
 # isort: split
 import typing as _typing
 from importlib import import_module as _import_module
-from types import SimpleNamespace as _SimpleNamespace
 
 import numpy as _np
 
 from chainrule import creation, draws, errors, ops, random
+from chainrule.absent import missing as _missing
 from chainrule.autograd.derivatives import autograd_backward as autograd_backward
 from chainrule.autograd.derivatives import autograd_grad as autograd_grad
 from chainrule.autograd.formatting import set_printoptions as set_printoptions
@@ -34,7 +34,6 @@ from chainrule.autograd.modes import set_grad_enabled as set_grad_enabled
 from chainrule.autograd.tensor import Tensor as Tensor
 from chainrule.autograd.tensor import default_dtype as _default_dtype
 from chainrule.autograd.tensor import set_default_dtype as set_default_dtype
-from chainrule.backend import cuda_is_available as _cuda_is_available
 from chainrule.backend import device as device
 from chainrule.creation import *
 from chainrule.draws import *
@@ -46,6 +45,7 @@ if _typing.TYPE_CHECKING:
     from chainrule import array_api as array_api
     from chainrule import blas as blas
     from chainrule import checks as checks
+    from chainrule import cuda as cuda
     from chainrule import fft as fft
     from chainrule import linalg as linalg
     from chainrule import nn as nn
@@ -139,7 +139,7 @@ __version__ = "0.1.0"
 _LATER = {
     name: module
     for module, names in {
-        __name__: "array_api blas checks fft linalg nn optim signal special transforms utils",
+        __name__: "array_api blas checks cuda fft linalg nn optim signal special transforms utils",
         "chainrule.checks": "gradcheck gradgradcheck GradcheckError",
         "chainrule.transforms": "grad value_and_grad vjp jvp linearize jacobian hessian hvp",
         "chainrule.compiler": "compile export profile",
@@ -170,12 +170,7 @@ _LATER = {
 def _later(name: str) -> _typing.Any:
     """Import what training and checking need when it is first asked for."""
     if name not in _LATER:
-        if name == "bfloat16":
-            raise AttributeError(
-                f"module {__name__!r} has no attribute 'bfloat16': NumPy has no such numbers. Use "
-                "float32, or float16 for 16 bits with fewer exponents"
-            )
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        raise _missing(__name__, name)
     if _LATER[name] == __name__:
         return _import_module(f"{__name__}.{name}")
     value = globals()[name] = getattr(_import_module(_LATER[name]), name)
@@ -183,7 +178,6 @@ def _later(name: str) -> _typing.Any:
 
 
 get_default_dtype = _default_dtype
-cuda = _SimpleNamespace(is_available=_cuda_is_available)
 
 inf, nan, pi, e = _np.inf, _np.nan, _np.pi, _np.e
 newaxis = None

@@ -6,6 +6,7 @@ Who comes from PyTorch finds `autograd.backward`, `autograd.grad` and `autograd.
 from importlib import import_module
 from typing import Any
 
+from chainrule.absent import missing
 from chainrule.autograd.derivatives import autograd_backward as backward
 from chainrule.autograd.derivatives import autograd_grad as grad
 from chainrule.autograd.function import Function
@@ -66,7 +67,7 @@ def __getattr__(name: str) -> Any:
         return import_module("chainrule.autograd.modes")
     if name in ("gradcheck", "gradgradcheck"):  # which are above this package
         return getattr(import_module("chainrule.checks"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    raise missing(__name__, name)
 
 
 for _primitive in TABLE.values():

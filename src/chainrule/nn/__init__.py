@@ -3,7 +3,16 @@
 A parameter is a leaf that requires grad, and nothing more.
 """
 
+from typing import TYPE_CHECKING, Any
+
+from chainrule.absent import missing
 from chainrule.nn import functional
 from chainrule.nn.linear import Linear
 
 __all__ = ["Linear", "functional"]
+
+
+if not TYPE_CHECKING:  # which would take every name for one of these
+
+    def __getattr__(name: str) -> Any:
+        raise missing(__name__, name, functional.__all__)

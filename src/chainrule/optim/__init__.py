@@ -1,7 +1,16 @@
 """Optimisers for training loops, with the arguments of PyTorch's."""
 
+from typing import TYPE_CHECKING, Any
+
+from chainrule.absent import missing
 from chainrule.optim.adam import Adam
 from chainrule.optim.optimizer import Optimizer
 from chainrule.optim.sgd import SGD
 
 __all__ = ["Optimizer", "SGD", "Adam"]
+
+
+if not TYPE_CHECKING:  # which would take every name for one of these
+
+    def __getattr__(name: str) -> Any:
+        raise missing(__name__, name)

@@ -1,0 +1,14 @@
+"""Whether there is a GPU, in PyTorch's place for it."""
+
+from typing import TYPE_CHECKING, Any
+
+from chainrule.absent import missing
+from chainrule.backend import cuda_is_available as is_available
+
+__all__ = ["is_available"]
+
+
+if not TYPE_CHECKING:  # which would take every name for one of these
+
+    def __getattr__(name: str) -> Any:
+        raise missing(__name__, name)
