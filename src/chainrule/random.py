@@ -141,6 +141,7 @@ def randint(
     generator: Generator | None = None,
     dtype: DTypeLike = None,
     device: DeviceLike = None,
+    requires_grad: bool = False,
 ) -> Tensor:
     """Return integers drawn uniformly from `low`, included, to `high`, excluded.
 
@@ -150,7 +151,7 @@ def randint(
         The bounds. ``randint(high, size)`` and ``randint(high, size=size)`` start at 0.
     size : sequence of ints
         The shape.
-    rng, generator, device
+    rng, generator, device, requires_grad
         As for `rand`.
     dtype : dtype, default int64
         The dtype of the result.
@@ -183,7 +184,8 @@ def randint(
     if low >= high:
         raise ArgumentError(f"randint expects low < high, but got: {low} >= {high}")
     drawn = draw("integers", rng or generator, low, high, lengths_of((size,)))
-    return leaf(drawn.astype(np.int64 if dtype is None else dtype_of(dtype), copy=False), device)
+    array = drawn.astype(np.int64 if dtype is None else dtype_of(dtype), copy=False)
+    return leaf(array, device, requires_grad)
 
 
 def randperm(
@@ -193,6 +195,7 @@ def randperm(
     generator: Generator | None = None,
     dtype: DTypeLike = None,
     device: DeviceLike = None,
+    requires_grad: bool = False,
 ) -> Tensor:
     """Return the integers from 0 to n - 1 in random order.
 
@@ -200,7 +203,7 @@ def randperm(
     ----------
     n : int
         How many.
-    rng, generator, device
+    rng, generator, device, requires_grad
         As for `rand`.
     dtype : dtype, default int64
         The dtype of the result.
@@ -217,7 +220,8 @@ def randperm(
     """
     (count,) = lengths_of((n,))
     drawn = draw("permutation", rng or generator, count)
-    return leaf(drawn.astype(np.int64 if dtype is None else dtype_of(dtype), copy=False), device)
+    array = drawn.astype(np.int64 if dtype is None else dtype_of(dtype), copy=False)
+    return leaf(array, device, requires_grad)
 
 
 def normal(

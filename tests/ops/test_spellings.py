@@ -36,6 +36,12 @@ CALLS = {
     "masked_scatter": lambda lib, x: x.masked_scatter(mask=x > 1, source=x * 2),
     "tril": lambda lib, x: x.tril(diagonal=1),
     "split": lambda lib, x: lib.split(x, split_size_or_sections=2, dim=1),
+    "unbind-axis": lambda lib, x: x.unbind(axis=1),
+    "chunk-axis": lambda lib, x: lib.chunk(x, 2, axis=2),
+    "tensor_split-axis": lambda lib, x: x.tensor_split(2, axis=1),
+    "topk-axis": lambda lib, x: lib.topk(x, 2, axis=1).values,
+    "kthvalue-keepdims": lambda lib, x: x.kthvalue(2, axis=1, keepdims=True).values,
+    "mode-keepdims": lambda lib, x: lib.mode(x, axis=0, keepdims=True).values,
 }
 
 
@@ -47,6 +53,13 @@ def test_arguments(name):
 def test_the_array_apis_sort_gives_the_values_alone():
     x = cr.tensor([[3.0, 1.0], [2.0, 4.0]])
     assert cr.sort(x, axis=0).tolist() == [[2, 1], [3, 4]]
+
+
+def test_the_array_apis_name_of_a_dimension_where_only_pytorch_has_the_function():
+    x = cr.tensor([[3, 3], [2, 2]])
+    assert [part.tolist() for part in cr.split(x, 1, axis=1)] == [[[3], [2]], [[3], [2]]]
+    assert cr.unique(x, axis=1).tolist() == [[3], [2]]
+    assert cr.unique_consecutive(x, axis=1).tolist() == [[3], [2]]
 
 
 @pytest.mark.parametrize("name", ["zeros", "ones", "empty", "rand", "randn"])

@@ -376,7 +376,7 @@ def test_s14_retain_grad_does_not_keep_the_tensor_alive():
 
 
 def test_s14_retain_grad_needs_a_tensor_that_requires_grad():
-    with pytest.raises(RuntimeError, match=r"can't retain_grad on Tensor that has requires_grad"):
+    with pytest.raises(RuntimeError, match=r"can't retain_grad .*_grad=False: no gradient"):
         cr.ones(1).retain_grad()
 
 

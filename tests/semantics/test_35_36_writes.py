@@ -579,7 +579,7 @@ def test_s36_second_order(lib):
 
 
 WRONG = {
-    "index": (5, 1.0, IndexError, "index 5 is out of bounds for dimension 0 with size 3"),
+    "index": (5, 1.0, cr.OutOfBoundsError, "index 5 is out of bounds for dimension 0 with size 3"),
     "index in a list": ([0, 5], 1.0, IndexError, "out of bounds for dimension 0 with size 3"),
     "too many": ((0, 0, 0), 1.0, IndexError, "too many indices for tensor"),
     "float": (1.5, 1.0, IndexError, "valid indices"),

@@ -209,6 +209,7 @@ IN_PLACE = {
     "div_": (lambda t: t.ones(1), lambda x: x.div_(x.expand(3)), NO_MATCH),
     "pow_": (lambda t: t.ones(1), lambda x: x.pow_(x.expand(3)), NO_MATCH),
     "+=": (lambda t: t.ones(1), lambda x: operator.iadd(x, x.expand(3)), NO_MATCH),
+    "copy_": (lambda t: t.ones(1), lambda x: x.copy_(x.new_zeros(3)), r"\[1\] .* shape \[3\]"),
 }
 
 

@@ -246,6 +246,13 @@ def test_s41_without_grad_there_is_nothing_to_hook(lib):
     for x in (lib.ones(2), lib.leaf([1.0]).detach(), lib.tensor([1, 2])):
         with pytest.raises(RuntimeError, match=text):
             x.register_hook(print)
+        with pytest.raises(RuntimeError, match=text):
+            x.register_post_accumulate_grad_hook(print)
+
+
+def test_s41_what_to_do_about_it_is_said():
+    with pytest.raises(RuntimeError, match=r"no gradient arrives at it"):
+        leaf([1.0]).detach().register_hook(print)
 
 
 @pytest.mark.parametrize("value", [3, 2.5, "text", [1.0], (None,), False])

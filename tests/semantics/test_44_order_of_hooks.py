@@ -170,6 +170,8 @@ def test_s44_a_post_accumulate_hook_is_for_leaves(lib):
     for x in (lib.leaf([1.0]) * 1, lib.ones(1)):
         with pytest.raises(RuntimeError, match=r"post accumulate grad hook|require gradient"):
             x.register_post_accumulate_grad_hook(print)
+    with pytest.raises(RuntimeError, match=r"the output of MulBackward0, made at .*Use regis"):
+        (leaf([1.0]) * 1).register_post_accumulate_grad_hook(print)
 
 
 # --- the order ------------------------------------------------------------------------------------

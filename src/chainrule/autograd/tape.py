@@ -382,11 +382,12 @@ def check_unwritten(node: Node, array: Array, source: Edge, position: int) -> No
     if not writes:
         return
     origin, index = (None, 0) if source is None else endpoint(source)
-    output = (
-        f", which is output {index} of {origin.name},"
-        if origin is not None
-        else f", saved value {position} of {node.name},"
-    )
+    if origin is None:
+        output = f", saved value {position} of {node.name},"
+    elif type(origin) is AccumulateGrad:
+        output = ", which is a leaf,"
+    else:
+        output = f", which is output {index} of {origin.name},"
     writers = "; ".join(f"{name} at {locate(code, at)}" for _, name, code, at in writes[:3])
     raise InPlaceError(
         "one of the variables needed for gradient computation has been modified by an inplace "

@@ -17,6 +17,7 @@ from chainrule.autograd.tape import (
     Node,
     endpoint,
     hooks_of,
+    made_at,
 )
 from chainrule.autograd.versions import version_of
 from chainrule.backend import CPU, device, device_of, dtype_title, move, namespace, ndarray
@@ -261,17 +262,19 @@ class Tensor:
         """
         node = current_edge(self)
         if node is None:
-            raise AutogradError("cannot register a hook on a tensor that doesn't require gradient")
+            raise AutogradError(f"{_NO_HOOK}: {_NO_GRADIENT}")
         owner, index = endpoint(node)
         return RemovableHandle(hooks_of(owner).tensor.setdefault(index, {}), hook)
 
     def register_post_accumulate_grad_hook(self, hook: Callable[[Tensor], None]) -> RemovableHandle:
         """Call ``hook(self)`` after a pass has added to this leaf's `.grad`."""
         node = current_edge(self)
+        if node is None:
+            raise AutogradError(f"{_NO_HOOK}: {_NO_GRADIENT}")
         if type(node) is not AccumulateGrad:
             raise AutogradError(
-                "post accumulate grad hooks cannot be registered on non-leaf tensors, or on leaves "
-                "that don't require grad"
+                "post accumulate grad hooks cannot be registered on non-leaf tensors, and this is "
+                f"the output of {made_at(endpoint(node)[0])}. Use register_hook()"
             )
         return RemovableHandle(hooks_of(node).post_accumulate, hook)
 
@@ -279,7 +282,9 @@ class Tensor:
         """Keep the gradient of this non-leaf in `.grad`; a leaf does so anyway."""
         node = current_edge(self)
         if node is None:
-            raise AutogradError("can't retain_grad on Tensor that has requires_grad=False")
+            raise AutogradError(
+                f"can't retain_grad on Tensor that has requires_grad=False: {_NO_GRADIENT}"
+            )
         if type(node) is not AccumulateGrad:
             import weakref
 
@@ -504,6 +509,13 @@ class Tensor:
         def __pos__(self) -> Tensor: ...
         def __abs__(self) -> Tensor: ...
         def __invert__(self) -> Tensor: ...
+
+
+_NO_HOOK = "cannot register a hook on a tensor that doesn't require gradient"
+_NO_GRADIENT = (
+    "no gradient arrives at it. Call requires_grad_() first; what was computed under no_grad() or "
+    "from detached tensors alone is a constant"
+)
 
 
 def _rebuild(array: Array, place: str, requires_grad: bool, grad: Tensor | None) -> Tensor:

@@ -94,16 +94,20 @@ _LEAF_MEND = (
 def check_result(target: Tensor, result: Tensor, operation: str) -> None:
     """Raise if `result` doesn't fit into `target`."""
     if result.shape != target.shape:
-        raise ShapeError(
-            f"output with shape {list(target.shape)} doesn't match the broadcast shape "
-            f"{list(result.shape)} ({operation}): an in-place operation can't change the shape"
-        )
+        raise ShapeError(_too_large(target.shape, result.shape, operation))
     if not np.can_cast(result.dtype, target.dtype, "same_kind"):
         raise DTypeError(
             f"result type {dtype_title(result.dtype)} can't be cast to the desired output type "
             f"{dtype_title(target.dtype)} ({operation}): compute out of place, or convert the "
             "target first"
         )
+
+
+def _too_large(target: tuple[int, ...], result: tuple[int, ...], operation: str) -> str:
+    return (
+        f"output with shape {list(target)} doesn't match the broadcast shape {list(result)} "
+        f"({operation}): an in-place operation can't change the shape"
+    )
 
 
 def in_place(target: Tensor, operation: str, function: Callable[[Tensor], Tensor]) -> Tensor:
@@ -232,6 +236,9 @@ def _store(array: Array, key: Any, value: Array, operation: str) -> None:
                 "refers to a single memory location), and from_numpy shares an array that may be "
                 "locked. clone() it first."
             ) from error
+        if key is Ellipsis:
+            common = np.broadcast_shapes(array.shape, value.shape)
+            raise ShapeError(_too_large(array.shape, common, operation)) from error
         raise ShapeError(
             f"{operation}: shape mismatch: value tensor of shape {list(value.shape)} cannot be "
             f"broadcast to indexing result of shape {list(array[key].shape)}, which is a part of a "

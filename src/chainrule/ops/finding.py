@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from chainrule.arguments import Operand, one_dim, tensor_of
+from chainrule.arguments import Operand, either, one_dim, tensor_of
 from chainrule.autograd.modes import is_grad_enabled
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import check_known, namespace
@@ -85,6 +85,8 @@ def unique(
     return_inverse: bool = False,
     return_counts: bool = False,
     dim: int | None = None,
+    *,
+    axis: int | None = None,
 ) -> Any:
     """Return the distinct elements, or the distinct slices along a dimension.
 
@@ -99,7 +101,7 @@ def unique(
     return_counts : bool, default False
         Also say how often each is there.
     dim : int, optional
-        Along which dimension slices are compared: elements are, if left out.
+        Along which dimension slices are compared: elements are, if left out. Also spelled `axis`.
 
     Returns
     -------
@@ -115,6 +117,7 @@ def unique(
     input = tensor_of(input)
     array = input._array
     check_known(array, "unique", "sort() it")
+    dim = either(dim, axis)
     number = None if dim is None else one_dim(dim, array.ndim)
     if number is not None and array.ndim == 0:
         array = array.reshape(1)
@@ -155,6 +158,8 @@ def unique_consecutive(
     return_inverse: bool = False,
     return_counts: bool = False,
     dim: int | None = None,
+    *,
+    axis: int | None = None,
 ) -> Any:
     """Return the elements, or slices, without those that equal the one before.
 
@@ -169,6 +174,7 @@ def unique_consecutive(
     input = tensor_of(input)
     array = input._array
     check_known(array, "unique_consecutive", "compare x[1:] with x[:-1]")
+    dim = either(dim, axis)
     number = 0 if dim is None else one_dim(dim, array.ndim)
     rows = array.reshape(-1) if dim is None else array
     length = rows.shape[number] if rows.ndim else 1

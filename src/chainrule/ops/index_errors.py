@@ -6,8 +6,10 @@ import contextlib
 import re
 from collections.abc import Iterator
 
+from chainrule.errors import OutOfBoundsError
 
-def in_our_words(error: IndexError) -> IndexError:
+
+def in_our_words(error: IndexError) -> OutOfBoundsError:
     """Return NumPy's error, saying dimension and tensor instead of axis and array."""
     text = str(error).replace("for axis", "for dimension").replace("for array", "for tensor")
     text = _MASK.sub(
@@ -17,7 +19,7 @@ def in_our_words(error: IndexError) -> IndexError:
     )
     if "tensor is 0-dimensional" in text.replace("array is", "tensor is"):
         text = f"invalid index of a 0-dim tensor: {text}. Use `tensor.item()` for its number"
-    return type(error)(text.replace("array is", "tensor is"))
+    return OutOfBoundsError(text.replace("array is", "tensor is"))
 
 
 _MASK = re.compile(

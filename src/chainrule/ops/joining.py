@@ -159,6 +159,7 @@ def split(
     split_size_or_sections: int | Sequence[int] | None = None,
     dim: int = 0,
     *,
+    axis: int | None = None,
     split_size: int | Sequence[int] | None = None,
 ) -> tuple[Tensor, ...]:
     """Return parts of `input` along a dimension.
@@ -171,7 +172,7 @@ def split(
         The length of each part (the last may be shorter), or all lengths. PyTorch's method calls it
         `split_size`.
     dim : int, default 0
-        Along which dimension.
+        Along which dimension. Also spelled `axis`.
 
     Returns
     -------
@@ -196,7 +197,7 @@ def split(
     input = tensor_of(input)
     if input.ndim == 0:
         raise ShapeError("split expects at least a 1-dimensional tensor")
-    number = one_dim(dim, input.ndim)
+    number = one_dim(dim if axis is None else axis, input.ndim)
     length = input.shape[number]
     lengths = split_size if split_size_or_sections is None else split_size_or_sections
     if lengths is None:
@@ -230,7 +231,9 @@ def _split(x: Tensor, sizes: tuple[int, ...], dim: int) -> tuple[Tensor, ...]:
     return tuple(parts)
 
 
-def chunk(input: Operand, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
+def chunk(
+    input: Operand, chunks: int, dim: int = 0, *, axis: int | None = None
+) -> tuple[Tensor, ...]:
     """Return `input` in parts of equal length (the last may be shorter), at most `chunks` of them.
 
     Parameters
@@ -240,7 +243,7 @@ def chunk(input: Operand, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     chunks : int
         How many parts; there are fewer if the length is no multiple of it.
     dim : int, default 0
-        Along which dimension.
+        Along which dimension. Also spelled `axis`.
 
     Returns
     -------
@@ -267,7 +270,7 @@ def chunk(input: Operand, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
         raise ArgumentError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
     if input.ndim == 0:
         raise ShapeError("chunk expects at least a 1-dimensional tensor")
-    number = one_dim(dim, input.ndim)
+    number = one_dim(dim if axis is None else axis, input.ndim)
     if input.shape[number] == 0:
         return _split(input, (0,) * chunks, number)
     return _split(
@@ -275,7 +278,7 @@ def chunk(input: Operand, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     )
 
 
-def unbind(input: Operand, dim: int = 0) -> tuple[Tensor, ...]:
+def unbind(input: Operand, dim: int = 0, *, axis: int | None = None) -> tuple[Tensor, ...]:
     """Return the slices of `input` along a dimension, which they don't have any more.
 
     Parameters
@@ -283,7 +286,7 @@ def unbind(input: Operand, dim: int = 0) -> tuple[Tensor, ...]:
     input : Tensor
         Any tensor of at least one dimension.
     dim : int, default 0
-        Along which dimension.
+        Along which dimension. Also spelled `axis`.
 
     Returns
     -------
@@ -308,7 +311,7 @@ def unbind(input: Operand, dim: int = 0) -> tuple[Tensor, ...]:
     input = tensor_of(input)
     if input.ndim == 0:
         raise OutOfBoundsError("unbind: Dimension specified as 0 but tensor has no dimensions")
-    number = one_dim(dim, input.ndim)
+    number = one_dim(dim if axis is None else axis, input.ndim)
     parts: Any = RECORDERS["unbind"](input, axis=number)
     lead = (slice(None),) * number
     for i, part in enumerate(parts):

@@ -142,7 +142,13 @@ def _ranked(name: str, x: Tensor, dim: int, keepdim: bool, places_in: Any) -> Ex
 
 
 def kthvalue(
-    input: Operand, k: int, dim: int = -1, keepdim: bool = False, *, axis: int | None = None
+    input: Operand,
+    k: int,
+    dim: int = -1,
+    keepdim: bool = False,
+    *,
+    axis: int | None = None,
+    keepdims: bool = False,
 ) -> Extremes:
     """Return the k-th smallest element along a dimension, and where it is.
 
@@ -155,7 +161,7 @@ def kthvalue(
     dim : int, default -1
         Along which dimension. Also spelled `axis`.
     keepdim : bool, default False
-        Keep the dimension, with length 1.
+        Keep the dimension, with length 1. Also spelled `keepdims`.
 
     Returns
     -------
@@ -184,11 +190,16 @@ def kthvalue(
             f"kthvalue(): selected number k out of range for dimension {number}: got {k}, expected "
             f"1 to {length}"
         )
-    return _ranked("kthvalue", input, number, keepdim, lambda array: _kth(array, k - 1))
+    return _ranked("kthvalue", input, number, keepdim or keepdims, lambda array: _kth(array, k - 1))
 
 
 def mode(
-    input: Operand, dim: int = -1, keepdim: bool = False, *, axis: int | None = None
+    input: Operand,
+    dim: int = -1,
+    keepdim: bool = False,
+    *,
+    axis: int | None = None,
+    keepdims: bool = False,
 ) -> Extremes:
     """Return the most frequent element along a dimension, and where it is last.
 
@@ -199,7 +210,7 @@ def mode(
     dim : int, default -1
         Along which dimension. Also spelled `axis`.
     keepdim : bool, default False
-        Keep the dimension, with length 1.
+        Keep the dimension, with length 1. Also spelled `keepdims`.
 
     Returns
     -------
@@ -222,7 +233,9 @@ def mode(
     Extremes(values=tensor(2.), indices=tensor(2))
     """
     input = tensor_of(input)
-    return _ranked("mode", input, dim if axis is None else axis, keepdim, _most_frequent)
+    return _ranked(
+        "mode", input, dim if axis is None else axis, keepdim or keepdims, _most_frequent
+    )
 
 
 def _most_frequent(array: Array) -> Array:

@@ -96,7 +96,13 @@ def _order(x: Tensor, dim: int, descending: bool) -> Tensor:
 
 
 def topk(
-    input: Operand, k: int, dim: int = -1, largest: bool = True, sorted: bool = True
+    input: Operand,
+    k: int,
+    dim: int = -1,
+    largest: bool = True,
+    sorted: bool = True,
+    *,
+    axis: int | None = None,
 ) -> Extremes:
     """Return the `k` largest elements along a dimension, largest first, and where they were.
 
@@ -107,7 +113,7 @@ def topk(
     k : int
         How many.
     dim : int, default -1
-        Along which dimension.
+        Along which dimension. Also spelled `axis`.
     largest : bool, default True
         False gives the smallest, smallest first.
     sorted : bool, default True
@@ -133,7 +139,7 @@ def topk(
     tensor([3., 2.])
     """
     input = tensor_of(input)
-    number = one_dim(dim, input.ndim)
+    number = one_dim(dim if axis is None else axis, input.ndim)
     if not 0 <= k <= (input.shape[number] if input.ndim else 1):
         raise ArgumentError(
             f"topk: selected index k = {k} out of range for shape {list(input.shape)}"

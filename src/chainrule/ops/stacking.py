@@ -243,6 +243,7 @@ def tensor_split(
     indices_or_sections: int | Sequence[int] | Tensor | None = None,
     dim: int = 0,
     *,
+    axis: int | None = None,
     sections: int | None = None,
     indices: Sequence[int] | None = None,
 ) -> tuple[Tensor, ...]:
@@ -256,7 +257,7 @@ def tensor_split(
         How many parts of almost equal length, the longer ones first; or where the second, third …
         part begins, as in slices. Also spelled `sections` and `indices`.
     dim : int, default 0
-        Along which dimension.
+        Along which dimension. Also spelled `axis`.
 
     Returns
     -------
@@ -285,7 +286,7 @@ def tensor_split(
     cuts = cuts if indices is None else indices
     if input.ndim == 0:
         raise ShapeError("tensor_split expected at least a 1-dimensional tensor, but got 0 dims")
-    number = one_dim(dim, input.ndim)
+    number = one_dim(dim if axis is None else axis, input.ndim)
     length = input.shape[number]
     cuts = cuts.tolist() if isinstance(cuts, Tensor) else cuts
     if isinstance(cuts, int):
