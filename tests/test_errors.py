@@ -52,3 +52,20 @@ def test_an_error_is_a_runtime_error_and_the_built_in_one(
     with pytest.raises(RuntimeError, match=text) as caught:
         call()
     assert isinstance(caught.value, builtin)
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (
+            lambda: cr.cat(X, X),
+            r"cat..: .*list or tuple of Tensors, not Tensor: write cat\(\[a, b\]\)",
+        ),
+        (lambda: cr.stack(X, X), r"stack..: .*list or tuple of Tensors, not Tensor: write stack"),
+        (lambda: cr.where(X > 0, 1.0), "where.. takes a condition alone, or with both"),
+        (lambda: f"{X:.2f}", r"unsupported format string .*'.2f' .* shape is \[2, 3\].*tolist"),
+    ],
+)
+def test_a_wrong_call_is_a_type_error(call: Callable[[], Any], text: str) -> None:
+    with pytest.raises(TypeError, match=text):
+        call()

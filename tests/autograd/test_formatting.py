@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import chainrule as cr
 from chainrule.autograd.formatting import format_tensor, set_printoptions
 
 NAN, INF = math.nan, math.inf
@@ -269,3 +270,9 @@ class TestAgainstTorch:
         ramp = np.arange(length)
         for array in (ramp, 0.0 * ramp, 0.5 * ramp, 1j * ramp):
             self.check(torch, array, {}, grad=array.dtype.kind in "fc")
+
+
+def test_a_format_string_shows_one_number_as_such() -> None:
+    x = cr.tensor(2.5, requires_grad=True)
+    assert f"{x} {x * 2} {x:6.3f} {cr.tensor(True)}" == "2.5 5.0  2.500 True"
+    assert f"{x * cr.ones(1)}" == "tensor([2.5000], grad_fn=<MulBackward0>)"

@@ -18,6 +18,8 @@ VALUES = RNG.integers(-1, 11, (2, 7))
 CALLS = {
     "nonzero": (lambda lib, x: lib.nonzero(x), X),
     "nonzero-tuple": (lambda lib, x: x.nonzero(as_tuple=True), X),
+    "where": (lambda lib, x: lib.where(x > 0), X),
+    "where-number": (lambda lib, x: lib.where(x), 5),
     "nonzero-number": (lambda lib, x: (lib.nonzero(x), *x.nonzero(as_tuple=True)), 5),
     "nonzero-zero": (lambda lib, x: (lib.nonzero(x), *x.nonzero(as_tuple=True)), 0),
     "nonzero-nothing": (lambda lib, x: lib.nonzero(x), np.zeros((2, 0))),

@@ -454,7 +454,15 @@ class Tensor:
         return format_tensor(array, suffixes=suffixes)
 
     def __format__(self, spec: str) -> str:
-        return format(self.item(), spec) if spec and self._array.ndim == 0 else str(self)
+        if self._array.ndim == 0 and (spec or namespace(self._array).known):
+            return format(self.item(), spec)
+        if spec:
+            raise TypeError(
+                f"unsupported format string passed to Tensor.__format__: {spec!r} formats one "
+                f"number, but the shape is {list(self.shape)}. Format the numbers of tolist(), or "
+                "choose digits with set_printoptions(precision=...)"
+            )
+        return str(self)
 
     # --- copies ---
 

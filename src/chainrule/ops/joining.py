@@ -50,6 +50,8 @@ def cat(tensors: Sequence[Operand], dim: int | None = None, *, axis: int | None 
     >>> cr.cat([cr.zeros(2), cr.ones(1)])
     tensor([0., 0., 1.])
     """
+    if isinstance(tensors, Tensor):
+        raise _no_list("cat")
     parts: list[Any] = list(tensors)
     shape = dtype = None
     for part in parts:
@@ -84,6 +86,8 @@ def _which(dim: int | None, ndim: int) -> int:
 
 def same_dtype(operation: str, tensors: Sequence[Operand]) -> list[Tensor]:
     """Return the operands as tensors of one dtype."""
+    if isinstance(tensors, Tensor):
+        raise _no_list(operation)
     if not tensors:
         raise ShapeError(f"{operation}(): expected a non-empty list of Tensors")
     parts: list[Any] = list(tensors)
@@ -96,6 +100,13 @@ def same_dtype(operation: str, tensors: Sequence[Operand]) -> list[Tensor]:
         return parts
     dtype = functools.reduce(promoted, [part.dtype for part in parts])
     return [cast(part, dtype) for part in parts]
+
+
+def _no_list(operation: str) -> TypeError:
+    return TypeError(
+        f"{operation}(): argument 'tensors' (position 1) must be a list or tuple of Tensors, not "
+        f"Tensor: write {operation}([a, b])"
+    )
 
 
 def _check_alike(first: tuple[int, ...], shape: tuple[int, ...], dim: int, position: int) -> None:

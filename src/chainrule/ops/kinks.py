@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from chainrule.autograd.tensor import Tensor
 from chainrule.backend import namespace, promoted
 from chainrule.errors import ArgumentError, DTypeError
 from chainrule.ops.calls import binary, real_pair
+from chainrule.ops.finding import nonzero
 
 __all__ = [
     "abs",
@@ -305,7 +306,15 @@ def round(input: Operand, *, decimals: int = 0) -> Tensor:
 # --- choosing -------------------------------------------------------------------------------------
 
 
-def where(condition: Operand, input: Operand, other: Operand) -> Tensor:
+@overload
+def where(condition: Operand) -> tuple[Tensor, ...]: ...
+
+
+@overload
+def where(condition: Operand, input: Operand, other: Operand) -> Tensor: ...
+
+
+def where(condition: Operand, input: Any = None, other: Any = None) -> Any:
     """Return `input` where `condition` is true, else `other`.
 
     Parameters
@@ -313,11 +322,12 @@ def where(condition: Operand, input: Operand, other: Operand) -> Tensor:
     condition : Tensor of bools
         Other numbers are true where they are not zero.
     input, other : Tensor, array or number
-        The three shapes broadcast.
+        The three shapes broadcast. Without both, say where `condition` is true.
 
     Returns
     -------
-    Tensor, of the broadcast shape and the promoted dtype of `input` and `other`
+    Tensor, of the broadcast shape and the promoted dtype of `input` and `other`; or tuple of
+    vectors, an index for each dimension, as ``nonzero(condition, as_tuple=True)``
 
     Notes
     -----
@@ -329,7 +339,16 @@ def where(condition: Operand, input: Operand, other: Operand) -> Tensor:
     >>> x = cr.tensor([-1.0, 2.0])
     >>> cr.where(x > 0, x, 0.0)
     tensor([0., 2.])
+    >>> cr.where(x > 0)
+    (tensor([1]),)
     """
+    if input is None or other is None:
+        if input is not other:
+            raise TypeError(
+                "where() takes a condition alone, or with both input and other: one of these is "
+                "missing, or None"
+            )
+        return nonzero(condition, as_tuple=True)
     if not (input.__class__ is Tensor is other.__class__):
         input, other = as_tensors((input, other))
     mask = _as_mask(condition)
