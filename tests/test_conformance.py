@@ -18,6 +18,7 @@ from cases.model import REAL
 from cases.situations import UNARY
 from chainrule.autograd.record import RECORDERS
 from chainrule.autograd.recorders import recorder
+from chainrule.autograd.reverse import Pass
 from chainrule.autograd.tape import PrimitiveNode
 from chainrule.primitives import TABLE
 from chainrule.primitives.primitive import constant, elementwise, general, linear, symmetric
@@ -383,6 +384,40 @@ def test_a_term_dropped_from_the_second_order_is_noticed(plant: Any) -> None:
     assert fails(conformance.check_forward_over_forward, case)
 
 
+def test_a_term_dropped_from_the_third_order_is_noticed(plant: Any) -> None:
+    # What is added is tiny, and so is its derivative: but that one's is 1.
+    def curved(xp: Any, x: Any) -> Any:
+        rest = x - xp.floor(x * 2.0**40) / 2.0**40
+        return 3 * x * x + 0.5 * rest * rest
+
+    case = plant(elementwise, curved, forward=cube)(cube)
+    assert not fails(conformance.check_second_order, case)
+    assert fails(conformance.check_third_order, case)
+
+
+def test_an_unused_output_that_counts_is_noticed(plant: Any) -> None:
+    def both(xp: Any, x: Any) -> Any:
+        return x * x, 3 * x
+
+    def pulled(xp: Any, g: Any, x: Any) -> Any:
+        return (2 * x * g[0] if 0 in g else 1.0) + 3 * g.get(1, 0.0)
+
+    rules = {"vjp": (pulled,), "jvp": (lambda xp, t, x: (2 * x * t, 3 * t),)}
+    case = plant(general, both, outputs=("square", "triple"), **rules)(
+        lambda library, x: (x * x, 3 * x)
+    )
+    assert not fails(conformance.check_vjp, case)
+    assert fails(conformance.check_unused_outputs, case)
+
+
+def test_a_program_that_computes_something_else_is_noticed() -> None:
+    def wrong(library: Any, x: Any) -> Any:
+        return x * (2 if cr.autograd.record.namespace(x._array).known else 3)
+
+    row = Row("multiply", (situation("plain", (3,)),), spellings={"call": wrong})
+    assert fails(conformance.check_compiled, next(cases_of(row)))
+
+
 def test_a_cotangent_cut_from_the_graph_is_noticed(plant: Any) -> None:
     def cut(xp: Any, g: Any, x: Any) -> Any:
         return xp.floor(g * 2.0**40) / 2.0**40 * 3 * x * x
@@ -411,6 +446,21 @@ def test_a_lost_dtype_is_noticed(plant: Any) -> None:
 
     case = plant(elementwise, lambda xp, x: 3 * x * x, forward=wider)(cube, "float32")
     assert fails(conformance.check_value, case)
+
+
+def test_a_rule_that_widens_is_noticed(plant: Any) -> None:
+    def wider(xp: Any, x: Any) -> Any:
+        return 3 * xp.astype(x * x, "float64")
+
+    assert fails(conformance.check_dtypes, plant(elementwise, wider, forward=cube)(cube, "float32"))
+
+
+def test_gradients_that_nobody_casts_back_are_noticed(monkeypatch: Any) -> None:
+    row = Row("multiply", (situation("plain", (3,), (3,)),), spellings={"call": "multiply"})
+    mixed = Case(row, row.situations[0], "float64")
+    assert not fails(conformance.check_promotion, mixed)
+    monkeypatch.setattr(Pass, "fit", lambda self, g, shape, dtype: g)
+    assert fails(conformance.check_promotion, mixed)
 
 
 def test_an_imprecise_rule_for_single_precision_is_noticed(plant: Any) -> None:
@@ -458,6 +508,15 @@ def test_a_dependence_on_memory_layout_is_noticed(plant: Any) -> None:
 def test_a_step_with_a_derivative_is_noticed() -> None:
     row = Row("floor", (situation("plain", (3,)),), spellings={"call": "sin"}, dtypes=REAL)
     assert fails(conformance.check_constant, next(cases_of(row)))
+
+
+def test_a_step_of_another_height_is_noticed() -> None:
+    torch = pytest.importorskip("torch")
+    row = Row("floor", (situation("plain", (3,)),), spellings={"call": "ceil"}, dtypes=REAL)
+    steps = {"chainrule": "floor", "torch": "ceil"}
+    assert not fails(conformance.check_torch_value, next(cases_of(row)), torch)
+    row = Row("floor", (situation("plain", (3,)),), spellings=steps, dtypes=REAL)
+    assert fails(conformance.check_torch_value, next(cases_of(row)), torch)
 
 
 def test_a_step_may_be_declared(plant: Any) -> None:
