@@ -74,6 +74,18 @@ def test_any_gets_the_first_gradient():
     same_as_torch(program)
 
 
+@pytest.mark.parametrize("used", [0, 1])
+def test_outputs_of_one_node_of_which_one_is_used(used):
+    def program(lib):
+        outs = lib.leaf([1.0, 2.0]).unbind(0)
+        calls = []
+        graph(lib).register_multi_grad_hook(outs, lambda grads: calls.append(list(grads)))
+        lib.backward(outs[used] * 3)
+        return calls
+
+    same_as_torch(program)
+
+
 def test_the_same_tensor_twice_and_a_with_block():
     def program(lib):
         x = lib.leaf([1.0, 2.0])

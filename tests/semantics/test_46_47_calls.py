@@ -605,17 +605,25 @@ def test_s46_an_instance_of_a_function_is_refused():
         Double()(leaf([1.0]))
 
 
-def test_s46_the_node_of_a_function_shows_what_is_on_ctx():
-    class Scale(cr.autograd.Function):
+def test_s46_the_node_of_a_function_shows_what_is_on_ctx(lib):
+    class Scale(lib.autograd.Function):
         @staticmethod
         def forward(ctx, x, factor):
             ctx.save_for_backward(x)
+            ctx.factor = factor
             return x * factor
 
-    x = leaf([1.0])
+        @staticmethod
+        def backward(ctx, g):
+            return g * ctx.factor, None
+
+    x = lib.leaf([1.0])
     node = Scale.apply(x, 3.0).grad_fn
     assert node.saved_tensors[0].tolist() == [1.0]
     assert tuple(node.needs_input_grad) == (True, False)
+    assert node.factor == 3.0
+    with pytest.raises(AttributeError, match=r"ScaleBackward.* has no attribute 'other'"):
+        node.other  # noqa: B018
 
 
 def test_s46_one_rule_has_one_name():

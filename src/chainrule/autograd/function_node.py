@@ -53,6 +53,13 @@ class FunctionNode(Node):
         pairs = zip(super().next_functions, self.given, strict=True)
         return tuple(pair for pair, form in pairs if form is not None)
 
+    def __getattr__(self, name: str) -> Any:
+        """Return an attribute of `ctx`, which in PyTorch is the node itself."""
+        attributes = {} if name in FunctionNode.__slots__ else self.ctx.__dict__
+        if name not in attributes:
+            raise AttributeError(f"{self.name} has no attribute {name!r}, nor has its ctx")
+        return attributes[name]
+
     def tensor_inputs(self, count: int) -> Sequence[int]:
         return [index for index, form in enumerate(self.given) if form is not None]
 

@@ -196,10 +196,10 @@ class _Group:
         # By pass: the gradients so far, and the places of those still to come.
         self.passes: WeakKeyDictionary[Pass, tuple[list[Any], set[int]]] = WeakKeyDictionary()
 
-    def arrived(self, position: int, grad: Tensor, run: Pass) -> None:
+    def arrived(self, position: int, grad: Tensor | None, run: Pass) -> None:
         state = self.passes.get(run)
         if self.mode == "any":
-            if state is None:
+            if state is None and grad is not None:
                 self.passes[run] = ([], set())
                 self.fn(grad)
             return
@@ -221,7 +221,7 @@ class _Listener(PassHook):
         self.group = group
         self.position = position
 
-    def __call__(self, grad: Tensor, run: Pass) -> None:
+    def __call__(self, grad: Tensor | None, run: Pass) -> None:
         self.group.arrived(self.position, grad, run)
 
 

@@ -33,9 +33,12 @@ Array = Any
 
 
 class PassHook:
-    """A tensor's hook that is told of the pass, too: ``hook(grad, run)``."""
+    """A tensor's hook that is told of the pass, too: ``hook(grad, run)``.
 
-    def __call__(self, grad: Tensor, run: Pass) -> None:
+    `grad` is None where the pass comes by with gradients of other outputs of the node alone.
+    """
+
+    def __call__(self, grad: Tensor | None, run: Pass) -> None:
         raise AssertionError(f"{type(self).__name__} is abstract")
 
 
@@ -263,9 +266,11 @@ class Pass:
         parts = g if g.__class__ is dict else {0: g}
         if hooks is not None:
             for index, registered in hooks.tensor.items():
-                if index in parts:
-                    for hook in list(registered.values()):
+                for hook in list(registered.values()):
+                    if index in parts:
                         parts[index] = self._call_hook(hook, parts[index])
+                    elif isinstance(hook, PassHook):
+                        hook(None, self)
         for index, key in self.captures.get(node, ()):
             if index in parts:
                 self.captured[key] = parts[index]
