@@ -230,6 +230,37 @@ def test_s26_an_exception_in_a_generator():
     assert recorded()
 
 
+def test_s26_a_block_in_a_generator_holds_over_its_yields_and_stays_inside():
+    @cr.no_grad()
+    def generator():
+        with cr.enable_grad():
+            yield recorded()
+            yield recorded()
+        yield recorded()
+        with cr.no_grad(), cr.enable_grad():
+            yield recorded()
+        yield recorded()
+
+    expected = [True, True, False, True, False]
+    assert [(flag, recorded()) for flag in generator()] == [(flag, True) for flag in expected]
+    with cr.no_grad():
+        assert [(flag, recorded()) for flag in generator()] == [(flag, False) for flag in expected]
+    assert recorded()
+
+
+def test_s26_the_mode_outside_a_block_in_a_generator_as_in_torch():
+    def program(lib):
+        @lib.module.no_grad()
+        def generator():
+            with lib.module.enable_grad():
+                yield lib.module.is_grad_enabled()
+            yield lib.module.is_grad_enabled()
+
+        return [[flag, lib.module.is_grad_enabled()] for flag in generator()]
+
+    same_as_torch(program)
+
+
 def test_s26_a_decorated_generator_is_one_still():
     assert inspect.isgeneratorfunction(steps)
     assert steps.__name__ == "steps"
@@ -628,6 +659,36 @@ def test_s73_two_objects_crosswise():
     assert recorded()
 
 
+def test_s73_blocks_may_end_in_another_order_than_they_began():
+    def inside(block):
+        with block:
+            yield recorded()
+
+    for first, second in ((cr.no_grad, cr.enable_grad), (cr.enable_grad, cr.no_grad)):
+        steps = inside(second())
+        with first():
+            assert next(steps) is (second is cr.enable_grad)
+        assert recorded()
+        assert list(steps) == []
+        assert recorded()
+
+
+def test_s73_a_call_in_a_block_ends_with_it():
+    with cr.no_grad():
+        with cr.set_grad_enabled(True):
+            cr.set_grad_enabled(False)
+        assert not recorded()
+        cr.set_grad_enabled(True)
+        with cr.no_grad():
+            cr.set_grad_enabled(True)
+            assert recorded()
+        assert recorded()
+    assert recorded()
+    with cr.enable_grad():
+        cr.set_grad_enabled(False)
+    assert recorded()
+
+
 def test_s73_nested_blocks_survive_exceptions():
     ng = cr.no_grad()
     with pytest.raises(KeyError), ng, ng, cr.enable_grad():
@@ -724,6 +785,21 @@ def test_s73_decorated_asynchronous_generators_too():
         return [(inside, recorded()) async for inside in numbers()]
 
     assert asyncio.run(main()) == [(False, True), (False, True)]
+
+
+def test_s73_a_block_in_a_decorated_asynchronous_generator_stays_inside():
+    @cr.no_grad()
+    async def generator():
+        with cr.enable_grad():
+            yield recorded()
+            await asyncio.sleep(0)
+            yield recorded()
+        yield recorded()
+
+    async def collect():
+        return [(flag, recorded()) async for flag in generator()]
+
+    assert asyncio.run(collect()) == [(True, True), (True, True), (False, True)]
 
 
 def test_s73_a_call_in_a_task_stays_there():

@@ -7,7 +7,8 @@ import weakref
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from chainrule.autograd.modes import current_modes, is_grad_enabled
+from chainrule.autograd.blocks import current_modes
+from chainrule.autograd.modes import is_grad_enabled
 from chainrule.autograd.record import current_node, pack_array
 from chainrule.autograd.tape import (
     AccumulateGrad,

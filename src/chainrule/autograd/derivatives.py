@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from contextvars import copy_context
 from typing import Any, overload
 
-from chainrule.autograd.modes import MODES, Modes, enable_grad, is_grad_enabled, set_grad_enabled
+from chainrule.autograd.blocks import MODES, Modes
+from chainrule.autograd.modes import enable_grad, is_grad_enabled, set_grad_enabled
 from chainrule.autograd.namespace import TENSOR_XP
 from chainrule.autograd.record import RECORDERS
 from chainrule.autograd.references import ALONE, count_references, owned

@@ -9,10 +9,10 @@ import sys
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar, overload
 
+from chainrule.autograd.blocks import MODES, Modes
 from chainrule.autograd.context import NOTHING, Context
 from chainrule.autograd.function_node import FunctionNode
 from chainrule.autograd.location import INTERNAL
-from chainrule.autograd.modes import MODES, Modes
 from chainrule.autograd.outputs import (
     finish,
     finish_several,

@@ -1,74 +1,15 @@
-"""Grad mode, anomaly mode and saved-tensor hooks: what holds in a `with` block.
-
-The current modes are one immutable record in a context variable, so they follow threads and asyncio
-tasks. None is the usual state (recording, nothing else): the hot path asks only for that. A record
-knows the one it replaced, so that one context manager object may be entered many times.
-"""
+"""Grad mode, anomaly mode and saved-tensor hooks: what the user switches, and asks for."""
 
 from __future__ import annotations
 
-import functools
-import inspect
 import warnings
-from collections.abc import AsyncGenerator, Callable, Generator
-from contextvars import ContextVar
-from types import TracebackType
+from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
+from chainrule.autograd.blocks import DEFAULT, MODES, Block, Modes, modes, simplest
 from chainrule.errors import AutogradError
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-
-class Modes:
-    """The modes in force, and those to return to. Nobody changes one: `changed` makes another.
-
-    A class with slots, since every operation in a `no_grad` block or a pass asks for `grad`: a
-    named tuple takes three times as long to answer.
-    """
-
-    __slots__ = ("anomaly", "check_nan", "grad", "hooks_refused", "nesting", "outer", "saved_hooks")
-
-    def __init__(
-        self,
-        grad: bool = True,
-        anomaly: bool = False,
-        check_nan: bool = True,
-        saved_hooks: tuple[Callable[..., Any], Callable[..., Any]] | None = None,
-        hooks_refused: str | None = None,  # why `saved_tensors_hooks` must not be used
-        outer: Modes | None = None,
-        nesting: int = 0,  # how many passes this is inside of
-    ) -> None:
-        self.grad = grad
-        self.anomaly = anomaly
-        self.check_nan = check_nan
-        self.saved_hooks = saved_hooks
-        self.hooks_refused = hooks_refused
-        self.outer = outer
-        self.nesting = nesting
-
-    def in_force(self) -> tuple[Any, ...]:
-        """Return all but the modes to return to: equal where the same holds."""
-        return (self.grad, self.anomaly, self.check_nan, self.saved_hooks, self.hooks_refused)
-
-    def changed(self, **changes: Any) -> Modes:
-        """Return these modes but for some."""
-        return Modes(**({name: getattr(self, name) for name in Modes.__slots__} | changes))
-
-
-_DEFAULT = Modes()
-MODES: ContextVar[Modes | None] = ContextVar("chainrule modes", default=None)
-current_modes: Callable[[], Modes | None] = MODES.get
-
-
-def _simplest(modes: Modes) -> Modes | None:
-    """Return None for the usual state: the hot path asks for that."""
-    return None if modes.outer is None and modes.in_force() == _DEFAULT.in_force() else modes
-
-
-def modes() -> Modes:
-    """Return the modes in force."""
-    return MODES.get() or _DEFAULT
 
 
 def is_grad_enabled() -> bool:
@@ -94,100 +35,7 @@ def is_anomaly_enabled() -> bool:
     return modes().anomaly
 
 
-class _Block:
-    """A context manager and decorator that changes some fields of the modes."""
-
-    _changes: dict[str, Any]
-    _alone: Modes | None = None  # the record, where there is no block around: made beforehand
-
-    def __enter__(self) -> Any:
-        outer = MODES.get()
-        if outer is None and self._alone is not None:
-            MODES.set(self._alone)
-        else:
-            MODES.set((outer or _DEFAULT).changed(**self._changes, outer=outer))
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None = None,
-        error: BaseException | None = None,
-        traceback: TracebackType | None = None,
-    ) -> None:
-        inner = MODES.get()
-        MODES.set(None if inner is None else inner.outer)
-
-    def __call__(self, function: F) -> F:
-        """Return `function` running in this mode; a generator runs in it at each step."""
-        if inspect.isgeneratorfunction(function):
-            return cast(F, self._around_generator(function))
-        if inspect.isasyncgenfunction(function):
-            return cast(F, self._around_async_generator(function))
-        if inspect.iscoroutinefunction(function):
-
-            @functools.wraps(function)
-            async def coroutine(*args: Any, **kwargs: Any) -> Any:
-                with self:
-                    return await function(*args, **kwargs)
-
-            return cast(F, coroutine)
-
-        @functools.wraps(function)
-        def wrapper(*args: Any, **kwargs: Any) -> Any:
-            with self:
-                return function(*args, **kwargs)
-
-        return cast(F, wrapper)
-
-    def _around_generator(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(function)
-        def wrapper(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
-            with self:
-                generator = function(*args, **kwargs)
-            step: Callable[[], Any] = functools.partial(next, generator)
-            while True:
-                try:
-                    with self:
-                        value = step()
-                except StopIteration as stop:
-                    return stop.value
-                try:
-                    sent = yield value
-                    step = functools.partial(generator.send, sent)
-                except GeneratorExit:
-                    with self:
-                        generator.close()
-                    raise
-                except BaseException as error:
-                    step = functools.partial(generator.throw, error)
-
-        return wrapper
-
-    def _around_async_generator(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(function)
-        async def wrapper(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
-            generator = function(*args, **kwargs)
-            step: Callable[[], Any] = functools.partial(generator.asend, None)
-            while True:
-                try:
-                    with self:
-                        value = await step()
-                except StopAsyncIteration:
-                    return
-                try:
-                    sent = yield value
-                    step = functools.partial(generator.asend, sent)
-                except GeneratorExit:
-                    with self:
-                        await generator.aclose()
-                    raise
-                except BaseException as error:
-                    step = functools.partial(generator.athrow, error)
-
-        return wrapper
-
-
-class no_grad(_Block):
+class no_grad(Block):
     """Run a block, a function or a generator without recording.
 
     Results in it don't require grad and have no `grad_fn`; writing in place to leaves is allowed,
@@ -204,7 +52,6 @@ class no_grad(_Block):
     """
 
     _changes = {"grad": False}  # noqa: RUF012 - nobody writes to it; a proxy is slower
-    _alone = Modes(grad=False)
 
     def __new__(cls, function: Callable[..., Any] | None = None) -> Any:
         self = super().__new__(cls)
@@ -222,10 +69,13 @@ class enable_grad(no_grad):
     """
 
     _changes = {"grad": True}  # noqa: RUF012 - nobody writes to it; a proxy is slower
-    _alone = Modes(grad=True)
 
 
-class set_grad_enabled(_Block):
+for _block in (no_grad, enable_grad):
+    _block._alone = Modes(**_block._changes, block=_block)
+
+
+class set_grad_enabled(Block):
     """Switch recording on or off: at once when called, until the end when used as a block.
 
     Parameters
@@ -246,7 +96,7 @@ class set_grad_enabled(_Block):
         self._changes = {"grad": bool(mode)}
         self._before = MODES.get()
         self._entered = 0
-        MODES.set(_simplest((self._before or _DEFAULT).changed(**self._changes)))
+        MODES.set(simplest((self._before or DEFAULT).changed(**self._changes)))
 
     def __enter__(self) -> set_grad_enabled:
         super().__enter__()
@@ -258,8 +108,8 @@ class set_grad_enabled(_Block):
         self._entered -= 1
         if not self._entered:
             # As it was before the call that made this block, in the blocks that are around it now.
-            before = {name: getattr(self._before or _DEFAULT, name) for name in self._changes}
-            MODES.set(_simplest((MODES.get() or _DEFAULT).changed(**before)))
+            before = {name: getattr(self._before or DEFAULT, name) for name in self._changes}
+            MODES.set(simplest((MODES.get() or DEFAULT).changed(**before)))
 
     def __call__(self, function: F) -> F:
         MODES.set(self._before)  # a decorator switches when its function runs, not now
@@ -267,7 +117,7 @@ class set_grad_enabled(_Block):
         return cast(F, block(function))
 
 
-class detect_anomaly(_Block):
+class detect_anomaly(Block):
     """Find where a gradient becomes nan, and which line made the operation that failed.
 
     Parameters
@@ -301,13 +151,13 @@ class set_detect_anomaly(set_grad_enabled):
         self._changes = {"anomaly": bool(mode), "check_nan": check_nan}
         self._before = MODES.get()
         self._entered = 0
-        MODES.set(_simplest((self._before or _DEFAULT).changed(**self._changes)))
+        MODES.set(simplest((self._before or DEFAULT).changed(**self._changes)))
 
     def __call__(self, function: F) -> F:
         raise TypeError("use detect_anomaly() as the decorator")
 
 
-class saved_tensors_hooks(_Block):
+class saved_tensors_hooks(Block):
     """Pass every tensor that the graph saves through `pack`, and `unpack` it when it's needed.
 
     Parameters
@@ -342,7 +192,7 @@ def _refuse_hooks(reason: str | None) -> None:
         raise AutogradError(reason)
 
 
-class disable_saved_tensors_hooks(_Block):
+class disable_saved_tensors_hooks(Block):
     """Refuse `saved_tensors_hooks` in a block: for code that would be wrong with them.
 
     Parameters

@@ -9,9 +9,10 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from chainrule.autograd.blocks import MODES
 from chainrule.autograd.failures import fail
 from chainrule.autograd.location import user_frame
-from chainrule.autograd.modes import MODES, enable_grad
+from chainrule.autograd.modes import enable_grad
 from chainrule.autograd.operands import as_tensors
 from chainrule.autograd.paths import View
 from chainrule.autograd.tape import (

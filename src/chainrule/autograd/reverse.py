@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from heapq import heappop, heappush, heappushpop
 from typing import Any
 
+from chainrule.autograd.blocks import current_modes
 from chainrule.autograd.hooks import (
     check_replacement,
     name_of,
@@ -18,7 +19,6 @@ from chainrule.autograd.hooks import (
     replacements,
     run_post_accumulate,
 )
-from chainrule.autograd.modes import current_modes
 from chainrule.autograd.namespace import TENSOR_XP
 from chainrule.autograd.record import RECORDERS
 from chainrule.autograd.references import ALONE, count_references, owned

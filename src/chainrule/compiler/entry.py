@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from chainrule import tree
-from chainrule.autograd.modes import MODES
+from chainrule.autograd.blocks import MODES
 from chainrule.autograd.overlay import ANSWERER, SLOTS
 from chainrule.autograd.record import current_node
 from chainrule.autograd.tape import AccumulateGrad, Port

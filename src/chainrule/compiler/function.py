@@ -12,7 +12,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any, overload
 
-from chainrule.autograd.modes import MODES
+from chainrule.autograd.blocks import MODES
 from chainrule.autograd.overlay import ANSWERER
 from chainrule.compiler.builder import Built, build
 from chainrule.compiler.cost import Report
