@@ -40,6 +40,19 @@ X = cr.ones(2, 3)
         (lambda: cr.fft.irfft2(cr.tensor(1.0), dim=[0]), IndexError, "tensor has no dimensions"),
         (lambda: cr.unbind(cr.tensor(1.0)), IndexError, "tensor has no dimensions"),
         (lambda: cr.rot90(cr.ones(2)), RuntimeError, "expected total dims >= 2, but got .* 1"),
+        (
+            lambda: cr.isclose(X, cr.ones(2)),
+            ValueError,
+            r"isclose: .* a \(3\) must match .* b \(2\)",
+        ),
+        (lambda: cr.unflatten(cr.tensor(1.0), 0, (1,)), ValueError, "a 0-d.* tensor has no dim"),
+        (lambda: F.interpolate(X[None], 2, mode=3), ValueError, "mode is one of .* but got 3"),
+        (lambda: F.local_response_norm(X[None], 0), ValueError, "size must be 1 at least"),
+        (
+            lambda: cr.searchsorted(X[0], X[1], sorter=cr.tensor([0])),
+            ValueError,
+            r"the same size, but got boundary tensor \[3\] and sorter tensor \[1\]",
+        ),
         (lambda: -cr.tensor([True]), TypeError, "negative of bool: .*`~`"),
         (lambda: cr.tensor([True]) - cr.tensor([True]), TypeError, "subtract of bool and bool"),
         (lambda: X & X, TypeError, "bitwise_and of float32 and float32"),
@@ -67,5 +80,27 @@ def test_an_error_is_a_runtime_error_and_the_built_in_one(
     ],
 )
 def test_a_wrong_call_is_a_type_error(call: Callable[[], Any], text: str) -> None:
+    with pytest.raises(TypeError, match=text):
+        call()
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda: cr.roll(X, 1.5), r"roll: a shift must be an int, got 1\.5 \(float\)"),
+        (lambda: cr.rot90(X, 0.5), "rot90: k must be"),
+        (lambda: cr.select(X, 1, 1.5), "select: index must be"),
+        (lambda: cr.narrow(X, 1, 0.5, 1), "narrow: start must be"),
+        (lambda: cr.narrow(X, 1, 0, None), "narrow: length must be an int, got None"),
+        (lambda: cr.topk(X, "2"), r"topk: k must be an int, got '2' \(str\)"),
+        (lambda: cr.kthvalue(X, 1.5), "kthvalue: k must be"),
+        (lambda: cr.chunk(X, "2"), "chunk: chunks must be"),
+        (lambda: cr.diff(X, None), "diff: n must be"),
+        (lambda: cr.tril(X, "a"), "tril: diagonal must be"),
+        (lambda: F.interpolate(X[None], (1.5,)), "interpolate: a size must be"),
+        (lambda: F.local_response_norm(X[None], 2.5), "local_response_norm: size must be"),
+    ],
+)
+def test_a_setting_that_must_be_an_int_is_one(call: Callable[[], Any], text: str) -> None:
     with pytest.raises(TypeError, match=text):
         call()

@@ -80,6 +80,19 @@ def one_dim(dim: Any, ndim: int) -> int:
     return number % bound
 
 
+def whole(value: Any, operation: str, name: str) -> int:
+    """Return a setting that has to be an int."""
+    if value.__class__ is int:
+        number: int = value
+        return number
+    try:
+        return index(value)
+    except TypeError:
+        raise TypeError(
+            f"{operation}: {name} must be an int, got {value!r} ({type(value).__name__})"
+        ) from None
+
+
 def many_dims(dims: Dims, ndim: int) -> tuple[int, ...] | None:
     """Return dimensions counted from the front; None, which means all of them, stays."""
     if dims is None:

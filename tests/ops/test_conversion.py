@@ -50,6 +50,8 @@ def test_to():
     assert x.to(other=cr.tensor([1])).dtype == cr.int64
     assert x.type_as(cr.tensor([True])).dtype == cr.bool
     assert x.cpu() is x
+    assert x.to(cr.float32, True) is x
+    assert x.to("cpu", cr.float32, False, True) is not x
     copied = x.to(cr.float32, copy=True)
     assert copied is not x
     copied.zero_()

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from chainrule.arguments import RECORDERS, Operand, tensor_of
+from chainrule.autograd.failures import broadcast_text
 from chainrule.autograd.operands import as_tensors
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import namespace
-from chainrule.errors import ArgumentError
+from chainrule.errors import ArgumentError, ShapeError
 from chainrule.ops.calls import piecewise, strict
 
 OPERATORS = {
@@ -345,6 +346,9 @@ def isclose(
                 f"isclose: {name} must be greater than or equal to zero, but got {tolerance}"
             )
     a, b = [t._array for t in as_tensors((input, other))]
+    misfit = broadcast_text([a.shape, b.shape])
+    if misfit:
+        raise ShapeError(f"isclose: {misfit}")
     return make(namespace(a).isclose(a, b, rtol=rtol, atol=atol, equal_nan=equal_nan), None)
 
 

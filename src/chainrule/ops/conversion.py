@@ -107,7 +107,8 @@ def to(
     Parameters
     ----------
     *target : dtype, device or Tensor
-        In any order; a Tensor stands for its dtype and its device.
+        In any order; a Tensor stands for its dtype and its device. Bools after them are PyTorch's
+        `non_blocking` and `copy`.
     dtype, device : optional
         The same, by name.
     copy : bool, default False
@@ -129,7 +130,12 @@ def to(
     >>> cr.ones(2).to("cpu").device
     device(type='cpu')
     """
-    for wish in target if other is None else (*target, other):
+    wishes = list(target) if other is None else [*target, other]
+    flags = [wish for wish in wishes if isinstance(wish, bool)]
+    copy = copy or flags[1:2] == [True]  # by position PyTorch's non_blocking comes before it
+    for wish in wishes:
+        if isinstance(wish, bool):
+            continue
         if isinstance(wish, Tensor):
             dtype, device = wish.dtype, wish.device
         elif _is_device(wish):

@@ -253,7 +253,13 @@ def searchsorted(
             f"boundaries tensor {list(rows.shape)} and input value tensor {list(values.shape)}"
         )
     if sorter is not None:
-        rows = np.take_along_axis(rows, tensor_of(sorter)._array, -1)
+        order = tensor_of(sorter)._array
+        if order.shape != rows.shape:
+            raise ShapeError(
+                "torch.searchsorted(): boundary and sorter must have the same size, but got "
+                f"boundary tensor {list(rows.shape)} and sorter tensor {list(order.shape)}"
+            )
+        rows = np.take_along_axis(rows, order, -1)
     after = right or side == "right"
     if rows.ndim == 1:
         found = np.searchsorted(rows, values, "right" if after else "left")

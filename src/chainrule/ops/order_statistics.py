@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from chainrule.arguments import RECORDERS, Operand, either, one_dim, tensor_of
+from chainrule.arguments import RECORDERS, Operand, either, one_dim, tensor_of, whole
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import namespace
 from chainrule.errors import ArgumentError, ShapeError
@@ -184,7 +184,7 @@ def kthvalue(
     """
     input = tensor_of(input)
     number = one_dim(dim if axis is None else axis, input.ndim)
-    length = input.shape[number] if input.ndim else 1
+    length, k = input.shape[number] if input.ndim else 1, whole(k, "kthvalue", "k")
     if not 1 <= k <= length:
         raise ArgumentError(
             f"kthvalue(): selected number k out of range for dimension {number}: got {k}, expected "

@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from chainrule.arguments import RECORDERS, Operand, either, many_dims, one_dim, sizes_of, tensor_of
+from chainrule.arguments import (
+    RECORDERS,
+    Operand,
+    either,
+    many_dims,
+    one_dim,
+    sizes_of,
+    tensor_of,
+    whole,
+)
 from chainrule.autograd.tensor import Tensor
 from chainrule.errors import ArgumentError, ShapeError
 from chainrule.ops.shaping import reshape
@@ -326,7 +335,8 @@ def roll(
     """
     input = tensor_of(input)
     named = either(dims, axis)
-    steps = tuple(shifts) if isinstance(shifts, Sequence) else (shifts,)
+    listed = shifts if isinstance(shifts, Sequence) else (shifts,)
+    steps = tuple([whole(shift, "roll", "a shift") for shift in listed])
     if not steps:
         raise ArgumentError("roll: shifts required: give a number, or one for each of dims")
     if named is None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from chainrule.arguments import RECORDERS, Operand, cast, floating
+from chainrule.arguments import RECORDERS, Operand, cast, floating, whole
 from chainrule.autograd.tensor import Tensor
 from chainrule.errors import ArgumentError, ShapeError
 from chainrule.kernels.resampling import Taps, taps_of
@@ -83,7 +83,11 @@ def interpolate(
     >>> cr.nn.functional.interpolate(x, size=3, mode="linear", align_corners=True)
     tensor([[[1., 2., 3.]]])
     """
-    if mode.startswith("nearest") and isinstance(input, Tensor) and input.dtype == np.uint8:
+    if (
+        mode in ("nearest", "nearest-exact")
+        and isinstance(input, Tensor)
+        and input.dtype == np.uint8
+    ):
         floats = cast(input, np.float32)
         picked = interpolate(
             floats, size, scale_factor, mode, align_corners, recompute_scale_factor, antialias
@@ -178,7 +182,7 @@ def _targets(x: Tensor, size: Any, scale_factor: Any) -> tuple[list[int], list[f
             f"got input with spatial dimensions of {list(x.shape[2:])} and {name} of {given!r}"
         )
     if scale_factor is None:
-        return [int(n) for n in listed], [None] * rank
+        return [whole(n, "interpolate", "a size") for n in listed], [None] * rank
     sizes = [math.floor(float(n * s)) for n, s in zip(x.shape[2:], listed, strict=True)]
     return sizes, [float(s) for s in listed]
 
