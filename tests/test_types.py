@@ -23,7 +23,7 @@ def checked(script: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 def test_every_public_name_has_a_type(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     names = [f"cr.{name}" for name in cr.__all__]
-    for module in ("fft", "linalg", "nn.functional", "special", "optim"):
+    for module in ("fft", "linalg", "nn.functional", "nn.utils", "special", "optim"):
         names += [f"cr.{module}.{name}" for name in attrgetter(module)(cr).__all__]
     names += ["cr.array_api.max", "cr.autograd.grad"]
     lines = ["import chainrule as cr", *(f"reveal_type({name})" for name in names)]
@@ -38,6 +38,24 @@ def test_every_public_name_has_a_type(tmp_path: Path, monkeypatch: pytest.Monkey
     assert 'no attribute "no_such_name"' in errors[0]
     assert 'to "manual_seed" has incompatible type "str"' in errors[1]
     assert 'expression has type "Tensor"' in errors[2]
+
+
+def test_a_function_in_a_mode_keeps_its_type(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = """
+import chainrule as cr
+
+@cr.no_grad()
+def clipped(x: cr.Tensor, most: float) -> cr.Tensor:
+    return cr.clamp(x, max=most)
+
+with cr.no_grad(), cr.enable_grad():
+    clipped(cr.ones(2), "one")
+"""
+    said = checked(script, tmp_path, monkeypatch).splitlines()
+    (error,) = [line for line in said if line.startswith("script.py")]
+    assert 'Argument 2 to "clipped" has incompatible type "str"' in error
 
 
 def test_a_custom_function_is_typed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,6 +23,7 @@ OPTIMISERS: dict[str, Callable[[Any], Any]] = {
     "Adam, betas": lambda ps: optim.Adam(ps, lr=0.1, betas=(0.5, 0.8), eps=1e-3),
     "amsgrad": lambda ps: optim.Adam(ps, lr=0.1, amsgrad=True),
     "Adam, decay": lambda ps: optim.Adam(ps, lr=0.1, weight_decay=0.1),
+    "AdamW": lambda ps: optim.AdamW(ps, lr=0.1, weight_decay=0.1),
     "Adam, maximize": lambda ps: optim.Adam(ps, lr=0.01, maximize=True, amsgrad=True),
     "groups": lambda ps: optim.Adam([{"params": ps[:1], "lr": 0.5}, {"params": ps[1:]}]),
 }

@@ -34,6 +34,7 @@ ADAM_OPTIONS: dict[str, dict[str, Any]] = {
 CASES = [
     *[pytest.param("SGD", options, id=f"SGD {name}") for name, options in SGD_OPTIONS.items()],
     *[pytest.param("Adam", options, id=f"Adam {name}") for name, options in ADAM_OPTIONS.items()],
+    *[pytest.param("AdamW", options, id=f"AdamW {name}") for name, options in ADAM_OPTIONS.items()],
 ]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from typing import Any, Self, TypeVar, overload
 
 from chainrule.autograd.blocks import DEFAULT, MODES, Block, Modes, modes, simplest
 from chainrule.errors import AutogradError
@@ -52,6 +52,12 @@ class no_grad(Block):
     """
 
     _changes = {"grad": False}  # noqa: RUF012 - nobody writes to it; a proxy is slower
+
+    @overload
+    def __new__(cls) -> Self: ...
+
+    @overload
+    def __new__(cls, function: Callable[..., Any]) -> Any: ...
 
     def __new__(cls, function: Callable[..., Any] | None = None) -> Any:
         self = super().__new__(cls)
@@ -114,7 +120,7 @@ class set_grad_enabled(Block):
     def __call__(self, function: F) -> F:
         MODES.set(self._before)  # a decorator switches when its function runs, not now
         block = enable_grad() if self._changes["grad"] else no_grad()
-        return cast(F, block(function))
+        return block(function)
 
 
 class detect_anomaly(Block):

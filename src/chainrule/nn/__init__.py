@@ -1,4 +1,4 @@
-"""What networks are made of: functions in `functional`, and the layer `Linear`.
+"""What networks are made of: functions in `functional`, the layer `Linear`, and `utils`.
 
 A parameter is a leaf that requires grad, and nothing more.
 """
@@ -6,10 +6,10 @@ A parameter is a leaf that requires grad, and nothing more.
 from typing import TYPE_CHECKING, Any
 
 from chainrule.absent import missing
-from chainrule.nn import functional
+from chainrule.nn import functional, utils
 from chainrule.nn.linear import Linear
 
-__all__ = ["Linear", "functional"]
+__all__ = ["Linear", "functional", "utils"]
 
 
 if not TYPE_CHECKING:  # which would take every name for one of these

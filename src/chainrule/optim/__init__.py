@@ -3,11 +3,11 @@
 from typing import TYPE_CHECKING, Any
 
 from chainrule.absent import missing
-from chainrule.optim.adam import Adam
+from chainrule.optim.adam import Adam, AdamW
 from chainrule.optim.optimizer import Optimizer
 from chainrule.optim.sgd import SGD
 
-__all__ = ["Optimizer", "SGD", "Adam"]
+__all__ = ["Optimizer", "SGD", "Adam", "AdamW"]
 
 
 if not TYPE_CHECKING:  # which would take every name for one of these

@@ -1,7 +1,8 @@
-"""Adam, with or without AMSGrad."""
+"""Adam and AdamW, with or without AMSGrad."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any, final
 
 import numpy as np
@@ -23,8 +24,75 @@ from chainrule.optim.optimizer import (
 Array = Any
 
 
+class _ByMeans(Optimizer):
+    """What Adam and AdamW share. They differ in how weights decay."""
+
+    def __init__(
+        self,
+        params: Parameters,
+        lr: float,
+        betas: tuple[float, float],
+        eps: float,
+        weight_decay: float,
+        amsgrad: bool,
+        maximize: bool,
+    ) -> None:
+        defaults = {
+            "lr": lr,
+            "betas": betas,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "amsgrad": amsgrad,
+            "maximize": maximize,
+        }
+        super().__init__(params, defaults)
+
+    @abstractmethod
+    def _decayed(self, param: Tensor, options: Group) -> Array:
+        """Let the weights decay; return the gradient to step along."""
+
+    def _check(self, options: Group) -> None:
+        check_at_least_0(options, "lr", "eps", "weight_decay")
+        for index, beta in enumerate(options["betas"]):
+            if not 0 <= beta < 1:
+                raise ArgumentError(
+                    f"Invalid beta parameter at index {index}: {beta}, expected from 0, below 1"
+                )
+
+    def _update(self, params: list[Tensor], options: Group) -> None:
+        for param in params:
+            p, g = param._array, self._decayed(param, options)
+            state = self._remembered(param, options["amsgrad"])
+            step = state["step"]._array
+            step += 1
+            means = [state[name]._array for name in _MEANS if name in state]
+            if p.dtype.kind == "c":
+                _advance(p.real, g.real, [mean.real for mean in means], step, options)
+                _advance(p.imag, g.imag, [mean.imag for mean in means], step, options)
+            else:
+                _advance(p, g, means, step, options)
+            for array in (p, *means):
+                written(array, f"{type(self).__name__}.step")
+
+    def _remembered(self, param: Tensor, amsgrad: bool) -> dict[str, Any]:
+        """Return the state of a parameter, made at its first step."""
+        state = self.state[param]
+        if not state:
+            state["step"] = make(np.zeros(()), None)
+        for name in _MEANS if amsgrad else _MEANS[:2]:
+            if name not in state:
+                array = param._array
+                state[name] = make(namespace(array).zeros_like(array), None)
+        return state
+
+    def _restored(self, value: Any, param: Tensor, name: str) -> Any:
+        if name == "step":  # a number in what older versions and other libraries saved
+            return make(np.array(float(value)), None)
+        return super()._restored(value, param, name)
+
+
 @final
-class Adam(Optimizer):
+class Adam(_ByMeans):
     """Steps of about `lr` for each element, whatever the scale of its gradient.
 
     Parameters
@@ -85,54 +153,68 @@ class Adam(Optimizer):
         *,
         maximize: bool = False,
     ) -> None:
-        defaults = {
-            "lr": lr,
-            "betas": betas,
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "amsgrad": amsgrad,
-            "maximize": maximize,
-        }
-        super().__init__(params, defaults)
+        super().__init__(params, lr, betas, eps, weight_decay, amsgrad, maximize)
 
-    def _check(self, options: Group) -> None:
-        check_at_least_0(options, "lr", "eps", "weight_decay")
-        for index, beta in enumerate(options["betas"]):
-            if not 0 <= beta < 1:
-                raise ArgumentError(
-                    f"Invalid beta parameter at index {index}: {beta}, expected from 0, below 1"
-                )
+    def _decayed(self, param: Tensor, options: Group) -> Array:
+        return gradient(param, options)
 
-    def _update(self, params: list[Tensor], options: Group) -> None:
-        for param in params:
-            p, g = param._array, gradient(param, options)
-            state = self._remembered(param, options["amsgrad"])
-            step = state["step"]._array
-            step += 1
-            means = [state[name]._array for name in _MEANS if name in state]
-            if p.dtype.kind == "c":
-                _advance(p.real, g.real, [mean.real for mean in means], step, options)
-                _advance(p.imag, g.imag, [mean.imag for mean in means], step, options)
-            else:
-                _advance(p, g, means, step, options)
-            for array in (p, *means):
-                written(array, "Adam.step")
 
-    def _remembered(self, param: Tensor, amsgrad: bool) -> dict[str, Any]:
-        """Return the state of a parameter, made at its first step."""
-        state = self.state[param]
-        if not state:
-            state["step"] = make(np.zeros(()), None)
-        for name in _MEANS if amsgrad else _MEANS[:2]:
-            if name not in state:
-                array = param._array
-                state[name] = make(namespace(array).zeros_like(array), None)
-        return state
+@final
+class AdamW(_ByMeans):
+    """Adam whose weights decay by themselves, not through the gradient and its running means.
 
-    def _restored(self, value: Any, param: Tensor, name: str) -> Any:
-        if name == "step":  # a number in what older versions and other libraries saved
-            return make(np.array(float(value)), None)
-        return super()._restored(value, param, name)
+    Parameters
+    ----------
+    params : iterable of Tensors, or of dicts
+        What to update: see `Optimizer`.
+    lr, betas, eps, amsgrad, maximize
+        As for `Adam`.
+    weight_decay : float, default 1e-2
+        How much of a weight goes in each step, relative to `lr`.
+
+    Raises
+    ------
+    ArgumentError
+        If an option is out of range; TypeError and ArgumentError as `Optimizer` does for `params`.
+
+    Notes
+    -----
+    p ← (1 - lr · weight_decay) p, and then Adam's step without a penalty [1]_. The state is Adam's.
+
+    References
+    ----------
+    .. [1] I. Loshchilov, F. Hutter, Decoupled weight decay regularization, ICLR 2019, algorithm 2,
+       with the schedule in `lr`.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> w = cr.tensor([1.0, -200.0], requires_grad=True)
+    >>> optimizer = cr.optim.AdamW([w], lr=0.25, weight_decay=0.5)
+    >>> w.pow(2).sum().backward()
+    >>> optimizer.step()
+    >>> w
+    tensor([   0.6250, -174.7500], requires_grad=True)
+    """
+
+    def __init__(
+        self,
+        params: Parameters,
+        lr: float = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 1e-2,
+        amsgrad: bool = False,
+        *,
+        maximize: bool = False,
+    ) -> None:
+        super().__init__(params, lr, betas, eps, weight_decay, amsgrad, maximize)
+
+    def _decayed(self, param: Tensor, options: Group) -> Array:
+        p, decay = param._array, float(options["weight_decay"])
+        if decay:
+            p *= in_precision(1 - number(options["lr"]) * decay, p)
+        return gradient(param, {**options, "weight_decay": 0})
 
 
 _MEANS = ("exp_avg", "exp_avg_sq", "max_exp_avg_sq")
