@@ -303,6 +303,19 @@ def test_cat_leaves_out_vectors_of_nothing(dim):
     assert cr.cat([cr.zeros(0), cr.zeros(0)]).shape == (0,)
 
 
+@pytest.mark.parametrize("shape", [(0,), (2,), (2, 3), (0, 3), (2, 0)])
+def test_vectors_of_nothing_that_are_joined_have_gradients(shape):
+    nothing, x = cr.zeros(0, requires_grad=True), cr.ones(shape, requires_grad=True)
+    cr.cat([nothing, x, nothing]).sum().backward()
+    assert nothing.grad.shape == (0,)
+    assert x.grad.shape == shape
+
+
+def test_vectors_of_nothing_do_not_hide_a_number():
+    with pytest.raises(cr.ShapeError, match=r"zero-dimensional tensor \(at position 1\)"):
+        cr.cat([cr.zeros(0), cr.tensor(1.0)])
+
+
 def test_one_dimension_flattened_is_the_tensor_itself():
     x = cr.ones(2, 3)
     assert x.flatten(1, 1) is x

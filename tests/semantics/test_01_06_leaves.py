@@ -649,6 +649,14 @@ PRINTED = {
         lambda m: m.tensor([1.0], requires_grad=True).detach(),
         "tensor([1.])",
     ),
+    "no integers": (
+        lambda m: m.zeros(0, dtype=m.int64),
+        ("tensor([], dtype=int64)", "tensor([], dtype=torch.int64)"),
+    ),
+    "no bools": (
+        lambda m: m.zeros(2, 0, dtype=m.bool),
+        ("tensor([], size=(2, 0), dtype=bool)", "tensor([], size=(2, 0), dtype=torch.bool)"),
+    ),
     "matrix": (
         lambda m: m.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True),
         "tensor([[1., 2.],\n        [3., 4.]], requires_grad=True)",

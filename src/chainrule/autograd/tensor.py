@@ -439,9 +439,14 @@ class Tensor:
         suffixes = []
         array = move(self._array, CPU)
         default = default_dtype()
-        if array.dtype not in (default, np.dtype(np.int64), np.dtype(np.bool_)) and not (
-            array.dtype.kind == "c" and array.dtype.itemsize == 2 * default.itemsize
-        ):
+        inferred = array.dtype == default or (  # no elements, nothing to tell an integer by
+            array.size != 0
+            and (
+                array.dtype in (np.dtype(np.int64), np.dtype(np.bool_))
+                or (array.dtype.kind == "c" and array.dtype.itemsize == 2 * default.itemsize)
+            )
+        )
+        if not inferred:
             suffixes.append(f"dtype={array.dtype.name}")
         if self.device != CPU:
             suffixes.insert(0, f"device='{self.device}'")

@@ -68,12 +68,17 @@ def cat(tensors: Sequence[Operand], dim: int | None = None, *, axis: int | None 
                 return _concat(*parts, axis=0)
             return _concat(*parts, axis=one_dim(either(dim, axis), len(shape)))
     parts = same_dtype("cat", parts)
-    parts = [part for part in parts if part._array.shape != (0,)] or parts[:1]
-    number = _which(either(dim, axis), parts[0].ndim)
     for i, part in enumerate(parts):
         if part.ndim == 0:
             raise ShapeError(f"zero-dimensional tensor (at position {i}) cannot be concatenated")
-        _check_alike(parts[0].shape, part.shape, number, i)
+    like = next((part for part in parts if part._array.shape != (0,)), parts[0]).shape
+    number = _which(either(dim, axis), len(like))
+    empty = (*like[:number], 0, *like[number + 1 :])
+    for i, part in enumerate(parts):
+        if part._array.shape == (0,) != empty:
+            parts[i] = RECORDERS["reshape"](part, shape=empty)
+        else:
+            _check_alike(like, part.shape, number, i)
     return _concat(*parts, axis=number)
 
 
