@@ -5,7 +5,8 @@
 The suite is data-apis/array-api-tests, cloned with its submodule and its requirements installed. It
 is not on the package index, so without the variable nothing is run. Arguments that this script
 doesn't know go to pytest: a file of the suite, -k and so on. `array_api_xfails.txt` beside it says
-what is expected to fail, and why.
+what is expected to fail, and why. `--api-version 2024.12` runs what that version of the standard
+demands, in the place of the newest one.
 """
 
 from __future__ import annotations
@@ -21,12 +22,14 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 MODES = {"plain": "chainrule.array_api", "recorded": "recorded_array_api"}
+VERSIONS = ("2025.12", "2024.12")
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--max-examples", type=int, default=100, help="of each property")
     parser.add_argument("--mode", choices=MODES, help="only this one of the two")
+    parser.add_argument("--api-version", choices=VERSIONS, default=VERSIONS[0])
     options, to_pytest = parser.parse_known_args()
     folder = os.environ.get("ARRAY_API_TESTS_DIR")
     if not folder:
@@ -38,16 +41,20 @@ def main() -> int:
     if not any(argument.startswith("array_api_tests") for argument in to_pytest):
         to_pytest.append("array_api_tests")  # the whole of it
     modes = [options.mode] if options.mode else list(MODES)
-    return max([run(mode, Path(folder), options.max_examples, to_pytest) for mode in modes])
+    found = [
+        run(m, options.api_version, Path(folder), options.max_examples, to_pytest) for m in modes
+    ]
+    return max(found)
 
 
-def run(mode: str, folder: Path, max_examples: int, to_pytest: list[str]) -> int:
+def run(mode: str, version: str, folder: Path, max_examples: int, to_pytest: list[str]) -> int:
     """Run the suite in one mode, print the counts, return pytest's exit status."""
     with tempfile.TemporaryDirectory() as scratch:
         xfails, report = Path(scratch, "xfails.txt"), Path(scratch, "report.json")
-        xfails.write_text("\n".join(expected_failures(mode)) + "\n", encoding="utf-8")
+        xfails.write_text("\n".join(expected_failures(mode, version)) + "\n", encoding="utf-8")
         environment = os.environ | {
             "ARRAY_API_TESTS_MODULE": MODES[mode],
+            "ARRAY_API_TESTS_VERSION": version,
             "PYTHONPATH": os.pathsep.join(
                 [str(HERE), str(HERE.parent / "src"), os.environ.get("PYTHONPATH", "")]
             ),
@@ -69,20 +76,24 @@ def run(mode: str, folder: Path, max_examples: int, to_pytest: list[str]) -> int
             return done.returncode or 1
         tests = json.loads(report.read_text(encoding="utf-8"))["tests"]
     counts = Counter(test["outcome"] for test in tests)
-    print(f"{mode}: " + ", ".join(f"{n} {outcome}" for outcome, n in sorted(counts.items())))
+    print(
+        f"{mode}, {version}: "
+        + ", ".join(f"{n} {outcome}" for outcome, n in sorted(counts.items()))
+    )
     return done.returncode
 
 
-def expected_failures(mode: str) -> list[str]:
-    """Return the ids that are expected to fail: in both modes, or in this one alone."""
+def expected_failures(mode: str, version: str) -> list[str]:
+    """Return the ids that are expected to fail: always, or in this mode or version alone."""
     lines = (HERE / "array_api_xfails.txt").read_text(encoding="utf-8").splitlines()
     wanted = []
     for line in lines:
         name, _, rest = line.partition(": ")
-        if name in MODES and name != mode:
+        is_condition = name in MODES or name in VERSIONS
+        if is_condition and name not in (mode, version):
             continue
         if line.strip() and not line.startswith("#"):
-            wanted.append(rest if name in MODES else line)
+            wanted.append(rest if is_condition else line)
     return wanted
 
 

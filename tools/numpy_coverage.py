@@ -33,7 +33,7 @@ HEAD = """\
 
     np.sum(t)        # a tensor, recorded: t may require grad
     np.shape(t)      # NumPy's own answer: it has no derivative
-    np.sum(t, where=m)  # TypeError that says what to write instead
+    np.sum(t, out=a)    # TypeError that says what to write instead
 
 NumPy hands a call over to the arguments that ask for it: functions through `__array_function__`,
 ufuncs through `__array_ufunc__`. This page has all that NumPy {numpy} lists, {functions}

@@ -51,6 +51,16 @@ VALUES = {
     "unique of nothing": (lambda x: np.unique(x), []),
     "intersect1d of nothing": (lambda x: np.intersect1d(x, [1.0]), []),
     "take nothing": (lambda x: np.take(x, np.array([], int)), [1.0, 2.0]),
+    "sum of integers that hold": (
+        lambda x: np.sum(x.astype(int), where=x > 0, initial=7),
+        [1.0, 0.0, 2.0],
+    ),
+    "largest of integers that hold": (
+        lambda x: np.max(x.astype(int), initial=-7, where=[True, False]),
+        [-9.0, 5.0],
+    ),
+    "mean of nothing that holds": (lambda x: np.mean(x, where=False), [1.0, 2.0]),
+    "std of equal ones that hold": (lambda x: np.std(x, where=[1, 1, 0]), [2.0, 2.0, 5.0]),
     "take no list": (lambda x: np.take(x, []), [1.0, 2.0]),
     "cumprod of a number": (lambda x: np.nancumprod(x, axis=0), 3.0),
     "intersect1d of integers": (lambda x: np.intersect1d(np.array([1, 2]), x), [2.0, 3.0]),
@@ -75,6 +85,8 @@ def test_values_are_numpys(call, data):
         (lambda x: np.var(x, ddof=1, correction=1), ValueError, "can't be provided simultaneous"),
         (lambda x: np.quantile(x * 1j, 0.5), cr.DTypeError, "quantile: expected real numbers"),
         (lambda x: np.nanpercentile(x * 1j, 5), cr.DTypeError, "nanpercentile: expected real"),
+        (lambda x: np.max(x, where=[True, False]), ValueError, "one has to specify 'initial'"),
+        (lambda x: np.sum(x, where=np.ones((2, 2), bool)), ValueError, r"\[2\], but has \[2, 2\]"),
         (
             lambda x: np.ix_(x, x[None]),
             ValueError,
@@ -130,6 +142,7 @@ def test_interp_has_the_slope_of_the_line_to_the_right_and_none_outside():
 def test_spread_of_equal_elements_has_no_slope():
     for spread in (np.std, np.nanstd, np.var, np.nanvar):
         assert slope(spread, [2.0, 2.0]) == [0, 0]
+    assert slope(lambda x: np.std(x, where=[True, True, False]), [2.0, 2.0, 5.0]) == [0, 0, 0]
 
 
 def test_a_zero_in_a_product_is_no_hard_place():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from numpy_calls.arrays import gaps
+from numpy_calls.arrays import TRUE, gaps
 
 _METHODS = ["linear", "lower", "higher", "midpoint", "hazen", "weibull", "median_unbiased"]
 _METHODS += ["normal_unbiased", "interpolated_inverted_cdf", "inverted_cdf"]
@@ -15,18 +15,47 @@ STATISTICS = {
         lambda a: np.sum(a),
         lambda t: np.sum(t, axis=(0, 2), keepdims=True),
         lambda a: np.sum(a, 1, dtype=np.float64, where=True),
+        lambda a, o: np.sum(a, axis=0, initial=o, where=TRUE),
+        lambda c: np.sum(c, 1, keepdims=True, where=[True, False, True]),
     ],
-    np.prod: [lambda a: np.prod(a), lambda t: np.prod(t, axis=(0, 1)), lambda a: np.prod(a, 1)],
-    np.mean: [lambda a: np.mean(a), lambda a: np.mean(a, axis=1, keepdims=True)],
+    np.prod: [
+        lambda a: np.prod(a),
+        lambda t: np.prod(t, axis=(0, 1)),
+        lambda a: np.prod(a, 1),
+        lambda a, o: np.prod(a, axis=1, initial=o, where=TRUE),
+    ],
+    np.mean: [
+        lambda a: np.mean(a),
+        lambda a: np.mean(a, axis=1, keepdims=True),
+        lambda a: np.mean(a, axis=1, where=TRUE),
+        lambda c: np.mean(c, where=np.array([True, False, True])),
+    ],
     np.var: [
         lambda a: np.var(a),
         lambda a: np.var(a, axis=0, ddof=1),
         lambda a: np.var(a, axis=1, correction=1, keepdims=True),
         lambda c: np.var(c),
+        lambda a: np.var(a, axis=1, where=TRUE),
+        lambda c: np.var(c, keepdims=True, correction=0.5, where=TRUE),
     ],
-    np.std: [lambda a: np.std(a), lambda a: np.std(a, 0, None, None, 1), lambda c: np.std(c, 1)],
-    np.max: [lambda a: np.max(a), lambda t: np.max(t, axis=(0, 2)), lambda a: np.max(a, 1)],
-    np.min: [lambda a: np.min(a), lambda a: np.min(a, axis=0, keepdims=True)],
+    np.std: [
+        lambda a: np.std(a),
+        lambda a: np.std(a, 0, None, None, 1),
+        lambda c: np.std(c, 1),
+        lambda a: np.std(a, ddof=1, where=TRUE),
+    ],
+    np.max: [
+        lambda a: np.max(a),
+        lambda t: np.max(t, axis=(0, 2)),
+        lambda a: np.max(a, 1),
+        lambda a, o: np.max(a, axis=1, initial=o, where=TRUE),
+        lambda d, o: np.max(d[:0], initial=o),
+    ],
+    np.min: [
+        lambda a: np.min(a),
+        lambda a: np.min(a, axis=0, keepdims=True),
+        lambda a, o: np.min(a, axis=0, keepdims=True, initial=o, where=TRUE),
+    ],
     np.amax: [lambda a: np.amax(a, axis=0)],
     np.amin: [lambda a: np.amin(a)],
     np.ptp: [lambda a: np.ptp(a), lambda a: np.ptp(a, axis=1, keepdims=True)],

@@ -30,6 +30,15 @@ def test_pytorch_both_ways():
     assert back.data_ptr() == theirs.data_ptr()
 
 
+def test_what_runs_backwards_is_copied():
+    # PyTorch aborts at negative strides: were they handed over, no test after this one would run.
+    torch = pytest.importorskip("torch")
+    backwards = cr.arange(6).reshape(2, 3)[:, ::-1]
+    assert torch.from_dlpack(backwards).tolist() == [[2, 1, 0], [5, 4, 3]]
+    assert not np.shares_memory(np.from_dlpack(backwards), backwards.numpy())
+    assert np.shares_memory(np.from_dlpack(backwards, copy=False), backwards.numpy())
+
+
 def test_jax_both_ways():
     jnp = pytest.importorskip("jax.numpy")
     theirs = jnp.arange(3.0)

@@ -162,7 +162,7 @@ def test_keywords_that_cannot_be_kept_say_what_to_do_instead():
         np.add(x, x, where=np.array([True, False]))
     with pytest.raises(TypeError, match=r"takes no dtype: .*astype"):
         np.add(x, x, dtype=np.float64)
-    with pytest.raises(TypeError, match=r"np\.add\.reduce on a Tensor takes no initial"):
+    with pytest.raises(TypeError, match=r"add\.reduce .* takes no initial: call chainrule\.sum,"):
         np.add.reduce(x, initial=3.0)
     with pytest.raises(TypeError, match="takes no out"):
         operator.iadd(room, x)

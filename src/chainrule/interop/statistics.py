@@ -13,53 +13,12 @@ from chainrule.arguments import cast, floating, many_dims
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import holds_somewhere
 from chainrule.interop.operands import array_of, constant
+from chainrule.interop.reductions import lost_of, mean, root
 from chainrule.interop.shapes import ravel
 
 Axis = Any
 
 # --- averages and spread --------------------------------------------------------------------------
-
-
-def mean(a: Tensor, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
-    """Return the mean."""
-    return ops.mean(floating(cast(a, dtype)), axis=axis, keepdims=keepdims)
-
-
-def var(
-    a: Tensor,
-    axis: Axis = None,
-    dtype: Any = None,
-    ddof: float = 0,
-    keepdims: bool = False,
-    *,
-    correction: float | None = None,
-) -> Tensor:
-    """Return the variance: of a population, unless `ddof` or `correction` is given."""
-    lost = _lost(ddof, correction)
-    return ops.var(floating(cast(a, dtype)), axis=axis, correction=lost, keepdims=keepdims)
-
-
-def std(
-    a: Tensor,
-    axis: Axis = None,
-    dtype: Any = None,
-    ddof: float = 0,
-    keepdims: bool = False,
-    *,
-    correction: float | None = None,
-) -> Tensor:
-    """Return the standard deviation: of a population, unless `ddof` or `correction` is given."""
-    lost = _lost(ddof, correction)
-    return ops.std(floating(cast(a, dtype)), axis=axis, correction=lost, keepdims=keepdims)
-
-
-def _lost(ddof: float, correction: float | None) -> float:
-    """Return by how much the count is less: NumPy's older name or the array API's says it."""
-    if correction is not None and ddof != 0:
-        raise ValueError(
-            f"ddof and correction can't be provided simultaneously: got {ddof} and {correction}"
-        )
-    return ddof if correction is None else correction
 
 
 def ptp(a: Tensor, axis: Axis = None, keepdims: bool = False) -> Tensor:
@@ -188,7 +147,7 @@ def nanvar(
     there = ops.logical_not(ops.isnan(a))
     centred = ops.where(there, a - nanmean(a, axis, keepdims=True), 0)
     count = cast(ops.count_nonzero(there, axis=axis, keepdims=keepdims), _real(a))
-    freedom = count - _lost(ddof, correction)
+    freedom = count - lost_of(ddof, correction)
     squares = ops.real(centred * ops.conj(centred)) if a.is_complex() else ops.square(centred)
     total = xp.sum(squares, axis=axis, keepdims=keepdims)
     return total / ops.where(freedom > 0, freedom, np.nan)
@@ -204,9 +163,7 @@ def nanstd(
     correction: float | None = None,
 ) -> Tensor:
     """Return the standard deviation of what is not nan; its derivative is 0 where it is 0."""
-    variance = nanvar(a, axis, dtype, ddof, keepdims, correction=correction)
-    zero = ops.equal(variance, 0)
-    return ops.where(zero, 0.0, ops.sqrt(ops.where(zero, 1.0, variance)))
+    return root(nanvar(a, axis, dtype, ddof, keepdims, correction=correction))
 
 
 # --- together -------------------------------------------------------------------------------------

@@ -84,6 +84,9 @@ def dlpack(
 ) -> Any:
     """Return the memory as a DLPack capsule: what `from_dlpack` of any library calls.
 
+    What runs backwards through memory is copied, unless ``copy=False`` forbids it: PyTorch ends the
+    process when it is handed negative strides.
+
     Raises
     ------
     BufferError
@@ -91,6 +94,8 @@ def dlpack(
     """
     if x.requires_grad:
         raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
+    if copy is None and min(x._array.strides, default=0) < 0:
+        copy = True
     return x._array.__dlpack__(
         stream=stream, max_version=max_version, dl_device=dl_device, copy=copy
     )

@@ -129,6 +129,7 @@ def _reduced(function: Callable[..., Tensor]) -> Function:
             raise TypeError("cannot reduce on a scalar: the tensor has no dimension")
         return function(x, axis=axis, keepdims=keepdims)
 
+    reduce.__name__ = function.__name__.replace("_product", "prod")
     return reduce
 
 
@@ -136,6 +137,7 @@ def _accumulated(function: Callable[..., Tensor]) -> Function:
     def accumulate(x: Any, axis: int = 0) -> Tensor:
         return function(x, axis=axis)
 
+    accumulate.__name__ = function.__name__
     return accumulate
 
 
