@@ -23,6 +23,7 @@ FUNCTIONS = {
     ),
     "hyperbolic": lambda x: x.sinh() + x.cosh() + x.tanh() + x.asinh() + (x + 1).acosh(),
     "activations": lambda x: x.relu() + x.sigmoid() + x.softmax(0) + x.log_softmax(1),
+    "gelu": lambda x: cr.nn.functional.gelu(x) + cr.nn.functional.gelu(x, approximate="tanh"),
     "kinks": lambda x: x.abs() + x.clamp(0.7, 1.2) + cr.maximum(x, x.T) + cr.minimum(x, x.T),
     "reductions": lambda x: x.sum(0) + x.mean(1) + x.prod(0) + x.var(1) + x.std(0) + x.norm(),
     "extrema": lambda x: x.max() + x.min(0)[0] + x.amax(1) + x.logsumexp(0),

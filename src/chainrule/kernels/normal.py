@@ -71,7 +71,7 @@ def gelu_rule(lib: Any, product: Array, v: Array, x: Array, cdf: Array) -> None:
     lib.multiply(x, x, out=product)
     lib.multiply(product, -0.5, out=product)
     lib.exp(product, out=product)
+    lib.multiply(product, _DENSITY, out=product)  # in the formula's order: the same bits
     lib.multiply(product, x, out=product)
-    lib.multiply(product, _DENSITY, out=product)
     lib.add(product, cdf, out=product)
     lib.multiply(product, v, out=product)
