@@ -250,6 +250,31 @@ def test_s41_without_grad_there_is_nothing_to_hook(lib):
             x.register_post_accumulate_grad_hook(print)
 
 
+def test_s41_what_is_no_function_is_refused_at_once():
+    x = leaf([1.0])
+    for register in (x.register_hook, x.register_post_accumulate_grad_hook):
+        with pytest.raises(TypeError, match="a hook is a function of the gradient, not int"):
+            register(3)
+    (x * 2).backward()
+
+
+def test_s41_a_handle_does_not_keep_what_the_hook_holds(lib):
+    class Held:
+        pass
+
+    y = lib.leaf([1.0]) * 2
+    held = [Held(), Held()]
+    alive = [weakref.ref(one) for one in held]
+    handles = [
+        y.register_hook(lambda g, held=held[0]: None),
+        y.grad_fn.register_prehook(lambda g, held=held[1]: None),
+    ]
+    del y, held
+    assert [reference() for reference in alive] == [None, None]
+    for handle in handles:
+        handle.remove()
+
+
 def test_s41_what_to_do_about_it_is_said():
     with pytest.raises(RuntimeError, match=r"no gradient arrives at it"):
         leaf([1.0]).detach().register_hook(print)

@@ -106,6 +106,11 @@ class Block:
 
     def __call__(self, function: F) -> F:
         """Return `function` running in this mode; a generator runs in it at each step."""
+        if not callable(function):
+            raise TypeError(
+                f"{type(self).__name__} decorates a function or stands in a `with`, and got "
+                f"{type(function).__name__}: for a flag there is set_grad_enabled(flag)"
+            )
         if inspect.isgeneratorfunction(function):
             return cast(F, self._around_generator(function))
         if inspect.isasyncgenfunction(function):

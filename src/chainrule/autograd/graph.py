@@ -180,7 +180,7 @@ def register_multi_grad_hook(
     group = _Group(tuple([node for node, _ in ends]), fn, mode)
     return _Handles(
         [
-            RemovableHandle(hooks_of(node).tensor.setdefault(index, {}), _Listener(group, position))
+            RemovableHandle(hooks_of(node).of(index), _Listener(group, position))
             for position, (node, index) in enumerate(ends)
         ]
     )

@@ -264,7 +264,7 @@ class Tensor:
         if node is None:
             raise AutogradError(f"{_NO_HOOK}: {_NO_GRADIENT}")
         owner, index = endpoint(node)
-        return RemovableHandle(hooks_of(owner).tensor.setdefault(index, {}), hook)
+        return RemovableHandle(hooks_of(owner).of(index), hook)
 
     def register_post_accumulate_grad_hook(self, hook: Callable[[Tensor], None]) -> RemovableHandle:
         """Call ``hook(self)`` after a pass has added to this leaf's `.grad`."""
