@@ -7,6 +7,7 @@ import pytest
 
 import chainrule as cr
 from chainrule.checks import gradcheck, gradgradcheck
+from chainrule.kernels.elimination import order_of
 from graphs import leaf, same_as_torch
 
 SHAPES = [
@@ -158,3 +159,10 @@ def test_single_precision_is_kept(kind):
     packed, pivots = cr.linalg.lu_factor(x.requires_grad_())
     assert packed.dtype == x.dtype
     assert cr.linalg.lu_solve(packed, pivots, x).dtype == x.dtype
+
+
+def test_exchanges_of_many_matrices_are_those_of_each() -> None:
+    pivots = np.maximum(np.random.default_rng(0).integers(0, 5, size=(40, 4)), np.arange(4))
+    each = [order_of(np, some, 5) for some in pivots]
+    assert sorted(each[0].tolist()) == [0, 1, 2, 3, 4]
+    np.testing.assert_array_equal(order_of(np, pivots, 5), each)

@@ -281,6 +281,17 @@ def _stack(arrays: Any, axis: int = 0) -> Array:
     return np.concatenate([array[key] for array in arrays], axis)  # np.stack is Python
 
 
+def _flip(x: Array, axis: Any = None) -> Array:
+    axes = range(x.ndim) if axis is None else axis if axis.__class__ is tuple else (axis,)
+    key = [slice(None)] * x.ndim
+    for i in axes:
+        key[i] = _BACKWARDS
+    return x[tuple(key)].copy()  # np.flip takes 3 µs to find this key
+
+
+_BACKWARDS = slice(None, None, -1)
+
+
 def _ones(shape: tuple[int, ...], dtype: Any) -> Array:
     if not shape:
         return _array(1, dtype)
@@ -292,6 +303,7 @@ def _ones(shape: tuple[int, ...], dtype: Any) -> Array:
 QUICKER = {
     "elementwise": ("sigmoid", "sigmoid_rule", "tanh_rule", "relu_rule"),
     "large": ("cumulative_sum_vjp",),
+    "matrices": ("on_diagonal", "below_diagonal"),
     "normal": ("gelu", "gelu_rule"),
     "pooling": ("max_pool_vjp",),
     "rows": (
@@ -322,7 +334,7 @@ numpy_xp = Namespace(
     reshape=_reshape,
     permute_dims=lambda x, axes: x.transpose(axes),
     # Views in NumPy, but copies for us: what writes through them would not be seen.
-    flip=lambda x, axis=None: np.flip(x, axis).copy(),
+    flip=_flip,
     real=lambda x: np.array(x.real),
     imag=lambda x: np.array(x.imag),
     matrix_transpose=lambda x: x.swapaxes(-1, -2),

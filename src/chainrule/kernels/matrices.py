@@ -1,7 +1,8 @@
-"""Functions of matrices that look at values: inverses, cofactors, the exponential, a check."""
+"""Functions of matrices: those that look at values, and masks of their parts."""
 
 from __future__ import annotations
 
+from functools import lru_cache
 from math import factorial
 from typing import Any
 
@@ -10,6 +11,35 @@ import numpy as np
 from chainrule.errors import AutogradError
 
 Array = Any
+
+# --- masks ----------------------------------------------------------------------------------------
+
+
+def on_diagonal(lib: Any, x: Array) -> Array:
+    """Return the mask of the diagonal of square matrices."""
+    return _mask(lib.equal, x.shape[-1], x.shape[-1])
+
+
+def below_diagonal(lib: Any, x: Array) -> Array:
+    """Return the mask of what lies below the diagonal."""
+    return _mask(lib.greater, *x.shape[-2:])
+
+
+def _mask(relation: Any, m: int, n: int) -> Array:
+    return _kept(relation, m, n) if m * n <= _KEPT else _made(relation, m, n)
+
+
+_KEPT = 1 << 12
+"""Masks of so many elements are kept: to make one takes as long as to solve a small system."""
+
+
+def _made(relation: Any, m: int, n: int) -> Array:
+    mask: Array = relation.outer(np.arange(m), np.arange(n))
+    mask.flags.writeable = False  # rules write to nothing, and it may be everybody's
+    return mask
+
+
+_kept = lru_cache(maxsize=64)(_made)
 
 # --- inverses -------------------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from chainrule.primitives.primitive import is_complex
+from chainrule.primitives.primitive import is_complex, quicker
 
 Array = Any
 
@@ -47,11 +47,13 @@ def columns(xp: Any, v: Array) -> Array:
     return xp.expand_dims(v, axis=-1)
 
 
+@quicker
 def on_diagonal(xp: Any, x: Array) -> Array:
     """Return the mask of the diagonal, for the last two axes of a stack of square matrices."""
     return xp.eye(x.shape[-1], dtype=x.dtype) == 1
 
 
+@quicker
 def below_diagonal(xp: Any, x: Array) -> Array:
     """Return the mask of what lies below the diagonal."""
     return xp.triu(xp.ones(x.shape[-2:], dtype=x.dtype)) == 0
