@@ -775,6 +775,69 @@ def test_s62_the_same_input_returned_twice_sums_both(lib):
     assert x.grad.tolist() == [220.0]
 
 
+@pytest.mark.parametrize("marked", [False, True])
+def test_s62_an_input_comes_back_as_an_alias_for_each_place(lib, marked):
+    class Swap(lib.autograd.Function):
+        @staticmethod
+        def forward(ctx, a, b):
+            if marked:
+                ctx.mark_non_differentiable(b)
+            return b, a
+
+        @staticmethod
+        def backward(ctx, g, h):
+            return h * 3, g * 5
+
+    x, y = lib.leaf([1.0]), lib.leaf([1.0])
+    b, a = Swap.apply(x, y)
+    assert (b.requires_grad, a.requires_grad) == (not marked, True)
+    (b * 10 + a * 100).backward()
+    assert (x.grad.item(), y.grad.item()) == (300.0, 0.0 if marked else 50.0)
+    if not marked:
+        b, a = Swap.apply(x, x)
+        assert b is not a
+        (b * 10 + a * 100).backward()
+        assert x.grad.item() == 300.0 + 350.0
+
+
+def test_s62_the_same_output_twice_has_the_gradient_of_its_last_place(lib):
+    seen = []
+
+    class Twice(lib.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            out = x.exp()
+            ctx.save_for_backward(out)
+            return out, out
+
+        @staticmethod
+        def backward(ctx, g, h):
+            seen.append((g.item(), h.item()))
+            return h * ctx.saved_tensors[0]
+
+    x = lib.leaf([0.0])
+    a, b = Twice.apply(x)
+    (grad,) = lib.grad((a * 10 + b * 100).sum(), x, create_graph=True)
+    assert seen == [(0.0, 110.0)]
+    assert lib.grad(grad.sum(), x)[0].item() == 110.0
+
+
+def test_s62_a_returned_input_that_was_saved_is_the_input(lib):
+    class Keep(lib.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x, x**3
+
+        @staticmethod
+        def backward(ctx, g, h):
+            return g * 100 + 3 * h * ctx.saved_tensors[0] ** 2
+
+    x = lib.leaf([2.0])
+    (grad,) = lib.grad(Keep.apply(x)[1].sum(), x, create_graph=True)
+    assert lib.grad(grad.sum(), x)[0].item() == 12.0
+
+
 def test_s62_a_tensor_from_outside_that_is_returned_is_left_alone():
     outside = leaf([7.0]) * 1
     node = outside.grad_fn

@@ -243,7 +243,7 @@ def seal(
             tensors = True
             origin = value._node if value._view is None else current_node(value)
             if origin is None or only is None or value is only:
-                origin = _origin(value, origin, arguments, outputs, ctx._constant)
+                origin = _origin(value, origin, arguments, outputs, ctx)
             value = value._array
         sealed.append((name, value, origin))
     if not tensors:
@@ -278,20 +278,17 @@ def narrowed(ctx: Context, edges: tuple[Edge, ...]) -> Context:
 
 
 def _origin(
-    tensor: Tensor,
-    edge: Edge,
-    arguments: Sequence[Any],
-    outputs: Sequence[Any],
-    constant: Sequence[Any],
+    tensor: Tensor, edge: Edge, arguments: Sequence[Any], outputs: Sequence[Any], ctx: Context
 ) -> Any:
     """Return where a saved tensor came from: an output's number, its edge, or `_INTERMEDIATE`."""
-    for index, output in enumerate(outputs):
-        if output is tensor:
-            declared = any(each is tensor for each in constant)  # its forward says: no derivative
-            return edge if declared or tensor._array.dtype.kind not in "fc" else index
-    if edge is not None:
+    if _among(arguments, tensor) and not _among(ctx._dirty, tensor):
         return edge
-    for argument in arguments:
-        if argument is tensor:
-            return None
-    return _INTERMEDIATE
+    for index in reversed(range(len(outputs))):
+        if outputs[index] is tensor:
+            plain = tensor._array.dtype.kind not in "fc" or _among(ctx._constant, tensor)
+            return None if plain else index
+    return _INTERMEDIATE if edge is None else edge
+
+
+def _among(values: Sequence[Any], tensor: Tensor) -> bool:
+    return any(value is tensor for value in values)

@@ -59,12 +59,17 @@ def finish_several(
         if ctx._saved is not NOTHING:
             seal(ctx, node, values, raw)
     finished: dict[int, Any] = {}  # by identity: the same output twice is one object
-    for index, output in enumerate(raw):
-        if isinstance(output, Tensor) and id(output) not in finished:
-            finished[id(output)] = place_output(output, ctx, node, values, index)
+    last = {id(output): index for index, output in enumerate(raw)}
+    for key, index in last.items():
+        if isinstance(raw[index], Tensor):
+            finished[key] = place_output(raw[index], ctx, node, values, index)
+    results: list[Any] = [finished.get(id(output), output) for output in raw]
+    if len(last) < len(raw):
+        for index, output in enumerate(raw):  # the same input twice: an alias for each place
+            if index != last[id(output)] and _returned(ctx, values, output):
+                results[index] = place_output(output, ctx, node, values, index)
     if ctx._dirty or ctx._constant:
         ctx._dirty = ctx._constant = ()  # the outputs lead back to ctx: no cycle
-    results: list[Any] = [finished.get(id(output), output) for output in raw]
     if not isinstance(outputs, tuple | list):
         return results[0]
     if hasattr(outputs, "_fields"):
@@ -110,6 +115,11 @@ def place_output(
     if view is not None:  # memory of an input: written through it, backward would be bypassed
         output._view = View(None, None, "multiple" if len(node.outputs) > 1 else "custom")
     return output
+
+
+def _returned(ctx: Context, values: tuple[Any, ...], output: Any) -> bool:
+    """Say whether an output is an input that forward returned as it is."""
+    return isinstance(output, Tensor) and _holds(values, output) and not _holds(ctx._dirty, output)
 
 
 def _holds(values: Sequence[Any], tensor: Tensor) -> bool:
