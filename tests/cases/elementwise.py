@@ -60,6 +60,14 @@ ARITHMETIC = (
 
 EXPONENTIAL = (
     row("sqrt", UNARY, (0.5, 2)),
+    row(
+        "root_of_spread",
+        (*UNARY, kink("zero", [0, 4, 0], peer=False)),  # a root of PyTorch's has inf there
+        (0.5, 2),
+        dtypes=REAL,
+        call=lambda library, x: library.sqrt(x),
+        cr=recorded("root_of_spread"),
+    ),
     row("exp", UNARY),
     row("expm1", UNARY),
     row("log", UNARY, (0.5, 2)),

@@ -292,6 +292,18 @@ def _flip(x: Array, axis: Any = None) -> Array:
 _BACKWARDS = slice(None, None, -1)
 
 
+def _expand_dims(x: Array, axis: Any) -> Array:
+    if axis.__class__ is not int:
+        return np.expand_dims(x, axis)
+    return x[(slice(None),) * (axis % (x.ndim + 1)) + (None,)]  # NumPy's is 3 µs of Python
+
+
+def _moveaxis(x: Array, source: int, destination: int) -> Array:
+    order = list(range(x.ndim))
+    order.insert(destination % x.ndim, order.pop(source))
+    return x.transpose(order)  # np.moveaxis takes 5 µs to find this order
+
+
 def _ones(shape: tuple[int, ...], dtype: Any) -> Array:
     if not shape:
         return _array(1, dtype)
@@ -339,6 +351,8 @@ numpy_xp = Namespace(
     imag=lambda x: np.array(x.imag),
     matrix_transpose=lambda x: x.swapaxes(-1, -2),
     stack=_stack,
+    expand_dims=_expand_dims,
+    moveaxis=_moveaxis,
     matmul=_matmul,
     broadcast_to=_broadcast_to,
     spread=_spread,

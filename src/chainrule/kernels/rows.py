@@ -198,7 +198,7 @@ def _class_losses(
 def _class_slopes(lib: Any, out: Array, x: Array, g: Array, classes: Array, *, axis: int) -> None:
     """Fill in g (softmax x - 1 at the class)."""
     if x.size:
-        scale = lib.expand_dims(g, axis) / _exponentials(lib, out, x, axis)
+        scale = g[(slice(None),) * axis + (None,)] / _exponentials(lib, out, x, axis)
         _with_column(lib, lib.multiply, out, scale, out)
     out[_key(lib, classes, axis)] -= g
 

@@ -19,7 +19,6 @@ from chainrule.arguments import (
 from chainrule.autograd.tensor import Tensor
 from chainrule.errors import ArgumentError
 from chainrule.ops.calls import along, nothing_of
-from chainrule.ops.kinks import where
 from chainrule.ops.reductions import check_floating
 
 _sum = RECORDERS["sum"]
@@ -127,16 +126,9 @@ def std(
     >>> cr.std(cr.tensor([1.0, 2.0, 3.0]))
     tensor(1.)
     """
-    return _root(
+    return RECORDERS["root_of_spread"](
         var(input, dim, unbiased, keepdim, correction=correction, axis=axis, keepdims=keepdims)
     )
-
-
-def _root(x: Tensor) -> Tensor:
-    """Return √x with the derivative 0 at 0: that of a norm, not of a square root."""
-    zero = RECORDERS["equal"](x, 0)
-    ones = where(zero, 1.0, x)
-    return RECORDERS["masked"](RECORDERS["sqrt"](ones), RECORDERS["logical_not"](zero))
 
 
 def norm(

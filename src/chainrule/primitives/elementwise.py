@@ -72,6 +72,18 @@ reciprocal = elementwise("reciprocal", lambda xp, out: -out * out)
 # --- roots, exponentials, logarithms --------------------------------------------------------------
 
 sqrt = symmetric("sqrt", lambda xp, g, out: g / (out + out))
+
+
+def _root_of_spread(xp: Any, g: Array, out: Array) -> Array:
+    zero = out == 0
+    twice = xp.where(zero, xp.ones_like(out), out + out)
+    return xp.masked(g / twice, xp.logical_not(zero))
+
+
+# √x with the derivative 0 at 0: that of a norm, which has an edge there, and no pole.
+root_of_spread = symmetric(
+    "root_of_spread", _root_of_spread, forward=lambda xp, x: xp.sqrt(x), label="StdBackward0"
+)
 exp = elementwise("exp", lambda xp, out: out)
 expm1 = elementwise("expm1", lambda xp, out: out + 1)
 log = symmetric("log", lambda xp, g, x: g / x)

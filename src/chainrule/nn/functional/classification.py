@@ -135,6 +135,10 @@ def nll_loss(
     """
     x, classes = floating(input), tensor_of(target)
     dim = _class_dim(x, classes, "nll_loss")
+    if weight is None and x.ndim == 2 and _all_count(classes, x, dim, ignore_index):
+        right = (np.arange(x.shape[0]), classes._array)
+        losses = RECORDERS["negative"](RECORDERS["index"](x, key=right))
+        return reduced(losses, "nll_loss", reduction)
     rows = _Rows("nll_loss", x.shape[dim], dim, classes, weight, ignore_index)
     return rows.reduced(rows.losses(x), reduction)
 
