@@ -46,8 +46,6 @@ class RemovableHandle:
     __slots__ = ("_hooks", "_key")
 
     def __init__(self, hooks: Registered, hook: Callable[..., Any]) -> None:
-        if not callable(hook):
-            raise TypeError(f"a hook is a function of the gradient, not {type(hook).__name__}")
         self._hooks = weakref.ref(hooks)
         self._key = tick()
         hooks[self._key] = hook
