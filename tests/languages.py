@@ -278,6 +278,11 @@ def _apart(x: Variable, y: Variable) -> str:
     return f"{y.name}.clone()" if y.memory == x.memory and y.name != x.name else y.name
 
 
+def _bare(shape: Shape) -> Shape:
+    """Return a shape without leading ones, which any place to write to fits."""
+    return _bare(shape[1:]) if shape[:1] == (1,) else shape
+
+
 def set_item(draft: Draft, i: Instruction) -> None:
     x = _target(draft, i, least=1)
     if not x.shape or not x.shape[0]:
@@ -294,8 +299,8 @@ def set_item(draft: Draft, i: Instruction) -> None:
         ("..., 0", x.shape[:-1]) if x.shape[-1] else ("...", x.shape),
         (f"[{', '.join(map(str, reversed(range(first))))}]", x.shape),
     ][i.c % 7]
-    y = draft.pick(i.b, lambda candidate: _broadcast(shape, candidate) == shape)
-    fits = _broadcast(shape, y.shape) == shape
+    y = draft.pick(i.b, lambda candidate: _broadcast(shape, _bare(candidate)) == shape)
+    fits = _broadcast(shape, _bare(y.shape)) == shape
     draft.do(f"{x.name}[{key}] = {_apart(x, y) if fits and i.d % 4 else i.d / 2}")
 
 
