@@ -9,11 +9,13 @@ import numpy as np
 from chainrule.arguments import RECORDERS, Operand, either, floating, one_dim, tensor_of, whole
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import namespace
-from chainrule.errors import ArgumentError, DTypeError, ShapeError
+from chainrule.errors import ArgumentError, ShapeError
 from chainrule.ops.calls import along
 from chainrule.ops.extrema import Extremes
-from chainrule.ops.joining import cat
+from chainrule.ops.joining import cat, stack
+from chainrule.ops.ordering import movedim
 from chainrule.ops.reductions import cumsum, sum
+from chainrule.ops.statistics import logsumexp
 
 __all__ = [
     "cummax",
@@ -93,18 +95,14 @@ def logcumsumexp(input: Operand, dim: int | None = None, *, axis: int | None = N
     Parameters
     ----------
     input : Tensor
-        Real exponents: integers are taken as numbers of the default dtype.
+        Exponents: integers are taken as numbers of the default dtype.
     dim : int
         Along which dimension. Also spelled `axis`. It can be left out where there is only one.
 
     Returns
     -------
     Tensor, shape of `input`
-
-    Raises
-    ------
-    DTypeError
-        If `input` is complex.
+        Of complex numbers the principal values, as `logsumexp` has them (PyTorch's may be others).
 
     Notes
     -----
@@ -119,8 +117,23 @@ def logcumsumexp(input: Operand, dim: int | None = None, *, axis: int | None = N
     """
     input = floating(input)
     if input._array.dtype.kind == "c":
-        raise DTypeError("logcumsumexp(): expected real numbers, got complex ones")
+        return _complex_logcumsumexp(input, either(dim, axis))
     return along("logcumsumexp", input, either(dim, axis))
+
+
+def _complex_logcumsumexp(x: Tensor, dim: int | None) -> Tensor:
+    """Add up twice as many neighbours in each step (Hillis, Steele, Commun. ACM 29(12), 1986)."""
+    if dim is None and x.ndim > 1:
+        raise TypeError(f"logcumsumexp() needs dim (or axis): the tensor has {x.ndim} dimensions")
+    number = one_dim(0 if dim is None else dim, x.ndim)
+    if x.ndim == 0 or x.shape[number] == 0:
+        return logsumexp(x[None], 0)
+    sums, step = logsumexp(movedim(x, number, 0)[None], 0), 1
+    while step < sums.shape[0]:
+        sums = cat([sums[:step], logsumexp(stack([sums[step:], sums[:-step]]), 0)])
+        step *= 2
+    result: Tensor = RECORDERS["clone"](movedim(sums, 0, number))
+    return result
 
 
 # --- differences and integrals --------------------------------------------------------------------
