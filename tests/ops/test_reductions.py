@@ -126,6 +126,24 @@ def test_variance_of_too_little_is_nan():
     assert math.isnan(cr.zeros(0).var().item())
 
 
+@pytest.mark.parametrize("shape", [(5,), (300, 50)])
+@pytest.mark.parametrize("axis", [0, -1])
+def test_shares_of_large_exponents_are_precise(shape, axis):
+    # In float32 the logarithm of the sum is a multiple of 1/16 here.
+    x = np.random.default_rng(0).integers(0, 30, shape) / 8 + 1e6
+    x[..., :1] = np.nan if len(shape) > 1 and axis == -1 else x[..., :1]
+    x[:1] = 1e6
+    wanted = cr.softmax(cr.tensor(x), axis).numpy()
+    for dtype, near in (("float32", 3e-6), ("float64", 1e-14)):
+        point = cr.tensor(x, dtype=dtype, requires_grad=True)
+        out = cr.logsumexp(point, axis)
+        (found,) = cr.autograd_grad(out, point, cr.ones_like(out), create_graph=True)
+        np.testing.assert_allclose(found.numpy(force=True), wanted, rtol=near)
+        t = cr.tensor(np.arange(x.size).reshape(shape) % 3.0, dtype=dtype)
+        slope = cr.jvp(lambda v: cr.logsumexp(v, axis), point, t)[1].numpy(force=True)
+        np.testing.assert_allclose(slope, (wanted * t.numpy()).sum(axis), rtol=near * 10)
+
+
 @pytest.mark.filterwarnings("ignore:.*degrees of freedom", "ignore:invalid value")
 @pytest.mark.parametrize("correction", [2, 5, 2.5])
 def test_variance_is_infinite_where_the_correction_takes_all(correction):

@@ -150,22 +150,37 @@ def _fill_log_sums(lib: Any, out: Array, x: Array) -> None:
 def logsumexp_vjp(
     lib: Any, g: Array, x: Array, out: Array, *, axis: Axes | None, keepdims: bool
 ) -> Array:
-    """Return g exp(x - out)."""
+    """Return g exp(x - out), divided by its sum where rounding left that away from 1."""
     axis, kept = _reduced(x, axis)
     out, g = out.reshape(kept), g.reshape(kept)
     # exp(-inf) is 0 for a sum that is -inf; for one that is inf, PyTorch's nan.
     top = lib.where(out == -math.inf, 0, out)
     if x.size == 0 or axis[:1] != (x.ndim - len(axis),):
-        return lib.exp(x - top) * g
+        e = lib.exp(x - top)
+        return e * (g / _near_one(lib, lib.add.reduce(e, axis, keepdims=True)))
     product = lib.empty(x.shape, x.dtype)
-    share(_fill_shares, lib, _rows(axis, product, x, top, g), {}, by_rows=True)
+    is_large = bool((lib.abs(top) > _EXACT).any())
+    arrays = _rows(axis, product, x, top, g)
+    share(_fill_shares, lib, arrays, {"is_large": is_large}, by_rows=True)
     return product
 
 
-def _fill_shares(lib: Any, product: Array, x: Array, top: Array, g: Array) -> None:
+def _fill_shares(
+    lib: Any, product: Array, x: Array, top: Array, g: Array, *, is_large: bool
+) -> None:
     _with_column(lib, lib.subtract, x, top, product)
     lib.exp(product, out=product)
+    if is_large:
+        g = g / _near_one(lib, lib.add.reduce(product, 1, keepdims=True))
     _with_column(lib, lib.multiply, product, g, product)
+
+
+_EXACT = 8
+"""Up to here a logarithm is as precise as shares need it."""
+
+
+def _near_one(lib: Any, total: Array) -> Array:
+    return lib.where(lib.isfinite(total) & (total != 0), total, 1)
 
 
 def _key(lib: Any, classes: Array, axis: int) -> tuple[Any, ...]:

@@ -177,7 +177,13 @@ def _logsumexp(xp: Any, x: Array, *, axis: Axes, keepdims: bool) -> Array:
 def _softmax_from(xp: Any, x: Array, out: Array, axis: Axes, keepdims: bool) -> Array:
     top = out if keepdims else xp.reshape(out, kept(x.shape, axis))
     # exp(-inf) is 0 for a sum that is -inf; for one that is inf, PyTorch's nan.
-    return xp.exp(x - xp.where(top == -math.inf, xp.zeros_like(top), top))
+    e = xp.exp(x - xp.where(top == -math.inf, xp.zeros_like(top), top))
+    return e / _near_one(xp, xp.sum(e, axis=axis, keepdims=True))
+
+
+def _near_one(xp: Any, total: Array) -> Array:
+    """Return sums that are 1 but for the rounding of a large logarithm; 1 for 0 and for nan."""
+    return xp.where(xp.logical_and(xp.isfinite(total), total != 0), total, xp.ones_like(total))
 
 
 @quicker
