@@ -132,6 +132,7 @@ if _typing.TYPE_CHECKING:
     from chainrule.transforms import linearize as linearize
     from chainrule.transforms import value_and_grad as value_and_grad
     from chainrule.transforms import vjp as vjp
+    from chainrule.transforms import vmap as vmap
 
 __version__ = "0.1.0"
 
@@ -141,7 +142,7 @@ _LATER = {
     for module, names in {
         __name__: "array_api blas checks cuda fft linalg nn optim signal special transforms utils",
         "chainrule.checks": "gradcheck gradgradcheck GradcheckError",
-        "chainrule.transforms": "grad value_and_grad vjp jvp linearize jacobian hessian hvp",
+        "chainrule.transforms": "grad value_and_grad vjp jvp linearize jacobian hessian hvp vmap",
         "chainrule.compiler": "compile export profile",
         "chainrule.compiler.eager": "get_kernels set_kernels",
         "chainrule.control": "scan while_loop cond",

@@ -10,7 +10,7 @@ from typing import Any
 
 from chainrule.autograd.record import RECORDERS
 from chainrule.autograd.tensor import Tensor, make
-from chainrule.backend import namespace, numpy_xp
+from chainrule.backend import is_array, namespace, numpy_xp
 from chainrule.primitives.indexing import index
 
 Shape = tuple[int, ...]
@@ -103,7 +103,8 @@ class TensorNamespace:
     def asarray(self, x: Any, *, dtype: Any = None, copy: bool | None = None) -> Any:
         if isinstance(x, Tensor):
             return RECORDERS["clone"](x) if copy else x
-        return make(numpy_xp.asarray(x, dtype=dtype), None)
+        lib = namespace(x) if is_array(x) else numpy_xp
+        return make(lib.asarray(x, dtype=dtype), None)
 
 
 def _positive(axis: Any, ndim: int) -> Any:

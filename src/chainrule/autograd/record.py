@@ -29,7 +29,7 @@ from chainrule.autograd.tape import (
 )
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.versions import ledger, tick, version_of, writes_since
-from chainrule.backend import namespace, ndarray, numpy_xp
+from chainrule.backend import namespace_among, ndarray, numpy_xp
 from chainrule.errors import InPlaceError
 from chainrule.primitives.primitive import Primitive, forward_of
 
@@ -195,7 +195,7 @@ def apply(
             break
     tensors: Sequence[Tensor] = operands
     arrays = tuple([t._array for t in tensors])
-    xp = numpy_xp if arrays[0].__class__ is ndarray else namespace(arrays[0])
+    xp = namespace_among(arrays)
     if kernel is None or xp is not numpy_xp:
         kernel = forward_of(primitive, xp)
     try:

@@ -19,7 +19,7 @@ from chainrule.autograd.record import RECORDERS, apply, current_node, place, rec
 from chainrule.autograd.tape import PrimitiveNode
 from chainrule.autograd.tensor import Tensor
 from chainrule.autograd.versions import tick
-from chainrule.backend import namespace, ndarray, numpy_xp, promote
+from chainrule.backend import namespace, namespace_among, ndarray, numpy_xp, promote
 from chainrule.primitives.primitive import Primitive, Substitute, forward_of
 
 Array = Any
@@ -97,8 +97,11 @@ def _any(primitive: Primitive) -> Callable[..., Any]:
         for t in operands:
             if t.__class__ is not Tensor or t._node is not None or t._view is not None:
                 return apply(primitive, operands, settings, kernel)
-            arrays.append(t._array)
-        if general or arrays[0].__class__ is not ndarray:
+            x = t._array
+            if x.__class__ is not ndarray:
+                return apply(primitive, operands, settings, kernel)
+            arrays.append(x)
+        if general:
             return apply(primitive, operands, settings, kernel)
         try:  # nothing is to be recorded
             out = kernel(*arrays, **settings)
@@ -299,7 +302,7 @@ def _binary(primitive: Primitive) -> Callable[..., Any]:
             if x.__class__ is ndarray is y.__class__:
                 out = kernel(x, y)
             else:
-                out = forward_of(primitive, namespace(x))(x, y)
+                out = forward_of(primitive, namespace_among((x, y)))(x, y)
         except Exception as error:
             fail(error, primitive, (x, y))
         if out.__class__ is not ndarray:

@@ -5,6 +5,7 @@ A rule receives a namespace `xp`: the array API's functions plus a few extension
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
@@ -43,6 +44,7 @@ __all__ = [
     "is_basic_index",
     "move",
     "namespace",
+    "namespace_among",
     "ndarray",
     "numpy_xp",
     "promote",
@@ -81,6 +83,16 @@ def namespace(array: Array) -> Namespace:
     if cls is ndarray or isinstance(array, np.generic):
         return numpy_xp
     return _foreign_namespace(cls)
+
+
+def namespace_among(arrays: Iterable[Array]) -> Namespace:
+    """Return the namespace that computes on these: anybody's rather than NumPy's."""
+    for array in arrays:
+        if array.__class__ is not ndarray:
+            found = namespace(array)
+            if found is not numpy_xp:
+                return found
+    return numpy_xp
 
 
 @cache

@@ -2,6 +2,17 @@
 
 from chainrule.transforms.gradients import grad, hvp, value_and_grad
 from chainrule.transforms.jacobians import hessian, jacobian
+from chainrule.transforms.lanes import vmap
 from chainrule.transforms.products import jvp, linearize, vjp
 
-__all__ = ["grad", "hessian", "hvp", "jacobian", "jvp", "linearize", "value_and_grad", "vjp"]
+__all__ = [
+    "grad",
+    "hessian",
+    "hvp",
+    "jacobian",
+    "jvp",
+    "linearize",
+    "value_and_grad",
+    "vjp",
+    "vmap",
+]

@@ -1,0 +1,284 @@
+"""Lanes: many arrays of one shape, side by side, that look like one of them.
+
+What is mapped over, a function sees as an array without the mapped dimension. It's the first one of
+`data`, whose length is the number of lanes; or 1, where all lanes are alike, as of what comes from
+outside: then nothing is repeated, and what depends on nothing that is mapped is computed once.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any, NoReturn
+
+import numpy as np
+
+from chainrule.autograd.location import here
+from chainrule.autograd.tensor import Tensor
+from chainrule.backend import CPU
+from chainrule.errors import AutogradError, InPlaceError
+
+Array = Any  # of NumPy, of another library, a compiler's symbol, or lanes of a map around this one
+
+Take = Callable[[Array], Array]
+
+_depths = itertools.count(1)
+
+
+def _all(data: Array) -> Array:
+    return data
+
+
+class Level:
+    """One run of a mapped function: how many lanes it has; one within another is deeper."""
+
+    __slots__ = ("count", "depth")
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        self.depth = next(_depths)
+
+
+class Lanes:
+    """Arrays of one shape and dtype, one for each lane of a level."""
+
+    __slots__ = ("__weakref__", "_take", "_views", "base", "data", "level", "outside")
+
+    __array_priority__ = 950.0  # arrays and symbols leave operators to lanes
+    namespace: Any = None  # set by the module of that name, which is above this one
+
+    def __init__(self, level: Level, data: Array, *, outside: bool = False) -> None:
+        self.level = level
+        self.data = data
+        self.base: Lanes | None = None  # whose memory this one shows
+        self.outside = outside  # the memory is that of an array from outside the map
+        self._take: Take = _all  # how it's taken from the base's data
+        self._views: list[weakref.ref[Lanes]] = []  # that show this one's memory
+
+    # --- what an array tells of itself ---
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        shape: tuple[int, ...] = self.data.shape[1:]
+        return shape
+
+    @property
+    def dtype(self) -> Any:
+        return self.data.dtype
+
+    @property
+    def device(self) -> Any:
+        return CPU if isinstance(self.data, np.ndarray) else self.data.device
+
+    @property
+    def ndim(self) -> int:
+        ndim: int = self.data.ndim - 1
+        return ndim
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def itemsize(self) -> int:
+        return int(self.data.dtype.itemsize)
+
+    @property
+    def nbytes(self) -> int:
+        return self.size * self.itemsize
+
+    @property
+    def flags(self) -> Any:
+        return self.data.flags
+
+    @property
+    def strides(self) -> Any:
+        return self.data.strides[1:]
+
+    @property
+    def T(self) -> Any:
+        return self.namespace.permute_dims(self, tuple(reversed(range(self.ndim))))
+
+    @property
+    def mT(self) -> Any:
+        return self.namespace.matrix_transpose(self)
+
+    @property
+    def real(self) -> Any:
+        return self.namespace.real(self)
+
+    @property
+    def imag(self) -> Any:
+        return self.namespace.imag(self)
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of unsized object")
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter([self[i] for i in range(len(self))])
+
+    def __repr__(self) -> str:
+        return f"<{self.level.count} lanes of {self.dtype} {list(self.shape)}: {self.data!r}>"
+
+    # --- what one array can tell, and many can't ---
+
+    def _several(self, *_: Any, **__: Any) -> NoReturn:
+        place = here()
+        raise AutogradError(
+            "vmap: a value was asked for, which each lane has another of"
+            f"{'' if place is None else f', at {place}'}: bool(), item(), int(), float(), tolist() "
+            "and numpy() have one answer. Choose with cr.where() in the place of `if`, or look at "
+            "values outside"
+        )
+
+    __bool__ = __int__ = __float__ = __complex__ = __index__ = _several
+    item = tolist = tobytes = __array__ = _several
+
+    @property
+    def __array_interface__(self) -> Any:
+        raise AttributeError("__array_interface__")
+
+    # --- memory ---
+
+    def __getitem__(self, key: Any) -> Any:
+        return self.namespace.get_item(self, key)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self.namespace.set_item(self, key, value)
+
+    def showing(self, take: Take) -> Lanes:
+        """Return lanes that show a part of this memory, or of a copy, as `take` makes it."""
+        found = Lanes(self.level, take(self.data))
+        if isinstance(found.data, np.ndarray) and not np.may_share_memory(found.data, self.data):
+            return found
+        base = found.base = self if self.base is None else self.base
+        found.outside = base.outside
+        if base.data.shape[0] != self.level.count:
+            before = self._take
+            found._take = take if self.base is None else lambda data: take(before(data))
+            base._views.append(weakref.ref(found))
+        return found
+
+    def spread(self) -> None:
+        """Give each lane memory of its own, before something is written that lanes differ in."""
+        base = self if self.base is None else self.base
+        if base.data.shape[0] == self.level.count:
+            return
+        if base.outside:
+            raise InPlaceError(
+                "vmap: inplace arithmetic on a tensor from outside the map, which all examples "
+                "share, with a value that each has another of: clone() it in the map and write to "
+                "that, or write out of place"
+            )
+        xp = self.namespace.beneath(base.data)
+        shape = (self.level.count, *base.data.shape[1:])
+        base.data = xp.array(xp.broadcast_to(base.data, shape))
+        views, base._views = base._views, []
+        for view in [found for reference in views if (found := reference()) is not None]:
+            view.data = view._take(base.data)
+
+    def copy(self, order: str = "C") -> Lanes:
+        return Lanes(self.level, self.data.copy(order))
+
+    def view(self, dtype: Any) -> Lanes:
+        return self.showing(lambda data: data.view(dtype))
+
+    def astype(self, dtype: Any, copy: bool = True, **_: Any) -> Any:
+        if np.dtype(dtype) == self.dtype:
+            return self.copy("K") if copy else self
+        return self.namespace.astype(self, dtype)
+
+    def reshape(self, *shape: Any, copy: bool | None = None) -> Any:
+        shape = shape[0] if isinstance(shape[0], tuple) else shape
+        return self.namespace.reshape(self, shape, copy=copy)
+
+    def transpose(self, *axes: Any) -> Any:
+        if not axes:
+            return self.T
+        return self.namespace.permute_dims(self, axes[0] if isinstance(axes[0], tuple) else axes)
+
+    def swapaxes(self, first: int, second: int) -> Any:
+        order = list(range(self.ndim))
+        order[first], order[second] = order[second], order[first]
+        return self.namespace.permute_dims(self, tuple(order))
+
+    def ravel(self) -> Any:
+        return self.namespace.reshape(self, (self.size,))
+
+    def fill(self, value: Any) -> None:
+        self[...] = value
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in _METHODS:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        function = getattr(self.namespace, name)
+        return lambda *args, **kwargs: function(self, *args, **kwargs)
+
+
+_METHODS = frozenset(
+    [
+        *("all", "any", "argmax", "argmin", "argsort", "clip", "conj", "cumprod", "cumsum"),
+        *("diagonal", "dot", "flatten", "max", "mean", "min", "prod", "repeat", "round", "sort"),
+        *("squeeze", "std", "sum", "take", "trace", "var"),
+    ]
+)
+"""Methods of arrays that are functions of their first argument."""
+
+_OPERATORS = {
+    "add": "add",
+    "sub": "subtract",
+    "mul": "multiply",
+    "truediv": "divide",
+    "floordiv": "floor_divide",
+    "mod": "remainder",
+    "pow": "pow",
+    "matmul": "matmul",
+    "and": "bitwise_and",
+    "or": "bitwise_or",
+    "xor": "bitwise_xor",
+    "lshift": "left_shift",
+    "rshift": "right_shift",
+    "eq": "equal",
+    "ne": "not_equal",
+    "lt": "less",
+    "le": "less_equal",
+    "gt": "greater",
+    "ge": "greater_equal",
+}
+_COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
+_UNARY = {"neg": "negative", "pos": "positive", "abs": "abs", "invert": "invert"}
+
+
+def _operator(name: str) -> Callable[[Lanes, Any], Any]:
+    def method(self: Lanes, other: Any) -> Any:
+        if isinstance(other, Tensor):
+            return NotImplemented
+        return getattr(self.namespace, name)(self, other)
+
+    return method
+
+
+def _reflected(name: str) -> Callable[[Lanes, Any], Any]:
+    return lambda self, other: getattr(self.namespace, name)(other, self)
+
+
+def _in_place(name: str) -> Callable[[Lanes, Any], Lanes]:
+    def method(self: Lanes, other: Any) -> Lanes:
+        self[...] = getattr(self.namespace, name)(self, other)
+        return self
+
+    return method
+
+
+for _stem, _name in _OPERATORS.items():
+    setattr(Lanes, f"__{_stem}__", _operator(_name))
+    if _stem not in _COMPARISONS:
+        setattr(Lanes, f"__r{_stem}__", _reflected(_name))
+        setattr(Lanes, f"__i{_stem}__", _in_place(_name))
+for _stem, _name in _UNARY.items():
+    setattr(Lanes, f"__{_stem}__", lambda self, name=_name: getattr(self.namespace, name)(self))
+Lanes.__hash__ = object.__hash__  # type: ignore[method-assign] # __eq__ compares elements

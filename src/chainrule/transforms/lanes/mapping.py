@@ -1,0 +1,131 @@
+"""Into lanes and out of them: tensors, their history, and who answers for them meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from chainrule.autograd.overlay import ANSWERER, SLOTS, asking
+from chainrule.autograd.record import current_node, place
+from chainrule.autograd.tape import Edge, Node
+from chainrule.autograd.tensor import Tensor
+from chainrule.errors import AutogradError
+from chainrule.transforms.lanes import picking, rules  # noqa: F401 - they fill the table of rules
+from chainrule.transforms.lanes.array import Lanes, Level
+from chainrule.transforms.lanes.namespace import beneath, full, is_array
+
+if TYPE_CHECKING:
+    from chainrule.autograd.reverse import Pass
+
+Array = Any
+
+
+class Mapping:
+    """A mapped function's run: it answers for tensors from outside, which all lanes share."""
+
+    def __init__(self, count: int) -> None:
+        self.level = Level(count)
+        self.outer = ANSWERER.get()
+        self._faces: dict[int, tuple[Tensor, Tensor]] = {}  # with the tensor, so that its id stays
+
+    def face(self, tensor: Tensor) -> Tensor:
+        try:
+            array = SLOTS["_array"].__get__(tensor)
+        except AttributeError:  # it's being made
+            return tensor
+        if isinstance(array, Lanes) and array.level is self.level:
+            return tensor
+        known = self._faces.get(id(tensor))
+        if known is None:
+            with asking(self.outer):
+                known = tensor, entered(self.level, tensor, None)
+            self._faces[id(tensor)] = known
+        return known[1]
+
+    def face_for(self, tensor: Tensor, slot: str, value: Any) -> tuple[Tensor, Any]:
+        if slot == "_array" and not (isinstance(value, Lanes) and value.level is self.level):
+            value = Lanes(
+                self.level, (value if is_array(value) else beneath().asarray(value))[None]
+            )
+        return self.face(tensor), value
+
+
+# --- arrays ---------------------------------------------------------------------------------------
+
+
+def _enter(level: Level, array: Array, dim: int | None) -> Lanes:
+    """Return lanes of an array along one of its dimensions; None is one array for all lanes."""
+    if dim is None:
+        return Lanes(level, array[None], outside=True)
+    order = (dim, *[i for i in range(array.ndim) if i != dim])
+    return Lanes(level, array if dim == 0 else beneath(array).permute_dims(array, order))
+
+
+def _leave(level: Level, array: Any, dim: int | None) -> Array:
+    """Return the array that has the lanes along a dimension; None is the sum of all lanes."""
+    data = full(level, array.data if isinstance(array, Lanes) else array[None])
+    lib = beneath(data)
+    if dim is None:
+        return lib.sum(data, axis=(0,))
+    order = (*range(1, dim + 1), 0, *range(dim + 1, data.ndim))
+    return lib.array(lib.permute_dims(data, order) if dim else data)
+
+
+# --- tensors --------------------------------------------------------------------------------------
+
+
+class Crossing(Node):
+    """Into lanes, or out of them: each is the adjoint of the other."""
+
+    __slots__ = ("dim", "into", "level")
+
+    def __init__(self, level: Level, edge: Edge, dim: int | None, into: bool) -> None:
+        self.level, self.dim, self.into = level, dim, into
+        self.edges = (edge,)
+        place(self, 1)
+
+    @property
+    def name(self) -> str:
+        return "VmapBackward0"
+
+    def pull(self, g: Any, run: Pass) -> Sequence[Any]:
+        answerer: Any = ANSWERER.get()
+        if self.into and self.dim is None and getattr(answerer, "level", None) is self.level:
+            raise AutogradError(
+                "vmap: a backward pass in a mapped function reached a tensor from outside, whose "
+                "gradient is the sum over lanes that don't exist yet: pass it as an argument, take "
+                "grad() or autograd_grad() by it, or call backward() on what vmap returned"
+            )
+        if run.xp is None:
+            return [(_leave if self.into else _enter)(self.level, g, self.dim)]
+        return [(left if self.into else entered)(self.level, g, self.dim)]
+
+    def push(self, tangents: tuple[Any, ...], xp: Any) -> Any:
+        return (entered if self.into else left)(self.level, tangents[0], self.dim)
+
+
+def _crossed(
+    level: Level, tensor: Tensor, dim: int | None, into: bool, cross: Callable[..., Any]
+) -> Tensor:
+    """Return a tensor on the other side, connected to this one."""
+    edge = current_node(tensor)
+    array = cross(level, tensor._array, dim)
+    made: Tensor = object.__new__(Tensor)
+    for slot, value in {
+        "_array": array,
+        "_node": None if edge is None else Crossing(level, edge, dim, into),
+        "_grad": None,
+        "_view": None,
+    }.items():
+        SLOTS[slot].__set__(made, value)
+    return made
+
+
+def entered(level: Level, tensor: Tensor, dim: int | None) -> Tensor:
+    """Return a tensor as lanes along a dimension; None is one for all lanes."""
+    return _crossed(level, tensor, dim, True, _enter)
+
+
+def left(level: Level, tensor: Tensor, dim: int | None) -> Tensor:
+    """Return the tensor that has the lanes along a dimension; None is the sum of all lanes."""
+    return _crossed(level, tensor, dim, False, _leave)

@@ -1,0 +1,265 @@
+"""The namespace over lanes: what rules, and NumPy called by users, compute with in a map.
+
+A function of arrays becomes one of lanes by a rule: what becomes of the axes, now that there is one
+before them. What has none is called for one lane after the other.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Callable, Iterator
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from chainrule.autograd.overlay import ANSWERER
+from chainrule.autograd.tensor import Tensor
+from chainrule.backend import namespace, numpy_xp
+from chainrule.transforms.lanes.array import Lanes, Level
+
+Array = Any
+Rule = Callable[..., Any]
+
+RULES: dict[str, Rule] = {}
+"""The rules by the names of functions: of a level, the name, and the function's arguments."""
+
+
+def rule(*names: str) -> Callable[[Rule], Rule]:
+    """Let a function be the rule of these."""
+
+    def decorate(function: Rule) -> Rule:
+        RULES.update(dict.fromkeys(names, function))
+        return function
+
+    return decorate
+
+
+class LanesNamespace:
+    """Functions of lanes under the names that rules call."""
+
+    known = False  # each lane has other elements
+    recorder: Any = None
+    loops: Any = None
+    quicker: Any = None
+
+    def __init__(self, prefix: str = "") -> None:
+        self._prefix = prefix
+
+    def __getattr__(self, name: str) -> Any:
+        full_name = self._prefix + name
+        found: Any = RULES.get(full_name)
+        if found is None:
+            found = operator.attrgetter(full_name)(numpy_xp)
+            if isinstance(found, ModuleType):
+                return LanesNamespace(f"{name}.")
+            if not callable(found) or isinstance(found, type) or name in _STATIC:
+                return found
+            found = RULES["ufuncs"] if isinstance(found, np.ufunc) else looped
+        call = self.__dict__[name] = functools.partial(applied, found, full_name)
+        return call
+
+    def beneath(self, *datas: Any) -> Any:
+        """Return the namespace of what lanes are made of."""
+        return beneath(*datas)
+
+    def is_contiguous(self, x: Lanes) -> bool | None:
+        found: bool | None = beneath(x.data).is_contiguous(x.data)
+        return found
+
+
+LANES_XP = Lanes.namespace = LanesNamespace()
+
+_STATIC = frozenset(
+    [
+        *("isdtype", "iinfo", "finfo", "dtype", "broadcast_shapes", "errstate"),
+        *("shape", "ndim", "size", "result_type", "can_cast", "iscomplexobj", "isrealobj"),
+    ]
+)
+"""Functions of shapes and dtypes alone."""
+
+
+def applied(found: Rule, name: str, *args: Any, **settings: Any) -> Any:
+    """Apply the rule of a function at the deepest level that its arguments are of."""
+    level = deepest((args, settings))
+    if level is None:
+        level = getattr(ANSWERER.get(), "level", None)
+        if level is None:  # what needs no lanes, such as zeros() in the pass after a map
+            return operator.attrgetter(name)(numpy_xp)(*args, **settings)
+    return found(level, name, *args, **settings)
+
+
+def deepest(tree: Any) -> Level | None:
+    """Return the deepest level among arguments."""
+    levels = [lanes.level for lanes in _lanes_in(tree)]
+    return max(levels, key=lambda level: level.depth) if levels else None
+
+
+def _lanes_in(tree: Any) -> Iterator[Lanes]:
+    if isinstance(tree, Lanes):
+        yield tree
+    elif isinstance(tree, tuple | list):
+        for part in tree:
+            yield from _lanes_in(part)
+    elif isinstance(tree, dict):
+        yield from _lanes_in(tuple(tree.values()))
+
+
+# --- what rules are made of -----------------------------------------------------------------------
+
+
+def beneath(*datas: Any) -> Any:
+    """Return the namespace that computes on what lanes are made of."""
+    for data in datas:
+        if data.__class__ is not np.ndarray:
+            return namespace(data)
+    return numpy_xp
+
+
+def inner(name: str, *datas: Any) -> Rule:
+    """Return the function of a name for what lanes are made of."""
+    function: Rule = operator.attrgetter(name)(beneath(*datas))
+    return function
+
+
+def is_array(x: Any) -> bool:
+    return isinstance(x, np.ndarray | np.generic) or hasattr(type(x), "namespace")
+
+
+def belongs(level: Level, x: Any) -> bool:
+    """Say whether something has lanes of this level."""
+    return isinstance(x, Lanes) and x.level is level
+
+
+def data_of(level: Level, x: Any) -> Array:
+    """Return an array with the lanes' dimension in front: of length 1, if all lanes share it."""
+    if belongs(level, x):
+        return x.data
+    return (x if is_array(x) else np.asarray(x))[None]
+
+
+def aligned(level: Level, *arrays: Any) -> list[Array]:
+    """Return arrays of as many dimensions each, so that they broadcast behind the lanes."""
+    datas = [data_of(level, x) for x in arrays]
+    rank = max((data.ndim for data in datas), default=1)
+    return [_padded(data, rank) for data in datas]
+
+
+def _padded(data: Array, rank: int) -> Array:
+    missing = rank - data.ndim
+    return data[(slice(None), *(None,) * missing)] if missing else data
+
+
+def full(level: Level, data: Array) -> Array:
+    """Return an array with all of the lanes, repeated if there was only one."""
+    if data.shape[0] == level.count:
+        return data
+    return beneath(data).broadcast_to(data, (level.count, *data.shape[1:]))
+
+
+def lanes(level: Level, out: Any) -> Any:
+    """Return what came out as lanes: an array, or several."""
+    if isinstance(out, tuple | list):
+        parts = [lanes(level, part) for part in out]
+        return type(out)(*parts) if hasattr(out, "_fields") else type(out)(parts)
+    return Lanes(level, out)
+
+
+def looped(level: Level, name: str | Rule, *args: Any, **settings: Any) -> Any:
+    """Call a function for one lane after the other: right for all, quick for none."""
+    count = max(
+        (x.data.shape[0] for x in _lanes_in((args, settings)) if x.level is level), default=1
+    )
+    outs = []
+    for i in range(max(count, 1)):
+        some, named = _lane(level, i, args), _lane(level, i, settings)
+        if callable(name):
+            outs.append(name(*some, **named))
+        else:
+            first = next((x for x in _arrays_in((some, named))), np.empty(0))
+            outs.append(inner(name, first)(*some, **named))
+    return _stacked(level, outs, count)
+
+
+def _lane(level: Level, i: int, tree: Any) -> Any:
+    """Return arguments for one lane."""
+    if isinstance(tree, Lanes):
+        if tree.level is not level:
+            return tree
+        if not tree.data.shape[0]:  # no lane at all: any values, for the shapes that come out
+            return np.zeros(tree.shape, tree.dtype)
+        return tree.data[i if tree.data.shape[0] > 1 else 0]
+    if isinstance(tree, tuple | list):
+        parts = [_lane(level, i, part) for part in tree]
+        return type(tree)(*parts) if hasattr(tree, "_fields") else type(tree)(parts)
+    if isinstance(tree, dict):
+        return {key: _lane(level, i, part) for key, part in tree.items()}
+    return tree
+
+
+def _arrays_in(tree: Any) -> Iterator[Any]:
+    if isinstance(tree, dict):
+        tree = tuple(tree.values())
+    if isinstance(tree, tuple | list):
+        for part in tree:
+            yield from _arrays_in(part)
+    elif is_array(tree):
+        yield tree
+
+
+def _stacked(level: Level, outs: list[Any], count: int) -> Any:
+    first = outs[0]
+    if isinstance(first, tuple | list):
+        parts = [_stacked(level, [out[k] for out in outs], count) for k in range(len(first))]
+        return type(first)(*parts) if hasattr(first, "_fields") else type(first)(parts)
+    if first is None:
+        return None
+    if not is_array(first):
+        first, outs = np.asarray(first), [np.asarray(out) for out in outs]
+    if count == 0:
+        return Lanes(level, np.zeros((0, *first.shape), first.dtype))
+    if isinstance(first, np.generic):
+        return Lanes(level, np.array(outs))
+    return Lanes(level, beneath(first).stack(outs, axis=0))
+
+
+# --- NumPy called with lanes ----------------------------------------------------------------------
+
+
+def _array_ufunc(self: Lanes, ufunc: Any, method: str, *inputs: Any, **settings: Any) -> Any:
+    if any(isinstance(x, Tensor) for x in inputs):
+        return NotImplemented  # what has a history is the tensor's to record
+    (target,) = settings.pop("out", (None,))
+    if method == "__call__":
+        found = applied(RULES["ufuncs"], ufunc.__name__, *inputs, **settings)
+    else:
+        level = deepest((inputs, settings))
+        assert level is not None
+        found = looped(level, getattr(ufunc, method), *inputs, **settings)
+    if target is None:
+        return found
+    target[...] = found
+    return target
+
+
+def _array_function(self: Lanes, function: Any, types: Any, args: Any, settings: Any) -> Any:
+    if any(issubclass(kind, Tensor) for kind in types):
+        return NotImplemented
+    name = f"{function.__module__}.{function.__name__}".removeprefix("numpy.")
+    if name in _STATIC:
+        args = tuple(
+            np.broadcast_to(np.ones((), a.dtype), a.shape) if isinstance(a, Lanes) else a
+            for a in args
+        )
+        return function(*args, **settings)
+    if name == "copyto":
+        target, value = args[:2]
+        where = settings.get("where", True)
+        target[...] = value if where is True else LANES_XP.where(where, value, target)
+        return None
+    return applied(RULES.get(name, looped), name, *args, **settings)
+
+
+Lanes.__array_ufunc__ = _array_ufunc  # type: ignore[attr-defined] # its methods are all made here
+Lanes.__array_function__ = _array_function  # type: ignore[attr-defined]

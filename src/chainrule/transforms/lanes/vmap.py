@@ -1,0 +1,168 @@
+"""`vmap`: a function of one example, called on many at once."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from chainrule import tree
+from chainrule.arguments import tensor_of
+from chainrule.autograd.overlay import answering
+from chainrule.autograd.tensor import Tensor
+from chainrule.errors import ArgumentError, ShapeError
+from chainrule.transforms.application import named
+from chainrule.transforms.lanes.mapping import Mapping, entered, left
+
+__all__ = ["vmap"]
+
+
+def vmap(
+    func: Callable[..., Any],
+    in_dims: Any = 0,
+    out_dims: Any = 0,
+) -> Callable[..., Any]:
+    """Return a function that maps `func` over a dimension of its arguments.
+
+    Parameters
+    ----------
+    func : callable
+        Takes and returns tensors, or dicts, lists, tuples, dataclasses of them.
+    in_dims : int, None, or a tuple with an entry for each argument, default 0
+        The dimension to map over; None for what is the same each time. An entry may be a container
+        like its argument, or one dimension for all in it. Keywords are the same each time.
+    out_dims : int, None, or containers of them, default 0
+        Where the mapped dimension is in what is returned; None for what is the same each time.
+
+    Returns
+    -------
+    callable
+        Takes the arguments of `func` with one more dimension, and returns what it returns with one
+        more: what ``stack([func(x) for x in xs])`` would be, computed all at once.
+
+    Raises
+    ------
+    ShapeError
+        If what is mapped over has several lengths, or no such dimension.
+    ArgumentError
+        If nothing is mapped, or `in_dims` and `out_dims` don't fit what is passed and returned.
+    AutogradError
+        If `func` asks for a value, as `if` does, or for a shape that depends on one.
+
+    Notes
+    -----
+    `func` runs once, on arrays that hold all examples and look like one. What depends on nothing
+    that is mapped is computed once. Maps nest, with each other and with all other transforms:
+    ``vmap(grad(loss), (None, 0))`` gives the gradient of each example. What has no rule for many
+    examples is called for one after the other.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> x = cr.tensor([[1.0, 2.0], [3.0, 4.0]])
+    >>> vmap(cr.dot)(x, x)
+    tensor([ 5., 25.])
+    >>> vmap(cr.grad(lambda w, x: cr.dot(w, x) ** 2), in_dims=(None, 0))(cr.ones(2), x)
+    tensor([[ 6., 12.],
+            [42., 56.]])
+    """
+
+    @functools.wraps(func)
+    def mapped(*args: Any, **kwargs: Any) -> Any:
+        given = _spread(in_dims, args, "in_dims", func)
+        leaves = [
+            (path, leaf if dim is None else tensor_of(leaf), dim)
+            for (path, leaf), dim in zip(tree.leaves(args), given, strict=True)
+        ]
+        mapping = Mapping(_count(leaves, func))
+        inside = iter(
+            [
+                leaf if dim is None else entered(mapping.level, leaf, dim % leaf.ndim)
+                for _, leaf, dim in leaves
+            ]
+        )
+        with answering(mapping):
+            result = func(*tree.mapped(args, lambda _: next(inside)), **kwargs)
+            places = _spread(out_dims, result, "out_dims", func)
+            outs = [
+                _out(mapping, leaf, dim, path, func)
+                for (path, leaf), dim in zip(tree.leaves(result), places, strict=True)
+            ]
+        following = iter(outs)
+        return tree.mapped(result, lambda _: next(following))
+
+    return mapped
+
+
+def _spread(dims: Any, args: Any, which: str, func: Any) -> list[Any]:
+    """Return the dimension of each leaf of `args`, where one may stand for a whole container."""
+    parts = tree.children(args)
+    if dims is None or (isinstance(dims, int) and not isinstance(dims, bool)):
+        return [dims] * sum(1 for _ in tree.leaves(args))
+    entries = tree.children(dims)
+    if entries is None or parts is None or len(entries) != len(parts):
+        raise ArgumentError(
+            f"vmap({named(func)}, {which}={dims!r}): expected an int, None, or containers of them "
+            "like what is mapped, "
+            f"which is {'no container' if parts is None else f'one of {len(parts)}'}"
+        )
+    found = dict(entries)
+    return [
+        dim
+        for k, (step, part) in enumerate(parts)
+        for dim in _spread(found.get(step, entries[k][1]), part, which, func)
+    ]
+
+
+def _count(leaves: list[tuple[str, Any, Any]], func: Any) -> int:
+    """Return the length of what is mapped over."""
+    lengths: dict[int, str] = {}
+    for path, leaf, dim in leaves:
+        if dim is None:
+            continue
+        if not -leaf.ndim <= dim < leaf.ndim:
+            raise ShapeError(
+                f"vmap({named(func)}): argument {path} has the shape {list(leaf.shape)}, and no "
+                f"dimension {dim} to map over: say None in in_dims if it's the same each time"
+            )
+        lengths.setdefault(leaf.shape[dim], path)
+    if not lengths:
+        raise ArgumentError(
+            f"vmap({named(func)}): nothing to map over: at least one argument has a dimension in "
+            "in_dims"
+        )
+    if len(lengths) > 1:
+        said = ", ".join(f"{length} at argument {path}" for length, path in lengths.items())
+        raise ShapeError(
+            f"vmap({named(func)}): Expected all tensors to have the same size in the mapped "
+            f"dimension, but got {said}"
+        )
+    return next(iter(lengths))
+
+
+def _out(mapping: Mapping, leaf: Any, dim: Any, path: str, func: Any) -> Any:
+    """Return what was returned, with the mapped dimension."""
+    if leaf is None:
+        return None
+    try:
+        tensor = tensor_of(leaf)
+    except TypeError:
+        raise TypeError(
+            f"vmap({named(func)}): expected tensors, arrays or numbers to be returned, but got "
+            f"{type(leaf).__name__} at result{path}"
+        ) from None
+    lanes = tensor._array  # of this level, whatever it was made from
+    if dim is None:
+        if lanes.data.shape[0] > 1:
+            raise ArgumentError(
+                f"vmap({named(func)}): out_dims says None for result{path}, which differs from "
+                "example to example: say where the mapped dimension goes"
+            )
+        first: Tensor = left(mapping.level, tensor, 0)
+        return first[0]
+    if not -tensor.ndim - 1 <= dim <= tensor.ndim:
+        raise ShapeError(
+            f"vmap({named(func)}): out_dims is {dim} for result{path}, which has "
+            f"{tensor.ndim + 1} dimensions with the mapped one"
+        )
+    return left(mapping.level, tensor, dim % (tensor.ndim + 1))

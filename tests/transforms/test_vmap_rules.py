@@ -1,0 +1,83 @@
+"""Every primitive gives mapped what it gives for one example after the other: the whole table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import chainrule as cr
+from cases import CONSTANTS, ROWS, Case, cases_of
+from conformance import Subject, arrays_of, demand, pulled
+
+CASES = [case for row in (*ROWS, *CONSTANTS) for case in cases_of(row)]
+LANES = 3
+
+
+def groups() -> dict[str, list[Case]]:
+    found: dict[str, list[Case]] = {}
+    for case in CASES:
+        found.setdefault(f"{case.row.primitive}-{case.dtype}", []).append(case)
+    return found
+
+
+def several(arrays: list[np.ndarray]) -> list[np.ndarray]:
+    """Return examples of each input along a new first axis: near to what the case has."""
+    rng = np.random.default_rng(11)
+    made = []
+    for array in arrays:
+        scale = 1 + 0.01 * rng.uniform(-1, 1, (LANES, *array.shape)) * (
+            np.arange(LANES) > 0
+        ).reshape(-1, *(1,) * array.ndim)
+        made.append((array * scale).astype(array.dtype))
+    return made
+
+
+def close(found: list[np.ndarray], wanted: list[list[np.ndarray]], what: str) -> None:
+    """Compare what a map gave with what each example gives."""
+    for k, mapped in enumerate(found):
+        each = np.stack([one[k] for one in wanted])
+        assert mapped.dtype == each.dtype, what
+        loose = {"f2": 1e-2, "f4": 2e-4, "c8": 2e-4}.get(each.dtype.str[1:], 1e-9)
+        np.testing.assert_allclose(mapped, each, rtol=loose, atol=loose, err_msg=what)
+
+
+def check_lanes(case: Case) -> None:
+    subject = Subject(case)
+    points = several(subject.points)
+    with np.errstate(all="ignore"):
+        shapes = [out for out in subject(*[cr.from_numpy(np.asarray(p[0])) for p in points])]
+        weights = several([np.asarray(w) for w in subject.like(arrays_of(shapes))])
+        smooth = case.situation.smooth and case.row.differentiable
+
+        def of(points: Any, weights: Any) -> list[list[cr.Tensor]]:
+            xs = [p.detach().requires_grad_() for p in points]
+            outs = subject(*xs)
+            grads = pulled(outs, xs, weights, create_graph=smooth)
+            second = pulled(grads, xs, [g.detach() for g in grads]) if smooth else []
+            tangents = cr.jvp(lambda *p: list(subject(*p)), list(points), list(points))[1]
+            return [list(outs), grads, second, tangents]
+
+        inputs = [[cr.from_numpy(a) for a in arrays] for arrays in (points, weights)]
+        one = [
+            [
+                arrays_of(t.detach() for t in part)
+                for part in of(*[[a[i] for a in arrays] for arrays in inputs])
+            ]
+            for i in range(LANES)
+        ]
+        found = cr.vmap(of)(*inputs)
+        for k, what in enumerate(("values", "gradients", "second derivatives", "tangents")):
+            close(arrays_of(t.detach() for t in found[k]), [example[k] for example in one], what)
+        if not points:
+            return
+        xs = [p.clone().requires_grad_() for p in inputs[0]]
+        outs = cr.vmap(lambda *p: list(subject(*p)))(*xs)
+        outside = arrays_of(pulled(outs, xs, inputs[1]))
+        close(outside, [example[1] for example in one], "gradients from outside")
+
+
+@pytest.mark.parametrize("cases", groups().values(), ids=groups())
+def test_a_map_gives_what_each_example_gives(cases: list[Case]) -> None:
+    demand(check_lanes, cases)
