@@ -57,12 +57,15 @@ def through(inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> tuple[Push, 
     own = {node for node, _ in edges}
     reached, beyond = _between(outputs, own)
     nodes = [node for node in reached if node not in own]
+    ends = [current_node(t) for t in outputs]
 
     def push(tangents: Sequence[Tensor | None], recorded: bool) -> list[Any]:
         known = {edge: t for edge, t in zip(edges, tangents, strict=True) if t is not None}
         with set_grad_enabled(recorded), np.errstate(all="ignore"):
             _push(nodes, known)
-            return [_tangent_of(t, known) for t in outputs]
+            found = [None if end is None else known.get(endpoint(end)) for end in ends]
+            pairs = zip(outputs, found, strict=True)
+            return [TENSOR_XP.zeros_like(x) if t is None else t for x, t in pairs]
 
     return push, beyond
 
@@ -111,11 +114,6 @@ def _push(nodes: list[Node], tangents: dict[Any, Tensor]) -> None:
             for index, tangent in enumerate(result if isinstance(result, tuple) else (result,)):
                 if tangent is not None:
                     tangents[node, index] = tangent
-
-
-def _tangent_of(output: Tensor, tangents: dict[Any, Tensor]) -> Tensor:
-    tangent = _arrived(output, tangents)
-    return TENSOR_XP.zeros_like(output) if tangent is None else tangent
 
 
 def _arrived(output: Tensor, tangents: dict[Any, Tensor]) -> Tensor | None:

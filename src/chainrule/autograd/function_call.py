@@ -159,7 +159,7 @@ class Call:
         self.check_real(self.outputs, "outputs")
         for index, out in enumerate(self.outputs):
             rows = []
-            for unit in units(out):
+            for unit in _units(out):
                 grads = self.grads([out], self.inputs, [unit])
                 if self.strict and None in grads:
                     self._independent(f"Output {index}", grads.index(None), ".")
@@ -172,7 +172,7 @@ class Call:
         push, _ = through(self.inputs, self.outputs)
         blocks: list[list[list[Tensor]]] = [[[] for _ in self.inputs] for _ in self.outputs]
         for at, x in enumerate(self.inputs):
-            for unit in units(x):
+            for unit in _units(x):
                 tangents = [unit if i == at else None for i in range(len(self.inputs))]
                 for block, tangent in zip(blocks, push(tangents, self.create_graph), strict=True):
                     block[at].append(tangent)
@@ -216,7 +216,7 @@ def zeros_like(x: Tensor) -> Tensor:
     return TENSOR_XP.zeros_like(x.detach())
 
 
-def units(x: Tensor) -> Iterator[Tensor]:
+def _units(x: Tensor) -> Iterator[Tensor]:
     """Yield a tensor for each element of `x`: one there, and zero elsewhere."""
     for position in range(x.numel()):
         unit = np.zeros(x.numel(), x.dtype)

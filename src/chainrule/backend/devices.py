@@ -114,6 +114,8 @@ _CPU_KINDS = (1, 3)  # DLPack's kDLCPU, kDLCUDAHost
 
 def storage_of(array: Array) -> Any:
     """Return the object that owns the memory of `array`: the same one for all its views."""
+    while (inner := getattr(array, "memory", None)) is not None:  # what shows other arrays' memory
+        array = inner
     base = array.base
     while base is not None:
         if isinstance(base, type(array)):

@@ -12,7 +12,8 @@ from chainrule.autograd.forward import through, tracked
 from chainrule.autograd.modes import enable_grad
 from chainrule.autograd.namespace import TENSOR_XP
 from chainrule.autograd.operands import as_tensors
-from chainrule.autograd.record import is_recording
+from chainrule.autograd.record import current_node, is_recording
+from chainrule.autograd.tape import GradientEdge, endpoint
 from chainrule.autograd.tensor import Tensor
 from chainrule.errors import DTypeError, ShapeError
 
@@ -36,6 +37,9 @@ class Application:
         self.places = [i for i, leaf in enumerate(leaves) if isinstance(leaf, Tensor)]
         self.outputs: list[Tensor] = [leaves[i] for i in self.places]
         self._push, beyond = through(self.inputs, self.outputs)
+        # Edges, not tensors: a map in which a pass is made has other faces of these.
+        self._ends = [_edge(t) for t in self.outputs]
+        self._starts = [_edge(t) for t in self.inputs]
         self._recording, self._history = recording, recording and beyond
 
     def _recorded(self, directions: Sequence[Tensor | None]) -> bool:
@@ -45,13 +49,13 @@ class Application:
 
     def pull(self, cotangents: Sequence[Tensor | None], *, again: bool = True) -> list[Tensor]:
         """Return cotangents of the inputs for those of the outputs: once, if not `again`."""
-        pairs = zip(self.outputs, cotangents, strict=True)
-        chosen = [(out, g) for out, g in pairs if g is not None and out.requires_grad]
+        pairs = zip(self._ends, cotangents, strict=True)
+        chosen = [(end, g) for end, g in pairs if g is not None and end is not None]
         grads: Sequence[Any] = [None] * len(self.inputs)
         if chosen and self.inputs:
             roots, gs = zip(*chosen, strict=True)
             create = self._recorded(gs)
-            grads = autograd_grad(roots, self.inputs, gs, again or create, create, True)
+            grads = autograd_grad(roots, self._starts, gs, again or create, create, True)
         return [
             TENSOR_XP.zeros_like(x.detach()) if g is None else g
             for x, g in zip(self.inputs, grads, strict=True)
@@ -77,6 +81,11 @@ class Application:
             parts[place] = tensor
         following = iter(parts)
         return tree.mapped(self.result, lambda leaf: next(following))
+
+
+def _edge(tensor: Tensor) -> Any:
+    node = current_node(tensor)
+    return None if node is None else GradientEdge(*endpoint(node))
 
 
 def primal(title: str, path: str, leaf: Any) -> Tensor | None:

@@ -7,16 +7,16 @@ from collections.abc import Callable
 from typing import Any
 
 from chainrule import tree
-from chainrule.autograd.function_call import matrix_of, units
+from chainrule.autograd.namespace import TENSOR_XP
 from chainrule.autograd.tensor import Tensor
+from chainrule.creation import eye
 from chainrule.errors import ArgumentError, AutogradError, MissingRuleError
 from chainrule.transforms.application import Application, parted
 from chainrule.transforms.choice import Choice, Choices
 from chainrule.transforms.gradients import grad
+from chainrule.transforms.lanes import vmap
 
 __all__ = ["hessian", "jacobian"]
-
-Lines = list[list[Tensor]]
 
 
 def jacobian(
@@ -149,15 +149,9 @@ def _by_rows(call: Application, outputs: list[Tensor]) -> list[list[Tensor]]:
     _check_real(outputs, "outputs")
     blocks = []
     for at, out in enumerate(outputs):
-        rows = [
-            call.pull([unit if i == at else None for i in range(len(call.outputs))])
-            for unit in units(out)
-        ]
+        found = _for_units(functools.partial(_pull, call, at), out)
         blocks.append(
-            [
-                matrix_of([row[k] for row in rows], out, x, "reverse-mode")
-                for k, x in enumerate(call.inputs)
-            ]
+            [row.reshape((*out.shape, *x.shape)) for row, x in zip(found, call.inputs, strict=True)]
         )
     return blocks
 
@@ -166,13 +160,28 @@ def _by_columns(call: Application, outputs: list[Tensor]) -> list[list[Tensor]]:
     _check_real(call.inputs, "arguments of forward mode")
     blocks: list[list[Tensor]] = [[] for _ in outputs]
     for at, x in enumerate(call.inputs):
-        columns = [
-            call.push([unit if i == at else None for i in range(len(call.inputs))])
-            for unit in units(x)
-        ]
-        for k, out in enumerate(outputs):
-            blocks[k].append(matrix_of([c[k] for c in columns], out, x, "forward-mode"))
+        found = _for_units(functools.partial(_push, call, at), x)
+        for block, columns, out in zip(blocks, found, outputs, strict=False):
+            last = columns.movedim(0, -1) if x.ndim else columns[0]
+            block.append(last.reshape((*out.shape, *x.shape)))
     return blocks
+
+
+def _pull(call: Application, at: int, unit: Tensor) -> list[Tensor]:
+    return call.pull([unit if i == at else None for i in range(len(call.outputs))])
+
+
+def _push(call: Application, at: int, unit: Tensor) -> list[Tensor]:
+    return call.push([unit if i == at else None for i in range(len(call.inputs))])
+
+
+def _for_units(function: Callable[[Tensor], list[Tensor]], x: Tensor) -> list[Tensor]:
+    """Return what a function makes of a tensor for each element of `x`: 1 there, 0 elsewhere."""
+    if x.numel() == 1:
+        return [found.unsqueeze(0) for found in function(TENSOR_XP.ones_like(x.detach()))]
+    units = eye(x.numel(), dtype=x.dtype, device=x.device).reshape((x.numel(), *x.shape))
+    found: list[Tensor] = vmap(function)(units)
+    return found
 
 
 def _check_real(tensors: list[Tensor], what: str) -> None:

@@ -90,6 +90,11 @@ class Lanes:
         return self.size * self.itemsize
 
     @property
+    def memory(self) -> Any:
+        """The array whose memory this is."""
+        return self.data
+
+    @property
     def flags(self) -> Any:
         return self.data.flags
 
@@ -163,17 +168,20 @@ class Lanes:
             base._views.append(weakref.ref(found))
         return found
 
+    def check_own(self) -> None:
+        """Raise if the memory is not the map's own: histories outside know of no writes inside."""
+        if self.outside:
+            raise InPlaceError(
+                "vmap: inplace arithmetic is not possible in a mapped function on what was passed "
+                "to it, or on a tensor from outside: clone() it and write to that, or write out of "
+                "place"
+            )
+
     def spread(self) -> None:
         """Give each lane memory of its own, before something is written that lanes differ in."""
         base = self if self.base is None else self.base
         if base.data.shape[0] == self.level.count:
             return
-        if base.outside:
-            raise InPlaceError(
-                "vmap: inplace arithmetic on a tensor from outside the map, which all examples "
-                "share, with a value that each has another of: clone() it in the map and write to "
-                "that, or write out of place"
-            )
         xp = self.namespace.beneath(base.data)
         shape = (self.level.count, *base.data.shape[1:])
         base.data = xp.array(xp.broadcast_to(base.data, shape))

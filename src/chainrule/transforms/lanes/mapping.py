@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from chainrule.autograd.overlay import ANSWERER, SLOTS, asking
 from chainrule.autograd.record import current_node, place
-from chainrule.autograd.tape import Edge, Node
+from chainrule.autograd.tape import Edge, Node, endpoint
 from chainrule.autograd.tensor import Tensor
+from chainrule.autograd.versions import tick
 from chainrule.errors import AutogradError
 from chainrule.transforms.lanes import picking, rules  # noqa: F401 - they fill the table of rules
 from chainrule.transforms.lanes.array import Lanes, Level
-from chainrule.transforms.lanes.namespace import beneath, full, is_array
+from chainrule.transforms.lanes.namespace import belongs, beneath, data_of, full
 
 if TYPE_CHECKING:
     from chainrule.autograd.reverse import Pass
@@ -26,6 +27,7 @@ class Mapping:
     def __init__(self, count: int) -> None:
         self.level = Level(count)
         self.outer = ANSWERER.get()
+        self._begin = tick()
         self._faces: dict[int, tuple[Tensor, Tensor]] = {}  # with the tensor, so that its id stays
 
     def face(self, tensor: Tensor) -> Tensor:
@@ -33,7 +35,7 @@ class Mapping:
             array = SLOTS["_array"].__get__(tensor)
         except AttributeError:  # it's being made
             return tensor
-        if isinstance(array, Lanes) and array.level is self.level:
+        if belongs(self.level, array):
             return tensor
         known = self._faces.get(id(tensor))
         if known is None:
@@ -43,10 +45,10 @@ class Mapping:
         return known[1]
 
     def face_for(self, tensor: Tensor, slot: str, value: Any) -> tuple[Tensor, Any]:
-        if slot == "_array" and not (isinstance(value, Lanes) and value.level is self.level):
-            value = Lanes(
-                self.level, (value if is_array(value) else beneath().asarray(value))[None]
-            )
+        if slot == "_array" and not belongs(self.level, value):
+            value = Lanes(self.level, data_of(self.level, value))
+        elif slot == "_node" and value is not None and endpoint(value)[0].seq < self._begin:
+            value = Crossing(self.level, value, None, True)  # what a node outside has saved
         return self.face(tensor), value
 
 
@@ -58,7 +60,8 @@ def _enter(level: Level, array: Array, dim: int | None) -> Lanes:
     if dim is None:
         return Lanes(level, array[None], outside=True)
     order = (dim, *[i for i in range(array.ndim) if i != dim])
-    return Lanes(level, array if dim == 0 else beneath(array).permute_dims(array, order))
+    data = array if dim == 0 else beneath(array).permute_dims(array, order)
+    return Lanes(level, data, outside=True)
 
 
 def _leave(level: Level, array: Any, dim: int | None) -> Array:
@@ -68,7 +71,7 @@ def _leave(level: Level, array: Any, dim: int | None) -> Array:
     if dim is None:
         return lib.sum(data, axis=(0,))
     order = (*range(1, dim + 1), 0, *range(dim + 1, data.ndim))
-    return lib.array(lib.permute_dims(data, order) if dim else data)
+    return lib.permute_dims(data, order) if dim else data
 
 
 # --- tensors --------------------------------------------------------------------------------------

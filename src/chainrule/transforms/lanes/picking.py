@@ -36,6 +36,7 @@ def _get_item(level: Level, name: str, x: Lanes, key: Any) -> Any:
 
 @rule("set_item")
 def _set_item(level: Level, name: str, x: Lanes, key: Any, value: Any) -> None:
+    x.check_own()
     if data_of(level, value if is_array(value) else 0).shape[0] > x.data.shape[0]:
         x.spread()
     if is_basic_index(key):

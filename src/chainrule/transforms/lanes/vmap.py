@@ -8,11 +8,13 @@ from typing import Any
 
 from chainrule import tree
 from chainrule.arguments import tensor_of
-from chainrule.autograd.overlay import answering
+from chainrule.autograd.overlay import SLOTS, answering
 from chainrule.autograd.tensor import Tensor
 from chainrule.errors import ArgumentError, ShapeError
 from chainrule.transforms.application import named
+from chainrule.transforms.lanes.draws import RANDOMNESS, drawing
 from chainrule.transforms.lanes.mapping import Mapping, entered, left
+from chainrule.transforms.lanes.namespace import beneath
 
 __all__ = ["vmap"]
 
@@ -21,6 +23,7 @@ def vmap(
     func: Callable[..., Any],
     in_dims: Any = 0,
     out_dims: Any = 0,
+    randomness: str = "error",
 ) -> Callable[..., Any]:
     """Return a function that maps `func` over a dimension of its arguments.
 
@@ -33,6 +36,8 @@ def vmap(
         like its argument, or one dimension for all in it. Keywords are the same each time.
     out_dims : int, None, or containers of them, default 0
         Where the mapped dimension is in what is returned; None for what is the same each time.
+    randomness : "error", "different" or "same", default "error"
+        Whether random numbers may be drawn: others for each example, or the same for all.
 
     Returns
     -------
@@ -47,7 +52,10 @@ def vmap(
     ArgumentError
         If nothing is mapped, or `in_dims` and `out_dims` don't fit what is passed and returned.
     AutogradError
-        If `func` asks for a value, as `if` does, or for a shape that depends on one.
+        If `func` asks for a value, as `if` does, for a shape that depends on one, or draws random
+        numbers, and `randomness` doesn't say which.
+    InPlaceError
+        If it writes to what it was passed, or to a tensor from outside.
 
     Notes
     -----
@@ -66,6 +74,10 @@ def vmap(
     tensor([[ 6., 12.],
             [42., 56.]])
     """
+    if randomness not in RANDOMNESS:
+        raise ArgumentError(
+            f'vmap: randomness is "error", "different" or "same", but got {randomness!r}'
+        )
 
     @functools.wraps(func)
     def mapped(*args: Any, **kwargs: Any) -> Any:
@@ -75,17 +87,18 @@ def vmap(
             for (path, leaf), dim in zip(tree.leaves(args), given, strict=True)
         ]
         mapping = Mapping(_count(leaves, func))
+        handed: set[int] = set()
         inside = iter(
             [
                 leaf if dim is None else entered(mapping.level, leaf, dim % leaf.ndim)
                 for _, leaf, dim in leaves
             ]
         )
-        with answering(mapping):
+        with answering(mapping), drawing(mapping.level, randomness):
             result = func(*tree.mapped(args, lambda _: next(inside)), **kwargs)
             places = _spread(out_dims, result, "out_dims", func)
             outs = [
-                _out(mapping, leaf, dim, path, func)
+                _out(mapping, leaf, dim, path, func, handed)
                 for (path, leaf), dim in zip(tree.leaves(result), places, strict=True)
             ]
         following = iter(outs)
@@ -140,7 +153,7 @@ def _count(leaves: list[tuple[str, Any, Any]], func: Any) -> int:
     return next(iter(lengths))
 
 
-def _out(mapping: Mapping, leaf: Any, dim: Any, path: str, func: Any) -> Any:
+def _out(mapping: Mapping, leaf: Any, dim: Any, path: str, func: Any, handed: set[int]) -> Any:
     """Return what was returned, with the mapped dimension."""
     if leaf is None:
         return None
@@ -165,4 +178,10 @@ def _out(mapping: Mapping, leaf: Any, dim: Any, path: str, func: Any) -> Any:
             f"vmap({named(func)}): out_dims is {dim} for result{path}, which has "
             f"{tensor.ndim + 1} dimensions with the mapped one"
         )
-    return left(mapping.level, tensor, dim % (tensor.ndim + 1))
+    whole = left(mapping.level, tensor, dim % (tensor.ndim + 1))
+    fresh = lanes.base is None and not lanes.outside and lanes.data.shape[0] == mapping.level.count
+    if not fresh or id(lanes) in handed:
+        array = SLOTS["_array"].__get__(whole)
+        SLOTS["_array"].__set__(whole, beneath(array).array(array))
+    handed.add(id(lanes))
+    return whole
