@@ -28,6 +28,9 @@ class Answerer(Protocol):
     def face_for(self, tensor: Tensor, slot: str, value: Any) -> tuple[Tensor, Any]:
         """Return whose slot to set, and to what, where that of `tensor` is set."""
 
+    def array(self, array: Any) -> Any:
+        """Return what an array that was made meanwhile is."""
+
 
 ANSWERER: ContextVar[Answerer | None] = ContextVar("chainrule answerer", default=None)
 """Who answers in this thread or task."""

@@ -73,7 +73,7 @@ def check_known(array: Array, operation: str, mend: str) -> None:
     if not namespace(array).known:
         raise CompileError(
             f"{operation}: the shape of the result depends on values, which a compiled function "
-            f"doesn't know: {mend}, or call it outside"
+            f"doesn't know, nor one in vmap: {mend}, or call it outside"
         )
 
 

@@ -122,6 +122,10 @@ class Trace:
         self.arrays.append((array, symbol, value))
         return symbol
 
+    def array(self, array: Any) -> Any:
+        """Return an array as a symbol."""
+        return array if array.__class__ is Symbol else self.symbol_of(array)
+
     def symbol_of(self, array: Any) -> Symbol:
         """Return what stands for an array: what the function can get at may change until later."""
         if array.__class__ is ndarray and id(storage_of(array)) in self.outside:

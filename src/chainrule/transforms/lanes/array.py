@@ -32,13 +32,17 @@ def _all(data: Array) -> Array:
 
 
 class Level:
-    """One run of a mapped function: how many lanes it has; one within another is deeper."""
+    """One run of a mapped function: how many lanes it has; one within another is deeper.
 
-    __slots__ = ("count", "depth")
+    `outer` gives what an array is outside of it: a compiler's symbol, lanes of a map around.
+    """
 
-    def __init__(self, count: int) -> None:
+    __slots__ = ("count", "depth", "outer")
+
+    def __init__(self, count: int, outer: Take) -> None:
         self.count = count
         self.depth = next(_depths)
+        self.outer = outer
 
 
 class Lanes:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from chainrule.autograd.overlay import ANSWERER, SLOTS, asking
 from chainrule.autograd.record import current_node, place
 from chainrule.autograd.tape import Edge, Node, endpoint
-from chainrule.autograd.tensor import Tensor
+from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.versions import tick
 from chainrule.errors import AutogradError
 from chainrule.transforms.lanes import picking, rules  # noqa: F401 - they fill the table of rules
@@ -25,8 +25,8 @@ class Mapping:
     """A mapped function's run: it answers for tensors from outside, which all lanes share."""
 
     def __init__(self, count: int) -> None:
-        self.level = Level(count)
         self.outer = ANSWERER.get()
+        self.level = Level(count, _as_it_is if self.outer is None else self.outer.array)
         self._begin = tick()
         self._faces: dict[int, tuple[Tensor, Tensor]] = {}  # with the tensor, so that its id stays
 
@@ -46,10 +46,19 @@ class Mapping:
 
     def face_for(self, tensor: Tensor, slot: str, value: Any) -> tuple[Tensor, Any]:
         if slot == "_array" and not belongs(self.level, value):
-            value = Lanes(self.level, data_of(self.level, value))
+            value = self.array(value)
         elif slot == "_node" and value is not None and endpoint(value)[0].seq < self._begin:
             value = Crossing(self.level, value, None, True)  # what a node outside has saved
         return self.face(tensor), value
+
+    def array(self, array: Array) -> Array:
+        if belongs(self.level, array):
+            return array
+        return Lanes(self.level, data_of(self.level, self.level.outer(array)))
+
+
+def _as_it_is(array: Array) -> Array:
+    return array
 
 
 # --- arrays ---------------------------------------------------------------------------------------
@@ -57,6 +66,8 @@ class Mapping:
 
 def _enter(level: Level, array: Array, dim: int | None) -> Lanes:
     """Return lanes of an array along one of its dimensions; None is one array for all lanes."""
+    if _is_deeper(array, level):
+        return Lanes(array.level, _enter(level, array.data, None if dim is None else dim + 1))
     if dim is None:
         return Lanes(level, array[None], outside=True)
     order = (dim, *[i for i in range(array.ndim) if i != dim])
@@ -66,12 +77,19 @@ def _enter(level: Level, array: Array, dim: int | None) -> Lanes:
 
 def _leave(level: Level, array: Any, dim: int | None) -> Array:
     """Return the array that has the lanes along a dimension; None is the sum of all lanes."""
+    if _is_deeper(array, level):
+        return Lanes(array.level, _leave(level, array.data, None if dim is None else dim + 1))
     data = full(level, array.data if isinstance(array, Lanes) else array[None])
     lib = beneath(data)
     if dim is None:
         return lib.sum(data, axis=(0,))
     order = (*range(1, dim + 1), 0, *range(dim + 1, data.ndim))
     return lib.permute_dims(data, order) if dim else data
+
+
+def _is_deeper(array: Any, level: Level) -> bool:
+    """Say whether an array has lanes of a map that began later, in which this one's go on."""
+    return isinstance(array, Lanes) and array.level.depth > level.depth
 
 
 # --- tensors --------------------------------------------------------------------------------------
@@ -107,28 +125,27 @@ class Crossing(Node):
         return (entered if self.into else left)(self.level, tangents[0], self.dim)
 
 
-def _crossed(
-    level: Level, tensor: Tensor, dim: int | None, into: bool, cross: Callable[..., Any]
-) -> Tensor:
+def _crossed(level: Level, tensor: Tensor, dim: int | None, into: bool) -> Tensor:
     """Return a tensor on the other side, connected to this one."""
-    edge = current_node(tensor)
-    array = cross(level, tensor._array, dim)
-    made: Tensor = object.__new__(Tensor)
-    for slot, value in {
-        "_array": array,
-        "_node": None if edge is None else Crossing(level, edge, dim, into),
-        "_grad": None,
-        "_view": None,
-    }.items():
+    edge, array = current_node(tensor), tensor._array
+    node = None if edge is None else Crossing(level, edge, dim, into)
+    if not into:
+        answerer: Any = ANSWERER.get()
+        inside = getattr(answerer, "level", None) is level
+        with asking(answerer.outer if inside else answerer):
+            return make(_leave(level, array, dim), node)
+    made: Tensor = object.__new__(Tensor)  # who answers outside is not to know of it
+    values = {"_array": _enter(level, array, dim), "_node": node, "_grad": None, "_view": None}
+    for slot, value in values.items():
         SLOTS[slot].__set__(made, value)
     return made
 
 
 def entered(level: Level, tensor: Tensor, dim: int | None) -> Tensor:
     """Return a tensor as lanes along a dimension; None is one for all lanes."""
-    return _crossed(level, tensor, dim, True, _enter)
+    return _crossed(level, tensor, dim, True)
 
 
 def left(level: Level, tensor: Tensor, dim: int | None) -> Tensor:
     """Return the tensor that has the lanes along a dimension; None is the sum of all lanes."""
-    return _crossed(level, tensor, dim, False, _leave)
+    return _crossed(level, tensor, dim, False)

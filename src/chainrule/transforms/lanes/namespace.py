@@ -177,8 +177,7 @@ def looped(level: Level, name: str | Rule, *args: Any, **settings: Any) -> Any:
         if callable(name):
             outs.append(name(*some, **named))
         else:
-            first = next((x for x in _arrays_in((some, named))), np.empty(0))
-            outs.append(inner(name, first)(*some, **named))
+            outs.append(inner(name, *_arrays_in((some, named)))(*some, **named))
     return _stacked(level, outs, count)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from chainrule.backend import is_basic_index
+from chainrule.errors import AutogradError
 from chainrule.transforms.lanes.array import Lanes, Level
 from chainrule.transforms.lanes.namespace import (
     aligned,
@@ -132,9 +133,9 @@ def _moved(data: Array, source: int, to: int, count: int) -> Array:
 
 
 def _refused() -> Any:
-    raise TypeError(
-        "vmap: an index by a mask gives each lane another number of elements: take "
-        "where(mask, x, 0) instead, or index outside"
+    raise AutogradError(
+        "vmap: the shape of the result depends on values, which examples differ in: take "
+        "where(mask, x, 0) in the place of x[mask], or index outside"
     )
 
 

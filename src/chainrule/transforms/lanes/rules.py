@@ -111,7 +111,7 @@ def _along_by(level: Level, name: str, x: Any, *by: Any, axis: Any = None, **nam
 
 
 @rule("take_along_axis", "add_along_axis")
-def _by_index(level: Level, name: str, x: Any, index: Any, *, axis: int, **settings: Any) -> Any:
+def _by_index(level: Level, name: str, x: Any, index: Any, axis: int, **settings: Any) -> Any:
     data, places = full(level, data_of(level, x)), full(level, data_of(level, index))
     if "shape" in settings:
         settings["shape"] = (level.count, *settings["shape"])
@@ -279,7 +279,7 @@ def _like(level: Level, name: str, x: Any, *rest: Any, **settings: Any) -> Any:
 
 @rule("zeros", "ones", "empty", "eye", "full", "arange", "linspace")
 def _made(level: Level, name: str, *args: Any, **settings: Any) -> Any:
-    return lanes(level, getattr(numpy_xp, name)(*args, **settings)[None])
+    return lanes(level, level.outer(getattr(numpy_xp, name)(*args, **settings))[None])
 
 
 @rule("asarray", "array")

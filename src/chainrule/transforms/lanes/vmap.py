@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from chainrule import tree
 from chainrule.arguments import tensor_of
-from chainrule.autograd.overlay import SLOTS, answering
-from chainrule.autograd.tensor import Tensor
+from chainrule.autograd.overlay import answering
 from chainrule.errors import ArgumentError, ShapeError
 from chainrule.transforms.application import named
+from chainrule.transforms.lanes.array import Level
 from chainrule.transforms.lanes.draws import RANDOMNESS, drawing
 from chainrule.transforms.lanes.mapping import Mapping, entered, left
 from chainrule.transforms.lanes.namespace import beneath
@@ -87,7 +87,6 @@ def vmap(
             for (path, leaf), dim in zip(tree.leaves(args), given, strict=True)
         ]
         mapping = Mapping(_count(leaves, func))
-        handed: set[int] = set()
         inside = iter(
             [
                 leaf if dim is None else entered(mapping.level, leaf, dim % leaf.ndim)
@@ -98,10 +97,10 @@ def vmap(
             result = func(*tree.mapped(args, lambda _: next(inside)), **kwargs)
             places = _spread(out_dims, result, "out_dims", func)
             outs = [
-                _out(mapping, leaf, dim, path, func, handed)
+                _out(mapping, leaf, dim, path, func)
                 for (path, leaf), dim in zip(tree.leaves(result), places, strict=True)
             ]
-        following = iter(outs)
+        following = iter(_settled(outs, mapping.level))
         return tree.mapped(result, lambda _: next(following))
 
     return mapped
@@ -153,8 +152,8 @@ def _count(leaves: list[tuple[str, Any, Any]], func: Any) -> int:
     return next(iter(lengths))
 
 
-def _out(mapping: Mapping, leaf: Any, dim: Any, path: str, func: Any, handed: set[int]) -> Any:
-    """Return what was returned, with the mapped dimension."""
+def _out(mapping: Mapping, leaf: Any, dim: Any, path: str, func: Any) -> Any:
+    """Return what was returned, with the mapped dimension; and of which lanes it is."""
     if leaf is None:
         return None
     try:
@@ -165,23 +164,30 @@ def _out(mapping: Mapping, leaf: Any, dim: Any, path: str, func: Any, handed: se
             f"{type(leaf).__name__} at result{path}"
         ) from None
     lanes = tensor._array  # of this level, whatever it was made from
-    if dim is None:
-        if lanes.data.shape[0] > 1:
-            raise ArgumentError(
-                f"vmap({named(func)}): out_dims says None for result{path}, which differs from "
-                "example to example: say where the mapped dimension goes"
-            )
-        first: Tensor = left(mapping.level, tensor, 0)
-        return first[0]
-    if not -tensor.ndim - 1 <= dim <= tensor.ndim:
+    if dim is None and lanes.data.shape[0] > 1:
+        raise ArgumentError(
+            f"vmap({named(func)}): out_dims says None for result{path}, which differs from "
+            "example to example: say where the mapped dimension goes"
+        )
+    if dim is not None and not -tensor.ndim - 1 <= dim <= tensor.ndim:
         raise ShapeError(
             f"vmap({named(func)}): out_dims is {dim} for result{path}, which has "
             f"{tensor.ndim + 1} dimensions with the mapped one"
         )
-    whole = left(mapping.level, tensor, dim % (tensor.ndim + 1))
-    fresh = lanes.base is None and not lanes.outside and lanes.data.shape[0] == mapping.level.count
-    if not fresh or id(lanes) in handed:
-        array = SLOTS["_array"].__get__(whole)
-        SLOTS["_array"].__set__(whole, beneath(array).array(array))
-    handed.add(id(lanes))
-    return whole
+    place = 0 if dim is None else dim % (tensor.ndim + 1)
+    return left(mapping.level, tensor, place), lanes, dim is None
+
+
+def _settled(outs: list[Any], level: Level) -> Iterator[Any]:
+    """Yield what goes to the caller: in memory that nothing else shows."""
+    handed: set[int] = set()
+    for out in outs:
+        if out is None:
+            yield None
+            continue
+        whole, lanes, alike = out
+        own = lanes.base is None and not lanes.outside and lanes.data.shape[0] == level.count
+        if not own or id(lanes) in handed:
+            whole._array = beneath(whole._array).array(whole._array)
+        handed.add(id(lanes))
+        yield whole[0] if alike else whole

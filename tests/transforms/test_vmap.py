@@ -1,0 +1,370 @@
+"""vmap: dimensions, nesting, memory, random numbers, what it refuses; beside PyTorch and JAX."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+
+import chainrule as cr
+
+RNG = np.random.default_rng(8)
+A, B = RNG.standard_normal((4, 3, 2)), RNG.standard_normal((4, 2))
+
+
+def double(value: Any) -> cr.Tensor:
+    return cr.tensor(value, dtype=cr.float64)
+
+
+def one_by_one(function: Any, *args: Any, **settings: Any) -> Any:
+    return cr.stack([function(*each) for each in zip(*args, strict=True)], **settings)
+
+
+def same(found: Any, wanted: Any) -> None:
+    np.testing.assert_allclose(np.asarray(found.detach()), np.asarray(wanted.detach()), atol=1e-12)
+
+
+# --- dimensions -----------------------------------------------------------------------------------
+
+DIMS: list[tuple[Any, Any]] = [(0, 0), ((1, 0), 1), ((2, None), -1), ((-3, 0), 0), ((None, 0), 0)]
+
+
+@pytest.mark.parametrize(("in_dims", "out_dims"), DIMS)
+def test_dimensions_are_pytorchs(in_dims: Any, out_dims: Any) -> None:
+    torch = pytest.importorskip("torch")
+
+    def f(xp: Any, a: Any, b: Any) -> Any:
+        return xp.sin(a).sum(0) * xp.exp(b).sum() + a
+
+    dims = in_dims if isinstance(in_dims, tuple) else (in_dims, in_dims)
+    b = B if dims[1] == 0 else B[0]
+    a = A if dims[0] in (0, -3, None) else np.moveaxis(A, 0, dims[0])
+    if dims[1] == 0 and dims[0] is not None:
+        b = RNG.standard_normal((a.shape[dims[0]], 2))
+    wanted = torch.vmap(lambda *x: f(torch, *x), in_dims, out_dims)(*map(torch.from_numpy, (a, b)))
+    found = cr.vmap(lambda *x: f(cr, *x), in_dims, out_dims)(double(a), double(b))
+    assert found.shape == tuple(wanted.shape)
+    same(found, wanted)
+
+
+def test_containers_are_mapped_entry_by_entry() -> None:
+    def f(p: dict[str, Any], x: Any) -> dict[str, Any]:
+        return {"y": p["w"] @ x + p["b"], "both": (x.sum(), None)}
+
+    w, b, x = double(A[0]), double(A[:, :, 0]), double(B)
+    found = cr.vmap(f, ({"w": None, "b": 0}, 0), {"y": 1, "both": 0})({"w": w, "b": b}, x)
+    same(found["y"], (x @ w.T + b).T)
+    same(found["both"][0], x.sum(1))
+    assert found["both"][1] is None
+
+
+def test_arrays_and_numbers_may_be_passed_and_returned() -> None:
+    found = cr.vmap(lambda x, k: (x * k, 2.0, np.ones(2)), (0, None))(B, 3)
+    same(found[0], double(3 * B))
+    assert found[1].tolist() == [2.0] * 4
+    assert found[2].shape == (4, 2)
+    constant = cr.vmap(lambda x: (x, cr.ones(3)), out_dims=(0, None))(B)[1]
+    assert constant.tolist() == [1.0] * 3
+
+
+def test_keywords_are_the_same_each_time() -> None:
+    same(
+        cr.vmap(lambda x, *, scale: x * scale)(double(B), scale=double([1.0, 2.0])),
+        double(B * [1, 2]),
+    )
+
+
+def test_no_example_at_all_has_the_shapes_of_one() -> None:
+    found = cr.vmap(lambda x: (x.sum(), cr.linalg.inv(x @ x.T), x[0], cr.cumsum(x, 0)))(
+        cr.ones(0, 2, 2)
+    )
+    assert [t.shape for t in found] == [(0,), (0, 2, 2), (0, 2), (0, 2, 2)]
+
+
+# --- nesting --------------------------------------------------------------------------------------
+
+
+def test_maps_nest() -> None:
+    table = cr.vmap(cr.vmap(lambda x, y: cr.dot(x, y), (None, 0)), (0, None))(double(B), double(B))
+    same(table, double(B @ B.T))
+    inner = cr.vmap(lambda a: a.sum() + cr.vmap(lambda row: (row * a.sum()).max())(a).sum())
+    same(
+        inner(double(A)),
+        one_by_one(lambda a: a.sum() + sum((r * a.sum()).max() for r in a), double(A)),
+    )
+
+
+def test_gradients_and_hessians_of_each_example() -> None:
+    w = double(A[0])
+
+    def loss(w: Any, x: Any) -> Any:
+        return cr.tanh(w @ x).pow(2).sum()
+
+    same(
+        cr.vmap(cr.grad(loss), (None, 0))(w, B), cr.stack([cr.grad(loss)(w, x) for x in double(B)])
+    )
+    same(
+        cr.vmap(cr.hessian(loss, 1), (None, 0))(w, B),
+        cr.stack([cr.hessian(loss, 1)(w, x) for x in double(B)]),
+    )
+    same(cr.vmap(lambda x: cr.jvp(cr.sin, x, x)[1])(B), double(np.cos(B) * B))
+    same(
+        cr.jacobian(lambda w: cr.vmap(loss, (None, 0))(w, double(B)))(w),
+        cr.vmap(cr.grad(loss), (None, 0))(w, B),
+    )
+
+
+@pytest.mark.parametrize("mode", ["reverse", "forward"])
+def test_what_encloses_a_map_is_differentiated_through_it(mode: str) -> None:
+    def f(w: Any) -> Any:
+        inner = cr.vmap(cr.grad(lambda x: cr.exp(cr.dot(w, x))))(double(B))
+        return (inner**2).sum()
+
+    def plain(w: Any) -> Any:
+        return ((cr.exp(double(B) @ w)[:, None] * w) ** 2).sum()
+
+    w = double([0.3, -0.2])
+    for order in (f, cr.grad(f)), (plain, cr.grad(plain)):
+        assert order
+    same(cr.jacobian(f, mode=mode)(w), cr.jacobian(plain, mode=mode)(w))
+    same(cr.hessian(f, mode=mode)(w), cr.hessian(plain, mode=mode)(w))
+
+
+def test_a_backward_pass_from_outside_reaches_what_a_map_closes_over() -> None:
+    w, x = double(A[0]).requires_grad_(), double(B).requires_grad_()
+    cr.vmap(lambda x: (w @ x).tanh().sum() + w.sum())(x).sum().backward()
+    found = w.grad.clone(), x.grad.clone()
+    w.grad = x.grad = None
+    sum((w @ row).tanh().sum() + w.sum() for row in x).backward()
+    same(found[0], w.grad)
+    same(found[1], x.grad)
+
+
+def test_a_leaf_made_in_a_map_has_gradients_there() -> None:
+    def f(x: Any) -> Any:
+        leaf = x.detach().requires_grad_()
+        (leaf**3).sum().backward()
+        return leaf.grad
+
+    same(cr.vmap(f)(double(B)), double(3 * B**2))
+
+
+def test_compiled_maps_and_maps_of_compiled_functions() -> None:
+    w = double(A[0])
+    f = cr.vmap(lambda x: (w @ x).tanh())
+    same(cr.compile(f)(double(B)), f(double(B)))
+    same(cr.vmap(cr.compile(lambda x: (w @ x).tanh()))(double(B)), f(double(B)))
+    same(
+        cr.compile(cr.vmap(cr.grad(lambda x: (w @ x).sum().exp())))(double(B)),
+        cr.vmap(cr.grad(lambda x: (w @ x).sum().exp()))(double(B)),
+    )
+
+
+def test_custom_functions_scans_and_numpys_functions_are_mapped() -> None:
+    @cr.autograd_function
+    def cube(ctx: Any, x: Any) -> Any:
+        ctx.save_for_backward(x=x)
+        return x**3
+
+    @cube.backward
+    def _(ctx: Any, g: Any) -> Any:
+        return 3 * ctx.saved_variables.x**2 * g
+
+    def f(x: Any) -> Any:
+        total, steps = cr.scan(
+            lambda c, row: (c * row.sum(), c + row), cr.ones((), dtype=cr.float64), x
+        )
+        return (
+            np.median(cube(x))
+            + np.where(x > 0, x, 2 * x).sum()
+            + total
+            + steps.sum()
+            + np.linalg.norm(x)
+        )
+
+    x = double(A).requires_grad_()
+    same(cr.vmap(f)(x), one_by_one(f, x))
+    (found,) = cr.autograd_grad(cr.vmap(f)(x).sum(), x)
+    (wanted,) = cr.autograd_grad(one_by_one(f, x).sum(), x)
+    same(found, wanted)
+
+
+# --- memory ---------------------------------------------------------------------------------------
+
+
+def test_writes_in_a_map_are_each_examples_own() -> None:
+    def f(x: Any) -> Any:
+        y = cr.zeros(4, dtype=cr.float64)  # shared by all, until something else is written
+        first, even = y[0], y[::2]
+        y[1] = x.sum()
+        even.add_(x)
+        first.mul_(x[0])
+        y[x.argmax()] = 7.0
+        return cr.cat([y, even, first.reshape(1)])
+
+    x = double(B).requires_grad_()
+    same(cr.vmap(f)(x), one_by_one(f, x))
+    same(
+        cr.autograd_grad(cr.vmap(f)(x).pow(2).sum(), x)[0],
+        cr.autograd_grad(one_by_one(f, x).pow(2).sum(), x)[0],
+    )
+
+
+def test_what_is_outside_cannot_be_written_to() -> None:
+    outside, x = cr.zeros(2, dtype=cr.float64), double(B)
+    for write in (
+        lambda x: outside.add_(x),
+        lambda x: outside.add_(1),
+        lambda x: x.mul_(2),
+        lambda x: x[0].zero_(),
+    ):
+        with pytest.raises(cr.InPlaceError, match=r"in a mapped function.*clone\(\)"):
+            cr.vmap(write)(x)
+    assert outside.tolist() == [0.0, 0.0]
+    assert np.array_equal(x, B)
+
+
+def test_results_share_no_memory_with_what_was_passed_or_with_each_other() -> None:
+    x = double(B)
+    results = [
+        cr.vmap(lambda x: x)(x),
+        *cr.vmap(lambda x: (y := x * 2, y, y[:1], y.reshape(1, 2)))(x),
+    ]
+    arrays = [x.numpy(), *[r.numpy() for r in results]]
+    for i, first in enumerate(arrays):
+        assert not any(np.shares_memory(first, other) for other in arrays[i + 1 :])
+
+
+def test_a_write_to_a_result_that_a_map_has_saved_is_noticed() -> None:
+    x = double(B).requires_grad_()
+    y = cr.vmap(cr.exp)(x)
+    y.mul_(2)
+    with pytest.raises(cr.InPlaceError, match="modified by an inplace operation"):
+        y.sum().backward()
+
+
+# --- random numbers -------------------------------------------------------------------------------
+
+
+def test_random_numbers_are_drawn_as_the_caller_says() -> None:
+    x = cr.zeros(50, 3)
+    with pytest.raises(cr.AutogradError, match="called random operation while in randomness error"):
+        cr.vmap(lambda x: x + cr.randn(3))(x)
+    alike = cr.vmap(lambda x: x + cr.randn(3), randomness="same")(x).numpy()
+    assert np.all(alike == alike[0])
+    for draw in (
+        lambda x: x + cr.randn(3),
+        lambda x: x + cr.randperm(3),
+        lambda x: cr.normal(x, 1.0),
+    ):
+        apart = cr.vmap(draw, randomness="different")(x).numpy()
+        assert len(np.unique(apart, axis=0)) > 1
+    kept = cr.vmap(lambda x: cr.dropout(x + 1, 0.5, True), randomness="different")(x)
+    assert set(np.unique(kept.numpy())) == {0.0, 2.0}
+    with pytest.raises(cr.AutogradError, match='depends on the example: say "different"'):
+        cr.vmap(lambda x: cr.poisson(x), randomness="same")(x)
+    with pytest.raises(cr.ArgumentError, match='"error", "different" or "same"'):
+        cr.vmap(cr.sin, randomness="random")
+
+
+# --- what it refuses, and what it leaves ----------------------------------------------------------
+
+
+def test_what_does_not_fit_is_named() -> None:
+    def f(x: Any, y: Any) -> Any:
+        return x + y
+
+    with pytest.raises(
+        cr.ShapeError, match=r"same size in the mapped.* 3 at argument \[0\], 2 at argument"
+    ):
+        cr.vmap(f)(cr.ones(3), cr.ones(2))
+    with pytest.raises(cr.ShapeError, match=r"argument \[1\] has the shape \[\].*no dimension 0"):
+        cr.vmap(f)(cr.ones(3), 1.0)
+    with pytest.raises(cr.ArgumentError, match="nothing to map over"):
+        cr.vmap(f, None)(cr.ones(3), cr.ones(3))
+    with pytest.raises(cr.ArgumentError, match=r"in_dims=\(0, 0, 0\).*one of 2"):
+        cr.vmap(f, (0, 0, 0))(cr.ones(3), cr.ones(3))
+    with pytest.raises(cr.ArgumentError, match=r"out_dims says None for result, which differs"):
+        cr.vmap(f, 0, None)(cr.ones(3), cr.ones(3))
+    with pytest.raises(cr.ShapeError, match="out_dims is 2 for result, which has 1"):
+        cr.vmap(f, 0, 2)(cr.ones(3), cr.ones(3))
+    with pytest.raises(TypeError, match=r"expected tensors, arrays or numbers.*str at result"):
+        cr.vmap(lambda x: "label")(cr.ones(3))
+
+
+def test_values_and_shapes_that_differ_are_refused_with_what_to_do() -> None:
+    x = double(B)
+    for asks in (
+        lambda x: x if x.sum() > 0 else -x,
+        lambda x: x.sum().item(),
+        lambda x: x.tolist(),
+    ):
+        with pytest.raises(cr.AutogradError, match=r"vmap: a value was asked for.*where\(\)"):
+            cr.vmap(asks)(x)
+    with pytest.raises(cr.AutogradError, match=r"depends on values"):
+        cr.vmap(lambda x: x.nonzero())(x)
+    with pytest.raises(cr.AutogradError, match=r"depends on values"):
+        cr.vmap(lambda x: x[x > 0])(x)
+
+
+def test_a_backward_pass_in_a_map_does_not_reach_leaves_outside() -> None:
+    w = double([1.0, 2.0]).requires_grad_()
+    with pytest.raises(cr.AutogradError, match=r"a tensor from outside.*on what vmap returned"):
+        cr.vmap(lambda x: (w * x).sum().backward())(double(B))
+    per_example = cr.vmap(lambda x: cr.autograd_grad((w * w * x).sum(), w)[0])(double(B))
+    same(per_example, double(2 * B * [1.0, 2.0]))
+    assert w.grad is None
+
+
+def test_an_exception_leaves_nothing_behind() -> None:
+    class Stop(Exception):
+        pass
+
+    def f(x: Any) -> Any:
+        raise Stop
+
+    slots = vars(cr.Tensor)["_array"]
+    with pytest.raises(Stop):
+        cr.vmap(cr.vmap(f))(double(B))
+    assert vars(cr.Tensor)["_array"] is slots
+    same(cr.vmap(cr.sin)(double(B)), cr.sin(double(B)))
+
+
+def test_another_thread_sees_tensors_as_they_are() -> None:
+    outside = double(B)
+    seen = []
+
+    def f(x: Any) -> Any:
+        thread = threading.Thread(target=lambda: seen.append((outside * 2).numpy()))
+        thread.start()
+        thread.join()
+        return x + outside.sum()
+
+    same(cr.vmap(f)(double(B)), double(B + B.sum()))
+    assert np.array_equal(seen[0], 2 * B)
+
+
+def test_a_map_looks_like_its_function() -> None:
+    def wave(x: Any) -> Any:
+        """Return a wave."""
+        return cr.sin(x)
+
+    assert cr.vmap(wave).__name__ == "wave"
+    assert cr.vmap(wave).__doc__ == "Return a wave."
+
+
+def test_maps_are_those_of_jax() -> None:
+    jax = pytest.importorskip("jax")
+
+    def f(xp: Any, a: Any, b: Any) -> Any:
+        return (xp.cumsum(a, 0)[::-1] @ b)[xp.argsort(a[:, 0])] / xp.linalg.det(a.T @ a)
+
+    with jax.enable_x64(True):
+        wanted = jax.vmap(lambda a, b: f(jax.numpy, a, b))(A, B)
+        slopes = jax.vmap(jax.jacrev(lambda a, b: f(jax.numpy, a, b), (0, 1)))(A, B)
+    np.testing.assert_allclose(cr.vmap(lambda a, b: f(cr, a, b))(A, B).numpy(), wanted, rtol=1e-9)
+    found = cr.vmap(cr.jacobian(lambda a, b: f(cr, a, b), (0, 1)))(A, B)
+    for mine, other in zip(found, slopes, strict=True):
+        np.testing.assert_allclose(mine.numpy(), other, rtol=1e-8, atol=1e-10)
