@@ -47,6 +47,7 @@ if _typing.TYPE_CHECKING:
     from chainrule import checks as checks
     from chainrule import cuda as cuda
     from chainrule import fft as fft
+    from chainrule import func as func
     from chainrule import linalg as linalg
     from chainrule import nn as nn
     from chainrule import optim as optim
@@ -140,7 +141,8 @@ __version__ = "0.1.0"
 _LATER = {
     name: module
     for module, names in {
-        __name__: "array_api blas checks cuda fft linalg nn optim signal special transforms utils",
+        __name__: """
+            array_api blas checks cuda fft func linalg nn optim signal special transforms utils""",
         "chainrule.checks": "gradcheck gradgradcheck GradcheckError",
         "chainrule.transforms": "grad value_and_grad vjp jvp linearize jacobian hessian hvp vmap",
         "chainrule.compiler": "compile export profile",

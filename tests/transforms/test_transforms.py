@@ -56,6 +56,16 @@ def test_derivatives_are_those_of_pytorch(name: str, argnums: Any) -> None:
     same(found(W, B, X), wanted(*map(torch.from_numpy, (W, B, X))))
 
 
+@pytest.mark.parametrize("name", ["grad_and_value", "jacrev", "jacfwd", "hessian"])
+def test_names_of_torch_func_mean_the_same(name: str) -> None:
+    torch = pytest.importorskip("torch")
+    function = layer if name.startswith("jac") else loss
+    wanted = getattr(torch.func, name)(lambda *a: function(torch, *a), (0, 1))
+    found = getattr(cr.func, name)(lambda *a: function(cr, *a), (0, 1))
+    same(found(W, B, X), wanted(*map(torch.from_numpy, (W, B, X))))
+    assert set(cr.func.__all__) <= set(torch.func.__all__)
+
+
 @pytest.mark.parametrize("argnums", [0, (0, 1), (2, 0, 1)])
 @pytest.mark.parametrize("name", TRANSFORMS)
 def test_derivatives_are_those_of_jax(name: str, argnums: Any) -> None:

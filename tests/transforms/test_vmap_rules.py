@@ -78,6 +78,60 @@ def check_lanes(case: Case) -> None:
         close(outside, [example[1] for example in one], "gradients from outside")
 
 
+class Pulled:
+    """A case's values and gradients, and arguments for several examples."""
+
+    def __init__(self, case: Case) -> None:
+        self.subject = Subject(case)
+        points = several(self.subject.points)
+        first = self.subject(*[cr.from_numpy(np.asarray(p[0])) for p in points])
+        weights = several([np.asarray(w) for w in self.subject.like(arrays_of(first))])
+        self.inputs = [[cr.from_numpy(a) for a in arrays] for arrays in (points, weights)]
+
+    def __call__(self, points: Any, weights: Any) -> list[list[cr.Tensor]]:
+        xs = [p.detach().requires_grad_() for p in points]
+        outs = self.subject(*xs)
+        return [list(outs), pulled(outs, xs, weights)]
+
+
+def agree(found: Any, wanted: Any) -> None:
+    for mine, other in zip(found, wanted, strict=True):
+        for x, y in zip(arrays_of(mine), arrays_of(other), strict=True):
+            np.testing.assert_allclose(x, y, rtol=1e-9, atol=1e-9)
+
+
+@np.errstate(all="ignore")
+def check_nested(case: Case) -> None:
+    of = Pulled(case)
+    if not of.inputs[0]:
+        return
+    twice = [[cr.stack([x, x.flip(0)], 1) for x in xs] for xs in of.inputs]
+    found = cr.vmap(cr.vmap(of), 1, 1)(*twice)
+    agree([[x[:, 0] for x in part] for part in found], cr.vmap(of)(*of.inputs))
+    agree([[x[:, 1].flip(0) for x in part] for part in found], cr.vmap(of)(*of.inputs))
+
+
+@np.errstate(all="ignore")
+def check_compiled(case: Case) -> None:
+    of = Pulled(case)
+    if of.inputs[0]:
+        mapped = cr.vmap(of)
+        agree(cr.compile(mapped, backend="numpy")(*of.inputs), mapped(*of.inputs))
+
+
+DOUBLE = [case for case in CASES if case.dtype in ("float64", "complex128")]
+
+
+@pytest.mark.parametrize("start", range(20))
+def test_maps_nest(start: int) -> None:
+    demand(check_nested, DOUBLE[start::40])
+
+
+@pytest.mark.parametrize("start", range(20))
+def test_maps_can_be_compiled(start: int) -> None:
+    demand(check_compiled, DOUBLE[start + 20 :: 100])
+
+
 @pytest.mark.parametrize("cases", groups().values(), ids=groups())
 def test_a_map_gives_what_each_example_gives(cases: list[Case]) -> None:
     demand(check_lanes, cases)

@@ -11,7 +11,7 @@ from chainrule.autograd.tape import Edge, Node, endpoint
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.versions import tick
 from chainrule.errors import AutogradError
-from chainrule.transforms.lanes import picking, rules  # noqa: F401 - they fill the table of rules
+from chainrule.transforms.lanes import images, picking, rules  # noqa: F401 - they fill the table of rules
 from chainrule.transforms.lanes.array import Lanes, Level
 from chainrule.transforms.lanes.namespace import belongs, beneath, data_of, full
 

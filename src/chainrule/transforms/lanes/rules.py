@@ -130,8 +130,8 @@ def _joined(level: Level, name: str, arrays: Any, axis: Any = 0) -> Any:
     return lanes(level, inner(name, *datas)(datas, axis=shifted(axis, ndim)))
 
 
-@rule("vecdot")
-def _vecdot(level: Level, name: str, x: Any, y: Any, *, axis: int = -1) -> Any:
+@rule("vecdot", "linalg.cross")
+def _along_both(level: Level, name: str, x: Any, y: Any, *, axis: int = -1) -> Any:
     datas = aligned(level, x, y)
     axis = axis if axis < 0 else axis - max(data.ndim - 1 for data in datas)
     return lanes(level, inner(name, *datas)(*datas, axis=axis))
@@ -258,6 +258,19 @@ def _matmul(level: Level, name: str, x: Any, y: Any) -> Any:
 def _of_matrices(level: Level, name: str, x: Any, *rest: Any, **settings: Any) -> Any:
     data = data_of(level, x)
     return lanes(level, inner(name, data)(data, *rest, **settings))
+
+
+@rule("triu", "tril")
+def _triangle(level: Level, name: str, x: Any, **settings: Any) -> Any:
+    if x.ndim < 2:
+        return looped(level, name, x, **settings)
+    return _of_matrices(level, name, x, **settings)
+
+
+@rule("check_phases")
+def _check_phases(level: Level, name: str, *arrays: Any, operation: str) -> Any:
+    datas = [full(level, data_of(level, x)) for x in arrays]
+    return lanes(level, inner(name, *datas)(*datas, operation=operation)[None])
 
 
 @rule("linalg.solve")
