@@ -195,7 +195,11 @@ def apply(
             break
     tensors: Sequence[Tensor] = operands
     arrays = tuple([t._array for t in tensors])
-    xp = namespace_among(arrays)
+    xp = numpy_xp
+    for array in arrays:
+        if array.__class__ is not ndarray:
+            xp = namespace_among(arrays)
+            break
     if kernel is None or xp is not numpy_xp:
         kernel = forward_of(primitive, xp)
     try:
