@@ -18,6 +18,7 @@ import products
 import scatter
 
 import kernels
+import transforms
 
 PAGE = pathlib.Path(__file__).parent.parent / "docs" / "benchmarks.md"
 SUITES = {
@@ -25,6 +26,7 @@ SUITES = {
     "million": million.main,
     "scatter": scatter.main,
     "products": products.main,
+    "transforms": transforms.main,
     "compiling": compiling.main,
     "compile_times": compile_times.main,
     "peak": peak.main,

@@ -10,7 +10,6 @@ _INSTEAD = {
         "exponents",
         "save load": "write arrays, numpy.savez(file, weight=weight.detach().numpy()), and read "
         "them with numpy.load; leaves can be pickled",
-        "func": "grad, value_and_grad, vjp, jvp, jacobian and hessian are in chainrule itself",
         "autocast amp": "convert what shall be in lower precision, with .half(), and keep the "
         "parameters in float32",
         "backends use_deterministic_algorithms are_deterministic_algorithms_enabled": "there is "

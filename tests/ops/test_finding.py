@@ -24,6 +24,7 @@ CALLS = {
     "nonzero-zero": (lambda lib, x: (lib.nonzero(x), *x.nonzero(as_tuple=True)), 0),
     "nonzero-nothing": (lambda lib, x: lib.nonzero(x), np.zeros((2, 0))),
     "argwhere": (lambda lib, x: lib.argwhere(x > 1), X),
+    "where of a condition alone": (lambda lib, x: lib.where(x > 1), X),
     "unique": (lambda lib, x: lib.unique(x), INTS),
     "unique-all": (lambda lib, x: lib.unique(x, return_inverse=True, return_counts=True), INTS),
     "unique-rows": (lambda lib, x: x.unique(True, True, True, dim=0), INTS),

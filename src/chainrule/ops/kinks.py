@@ -339,8 +339,6 @@ def where(condition: Operand, input: Any = None, other: Any = None) -> Any:
     >>> x = cr.tensor([-1.0, 2.0])
     >>> cr.where(x > 0, x, 0.0)
     tensor([0., 2.])
-    >>> cr.where(x > 0)
-    (tensor([1]),)
     """
     if input is None or other is None:
         if input is not other:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from chainrule.autograd.overlay import ANSWERER, SLOTS, asking
+from chainrule.autograd.overlay import ANSWERER, SLOTS, answering, asking
 from chainrule.autograd.record import current_node, place
 from chainrule.autograd.tape import Edge, Node, endpoint
 from chainrule.autograd.tensor import Tensor, make
@@ -50,6 +51,15 @@ class Mapping:
         elif slot == "_node" and value is not None and endpoint(value)[0].seq < self._begin:
             value = Crossing(self.level, value, None, True)  # what a node outside has saved
         return self.face(tensor), value
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Answer for all tensors, in this thread or task."""
+        try:
+            with answering(self):
+                yield
+        finally:
+            self.level.outer = _as_it_is  # the graph is to hold nothing of what is around it
 
     def array(self, array: Array) -> Array:
         if belongs(self.level, array):

@@ -8,7 +8,6 @@ from typing import Any
 
 from chainrule import tree
 from chainrule.arguments import tensor_of
-from chainrule.autograd.overlay import answering
 from chainrule.errors import ArgumentError, ShapeError
 from chainrule.transforms.application import named
 from chainrule.transforms.lanes.array import Level
@@ -93,7 +92,7 @@ def vmap(
                 for _, leaf, dim in leaves
             ]
         )
-        with answering(mapping), drawing(mapping.level, randomness):
+        with mapping.running(), drawing(mapping.level, randomness):
             result = func(*tree.mapped(args, lambda _: next(inside)), **kwargs)
             places = _spread(out_dims, result, "out_dims", func)
             outs = [
