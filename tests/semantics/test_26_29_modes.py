@@ -665,15 +665,21 @@ def test_s73_two_objects_crosswise():
     assert recorded()
 
 
-def test_s73_blocks_may_end_in_another_order_than_they_began():
+ON = {"enable_grad": cr.enable_grad, "set(True)": lambda: cr.set_grad_enabled(True)}
+OFF = {"no_grad": cr.no_grad, "set(False)": lambda: cr.set_grad_enabled(False)}
+
+
+@pytest.mark.parametrize("off", OFF.values(), ids=OFF.keys())
+@pytest.mark.parametrize("on", ON.values(), ids=ON.keys())
+def test_s73_blocks_may_end_in_another_order_than_they_began(on, off):
     def inside(block):
-        with block:
+        with block():
             yield recorded()
 
-    for first, second in ((cr.no_grad, cr.enable_grad), (cr.enable_grad, cr.no_grad)):
-        steps = inside(second())
+    for first, second, flag in ((off, on, True), (on, off, False)):
+        steps = inside(second)
         with first():
-            assert next(steps) is (second is cr.enable_grad)
+            assert next(steps) is flag
         assert recorded()
         assert list(steps) == []
         assert recorded()

@@ -110,9 +110,10 @@ class set_grad_enabled(Block):
         return self
 
     def __exit__(self, *details: Any) -> None:
+        inner = MODES.get()
         super().__exit__(*details)
         self._entered -= 1
-        if not self._entered:
+        if not self._entered and MODES.get() is not inner:  # else an outer block ended it already
             # As it was before the call that made this block, in the blocks that are around it now.
             before = {name: getattr(self._before or DEFAULT, name) for name in self._changes}
             MODES.set(simplest((MODES.get() or DEFAULT).changed(**before)))
