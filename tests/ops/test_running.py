@@ -115,6 +115,24 @@ def test_logcumsumexp_of_complex_numbers_along_any_dimension():
     assert cr.autograd_grad(out, nothing, cr.ones_like(out))[0].tolist() == [0, 1]
 
 
+def test_a_long_cumprod_has_its_gradient_in_a_moment():
+    """20,000 numbers have 4e8 partial derivatives, which would take 3 GB."""
+    x = 1 + RNG.normal(size=20_000) / 1000
+    x[15_000] = 0
+    beside_torch(lambda lib, x: lib.cumprod(x, 0), x, order=1)
+    ones = cr.ones(20_000, requires_grad=True)
+    cr.cumprod(ones, 0).sum().backward()
+    assert ones.grad.tolist() == list(range(20_000, 0, -1))
+
+
+def test_a_cumprod_whose_late_factors_alone_overflow():
+    x = np.array([1e-150, 1e-150, 1e150, 1e150, 1e150, 0.5])
+    beside_torch(lambda lib, x: lib.cumprod(x, 0), x, order=1)
+    _, slopes = jvp(lambda x: cr.cumprod(x, 0), cr.tensor(x), cr.tensor(x))
+    products = np.cumprod(x)
+    np.testing.assert_allclose(slopes.numpy(), products * [1, 2, 3, 4, 5, 6])
+
+
 def test_no_differences_leave_out_what_comes_before_and_after():
     beside_torch(lambda lib, x, y: lib.diff(x, 0, -1, y, y), [1.0, 2.0], [3.0])
 

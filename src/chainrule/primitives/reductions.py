@@ -118,30 +118,57 @@ cumulative_sum = linear(
 )
 
 
-def _cumulative_prod_partials(xp: Any, x: Array, axis: int) -> Array:
-    """Return the Jacobian of one row's cumulative products, rows last: exact where there are zeros.
+def _linked(xp: Any, v: Array, ratios: Array) -> Array:
+    """Return s with s_0 = v_0, s_k = v_k + ratio_k s_(k-1) along the last axis, in log n doublings.
 
-    Entry (k, i) is the product of x_0 … x_k without x_i, for i ≤ k: n² of them, and no division.
+    Each step looks twice as far back (Hillis, Steele, Commun. ACM 29(12), 1986). There is one ratio
+    less than there are values: the first value has nothing before it.
     """
-    n = x.shape[axis]
-    rows = xp.moveaxis(x, axis, -1)
-    eye = xp.eye(n, dtype=x.dtype)
-    # Row i has a one in place of x_i. Chosen, not multiplied: an infinite factor may be among them.
-    spread = xp.where(eye == 1, eye, xp.expand_dims(rows, axis=-2))
-    products = xp.cumulative_prod(spread, axis=-1)  # (…, i, k)
-    return xp.masked(products, xp.triu(xp.ones((n, n), dtype=x.dtype)) == 1)
+    step, last = 1, v.ndim - 1
+    while step < v.shape[last]:
+        v = xp.concat([v[..., :step], v[..., step:] + ratios * v[..., :-step]], axis=last)
+        if 2 * step < v.shape[last]:
+            ratios = ratios[..., step:] * ratios[..., :-step]
+        step *= 2
+    return v
 
 
-def _cumulative_prod_vjp(xp: Any, g: Array, x: Array, *, axis: int) -> Array:
-    partials = _cumulative_prod_partials(xp, x, axis)
-    rows = xp.expand_dims(xp.moveaxis(g, axis, -1), axis=-2)
-    return xp.moveaxis(xp.sum(partials * rows, axis=(partials.ndim - 1,)), -1, axis)
+def _linked_back(xp: Any, v: Array, ratios: Array) -> Array:
+    """Return s with s_k = v_k + ratio_k s_(k+1): `_linked` from the end."""
+    axis = (v.ndim - 1,)
+    return xp.flip(_linked(xp, xp.flip(v, axis=axis), xp.flip(ratios, axis=axis)), axis=axis)
 
 
-def _cumulative_prod_jvp(xp: Any, t: Array, x: Array, *, axis: int) -> Array:
-    partials = _cumulative_prod_partials(xp, x, axis)
-    rows = xp.expand_dims(xp.moveaxis(t, axis, -1), axis=-1)
-    return xp.moveaxis(xp.sum(partials * rows, axis=(partials.ndim - 2,)), -1, axis)
+# Elsewhere no quotient is needed, so zeros are exact. Only where a product of some factors is too
+# large for a number, and that of all before them makes up for it, sums of products are divided.
+
+
+def _before(xp: Any, out: Array) -> Array:
+    """Return the product of all factors before each."""
+    return xp.concat([xp.ones_like(out[..., :1]), out[..., :-1]], axis=out.ndim - 1)
+
+
+def _cumulative_prod_vjp(xp: Any, g: Array, x: Array, out: Array, *, axis: int) -> Array:
+    if 0 in x.shape:
+        return g
+    last = x.ndim - 1
+    g, x, out = [xp.moveaxis(v, axis, -1) for v in (g, x, out)]
+    after = _linked_back(xp, g, x[..., 1:])
+    too_large = xp.logical_and(x != 0, xp.logical_not(xp.isfinite(after)))
+    divisor = xp.where(too_large, x, xp.ones_like(x))
+    quotients = _cumulative_sum_vjp(xp, g * out, axis=last) / divisor
+    return xp.moveaxis(xp.where(too_large, quotients, _before(xp, out) * after), -1, axis)
+
+
+def _cumulative_prod_jvp(xp: Any, t: Array, x: Array, out: Array, *, axis: int) -> Array:
+    if 0 in x.shape:
+        return t
+    t, x, out = [xp.moveaxis(v, axis, -1) for v in (t, x, out)]
+    slopes = _linked(xp, _before(xp, out) * t, x[..., 1:])
+    too_large = xp.logical_not(xp.isfinite(slopes))
+    shares = t / xp.where(x == 0, xp.ones_like(x), x)
+    products = out * xp.cumulative_sum(shares, axis=x.ndim - 1)
+    return xp.moveaxis(xp.where(too_large, products, slopes), -1, axis)
 
 
 cumulative_prod = general(
@@ -208,21 +235,6 @@ logsumexp = general(
 )
 
 
-def _decayed(xp: Any, v: Array, ratios: Array) -> Array:
-    """Return s with s_k = v_k + ratio_k s_(k-1) along the last axis, in log n doubling steps.
-
-    Each step looks twice as far back (Hillis, Steele, Commun. ACM 29(12), 1986). The first ratio
-    is 0.
-    """
-    step, last = 1, v.ndim - 1
-    while step < v.shape[last]:
-        nothing = xp.zeros_like(v[..., :step])
-        v = v + ratios * xp.concat([nothing, v[..., :-step]], axis=last)
-        ratios = ratios * xp.concat([nothing, ratios[..., :-step]], axis=last)
-        step *= 2
-    return v
-
-
 def _shares(xp: Any, x: Array, out: Array) -> tuple[Array, Array]:
     """Return exp(x - out) and, for all but the first, exp(out_(k-1) - out_k): both at most 1."""
     some = out != -math.inf
@@ -235,12 +247,9 @@ def _shares(xp: Any, x: Array, out: Array) -> tuple[Array, Array]:
 def _logcumsumexp_vjp(xp: Any, g: Array, x: Array, out: Array, *, axis: int) -> Array:
     if 0 in x.shape:
         return g
-    last = x.ndim - 1
     g, x, out = [xp.moveaxis(v, axis, -1) for v in (g, x, out)]
     share, ratios = _shares(xp, x, out)
-    ratios = xp.concat([xp.zeros_like(x[..., :1]), xp.flip(ratios, axis=(last,))], axis=last)
-    sums = xp.flip(_decayed(xp, xp.flip(g, axis=(last,)), ratios), axis=(last,))
-    return xp.moveaxis(share * sums, -1, axis)
+    return xp.moveaxis(share * _linked_back(xp, g, ratios), -1, axis)
 
 
 def _logcumsumexp_jvp(xp: Any, t: Array, x: Array, out: Array, *, axis: int) -> Array:
@@ -248,8 +257,7 @@ def _logcumsumexp_jvp(xp: Any, t: Array, x: Array, out: Array, *, axis: int) -> 
         return t
     t, x, out = [xp.moveaxis(v, axis, -1) for v in (t, x, out)]
     share, ratios = _shares(xp, x, out)
-    ratios = xp.concat([xp.zeros_like(x[..., :1]), ratios], axis=x.ndim - 1)
-    return xp.moveaxis(_decayed(xp, share * t, ratios), -1, axis)
+    return xp.moveaxis(_linked(xp, share * t, ratios), -1, axis)
 
 
 logcumsumexp = general(
