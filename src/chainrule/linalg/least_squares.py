@@ -63,8 +63,13 @@ def lstsq(
 
     Notes
     -----
-    Computed as pinv(A) B, whose derivative it has, with what is said there of an `rcond` that cuts
-    off more than rounding errors; the rank has none.
+    Computed as pinv(A) B, whose derivative it has [1]_, with what is said there of an `rcond` that
+    cuts off more than rounding errors; the rank has none.
+
+    References
+    ----------
+    .. [1] G. Golub, V. Pereyra, "The differentiation of pseudo-inverses and nonlinear least squares
+       problems whose variables separate", SIAM J. Numer. Anal. 10(2), 1973.
 
     Examples
     --------

@@ -147,7 +147,13 @@ def matrix_norm(
     Notes
     -----
     Derivatives: A / norm for "fro", and 0 at 0; U Vᴴ for "nuc", and the vectors of that singular
-    value for 2 and -2; signs for the sums. Shared evenly among ties.
+    value for 2 and -2 [1]_; signs for the sums. Shared evenly among ties. Where a singular value is
+    0, forward mode over a gradient of the others may be nan: reverse mode over it is not.
+
+    References
+    ----------
+    .. [1] G. A. Watson, "Characterization of the subdifferential of some matrix norms", Linear
+       Algebra and its Applications 170, 1992.
 
     Examples
     --------

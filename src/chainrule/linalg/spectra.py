@@ -94,7 +94,12 @@ def eigvalsh(A: Operand, UPLO: str = "L") -> Tensor:
 
     Notes
     -----
-    Derivative: diag(Vᴴ dA V) with the eigenvectors V, which are computed if `A` requires grad.
+    Derivative: diag(Vᴴ dA V) with the eigenvectors V [1]_, which are computed if `A` requires grad.
+
+    References
+    ----------
+    .. [1] M. Giles, "Collected matrix derivative results for forward and reverse mode algorithmic
+       differentiation", Advances in Automatic Differentiation, 2008, 3.1.
 
     Examples
     --------
@@ -167,7 +172,12 @@ def eigvals(A: Operand) -> Tensor:
 
     Notes
     -----
-    Derivative: diag(V⁻¹ dA V) with the eigenvectors V.
+    Derivative: diag(V⁻¹ dA V) with the eigenvectors V [1]_.
+
+    References
+    ----------
+    .. [1] M. Giles, "Collected matrix derivative results for forward and reverse mode algorithmic
+       differentiation", Advances in Automatic Differentiation, 2008, 3.1.
 
     Examples
     --------
@@ -252,7 +262,13 @@ def svdvals(A: Operand, *, driver: str | None = None) -> Tensor:
 
     Notes
     -----
-    Derivative: diag(Uᴴ dA V) with the vectors U and V, which are computed if `A` requires grad.
+    Derivative: diag(Uᴴ dA V) with the vectors U and V [1]_, which are computed if `A` requires
+    grad.
+
+    References
+    ----------
+    .. [1] M. Giles, "Collected matrix derivative results for forward and reverse mode algorithmic
+       differentiation", Advances in Automatic Differentiation, 2008, 3.2.
 
     Examples
     --------

@@ -49,8 +49,13 @@ def solve_triangular(
 
     Notes
     -----
-    Derivative: as for `solve`, in the triangle. Solved by halves: matrix products, and LAPACK for
-    small triangles.
+    Derivative: as for `solve` [1]_, in the triangle. Solved by halves: matrix products, and LAPACK
+    for small triangles.
+
+    References
+    ----------
+    .. [1] M. Giles, "Collected matrix derivative results for forward and reverse mode algorithmic
+       differentiation", Advances in Automatic Differentiation, 2008, 2.3.1.
 
     Examples
     --------
