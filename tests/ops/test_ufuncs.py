@@ -97,7 +97,7 @@ X = np.random.default_rng(1).uniform(0.5, 2, (2, 3, 2))
     ("ufunc", "settings"),
     [
         (ufunc, settings)
-        for ufunc in (np.add, np.multiply, np.maximum, np.minimum)
+        for ufunc in (np.add, np.multiply, np.maximum, np.minimum, np.logaddexp)
         for settings in ({}, {"axis": 1}, {"axis": None}, {"axis": (0, 2)}, {"keepdims": True})
     ],
     ids=lambda value: value.__name__ if isinstance(value, np.ufunc) else str(value),
@@ -115,7 +115,11 @@ def test_reductions_of_truths():
     assert np.logical_or.reduce(x, axis=1).tolist() == [True, True]
 
 
-@pytest.mark.parametrize("ufunc", [np.add, np.multiply], ids=["add", "multiply"])
+@pytest.mark.parametrize(
+    "ufunc",
+    [np.add, np.multiply, np.maximum, np.minimum, np.logaddexp],
+    ids=lambda ufunc: ufunc.__name__,
+)
 def test_running_reductions(ufunc):
     x = cr.tensor(X, requires_grad=True)
     for settings in ({}, {"axis": -1}):

@@ -27,7 +27,9 @@ from chainrule.ops import (
     pairs,
     products,
     reductions,
+    running,
     shaping,
+    statistics,
     trigonometry,
 )
 from chainrule.ops.calls import of_reals
@@ -120,6 +122,15 @@ REFUSED: dict[Any, str] = {np.isnat: "tensors hold no dates"}
 # --- methods of ufuncs ----------------------------------------------------------------------------
 
 
+_NAMES = {
+    "_product": "prod",
+    "_highest_so_far": "cummax",
+    "_lowest_so_far": "cummin",
+    "_log_of_sum": "logsumexp",
+}
+"""What functions here are called in public, for messages."""
+
+
 def _reduced(function: Callable[..., Tensor]) -> Function:
     """Return `ufunc.reduce`, whose axis is 0 if none is given."""
 
@@ -129,7 +140,7 @@ def _reduced(function: Callable[..., Tensor]) -> Function:
             raise TypeError("cannot reduce on a scalar: the tensor has no dimension")
         return function(x, axis=axis, keepdims=keepdims)
 
-    reduce.__name__ = function.__name__.replace("_product", "prod")
+    reduce.__name__ = _NAMES.get(function.__name__, function.__name__)
     return reduce
 
 
@@ -137,7 +148,7 @@ def _accumulated(function: Callable[..., Tensor]) -> Function:
     def accumulate(x: Any, axis: int = 0) -> Tensor:
         return function(x, axis=axis)
 
-    accumulate.__name__ = function.__name__
+    accumulate.__name__ = _NAMES.get(function.__name__, function.__name__)
     return accumulate
 
 
@@ -149,6 +160,18 @@ def _product(x: Tensor, *, axis: Any, keepdims: bool) -> Tensor:
     return x
 
 
+def _highest_so_far(x: Tensor, *, axis: int) -> Tensor:
+    return running.cummax(x, axis=axis).values
+
+
+def _lowest_so_far(x: Tensor, *, axis: int) -> Tensor:
+    return running.cummin(x, axis=axis).values
+
+
+def _log_of_sum(x: Tensor, *, axis: Any, keepdims: bool) -> Tensor:
+    return statistics.logsumexp(x, dim=axis, keepdim=keepdims)
+
+
 METHODS: dict[tuple[Any, str], Function] = {
     (np.add, "reduce"): _reduced(reductions.sum),
     (np.multiply, "reduce"): _reduced(_product),
@@ -158,6 +181,10 @@ METHODS: dict[tuple[Any, str], Function] = {
     (np.logical_or, "reduce"): _reduced(reductions.any),
     (np.add, "accumulate"): _accumulated(reductions.cumsum),
     (np.multiply, "accumulate"): _accumulated(reductions.cumprod),
+    (np.maximum, "accumulate"): _accumulated(_highest_so_far),
+    (np.minimum, "accumulate"): _accumulated(_lowest_so_far),
+    (np.logaddexp, "reduce"): _reduced(_log_of_sum),
+    (np.logaddexp, "accumulate"): _accumulated(running.logcumsumexp),
 }
 """Reductions and running ones. `outer` is there for every recorded ufunc of two inputs."""
 
