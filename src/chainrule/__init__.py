@@ -186,6 +186,7 @@ inf, nan, pi, e = _np.inf, _np.nan, _np.pi, _np.e
 newaxis = None
 
 # Dtypes are NumPy's own objects, under NumPy's names and PyTorch's.
+dtype = _np.dtype
 float16 = half = _np.dtype("float16")
 float32 = float = _np.dtype("float32")
 float64 = double = _np.dtype("float64")
@@ -225,6 +226,7 @@ if not _typing.TYPE_CHECKING:
         "is_anomaly_enabled",
         "saved_tensors_hooks",
         # dtypes and devices
+        "dtype",
         "float16",
         "half",
         "float32",

@@ -7,7 +7,7 @@ import pytest
 
 import chainrule as cr
 from chainrule.checks import gradcheck, gradgradcheck
-from chainrule.kernels.elimination import order_of
+from chainrule.kernels.elimination import factored, order_of
 from graphs import leaf, same_as_torch
 
 SHAPES = [
@@ -166,3 +166,26 @@ def test_exchanges_of_many_matrices_are_those_of_each() -> None:
     each = [order_of(np, some, 5) for some in pivots]
     assert sorted(each[0].tolist()) == [0, 1, 2, 3, 4]
     np.testing.assert_array_equal(order_of(np, pivots, 5), each)
+
+
+@pytest.mark.parametrize("pivot", [True, False])
+@kinds
+@pytest.mark.parametrize("shape", [(6, 6), (3, 5), (40, 37)], ids=str)
+def test_a_matrix_alone_has_the_factors_that_it_has_in_a_stack(shape, kind, pivot):
+    x = numbers(shape, kind)
+    x[:, 2] = 0
+    x[0, 0] = 0
+    alone = factored(np, x, pivot=pivot)
+    stacked = factored(np, np.stack([x, x]), pivot=pivot)
+    for one, two in zip(alone, stacked, strict=True):
+        np.testing.assert_array_equal(one, two[0])
+
+
+@pytest.mark.parametrize("shape", [(3, 5), (40, 40)], ids=str)
+def test_without_pivots_a_zero_makes_what_is_not_finite(shape):
+    x = numbers(shape, "float64")
+    x[0, 0] = 0
+    _, lower, upper = cr.linalg.lu(cr.tensor(x), pivot=False)
+    assert lower[1:, 0].isinf().all()
+    assert not upper[1:].isfinite().all()
+    assert upper[0].tolist() == x[0].tolist()

@@ -94,3 +94,11 @@ def test_finfo_and_iinfo_send_to_each_other():
         cr.iinfo(cr.float32)
     with pytest.raises(TypeError, match="requires an integer input type, got bool"):
         cr.iinfo(cr.bool)
+
+
+def test_dtypes_have_a_type_of_their_own():
+    def scaled(x: cr.Tensor, dtype: cr.dtype = cr.float64) -> cr.Tensor:
+        return (x * 2).to(dtype)
+
+    assert isinstance(scaled(cr.ones(2)).dtype, cr.dtype)
+    assert not isinstance(float, cr.dtype)

@@ -28,13 +28,27 @@ def factored(lib: Any, x: Array, *, pivot: bool) -> tuple[Array, Array]:
         for start in range(0, count, _BLOCK):
             stop = min(start + _BLOCK, count)
             for column in range(start, stop):
-                _eliminate(lib, stack, pivots, column, stop, pivot)
+                if len(stack) == 1 and isinstance(stack, np.ndarray):
+                    _eliminate_alone(stack[0], pivots[0], column, stop, pivot)
+                else:
+                    _eliminate(lib, stack, pivots, column, stop, pivot)
             if stop < n:
                 unit = lib.tril(stack[:, start:stop, start:stop], -1) + lib.eye(stop - start)
-                above = lib.linalg.solve(unit.astype(x.dtype), stack[:, start:stop, stop:])
+                above = _under_unit(lib, unit.astype(x.dtype), stack[:, start:stop, stop:])
                 stack[:, start:stop, stop:] = above
                 stack[:, stop:, stop:] -= lib.matmul(stack[:, stop:, start:stop], above)
     return stack.reshape(x.shape), pivots.reshape(*x.shape[:-2], count)
+
+
+def _under_unit(lib: Any, lower: Array, sides: Array) -> Array:
+    """Solve with triangles that have ones on the diagonal; their factors may be inf."""
+    try:
+        return lib.linalg.solve(lower, sides)
+    except np.linalg.LinAlgError:
+        out = lib.array(sides)
+        for i in range(lower.shape[-1] - 1):
+            out[:, i + 1 :] -= lower[:, i + 1 :, i, None] * out[:, i, None]
+        return out
 
 
 def _eliminate(lib: Any, stack: Array, pivots: Array, j: int, stop: int, pivot: bool) -> None:
@@ -54,6 +68,24 @@ def _eliminate(lib: Any, stack: Array, pivots: Array, j: int, stop: int, pivot: 
     below = stack[:, j + 1 :, j]
     stack[:, j + 1 :, j] = below / lib.where((divisor == 0) & (below == 0), 1, divisor)
     stack[:, j + 1 :, j + 1 : stop] -= stack[:, j + 1 :, j, None] * stack[:, j, None, j + 1 : stop]
+
+
+def _eliminate_alone(x: Array, pivots: Array, j: int, stop: int, pivot: bool) -> None:
+    """Do what `_eliminate` does for a single matrix, in a third of the time."""
+    if pivot:
+        below = x[j:, j]
+        size = abs(below.real) + abs(below.imag) if below.dtype.kind == "c" else abs(below)
+        pivots[j] = chosen = j + int(size.argmax())
+        if chosen != j:
+            row = x[j].copy()
+            x[j] = x[chosen]
+            x[chosen] = row
+    factors, divisor = x[j + 1 :, j], x[j, j]
+    if divisor == 0:
+        factors[factors != 0] /= divisor
+    else:
+        factors /= divisor
+    x[j + 1 :, j + 1 : stop] -= factors[:, None] * x[j, j + 1 : stop]
 
 
 def lu_packed(lib: Any, x: Array) -> Array:
