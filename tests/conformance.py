@@ -488,11 +488,12 @@ def check_jax(case: Case, jax: Any) -> None:
             inputs = [jnp.asarray(a) for a in subject.arrays]
             for i, point in zip(subject.floating, points, strict=True):
                 inputs[i] = point
-            return case.row.function(jnp)(*inputs, **case.settings)
+            result = case.row.function(jnp)(*inputs, **case.settings)
+            return tuple(result) if isinstance(result, tuple | list) else (result,)
 
-        out, pull = jax.vjp(function, *[jnp.asarray(p) for p in subject.points])
-        theirs = [np.conj(np.asarray(g)) for g in pull(jnp.asarray(np.conj(gs[0])))]
-        assert_agree(values(subject, subject.points), [np.asarray(out)])
+        outs, pull = jax.vjp(function, *[jnp.asarray(p) for p in subject.points])
+        theirs = [np.conj(np.asarray(g)) for g in pull(tuple([jnp.conj(g) for g in gs]))]
+        assert_agree(values(subject, subject.points), [np.asarray(out) for out in outs])
     assert_agree(gradients(subject, subject.points, gs), theirs)
 
 
