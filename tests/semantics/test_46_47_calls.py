@@ -626,6 +626,37 @@ def test_s46_the_node_of_a_function_shows_what_is_on_ctx(lib):
         node.other  # noqa: B018
 
 
+def test_s46_a_class_may_have_an_apply_of_its_own(lib):
+    class Scale(lib.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, factor):
+            ctx.factor = factor
+            return x * factor
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * ctx.factor, None
+
+        @classmethod
+        def apply(cls, x, *, factor=3.0):
+            return super().apply(x, factor)
+
+    class Flip(Scale):
+        @staticmethod
+        def backward(ctx, g):
+            return -g * ctx.factor, None
+
+    class Direct(lib.autograd.Function):
+        forward, backward = Scale.forward, Scale.backward
+
+    class Same(Direct):
+        backward = Flip.backward
+
+    x = lib.leaf([1.0])
+    results = [Scale.apply(x), Flip.apply(x, factor=5.0), Direct.apply(x, 7.0), Same.apply(x, 9.0)]
+    assert [lib.grad(y.sum(), x)[0].item() for y in results] == [3.0, -5.0, 7.0, -9.0]
+
+
 def test_s46_one_rule_has_one_name():
     with pytest.raises(cr.AutogradError, match="Implementing both 'backward' and 'vjp'"):
 

@@ -88,7 +88,8 @@ class AutogradFunction:
         rule : callable
             Called as ``rule(ctx, *grad_outputs)``. Returns gradients as a dict by argument name, a
             tuple with one for each argument (or for each tensor argument that requires grad), or a
-            single tensor where one argument can have a gradient.
+            single tensor where one argument can have a gradient. Arrays and numbers will do, but a
+            second derivative raises then: how they came about is not recorded.
         """
         self.backward_rule = rule
         self.room = room(rule)
@@ -96,7 +97,10 @@ class AutogradFunction:
         return rule
 
     def jvp(self, rule: Callable[..., Any]) -> Callable[..., Any]:
-        """Use `rule` for forward mode: ``rule(ctx, *tangents)``, one for each argument."""
+        """Use `rule` for forward mode: ``rule(ctx, *tangents)``, one for each argument.
+
+        It returns one tangent for each output, of its shape, or None for zeros.
+        """
         self.jvp_rule = rule
         return rule
 
@@ -282,12 +286,15 @@ class Function:
         )
 
     @classmethod
-    def apply(cls, *args: Any) -> Any:
+    def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Apply the function, recorded as one node."""
-        raise NotImplementedError(  # a class with a forward gets an `apply` of its own
-            "You must implement the forward function for custom autograd.Function: "
-            f"{cls.__name__} has none."
-        )
+        function: Any = getattr(cls, "_function", None)  # of a class with a forward
+        if function is None:
+            raise NotImplementedError(
+                "You must implement the forward function for custom autograd.Function: "
+                f"{cls.__name__} has none."
+            )
+        return function(*args, **kwargs)
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -305,7 +312,10 @@ class Function:
             )
         spec = AutogradFunction(forward, backward, getattr(cls, "jvp", None), cls.__name__)
         made: Any = cls
-        made.apply = staticmethod(spec.function)
+        made._function = staticmethod(spec.function)
+        found: Any = next(each for each in cls.__mro__ if "apply" in vars(each))
+        if found is Function or hasattr(found.apply, "spec"):  # no user wrote one
+            made.apply = staticmethod(spec.function)
 
 
 def _with_setup(compute: Callable[..., Any], setup: Callable[..., Any]) -> Callable[..., Any]:
