@@ -104,3 +104,26 @@ def test_a_wrong_call_is_a_type_error(call: Callable[[], Any], text: str) -> Non
 def test_a_setting_that_must_be_an_int_is_one(call: Callable[[], Any], text: str) -> None:
     with pytest.raises(TypeError, match=text):
         call()
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "text"),
+    [
+        (lambda: cr.sin("a"), TypeError, r"^sin\(\): expected a Tensor, .* got str"),
+        (lambda: cr.linalg.inv(None), TypeError, r"^inv\(\): expected a Tensor, .* got NoneType"),
+        (lambda: F.mse_loss(X, {}), TypeError, r"^mse_loss\(\): expected a Tensor, .* got dict"),
+        (lambda: cr.cat([X, "a"]), TypeError, r"^cat\(\): expected a Tensor"),
+        (lambda: X.sum(5), IndexError, r"^sum\(\): Dimension out of range .*\[-2, 1\], but got 5"),
+        (
+            lambda: cr.softmax(X, "a"),
+            TypeError,
+            r"^softmax\(\): a dimension must be an int, not str",
+        ),
+        (lambda: cr.fft.fft(X, dim=2), IndexError, r"^fft\(\): Dimension out of range"),
+    ],
+)
+def test_an_error_names_the_function_that_was_called(
+    call: Callable[[], Any], error: type[Exception], text: str
+) -> None:
+    with pytest.raises(error, match=text):
+        call()

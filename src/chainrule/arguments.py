@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from chainrule.autograd import record
+from chainrule.autograd.location import entered
 from chainrule.autograd.operands import as_tensors
 from chainrule.autograd.tensor import Tensor, default_dtype, make
 from chainrule.backend import device, dtype_title, move
@@ -70,12 +71,14 @@ def one_dim(dim: Any, ndim: int) -> int:
             raise TypeError
         number = index(dim)
     except TypeError:
-        raise TypeError(f"a dimension must be an int, not {type(dim).__name__}") from None
+        raise TypeError(
+            f"{entered()}a dimension must be an int, not {type(dim).__name__}"
+        ) from None
     bound = ndim or 1  # as in PyTorch, a 0-d tensor has the dimensions 0 and -1
     if not -bound <= number < bound:
         raise OutOfBoundsError(
-            f"Dimension out of range (expected to be in range of [{-bound}, {bound - 1}], but got "
-            f"{number})"
+            f"{entered()}Dimension out of range (expected to be in range of [{-bound}, "
+            f"{bound - 1}], but got {number})"
         )
     return number % bound
 

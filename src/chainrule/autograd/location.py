@@ -31,6 +31,15 @@ def user_frame(frame: FrameType | None) -> FrameType | None:
     return frame
 
 
+def entered() -> str:
+    """Return the name of the function of chainrule's that the user called, ready for a message."""
+    name = ""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and INTERNAL[frame.f_code.co_filename]:
+        name, frame = frame.f_code.co_name, frame.f_back
+    return f"{name}(): " if name.isidentifier() and name != "function" else ""
+
+
 class Location(NamedTuple):
     """A place in the user's code."""
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from chainrule.autograd.location import entered
 from chainrule.autograd.tensor import Tensor, current_edge, default_dtype, make
 from chainrule.backend import is_array, namespace
 
@@ -77,6 +78,8 @@ def as_tensors(operands: Sequence[Any]) -> list[Tensor]:
     for value in operands:
         tensor = value if value.__class__ is Tensor else _operand(value, like)
         if tensor is NotImplemented:
-            raise TypeError(f"expected a Tensor, an array or a number, got {type(value).__name__}")
+            raise TypeError(
+                f"{entered()}expected a Tensor, an array or a number, got {type(value).__name__}"
+            )
         tensors.append(tensor)
     return tensors
