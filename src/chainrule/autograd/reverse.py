@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from heapq import heappop, heappush, heappushpop
+from operator import attrgetter
 from typing import Any
 
 from chainrule.autograd.blocks import current_modes
@@ -199,11 +200,13 @@ class Pass:
         running: set[Node] = {
             node for node in captures if run_leaves and type(node) is AccumulateGrad
         }
-        self.receiving = set(captures)
-        for node in sorted(reached, key=lambda node: node.seq):
-            if any(edge is not None and self.needs(edge) for edge in node.edges):
-                running.add(node)
-                self.receiving.add(node)
+        self.receiving = receiving = set(captures)
+        for node in sorted(reached, key=_number):
+            for edge in node.edges:
+                if (edge.node if type(edge) is Port else edge) in receiving:
+                    running.add(node)
+                    receiving.add(node)
+                    break
         self.running = running
 
     def reached(self, nodes: Collection[Node]) -> set[Node]:
@@ -400,9 +403,11 @@ def _reachable(roots: Collection[Node], earliest: int) -> set[Node]:
     stack = list(reached)
     while stack:
         for edge in stack.pop().edges:
-            if edge is not None:
-                node = endpoint(edge)[0]
-                if node not in reached and node.seq >= earliest:
-                    reached.add(node)
-                    stack.append(node)
+            node: Any = edge.node if type(edge) is Port else edge
+            if node is not None and node not in reached and node.seq >= earliest:
+                reached.add(node)
+                stack.append(node)
     return reached
+
+
+_number = attrgetter("seq")
