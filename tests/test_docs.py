@@ -15,7 +15,7 @@ from collections.abc import Iterator
 import pytest
 
 ROOT = pathlib.Path(__file__).parent.parent
-PAGES = ["README.md", "docs/compiling.md"]
+PAGES = ["README.md", "docs/compiling.md", "docs/transforms.md"]
 BLOCK = re.compile(r"```python\n(?P<code>.*?)```(?P<between>\n\n```text\n(?P<text>.*?)```)?", re.S)
 
 
