@@ -19,6 +19,7 @@ from chainrule.interop import (
     calculus,
     creating,
     factors,
+    fourier,
     histograms,
     picking,
     polynomials,
@@ -27,7 +28,6 @@ from chainrule.interop import (
     scimath,
     shapes,
     statistics,
-    transforms,
     writing,
 )
 from chainrule.interop.binding import Rule, rule
@@ -246,7 +246,7 @@ _TRANSFORMS = [
         for name in ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft")
     ],
     *[
-        rule(getattr(np.fft, name), transforms.of_planes(name))
+        rule(getattr(np.fft, name), fourier.of_planes(name))
         for name in ("fft2", "ifft2", "rfft2", "irfft2")
     ],
     *[
