@@ -281,9 +281,10 @@ def _origin(
     tensor: Tensor, edge: Edge, arguments: Sequence[Any], outputs: Sequence[Any], ctx: Context
 ) -> Any:
     """Return where a saved tensor came from: an output's number, its edge, or `_INTERMEDIATE`."""
-    if _among(arguments, tensor) and not _among(ctx._dirty, tensor):
-        return edge
-    for index in reversed(range(len(outputs))):
+    for argument in arguments:
+        if argument is tensor and not (ctx._dirty and _among(ctx._dirty, tensor)):
+            return edge
+    for index in range(len(outputs) - 1, -1, -1):
         if outputs[index] is tensor:
             plain = tensor._array.dtype.kind not in "fc" or _among(ctx._constant, tensor)
             return None if plain else index

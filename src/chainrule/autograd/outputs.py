@@ -58,16 +58,15 @@ def finish_several(
         node.outputs = tuple([_template(output) for output in raw])
         if ctx._saved is not NOTHING:
             seal(ctx, node, values, raw)
-    finished: dict[int, Any] = {}  # by identity: the same output twice is one object
-    last = {id(output): index for index, output in enumerate(raw)}
-    for key, index in last.items():
-        if isinstance(raw[index], Tensor):
-            finished[key] = place_output(raw[index], ctx, node, values, index)
-    results: list[Any] = [finished.get(id(output), output) for output in raw]
-    if len(last) < len(raw):
-        for index, output in enumerate(raw):  # the same input twice: an alias for each place
-            if index != last[id(output)] and _returned(ctx, values, output):
-                results[index] = place_output(output, ctx, node, values, index)
+    if len(set(map(id, raw))) == len(raw):
+        results = [
+            place_output(output, ctx, node, values, index)
+            if output.__class__ is Tensor or isinstance(output, Tensor)
+            else output
+            for index, output in enumerate(raw)
+        ]
+    else:
+        results = _place_repeated(raw, ctx, node, values)
     if ctx._dirty or ctx._constant:
         ctx._dirty = ctx._constant = ()  # the outputs lead back to ctx: no cycle
     if not isinstance(outputs, tuple | list):
@@ -76,6 +75,27 @@ def finish_several(
         make_named: Any = type(outputs)
         return make_named(*results)
     return results if isinstance(outputs, list) else tuple(results)
+
+
+def _place_repeated(
+    raw: Sequence[Any], ctx: Context, node: FunctionNode | None, values: tuple[Any, ...]
+) -> list[Any]:
+    """Place outputs some of which are the same: one object, in the last of its places.
+
+    An input that forward returned as it is gets an alias in each place.
+    """
+    last = {id(output): index for index, output in enumerate(raw)}
+    finished: dict[int, Any] = {}
+    for key, index in last.items():
+        if isinstance(raw[index], Tensor):
+            finished[key] = place_output(raw[index], ctx, node, values, index)
+    results: list[Any] = []
+    for index, output in enumerate(raw):
+        result = finished.get(id(output), output)
+        if index != last[id(output)] and _returned(ctx, values, output):
+            result = place_output(output, ctx, node, values, index)
+        results.append(result)
+    return results
 
 
 def _template(output: Any) -> Any:
