@@ -313,7 +313,7 @@ def _ones(shape: tuple[int, ...], dtype: Any) -> Array:
 
 
 QUICKER = {
-    "elementwise": ("sigmoid", "sigmoid_rule", "tanh_rule", "relu_rule"),
+    "elementwise": ("sigmoid", "sigmoid_rule", "tanh_rule", "relu_rule", "cross"),
     "large": ("cumulative_sum_vjp",),
     "matrices": ("on_diagonal", "below_diagonal"),
     "normal": ("gelu", "gelu_rule"),

@@ -124,3 +124,17 @@ def xlog1py(np: Any, x: Array, y: Array) -> Array:
     """Return x log(1 + y), and 0 where x is 0 (nan where y is)."""
     absent = (x == 0) & (y == y)
     return x * np.log1p(np.where(absent, 0.0, y))
+
+
+def cross(lib: Any, x: Array, y: Array, *, axis: int) -> Array:
+    """Return cross products; NumPy's function looks for axes longer than it multiplies elements."""
+    if x.shape != y.shape or x.dtype != y.dtype:
+        return lib.linalg.cross(x, y, axis=axis)
+    before = (slice(None),) * (axis % x.ndim)
+    out = lib.empty(x.shape, x.dtype)
+    for i in range(3):
+        after, last = (*before, (i + 1) % 3), (*before, (i + 2) % 3)
+        part = out[(*before, i, ...)]
+        lib.multiply(x[after], y[last], out=part)
+        part -= x[last] * y[after]
+    return out
