@@ -75,6 +75,7 @@ def test_an_error_is_a_runtime_error_and_the_built_in_one(
             r"cat..: .*list or tuple of Tensors, not Tensor: write cat\(\[a, b\]\)",
         ),
         (lambda: cr.stack(X, X), r"stack..: .*list or tuple of Tensors, not Tensor: write stack"),
+        (lambda: cr.compile(X), r"compile\(\) takes a function, got Tensor: write compile\(f\)"),
         (lambda: cr.where(X > 0, 1.0), "where.. takes a condition alone, or with both"),
         (lambda: f"{X:.2f}", r"unsupported format string .*'.2f' .* shape is \[2, 3\].*tolist"),
     ],

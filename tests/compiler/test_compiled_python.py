@@ -7,6 +7,7 @@ import gc
 import runpy
 import threading
 import tracemalloc
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -748,6 +749,8 @@ def test_an_array_that_outlives_its_compilation() -> None:
     cr.compile(function)(values(1.0), np.ones(2))
     with pytest.raises(cr.CompileError, match="outlived its compilation"):
         kept[0] + 1
+    with pytest.raises(cr.CompileError, match="outlived its compilation"):
+        kept[0].item()
 
 
 def test_a_tensor_that_outlives_its_compilation_holds_numbers() -> None:
@@ -761,6 +764,29 @@ def test_a_tensor_that_outlives_its_compilation_holds_numbers() -> None:
     for number in range(3):
         compiled(values(float(number)))
         assert kept[-1].tolist() == [2.0 * number]
+
+
+def test_a_tensor_that_is_kept_and_returned_holds_numbers() -> None:
+    losses: list[Any] = []
+
+    def function(x: Any) -> Any:
+        losses.append((x * x).sum())
+        return losses[-1]
+
+    compiled = cr.compile(function)
+    for number in range(3):
+        x = leaf(float(number), 1.0)
+        compiled(x)
+        assert losses[-1].item() == number**2 + 1
+        losses[-1].backward()
+        assert x.grad.tolist() == [2.0 * number, 2.0]
+    assert len(losses) == 3
+
+
+def test_what_only_the_caller_holds_dies_with_it() -> None:
+    compiled = cr.compile(lambda x: x * 2)
+    reference = weakref.ref(compiled(values(1.0, 2.0)))
+    assert reference() is None
 
 
 # --- threads and memory ---------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, NamedTuple
@@ -93,6 +94,7 @@ class _Builder:
         self.rows: list[str] = []  # what follows the program's call
         self.edges: dict[int, str] = {}  # where outputs that can be differentiated lead
         self.names: dict[int, str] = {}  # of the tensors that the call makes
+        self.shared: list[str] = []  # what tells those of the trace, which somebody may hold, of it
         self.lasting = not any(is_iterator(item.value) for item in call.found)
 
     def build(self, signature: Signature) -> Built:
@@ -123,7 +125,7 @@ class _Builder:
         final, name = [f"return {template}"], self.trace.name
         return Built(
             call_of(self.guards, [*rows, *final], name),
-            first_call_of(self.guards, [*rows, *once, *final], name),
+            first_call_of(self.guards, [*rows, *once, *self.shared, *final], name),
             call_of(self.guards, [f"return [{', '.join(places)}]"], f"{name}'s inputs"),
             parts[0],
             (program,) if found is None else (program, found.program),
@@ -259,6 +261,8 @@ class _Builder:
             elif node is not None and edge == "None":
                 edge = self.guards.hold(Severed(_FREED, ()))
             self.rows.append(f"{known} = make({array}, {edge}){after}")
+            held = self.guards.hold(weakref.ref(tensor))
+            self.shared.append(f"{self.guards.hold(_share)}({held}(), {known})")
             grad = SLOTS["_grad"].__get__(tensor)
             if grad is not None:
                 self.rows.append(f"{known}._grad = {self._made(grad)}")
@@ -308,6 +312,12 @@ class _Builder:
         if hasattr(kind, "_fields"):
             return f"{self.guards.hold(tuple.__new__)}({self.guards.hold(kind)}, {row})"
         return f"{self.guards.hold(partial(tree.remade, node))}({row})"
+
+
+def _share(held: Tensor | None, tensor: Tensor) -> None:
+    """Let a tensor of the trace, if it is held, be what the first call returns in its place."""
+    if held is not None:
+        held._array, held._node = tensor._array, tensor._node
 
 
 class _Text:

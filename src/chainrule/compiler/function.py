@@ -207,6 +207,8 @@ def compile(function: Any = None, *, backend: str | None = None) -> Any:
 
     Raises
     ------
+    TypeError
+        If `function` is none.
     CompileError
         If the function looks at values (``if x > 0``, `item`), makes an array whose shape depends
         on them, or leaves tensors with a history behind: the message names the line.
@@ -242,4 +244,9 @@ def compile(function: Any = None, *, backend: str | None = None) -> Any:
         return functools.partial(compile, backend=backend)
     if isinstance(function, Compiled):
         return function
+    if not callable(function):
+        raise TypeError(
+            f"compile() takes a function, got {type(function).__name__}: write compile(f), and "
+            "call what it returns as you would call f"
+        )
     return Compiled(function, backend)

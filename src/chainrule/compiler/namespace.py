@@ -17,7 +17,7 @@ from chainrule.compiler import prelude
 from chainrule.compiler.keys import is_basic, plain_key, without_masks
 from chainrule.compiler.layout import Layout
 from chainrule.compiler.program import Value
-from chainrule.compiler.symbol import TRACING, Symbol, note
+from chainrule.compiler.symbol import TRACING, Symbol, note, outlived
 from chainrule.errors import CompileError
 
 Shape = tuple[int, ...]
@@ -29,10 +29,7 @@ def record(name: str, *args: Any, **kwargs: Any) -> Any:
     """Record a call in the trace that runs; return symbols of what comes out."""
     trace = TRACING.get()
     if trace is None:
-        raise CompileError(
-            "an array of a compiled function outlived its compilation: it was kept in a list, a "
-            "global or an attribute. Return it from the function instead"
-        )
+        raise outlived()
     target = kwargs.pop("out", None)
     if target is not None:
         target[...] = record(name, *args, **kwargs)

@@ -71,6 +71,14 @@ class Flags:
         self._symbol.locked = not value
 
 
+def outlived() -> CompileError:
+    """Return the error of who computes with an array after the trace that it belonged to."""
+    return CompileError(
+        "an array of a compiled function outlived its compilation: it was kept in a list, a "
+        "global or an attribute. Return it from the function instead"
+    )
+
+
 class Symbol:
     """An array of known shape and dtype and unknown elements."""
 
@@ -245,6 +253,8 @@ class Symbol:
     # --- what needs the elements: not known ---
 
     def _unknown(self, *_: Any, **__: Any) -> NoReturn:
+        if TRACING.get() is None:
+            raise outlived()
         place = here()
         raise CompileError(
             "a value was asked for while the function was being compiled, where only shapes and "
