@@ -17,7 +17,7 @@ from chainrule.arguments import (
     lengths_of,
 )
 from chainrule.autograd.tensor import Tensor
-from chainrule.backend import namespace
+from chainrule.backend import is_known, namespace
 from chainrule.errors import ArgumentError, DTypeError
 from chainrule.sampling import draw, normal_array, seeded, uniform_array, values_of
 
@@ -267,7 +267,7 @@ def normal(
     given = [t for t in (mean, std) if isinstance(t, Tensor) and t.is_floating_point()]
     kind = given[0].dtype if given and dtype is None else dtype_or_default(dtype)
     centre, spread = values_of(mean), values_of(std)
-    if namespace(spread).known and np.any(spread < 0):
+    if is_known(spread) and np.any(spread < 0):
         raise ArgumentError(f"normal expects std >= 0.0, but found {float(np.min(spread))}")
     shape = np.broadcast_shapes(centre.shape, spread.shape) if size is None else lengths_of((size,))
     drawn = normal_array(shape, kind, rng or generator) * spread.astype(kind) + centre.astype(kind)
@@ -310,7 +310,7 @@ def bernoulli(
     values = values_of(p)
     if values.dtype.kind != "f":
         raise DTypeError(f"bernoulli expects probabilities of a floating dtype, got {values.dtype}")
-    if namespace(values).known and not np.all((values >= 0) & (values <= 1)):
+    if is_known(values) and not np.all((values >= 0) & (values <= 1)):
         raise ArgumentError("bernoulli expects all probabilities to be in [0, 1]")
     drawn = uniform_array(values.shape, np.dtype(np.float64), rng or generator) < values
     ones = namespace(drawn).asarray(drawn, dtype=values.dtype)

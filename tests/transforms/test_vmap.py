@@ -292,6 +292,66 @@ def test_what_does_not_fit_is_named() -> None:
         cr.vmap(f, 0, 2)(cr.ones(3), cr.ones(3))
     with pytest.raises(TypeError, match=r"expected tensors, arrays or numbers.*str at result"):
         cr.vmap(lambda x: "label")(cr.ones(3))
+    with pytest.raises(TypeError, match=r"str at argument \[1\]: say None in in_dims"):
+        cr.vmap(lambda x, mode: x)(cr.ones(3), "mode")
+    with pytest.raises(
+        cr.ArgumentError, match=r"in_dims has \['a'\], \['b'\] where.*\['x'\], \['y'\]"
+    ):
+        cr.vmap(lambda p: p["x"], ({"a": 0, "b": None},))({"x": cr.ones(3), "y": 1.0})
+
+
+def test_an_index_out_of_bounds_is_told_of_one_example() -> None:
+    x, i = double(A), cr.tensor([0, 1, 2, 3])
+    for asks in (
+        lambda x, i: x[5],
+        lambda x, i: x[i],
+        lambda x, i: x.clone().index_fill_(0, i.reshape(1), 0.0),
+        lambda x, i: x.gather(0, i.expand(1, 2) + 3),
+    ):
+        with pytest.raises(cr.OutOfBoundsError, match="out of bounds for dimension 0 with size 3"):
+            cr.vmap(asks)(x, i)
+    with pytest.raises(cr.OutOfBoundsError, match="tensor is 2-dimensional, but 3 were indexed"):
+        cr.vmap(lambda x, i: x[0, 0, 0])(x, i)
+
+
+def test_a_check_of_values_is_made_for_every_example() -> None:
+    matrices = cr.stack([cr.eye(3), cr.zeros(3, 3)])
+    with pytest.raises(cr.LinAlgError, match=r"inv: \(Batch element 1\).*is singular"):
+        cr.vmap(cr.linalg.inv)(matrices)
+    with pytest.raises(cr.OutOfBoundsError, match="index out of range"):
+        cr.vmap(lambda i: cr.nn.functional.embedding(i, cr.ones(3, 2)))(cr.tensor([[1], [3]]))
+
+    with pytest.raises(cr.OutOfBoundsError, match="Target 7 is out of bounds"):
+        cr.vmap(cr.nn.functional.cross_entropy)(cr.ones(2, 3), cr.tensor([1, 7]))
+
+    def slope(x: Any) -> Any:
+        with cr.autograd.detect_anomaly():
+            return cr.grad(lambda y: (y.sqrt() * 0).sum())(x)
+
+    with pytest.warns(UserWarning, match="Anomaly"):
+        assert cr.vmap(slope)(cr.ones(2, 3)).tolist() == [[0.0] * 3] * 2
+    with (
+        pytest.warns(UserWarning, match="Anomaly"),
+        pytest.raises(cr.AutogradError, match="returned nan values"),
+    ):
+        cr.vmap(slope)(cr.tensor([[1.0], [0.0]]))
+
+
+def test_values_that_all_examples_share_can_be_asked_for() -> None:
+    w, mask = double(A[0]), cr.tensor([True, False, True])
+
+    def f(x: Any) -> Any:
+        y = x[mask].sum() if w.sum() > float(w.sum()) - 1 else x[0, 0]
+        y = y + x.repeat_interleave(2, 0).sum() + (x @ np.asarray(w[0])).sum() * int(cr.tensor(3))
+        return y + x[mask.nonzero()[:, 0]].sum() + cr.unique(w[0]).sum() + x[cr.tensor(1)].sum()
+
+    same(cr.vmap(f)(double(A)), one_by_one(f, double(A)))
+    shown = cr.vmap(lambda x: x * len(f"{w}"))(double(B))
+    same(shown, double(B) * len(f"{w}"))
+
+
+def test_what_is_none_is_handed_through() -> None:
+    same(cr.vmap(lambda x, y: x if y is None else y)(double(B), None), double(B))
 
 
 def test_values_and_shapes_that_differ_are_refused_with_what_to_do() -> None:

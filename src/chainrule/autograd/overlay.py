@@ -35,6 +35,8 @@ class Answerer(Protocol):
 ANSWERER: ContextVar[Answerer | None] = ContextVar("chainrule answerer", default=None)
 """Who answers in this thread or task."""
 
+_answerer = ANSWERER.get
+
 SLOTS: dict[str, Any] = {
     name: vars(Tensor)[name] for name in ("_array", "_frozen", "_grad", "_node", "_view")
 }
@@ -47,21 +49,22 @@ class _Asked:
     def __init__(self, name: str) -> None:
         self.name = name
         self.slot = SLOTS[name]
+        self.read, self.write = self.slot.__get__, self.slot.__set__
 
     def __get__(self, tensor: Any, owner: Any = None) -> Any:
         if tensor is None:
             return self
-        answerer = ANSWERER.get()
-        return self.slot.__get__(tensor if answerer is None else answerer.face(tensor))
+        answerer = _answerer()
+        return self.read(tensor if answerer is None else answerer.face(tensor))
 
     def __set__(self, tensor: Any, value: Any) -> None:
-        answerer = ANSWERER.get()
+        answerer = _answerer()
         if answerer is not None:
             tensor, value = answerer.face_for(tensor, self.name, value)
-        self.slot.__set__(tensor, value)
+        self.write(tensor, value)
 
     def __delete__(self, tensor: Any) -> None:
-        answerer = ANSWERER.get()
+        answerer = _answerer()
         self.slot.__delete__(tensor if answerer is None else answerer.face(tensor))
 
 

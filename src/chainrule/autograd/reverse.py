@@ -26,7 +26,7 @@ from chainrule.autograd.references import ALONE, count_references, owned
 from chainrule.autograd.tape import AccumulateGrad, Edge, Node, Port, endpoint, made_at
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.versions import ledger, written
-from chainrule.backend import namespace, ndarray
+from chainrule.backend import namespace, ndarray, whole
 from chainrule.errors import AutogradError, InPlaceError
 from chainrule.primitives.shaping import sum_to
 
@@ -327,7 +327,7 @@ class Pass:
         for position, grad in enumerate(grads):
             if grad is None or not self.needs(node.edges[position]):
                 continue
-            array = grad if self.xp is None else grad._array
+            array = whole(grad if self.xp is None else grad._array)
             if namespace(array).isnan(array).any():
                 raise AutogradError(
                     f"Function '{node.name}' returned nan values in its {position}th output. The "

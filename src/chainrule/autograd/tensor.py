@@ -20,7 +20,7 @@ from chainrule.autograd.tape import (
     made_at,
 )
 from chainrule.autograd.versions import version_of
-from chainrule.backend import CPU, device, device_of, dtype_title, move, namespace, ndarray
+from chainrule.backend import CPU, device, device_of, dtype_title, is_known, move, ndarray
 from chainrule.errors import AutogradError, DTypeError, InPlaceError, ShapeError
 
 Array = Any
@@ -454,12 +454,12 @@ class Tensor:
             suffixes.append(f"grad_fn={self.grad_fn}")
         elif self.requires_grad:
             suffixes.append("requires_grad=True")
-        if not namespace(array).known:  # a function is being compiled
+        if not is_known(array):  # a function is being compiled
             return f"tensor({', '.join([f'<unknown {list(array.shape)}>', *suffixes])})"
         return format_tensor(array, suffixes=suffixes)
 
     def __format__(self, spec: str) -> str:
-        if self._array.ndim == 0 and (spec or namespace(self._array).known):
+        if self._array.ndim == 0 and (spec or is_known(self._array)):
             return format(self.item(), spec)
         if spec:
             raise TypeError(

@@ -38,10 +38,12 @@ __all__ = [
     "device",
     "device_of",
     "dtype_title",
+    "first_where",
     "holds_somewhere",
     "imported",
     "is_array",
     "is_basic_index",
+    "is_known",
     "move",
     "namespace",
     "namespace_among",
@@ -51,6 +53,7 @@ __all__ = [
     "promoted",
     "silent",
     "storage_of",
+    "whole",
 ]
 
 Array = Any  # numpy.ndarray, cupy.ndarray, or whatever an array namespace computes on
@@ -64,13 +67,39 @@ def is_array(x: Any) -> bool:
 
 
 def holds_somewhere(condition: Array) -> bool:
-    """Say whether a condition is known to hold for an element: for checks of values."""
-    return namespace(condition).known and bool(condition.any())
+    """Say whether a condition is known to hold for an element, of any lane: for checks."""
+    condition = whole(condition)
+    return is_known(condition) and bool(condition.any())
+
+
+def first_where(condition: Array, values: Array) -> Any:
+    """Return the first value where a condition is known to hold, in any lane; None for nowhere."""
+    if not holds_somewhere(condition):
+        return None
+    condition = whole(condition)
+    values = namespace(condition).broadcast_to(whole(values), condition.shape)
+    return values[condition][0]
+
+
+def is_known(array: Array) -> bool:
+    """Say whether the elements can be looked at: of a symbol they can't, of lanes if they're alike.
+
+    A namespace's `known` is about any of its arrays.
+    """
+    if isinstance(array, ndarray):
+        return True
+    known: bool = getattr(array, "known", namespace(array).known)
+    return known
+
+
+def whole(array: Array) -> Array:
+    """Return all elements that are computed on: where vmap maps, those of all lanes."""
+    return getattr(array, "whole", array)
 
 
 def check_known(array: Array, operation: str, mend: str) -> None:
     """Raise if the shape of a result is to depend on elements that aren't known."""
-    if not namespace(array).known:
+    if not is_known(array):
         raise CompileError(
             f"{operation}: the shape of the result depends on values, which a compiled function "
             f"doesn't know, nor one in vmap: {mend}, or call it outside"

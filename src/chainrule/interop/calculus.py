@@ -10,8 +10,8 @@ from chainrule import array_api as xp
 from chainrule import creation, ops
 from chainrule.arguments import RECORDERS, cast, floating, many_dims, one_dim
 from chainrule.autograd.tensor import Tensor
-from chainrule.backend import promoted
-from chainrule.interop.operands import array_of, constant, is_known, may_hold, tensors_of
+from chainrule.backend import is_known, promoted
+from chainrule.interop.operands import array_of, constant, may_hold, tensors_of
 from chainrule.interop.shapes import ravel
 from chainrule.ops.slopes import slopes
 
@@ -112,7 +112,7 @@ def interp(
 def _line_of(x: Tensor, xp: Tensor) -> Any:
     """Return which of the points begins the line that each element belongs to."""
     last = max(len(xp) - 2, 0)
-    if is_known(x) and is_known(xp):
+    if is_known(x._array) and is_known(xp._array):
         return np.clip(np.searchsorted(array_of(xp), array_of(x), "right") - 1, 0, last)
     dtype = promoted(x.dtype, xp.dtype)
     grid, numbers = cast(xp.detach(), dtype), cast(x.detach(), dtype)
@@ -123,7 +123,7 @@ def _periodic(x: Tensor, xp: Tensor, fp: Tensor, period: float) -> tuple[Tensor,
     if period == 0:
         raise ValueError("interp: period must be a non-zero value")
     x, xp = ops.remainder(x, period), ops.remainder(xp, period)
-    order = np.argsort(array_of(xp)) if is_known(xp) else ops.argsort(xp)
+    order = np.argsort(array_of(xp)) if is_known(xp._array) else ops.argsort(xp)
     xp, fp = xp[order], fp[order]
     xp = ops.cat([xp[-1:] - period, xp, xp[:1] + period])
     return x, xp, ops.cat([fp[-1:], fp, fp[:1]])

@@ -10,7 +10,7 @@ import numpy as np
 from chainrule.autograd.modes import is_grad_enabled
 from chainrule.autograd.operands import as_tensors
 from chainrule.autograd.tensor import Tensor, make
-from chainrule.backend import is_array, namespace
+from chainrule.backend import is_array, is_known
 from chainrule.ops import joining
 
 Array = Any
@@ -42,25 +42,22 @@ def _unlisted(value: Any) -> Any:
 def array_of(value: Any) -> Array:
     """Return an operand whose gradient is of no concern, such as an index, as an array."""
     if isinstance(value, Tensor):
-        return value.detach().numpy()
+        found = value.detach().numpy()
+        return np.asarray(found) if is_known(found) else found
     found = arrays_of(value)
     return found if is_array(found) else np.asarray(found)
 
 
-def is_known(value: Tensor) -> bool:
-    """Say whether elements can be looked at: not while a function is being compiled."""
-    return bool(namespace(value._array).known)
-
-
 def may_hold(condition: Tensor) -> bool:
     """Say whether a condition holds for an element, or isn't known."""
-    return not is_known(condition) or bool(condition._array.any())
+    return not is_known(condition._array) or bool(condition._array.any())
 
 
 def arrays_of(value: Any) -> Any:
     """Return arguments with NumPy arrays in the place of tensors."""
     if isinstance(value, Tensor):
-        return value.detach().numpy()
+        found = value.detach().numpy()
+        return np.asarray(found) if is_known(found) else found
     if isinstance(value, dict):
         return {key: arrays_of(part) for key, part in value.items()}
     if value.__class__ in (list, tuple):

@@ -11,8 +11,8 @@ from chainrule import array_api as xp
 from chainrule import ops
 from chainrule.arguments import cast, one_dim
 from chainrule.autograd.tensor import Tensor
-from chainrule.backend import promoted
-from chainrule.interop.operands import array_of, arrays_of, constant, is_known, tensor_of
+from chainrule.backend import is_known, promoted
+from chainrule.interop.operands import array_of, arrays_of, constant, tensor_of
 from chainrule.interop.shapes import of_places, ravel, taken
 
 # --- by place -------------------------------------------------------------------------------------
@@ -120,7 +120,7 @@ def clip(
 
 def _as_bound(a: Tensor, bound: Tensor | None) -> Any:
     """Return a bound as a number, if it is one and has no gradient: that is faster."""
-    if bound is None or bound.ndim or bound.requires_grad or not is_known(bound):
+    if bound is None or bound.ndim or bound.requires_grad or not is_known(bound._array):
         return bound
     return bound.item() if promoted(a.dtype, bound.dtype) == a.dtype else bound
 

@@ -11,8 +11,9 @@ from chainrule import array_api as xp
 from chainrule import ops
 from chainrule.arguments import floating, many_dims
 from chainrule.autograd.tensor import Tensor
+from chainrule.backend import is_known
 from chainrule.errors import DTypeError
-from chainrule.interop.operands import array_of, constant, is_known, is_tracked
+from chainrule.interop.operands import array_of, constant, is_tracked
 
 Array = Any
 Axis = Any
@@ -32,7 +33,7 @@ def _at_ranks(
     n = math.prod([a.shape[i] for i in axes])
     rows = xp.reshape(ops.permute_dims(floating(a), [*others, *axes]), (*shape, n))
     q = np.asarray(q, np.float64)
-    if not is_known(rows):
+    if not is_known(rows._array):
         function = ops.nanquantile if skip_nan else ops.quantile
         result = function(rows, q.ravel(), -1, interpolation=method)
     elif n:

@@ -10,7 +10,7 @@ import numpy as np
 from chainrule.arguments import RECORDERS, Operand, cast, floating
 from chainrule.autograd.record import is_recording
 from chainrule.autograd.tensor import Tensor
-from chainrule.backend import dtype_title, namespace, promoted
+from chainrule.backend import dtype_title, namespace, promoted, whole
 from chainrule.errors import DTypeError, LinAlgError, ShapeError
 
 Array = Any
@@ -102,7 +102,7 @@ def computed(
         apply = RECORDERS[operation] if isinstance(operation, str) else operation
         return apply(*inputs, **settings)
     except np.linalg.LinAlgError as error:
-        x = inputs[0]._array
+        x = whole(inputs[0]._array)
         kernel = getattr(namespace(x).linalg, trial or str(operation))
         place, matrix = _refused(x, kernel)
         text = reason if isinstance(reason, str) else reason(matrix)

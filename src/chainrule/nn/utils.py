@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from chainrule.autograd.modes import no_grad
 from chainrule.autograd.tensor import Tensor
-from chainrule.backend import namespace
+from chainrule.backend import is_known
 from chainrule.creation import zeros
 from chainrule.errors import AutogradError, ShapeError
 from chainrule.linalg import vector_norm
@@ -78,7 +78,7 @@ def clip_grad_norm_(
     if not gradients:
         return zeros(())
     total = vector_norm(stack([vector_norm(g, norm_type) for g in gradients]), norm_type)
-    if error_if_nonfinite and namespace(total._array).known and not total.isfinite():
+    if error_if_nonfinite and is_known(total._array) and not total.isfinite():
         raise AutogradError(
             f"The total norm of order {norm_type} for gradients from `parameters` is non-finite, "
             "so it cannot be clipped. To disable this error and scale the gradients by the "

@@ -12,7 +12,7 @@ from chainrule import flat
 from chainrule.arguments import RECORDERS, Operand, tensor_of
 from chainrule.autograd.operands import scalar_array
 from chainrule.autograd.tensor import Tensor, make
-from chainrule.backend import dtype_title, namespace
+from chainrule.backend import dtype_title, is_known, namespace
 from chainrule.errors import ArgumentError, CompileError, DTypeError
 from chainrule.ops.calls import reshaped
 from chainrule.primitives.indexing import index as index_primitive
@@ -112,7 +112,7 @@ def product(x: Tensor, value: Tensor, key: Any, own: bool) -> Tensor:
     Factors of one element are multiplied in pairs, pairs in pairs and so on: no division, so every
     derivative is exact where there are zeros.
     """
-    if not namespace(x._array).known:
+    if not is_known(x._array):
         raise CompileError(
             "a product of what comes to the same index can't be compiled, since its order depends "
             "on the index: reduce by a sum, a mean or a maximum, or call it outside"

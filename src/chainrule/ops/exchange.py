@@ -10,7 +10,7 @@ from typing import Any
 from chainrule.arguments import DeviceLike, dtype_of, leaf, watched
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import device as as_device
-from chainrule.backend import imported, is_array, namespace
+from chainrule.backend import imported, is_array, is_known
 from chainrule.errors import ArgumentError
 from chainrule.ops.conversion import to
 
@@ -57,7 +57,7 @@ def from_dlpack(input: Any, *, device: DeviceLike = None, copy: bool | None = No
     >>> t
     tensor([5., 0.], dtype=float64)
     """
-    if is_array(input) and not namespace(found := watched(input)).known:
+    if is_array(input) and not is_known(found := watched(input)):
         dtype_of(input.dtype)
         return leaf(found.copy() if copy else found)
     if not hasattr(input, "__dlpack__"):

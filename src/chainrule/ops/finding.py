@@ -10,7 +10,7 @@ import numpy as np
 from chainrule.arguments import Operand, either, one_dim, tensor_of
 from chainrule.autograd.modes import is_grad_enabled
 from chainrule.autograd.tensor import Tensor, make
-from chainrule.backend import check_known, namespace
+from chainrule.backend import check_known, is_known, namespace
 from chainrule.errors import ArgumentError, ShapeError
 from chainrule.ops.indexing import get_item
 from chainrule.ops.shaping import reshape
@@ -276,7 +276,7 @@ def _merged(rows: Array, values: Array, after: bool) -> Array:
     order = np.argsort(np.concatenate(joined, axis=-1), axis=-1, kind="stable")
     is_row = order < rows.shape[-1] if after else order >= length
     smaller = np.cumsum(is_row, axis=-1)
-    if not namespace(smaller).known:
+    if not is_known(smaller):
         places = np.take_along_axis(smaller, np.argsort(order, axis=-1), -1)
         return places[..., rows.shape[-1] :] if after else places[..., :length]
     places = np.empty_like(smaller)

@@ -11,7 +11,7 @@ from chainrule.arguments import RECORDERS, Operand, either, one_dim, tensor_of, 
 from chainrule.autograd.operands import scalar_array
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.views import set_item
-from chainrule.backend import device_of, is_basic_index, move, namespace, ndarray
+from chainrule.backend import device_of, is_basic_index, is_known, move, ndarray
 from chainrule.errors import ArgumentError, DTypeError, OutOfBoundsError, ShapeError
 from chainrule.ops.calls import reshaped
 from chainrule.ops.index_errors import in_our_words
@@ -88,7 +88,7 @@ def _as_part(part: Any, array: Array) -> Any:
         return part
     if isinstance(part, Tensor):
         single = part._array.ndim == 0 and part._array.dtype.kind in "iu"
-        if single and namespace(part._array).known:
+        if single and is_known(part._array):
             return int(part._array)
         # A copy: the graph keeps the index, and the tensor may be written to later.
         found = part._array.copy()

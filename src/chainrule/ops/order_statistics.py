@@ -9,7 +9,7 @@ import numpy as np
 
 from chainrule.arguments import RECORDERS, Operand, either, one_dim, tensor_of, whole
 from chainrule.autograd.tensor import Tensor, make
-from chainrule.backend import namespace
+from chainrule.backend import is_known
 from chainrule.errors import ArgumentError, ShapeError
 from chainrule.ops.extrema import Extremes, chosen
 from chainrule.ops.kinks import where
@@ -93,7 +93,7 @@ def _median(name: str, x: Operand, dim: int | None, keepdim: bool) -> Any:
         row = reshape(x, -1)
         place = _middle(row._array, name == "nanmedian")
         value = row._array[place]
-        if not namespace(row._array).known:
+        if not is_known(row._array):
             return _at_value(row, value)
         hits = np.flatnonzero((row._array == value) | ((value != value) & np.isnan(row._array)))
         return RECORDERS["max"](RECORDERS["index"](row, key=hits), axis=None, keepdims=False)
@@ -116,7 +116,7 @@ def _middle(array: Array, past_nan: bool) -> Array:
     if array.dtype.kind != "f":
         return _kth(array, middle)
     count = np.count_nonzero(np.isnan(array), axis=-1, keepdims=True)
-    if namespace(count).known and not count.any():
+    if is_known(count) and not count.any():
         return _kth(array, middle)
     if past_nan:
         ranks = np.maximum(length - count - 1, 0) // 2

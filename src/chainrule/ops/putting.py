@@ -10,7 +10,7 @@ import numpy as np
 from chainrule.arguments import RECORDERS, Operand, tensor_of
 from chainrule.autograd.failures import broadcast_text
 from chainrule.autograd.tensor import Tensor
-from chainrule.backend import check_known, is_array, namespace
+from chainrule.backend import check_known, is_array, is_known
 from chainrule.errors import DTypeError, ShapeError
 from chainrule.ops.calls import reshaped
 from chainrule.ops.combining import add, alike, write
@@ -82,7 +82,7 @@ def _stand_in(key: Any) -> Any:
     """Return an index of the same shape, for those that are not known."""
     if key.__class__ is tuple:
         return tuple(map(_stand_in, key))
-    if not is_array(key) or namespace(key).known:
+    if not is_array(key) or is_known(key):
         return key
     if key.dtype.kind == "b":
         check_known(key, "index_put", "choose with where(mask, value, x)")
@@ -175,7 +175,7 @@ def masked_scatter(input: Operand, mask: Operand, source: Operand) -> Tensor:
     if mask.dtype.kind != "b":
         raise DTypeError(f"masked_scatter: expected BoolTensor for mask, got {mask.dtype}")
     shape = np.broadcast_shapes(input.shape, mask.shape)
-    if not namespace(mask._array).known:
+    if not is_known(mask._array):
         return _chosen(input, broadcast_to(mask, shape), source)
     where = np.array(np.broadcast_to(mask._array, shape))
     count = int(np.count_nonzero(where))

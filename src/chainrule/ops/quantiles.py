@@ -8,7 +8,7 @@ import numpy as np
 
 from chainrule.arguments import RECORDERS, Operand, cast, either, one_dim, tensor_of
 from chainrule.autograd.tensor import Tensor, make
-from chainrule.backend import dtype_title, holds_somewhere, namespace
+from chainrule.backend import dtype_title, holds_somewhere, is_known, whole
 from chainrule.errors import ArgumentError, DTypeError, ShapeError
 from chainrule.ops.calls import reshaped
 from chainrule.ops.ordering import movedim
@@ -112,7 +112,9 @@ def _quantile(
             f"{name}() q must be a scalar or 1D tensor, got {shares.ndim} dimensions"
         )
     if holds_somewhere(~((shares >= 0) & (shares <= 1))):
-        raise ArgumentError(f"{name}() q must be in the range [0, 1] but got {shares.tolist()}")
+        raise ArgumentError(
+            f"{name}() q must be in the range [0, 1] but got {whole(shares).tolist()}"
+        )
     number = None if dim is None or x.ndim == 0 else one_dim(dim, x.ndim)
     rows = reshape(x, -1) if number is None else movedim(x, number, -1)
     q = reshape(q, -1) if isinstance(q, Tensor) and q.requires_grad else None
@@ -130,7 +132,7 @@ def _at_ranks(x: Tensor, shares: Array, q: Tensor | None, interpolation: str, na
     """Return what is at the ranks q (n - 1) of each row; `q` are the shares, if they need grad."""
     missing = np.count_nonzero(np.isnan(x._array), axis=-1, keepdims=True)
     length = x.shape[-1]
-    known = namespace(missing).known and namespace(shares).known
+    known = is_known(missing) and is_known(shares)
     if length > MANY and known and not missing.any():  # then the ranks are the same in all rows
         needed = shares * (length - 1)
         wanted = np.unique([np.floor(needed), np.ceil(needed)]).astype(np.intp)

@@ -10,7 +10,7 @@ import numpy as np
 
 from chainrule.arguments import RECORDERS, Operand, either, one_dim, sizes_of, tensor_of
 from chainrule.autograd.tensor import Tensor
-from chainrule.backend import check_known, holds_somewhere, namespace
+from chainrule.backend import check_known, holds_somewhere, is_known
 from chainrule.errors import ArgumentError, ShapeError
 from chainrule.ops.joining import stack
 from chainrule.ops.shaping import broadcast_to, reshape
@@ -167,7 +167,7 @@ def repeat_interleave(
             f"repeats must have the same size as input along dim, but got {len(times)} repeats for "
             f"a length of {length}"
         )
-    if not namespace(times).known:
+    if not is_known(times):
         places = _unknown_places(times, length, output_size)
         return RECORDERS["index"](input, key=(*(slice(None),) * number, places))
     total = int(times.sum()) * (length if len(times) == 1 else 1)

@@ -8,7 +8,7 @@ import numpy as np
 
 from chainrule.arguments import RECORDERS, Operand, either, floating, one_dim, tensor_of, whole
 from chainrule.autograd.tensor import Tensor, make
-from chainrule.backend import namespace
+from chainrule.backend import is_known
 from chainrule.errors import ArgumentError, ShapeError
 from chainrule.ops.calls import along
 from chainrule.ops.extrema import Extremes
@@ -82,7 +82,7 @@ def _running(name: str, ufunc: Any, x: Operand, dim: int | None) -> Extremes:
     array = x._array
     best = ufunc.accumulate(array, axis=number)
     hit = array == best
-    if array.dtype.kind == "f" and (not namespace(best).known or np.isnan(best).any()):
+    if array.dtype.kind == "f" and (not is_known(best) or np.isnan(best).any()):
         hit = hit | np.isnan(array)
     counted = np.arange(array.shape[number]).reshape((-1,) + (1,) * (x.ndim - 1 - number))
     places = make(np.maximum.accumulate(hit * counted, axis=number), None)

@@ -17,7 +17,7 @@ from chainrule.arguments import (
     tensor_of,
 )
 from chainrule.autograd.tensor import Tensor
-from chainrule.backend import namespace, ndarray
+from chainrule.backend import is_known, namespace, ndarray
 from chainrule.errors import ArgumentError, ShapeError
 
 __all__ = [
@@ -76,7 +76,7 @@ def reshape(input: Operand, *sizes: Any, shape: Sizes | None = None) -> Tensor:
 def view_shape(x: Tensor, sizes: tuple[int, ...]) -> tuple[int, ...] | None:
     """Return the shape with its -1 worked out, None if no view of the memory of `x` can have it."""
     array: Any = x._array
-    known = array.__class__ is ndarray or namespace(array).known
+    known = array.__class__ is ndarray or is_known(array)
     contiguous = known and array.flags.c_contiguous
     if contiguous and math.prod(sizes) == array.size and (not sizes or min(sizes) >= 0):
         return sizes

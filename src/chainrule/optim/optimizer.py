@@ -13,7 +13,7 @@ import numpy as np
 from chainrule.autograd.modes import enable_grad
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.versions import written
-from chainrule.backend import device_of, move, namespace
+from chainrule.backend import device_of, is_known, move, namespace
 from chainrule.errors import ArgumentError
 
 Array = Any
@@ -292,7 +292,7 @@ def gradient(param: Tensor, options: Group) -> Array:
 
 def number(option: Any) -> Any:
     """Return an option as a Python number; as a compiler has it if that is a tensor it traces."""
-    if isinstance(option, Tensor) and not namespace(option._array).known:
+    if isinstance(option, Tensor) and not is_known(option._array):
         return option._array
     return float(option)
 

@@ -10,7 +10,15 @@ import numpy as np
 from chainrule import ops
 from chainrule.arguments import RECORDERS, Operand, cast, floating
 from chainrule.autograd.tensor import Tensor, make
-from chainrule.backend import CPU, check_known, holds_somewhere, is_array, move, namespace
+from chainrule.backend import (
+    CPU,
+    check_known,
+    first_where,
+    holds_somewhere,
+    is_array,
+    is_known,
+    move,
+)
 from chainrule.errors import DTypeError, OutOfBoundsError, ShapeError
 from chainrule.nn.functional.reduction import check_reduction
 
@@ -113,11 +121,10 @@ def ctc_loss(
 
 
 def _check_labels(labels: Array, inside: Array, classes: int) -> None:
-    wrong = inside & ((labels < 0) | (labels >= classes))
-    if holds_somewhere(wrong):
-        outside = labels[wrong]
+    outside = first_where(inside & ((labels < 0) | (labels >= classes)), labels)
+    if outside is not None:
         raise OutOfBoundsError(
-            f"ctc_loss: Target {outside[0]} is out of bounds: the {classes} labels have the "
+            f"ctc_loss: Target {outside} is out of bounds: the {classes} labels have the "
             f"numbers 0 … {classes - 1}"
         )
 
@@ -146,7 +153,7 @@ def _padded(targets: Array, lengths: Array, batched: bool) -> Array:
     """Return the labels as one row for each sequence."""
     if targets.ndim == 1 and batched:
         check_known(lengths, "ctc_loss", "pad targets to the shape (n, longest)")
-    known = namespace(lengths).known
+    known = is_known(lengths)
     longest = int(lengths.max(initial=0)) if known else np.atleast_2d(targets).shape[1]
     if targets.ndim == 1 and batched:
         if len(targets) != lengths.sum():
@@ -206,7 +213,7 @@ def _losses(scores: Tensor, labels: Array, times: Array, lengths: Array, blank: 
         running = time < times
         sums = (
             new
-            if namespace(running).known and running.all()
+            if is_known(running) and running.all()
             else ops.where(make(running[:, None], None), new, sums)
         )
     rows_of = np.arange(count)

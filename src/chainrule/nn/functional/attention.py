@@ -10,7 +10,7 @@ import numpy as np
 from chainrule import ops
 from chainrule.arguments import RECORDERS, Operand, floating, tensor_of
 from chainrule.autograd.tensor import Tensor, make
-from chainrule.backend import namespace
+from chainrule.backend import is_known
 from chainrule.errors import ArgumentError, DTypeError, ShapeError
 from chainrule.nn.functional.dropouts import dropout
 
@@ -143,6 +143,6 @@ def _masked(
             f"{given.dtype}"
         )
     closed = (scores._array == -np.inf).all(axis=-1, keepdims=True)
-    if namespace(closed).known and not closed.any():
+    if is_known(closed) and not closed.any():
         return scores, None
     return ops.where(make(closed, None), 0.0, scores), closed

@@ -7,7 +7,7 @@ import numpy as np
 from chainrule import ops
 from chainrule.arguments import RECORDERS, Operand, cast, floating
 from chainrule.autograd.tensor import Tensor
-from chainrule.backend import namespace
+from chainrule.backend import is_known
 from chainrule.errors import ArgumentError, ShapeError
 from chainrule.nn.functional.reduction import pair, weighted
 from chainrule.ops.calls import real_operands
@@ -57,7 +57,7 @@ def binary_cross_entropy(
     x, y = pair(input, target)
     _check_same(x, y, "binary_cross_entropy", "Using a target size that is different to the input")
     values = x._array
-    known = values.size and namespace(values).known
+    known = values.size and is_known(values)
     if known and not (values.min() >= 0 and values.max() <= 1):
         raise ArgumentError(
             "binary_cross_entropy: all elements of input should be between 0 and 1, but they are "

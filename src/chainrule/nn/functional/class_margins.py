@@ -9,7 +9,7 @@ import numpy as np
 from chainrule import ops
 from chainrule.arguments import RECORDERS, Operand, cast, floating, tensor_of
 from chainrule.autograd.tensor import Tensor
-from chainrule.backend import holds_somewhere
+from chainrule.backend import first_where
 from chainrule.errors import ArgumentError, DTypeError, OutOfBoundsError, ShapeError
 from chainrule.nn.functional.binary import binary_cross_entropy_with_logits
 from chainrule.nn.functional.reduction import check_reduction, reduced
@@ -113,11 +113,10 @@ def _rows(name: str, input: Operand) -> Tensor:
 
 
 def _check_labels(name: str, numbers: Any, count: int, text: str) -> None:
-    wrong = (numbers < 0) | (numbers >= count)
-    if holds_somewhere(wrong):
-        outside = numbers[wrong]
+    outside = first_where((numbers < 0) | (numbers >= count), numbers)
+    if outside is not None:
         raise OutOfBoundsError(
-            f"{name}: {text}: {outside.ravel()[0]} is none of the {count} classes, which have the "
+            f"{name}: {text}: {outside} is none of the {count} classes, which have the "
             f"numbers 0 to {count - 1}"
         )
 

@@ -9,7 +9,7 @@ import numpy as np
 from chainrule import ops
 from chainrule.arguments import RECORDERS, Operand, cast, floating, tensor_of
 from chainrule.autograd.tensor import Tensor
-from chainrule.backend import holds_somewhere, namespace
+from chainrule.backend import first_where, is_known
 from chainrule.errors import ArgumentError, DTypeError, OutOfBoundsError, ShapeError
 from chainrule.nn.functional.reduction import check_reduction, reduced, shared_out
 from chainrule.ops import log_softmax
@@ -190,7 +190,7 @@ class _Rows:
         numbers = classes._array
         ignored = numbers == ignore_index
         self.kept: Any = None  # where the rows are that count, if not everywhere
-        if not namespace(numbers).known or ignored.any():
+        if not is_known(numbers) or ignored.any():
             self.kept = ~ignored
             numbers = numbers * self.kept
         _check_classes(numbers, count if self.kept is None else max(count, 1), name)
@@ -232,7 +232,7 @@ class _Rows:
         if self.factors is None:
             return shared_out(total, np.count_nonzero(self.kept))
         divisor = ops.sum(self.factors)
-        if namespace(divisor._array).known and divisor.item() == 0:
+        if is_known(divisor._array) and divisor.item() == 0:
             return shared_out(total, 0)
         return ops.divide(total, divisor)
 
@@ -250,11 +250,10 @@ def _all_count(classes: Tensor, scores: Tensor, dim: int, ignore_index: int) -> 
 
 def _check_classes(classes: Array, count: int, name: str) -> None:
     """Raise if a class is not in 0 … count - 1: a negative one would count from the end."""
-    wrong = (classes < 0) | (classes >= count)
-    if holds_somewhere(wrong):
-        outside = classes[wrong]
+    outside = first_where((classes < 0) | (classes >= count), classes)
+    if outside is not None:
         raise OutOfBoundsError(
-            f"{name}: Target {outside[0]} is out of bounds: the {count} classes have the numbers "
+            f"{name}: Target {outside} is out of bounds: the {count} classes have the numbers "
             f"0 to {count - 1}"
         )
 

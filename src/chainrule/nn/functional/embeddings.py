@@ -10,7 +10,7 @@ from chainrule import ops
 from chainrule.arguments import RECORDERS, Operand, cast, floating, tensor_of
 from chainrule.autograd.modes import no_grad
 from chainrule.autograd.tensor import Tensor, make
-from chainrule.backend import check_known, holds_somewhere, is_array, namespace
+from chainrule.backend import check_known, first_where, is_array, is_known, namespace
 from chainrule.errors import ArgumentError, DTypeError, OutOfBoundsError, ShapeError
 
 __all__ = ["embedding", "embedding_bag", "one_hot"]
@@ -121,8 +121,8 @@ def _padding(name: str, padding_idx: int | None, count: int) -> int | None:
 
 
 def _check_rows(name: str, numbers: Array, count: int) -> None:
-    if holds_somewhere((numbers < 0) | (numbers >= count)):
-        wrong = numbers[(numbers < 0) | (numbers >= count)].ravel()[0]
+    wrong = first_where((numbers < 0) | (numbers >= count), numbers)
+    if wrong is not None:
         raise OutOfBoundsError(
             f"{name}: index out of range in self: {wrong} is none of the {count} rows, which have "
             f"the numbers 0 to {count - 1}"
@@ -158,7 +158,7 @@ def _by_frequency(rows: Tensor, numbers: Array, count: int) -> Tensor:
 
 
 def _constant_where(rows: Tensor, mask: Array) -> Tensor:
-    if namespace(mask).known and not mask.any():
+    if is_known(mask) and not mask.any():
         return rows
     constant = mask[..., None]
     moving = RECORDERS["masked"](rows, ~constant)
@@ -264,7 +264,7 @@ def _bags(numbers: Array, offsets: Operand | None, last: bool) -> tuple[Array, i
     if offsets is None:
         raise ArgumentError("embedding_bag: offsets has to be a 1D Tensor, for an input of 1D")
     starts = _numbers("embedding_bag", offsets)
-    if starts.ndim == 1 and starts.size and not namespace(starts).known:
+    if starts.ndim == 1 and starts.size and not is_known(starts):
         count = starts.size - last
         return np.searchsorted(starts[:count], np.arange(numbers.size), "right") - 1, count
     ends_well = starts.ndim == 1 and starts.size and starts[0] == 0
@@ -365,12 +365,14 @@ def one_hot(tensor: Operand, num_classes: int = -1) -> Tensor:
         )
     if num_classes < 0:
         check_known(numbers, "one_hot", "give num_classes")
-    if holds_somewhere(numbers < 0):
-        raise ArgumentError(f"one_hot: Class values must be non-negative, but got {numbers.min()}")
+    low = first_where(numbers < 0, numbers)
+    if low is not None:
+        raise ArgumentError(f"one_hot: Class values must be non-negative, but got {low}")
     count = int(numbers.max()) + 1 if num_classes < 0 else num_classes
-    if holds_somewhere(numbers >= count):
+    high = first_where(numbers >= count, numbers)
+    if high is not None:
         raise ArgumentError(
-            f"one_hot: Class values must be smaller than num_classes: got {numbers.max()} with "
+            f"one_hot: Class values must be smaller than num_classes: got {high} with "
             f"num_classes={count}"
         )
     xp = namespace(numbers)

@@ -11,7 +11,7 @@ import numpy as np
 from chainrule import ops
 from chainrule.arguments import RECORDERS, Operand, floating
 from chainrule.autograd.tensor import Tensor, make
-from chainrule.backend import namespace
+from chainrule.backend import is_known
 from chainrule.errors import ArgumentError, DTypeError, ShapeError
 
 __all__ = ["affine_grid", "grid_sample"]
@@ -242,7 +242,7 @@ def _read(x: Tensor, places: list[Any], padding_mode: str, align: bool, mode: st
     index = np.broadcast_to(flat.reshape(n, 1, -1), (n, c, flat[0].size))
     values = RECORDERS["take_along_axis"](rows, make(index, None), axis=2)
     values = ops.reshape(values, (n, c, *flat.shape[1:]))
-    if namespace(found).known and found.all():
+    if is_known(found) and found.all():
         return values
     return RECORDERS["masked"](values, make(np.broadcast_to(found[:, None], values.shape), None))
 

@@ -9,7 +9,7 @@ import numpy as np
 from chainrule import ops
 from chainrule.arguments import RECORDERS, Operand, cast, floating
 from chainrule.autograd.tensor import Tensor
-from chainrule.backend import holds_somewhere, namespace
+from chainrule.backend import holds_somewhere, is_known
 from chainrule.errors import ArgumentError, ShapeError
 from chainrule.nn.functional.reduction import like_sized, pair, reduced, shared_out, weighted
 
@@ -298,7 +298,7 @@ def gaussian_nll_loss(
     x, y = pair(input, target)
     spread = _variances(x, var)
     small = RECORDERS["less"](spread.detach(), eps)
-    if not namespace(small._array).known or bool(ops.any(small)):
+    if not is_known(small._array) or bool(ops.any(small)):
         lifted = ops.subtract(ops.clamp(spread.detach(), min=eps), spread.detach())
         spread = ops.add(spread, lifted)
     square = ops.square(ops.subtract(x, y))

@@ -12,7 +12,7 @@ import numpy as np
 from chainrule import ops
 from chainrule.arguments import RECORDERS, Operand, cast, tensor_of
 from chainrule.autograd.tensor import Tensor, make
-from chainrule.backend import holds_somewhere
+from chainrule.backend import first_where
 from chainrule.errors import OutOfBoundsError, ShapeError
 from chainrule.nn.functional.windows import (
     Sizes,
@@ -332,11 +332,10 @@ def _unpool(
     size = _unpooled_size(name, x.shape[2:], kernel_size, stride, padding, output_size)
     count = int(np.prod(size))
     flat = places._array.reshape(*x.shape[:2], int(np.prod(x.shape[2:])))
-    wrong = (flat < 0) | (flat >= count)
-    if holds_somewhere(wrong):
-        outside = flat[wrong]
+    outside = first_where((flat < 0) | (flat >= count), flat)
+    if outside is not None:
         raise OutOfBoundsError(
-            f"{name}: Found an invalid max index: {outside[0]} (output volumes are of size "
+            f"{name}: Found an invalid max index: {outside} (output volumes are of size "
             f"{' x '.join(map(str, size))})"
         )
     rows = ops.reshape(x, flat.shape)

@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import itertools
 import math
+import operator
 import weakref
 from collections.abc import Callable, Iterator
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
 from chainrule.autograd.location import here
 from chainrule.autograd.tensor import Tensor
-from chainrule.backend import CPU
+from chainrule.backend import CPU, is_known, whole
 from chainrule.errors import AutogradError, InPlaceError
 
 Array = Any  # of NumPy, of another library, a compiler's symbol, or lanes of a map around this one
@@ -133,9 +134,21 @@ class Lanes:
     def __repr__(self) -> str:
         return f"<{self.level.count} lanes of {self.dtype} {list(self.shape)}: {self.data!r}>"
 
-    # --- what one array can tell, and many can't ---
+    # --- values: of all lanes, if they are alike ---
 
-    def _several(self, *_: Any, **__: Any) -> NoReturn:
+    @property
+    def known(self) -> bool:
+        """Whether elements can be looked at."""
+        return self.data.shape[0] == 1 and is_known(self.data)
+
+    @property
+    def whole(self) -> Array:
+        """The elements of all lanes, with their dimension in front."""
+        return whole(self.data)
+
+    def _alike(self) -> Array:
+        if self.data.shape[0] == 1:
+            return self.data[0]
         place = here()
         raise AutogradError(
             "vmap: a value was asked for, which each lane has another of"
@@ -144,8 +157,33 @@ class Lanes:
             "values outside"
         )
 
-    __bool__ = __int__ = __float__ = __complex__ = __index__ = _several
-    item = tolist = tobytes = __array__ = _several
+    def __bool__(self) -> bool:
+        return bool(self._alike())
+
+    def __int__(self) -> int:
+        return int(self._alike())
+
+    def __float__(self) -> float:
+        return float(self._alike())
+
+    def __complex__(self) -> complex:
+        return complex(self._alike())
+
+    def __index__(self) -> int:
+        return operator.index(self._alike())
+
+    def item(self, *at: Any) -> Any:
+        return self._alike().item(*at)
+
+    def tolist(self) -> Any:
+        return self._alike().tolist()
+
+    def tobytes(self, order: Any = "C") -> bytes:
+        found: bytes = self._alike().tobytes(order)
+        return found
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        return np.asarray(self._alike(), dtype, copy=copy)
 
     @property
     def __array_interface__(self) -> Any:
@@ -205,7 +243,7 @@ class Lanes:
         return self.namespace.astype(self, dtype)
 
     def reshape(self, *shape: Any, copy: bool | None = None) -> Any:
-        shape = shape[0] if isinstance(shape[0], tuple) else shape
+        shape = tuple(shape[0]) if isinstance(shape[0], tuple | list) else shape
         return self.namespace.reshape(self, shape, copy=copy)
 
     def transpose(self, *axes: Any) -> Any:

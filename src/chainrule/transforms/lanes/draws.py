@@ -36,12 +36,12 @@ def drawing(level: Level, randomness: str) -> Iterator[None]:
                 "same in all, or draw outside and pass what was drawn"
             )
         if randomness == "same":
-            if deepest((args, settings)) is level:
+            if deepest(args, settings) is level:
                 raise AutogradError(
                     'vmap(randomness="same"): what is drawn depends on the example: say "different"'
                 )
             return once(generator, method, args, settings)
-        if method in _SHAPED and deepest((args, settings)) is None:
+        if method in _SHAPED and deepest(args, settings) is None:
             shape = args[0] if isinstance(args[0], tuple) else (args[0],)
             drawn = once(generator, method, ((level.count, *shape), *args[1:]), settings)
             return Lanes(level, drawn)

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 Array = Any
 
 
+_array_of = SLOTS["_array"].__get__
+
+
 class Mapping:
     """A mapped function's run: it answers for tensors from outside, which all lanes share."""
 
@@ -33,10 +36,10 @@ class Mapping:
 
     def face(self, tensor: Tensor) -> Tensor:
         try:
-            array = SLOTS["_array"].__get__(tensor)
+            array = _array_of(tensor)
         except AttributeError:  # it's being made
             return tensor
-        if belongs(self.level, array):
+        if array.__class__ is Lanes and array.level is self.level:
             return tensor
         known = self._faces.get(id(tensor))
         if known is None:

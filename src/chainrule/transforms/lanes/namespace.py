@@ -60,6 +60,11 @@ class LanesNamespace:
         call = self.__dict__[name] = functools.partial(applied, found, full_name)
         return call
 
+    def asarray(self, x: Any, **settings: Any) -> Any:
+        if x.__class__ is Lanes and not settings:  # after every operation
+            return x
+        return applied(RULES["asarray"], "asarray", x, **settings)
+
     def beneath(self, *datas: Any) -> Any:
         """Return the namespace of what lanes are made of."""
         return beneath(*datas)
@@ -82,18 +87,43 @@ _STATIC = frozenset(
 
 def applied(found: Rule, name: str, *args: Any, **settings: Any) -> Any:
     """Apply the rule of a function at the deepest level that its arguments are of."""
-    level = deepest((args, settings))
+    level = deepest(args, settings) if settings else deepest(args)
     if level is None:
         level = getattr(ANSWERER.get(), "level", None)
         if level is None:  # what needs no lanes, such as zeros() in the pass after a map
-            return operator.attrgetter(name)(numpy_xp)(*args, **settings)
-    return found(level, name, *args, **settings)
+            return numpys(name)(*args, **settings)
+    try:
+        return found(level, name, *args, **settings)
+    except IndexError:
+        if found is not looped:
+            # That of one lane has its dimensions in the text.
+            looped(level, _METHODS.get(name, name), *args, **settings)
+        raise
 
 
-def deepest(tree: Any) -> Level | None:
+def _written(x: Array, key: Any, value: Any) -> None:
+    np.asarray(x)[key] = value
+
+
+_METHODS: dict[str, Rule] = {"get_item": lambda x, key: np.asarray(x)[key], "set_item": _written}
+
+
+def deepest(*parts: Any) -> Level | None:
     """Return the deepest level among arguments."""
-    levels = [lanes.level for lanes in _lanes_in(tree)]
-    return max(levels, key=lambda level: level.depth) if levels else None
+    found: Level | None = None
+    level: Level | None
+    for part in parts:
+        if part.__class__ is Lanes:
+            level = part.level
+        elif isinstance(part, tuple | list):
+            level = deepest(*part)
+        elif part.__class__ is dict:
+            level = deepest(*part.values())
+        else:
+            continue
+        if found is None or (level is not None and level.depth > found.depth):
+            found = level
+    return found
 
 
 def _lanes_in(tree: Any) -> Iterator[Lanes]:
@@ -119,22 +149,32 @@ def beneath(*datas: Any) -> Any:
 
 def inner(name: str, *datas: Any) -> Rule:
     """Return the function of a name for what lanes are made of."""
-    function: Rule = operator.attrgetter(name)(beneath(*datas))
+    xp = beneath(*datas)
+    function: Rule = numpys(name) if xp is numpy_xp else operator.attrgetter(name)(xp)
+    return function
+
+
+@functools.cache
+def numpys(name: str) -> Rule:
+    """Return NumPy's function of a name, which may have a dot."""
+    function: Rule = operator.attrgetter(name)(numpy_xp)
     return function
 
 
 def is_array(x: Any) -> bool:
+    if x.__class__ is Lanes or x.__class__ is np.ndarray:
+        return True
     return isinstance(x, np.ndarray | np.generic) or hasattr(type(x), "namespace")
 
 
 def belongs(level: Level, x: Any) -> bool:
     """Say whether something has lanes of this level."""
-    return isinstance(x, Lanes) and x.level is level
+    return x.__class__ is Lanes and x.level is level
 
 
 def data_of(level: Level, x: Any) -> Array:
     """Return an array with the lanes' dimension in front: of length 1, if all lanes share it."""
-    if belongs(level, x):
+    if x.__class__ is Lanes and x.level is level:
         return x.data
     return (x if is_array(x) else np.asarray(x))[None]
 
@@ -143,10 +183,11 @@ def aligned(level: Level, *arrays: Any) -> list[Array]:
     """Return arrays of as many dimensions each, so that they broadcast behind the lanes."""
     datas = [data_of(level, x) for x in arrays]
     rank = max((data.ndim for data in datas), default=1)
-    return [_padded(data, rank) for data in datas]
+    return [padded(data, rank) for data in datas]
 
 
-def _padded(data: Array, rank: int) -> Array:
+def padded(data: Array, rank: int) -> Array:
+    """Return an array of so many dimensions, with those of length 1 behind the lanes'."""
     missing = rank - data.ndim
     return data[(slice(None), *(None,) * missing)] if missing else data
 
@@ -160,6 +201,8 @@ def full(level: Level, data: Array) -> Array:
 
 def lanes(level: Level, out: Any) -> Any:
     """Return what came out as lanes: an array, or several."""
+    if out.__class__ is np.ndarray:
+        return Lanes(level, out)
     if isinstance(out, tuple | list):
         parts = [lanes(level, part) for part in out]
         return type(out)(*parts) if hasattr(out, "_fields") else type(out)(parts)
@@ -233,7 +276,7 @@ def _array_ufunc(self: Lanes, ufunc: Any, method: str, *inputs: Any, **settings:
     if method == "__call__":
         found = applied(RULES["ufuncs"], ufunc.__name__, *inputs, **settings)
     else:
-        level = deepest((inputs, settings))
+        level = deepest(inputs, settings)
         assert level is not None
         found = looped(level, getattr(ufunc, method), *inputs, **settings)
     if target is None:

@@ -108,7 +108,7 @@ def _to_front(data: Array, axes: _Axes) -> Array:
 def _index(level: Level, name: str, x: Any, key: Any) -> Any:
     axes = _simple(level, key, x.shape)
     if axes is None:
-        if any(isinstance(part, Lanes) and part.level is level for part in _parts(key)):
+        if any(data_of(level, part).shape[0] > 1 for part in _parts(key) if is_array(part)):
             return _refused()
         return looped(level, "index", x, key)
     data = data_of(level, x)[(slice(None), *axes.basic)]

@@ -18,6 +18,7 @@ from chainrule.transforms.lanes.namespace import (
     is_array,
     lanes,
     looped,
+    padded,
     rule,
 )
 
@@ -36,10 +37,16 @@ Shape = tuple[int, ...]
     *("expm1", "log1p", "bits"),
 )
 def _elementwise(level: Level, name: str, *args: Any, **settings: Any) -> Any:
-    datas = iter(aligned(level, *[x for x in args if is_array(x)]))
-    given = [next(datas) if is_array(x) else x for x in args]
-    arrays = [x for x in given if is_array(x)]
-    return lanes(level, inner(name, *arrays)(*given, **settings))
+    given, places, rank = list(args), [], 1
+    for i, x in enumerate(args):
+        if is_array(x):
+            data = given[i] = data_of(level, x)
+            places.append(i)
+            rank = max(rank, data.ndim)
+    for i in places:
+        given[i] = padded(given[i], rank)
+    out = inner(name, *[given[i] for i in places])(*given, **settings)
+    return lanes(level, out)
 
 
 # --- along axes -----------------------------------------------------------------------------------

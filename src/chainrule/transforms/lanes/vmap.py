@@ -8,6 +8,7 @@ from typing import Any
 
 from chainrule import tree
 from chainrule.arguments import tensor_of
+from chainrule.autograd.tensor import Tensor
 from chainrule.errors import ArgumentError, ShapeError
 from chainrule.transforms.application import named
 from chainrule.transforms.lanes.array import Level
@@ -51,8 +52,8 @@ def vmap(
     ArgumentError
         If nothing is mapped, or `in_dims` and `out_dims` don't fit what is passed and returned.
     AutogradError
-        If `func` asks for a value, as `if` does, for a shape that depends on one, or draws random
-        numbers, and `randomness` doesn't say which.
+        If `func` asks for a value that examples differ in, as `if` does, for a shape that depends
+        on one, or draws random numbers, and `randomness` doesn't say which.
     InPlaceError
         If it writes to what it was passed, or to a tensor from outside.
 
@@ -82,7 +83,9 @@ def vmap(
     def mapped(*args: Any, **kwargs: Any) -> Any:
         given = _spread(in_dims, args, "in_dims", func)
         leaves = [
-            (path, leaf if dim is None else tensor_of(leaf), dim)
+            (path, leaf, None)
+            if dim is None or leaf is None
+            else (path, _tensor(leaf, f"argument {path}", func), dim)
             for (path, leaf), dim in zip(tree.leaves(args), given, strict=True)
         ]
         mapping = Mapping(_count(leaves, func))
@@ -118,11 +121,27 @@ def _spread(dims: Any, args: Any, which: str, func: Any) -> list[Any]:
             f"which is {'no container' if parts is None else f'one of {len(parts)}'}"
         )
     found = dict(entries)
+    if isinstance(dims, dict) and found.keys() != dict(parts).keys():
+        raise ArgumentError(
+            f"vmap({named(func)}): {which} has {', '.join(found)} where what is mapped has "
+            f"{', '.join(dict(parts))}: say None for what is the same each time"
+        )
     return [
         dim
         for k, (step, part) in enumerate(parts)
         for dim in _spread(found.get(step, entries[k][1]), part, which, func)
     ]
+
+
+def _tensor(leaf: Any, place: str, func: Any) -> Tensor:
+    try:
+        return tensor_of(leaf)
+    except TypeError:
+        raise TypeError(
+            f"vmap({named(func)}): expected tensors, arrays or numbers to be mapped, but got "
+            f"{type(leaf).__name__} at {place}: say None in in_dims for what is handed through, "
+            "and return what can be stacked"
+        ) from None
 
 
 def _count(leaves: list[tuple[str, Any, Any]], func: Any) -> int:
@@ -155,13 +174,7 @@ def _out(mapping: Mapping, leaf: Any, dim: Any, path: str, func: Any) -> Any:
     """Return what was returned, with the mapped dimension; and of which lanes it is."""
     if leaf is None:
         return None
-    try:
-        tensor = tensor_of(leaf)
-    except TypeError:
-        raise TypeError(
-            f"vmap({named(func)}): expected tensors, arrays or numbers to be returned, but got "
-            f"{type(leaf).__name__} at result{path}"
-        ) from None
+    tensor = _tensor(leaf, f"result{path}", func)
     lanes = tensor._array  # of this level, whatever it was made from
     if dim is None and lanes.data.shape[0] > 1:
         raise ArgumentError(
