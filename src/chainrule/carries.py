@@ -22,9 +22,15 @@ def tensors_of(what: str, node: Any) -> list[Tensor]:
         if leaf is not None:
             try:
                 found += as_tensors((leaf,))
-            except TypeError as error:
-                raise TypeError(f"{what}{path}: {error}") from None
+            except TypeError:
+                raise _no_tensor(f"{what}{path}", leaf) from None
     return found
+
+
+def _no_tensor(where: str, value: Any) -> TypeError:
+    return TypeError(
+        f"{where}: expected a Tensor, an array or a number, got {type(value).__name__}"
+    )
 
 
 def matched(what: str, node: Any, expected: Tensors, other: Any) -> list[Tensor]:
@@ -47,8 +53,8 @@ def _alike(what: str, path: str, like: Tensor, value: Any) -> Tensor:
     place = f"{what.split()[-1]}{path}"
     try:
         _, tensor = as_tensors((like, value))
-    except TypeError as error:
-        raise TypeError(f"{what}{path}: {error}") from None
+    except TypeError:
+        raise _no_tensor(f"{what}{path}", value) from None
     if tensor._array.shape != like._array.shape:
         raise ShapeError(
             f"{what} must keep its shapes: {place} was of shape {list(like.shape)}, and is of "
