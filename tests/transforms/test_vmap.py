@@ -132,6 +132,28 @@ def test_what_encloses_a_map_is_differentiated_through_it(mode: str) -> None:
     same(cr.hessian(f, mode=mode)(w), cr.hessian(plain, mode=mode)(w))
 
 
+def test_what_walks_through_a_map_in_another_stays_in_that() -> None:
+    def inner(x: Any) -> Any:
+        return cr.vmap(lambda row: row * row.sum())(x)
+
+    for f in (
+        lambda x: cr.jvp(inner, x, x)[1],
+        lambda x: cr.linearize(inner, x)[1](x),
+        lambda x: cr.jacobian(inner, mode="forward")(x),
+        lambda x: cr.jvp(cr.jacobian(lambda q: q * q.sum()), x[0], x[1])[1],
+    ):
+        same(cr.vmap(f)(double(A)), one_by_one(f, double(A)))
+
+
+def test_third_derivatives_by_indices_of_each_example() -> None:
+    def f(x: Any, i: Any) -> Any:
+        return (x[i].exp() * x[:2]).sum()
+
+    i = cr.tensor([[0, 0], [1, 0], [1, 1], [0, 1]])
+    of = cr.jacobian(cr.hessian(f))
+    same(cr.vmap(of)(double(B), i), one_by_one(of, double(B), i))
+
+
 def test_a_backward_pass_from_outside_reaches_what_a_map_closes_over() -> None:
     w, x = double(A[0]).requires_grad_(), double(B).requires_grad_()
     cr.vmap(lambda x: (w @ x).tanh().sum() + w.sum())(x).sum().backward()
@@ -210,6 +232,39 @@ def test_writes_in_a_map_are_each_examples_own() -> None:
         cr.autograd_grad(cr.vmap(f)(x).pow(2).sum(), x)[0],
         cr.autograd_grad(one_by_one(f, x).pow(2).sum(), x)[0],
     )
+
+
+@pytest.mark.parametrize("dim", [0, 1, 2])
+def test_what_reshapes_an_example_is_a_view_where_it_is_one(dim: int) -> None:
+    def f(x: Any, w: Any) -> Any:
+        written = []
+        for y in (
+            x.clone(),
+            cr.zeros(3, 2, dtype=cr.float64).add_(w.sum()),
+            cr.ones(2, 3, dtype=cr.float64).T.add_(w.sum()),
+            x[:, [1, 0]],
+            x[1:] + 1,
+        ):
+            flat = y.reshape(-1)
+            flat[1:3] = w.sum()
+            flat.mul_(2)
+            written += [y, cr.tensor(float(y.is_contiguous()), dtype=cr.float64)]
+        return cr.cat([y.reshape(-1) for y in written])
+
+    x = double(A)
+    found = cr.vmap(f, (dim, 0))(x.movedim(0, dim).contiguous(), double(B))
+    same(found, one_by_one(f, x, double(B)))
+
+
+def test_numbers_and_nothing_can_be_written_to() -> None:
+    def f(x: Any) -> Any:
+        total, row = x.sum(), cr.zeros(2, dtype=cr.float64)
+        total[total > 0] = 0.5
+        row[1:].add_(total)
+        return row * total
+
+    same(cr.vmap(f)(double(B)), one_by_one(f, double(B)))
+    assert cr.vmap(cr.grad(lambda x: f(x).sum()))(cr.ones(0, 2, dtype=cr.float64)).shape == (0, 2)
 
 
 def test_what_is_outside_cannot_be_written_to() -> None:

@@ -11,7 +11,7 @@ from chainrule.arguments import RECORDERS, Operand, either, one_dim, tensor_of, 
 from chainrule.autograd.operands import scalar_array
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.views import set_item
-from chainrule.backend import device_of, is_basic_index, is_known, move, ndarray
+from chainrule.backend import device_of, is_array, is_basic_index, is_known, move, ndarray
 from chainrule.errors import ArgumentError, DTypeError, OutOfBoundsError, ShapeError
 from chainrule.ops.calls import reshaped
 from chainrule.ops.index_errors import in_our_words
@@ -98,6 +98,8 @@ def _as_part(part: Any, array: Array) -> Any:
         found = watched(part).copy() if part.__class__ is ndarray else _numbers(part)
         if found.size == 0 and found.dtype.kind == "f":
             found = found.astype(np.int64)
+    elif is_array(part):  # of symbols, or lanes
+        found = part
     elif hasattr(part, "__index__"):
         return part.__index__()
     else:

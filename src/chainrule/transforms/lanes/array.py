@@ -100,8 +100,13 @@ class Lanes:
         return self.data
 
     @property
+    def one(self) -> Any:
+        """One of the lanes, for what they have in common: how their memory is laid out."""
+        return self.data[0, ...] if self.data.shape[0] else self.data
+
+    @property
     def flags(self) -> Any:
-        return self.data.flags
+        return self.one.flags
 
     @property
     def strides(self) -> Any:
@@ -226,7 +231,7 @@ class Lanes:
             return
         xp = self.namespace.beneath(base.data)
         shape = (self.level.count, *base.data.shape[1:])
-        base.data = xp.array(xp.broadcast_to(base.data, shape))
+        base.data = laid_out(xp.broadcast_to(base.data, shape))
         views, base._views = base._views, []
         for view in [found for reference in views if (found := reference()) is not None]:
             view.data = view._take(base.data)
@@ -267,6 +272,23 @@ class Lanes:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         function = getattr(self.namespace, name)
         return lambda *args, **kwargs: function(self, *args, **kwargs)
+
+
+def laid_out(data: Array, front: int = 1) -> Array:
+    """Return a copy in which lanes lie one behind the other, and each as it lay.
+
+    So what reshapes one is a view where it is one of a single example. `front` are the dimensions
+    of lanes.
+    """
+    if isinstance(data, Lanes):
+        return Lanes(data.level, laid_out(data.data, front + 1))
+    if not isinstance(data, np.ndarray):
+        return Lanes.namespace.beneath(data).array(data)
+    rest = sorted(range(front, data.ndim), key=lambda i: -abs(data.strides[i]))
+    order = [*range(front), *rest]
+    made = np.empty([data.shape[i] for i in order], data.dtype)
+    made[...] = data.transpose(order)
+    return made.transpose(np.argsort(order))
 
 
 _METHODS = frozenset(

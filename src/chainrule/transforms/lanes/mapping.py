@@ -13,7 +13,7 @@ from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.versions import tick
 from chainrule.errors import AutogradError
 from chainrule.transforms.lanes import images, picking, rules  # noqa: F401 - they fill the table of rules
-from chainrule.transforms.lanes.array import Lanes, Level
+from chainrule.transforms.lanes.array import Lanes, Level, laid_out
 from chainrule.transforms.lanes.namespace import belongs, beneath, data_of, full
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class Mapping:
             array = _array_of(tensor)
         except AttributeError:  # it's being made
             return tensor
-        if array.__class__ is Lanes and array.level is self.level:
+        if array.__class__ is Lanes and (array.level is self.level or self._knows(array)):
             return tensor
         known = self._faces.get(id(tensor))
         if known is None:
@@ -49,7 +49,7 @@ class Mapping:
         return known[1]
 
     def face_for(self, tensor: Tensor, slot: str, value: Any) -> tuple[Tensor, Any]:
-        if slot == "_array" and not belongs(self.level, value):
+        if slot == "_array" and not self._knows(value):
             value = self.array(value)
         elif slot == "_node" and value is not None and endpoint(value)[0].seq < self._begin:
             value = Crossing(self.level, value, None, True)  # what a node outside has saved
@@ -65,9 +65,15 @@ class Mapping:
             self.level.outer = _as_it_is  # the graph is to hold nothing of what is around it
 
     def array(self, array: Array) -> Array:
-        if belongs(self.level, array):
+        if self._knows(array):
             return array
         return Lanes(self.level, data_of(self.level, self.level.outer(array)))
+
+    def _knows(self, array: Array) -> bool:
+        """Say whether an array has lanes of this map: within those of one that was in it, too."""
+        while array.__class__ is Lanes and array.level.depth > self.level.depth:
+            array = array.data
+        return belongs(self.level, array)
 
 
 def _as_it_is(array: Array) -> Array:
@@ -84,7 +90,7 @@ def _enter(level: Level, array: Array, dim: int | None) -> Lanes:
     if dim is None:
         return Lanes(level, array[None], outside=True)
     order = (dim, *[i for i in range(array.ndim) if i != dim])
-    data = array if dim == 0 else beneath(array).permute_dims(array, order)
+    data = array if dim == 0 else laid_out(beneath(array).permute_dims(array, order))
     return Lanes(level, data, outside=True)
 
 

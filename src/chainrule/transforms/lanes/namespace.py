@@ -70,7 +70,7 @@ class LanesNamespace:
         return beneath(*datas)
 
     def is_contiguous(self, x: Lanes) -> bool | None:
-        found: bool | None = beneath(x.data).is_contiguous(x.data)
+        found: bool | None = beneath(x.data).is_contiguous(x.one)
         return found
 
 
@@ -231,7 +231,7 @@ def _lane(level: Level, i: int, tree: Any) -> Any:
             return tree
         if not tree.data.shape[0]:  # no lane at all: any values, for the shapes that come out
             return np.zeros(tree.shape, tree.dtype)
-        return tree.data[i if tree.data.shape[0] > 1 else 0]
+        return tree.data[i if tree.data.shape[0] > 1 else 0, ...]  # an array, of one number too
     if isinstance(tree, tuple | list):
         parts = [_lane(level, i, part) for part in tree]
         return type(tree)(*parts) if hasattr(tree, "_fields") else type(tree)(parts)

@@ -38,7 +38,7 @@ def _get_item(level: Level, name: str, x: Lanes, key: Any) -> Any:
 @rule("set_item")
 def _set_item(level: Level, name: str, x: Lanes, key: Any, value: Any) -> None:
     x.check_own()
-    if data_of(level, value if is_array(value) else 0).shape[0] > x.data.shape[0]:
+    if data_of(level, value if is_array(value) else 0).shape[0] not in (1, x.data.shape[0]):
         x.spread()
     if is_basic_index(key):
         region = (slice(None), *_parts(key))
@@ -119,7 +119,8 @@ def _index(level: Level, name: str, x: Any, key: Any) -> Any:
         found = beneath(data, *own).index(data[0], tuple(own[1:]))
     else:
         found = beneath(data, *own).index(data, tuple(own))
-    return lanes(level, _moved(found, 1, 1 + axes.to, extra))
+    found = _moved(found, 1, 1 + axes.to, extra)
+    return lanes(level, np.ascontiguousarray(found) if isinstance(found, np.ndarray) else found)
 
 
 def _moved(data: Array, source: int, to: int, count: int) -> Array:
@@ -177,7 +178,7 @@ def _assign_at(level: Level, name: str, base: Any, value: Any, key: Any) -> Any:
     if not is_basic_index(key):
         return looped(level, name, base, value, key)
     data, written = data_of(level, base), data_of(level, value)
-    if written.shape[0] > data.shape[0]:
+    if written.shape[0] not in (1, data.shape[0]):
         data = full(level, data)
     region = (slice(None), *_parts(key))
     rank = np.broadcast_to(np.empty(()), data.shape)[region].ndim
