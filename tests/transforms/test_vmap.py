@@ -145,6 +145,21 @@ def test_what_walks_through_a_map_in_another_stays_in_that() -> None:
         same(cr.vmap(f)(double(A)), one_by_one(f, double(A)))
 
 
+def test_numpys_take_and_factors_of_each_example() -> None:
+    def f(x: Any, i: Any) -> Any:
+        square = x.T @ x + cr.eye(2, dtype=cr.float64)
+        factors = cr.linalg.lu_factor(square)
+        taken = [np.take(x, i + 4, mode=mode) for mode in ("clip", "wrap")]
+        return cr.linalg.lu_solve(*factors, x.T).sum() + np.take(x, i, axis=1).sum() + cr.cat(taken)
+
+    x, i = double(A).requires_grad_(), cr.tensor([[0, 1], [1, 0], [1, 1], [-1, 0]])
+    same(cr.vmap(f)(x, i), one_by_one(f, x, i))
+    found, wanted = [
+        cr.autograd_grad(of(x, i).sum(), x)[0] for of in (cr.vmap(f), lambda *a: one_by_one(f, *a))
+    ]
+    same(found, wanted)
+
+
 def test_third_derivatives_by_indices_of_each_example() -> None:
     def f(x: Any, i: Any) -> Any:
         return (x[i].exp() * x[:2]).sum()
@@ -152,6 +167,19 @@ def test_third_derivatives_by_indices_of_each_example() -> None:
     i = cr.tensor([[0, 0], [1, 0], [1, 1], [0, 1]])
     of = cr.jacobian(cr.hessian(f))
     same(cr.vmap(of)(double(B), i), one_by_one(of, double(B), i))
+
+
+def test_gradients_of_gradients_through_what_was_written() -> None:
+    def f(x: Any, part: Any) -> Any:
+        return (x.slice_scatter(part, 0, 1, 2) ** 3).sum()
+
+    x, part = double(A).requires_grad_(), double(B[:, None]).requires_grad_()
+    of = cr.grad(f, (0, 1))
+    found = cr.autograd_grad(sum((g**2).sum() for g in cr.vmap(of)(x, part)), [x, part])
+    each = [of(*one) for one in zip(x, part, strict=True)]
+    wanted = cr.autograd_grad(sum((g**2).sum() for one in each for g in one), [x, part])
+    for mine, other in zip(found, wanted, strict=True):
+        same(mine, other)
 
 
 def test_a_backward_pass_from_outside_reaches_what_a_map_closes_over() -> None:
@@ -264,6 +292,8 @@ def test_numbers_and_nothing_can_be_written_to() -> None:
         return row * total
 
     same(cr.vmap(f)(double(B)), one_by_one(f, double(B)))
+    kernels = cr.vmap(cr.grad(lambda w, x: cr.nn.functional.conv1d(x, w).sum()))
+    assert kernels(cr.ones(0, 4, 3, 2), cr.ones(0, 5, 3, 6)).shape == (0, 4, 3, 2)
     assert cr.vmap(cr.grad(lambda x: f(x).sum()))(cr.ones(0, 2, dtype=cr.float64)).shape == (0, 2)
 
 

@@ -23,7 +23,16 @@ def take(a: Tensor, indices: Any, axis: int | None = None, mode: Any = "raise") 
     places = array_of(indices)
     if isinstance(indices, list | tuple) and not places.size:
         places = places.astype(np.intp)
-    return of_places(a, lambda numbers: np.take(numbers, places, mode=mode), axis)
+    return of_places(a, lambda numbers: _taken(numbers, places, mode), axis)
+
+
+def _taken(numbers: Any, places: Any, mode: Any) -> Any:
+    """Return the numbers from 0 at places, which are themselves, where they are not known yet."""
+    if isinstance(places, np.ndarray):
+        return np.take(numbers, places, mode=mode)
+    if mode == "clip":
+        return np.clip(places, 0, len(numbers) - 1)
+    return np.remainder(places, len(numbers)) if mode == "wrap" else places
 
 
 def take_along_axis(arr: Tensor, indices: Any, axis: int | None = -1) -> Tensor:

@@ -264,6 +264,10 @@ class Lanes:
     def ravel(self) -> Any:
         return self.namespace.reshape(self, (self.size,))
 
+    def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+        axes = (axis1 % self.ndim + 1, axis2 % self.ndim + 1)
+        return self.showing(lambda data: data.diagonal(offset, *axes))
+
     def fill(self, value: Any) -> None:
         self[...] = value
 
@@ -294,7 +298,7 @@ def laid_out(data: Array, front: int = 1) -> Array:
 _METHODS = frozenset(
     [
         *("all", "any", "argmax", "argmin", "argsort", "clip", "conj", "cumprod", "cumsum"),
-        *("diagonal", "dot", "flatten", "max", "mean", "min", "prod", "repeat", "round", "sort"),
+        *("dot", "flatten", "max", "mean", "min", "prod", "repeat", "round", "sort"),
         *("squeeze", "std", "sum", "take", "trace", "var"),
     ]
 )

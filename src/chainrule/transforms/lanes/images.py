@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from chainrule.transforms.lanes.array import Level
-from chainrule.transforms.lanes.namespace import beneath, data_of, full, inner, lanes, rule
+from chainrule.transforms.lanes.namespace import beneath, data_of, full, inner, lanes, looped, rule
 
 Array = Any
 
@@ -42,6 +42,8 @@ def _convolve(level: Level, name: str, x: Any, w: Any, *, window: Any, **size: A
     if kernels.shape[0] == 1:
         out = function(_together(images), kernels[0], window=window, **size)
         return lanes(level, _apart(out, images.shape[0]))
+    if not level.count:  # there are no groups, then
+        return looped(level, name, x, w, window=window, **size)
     images, kernels = full(level, images), full(level, kernels)
     groups = (*window[:3], window[3] * level.count)
     out = function(_as_channels(images), _together(kernels), window=groups, **size)
@@ -50,6 +52,8 @@ def _convolve(level: Level, name: str, x: Any, w: Any, *, window: Any, **size: A
 
 @rule("convolve_weight")
 def _convolve_weight(level: Level, name: str, x: Any, y: Any, *, size: Any, window: Any) -> Any:
+    if not level.count:
+        return looped(level, name, x, y, size=size, window=window)
     images, outputs = full(level, data_of(level, x)), full(level, data_of(level, y))
     groups = (*window[:3], window[3] * level.count)
     function = inner(name, images, outputs)

@@ -17,7 +17,7 @@ import numpy as np
 from chainrule.autograd.overlay import ANSWERER
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import namespace, numpy_xp
-from chainrule.transforms.lanes.array import Lanes, Level
+from chainrule.transforms.lanes.array import Lanes, Level, Take
 
 Array = Any
 Rule = Callable[..., Any]
@@ -207,6 +207,11 @@ def lanes(level: Level, out: Any) -> Any:
         parts = [lanes(level, part) for part in out]
         return type(out)(*parts) if hasattr(out, "_fields") else type(out)(parts)
     return Lanes(level, out)
+
+
+def view(level: Level, x: Any, take: Take) -> Any:
+    """Return lanes that show a part of an array's memory."""
+    return x.showing(take) if belongs(level, x) else lanes(level, take(data_of(level, x)))
 
 
 def looped(level: Level, name: str | Rule, *args: Any, **settings: Any) -> Any:

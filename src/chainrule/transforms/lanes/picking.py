@@ -18,6 +18,7 @@ from chainrule.transforms.lanes.namespace import (
     lanes,
     looped,
     rule,
+    view,
 )
 
 Array = Any
@@ -32,7 +33,7 @@ def _parts(key: Any) -> tuple[Any, ...]:
 def _get_item(level: Level, name: str, x: Lanes, key: Any) -> Any:
     if not is_basic_index(key):
         return _index(level, "index", x, key)
-    return x.showing(lambda data: data[(slice(None), *_parts(key))])
+    return view(level, x, lambda data: data[(slice(None), *_parts(key))])
 
 
 @rule("set_item")
@@ -106,6 +107,8 @@ def _to_front(data: Array, axes: _Axes) -> Array:
 
 @rule("index")
 def _index(level: Level, name: str, x: Any, key: Any) -> Any:
+    if is_basic_index(key):
+        return _get_item(level, name, x, key)
     axes = _simple(level, key, x.shape)
     if axes is None:
         if any(data_of(level, part).shape[0] > 1 for part in _parts(key) if is_array(part)):

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from chainrule.backend import KERNELS, numpy_xp
-from chainrule.transforms.lanes.array import Lanes, Level, Take
+from chainrule.transforms.lanes.array import Lanes, Level
 from chainrule.transforms.lanes.namespace import (
     aligned,
     belongs,
@@ -20,6 +20,7 @@ from chainrule.transforms.lanes.namespace import (
     looped,
     padded,
     rule,
+    view,
 )
 
 Array = Any
@@ -167,10 +168,6 @@ def _transforms(
 # --- shapes ---------------------------------------------------------------------------------------
 
 
-def _view(level: Level, x: Any, take: Take) -> Any:
-    return x.showing(take) if belongs(level, x) else lanes(level, take(data_of(level, x)))
-
-
 @rule("reshape")
 def _reshape(level: Level, name: str, x: Any, shape: Any, copy: bool | None = None) -> Any:
     shape = tuple(shape) if isinstance(shape, tuple | list) else (shape,)
@@ -181,7 +178,7 @@ def _reshape(level: Level, name: str, x: Any, shape: Any, copy: bool | None = No
     def take(data: Array) -> Array:
         return beneath(data).reshape(data, (data.shape[0], *shape), copy=copy)
 
-    return lanes(level, take(data_of(level, x))) if copy else _view(level, x, take)
+    return lanes(level, take(data_of(level, x))) if copy else view(level, x, take)
 
 
 @rule("broadcast_to", "spread")
@@ -191,14 +188,14 @@ def _broadcast_to(level: Level, name: str, x: Any, shape: Shape) -> Any:
     def take(data: Array) -> Array:
         return inner(name, data)(data[(slice(None), *missing)], (data.shape[0], *shape))
 
-    return _view(level, x, take)
+    return view(level, x, take)
 
 
 @rule("permute_dims", "transpose")
 def _permute_dims(level: Level, name: str, x: Any, axes: Any = None) -> Any:
     axes = range(x.ndim - 1, -1, -1) if axes is None else axes
     order = (0, *[axis % x.ndim + 1 for axis in axes])
-    return _view(level, x, lambda data: beneath(data).permute_dims(data, order))
+    return view(level, x, lambda data: beneath(data).permute_dims(data, order))
 
 
 @rule("matrix_transpose")
