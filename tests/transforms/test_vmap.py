@@ -454,6 +454,14 @@ def test_values_and_shapes_that_differ_are_refused_with_what_to_do() -> None:
         cr.vmap(lambda x: x[x > 0])(x)
 
 
+def test_what_is_kept_of_a_map_that_is_over_is_told_apart() -> None:
+    kept = []
+    cr.vmap(lambda x: kept.append(x * 2))(double(B))
+    for asks in (lambda x: x.tolist(), lambda x: bool((x + 1 > 0).all()), np.asarray):
+        with pytest.raises(cr.AutogradError, match=r"was kept.*Return it from the function"):
+            asks(kept[0])
+
+
 def test_a_backward_pass_in_a_map_does_not_reach_leaves_outside() -> None:
     w = double([1.0, 2.0]).requires_grad_()
     with pytest.raises(cr.AutogradError, match=r"a tensor from outside.*on what vmap returned"):

@@ -68,6 +68,8 @@ class _Asked:
         self.slot.__delete__(tensor if answerer is None else answerer.face(tensor))
 
 
+_ASKED = {name: _Asked(name) for name in SLOTS}
+
 _lock = threading.Lock()
 _answerers = 0
 
@@ -83,14 +85,19 @@ def answering(answerer: Answerer) -> Iterator[None]:
         _count(-1)
 
 
-@contextmanager
-def asking(answerer: Answerer | None) -> Iterator[None]:
+class asking:
     """Within a call that is answered for, let somebody else answer, or nobody."""
-    token = ANSWERER.set(answerer)
-    try:
-        yield
-    finally:
-        ANSWERER.reset(token)
+
+    __slots__ = ("_answerer", "_token")
+
+    def __init__(self, answerer: Answerer | None) -> None:
+        self._answerer = answerer
+
+    def __enter__(self) -> None:
+        self._token = ANSWERER.set(self._answerer)
+
+    def __exit__(self, *_: object) -> None:
+        ANSWERER.reset(self._token)
 
 
 def _count(change: int) -> None:
@@ -100,7 +107,7 @@ def _count(change: int) -> None:
         before, _answerers = _answerers, _answerers + change
         if bool(before) != bool(_answerers):
             for name, slot in SLOTS.items():
-                setattr(Tensor, name, _Asked(name) if _answerers else slot)
+                setattr(Tensor, name, _ASKED[name] if _answerers else slot)
 
 
 def _forget_others() -> None:

@@ -38,12 +38,13 @@ class Level:
     `outer` gives what an array is outside of it: a compiler's symbol, lanes of a map around.
     """
 
-    __slots__ = ("count", "depth", "outer")
+    __slots__ = ("count", "depth", "outer", "over")
 
     def __init__(self, count: int, outer: Take) -> None:
         self.count = count
         self.depth = next(_depths)
         self.outer = outer
+        self.over = False  # the function has returned: passes go on, but no user's code
 
 
 class Lanes:
@@ -155,6 +156,12 @@ class Lanes:
         if self.data.shape[0] == 1:
             return self.data[0]
         place = here()
+        if self.level.over:
+            raise AutogradError(
+                "vmap: a tensor of a mapped function was kept, and asked for a value after the "
+                f"function had returned{'' if place is None else f', at {place}'}: it has one for "
+                "each example. Return it from the function"
+            )
         raise AutogradError(
             "vmap: a value was asked for, which each lane has another of"
             f"{'' if place is None else f', at {place}'}: bool(), item(), int(), float(), tolist() "

@@ -62,6 +62,7 @@ class Mapping:
             with answering(self):
                 yield
         finally:
+            self.level.over = True
             self.level.outer = _as_it_is  # the graph is to hold nothing of what is around it
 
     def array(self, array: Array) -> Array:

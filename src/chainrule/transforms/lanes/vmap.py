@@ -110,10 +110,9 @@ def vmap(
 
 def _spread(dims: Any, args: Any, which: str, func: Any) -> list[Any]:
     """Return the dimension of each leaf of `args`, where one may stand for a whole container."""
-    parts = tree.children(args)
     if dims is None or (isinstance(dims, int) and not isinstance(dims, bool)):
         return [dims] * sum(1 for _ in tree.leaves(args))
-    entries = tree.children(dims)
+    parts, entries = tree.children(args), tree.children(dims)
     if entries is None or parts is None or len(entries) != len(parts):
         raise ArgumentError(
             f"vmap({named(func)}, {which}={dims!r}): expected an int, None, or containers of them "
