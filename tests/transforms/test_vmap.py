@@ -431,6 +431,8 @@ def test_values_that_all_examples_share_can_be_asked_for() -> None:
         return y + x[mask.nonzero()[:, 0]].sum() + cr.unique(w[0]).sum() + x[cr.tensor(1)].sum()
 
     same(cr.vmap(f)(double(A)), one_by_one(f, double(A)))
+    shared = cr.vmap(lambda x: x * np.percentile(w, 30) + x * w.gather(0, cr.tensor([[0]])).item())
+    same(shared(double(B)), double(B) * (np.percentile(w, 30) + w[0, 0]))
     shown = cr.vmap(lambda x: x * len(f"{w}"))(double(B))
     same(shown, double(B) * len(f"{w}"))
 

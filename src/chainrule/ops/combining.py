@@ -12,7 +12,7 @@ from chainrule import flat
 from chainrule.arguments import RECORDERS, Operand, tensor_of
 from chainrule.autograd.operands import scalar_array
 from chainrule.autograd.tensor import Tensor, make
-from chainrule.backend import dtype_title, is_known, namespace
+from chainrule.backend import dtype_title, is_array, namespace
 from chainrule.errors import ArgumentError, CompileError, DTypeError
 from chainrule.ops.calls import reshaped
 from chainrule.primitives.indexing import index as index_primitive
@@ -112,10 +112,10 @@ def product(x: Tensor, value: Tensor, key: Any, own: bool) -> Tensor:
     Factors of one element are multiplied in pairs, pairs in pairs and so on: no division, so every
     derivative is exact where there are zeros.
     """
-    if not is_known(x._array):
+    if not all(namespace(part).known for part in (x._array, *key) if is_array(part)):
         raise CompileError(
-            "a product of what comes to the same index can't be compiled, since its order depends "
-            "on the index: reduce by a sum, a mean or a maximum, or call it outside"
+            "a product of what comes to the same index can't be compiled, nor mapped, since its "
+            "order depends on the index: reduce by a sum, a mean or a maximum, or call it outside"
         )
     size = x.numel()
     places = flat.positions(key, x.shape)

@@ -5,7 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from chainrule.transforms.lanes.array import Level
-from chainrule.transforms.lanes.namespace import beneath, data_of, full, inner, lanes, looped, rule
+from chainrule.transforms.lanes.namespace import (
+    as_many,
+    beneath,
+    data_of,
+    full,
+    inner,
+    lanes,
+    looped,
+    rule,
+)
 
 Array = Any
 
@@ -63,9 +72,9 @@ def _convolve_weight(level: Level, name: str, x: Any, y: Any, *, size: Any, wind
 
 @rule("max_pool", "pool_positions", "pool_pick", "pool_place")
 def _pool(level: Level, name: str, *arrays: Any, **settings: Any) -> Any:
-    datas = [full(level, data_of(level, x)) for x in arrays]
+    datas = as_many(level, *arrays)
     out = inner(name, *datas)(*map(_together, datas), **settings)
-    return lanes(level, _apart(out, level.count))
+    return lanes(level, _apart(out, datas[0].shape[0]))
 
 
 @rule("resample")

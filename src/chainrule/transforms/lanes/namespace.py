@@ -199,6 +199,14 @@ def full(level: Level, data: Array) -> Array:
     return beneath(data).broadcast_to(data, (level.count, *data.shape[1:]))
 
 
+def as_many(level: Level, *arrays: Any) -> list[Array]:
+    """Return arrays with as many lanes each: one, where all are alike."""
+    datas = [data_of(level, x) for x in arrays]
+    if all(data.shape[0] == 1 for data in datas):
+        return datas
+    return [full(level, data) for data in datas]
+
+
 def lanes(level: Level, out: Any) -> Any:
     """Return what came out as lanes: an array, or several."""
     if out.__class__ is np.ndarray:

@@ -10,6 +10,7 @@ from chainrule.backend import KERNELS, numpy_xp
 from chainrule.transforms.lanes.array import Lanes, Level
 from chainrule.transforms.lanes.namespace import (
     aligned,
+    as_many,
     belongs,
     beneath,
     data_of,
@@ -120,9 +121,9 @@ def _along_by(level: Level, name: str, x: Any, *by: Any, axis: Any = None, **nam
 
 @rule("take_along_axis", "add_along_axis")
 def _by_index(level: Level, name: str, x: Any, index: Any, axis: int, **settings: Any) -> Any:
-    data, places = full(level, data_of(level, x)), full(level, data_of(level, index))
+    data, places = as_many(level, x, index)
     if "shape" in settings:
-        settings["shape"] = (level.count, *settings["shape"])
+        settings["shape"] = (data.shape[0], *settings["shape"])
     axis = shifted(axis, data.ndim - 1)
     return lanes(level, inner(name, data, places)(data, places, axis=axis, **settings))
 
