@@ -105,6 +105,43 @@ def test_sums_of_columns(shape: Any, dtype: str, keepdim: bool, used: list[str])
     np.testing.assert_allclose(cr.from_numpy(x).mean(0).numpy(), wanted.ravel() / len(x), rtol=1e-5)
 
 
+@pytest.mark.parametrize("keepdim", [False, True])
+@pytest.mark.parametrize("shape", [(400, 3), (2, 200, 4), (40_000, 31), (100_003, 2)])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_sums_of_short_rows(
+    dtype: str, shape: tuple[int, ...], keepdim: bool, used: list[str]
+) -> None:
+    x = RNG.uniform(1, 2, shape).astype(dtype)
+    got = cr.from_numpy(x).sum(-1, keepdim=keepdim)
+    assert used == ["row_sums"]
+    assert got.dtype == dtype
+    wanted = x.astype("longdouble").sum(-1, keepdims=keepdim).astype(float)
+    assert got.shape == wanted.shape
+    np.testing.assert_allclose(got.numpy(), wanted, rtol=4 * np.finfo(dtype).eps)
+    swapped = cr.from_numpy(x.astype(x.dtype.newbyteorder())).sum(-1)
+    np.testing.assert_allclose(swapped.numpy(), wanted.reshape(swapped.shape), rtol=1e-5)
+
+
+def test_strange_numbers_stay_in_their_short_rows() -> None:
+    x = draw(20_000, 3)
+    x[3, 0], x[70, 1], x[19_999, 2], x[5, 1], x[5, 2] = np.nan, np.inf, -np.inf, np.inf, -np.inf
+    with np.errstate(invalid="ignore"):
+        np.testing.assert_allclose(cr.from_numpy(x).sum(1).numpy(), x.sum(1), rtol=1e-5, atol=1e-6)
+
+
+def test_sums_of_short_rows_on_several_threads_do_not_depend_on_their_number() -> None:
+    x = cr.from_numpy(draw(1_500_000, 3))
+    before, found = cr.get_num_threads(), []
+    try:
+        for count in (1, 2, 3):
+            cr.set_num_threads(count)
+            found.append(x.sum(1).numpy())
+    finally:
+        cr.set_num_threads(before)
+    for sums in found:
+        np.testing.assert_array_equal(sums, found[0])
+
+
 def test_sums_of_columns_on_several_threads_do_not_depend_on_their_number() -> None:
     x = cr.from_numpy(draw(1_500_000, 3))
     before, found = cr.get_num_threads(), []

@@ -98,10 +98,11 @@ def _sum(x: Array, axis: Any = None, keepdims: bool = False) -> Array:
         if x.flags.c_contiguous and (narrow or size >= _HUGE):
             sums = large.narrow_column_sums(x) if narrow else large.column_sums(x)
             return sums[np.newaxis] if keepdims else sums
-    elif size >= _LARGE and x.dtype.char in "fd" and x.flags.c_contiguous:
+    elif size >= 1024 and x.dtype.char in "fd" and x.flags.c_contiguous:
         if axis is None or (axis.__class__ is tuple and len(axis) == x.ndim):
-            return _array(large.total(x), ndmin=x.ndim if keepdims else 0)
-        if axis in ((x.ndim - 1,), x.ndim - 1, -1) and 32 <= x.shape[-1] <= 2048:
+            if size >= _LARGE:
+                return _array(large.total(x), ndmin=x.ndim if keepdims else 0)
+        elif axis in ((x.ndim - 1,), x.ndim - 1, -1) and large.has_short_rows(x):
             sums = large.row_sums(x)
             return sums[..., np.newaxis] if keepdims else sums
     return _add_reduce(x, axis, None, None, keepdims)
