@@ -9,14 +9,14 @@ in NumPy, and the program that comes out knows nothing of it.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
 from chainrule.autograd.location import here
-from chainrule.autograd.tensor import Tensor
+from chainrule.autograd.standins import StandIn
 from chainrule.backend import CPU
 from chainrule.compiler.layout import Strides, copied, hollow, in_order
 from chainrule.compiler.program import Value
@@ -79,7 +79,7 @@ def outlived() -> CompileError:
     )
 
 
-class Symbol:
+class Symbol(StandIn):
     """An array of known shape and dtype and unknown elements."""
 
     __slots__ = (
@@ -97,7 +97,6 @@ class Symbol:
 
     __array_priority__ = 900.0  # NumPy's scalars and arrays leave operators to symbols
     device = CPU
-    namespace: Any = None  # set by the module of that name, which is above this one
 
     _take: Region
     _replace: Replace | None
@@ -207,14 +206,6 @@ class Symbol:
         return self._value.size
 
     @property
-    def itemsize(self) -> int:
-        return int(self._value.dtype.itemsize)
-
-    @property
-    def nbytes(self) -> int:
-        return self._value.nbytes
-
-    @property
     def strides(self) -> Any:
         raise CompileError(
             "where an array is in memory is not known in a compiled function: its strides, offset "
@@ -224,28 +215,12 @@ class Symbol:
     ctypes = strides
 
     @property
-    def T(self) -> Any:
-        return self.namespace.permute_dims(self, tuple(reversed(range(self.ndim))))
-
-    @property
-    def mT(self) -> Any:
-        return self.namespace.matrix_transpose(self)
-
-    @property
     def real(self) -> Any:
         return self.namespace.part(self, "real")
 
     @property
     def imag(self) -> Any:
         return self.namespace.part(self, "imag")
-
-    def __len__(self) -> int:
-        if not self.shape:
-            raise TypeError("len() of unsized object")
-        return self.shape[0]
-
-    def __iter__(self) -> Iterator[Symbol]:
-        return iter([self[i] for i in range(len(self))])
 
     def __repr__(self) -> str:
         return f"<unknown array in a compiled function: {self._value.type_text}>"
@@ -266,17 +241,7 @@ class Symbol:
     __bool__ = __int__ = __float__ = __complex__ = __index__ = _unknown
     item = tolist = tobytes = __array__ = _unknown
 
-    @property
-    def __array_interface__(self) -> Any:
-        raise AttributeError("__array_interface__")
-
     # --- computing ---
-
-    def __getitem__(self, key: Any) -> Any:
-        return self.namespace.get_item(self, key)
-
-    def __setitem__(self, key: Any, value: Any) -> None:
-        self.namespace.set_item(self, key, value)
 
     def copy(self, order: str = "C") -> Symbol:
         return Symbol(self.value) if order == "C" else self.made(self.value)
@@ -291,108 +256,10 @@ class Symbol:
     def view(self, dtype: Any) -> Any:
         return self.namespace.bits(self, np.dtype(dtype))
 
-    def astype(self, dtype: Any, copy: bool = True, **_: Any) -> Any:
-        if np.dtype(dtype) == self.dtype:
-            return self.copy("K") if copy else self
-        return self.namespace.astype(self, dtype)
-
     def reshape(self, *shape: Any, copy: bool | None = None) -> Any:
         if copy is False and self.layout is not None:  # raises where it takes a copy
             self.hollow().reshape(*shape, copy=False)
         return self.namespace.reshape(self, shape[0] if isinstance(shape[0], tuple) else shape)
 
-    def transpose(self, *axes: Any) -> Any:
-        if not axes:
-            return self.T
-        return self.namespace.permute_dims(self, axes[0] if isinstance(axes[0], tuple) else axes)
-
-    def swapaxes(self, first: int, second: int) -> Any:
-        order = list(range(self.ndim))
-        order[first], order[second] = order[second], order[first]
-        return self.namespace.permute_dims(self, tuple(order))
-
-    def ravel(self) -> Any:
-        return self.namespace.reshape(self, (self.size,))
-
-    def fill(self, value: Any) -> None:
-        self[...] = value
-
     def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
         return np.diagonal(self, offset, axis1, axis2)
-
-    def __getattr__(self, name: str) -> Any:
-        if name not in _METHODS:
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        function = getattr(self.namespace, name)
-        return lambda *args, **kwargs: function(self, *args, **kwargs)
-
-
-_METHODS = frozenset(
-    [
-        *("all", "any", "argmax", "argmin", "argsort", "clip", "conj", "cumprod", "cumsum"),
-        *("dot", "flatten", "max", "mean", "min", "prod", "repeat", "round", "sort"),
-        *("squeeze", "std", "sum", "take", "trace", "var"),
-    ]
-)
-"""Methods of arrays that are functions of their first argument."""
-
-
-def _operator(name: str) -> Callable[[Symbol, Any], Any]:
-    def method(self: Symbol, other: Any) -> Any:
-        if isinstance(other, Tensor):
-            return NotImplemented
-        return getattr(self.namespace, name)(self, other)
-
-    return method
-
-
-def _reflected(name: str) -> Callable[[Symbol, Any], Any]:
-    def method(self: Symbol, other: Any) -> Any:
-        return getattr(self.namespace, name)(other, self)
-
-    return method
-
-
-def _in_place(name: str) -> Callable[[Symbol, Any], Symbol]:
-    def method(self: Symbol, other: Any) -> Symbol:
-        self[...] = getattr(self.namespace, name)(self, other)
-        return self
-
-    return method
-
-
-_BINARY = {
-    "add": "add",
-    "sub": "subtract",
-    "mul": "multiply",
-    "truediv": "divide",
-    "floordiv": "floor_divide",
-    "mod": "remainder",
-    "pow": "pow",
-    "matmul": "matmul",
-    "and": "bitwise_and",
-    "or": "bitwise_or",
-    "xor": "bitwise_xor",
-    "lshift": "left_shift",
-    "rshift": "right_shift",
-}
-for _stem, _name in _BINARY.items():
-    setattr(Symbol, f"__{_stem}__", _operator(_name))
-    setattr(Symbol, f"__r{_stem}__", _reflected(_name))
-    setattr(Symbol, f"__i{_stem}__", _in_place(_name))
-for _stem, _name in {
-    "eq": "equal",
-    "ne": "not_equal",
-    "lt": "less",
-    "le": "less_equal",
-    "gt": "greater",
-    "ge": "greater_equal",
-}.items():
-    setattr(Symbol, f"__{_stem}__", _operator(_name))
-for _stem, _name in {
-    "neg": "negative",
-    "pos": "positive",
-    "abs": "abs",
-    "invert": "invert",
-}.items():
-    setattr(Symbol, f"__{_stem}__", lambda self, name=_name: getattr(self.namespace, name)(self))

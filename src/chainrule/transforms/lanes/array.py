@@ -11,13 +11,13 @@ import itertools
 import math
 import operator
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from chainrule.autograd.location import here
-from chainrule.autograd.tensor import Tensor
+from chainrule.autograd.standins import StandIn
 from chainrule.backend import CPU, is_known, whole
 from chainrule.errors import AutogradError, InPlaceError
 
@@ -47,13 +47,12 @@ class Level:
         self.over = False  # the function has returned: passes go on, but no user's code
 
 
-class Lanes:
+class Lanes(StandIn):
     """Arrays of one shape and dtype, one for each lane of a level."""
 
     __slots__ = ("__weakref__", "_take", "_views", "base", "data", "level", "outside")
 
     __array_priority__ = 950.0  # arrays and symbols leave operators to lanes
-    namespace: Any = None  # set by the module of that name, which is above this one
 
     def __init__(self, level: Level, data: Array, *, outside: bool = False) -> None:
         self.level = level
@@ -88,14 +87,6 @@ class Lanes:
         return math.prod(self.shape)
 
     @property
-    def itemsize(self) -> int:
-        return int(self.data.dtype.itemsize)
-
-    @property
-    def nbytes(self) -> int:
-        return self.size * self.itemsize
-
-    @property
     def memory(self) -> Any:
         """The array whose memory this is."""
         return self.data
@@ -114,28 +105,12 @@ class Lanes:
         return self.data.strides[1:]
 
     @property
-    def T(self) -> Any:
-        return self.namespace.permute_dims(self, tuple(reversed(range(self.ndim))))
-
-    @property
-    def mT(self) -> Any:
-        return self.namespace.matrix_transpose(self)
-
-    @property
     def real(self) -> Any:
         return self.namespace.real(self)
 
     @property
     def imag(self) -> Any:
         return self.namespace.imag(self)
-
-    def __len__(self) -> int:
-        if not self.shape:
-            raise TypeError("len() of unsized object")
-        return self.shape[0]
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter([self[i] for i in range(len(self))])
 
     def __repr__(self) -> str:
         return f"<{self.level.count} lanes of {self.dtype} {list(self.shape)}: {self.data!r}>"
@@ -197,17 +172,7 @@ class Lanes:
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         return np.asarray(self._alike(), dtype, copy=copy)
 
-    @property
-    def __array_interface__(self) -> Any:
-        raise AttributeError("__array_interface__")
-
     # --- memory ---
-
-    def __getitem__(self, key: Any) -> Any:
-        return self.namespace.get_item(self, key)
-
-    def __setitem__(self, key: Any, value: Any) -> None:
-        self.namespace.set_item(self, key, value)
 
     def showing(self, take: Take) -> Lanes:
         """Return lanes that show a part of this memory, or of a copy, as `take` makes it."""
@@ -249,40 +214,13 @@ class Lanes:
     def view(self, dtype: Any) -> Lanes:
         return self.showing(lambda data: data.view(dtype))
 
-    def astype(self, dtype: Any, copy: bool = True, **_: Any) -> Any:
-        if np.dtype(dtype) == self.dtype:
-            return self.copy("K") if copy else self
-        return self.namespace.astype(self, dtype)
-
     def reshape(self, *shape: Any, copy: bool | None = None) -> Any:
         shape = tuple(shape[0]) if isinstance(shape[0], tuple | list) else shape
         return self.namespace.reshape(self, shape, copy=copy)
 
-    def transpose(self, *axes: Any) -> Any:
-        if not axes:
-            return self.T
-        return self.namespace.permute_dims(self, axes[0] if isinstance(axes[0], tuple) else axes)
-
-    def swapaxes(self, first: int, second: int) -> Any:
-        order = list(range(self.ndim))
-        order[first], order[second] = order[second], order[first]
-        return self.namespace.permute_dims(self, tuple(order))
-
-    def ravel(self) -> Any:
-        return self.namespace.reshape(self, (self.size,))
-
     def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
         axes = (axis1 % self.ndim + 1, axis2 % self.ndim + 1)
         return self.showing(lambda data: data.diagonal(offset, *axes))
-
-    def fill(self, value: Any) -> None:
-        self[...] = value
-
-    def __getattr__(self, name: str) -> Any:
-        if name not in _METHODS:
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        function = getattr(self.namespace, name)
-        return lambda *args, **kwargs: function(self, *args, **kwargs)
 
 
 def laid_out(data: Array, front: int = 1) -> Array:
@@ -300,68 +238,3 @@ def laid_out(data: Array, front: int = 1) -> Array:
     made = np.empty([data.shape[i] for i in order], data.dtype)
     made[...] = data.transpose(order)
     return made.transpose(np.argsort(order))
-
-
-_METHODS = frozenset(
-    [
-        *("all", "any", "argmax", "argmin", "argsort", "clip", "conj", "cumprod", "cumsum"),
-        *("dot", "flatten", "max", "mean", "min", "prod", "repeat", "round", "sort"),
-        *("squeeze", "std", "sum", "take", "trace", "var"),
-    ]
-)
-"""Methods of arrays that are functions of their first argument."""
-
-_OPERATORS = {
-    "add": "add",
-    "sub": "subtract",
-    "mul": "multiply",
-    "truediv": "divide",
-    "floordiv": "floor_divide",
-    "mod": "remainder",
-    "pow": "pow",
-    "matmul": "matmul",
-    "and": "bitwise_and",
-    "or": "bitwise_or",
-    "xor": "bitwise_xor",
-    "lshift": "left_shift",
-    "rshift": "right_shift",
-    "eq": "equal",
-    "ne": "not_equal",
-    "lt": "less",
-    "le": "less_equal",
-    "gt": "greater",
-    "ge": "greater_equal",
-}
-_COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
-_UNARY = {"neg": "negative", "pos": "positive", "abs": "abs", "invert": "invert"}
-
-
-def _operator(name: str) -> Callable[[Lanes, Any], Any]:
-    def method(self: Lanes, other: Any) -> Any:
-        if isinstance(other, Tensor):
-            return NotImplemented
-        return getattr(self.namespace, name)(self, other)
-
-    return method
-
-
-def _reflected(name: str) -> Callable[[Lanes, Any], Any]:
-    return lambda self, other: getattr(self.namespace, name)(other, self)
-
-
-def _in_place(name: str) -> Callable[[Lanes, Any], Lanes]:
-    def method(self: Lanes, other: Any) -> Lanes:
-        self[...] = getattr(self.namespace, name)(self, other)
-        return self
-
-    return method
-
-
-for _stem, _name in _OPERATORS.items():
-    setattr(Lanes, f"__{_stem}__", _operator(_name))
-    if _stem not in _COMPARISONS:
-        setattr(Lanes, f"__r{_stem}__", _reflected(_name))
-        setattr(Lanes, f"__i{_stem}__", _in_place(_name))
-for _stem, _name in _UNARY.items():
-    setattr(Lanes, f"__{_stem}__", lambda self, name=_name: getattr(self.namespace, name)(self))
-Lanes.__hash__ = object.__hash__  # type: ignore[method-assign] # __eq__ compares elements

@@ -1,0 +1,158 @@
+"""What stands in the place of an array: a compiler's symbols, the lanes of a map.
+
+What an array says and does comes down to functions of its namespace. A stand-in brings that, and
+what it knows of itself: its shape, its dtype, its memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from chainrule.autograd.tensor import Tensor
+
+
+class StandIn:
+    """The attributes, methods and operators of arrays, by functions of a namespace."""
+
+    __slots__ = ()
+
+    namespace: Any = None  # set by the module of that name, which is above each kind
+    shape: Any
+    dtype: Any
+    ndim: Any
+    size: Any
+    copy: Any
+
+    @property
+    def itemsize(self) -> int:
+        return int(self.dtype.itemsize)
+
+    @property
+    def nbytes(self) -> int:
+        return int(self.size * self.itemsize)
+
+    @property
+    def T(self) -> Any:
+        return self.namespace.permute_dims(self, tuple(reversed(range(self.ndim))))
+
+    @property
+    def mT(self) -> Any:
+        return self.namespace.matrix_transpose(self)
+
+    @property
+    def __array_interface__(self) -> Any:
+        raise AttributeError("__array_interface__")
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of unsized object")
+        length: int = self.shape[0]
+        return length
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter([self[i] for i in range(len(self))])
+
+    def __getitem__(self, key: Any) -> Any:
+        return self.namespace.get_item(self, key)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self.namespace.set_item(self, key, value)
+
+    def astype(self, dtype: Any, copy: bool = True, **_: Any) -> Any:
+        if np.dtype(dtype) == self.dtype:
+            return self.copy("K") if copy else self
+        return self.namespace.astype(self, dtype)
+
+    def transpose(self, *axes: Any) -> Any:
+        if not axes:
+            return self.T
+        return self.namespace.permute_dims(self, axes[0] if isinstance(axes[0], tuple) else axes)
+
+    def swapaxes(self, first: int, second: int) -> Any:
+        order = list(range(self.ndim))
+        order[first], order[second] = order[second], order[first]
+        return self.namespace.permute_dims(self, tuple(order))
+
+    def ravel(self) -> Any:
+        return self.namespace.reshape(self, (self.size,))
+
+    def fill(self, value: Any) -> None:
+        self[...] = value
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in _METHODS:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        function = getattr(self.namespace, name)
+        return lambda *args, **kwargs: function(self, *args, **kwargs)
+
+
+_METHODS = frozenset(
+    [
+        *("all", "any", "argmax", "argmin", "argsort", "clip", "conj", "cumprod", "cumsum"),
+        *("dot", "flatten", "max", "mean", "min", "prod", "repeat", "round", "sort"),
+        *("squeeze", "std", "sum", "take", "trace", "var"),
+    ]
+)
+"""Methods of arrays that are functions of their first argument."""
+
+_ARITHMETIC = {
+    "add": "add",
+    "sub": "subtract",
+    "mul": "multiply",
+    "truediv": "divide",
+    "floordiv": "floor_divide",
+    "mod": "remainder",
+    "pow": "pow",
+    "matmul": "matmul",
+    "and": "bitwise_and",
+    "or": "bitwise_or",
+    "xor": "bitwise_xor",
+    "lshift": "left_shift",
+    "rshift": "right_shift",
+}
+_COMPARISONS = {
+    "eq": "equal",
+    "ne": "not_equal",
+    "lt": "less",
+    "le": "less_equal",
+    "gt": "greater",
+    "ge": "greater_equal",
+}
+_UNARY = {"neg": "negative", "pos": "positive", "abs": "abs", "invert": "invert"}
+
+
+def _operator(name: str) -> Callable[[StandIn, Any], Any]:
+    def method(self: StandIn, other: Any) -> Any:
+        if isinstance(other, Tensor):
+            return NotImplemented
+        return getattr(self.namespace, name)(self, other)
+
+    return method
+
+
+def _reflected(name: str) -> Callable[[StandIn, Any], Any]:
+    return lambda self, other: getattr(self.namespace, name)(other, self)
+
+
+def _in_place(name: str) -> Callable[[StandIn, Any], StandIn]:
+    def method(self: StandIn, other: Any) -> StandIn:
+        self[...] = getattr(self.namespace, name)(self, other)
+        return self
+
+    return method
+
+
+def _unary(name: str) -> Callable[[StandIn], Any]:
+    return lambda self: getattr(self.namespace, name)(self)
+
+
+for _stem, _name in (_ARITHMETIC | _COMPARISONS).items():
+    setattr(StandIn, f"__{_stem}__", _operator(_name))
+for _stem, _name in _ARITHMETIC.items():
+    setattr(StandIn, f"__r{_stem}__", _reflected(_name))
+    setattr(StandIn, f"__i{_stem}__", _in_place(_name))
+for _stem, _name in _UNARY.items():
+    setattr(StandIn, f"__{_stem}__", _unary(_name))
