@@ -83,7 +83,7 @@ def one_dim(dim: Any, ndim: int) -> int:
     return number % bound
 
 
-def whole(value: Any, operation: str, name: str) -> int:
+def whole_number(value: Any, operation: str, name: str) -> int:
     """Return a setting that has to be an int."""
     if value.__class__ is int:
         number: int = value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -45,6 +46,7 @@ def grad_and_value(
     """
     both = _value_and_grad(func, argnums, has_aux)
 
+    @functools.wraps(func)
     def swapped(*args: Any, **kwargs: Any) -> Any:
         value, gradient = both(*args, **kwargs)
         return gradient, value

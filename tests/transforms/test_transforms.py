@@ -232,6 +232,24 @@ def test_a_custom_function_needs_no_rule_of_forward_mode() -> None:
         cr.jacobian(cube, mode="forward")(x)
 
 
+def test_a_gradient_lets_go_of_saved_values_as_the_pass_goes_on() -> None:
+    contexts = []
+
+    @cr.autograd_function
+    def cube(ctx: Any, x: Any) -> Any:
+        ctx.save_for_backward(x=x)
+        contexts.append(ctx)
+        return x**3
+
+    @cube.backward
+    def _(ctx: Any, g: Any) -> Any:
+        return 3 * ctx.saved_variables.x**2 * g
+
+    assert cr.grad(cube)(double(2.0)).item() == 12.0
+    with pytest.raises(cr.FreedGraphError):
+        _ = contexts[0].saved_variables
+
+
 def test_a_linear_approximation_is_computed_once() -> None:
     calls = []
 

@@ -144,19 +144,9 @@ class Call:
             f"not allowed in strict mode{when}"
         )
 
-    def check_real(self, tensors: Sequence[Tensor], what: str) -> None:
-        """Raise for what a pass in each real direction alone would tell half of the truth on."""
-        for tensor in tensors:
-            if tensor.dtype.kind == "c":
-                raise AutogradError(
-                    f"{self.title}: grad can be implicitly created only for real {what}, but got "
-                    f"{tensor.dtype.name}: differentiate real and imaginary part on their own, "
-                    "view_as_real() of it"
-                )
-
     def rows(self) -> Iterator[list[list[Tensor]]]:
         """Yield, for each output, what a backward pass from each of its elements gives."""
-        self.check_real(self.outputs, "outputs")
+        check_real(self.title, self.outputs, "outputs")
         for index, out in enumerate(self.outputs):
             rows = []
             for unit in _units(out):
@@ -168,7 +158,7 @@ class Call:
 
     def columns(self) -> list[list[list[Tensor]]]:
         """Return, for each output and input, what a tangent in each element of it becomes."""
-        self.check_real(self.inputs, "inputs of forward mode")
+        check_real(self.title, self.inputs, "inputs of forward mode")
         push, _ = through(self.inputs, self.outputs)
         blocks: list[list[list[Tensor]]] = [[[] for _ in self.inputs] for _ in self.outputs]
         for at, x in enumerate(self.inputs):
@@ -188,6 +178,17 @@ class Call:
 
     def like_outputs(self, tensors: Sequence[Tensor]) -> Tensors:
         return tensors[0] if self.outputs_single else tuple(tensors)
+
+
+def check_real(title: str, tensors: Sequence[Tensor], what: str) -> None:
+    """Raise for what a pass in each real direction alone would tell half of the truth on."""
+    for tensor in tensors:
+        if tensor.dtype.kind == "c":
+            raise AutogradError(
+                f"{title}: grad can be implicitly created only for real {what}, but got "
+                f"{tensor.dtype.name}: differentiate real and imaginary part on their own, "
+                "view_as_real() of it"
+            )
 
 
 def as_tuple(value: Any, what: str, title: str) -> tuple[bool, tuple[Tensor, ...]]:

@@ -36,32 +36,26 @@ def _filled(a: Tensor, mask: Tensor | None, value: Any) -> Tensor:
 # --- sums, products, extremes ---------------------------------------------------------------------
 
 
-def sum(
-    a: Tensor,
-    axis: Axis = None,
-    dtype: Any = None,
-    keepdims: bool = False,
-    initial: Tensor | None = None,
-    where: Any = None,
-) -> Tensor:
-    """Return the sum, of `initial` and of the elements for which a condition holds."""
-    chosen = _filled(a, _chosen(a, where), 0)
-    total = xp.sum(chosen, axis=axis, dtype=dtype, keepdims=keepdims)
-    return total if initial is None else total + initial
+def _total(
+    reduced: Callable[..., Tensor], of_two: Callable[..., Tensor], neutral: float
+) -> Callable[..., Tensor]:
+    def total(
+        a: Tensor,
+        axis: Axis = None,
+        dtype: Any = None,
+        keepdims: bool = False,
+        initial: Tensor | None = None,
+        where: Any = None,
+    ) -> Tensor:
+        chosen = _filled(a, _chosen(a, where), neutral)
+        found = reduced(chosen, axis=axis, dtype=dtype, keepdims=keepdims)
+        return found if initial is None else of_two(found, initial)
+
+    return total
 
 
-def prod(
-    a: Tensor,
-    axis: Axis = None,
-    dtype: Any = None,
-    keepdims: bool = False,
-    initial: Tensor | None = None,
-    where: Any = None,
-) -> Tensor:
-    """Return the product, of `initial` and of the elements for which a condition holds."""
-    chosen = _filled(a, _chosen(a, where), 1)
-    total = xp.prod(chosen, axis=axis, dtype=dtype, keepdims=keepdims)
-    return total if initial is None else total * initial
+sum = _total(xp.sum, ops.add, 0)
+prod = _total(xp.prod, ops.multiply, 1)
 
 
 def _extreme(

@@ -11,6 +11,7 @@ from chainrule.ops import (
     arithmetic,
     blends,
     broadcasting,
+    choosing,
     comparison,
     complexes,
     contraction,
@@ -59,6 +60,7 @@ from chainrule.ops.added import *
 from chainrule.ops.arithmetic import *
 from chainrule.ops.blends import *
 from chainrule.ops.broadcasting import *
+from chainrule.ops.choosing import *
 from chainrule.ops.comparison import *
 from chainrule.ops.complexes import *
 from chainrule.ops.contraction import *
@@ -111,6 +113,7 @@ if not TYPE_CHECKING:
             exponential,
             trigonometry,
             kinks,
+            choosing,
             pairs,
             blends,
             integers,

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from chainrule.arguments import RECORDERS, Operand, one_dim, tensor_of, whole
+from chainrule.arguments import RECORDERS, Operand, one_dim, tensor_of, whole_number
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import namespace
 from chainrule.errors import ArgumentError, ShapeError
@@ -96,7 +96,8 @@ def _triangle(name: str, x: Operand, diagonal: int) -> Tensor:
     if x.ndim < 2:
         raise ShapeError(f"{name}: input tensor must have at least 2 dimensions, got {x.ndim}")
     xp = namespace(x._array)
-    mask = getattr(xp, name)(xp.ones(x.shape[-2:], dtype=bool), k=whole(diagonal, name, "diagonal"))
+    number = whole_number(diagonal, name, "diagonal")
+    mask = getattr(xp, name)(xp.ones(x.shape[-2:], dtype=bool), k=number)
     return RECORDERS["masked"](x, make(mask, None))
 
 

@@ -12,7 +12,7 @@ from chainrule.autograd.tensor import Tensor
 from chainrule.backend import dtype_title, promoted
 from chainrule.errors import ArgumentError, DTypeError, ShapeError
 from chainrule.ops.calls import reshaped
-from chainrule.ops.kinks import where
+from chainrule.ops.choosing import where
 
 __all__ = ["cdist", "pdist"]
 

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 
-from chainrule.arguments import RECORDERS, Operand, cast, either, one_dim, tensor_of, whole
+from chainrule.arguments import RECORDERS, Operand, cast, either, one_dim, tensor_of, whole_number
 from chainrule.autograd.operands import as_tensors
 from chainrule.autograd.paths import View
 from chainrule.autograd.record import view_of
@@ -282,7 +282,7 @@ def chunk(
     (tensor([0, 1, 2]), tensor([3, 4]))
     """
     input = tensor_of(input)
-    chunks = whole(chunks, "chunk", "chunks")
+    chunks = whole_number(chunks, "chunk", "chunks")
     if chunks <= 0:
         raise ArgumentError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
     if input.ndim == 0:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 
 from chainrule.arguments import RECORDERS, Operand, cast, floating, tensor_of
-from chainrule.autograd.operands import as_tensors
 from chainrule.autograd.tensor import Tensor
-from chainrule.backend import namespace, promoted
-from chainrule.errors import ArgumentError, DTypeError
+from chainrule.errors import ArgumentError
 from chainrule.ops.calls import binary, real_pair
-from chainrule.ops.finding import nonzero
 
 __all__ = [
     "abs",
@@ -28,13 +25,10 @@ __all__ = [
     "trunc",
     "fix",
     "round",
-    "where",
-    "masked_fill",
 ]
 
 _relu = RECORDERS["relu"]
 _clamp = RECORDERS["clamp"]
-_where = RECORDERS["where"]
 
 _maximum = binary("maximum")
 _clamp_min = real_pair("clamp_min", floats=False)
@@ -301,107 +295,3 @@ def round(input: Operand, *, decimals: int = 0) -> Tensor:
     tensor(3.1400)
     """
     return RECORDERS["round"](tensor_of(input), decimals=decimals)
-
-
-# --- choosing -------------------------------------------------------------------------------------
-
-
-@overload
-def where(condition: Operand) -> tuple[Tensor, ...]: ...
-
-
-@overload
-def where(condition: Operand, input: Operand, other: Operand) -> Tensor: ...
-
-
-def where(condition: Operand, input: Any = None, other: Any = None) -> Any:
-    """Return `input` where `condition` is true, else `other`.
-
-    Parameters
-    ----------
-    condition : Tensor of bools
-        Other numbers are true where they are not zero.
-    input, other : Tensor, array or number
-        The three shapes broadcast. Without both, say where `condition` is true.
-
-    Returns
-    -------
-    Tensor, of the broadcast shape and the promoted dtype of `input` and `other`; or tuple of
-    vectors, an index for each dimension, as ``nonzero(condition, as_tuple=True)``
-
-    Notes
-    -----
-    The gradient flows into what was selected; the other branch gets zero, never nan.
-
-    Examples
-    --------
-    >>> import chainrule as cr
-    >>> x = cr.tensor([-1.0, 2.0])
-    >>> cr.where(x > 0, x, 0.0)
-    tensor([0., 2.])
-    """
-    if input is None or other is None:
-        if input is not other:
-            raise TypeError(
-                "where() takes a condition alone, or with both input and other: one of these is "
-                "missing, or None"
-            )
-        return nonzero(condition, as_tuple=True)
-    if not (input.__class__ is Tensor is other.__class__):
-        input, other = as_tensors((input, other))
-    mask = _as_mask(condition)
-    if input._array.dtype is not other._array.dtype and input.dtype != other.dtype:
-        dtype = promoted(input.dtype, other.dtype)
-        input, other = cast(input, dtype), cast(other, dtype)
-    return _where(mask, input, other)
-
-
-def _as_mask(condition: Operand) -> Tensor:
-    mask = tensor_of(condition)
-    return mask if mask._array.dtype.kind == "b" else RECORDERS["not_equal"](mask, 0)
-
-
-def masked_fill(input: Operand, mask: Operand, value: Operand) -> Tensor:
-    """Return `input` with `value` where `mask` is true.
-
-    Parameters
-    ----------
-    input : Tensor
-        The elements to keep.
-    mask : Tensor of bools
-        Its shape broadcasts with that of `input`.
-    value : number or 0-d Tensor
-        Taken in the dtype of `input`.
-
-    Returns
-    -------
-    Tensor, of the broadcast shape and the dtype of `input`
-
-    Raises
-    ------
-    TypeError
-        If `mask` is not of bools.
-    DTypeError
-        If `value` is complex and `input` is real.
-
-    Notes
-    -----
-    Derivative: 1 where `mask` is false, else 0; `value` gets the rest.
-
-    Examples
-    --------
-    >>> import chainrule as cr
-    >>> cr.masked_fill(cr.tensor([1.0, 2.0]), cr.tensor([True, False]), 9)
-    tensor([9., 2.])
-    """
-    input, mask = tensor_of(input), tensor_of(mask)
-    if mask.dtype.kind != "b":
-        raise TypeError(f"masked_fill only supports boolean masks, but got mask of {mask.dtype}")
-    if input.dtype.kind != "c" and np.dtype(getattr(value, "dtype", type(value))).kind == "c":
-        raise DTypeError(
-            f"masked_fill: value {value} cannot be converted to type {input.dtype} without "
-            "overflow: convert the tensor first, with .to(complex64)"
-        )
-    if not isinstance(value, Tensor):
-        value = tensor_of(namespace(input._array).asarray(value, dtype=input.dtype))
-    return RECORDERS["where"](mask, cast(value, input.dtype), input)

@@ -12,6 +12,7 @@ from chainrule.ops import (
     added,
     arithmetic,
     blends,
+    choosing,
     comparison,
     complexes,
     contraction,
@@ -65,9 +66,8 @@ _SAME = {
     trigonometry: """
         sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh
         arcsin arccos arctan arcsinh arccosh arctanh""",
-    kinks: """
-        abs absolute sign relu maximum minimum clamp clip floor ceil trunc fix round
-        masked_fill""",
+    kinks: "abs absolute sign relu maximum minimum clamp clip floor ceil trunc fix round",
+    choosing: "masked_fill",
     pairs: """
         arctan2 atan2 copysign float_power fmax fmin fmod frexp heaviside hypot ldexp logaddexp
         logaddexp2 nextafter xlogy""",
@@ -132,7 +132,7 @@ def view_as(x: Tensor, other: Tensor) -> Tensor:
 
 def where(x: Tensor, condition: Any, other: Any) -> Tensor:
     """Return the tensor's elements where `condition` is true, else those of `other`."""
-    return kinks.where(condition, x, other)
+    return choosing.where(condition, x, other)
 
 
 def polygamma(x: Tensor, n: int) -> Tensor:

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from chainrule.arguments import RECORDERS, Operand, either, one_dim, tensor_of, whole
+from chainrule.arguments import RECORDERS, Operand, either, one_dim, tensor_of, whole_number
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import is_known
 from chainrule.errors import ArgumentError, ShapeError
+from chainrule.ops.choosing import where
 from chainrule.ops.extrema import Extremes, chosen
-from chainrule.ops.kinks import where
 from chainrule.ops.shaping import reshape
 from chainrule.ops.sorting import sort
 
@@ -184,7 +184,7 @@ def kthvalue(
     """
     input = tensor_of(input)
     number = one_dim(dim if axis is None else axis, input.ndim)
-    length, k = input.shape[number] if input.ndim else 1, whole(k, "kthvalue", "k")
+    length, k = input.shape[number] if input.ndim else 1, whole_number(k, "kthvalue", "k")
     if not 1 <= k <= length:
         raise ArgumentError(
             f"kthvalue(): selected number k out of range for dimension {number}: got {k}, expected "

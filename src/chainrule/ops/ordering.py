@@ -13,7 +13,7 @@ from chainrule.arguments import (
     one_dim,
     sizes_of,
     tensor_of,
-    whole,
+    whole_number,
 )
 from chainrule.autograd.tensor import Tensor
 from chainrule.errors import ArgumentError, ShapeError
@@ -336,7 +336,7 @@ def roll(
     input = tensor_of(input)
     named = either(dims, axis)
     listed = shifts if isinstance(shifts, Sequence) else (shifts,)
-    steps = tuple([whole(shift, "roll", "a shift") for shift in listed])
+    steps = tuple([whole_number(shift, "roll", "a shift") for shift in listed])
     if not steps:
         raise ArgumentError("roll: shifts required: give a number, or one for each of dims")
     if named is None:

@@ -14,8 +14,8 @@ from chainrule.errors import DTypeError
 from chainrule.ops.arithmetic import multiply
 from chainrule.ops.arithmetic import pow as _pow
 from chainrule.ops.calls import real_floating, real_pair
+from chainrule.ops.choosing import where
 from chainrule.ops.complexes import real
-from chainrule.ops.kinks import where
 
 __all__ = [
     "arctan2",

@@ -13,10 +13,10 @@ from chainrule.autograd.tensor import Tensor
 from chainrule.backend import check_known, is_array, is_known
 from chainrule.errors import DTypeError, ShapeError
 from chainrule.ops.calls import reshaped
+from chainrule.ops.choosing import where
 from chainrule.ops.combining import add, alike, write
 from chainrule.ops.index_errors import indexing
 from chainrule.ops.indexing import as_key, index_of
-from chainrule.ops.kinks import where
 from chainrule.ops.shaping import broadcast_to
 
 __all__ = ["index_put", "put", "masked_scatter"]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from chainrule.arguments import RECORDERS, Operand, one_dim, sizes_of, tensor_of, whole
+from chainrule.arguments import RECORDERS, Operand, one_dim, sizes_of, tensor_of, whole_number
 from chainrule.autograd.tensor import Tensor
 from chainrule.autograd.views import set_item
 from chainrule.errors import OutOfBoundsError, ShapeError
@@ -63,8 +63,8 @@ def narrow(input: Operand, dim: int, start: int | Tensor, length: int) -> Tensor
     input = tensor_of(input)
     if input.ndim == 0:
         raise ShapeError("narrow() cannot be applied to a 0-dim tensor.")
-    number, first = one_dim(dim, input.ndim), whole(start, "narrow", "start")
-    size, length = input.shape[number], whole(length, "narrow", "length")
+    number, first = one_dim(dim, input.ndim), whole_number(start, "narrow", "start")
+    size, length = input.shape[number], whole_number(length, "narrow", "length")
     if not -size <= first <= size:
         raise OutOfBoundsError(
             f"start out of range (expected to be in range of [{-size}, {size}], but got {first})"
@@ -129,7 +129,7 @@ def select(input: Operand, dim: int, index: int | Tensor) -> Tensor:
     input = tensor_of(input)
     if input.ndim == 0:
         raise ShapeError("select() cannot be applied to a 0-dim tensor.")
-    number, place = one_dim(dim, input.ndim), whole(index, "select", "index")
+    number, place = one_dim(dim, input.ndim), whole_number(index, "select", "index")
     size = input.shape[number]
     if not -size <= place < size:
         raise OutOfBoundsError(

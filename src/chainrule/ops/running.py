@@ -6,7 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from chainrule.arguments import RECORDERS, Operand, either, floating, one_dim, tensor_of, whole
+from chainrule.arguments import (
+    RECORDERS,
+    Operand,
+    either,
+    floating,
+    one_dim,
+    tensor_of,
+    whole_number,
+)
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import is_known
 from chainrule.errors import ArgumentError, ShapeError
@@ -186,7 +194,7 @@ def diff(
     input = tensor_of(input)
     if input.ndim == 0:
         raise ShapeError("diff expects input to be at least one-dimensional")
-    n = whole(n, "diff", "n")
+    n = whole_number(n, "diff", "n")
     if n < 0:
         raise ArgumentError(f"diff: order must be non-negative but got {n}")
     number = one_dim(dim if axis is None else axis, input.ndim)

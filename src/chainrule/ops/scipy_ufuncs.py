@@ -18,9 +18,9 @@ from chainrule.ops import (
     arithmetic,
     bessel,
     blends,
+    choosing,
     comparison,
     exponential,
-    kinks,
     pairs,
     probability,
     special,
@@ -51,7 +51,7 @@ def _exp10(x: Operand) -> Tensor:
 
 def _loggamma(x: Operand) -> Tensor:
     value = special.lgamma(x)
-    return kinks.where(comparison.less(x, 0), float("nan"), value)  # complex, left of 0
+    return choosing.where(comparison.less(x, 0), float("nan"), value)  # complex, left of 0
 
 
 def _cosm1(x: Operand) -> Tensor:

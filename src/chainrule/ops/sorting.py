@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from chainrule.arguments import RECORDERS, Operand, either, one_dim, tensor_of, whole
+from chainrule.arguments import RECORDERS, Operand, either, one_dim, tensor_of, whole_number
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.errors import ArgumentError
 from chainrule.ops.extrema import Extremes
@@ -140,7 +140,7 @@ def topk(
     """
     input = tensor_of(input)
     number = one_dim(dim if axis is None else axis, input.ndim)
-    k = whole(k, "topk", "k")
+    k = whole_number(k, "topk", "k")
     if not 0 <= k <= (input.shape[number] if input.ndim else 1):
         raise ArgumentError(
             f"topk: selected index k = {k} out of range for shape {list(input.shape)}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from chainrule.arguments import RECORDERS, Operand, one_dim, tensor_of, whole
+from chainrule.arguments import RECORDERS, Operand, one_dim, tensor_of, whole_number
 from chainrule.autograd.tensor import Tensor
 from chainrule.errors import ArgumentError, ShapeError
 from chainrule.ops.ordering import flip, transpose
@@ -100,7 +100,7 @@ def rot90(input: Operand, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
     first, second = one_dim(dims[0], input.ndim), one_dim(dims[1], input.ndim)
     if first == second:
         raise ArgumentError(f"rot90: expected rotation dims to be different, but got {tuple(dims)}")
-    turns = whole(k, "rot90", "k") % 4
+    turns = whole_number(k, "rot90", "k") % 4
     if turns == 0:
         return RECORDERS["clone"](input)
     if turns == 2:

@@ -17,6 +17,7 @@ from chainrule.backend import is_array, namespace
 from chainrule.ops import (
     arithmetic,
     blends,
+    choosing,
     comparison,
     complexes,
     contraction,
@@ -43,7 +44,9 @@ def _modf(x: Any) -> tuple[Tensor, Tensor]:
     x = floating(x)
     whole = kinks.trunc(x)
     endless = comparison.isinf(x)
-    fraction = arithmetic.subtract(kinks.where(endless, 0.0, x), kinks.where(endless, 0.0, whole))
+    fraction = arithmetic.subtract(
+        choosing.where(endless, 0.0, x), choosing.where(endless, 0.0, whole)
+    )
     return fraction, whole
 
 

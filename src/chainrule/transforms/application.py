@@ -101,6 +101,11 @@ def primal(title: str, path: str, leaf: Any) -> Tensor | None:
     return x
 
 
+def listed(arguments: Any) -> list[Any]:
+    """Return the arguments of a function: what is no tuple or list is the only one."""
+    return list(arguments) if isinstance(arguments, tuple | list) else [arguments]
+
+
 def directions(title: str, like: Any, given: Any, *, back: bool = False) -> list[Tensor | None]:
     """Return the tangents, or going back cotangents, that belong to the tensors of a tree."""
     own, other = ("outputs", "cotangents") if back else ("primals", "tangents")

@@ -10,7 +10,7 @@ from chainrule import tree
 from chainrule.autograd.namespace import TENSOR_XP
 from chainrule.autograd.tensor import Tensor
 from chainrule.errors import AutogradError
-from chainrule.transforms.application import Application, directions, named, parted
+from chainrule.transforms.application import Application, directions, listed, named, parted
 from chainrule.transforms.choice import Choice, Choices
 
 __all__ = ["grad", "hvp", "value_and_grad"]
@@ -108,7 +108,8 @@ def _derivative(
     def derivative(*args: Any, **kwargs: Any) -> Any:
         choice = Choice(title, function, argnums, args, kwargs)
         call = Application(title, choice.call, choice.values)
-        gradient = tree.rebuilt(call.arguments, call.pull(_one(title, function, call, has_aux)))
+        slopes = call.pull(_one(title, function, call, has_aux), again=False)
+        gradient = tree.rebuilt(call.arguments, slopes)
         return form(call.value(), choice.like(gradient))
 
     return derivative
@@ -166,11 +167,9 @@ def hvp(function: Callable[..., Any], primals: Any, tangents: Any) -> Any:
     >>> hvp(lambda x: x[0] ** 2 * x[1], cr.tensor([1.0, 2.0]), cr.tensor([1.0, 0.0]))
     tensor([4., 2.])
     """
-    several = isinstance(primals, tuple | list)
-    arguments = list(primals) if several else [primals]
-    given = list(tangents) if isinstance(tangents, tuple | list) else [tangents]
+    arguments = listed(primals)
     gradient = grad(function, tuple(range(len(arguments))))
     call = Application("hvp", lambda *xs: list(gradient(*xs)), arguments)
-    product = call.pull(directions("hvp", call.arguments, given))
+    product = call.pull(directions("hvp", call.arguments, listed(tangents)), again=False)
     found = tree.rebuilt(call.arguments, product)
-    return type(primals)(found) if several else found[0]
+    return type(primals)(found) if isinstance(primals, tuple | list) else found[0]

@@ -7,10 +7,11 @@ from collections.abc import Callable
 from typing import Any
 
 from chainrule import tree
+from chainrule.autograd.function_call import check_real
 from chainrule.autograd.namespace import TENSOR_XP
 from chainrule.autograd.tensor import Tensor
 from chainrule.creation import eye
-from chainrule.errors import ArgumentError, AutogradError, MissingRuleError
+from chainrule.errors import ArgumentError, MissingRuleError
 from chainrule.transforms.application import Application, parted
 from chainrule.transforms.choice import Choice, Choices
 from chainrule.transforms.gradients import grad
@@ -146,7 +147,7 @@ def _blocks(call: Application, count: int, mode: str | None) -> list[list[Tensor
 
 
 def _by_rows(call: Application, outputs: list[Tensor]) -> list[list[Tensor]]:
-    _check_real(outputs, "outputs")
+    check_real("jacobian", outputs, "outputs")
     blocks = []
     for at, out in enumerate(outputs):
         found = _for_units(functools.partial(_pull, call, at), out)
@@ -157,7 +158,7 @@ def _by_rows(call: Application, outputs: list[Tensor]) -> list[list[Tensor]]:
 
 
 def _by_columns(call: Application, outputs: list[Tensor]) -> list[list[Tensor]]:
-    _check_real(call.inputs, "arguments of forward mode")
+    check_real("jacobian", call.inputs, "arguments of forward mode")
     blocks: list[list[Tensor]] = [[] for _ in outputs]
     for at, x in enumerate(call.inputs):
         found = _for_units(functools.partial(_push, call, at), x)
@@ -182,14 +183,3 @@ def _for_units(function: Callable[[Tensor], list[Tensor]], x: Tensor) -> list[Te
     units = eye(x.numel(), dtype=x.dtype, device=x.device).reshape((x.numel(), *x.shape))
     found: list[Tensor] = vmap(function)(units)
     return found
-
-
-def _check_real(tensors: list[Tensor], what: str) -> None:
-    """Raise for what a pass in each real direction alone would tell half of the truth on."""
-    for tensor in tensors:
-        if tensor.dtype.kind == "c":
-            raise AutogradError(
-                f"jacobian: grad can be implicitly created only for real {what}, but got "
-                f"{tensor.dtype.name}: differentiate real and imaginary part on their own, "
-                "view_as_real() of it"
-            )

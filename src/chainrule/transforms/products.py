@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from chainrule import tree
-from chainrule.transforms.application import Application, directions, parted
+from chainrule.transforms.application import Application, directions, listed, parted
 
 __all__ = ["jvp", "linearize", "vjp"]
 
@@ -53,10 +53,8 @@ def jvp(function: Callable[..., Any], primals: Any, tangents: Any) -> tuple[Any,
     >>> jvp(lambda p: p["w"] * 2 + p["b"], {"w": 3.0, "b": 2.0}, {"w": 1.0, "b": 0.0})
     (tensor(8.), tensor(2.))
     """
-    several = isinstance(primals, tuple | list)  # else it's the only argument
-    call = Application("jvp", function, primals if several else [primals])
-    given = list(tangents) if isinstance(tangents, tuple | list) else [tangents]
-    ts = directions("jvp", call.arguments, given)
+    call = Application("jvp", function, listed(primals))
+    ts = directions("jvp", call.arguments, listed(tangents))
     return call.value(ts), call.like_result(call.push(ts), keep=False)
 
 

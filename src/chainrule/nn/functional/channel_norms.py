@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from chainrule import ops
-from chainrule.arguments import Operand, cast, floating, whole
+from chainrule.arguments import Operand, cast, floating, whole_number
 from chainrule.autograd.modes import no_grad
 from chainrule.autograd.tensor import Tensor
 from chainrule.creation import zeros_like
@@ -312,7 +312,7 @@ def local_response_norm(
             "local_response_norm: Expected 3D or higher dimensionality input (got "
             f"{x.ndim} dimensions)"
         )
-    if whole(size, "local_response_norm", "size") < 1:
+    if whole_number(size, "local_response_norm", "size") < 1:
         raise ArgumentError(f"local_response_norm: size must be 1 at least, but got {size}")
     square = ops.square(x)
     count = x.shape[1]

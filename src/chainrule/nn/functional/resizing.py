@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from chainrule.arguments import RECORDERS, Operand, cast, floating, whole
+from chainrule.arguments import RECORDERS, Operand, cast, floating, whole_number
 from chainrule.autograd.tensor import Tensor
 from chainrule.errors import ArgumentError, ShapeError
 from chainrule.kernels.resampling import Taps, taps_of
@@ -182,7 +182,7 @@ def _targets(x: Tensor, size: Any, scale_factor: Any) -> tuple[list[int], list[f
             f"got input with spatial dimensions of {list(x.shape[2:])} and {name} of {given!r}"
         )
     if scale_factor is None:
-        return [whole(n, "interpolate", "a size") for n in listed], [None] * rank
+        return [whole_number(n, "interpolate", "a size") for n in listed], [None] * rank
     sizes = [math.floor(float(n * s)) for n, s in zip(x.shape[2:], listed, strict=True)]
     return sizes, [float(s) for s in listed]
 

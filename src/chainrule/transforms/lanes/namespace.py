@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 
+from chainrule import tree
 from chainrule.autograd.overlay import ANSWERER
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import namespace, numpy_xp
@@ -126,16 +127,6 @@ def deepest(*parts: Any) -> Level | None:
     return found
 
 
-def _lanes_in(tree: Any) -> Iterator[Lanes]:
-    if isinstance(tree, Lanes):
-        yield tree
-    elif isinstance(tree, tuple | list):
-        for part in tree:
-            yield from _lanes_in(part)
-    elif isinstance(tree, dict):
-        yield from _lanes_in(tuple(tree.values()))
-
-
 # --- what rules are made of -----------------------------------------------------------------------
 
 
@@ -211,10 +202,7 @@ def lanes(level: Level, out: Any) -> Any:
     """Return what came out as lanes: an array, or several."""
     if out.__class__ is np.ndarray:
         return Lanes(level, out)
-    if isinstance(out, tuple | list):
-        parts = [lanes(level, part) for part in out]
-        return type(out)(*parts) if hasattr(out, "_fields") else type(out)(parts)
-    return Lanes(level, out)
+    return tree.mapped(out, lambda array: Lanes(level, array))
 
 
 def view(level: Level, x: Any, take: Take) -> Any:
@@ -224,58 +212,43 @@ def view(level: Level, x: Any, take: Take) -> Any:
 
 def looped(level: Level, name: str | Rule, *args: Any, **settings: Any) -> Any:
     """Call a function for one lane after the other: right for all, quick for none."""
-    count = max(
-        (x.data.shape[0] for x in _lanes_in((args, settings)) if x.level is level), default=1
-    )
+    leaves = [leaf for _, leaf in tree.leaves((args, settings))]
+    count = max((x.data.shape[0] for x in leaves if belongs(level, x)), default=1)
     outs = []
     for i in range(max(count, 1)):
-        some, named = _lane(level, i, args), _lane(level, i, settings)
-        if callable(name):
-            outs.append(name(*some, **named))
-        else:
-            outs.append(inner(name, *_arrays_in((some, named)))(*some, **named))
+        some, named = tree.mapped((args, settings), functools.partial(_lane, level, i))
+        function = name if callable(name) else inner(name, *_arrays_in((some, named)))
+        outs.append(function(*some, **named))
     return _stacked(level, outs, count)
 
 
-def _lane(level: Level, i: int, tree: Any) -> Any:
-    """Return arguments for one lane."""
-    if isinstance(tree, Lanes):
-        if tree.level is not level:
-            return tree
-        if not tree.data.shape[0]:  # no lane at all: any values, for the shapes that come out
-            return np.zeros(tree.shape, tree.dtype)
-        return tree.data[i if tree.data.shape[0] > 1 else 0, ...]  # an array, of one number too
-    if isinstance(tree, tuple | list):
-        parts = [_lane(level, i, part) for part in tree]
-        return type(tree)(*parts) if hasattr(tree, "_fields") else type(tree)(parts)
-    if isinstance(tree, dict):
-        return {key: _lane(level, i, part) for key, part in tree.items()}
-    return tree
+def _lane(level: Level, i: int, x: Any) -> Any:
+    """Return one lane of an argument."""
+    if not belongs(level, x):
+        return x
+    if not x.data.shape[0]:  # no lane at all: any values, for the shapes that come out
+        return np.zeros(x.shape, x.dtype)
+    return x.data[i if x.data.shape[0] > 1 else 0, ...]  # an array, of one number too
 
 
-def _arrays_in(tree: Any) -> Iterator[Any]:
-    if isinstance(tree, dict):
-        tree = tuple(tree.values())
-    if isinstance(tree, tuple | list):
-        for part in tree:
-            yield from _arrays_in(part)
-    elif is_array(tree):
-        yield tree
+def _arrays_in(arguments: Any) -> list[Any]:
+    return [leaf for _, leaf in tree.leaves(arguments) if is_array(leaf)]
 
 
 def _stacked(level: Level, outs: list[Any], count: int) -> Any:
+    columns = zip(*[[leaf for _, leaf in tree.leaves(out)] for out in outs], strict=True)
+    stacks = iter([_stack(level, list(column), count) for column in columns])
+    return tree.mapped(outs[0], lambda _: next(stacks))
+
+
+def _stack(level: Level, outs: list[Any], count: int) -> Any:
     first = outs[0]
-    if isinstance(first, tuple | list):
-        parts = [_stacked(level, [out[k] for out in outs], count) for k in range(len(first))]
-        return type(first)(*parts) if hasattr(first, "_fields") else type(first)(parts)
     if first is None:
         return None
-    if not is_array(first):
+    if not is_array(first) or isinstance(first, np.generic):
         first, outs = np.asarray(first), [np.asarray(out) for out in outs]
     if count == 0:
         return Lanes(level, np.zeros((0, *first.shape), first.dtype))
-    if isinstance(first, np.generic):
-        return Lanes(level, np.array(outs))
     return Lanes(level, beneath(first).stack(outs, axis=0))
 
 

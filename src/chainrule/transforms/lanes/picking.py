@@ -17,6 +17,7 @@ from chainrule.transforms.lanes.namespace import (
     is_array,
     lanes,
     looped,
+    padded,
     rule,
     view,
 )
@@ -49,7 +50,7 @@ def _set_item(level: Level, name: str, x: Lanes, key: Any, value: Any) -> None:
         data, rank = data_of(level, value), x.data[region].ndim
         while data.ndim > rank and data.shape[1] == 1:  # as NumPy writes it
             data = data[:, 0]
-        x.data[region] = data[(slice(None), *(None,) * (rank - data.ndim))]
+        x.data[region] = padded(data, rank)
         return
     if any(isinstance(part, Lanes) for part in _parts(key)):
         x.spread()
@@ -185,8 +186,8 @@ def _assign_at(level: Level, name: str, base: Any, value: Any, key: Any) -> Any:
         data = full(level, data)
     region = (slice(None), *_parts(key))
     rank = np.broadcast_to(np.empty(()), data.shape)[region].ndim
-    written = written[(slice(None), *(None,) * (rank - written.ndim))]
-    return lanes(level, beneath(data, written).assign_at(data, written, region))
+    found = beneath(data, written).assign_at(data, padded(written, rank), region)
+    return lanes(level, found)
 
 
 @rule("lasting")

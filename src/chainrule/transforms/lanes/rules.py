@@ -246,7 +246,7 @@ def _matmul(level: Level, name: str, x: Any, y: Any) -> Any:
     drop_x, drop_y = a.ndim == 2, b.ndim == 2
     a, b = a[:, None] if drop_x else a, b[..., None] if drop_y else b
     rank = max(a.ndim, b.ndim)
-    a, b = [m[(slice(None), *(None,) * (rank - m.ndim))] for m in (a, b)]
+    a, b = padded(a, rank), padded(b, rank)
     out = lib.matmul(a, b)
     out = out[..., 0] if drop_y else out
     return lanes(level, out[..., 0, :] if drop_x and not drop_y else out[..., 0] if drop_x else out)
