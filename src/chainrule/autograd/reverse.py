@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from heapq import heappop, heappush, heappushpop
-from operator import attrgetter
 from typing import Any
 
 from chainrule.autograd.blocks import current_modes
@@ -21,6 +20,7 @@ from chainrule.autograd.hooks import (
     run_post_accumulate,
 )
 from chainrule.autograd.namespace import TENSOR_XP
+from chainrule.autograd.reach import leading, reachable
 from chainrule.autograd.record import RECORDERS
 from chainrule.autograd.references import ALONE, count_references, owned
 from chainrule.autograd.tape import AccumulateGrad, Edge, Node, Port, endpoint, made_at
@@ -196,22 +196,15 @@ class Pass:
             captures.setdefault(node, []).append((index, key))
         self.captures = captures
         earliest = earliest or min((node.seq for node in captures), default=0)
-        reached = _reachable(self.pending, earliest)
-        running: set[Node] = {
-            node for node in captures if run_leaves and type(node) is AccumulateGrad
-        }
-        self.receiving = receiving = set(captures)
-        for node in sorted(reached, key=_number):
-            for edge in node.edges:
-                if (edge.node if type(edge) is Port else edge) in receiving:
-                    running.add(node)
-                    receiving.add(node)
-                    break
+        running = leading(reachable(self.pending, earliest), captures)
+        self.receiving = running | captures.keys()
+        if run_leaves:
+            running.update(node for node in captures if type(node) is AccumulateGrad)
         self.running = running
 
     def reached(self, nodes: Collection[Node]) -> set[Node]:
         """Return which of the nodes this pass comes by."""
-        reached = _reachable(self.roots, min((node.seq for node in nodes), default=0))
+        reached = reachable(self.roots, min((node.seq for node in nodes), default=0))
         if self.receiving is not None:
             reached &= self.receiving
         return reached.intersection(nodes)
@@ -395,19 +388,3 @@ _UNWRITABLE = (
     "(unsupported operation: more than one element of the written-to tensor refers to a single "
     "memory location). Please clone() it before assigning it."
 )
-
-
-def _reachable(roots: Collection[Node], earliest: int) -> set[Node]:
-    """Return those of the roots, and of all nodes that they lead to, from `earliest` on."""
-    reached = {node for node in roots if node.seq >= earliest}
-    stack = list(reached)
-    while stack:
-        for edge in stack.pop().edges:
-            node: Any = edge.node if type(edge) is Port else edge
-            if node is not None and node not in reached and node.seq >= earliest:
-                reached.add(node)
-                stack.append(node)
-    return reached
-
-
-_number = attrgetter("seq")
