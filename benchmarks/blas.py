@@ -12,8 +12,8 @@ import numpy as np
 from harness import versions
 
 import chainrule as cr
-from chainrule.openblas import features
-from chainrule.processor import KERNELS, rank, suitable
+from chainrule.blas.cpu import KERNELS, rank, suitable
+from chainrule.blas.openblas import features
 
 PRODUCTS = ((1024, 1024, 1024), (1000, 64, 100), (64, 1000, 100))
 ROUNDS = 7

@@ -1,7 +1,7 @@
 """Reading, adding and writing at a million places: the ways NumPy has, and the whole operation.
 
-The first table says why `chainrule.flat` works with positions in flat memory; the second has
-operations, forward and backward, beside PyTorch's.
+The first table says why `chainrule.kernels.flat_indexing` works with positions in flat memory; the
+second has operations, forward and backward, beside PyTorch's.
 """
 
 from __future__ import annotations

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import chainrule as cr
-from chainrule import tree
-from chainrule.compiler import blocks, memory
+from chainrule import pytree
+from chainrule.compiler.passes import buffer_planning, tiling
 
 _ROUNDING = {"float16": 1e-2, "float32": 1e-4, "complex64": 1e-4}
 
@@ -34,9 +34,9 @@ def agree(function: Callable[..., Any], args: Any, kwargs: Any, tracked: bool = 
 
 def in_tiny_blocks(patch: pytest.MonkeyPatch) -> None:
     """Have programs do their small arrays a few elements at a time, as they do large ones."""
-    patch.setattr(blocks, "BLOCK", 3)
-    patch.setattr(blocks, "MANY", 1)
-    patch.setattr(memory, "LARGE", 0)
+    patch.setattr(tiling, "BLOCK", 3)
+    patch.setattr(tiling, "MANY", 1)
+    patch.setattr(buffer_planning, "LARGE", 0)
 
 
 class _Inside:
@@ -53,12 +53,12 @@ class _Inside:
     def _run(self, args: Any, kwargs: Any) -> Any:
         result = self.function(*args, **kwargs)
         back(result)
-        return tree.mapped(result, lambda x: x.detach() if isinstance(x, cr.Tensor) else x)
+        return pytree.mapped(result, lambda x: x.detach() if isinstance(x, cr.Tensor) else x)
 
 
 def back(result: Any) -> None:
     """Go backward from everything that has a history, with weights that tell elements apart."""
-    outs = [t for _, t in tree.leaves(result) if isinstance(t, cr.Tensor) and t.requires_grad]
+    outs = [t for _, t in pytree.leaves(result) if isinstance(t, cr.Tensor) and t.requires_grad]
     outs = list({id(t): t for t in outs}.values())
     if outs:
         weights = [_weights(t) for t in outs]
@@ -80,11 +80,11 @@ def outcome(function: Callable[..., Any], args: Any, kwargs: Any, grads: bool) -
             copies[id(leaf)] = _copied(leaf, grads)
         return copies[id(leaf)]
 
-    args, kwargs = tree.mapped((args, kwargs), fresh)
+    args, kwargs = pytree.mapped((args, kwargs), fresh)
     result = function(*args, **kwargs)
     if not isinstance(function, _Inside):
         back(result)
-    found = [_plain(leaf) for _, leaf in tree.leaves(result)]
+    found = [_plain(leaf) for _, leaf in pytree.leaves(result)]
     for leaf in copies.values():
         if isinstance(leaf, cr.Tensor):
             found += [leaf.numpy(force=True), None if leaf.grad is None else leaf.grad.numpy()]

@@ -14,7 +14,7 @@ import numpy as np
 
 import chainrule as cr
 from cases import Case, Row
-from chainrule.autograd.tape import Node, PrimitiveNode, endpoint
+from chainrule.autograd.node import Node, PrimitiveNode, endpoint
 from chainrule.transforms import jvp
 
 Arrays = list[np.ndarray]

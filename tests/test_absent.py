@@ -6,7 +6,7 @@ from importlib import import_module
 
 import pytest
 
-from chainrule.absent import _MENDS
+from chainrule.missing_names import _MENDS
 
 
 @pytest.mark.parametrize(("module", "name"), _MENDS)

@@ -14,7 +14,8 @@ import sys
 import numpy as np
 import pytest
 
-from chainrule import blas, openblas, processor, startup
+from chainrule import blas
+from chainrule.blas import cpu, openblas, startup
 
 MAY_CHOOSE = "OPENBLAS_CORETYPE" not in os.environ
 REAL = openblas.loaded()
@@ -66,7 +67,7 @@ class Library:
         return self.kernels != "SkylakeX"
 
 
-AVX512 = processor.AVX2 | processor.AVX512
+AVX512 = cpu.AVX2 | cpu.AVX512
 
 
 @pytest.fixture
@@ -137,7 +138,7 @@ def test_kernels_that_were_not_built_in_are_refused(library):
 
 
 def test_kernels_that_the_processor_cannot_run_are_refused(library, monkeypatch):
-    monkeypatch.setattr(openblas, "features", lambda: processor.AVX2)
+    monkeypatch.setattr(openblas, "features", lambda: cpu.AVX2)
     assert blas.tune().kernels == "Haswell"
     with pytest.raises(blas.BlasError, match=r"can't run SkylakeX kernels \(AVX-512\)"):
         blas.tune("SkylakeX")

@@ -16,10 +16,10 @@ from cases import CONSTANTS, ROWS, Case, Row, cases_of, situation
 from cases.elementwise import EXPONENTIAL, TRIGONOMETRIC
 from cases.model import REAL
 from cases.situations import UNARY
+from chainrule.autograd.node import PrimitiveNode
 from chainrule.autograd.record import RECORDERS
-from chainrule.autograd.recorders import recorder
+from chainrule.autograd.record_fast import recorder
 from chainrule.autograd.reverse import Pass
-from chainrule.autograd.tape import PrimitiveNode
 from chainrule.backend import namespace
 from chainrule.primitives import TABLE
 from chainrule.primitives.primitive import constant, elementwise, general, linear, symmetric

@@ -12,7 +12,7 @@ import pytest
 import chainrule as cr
 from chainrule import doctor
 from chainrule.blas import Info
-from chainrule.compiler.native.products import Registers
+from chainrule.compiler.native.gemm import Registers
 
 BEST = Info("OpenBLAS", "1.2", None, "SkylakeX", "OpenBLAS", "SkylakeX", 4, None, ())
 NARROW = Info("OpenBLAS", "1.2", None, "Haswell", "OpenBLAS", "SkylakeX", 4, None, ())

@@ -9,7 +9,7 @@ import pytest
 
 import chainrule as cr
 from chainrule.backend import numpy_xp
-from chainrule.kernels import large
+from chainrule.kernels import fast_numpy
 
 RNG = np.random.default_rng(4)
 STRANGE = [np.nan, -np.nan, np.inf, -np.inf, -0.0]
@@ -30,13 +30,13 @@ def used(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Record which of the formulations of large arrays are called."""
     names: list[str] = []
     for name in ("total", "row_sums", "narrow_column_sums", "where", "cumulative_sum"):
-        original = getattr(large, name)
+        original = getattr(fast_numpy, name)
 
         def spy(*args: Any, name: str = name, original: Any = original, **settings: Any) -> Any:
             names.append(name)
             return original(*args, **settings)
 
-        monkeypatch.setattr(large, name, spy)
+        monkeypatch.setattr(fast_numpy, name, spy)
     return names
 
 

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 import chainrule as cr
-from chainrule import flat
-from chainrule.kernels import picking, threads
+from chainrule.kernels import flat_indexing, gather_scatter, threads
 
 torch = pytest.importorskip("torch")
 
@@ -39,7 +38,11 @@ def draw(*shape: int) -> np.ndarray:
 @pytest.fixture
 def rows_used(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     names: list[str] = []
-    for module, name in ((picking, "gathered"), (picking, "added"), (flat, "_add_rows")):
+    for module, name in (
+        (gather_scatter, "gathered"),
+        (gather_scatter, "added"),
+        (flat_indexing, "_add_rows"),
+    ):
         original = getattr(module, name)
 
         def spy(*args: Any, name: str = name, original: Any = original) -> Any:
@@ -129,11 +132,11 @@ def test_rows_are_added_one_after_the_other_to_each_place() -> None:
     index, value = RNG.integers(-50, 50, (30, 40)), draw(30, 40, 64)
     found, wanted = draw(50, 64), np.empty((50, 64), "float32")
     wanted[...] = found
-    flat.add(found, (index,), value)
+    flat_indexing.add(found, (index,), value)
     np.add.at(wanted, index, value)
     np.testing.assert_array_equal(found, wanted)
     with pytest.raises(IndexError, match="index 50 is out of bounds for axis 0 with size 50"):
-        flat.add(found, (np.full((30, 40), 50),), value)
+        flat_indexing.add(found, (np.full((30, 40), 50),), value)
 
 
 POOLS = {

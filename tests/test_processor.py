@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from chainrule.processor import Processor, believed, better, described, known, rank, suitable
-from chainrule.startup import choice
+from chainrule.blas.cpu import Processor, believed, better, described, known, rank, suitable
+from chainrule.blas.startup import choice
 
 AVX = frozenset({"sse4_2", "avx"})
 AVX2 = AVX | {"avx2", "fma"}

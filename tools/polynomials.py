@@ -1,4 +1,4 @@
-"""Print the polynomials of `compiler/native/elementary.py` and of gelu, found anew.
+"""Print the polynomials of `compiler/native/vector_math.py` and of gelu, found anew.
 
     python3 tools/polynomials.py
 

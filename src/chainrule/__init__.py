@@ -7,7 +7,7 @@
 tensor([2., 4.])
 """
 
-from chainrule import startup as _startup  # noqa: F401 - it comes before NumPy
+from chainrule.blas import startup as _startup  # noqa: F401 - it comes before NumPy
 
 # isort: split
 import typing as _typing
@@ -15,10 +15,9 @@ from importlib import import_module as _import_module
 
 import numpy as _np
 
-from chainrule import creation, draws, errors, ops, random
-from chainrule.absent import missing as _missing
-from chainrule.autograd.derivatives import autograd_backward as autograd_backward
-from chainrule.autograd.derivatives import autograd_grad as autograd_grad
+from chainrule import creation, errors, ops, random
+from chainrule.autograd.backward import autograd_backward as autograd_backward
+from chainrule.autograd.backward import autograd_grad as autograd_grad
 from chainrule.autograd.formatting import set_printoptions as set_printoptions
 from chainrule.autograd.function import autograd_function as autograd_function
 from chainrule.autograd.function import once_differentiable as once_differentiable
@@ -36,8 +35,8 @@ from chainrule.autograd.tensor import default_dtype as _default_dtype
 from chainrule.autograd.tensor import set_default_dtype as set_default_dtype
 from chainrule.backend import device as device
 from chainrule.creation import *
-from chainrule.draws import *
 from chainrule.errors import *
+from chainrule.missing_names import missing as _missing
 from chainrule.ops import *
 from chainrule.random import *
 
@@ -59,16 +58,15 @@ if _typing.TYPE_CHECKING:
     from chainrule.checks.gradcheck import gradcheck as gradcheck
     from chainrule.checks.gradcheck import gradgradcheck as gradgradcheck
     from chainrule.compiler import compile as compile
-    from chainrule.compiler import export as export
     from chainrule.compiler import profile as profile
     from chainrule.compiler.eager import get_kernels as get_kernels
     from chainrule.compiler.eager import set_kernels as set_kernels
-    from chainrule.control import cond as cond
-    from chainrule.control import scan as scan
-    from chainrule.control import while_loop as while_loop
-    from chainrule.fft.spectrograms import istft as istft
-    from chainrule.fft.spectrograms import stft as stft
-    from chainrule.generators import Generator as Generator
+    from chainrule.compiler.export import export as export
+    from chainrule.control_flow import cond as cond
+    from chainrule.control_flow import scan as scan
+    from chainrule.control_flow import while_loop as while_loop
+    from chainrule.fft.stft import istft as istft
+    from chainrule.fft.stft import stft as stft
     from chainrule.kernels.threads import get_num_threads as get_num_threads
     from chainrule.kernels.threads import set_num_threads as set_num_threads
     from chainrule.linalg import cholesky_inverse as cholesky_inverse
@@ -80,19 +78,18 @@ if _typing.TYPE_CHECKING:
     from chainrule.linalg import matrix_power as matrix_power
     from chainrule.linalg import pinverse as pinverse
     from chainrule.linalg import slogdet as slogdet
-    from chainrule.linalg.former import cholesky as cholesky
-    from chainrule.linalg.former import lu as lu
-    from chainrule.linalg.former import lu_solve as lu_solve
-    from chainrule.linalg.former import lu_unpack as lu_unpack
-    from chainrule.linalg.former import qr as qr
-    from chainrule.linalg.former import svd as svd
-    from chainrule.linalg.former import triangular_solve as triangular_solve
+    from chainrule.linalg.deprecated import cholesky as cholesky
+    from chainrule.linalg.deprecated import lu as lu
+    from chainrule.linalg.deprecated import lu_solve as lu_solve
+    from chainrule.linalg.deprecated import lu_unpack as lu_unpack
+    from chainrule.linalg.deprecated import qr as qr
+    from chainrule.linalg.deprecated import svd as svd
+    from chainrule.linalg.deprecated import triangular_solve as triangular_solve
     from chainrule.linalg.low_rank import pca_lowrank as pca_lowrank
     from chainrule.linalg.low_rank import svd_lowrank as svd_lowrank
     from chainrule.linalg.products import chain_matmul as chain_matmul
     from chainrule.nn.functional import adaptive_avg_pool1d as adaptive_avg_pool1d
     from chainrule.nn.functional import adaptive_max_pool1d as adaptive_max_pool1d
-    from chainrule.nn.functional import alpha_dropout as alpha_dropout
     from chainrule.nn.functional import avg_pool1d as avg_pool1d
     from chainrule.nn.functional import celu as celu
     from chainrule.nn.functional import celu_ as celu_
@@ -104,7 +101,6 @@ if _typing.TYPE_CHECKING:
     from chainrule.nn.functional import conv_transpose2d as conv_transpose2d
     from chainrule.nn.functional import conv_transpose3d as conv_transpose3d
     from chainrule.nn.functional import cosine_similarity as cosine_similarity
-    from chainrule.nn.functional import dropout as dropout
     from chainrule.nn.functional import feature_alpha_dropout as feature_alpha_dropout
     from chainrule.nn.functional import group_norm as group_norm
     from chainrule.nn.functional import hardshrink as hardshrink
@@ -124,7 +120,10 @@ if _typing.TYPE_CHECKING:
     from chainrule.nn.functional import selu_ as selu_
     from chainrule.nn.functional import threshold as threshold
     from chainrule.nn.functional import threshold_ as threshold_
+    from chainrule.nn.functional.dropout import alpha_dropout as alpha_dropout
+    from chainrule.nn.functional.dropout import dropout as dropout
     from chainrule.nn.functional.padding import constant_pad_nd as constant_pad_nd
+    from chainrule.random.generator import Generator as Generator
     from chainrule.transforms import grad as grad
     from chainrule.transforms import hessian as hessian
     from chainrule.transforms import hvp as hvp
@@ -133,7 +132,7 @@ if _typing.TYPE_CHECKING:
     from chainrule.transforms import linearize as linearize
     from chainrule.transforms import value_and_grad as value_and_grad
     from chainrule.transforms import vjp as vjp
-    from chainrule.transforms import vmap as vmap
+    from chainrule.transforms.vmap.vmap import vmap as vmap
 
 __version__ = "0.1.0"
 
@@ -147,14 +146,14 @@ _LATER = {
         "chainrule.transforms": "grad value_and_grad vjp jvp linearize jacobian hessian hvp vmap",
         "chainrule.compiler": "compile export profile",
         "chainrule.compiler.eager": "get_kernels set_kernels",
-        "chainrule.control": "scan while_loop cond",
-        "chainrule.generators": "Generator",
+        "chainrule.control_flow": "scan while_loop cond",
+        "chainrule.random.generator": "Generator",
         "chainrule.kernels.threads": "get_num_threads set_num_threads",
-        "chainrule.fft.spectrograms": "stft istft",
+        "chainrule.fft.stft": "stft istft",
         "chainrule.linalg": """
             det slogdet logdet matrix_exp matrix_power inverse pinverse cholesky_solve
             cholesky_inverse""",
-        "chainrule.linalg.former": "cholesky lu lu_solve lu_unpack qr svd triangular_solve",
+        "chainrule.linalg.deprecated": "cholesky lu lu_solve lu_unpack qr svd triangular_solve",
         "chainrule.linalg.low_rank": "pca_lowrank svd_lowrank",
         "chainrule.linalg.products": "chain_matmul",
         "chainrule.nn.functional": """
@@ -207,7 +206,7 @@ bool = _np.dtype("bool")
 if not _typing.TYPE_CHECKING:
     __getattr__ = _later
     __all__ = ["Tensor"]
-    for _module in (creation, random, draws, ops, errors):
+    for _module in (creation, random, ops, errors):
         __all__ += _module.__all__
     __all__ += [
         # derivatives

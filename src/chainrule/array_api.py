@@ -33,16 +33,17 @@ from chainrule.ops import (
     dtypes,
     extrema,
     finding,
-    joining,
+    join_split,
     kinks,
-    ordering,
     products,
     reductions,
-    repeating,
-    shaping,
-    sorting,
+    sort_search,
     statistics,
 )
+from chainrule.ops.permute import roll as _roll
+from chainrule.ops.repeat import meshgrid as _meshgrid
+from chainrule.ops.reshape import reshape as _reshape
+from chainrule.ops.reshape import squeeze as _squeeze
 
 VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
 __array_api_version__ = VERSIONS[-1]
@@ -141,13 +142,13 @@ def linspace(
 def reshape(x: Operand, /, shape: tuple[int, ...], *, copy: bool | None = None) -> Tensor:
     """Return `x` in another shape; `copy` says whether it may, must or must not share memory."""
     if copy:
-        return shaping.reshape(conversion.clone(x), shape)
-    return tensor_of(x).view(shape) if copy is False else shaping.reshape(x, shape)
+        return _reshape(conversion.clone(x), shape)
+    return tensor_of(x).view(shape) if copy is False else _reshape(x, shape)
 
 
 def roll(x: Operand, /, shift: Any, *, axis: Any = None) -> Tensor:
     """Return `x` with its elements moved along axes: PyTorch's `shifts` is `shift`."""
-    return ordering.roll(x, shift, axis=axis)
+    return _roll(x, shift, axis=axis)
 
 
 # --- other defaults -------------------------------------------------------------------------------
@@ -156,13 +157,13 @@ def roll(x: Operand, /, shift: Any, *, axis: Any = None) -> Tensor:
 def concat(arrays: Sequence[Operand], /, *, axis: int | None = 0) -> Tensor:
     """Return tensors joined along an axis; None flattens them first."""
     if axis is None:
-        return joining.cat([shaping.reshape(x, -1) for x in arrays])
-    return joining.cat(arrays, axis)
+        return join_split.cat([_reshape(x, -1) for x in arrays])
+    return join_split.cat(arrays, axis)
 
 
 def meshgrid(*arrays: Operand, indexing: str = "xy") -> tuple[Tensor, ...]:
     """Return the coordinates of a grid: PyTorch's `indexing` is "ij" if it is left out."""
-    return repeating.meshgrid(*arrays, indexing=indexing)
+    return _meshgrid(*arrays, indexing=indexing)
 
 
 def var(
@@ -230,7 +231,7 @@ def nonzero(x: Operand, /) -> tuple[Tensor, ...]:
 
 def sort(x: Operand, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
     """Return the elements in order: PyTorch's `sort` says where they were, too."""
-    found: Tensor = sorting.sort(x, axis, descending, stable).values
+    found: Tensor = sort_search.sort(x, axis, descending, stable).values
     return found
 
 
@@ -243,7 +244,7 @@ def squeeze(x: Operand, /, axis: int | tuple[int, ...]) -> Tensor:
                 f"squeeze: axis {number} has length {x.shape[number]}, and only an axis of length "
                 f"1 can be left out of shape {list(x.shape)}"
             )
-    return shaping.squeeze(x, axis)
+    return _squeeze(x, axis)
 
 
 def vecdot(x1: Operand, x2: Operand, /, *, axis: int = -1) -> Tensor:
@@ -262,7 +263,7 @@ def _solve(x1: Operand, x2: Operand, /) -> Tensor:
     right, ndim = tensor_of(x2), tensor_of(x1).ndim
     if right.ndim == 1 or right.ndim >= ndim:
         return _linalg.solve(x1, right)
-    return _linalg.solve(x1, shaping.reshape(right, (1,) * (ndim - right.ndim) + right.shape))
+    return _linalg.solve(x1, _reshape(right, (1,) * (ndim - right.ndim) + right.shape))
 
 
 _SAME_IN_LINALG = """

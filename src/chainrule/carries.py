@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from chainrule import tree
+from chainrule import pytree
 from chainrule.autograd.operands import as_tensors
 from chainrule.autograd.tensor import Tensor
 from chainrule.errors import DTypeError, ShapeError
@@ -18,7 +18,7 @@ Tensors = Sequence[Tensor]
 def tensors_of(what: str, node: Any) -> list[Tensor]:
     """Return the leaves of a tree as tensors; None is none."""
     found = []
-    for path, leaf in tree.leaves(node):
+    for path, leaf in pytree.leaves(node):
         if leaf is not None:
             try:
                 found += as_tensors((leaf,))
@@ -36,10 +36,10 @@ def _no_tensor(where: str, value: Any) -> TypeError:
 def matched(what: str, node: Any, expected: Tensors, other: Any) -> list[Tensor]:
     """Return the leaves of another tree as tensors, of the kind that those of the first have."""
     found, kinds = [], iter(expected)
-    for path, first, second in tree.beside(node, other):
+    for path, first, second in pytree.beside(node, other):
         if first is None and second is None:
             continue
-        if any(part is None or tree.children(part) is not None for part in (first, second)):
+        if any(part is None or pytree.children(part) is not None for part in (first, second)):
             raise TypeError(
                 f"{what} must keep its structure: {what.split()[-1]}{path} was {said(first)}, "
                 f"and is {said(second)} now"
@@ -73,7 +73,7 @@ def said(value: Any) -> str:
     """Return what a leaf or container is, for an error."""
     if isinstance(value, Tensor):
         return f"a tensor of shape {list(value.shape)}"
-    parts = tree.children(value)
+    parts = pytree.children(value)
     if parts is None:
         return "None" if value is None else f"a {type(value).__name__}"
     steps = ", ".join(step for step, _ in parts)

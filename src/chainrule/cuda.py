@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
-from chainrule.absent import missing
 from chainrule.backend import cuda_is_available as is_available
+from chainrule.missing_names import missing
 
 __all__ = ["is_available"]
 

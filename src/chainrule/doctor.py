@@ -14,8 +14,8 @@ import numpy as np
 import chainrule as cr
 from chainrule import blas
 from chainrule.blas import Info
+from chainrule.compiler.native.gemm import registers
 from chainrule.compiler.native.jit import is_installed
-from chainrule.compiler.native.products import registers
 from chainrule.kernels.threads import get_num_threads, usable_cores
 
 VARIABLES = {

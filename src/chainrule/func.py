@@ -8,7 +8,7 @@ from typing import Any
 
 from chainrule.transforms import grad, hessian, jacobian, jvp, linearize, vjp, vmap
 from chainrule.transforms import value_and_grad as _value_and_grad
-from chainrule.transforms.choice import Choices
+from chainrule.transforms.argnums import Choices
 
 __all__ = [
     "grad",

@@ -10,12 +10,12 @@ import typing as _typing
 from chainrule.ops import bessel as _bessel
 from chainrule.ops import probability as _probability
 from chainrule.ops.bessel import *
+from chainrule.ops.binary import xlogy as xlogy
 from chainrule.ops.blends import exp2 as exp2
-from chainrule.ops.exponential import expm1 as expm1
-from chainrule.ops.exponential import log1p as log1p
-from chainrule.ops.exponential import sigmoid as _sigmoid
+from chainrule.ops.elementary import expm1 as expm1
+from chainrule.ops.elementary import log1p as log1p
+from chainrule.ops.elementary import sigmoid as _sigmoid
 from chainrule.ops.kinks import round as round
-from chainrule.ops.pairs import xlogy as xlogy
 from chainrule.ops.probability import *
 from chainrule.ops.special import digamma as digamma
 from chainrule.ops.special import erf as erf

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import chainrule as cr
-from chainrule.autograd.derivatives import autograd_grad
+from chainrule.autograd.backward import autograd_grad
 from chainrule.autograd.function import autograd_function, once_differentiable
 from chainrule.autograd.modes import no_grad
 from chainrule.autograd.record import RECORDERS

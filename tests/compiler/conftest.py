@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from chainrule.compiler.native import elementary, jit, products, tasks
+from chainrule.compiler.native import gemm, jit, vector_math
 from chainrule.compiler.native.code import Code
+from chainrule.compiler.native.threads import tasks
 
 
 @pytest.fixture(autouse=True)
@@ -23,7 +24,7 @@ def interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have Python run what machine code would be made of, with Numba or without."""
 
     def function(self: Code) -> Callable[..., None]:
-        loop = jit.plain(self.text, {name: getattr(elementary, name) for name in self.calls})
+        loop = jit.plain(self.text, {name: getattr(vector_math, name) for name in self.calls})
 
         def parts(words: Any, turns: int, step: int, *arguments: Any) -> None:
             for start in range(0, turns, step):
@@ -35,4 +36,4 @@ def interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
     nobody = SimpleNamespace(words=None, helpers=0)
     monkeypatch.setattr(tasks, "team", lambda: nobody)  # which is machine code itself
     monkeypatch.setattr(jit, "is_installed", lambda: True)
-    monkeypatch.setattr(products, "registers", lambda: None)  # whose tiles are instructions
+    monkeypatch.setattr(gemm, "registers", lambda: None)  # whose tiles are instructions

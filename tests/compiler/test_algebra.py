@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 import chainrule as cr
-from chainrule.compiler import builder, passes
+from chainrule.compiler import build, passes
 
 
 @pytest.fixture(autouse=True)
 def verified(monkeypatch: pytest.MonkeyPatch) -> None:
     optimized = passes.optimized
-    monkeypatch.setattr(builder, "optimized", lambda program: optimized(program, check=True))
+    monkeypatch.setattr(build, "optimized", lambda program: optimized(program, check=True))
 
 
 def numbers(*shape: int, **options: Any) -> cr.Tensor:

@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 import chainrule as cr
-from chainrule.compiler import builder, passes
-from chainrule.compiler.program import every_line
+from chainrule.compiler import build, passes
+from chainrule.compiler.ir.program import every_line
 
 
 @pytest.fixture(autouse=True)
 def verified(monkeypatch: pytest.MonkeyPatch) -> None:
     optimized = passes.optimized
-    monkeypatch.setattr(builder, "optimized", lambda program: optimized(program, check=True))
+    monkeypatch.setattr(build, "optimized", lambda program: optimized(program, check=True))
 
 
 def numbers(*shape: int, seed: int = 0, **options: Any) -> cr.Tensor:
@@ -118,9 +118,9 @@ def test_other_loops_stay(function: Callable[..., Any]) -> None:
 
 
 def test_what_is_too_large_for_all_steps_stays_a_loop(monkeypatch: pytest.MonkeyPatch) -> None:
-    from chainrule.compiler import batching
+    from chainrule.compiler.passes import vectorize_loops
 
-    monkeypatch.setattr(batching, "MOST", 60)
+    monkeypatch.setattr(vectorize_loops, "MOST", 60)
     found = functions(hessian(lambda w, a: (a @ w).sin()), WEIGHTS, MATRIX)
     assert found["for"] == 1
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import chainrule as cr
-from chainrule.compiler import blocks
+from chainrule.compiler.passes import tiling
 
-MANY = 4 * blocks.BLOCK + 3
+MANY = 4 * tiling.BLOCK + 3
 RNG = np.random.default_rng(0)
 
 

@@ -12,8 +12,8 @@ import pytest
 import chainrule as cr
 import conformance
 from cases import CONSTANTS, ROWS, Case, cases_of
-from chainrule.compiler import builder, passes
-from chainrule.compiler.symbol import Symbol
+from chainrule.compiler import build, passes
+from chainrule.compiler.tracing.symbol import Symbol
 from compiled import in_tiny_blocks
 from conformance import Subject, demand, plain
 
@@ -30,7 +30,7 @@ def groups() -> dict[str, list[Case]]:
 @pytest.fixture(autouse=True)
 def verified(monkeypatch: pytest.MonkeyPatch) -> None:
     optimized = passes.optimized
-    monkeypatch.setattr(builder, "optimized", lambda program: optimized(program, check=True))
+    monkeypatch.setattr(build, "optimized", lambda program: optimized(program, check=True))
 
 
 @pytest.mark.parametrize("cases", groups().values(), ids=groups())

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import chainrule as cr
-from chainrule import tree
+from chainrule import pytree
 from chainrule.autograd.forward import pushed
-from chainrule.compiler import builder, derivative, passes
+from chainrule.compiler import backward, build, passes
 
 compiled_to_numpy = partial(cr.compile, backend="numpy")  # to the bit as eagerly
 RNG = np.random.default_rng(11)
@@ -28,12 +28,12 @@ LEAVES = [W, B, XS, H, Z]
 @pytest.fixture(autouse=True)
 def verified(monkeypatch: pytest.MonkeyPatch) -> None:
     optimized = passes.optimized
-    for module in (builder, derivative):
+    for module in (build, backward):
         monkeypatch.setattr(module, "optimized", lambda program: optimized(program, check=True))
 
 
 def leaves(result: Any) -> list[Any]:
-    return [leaf for _, leaf in tree.leaves(result) if leaf is not None]
+    return [leaf for _, leaf in pytree.leaves(result) if leaf is not None]
 
 
 def gradients(outs: list[Any], **settings: Any) -> list[Any]:
@@ -273,7 +273,7 @@ def reverse(f: Callable[[Any], Any]) -> Callable[[Any], Any]:
         x = x.clone() if x.requires_grad else x.detach().requires_grad_()
         return cr.autograd_grad(f(x), x, create_graph=True)[0]
 
-    return derivative
+    return backward
 
 
 @pytest.mark.parametrize("modes", list(itertools.product((forward, reverse), repeat=3)))

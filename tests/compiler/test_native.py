@@ -12,7 +12,7 @@ import pytest
 import chainrule as cr
 import chainrule.nn.functional as F
 from chainrule.compiler import native
-from chainrule.compiler.native import clusters, fusion
+from chainrule.compiler.native import fusion_groups, lowering
 
 pytest.importorskip("numba", reason="machine code needs Numba")
 
@@ -20,7 +20,7 @@ pytest.importorskip("numba", reason="machine code needs Numba")
 @pytest.fixture(autouse=True)
 def loops_and_nothing_on_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(native, "_small", lambda program: None)  # small ones have their own tests
-    monkeypatch.setattr(clusters, "CALLS", 0)  # arrays may be small
+    monkeypatch.setattr(fusion_groups, "CALLS", 0)  # arrays may be small
     monkeypatch.setenv("CHAINRULE_CACHE", "")
 
 
@@ -223,7 +223,7 @@ def test_not_too_many_loops_are_compiled(monkeypatch: pytest.MonkeyPatch) -> Non
         z = (cr.tanh(y) * 3 - y) @ x
         return (cr.exp(z) + z * z) @ x
 
-    monkeypatch.setattr(fusion, "MOST", 2)
+    monkeypatch.setattr(lowering, "MOST", 2)
     compiled = beside_eager(several, numbers(5, 5) * 0.1)
     assert compiled.source_native.count("def loop(") <= 4
 

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import chainrule as cr
-from chainrule.compiler.native import disk, elementary, jit
+from chainrule.compiler.native import disk_cache, jit, vector_math
 from chainrule.compiler.native.code import Code
 
 
@@ -74,52 +74,59 @@ cr.compile(lambda x: np.exp(x) - 5, backend="native")(np.ones(50, dtype="f4"))
 def test_threads_that_write_the_same_code_at_once(tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.setenv("CHAINRULE_CACHE", str(tmp_path))
     code = bytes(range(256)) * 40_000
-    threads = [threading.Thread(target=disk.write, args=("loop", code)) for _ in range(4)]
+    threads = [threading.Thread(target=disk_cache.write, args=("loop", code)) for _ in range(4)]
     for thread in threads:
         thread.start()
     seen = None
     while any(thread.is_alive() for thread in threads):
-        found, before = disk.read("loop"), seen
+        found, before = disk_cache.read("loop"), seen
         assert found == code or before is None  # once there is a file, it is whole
         seen = found or seen
     for thread in threads:
         thread.join()
-    assert disk.read("loop") == code
+    assert disk_cache.read("loop") == code
     assert [file.name for file in tmp_path.iterdir()] == ["loop"]
 
 
 def test_what_machine_code_depends_on_is_in_its_name(monkeypatch: Any) -> None:
-    before = disk.surroundings()
-    disk.surroundings.cache_clear()
+    before = disk_cache.surroundings()
+    disk_cache.surroundings.cache_clear()
     monkeypatch.setenv("NUMBA_OPT", "1")
     try:
-        assert disk.surroundings() != before
+        assert disk_cache.surroundings() != before
     finally:
-        disk.surroundings.cache_clear()
+        disk_cache.surroundings.cache_clear()
     assert b"flags" in before or sys.platform != "linux" or platform.machine() != "x86_64"
 
 
 def test_all_that_is_compiled_into_loops_is_in_its_name(numba: Any) -> None:
-    from chainrule.compiler.native import atomics, spinning, tiles
+    from chainrule.compiler.native import gemm_microkernel
+    from chainrule.compiler.native.threads import atomics, worker
 
-    parts = [spinning.share, jit.object_code, elementary.exp_f4, atomics._load, tiles._tile]
+    parts = [
+        worker.share,
+        jit.object_code,
+        vector_math.exp_f4,
+        atomics._load,
+        gemm_microkernel._tile,
+    ]
     sources = {Path(part.__code__.co_filename) for part in parts}
-    assert sources == set(disk.compiled_sources())
-    assert all(source.read_bytes() in disk.surroundings() for source in sources)
+    assert sources == set(disk_cache.compiled_sources())
+    assert all(source.read_bytes() in disk_cache.surroundings() for source in sources)
 
 
 def test_a_folder_that_cannot_be_had_is_no_error(tmp_path: Path, monkeypatch: Any) -> None:
     (tmp_path / "file").write_text("")
     for place in ("", str(tmp_path / "file")):
         monkeypatch.setenv("CHAINRULE_CACHE", place)
-        disk.write("loop", b"code")
-        assert disk.read("loop") is None
+        disk_cache.write("loop", b"code")
+        assert disk_cache.read("loop") is None
     monkeypatch.delenv("CHAINRULE_CACHE")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     if sys.platform.startswith("linux"):
-        assert disk.folder() == tmp_path / "chainrule" / "native"
-    disk.write("loop", b"code")
-    assert disk.read("loop") == b"code"
+        assert disk_cache.folder() == tmp_path / "chainrule" / "native"
+    disk_cache.write("loop", b"code")
+    assert disk_cache.read("loop") == b"code"
 
 
 def test_a_full_disk_is_no_error(numba: Any, tmp_path: Path, monkeypatch: Any) -> None:

@@ -20,9 +20,9 @@ from chainrule.autograd.record import RECORDERS
 from chainrule.compiler import eager
 from chainrule.compiler.eager.table import PRODUCTS, substitutes
 from chainrule.compiler.native import jit
-from chainrule.compiler.native.products import registers
-from chainrule.compiler.native.tasks import Task
-from chainrule.compiler.native.team import Team
+from chainrule.compiler.native.gemm import registers
+from chainrule.compiler.native.threads.pool import Team
+from chainrule.compiler.native.threads.tasks import Task
 from chainrule.errors import MissingExtraError
 
 pytest.importorskip("numba")

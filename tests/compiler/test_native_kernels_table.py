@@ -16,8 +16,8 @@ import conformance
 from cases import CONSTANTS, ROWS, Case, cases_of
 from chainrule.compiler import eager
 from chainrule.compiler.eager.table import PRODUCTS, substitutes
-from chainrule.compiler.native import elementary, jit
-from chainrule.compiler.native.tasks import Task
+from chainrule.compiler.native import jit, vector_math
+from chainrule.compiler.native.threads.tasks import Task
 from conformance import demand
 
 WRITTEN_IN_PYTHON = {p: s for p, s in substitutes(1, 1).items() if p.name not in PRODUCTS}
@@ -55,7 +55,7 @@ def interpreted(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         code = task.code
         RUN.add(code.text)
         if task not in loops:
-            calls = {name: getattr(elementary, name) for name in code.calls}
+            calls = {name: getattr(vector_math, name) for name in code.calls}
             loops[task] = jit.plain(code.text, calls)
         flat = [a.reshape(-1) if isinstance(a, np.ndarray) else a for a in arguments]
         for start in range(0, turns, step):

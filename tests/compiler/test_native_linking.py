@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from chainrule.compiler.native import jit, linking
+from chainrule.compiler.native import elf_loader, jit
 
 pytest.importorskip("numba", reason="machine code needs Numba")
 
@@ -31,7 +31,7 @@ def test_long_loops_compute_several_vectors_side_by_side(code: bytes) -> None:
     types = ("n", "n", "f8", "b1", "f8")
     short = jit.object_code(TEXT, types, frozenset(["exp_f8"]), False, "sums")
     assert len(code) > len(short)
-    check(linking.function_of(short, "sums"))
+    check(elf_loader.function_of(short, "sums"))
 
 
 LOOPS = """
@@ -71,32 +71,32 @@ here = sys.platform == "linux" and platform.machine() == "x86_64"
 
 @pytest.mark.skipif(not here, reason="objects of another system are LLVM's to load")
 def test_linked_by_ourselves(code: bytes) -> None:
-    memory, address = linking._linked(code, "sums")
-    function = linking._callable(address, memory)
+    memory, address = elf_loader._linked(code, "sums")
+    function = elf_loader._callable(address, memory)
     del memory
     gc.collect()  # the function keeps its code
     check(function)
-    again = linking.function_of(code, "sums")
+    again = elf_loader.function_of(code, "sums")
     del function
     gc.collect()
     check(again)
 
 
 def test_loaded_by_llvm(code: bytes) -> None:
-    memory, address = linking._loaded_by_llvm(code.replace(b"sums", b"past"), "past")
-    check(linking._callable(address, memory))
+    memory, address = elf_loader._loaded_by_llvm(code.replace(b"sums", b"past"), "past")
+    check(elf_loader._callable(address, memory))
 
 
 def test_objects_of_others_are_left_to_llvm() -> None:
     arm = b"\x7fELF\x02\x01\x01" + bytes(11) + b"\xb7\0" + bytes(44)
     for foreign in (b"\xcf\xfa\xed\xfe", arm):
-        with pytest.raises(linking.LinkError, match="not an object of"):
-            linking._linked(foreign, "sums")
+        with pytest.raises(elf_loader.LinkError, match="not an object of"):
+            elf_loader._linked(foreign, "sums")
 
 
 @pytest.mark.skipif(not here, reason="objects of another system are LLVM's to load")
 def test_what_is_missing_is_told(code: bytes) -> None:
-    with pytest.raises(linking.LinkError, match="there is no other"):
-        linking._linked(code, "other")
-    with pytest.raises(linking.LinkError, match="six is unknown"):
-        linking._linked(code.replace(b"\0sin\0", b"\0six\0"), "sums")
+    with pytest.raises(elf_loader.LinkError, match="there is no other"):
+        elf_loader._linked(code, "other")
+    with pytest.raises(elf_loader.LinkError, match="six is unknown"):
+        elf_loader._linked(code.replace(b"\0sin\0", b"\0six\0"), "sums")

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import chainrule as cr
-from chainrule.compiler.native import products
-from chainrule.compiler.native.products import Product, Registers, registers
+from chainrule.compiler.native import gemm
+from chainrule.compiler.native.gemm import Product, Registers, registers
 
 pytest.importorskip("numba")
 
@@ -195,7 +195,7 @@ def test_layouts_without_end_take_no_memory_without_end() -> None:
     for width in range(30, 1000):
         view = memory.reshape(-1)[: 20 * width].reshape(20, width)[:, :30]
         np.testing.assert_array_equal(product(view, b), 30)
-    assert len(product._plans) <= products._MOST
+    assert len(product._plans) <= gemm._MOST
 
 
 def test_elements_between_elements_are_left_to_numpy() -> None:
@@ -250,7 +250,7 @@ def test_small_products_and_other_numbers_are_numpys() -> None:
 
 
 def test_without_openblas_products_are_numpys(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(products, "registers", lambda: None)
+    monkeypatch.setattr(gemm, "registers", lambda: None)
     a = cr.ones(80, 80)
     compiled = cr.compile(lambda x: (x @ x).sin().sum(), backend="native")
     assert float(compiled(a)) == pytest.approx(float((a @ a).sin().sum()))
@@ -267,14 +267,14 @@ def test_the_blas_is_left_alone_where_the_user_wants_it(monkeypatch: pytest.Monk
     [
         (frozenset({"avx", "avx2", "fma"}), 32),
         (frozenset({"avx", "avx2"}), None),
-        (products.AVX512 | {"avx2"}, 64),
+        (gemm.AVX512 | {"avx2"}, 64),
         (frozenset(), None),
     ],
 )
 def test_the_processor_decides_how_wide_a_tile_is(
     features: frozenset[str], bytes_of_a_vector: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(products.openblas, "features", lambda: features)
+    monkeypatch.setattr(gemm.openblas, "features", lambda: features)
     found = registers.__wrapped__()
     assert (found and found.vector) == bytes_of_a_vector
 

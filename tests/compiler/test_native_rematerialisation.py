@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import chainrule as cr
-from chainrule.compiler import builder, passes
-from chainrule.compiler.native import clusters
-from chainrule.compiler.native.access import Accesses
+from chainrule.compiler import build, passes
+from chainrule.compiler.ir.program import Program
+from chainrule.compiler.native import fusion_groups
 from chainrule.compiler.native.rematerialisation import rematerialise
-from chainrule.compiler.program import Program
+from chainrule.compiler.native.strides import Accesses
 
 W = cr.tensor(np.random.default_rng(0).normal(size=(6, 6)) / 3, requires_grad=True)
 X = cr.tensor(np.random.default_rng(1).normal(size=(4, 6)))
@@ -23,12 +23,12 @@ X = cr.tensor(np.random.default_rng(1).normal(size=(4, 6)))
 
 @pytest.fixture(autouse=True)
 def small_loops(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clusters, "CALLS", 0)
+    monkeypatch.setattr(fusion_groups, "CALLS", 0)
 
 
-def clustered(program: Program) -> tuple[list[clusters.Cluster], Accesses]:
+def clustered(program: Program) -> tuple[list[fusion_groups.Cluster], Accesses]:
     accesses = Accesses(program, program.constants)
-    return clusters.clustered(program, accesses), accesses
+    return fusion_groups.clustered(program, accesses), accesses
 
 
 def changed(program: Program) -> tuple[Program, int, int]:
@@ -38,12 +38,12 @@ def changed(program: Program) -> tuple[Program, int, int]:
     rematerialise(found, program, accesses)
     for cluster in found:
         if cluster.shape is not None:
-            assert {clusters.loop_shape(line) for _, line in cluster.lines} == {cluster.shape}
+            assert {fusion_groups.loop_shape(line) for _, line in cluster.lines} == {cluster.shape}
     lines = [line for cluster in found for _, line in cluster.lines]
     return program.with_lines(lines), before, traffic(program, found, accesses)
 
 
-def traffic(program: Program, found: list[clusters.Cluster], accesses: Accesses) -> int:
+def traffic(program: Program, found: list[fusion_groups.Cluster], accesses: Accesses) -> int:
     """Return how many arrays all loops read and write."""
     made = [{v for _, line in cluster.lines for v in line.outs} for cluster in found]
     reads = [{accesses.of(v).base for v in c.reads} - m for c, m in zip(found, made, strict=True)]
@@ -65,7 +65,7 @@ def both(function: Callable[[Any], Any]) -> list[tuple[int, int]]:
     plain = cr.compile(function, backend="numpy")
     wanted = plain(X)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(builder, "optimized", optimized)
+        patch.setattr(build, "optimized", optimized)
         again = cr.compile(function, backend="numpy")
         for _ in range(2):
             for a, b in zip(again(X), wanted, strict=True):

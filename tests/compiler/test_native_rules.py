@@ -12,7 +12,7 @@ import pytest
 import conformance
 from cases import CONSTANTS, ROWS, Case, cases_of
 from chainrule.compiler import native
-from chainrule.compiler.native import clusters
+from chainrule.compiler.native import fusion_groups
 from conformance import demand
 
 CASES = [case for row in (*ROWS, *CONSTANTS) for case in cases_of(row) if case.dtype == "float32"]
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.usefixtures("interpreted")
 @pytest.mark.parametrize("cases", groups().values(), ids=groups())
 def test_loops_are_as_eager(cases: list[Case], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(native, "_small", lambda program: None)
-    monkeypatch.setattr(clusters, "CALLS", 0)
+    monkeypatch.setattr(fusion_groups, "CALLS", 0)
     demand(conformance.check_compiled, cases, "native")
 
 

@@ -11,8 +11,9 @@ import pytest
 
 import chainrule as cr
 from chainrule.compiler import native
-from chainrule.compiler.native import arrays, clusters, team
-from chainrule.compiler.native.team import Team
+from chainrule.compiler.native import call_wrapper, fusion_groups
+from chainrule.compiler.native.threads import pool
+from chainrule.compiler.native.threads.pool import Team
 from chainrule.kernels import threads
 
 
@@ -24,10 +25,10 @@ def numbers(*shape: int, seed: int = 0) -> np.ndarray:
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have loops of any size be cut into parts of a few turns."""
     monkeypatch.setattr(native, "_small", lambda program: None)
-    monkeypatch.setattr(clusters, "CALLS", 0)
-    monkeypatch.setattr(arrays, "PART", 2)
-    monkeypatch.setattr(arrays, "WORTH", 0)
-    monkeypatch.setattr(arrays, "JOIN", 0)
+    monkeypatch.setattr(fusion_groups, "CALLS", 0)
+    monkeypatch.setattr(call_wrapper, "PART", 2)
+    monkeypatch.setattr(call_wrapper, "WORTH", 0)
+    monkeypatch.setattr(call_wrapper, "JOIN", 0)
 
 
 SHAPES = [(101,), (13, 7), (11, 4, 5), (3, 30, 2)]
@@ -83,8 +84,8 @@ def test_small_jobs_wake_threads_only_if_they_follow_each_other(
     woken: list[int] = []
     monkeypatch.setattr(threads, "usable_cores", lambda: 2)
     monkeypatch.setattr(Team, "_start", lambda members: members.locks.append(7))
-    monkeypatch.setattr(team, "_wait", lambda: lambda *words: None)
-    monkeypatch.setattr(team, "_release", woken.append)
+    monkeypatch.setattr(pool, "_wait", lambda: lambda *words: None)
+    monkeypatch.setattr(pool, "_release", woken.append)
     members = Team(2)
     members.wake(large=False)  # the first one
     assert woken == []
@@ -92,7 +93,7 @@ def test_small_jobs_wake_threads_only_if_they_follow_each_other(
     assert woken == [7]
     members.wake(large=True)  # it is awake
     assert woken == [7]
-    members.words[team.MEMBERS + 16] = 0
+    members.words[pool.MEMBERS + 16] = 0
     members.ended = time.perf_counter() + 1  # however long it takes until the next line
     members.wake(large=False)
     assert woken == [7, 7]

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import chainrule as cr
 import chainrule.nn.functional as F
 from chainrule.compiler import native
-from chainrule.compiler.native import stretches
+from chainrule.compiler.native import small_groups
 
 RNG = np.random.default_rng(0)
 W = RNG.normal(size=(6, 6)) / 3
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.usefixtures("interpreted")
 @pytest.fixture(autouse=True)
 def few_multiplications_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(native, "_small", lambda program: None)
-    monkeypatch.setattr(stretches, "PRODUCT", 32)  # 4 × 6 × 6 are many
+    monkeypatch.setattr(small_groups, "PRODUCT", 32)  # 4 × 6 × 6 are many
 
 
 def agree(make: Callable[[], Callable[[Any], Any]]) -> Any:
@@ -72,7 +72,7 @@ def test_the_updates_of_all_parameters_are_one_call() -> None:
 
 
 def test_a_large_array_ends_a_stretch(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stretches, "SMALL", 12)
+    monkeypatch.setattr(small_groups, "SMALL", 12)
 
     def make() -> Callable[[Any], Any]:
         def function(x: Any) -> Any:

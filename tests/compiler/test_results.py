@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import chainrule as cr
-from chainrule import tree
+from chainrule import pytree
 
 
 def leaf(*values: float) -> cr.Tensor:
@@ -301,13 +301,13 @@ def test_containers_are_remade_without_their_constructors(make: Any) -> None:
     found += [cr.jvp(make, x, x)[0]]
     for result in found:
         assert type(result) is type(expected)
-        pairs = zip(tree.leaves(result), tree.leaves(expected), strict=True)
+        pairs = zip(pytree.leaves(result), pytree.leaves(expected), strict=True)
         for (path, ours), (wanted_path, wanted) in pairs:
             assert path == wanted_path
             np.testing.assert_array_equal(plain(ours), plain(wanted))
     carried, _ = cr.scan(lambda c, _: (c, None), expected, length=3)
     np.testing.assert_array_equal(
-        plain(next(tree.leaves(carried))[1]), plain(next(tree.leaves(expected))[1])
+        plain(next(pytree.leaves(carried))[1]), plain(next(pytree.leaves(expected))[1])
     )
 
 

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import chainrule as cr
-from chainrule.compiler import builder, derivative, passes, rolling
+from chainrule.compiler import backward, build, passes
+from chainrule.compiler.passes import reroll
 
 compiled_to_numpy = partial(cr.compile, backend="numpy")  # to the bit as eagerly
 RNG = np.random.default_rng(5)
@@ -26,7 +27,7 @@ LEAVES = [W, V, XS, YS, H]
 @pytest.fixture(autouse=True)
 def verified(monkeypatch: pytest.MonkeyPatch) -> None:
     optimized = passes.optimized
-    for module in (builder, derivative):
+    for module in (build, backward):
         monkeypatch.setattr(module, "optimized", lambda program: optimized(program, check=True))
 
 
@@ -157,7 +158,7 @@ def test_rolled_is_as_unrolled(
     function: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rolled = [out.numpy(force=True) for out in results(function)]
-    monkeypatch.setattr(rolling, "SAVED", 10**9)
+    monkeypatch.setattr(reroll, "SAVED", 10**9)
     unrolled = [out.numpy(force=True) for out in results(function)]
     for a, b in zip(rolled, unrolled, strict=True):
         np.testing.assert_array_equal(a, b)

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 import chainrule as cr
-from chainrule.compiler import builder, derivative, passes, rolling
+from chainrule.compiler import backward, build, passes
+from chainrule.compiler.passes import reroll
 
 compiled_to_numpy = partial(cr.compile, backend="numpy")  # to the bit as eagerly
 RNG = np.random.default_rng(1)
@@ -75,12 +76,12 @@ def results(function: Callable[[], list[Any]]) -> tuple[list[Any], str]:
 @pytest.mark.parametrize("seed", range(16))
 def test_random_loops(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     optimized = passes.optimized
-    for module in (builder, derivative):
+    for module in (build, backward):
         monkeypatch.setattr(module, "optimized", lambda program: optimized(program, check=True))
     function = random_loop(seed)
     rolled, source = results(function)
     assert "for " in source
-    monkeypatch.setattr(rolling, "SAVED", 10**9)
+    monkeypatch.setattr(reroll, "SAVED", 10**9)
     unrolled, source = results(function)
     assert "for " not in source
     for a, b in zip(rolled, unrolled, strict=True):

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import chainrule as cr
-from chainrule import tree
+from chainrule import pytree
 
 
 def traces(function: Callable[..., Any], *calls: tuple[Any, ...]) -> list[int]:
@@ -31,7 +31,7 @@ def traces(function: Callable[..., Any], *calls: tuple[Any, ...]) -> list[int]:
 
 
 def _doubled(x: Any) -> Any:
-    return [leaf * 2 for _, leaf in tree.leaves(x)]
+    return [leaf * 2 for _, leaf in pytree.leaves(x)]
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import chainrule as cr
-from chainrule import tree
+from chainrule import pytree
 
 EXAMPLES = {function.__name__: (function, args) for function, args in golden_sources.examples()}
 
@@ -45,7 +45,7 @@ def array_of(leaf: Any) -> Any:
 
 
 def assert_alike(got: Any, wanted: Any) -> None:
-    pairs = zip(tree.leaves(got), tree.leaves(wanted), strict=True)
+    pairs = zip(pytree.leaves(got), pytree.leaves(wanted), strict=True)
     for (path, a), (same_path, b) in pairs:
         assert path == same_path
         assert (a.dtype, a.shape) == (b.dtype, b.shape)
@@ -63,9 +63,9 @@ def test_the_source_is_the_golden_one(name: str, tmp_path: pathlib.Path) -> None
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_the_source_runs_without_chainrule(name: str) -> None:
     function, args = EXAMPLES[name]
-    arrays = tree.mapped(args, array_of)
+    arrays = pytree.mapped(args, array_of)
     result = without_chainrule(golden_sources.FOLDER / f"{name}.py", name, *arrays)
-    assert_alike(result, tree.mapped(function(*args), array_of))
+    assert_alike(result, pytree.mapped(function(*args), array_of))
 
 
 def test_parameters_go_with_the_module(tmp_path: pathlib.Path) -> None:
@@ -96,7 +96,7 @@ def test_views_that_were_written_to_are_exported_as_they_end(tmp_path: pathlib.P
 
     x = golden_sources.numbers(2, 3)
     file = cr.export(written, tmp_path / "written.py", x)
-    assert_alike(without_chainrule(file, "written", x.numpy()), tree.mapped(written(x), array_of))
+    assert_alike(without_chainrule(file, "written", x.numpy()), pytree.mapped(written(x), array_of))
 
 
 def test_a_module_updates_its_parameters(tmp_path: pathlib.Path) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import chainrule as cr
-from chainrule import tree
+from chainrule import pytree
 
 SCALE = 2.0
 SETTINGS = types.ModuleType("settings")
@@ -642,7 +642,7 @@ def _made_by_numpy(f: Any) -> Any:
 )
 def test_what_a_function_changes_it_changes_at_each_call(run: Callable[[Any], Any]) -> None:
     found, wanted = run(cr.compile), run(lambda function: function)
-    assert tree.mapped(found, _plain) == tree.mapped(wanted, _plain)
+    assert pytree.mapped(found, _plain) == pytree.mapped(wanted, _plain)
 
 
 def _plain(leaf: Any) -> Any:

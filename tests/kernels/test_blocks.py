@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import chainrule as cr
-from chainrule.kernels import blocks, threads
+from chainrule.kernels import parallel, threads
 
 RNG = np.random.default_rng(5)
 
@@ -67,7 +67,7 @@ def test_parts_give_what_the_whole_would(
         in_parts = _sides(FUNCTIONS[name], x, g)
         assert began
         assert max(began) > 1
-        monkeypatch.setattr(blocks, "LARGE", 1 << 40)
+        monkeypatch.setattr(parallel, "LARGE", 1 << 40)
         whole = _sides(FUNCTIONS[name], x, g)
     for one, other in zip(in_parts, whole, strict=True):
         np.testing.assert_array_equal(one, other)

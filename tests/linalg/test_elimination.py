@@ -7,7 +7,7 @@ import pytest
 
 import chainrule as cr
 from chainrule.checks import gradcheck, gradgradcheck
-from chainrule.kernels.elimination import factored, order_of
+from chainrule.kernels.lu import factored, order_of
 from graphs import leaf, same_as_torch
 
 SHAPES = [

@@ -10,7 +10,7 @@ import pytest
 
 import chainrule as cr
 from chainrule.nn import functional as F
-from chainrule.nn.functional.dropouts import kept
+from chainrule.nn.functional.dropout import kept
 
 
 def rng() -> np.random.Generator:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import chainrule as cr
-from chainrule.autograd import failures
+from chainrule.autograd import error_messages
 from chainrule.checks import gradcheck, gradgradcheck
 from graphs import equal, leaf, same_as_torch
 
@@ -360,7 +360,7 @@ def test_s40_errors_name_the_operation_and_the_line(operation):
 def test_s40_tensors_on_two_devices(monkeypatch, name):
     cpu, cuda = cr.ones(3), cr.ones(4)
     places = {id(cpu._array): cr.device("cpu"), id(cuda._array): cr.device("cuda", 0)}
-    monkeypatch.setattr(failures, "device_of", lambda array: places[id(array)])
+    monkeypatch.setattr(error_messages, "device_of", lambda array: places[id(array)])
     with pytest.raises(cr.DeviceError) as info:
         getattr(cr, name)(cpu, cuda)
     for part in ("Expected all tensors to be on the same device", "cpu", "cuda:0", ".to(device)"):

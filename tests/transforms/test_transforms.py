@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import chainrule as cr
-from chainrule import tree
+from chainrule import pytree
 
 RNG = np.random.default_rng(5)
 W, B, X = RNG.standard_normal((3, 2)), RNG.standard_normal(3), RNG.standard_normal(2)
@@ -31,7 +31,7 @@ def loss(xp: Any, w: Any, b: Any, x: Any) -> Any:
 
 def arrays(found: Any) -> list[Any]:
     """Return the leaves of what any library returned, as arrays."""
-    return [np.asarray(leaf) for _, leaf in tree.leaves(found)]
+    return [np.asarray(leaf) for _, leaf in pytree.leaves(found)]
 
 
 def same(ours: Any, theirs: Any) -> None:
@@ -119,7 +119,7 @@ class Point:
 
 def test_a_gradient_has_the_structure_of_its_argument() -> None:
     def squares(p: Any) -> Any:
-        return sum((leaf * leaf).sum() for _, leaf in tree.leaves(p) if leaf is not None)
+        return sum((leaf * leaf).sum() for _, leaf in pytree.leaves(p) if leaf is not None)
 
     for p in (
         Pair(1.0, 2.0),
@@ -129,7 +129,7 @@ def test_a_gradient_has_the_structure_of_its_argument() -> None:
     ):
         found = cr.grad(squares)(p)
         assert type(found) is type(p)
-        for (path, leaf), (other, g) in zip(tree.leaves(p), tree.leaves(found), strict=True):
+        for (path, leaf), (other, g) in zip(pytree.leaves(p), pytree.leaves(found), strict=True):
             assert path == other
             assert (g is None) if leaf is None else np.array_equal(g.numpy(), 2 * np.asarray(leaf))
 

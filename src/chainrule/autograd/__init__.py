@@ -6,9 +6,8 @@ Who comes from PyTorch finds `autograd.backward`, `autograd.grad` and `autograd.
 from importlib import import_module
 from typing import Any
 
-from chainrule.absent import missing
-from chainrule.autograd.derivatives import autograd_backward as backward
-from chainrule.autograd.derivatives import autograd_grad as grad
+from chainrule.autograd.backward import autograd_backward as backward
+from chainrule.autograd.backward import autograd_grad as grad
 from chainrule.autograd.function import Function
 from chainrule.autograd.modes import (
     detect_anomaly,
@@ -19,8 +18,9 @@ from chainrule.autograd.modes import (
     set_grad_enabled,
 )
 from chainrule.autograd.operands import as_tensors
-from chainrule.autograd.recorders import recorder
+from chainrule.autograd.record_fast import recorder
 from chainrule.autograd.tensor import Tensor
+from chainrule.missing_names import missing
 from chainrule.primitives import TABLE
 
 __all__ = [

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from chainrule.autograd.blocks import current_modes
 from chainrule.autograd.modes import is_grad_enabled
-from chainrule.autograd.record import current_node, pack_array
-from chainrule.autograd.tape import (
+from chainrule.autograd.node import (
     AccumulateGrad,
     Edge,
     Packed,
@@ -18,6 +17,7 @@ from chainrule.autograd.tape import (
     check_unwritten,
     freed_error,
 )
+from chainrule.autograd.record import current_node, pack_array
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.versions import ledger
 from chainrule.errors import InPlaceError

@@ -15,8 +15,8 @@ import numpy as np
 
 from chainrule.autograd.modes import enable_grad, set_grad_enabled
 from chainrule.autograd.namespace import TENSOR_XP
+from chainrule.autograd.node import AccumulateGrad, Node, endpoint
 from chainrule.autograd.record import RECORDERS, current_node
-from chainrule.autograd.tape import AccumulateGrad, Node, endpoint
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.versions import tick
 

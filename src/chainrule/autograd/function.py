@@ -13,6 +13,7 @@ from chainrule.autograd.blocks import MODES, Modes
 from chainrule.autograd.context import NOTHING, Context
 from chainrule.autograd.function_node import FunctionNode
 from chainrule.autograd.location import INTERNAL
+from chainrule.autograd.node import Edge
 from chainrule.autograd.outputs import (
     finish,
     finish_several,
@@ -21,7 +22,6 @@ from chainrule.autograd.outputs import (
 )
 from chainrule.autograd.record import current_node
 from chainrule.autograd.signature import room, written
-from chainrule.autograd.tape import Edge
 from chainrule.autograd.tensor import Tensor
 from chainrule.autograd.versions import ledger, tick
 from chainrule.errors import AutogradError

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from chainrule.autograd.derivatives import autograd_grad
+from chainrule.autograd.backward import autograd_grad
 from chainrule.autograd.forward import through
 from chainrule.autograd.modes import enable_grad
 from chainrule.autograd.namespace import TENSOR_XP

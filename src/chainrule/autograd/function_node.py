@@ -10,11 +10,11 @@ import numpy as np
 from chainrule.autograd.context import NOTHING, Context, narrowed
 from chainrule.autograd.modes import no_grad
 from chainrule.autograd.namespace import TENSOR_XP
+from chainrule.autograd.node import Node, NodeName, Port, Severed
 from chainrule.autograd.operands import as_tensors
 from chainrule.autograd.record import current_node, is_recording
 from chainrule.autograd.references import ALONE_IN_CALL, count_references
 from chainrule.autograd.reverse import Pass
-from chainrule.autograd.tape import Node, NodeName, Port, Severed
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import namespace, ndarray
 from chainrule.errors import AutogradError, MissingRuleError, ShapeError

@@ -8,11 +8,11 @@ from typing import Any
 
 from chainrule.autograd.context import NOTHING, Context, seal
 from chainrule.autograd.function_node import FunctionNode
-from chainrule.autograd.paths import View
+from chainrule.autograd.inplace import check_writable, rebase
 from chainrule.autograd.record import RECORDERS, current_node, is_recording
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.versions import writes_since, written
-from chainrule.autograd.views import check_writable, rebase
+from chainrule.autograd.views import View
 from chainrule.backend import namespace
 from chainrule.errors import InPlaceError
 

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from operator import attrgetter
 from typing import Any
 
-from chainrule.autograd.tape import Node, Port
+from chainrule.autograd.node import Node, Port
 
 _number = attrgetter("seq")
 

@@ -10,12 +10,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from chainrule.autograd.blocks import MODES
-from chainrule.autograd.failures import fail
+from chainrule.autograd.error_messages import fail
 from chainrule.autograd.location import user_frame
 from chainrule.autograd.modes import enable_grad
-from chainrule.autograd.operands import as_tensors
-from chainrule.autograd.paths import View
-from chainrule.autograd.tape import (
+from chainrule.autograd.node import (
     AccumulateGrad,
     Edge,
     Node,
@@ -27,8 +25,10 @@ from chainrule.autograd.tape import (
     endpoint,
     hooks_of,
 )
+from chainrule.autograd.operands import as_tensors
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.versions import ledger, tick, version_of, writes_since
+from chainrule.autograd.views import View
 from chainrule.backend import namespace_among, ndarray, numpy_xp
 from chainrule.errors import InPlaceError
 from chainrule.primitives.primitive import Primitive, forward_of

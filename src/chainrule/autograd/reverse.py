@@ -20,10 +20,10 @@ from chainrule.autograd.hooks import (
     run_post_accumulate,
 )
 from chainrule.autograd.namespace import TENSOR_XP
+from chainrule.autograd.node import AccumulateGrad, Edge, Node, Port, endpoint, made_at
 from chainrule.autograd.reach import leading, reachable
 from chainrule.autograd.record import RECORDERS
 from chainrule.autograd.references import ALONE, count_references, owned
-from chainrule.autograd.tape import AccumulateGrad, Edge, Node, Port, endpoint, made_at
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.versions import ledger, written
 from chainrule.backend import namespace, ndarray, whole

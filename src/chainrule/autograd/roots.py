@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from chainrule.autograd.node import Edge, GradientEdge, Port, endpoint
 from chainrule.autograd.operands import as_tensors
 from chainrule.autograd.record import RECORDERS, current_node
 from chainrule.autograd.reverse import Pass
-from chainrule.autograd.tape import Edge, GradientEdge, Port, endpoint
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import namespace, ndarray
 from chainrule.errors import AutogradError, DTypeError, ShapeError

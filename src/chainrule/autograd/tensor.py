@@ -10,16 +10,9 @@ import numpy as np
 
 from chainrule.autograd.handles import RemovableHandle
 from chainrule.autograd.modes import is_grad_enabled
-from chainrule.autograd.paths import View
-from chainrule.autograd.tape import (
-    AccumulateGrad,
-    Edge,
-    Node,
-    endpoint,
-    hooks_of,
-    made_at,
-)
+from chainrule.autograd.node import AccumulateGrad, Edge, Node, endpoint, hooks_of, made_at
 from chainrule.autograd.versions import version_of
+from chainrule.autograd.views import View
 from chainrule.backend import CPU, device, device_of, dtype_title, is_known, move, ndarray
 from chainrule.errors import AutogradError, DTypeError, InPlaceError, ShapeError
 

@@ -1,297 +1,66 @@
-"""Writing in place, to tensors and through views of them.
-
-An in-place operation is the ordinary one, recorded, and then its result written over the target.
-The target, or the base that it is a view of, then has the history of what was written. Nothing is
-changed before everything was checked and computed, so an operation that fails leaves no trace.
-"""
+"""How a view leads from its base."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
+from chainrule.autograd.node import Edge
+from chainrule.autograd.versions import tick
+from chainrule.primitives.primitive import Primitive
 
-from chainrule import flat
-from chainrule.autograd.failures import broadcast_text
-from chainrule.autograd.modes import enable_grad
-from chainrule.autograd.operands import scalar_array
-from chainrule.autograd.paths import Turned
-from chainrule.autograd.record import (
-    RECORDERS,
-    current_node,
-    is_recording,
-    move_retained,
-    record,
-)
-from chainrule.autograd.tape import AccumulateGrad, Edge, endpoint
-from chainrule.autograd.tensor import Tensor, make
-from chainrule.autograd.versions import written
-from chainrule.backend import dtype_title, is_basic_index, namespace, ndarray, promoted
-from chainrule.errors import DTypeError, InPlaceError, ShapeError
-from chainrule.primitives.indexing import assign, getitem, index
-
-Array = Any
-
-_REFUSALS = {
-    "multiple": (
-        "This view is the output of a function that returns multiple views. Such functions do not "
-        "allow the output views to be modified inplace. You should replace the inplace operation "
-        "by an out-of-place one."
-    ),
-    "no_grad": (
-        "A view was created in no_grad mode and is being modified inplace with grad mode enabled. "
-        "Make the view outside no_grad(), or write to it inside."
-    ),
-    "custom": (
-        "This view was created inside a custom Function (or because an input was returned as-is) "
-        "and the autograd logic to handle view+inplace would override the custom backward "
-        "associated with it. You should clone() the output, or write out of place."
-    ),
-}
+if TYPE_CHECKING:
+    from chainrule.autograd.tensor import Tensor
 
 
-def check_writable(target: Tensor, operation: str, value_node: Edge = None) -> None:
-    """Raise if `operation` must not write to `target` while recording."""
-    if not is_recording():
-        return
-    node = current_node(target)
-    view = target._view
-    base = None if view is None else view.base
-    tracked = node is not None or value_node is not None
-    tracked = tracked or (base is not None and base._node is not None)
-    if view is not None and view.refusal and tracked:
-        raise InPlaceError(
-            f"{_origin(node)} is a view and is being modified inplace. "
-            f"{_REFUSALS[view.refusal]} The operation was {operation}."
-        )
-    if type(node if base is None else base._node) is AccumulateGrad and (
-        base is not None or operation == "setitem"  # which writes through a view of the target
-    ):
-        raise InPlaceError(
-            "a view of a leaf Variable that requires grad is being used in an in-place operation "
-            f"({operation}). {_LEAF_MEND}"
-        )
-    if type(node) is AccumulateGrad:
-        raise InPlaceError(
-            "a leaf Variable that requires grad is being used in an in-place operation "
-            f"({operation}). {_LEAF_MEND}"
-        )
+class View:
+    """What makes a tensor a view: its base, and the view operations that lead from it.
 
+    The operations are a chain of (earlier ones, primitive, settings): one more costs the same
+    however many there are.
 
-def _origin(node: Edge) -> str:
-    if node is None:
-        return "This tensor"
-    maker, number = endpoint(node)
-    return f"Output {number} of {maker.name.removesuffix('0').removesuffix('Backward')}"
-
-
-_LEAF_MEND = (
-    "Write under no_grad(), as an optimiser does, or to a clone(), or compute out of place."
-)
-
-
-def check_result(target: Tensor, result: Tensor, operation: str) -> None:
-    """Raise if `result` doesn't fit into `target`."""
-    if result.shape != target.shape:
-        raise ShapeError(_too_large(target.shape, result.shape, operation))
-    if not np.can_cast(result.dtype, target.dtype, "same_kind"):
-        raise DTypeError(
-            f"result type {dtype_title(result.dtype)} can't be cast to the desired output type "
-            f"{dtype_title(target.dtype)} ({operation}): compute out of place, or convert the "
-            "target first"
-        )
-
-
-def _too_large(target: tuple[int, ...], result: tuple[int, ...], operation: str) -> str:
-    return (
-        f"output with shape {list(target)} doesn't match the broadcast shape {list(result)} "
-        f"({operation}): an in-place operation can't change the shape"
-    )
-
-
-def in_place(target: Tensor, operation: str, function: Callable[[Tensor], Tensor]) -> Tensor:
-    """Replace the values of `target` by ``function(target)``, and its history too; return it."""
-    check_writable(target, operation)
-    source = target
-    if is_recording():
-        # The graph may save the old values: let it save a copy, not the memory that is written.
-        source = make(target._array.copy(), current_node(target))
-    result = function(source)
-    check_result(target, result, operation)
-    if result.dtype != target.dtype:
-        result = RECORDERS["astype"](result, dtype=target.dtype)
-    if result._node is not None:
-        check_writable(target, operation, result._node)
-    _store(target._array, Ellipsis, result._array, operation)
-    if is_recording() and (result._node is not None or source._node is not None):
-        rebase(target, result._node, result._array)
-    return target
-
-
-def turn_in_place(target: Tensor, operation: str, function: Callable[[Tensor], Tensor]) -> Tensor:
-    """Make `target` the view of it that `function` returns; return it.
-
-    Nothing is written: the target becomes what `function` gives, and what it was lives on as the
-    base of that, and of all views of it that there are. So its history follows without recording
-    too, and nothing that the graph has saved is stale.
+    `base_node` is the base's node that the view's own was made from: another operation's there now
+    means that the base has a new history. `refusal` says why in-place writes are refused, if they
+    are. Without a base it is the alias that a custom function made at `stamp`.
     """
-    node = current_node(target)
-    if type(node) is AccumulateGrad:
-        raise InPlaceError(
-            "a leaf Variable that requires grad is being used in an in-place operation "
-            f"({operation}): its gradients have its shape. Change the shape before "
-            "requires_grad_(), or out of place, or that of a clone()"
-        )
-    before = make(target._array, node)
-    before._view = target._view
-    with enable_grad():
-        after = function(before)
-    if after is before:
-        return target
-    view: Any = after._view
-    if view.base is before:
-        view = Turned(before, view.path, view.refusal)
-    move_retained(target, node, after._node)
-    target._array, target._node, target._view = after._array, after._node, view
-    if hasattr(target, "_frozen"):  # graphs that lead to it have gradients of the former shape
-        target._frozen.forget()
-        del target._frozen
-    return target
+
+    __slots__ = ("base", "base_node", "path", "refusal", "stamp")
+
+    def __init__(
+        self,
+        base: Tensor | None,
+        path: tuple[Any, Primitive, dict[str, Any]] | None,
+        refusal: str | None = None,
+    ) -> None:
+        self.base = base
+        self.path = path
+        self.base_node: Edge = None if base is None else base._node
+        self.stamp = tick()
+        self.refusal = refusal
+
+    def steps(self) -> tuple[tuple[Primitive, dict[str, Any]], ...]:
+        """Return the view operations from the base, first to last."""
+        steps = []
+        link = self.path
+        while link is not None:
+            link, primitive, settings = link
+            steps.append((primitive, settings))
+        return tuple(reversed(steps))
+
+    @property
+    def hidden(self) -> bool:
+        """Whether nobody else holds the base: see `Turned`."""
+        return False
 
 
-def ufunc_in_place(target: Tensor, operation: str, name: str, other: Any) -> Tensor:
-    """Apply a binary ufunc in place: straight into the memory where nothing is to be recorded."""
-    array, value, recorded = target._array, other, False
-    if isinstance(other, Tensor):
-        value = other._array
-    elif isinstance(other, int | float):
-        value = scalar_array(other, array)
-    if is_recording():
-        check_writable(target, operation)
-        operands = (target, other) if isinstance(other, Tensor) else (target,)
-        recorded = any([current_node(t) is not None for t in operands])
-    if recorded or not _takes(array, value):
-        return in_place(target, operation, lambda t: _applied(name, t, other, operation))
-    if array.size <= _SMALL:
-        array[...] = getattr(np, name)(array, value)  # an error (np.errstate) then changes nothing
-        written(array, operation)
-    else:
-        written(array, operation)
-        getattr(np, name)(array, value, out=array)
-    return target
+class Turned(View):
+    """What a tensor has that owned its memory before its shape was changed in place.
 
+    Its base is a tensor that only this one, and views made earlier, know of: it holds the history
+    in the shape that the memory had then. So those views keep their place in it.
+    """
 
-def _applied(name: str, x: Tensor, other: Any, operation: str) -> Tensor:
-    result: Tensor = RECORDERS[name](x, other)
-    if result is NotImplemented:
-        raise TypeError(
-            f"{operation}: expected a Tensor, an array or a number, got {type(other).__name__}"
-        )
-    return result
+    __slots__ = ()
 
-
-def _takes(array: Array, value: Any) -> bool:
-    """Say whether a ufunc of NumPy can write its result for the two straight into the first."""
-    return (
-        array.__class__ is ndarray is value.__class__
-        and (value.shape == array.shape or value.shape == ())
-        and (value.dtype is array.dtype or promoted(array.dtype, value.dtype) == array.dtype)
-        and array.flags.writeable
-    )
-
-
-_SMALL = 4096
-"""Up to so many elements, computing beside the target and copying costs no more than the call."""
-
-
-def fill(target: Tensor, value: float, operation: str) -> Tensor:
-    """Write one number over all elements: straight into the memory, where that is all there is."""
-    check_writable(target, operation)
-    array = target._array
-    recorded = is_recording() and current_node(target) is not None
-    if recorded or array.__class__ is not ndarray or not array.flags.writeable:
-        set_item(target, Ellipsis, make(scalar_array(value, array), None), operation)
-    else:
-        array.fill(value)
-        written(array, operation)
-    return target
-
-
-def _store(array: Array, key: Any, value: Array, operation: str) -> None:
-    if key is Ellipsis and value.shape != array.shape:
-        misfit = broadcast_text([array.shape, value.shape])
-        if misfit:
-            raise ShapeError(f"{misfit} ({operation})")
-    try:
-        if array.__class__ is ndarray and key.__class__ in (tuple, ndarray):
-            flat.write(array, key, value)
-        else:
-            array[key] = value
-    except (ValueError, TypeError) as error:
-        if "read-only" in str(error):
-            raise InPlaceError(
-                f"{operation}: the memory is read-only. An expanded tensor has several elements in "
-                "one place (unsupported operation: more than one element of the written-to tensor "
-                "refers to a single memory location), and from_numpy shares an array that may be "
-                "locked. clone() it first."
-            ) from error
-        if key is Ellipsis:
-            common = np.broadcast_shapes(array.shape, value.shape)
-            raise ShapeError(_too_large(array.shape, common, operation)) from error
-        raise ShapeError(
-            f"{operation}: shape mismatch: value tensor of shape {list(value.shape)} cannot be "
-            f"broadcast to indexing result of shape {list(array[key].shape)}, which is a part of a "
-            f"tensor of shape {list(array.shape)}"
-        ) from error
-    written(array, operation)
-
-
-def set_item(target: Tensor, key: Any, value: Tensor, operation: str = "setitem") -> None:
-    """Write `value` at `key` (an index of arrays, slices and numbers) of `target`."""
-    value_node = current_node(value)
-    check_writable(target, operation, value_node)
-    if value.dtype.kind == "c" and target.dtype.kind != "c":
-        raise DTypeError(
-            f"result type {dtype_title(value.dtype)} can't be cast to the desired output type "
-            f"{dtype_title(target.dtype)} ({operation})"
-        )
-    node = current_node(target)
-    array = value._array
-    if value._array.dtype != target.dtype:
-        array = array.astype(target.dtype)
-    _store(target._array, key, array, operation)
-    if not is_recording() or (node is None and value_node is None):
-        return
-    if target.dtype.kind not in "fc":
-        return  # integers have no gradient
-    basic = is_basic_index(key)
-    step = ((getitem if basic else index, {"key": key}),)
-    alone = basic or value_node is None or flat.is_masks(key)
-    lasting = None if alone else namespace(target._array).lasting(key, target.shape)
-    _assigned(target, step, value_node, value._array, lasting)
-
-
-def rebase(target: Tensor, node: Edge, value: Array) -> None:
-    """Give `target`, whose memory now holds `value`, the history that ends in `node`."""
-    if target._view is None or target._view.base is None:
-        move_retained(target, target._node, node)
-        target._node = node
-    else:
-        _assigned(target, (), node, value)
-
-
-def _assigned(
-    target: Tensor, path: tuple[Any, ...], node: Edge, value: Array, lasting: Any = None
-) -> None:
-    """Record that `value` was written at `path` of `target`: on its base, if it is a view."""
-    view = target._view
-    owner = target
-    if view is not None and view.base is not None:
-        owner, path = view.base, (*view.steps(), *path)
-    shapes = ((owner.shape, owner.dtype), (value.shape, value.dtype))
-    edges = (owner._node, node)
-    settings = {"path": path, "lasting": lasting}
-    made = record(assign, edges, (owner._array, value), owner._array, settings, shapes)
-    move_retained(owner, owner._node, made)
-    owner._node = made
+    @property
+    def hidden(self) -> bool:
+        return True

@@ -25,7 +25,7 @@ from chainrule.backend.extensions import KERNELS, Namespace
 from chainrule.backend.numpy_namespace import numpy_xp
 from chainrule.backend.reports import REPORTS, silent
 from chainrule.errors import CompileError
-from chainrule.flat import is_basic_index
+from chainrule.kernels.flat_indexing import is_basic_index
 
 __all__ = [
     "CPU",

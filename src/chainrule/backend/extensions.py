@@ -7,7 +7,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
-from chainrule import flat
+from chainrule.kernels import flat_indexing
 
 Array = Any
 
@@ -38,7 +38,7 @@ class Namespace:
 
     def lasting(self, key: Any, shape: tuple[int, ...]) -> Any:
         """Say which values written at an index are not overwritten by later ones, None if all."""
-        return flat.lasting(key, shape)
+        return flat_indexing.lasting(key, shape)
 
     def __getattr__(self, name: str) -> Any:
         value = getattr(self._module, name)
@@ -71,7 +71,7 @@ KERNELS = {
     ),
     "normal": ("normal_cdf",),
     "norms": ("p_norm",),
-    "elimination": ("lu_packed",),
+    "lu": ("lu_packed",),
     "matrices": ("check_phases", "cofactors", "inverses", "matrix_exp"),
     "pooling": ("max_pool", "pool_positions", "pool_pick", "pool_place"),
     "resampling": ("resample",),

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from chainrule.autograd.derivatives import autograd_grad
+from chainrule.autograd.backward import autograd_grad
 from chainrule.autograd.modes import enable_grad
 from chainrule.autograd.record import current_node
 from chainrule.autograd.tensor import Tensor, make
-from chainrule.checks.differences import (
+from chainrule.checks.numerical import (
     Array,
     Pair,
     Subject,

@@ -12,7 +12,16 @@ import numpy as np
 from chainrule.autograd.function import AutogradFunction
 from chainrule.autograd.record import RECORDERS
 from chainrule.autograd.tensor import Tensor
-from chainrule.checks.differences import (
+from chainrule.checks.gradcheck import Bars, agrees, check_linear, check_same, check_second
+from chainrule.checks.instrumented_call import (
+    LAYOUTS,
+    Specimen,
+    Watch,
+    missing,
+    node_of,
+    without_collector,
+)
+from chainrule.checks.numerical import (
     Array,
     Pair,
     Subject,
@@ -27,9 +36,7 @@ from chainrule.checks.differences import (
     slopes,
     trial_cotangents,
 )
-from chainrule.checks.gradcheck import Bars, agrees, check_linear, check_same, check_second
 from chainrule.checks.report import CheckReport, GradcheckError, Problem
-from chainrule.checks.specimen import LAYOUTS, Specimen, Watch, missing, node_of, without_collector
 from chainrule.errors import ArgumentError, DTypeError
 from chainrule.transforms import jvp
 

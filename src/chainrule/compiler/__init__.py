@@ -6,9 +6,9 @@ puts a call together, which `entry` guards.
 """
 
 from chainrule.compiler import protocols as protocols  # symbols get their namespace
-from chainrule.compiler.exporting import export as export
-from chainrule.compiler.function import Compiled as Compiled
-from chainrule.compiler.function import compile as compile
+from chainrule.compiler.api import Compiled as Compiled
+from chainrule.compiler.api import compile as compile
+from chainrule.compiler.export import export as export
 from chainrule.compiler.profiling import profile as profile
 
 __all__ = ["Compiled", "compile", "export", "profile"]

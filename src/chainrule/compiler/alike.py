@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from chainrule.compiler.program import Line, Value
+from chainrule.compiler.ir.program import Line, Value
 
 Leaf = Any  # a value, or a number within an index
 

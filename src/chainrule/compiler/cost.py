@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from chainrule.compiler.memory import planned
-from chainrule.compiler.program import Line, Program, Value
-from chainrule.compiler.vocabulary import VIEWS, makes_new
+from chainrule.compiler.ir.op_traits import VIEWS, makes_new
+from chainrule.compiler.ir.program import Line, Program, Value
+from chainrule.compiler.passes.buffer_planning import planned
 
 
 class Cost(NamedTuple):

@@ -8,10 +8,10 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from chainrule import tree
-from chainrule.compiler.program import Line, every_line
-from chainrule.compiler.roots import Found, is_generator
-from chainrule.compiler.shapes import DRAW
+from chainrule import pytree
+from chainrule.compiler.guards.discovery import Found, is_generator
+from chainrule.compiler.ir.abstract_eval import DRAW
+from chainrule.compiler.ir.program import Line, every_line
 from chainrule.errors import CompileError
 
 
@@ -19,7 +19,7 @@ class Watched:
     """The generators that a function can get at, and how far they had come before it was traced."""
 
     def __init__(self, args: Any, kwargs: Any, found: Iterable[Found]) -> None:
-        leaves = [leaf for _, leaf in tree.leaves([args, kwargs])]
+        leaves = [leaf for _, leaf in pytree.leaves([args, kwargs])]
         values = [*leaves, *(item.value for item in found)]
         self._states = [(g, _state(g)) for g in values if is_generator(g)]
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from chainrule.backend import is_basic_index
-from chainrule.compiler.symbol import TRACING, Symbol
+from chainrule.compiler.tracing.symbol import TRACING, Symbol
 from chainrule.errors import CompileError
 
 

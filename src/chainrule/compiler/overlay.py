@@ -6,26 +6,27 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from chainrule import arguments, sampling
-from chainrule.autograd.overlay import answering, asking
-from chainrule.compiler.symbol import TRACING
+from chainrule import arguments
+from chainrule.autograd.intercept import answering, asking
+from chainrule.compiler.tracing.symbol import TRACING
 from chainrule.errors import RAISED
+from chainrule.random import draw
 
 if TYPE_CHECKING:
-    from chainrule.compiler.trace import Trace
+    from chainrule.compiler.tracing.trace import Trace
 
 
 @contextmanager
 def tracing(trace: Trace) -> Iterator[None]:
     """Let `trace` answer for all tensors, in this thread or task."""
     token, errors = TRACING.set(trace), RAISED.set(trace.errors)
-    drawn, made = sampling.WATCHER.set(trace.draw), arguments.WATCHER.set(trace.seen)
+    drawn, made = draw.WATCHER.set(trace.draw), arguments.WATCHER.set(trace.seen)
     try:
         with answering(trace):
             yield
     finally:
         arguments.WATCHER.reset(made)
-        sampling.WATCHER.reset(drawn)
+        draw.WATCHER.reset(drawn)
         RAISED.reset(errors)
         TRACING.reset(token)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from chainrule.compiler.program import Line, Program, Value
+from chainrule.compiler.ir.program import Line, Program, Value
 
 
 def partial_pass(

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from chainrule.compiler.function import Compiled
-from chainrule.compiler.numpy_source import Source
-from chainrule.compiler.runner import scope_of
+from chainrule.compiler.api import Compiled
+from chainrule.compiler.codegen.numpy_source import Source
+from chainrule.compiler.codegen.run import scope_of
 from chainrule.errors import CompileError
 
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from chainrule.autograd.tensor import Tensor
-from chainrule.compiler.namespace import SYMBOL_XP, record
-from chainrule.compiler.symbol import Symbol
+from chainrule.compiler.tracing.namespace import SYMBOL_XP, record
+from chainrule.compiler.tracing.symbol import Symbol
 from chainrule.errors import CompileError
 
 _STATIC = frozenset(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from chainrule.arguments import Dims, Operand, either
 from chainrule.autograd.tensor import Tensor
-from chainrule.fft import several
+from chainrule.fft import n_dim
 from chainrule.fft.arguments import Points
 
 __all__ = ["fft2", "hfft2", "ifft2", "ihfft2", "irfft2", "rfft2"]
@@ -34,7 +34,7 @@ def fft2(
     >>> cr.fft.fft2(x).equal(cr.fft.fftn(x))
     True
     """
-    return several.fftn(input, s, _plane(dim, axes), norm)
+    return n_dim.fftn(input, s, _plane(dim, axes), norm)
 
 
 def ifft2(
@@ -56,7 +56,7 @@ def ifft2(
     >>> cr.fft.ifft2(x).equal(cr.fft.ifftn(x))
     True
     """
-    return several.ifftn(input, s, _plane(dim, axes), norm)
+    return n_dim.ifftn(input, s, _plane(dim, axes), norm)
 
 
 def rfft2(
@@ -78,7 +78,7 @@ def rfft2(
     >>> cr.fft.rfft2(x).equal(cr.fft.rfftn(x))
     True
     """
-    return several.rfftn(input, s, _plane(dim, axes), norm)
+    return n_dim.rfftn(input, s, _plane(dim, axes), norm)
 
 
 def irfft2(
@@ -100,7 +100,7 @@ def irfft2(
     >>> cr.fft.irfft2(x).equal(cr.fft.irfftn(x))
     True
     """
-    return several.irfftn(input, s, _plane(dim, axes), norm)
+    return n_dim.irfftn(input, s, _plane(dim, axes), norm)
 
 
 def hfft2(
@@ -122,7 +122,7 @@ def hfft2(
     >>> cr.fft.hfft2(x).equal(cr.fft.hfftn(x))
     True
     """
-    return several.hfftn(input, s, _plane(dim, axes), norm)
+    return n_dim.hfftn(input, s, _plane(dim, axes), norm)
 
 
 def ihfft2(
@@ -144,4 +144,4 @@ def ihfft2(
     >>> cr.fft.ihfft2(x).equal(cr.fft.ihfftn(x))
     True
     """
-    return several.ihfftn(input, s, _plane(dim, axes), norm)
+    return n_dim.ihfftn(input, s, _plane(dim, axes), norm)

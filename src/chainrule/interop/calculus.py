@@ -11,8 +11,8 @@ from chainrule import creation, ops
 from chainrule.arguments import RECORDERS, cast, floating, many_dims, one_dim
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import is_known, promoted
+from chainrule.interop.manipulation import ravel
 from chainrule.interop.operands import array_of, constant, may_hold, tensors_of
-from chainrule.interop.shapes import ravel
 from chainrule.ops.slopes import slopes
 
 # --- differences ----------------------------------------------------------------------------------

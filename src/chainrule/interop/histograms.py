@@ -14,8 +14,8 @@ from chainrule import array_api as xp
 from chainrule import ops
 from chainrule.arguments import cast, floating
 from chainrule.autograd.tensor import Tensor
+from chainrule.interop.manipulation import ravel, taken
 from chainrule.interop.operands import array_of, constant, tensors_of
-from chainrule.interop.shapes import ravel, taken
 
 Array = Any
 

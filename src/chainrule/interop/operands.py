@@ -11,7 +11,7 @@ from chainrule.autograd.modes import is_grad_enabled
 from chainrule.autograd.operands import as_tensors
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import is_array, is_known
-from chainrule.ops import joining
+from chainrule.ops import join_split
 
 Array = Any
 
@@ -36,7 +36,7 @@ def _unlisted(value: Any) -> Any:
     """Return nested lists as an array; as a tensor, recorded, if there is one in them."""
     if next(tensors_in(value), None) is None:
         return np.asarray(value)
-    return joining.stack(tensors_of(list(value)), 0)
+    return join_split.stack(tensors_of(list(value)), 0)
 
 
 def array_of(value: Any) -> Array:

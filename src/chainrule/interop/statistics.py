@@ -12,9 +12,9 @@ from chainrule import ops
 from chainrule.arguments import cast, floating, many_dims
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import holds_somewhere
+from chainrule.interop.manipulation import ravel
 from chainrule.interop.operands import array_of, constant
 from chainrule.interop.reductions import lost_of, mean, root
-from chainrule.interop.shapes import ravel
 
 Axis = Any
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from chainrule.kernels.blocks import shared
-from chainrule.kernels.large import BIT_PATTERNS
+from chainrule.kernels.fast_numpy import BIT_PATTERNS
+from chainrule.kernels.parallel import shared
 
 Array = Any
 

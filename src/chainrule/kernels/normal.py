@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from chainrule.kernels import special
-from chainrule.kernels.blocks import share, shared
+from chainrule.kernels.parallel import share, shared
 
 Array = Any
 

@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from chainrule.kernels.blocks import share
+from chainrule.kernels.parallel import share
 
 Array = Any
 Sizes = tuple[int, ...]

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from chainrule.errors import MissingExtraError
-from chainrule.kernels import erf_and_gamma
+from chainrule.kernels import erf_gamma
 
 Array = Any
 Kernel = Callable[..., Array]
@@ -128,13 +128,13 @@ def _own_polygamma(x: Array, *, order: int) -> Array:
             "polygamma of an order above 0, and so the second derivative of lgamma, needs SciPy, "
             "which is not installed: pip install 'chainrule[scipy]'"
         )
-    return erf_and_gamma.digamma(x)
+    return erf_gamma.digamma(x)
 
 
 _OWN: dict[str, Kernel] = {
-    "erf": erf_and_gamma.erf,
-    "erfc": erf_and_gamma.erfc,
-    "lgamma": erf_and_gamma.lgamma,
+    "erf": erf_gamma.erf,
+    "erfc": erf_gamma.erfc,
+    "lgamma": erf_gamma.lgamma,
     "polygamma": _own_polygamma,
 }
 """What is also there without SciPy."""

@@ -7,27 +7,19 @@ Functions take stacks of matrices, real or complex.
 tensor([1., 1.])
 """
 
-from chainrule.autograd.recorders import recorder
+from chainrule.autograd.record_fast import recorder
 from chainrule.errors import LinAlgError
 from chainrule.linalg.decompositions import cholesky, qr
-from chainrule.linalg.elimination import lu, lu_factor, lu_factor_ex, lu_solve
+from chainrule.linalg.eigen_svd import eig, eigh, eigvals, eigvalsh, svd, svdvals
+from chainrule.linalg.ex import cholesky_ex, inv_ex, solve_ex
 from chainrule.linalg.functions import det, logdet, matrix_exp, matrix_power, slogdet
 from chainrule.linalg.least_squares import lstsq
+from chainrule.linalg.lu import lu, lu_factor, lu_factor_ex, lu_solve
 from chainrule.linalg.norms import cond, matrix_norm, norm, vector_norm
 from chainrule.linalg.products import cross, diagonal, multi_dot, trace, vander
-from chainrule.linalg.ranks import matrix_rank
-from chainrule.linalg.spectra import eig, eigh, eigvals, eigvalsh, svd, svdvals
-from chainrule.linalg.systems import (
-    inv,
-    inverse,
-    pinv,
-    pinverse,
-    solve,
-    tensorinv,
-    tensorsolve,
-)
+from chainrule.linalg.rank import matrix_rank
+from chainrule.linalg.solve import inv, inverse, pinv, pinverse, solve, tensorinv, tensorsolve
 from chainrule.linalg.triangular import cholesky_inverse, cholesky_solve, solve_triangular
-from chainrule.linalg.unchecked import cholesky_ex, inv_ex, solve_ex
 from chainrule.ops import matmul, matrix_transpose, outer, tensordot, vecdot
 from chainrule.primitives import matrix_functions as _registered  # noqa: F401 - fills `TABLE`
 from chainrule.primitives.primitive import TABLE

@@ -10,7 +10,7 @@ from chainrule.arguments import RECORDERS, Operand
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import namespace
 from chainrule.errors import ArgumentError, LinAlgError
-from chainrule.linalg.matrices import (
+from chainrule.linalg.arguments import (
     accepts,
     adjoint,
     computed,

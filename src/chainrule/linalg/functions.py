@@ -10,9 +10,9 @@ from chainrule.arguments import RECORDERS, Operand, tensor_of
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import namespace
 from chainrule.errors import ShapeError
-from chainrule.linalg.matrices import matmul, square
-from chainrule.linalg.systems import inv
-from chainrule.ops.calls import nothing_of
+from chainrule.linalg.arguments import matmul, square
+from chainrule.linalg.solve import inv
+from chainrule.ops.wrappers import nothing_of
 
 __all__ = ["det", "logdet", "matrix_exp", "matrix_power", "slogdet"]
 

@@ -9,10 +9,10 @@ from chainrule.arguments import Operand, floating
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import check_known, namespace
 from chainrule.errors import ArgumentError, ShapeError
-from chainrule.linalg.matrices import column, matmul, matrices, of_one_dtype, without_column
-from chainrule.linalg.ranks import matrix_rank
-from chainrule.linalg.spectra import svdvals
-from chainrule.linalg.systems import pinv
+from chainrule.linalg.arguments import column, matmul, matrices, of_one_dtype, without_column
+from chainrule.linalg.eigen_svd import svdvals
+from chainrule.linalg.rank import matrix_rank
+from chainrule.linalg.solve import pinv
 
 __all__ = ["lstsq"]
 

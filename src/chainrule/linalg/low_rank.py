@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from chainrule.arguments import RECORDERS, Operand
 from chainrule.errors import ArgumentError
-from chainrule.linalg.former import SVDResult, svd
-from chainrule.linalg.matrices import matrices
+from chainrule.linalg.arguments import matrices
+from chainrule.linalg.deprecated import SVDResult, svd
 from chainrule.ops import mean
 
 __all__ = ["pca_lowrank", "svd_lowrank"]

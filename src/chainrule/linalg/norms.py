@@ -19,10 +19,10 @@ from chainrule.arguments import (
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import namespace
 from chainrule.errors import ArgumentError, LinAlgError, ShapeError
-from chainrule.linalg.matrices import matrices, square
-from chainrule.linalg.spectra import svdvals
-from chainrule.linalg.systems import inv
-from chainrule.ops.calls import nothing_of
+from chainrule.linalg.arguments import matrices, square
+from chainrule.linalg.eigen_svd import svdvals
+from chainrule.linalg.solve import inv
+from chainrule.ops.wrappers import nothing_of
 
 __all__ = ["cond", "matrix_norm", "norm", "vector_norm"]
 

@@ -5,15 +5,8 @@ from __future__ import annotations
 from chainrule.arguments import Operand
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import namespace
-from chainrule.linalg.matrices import (
-    adjoint,
-    computed,
-    matrices,
-    of_one_dtype,
-    square,
-    transposed,
-)
-from chainrule.linalg.systems import UNSOLVED, check_rows
+from chainrule.linalg.arguments import adjoint, computed, matrices, of_one_dtype, square, transposed
+from chainrule.linalg.solve import UNSOLVED, check_rows
 
 __all__ = ["cholesky_inverse", "cholesky_solve", "solve_triangular"]
 

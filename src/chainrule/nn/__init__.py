@@ -5,7 +5,7 @@ A parameter is a leaf that requires grad, and nothing more.
 
 from typing import TYPE_CHECKING, Any
 
-from chainrule.absent import missing
+from chainrule.missing_names import missing
 from chainrule.nn import functional, utils
 from chainrule.nn.linear import Linear
 

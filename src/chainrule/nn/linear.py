@@ -10,7 +10,7 @@ import numpy as np
 from chainrule.arguments import DeviceLike, DTypeLike, Operand
 from chainrule.autograd.tensor import Tensor
 from chainrule.ops import linear
-from chainrule.random import rand
+from chainrule.random.continuous import rand
 
 
 @final

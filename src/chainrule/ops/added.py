@@ -8,7 +8,7 @@ from chainrule.arguments import RECORDERS, Operand, tensor_of
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import namespace
 from chainrule.errors import ShapeError
-from chainrule.ops.contraction import bmm, mm, mv, outer
+from chainrule.ops.matmul import bmm, mm, mv, outer
 from chainrule.ops.products import tensordot
 
 __all__ = ["addmm", "addmv", "addr", "addbmm", "baddbmm"]

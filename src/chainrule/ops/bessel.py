@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from chainrule.arguments import Operand
 from chainrule.autograd.tensor import Tensor
-from chainrule.ops.calls import of_reals
+from chainrule.ops.wrappers import of_reals
 
 __all__ = [
     "bessel_j0",

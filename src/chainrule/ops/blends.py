@@ -8,9 +8,10 @@ from chainrule.arguments import RECORDERS, Operand, floating, tensor_of
 from chainrule.autograd.operands import as_tensors
 from chainrule.autograd.tensor import Tensor
 from chainrule.errors import DTypeError
-from chainrule.ops import choosing, kinks
+from chainrule.ops import kinks
 from chainrule.ops.arithmetic import add, divide, multiply, subtract
-from chainrule.ops.calls import of_floats, of_reals
+from chainrule.ops.where import where
+from chainrule.ops.wrappers import of_floats, of_reals
 
 __all__ = [
     "addcdiv",
@@ -68,7 +69,7 @@ def lerp(input: Operand, end: Operand, weight: Operand) -> Tensor:
     from_start = add(input, multiply(way, weight))
     from_end = subtract(end, multiply(way, subtract(1, weight)))
     size = RECORDERS["abs"](weight)
-    return choosing.where(RECORDERS["less"](size, 0.5), from_start, from_end)
+    return where(RECORDERS["less"](size, 0.5), from_start, from_end)
 
 
 def addcmul(input: Operand, tensor1: Operand, tensor2: Operand, *, value: Any = 1) -> Tensor:

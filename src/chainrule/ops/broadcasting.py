@@ -8,7 +8,7 @@ from chainrule.arguments import Operand, Sizes, sizes_of
 from chainrule.autograd.operands import as_tensors
 from chainrule.autograd.tensor import Tensor
 from chainrule.errors import ShapeError
-from chainrule.ops.shaping import broadcast_to
+from chainrule.ops.reshape import broadcast_to
 
 __all__ = ["broadcast_shapes", "broadcast_arrays", "broadcast_tensors"]
 

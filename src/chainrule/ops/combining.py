@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from chainrule import flat
 from chainrule.arguments import RECORDERS, Operand, tensor_of
 from chainrule.autograd.operands import scalar_array
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import dtype_title, is_array, namespace
 from chainrule.errors import ArgumentError, CompileError, DTypeError
-from chainrule.ops.calls import reshaped
+from chainrule.kernels import flat_indexing
+from chainrule.ops.wrappers import reshaped
 from chainrule.primitives.indexing import index as index_primitive
 
 Array = Any
@@ -43,7 +43,7 @@ def alike(operation: str, x: Tensor, value: Operand) -> Tensor:
 def write(x: Tensor, value: Tensor, key: Any) -> Tensor:
     """Return `x` with `value`, which has the shape of ``x[key]``, at an index."""
     kept = None
-    if value.requires_grad and not flat.is_masks(key):
+    if value.requires_grad and not flat_indexing.is_masks(key):
         kept = namespace(x._array).lasting(key, x.shape)
     return RECORDERS["assign"](x, value, path=((index_primitive, {"key": key}),), lasting=kept)
 
@@ -92,7 +92,7 @@ def _counts(x: Tensor, key: Any) -> Array:
     if not xp.known:
         ones = xp.ones(xp.index(x._array, key).shape, np.dtype(np.int64))
         return xp.index_add(ones, shape=shape, key=key)
-    places = flat.positions(key, shape)
+    places = flat_indexing.positions(key, shape)
     if places is None:
         places = np.arange(math.prod(shape)).reshape(shape)[key]
     return np.bincount(places.reshape(-1), minlength=math.prod(shape)).reshape(shape)
@@ -118,7 +118,7 @@ def product(x: Tensor, value: Tensor, key: Any, own: bool) -> Tensor:
             "order depends on the index: reduce by a sum, a mean or a maximum, or call it outside"
         )
     size = x.numel()
-    places = flat.positions(key, x.shape)
+    places = flat_indexing.positions(key, x.shape)
     if places is None:
         places = np.arange(size).reshape(x.shape)[key]
     places = places.reshape(-1)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from chainrule.arguments import RECORDERS, Operand, tensor_of
-from chainrule.autograd.failures import broadcast_text
+from chainrule.autograd.error_messages import broadcast_text
 from chainrule.autograd.operands import as_tensors
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import namespace
 from chainrule.errors import ArgumentError, ShapeError
-from chainrule.ops.calls import piecewise, strict
+from chainrule.ops.wrappers import piecewise, strict
 
 OPERATORS = {
     name: piecewise(name)

@@ -8,11 +8,11 @@ from chainrule.arguments import RECORDERS, Operand, cast, floating, tensor_of
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import holds_somewhere
 from chainrule.errors import ArgumentError, DTypeError, ShapeError
-from chainrule.ops.calls import reshaped
-from chainrule.ops.contraction import matmul
 from chainrule.ops.diagonals import diagonal
 from chainrule.ops.kinks import clamp
+from chainrule.ops.matmul import matmul
 from chainrule.ops.reductions import mean, sum
+from chainrule.ops.wrappers import reshaped
 
 __all__ = ["cov", "corrcoef"]
 

@@ -11,7 +11,7 @@ from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import namespace
 from chainrule.errors import ArgumentError, ShapeError
 from chainrule.ops.reductions import sum
-from chainrule.ops.shaping import reshape
+from chainrule.ops.reshape import reshape
 
 __all__ = [
     "tril",

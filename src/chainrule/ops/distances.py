@@ -11,8 +11,8 @@ from chainrule.arguments import RECORDERS, Operand, cast, tensor_of
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import dtype_title, promoted
 from chainrule.errors import ArgumentError, DTypeError, ShapeError
-from chainrule.ops.calls import reshaped
-from chainrule.ops.choosing import where
+from chainrule.ops.where import where
+from chainrule.ops.wrappers import reshaped
 
 __all__ = ["cdist", "pdist"]
 

@@ -16,7 +16,7 @@ from chainrule.arguments import (
 )
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.errors import ArgumentError, OutOfBoundsError
-from chainrule.ops.calls import reshaped
+from chainrule.ops.wrappers import reshaped
 
 __all__ = ["max", "min", "amax", "amin", "argmax", "argmin"]
 

@@ -13,7 +13,7 @@ from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import check_known, is_known, namespace
 from chainrule.errors import ArgumentError, ShapeError
 from chainrule.ops.indexing import get_item
-from chainrule.ops.shaping import reshape
+from chainrule.ops.reshape import reshape
 
 __all__ = [
     "nonzero",

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 
 from chainrule.arguments import RECORDERS, Operand, either, one_dim, tensor_of, watched
+from chainrule.autograd.inplace import set_item
 from chainrule.autograd.operands import scalar_array
 from chainrule.autograd.tensor import Tensor, make
-from chainrule.autograd.views import set_item
 from chainrule.backend import device_of, is_array, is_basic_index, is_known, move, ndarray
 from chainrule.errors import ArgumentError, DTypeError, OutOfBoundsError, ShapeError
-from chainrule.ops.calls import reshaped
 from chainrule.ops.index_errors import in_our_words
-from chainrule.ops.shaping import broadcast_to, reshape
+from chainrule.ops.reshape import broadcast_to, reshape
+from chainrule.ops.wrappers import reshaped
 
 __all__ = ["gather", "take_along_dim", "take_along_axis", "index_select", "take", "masked_select"]
 

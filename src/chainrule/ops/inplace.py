@@ -3,40 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from chainrule.arguments import Operand, cast, tensor_of
+from chainrule.autograd.inplace import fill, in_place, set_item, ufunc_in_place
 from chainrule.autograd.operands import as_tensors, scalar_array
 from chainrule.autograd.tensor import Tensor, make
-from chainrule.autograd.views import fill, in_place, set_item, ufunc_in_place
 from chainrule.backend import namespace
 from chainrule.errors import ArgumentError, DTypeError, ShapeError
 from chainrule.ops import (
     added,
     arithmetic,
+    binary,
     blends,
-    choosing,
     comparison,
-    complexes,
     diagonals,
-    exponential,
+    elementary,
     integers,
     kinks,
     moments,
-    pairs,
     putting,
     reductions,
-    scattering,
     special,
     trigonometry,
 )
+from chainrule.ops import (
+    complex as complexes,
+)
 from chainrule.ops.arithmetic import multiply
-from chainrule.sampling import normal_array, uniform_array
+from chainrule.random.draw import normal_array, uniform_array
 
 if TYPE_CHECKING:
     from numpy.random import Generator
+
+scatter: Any = import_module("chainrule.ops.scatter")
+where: Any = import_module("chainrule.ops.where")
 
 # --- arithmetic -----------------------------------------------------------------------------------
 
@@ -220,15 +224,15 @@ METHODS: dict[str, Callable[..., Tensor]] = {
         arithmetic.remainder,
         arithmetic.floor_divide,
         arithmetic.reciprocal,
-        exponential.exp,
-        exponential.expm1,
-        exponential.log,
-        exponential.log1p,
-        exponential.log2,
-        exponential.log10,
-        exponential.sqrt,
-        exponential.rsqrt,
-        exponential.sigmoid,
+        elementary.exp,
+        elementary.expm1,
+        elementary.log,
+        elementary.log1p,
+        elementary.log2,
+        elementary.log10,
+        elementary.sqrt,
+        elementary.rsqrt,
+        elementary.sigmoid,
         trigonometry.sin,
         trigonometry.cos,
         trigonometry.tan,
@@ -244,15 +248,15 @@ METHODS: dict[str, Callable[..., Tensor]] = {
         trigonometry.asinh,
         trigonometry.acosh,
         trigonometry.atanh,
-        pairs.atan2,
-        pairs.copysign,
-        pairs.float_power,
-        pairs.fmod,
-        pairs.heaviside,
-        pairs.hypot,
-        pairs.ldexp,
-        pairs.nextafter,
-        pairs.xlogy,
+        binary.atan2,
+        binary.copysign,
+        binary.float_power,
+        binary.fmod,
+        binary.heaviside,
+        binary.hypot,
+        binary.ldexp,
+        binary.nextafter,
+        binary.xlogy,
         integers.bitwise_left_shift,
         integers.bitwise_right_shift,
         blends.clamp_max,
@@ -283,18 +287,18 @@ METHODS: dict[str, Callable[..., Tensor]] = {
         kinks.ceil,
         kinks.trunc,
         kinks.round,
-        choosing.masked_fill,
+        where.masked_fill,
         diagonals.tril,
         diagonals.triu,
         reductions.cumsum,
         reductions.cumprod,
-        scattering.scatter,
-        scattering.scatter_add,
-        scattering.scatter_reduce,
-        scattering.index_add,
-        scattering.index_copy,
-        scattering.index_fill,
-        scattering.index_reduce,
+        scatter.scatter,
+        scatter.scatter_add,
+        scatter.scatter_reduce,
+        scatter.index_add,
+        scatter.index_copy,
+        scatter.index_fill,
+        scatter.index_reduce,
         added.addmm,
         added.addmv,
         added.addr,
@@ -319,7 +323,7 @@ _ALIASES: dict[str, Callable[..., Tensor]] = {
     "arcsinh": trigonometry.asinh,
     "arccosh": trigonometry.acosh,
     "arctanh": trigonometry.atanh,
-    "arctan2": pairs.atan2,
+    "arctan2": binary.atan2,
     "multiply": arithmetic.multiply,
     "subtract": arithmetic.subtract,
     "divide": arithmetic.divide,

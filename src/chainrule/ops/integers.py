@@ -6,7 +6,7 @@ from chainrule.arguments import Operand
 from chainrule.autograd.operands import as_tensors
 from chainrule.autograd.tensor import Tensor
 from chainrule.errors import DTypeError
-from chainrule.ops.calls import piecewise
+from chainrule.ops.wrappers import piecewise
 
 __all__ = ["bitwise_left_shift", "bitwise_right_shift", "gcd", "lcm"]
 

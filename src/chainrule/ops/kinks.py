@@ -9,7 +9,7 @@ import numpy as np
 from chainrule.arguments import RECORDERS, Operand, cast, floating, tensor_of
 from chainrule.autograd.tensor import Tensor
 from chainrule.errors import ArgumentError
-from chainrule.ops.calls import binary, real_pair
+from chainrule.ops.wrappers import binary, real_pair
 
 __all__ = [
     "abs",

@@ -7,46 +7,39 @@ from importlib import import_module
 from typing import Any
 
 from chainrule.autograd.tensor import Tensor
-from chainrule.creation import fresh
+from chainrule.creation import like
 from chainrule.ops import (
     added,
     arithmetic,
+    binary,
     blends,
-    choosing,
     comparison,
-    complexes,
-    contraction,
     conversion,
     covariance,
+    cumulative,
     diagonals,
-    drawn,
-    exchange,
-    exponential,
+    elementary,
     extrema,
     finding,
     histograms,
     indexing,
     inplace,
     integers,
-    joining,
+    join_split,
     kinks,
     moments,
     operators,
     order_statistics,
-    ordering,
-    pairs,
     places,
     products,
+    protocols,
     putting,
     quantiles,
     questions,
     reductions,
     regions,
-    repeating,
-    running,
-    scattering,
-    shaping,
-    sorting,
+    repeat,
+    sort_search,
     special,
     stacking,
     statistics,
@@ -54,21 +47,31 @@ from chainrule.ops import (
     turned,
     turning,
     ufuncs,
-    viewing,
+    views,
 )
+from chainrule.ops import (
+    where as choosing,
+)
+from chainrule.random import inplace as drawn
+
+complex: Any = import_module("chainrule.ops.complex")
+matmul: Any = import_module("chainrule.ops.matmul")
+permute: Any = import_module("chainrule.ops.permute")
+reshape: Any = import_module("chainrule.ops.reshape")
+scatter: Any = import_module("chainrule.ops.scatter")
 
 # Functions whose first parameter is the tensor are methods as they are.
 _SAME = {
     arithmetic: """
         add subtract sub multiply mul divide div true_divide floor_divide remainder negative neg
         positive pow square reciprocal""",
-    exponential: "sqrt rsqrt exp expm1 log log1p log2 log10 sigmoid",
+    elementary: "sqrt rsqrt exp expm1 log log1p log2 log10 sigmoid",
     trigonometry: """
         sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh
         arcsin arccos arctan arcsinh arccosh arctanh""",
     kinks: "abs absolute sign relu maximum minimum clamp clip floor ceil trunc fix round",
     choosing: "masked_fill",
-    pairs: """
+    binary: """
         arctan2 atan2 copysign float_power fmax fmin fmod frexp heaviside hypot ldexp logaddexp
         logaddexp2 nextafter xlogy""",
     blends: """
@@ -83,17 +86,17 @@ _SAME = {
     reductions: "sum mean prod cumsum cumprod all any count_nonzero",
     statistics: "var std norm logsumexp softmax log_softmax",
     extrema: "max min amax amin argmax argmin",
-    sorting: "sort argsort topk",
-    shaping: "reshape flatten ravel squeeze unsqueeze expand broadcast_to",
-    ordering: "permute transpose swapaxes swapdims t movedim moveaxis flip roll",
+    sort_search: "sort argsort topk",
+    reshape: "reshape flatten ravel squeeze unsqueeze expand broadcast_to",
+    permute: "permute transpose swapaxes swapdims t movedim moveaxis flip roll",
     diagonals: "tril triu diag diagonal diag_embed diagflat trace",
-    joining: "split chunk unbind",
+    join_split: "split chunk unbind",
     indexing: "gather take take_along_dim index_select masked_select",
     regions: """
         narrow narrow_copy select unfold unflatten select_scatter slice_scatter diagonal_scatter""",
-    repeating: "tile repeat_interleave",
+    repeat: "tile repeat_interleave",
     stacking: "tensor_split hsplit vsplit dsplit split_with_sizes",
-    scattering: """
+    scatter: """
         scatter scatter_add scatter_reduce index_add index_copy index_fill index_reduce""",
     putting: "index_put masked_scatter put",
     places: "as_strided",
@@ -104,30 +107,30 @@ _SAME = {
     covariance: "cov corrcoef",
     order_statistics: "median nanmedian kthvalue mode msort",
     quantiles: "quantile nanquantile",
-    running: "cummax cummin logcumsumexp diff",
-    fresh: "new_zeros new_ones new_empty new_full new_tensor",
-    viewing: "view contiguous sum_to_size stride storage_offset",
-    contraction: "matmul mm mv dot bmm outer ger",
+    cumulative: "cummax cummin logcumsumexp diff",
+    like: "new_zeros new_ones new_empty new_full new_tensor",
+    views: "view contiguous sum_to_size stride storage_offset",
+    matmul: "matmul mm mv dot bmm outer ger",
     products: "inner vdot cross kron",
     added: "addmm addmv addr addbmm baddbmm",
-    complexes: "adjoint angle conj conj_physical isreal sgn",
+    complex: "adjoint angle conj conj_physical isreal sgn",
     conversion: "clone astype to type_as cpu cuda",
 }
 
 
-def expand_as(x: Tensor, other: Tensor) -> Tensor:
+def expand_as(x: Tensor, other: Tensor) -> Any:
     """Return the tensor expanded to the shape of `other`."""
-    return shaping.expand(x, other.shape)
+    return reshape.expand(x, other.shape)
 
 
-def reshape_as(x: Tensor, other: Tensor) -> Tensor:
+def reshape_as(x: Tensor, other: Tensor) -> Any:
     """Return the tensor reshaped to the shape of `other`."""
-    return shaping.reshape(x, other.shape)
+    return reshape.reshape(x, other.shape)
 
 
 def view_as(x: Tensor, other: Tensor) -> Tensor:
     """Return a view of the tensor in the shape of `other`."""
-    return viewing.view(x, other.shape)
+    return views.view(x, other.shape)
 
 
 def where(x: Tensor, condition: Any, other: Any) -> Tensor:
@@ -146,24 +149,24 @@ _OTHERS: dict[str, Any] = {
     "reshape_as": reshape_as,
     "view_as": view_as,
     "where": where,
-    "repeat": repeating.repeat_whole,
+    "repeat": repeat.repeat_whole,
     "equal": comparison.same,
     "type": conversion.type_,
     "polygamma": polygamma,
     "__array_ufunc__": ufuncs.array_ufunc,
-    "__array_function__": exchange.array_function,
-    "__array_namespace__": exchange.array_namespace,
-    "__dlpack__": exchange.dlpack,
-    "__dlpack_device__": exchange.dlpack_device,
-    "to_device": exchange.to_device,
+    "__array_function__": protocols.array_function,
+    "__array_namespace__": protocols.array_namespace,
+    "__dlpack__": protocols.dlpack,
+    "__dlpack_device__": protocols.dlpack_device,
+    "to_device": protocols.to_device,
 }
 
 _LATER = {
     "chainrule.linalg": """
         det slogdet logdet matrix_exp matrix_power inverse pinverse cholesky_solve
         cholesky_inverse""",
-    "chainrule.linalg.former": "cholesky lu lu_solve qr svd triangular_solve",
-    "chainrule.fft.spectrograms": "stft istft",
+    "chainrule.linalg.deprecated": "cholesky lu lu_solve qr svd triangular_solve",
+    "chainrule.fft.stft": "stft istft",
     "chainrule.nn.functional": "hardshrink prelu",
 }
 
@@ -180,12 +183,12 @@ def _of_module(module: str, name: str) -> Callable[..., Any]:
 
 
 _PROPERTIES = {
-    "T": property(ordering.reverse_dims, doc="The tensor with its dimensions in reverse order."),
-    "real": property(complexes.real, inplace.set_real, doc="The real part; writable."),
-    "imag": property(complexes.imag, inplace.set_imag, doc="The imaginary part; writable."),
-    "H": property(complexes.hermitian, doc="The matrix, transposed and conjugated."),
-    "mH": property(complexes.adjoint, doc="The tensor with each matrix transposed and conjugated."),
-    "mT": property(ordering.matrix_transpose, doc="The tensor with each matrix transposed."),
+    "T": property(permute.reverse_dims, doc="The tensor with its dimensions in reverse order."),
+    "real": property(complex.real, inplace.set_real, doc="The real part; writable."),
+    "imag": property(complex.imag, inplace.set_imag, doc="The imaginary part; writable."),
+    "H": property(complex.hermitian, doc="The matrix, transposed and conjugated."),
+    "mH": property(complex.adjoint, doc="The tensor with each matrix transposed and conjugated."),
+    "mT": property(permute.matrix_transpose, doc="The tensor with each matrix transposed."),
 }
 
 

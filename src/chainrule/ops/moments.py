@@ -21,10 +21,10 @@ from chainrule.arguments import (
 )
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.errors import ArgumentError, ShapeError
-from chainrule.ops.choosing import where
 from chainrule.ops.extrema import amax, amin
 from chainrule.ops.reductions import check_floating, mean, sum
 from chainrule.ops.statistics import norm, std, var
+from chainrule.ops.where import where
 
 __all__ = [
     "nansum",

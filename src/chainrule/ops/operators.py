@@ -10,14 +10,14 @@ from collections.abc import Callable
 from typing import Any
 
 from chainrule.arguments import RECORDERS
+from chainrule.autograd.inplace import ufunc_in_place
 from chainrule.autograd.operands import is_operand
 from chainrule.autograd.tensor import Tensor
-from chainrule.autograd.views import ufunc_in_place
 from chainrule.ops import arithmetic, comparison
 from chainrule.ops.arithmetic import floor_quotient, power, true_quotient
-from chainrule.ops.calls import piecewise
 from chainrule.ops.indexing import get_item, set_at
 from chainrule.ops.inplace import METHODS as IN_PLACE
+from chainrule.ops.wrappers import piecewise
 
 _subtract = RECORDERS["subtract"]
 _divide = RECORDERS["divide"]

@@ -11,10 +11,10 @@ from chainrule.arguments import RECORDERS, Operand, either, one_dim, tensor_of, 
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import is_known
 from chainrule.errors import ArgumentError, ShapeError
-from chainrule.ops.choosing import where
 from chainrule.ops.extrema import Extremes, chosen
-from chainrule.ops.shaping import reshape
-from chainrule.ops.sorting import sort
+from chainrule.ops.reshape import reshape
+from chainrule.ops.sort_search import sort
+from chainrule.ops.where import where
 
 __all__ = ["median", "nanmedian", "kthvalue", "mode", "msort"]
 

@@ -10,8 +10,8 @@ from chainrule.arguments import RECORDERS, Operand, Sizes, cast, sizes_of, tenso
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import CPU, move, namespace
 from chainrule.errors import DTypeError, OutOfBoundsError, ShapeError
-from chainrule.ops.viewing import storage_offset as storage_offset_of
-from chainrule.ops.viewing import stride as stride_of
+from chainrule.ops.views import storage_offset as storage_offset_of
+from chainrule.ops.views import stride as stride_of
 
 __all__ = ["as_strided", "fill", "unravel_index"]
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from chainrule.arguments import RECORDERS, Operand
 from chainrule.autograd.tensor import Tensor
 from chainrule.ops.arithmetic import add, multiply, negative, subtract
-from chainrule.ops.calls import of_reals, real_floating, real_operands, real_pair
-from chainrule.ops.pairs import logaddexp
+from chainrule.ops.binary import logaddexp
+from chainrule.ops.wrappers import of_reals, real_floating, real_operands, real_pair
 
 __all__ = [
     "erfcx",

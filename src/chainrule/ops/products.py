@@ -10,9 +10,9 @@ from chainrule.arguments import RECORDERS, Operand, cast, one_dim, tensor_of
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import promoted
 from chainrule.errors import ArgumentError, DTypeError, ShapeError
-from chainrule.ops.calls import reshaped
-from chainrule.ops.complexes import conj
-from chainrule.ops.summation import einsum, pair
+from chainrule.ops.complex import conj
+from chainrule.ops.einsum import einsum, pair
+from chainrule.ops.wrappers import reshaped
 
 __all__ = ["tensordot", "inner", "vecdot", "vdot", "cross", "kron", "bilinear"]
 

@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 
 from chainrule.arguments import RECORDERS, Operand, tensor_of
-from chainrule.autograd.failures import broadcast_text
+from chainrule.autograd.error_messages import broadcast_text
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import check_known, is_array, is_known
 from chainrule.errors import DTypeError, ShapeError
-from chainrule.ops.calls import reshaped
-from chainrule.ops.choosing import where
 from chainrule.ops.combining import add, alike, write
 from chainrule.ops.index_errors import indexing
 from chainrule.ops.indexing import as_key, index_of
-from chainrule.ops.shaping import broadcast_to
+from chainrule.ops.reshape import broadcast_to
+from chainrule.ops.where import where
+from chainrule.ops.wrappers import reshaped
 
 __all__ = ["index_put", "put", "masked_scatter"]
 

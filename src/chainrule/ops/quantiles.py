@@ -10,10 +10,10 @@ from chainrule.arguments import RECORDERS, Operand, cast, either, one_dim, tenso
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import dtype_title, holds_somewhere, is_known, whole
 from chainrule.errors import ArgumentError, DTypeError, ShapeError
-from chainrule.ops.calls import reshaped
-from chainrule.ops.ordering import movedim
 from chainrule.ops.partial import MANY
-from chainrule.ops.shaping import reshape
+from chainrule.ops.permute import movedim
+from chainrule.ops.reshape import reshape
+from chainrule.ops.wrappers import reshaped
 
 __all__ = ["quantile", "nanquantile"]
 

@@ -21,7 +21,7 @@ from chainrule.arguments import (
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import dtype_title, namespace
 from chainrule.errors import DTypeError
-from chainrule.ops.calls import along
+from chainrule.ops.wrappers import along
 
 __all__ = [
     "sum",

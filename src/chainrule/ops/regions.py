@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from chainrule.arguments import RECORDERS, Operand, one_dim, sizes_of, tensor_of, whole_number
+from chainrule.autograd.inplace import set_item
 from chainrule.autograd.tensor import Tensor
-from chainrule.autograd.views import set_item
 from chainrule.errors import OutOfBoundsError, ShapeError
 from chainrule.ops.diagonals import diagonal
-from chainrule.ops.viewing import view
+from chainrule.ops.views import view
 
 __all__ = [
     "narrow",

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -17,15 +18,16 @@ from chainrule.autograd.tensor import Tensor
 from chainrule.ops import (
     arithmetic,
     bessel,
+    binary,
     blends,
-    choosing,
     comparison,
-    exponential,
-    pairs,
+    elementary,
     probability,
     special,
 )
-from chainrule.ops.calls import of_reals
+from chainrule.ops.wrappers import of_reals
+
+where: Any = import_module("chainrule.ops.where")
 
 Function = Callable[..., Any]
 
@@ -49,9 +51,9 @@ def _exp10(x: Operand) -> Tensor:
     return arithmetic.pow(10.0, x)
 
 
-def _loggamma(x: Operand) -> Tensor:
+def _loggamma(x: Operand) -> Any:
     value = special.lgamma(x)
-    return choosing.where(comparison.less(x, 0), float("nan"), value)  # complex, left of 0
+    return where.where(comparison.less(x, 0), float("nan"), value)  # complex, left of 0
 
 
 def _cosm1(x: Operand) -> Tensor:
@@ -65,9 +67,9 @@ def _erfcinv(x: Operand) -> Tensor:
 
 _SAME_NAMES = {
     special: "erf erfc erfinv i0 logit",
-    pairs: "xlogy",
+    binary: "xlogy",
     blends: "exp2",
-    exponential: "expm1 log1p",
+    elementary: "expm1 log1p",
     bessel: "i0e i1 i1e",
     probability: """
         erfcx erfi dawsn ndtr ndtri log_ndtr log_expit entr rel_entr kl_div xlog1py gamma beta
@@ -81,7 +83,7 @@ TABLE: dict[str, Function] = {
     "gammainc": special.igamma,
     "gammaincc": special.igammac,
     "psi": special.digamma,
-    "expit": exponential.sigmoid,
+    "expit": elementary.sigmoid,
     "cbrt": of_reals("cbrt"),
     "exp10": _exp10,
     "erfcinv": _erfcinv,

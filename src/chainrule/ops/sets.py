@@ -9,7 +9,7 @@ from chainrule.autograd.operands import as_tensors
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import check_known, namespace, promote
 from chainrule.ops.indexing import get_item
-from chainrule.ops.shaping import reshape
+from chainrule.ops.reshape import reshape
 
 __all__ = ["unique_all", "unique_counts", "unique_inverse", "unique_values", "isin"]
 

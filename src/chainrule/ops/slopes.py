@@ -9,10 +9,10 @@ from chainrule.arguments import Dims, Operand, either, floating, many_dims, tens
 from chainrule.autograd.tensor import Tensor
 from chainrule.creation import full
 from chainrule.errors import ArgumentError, ShapeError
-from chainrule.ops.joining import cat
-from chainrule.ops.ordering import moveaxis
-from chainrule.ops.running import diff
-from chainrule.ops.shaping import broadcast_to
+from chainrule.ops.cumulative import diff
+from chainrule.ops.join_split import cat
+from chainrule.ops.permute import moveaxis
+from chainrule.ops.reshape import broadcast_to
 
 __all__ = ["gradient"]
 

@@ -13,8 +13,8 @@ from chainrule.arguments import RECORDERS, Operand, floating
 from chainrule.autograd.tensor import Tensor
 from chainrule.errors import ArgumentError
 from chainrule.ops.arithmetic import add, multiply
-from chainrule.ops.calls import of_reals, real_floating, real_pair
 from chainrule.ops.kinks import clamp
+from chainrule.ops.wrappers import of_reals, real_floating, real_pair
 
 __all__ = [
     "digamma",

@@ -10,8 +10,8 @@ import numpy as np
 from chainrule.arguments import RECORDERS, Operand, one_dim, tensor_of
 from chainrule.autograd.tensor import Tensor
 from chainrule.errors import ArgumentError, ShapeError
-from chainrule.ops.joining import cat, same_dtype, split
-from chainrule.ops.shaping import reshape
+from chainrule.ops.join_split import cat, same_dtype, split
+from chainrule.ops.reshape import reshape
 
 __all__ = [
     "atleast_1d",

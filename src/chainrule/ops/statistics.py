@@ -18,8 +18,8 @@ from chainrule.arguments import (
 )
 from chainrule.autograd.tensor import Tensor
 from chainrule.errors import ArgumentError
-from chainrule.ops.calls import along, nothing_of
 from chainrule.ops.reductions import check_floating
+from chainrule.ops.wrappers import along, nothing_of
 
 _sum = RECORDERS["sum"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from chainrule.arguments import Operand
 from chainrule.autograd.tensor import Tensor
-from chainrule.ops.calls import of_floats
+from chainrule.ops.wrappers import of_floats
 
 __all__ = [
     "sin",

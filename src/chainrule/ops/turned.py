@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from chainrule.autograd.inplace import turn_in_place
 from chainrule.autograd.tensor import Tensor
-from chainrule.autograd.views import turn_in_place
-from chainrule.ops import ordering, shaping
+from chainrule.ops.permute import t, transpose
+from chainrule.ops.reshape import squeeze, unsqueeze
 
 
 def t_(x: Tensor) -> Tensor:
@@ -37,7 +38,7 @@ def t_(x: Tensor) -> Tensor:
     >>> x.t_().shape, x.shape
     ((3, 2), (3, 2))
     """
-    return turn_in_place(x, "t_", ordering.t)
+    return turn_in_place(x, "t_", t)
 
 
 def transpose_(x: Tensor, dim0: int, dim1: int) -> Tensor:
@@ -49,7 +50,7 @@ def transpose_(x: Tensor, dim0: int, dim1: int) -> Tensor:
     >>> cr.zeros(2, 3, 4).transpose_(0, 2).shape
     (4, 3, 2)
     """
-    return turn_in_place(x, "transpose_", lambda y: ordering.transpose(y, dim0, dim1))
+    return turn_in_place(x, "transpose_", lambda y: transpose(y, dim0, dim1))
 
 
 def squeeze_(x: Tensor, dim: int | Sequence[int] | None = None, *, axis: Any = None) -> Tensor:
@@ -61,7 +62,7 @@ def squeeze_(x: Tensor, dim: int | Sequence[int] | None = None, *, axis: Any = N
     >>> cr.zeros(1, 2, 1).squeeze_(0).shape
     (2, 1)
     """
-    return turn_in_place(x, "squeeze_", lambda y: shaping.squeeze(y, dim, axis=axis))
+    return turn_in_place(x, "squeeze_", lambda y: squeeze(y, dim, axis=axis))
 
 
 def unsqueeze_(x: Tensor, dim: int | None = None, *, axis: int | None = None) -> Tensor:
@@ -73,7 +74,7 @@ def unsqueeze_(x: Tensor, dim: int | None = None, *, axis: int | None = None) ->
     >>> cr.zeros(2).unsqueeze_(0).shape
     (1, 2)
     """
-    return turn_in_place(x, "unsqueeze_", lambda y: shaping.unsqueeze(y, dim, axis=axis))
+    return turn_in_place(x, "unsqueeze_", lambda y: unsqueeze(y, dim, axis=axis))
 
 
 METHODS: dict[str, Callable[..., Tensor]] = {

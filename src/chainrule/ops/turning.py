@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from chainrule.arguments import RECORDERS, Operand, one_dim, tensor_of, whole_number
 from chainrule.autograd.tensor import Tensor
 from chainrule.errors import ArgumentError, ShapeError
-from chainrule.ops.ordering import flip, transpose
+from chainrule.ops.permute import flip, transpose
 
 __all__ = ["fliplr", "flipud", "rot90"]
 

@@ -7,6 +7,7 @@ computed without a gradient since it has none, or refused. SciPy's are in `scipy
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any, NoReturn
 
 import numpy as np
@@ -16,24 +17,27 @@ from chainrule.autograd.tensor import Tensor
 from chainrule.backend import is_array, namespace
 from chainrule.ops import (
     arithmetic,
+    binary,
     blends,
-    choosing,
     comparison,
-    complexes,
-    contraction,
-    exponential,
+    cumulative,
+    elementary,
     extrema,
     integers,
     kinks,
-    pairs,
     products,
     reductions,
-    running,
-    shaping,
     statistics,
     trigonometry,
 )
-from chainrule.ops.calls import of_reals
+from chainrule.ops import (
+    complex as complexes,
+)
+from chainrule.ops.wrappers import of_reals
+
+matmul: Any = import_module("chainrule.ops.matmul")
+reshape: Any = import_module("chainrule.ops.reshape")
+where: Any = import_module("chainrule.ops.where")
 
 Function = Callable[..., Any]
 
@@ -44,9 +48,7 @@ def _modf(x: Any) -> tuple[Tensor, Tensor]:
     x = floating(x)
     whole = kinks.trunc(x)
     endless = comparison.isinf(x)
-    fraction = arithmetic.subtract(
-        choosing.where(endless, 0.0, x), choosing.where(endless, 0.0, whole)
-    )
+    fraction = arithmetic.subtract(where.where(endless, 0.0, x), where.where(endless, 0.0, whole))
     return fraction, whole
 
 
@@ -58,13 +60,13 @@ def _fabs(x: Any) -> Tensor:
     return kinks.abs(floating(x))
 
 
-def _matvec(x: Any, y: Any) -> Tensor:
-    return shaping.squeeze(contraction.matmul(x, shaping.unsqueeze(y, -1)), -1)
+def _matvec(x: Any, y: Any) -> Any:
+    return reshape.squeeze(matmul.matmul(x, reshape.unsqueeze(y, -1)), -1)
 
 
-def _vecmat(x: Any, y: Any) -> Tensor:
-    row = shaping.unsqueeze(complexes.conj(x), -2)
-    return shaping.squeeze(contraction.matmul(row, y), -2)
+def _vecmat(x: Any, y: Any) -> Any:
+    row = reshape.unsqueeze(complexes.conj(x), -2)
+    return reshape.squeeze(matmul.matmul(row, y), -2)
 
 
 # --- recorded -------------------------------------------------------------------------------------
@@ -72,10 +74,10 @@ def _vecmat(x: Any, y: Any) -> Tensor:
 _SAME_NAMES = {
     arithmetic: "add subtract multiply divide floor_divide remainder negative positive square "
     "reciprocal",
-    exponential: "sqrt exp expm1 log log1p log2 log10",
+    elementary: "sqrt exp expm1 log log1p log2 log10",
     trigonometry: "sin cos tan sinh cosh tanh arcsin arccos arctan arcsinh arccosh arctanh",
     kinks: "absolute sign maximum minimum floor ceil trunc",
-    pairs: "arctan2 hypot logaddexp logaddexp2 copysign nextafter fmod fmax fmin heaviside ldexp "
+    binary: "arctan2 hypot logaddexp logaddexp2 copysign nextafter fmod fmax fmin heaviside ldexp "
     "frexp float_power",
     blends: "exp2 deg2rad rad2deg signbit",
     integers: "gcd lcm",
@@ -83,7 +85,7 @@ _SAME_NAMES = {
     comparison: "equal not_equal less less_equal greater greater_equal isnan isinf isfinite "
     "logical_not logical_and logical_or logical_xor bitwise_invert bitwise_and bitwise_or "
     "bitwise_xor",
-    contraction: "matmul",
+    matmul: "matmul",
 }
 
 RECORDED: dict[Any, Function] = (
@@ -164,11 +166,11 @@ def _product(x: Tensor, *, axis: Any, keepdims: bool) -> Tensor:
 
 
 def _highest_so_far(x: Tensor, *, axis: int) -> Tensor:
-    return running.cummax(x, axis=axis).values
+    return cumulative.cummax(x, axis=axis).values
 
 
 def _lowest_so_far(x: Tensor, *, axis: int) -> Tensor:
-    return running.cummin(x, axis=axis).values
+    return cumulative.cummin(x, axis=axis).values
 
 
 def _log_of_sum(x: Tensor, *, axis: Any, keepdims: bool) -> Tensor:
@@ -187,7 +189,7 @@ METHODS: dict[tuple[Any, str], Function] = {
     (np.maximum, "accumulate"): _accumulated(_highest_so_far),
     (np.minimum, "accumulate"): _accumulated(_lowest_so_far),
     (np.logaddexp, "reduce"): _reduced(_log_of_sum),
-    (np.logaddexp, "accumulate"): _accumulated(running.logcumsumexp),
+    (np.logaddexp, "accumulate"): _accumulated(cumulative.logcumsumexp),
 }
 """Reductions and running ones. `outer` is there for every recorded ufunc of two inputs."""
 
@@ -195,7 +197,7 @@ METHODS: dict[tuple[Any, str], Function] = {
 def _outer(function: Function) -> Function:
     def outer(x: Any, y: Any) -> Any:
         x, y = tensor_of(x), tensor_of(y)
-        return function(shaping.reshape(x, (*x.shape, *(1,) * y.ndim)), y)
+        return function(reshape.reshape(x, (*x.shape, *(1,) * y.ndim)), y)
 
     return outer
 

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from chainrule.absent import missing
+from chainrule.missing_names import missing
 from chainrule.optim.adam import Adam, AdamW
 from chainrule.optim.optimizer import Optimizer
 from chainrule.optim.sgd import SGD

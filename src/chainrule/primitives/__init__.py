@@ -2,6 +2,7 @@
 
 from chainrule.primitives import (
     activations,
+    binary,
     contraction,
     convolution,
     distances,
@@ -11,7 +12,6 @@ from chainrule.primitives import (
     losses,
     normalisation,
     norms,
-    pairs,
     pooling,
     reductions,
     resampling,
@@ -24,6 +24,7 @@ __all__ = [
     "TABLE",
     "Primitive",
     "activations",
+    "binary",
     "contraction",
     "convolution",
     "distances",
@@ -33,7 +34,6 @@ __all__ = [
     "losses",
     "normalisation",
     "norms",
-    "pairs",
     "pooling",
     "reductions",
     "resampling",

@@ -25,7 +25,7 @@ from chainrule.primitives.matrices import (
     without_diagonal,
 )
 from chainrule.primitives.primitive import applied, constant, general, is_complex, name_of
-from chainrule.primitives.systems import solve, solve_triangular
+from chainrule.primitives.solve import solve, solve_triangular
 
 Array = Any
 Parts = dict[int, Array]

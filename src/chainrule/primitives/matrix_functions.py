@@ -22,7 +22,7 @@ from chainrule.primitives.matrices import (
 )
 from chainrule.primitives.primitive import applied, general, is_complex, symmetric
 from chainrule.primitives.reductions import products_of_others
-from chainrule.primitives.systems import inv
+from chainrule.primitives.solve import inv
 
 Array = Any
 

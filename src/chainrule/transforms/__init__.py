@@ -2,8 +2,8 @@
 
 from chainrule.transforms.gradients import grad, hvp, value_and_grad
 from chainrule.transforms.jacobians import hessian, jacobian
-from chainrule.transforms.lanes import vmap
 from chainrule.transforms.products import jvp, linearize, vjp
+from chainrule.transforms.vmap import vmap
 
 __all__ = [
     "grad",

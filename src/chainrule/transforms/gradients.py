@@ -6,12 +6,12 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from chainrule import tree
+from chainrule import pytree
 from chainrule.autograd.namespace import TENSOR_XP
 from chainrule.autograd.tensor import Tensor
 from chainrule.errors import AutogradError
-from chainrule.transforms.application import Application, directions, listed, named, parted
-from chainrule.transforms.choice import Choice, Choices
+from chainrule.transforms.argnums import Choice, Choices
+from chainrule.transforms.function_call import Application, directions, listed, named, parted
 
 __all__ = ["grad", "hvp", "value_and_grad"]
 
@@ -109,7 +109,7 @@ def _derivative(
         choice = Choice(title, function, argnums, args, kwargs)
         call = Application(title, choice.call, choice.values)
         slopes = call.pull(_one(title, function, call, has_aux), again=False)
-        gradient = tree.rebuilt(call.arguments, slopes)
+        gradient = pytree.rebuilt(call.arguments, slopes)
         return form(call.value(), choice.like(gradient))
 
     return derivative
@@ -171,5 +171,5 @@ def hvp(function: Callable[..., Any], primals: Any, tangents: Any) -> Any:
     gradient = grad(function, tuple(range(len(arguments))))
     call = Application("hvp", lambda *xs: list(gradient(*xs)), arguments)
     product = call.pull(directions("hvp", call.arguments, listed(tangents)), again=False)
-    found = tree.rebuilt(call.arguments, product)
+    found = pytree.rebuilt(call.arguments, product)
     return type(primals)(found) if isinstance(primals, tuple | list) else found[0]

@@ -6,16 +6,16 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from chainrule import tree
+from chainrule import pytree
 from chainrule.autograd.function_call import check_real
 from chainrule.autograd.namespace import TENSOR_XP
 from chainrule.autograd.tensor import Tensor
 from chainrule.creation import eye
 from chainrule.errors import ArgumentError, MissingRuleError
-from chainrule.transforms.application import Application, parted
-from chainrule.transforms.choice import Choice, Choices
+from chainrule.transforms.argnums import Choice, Choices
+from chainrule.transforms.function_call import Application, parted
 from chainrule.transforms.gradients import grad
-from chainrule.transforms.lanes import vmap
+from chainrule.transforms.vmap import vmap
 
 __all__ = ["hessian", "jacobian"]
 
@@ -80,12 +80,12 @@ def jacobian(
         call = Application("jacobian", choice.call, choice.values)
         _, aux = parted("jacobian", function, call.value(), has_aux)
         outputs, _ = parted("jacobian", function, call.result, has_aux)
-        count = sum(isinstance(leaf, Tensor) for _, leaf in tree.leaves(outputs))
+        count = sum(isinstance(leaf, Tensor) for _, leaf in pytree.leaves(outputs))
         blocks = iter(_blocks(call, count, mode))
-        found = tree.mapped(
+        found = pytree.mapped(
             outputs,
             lambda leaf: (
-                choice.like(tree.rebuilt(call.arguments, next(blocks)))
+                choice.like(pytree.rebuilt(call.arguments, next(blocks)))
                 if isinstance(leaf, Tensor)
                 else None
             ),

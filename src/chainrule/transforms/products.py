@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from chainrule import tree
-from chainrule.transforms.application import Application, directions, listed, parted
+from chainrule import pytree
+from chainrule.transforms.function_call import Application, directions, listed, parted
 
 __all__ = ["jvp", "linearize", "vjp"]
 
@@ -145,7 +145,7 @@ def vjp(function: Callable[..., Any], *primals: Any, has_aux: bool = False) -> t
     def pull(cotangents: Any) -> Any:
         gs = directions("vjp", outputs, cotangents, back=True)
         rest = [None] * (len(call.outputs) - len(gs))
-        found = tree.rebuilt(call.arguments, call.pull([*gs, *rest]))
+        found = pytree.rebuilt(call.arguments, call.pull([*gs, *rest]))
         return found[0] if len(primals) == 1 else tuple(found)
 
     return (values, pull, aux) if has_aux else (values, pull)

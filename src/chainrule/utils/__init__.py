@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from chainrule.absent import missing
+from chainrule.missing_names import missing
 from chainrule.utils import checkpoint as checkpoint
 
 __all__ = ["checkpoint"]

@@ -16,9 +16,9 @@ from chainrule.autograd.function import Function
 from chainrule.autograd.modes import enable_grad, is_grad_enabled, saved_tensors_hooks
 from chainrule.autograd.tensor import Tensor
 from chainrule.creation import empty
-from chainrule.draws import get_rng_state, set_rng_state
 from chainrule.errors import ArgumentError, AutogradError, InPlaceError
-from chainrule.sampling import WATCHER
+from chainrule.random.discrete import get_rng_state, set_rng_state
+from chainrule.random.draw import WATCHER
 
 __all__ = ["CheckpointError", "checkpoint", "checkpoint_sequential"]
 

@@ -6,7 +6,7 @@ rules (`elementwise`); others are written by hand, as Python that Numba compiles
 
 from __future__ import annotations
 
-from chainrule.autograd.recorders import exchange
+from chainrule.autograd.record_fast import exchange
 from chainrule.compiler.native import jit
 from chainrule.errors import ArgumentError, MissingExtraError
 from chainrule.primitives.primitive import Primitive, Substitute

@@ -14,17 +14,17 @@ import numpy as np
 
 from chainrule.backend import ndarray
 from chainrule.compiler.eager.kernel import PART
-from chainrule.compiler.eager.written import is_plain
-from chainrule.compiler.namespace import SYMBOL_XP
-from chainrule.compiler.native.access import Accesses
-from chainrule.compiler.native.clusters import clustered
-from chainrule.compiler.native.loops import loop_of
-from chainrule.compiler.native.scalars import CODES
-from chainrule.compiler.native.tasks import Task
+from chainrule.compiler.eager.substitute import is_plain
+from chainrule.compiler.ir.program import Program
+from chainrule.compiler.native.fusion_groups import clustered
+from chainrule.compiler.native.loop_codegen import loop_of
+from chainrule.compiler.native.scalar_codegen import CODES
+from chainrule.compiler.native.strides import Accesses
+from chainrule.compiler.native.threads.tasks import Task
 from chainrule.compiler.passes import optimized
-from chainrule.compiler.program import Program
-from chainrule.compiler.symbol import TRACING
-from chainrule.compiler.trace import Trace
+from chainrule.compiler.tracing.namespace import SYMBOL_XP
+from chainrule.compiler.tracing.symbol import TRACING
+from chainrule.compiler.tracing.trace import Trace
 from chainrule.primitives.primitive import Plan, Primitive, Rule, forward_of
 
 Array = Any

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from numpy import uint64 as u8
 
-from chainrule.compiler.native.elementary import exp_f8 as exp
-from chainrule.compiler.native.elementary import f8 as real
-from chainrule.compiler.native.elementary import log_f8 as log
-from chainrule.compiler.native.elementary import plus, times_plus
-from chainrule.compiler.native.elementary import rank_f8 as rank
-from chainrule.compiler.native.elementary import ranked_f8 as ranked
+from chainrule.compiler.native.vector_math import exp_f8 as exp
+from chainrule.compiler.native.vector_math import f8 as real
+from chainrule.compiler.native.vector_math import log_f8 as log
+from chainrule.compiler.native.vector_math import plus, times_plus
+from chainrule.compiler.native.vector_math import rank_f8 as rank
+from chainrule.compiler.native.vector_math import ranked_f8 as ranked
 
 __all__ = ["exp", "log", "plus", "rank", "ranked", "real", "times_plus", "u8"]

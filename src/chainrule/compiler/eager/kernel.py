@@ -7,8 +7,8 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from chainrule.compiler.native.nest import LOOP
-from chainrule.compiler.native.tasks import Task
+from chainrule.compiler.native.loop_nest import LOOP
+from chainrule.compiler.native.threads.tasks import Task
 
 Array = Any
 

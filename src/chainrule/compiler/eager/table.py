@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from chainrule.compiler.eager import activations, joining, picking, pooling, products, rows, sums
 from chainrule.compiler.eager.elementwise import Elementwise
-from chainrule.compiler.eager.written import Own, Written
+from chainrule.compiler.eager.kernels import (
+    activations,
+    concat,
+    gather_scatter,
+    matmul,
+    pooling,
+    reductions,
+    softmax_norm,
+)
+from chainrule.compiler.eager.substitute import Own, Written
 from chainrule.compiler.native.library import WORTH
 from chainrule.primitives.primitive import TABLE, Primitive, Rule, Substitute
 
@@ -27,12 +35,12 @@ _SEVERAL_CALLS = (
 PRODUCTS = ("contract", "convolve", "convolve_input", "convolve_weight", "matmul")
 
 _WRITTEN: dict[str, tuple[Own, Own]] = {
-    "softmax": (rows.softmax, rows.softmax_vjp),
-    "log_softmax": (rows.log_softmax, rows.log_softmax_vjp),
-    "standardize": (rows.standardize, rows.standardize_vjp),
-    "cumulative_sum": (rows.running_sum, rows.running_sum_vjp),
-    "take_along_axis": (picking.take_along_axis, picking.take_along_axis_vjp),
-    "add_along_axis": (picking.add_along_axis, picking.add_along_axis_vjp),
+    "softmax": (softmax_norm.softmax, softmax_norm.softmax_vjp),
+    "log_softmax": (softmax_norm.log_softmax, softmax_norm.log_softmax_vjp),
+    "standardize": (softmax_norm.standardize, softmax_norm.standardize_vjp),
+    "cumulative_sum": (softmax_norm.running_sum, softmax_norm.running_sum_vjp),
+    "take_along_axis": (gather_scatter.take_along_axis, gather_scatter.take_along_axis_vjp),
+    "add_along_axis": (gather_scatter.add_along_axis, gather_scatter.add_along_axis_vjp),
 }
 
 
@@ -76,12 +84,12 @@ def substitutes(
     for name, (forward, vjp) in _WRITTEN.items():
         found[name] = Written(forward, vjp, least)
     found["gelu"] = _Gelu(TABLE["gelu"], least)
-    found["index"] = _Index(picking.index, picking.index_vjp, least)
-    found["add_at"] = Written(picking.add_at, picking.add_at_vjp, least, of=1)
-    found["concat"] = joining.Joined(later)
+    found["index"] = _Index(gather_scatter.index, gather_scatter.index_vjp, least)
+    found["add_at"] = Written(gather_scatter.add_at, gather_scatter.add_at_vjp, least, of=1)
+    found["concat"] = concat.Joined(later)
     found["max_pool"] = Written(None, pooling.max_pool_vjp, least // 4)  # of more elements
     for name in PRODUCTS:
-        found[name] = products.Products(TABLE[name], worth)
+        found[name] = matmul.Products(TABLE[name], worth)
     for name in ("sum", "mean"):
-        found[name] = sums.Sums(name, least, later)
+        found[name] = reductions.Sums(name, least, later)
     return {TABLE[name]: substitute for name, substitute in found.items()}

@@ -9,21 +9,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from chainrule.compiler.codegen.numpy_source import Source
+from chainrule.compiler.codegen.run import defined, runner
+from chainrule.compiler.ir.program import Program
 from chainrule.compiler.native import jit
 from chainrule.compiler.native.calls import NAMES
 from chainrule.compiler.native.code import Code, code_of
 from chainrule.compiler.native.comparisons import with_comparisons
-from chainrule.compiler.native.fusion import with_loops
+from chainrule.compiler.native.gemm import Product, with_products
 from chainrule.compiler.native.layout import UnfitError
 from chainrule.compiler.native.library import library
-from chainrule.compiler.native.loops import Loop
-from chainrule.compiler.native.nest import LOOP
-from chainrule.compiler.native.products import Product, with_products
-from chainrule.compiler.native.tasks import Task
-from chainrule.compiler.native.whole import whole
-from chainrule.compiler.numpy_source import Source
-from chainrule.compiler.program import Program
-from chainrule.compiler.runner import defined, runner
+from chainrule.compiler.native.loop_codegen import Loop
+from chainrule.compiler.native.loop_nest import LOOP
+from chainrule.compiler.native.lowering import with_loops
+from chainrule.compiler.native.threads.tasks import Task
+from chainrule.compiler.native.whole_program import whole
 
 Run = Callable[..., Any]
 Statements = tuple[Source, dict[str, Any]]

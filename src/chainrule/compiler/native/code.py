@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable
 from types import CodeType
 
-from chainrule.compiler.native import disk, jit, linking
+from chainrule.compiler.native import disk_cache, elf_loader, jit
 
 
 class Code:
@@ -36,15 +36,16 @@ class Code:
 
     def _made(self) -> Callable[..., None]:
         key = hashlib.sha256(
-            repr((self.text, self.types, self.long, self.shared)).encode() + disk.surroundings()
+            repr((self.text, self.types, self.long, self.shared)).encode()
+            + disk_cache.surroundings()
         )
         name = f"loop_{key.hexdigest()[:32]}"
-        code = disk.read(name)
+        code = disk_cache.read(name)
         if code is None:
             what = (self.text, self.types, self.calls, self.long)
             code = jit.object_code(*what, name, self.shared)
-            disk.write(name, code)
-        return linking.function_of(code, name)
+            disk_cache.write(name, code)
+        return elf_loader.function_of(code, name)
 
 
 def code_of(

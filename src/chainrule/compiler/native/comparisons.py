@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from chainrule.compiler.program import Line, Program, Value
+from chainrule.compiler.ir.program import Line, Program, Value
 
 
 def with_comparisons(program: Program) -> Program:

@@ -14,17 +14,17 @@ from typing import Any
 
 import numpy as np
 
-from chainrule.compiler.native import elementary
-from chainrule.compiler.native.nest import LOOP
-from chainrule.compiler.native.scalars import CODES
-from chainrule.compiler.native.spinning import SHARE
-from chainrule.compiler.runner import defined
+from chainrule.compiler.codegen.run import defined
+from chainrule.compiler.native import vector_math
+from chainrule.compiler.native.loop_nest import LOOP
+from chainrule.compiler.native.scalar_codegen import CODES
+from chainrule.compiler.native.threads.worker import SHARE
 from chainrule.errors import CompileError
 
 DATA = object.__basicsize__
 """Where an array's structure has the address of its data: behind what all objects have."""
 
-_NAMES = {name for name, value in vars(elementary).items() if isinstance(value, FunctionType)}
+_NAMES = {name for name, value in vars(vector_math).items() if isinstance(value, FunctionType)}
 lock = threading.RLock()
 """Held by who makes machine code. A fork waits for it: a child has no thread that would let go of
 it, or of what Numba holds meanwhile."""
@@ -303,11 +303,12 @@ def inlined(name: str) -> Any:
     """Return an elementary function as what is compiled into loops."""
     with lock:
         if name not in _NAMES:  # what threads wait with, or multiply with
-            from chainrule.compiler.native import atomics, tiles
+            from chainrule.compiler.native import gemm_microkernel
+            from chainrule.compiler.native.threads import atomics
 
-            return getattr(atomics, name, None) or tiles.named(name)
-        plain = getattr(elementary, name)
-        scope = dict(vars(elementary))  # where it finds others that are compiled, too
+            return getattr(atomics, name, None) or gemm_microkernel.named(name)
+        plain = getattr(vector_math, name)
+        scope = dict(vars(vector_math))  # where it finds others that are compiled, too
         scope |= {other: inlined(other) for other in plain.__code__.co_names if other in _NAMES}
         function = FunctionType(plain.__code__, scope, name)
         flags = _REORDERED.get(name, {"contract"} if name[-3:-1] == "_f" else set())

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from chainrule.compiler.native.access import Access, Accesses
-from chainrule.compiler.native.nest import RESERVED, Memory, Nest, Place, merged_axes
-from chainrule.compiler.native.scalars import CODES, literal, small_scalar
-from chainrule.compiler.program import Names, Program, Shape, Value
+from chainrule.compiler.ir.program import Names, Program, Shape, Value
+from chainrule.compiler.native.loop_nest import RESERVED, Memory, Nest, Place, merged_axes
+from chainrule.compiler.native.scalar_codegen import CODES, literal, small_scalar
+from chainrule.compiler.native.strides import Access, Accesses
 
 LARGEST = 1 << 14
 """The most elements of an array of a small program; stacks of a loop's steps may have more."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from chainrule.backend import ndarray, numpy_xp
 from chainrule.backend.extensions import Namespace, kernels_of
-from chainrule.compiler.native.products import product_of
+from chainrule.compiler.native.gemm import product_of
 
 Array = Any
 

@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 
-from chainrule.compiler.native.access import Accesses
-from chainrule.compiler.native.clusters import REDUCTIONS, Cluster
-from chainrule.compiler.native.scalars import ELEMENTARY
-from chainrule.compiler.program import Line, Program, Value
+from chainrule.compiler.ir.program import Line, Program, Value
+from chainrule.compiler.native.fusion_groups import REDUCTIONS, Cluster
+from chainrule.compiler.native.scalar_codegen import ELEMENTARY
+from chainrule.compiler.native.strides import Accesses
 
 STEPS = 6
 """So many operations take no longer than to read an array."""

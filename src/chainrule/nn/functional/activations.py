@@ -7,7 +7,7 @@ from chainrule.arguments import RECORDERS, Operand, floating
 from chainrule.autograd.tensor import Tensor
 from chainrule.errors import ArgumentError
 from chainrule.nn.functional.inplace import applied
-from chainrule.ops.calls import real_floating
+from chainrule.ops.wrappers import real_floating
 
 __all__ = [
     "sigmoid",

@@ -12,7 +12,7 @@ from chainrule.arguments import RECORDERS, Operand, floating, tensor_of
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import is_known
 from chainrule.errors import ArgumentError, DTypeError, ShapeError
-from chainrule.nn.functional.dropouts import dropout
+from chainrule.nn.functional.dropout import dropout
 
 if TYPE_CHECKING:
     from numpy.random import Generator

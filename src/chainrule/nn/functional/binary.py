@@ -10,7 +10,7 @@ from chainrule.autograd.tensor import Tensor
 from chainrule.backend import is_known
 from chainrule.errors import ArgumentError, ShapeError
 from chainrule.nn.functional.reduction import pair, weighted
-from chainrule.ops.calls import real_operands
+from chainrule.ops.wrappers import real_operands
 
 __all__ = ["binary_cross_entropy", "binary_cross_entropy_with_logits"]
 

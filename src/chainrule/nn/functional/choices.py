@@ -12,7 +12,7 @@ from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import device_of, move, namespace
 from chainrule.creation import ones_like
 from chainrule.errors import ShapeError
-from chainrule.sampling import draw
+from chainrule.random.draw import draw
 
 if TYPE_CHECKING:
     from numpy.random import Generator

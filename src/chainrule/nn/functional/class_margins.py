@@ -13,7 +13,7 @@ from chainrule.backend import first_where
 from chainrule.errors import ArgumentError, DTypeError, OutOfBoundsError, ShapeError
 from chainrule.nn.functional.binary import binary_cross_entropy_with_logits
 from chainrule.nn.functional.reduction import check_reduction, reduced
-from chainrule.ops.calls import real_operands
+from chainrule.ops.wrappers import real_operands
 
 __all__ = [
     "multi_margin_loss",

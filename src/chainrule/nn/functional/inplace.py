@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from chainrule.arguments import Operand, floating, tensor_of
+from chainrule.autograd.inplace import in_place
 from chainrule.autograd.tensor import Tensor
-from chainrule.autograd.views import in_place
 
 
 def applied(

@@ -10,7 +10,7 @@ from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import namespace
 from chainrule.errors import ArgumentError, ShapeError
 from chainrule.nn.functional.inplace import applied, writing
-from chainrule.sampling import uniform_array
+from chainrule.random.draw import uniform_array
 
 if TYPE_CHECKING:
     from numpy.random import Generator

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from chainrule import sampling
 from chainrule.errors import AutogradError
-from chainrule.transforms.lanes.array import Lanes, Level
-from chainrule.transforms.lanes.namespace import deepest, looped
+from chainrule.random import draw as sampling
+from chainrule.transforms.vmap.batched_array import Lanes, Level
+from chainrule.transforms.vmap.namespace import deepest, looped
 
 RANDOMNESS = ("error", "different", "same")
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from chainrule.transforms.lanes.array import Level
-from chainrule.transforms.lanes.namespace import (
+from chainrule.transforms.vmap.batched_array import Level
+from chainrule.transforms.vmap.namespace import (
     as_many,
     beneath,
     data_of,

@@ -1,0 +1,395 @@
+"""The public doors to a backward pass: `autograd_backward` and `autograd_grad`."""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from contextvars import copy_context
+from typing import Any, overload
+
+from chainrule.autograd.blocks import MODES, Modes
+from chainrule.autograd.modes import enable_grad, is_grad_enabled, set_grad_enabled
+from chainrule.autograd.namespace import TENSOR_XP
+from chainrule.autograd.node import AccumulateGrad, GradientEdge
+from chainrule.autograd.record import RECORDERS
+from chainrule.autograd.references import ALONE, count_references, owned
+from chainrule.autograd.reverse import Pass
+from chainrule.autograd.roots import listed, start, target
+from chainrule.autograd.tensor import Tensor, make
+from chainrule.autograd.versions import tick
+from chainrule.backend import REPORTS, namespace, silent
+from chainrule.errors import ArgumentError, AutogradError, ShapeError
+
+
+def _walk(run: Pass) -> None:
+    """Walk with grad mode as the pass has it, without NumPy's warnings on inf and nan."""
+    outer, reports = MODES.get(), REPORTS.get()
+    inner = _RECORDED if run.xp is not None else _UNRECORDED
+    walk = run.walk
+    if outer is not None:
+        inner = outer.changed(grad=inner.grad, outer=outer, nesting=outer.nesting + 1)
+        if inner.nesting % _LEVELS == 0:
+            walk = functools.partial(_apart, walk)
+    try:  # before the mode changes: an interrupt may come between any two instructions
+        MODES.set(inner)
+        try:
+            REPORTS.set(silent(reports))
+            walk()
+        finally:
+            REPORTS.set(reports)
+    finally:
+        MODES.set(outer)
+
+
+def _apart(walk: Callable[[], None]) -> None:
+    """Walk in a thread of its own, whose stack is empty: passes nest deeper than calls may."""
+    failures: list[BaseException] = []
+    context, begun, ended = copy_context(), threading.Lock(), threading.Event()
+
+    def run() -> None:
+        if not begun.acquire(blocking=False):
+            return
+        try:
+            context.run(walk)
+        except BaseException as error:
+            failures.append(error)
+        finally:
+            ended.set()
+
+    try:
+        threading.Thread(target=run, name="chainrule pass", daemon=True).start()
+        ended.wait()  # not join(): when that is interrupted, it takes the thread for ended
+    except BaseException:  # nobody may go on while a pass does
+        if not begun.acquire(blocking=False):  # else it hasn't begun, and won't
+            ended.wait()
+        raise
+    if failures:
+        raise failures.pop()
+
+
+_LEVELS = 20  # of passes within passes on one stack: each takes six calls and the user's own
+_RECORDED, _UNRECORDED = Modes(grad=True), Modes(grad=False)
+
+
+def autograd_backward(
+    tensors: Tensor | Sequence[Tensor],
+    grad_tensors: Tensor | Sequence[Tensor | None] | None = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    inputs: Tensor | Sequence[Tensor] | None = None,
+) -> None:
+    """Add the gradients of `tensors` to the `.grad` of the leaves they depend on, in one pass.
+
+    Parameters
+    ----------
+    tensors : Tensor or sequence of Tensors
+        The roots. They may share graph, repeat, and depend on each other: contributions add up.
+    grad_tensors : Tensor or sequence, optional
+        The cotangent of each root, of its shape; None means ones, for a root of one element.
+    retain_graph : bool, default `create_graph`
+        Keep the saved values, so that the graph can be walked again.
+    create_graph : bool, default False
+        Record the pass, so that the gradients can be differentiated.
+    inputs : Tensor or sequence of Tensors, optional
+        Accumulate only into these, which need not be leaves. A `GradientEdge` stands for its leaf.
+
+    Raises
+    ------
+    AutogradError
+        If a root has no history, needs a gradient, or the graph was freed.
+    ShapeError
+        If a gradient has not its tensor's shape.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> x = cr.tensor([1.0, 2.0], requires_grad=True)
+    >>> autograd_backward([x * 2, x * x], [cr.ones(2), cr.ones(2)])
+    >>> x.grad
+    tensor([4., 6.])
+    """
+    if create_graph and not is_grad_enabled():
+        with enable_grad():  # for what is done before and after the walk, too
+            return autograd_backward(tensors, grad_tensors, retain_graph, create_graph, inputs)
+    if inputs is None:
+        _walk(start(tensors, grad_tensors, retain_graph, create_graph))
+        return
+    wanted = listed(inputs)
+    if not wanted:
+        raise AutogradError("'inputs' argument to backward() cannot be empty")
+    run = start(tensors, grad_tensors, retain_graph, create_graph)
+    unique = list({id(tensor): tensor for tensor in wanted}.values())
+    targets = [target(tensor, i) for i, tensor in enumerate(unique)]
+    run.restrict(targets, run_leaves=True)
+    _walk(run)
+    for key, (tensor, (node, _)) in enumerate(zip(unique, targets, strict=True)):
+        if isinstance(node, AccumulateGrad) or isinstance(tensor, GradientEdge):
+            continue  # it has its grad, or there is no tensor to have it
+        retained = node in run.running and tensor.retains_grad  # then it has its grad already
+        if key in run.captured and not retained:
+            run.add_to_grad(tensor, run.captured.pop(key), False)
+
+
+@overload
+def autograd_grad(
+    outputs: Tensor | Sequence[Tensor],
+    inputs: Mapping[str, Tensor],
+    grad_outputs: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    allow_unused: bool | None = None,
+    materialize_grads: bool = False,
+    *,
+    is_grads_batched: bool = False,
+    only_inputs: bool = True,
+) -> dict[str, Any]: ...
+
+
+@overload
+def autograd_grad(
+    outputs: Tensor | Sequence[Tensor],
+    inputs: Tensor | Sequence[Tensor],
+    grad_outputs: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    allow_unused: bool | None = None,
+    materialize_grads: bool = False,
+    *,
+    is_grads_batched: bool = False,
+    only_inputs: bool = True,
+) -> tuple[Any, ...]: ...
+
+
+def autograd_grad(
+    outputs: Any,
+    inputs: Any,
+    grad_outputs: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    allow_unused: bool | None = None,
+    materialize_grads: bool = False,
+    *,
+    is_grads_batched: bool = False,
+    only_inputs: bool = True,
+) -> Any:
+    """Return the gradients of `outputs` with respect to `inputs`, touching no `.grad`.
+
+    Parameters
+    ----------
+    outputs : Tensor or sequence of Tensors
+        What is differentiated; several are summed, weighted by `grad_outputs`. A `GradientEdge`
+        stands for its tensor, if its gradient is given.
+    inputs : Tensor, sequence or dict of Tensors
+        With respect to what: leaves or not. A `GradientEdge` stands for its tensor.
+    grad_outputs : Tensor or sequence, optional
+        The cotangent of each output, of its shape; None means ones, for an output of one element.
+    retain_graph, create_graph : bool
+        As in `autograd_backward`.
+    allow_unused : bool, default False
+        Return None for an input that no output depends on, instead of raising.
+    materialize_grads : bool, default False
+        Return zeros there; implies `allow_unused`.
+    is_grads_batched : bool, default False
+        The first dimension of `grad_outputs` counts cotangents, and that of the results gradients:
+        one pass for each.
+    only_inputs : bool, default True
+        What PyTorch scripts pass; it can only be True.
+
+    Returns
+    -------
+    tuple of Tensors, or dict
+        One for each input, in order (a tuple even for one); a dict by the same names for a dict.
+
+    Raises
+    ------
+    AutogradError
+        If an input doesn't require grad, or was not used and `allow_unused` is False.
+    ArgumentError
+        If `materialize_grads` meets an explicit ``allow_unused=False``.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> w = cr.tensor(3.0, requires_grad=True)
+    >>> autograd_grad(w * w, {"w": w})
+    {'w': tensor(6.)}
+    """
+    if not only_inputs:
+        raise ArgumentError("only_inputs=False is not supported: use autograd_backward()")
+    if materialize_grads and allow_unused is False:
+        raise ArgumentError(
+            "Expected allow_unused to be True or not passed when materialize_grads=True, but got: "
+            "allow_unused=False."
+        )
+    if is_grads_batched or (create_graph and not is_grad_enabled()):
+        options = (create_graph, allow_unused, materialize_grads)
+        with set_grad_enabled(create_graph):  # for what is done before and after the walk, too
+            if is_grads_batched:
+                return _batch(outputs, inputs, grad_outputs, retain_graph, *options)
+            return autograd_grad(outputs, inputs, grad_outputs, retain_graph, *options)
+    named = isinstance(inputs, Mapping)
+    tensors = listed(inputs)
+    if not tensors:
+        raise AutogradError(
+            "`inputs` argument to `grad()` cannot be empty: is it a generator used up before?"
+        )
+    names = list(inputs) if named else list(range(len(tensors)))
+    targets = [target(tensor, name) for name, tensor in zip(names, tensors, strict=True)]
+    run = start(outputs, grad_outputs, retain_graph, create_graph)
+    run.retaining = False
+    run.restrict(targets)
+    _walk(run)
+    results: list[Tensor | None] = []
+    for key, (name, tensor) in enumerate(zip(names, tensors, strict=True)):
+        if key in run.captured:
+            results.append(_result(run, key, tensor))
+        elif materialize_grads:
+            results.append(_zeros(tensor, name).requires_grad_(create_graph))
+        elif allow_unused:
+            results.append(None)
+        else:
+            raise _unused(tensor, name)
+    return dict(zip(names, results, strict=True)) if named else tuple(results)
+
+
+def pulled(
+    function: Callable[[], Sequence[Tensor]],
+    inputs: Sequence[Tensor],
+    cotangents: Mapping[int, Any],
+    create_graph: bool = True,
+) -> tuple[Sequence[Tensor], list[Tensor | None]]:
+    """Return what a function makes of `inputs`, and gradients of it, by its own nodes alone.
+
+    Inputs may depend on each other: who differentiates them in turn adds what that contributes.
+    """
+    targets = [target(tensor, i) for i, tensor in enumerate(inputs)]
+    begin = tick()
+    with enable_grad():
+        outputs = function()
+    roots = [i for i in cotangents if outputs[i].requires_grad]  # others are constant this time
+    if not roots or not inputs:
+        return outputs, [None] * len(inputs)
+    gs = [cotangents[i] for i in roots]
+    run = start([outputs[i] for i in roots], gs, True, create_graph)
+    run.retaining = False
+    run.restrict(targets, earliest=begin + 1)
+    _walk(run)
+    return outputs, [
+        _result(run, key, tensor) if key in run.captured else None
+        for key, tensor in enumerate(inputs)
+    ]
+
+
+def _batch(
+    outputs: Any, inputs: Any, grad_outputs: Any, retain_graph: bool | None, *options: Any
+) -> Any:
+    """Return the gradients for each of several cotangents, stacked."""
+    grads = listed(grad_outputs)
+    for grad, out in zip(grads, listed(outputs), strict=False):
+        if grad is not None and isinstance(out, Tensor) and grad.shape[1:] != out.shape:
+            raise ShapeError(
+                "If `is_grads_batched=True`, we interpret the first dimension of each grad_output "
+                "as the batch dimension. The sizes of the remaining dimensions are expected to "
+                f"match the shape of corresponding output, but a mismatch was detected: "
+                f"{list(grad.shape)} for an output of shape {list(out.shape)}"
+            )
+    counts = {len(grad) for grad in grads if grad is not None}
+    if len(counts) != 1 or counts == {0}:
+        raise AutogradError(
+            "is_grads_batched=True: the first dimension of grad_outputs is that of the batch, and "
+            f"has one length, which is not 0: got {sorted(counts)}"
+        )
+    (count,) = counts
+    rows = []
+    for row in range(count):
+        cotangents = [None if grad is None else grad[row] for grad in grads]
+        kept = True if row < count - 1 else retain_graph
+        rows.append(autograd_grad(outputs, inputs, cotangents, kept, *options))
+    if isinstance(inputs, Mapping):
+        return {name: _stack([row[name] for row in rows]) for name in inputs}
+    return tuple(_stack(column) for column in zip(*rows, strict=True))
+
+
+def _stack(grads: Sequence[Any]) -> Any:
+    return None if grads[0] is None else TENSOR_XP.stack(grads, axis=0)
+
+
+def _zeros(target: Tensor | GradientEdge, name: Any) -> Tensor:
+    """Return the gradient of an input that no output depends on."""
+    if isinstance(target, GradientEdge):
+        raise ArgumentError(
+            "materialize_grads cannot be used when the given input is a GradientEdge: it doesn't "
+            f"know the shape of input {name!r}. Pass the tensor"
+        )
+    return make(namespace(target._array).zeros_like(target._array), None)
+
+
+def _unused(target: Tensor | GradientEdge, name: Any) -> AutogradError:
+    return AutogradError(
+        "One of the differentiated Tensors appears to not have been used in the graph. Set "
+        "allow_unused=True if this is the desired behavior. It is input "
+        f"{name!r}, {_described(target)}: no recorded operation leads from it to the outputs."
+    )
+
+
+def _described(target: Tensor | GradientEdge) -> str:
+    if isinstance(target, GradientEdge):
+        return f"of {target.node.name}"
+    return f"of shape {list(target.shape)}"
+
+
+def _result(run: Pass, key: int, tensor: Tensor | GradientEdge) -> Tensor:
+    """Return a captured cotangent as the user's gradient, sharing memory with nothing."""
+    g = run.captured.pop(key)
+    if isinstance(tensor, GradientEdge):
+        g = run.conjugate(g)
+        return make(namespace(g).array(g), None) if run.xp is None else RECORDERS["clone"](g)
+    array = tensor._array
+    if run.xp is None:
+        alone = count_references(g) <= ALONE
+        if g.dtype is not array.dtype:
+            g = run.fit(g, array.shape, array.dtype)
+        if g.dtype.kind == "c":
+            g = run.conjugate(g)
+        return make(owned(g, alone), None)
+    g = run.conjugate(run.fit(g, array.shape, array.dtype))
+    value = g._array
+    alone = count_references(g) <= ALONE and count_references(value) <= ALONE + 1
+    result: Tensor = g if alone and value.base is None else RECORDERS["clone"](g)
+    return result
+
+
+def _backward(
+    self: Tensor,
+    gradient: Tensor | None = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    inputs: Any = None,
+) -> None:
+    """Add the gradients of this tensor to the `.grad` of the leaves it depends on.
+
+    Parameters
+    ----------
+    gradient : Tensor, same shape, optional
+        The cotangent to start with; ones if this tensor has one element.
+    retain_graph : bool, default `create_graph`
+        Keep the saved values, so that the graph can be walked again.
+    create_graph : bool, default False
+        Record the backward pass, so that the gradients can be differentiated.
+    inputs : tensor or sequence of tensors, optional
+        Accumulate only into these.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> x = cr.tensor([1.0, 2.0], requires_grad=True)
+    >>> (x * x).sum().backward()
+    >>> x.grad
+    tensor([2., 4.])
+    """
+    autograd_backward(self, gradient, retain_graph, create_graph, inputs)
+
+
+_backward.__name__, _backward.__qualname__ = "backward", "Tensor.backward"
+Tensor.backward = _backward

@@ -1,0 +1,1 @@
+"""Source code of programs: NumPy calls, loops, and what they run with."""

@@ -1,0 +1,1 @@
+"""Loops and branches in traces: `scan`, `while_loop`, `cond`."""

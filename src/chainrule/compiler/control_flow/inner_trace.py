@@ -1,0 +1,153 @@
+"""The trace of a body: a function within the traced function, on inputs of its own.
+
+What it uses of its surroundings it uses by their values. The tensors of the surroundings are leaves
+to it, so that a backward pass from its outputs ends there.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from chainrule.autograd.intercept import SLOTS
+from chainrule.autograd.node import AccumulateGrad
+from chainrule.autograd.record import current_node
+from chainrule.autograd.tensor import Tensor, make
+from chainrule.compiler.ir.program import Program, Value
+from chainrule.compiler.overlay import within
+from chainrule.compiler.tracing.symbol import TRACING, Symbol
+from chainrule.compiler.tracing.trace import Capture, Trace
+from chainrule.errors import CompileError
+
+_array, _grad, _node = SLOTS["_array"], SLOTS["_grad"], SLOTS["_node"]
+
+
+class InnerTrace(Trace):
+    """A trace within another, with the same constants and lines of its own."""
+
+    def __init__(self, outer: Trace, name: str) -> None:
+        super().__init__(name)
+        self.outer = outer
+        self.constants, self._known = outer.constants, outer._known
+        self.arrays, self.outside, self.masks = outer.arrays, outer.outside, outer.masks
+        self.held, self.naming, self.asked = outer.held, outer.naming, outer.asked
+        self.errors = outer.errors
+        self._own: dict[int, weakref.ref[Tensor]] = {}
+        self._grads: dict[int, Tensor | None] = {}
+        self._writes = [symbol.writes for _, symbol, _ in self.arrays]
+
+    def face(self, tensor: Tensor) -> Tensor:
+        capture = self.captures.get(id(tensor))
+        if capture is not None:
+            return capture.face
+        own = self._own.get(id(tensor))
+        if own is not None and own() is tensor:
+            return tensor
+        try:
+            array = _array.__get__(tensor)
+        except AttributeError:  # it's being made
+            return tensor
+        return self.capture(tensor, array).face
+
+    def face_for(self, tensor: Tensor, slot: str, value: Any) -> tuple[Tensor, Any]:
+        if slot == "_array" and not hasattr(_Raw(tensor), "array"):
+            self._own[id(tensor)] = weakref.ref(tensor)
+        return super().face_for(tensor, slot, value)
+
+    def capture(self, tensor: Tensor, array: Any) -> Capture:
+        """Make the leaf that stands for a tensor of the surroundings."""
+        with within(self.outer):
+            value, node, grad = tensor._array.value, current_node(tensor), tensor._grad
+            layout = tensor._array.layout
+        face: Tensor = object.__new__(Tensor)
+        symbol = Symbol(value)
+        symbol.layout = layout
+        _array.__set__(face, symbol)
+        _grad.__set__(face, grad)
+        SLOTS["_view"].__set__(face, None)
+        leaf = None if node is None else AccumulateGrad(face)
+        _node.__set__(face, leaf)
+        self._grads[id(tensor)] = grad
+        capture = self.captures[id(tensor)] = Capture(tensor, face, symbol, value, leaf)
+        return capture
+
+    def check(self) -> None:
+        """Raise if the function changed its surroundings: only the outermost may."""
+        for capture in self.captures.values():
+            if capture.symbol.writes or capture.node is not capture.found:
+                raise CompileError(
+                    f"the function of a {self.name} writes in place to a tensor from outside (of "
+                    f"shape {list(capture.value.shape)}): make it part of the carry, and return it"
+                )
+            if _grad.__get__(capture.face) is not self._grads[id(capture.tensor)]:
+                raise CompileError(
+                    f"the function of a {self.name} calls backward(), which adds to the .grad of "
+                    f"a tensor from outside (of shape {list(capture.value.shape)}): use "
+                    "cr.autograd_grad(), and return or carry the gradients"
+                )
+        before = self._writes + [0] * (len(self.arrays) - len(self._writes))
+        if [symbol.writes for _, symbol, _ in self.arrays] != before:
+            raise CompileError(
+                f"the function of a {self.name} writes in place to an array from outside: make it "
+                "part of the carry, and return it"
+            )
+
+
+class _Raw:
+    """A tensor's array as it is, whoever traces."""
+
+    def __init__(self, tensor: Tensor) -> None:
+        self._tensor = tensor
+
+    @property
+    def array(self) -> Any:
+        return _array.__get__(self._tensor)
+
+
+class Body:
+    """A function of tensors, traced: its program, and its tensors to go on with."""
+
+    def __init__(
+        self,
+        name: str,
+        function: Callable[[list[Tensor]], Sequence[Tensor]],
+        like: Sequence[Value],
+        flags: Sequence[bool],
+    ) -> None:
+        outer = TRACING.get()
+        assert outer is not None
+        self.trace = InnerTrace(outer, name)
+        self.values = [Value(t.shape, t.dtype) for t in like]
+        self.inputs: list[Tensor] = self.trace.run(self._leaves, flags)
+        self.outs: list[Tensor] = self.trace.run(lambda: list(function(self.inputs)))
+        self.trace.check()
+        self._check()
+        outputs: list[Value] = self.trace.run(lambda: [t._array.value for t in self.outs])
+        self.program = Program(name, self.values, {}, list(self.trace.lines), outputs, [])
+
+    def _check(self) -> None:
+        """Raise if the function writes to what it was given: eagerly, that is the caller's."""
+        for symbol in (_Raw(t).array for t in self.inputs):
+            if symbol.writes:
+                raise CompileError(
+                    f"the function of a {self.trace.name} writes in place to what it is given (of "
+                    f"shape {list(symbol.shape)}), which outside a compiled function is memory of "
+                    "the caller's: compute out of place, or clone() it first"
+                )
+
+    def _leaves(self, flags: Sequence[bool]) -> list[Tensor]:
+        # In which order their elements are may change from step to step.
+        found = [make(Symbol(value, len(value.shape) < 2), None) for value in self.values]
+        return [t.requires_grad_() if flag else t for t, flag in zip(found, flags, strict=True)]
+
+    @property
+    def tracked(self) -> list[bool]:
+        """Which outputs have a history."""
+        found: list[bool] = self.trace.run(lambda: [t.requires_grad for t in self.outs])
+        return found
+
+    @property
+    def sources(self) -> list[Tensor]:
+        """The tensors of the surroundings that get gradients."""
+        return [c.tensor for c in self.trace.captures.values() if c.requires_grad]

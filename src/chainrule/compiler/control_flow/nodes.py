@@ -1,0 +1,246 @@
+"""The nodes of loops and branches in a trace: their derivatives are loops and branches, too."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from chainrule import control_flow
+from chainrule.autograd.backward import autograd_grad
+from chainrule.autograd.forward import pushed_on, tracked
+from chainrule.autograd.modes import enable_grad
+from chainrule.autograd.node import Node, NodeName, Port
+from chainrule.autograd.record import current_node, is_recording, place
+from chainrule.autograd.tensor import Tensor, make
+from chainrule.compiler.control_flow.inner_trace import Body
+from chainrule.compiler.ir.abstract_eval import DRAW
+from chainrule.compiler.ir.program import Line, Value, every_line
+from chainrule.compiler.tracing.symbol import TRACING, Symbol
+from chainrule.creation import zeros
+from chainrule.errors import AutogradError, CompileError, InPlaceError
+
+Function = Callable[[list[Tensor]], list[Tensor]]
+
+
+def connected(node: Node | None, outs: Sequence[Value], tracked: Sequence[bool]) -> list[Tensor]:
+    """Return tensors of what comes out of a line; those with a history are outputs of a node."""
+    return [
+        make(Symbol(value), Port(node, i) if node is not None and flag else None)
+        for i, (value, flag) in enumerate(zip(outs, tracked, strict=False))
+    ]
+
+
+class LoopNode(Node):
+    """What the nodes of lines with bodies have in common."""
+
+    __slots__ = ("bodies", "count", "line", "outputs", "sources")
+
+    bodies: list[Body]
+    line: Line
+    sources: list[Tensor]  # tensors from outside that bodies use
+    outputs: int
+
+    @property
+    def output_count(self) -> int:
+        return self.outputs
+
+    def push(self, tangents: tuple[Any, ...], xp: Any) -> Any:
+        self._check_again()
+        found = self._tangents(tangents)
+        kinds = [value.dtype.kind for value in self.line.outs]
+        return tuple([t if kind in "fc" else None for t, kind in zip(found, kinds, strict=True)])
+
+    def _tangents(self, tangents: Sequence[Any]) -> Sequence[Tensor | None]:
+        """Return the tangents of all that comes out, None where none has come."""
+        raise AssertionError(f"{type(self).__name__} is abstract")
+
+    def _begin(self, bodies: list[Body], line: Line, inputs: Sequence[Tensor]) -> None:
+        self.bodies, self.line, self.outputs = bodies, line, len(line.outs)
+        found = {id(t): t for body in bodies for t in body.sources}
+        self.sources = list(found.values())
+        self.edges = tuple([current_node(t) for t in (*inputs, *self.sources)])
+        place(self, 4)
+        trace = TRACING.get()
+        assert trace is not None
+        trace.held.append(self)
+
+    def release(self) -> None:
+        """Let go of the tensors that the functions use: the trace is over."""
+        self.bodies, self.sources = [], []
+
+    @property
+    def draws(self) -> bool:
+        """Whether a body draws random numbers, which would be others when it runs again."""
+        lines = every_line(line for body in self.bodies for line in body.program.lines)
+        return any(line.function == DRAW for line in lines)
+
+    def _check_again(self) -> None:
+        """Raise if what a function will see, when it runs again, is not what it saw."""
+        if self.draws:
+            raise CompileError(
+                f"{self.name} runs its function again for this pass, and the function "
+                "draws random numbers: draw outside, and pass them as an operand or slice by slice"
+            )
+        for body in self.bodies:
+            for capture in body.trace.captures.values():
+                if capture.tensor._array.value is not capture.value:
+                    raise InPlaceError(
+                        f"{self.name} runs its function again for this pass, and a tensor that it "
+                        f"uses (of shape {list(capture.value.shape)}) has been written to "
+                        "in place since: write to a clone()"
+                    )
+
+
+def as_tensors(g: dict[int, Any], run: Any) -> dict[int, Tensor]:
+    """Return cotangents as users see gradients."""
+    shown = {k: run.conjugate(part) for k, part in g.items()}
+    return shown if run.xp is not None else {k: make(part, None) for k, part in shown.items()}
+
+
+def as_cotangents(grads: Sequence[Any], run: Any) -> list[Any]:
+    parts = grads if run.xp is not None else [None if t is None else t._array for t in grads]
+    return [None if part is None else run.conjugate(part) for part in parts]
+
+
+class CondNode(LoopNode):
+    """One recorded `cond`."""
+
+    __slots__ = ("branches",)
+
+    branches: list[Callable[..., Any]]
+
+    @classmethod
+    def of(cls, branches: list[Any], bodies: list[Body], line: Line) -> CondNode:
+        node = cls()
+        node.branches = [lambda: branches[0](), lambda: branches[1](None)]
+        node._begin(bodies, line, ())
+        return node
+
+    @property
+    def name(self) -> str:
+        return NodeName("CondBackward")
+
+    def release(self) -> None:
+        super().release()
+        self.branches = []
+
+    def pull(self, g: Any, run: Any) -> Sequence[Any]:
+        self._check_again()
+        gs = as_tensors(g, run)
+
+        def back(branch: Callable[..., Any]) -> tuple[Sequence[Any], list[Any]]:
+            with enable_grad():
+                outs = branch()
+            roots = [k for k in gs if outs[k].requires_grad]
+            if not roots or not self.sources:
+                return self.sources, [None] * len(self.sources)
+            grads = autograd_grad(
+                *([outs[k] for k in roots], self.sources, [gs[k] for k in roots]),
+                create_graph=run.xp is not None,
+                allow_unused=True,
+            )
+            return self.sources, list(grads)
+
+        return as_cotangents(self._chosen(back), run)
+
+    def _tangents(self, tangents: Sequence[Any]) -> list[Tensor | None]:
+        return self._chosen(lambda branch: pushed_on(branch, self.sources, tangents))
+
+    def _chosen(
+        self, along: Callable[[Callable[..., Any]], tuple[Sequence[Any], list[Any]]]
+    ) -> list[Tensor | None]:
+        """Record a branch of what `along` finds for either function; None is zeros, if not both.
+
+        It returns what each part is like, and the parts.
+        """
+        come: set[int] = set()
+
+        def whole(branch: Callable[..., Any]) -> list[Tensor]:
+            like, parts = along(branch)
+            come.update(k for k, part in enumerate(parts) if part is not None)
+            pairs = zip(like, parts, strict=True)
+            return [nothing(t) if part is None else part for t, part in pairs]
+
+        predicate = make(Symbol(self.line.args[0]), None)
+        found = control_flow.cond(predicate, *[partial(whole, branch) for branch in self.branches])
+        return [part if k in come else None for k, part in enumerate(found)]
+
+
+def nothing(like: Any) -> Tensor:
+    return zeros(like.shape, dtype=like.dtype)
+
+
+class WhileNode(LoopNode):
+    """One recorded `while_loop`: forward mode goes through it, a backward pass can't."""
+
+    __slots__ = ("carry", "condition", "function")
+
+    condition: Callable[[list[Tensor]], Any]
+    function: Function
+    carry: list[Tensor]  # the first one
+
+    @classmethod
+    def of(
+        cls,
+        condition: Any,
+        function: Function,
+        bodies: list[Body],
+        line: Line,
+        carry: Sequence[Tensor],
+    ) -> WhileNode:
+        node = cls()
+        node.condition, node.function = condition, function
+        node._begin(bodies, line, carry)
+        pairs = zip(line.args[0], node.edges, strict=False)
+        node.carry = [make(Symbol(value), edge) for value, edge in pairs]
+        return node
+
+    @property
+    def name(self) -> str:
+        return NodeName("WhileBackward")
+
+    def release(self) -> None:
+        super().release()
+        self.condition = self.function = list
+        self.carry = []
+
+    def pull(self, g: Any, run: Any) -> Sequence[Any]:
+        raise AutogradError(
+            "the backward pass can't go through a compiled while_loop: the number of its steps, "
+            "and so the memory for what they save, isn't known. Use cr.scan() with a bound, and "
+            "cr.where() or cr.cond() for the steps that are too many; or detach() its result"
+        )
+
+    def _reached(self, tangents: Sequence[Any]) -> list[int]:
+        """Return the carries that have a tangent, be it after some steps."""
+        reached = {i for i in range(len(self.carry)) if tangents[i] is not None}
+        while True:
+            with enable_grad():
+                inputs = [tracked(t) if i in reached else t for i, t in enumerate(self.carry)]
+            arriving = [nothing(t) if i in reached else None for i, t in enumerate(self.carry)]
+            wrt = [inputs[i] for i in reached] + self.sources
+            given = [arriving[i] for i in reached] + list(tangents[len(self.carry) :])
+            _, found = pushed_on(partial(self.function, inputs), wrt, given)
+            more = {i for i in range(len(self.carry)) if found[i] is not None} - reached
+            if not more:
+                return sorted(reached)
+            reached |= more
+
+    def _tangents(self, tangents: Sequence[Any]) -> list[Tensor | None]:
+        carried, rest = self._reached(tangents), tangents[len(self.carry) :]
+
+        def forward(state: Any) -> Any:
+            carry, arriving = state
+            recorded = is_recording()  # by a derivative of this one
+            inputs = [tracked(t) if i in carried else t for i, t in enumerate(carry)]
+            wrt = [inputs[i] for i in carried] + self.sources
+            outs, found = pushed_on(lambda: self.function(inputs), wrt, [*arriving, *rest])
+            ends = [nothing(outs[i]) if found[i] is None else found[i] for i in carried]
+            return outs if recorded else [t.detach() for t in outs], ends
+
+        begin = [nothing(self.carry[i]) if tangents[i] is None else tangents[i] for i in carried]
+        init = (self.carry, begin)
+        _, last = control_flow.while_loop(lambda state: self.condition(state[0]), forward, init)
+        ends = dict(zip(carried, last, strict=True))
+        return [ends.get(i) for i in range(len(self.carry))]

@@ -1,0 +1,153 @@
+"""Loops and branches in a trace: a body is traced once, into a program that a line runs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from chainrule import pytree
+from chainrule.autograd.location import here
+from chainrule.autograd.modes import is_grad_enabled, no_grad
+from chainrule.autograd.tensor import Tensor, make
+from chainrule.carries import matched
+from chainrule.compiler.control_flow.inner_trace import Body
+from chainrule.compiler.control_flow.nodes import CondNode, WhileNode, connected
+from chainrule.compiler.control_flow.scan import ScanNode
+from chainrule.compiler.guards.discovery import reachable
+from chainrule.compiler.ir.program import Line, Value
+from chainrule.compiler.tracing.symbol import TRACING, Symbol
+from chainrule.control_flow import Branch, Step
+from chainrule.errors import CompileError
+
+Tensors = Sequence[Tensor]
+
+
+def scan(
+    step: Step, carry: list[Tensor], xs: list[Tensor], length: int, reverse: bool, checkpoint: bool
+) -> tuple[list[Tensor], list[Tensor]]:
+    """Record a loop over slices."""
+    count = len(carry)
+
+    def function(inputs: list[Tensor]) -> list[Tensor]:
+        following, ys = step(inputs[:count], inputs[count:])
+        return [*following, *ys, *inputs[:count]]  # the carries are for a backward pass
+
+    kinds = [Value(t.shape, t.dtype) for t in carry] + [Value(x.shape[1:], x.dtype) for x in xs]
+    flags = [t.requires_grad and is_grad_enabled() for t in (*carry, *xs)]
+    with _unchanged("scan", step.f):
+        while True:  # what is carried requires grad if it does after any step
+            body = Body("scan", function, kinds, flags)
+            grown = [a or b for a, b in zip(flags[:count], body.tracked[:count], strict=True)]
+            if grown == flags[:count]:
+                break
+            flags[:count] = grown
+    _name(body.values[:count], step.init, step.f, 0)
+    _name(body.values[count:], step.slices, step.f, 1)
+    kinds = body.program.outputs
+    outs = [Value(v.shape, v.dtype) for v in kinds[:count]]
+    outs += [Value((length, *v.shape), v.dtype) for v in kinds[count:]]
+    settings = {"length": length, "reverse": reverse}
+    line = _line("for", (_values(carry), _values(xs)), settings, outs, [body])
+    node = None
+    if any(body.tracked):
+        node = ScanNode.of(function, body, line, [*carry, *xs], count, checkpoint)
+    made = connected(node, outs, body.tracked)
+    return made[:count], made[count : len(made) - count]
+
+
+def while_loop(
+    condition: Callable[[Tensors], Any], body: Callable[[Tensors], list[Tensor]], carry: Tensors
+) -> list[Tensor]:
+    """Record a loop that ends when its condition doesn't hold."""
+    kinds, flags = [Value(t.shape, t.dtype) for t in carry], [False] * len(carry)
+    with no_grad(), _unchanged("while_loop", condition, body):
+        bodies = [
+            Body("while", lambda parts: [_truth(condition(parts))], kinds, flags),
+            Body("while", body, kinds, flags),
+        ]
+    outs = [Value(v.shape, v.dtype) for v in kinds]
+    line = _line("while", (_values(carry),), {}, outs, bodies)
+    sources = [*carry, *(t for body in bodies for t in body.sources)]
+    node = None
+    if is_grad_enabled() and any(t.requires_grad for t in sources):
+        node = WhileNode.of(condition, body, bodies, line, carry)
+    return connected(node, outs, [v.dtype.kind in "fc" for v in outs])
+
+
+def _truth(value: Any) -> Tensor:
+    if not isinstance(value, Tensor) or value._array.size != 1:
+        raise CompileError(
+            "while_loop: the condition of a compiled loop must be a tensor of one element that "
+            f"depends on the carry, got {value!r}"
+        )
+    return value
+
+
+def cond(predicate: Tensor, branches: list[Branch]) -> list[Tensor]:
+    """Record a branch."""
+    with _unchanged("cond", *(branch.f for branch in branches)):
+        return _branched(predicate, *branches)
+
+
+def _branched(predicate: Tensor, first: Branch, second: Branch) -> list[Tensor]:
+    bodies = [Body("cond", lambda _: first(), [], [])]
+    kinds = bodies[0].program.outputs
+
+    def alike(_: Any) -> list[Tensor]:
+        like = [make(Symbol(value), None) for value in kinds]
+        return matched("cond: the result", first.result, like, second.f(*second.operands))
+
+    bodies.append(Body("cond", alike, [], []))
+    outs = [Value(v.shape, v.dtype) for v in kinds]
+    line = _line("if", (predicate._array.value,), {}, outs, bodies)
+    tracked = [a or b for a, b in zip(*(body.tracked for body in bodies), strict=True)]
+    node = CondNode.of([first, alike], bodies, line) if any(tracked) else None
+    return connected(node, outs, tracked)
+
+
+@contextmanager
+def _unchanged(name: str, *functions: Any) -> Iterator[None]:
+    """Raise if functions change what they find by name: they are run once, for all steps."""
+    found = [item for function in functions for item in reachable(function, [])]
+    yield
+    for item in found:
+        counted = not item.path or item.path.endswith(".__len__()")
+        if not (counted or item.form or item.holds()):
+            raise CompileError(
+                f"the function of a {name} changes what it finds by name (of type "
+                f"{type(item.value).__name__}), but it is run once, for all steps or whatever is "
+                "chosen: make it part of the carry, or return it"
+            )
+
+
+def _line(
+    function: str,
+    args: tuple[Any, ...],
+    settings: dict[str, Any],
+    outs: list[Value],
+    bodies: list[Body],
+) -> Line:
+    """Record a line with bodies."""
+    trace = TRACING.get()
+    assert trace is not None
+    programs = tuple([body.program for body in bodies])
+    line = Line(function, args, settings, tuple(outs), here(), programs)
+    trace.lines.append(line)
+    return line
+
+
+def _values(tensors: Tensors) -> tuple[Value, ...]:
+    return tuple([t._array.value for t in tensors])
+
+
+def _name(values: list[Value], containers: Any, f: Any, position: int) -> None:
+    """Give a body's inputs the names that the user's function has for them."""
+    code = getattr(f, "__code__", None)
+    if code is None or code.co_argcount <= position:
+        return
+    stem = code.co_varnames[position]
+    paths = [path for path, leaf in pytree.leaves(containers) if leaf is not None]
+    for value, path in zip(values, paths, strict=True):
+        value.hint = re.sub(r"\W+", "_", stem + path).strip("_")

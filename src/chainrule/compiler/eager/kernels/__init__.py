@@ -1,0 +1,1 @@
+"""Kernels of eager operations in machine code, written by hand."""

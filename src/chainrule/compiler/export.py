@@ -1,0 +1,253 @@
+"""`export`: a function as a module that needs only NumPy."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from chainrule import pytree
+from chainrule.autograd.intercept import SLOTS
+from chainrule.autograd.tensor import Tensor
+from chainrule.compiler.api import plain
+from chainrule.compiler.codegen import runtime
+from chainrule.compiler.codegen.numpy_source import Source, literal
+from chainrule.compiler.ir.abstract_eval import DRAW
+from chainrule.compiler.ir.program import Value, every_line
+from chainrule.compiler.passes import optimized
+from chainrule.compiler.tracing.run import traced
+from chainrule.compiler.tracing.symbol import Symbol
+from chainrule.compiler.tracing.trace import overlapping
+from chainrule.errors import CompileError
+
+_INLINE = 64
+"""Up to so many elements, a parameter stands in the module's text."""
+
+
+def export(
+    function: Callable[..., Any], path: str | Path, *examples: Any, **named_examples: Any
+) -> Path:
+    """Write a module with a function that does what `function` does, and needs only NumPy.
+
+    Parameters
+    ----------
+    function : callable
+        Of tensors or arrays; compiled or not. To export a gradient, export a function that returns
+        it: of arguments that require grad, `autograd_grad` gives it.
+    path : str or Path
+        The module's file, such as ``model.py``. Parameters of more than 64 elements are written to
+        an ``.npz`` file beside it.
+    *examples, **named_examples
+        Arguments to trace the function with. The module's function takes NumPy arrays of their
+        shapes and dtypes, in the same containers; what is no tensor or array is a constant.
+
+    Returns
+    -------
+    Path
+        The file.
+
+    Raises
+    ------
+    CompileError
+        If the function can't be traced; if it sets a `.grad` or draws random numbers; or if it
+        calls what has no spelling in NumPy alone.
+
+    Notes
+    -----
+    Tensors that the function closes over are the module's parameters: arrays in its `PARAMETERS`. A
+    function that writes to them does so in the module, too.
+
+    Examples
+    --------
+    >>> import tempfile, runpy
+    >>> import chainrule as cr
+    >>> scale = cr.tensor([2.0, 3.0])
+    >>> def model(x):
+    ...     return (x * scale).sum()
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = cr.export(model, f"{folder}/model.py", cr.ones(2))
+    ...     float(runpy.run_path(str(file))["model"](np.array([1.0, 1.0], np.float32)))
+    5.0
+    """
+    function = plain(function)
+    path = Path(path)
+    module = _Module(function, examples, named_examples)
+    arrays = module.large
+    if arrays:
+        beside = path.with_suffix(".npz")
+        np.savez(beside, **arrays)
+    path.write_text(module.text(path.with_suffix(".npz").name), encoding="utf-8")
+    return path
+
+
+class _Module:
+    """The parts of a module."""
+
+    def __init__(self, function: Any, args: Any, kwargs: Any) -> None:
+        self.doc = inspect.getdoc(function) or ""
+        self.arguments = _bound(function, args, kwargs)
+        call = traced(function, args, kwargs)
+        self.trace = call.trace
+        self.paths = self._paths()
+        self._check()
+        self.outputs: list[Value] = []
+        template = pytree.mapped(call.result, self._returned)
+        self.program = optimized(call.program(self.outputs))
+        self.source = Source(self.program)
+        self._check_spelled()
+        self.returned = _spelled(template, self.source.results)
+        self.parameters = self._parameters()
+        self.large = {n: a for n, a in self.parameters.items() if a.size > _INLINE}
+
+    def _paths(self) -> dict[Value, str]:
+        """Return the inputs that are among the arguments, and the source that gets each."""
+        found: dict[Value, str] = {}
+        known = {id(a): v for a, _, v in self.trace.arrays}
+        known |= {key: c.value for key, c in self.trace.captures.items()}
+        for name, value in self.arguments.items():
+            for path, leaf in pytree.leaves(value, name):
+                if id(leaf) in known:
+                    found.setdefault(known[id(leaf)], path)
+        return found
+
+    def _check(self) -> None:
+        captures = list(self.trace.captures.values())
+        if any(before is not after for before, after in (c.grads for c in captures)):
+            raise CompileError(
+                "export: the function sets a tensor's .grad, which a module of NumPy has no place "
+                "for: return the gradients, from autograd_grad()"
+            )
+        if any(line.function == DRAW for line in every_line(self.trace.lines)):
+            raise CompileError(
+                "export: the function draws random numbers: pass them as an argument"
+            )
+        if overlapping(self.trace) is not None:
+            raise CompileError("export: the function writes to memory that two tensors share")
+
+    def _check_spelled(self) -> None:
+        missing = {
+            line.function
+            for line in self.source.program.lines
+            if line.function.startswith("kernels.")
+        }
+        missing |= {type(value).__name__ for value in self.source.objects.values()}
+        if missing:
+            raise CompileError(
+                f"export: {', '.join(sorted(missing))} has no spelling in NumPy alone: compute it "
+                "outside of what is exported"
+            )
+
+    def _returned(self, leaf: Any) -> Any:
+        if isinstance(leaf, Symbol):
+            value = leaf.value
+        elif isinstance(leaf, Tensor):
+            face = self.trace.face(leaf)
+            value = SLOTS["_array"].__get__(face).value
+        else:
+            return _Leaf(literal(leaf))
+        self.outputs.append(value)
+        return _Leaf(len(self.outputs) - 1)
+
+    def _parameters(self) -> dict[str, Any]:
+        """Return the arrays that the function closes over, by name."""
+        names = self.source.names
+        arrays = {c.value: SLOTS["_array"].__get__(c.tensor) for c in self.trace.captures.values()}
+        arrays |= {v: a for a, _, v in self.trace.arrays}
+        arrays |= {v: self.source.program.constants[v] for v in self.source.constants}
+        used = {v for line in self.source.program.lines for v in line.inputs} | {
+            *self.program.results()
+        }
+        used |= {write.target for write in self.program.writes}
+        return {names[v]: a for v, a in arrays.items() if v not in self.paths and v in used}
+
+    def text(self, beside: str) -> str:
+        """Return the module's text."""
+        name, source = self.program.name, self.source
+        rows = list(self._parameter_rows(beside))
+        for helper in runtime.__all__:
+            if any(re.search(rf"\b{helper}\(", row) for row in source.body):
+                rows += ["", _unannotated(inspect.getsource(getattr(runtime, helper)))]
+        rows += ["", f"def {name}({', '.join(self.arguments)}):"]
+        rows += [f"    {row}".rstrip() for row in self._function_rows()]
+        text = "\n".join(rows) + "\n"
+        head = [f'"""{name}, exported by chainrule: it needs only NumPy."""', ""]
+        head += ["from pathlib import Path", ""] if self.large else []
+        head += ["import numpy as np", ""] if "np." in text else []
+        return "\n".join(head) + "\n" + text
+
+    def _parameter_rows(self, beside: str) -> Iterator[str]:
+        if not self.parameters:
+            return
+        if self.large:
+            yield f'PARAMETERS = dict(np.load(Path(__file__).with_name("{beside}")))'
+        else:
+            yield "PARAMETERS = {}"
+        for name, array in self.parameters.items():
+            if name not in self.large:
+                text = np.array2string(
+                    array, separator=", ", threshold=_INLINE + 1, floatmode="unique"
+                )
+                text = text.replace("nan", "np.nan").replace("inf", "np.inf")
+                yield f'PARAMETERS["{name}"] = np.array({text}, np.{array.dtype.name})'
+        yield ""
+
+    def _function_rows(self) -> Iterator[str]:
+        source, names = self.source, self.source.names
+        yield f'"""{self.doc or f"{self.program.name}, of NumPy arrays."}"""'.replace(
+            "\n", "\n    "
+        )
+        yield from source.described(list(self.paths))
+        for value, path in self.paths.items():
+            if names[value] != path:
+                yield f"{names[value]} = {path}"
+        for name in self.parameters:
+            yield f'{name} = PARAMETERS["{name}"]'
+        for value in (*source.buffers, *source.large):
+            yield f"{names[value]} = np.empty({value.shape}, {literal(value.dtype)})"
+        yield from source.body
+        yield f"return {self.returned}"
+
+
+class _Leaf:
+    """A leaf of the result: the number of an output, or source."""
+
+    def __init__(self, what: int | str) -> None:
+        self.what = what
+
+
+def _spelled(node: Any, results: list[str]) -> str:
+    """Return the source that makes the result's containers."""
+    if isinstance(node, _Leaf):
+        return node.what if isinstance(node.what, str) else results[node.what]
+    if isinstance(node, dict):
+        return f"{{{', '.join(f'{k!r}: {_spelled(v, results)}' for k, v in node.items())}}}"
+    parts = [_spelled(part, results) for _, part in pytree.children(node) or ()]
+    if isinstance(node, list):
+        return f"[{', '.join(parts)}]"
+    return f"({', '.join(parts)}{',' * (len(parts) == 1)})"
+
+
+def _bound(function: Any, args: Any, kwargs: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments by the names of the parameters."""
+    try:
+        bound = inspect.signature(function).bind(*args, **kwargs)
+    except ValueError:  # a builtin function, which has no signature
+        return {f"x{i}": arg for i, arg in enumerate(args)} | kwargs
+    found: dict[str, Any] = bound.arguments
+    return found
+
+
+def _unannotated(source: str) -> str:
+    """Return a helper's source without its annotations, which need more than NumPy."""
+    function = ast.parse(source).body[0]
+    assert isinstance(function, ast.FunctionDef)
+    parameters = function.args
+    for parameter in (*parameters.posonlyargs, *parameters.args, *parameters.kwonlyargs):
+        parameter.annotation = None
+    body = source.splitlines()[function.body[0].lineno - 1 :]
+    return "\n".join([f"def {function.name}({ast.unparse(parameters)}):", *body]) + "\n"

@@ -1,0 +1,1 @@
+"""Intermediate representation: programs, the shapes of their values, traits of operations."""

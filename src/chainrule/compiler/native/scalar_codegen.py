@@ -1,0 +1,318 @@
+"""What a line of a program is for one element: scalar source, with every type spelled.
+
+A number that NumPy takes as weak (`x * 0.5`) is of the array's type here: `f4(0.5)`. So the
+arithmetic of a loop is that of NumPy's calls, to the bit; only elementary functions differ, by the
+bounds of `elementary`.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from chainrule.compiler.ir.program import Line, Value
+
+CODES = {
+    np.dtype(kind): code
+    for code, kind in {
+        "f4": np.float32,
+        "f8": np.float64,
+        "i4": np.int32,
+        "i8": np.int64,
+        "u1": np.uint8,
+        "b1": np.bool_,
+    }.items()
+}
+"""The types that loops compute with, by the names that they have there."""
+
+
+class Operand(NamedTuple):
+    """An argument: an expression and its type, None for Python's numbers; the number, if known."""
+
+    text: str
+    dtype: Any
+    number: Any = None
+
+
+class Scalar(NamedTuple):
+    """The expression of a line, and the elementary functions that it calls."""
+
+    text: str
+    calls: tuple[str, ...]
+
+
+_ARITHMETIC = {
+    "np.add": "{0} + {1}",
+    "np.subtract": "{0} - {1}",
+    "np.multiply": "{0} * {1}",
+    "np.negative": "-{0}",
+    "np.positive": "{0}",
+    "np.abs": "abs({0})",
+    "np.absolute": "abs({0})",
+    "np.square": "{0} * {0}",
+    "np.maximum": "{0} if ({0} >= {1}) | ({0} != {0}) else {1}",
+    "np.minimum": "{0} if ({0} <= {1}) | ({0} != {0}) else {1}",
+    "np.fmax": "{0} if ({0} >= {1}) | ({1} != {1}) else {1}",
+    "np.fmin": "{0} if ({0} <= {1}) | ({1} != {1}) else {1}",
+}
+"""Computed in the type of the result."""
+
+_FLOATING = {
+    "np.divide": "{0} / {1}",
+    "np.true_divide": "{0} / {1}",
+    "np.reciprocal": "{one} / {0}",
+    "np.sqrt": "np.sqrt({0})",
+    "np.floor": "np.floor({0})",
+    "np.ceil": "np.ceil({0})",
+    "np.trunc": "np.trunc({0})",
+    "np.rint": "np.rint({0})",
+    "np.copysign": "np.copysign({0}, {1})",
+    "np.conj": "{0}",
+    "np.conjugate": "{0}",
+    "np.fabs": "abs({0})",
+}
+"""The same, for results of floating types."""
+
+_COMPARISONS = {
+    "np.equal": "{0} == {1}",
+    "np.not_equal": "{0} != {1}",
+    "np.less": "{0} < {1}",
+    "np.less_equal": "{0} <= {1}",
+    "np.greater": "{0} > {1}",
+    "np.greater_equal": "{0} >= {1}",
+    "np.isnan": "{0} != {0}",
+    "np.isinf": "abs({0}) == {inf}",
+    "np.isfinite": "abs({0}) < {inf}",
+}
+"""Computed in the type that the operands have in common."""
+
+_LOGIC = {
+    "np.logical_and": "{0} & {1}",
+    "np.logical_or": "{0} | {1}",
+    "np.logical_xor": "{0} != {1}",
+    "np.logical_not": "not {0}",
+    "np.bitwise_and": "{0} & {1}",
+    "np.bitwise_or": "{0} | {1}",
+    "np.bitwise_xor": "{0} != {1}",
+    "np.invert": "not {0}",
+}
+"""Computed on truth values."""
+
+ELEMENTARY = {
+    "np.exp": "exp",
+    "np.expm1": "expm1",
+    "np.log": "log",
+    "np.log1p": "log1p",
+    "np.tanh": "tanh",
+    "np.sign": "sign",
+    "kernels.erf": "erf",
+}
+"""Functions that have vector code of our own."""
+
+_SCALAR = {
+    "np.sin": "np.sin({0})",
+    "np.cos": "np.cos({0})",
+    "np.tan": "np.tan({0})",
+    "np.sinh": "np.sinh({0})",
+    "np.cosh": "np.cosh({0})",
+    "np.asin": "np.arcsin({0})",
+    "np.arcsin": "np.arcsin({0})",
+    "np.acos": "np.arccos({0})",
+    "np.arccos": "np.arccos({0})",
+    "np.atan": "np.arctan({0})",
+    "np.arctan": "np.arctan({0})",
+    "np.atan2": "np.arctan2({0}, {1})",
+    "np.arctan2": "np.arctan2({0}, {1})",
+    "np.hypot": "np.hypot({0}, {1})",
+    "np.log2": "np.log2({0})",
+    "np.log10": "np.log10({0})",
+    "np.exp2": "np.exp2({0})",
+    "np.power": "{0} ** {1}",
+    "np.pow": "{0} ** {1}",
+}
+"""Functions of libm: a loop of them is slower than NumPy's, but quicker than a call for a few."""
+
+_POWERS = {
+    2: "{0} * {0}",
+    3: "{0} * {0} * {0}",
+    4: "({0} * {0}) * ({0} * {0})",
+    1: "{0}",
+    0: "{one}",
+    -1: "{one} / {0}",
+    -2: "{one} / ({0} * {0})",
+    0.5: "np.sqrt({0})",
+    1.5: "{0} * np.sqrt({0}) if {0} != -{inf} else {inf}",  # as C has it
+    -0.5: "{one} / np.sqrt({0} + {zero}) if {0} != -{inf} else {zero}",
+}
+
+
+def literal(value: Any, dtype: Any) -> str | None:
+    """Return a number of a type as source, or None if the type hasn't that number."""
+    code = CODES.get(np.dtype(dtype))
+    if code is None or isinstance(value, complex):
+        return None
+    if code == "b1":
+        return str(bool(value))
+    if code[0] != "f":
+        return f"{code}({int(value)})" if _holds(dtype, value) else None
+    element = np.dtype(dtype).type(value)
+    if math.isnan(element):
+        return f"{code}(NAN)"
+    if math.isinf(element):
+        return f"{code}({'-' if element < 0 else ''}INF)"
+    return f"{code}({element!s})"
+
+
+def _holds(dtype: Any, value: Any) -> bool:
+    info = np.iinfo(dtype)
+    return bool(value == value and int(value) == value and info.min <= value <= info.max)
+
+
+def typed(element: Any) -> Operand:
+    """Return one of NumPy's scalars as an operand."""
+    return Operand(literal(element.item(), element.dtype) or "", element.dtype, element.item())
+
+
+def cast(operand: Operand, dtype: Any) -> str | None:
+    """Return an operand as an expression of another type."""
+    if operand.dtype is None:
+        return literal(operand.number, dtype)
+    if operand.dtype == dtype:
+        return operand.text
+    source, target = CODES.get(operand.dtype), CODES.get(dtype)
+    if source is None or target is None or (source[0] == "f" and target[0] in "iu"):
+        return None  # of numbers that are out of range, NumPy makes what the machine does
+    return f"({operand.text} != {source}(0))" if target == "b1" else f"{target}({operand.text})"
+
+
+def scalar(line: Line, operands: list[Operand]) -> Scalar | None:
+    """Return a line as an expression of its operands, or None if loops don't have it."""
+    out = CODES.get(line.out.dtype)
+    if out is None or line.kwargs or not operands:
+        return None
+    name = line.function
+    if name in _ARITHMETIC:
+        return None if out == "b1" else _filled(_ARITHMETIC[name], operands, line.out.dtype)
+    if name in _FLOATING:
+        return None if out[0] != "f" else _filled(_FLOATING[name], operands, line.out.dtype)
+    if name in _COMPARISONS:
+        if name.startswith("np.is") and line.inputs[0].dtype.kind != "f":
+            return None
+        return _filled(_COMPARISONS[name], operands, _common(operands), "b1")
+    if name in _LOGIC:
+        truths = all(o.dtype == np.bool_ or isinstance(o.number, bool) for o in operands)
+        known = truths or name.startswith("np.logical")
+        return _filled(_LOGIC[name], operands, np.dtype(bool)) if known else None
+    if name in ELEMENTARY:
+        return _elementary(ELEMENTARY[name], operands, line.out.dtype)
+    other = _OTHERS.get(name)
+    return None if other is None else other(line, operands)
+
+
+def small_scalar(line: Line, operands: list[Operand]) -> Scalar | None:
+    """Return the same, or a call of libm."""
+    found = scalar(line, operands)
+    code = CODES.get(line.out.dtype, "")
+    if found is None and line.function in _SCALAR and code[:1] == "f" and not line.kwargs:
+        return _filled(_SCALAR[line.function], operands, line.out.dtype)
+    return found
+
+
+def _common(operands: list[Operand]) -> Any:
+    return np.result_type(*(o.number if o.dtype is None else o.dtype for o in operands))
+
+
+def _filled(
+    template: str, operands: list[Operand], dtype: Any, out: str | None = None
+) -> Scalar | None:
+    """Return a template with operands of one type; integers keep to their type."""
+    dtype = np.dtype(dtype)
+    code = CODES.get(dtype)
+    texts = [cast(operand, dtype) for operand in operands]
+    if code is None or None in texts:
+        return None
+    zero, one, inf = f"{code}(0)", f"{code}(1)", f"{code}(INF)"
+    text = template.format(*texts, zero=zero, one=one, inf=inf)
+    return Scalar(f"{code}({text})" if out is None and code[0] in "iu" else text, ())
+
+
+def _elementary(stem: str, operands: list[Operand], dtype: Any) -> Scalar | None:
+    code = CODES[dtype]
+    texts = [cast(operand, dtype) for operand in operands]
+    if code[0] != "f" or None in texts:
+        return None
+    return Scalar(f"{stem}_{code}({', '.join(map(str, texts))})", (f"{stem}_{code}",))
+
+
+def _power(line: Line, operands: list[Operand]) -> Scalar | None:
+    if line.out.dtype.kind != "f":
+        return None
+    number = operands[1].number
+    template = None if number is None else _POWERS.get(number)
+    if template is not None:
+        return _filled(template, operands[:1], line.out.dtype)
+    return _elementary("pow", operands, line.out.dtype) if CODES[line.out.dtype] == "f4" else None
+
+
+def _where(line: Line, operands: list[Operand]) -> Scalar | None:
+    if len(operands) != 3:
+        return None
+    mask = cast(operands[0], np.dtype(bool))
+    found = _filled("{0} if {{mask}} else {1}", operands[1:], line.out.dtype, "")
+    return None if found is None or mask is None else Scalar(found.text.format(mask=mask), ())
+
+
+def _masked(line: Line, operands: list[Operand]) -> Scalar | None:
+    zero = Operand("", None, 0)
+    return _where(line, [operands[1], operands[0], zero])
+
+
+def _clip(line: Line, operands: list[Operand]) -> Scalar | None:
+    if len(operands) != 3 or CODES[line.out.dtype] == "b1":
+        return None
+    limits = [o for o in operands[1:] if o.dtype is not None or o.number is not None]
+    if len(limits) != 2:
+        return None
+    found = _filled("clip({0}, {1}, {2})", operands, line.out.dtype)
+    return None if found is None else Scalar(found.text, ("clip",))
+
+
+def _astype(line: Line, operands: list[Operand]) -> Scalar | None:
+    text = cast(operands[0], line.out.dtype)
+    return None if text is None or operands[0].dtype is None else Scalar(text, ())
+
+
+_OTHERS = {
+    "np.power": _power,
+    "np.pow": _power,
+    "np.where": _where,
+    "masked": _masked,
+    "np.clip": _clip,
+    "np.astype": _astype,
+}
+
+
+def operands_of(line: Line) -> list[Any]:
+    """Return the arguments of a line that are numbers or arrays; settings are left out."""
+    if line.function == "np.astype":
+        return list(line.args[:1])
+    return list(line.args)
+
+
+def is_fusible(line: Line, expression: Any = scalar) -> bool:
+    """Say whether a line acts element by element, by a function and on types that loops have."""
+    if len(line.outs) != 1 or line.out.size == 0:
+        return False
+    operands = []
+    for item in operands_of(line):
+        if isinstance(item, Value):
+            operands.append(Operand("x", item.dtype))
+        elif isinstance(item, np.generic) and item.dtype in CODES:
+            operands.append(typed(item))
+        elif isinstance(item, bool | int | float) or (line.function == "np.clip" and item is None):
+            operands.append(Operand("", None, item))
+        else:
+            return False
+    return any(o.dtype is not None for o in operands) and expression(line, operands) is not None

@@ -1,0 +1,338 @@
+"""Rewriting rules: what one line can be instead, given the lines that made its arguments.
+
+A rule returns a value that is the same as the line's, another line for it, or None. Those that only
+move numbers around (`transposed twice`) leave every bit as it is. Those that reorder arithmetic (a
+factor moved to the smaller operand of a product, a sum of squares as a dot product) change results
+by rounding; docs/compiling.md lists them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from chainrule.backend import is_basic_index
+from chainrule.compiler.ir.op_traits import scalar_of
+from chainrule.compiler.ir.program import Line, Value, is_alike
+
+Made = dict[Value, Line]
+Add = Callable[..., Value]
+Rule = Callable[[Line, "Context"], Any]
+
+
+class Context:
+    """What rules look at, and how they add lines of their own."""
+
+    def __init__(
+        self, made: Made, constants: dict[Value, Any], uses: Counter[Value], add: Add
+    ) -> None:
+        self.made, self.constants, self.uses, self.add = made, constants, uses, add
+
+    def maker(self, value: Any, function: str) -> Line | None:
+        """Return the line that made a value, if it calls this function."""
+        line = self.made.get(value) if isinstance(value, Value) else None
+        return line if line is not None and line.function == function else None
+
+    def number(self, value: Any) -> Any:
+        """Return the number that an argument always is, or None."""
+        return scalar_of(value, self.constants)
+
+
+def simplified(
+    line: Line, made: Made, constants: dict[Value, Any], uses: Counter[Value], add: Add
+) -> Line | Value:
+    """Return the line, another for it, or the value that it would only compute again."""
+    context = Context(made, constants, uses, add)
+    for rule in RULES.get(line.function, ()):
+        found = rule(line, context)
+        if isinstance(found, Value):
+            return found
+        if found is not None:
+            function, args, kwargs = found
+            changed = Line(function, args, kwargs, line.outs, line.location)
+            return simplified(changed, made, constants, uses, add)
+    return line
+
+
+# --- nothing changes ------------------------------------------------------------------------------
+
+
+def _neutral(*numbers: tuple[int, float]) -> Rule:
+    """Return the rule that an operand which changes nothing leaves the other: x * 1, x - 0."""
+
+    def rule(line: Line, context: Context) -> Value | None:
+        for position, number in numbers:
+            other = line.args[1 - position]
+            if context.number(line.args[position]) == number and _is_like(other, line.out):
+                found: Value = other
+                return found
+        return None
+
+    return rule
+
+
+def _is_like(value: Any, other: Value) -> bool:
+    return isinstance(value, Value) and is_alike(value, other)
+
+
+def _reshape(line: Line, context: Context) -> Any:
+    x, shape = line.args
+    before = context.maker(x, "np.reshape")
+    source = x if before is None else before.args[0]
+    if source.shape == line.out.shape:
+        return source
+    total = context.maker(source, "np.sum")
+    if total is not None and total.kwargs["keepdims"] and context.uses[source] == 1:
+        summed, axis = total.args[0], total.kwargs["axis"]
+        axes = set(range(len(summed.shape))) if axis is None else {*np.atleast_1d(axis).tolist()}
+        if tuple(n for i, n in enumerate(summed.shape) if i not in axes) == shape:
+            return "np.sum", (summed,), {"axis": axis, "keepdims": False}
+    return None if before is None else ("np.reshape", (source, shape), {})
+
+
+def _permute(line: Line, context: Context) -> Any:
+    x, axes = line.args
+    before = context.maker(x, "np.permute_dims")
+    if before is None:
+        return None
+    source, first = before.args
+    axes = tuple(first[axis] for axis in axes)
+    return source if axes == tuple(range(len(axes))) else ("np.permute_dims", (source, axes), {})
+
+
+def _broadcast(line: Line, context: Context) -> Any:
+    x, shape = line.args
+    before = context.maker(x, "np.broadcast_to")
+    return None if before is None else ("np.broadcast_to", (before.args[0], shape), {})
+
+
+def _astype(line: Line, context: Context) -> Any:
+    return line.args[0] if _is_like(line.args[0], line.out) else None
+
+
+def _negative(line: Line, context: Context) -> Any:
+    x = line.args[0]
+    before = context.maker(x, "np.negative")
+    if before is not None:
+        return before.args[0]
+    product = context.maker(x, "np.multiply")
+    if product is None or context.uses[x] != 1 or x.dtype.kind != "f":
+        return None
+    for position in (0, 1):
+        factor = context.number(product.args[1 - position])
+        if factor is not None and _is_like(product.args[position], x):
+            return "np.multiply", (product.args[position], -factor), {}
+    return None
+
+
+def _getitem(line: Line, context: Context) -> Any:
+    """x[:, None] only has another shape, and so has x[0] of one row."""
+    x, key = line.args
+    whole = x.size == line.out.size and _is_shape_only(key)
+    return ("np.reshape", (x, line.out.shape), {}) if whole else None
+
+
+def _index_add(line: Line, context: Context) -> Any:
+    (value,) = line.args
+    whole = isinstance(value, Value) and value.size == line.out.size
+    if not whole or not _is_shape_only(line.kwargs["key"]):
+        return None
+    return "np.reshape", (value, line.kwargs["shape"]), {}
+
+
+def _added_regions(line: Line, context: Context) -> Any:
+    """x + (zeros with y in a region) adds y to that region of x."""
+    for position in (1, 0):
+        placed = context.maker(line.args[position], "index_add")
+        other = line.args[1 - position]
+        if placed is None or context.uses[placed.out] != 1 or not _is_like(other, line.out):
+            continue
+        key = placed.kwargs["key"]
+        if _is_like(placed.out, line.out) and _is_region(key):
+            return "plus_at", (other, placed.args[0], key), {}
+    return None
+
+
+def _is_region(key: Any) -> bool:
+    """Say whether an index is of slices and numbers, be they known or not."""
+    parts = key if isinstance(key, tuple) else (key,)
+    return is_basic_index(tuple([0 if _is_number(part) else part for part in parts]))
+
+
+def _is_number(part: Any) -> bool:
+    return isinstance(part, Value) and not part.shape and part.dtype.kind == "i"
+
+
+def _is_shape_only(key: Any) -> bool:
+    """Say whether an index leaves elements in their order, if it leaves all of them."""
+    parts = key if isinstance(key, tuple) else (key,)
+    return all(
+        part is None or part is Ellipsis or part == slice(None) or type(part) is int
+        for part in parts
+    )
+
+
+def _identity_product(line: Line, context: Context) -> Any:
+    """A product with the identity is the other matrix: a Jacobian's seeds are rows of one."""
+    for position in (0, 1):
+        one = context.constants.get(line.args[position])
+        other = line.args[1 - position]
+        if one is None or not _is_like(other, line.out) or one.ndim != 2 or other.shape == (0, 0):
+            continue
+        if one.shape[0] == one.shape[1] and np.array_equal(one, np.eye(one.shape[0])):
+            return other
+    return None
+
+
+def _masked(line: Line, context: Context) -> Any:
+    """A finite number where a mask is: the mask, as numbers."""
+    x, mask = line.args
+    number: Any = x if isinstance(x, np.generic) else context.constants.get(x)
+    if number is None or number.shape != () or not np.isfinite(number) or line.kwargs:
+        return None
+    return "np.multiply", (mask, number[()]), {}
+
+
+def _signed_product(line: Line, context: Context) -> Any:
+    """-x * 3 is x * -3; x * -1 is -x."""
+    for position in (0, 1):
+        x, factor = line.args[position], context.number(line.args[1 - position])
+        if factor is None or not _is_like(x, line.out) or x.dtype.kind != "f":
+            continue
+        before = context.maker(x, "np.negative")
+        if before is not None:
+            return "np.multiply", (before.args[0], -factor), {}
+        if factor == -1:
+            return "np.negative", (x,), {}
+    return None
+
+
+def _signed_sum(line: Line, context: Context) -> Any:
+    """x + (-y) is x - y, and x - (-y) is x + y."""
+    x, y = line.args
+    before = context.maker(y, "np.negative")
+    if before is not None:
+        other = "np.subtract" if line.function == "np.add" else "np.add"
+        return other, (x, before.args[0]), {}
+    before = context.maker(x, "np.negative") if line.function == "np.add" else None
+    return None if before is None else ("np.subtract", (y, before.args[0]), {})
+
+
+def _clip(line: Line, context: Context) -> Any:
+    x, low, high = (*line.args, None, None)[:3]
+    if line.kwargs or not isinstance(x, Value) or x.dtype.kind != "f":
+        return None
+    if high is None and low is not None:
+        return "np.maximum", (x, low), {}
+    return ("np.minimum", (x, high), {}) if low is None and high is not None else None
+
+
+def _cross(line: Line, context: Context) -> Any:
+    """A cross product is written out: NumPy's takes longer than its six products of elements."""
+    x, y = line.args
+    axis = line.kwargs.get("axis", -1)
+    if len(x.shape) != len(y.shape):
+        return None
+    after = (slice(None),) * (len(x.shape) - 1 - axis % len(x.shape))
+    x, y = ([context.add("getitem", side, (..., i, *after)) for i in range(3)] for side in (x, y))
+    parts = []
+    for i, j in ((1, 2), (2, 0), (0, 1)):
+        one = context.add("np.multiply", x[i], y[j])
+        parts.append(context.add("np.subtract", one, context.add("np.multiply", x[j], y[i])))
+    return "np.stack", (parts,), {"axis": axis % len(line.out.shape)}
+
+
+# --- rounding changes -----------------------------------------------------------------------------
+
+
+def _scaled_product(line: Line, context: Context) -> Any:
+    """(a @ b) * c is a @ (b * c): the factor goes to the operand that is smallest."""
+    for position in (0, 1):
+        product = context.maker(line.args[position], "np.matmul")
+        factor = context.number(line.args[1 - position])
+        if product is None or factor is None or context.uses[product.out] != 1:
+            continue
+        a, b = product.args
+        if not (_is_like(product.out, line.out) and len(a.shape) == len(b.shape) == 2):
+            continue
+        small = min(a, b, key=lambda v: v.size)
+        if small.size >= line.out.size:
+            continue
+        scaled = context.add("np.multiply", small, line.args[1 - position])
+        return "np.matmul", (scaled, b) if small is a else (a, scaled), {}
+    return None
+
+
+def _flat_product(line: Line, context: Context) -> Any:
+    """A batch of matrices times one matrix is one product of all their rows."""
+    a, b = line.args
+    if len(a.shape) < 3 or len(b.shape) != 2 or 0 in a.shape:
+        return None
+    if context.maker(a, "np.permute_dims") is not None or context.maker(a, "np.broadcast_to"):
+        return None  # to make rows of it would copy it
+    rows = context.add("np.reshape", a, (-1, a.shape[-1]))
+    return "np.reshape", (context.add("np.matmul", rows, b), line.out.shape), {}
+
+
+def _sum_of_matrix_products(line: Line, context: Context) -> Any:
+    """The sum of xᵀ @ y over a batch is one product, of all rows of x and of y."""
+    product = context.maker(line.args[0], "np.matmul")
+    axis, kept = line.kwargs.get("axis"), line.kwargs.get("keepdims")
+    if product is None or context.uses[product.out] != 1 or axis is None or kept:
+        return None
+    x, y = product.args
+    turned = context.maker(x, "np.permute_dims")
+    batch = tuple(range(len(product.out.shape) - 2))
+    axes = (axis,) if isinstance(axis, int) else tuple(axis)
+    if turned is None or axes != batch or x.shape[:-2] != y.shape[:-2] or not batch:
+        return None
+    if turned.args[1] != (*batch, len(batch) + 1, len(batch)) or 0 in x.shape:
+        return None
+    rows = context.add("np.reshape", turned.args[0], (-1, x.shape[-2]))
+    return (
+        "np.matmul",
+        (
+            context.add("np.permute_dims", rows, (1, 0)),
+            context.add("np.reshape", y, (-1, y.shape[-1])),
+        ),
+        {},
+    )
+
+
+def _sum_of_products(line: Line, context: Context) -> Any:
+    """A sum of all x * y is a dot product: one pass, and no array of products."""
+    x = line.args[0]
+    if (
+        line.kwargs.get("axis") is not None
+        or line.kwargs.get("keepdims")
+        or x.dtype.char not in "fd"
+    ):
+        return None
+    square, product = context.maker(x, "np.square"), context.maker(x, "np.multiply")
+    factors = square.args * 2 if square else product.args if product else ()
+    if context.uses[x] != 1 or not factors or not all(_is_like(f, x) for f in factors):
+        return None
+    return "np.vdot", factors, {}
+
+
+RULES: dict[str, tuple[Rule, ...]] = {
+    "np.multiply": (_neutral((0, 1), (1, 1)), _signed_product, _scaled_product),
+    "np.divide": (_neutral((1, 1)),),
+    "np.add": (_neutral((0, 0), (1, 0)), _signed_sum, _added_regions),
+    "np.subtract": (_neutral((1, 0)), _signed_sum),
+    "getitem": (_getitem,),
+    "index_add": (_index_add,),
+    "masked": (_masked,),
+    "np.reshape": (_reshape,),
+    "np.permute_dims": (_permute,),
+    "np.broadcast_to": (_broadcast,),
+    "np.astype": (_astype,),
+    "np.negative": (_negative,),
+    "np.clip": (_clip,),
+    "np.linalg.cross": (_cross,),
+    "np.matmul": (_identity_product, _flat_product),
+    "np.sum": (_sum_of_products, _sum_of_matrix_products),
+}

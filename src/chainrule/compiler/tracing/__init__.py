@@ -1,0 +1,1 @@
+"""Tracing: a function run on symbols becomes a program."""

@@ -1,0 +1,391 @@
+"""The namespace over symbols: what rules, and NumPy called by users, compute with in a trace.
+
+Each function records a line that calls NumPy's of the same name. Only what makes views, and what
+looks at static things, has an entry of its own.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from chainrule.backend import KERNELS, numpy_xp
+from chainrule.compiler.codegen import runtime
+from chainrule.compiler.ir.program import Value
+from chainrule.compiler.keys import is_basic, plain_key, without_masks
+from chainrule.compiler.layout import Layout
+from chainrule.compiler.tracing.symbol import TRACING, Symbol, note, outlived
+from chainrule.errors import CompileError
+
+Shape = tuple[int, ...]
+
+_KERNELS = {name for names in KERNELS.values() for name in names} - {"sigmoid", "hypot"}
+
+
+def record(name: str, *args: Any, **kwargs: Any) -> Any:
+    """Record a call in the trace that runs; return symbols of what comes out."""
+    trace = TRACING.get()
+    if trace is None:
+        raise outlived()
+    target = kwargs.pop("out", None)
+    if target is not None:
+        target[...] = record(name, *args, **kwargs)
+        return target
+    outs, kind = trace.call(name, args, kwargs)
+    ordered = name in _ORDERED or _all_ordered((args, tuple(kwargs.values())))
+    ordered = ordered and name not in _TURNED
+    symbols = [Symbol(value, ordered) for value in outs]
+    if kind is None:
+        return symbols[0]
+    return kind(*symbols) if hasattr(kind, "_fields") else kind(symbols)
+
+
+_ORDERED = frozenset(["np.matmul", "np.zeros", "np.ones", "assign_at", "add_at", "index_add"])
+"""Functions whose results are in C order, whatever their arguments are in."""
+_TURNED = frozenset(["np.linalg.cross", "kernels.convolve_weight", "kernels.cofactors"])
+"""Functions whose results may be in another order where their arguments are in C order."""
+
+
+def _all_ordered(tree: Any) -> bool:
+    if isinstance(tree, Symbol):
+        return tree.ordered
+    return not isinstance(tree, tuple | list) or all(map(_all_ordered, tree))
+
+
+def _view(
+    x: Any,
+    name: str,
+    *settings: Any,
+    replace: Callable[[Value, Value], Any] | None,
+    layout: Layout | None = None,
+) -> Symbol:
+    """Return a view of `x`, taken by a function of NumPy or the prelude."""
+    x = as_symbol(x)
+    array = None if layout is None else x.hollow()
+    strides = None if array is None or layout is None else layout(array).strides
+
+    def take(whole: Value) -> Value:
+        value: Value = record(name, whole, *settings).value
+        return value
+
+    def put(whole: Value, part: Value) -> Value:
+        assert replace is not None
+        value: Value = replace(whole, part).value
+        return value
+
+    return Symbol.region(x, take, None if replace is None else put, strides)
+
+
+def as_symbol(x: Any) -> Symbol:
+    """Return an array or a number as a symbol: a constant of the program."""
+    if isinstance(x, Symbol):
+        return x
+    trace = TRACING.get()
+    assert trace is not None
+    return Symbol(x) if isinstance(x, Value) else trace.symbol_of(np.asarray(x))
+
+
+class _Part:
+    """A part of NumPy's namespace: `linalg`, `fft`."""
+
+    def __init__(self, prefix: str) -> None:
+        self._prefix = prefix
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        return functools.partial(record, self._prefix + name)
+
+
+class SymbolNamespace:
+    """Functions of symbols under the names that rules call."""
+
+    known = False
+    recorder: Any = None
+    quicker: Any = None
+    linalg = _Part("np.linalg.")
+    fft = _Part("np.fft.")
+
+    @property
+    def loops(self) -> Any:
+        """The loops and branches of a trace, which are above this module."""
+        from chainrule.compiler.control_flow import trace as control
+
+        return control
+
+    def __getattr__(self, name: str) -> Any:
+        if name in _KEYED:
+            found: Any = functools.partial(_at, name)
+        elif name in _KERNELS:
+            found = functools.partial(record, f"kernels.{name}")
+        elif name in runtime.__all__:
+            found = functools.partial(record, name)
+        else:
+            found = getattr(np, name)
+            if callable(found) and not isinstance(found, type) and name not in _PLAIN:
+                found = functools.partial(record, f"np.{name}")
+        self.__dict__[name] = found
+        return found
+
+    # --- views ---
+
+    def reshape(self, x: Any, shape: Any, *, copy: bool | None = None) -> Symbol:
+        x = as_symbol(x)
+        shape = tuple(shape) if isinstance(shape, tuple | list) else (shape,)
+        if shape == x.shape:
+            return Symbol(x.value) if copy else _same(x)
+        if x.ndim and not _alike(x.shape, shape):
+            note("order")
+        array = x.hollow()
+        try:
+            strides = None if array is None else array.reshape(shape, copy=False).strides
+        except ValueError:
+            copy = True
+        if copy:
+            return Symbol(record("np.reshape", x, shape).value)
+        found = _view(x, "np.reshape", shape, replace=_reshaped_back)
+        found.layout = strides
+        found.doubtful = strides is None and not _alike(x.shape, found.shape)
+        return found
+
+    def is_contiguous(self, x: Any) -> bool | None:
+        note("order")
+        array = x.hollow()
+        return None if array is None else bool(array.flags.c_contiguous)
+
+    def permute_dims(self, x: Any, axes: Shape) -> Symbol:
+        axes = tuple(axis % len(axes) for axis in axes)
+        if axes == tuple(range(len(axes))):
+            return _same(as_symbol(x))
+        back = tuple(int(i) for i in np.argsort(axes))
+        return _view(
+            x,
+            "np.permute_dims",
+            axes,
+            replace=lambda w, p: record("np.permute_dims", p, back),
+            layout=lambda a: a.transpose(axes),
+        )
+
+    def transpose(self, x: Any, axes: Any = None) -> Symbol:
+        return self.permute_dims(x, tuple(reversed(range(x.ndim))) if axes is None else axes)
+
+    def matrix_transpose(self, x: Any) -> Symbol:
+        n = x.ndim
+        return self.permute_dims(x, (*range(n - 2), n - 1, n - 2))
+
+    def moveaxis(self, x: Any, source: int, destination: int) -> Symbol:
+        order = [i for i in range(x.ndim) if i != source % x.ndim]
+        order.insert(destination % x.ndim, source % x.ndim)
+        return self.permute_dims(x, tuple(order))
+
+    def swapaxes(self, x: Any, first: int, second: int) -> Symbol:
+        found: Symbol = x.swapaxes(first, second)
+        return found
+
+    def expand_dims(self, x: Any, axis: int) -> Symbol:
+        axis %= x.ndim + 1
+        return self.reshape(x, (*x.shape[:axis], 1, *x.shape[axis:]))
+
+    def squeeze(self, x: Any, axis: Any = None) -> Symbol:
+        axes = range(x.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+        dropped = {a % x.ndim for a in axes if axis is not None or x.shape[a] == 1}
+        return self.reshape(x, tuple(n for i, n in enumerate(x.shape) if i not in dropped))
+
+    def broadcast_to(self, x: Any, shape: Shape) -> Symbol:
+        if tuple(shape) == as_symbol(x).shape:
+            return _same(as_symbol(x))
+        return _view(
+            x,
+            "np.broadcast_to",
+            tuple(shape),
+            replace=None,
+            layout=lambda a: np.broadcast_to(a, shape),
+        )
+
+    spread = broadcast_to
+
+    def diagonal(self, x: Any, *, offset: int = 0, key: Any) -> Symbol:
+        put = functools.partial(_put_at, key)
+        return _view(
+            x,
+            "diagonal",
+            offset,
+            replace=put,
+            layout=lambda a: np.diagonal(a, offset, -2, -1),
+        )
+
+    def part(self, x: Any, name: str) -> Symbol:
+        """Return the real or the imaginary part as a view."""
+        if x.dtype.kind != "c":
+            return _same(x) if name == "real" else self.zeros(x.shape, x.dtype)
+        put = functools.partial(record, f"with_{name}")
+        return _view(x, f"np.{name}", replace=put, layout=lambda a: getattr(a, name))
+
+    def bits(self, x: Any, dtype: Any) -> Symbol:
+        """Return a view of the same bits as another dtype."""
+        return _view(
+            x,
+            "bits",
+            dtype,
+            replace=lambda w, p: record("bits", p, w.dtype),
+            layout=lambda a: a.view(dtype),
+        )
+
+    def windows(self, x: Any, *, size: int, step: int, key: Any) -> Symbol:
+        return _view(
+            x,
+            "windows",
+            size,
+            step,
+            replace=functools.partial(_put_at, key),
+            layout=lambda a: numpy_xp.windows(a, size=size, step=step, key=key),
+        )
+
+    def get_item(self, x: Symbol, key: Any) -> Symbol:
+        key = plain_key(key)
+        if is_basic(key):
+            put = functools.partial(_put_at, key)
+            return _view(x, "getitem", key, replace=put, layout=lambda a: a[key])
+        return self.index(x, key)
+
+    def index(self, x: Any, key: Any) -> Symbol:
+        key = without_masks(plain_key(key))
+        found: Symbol = record("getitem", x, key)
+        first = key[0] if isinstance(key, tuple) else key
+        if found.ndim > 1 and not (isinstance(first, Symbol) or np.ndim(first)):
+            found.layout = None  # NumPy chooses
+        return found
+
+    def set_item(self, x: Symbol, key: Any, value: Any) -> None:
+        value = as_symbol(value)
+        if value.dtype != x.dtype:
+            value = self.astype(value, x.dtype)
+        key = plain_key(key)
+        if key is Ellipsis or (isinstance(key, tuple) and not key):
+            shape = value.shape
+            while len(shape) > x.ndim and shape[0] == 1:  # as NumPy writes it
+                shape = shape[1:]
+            x.put(self.broadcast_to(self.reshape(value, shape), x.shape).value)
+            return
+        x.put(self.assign_at(x.value, value, key).value)
+
+    def assign_at(self, base: Any, value: Any, key: Any) -> Symbol:
+        mask = key[0] if isinstance(key, tuple) and len(key) == 1 else key
+        if isinstance(mask, Symbol) and mask.dtype.kind == "b" and value.ndim == 0:
+            mask = self.reshape(mask, mask.shape + (1,) * (len(base.shape) - mask.ndim))
+            found: Symbol = record("np.where", mask, value, base)
+            return found
+        found = record("assign_at", base, value, without_masks(key))
+        return found
+
+    def lasting(self, key: Any, shape: Shape) -> Symbol:
+        return _at("lasting", shape=shape, key=key)
+
+    def check_phases(self, phases: Any, gradient: Any, *, operation: str) -> Symbol:
+        return as_symbol(True)  # a look at values: eager's alone
+
+    # --- constants and copies ---
+
+    def asarray(self, x: Any, *, dtype: Any = None, copy: bool | None = None) -> Symbol:
+        found = as_symbol(x if isinstance(x, Symbol) else np.asarray(x, dtype))
+        if dtype is not None and np.dtype(dtype) != found.dtype:
+            return self.astype(found, dtype)
+        return found.copy("K") if copy else found
+
+    def empty(self, shape: Any, dtype: Any = float) -> Symbol:
+        return self.zeros(shape, dtype)
+
+    def array(self, x: Any, dtype: Any = None) -> Symbol:
+        return self.asarray(x, dtype=dtype, copy=True)
+
+    def astype(self, x: Any, dtype: Any, *, copy: bool = True) -> Symbol:
+        value: Value = record("np.astype", x, np.dtype(dtype)).value
+        return as_symbol(x).made(value)
+
+    def zeros(self, shape: Any, dtype: Any = float) -> Symbol:
+        found: Symbol = record("np.zeros", shape, np.dtype(dtype))
+        return found
+
+    def ones(self, shape: Any, dtype: Any = float) -> Symbol:
+        found: Symbol = record("np.ones", shape, np.dtype(dtype))
+        return found
+
+    def zeros_like(self, x: Any, dtype: Any = None) -> Symbol:
+        return self.zeros(x.shape, x.dtype if dtype is None else dtype)
+
+    def ones_like(self, x: Any, dtype: Any = None) -> Symbol:
+        return self.ones(x.shape, x.dtype if dtype is None else dtype)
+
+    empty_like = zeros_like
+
+    def to_device(self, x: Any, *, source: Any, target: Any) -> Any:
+        if source != target:
+            raise CompileError(f"a compiled function can't move arrays, from {source} to {target}")
+        return x
+
+    # --- spelled in other functions ---
+
+    def sum(self, x: Any, axis: Any = None, keepdims: bool = False, **_: Any) -> Symbol:
+        found: Symbol = record("np.sum", x, axis=axis, keepdims=keepdims)
+        return found
+
+    def mean(self, x: Any, axis: Any = None, keepdims: bool = False, **_: Any) -> Symbol:
+        if x.dtype.kind not in "fc" or x.size == 0:
+            found: Symbol = record("np.mean", x, axis=axis, keepdims=keepdims)
+            return found
+        total = self.sum(x, axis, keepdims)
+        mean: Symbol = record("np.divide", total, x.size // max(total.size, 1))
+        return mean
+
+    def clip(self, x: Any, low: Any = None, high: Any = None) -> Any:
+        if x.dtype.kind == "b":  # bounds have the dtype of x, as eagerly
+            low, high = [None if bound is None else bool(bound) for bound in (low, high)]
+        return record("np.clip", x, low, high)
+
+    def sigmoid(self, x: Any) -> Any:
+        from chainrule.primitives import elementwise
+
+        return elementwise._sigmoid(self, x)
+
+    def bitwise_invert(self, x: Any) -> Any:
+        return record("np.invert", x)
+
+    invert = bitwise_invert
+
+
+_KEYED = frozenset(["index_add", "add_at", "largest_at", "smallest_at"])
+"""Functions that have an index as their setting `key`."""
+_PLAIN = frozenset(
+    [
+        *("isdtype", "iinfo", "finfo", "dtype", "broadcast_shapes", "result_type", "errstate"),
+    ]
+)
+
+
+def _at(name: str, *arrays: Any, **settings: Any) -> Symbol:
+    settings["key"] = without_masks(settings["key"])
+    found: Symbol = record(name, *arrays, **settings)
+    return found
+
+
+def _same(x: Symbol) -> Symbol:
+    """Return a view of all of `x`."""
+    return Symbol.region(x, lambda whole: whole, lambda whole, part: part, x.layout)
+
+
+def _reshaped_back(whole: Value, part: Value) -> Any:
+    return record("np.reshape", part, whole.shape)
+
+
+def _alike(a: Shape, b: Shape) -> bool:
+    """Say whether two shapes differ by dimensions of size 1 alone."""
+    return [n for n in a if n != 1] == [n for n in b if n != 1]
+
+
+def _put_at(key: Any, whole: Value, part: Value) -> Any:
+    return record("assign_at", whole, part, key)
+
+
+SYMBOL_XP = SymbolNamespace()
+Symbol.namespace = SYMBOL_XP

@@ -1,0 +1,348 @@
+"""Loops and branches: plain Python when eager, lines with bodies in a compiled program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from chainrule import pytree
+from chainrule.autograd.modes import enable_grad, no_grad, saved_tensors_hooks
+from chainrule.autograd.tensor import Tensor
+from chainrule.backend import namespace
+from chainrule.carries import matched, said, tensors_of
+from chainrule.creation import zeros
+from chainrule.errors import ArgumentError, ShapeError
+from chainrule.ops import stack, unbind
+from chainrule.random.discrete import get_rng_state, set_rng_state
+
+__all__ = ["cond", "scan", "while_loop"]
+
+Tensors = Sequence[Tensor]
+Carry = TypeVar("Carry")
+
+
+def scan(
+    f: Callable[[Carry, Any], tuple[Carry, Any]],
+    init: Carry,
+    xs: Any = None,
+    length: int | None = None,
+    reverse: bool = False,
+    *,
+    checkpoint: bool = False,
+) -> tuple[Carry, Any]:
+    """Run a loop that carries a state along and takes one slice after the other.
+
+    The same as::
+
+        carry, ys = init, []
+        for x in xs:
+            carry, y = f(carry, x)
+            ys.append(y)
+        return carry, cr.stack(ys)
+
+    and in a compiled function one loop of its program, whatever the length.
+
+    Parameters
+    ----------
+    f : callable
+        ``f(carry, x) -> (carry, y)``. It may use tensors of its surroundings, which get gradients,
+        too.
+    init : Tensor, or dicts, lists, tuples, dataclasses of them
+        The first carry. All later ones have its structure, shapes and dtypes.
+    xs : Tensor or containers of them, shape (n, ...), optional
+        What is taken slice by slice along the first axis.
+    length : int, optional
+        The number of steps; needed where there are no `xs`.
+    reverse : bool, default False
+        Begin with the last slice. Each y stands in the place of its x all the same.
+    checkpoint : bool, default False
+        Keep only the carries for the backward pass and compute the rest of a step again there:
+        memory for time.
+
+    Returns
+    -------
+    carry
+        The last one, in memory of its own.
+    ys
+        What `f` returned beside it, stacked along a new first axis; None where it returned None.
+
+    Raises
+    ------
+    ShapeError, DTypeError
+        If a carry changes its shape or dtype, or the slices of `xs` differ in number.
+    TypeError
+        If `f` doesn't return a pair, or a carry changes its structure.
+
+    Notes
+    -----
+    Reverse mode keeps what each step saved (with `checkpoint`, the carries). Differentiable to
+    every order, eager and compiled.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> def step(total, x):
+    ...     total = total + x
+    ...     return total, total * total
+    >>> total, squares = cr.scan(step, cr.tensor(0.0), cr.tensor([1.0, 2.0, 3.0]))
+    >>> total.item(), squares.tolist()
+    (6.0, [1.0, 9.0, 36.0])
+    """
+    step = Step(f, init, xs)
+    count = _count_of(step.xs, length)
+    first: Any = next(iter((*step.carry, *step.xs)), None)
+    loops = None if first is None else namespace(first._array).loops
+    if count == 0:
+        carry, ys = own(step.carry), _nothing(step)
+    elif loops is not None:
+        carry, ys = loops.scan(step, step.carry, step.xs, count, reverse, checkpoint)
+    else:
+        carry, ys = _scanned(step, count, reverse, checkpoint)
+    return pytree.rebuilt(init, carry), pytree.rebuilt(step.result, ys)
+
+
+class Step:
+    """A scan's function on lists of tensors, with its containers known."""
+
+    def __init__(self, f: Callable[..., Any], init: Any, xs: Any) -> None:
+        self.f, self.init, self.slices = f, init, xs
+        self.carry = tensors_of("scan: init", init)
+        self.xs = tensors_of("scan: xs", xs)
+        self.result: Any = None  # the containers of y
+        self.called = False
+
+    def __call__(self, carry: Tensors, xs: Tensors) -> tuple[list[Tensor], list[Tensor]]:
+        result = self.f(pytree.rebuilt(self.init, carry), pytree.rebuilt(self.slices, xs))
+        if not isinstance(result, tuple) or len(result) != 2:
+            raise TypeError(
+                f"scan: f must return a pair (carry, y), got {said(result)}: return (carry, None) "
+                "if nothing is to be collected"
+            )
+        following = matched("scan: the carry", self.init, self.carry, result[0])
+        ys = tensors_of("scan: y", result[1])
+        if not self.called:
+            self.result, self.called = pytree.mapped(result[1], lambda leaf: leaf), True
+            self._ys = ys
+        else:
+            ys = matched("scan: y", self.result, self._ys, result[1])
+        return following, ys
+
+
+def _scanned(
+    step: Step, count: int, reverse: bool, checkpoint: bool
+) -> tuple[list[Tensor], list[Tensor]]:
+    """Run a scan's steps one by one."""
+    columns = [unbind(x) for x in step.xs]
+    carry, rows = step.carry, []
+    for i in reversed(range(count)) if reverse else range(count):
+        xs = [column[i] for column in columns]
+        carry, ys = _Again(step).run(carry, xs) if checkpoint else step(carry, xs)
+        rows.append(ys)
+    if reverse:
+        rows.reverse()
+    return own(carry), [stack(column) for column in zip(*rows, strict=True)]
+
+
+class _Again:
+    """A step that saves its inputs only, and runs again when a pass asks for what it computed."""
+
+    def __init__(self, step: Step) -> None:
+        self.step = step
+        self.count = 0
+        self.values: list[Tensor] | None = None
+
+    def run(self, carry: Tensors, xs: Tensors) -> tuple[list[Tensor], list[Tensor]]:
+        self.inputs = [[t.detach().requires_grad_(t.requires_grad) for t in p] for p in (carry, xs)]
+        self.state = get_rng_state()
+        with saved_tensors_hooks(self._pack, self._unpack):
+            return self.step(carry, xs)
+
+    def _pack(self, tensor: Tensor) -> int:
+        self.count += 1
+        return self.count - 1
+
+    def _unpack(self, number: int) -> Tensor:
+        if self.values is None:
+            values: list[Tensor] = []
+            state = get_rng_state()
+            set_rng_state(self.state)
+            with enable_grad(), saved_tensors_hooks(values.append, lambda value: value):
+                self.step(*self.inputs)
+            set_rng_state(state)
+            self.values = values
+        return self.values[number]
+
+
+def _count_of(xs: Tensors, length: int | None) -> int:
+    """Return the number of steps."""
+    for x in xs:
+        if x.ndim == 0:
+            raise ShapeError(
+                "scan: xs are taken slice by slice along their first axis, got a tensor of shape "
+                "[]: close over what is the same in each step"
+            )
+    sizes = {x.shape[0] for x in xs}
+    if length is not None:
+        sizes.add(length)
+    if not sizes:
+        raise ArgumentError("scan: without xs the number of steps isn't known: give length")
+    if len(sizes) > 1:
+        said = "" if length is None else f", and length={length}"
+        raise ShapeError(
+            f"scan: all xs must have the same number of slices, got "
+            f"{[list(x.shape) for x in xs]}{said}"
+        )
+    (count,) = sizes
+    return int(count)
+
+
+def _nothing(step: Step) -> list[Tensor]:
+    """Return the ys of no steps: a step on zeros says of what kind they would be."""
+    with no_grad():
+        xs = [zeros(x.shape[1:], dtype=x.dtype) for x in step.xs]
+        _, ys = step([zeros(c.shape, dtype=c.dtype) for c in step.carry], xs)
+        return [zeros((0, *y.shape), dtype=y.dtype) for y in ys]
+
+
+def while_loop(
+    condition: Callable[[Carry], Any], body: Callable[[Carry], Carry], init: Carry
+) -> Carry:
+    """Carry a state along for as long as a condition holds.
+
+    The same as::
+
+        carry = init
+        while condition(carry):
+            carry = body(carry)
+        return carry
+
+    and in a compiled function a loop of its program, where Python's own ``while`` could not know
+    the condition.
+
+    Parameters
+    ----------
+    condition : callable
+        ``condition(carry)``, a boolean tensor of one element, or a bool.
+    body : callable
+        ``body(carry)``, the next carry.
+    init : Tensor, or dicts, lists, tuples, dataclasses of them
+        The first carry. All later ones have its structure, shapes and dtypes.
+
+    Returns
+    -------
+    carry
+        The first for which the condition doesn't hold, in memory of its own.
+
+    Raises
+    ------
+    ShapeError, DTypeError, TypeError
+        If a carry changes its shape, dtype or structure.
+    AutogradError
+        If the loop was compiled, and a backward pass arrives: the number of steps, and so the
+        memory for what they save, is not known. Use `scan` with a bound, and `where` or `cond`
+        for the steps that are too many.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.while_loop(lambda x: x < 100, lambda x: x * 2, cr.tensor(3.0))
+    tensor(192.)
+    """
+    carry = tensors_of("while_loop: init", init)
+
+    def holds(parts: Tensors) -> Any:
+        return condition(pytree.rebuilt(init, parts))
+
+    def following(parts: Tensors) -> list[Tensor]:
+        return matched("while_loop: the carry", init, carry, body(pytree.rebuilt(init, parts)))
+
+    for inner, users in ((holds, condition), (following, body)):
+        inner.__dict__["__wrapped__"] = users  # what a compiler looks into
+    loops = namespace(carry[0]._array).loops if carry else None
+    parts = carry
+    if loops is not None:
+        parts = loops.while_loop(holds, following, carry)
+    else:
+        while holds(parts):
+            parts = following(parts)
+        parts = own(parts)
+    last: Carry = pytree.rebuilt(init, parts)
+    return last
+
+
+def cond(
+    predicate: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], *operands: Any
+) -> Any:
+    """Return what one of two functions gives, chosen by a value.
+
+    The same as ``true_fn(*operands) if predicate else false_fn(*operands)``, and in a compiled
+    function a branch of its program: only the chosen one is computed.
+
+    Parameters
+    ----------
+    predicate : Tensor of one element, or bool
+        Which function.
+    true_fn, false_fn : callable
+        Of the operands. When compiled, both are traced, and must return the same structure of
+        tensors of the same shapes and dtypes.
+    *operands
+        What they are called with. They may use tensors of their surroundings, too.
+
+    Returns
+    -------
+    Tensor, or containers of them
+        What the chosen function returns, in memory of their own.
+
+    Raises
+    ------
+    ShapeError, DTypeError, TypeError
+        When compiled, if the two functions' results differ in kind.
+
+    Notes
+    -----
+    Derivative: that of the chosen function. `where` computes both, and chooses element by element.
+    When compiled, what only the other function uses has a gradient of zeros, where eagerly it has
+    none.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> x = cr.tensor(-2.0, requires_grad=True)
+    >>> y = cr.cond(x > 0, lambda x: x * x, lambda x: -3 * x, x)
+    >>> y.backward()
+    >>> y.item(), x.grad.item()
+    (6.0, -3.0)
+    """
+    loops = namespace(predicate._array).loops if isinstance(predicate, Tensor) else None
+    if loops is None:
+        branch = Branch(true_fn if predicate else false_fn, operands)
+        parts = own(branch())
+        return pytree.rebuilt(branch.result, parts)
+    if predicate._array.size != 1:
+        raise ShapeError(
+            f"cond: the predicate must have one element, got shape {list(predicate.shape)}: use "
+            "where() to choose element by element"
+        )
+    branches = [Branch(f, operands) for f in (true_fn, false_fn)]
+    parts = loops.cond(predicate, branches)
+    return pytree.rebuilt(branches[0].result, parts)
+
+
+class Branch:
+    """One of the functions of a `cond`, with the containers of its result."""
+
+    def __init__(self, f: Callable[..., Any], operands: Any) -> None:
+        self.f, self.operands = f, operands
+        self.result: Any = None
+
+    def __call__(self) -> list[Tensor]:
+        self.result = pytree.mapped(self.f(*self.operands), lambda leaf: leaf)
+        return tensors_of("cond: the result", self.result)
+
+
+def own(tensors: Tensors) -> list[Tensor]:
+    """Return copies, which nobody else holds: functions may return what they were given, or found.
+
+    A write to a result reaches the same memory eagerly and compiled, then.
+    """
+    return [tensor.clone() for tensor in tensors]

@@ -1,0 +1,220 @@
+"""Fourier transforms along several dimensions."""
+
+from __future__ import annotations
+
+from chainrule.arguments import Dims, Operand, either
+from chainrule.autograd.tensor import Tensor
+from chainrule.fft.arguments import Points, along_several, c2c, c2r, norm_of, opposite, r2c
+from chainrule.ops.complex import conj
+
+__all__ = ["fftn", "hfftn", "ifftn", "ihfftn", "irfftn", "rfftn"]
+
+
+def fftn(
+    input: Operand,
+    s: Points = None,
+    dim: Dims = None,
+    norm: str | None = None,
+    *,
+    axes: Dims = None,
+) -> Tensor:
+    """Return the discrete Fourier transform along several dimensions.
+
+    Parameters
+    ----------
+    input : Tensor
+        Real or complex numbers. Integers are taken as numbers of the default dtype.
+    s : sequence of ints, optional
+        The number of points along each of `dim`: the input is cut, or filled up with zeros; -1
+        leaves a dimension as it is.
+    dim : sequence of ints, optional
+        The dimensions to transform: the last ones if `s` is given, else all. Also spelled `axes`.
+    norm : {"backward", "ortho", "forward"}, default "backward"
+        Where to divide by the number of points: in the inverse transform, by its root in both, or
+        in this one.
+
+    Returns
+    -------
+    Tensor, shape of `input` but for `s`; complex
+        In the precision of `input`: complex64 for float32.
+
+    Raises
+    ------
+    ShapeError
+        If a number of points is not positive, or `s` and `dim` differ in length.
+    ArgumentError
+        If `norm` is another word, or a dimension is named twice.
+
+    Notes
+    -----
+    Derivative: the transform is linear, and its own transpose; the gradient of `input` is the
+    inverse transform, undivided, of the gradient of the result.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.fft.fftn(cr.tensor([[1.0, 2.0], [3.0, 4.0]]))
+    tensor([[10.+0.j, -2.+0.j],
+            [-4.+0.j,  0.+0.j]])
+    """
+    return c2c(along_several("fftn", input, s, either(dim, axes)), norm_of(norm))
+
+
+def ifftn(
+    input: Operand,
+    s: Points = None,
+    dim: Dims = None,
+    norm: str | None = None,
+    *,
+    axes: Dims = None,
+) -> Tensor:
+    """Return the inverse transform along several dimensions; the arguments are those of `fftn`.
+
+    Notes
+    -----
+    Derivative: that of `fftn`, with the sign of the exponent turned round.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.fft.ifftn(cr.tensor([[10.0, -2.0], [-4.0, 0.0]])).real
+    tensor([[1., 2.],
+            [3., 4.]])
+    """
+    return c2c(along_several("ifftn", input, s, either(dim, axes)), norm_of(norm), inverse=True)
+
+
+def rfftn(
+    input: Operand,
+    s: Points = None,
+    dim: Dims = None,
+    norm: str | None = None,
+    *,
+    axes: Dims = None,
+) -> Tensor:
+    """Return the transform of real numbers along several dimensions: half of it along the last.
+
+    Parameters
+    ----------
+    input : Tensor, real
+        Integers are taken as numbers of the default dtype.
+    s, dim, norm
+        As for `fftn`. The last one of `dim` has the half spectrum.
+
+    Returns
+    -------
+    Tensor; complex
+        Along the last of `dim` there are n // 2 + 1 frequencies for n points.
+
+    Raises
+    ------
+    DTypeError
+        If `input` is complex.
+    ShapeError
+        If there is no dimension to transform, a number of points is not positive, or `s` and
+        `dim` differ in length.
+
+    Notes
+    -----
+    Derivative: an `irfftn`, in which frequencies that stand for two count half.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.fft.rfftn(cr.tensor([[1.0, 2.0, 3.0], [3.0, 4.0, 5.0]])).shape
+    (2, 2)
+    """
+    return r2c(along_several("rfftn", input, s, either(dim, axes), real=True), norm_of(norm))
+
+
+def irfftn(
+    input: Operand,
+    s: Points = None,
+    dim: Dims = None,
+    norm: str | None = None,
+    *,
+    axes: Dims = None,
+) -> Tensor:
+    """Return the real numbers whose spectrum has `input` as its first half: the inverse of `rfftn`.
+
+    Parameters
+    ----------
+    input : Tensor
+        Along the last of `dim`, the frequencies from 0 to n/2.
+    s, dim, norm
+        As for `fftn`; `s` is the shape of the result, whose last size is 2 (m - 1) if left out.
+
+    Returns
+    -------
+    Tensor; real
+
+    Raises
+    ------
+    ShapeError
+        If there is no dimension to transform, a number of points is not positive, or `s` and
+        `dim` differ in length.
+
+    Notes
+    -----
+    Derivative: an `rfftn`, in which frequencies that stand for two count twice.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.fft.irfftn(cr.tensor([[10.0, -2.0], [-4.0, 0.0]]))
+    tensor([[1., 2.],
+            [3., 4.]])
+    """
+    return c2r(along_several("irfftn", input, s, either(dim, axes)), norm_of(norm))
+
+
+def hfftn(
+    input: Operand,
+    s: Points = None,
+    dim: Dims = None,
+    norm: str | None = None,
+    *,
+    axes: Dims = None,
+) -> Tensor:
+    """Return the real spectrum of a signal of which `input` is half along the last dimension.
+
+    The arguments are those of `irfftn`; the signal's other half is the conjugate of `input`.
+
+    Notes
+    -----
+    Derivative: as for `irfftn`, of the conjugate.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.fft.hfftn(cr.tensor([[2.5, -0.5], [-1.0, 0.0]]))
+    tensor([[1., 2.],
+            [3., 4.]])
+    """
+    return c2r(along_several("hfftn", conj(input), s, either(dim, axes)), opposite(norm))
+
+
+def ihfftn(
+    input: Operand,
+    s: Points = None,
+    dim: Dims = None,
+    norm: str | None = None,
+    *,
+    axes: Dims = None,
+) -> Tensor:
+    """Return half of the signal whose spectrum is `input`, real; the arguments are `rfftn`'s.
+
+    Notes
+    -----
+    Derivative: as for `rfftn`, of the conjugate.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.fft.ihfftn(cr.tensor([[1.0, 2.0], [3.0, 4.0]])).real
+    tensor([[ 2.5000, -0.5000],
+            [-1.0000,  0.0000]])
+    """
+    return conj(
+        r2c(along_several("ihfftn", input, s, either(dim, axes), real=True), opposite(norm))
+    )

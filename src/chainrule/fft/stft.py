@@ -1,0 +1,307 @@
+"""Spectra of short stretches of a signal, and the signal that has them."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from chainrule.arguments import RECORDERS, Operand, floating, tensor_of
+from chainrule.autograd.tensor import Tensor, make
+from chainrule.backend import holds_somewhere, namespace
+from chainrule.errors import ArgumentError, AutogradError, DTypeError, ShapeError
+from chainrule.fft.one_dim import fft, ifft, irfft, rfft
+from chainrule.ops import cat, multiply, view_as_real
+from chainrule.ops.permute import transpose
+
+__all__ = ["istft", "stft"]
+
+_MODES: dict[str, Any] = {"reflect": "reflect", "replicate": "edge", "circular": "wrap"}
+
+
+def stft(
+    input: Operand,
+    n_fft: int,
+    hop_length: int | None = None,
+    win_length: int | None = None,
+    window: Operand | None = None,
+    center: bool = True,
+    pad_mode: str = "reflect",
+    normalized: bool = False,
+    onesided: bool | None = None,
+    return_complex: bool | None = None,
+) -> Tensor:
+    """Return the Fourier transforms of stretches of a signal: its spectrogram.
+
+    Parameters
+    ----------
+    input : Tensor, shape (n,) or (b, n)
+        Real or complex signals.
+    n_fft : int
+        The length of a stretch.
+    hop_length : int, default n_fft // 4
+        How far apart stretches begin.
+    win_length : int, default n_fft
+        The length of the window, which stands in the middle of a stretch.
+    window : Tensor, shape (win_length,), optional
+        What stretches are multiplied by; ones if left out.
+    center : bool, default True
+        Lengthen the signal by n_fft // 2 at both ends, so that stretch t is around t · hop_length.
+    pad_mode : "reflect", "replicate", "circular" or "constant"
+        With what: as of `nn.functional.pad`.
+    normalized : bool, default False
+        Divide by √n_fft.
+    onesided : bool, optional
+        Return the frequencies up to the half alone: by default for real signals and windows.
+    return_complex : bool
+        True; False returns real and imaginary parts side by side, and may be left out where
+        something is complex.
+
+    Returns
+    -------
+    Tensor, shape (..., frequencies, stretches); complex
+
+    Raises
+    ------
+    ShapeError
+        If a shape or a length doesn't fit.
+    ArgumentError
+        If `return_complex` is left out, or a length is not positive.
+
+    Notes
+    -----
+    Derivatives: linear in the signal and in the window [1]_.
+
+    References
+    ----------
+    .. [1] J. B. Allen, L. R. Rabiner, Proc. IEEE 65(11), 1977, 1558–1564.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.stft(cr.ones(8), 4, 2, center=False, return_complex=True).real
+    tensor([[4., 4., 4.],
+            [0., 0., 0.],
+            [0., 0., 0.]])
+    """
+    signal = floating(input)
+    if signal.ndim not in (1, 2):
+        raise ShapeError(f"stft: expected a 1D or 2D tensor, got the shape {list(signal.shape)}")
+    weights = _full_window("stft", n_fft, win_length, window, signal)
+    mixed = signal.is_complex() or (weights is not None and weights.is_complex())
+    if return_complex is None and not mixed:
+        raise ArgumentError(
+            "stft requires the return_complex parameter be given for real inputs: "
+            "return_complex=True"
+        )
+    if center:
+        signal = _lengthened(signal, n_fft // 2, pad_mode)
+    hop = _hop("stft", n_fft, hop_length)
+    if n_fft > signal.shape[-1]:
+        raise ShapeError(
+            f"stft: expected 0 < n_fft <= {signal.shape[-1]}, but got n_fft={n_fft}: the signal is "
+            "shorter than a stretch"
+        )
+    stretches = signal.unfold(-1, n_fft, hop)
+    if weights is not None:
+        stretches = multiply(stretches, weights)
+    if onesided and mixed:
+        raise ArgumentError("stft: Cannot have onesided output if window or input is complex")
+    norm = "ortho" if normalized else "backward"
+    spectra = (fft if mixed or onesided is False else rfft)(stretches, norm=norm)
+    result = transpose(spectra, -2, -1)
+    return result if return_complex is None or return_complex else view_as_real(result)
+
+
+def istft(
+    input: Operand,
+    n_fft: int,
+    hop_length: int | None = None,
+    win_length: int | None = None,
+    window: Operand | None = None,
+    center: bool = True,
+    normalized: bool = False,
+    onesided: bool | None = None,
+    length: int | None = None,
+    return_complex: bool = False,
+) -> Tensor:
+    """Return the signal of a spectrogram: the inverse of `stft`.
+
+    Parameters
+    ----------
+    input : Tensor, shape (..., frequencies, stretches)
+        What `stft` returned, with at most one dimension before these; complex.
+    n_fft, hop_length, win_length, window, center, normalized
+        What `stft` was given.
+    onesided : bool, optional
+        Whether the frequencies go up to the half alone: by default if there are n_fft // 2 + 1.
+    length : int, optional
+        The length of the signal: without it, what lies behind the last whole stretch is missing.
+    return_complex : bool, default False
+        Whether the signal is complex.
+
+    Returns
+    -------
+    Tensor, shape (..., n)
+        Of all signals, the one whose spectrogram is nearest [1]_.
+
+    Raises
+    ------
+    ShapeError
+        If a shape or a length doesn't fit.
+    DTypeError
+        If the spectrogram is not complex.
+    AutogradError
+        If the windows leave a place uncovered.
+
+    Notes
+    -----
+    Derivatives: linear in the spectrogram; exact for the window, too.
+
+    References
+    ----------
+    .. [1] D. W. Griffin, J. S. Lim, IEEE Trans. Acoust. Speech Signal Process. 32(2), 1984.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> x, w = cr.arange(8.0), cr.hann_window(4)
+    >>> cr.istft(cr.stft(x, 4, window=w, return_complex=True), 4, window=w).round(decimals=4) + 0
+    tensor([0., 1., 2., 3., 4., 5., 6., 7.])
+    """
+    spectra = _spectra(input)
+    hop = _hop("istft", n_fft, hop_length)
+    frequencies, count = spectra.shape[-2:]
+    if _is_half(frequencies, n_fft, onesided) and return_complex:
+        raise ArgumentError(
+            "istft: cannot have onesided input and a complex result: return_complex"
+        )
+    weights = _full_window("istft", n_fft, win_length, window, spectra)
+    norm: Any = "ortho" if normalized else "backward"
+    rows = transpose(spectra, -2, -1)
+    if return_complex:
+        stretches = ifft(rows, norm=norm)
+    else:  # of a real signal, the other half says the same
+        stretches = irfft(rows[..., : n_fft // 2 + 1], n_fft, norm=norm)
+    if weights is None:
+        xp = namespace(spectra._array)
+        weights = make(xp.ones((n_fft,), dtype=spectra.real.dtype), None)
+    total = n_fft + hop * (count - 1)
+    start = n_fft // 2 if center else 0
+    end = total - start if length is None else start + length
+    signal = _joined(stretches, weights, hop, slice(start, end))
+    if end > total:
+        warnings.warn(
+            "The length of signal is shorter than the length parameter. Result is being padded "
+            "with zeros in the tail. Please check your center and hop_length settings.",
+            UserWarning,
+            stacklevel=2,
+        )
+        signal = _padded(signal, 0, end - total)
+    return signal
+
+
+def _spectra(input: Operand) -> Tensor:
+    spectra = tensor_of(input)
+    if not spectra.is_complex():
+        raise DTypeError(
+            f"istft requires a complex-valued input tensor, got {spectra.dtype}: "
+            "view_as_complex() makes one of parts side by side"
+        )
+    if spectra.ndim not in (2, 3) or 0 in spectra.shape:
+        raise ShapeError(
+            "istft: expected a tensor with 2 or 3 dimensions and elements, got the shape "
+            f"{list(spectra.shape)}"
+        )
+    return spectra
+
+
+def _is_half(frequencies: int, n_fft: int, onesided: bool | None) -> bool:
+    """Say whether these are the frequencies up to the half alone."""
+    if onesided is None:
+        onesided = frequencies != n_fft
+    if frequencies != (n_fft // 2 + 1 if onesided else n_fft):
+        raise ShapeError(
+            "istft: expected the frequency dimension of the input tensor to match "
+            f"n_fft / 2 + 1 when onesided=True or n_fft when onesided=False, got {frequencies}"
+        )
+    return onesided
+
+
+def _hop(name: str, n_fft: int, hop_length: int | None) -> int:
+    """Return how far apart stretches of n_fft begin."""
+    hop = n_fft // 4 if hop_length is None else hop_length
+    if n_fft <= 0:
+        raise ArgumentError(f"{name}: expected n_fft > 0, but got n_fft={n_fft}")
+    if hop <= 0:
+        raise ArgumentError(f"{name}: expected hop_length > 0, but got hop_length={hop}")
+    return hop
+
+
+def _full_window(
+    name: str, n_fft: int, win_length: int | None, window: Operand | None, like: Tensor
+) -> Tensor | None:
+    """Return the window in the middle of n_fft zeros; None if it is of ones alone."""
+    size = n_fft if win_length is None else win_length
+    if not 0 < size <= n_fft:
+        raise ArgumentError(f"{name}: expected 0 < win_length <= n_fft, but got win_length={size}")
+    if window is None:
+        if size == n_fft:
+            return None
+        xp = namespace(like._array)
+        weights = make(xp.ones((size,), dtype=xp.real(like._array).dtype), None)
+    else:
+        weights = tensor_of(window)
+    if weights.shape != (size,):
+        raise ShapeError(
+            f"{name}: expected a 1D window tensor of size equal to win_length={size}, but got "
+            f"window with size {list(weights.shape)}"
+        )
+    left = (n_fft - size) // 2
+    return _padded(weights, left, n_fft - size - left) if size < n_fft else weights
+
+
+def _padded(x: Tensor, before: int, behind: int) -> Tensor:
+    xp = namespace(x._array)
+    parts = [make(xp.zeros((*x.shape[:-1], n), dtype=x.dtype), None) for n in (before, behind)]
+    return cat([parts[0], x, parts[1]], -1)
+
+
+def _lengthened(x: Tensor, pad: int, mode: str) -> Tensor:
+    if mode == "constant":
+        return _padded(x, pad, pad)
+    if mode not in _MODES:
+        raise ArgumentError(
+            f"stft: pad_mode is one of reflect, replicate, circular and constant, got {mode!r}"
+        )
+    n = x.shape[-1]
+    least = pad + 1 if mode == "reflect" else pad if mode == "circular" else 1
+    if n < least:
+        raise ShapeError(
+            f"stft: Padding size should be less than the corresponding input dimension: {pad} at "
+            f"both ends of a signal of {n}, by {mode!r}: take a smaller n_fft, or center=False"
+        )
+    places: Any = np.pad(np.arange(n), pad, mode=_MODES[mode])
+    return RECORDERS["index"](x, key=(Ellipsis, places))
+
+
+def _joined(stretches: Tensor, weights: Tensor, hop: int, part: slice) -> Tensor:
+    """Return a part of the signal whose stretches, times the window, are nearest to these."""
+    count, length = stretches.shape[-2:]
+    signal = _overlapped(multiply(stretches, weights), hop)[..., part]
+    cover = _overlapped((weights * weights).expand(count, length), hop)[part]
+    if not cover.numel() or holds_somewhere(~(abs(cover._array) > 1e-11)):
+        raise AutogradError(
+            "istft: window overlap add min: a place is covered by no window (sum of squares up to "
+            "1e-11): take a smaller hop_length, center=True, or a window without zeros at its ends"
+        )
+    return signal / cover
+
+
+def _overlapped(stretches: Tensor, hop: int) -> Tensor:
+    """Return the sum of stretches laid `hop` apart: the adjoint of taking them."""
+    count, length = stretches.shape[-2:]
+    places = hop * np.arange(count)[:, None] + np.arange(length)
+    shape = (*stretches.shape[:-2], length + hop * (count - 1))
+    return RECORDERS["index_add"](stretches, shape=shape, key=(Ellipsis, places))

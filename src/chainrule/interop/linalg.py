@@ -1,0 +1,78 @@
+"""Linear algebra with the arguments of NumPy's functions."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from chainrule import linalg, ops
+from chainrule.arguments import RECORDERS, floating
+from chainrule.autograd.tensor import Tensor
+from chainrule.errors import MissingRuleError
+from chainrule.interop.operands import array_of
+from chainrule.linalg.arguments import square
+
+
+class EigResult(NamedTuple):
+    """Eigenvalues and, in columns, eigenvectors."""
+
+    eigenvalues: Tensor
+    eigenvectors: Tensor
+
+
+def eigvals(a: Tensor) -> Tensor:
+    """Return the eigenvalues: real, if all of a real matrix are."""
+    values = linalg.eigvals(a)
+    is_real = not a.is_complex() and not array_of(values).imag.any()
+    return ops.real(values) if is_real else values
+
+
+def eig(a: Tensor) -> EigResult:
+    """Return the eigenvalues and eigenvectors: real, if all eigenvalues of a real matrix are."""
+    values, vectors = linalg.eig(a)
+    if a.is_complex() or array_of(values).imag.any():
+        return EigResult(values, vectors)
+    return EigResult(ops.real(values), ops.real(vectors))
+
+
+def lstsq(a: Tensor, b: Tensor, rcond: float | None = None) -> tuple[Tensor, Tensor, int, Tensor]:
+    """Return the solution with the least squared residuals, these, the rank and singular values."""
+    columns = b if b.ndim == 2 else b[:, None]
+    solution, residuals, rank, singular = linalg.lstsq(a, columns, rcond, driver="gelsd")
+    solution = solution if b.ndim == 2 else solution[:, 0]
+    return solution, residuals, int(rank), singular
+
+
+def svd(
+    a: Tensor, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False
+) -> Any:
+    """Return the singular value decomposition, or the singular values alone."""
+    if hermitian:
+        a = RECORDERS["hermitian"](square(a, "svd"))
+    return linalg.svd(a, full_matrices) if compute_uv else linalg.svdvals(a)
+
+
+def pinv(a: Tensor, rcond: Any = None, hermitian: bool = False, *, rtol: Any = None) -> Tensor:
+    """Return the pseudo-inverse."""
+    cut = rcond if rtol is None else rtol
+    # NumPy's default for rcond is a number of its own, not that of the array API.
+    if cut is None:
+        cut = 1e-15 if rtol is None else np.finfo(floating(a).dtype).eps * max(a.shape[-2:])
+    return linalg.pinv(a, rtol=cut, hermitian=hermitian)
+
+
+def qr(a: Tensor, mode: str = "reduced") -> Any:
+    """Return the factors Q and R, or R alone."""
+    if mode not in ("reduced", "complete", "r"):
+        raise MissingRuleError(
+            f"numpy.linalg.qr of a Tensor with mode {mode!r} has no rule in chainrule: the modes "
+            "are reduced, complete and r"
+        )
+    result = linalg.qr(a, mode)
+    return result.R if mode == "r" else result
+
+
+def tensorsolve(a: Tensor, b: Tensor, axes: Any = None) -> Tensor:
+    """Return the solution of a tensor equation."""
+    return linalg.tensorsolve(a, b, dims=axes)

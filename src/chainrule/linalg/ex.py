@@ -1,0 +1,200 @@
+"""Functions that tell of matrices that can't be inverted or factored, instead of raising."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from chainrule.arguments import Operand
+from chainrule.autograd.tensor import Tensor, make
+from chainrule.backend import namespace
+from chainrule.errors import CompileError, LinAlgError
+from chainrule.linalg.arguments import accepts, square
+from chainrule.linalg.decompositions import cholesky, leading_minor
+from chainrule.linalg.lu import lu_factor_ex
+from chainrule.linalg.solve import inv, solve
+from chainrule.ops import where
+
+__all__ = ["cholesky_ex", "inv_ex", "solve_ex"]
+
+Array = Any
+
+
+class CholeskyExResult(NamedTuple):
+    """What `cholesky_ex` returns."""
+
+    L: Tensor
+    info: Tensor
+
+
+class InvExResult(NamedTuple):
+    """What `inv_ex` returns."""
+
+    inverse: Tensor
+    info: Tensor
+
+
+class SolveExResult(NamedTuple):
+    """What `solve_ex` returns."""
+
+    result: Tensor
+    info: Tensor
+
+
+def cholesky_ex(A: Operand, *, upper: bool = False, check_errors: bool = False) -> CholeskyExResult:
+    """Return the Cholesky factors of those matrices that have one, and which have none.
+
+    Parameters
+    ----------
+    A : Tensor, shape (..., n, n)
+        As for `cholesky`.
+    upper : bool, default False
+        As for `cholesky`.
+    check_errors : bool, default False
+        Raise as `cholesky` does.
+
+    Returns
+    -------
+    L : Tensor, shape of `A`
+        nan where there is no factor (PyTorch: what had been computed by then).
+    info : Tensor of int32, shape (...)
+        0, or the order of the first leading minor that is not positive-definite.
+
+    Notes
+    -----
+    Derivative: as for `cholesky`; 0 for matrices without a factor.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.linalg.cholesky_ex(cr.tensor([[1.0, 2.0], [2.0, 1.0]])).info
+    tensor(2, dtype=int32)
+    """
+    x = square(A, "cholesky")
+
+    def minor(matrix: Array) -> int:
+        return leading_minor(matrix.swapaxes(-1, -2).conj() if upper else matrix)
+
+    def factor(matrices: Tensor) -> Tensor:
+        return cholesky(matrices, upper=upper)
+
+    return CholeskyExResult(*_told(x, factor, _by_cholesky, minor, check_errors))
+
+
+def inv_ex(A: Operand, *, check_errors: bool = False) -> InvExResult:
+    """Return the inverses of those matrices that have one, and which have none.
+
+    Parameters
+    ----------
+    A : Tensor, shape (..., n, n)
+        As for `inv`.
+    check_errors : bool, default False
+        Raise as `inv` does.
+
+    Returns
+    -------
+    inverse : Tensor, shape of `A`
+        nan where there is none (PyTorch: what had been computed by then).
+    info : Tensor of int32, shape (...)
+        0, or the number, from 1, of the first zero on the diagonal of U: see `lu_factor_ex`.
+
+    Notes
+    -----
+    Derivative: as for `inv`; 0 for singular matrices.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.linalg.inv_ex(cr.tensor([[[2.0]], [[0.0]]])).info
+    tensor([0, 1], dtype=int32)
+    """
+    x = square(A, "inv")
+    return InvExResult(*_told(x, inv, _by_solving, _first_zero, check_errors))
+
+
+def solve_ex(
+    A: Operand, B: Operand, *, left: bool = True, check_errors: bool = False
+) -> SolveExResult:
+    """Return the solutions of those systems that have one, and which have none.
+
+    Parameters
+    ----------
+    A, B, left
+        As for `solve`.
+    check_errors : bool, default False
+        Raise as `solve` does.
+
+    Returns
+    -------
+    result : Tensor, as of `solve`
+        nan where the matrix is singular (PyTorch: what had been computed by then).
+    info : Tensor of int32, shape (...)
+        0, or the number, from 1, of the first zero on the diagonal of U: see `lu_factor_ex`.
+
+    Notes
+    -----
+    Derivatives: as for `solve`; 0 for singular matrices.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.linalg.solve_ex(cr.tensor([[2.0]]), cr.tensor([[4.0]])).result
+    tensor([[2.]])
+    """
+    x = square(A, "solve")
+
+    def solution(matrices: Tensor) -> Tensor:
+        return solve(matrices, B, left=left)
+
+    return SolveExResult(*_told(x, solution, _by_solving, _first_zero, check_errors))
+
+
+def _told(
+    x: Tensor,
+    function: Callable[[Tensor], Tensor],
+    kernel: Callable[[Array], Array],
+    number: Callable[[Array], int],
+    check_errors: bool,
+) -> tuple[Tensor, Tensor]:
+    """Return what a function gives for the matrices that it takes, and numbers for the others."""
+    xp = namespace(x._array)
+    if not xp.known:
+        raise CompileError(
+            "inv_ex, solve_ex and cholesky_ex look at values, which a compiled function doesn't "
+            "know: call inv, solve or cholesky, which raise as it runs, or lu_factor_ex"
+        )
+    info = np.zeros(x.shape[:-2], np.int32)
+    try:
+        return function(x), make(xp.asarray(info), None)
+    except LinAlgError:
+        if check_errors:
+            raise
+    for place in np.ndindex(info.shape):
+        if not accepts(kernel, x._array[place]):
+            info[place] = number(x._array[place])
+    if not info.any():  # not finite, say
+        for place in np.ndindex(info.shape):
+            info[place] = 0 if xp.isfinite(x._array[place]).all() else 1
+    bad = xp.asarray(info != 0)
+    eye = make(xp.eye(x.shape[-1], dtype=x.dtype), None)
+    result = function(where(make(bad[..., None, None], None), eye, x))
+    mask = bad.reshape(bad.shape + (1,) * (min(result.ndim, x.ndim) - bad.ndim))
+    return where(make(mask, None), np.nan, result), make(xp.asarray(info), None)
+
+
+def _by_solving(matrix: Array) -> Array:
+    return namespace(matrix).linalg.inv(matrix)
+
+
+def _by_cholesky(matrix: Array) -> Array:
+    factor = namespace(matrix).linalg.cholesky(matrix)
+    if not namespace(matrix).isfinite(factor).all():
+        raise np.linalg.LinAlgError
+    return factor
+
+
+def _first_zero(matrix: Array) -> int:
+    # Rounding may hide the zero that LAPACK has met: it is then as good as the last one.
+    return int(lu_factor_ex(make(matrix, None)).info.item()) or matrix.shape[-1]

@@ -1,0 +1,288 @@
+"""LU factors of matrices, solutions by them, and functions that return what went wrong."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from chainrule.arguments import RECORDERS, Operand, tensor_of
+from chainrule.autograd.tensor import Tensor, make
+from chainrule.backend import namespace
+from chainrule.errors import LinAlgError, ShapeError
+from chainrule.kernels.lu import factored, order_of
+from chainrule.linalg.arguments import adjoint as conjugate_transpose
+from chainrule.linalg.arguments import is_tracked, matrices, of_one_dtype, square, transposed
+from chainrule.linalg.triangular import solve_triangular
+from chainrule.ops import concat, conj, tril, triu
+
+__all__ = ["lu", "lu_factor", "lu_factor_ex", "lu_solve"]
+
+Array = Any
+
+
+class LUResult(NamedTuple):
+    """What `lu` returns."""
+
+    P: Tensor
+    L: Tensor
+    U: Tensor
+
+
+class LUFactors(NamedTuple):
+    """What `lu_factor` returns."""
+
+    LU: Tensor
+    pivots: Tensor
+
+
+class LUFactorsEx(NamedTuple):
+    """What `lu_factor_ex` returns."""
+
+    LU: Tensor
+    pivots: Tensor
+    info: Tensor
+
+
+def _triangles(x: Tensor, pivot: bool) -> tuple[Array, Tensor, Tensor]:
+    """Return the exchanges of rows, from 0, and the factors, recorded if `x` is."""
+    xp = namespace(x._array)
+    m, n = x.shape[-2:]
+    k = min(m, n)
+    packed, pivots = factored(xp, x._array, pivot=pivot)
+    if not is_tracked(x):
+        whole = make(packed, None)
+        eye = make(xp.eye(m, k, dtype=x.dtype), None)
+        return pivots, tril(whole[..., :k], -1) + eye, triu(whole[..., :k, :])
+    x = _in_order(x, order_of(xp, pivots, m)) if pivot else x
+    lower, upper = RECORDERS["lu"](x[..., :k, :k])
+    if m > k:
+        below = solve_triangular(upper, x[..., k:, :], upper=True, left=False)
+        lower = concat([lower, below], axis=-2)
+    if n > k:
+        beside = solve_triangular(lower, x[..., k:], upper=False, unitriangular=True)
+        upper = concat([upper, beside], axis=-1)
+    return pivots, lower, upper
+
+
+def _in_order(x: Tensor, order: Array) -> Tensor:
+    """Return the rows of matrices in another order."""
+    grid = np.ix_(*[np.arange(size) for size in order.shape])[:-1]
+    shape = np.broadcast_shapes(x.shape[:-2], order.shape[:-1])
+    if x.shape[:-2] != shape:
+        x = RECORDERS["broadcast_to"](x, shape=(*shape, *x.shape[-2:]))
+    if order.shape[:-1] != shape:
+        return _in_order(x, np.broadcast_to(order, (*shape, order.shape[-1])))
+    return RECORDERS["index"](x, key=(*grid, order))
+
+
+def lu(A: Operand, *, pivot: bool = True) -> LUResult:
+    """Return a permutation, a lower and an upper triangle whose product is A = P L U.
+
+    Parameters
+    ----------
+    A : Tensor, shape (..., m, n)
+        Real or complex matrices.
+    pivot : bool, default True
+        Exchange rows, so that the largest element of a column is divided by. Without that, P is
+        empty, and a zero there makes inf and nan.
+
+    Returns
+    -------
+    P : Tensor, shape (..., m, m)
+    L : Tensor, shape (..., m, k) with k = min(m, n)
+        With ones on the diagonal.
+    U : Tensor, shape (..., k, n)
+
+    Raises
+    ------
+    LinAlgError
+        In a backward pass, and forward too if m > n, if the first k columns are linearly dependent.
+
+    Notes
+    -----
+    Derivative: with Φ = L⁻¹ Pᵀ dA U⁻¹, dL is L times what is below the diagonal of Φ, dU the rest
+    times U [1]_. P has none.
+
+    References
+    ----------
+    .. [1] S. Walter, L. Lehmann, "Algorithmic differentiation of linear algebra functions with
+       application in optimum experimental design", arXiv:1001.1654, 2010.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> P, L, U = cr.linalg.lu(cr.tensor([[1.0, 2.0], [4.0, 4.0]]))
+    >>> U
+    tensor([[4., 4.],
+            [0., 1.]])
+    >>> P @ L @ U
+    tensor([[1., 2.],
+            [4., 4.]])
+    """
+    x = matrices(A, "lu")
+    pivots, lower, upper = _triangles(x, pivot)
+    xp = namespace(x._array)
+    if not pivot:
+        return LUResult(make(xp.zeros((0,), dtype=x.dtype), None), lower, upper)
+    eye = xp.eye(x.shape[-2], dtype=x.dtype)
+    rows = eye[order_of(xp, pivots, x.shape[-2])]
+    return LUResult(make(rows.swapaxes(-1, -2), None), lower, upper)
+
+
+def lu_factor_ex(A: Operand, *, pivot: bool = True, check_errors: bool = False) -> LUFactorsEx:
+    """Return what `lu_factor` does, and where the first zero of U is, instead of raising.
+
+    Returns
+    -------
+    LU : Tensor, shape of `A`
+    pivots : Tensor of int32, shape (..., min(m, n))
+    info : Tensor of int32, shape (...)
+        0, or the number, from 1, of the first zero on the diagonal of U.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.linalg.lu_factor_ex(cr.tensor([[1.0, 2.0], [1.0, 2.0]])).info
+    tensor(2, dtype=int32)
+    """
+    x = matrices(A, "lu_factor")
+    m, n = x.shape[-2:]
+    pivots, lower, upper = _triangles(x, pivot)
+    xp = namespace(x._array)
+    zeros = upper._array.diagonal(0, -2, -1) == 0
+    found = xp.where(zeros.any(axis=-1), zeros.argmax(axis=-1) + 1, 0) if zeros.size else None
+    if found is None:
+        found = xp.zeros(x.shape[:-2], dtype=np.int64)
+    if check_errors and xp.known and found.any():
+        first = int(found.reshape(-1).nonzero()[0][0])
+        place = f"(Batch element {first}): " if x.ndim > 2 else ""
+        raise LinAlgError(
+            f"linalg.lu_factor: {place}U[{int(found.reshape(-1)[first])},"
+            f"{int(found.reshape(-1)[first])}] is zero and using it on lu_solve would result in a "
+            "division by zero. lu_factor_ex() returns the factors all the same"
+        )
+    below = tril(lower, -1)
+    if m <= n:
+        filler = make(xp.zeros((*x.shape[:-2], m, n - m), dtype=x.dtype), None)
+        packed = concat([below, filler], axis=-1) + upper
+    else:
+        filler = make(xp.zeros((*x.shape[:-2], m - n, n), dtype=x.dtype), None)
+        packed = below + concat([upper, filler], axis=-2)
+    exchanges = make(xp.asarray(pivots + 1, dtype=np.int32), None)
+    return LUFactorsEx(packed, exchanges, make(xp.asarray(found, dtype=np.int32), None))
+
+
+def lu_factor(A: Operand, *, pivot: bool = True) -> LUFactors:
+    """Return L and U in one matrix, and the exchanges of rows: what `lu_solve` takes.
+
+    Parameters
+    ----------
+    A : Tensor, shape (..., m, n)
+        Real or complex matrices.
+    pivot : bool, default True
+        As for `lu`.
+
+    Returns
+    -------
+    LU : Tensor, shape of `A`
+        U, and below the diagonal L.
+    pivots : Tensor of int32, shape (..., min(m, n))
+        The number, from 1, of the row that each one was exchanged with, one after the other.
+
+    Raises
+    ------
+    LinAlgError
+        If there is a zero on the diagonal of U.
+
+    Notes
+    -----
+    Derivative: as for `lu`.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> LU, pivots = cr.linalg.lu_factor(cr.tensor([[1.0, 2.0], [4.0, 4.0]]))
+    >>> LU
+    tensor([[4.0000, 4.0000],
+            [0.2500, 1.0000]])
+    >>> cr.linalg.lu_solve(LU, pivots, cr.tensor([[3.0], [8.0]]))
+    tensor([[1.],
+            [1.]])
+    """
+    packed, pivots, _ = lu_factor_ex(A, pivot=pivot, check_errors=True)
+    return LUFactors(packed, pivots)
+
+
+def lu_solve(
+    LU: Operand, pivots: Operand, B: Operand, *, left: bool = True, adjoint: bool = False
+) -> Tensor:
+    """Return X, the solution of A X = B, given what `lu_factor` made of A.
+
+    Parameters
+    ----------
+    LU : Tensor, shape (..., n, n)
+    pivots : Tensor of integers, shape (..., n)
+    B : Tensor, shape (..., n, k)
+        Right sides.
+    left : bool, default True
+        Solve A X = B, else X A = B.
+    adjoint : bool, default False
+        Take Aᴴ in the place of A.
+
+    Returns
+    -------
+    Tensor, shape of `B`, its stack broadcast with that of `LU`
+
+    Raises
+    ------
+    LinAlgError
+        If there is a zero on the diagonal of U.
+    ShapeError
+        If the shapes don't fit.
+
+    Notes
+    -----
+    Derivatives: those of the two triangular systems, in `LU` and `B`.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> LU, pivots = cr.linalg.lu_factor(cr.tensor([[2.0, 0.0], [0.0, 4.0]]))
+    >>> cr.linalg.lu_solve(LU, pivots, cr.tensor([[2.0], [4.0]]))
+    tensor([[1.],
+            [1.]])
+    """
+    factors, sides = of_one_dtype(square(LU, "lu_solve"), matrices(B, "lu_solve"))
+    n = factors.shape[-1]
+    exchanges = tensor_of(pivots)._array
+    if exchanges.shape != factors.shape[:-1]:
+        raise ShapeError(
+            "linalg.lu_solve: Number of pivots per batch should be same as the dimension of the "
+            f"matrix: expected the shape {list(factors.shape[:-1])}, got {list(exchanges.shape)}"
+        )
+    if sides.shape[-2 if left else -1] != n:
+        raise ShapeError(
+            f"linalg.lu_solve: Incompatible shapes of A and B for the equation "
+            f"{'AX = B' if left else 'XA = B'} ({n}x{n} and {sides.shape[-2]}x{sides.shape[-1]})"
+        )
+    order = order_of(namespace(exchanges), exchanges.astype(np.int64) - 1, n)
+    if left and not adjoint:
+        return _solved(factors, order, sides)
+    if left:
+        return conj(_solved_transposed(factors, order, conj(sides)))
+    if adjoint:
+        return conjugate_transpose(_solved(factors, order, conjugate_transpose(sides)))
+    return transposed(_solved_transposed(factors, order, transposed(sides)))
+
+
+def _solved(factors: Tensor, order: Array, sides: Tensor) -> Tensor:
+    inner = solve_triangular(factors, _in_order(sides, order), upper=False, unitriangular=True)
+    return solve_triangular(factors, inner, upper=True)
+
+
+def _solved_transposed(factors: Tensor, order: Array, sides: Tensor) -> Tensor:
+    turned = transposed(factors)
+    inner = solve_triangular(turned, sides, upper=False)
+    outer = solve_triangular(turned, inner, upper=True, unitriangular=True)
+    return _in_order(outer, np.argsort(order, axis=-1))

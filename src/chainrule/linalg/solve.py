@@ -1,0 +1,322 @@
+"""Inverses and solutions of linear systems."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from chainrule.arguments import RECORDERS, Operand, floating
+from chainrule.autograd.tensor import Tensor
+from chainrule.errors import ShapeError
+from chainrule.linalg.arguments import (
+    column,
+    computed,
+    matrices,
+    of_one_dtype,
+    square,
+    transposed,
+    without_column,
+)
+from chainrule.linalg.rank import tolerances
+
+__all__ = [
+    "inv",
+    "inverse",
+    "pinv",
+    "pinverse",
+    "solve",
+    "tensorinv",
+    "tensorsolve",
+]
+
+_SINGULAR = "The inversion could not be completed because the input matrix is singular."
+_ENDLESS = "The algorithm failed to converge because the input matrix is ill-conditioned."
+
+UNSOLVED = "The solver failed because the input matrix is singular."
+"""What is said where a system has no solution."""
+
+
+def inv(A: Operand) -> Tensor:
+    """Return the inverse of square matrices.
+
+    Parameters
+    ----------
+    A : Tensor, shape (..., n, n)
+        Real or complex matrices; integers are taken as numbers of the default dtype.
+
+    Returns
+    -------
+    Tensor, shape and dtype of `A`
+
+    Raises
+    ------
+    LinAlgError
+        If a matrix is singular; in a batch, the message says which one.
+    ShapeError
+        If the matrices aren't square.
+
+    See Also
+    --------
+    solve : ``solve(A, B)`` is faster and more precise than ``inv(A) @ B``.
+
+    Notes
+    -----
+    Derivative: -A⁻¹ dA A⁻¹ [1]_.
+
+    References
+    ----------
+    .. [1] M. Giles, "Collected matrix derivative results for forward and reverse mode algorithmic
+       differentiation", Advances in Automatic Differentiation, 2008, 2.2.3.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.linalg.inv(cr.tensor([[2.0, 0.0], [0.0, 4.0]]))
+    tensor([[0.5000, 0.0000],
+            [0.0000, 0.2500]])
+    """
+    result: Tensor = computed("inv", "inv", _SINGULAR, square(A, "inv"), lenient=False)
+    return result
+
+
+inverse = inv
+
+
+def pinv(
+    A: Operand,
+    rcond: Operand | None = None,
+    hermitian: bool = False,
+    *,
+    atol: Operand | None = None,
+    rtol: Operand | None = None,
+) -> Tensor:
+    """Return the Moore-Penrose pseudoinverse of matrices.
+
+    Parameters
+    ----------
+    A : Tensor, shape (..., m, n)
+        Real or complex matrices.
+    rcond : number or Tensor, optional
+        An older name of `rtol`.
+    hermitian : bool, default False
+        Take `A` as Hermitian: only its lower triangle is read, and eigenvalues are used.
+    atol : number or Tensor of shape (...), default 0
+        Singular values up to here count as zero.
+    rtol : number or Tensor of shape (...), optional
+        So do those up to this part of the largest one: by default max(m, n) times the precision of
+        the dtype, or 0 where `atol` is given.
+
+    Returns
+    -------
+    Tensor, shape (..., n, m)
+
+    Notes
+    -----
+    Differentiable where the rank doesn't change nearby, by the formula of Golub and Pereyra [1]_.
+    It takes what the tolerances cut off for rounding errors of zeros: where they cut off more, this
+    is not the derivative of what is left; that of what `svd` returns is. The tolerances themselves
+    have none. For ``hermitian=True`` the gradient is Hermitian, whichever triangle is read.
+
+    References
+    ----------
+    .. [1] G. Golub, V. Pereyra, "The differentiation of pseudo-inverses and nonlinear least squares
+       problems whose variables separate", SIAM J. Numer. Anal. 10(2), 1973.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.linalg.pinv(cr.tensor([[2.0, 0.0], [0.0, 0.0]]))
+    tensor([[0.5000, 0.0000],
+            [0.0000, 0.0000]])
+    """
+    x = square(A, "pinv") if hermitian else matrices(A, "pinv")
+    if hermitian:
+        x = RECORDERS["hermitian"](x)
+    low, part = tolerances(x, atol, rcond if rtol is None else rtol)
+    *batch, _ = np.broadcast_shapes((*x.shape[:-2], 1), np.shape(low), np.shape(part))
+    if tuple(batch) != x.shape[:-2]:  # a matrix for each tolerance
+        x = RECORDERS["broadcast_to"](x, shape=(*batch, *x.shape[-2:]))
+    settings = {"atol": low, "rtol": part, "hermitian": bool(hermitian)}
+    result: Tensor = computed("pinv", "pinv", _ENDLESS, x, trial="svd", **settings)
+    return result
+
+
+def pinverse(A: Operand, rcond: Operand = 1e-15) -> Tensor:
+    """Return the pseudoinverse, as `pinv` does; the tolerance is PyTorch's default of this name.
+
+    Notes
+    -----
+    Derivative: as for `pinv`.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.pinverse(cr.tensor([[2.0], [0.0]]))
+    tensor([[0.5000, 0.0000]])
+    """
+    return pinv(A, rtol=rcond)
+
+
+def solve(A: Operand, B: Operand, *, left: bool = True) -> Tensor:
+    """Return X, the solution of A X = B.
+
+    Parameters
+    ----------
+    A : Tensor, shape (..., n, n)
+        Square matrices.
+    B : Tensor, shape (..., n, k), or (n,), or (..., n)
+        Right sides: matrices, or one vector, or for each matrix of `A` a vector.
+    left : bool, default True
+        If False, solve X A = B.
+
+    Returns
+    -------
+    Tensor, shape of `B`; batches broadcast
+
+    Raises
+    ------
+    LinAlgError
+        If a matrix is singular; in a batch, the message says which one.
+    ShapeError
+        If the shapes don't fit.
+
+    Notes
+    -----
+    Derivative: A⁻¹ (dB - dA X) [1]_. A `B` of shape (..., n) is vectors only if ``A.shape[:-1]`` is
+    its shape, as in PyTorch; else it is one stack of matrices.
+
+    References
+    ----------
+    .. [1] M. Giles, "Collected matrix derivative results for forward and reverse mode algorithmic
+       differentiation", Advances in Automatic Differentiation, 2008, 2.3.1.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.linalg.solve(cr.tensor([[2.0, 0.0], [0.0, 4.0]]), cr.tensor([2.0, 2.0]))
+    tensor([1.0000, 0.5000])
+    """
+    a, b = of_one_dtype(square(A, "solve"), floating(B))
+    is_vector = b.ndim == 1 or (b.ndim == a.ndim - 1 and b.shape == a.shape[:-1])
+    if is_vector and not left:
+        raise ShapeError(
+            "linalg.solve: Vector broadcasting of the left hand side is not supported for "
+            "left=False: give B as matrices of one row"
+        )
+    b = column(b) if is_vector else b
+    check_rows("solve", a, b, left)
+    if left:
+        result: Tensor = computed("solve", "solve", UNSOLVED, a, b, trial="inv")
+        return without_column(result) if is_vector else result
+    turned = computed("solve", "solve", UNSOLVED, transposed(a), transposed(b), trial="inv")
+    return transposed(turned)
+
+
+def check_rows(name: str, a: Tensor, b: Tensor, left: bool) -> None:
+    """Refuse right sides whose rows, or columns, are not as many as the equations."""
+    n = a.shape[-1]
+    if b.ndim < 2 or b.shape[-2 if left else -1] != n:
+        raise ShapeError(
+            f"linalg.{name}: Incompatible shapes of A and B for the equation "
+            f"{'AX = B' if left else 'XA = B'} ({_sizes(a)} and {_sizes(b)})"
+        )
+
+
+def _sizes(x: Tensor) -> str:
+    return "x".join(map(str, x.shape))
+
+
+# --- tensors as matrices --------------------------------------------------------------------------
+
+
+def tensorinv(A: Operand, ind: int = 2) -> Tensor:
+    """Return the inverse of a tensor, taken as a linear map onto its first `ind` dimensions.
+
+    Parameters
+    ----------
+    A : Tensor
+        The product of its first `ind` dimensions is that of the others.
+    ind : int, default 2
+        How many dimensions the rows have.
+
+    Returns
+    -------
+    Tensor, shape ``A.shape[ind:] + A.shape[:ind]``
+
+    Raises
+    ------
+    ShapeError
+        If those products differ, or `ind` is not positive.
+    LinAlgError
+        If the map is singular.
+
+    Notes
+    -----
+    Derivative: as for `inv`.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.linalg.tensorinv(cr.eye(6).reshape(2, 3, 6)).shape
+    (6, 2, 3)
+    """
+    x = floating(A)
+    rows, others = x.shape[: max(ind, 0)], x.shape[max(ind, 0) :]
+    count = prod(rows)
+    if ind <= 0 or count != prod(others):
+        raise ShapeError(
+            "linalg.tensorinv: Expected ind to be positive and prod(A.shape[:ind]) to equal "
+            f"prod(A.shape[ind:]), got A of shape {list(x.shape)} and ind={ind}"
+        )
+    matrix = RECORDERS["reshape"](x, shape=(count, count))
+    return RECORDERS["reshape"](inv(matrix), shape=(*others, *rows))
+
+
+def tensorsolve(A: Operand, B: Operand, dims: Any = None) -> Tensor:
+    """Return X such that tensordot(A, X, X.ndim) = B.
+
+    Parameters
+    ----------
+    A : Tensor, shape ``B.shape + X.shape``
+        A square linear map.
+    B : Tensor
+        The right side.
+    dims : sequence of ints, optional
+        Dimensions of `A` to move to its end first.
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    ShapeError
+        If the map isn't square.
+    LinAlgError
+        If it is singular.
+
+    Notes
+    -----
+    Derivative: as for `solve`.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.linalg.tensorsolve(cr.eye(6).reshape(2, 3, 6), cr.ones(2, 3)).shape
+    (6,)
+    """
+    a, b = of_one_dtype(floating(A), floating(B))
+    if dims is not None:
+        a = a.movedim(tuple(dims), tuple(range(a.ndim - len(dims), a.ndim)))
+    shape, count = a.shape[b.ndim :], b.numel()
+    if prod(shape) != count or prod(a.shape) != count * count:
+        raise ShapeError(
+            "linalg.tensorsolve: Expected self to satisfy the requirement prod(self.shape[other"
+            f".ndim:]) == prod(self.shape[:other.ndim]), but got shapes {list(a.shape)} and "
+            f"{list(b.shape)}"
+        )
+    matrix = RECORDERS["reshape"](a, shape=(count, count))
+    vector = RECORDERS["reshape"](b, shape=(count,))
+    return RECORDERS["reshape"](solve(matrix, vector), shape=shape)

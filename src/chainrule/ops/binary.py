@@ -1,0 +1,380 @@
+"""Functions of two real numbers, element by element, with broadcasting."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from chainrule.arguments import RECORDERS, Operand, cast, floating
+from chainrule.autograd.operands import as_tensors
+from chainrule.autograd.tensor import Tensor
+from chainrule.backend import promoted
+from chainrule.errors import DTypeError
+from chainrule.ops.arithmetic import multiply
+from chainrule.ops.arithmetic import pow as _pow
+from chainrule.ops.complex import real
+from chainrule.ops.where import where
+from chainrule.ops.wrappers import real_floating, real_pair
+
+__all__ = [
+    "arctan2",
+    "atan2",
+    "copysign",
+    "float_power",
+    "fmax",
+    "fmin",
+    "fmod",
+    "frexp",
+    "heaviside",
+    "hypot",
+    "ldexp",
+    "logaddexp",
+    "logaddexp2",
+    "nextafter",
+    "xlogy",
+]
+
+_atan2 = real_pair("atan2")
+_hypot = real_pair("hypot")
+_logaddexp = real_pair("logaddexp")
+_logaddexp2 = real_pair("logaddexp2")
+_copysign = real_pair("copysign")
+_nextafter = real_pair("nextafter")
+_fmod = real_pair("fmod", floats=False)
+_fmax = real_pair("fmax", floats=False)
+_fmin = real_pair("fmin", floats=False)
+_heaviside = real_pair("heaviside", floats=False)
+_xlogy = real_pair("xlogy")
+
+
+def atan2(input: Operand, other: Operand) -> Tensor:
+    """Return the angle of the point (x, y) in the plane, from -π to π.
+
+    Parameters
+    ----------
+    input, other : Tensor, array or number
+        y and x: real coordinates, the second one first; their shapes broadcast. Integers are
+        taken as numbers of the default dtype.
+
+    Returns
+    -------
+    Tensor, of the broadcast shape and the promoted dtype; in radians
+
+    Raises
+    ------
+    DTypeError
+        If one is complex.
+    ShapeError
+        If the shapes don't broadcast.
+
+    Notes
+    -----
+    Derivatives: x / (x² + y²) for y, -y / (x² + y²) for x. At the origin, where there is none,
+    they are 0 (PyTorch gives 0 too).
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.atan2(cr.tensor([1.0, -1.0]), cr.tensor([-1.0, 0.0]))
+    tensor([ 2.3562, -1.5708])
+    """
+    return _atan2(input, other)
+
+
+arctan2 = atan2
+
+
+def hypot(input: Operand, other: Operand) -> Tensor:
+    """Return √(x² + y²), without overflow on the way; the arguments are real, as of `atan2`.
+
+    Notes
+    -----
+    Derivatives: x / out and y / out. At the origin they are 0, as of `norm` (PyTorch gives nan).
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.hypot(cr.tensor([3.0, 0.0]), 4.0)
+    tensor([5., 4.])
+    """
+    return _hypot(input, other)
+
+
+def logaddexp(input: Operand, other: Operand) -> Tensor:
+    """Return log(exp(x) + exp(y)), without overflow; x and y are as of `atan2`, but may be complex.
+
+    Notes
+    -----
+    Derivatives: exp(x - out) and exp(y - out), which add up to 1. They are 1/2 where x and y are
+    the same infinity (PyTorch gives nan).
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.logaddexp(cr.tensor([0.0, 1000.0]), 0.0)
+    tensor([6.9315e-01, 1.0000e+03])
+    """
+    try:
+        return _logaddexp(input, other)
+    except DTypeError:  # of complex numbers
+        x, y = as_tensors((input, other))
+        first = RECORDERS["greater_equal"](real(x.detach()), real(y.detach()))
+        top, rest = where(first, x, y), where(first, y, x)
+        ratio = RECORDERS["exp"](RECORDERS["subtract"](rest, top))
+        return RECORDERS["add"](top, RECORDERS["log1p"](ratio))
+
+
+def logaddexp2(input: Operand, other: Operand) -> Tensor:
+    """Return log2(2**x + 2**y), without overflow; the arguments are real, as of `atan2`.
+
+    Notes
+    -----
+    Derivatives: 2**(x - out) and 2**(y - out); 1/2 where x and y are the same infinity.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.logaddexp2(cr.tensor([0.0, 3.0]), 3.0)
+    tensor([3.1699, 4.0000])
+    """
+    return _logaddexp2(input, other)
+
+
+def xlogy(input: Operand, other: Operand) -> Tensor:
+    """Return x log y, which is 0 where x is 0; the arguments are real, as of `atan2`.
+
+    Notes
+    -----
+    nan where y is nan. Derivatives: log y for x, x / y for y; at x = 0, y = 0 both are 0.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.xlogy(cr.tensor([0.0, 2.0]), cr.tensor([0.0, 3.0]))
+    tensor([0.0000, 2.1972])
+    """
+    return _xlogy(input, other)
+
+
+def copysign(input: Operand, other: Operand) -> Tensor:
+    """Return |x| with the sign of y, also of -0.0; the arguments are real, as of `atan2`.
+
+    Notes
+    -----
+    Derivatives: 1 for x where the signs agree, -1 where they differ, 0 at x = 0; 0 for y.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.copysign(cr.tensor([1.0, -2.0]), cr.tensor([-0.0, 3.0]))
+    tensor([-1.,  2.])
+    """
+    return _copysign(input, other)
+
+
+def nextafter(input: Operand, other: Operand) -> Tensor:
+    """Return the number next to x in the direction of y; the arguments are real, as of `atan2`.
+
+    Notes
+    -----
+    Derivatives: 1 for x, 0 for y: it's x, but for rounding.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> (cr.nextafter(cr.tensor(1.0), 2.0) - 1).item()
+    1.1920928955078125e-07
+    """
+    return _nextafter(input, other)
+
+
+def fmod(input: Operand, other: Operand) -> Tensor:
+    """Return x - y · trunc(x / y), which has the sign of x; `remainder` has that of y.
+
+    Parameters
+    ----------
+    input, other : Tensor, array or number
+        x and y: real numbers; their shapes broadcast.
+
+    Returns
+    -------
+    Tensor, of the broadcast shape and the promoted dtype
+
+    Raises
+    ------
+    DTypeError
+        If one is complex.
+
+    Notes
+    -----
+    Derivatives: 1 for x, -trunc(x / y) for y.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.fmod(cr.tensor([7.0, -7.0]), 4)
+    tensor([ 3., -3.])
+    """
+    return _fmod(input, other)
+
+
+def fmax(input: Operand, other: Operand) -> Tensor:
+    """Return the larger of x and y; the other one if one is nan; as `fmod` takes arguments.
+
+    Notes
+    -----
+    Derivatives: 1 for the one that was taken, 0 for the other. Of equal numbers, and of two nans,
+    x is taken, as in PyTorch; `maximum` gives each a half.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.fmax(cr.tensor([1.0, cr.nan]), cr.tensor([3.0, 4.0]))
+    tensor([3., 4.])
+    """
+    return _fmax(input, other)
+
+
+def fmin(input: Operand, other: Operand) -> Tensor:
+    """Return the smaller of x and y; the other one if one is nan; as `fmod` takes arguments.
+
+    Notes
+    -----
+    Derivatives: 1 for the one that was taken, 0 for the other. Of equal numbers, and of two nans,
+    x is taken, as in PyTorch; `minimum` gives each a half.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.fmin(cr.tensor([1.0, cr.nan]), cr.tensor([3.0, 4.0]))
+    tensor([1., 4.])
+    """
+    return _fmin(input, other)
+
+
+def heaviside(input: Operand, values: Operand) -> Tensor:
+    """Return 0 where x < 0, 1 where x > 0, and `values` where x is 0; as `fmod` takes arguments.
+
+    Notes
+    -----
+    Derivatives: 0 for x; 1 for `values` where x is 0, else 0.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.heaviside(cr.tensor([-1.5, 0.0, 2.0]), 0.5)
+    tensor([0.0000, 0.5000, 1.0000])
+    """
+    result = _heaviside(input, values)
+    integers = [t.dtype for t in as_tensors((input, values)) if t.dtype.kind in "iub"]
+    # NumPy's makes numbers of integers.
+    return cast(result, promoted(*integers)) if len(integers) == 2 else result
+
+
+# --- powers of two, and powers in double precision ------------------------------------------------
+
+
+def ldexp(input: Operand, other: Operand) -> Tensor:
+    """Return x · 2**other.
+
+    Parameters
+    ----------
+    input : Tensor, array or number
+        x: integers are taken as numbers of the default dtype.
+    other : Tensor, array or number
+        Exponents, as a rule integers; the shapes broadcast.
+
+    Returns
+    -------
+    Tensor, of the broadcast shape; a floating dtype
+
+    Notes
+    -----
+    With integer exponents the result is exact wherever it can be held, as 2**other need not be.
+    Derivatives: 2**other for x; out · ln 2 for an `other` of floats.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.ldexp(cr.tensor([1.5, -1.0]), cr.tensor([1, 4]))
+    tensor([  3., -16.])
+    """
+    base, number = as_tensors((input, other))
+    base = floating(base)
+    if number._array.dtype.kind not in "iub":
+        return multiply(base, _pow(2.0, number))
+    half = RECORDERS["floor_divide"](number, 2)
+    # Two steps: 2**other itself may overflow where x * 2**other doesn't.
+    for part in (half, RECORDERS["subtract"](number, half)):
+        base = multiply(base, RECORDERS["exp2"](cast(part, base.dtype)))
+    return base
+
+
+class Frexp(NamedTuple):
+    """What `frexp` returns."""
+
+    mantissa: Tensor
+    exponent: Tensor
+
+
+def frexp(input: Operand) -> Frexp:
+    """Return mantissa and exponent: x = mantissa · 2**exponent, 1/2 ≤ abs(mantissa) < 1.
+
+    Parameters
+    ----------
+    input : Tensor
+        Real numbers.
+
+    Returns
+    -------
+    Frexp, a named tuple
+        `mantissa` in the dtype of `input`, `exponent` in int32. Of 0, infinities and nan they are
+        that number and 0.
+
+    Raises
+    ------
+    DTypeError
+        If `input` is complex.
+
+    Notes
+    -----
+    Derivative of the mantissa: 2**-exponent.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.frexp(cr.tensor([3.0, 0.0]))
+    Frexp(mantissa=tensor([0.7500, 0.0000]), exponent=tensor([2, 0], dtype=int32))
+    """
+    input = real_floating(input, "frexp")
+    exponent = RECORDERS["exponent"](input)
+    return Frexp(ldexp(input, RECORDERS["negative"](exponent)), exponent)
+
+
+def float_power(input: Operand, exponent: Operand) -> Tensor:
+    """Return x to the power y, computed in double precision whatever came.
+
+    Parameters
+    ----------
+    input, exponent : Tensor, array or number
+        x and y: base and exponent; their shapes broadcast.
+
+    Returns
+    -------
+    Tensor, of the broadcast shape; float64, or complex128 if one is complex
+
+    Notes
+    -----
+    Derivatives: those of `pow`.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.float_power(cr.tensor([2, 3]), -1)
+    tensor([0.5000, 0.3333], dtype=float64)
+    """
+    base, power = as_tensors((input, exponent))
+    kind = promoted(base._array.dtype, power._array.dtype).kind
+    dtype: Any = np.complex128 if kind == "c" else np.float64
+    return _pow(cast(base, dtype), cast(power, dtype))

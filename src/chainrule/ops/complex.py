@@ -1,0 +1,361 @@
+"""The parts of complex numbers."""
+
+from __future__ import annotations
+
+import math
+
+from chainrule.arguments import RECORDERS, Operand, floating, tensor_of
+from chainrule.autograd.tensor import Tensor, make
+from chainrule.backend import namespace
+from chainrule.errors import DTypeError, ShapeError
+from chainrule.ops import kinks
+from chainrule.ops.arithmetic import multiply
+from chainrule.ops.permute import matrix_transpose
+from chainrule.ops.trigonometry import cos, sin
+from chainrule.ops.wrappers import real_operands, real_pair
+
+__all__ = [
+    "adjoint",
+    "angle",
+    "complex",
+    "conj",
+    "conj_physical",
+    "imag",
+    "isreal",
+    "polar",
+    "real",
+    "sgn",
+    "view_as_complex",
+    "view_as_real",
+]
+
+
+def conj(input: Operand) -> Tensor:
+    """Return the complex conjugate of each element; a real tensor as it is.
+
+    Parameters
+    ----------
+    input : Tensor
+        Complex or real numbers.
+
+    Returns
+    -------
+    Tensor, shape and dtype of `input`
+
+    Notes
+    -----
+    Derivative: not holomorphic; the gradient ∂L/∂z* of a real L is conjugated.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.conj(cr.tensor([1 + 2j]))
+    tensor([1.-2.j])
+    """
+    input = tensor_of(input)
+    return RECORDERS["conj"](input) if input.is_complex() else input
+
+
+conj_physical = conj  # always computed here, never just noted
+
+
+def real(input: Operand) -> Tensor:
+    """Return the real part of each element; a real tensor as it is.
+
+    Parameters
+    ----------
+    input : Tensor
+        Complex or real numbers.
+
+    Returns
+    -------
+    Tensor, shape of `input`; real
+
+    Notes
+    -----
+    Derivative: the gradient of a real L with respect to z is ∂L/∂(Re z).
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.real(cr.tensor([1 + 2j]))
+    tensor([1.])
+    """
+    input = tensor_of(input)
+    return RECORDERS["real"](input) if input.is_complex() else input
+
+
+def imag(input: Operand) -> Tensor:
+    """Return the imaginary part of each element; zeros for a real tensor, as NumPy does.
+
+    Parameters
+    ----------
+    input : Tensor
+        Complex or real numbers.
+
+    Returns
+    -------
+    Tensor, shape of `input`; real
+
+    Notes
+    -----
+    Derivative: the gradient of a real L with respect to z is i ∂L/∂(Im z). The zeros of a real
+    tensor have no history.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.imag(cr.tensor([1 + 2j]))
+    tensor([2.])
+    """
+    input = tensor_of(input)
+    if (
+        not input.is_complex()
+    ):  # not an error: whoever looks for attributes (a protocol) must not fail
+        return make(namespace(input._array).zeros_like(input._array), None)
+    return RECORDERS["imag"](input)
+
+
+# --- parts and directions -------------------------------------------------------------------------
+
+
+def isreal(input: Operand) -> Tensor:
+    """Say of each element whether its imaginary part is 0; of real numbers it is.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.isreal(cr.tensor([1 + 0j, 1j]))
+    tensor([ True, False])
+    """
+    input = tensor_of(input)
+    if input.is_complex():
+        return RECORDERS["equal"](RECORDERS["imag"](input), 0)
+    return RECORDERS["logical_or"](RECORDERS["equal"](input, input), True)
+
+
+def sgn(input: Operand) -> Tensor:
+    """Return z / |z|, and 0 at 0, of complex numbers z; the `sign` of real ones.
+
+    Notes
+    -----
+    Derivative: that of z / |z|; 0 for real numbers, and at 0.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.sgn(cr.tensor([3 + 4j, 0j]))
+    tensor([0.6000+0.8000j, 0.0000+0.0000j])
+    """
+    return kinks.sign(input)
+
+
+def angle(input: Operand) -> Tensor:
+    """Return the angle of each complex number in the plane; 0 or π of a real one.
+
+    Parameters
+    ----------
+    input : Tensor
+        Complex or real numbers.
+
+    Returns
+    -------
+    Tensor, shape of `input`; real, in radians from -π to π
+
+    Notes
+    -----
+    Derivative: that of atan2(imag, real), 0 at 0; 0 for real numbers. nan where those are nan.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.angle(cr.tensor([1j, -1 + 0j]))
+    tensor([1.5708, 3.1416])
+    >>> cr.angle(cr.tensor([2.0, -2.0]))
+    tensor([0.0000, 3.1416])
+    """
+    input = floating(input)
+    if input.is_complex():
+        return RECORDERS["atan2"](RECORDERS["imag"](input), RECORDERS["real"](input))
+    # Half of 1 - sign x is 0, 1/2 or 1, and nan of nan: rounded to even, 1/2 counts as 0.
+    half = RECORDERS["multiply"](RECORDERS["subtract"](1.0, RECORDERS["sign"](input)), 0.5)
+    return RECORDERS["multiply"](RECORDERS["round"](half), math.pi)
+
+
+# --- with matrices transposed ---------------------------------------------------------------------
+
+
+def adjoint(input: Operand) -> Tensor:
+    """Return the matrices transposed and conjugated; those of real numbers are views.
+
+    Raises
+    ------
+    ShapeError
+        If there are fewer than two dimensions.
+
+    Notes
+    -----
+    Derivative: the gradient is transposed and conjugated back.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.adjoint(cr.tensor([[1j, 2 + 0j]]))
+    tensor([[0.-1.j],
+            [2.-0.j]])
+    """
+    return conj(matrix_transpose(input))
+
+
+def hermitian(x: Tensor) -> Tensor:
+    """Return one matrix, transposed and conjugated: PyTorch's `H`."""
+    if x.ndim not in (0, 2):
+        raise ShapeError(
+            f"tensor.H is only supported on matrices (2-D tensors). Got {x.ndim}-D tensor. Use mH "
+            "for batches of matrices"
+        )
+    return adjoint(x) if x.ndim else conj(x)
+
+
+# --- made of real numbers -------------------------------------------------------------------------
+
+_complex = real_pair("complex")
+
+
+def complex(real: Operand, imag: Operand) -> Tensor:
+    """Return the complex numbers of these real and imaginary parts.
+
+    Parameters
+    ----------
+    real, imag : Tensor, array or number
+        Real numbers; their shapes broadcast.
+
+    Returns
+    -------
+    Tensor, of the broadcast shape; complex64 of float32, complex128 of float64
+
+    Raises
+    ------
+    DTypeError
+        If one is complex, or of float16, for which there are no complex numbers.
+
+    Notes
+    -----
+    Derivatives: 1 for `real`, i for `imag`.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.complex(cr.tensor([1.0, 2.0]), cr.tensor([0.0, -1.0]))
+    tensor([1.+0.j, 2.-1.j])
+    """
+    return _complex(real, imag)
+
+
+def polar(abs: Operand, angle: Operand) -> Tensor:
+    """Return the complex numbers abs · (cos angle + i sin angle).
+
+    Parameters
+    ----------
+    abs, angle : Tensor, array or number
+        Real numbers; angles in radians. Their shapes broadcast.
+
+    Returns
+    -------
+    Tensor, of the broadcast shape; complex64 of float32, complex128 of float64
+
+    Raises
+    ------
+    DTypeError
+        If one is complex.
+
+    Notes
+    -----
+    Derivatives: out / abs for `abs`, i · out for `angle`.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.polar(cr.tensor([1.0, 2.0]), cr.tensor([0.0, cr.pi]))
+    tensor([ 1.+0.0000e+00j, -2.-1.7485e-07j])
+    """
+    size, turn = real_operands("polar", abs, angle)
+    return _complex(multiply(size, cos(turn)), multiply(size, sin(turn)))
+
+
+def view_as_real(input: Operand) -> Tensor:
+    """Return real and imaginary parts side by side, in a last dimension of length 2.
+
+    Parameters
+    ----------
+    input : Tensor, complex
+
+    Returns
+    -------
+    Tensor, shape (*x.shape, 2); real
+
+    Raises
+    ------
+    DTypeError
+        If `input` is real.
+
+    Notes
+    -----
+    A copy, as `real` and `imag` are: a write to the result leaves `input` alone. The gradient of a
+    real L is ∂L/∂(Re z) + i ∂L/∂(Im z).
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.view_as_real(cr.tensor([1 + 2j, 3 - 4j]))
+    tensor([[ 1.,  2.],
+            [ 3., -4.]])
+    """
+    input = tensor_of(input)
+    if not input.is_complex():
+        raise DTypeError(
+            f"view_as_real is only supported for complex tensors, got {input.dtype}: make it "
+            "complex with chainrule.complex(x, 0) first"
+        )
+    return RECORDERS["stack"](RECORDERS["real"](input), RECORDERS["imag"](input), axis=input.ndim)
+
+
+def view_as_complex(input: Operand) -> Tensor:
+    """Return the complex numbers whose parts stand side by side: the inverse of `view_as_real`.
+
+    Parameters
+    ----------
+    input : Tensor, shape (..., 2); real floating
+
+    Returns
+    -------
+    Tensor, shape of `input` without the last dimension; complex
+
+    Raises
+    ------
+    DTypeError
+        If `input` is not of real floating numbers.
+    ShapeError
+        If the last dimension is not of length 2.
+
+    Notes
+    -----
+    A copy: a write to the result leaves `input` alone.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.view_as_complex(cr.tensor([[1.0, 2.0], [3.0, -4.0]]))
+    tensor([1.+2.j, 3.-4.j])
+    """
+    input = tensor_of(input)
+    if input.dtype.kind != "f":
+        raise DTypeError(
+            f"view_as_complex is only supported for real floating tensors, got {input.dtype}"
+        )
+    if input.ndim == 0 or input.shape[-1] != 2:
+        raise ShapeError(
+            f"view_as_complex: Tensor must have a last dimension of size 2, got the shape "
+            f"{list(input.shape)}: stack the real and the imaginary parts there"
+        )
+    return _complex(input[..., 0], input[..., 1])

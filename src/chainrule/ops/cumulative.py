@@ -1,0 +1,310 @@
+"""Running extremes, running sums of exponentials, differences and integrals."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from chainrule.arguments import (
+    RECORDERS,
+    Operand,
+    either,
+    floating,
+    one_dim,
+    tensor_of,
+    whole_number,
+)
+from chainrule.autograd.tensor import Tensor, make
+from chainrule.backend import is_known
+from chainrule.errors import ArgumentError, ShapeError
+from chainrule.ops.extrema import Extremes
+from chainrule.ops.join_split import cat, stack
+from chainrule.ops.permute import movedim
+from chainrule.ops.reductions import cumsum, sum
+from chainrule.ops.statistics import logsumexp
+from chainrule.ops.wrappers import along
+
+__all__ = [
+    "cummax",
+    "cummin",
+    "logcumsumexp",
+    "diff",
+    "trapezoid",
+    "trapz",
+    "cumulative_trapezoid",
+]
+
+Array = Any
+
+# --- running --------------------------------------------------------------------------------------
+
+
+def cummax(input: Operand, dim: int | None = None, *, axis: int | None = None) -> Extremes:
+    """Return the largest element so far along a dimension, and where it is.
+
+    Parameters
+    ----------
+    input : Tensor
+        Real numbers; nan is larger than any.
+    dim : int
+        Along which dimension. Also spelled `axis`.
+
+    Returns
+    -------
+    named tuple (values, indices) of Tensors, shape of `input`
+        The last of several equal elements is named.
+
+    Notes
+    -----
+    Derivative: 1 for the element that is named.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.cummax(cr.tensor([1.0, 3.0, 2.0]), 0).values
+    tensor([1., 3., 3.])
+    """
+    return _running("cummax", np.maximum, input, either(dim, axis))
+
+
+def cummin(input: Operand, dim: int | None = None, *, axis: int | None = None) -> Extremes:
+    """Return the smallest element so far along a dimension, and where it is; see `cummax`.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.cummin(cr.tensor([2.0, 3.0, 1.0]), 0).values
+    tensor([2., 2., 1.])
+    """
+    return _running("cummin", np.minimum, input, either(dim, axis))
+
+
+def _running(name: str, ufunc: Any, x: Operand, dim: int | None) -> Extremes:
+    x = tensor_of(x)
+    if dim is None:
+        raise TypeError(f"{name}() needs dim (or axis)")
+    number = one_dim(dim, x.ndim)
+    if x.ndim == 0:
+        return Extremes(RECORDERS["clone"](x), make(np.zeros((), np.int64), None))
+    array = x._array
+    best = ufunc.accumulate(array, axis=number)
+    hit = array == best
+    if array.dtype.kind == "f" and (not is_known(best) or np.isnan(best).any()):
+        hit = hit | np.isnan(array)
+    counted = np.arange(array.shape[number]).reshape((-1,) + (1,) * (x.ndim - 1 - number))
+    places = make(np.maximum.accumulate(hit * counted, axis=number), None)
+    return Extremes(RECORDERS["take_along_axis"](x, places, axis=number), places)
+
+
+def logcumsumexp(input: Operand, dim: int | None = None, *, axis: int | None = None) -> Tensor:
+    """Return the logarithms of the running sums of exponentials along a dimension.
+
+    Parameters
+    ----------
+    input : Tensor
+        Exponents: integers are taken as numbers of the default dtype.
+    dim : int
+        Along which dimension. Also spelled `axis`. It can be left out where there is only one.
+
+    Returns
+    -------
+    Tensor, shape of `input`
+        Of complex numbers the principal values, as `logsumexp` has them (PyTorch's may be others).
+
+    Notes
+    -----
+    Nothing overflows. Derivative: exp(xᵢ - outₖ) of outₖ with respect to xᵢ, i ≤ k; 0 where both
+    are -inf.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.logcumsumexp(cr.tensor([-1000.0, 0.0, -1000.0]), 0)
+    tensor([-1000.,     0.,     0.])
+    """
+    input = floating(input)
+    if input._array.dtype.kind == "c":
+        return _complex_logcumsumexp(input, either(dim, axis))
+    return along("logcumsumexp", input, either(dim, axis))
+
+
+def _complex_logcumsumexp(x: Tensor, dim: int | None) -> Tensor:
+    """Add up twice as many neighbours in each step (Hillis, Steele, Commun. ACM 29(12), 1986)."""
+    if dim is None and x.ndim > 1:
+        raise TypeError(f"logcumsumexp() needs dim (or axis): the tensor has {x.ndim} dimensions")
+    number = one_dim(0 if dim is None else dim, x.ndim)
+    if x.ndim == 0 or x.shape[number] == 0:
+        return logsumexp(x[None], 0)
+    sums, step = logsumexp(movedim(x, number, 0)[None], 0), 1
+    while step < sums.shape[0]:
+        sums = cat([sums[:step], logsumexp(stack([sums[step:], sums[:-step]]), 0)])
+        step *= 2
+    result: Tensor = RECORDERS["clone"](movedim(sums, 0, number))
+    return result
+
+
+# --- differences and integrals --------------------------------------------------------------------
+
+
+def diff(
+    input: Operand,
+    n: int = 1,
+    dim: int = -1,
+    prepend: Operand | None = None,
+    append: Operand | None = None,
+    *,
+    axis: int | None = None,
+) -> Tensor:
+    """Return the differences between neighbours along a dimension.
+
+    Parameters
+    ----------
+    input : Tensor
+        Of at least one dimension. Neighbouring bools differ or not.
+    n : int, default 1
+        How often to take differences.
+    dim : int, default -1
+        Along which dimension. Also spelled `axis`.
+    prepend, append : Tensor, optional
+        What to put before and after `input` first.
+
+    Returns
+    -------
+    Tensor
+        Shorter by `n` along `dim`.
+
+    Raises
+    ------
+    ShapeError
+        If `input` has no dimension.
+    ArgumentError
+        If `n` is negative.
+
+    Notes
+    -----
+    Derivative: 1 and -1.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.diff(cr.tensor([1, 4, 9]))
+    tensor([3, 5])
+    """
+    input = tensor_of(input)
+    if input.ndim == 0:
+        raise ShapeError("diff expects input to be at least one-dimensional")
+    n = whole_number(n, "diff", "n")
+    if n < 0:
+        raise ArgumentError(f"diff: order must be non-negative but got {n}")
+    number = one_dim(dim if axis is None else axis, input.ndim)
+    if n == 0:
+        same: Tensor = RECORDERS["clone"](input)
+        return same
+    ends = [tensor_of(end) for end in (prepend, input, append) if end is not None]
+    input = cat(ends, number) if len(ends) > 1 else input
+    lead = (slice(None),) * number
+    name = "not_equal" if input.dtype.kind == "b" else "subtract"
+    for _ in range(min(n, input.shape[number])):
+        later = RECORDERS["getitem"](input, key=(*lead, slice(1, None), ...))
+        input = RECORDERS[name](
+            later, RECORDERS["getitem"](input, key=(*lead, slice(None, -1), ...))
+        )
+    found: Tensor = input
+    return found
+
+
+def trapezoid(
+    y: Operand,
+    x: Operand | None = None,
+    *,
+    dx: float | None = None,
+    dim: int | None = None,
+    axis: int | None = None,
+) -> Tensor:
+    """Return the integral along a dimension by the trapezoidal rule.
+
+    Parameters
+    ----------
+    y : Tensor
+        The values; integers are taken as numbers of the default dtype.
+    x : Tensor, optional
+        Where they are taken: of the shape of `y`, or a vector.
+    dx : number, default 1
+        Their distance, if `x` is left out.
+    dim : int, default -1
+        Along which dimension. Also spelled `axis`.
+
+    Returns
+    -------
+    Tensor, shape of `y` without `dim`
+        In units of y times x.
+
+    Raises
+    ------
+    ShapeError
+        If `y` has no dimension.
+
+    Notes
+    -----
+    Derivative: half of the distance between the neighbours of each value; half of the sum of
+    neighbouring values, with its sign, for each place.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.trapezoid(cr.tensor([1.0, 2.0, 3.0]))
+    tensor(4.)
+    """
+    along = _last(dim, axis)
+    return sum(_areas("trapezoid", y, x, dx, along), along)
+
+
+trapz = trapezoid
+
+
+def cumulative_trapezoid(
+    y: Operand,
+    x: Operand | None = None,
+    *,
+    dx: float | None = None,
+    dim: int | None = None,
+    axis: int | None = None,
+) -> Tensor:
+    """Return the running integrals along a dimension; the arguments are those of `trapezoid`.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.cumulative_trapezoid(cr.tensor([1.0, 2.0, 3.0]))
+    tensor([1.5000, 4.0000])
+    """
+    along = _last(dim, axis)
+    return cumsum(_areas("cumulative_trapezoid", y, x, dx, along), along)
+
+
+def _last(dim: int | None, axis: int | None) -> int:
+    """Return the dimension that is named, or else the last one."""
+    named: int | None = either(dim, axis)
+    return -1 if named is None else named
+
+
+def _areas(name: str, y: Operand, x: Operand | None, dx: float | None, dim: int) -> Tensor:
+    """Return the areas between neighbours."""
+    y = floating(y)
+    if y.ndim == 0:
+        raise ShapeError(f"{name}: expected y of at least one dimension, got 0")
+    if x is not None and dx is not None:
+        raise TypeError(f"{name}: x and dx both say how far values are apart: give one of them")
+    number = one_dim(dim, y.ndim)
+    lead = (slice(None),) * number
+    left = RECORDERS["getitem"](y, key=(*lead, slice(None, -1), ...))
+    right = RECORDERS["getitem"](y, key=(*lead, slice(1, None), ...))
+    mean = RECORDERS["multiply"](RECORDERS["add"](left, right), 0.5)
+    if x is None:
+        return mean if dx is None else RECORDERS["multiply"](mean, dx)
+    x = tensor_of(x)
+    width = diff(x, 1, 0 if x.ndim == 1 else number)
+    if x.ndim == 1:
+        width = RECORDERS["reshape"](width, shape=(-1,) + (1,) * (y.ndim - 1 - number))
+    return RECORDERS["multiply"](mean, width)

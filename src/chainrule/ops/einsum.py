@@ -1,0 +1,210 @@
+"""Sums of products, by labels of the dimensions."""
+
+from __future__ import annotations
+
+import functools
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from string import ascii_letters
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from chainrule.arguments import RECORDERS, cast, tensor_of
+from chainrule.autograd.tensor import Tensor
+from chainrule.backend import promoted
+from chainrule.ops.equations import Equation, Labels, Shape, equation_of, read
+from chainrule.ops.reshape import reshape
+
+__all__ = ["einsum"]
+
+
+def einsum(equation: str | Any, /, *operands: Any) -> Tensor:
+    """Return a sum of products of the operands' elements, by labels of their dimensions.
+
+    Parameters
+    ----------
+    equation : str
+        A letter for each dimension of each operand, "ij,jk->ik". Dimensions of one letter have
+        one index: along a diagonal where an operand repeats it. What is left out after "->" is
+        summed over. Without "->", letters that appear once are kept, in alphabetical order. "..."
+        stands for dimensions without a letter, which broadcast.
+    *operands : Tensor
+        As many as there are terms. Instead of an equation, each may be followed by a list of ints
+        below 52 or ``...`` as its labels, and all of that by the labels of the result.
+
+    Returns
+    -------
+    Tensor
+        A dimension for each letter after "->"; of the operands' common dtype.
+
+    Raises
+    ------
+    ArgumentError
+        If the equation is malformed, or doesn't fit the operands: a `ShapeError` where their
+        shapes are the reason.
+
+    Notes
+    -----
+    Dimensions of size 1 broadcast. Products of two operands are BLAS matrix products; of more,
+    they are taken in pairs, in the order that `numpy.einsum_path` finds.
+
+    Derivative: for each operand a sum of products again, of the gradient and the other operands.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> x = cr.tensor([[1.0, 2.0], [3.0, 4.0]])
+    >>> cr.einsum("ij,j->i", x, cr.tensor([1.0, 10.0]))
+    tensor([21., 43.])
+    >>> cr.einsum("ii", x)
+    tensor(5.)
+    >>> cr.einsum(x, [0, 1], x, [2, 1], [0, 2])
+    tensor([[ 5., 11.],
+            [11., 25.]])
+    """
+    if not isinstance(equation, str):
+        equation, operands = equation_of((equation, *operands))
+    elif len(operands) == 1 and isinstance(operands[0], tuple | list):
+        operands = tuple(operands[0])
+    tensors = [tensor_of(operand) for operand in operands]
+    plan = plan_of(equation, tuple([t._array.shape for t in tensors]))
+    dtypes = {t._array.dtype for t in tensors}
+    if len(dtypes) > 1:
+        dtype = functools.reduce(promoted, dtypes)
+        tensors = [cast(t, dtype) for t in tensors]
+    if plan.preparations:
+        for position, preparation in plan.preparations:
+            tensors[position] = _prepared(tensors[position], preparation)
+    for i, j, labels in plan.pairs:
+        y, x = tensors.pop(j), tensors.pop(i)
+        tensors.append(pair(x, y, *labels))
+    (result,) = tensors
+    return result if plan.order is None else RECORDERS["permute_dims"](result, axes=plan.order)
+
+
+def pair(x: Tensor, y: Tensor, x_labels: Labels, y_labels: Labels, out_labels: Labels) -> Tensor:
+    """Return the product of two tensors, summed over the labels that aren't in `out_labels`."""
+    if _is_matmul(x_labels, y_labels, out_labels):
+        return RECORDERS["matmul"](x, y)
+    return RECORDERS["contract"](x, y, x_labels=x_labels, y_labels=y_labels, out_labels=out_labels)
+
+
+@functools.lru_cache(maxsize=1024)
+def _is_matmul(x: Labels, y: Labels, out: Labels) -> bool:
+    if not len(x) == len(y) == len(out) >= 2 or not x[:-2] == y[:-2] == out[:-2]:
+        return False
+    return x[-1] == y[-2] and out[-2:] == (x[-2], y[-1]) and x[-1] not in out
+
+
+# --- what to do, found once for an equation and shapes --------------------------------------------
+
+
+class Preparation(NamedTuple):
+    """What an operand needs before products are taken."""
+
+    diagonals: tuple[tuple[Labels, Shape], ...]  # an order that ends in both, a shape where joined
+    shape: Shape | None  # without dimensions of size 1 that are longer elsewhere
+    summed: Labels  # the axes of labels that no other operand has, nor the result
+
+
+_NOTHING = Preparation((), None, ())
+Pair = tuple[int, int, tuple[Labels, Labels, Labels]]
+
+
+class Plan(NamedTuple):
+    """An equation for operands of certain shapes, as steps."""
+
+    preparations: tuple[tuple[int, Preparation], ...]
+    pairs: tuple[Pair, ...]
+    order: Labels | None  # of the axes of a lone operand
+
+
+@functools.lru_cache(maxsize=1024)
+def plan_of(equation: str, shapes: tuple[Shape, ...]) -> Plan:
+    """Return the steps for an equation and operands of these shapes."""
+    parsed = read(equation, shapes)
+    prepared = [_preparation(parsed, i, shapes[i]) for i in range(len(shapes))]
+    preparations = tuple([(i, p) for i, (p, _) in enumerate(prepared) if p != _NOTHING])
+    terms = [labels for _, labels in prepared]
+    if len(terms) == 1:
+        return Plan(preparations, (), tuple([terms[0].index(label) for label in parsed.out]))
+    return Plan(preparations, tuple(_pairs(terms, parsed)), None)
+
+
+def _preparation(parsed: Equation, position: int, shape: Shape) -> tuple[Preparation, Labels]:
+    """Return what to do with an operand, and the labels it has then."""
+    labels, diagonals = list(parsed.terms[position]), []
+    sizes = list(shape)
+    for label, count in Counter(labels).items():
+        for _ in range(count - 1):
+            first = labels.index(label)
+            second = labels.index(label, first + 1)
+            order = [i for i in range(len(labels)) if i not in (first, second)]
+            n = sizes[first]
+            sizes = [*(sizes[i] for i in order), n]
+            labels = [*(labels[i] for i in order), label]
+            diagonals.append(((*order, first, second), (*sizes[:-1], n * n)))
+    kept = [i for i, label in enumerate(labels) if sizes[i] == parsed.sizes[label]]
+    dropped = len(kept) < len(labels)
+    labels, sizes = [labels[i] for i in kept], [sizes[i] for i in kept]
+    elsewhere = _present(parsed, position) | set(parsed.out)
+    summed = tuple([i for i, label in enumerate(labels) if label not in elsewhere])
+    left = tuple([label for label in labels if label in elsewhere])
+    return Preparation(tuple(diagonals), tuple(sizes) if dropped else None, summed), left
+
+
+def _present(parsed: Equation, position: int) -> set[int]:
+    """Return the labels that other operands have in full size."""
+    return {
+        label
+        for i, (term, shape) in enumerate(zip(parsed.terms, parsed.shapes, strict=True))
+        if i != position
+        for label, size in zip(term, shape, strict=True)
+        if size == parsed.sizes[label]
+    }
+
+
+def _prepared(x: Tensor, preparation: Preparation) -> Tensor:
+    for order, joined in preparation.diagonals:
+        x = RECORDERS["permute_dims"](x, axes=order)
+        n = x.shape[-1]
+        x = reshape(x, joined)
+        x = RECORDERS["getitem"](x, key=(..., slice(None, None, n + 1)))
+    if preparation.shape is not None:
+        x = RECORDERS["reshape"](x, shape=preparation.shape)
+    if preparation.summed:
+        x = RECORDERS["sum"](x, axis=preparation.summed, keepdims=False)
+    return x
+
+
+def _pairs(terms: list[Labels], parsed: Equation) -> Iterator[Pair]:
+    """Yield the places of two operands, and the labels of both and of their product.
+
+    The two leave the list, and their product goes to its end.
+    """
+    for path in _path(terms, parsed):
+        group = sorted(path)
+        while len(group) > 1:
+            i, j = group[:2]
+            y, x = terms.pop(j), terms.pop(i)
+            needed = set(parsed.out).union(*terms)
+            product = tuple([label for label in dict.fromkeys((*x, *y)) if label in needed])
+            terms.append(product if terms else parsed.out)
+            yield i, j, (x, y, terms[-1])
+            group = [*(place - 2 for place in group[2:]), len(terms) - 1]
+
+
+def _path(terms: list[Labels], parsed: Equation) -> Sequence[Sequence[int]]:
+    """Return which operands to multiply, one after the other."""
+    labels = list(parsed.sizes)
+    if len(terms) == 2 or len(labels) > len(ascii_letters):
+        return [range(len(terms))]
+    letters = dict(zip(labels, ascii_letters, strict=False))
+    equation = ",".join("".join(letters[label] for label in term) for term in terms)
+    out = "".join(letters[label] for label in parsed.out)
+    dummies = [np.broadcast_to(0, [parsed.sizes[label] for label in term]) for term in terms]
+    how = "optimal" if len(terms) <= 4 else "greedy"
+    path: Sequence[Sequence[int]]
+    path = np.einsum_path(f"{equation}->{out}", *dummies, optimize=how)[0][1:]
+    return path

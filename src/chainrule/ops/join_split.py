@@ -1,0 +1,355 @@
+"""Tensors put together, and taken apart."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+from chainrule.arguments import RECORDERS, Operand, cast, either, one_dim, tensor_of, whole_number
+from chainrule.autograd.operands import as_tensors
+from chainrule.autograd.record import view_of
+from chainrule.autograd.tensor import Tensor
+from chainrule.autograd.views import View
+from chainrule.backend import promoted
+from chainrule.errors import ArgumentError, OutOfBoundsError, ShapeError
+from chainrule.primitives import Primitive
+from chainrule.primitives.indexing import getitem, select
+
+_concat = RECORDERS["concat"]
+
+__all__ = ["cat", "concat", "concatenate", "stack", "split", "chunk", "unbind", "unstack"]
+
+
+def cat(tensors: Sequence[Operand], dim: int | None = None, *, axis: int | None = None) -> Tensor:
+    """Return tensors joined along a dimension they have.
+
+    Parameters
+    ----------
+    tensors : sequence of Tensors
+        Of equal shapes except along `dim`. Those of shape (0,) fit all others.
+    dim : int, default 0
+        Along which dimension. Also spelled `axis`.
+
+    Returns
+    -------
+    Tensor, of the promoted dtype
+
+    Raises
+    ------
+    ShapeError
+        If there are none, or their shapes don't fit.
+
+    Notes
+    -----
+    Derivative: 1; each tensor gets its part of the gradient.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.cat([cr.zeros(2), cr.ones(1)])
+    tensor([0., 0., 1.])
+    """
+    if isinstance(tensors, Tensor):
+        raise _no_list("cat")
+    parts: list[Any] = list(tensors)
+    shape = dtype = None
+    for part in parts:
+        if part.__class__ is not Tensor:
+            break
+        array = part._array
+        if array.shape != shape or array.dtype is not dtype:
+            if shape is not None:
+                break
+            shape, dtype = array.shape, array.dtype
+    else:
+        if shape and shape != (0,):  # all are alike
+            if axis is None and dim is None:
+                return _concat(*parts, axis=0)
+            return _concat(*parts, axis=one_dim(either(dim, axis), len(shape)))
+    parts = same_dtype("cat", parts)
+    for i, part in enumerate(parts):
+        if part.ndim == 0:
+            raise ShapeError(f"zero-dimensional tensor (at position {i}) cannot be concatenated")
+    like = next((part for part in parts if part._array.shape != (0,)), parts[0]).shape
+    number = _which(either(dim, axis), len(like))
+    empty = (*like[:number], 0, *like[number + 1 :])
+    for i, part in enumerate(parts):
+        if part._array.shape == (0,) != empty:
+            parts[i] = RECORDERS["reshape"](part, shape=empty)
+        else:
+            _check_alike(like, part.shape, number, i)
+    return _concat(*parts, axis=number)
+
+
+concat = concatenate = cat
+
+
+def _which(dim: int | None, ndim: int) -> int:
+    return one_dim(0 if dim is None else dim, ndim)
+
+
+def same_dtype(operation: str, tensors: Sequence[Operand]) -> list[Tensor]:
+    """Return the operands as tensors of one dtype."""
+    if isinstance(tensors, Tensor):
+        raise _no_list(operation)
+    if not tensors:
+        raise ShapeError(f"{operation}(): expected a non-empty list of Tensors")
+    parts: list[Any] = list(tensors)
+    for part in parts:
+        if part.__class__ is not Tensor:
+            parts = as_tensors(parts)
+            break
+    dtypes = {part._array.dtype for part in parts}
+    if len(dtypes) == 1:
+        return parts
+    dtype = functools.reduce(promoted, [part.dtype for part in parts])
+    return [cast(part, dtype) for part in parts]
+
+
+def _no_list(operation: str) -> TypeError:
+    return TypeError(
+        f"{operation}(): argument 'tensors' (position 1) must be a list or tuple of Tensors, not "
+        f"Tensor: write {operation}([a, b])"
+    )
+
+
+def _check_alike(first: tuple[int, ...], shape: tuple[int, ...], dim: int, position: int) -> None:
+    if len(first) != len(shape):
+        raise ShapeError(
+            f"Tensors must have same number of dimensions: got {len(first)} and {len(shape)}"
+        )
+    if first[:dim] + first[dim + 1 :] != shape[:dim] + shape[dim + 1 :]:
+        raise ShapeError(
+            f"Sizes of tensors must match except in dimension {dim}. Expected {list(first)} but "
+            f"got {list(shape)} for tensor number {position} in the list."
+        )
+
+
+def stack(tensors: Sequence[Operand], dim: int | None = None, *, axis: int | None = None) -> Tensor:
+    """Return tensors joined along a new dimension.
+
+    Parameters
+    ----------
+    tensors : sequence of Tensors
+        Of one shape.
+    dim : int, default 0
+        Where the new dimension stands in the result. Also spelled `axis`.
+
+    Returns
+    -------
+    Tensor, of the promoted dtype
+
+    Raises
+    ------
+    ShapeError
+        If there are none, or their shapes differ.
+
+    Notes
+    -----
+    Derivative: 1; each tensor gets its part of the gradient.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.stack([cr.zeros(2), cr.ones(2)])
+    tensor([[0., 0.],
+            [1., 1.]])
+    """
+    parts = same_dtype("stack", tensors)
+    number = _which(either(dim, axis), parts[0].ndim + 1)
+    for i, part in enumerate(parts):
+        if part.shape != parts[0].shape:
+            raise ShapeError(
+                f"stack expects each tensor to be equal size, but got {list(parts[0].shape)} at "
+                f"entry 0 and {list(part.shape)} at entry {i}"
+            )
+    return RECORDERS["stack"](*parts, axis=number)
+
+
+# --- apart ----------------------------------------------------------------------------------------
+
+
+def split(
+    input: Operand,
+    split_size_or_sections: int | Sequence[int] | None = None,
+    dim: int = 0,
+    *,
+    axis: int | None = None,
+    split_size: int | Sequence[int] | None = None,
+) -> tuple[Tensor, ...]:
+    """Return parts of `input` along a dimension.
+
+    Parameters
+    ----------
+    input : Tensor
+        Any tensor of at least one dimension.
+    split_size_or_sections : int or sequence of ints
+        The length of each part (the last may be shorter), or all lengths. PyTorch's method calls it
+        `split_size`.
+    dim : int, default 0
+        Along which dimension. Also spelled `axis`.
+
+    Returns
+    -------
+    tuple of Tensors
+        Views that can't be written to in place while recording.
+
+    Raises
+    ------
+    ShapeError
+        If the lengths don't add up.
+
+    Notes
+    -----
+    Derivative: 1; the gradient of each part goes back to its place.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.split(cr.arange(5), 2)
+    (tensor([0, 1]), tensor([2, 3]), tensor([4]))
+    """
+    input = tensor_of(input)
+    if input.ndim == 0:
+        raise ShapeError("split expects at least a 1-dimensional tensor")
+    number = one_dim(dim if axis is None else axis, input.ndim)
+    length = input.shape[number]
+    lengths = split_size if split_size_or_sections is None else split_size_or_sections
+    if lengths is None:
+        raise TypeError("split() needs split_size_or_sections: the length of each part")
+    if isinstance(lengths, Sequence):
+        sizes = tuple(lengths)
+        if sum(sizes) != length or min(sizes, default=0) < 0:
+            raise ShapeError(
+                f"split_with_sizes expects split_sizes to sum exactly to {length} (input tensor's "
+                f"size at dimension {number}), but got split_sizes={list(sizes)}"
+            )
+    else:
+        sizes = _equal_sizes(length, lengths)
+    return _split(input, sizes, number)
+
+
+def _equal_sizes(length: int, size: int) -> tuple[int, ...]:
+    if size < 0 or (size == 0 < length):
+        raise ShapeError(f"split expects split_size to be positive, but got split_size={size}")
+    if length == 0:
+        return (0,)
+    return tuple([min(size, length - start) for start in range(0, length, size)])
+
+
+def _split(x: Tensor, sizes: tuple[int, ...], dim: int) -> tuple[Tensor, ...]:
+    parts: Any = RECORDERS["split"](x, axis=dim, sizes=sizes)
+    start, lead = 0, (slice(None),) * dim
+    for part, size in zip(parts, sizes, strict=True):
+        part._view = _part_view(x, getitem, (*lead, slice(start, start + size)))
+        start += size
+    return tuple(parts)
+
+
+def chunk(
+    input: Operand, chunks: int, dim: int = 0, *, axis: int | None = None
+) -> tuple[Tensor, ...]:
+    """Return `input` in parts of equal length (the last may be shorter), at most `chunks` of them.
+
+    Parameters
+    ----------
+    input : Tensor
+        Any tensor of at least one dimension.
+    chunks : int
+        How many parts; there are fewer if the length is no multiple of it.
+    dim : int, default 0
+        Along which dimension. Also spelled `axis`.
+
+    Returns
+    -------
+    tuple of Tensors
+        Views that can't be written to in place while recording.
+
+    Raises
+    ------
+    ArgumentError
+        If `chunks` is not positive.
+
+    Notes
+    -----
+    Derivative: 1; the gradient of each part goes back to its place.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.chunk(cr.arange(5), 2)
+    (tensor([0, 1, 2]), tensor([3, 4]))
+    """
+    input = tensor_of(input)
+    chunks = whole_number(chunks, "chunk", "chunks")
+    if chunks <= 0:
+        raise ArgumentError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
+    if input.ndim == 0:
+        raise ShapeError("chunk expects at least a 1-dimensional tensor")
+    number = one_dim(dim if axis is None else axis, input.ndim)
+    if input.shape[number] == 0:
+        return _split(input, (0,) * chunks, number)
+    return _split(
+        input, _equal_sizes(input.shape[number], -(-input.shape[number] // chunks)), number
+    )
+
+
+def unbind(input: Operand, dim: int = 0, *, axis: int | None = None) -> tuple[Tensor, ...]:
+    """Return the slices of `input` along a dimension, which they don't have any more.
+
+    Parameters
+    ----------
+    input : Tensor
+        Any tensor of at least one dimension.
+    dim : int, default 0
+        Along which dimension. Also spelled `axis`.
+
+    Returns
+    -------
+    tuple of Tensors
+        Views that can't be written to in place while recording.
+
+    Raises
+    ------
+    ShapeError
+        If `input` has no dimension.
+
+    Notes
+    -----
+    Derivative: 1; the gradient of each slice goes back to its place.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.unbind(cr.tensor([1, 2]))
+    (tensor(1), tensor(2))
+    """
+    input = tensor_of(input)
+    if input.ndim == 0:
+        raise OutOfBoundsError("unbind: Dimension specified as 0 but tensor has no dimensions")
+    number = one_dim(dim if axis is None else axis, input.ndim)
+    parts: Any = RECORDERS["unbind"](input, axis=number)
+    lead = (slice(None),) * number
+    for i, part in enumerate(parts):
+        part._view = _part_view(input, select, (*lead, i, ...))
+    return tuple(parts)
+
+
+def unstack(input: Operand, *, axis: int = 0) -> tuple[Tensor, ...]:
+    """Return the slices of `input` along a dimension: the array API's name of `unbind`.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.unstack(cr.tensor([1, 2]))
+    (tensor(1), tensor(2))
+    """
+    return unbind(input, axis)
+
+
+def _part_view(x: Tensor, primitive: Primitive, key: tuple[Any, ...]) -> View:
+    """Return what makes one of several parts a view of what `x` is a view of."""
+    view = view_of(x, primitive, {"key": key})
+    view.refusal = view.refusal or "multiple"
+    return view

@@ -1,0 +1,347 @@
+"""Dimensions, and elements along them, in another order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from chainrule.arguments import (
+    RECORDERS,
+    Operand,
+    either,
+    many_dims,
+    one_dim,
+    sizes_of,
+    tensor_of,
+    whole_number,
+)
+from chainrule.autograd.tensor import Tensor
+from chainrule.errors import ArgumentError, ShapeError
+from chainrule.ops.reshape import reshape
+
+__all__ = [
+    "permute",
+    "permute_dims",
+    "transpose",
+    "swapaxes",
+    "swapdims",
+    "t",
+    "matrix_transpose",
+    "movedim",
+    "moveaxis",
+    "flip",
+    "roll",
+]
+
+_permute = RECORDERS["permute_dims"]
+
+
+def permute_dims(input: Operand, axes: Sequence[int]) -> Tensor:
+    """Return `input` with its dimensions in another order.
+
+    Parameters
+    ----------
+    input : Tensor
+        Any tensor.
+    axes : sequence of ints
+        For each dimension of the result, which one of `input` it is.
+
+    Returns
+    -------
+    Tensor
+        A view.
+
+    Raises
+    ------
+    ArgumentError
+        If `axes` does not name every dimension once.
+
+    Notes
+    -----
+    Derivative: 1; the gradient's dimensions are put back.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.permute_dims(cr.zeros(2, 3, 4), (2, 0, 1)).shape
+    (4, 2, 3)
+    """
+    input = tensor_of(input)
+    order = tuple([one_dim(axis, input.ndim) for axis in axes])
+    if sorted(order) != list(range(input.ndim)):
+        raise ArgumentError(
+            f"permute: the dimensions {tuple(axes)} must name each of the tensor's {input.ndim} "
+            "once"
+        )
+    return _permute(input, axes=order)
+
+
+def permute(input: Operand, *order: Any, dims: Sequence[int] | None = None) -> Tensor:
+    """Return `input` with its dimensions in another order, as `permute_dims` does.
+
+    Parameters
+    ----------
+    input : Tensor
+        Any tensor.
+    *order : int, or one sequence of ints
+        ``x.permute(2, 0, 1)`` and ``permute(x, (2, 0, 1))`` are the same. Also spelled `dims`.
+
+    Returns
+    -------
+    Tensor
+        A view.
+
+    Notes
+    -----
+    Derivative: 1; the gradient's dimensions are put back.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.zeros(2, 3, 4).permute(2, 0, 1).shape
+    (4, 2, 3)
+    """
+    return permute_dims(input, sizes_of(order) if dims is None else dims)
+
+
+def transpose(input: Operand, dim0: int, dim1: int) -> Tensor:
+    """Return `input` with two dimensions exchanged.
+
+    Parameters
+    ----------
+    input : Tensor
+        Any tensor.
+    dim0, dim1 : int
+        The two.
+
+    Returns
+    -------
+    Tensor
+        A view.
+
+    Raises
+    ------
+    OutOfBoundsError
+        If a dimension is out of range.
+
+    Notes
+    -----
+    Derivative: 1; the gradient's dimensions are put back.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.transpose(cr.zeros(2, 3, 4), 0, -1).shape
+    (4, 3, 2)
+    """
+    input = tensor_of(input)
+    first, second = one_dim(dim0, input.ndim), one_dim(dim1, input.ndim)
+    order = list(range(input.ndim))
+    if order:
+        order[first], order[second] = second, first
+    return RECORDERS["transpose"](input, axes=tuple(order))
+
+
+swapdims = transpose
+
+
+def swapaxes(input: Operand, axis0: int, axis1: int) -> Tensor:
+    """Return `input` with two dimensions exchanged: NumPy's name of `transpose`.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.swapaxes(cr.zeros(2, 3, 4), 0, -1).shape
+    (4, 3, 2)
+    """
+    return transpose(input, axis0, axis1)
+
+
+def t(input: Operand) -> Tensor:
+    """Return the transpose of a matrix; a tensor of fewer dimensions as it is.
+
+    Raises
+    ------
+    ShapeError
+        If there are more than two dimensions.
+
+    Notes
+    -----
+    Derivative: 1; the gradient is transposed back.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.t(cr.tensor([[1, 2], [3, 4]]))
+    tensor([[1, 3],
+            [2, 4]])
+    """
+    input = tensor_of(input)
+    if input.ndim > 2:
+        raise ShapeError(
+            f"t() expects a tensor with <= 2 dimensions, but self is {input.ndim}D: use .mT or "
+            "permute"
+        )
+    return RECORDERS["transpose"](
+        input, axes=(1, 0) if input.ndim == 2 else tuple(range(input.ndim))
+    )
+
+
+def matrix_transpose(input: Operand) -> Tensor:
+    """Return `input` with its last two dimensions exchanged: each matrix of a stack transposed.
+
+    Raises
+    ------
+    ShapeError
+        If there are fewer than two dimensions.
+
+    Notes
+    -----
+    Derivative: 1; the gradient is transposed back.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.matrix_transpose(cr.zeros(5, 2, 3)).shape
+    (5, 3, 2)
+    """
+    input = tensor_of(input)
+    if input.ndim < 2:
+        raise ShapeError(
+            f"tensor.mT is only supported on matrices or batches of matrices. Got "
+            f"{input.ndim}-D tensor."
+        )
+    return transpose(input, -2, -1)
+
+
+def reverse_dims(x: Tensor) -> Tensor:
+    """Return `x` with all dimensions in reverse order: the transpose of a matrix."""
+    return _permute(x, axes=(1, 0) if x._array.ndim == 2 else tuple(range(x.ndim))[::-1])
+
+
+def movedim(
+    input: Operand, source: int | Sequence[int], destination: int | Sequence[int]
+) -> Tensor:
+    """Return `input` with some dimensions moved, the others in their order.
+
+    Parameters
+    ----------
+    input : Tensor
+        Any tensor.
+    source, destination : int or sequence of ints
+        Where the dimensions are in `input`, and where in the result.
+
+    Returns
+    -------
+    Tensor
+        A view.
+
+    Raises
+    ------
+    ArgumentError
+        If the two differ in length.
+
+    Notes
+    -----
+    Derivative: 1; the gradient's dimensions are put back.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.movedim(cr.zeros(2, 3, 4), 0, -1).shape
+    (3, 4, 2)
+    """
+    input = tensor_of(input)
+    sources, targets = many_dims(source, input.ndim) or (), many_dims(destination, input.ndim) or ()
+    if len(sources) != len(targets):
+        raise ArgumentError(
+            f"movedim: Invalid source or destination dims: source ({source}) should contain the "
+            f"same number of dims as destination ({destination})"
+        )
+    order = [i for i in range(input.ndim) if i not in sources]
+    for target, origin in sorted(zip(targets, sources, strict=True)):
+        order.insert(target, origin)
+    return _permute(input, axes=tuple(order))
+
+
+moveaxis = movedim
+
+
+def flip(
+    input: Operand,
+    *along: int | Sequence[int],
+    dims: int | Sequence[int] | None = None,
+    axis: Any = None,
+) -> Tensor:
+    """Return a copy of `input` with the elements along dimensions in reverse order.
+
+    Parameters
+    ----------
+    input : Tensor
+        Any tensor.
+    *along : ints, or one sequence of ints
+        Which dimensions: all if left out. Also spelled `dims` and `axis`.
+
+    Returns
+    -------
+    Tensor, shape of `input`
+
+    Notes
+    -----
+    Derivative: 1; the gradient is flipped back.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.flip(cr.tensor([1, 2, 3]))
+    tensor([3, 2, 1])
+    """
+    input = tensor_of(input)
+    listed: Any = along[0] if len(along) == 1 else along or dims
+    return RECORDERS["flip"](input, axis=many_dims(either(listed, axis), input.ndim))
+
+
+def roll(
+    input: Operand,
+    shifts: int | Sequence[int],
+    dims: int | Sequence[int] | None = None,
+    *,
+    axis: Any = None,
+) -> Tensor:
+    """Return `input` with the elements moved along dimensions, the last ones to the front.
+
+    Parameters
+    ----------
+    input : Tensor
+        Any tensor.
+    shifts : int or sequence of ints
+        By how many places, for each dimension.
+    dims : int or sequence of ints, optional
+        Which dimensions: in the flattened tensor if left out. Also spelled `axis`.
+
+    Returns
+    -------
+    Tensor, shape of `input`
+
+    Notes
+    -----
+    Derivative: 1; the gradient is rolled back.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.roll(cr.tensor([1, 2, 3]), 1)
+    tensor([3, 1, 2])
+    """
+    input = tensor_of(input)
+    named = either(dims, axis)
+    listed = shifts if isinstance(shifts, Sequence) else (shifts,)
+    steps = tuple([whole_number(shift, "roll", "a shift") for shift in listed])
+    if not steps:
+        raise ArgumentError("roll: shifts required: give a number, or one for each of dims")
+    if named is None:
+        return reshape(RECORDERS["roll"](reshape(input, -1), shift=steps, axis=(0,)), input.shape)
+    places = many_dims(named, input.ndim) or ()
+    if len(places) != len(steps):
+        raise ArgumentError(f"roll: shifts and dims must align: shifts {shifts}, dims {named}")
+    return RECORDERS["roll"](input, shift=steps, axis=places)

@@ -1,0 +1,365 @@
+"""Elements repeated, and combined with each other."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+
+from chainrule.arguments import RECORDERS, Operand, either, one_dim, sizes_of, tensor_of
+from chainrule.autograd.tensor import Tensor
+from chainrule.backend import check_known, holds_somewhere, is_known
+from chainrule.errors import ArgumentError, ShapeError
+from chainrule.ops.join_split import stack
+from chainrule.ops.reshape import broadcast_to, reshape
+
+__all__ = [
+    "tile",
+    "repeat",
+    "repeat_interleave",
+    "meshgrid",
+    "cartesian_prod",
+    "combinations",
+]
+
+# --- repeated -------------------------------------------------------------------------------------
+
+
+def tile(input: Operand, *dims: Any) -> Tensor:
+    """Return `input` repeated as a whole along its dimensions, the last ones if fewer are given.
+
+    Parameters
+    ----------
+    input : Tensor
+        Any tensor.
+    *dims : ints, or one sequence of ints
+        How often along each dimension; where there are more numbers than dimensions, new dimensions
+        come first.
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    ShapeError
+        If a number is negative.
+
+    Notes
+    -----
+    Derivative: 1 for each repetition: the gradient is summed over them.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.tile(cr.tensor([1, 2]), (2, 2))
+    tensor([[1, 2, 1, 2],
+            [1, 2, 1, 2]])
+    """
+    input, times = tensor_of(input), sizes_of(dims)
+    return repeat_whole(input, (1,) * (input.ndim - len(times)) + times)
+
+
+def repeat_whole(x: Tensor, /, *repeats: Any) -> Tensor:
+    """Return the tensor repeated as a whole along each of its dimensions, and along new first ones.
+
+    Parameters
+    ----------
+    *repeats : ints, or one sequence of ints
+        How often along each dimension; new dimensions come first.
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    ShapeError
+        If there are fewer numbers than dimensions, or one is negative.
+
+    Notes
+    -----
+    Derivative: 1 for each repetition: the gradient is summed over them.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.tensor([1, 2]).repeat(2, 2)
+    tensor([[1, 2, 1, 2],
+            [1, 2, 1, 2]])
+    """
+    times = sizes_of(repeats)
+    if len(times) < x.ndim:
+        raise ShapeError(
+            "Number of dimensions of repeat dims can not be smaller than number of dimensions of "
+            f"tensor: got {len(times)} and {x.ndim}"
+        )
+    if min(times, default=1) < 0:
+        raise ShapeError(f"repeat: can't repeat a negative number of times: {list(times)}")
+    shape = (1,) * (len(times) - x.ndim) + x.shape
+    apart = RECORDERS["reshape"](x, shape=tuple(itertools.chain(*[(1, n) for n in shape])))
+    spread = tuple(itertools.chain(*zip(times, shape, strict=True)))
+    spread_out = RECORDERS["broadcast_to"](apart, shape=spread)
+    result = tuple([n * size for n, size in zip(times, shape, strict=True)])
+    return RECORDERS["reshape_copy"](spread_out, shape=result)
+
+
+def repeat_interleave(
+    input: Operand,
+    repeats: int | Operand | None = None,
+    dim: int | None = None,
+    *,
+    output_size: int | None = None,
+    axis: int | None = None,
+) -> Tensor:
+    """Return `input` with each element along a dimension repeated.
+
+    Parameters
+    ----------
+    input : Tensor
+        Any tensor.
+    repeats : int or Tensor of integers
+        How often: all of them, or each. Left out, `input` says how often the indices 0, 1, … are.
+    dim : int, optional
+        Along which dimension: in the flattened tensor if left out. Also spelled `axis`.
+    output_size : int, optional
+        The length of the result, checked if given.
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    ShapeError
+        If the numbers of repetitions don't fit the dimension.
+
+    Notes
+    -----
+    Derivative: 1 for each repetition: the gradient is summed over them.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.repeat_interleave(cr.tensor([1, 2]), 2)
+    tensor([1, 1, 2, 2])
+    >>> cr.repeat_interleave(cr.tensor([1, 2]), cr.tensor([3, 1]))
+    tensor([1, 1, 1, 2])
+    """
+    input, dim = tensor_of(input), either(dim, axis)
+    if repeats is None:
+        counts = input
+        input = tensor_of(np.arange(input.numel()))
+    else:
+        counts = tensor_of(repeats)
+    times = counts._array.reshape(-1)
+    if times.dtype.kind not in "iu" or counts.ndim > 1:
+        raise TypeError("repeats has to be an int, or a 0-dim or 1-dim Tensor of integers")
+    if holds_somewhere(times < 0):
+        raise ShapeError("repeats can not be negative")
+    input = reshape(input, -1) if dim is None or input.ndim == 0 else input
+    number = one_dim(0 if dim is None else dim, input.ndim)
+    length = input.shape[number]
+    if len(times) not in (1, length):
+        raise ShapeError(
+            f"repeats must have the same size as input along dim, but got {len(times)} repeats for "
+            f"a length of {length}"
+        )
+    if not is_known(times):
+        places = _unknown_places(times, length, output_size)
+        return RECORDERS["index"](input, key=(*(slice(None),) * number, places))
+    total = int(times.sum()) * (length if len(times) == 1 else 1)
+    if output_size not in (None, total):
+        raise ShapeError(f"repeat_interleave: output_size is {output_size}, not the sum, {total}")
+    if len(times) == 1:
+        return _each_repeated(input, number, int(times[0]))
+    key = (*(slice(None),) * number, np.repeat(np.arange(length), times))
+    return RECORDERS["index"](input, key=key)
+
+
+def _unknown_places(times: Any, length: int, output_size: int | None) -> Any:
+    """Return which element each of the result is, of symbols that say how often each is there."""
+    if output_size is None:
+        check_known(times, "repeat_interleave", "give output_size")
+    ends = np.cumsum(times if len(times) == length else np.repeat(times, length))
+    numbers: Any = np.arange(output_size or 0)
+    return np.searchsorted(ends, numbers, side="right")
+
+
+def _each_repeated(x: Tensor, dim: int, count: int) -> Tensor:
+    before, length, after = x.shape[:dim], x.shape[dim], x.shape[dim + 1 :]
+    apart = RECORDERS["reshape"](x, shape=(*before, length, 1, *after))
+    spread = RECORDERS["broadcast_to"](apart, shape=(*before, length, count, *after))
+    return RECORDERS["reshape_copy"](spread, shape=(*before, length * count, *after))
+
+
+def repeat(x: Operand, repeats: int | Operand, /, *, axis: int | None = None) -> Tensor:
+    """Return `x` with each element repeated: the array API's name of `repeat_interleave`.
+
+    PyTorch's method ``x.repeat(2, 3)`` is another thing: it repeats the tensor as a whole, as
+    `tile` does.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.repeat(cr.tensor([1, 2]), 2)
+    tensor([1, 1, 2, 2])
+    """
+    return repeat_interleave(x, repeats, axis)
+
+
+# --- with each other ------------------------------------------------------------------------------
+
+
+def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
+    """Return the coordinates of all points of a grid, whose axes have the given coordinates.
+
+    Parameters
+    ----------
+    *tensors : Tensors of at most one dimension, or one sequence of them
+        The coordinates along each axis.
+    indexing : {"ij", "xy"}, default "ij"
+        With "xy" the first two dimensions of the results are exchanged, as for plots.
+
+    Returns
+    -------
+    tuple of Tensors, shape (lengths of all axes)
+        Views that can't be written to.
+
+    Raises
+    ------
+    ShapeError
+        If there is none, or one has more dimensions.
+    ArgumentError
+        If `indexing` is something else.
+
+    Notes
+    -----
+    Derivative: 1 for each point: the gradient is summed over them.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> rows, columns = cr.meshgrid(cr.tensor([1, 2]), cr.tensor([3, 4]))
+    >>> rows
+    tensor([[1, 1],
+            [2, 2]])
+    """
+    listed = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], list | tuple) else tensors
+    axes = [tensor_of(x) for x in listed]
+    if not axes:
+        raise ShapeError("meshgrid expects a non-empty TensorList")
+    if indexing not in ("ij", "xy"):
+        raise ArgumentError(
+            f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing!r}'
+        )
+    for axis in axes:
+        if axis.ndim > 1:
+            raise ShapeError(
+                f"meshgrid: Expected 0D or 1D tensor in the tensor list but got {axis.ndim}D"
+            )
+    ndim = len(axes)
+    places = list(range(ndim))
+    if indexing == "xy" and ndim > 1:
+        places[:2] = [1, 0]
+    lengths = [axes[i].numel() for i in places]  # to exchange the first two is its own inverse
+    return tuple(
+        [
+            broadcast_to(reshape(axis, (-1,) + (1,) * (ndim - 1 - place)), tuple(lengths))
+            for axis, place in zip(axes, places, strict=True)
+        ]
+    )
+
+
+def cartesian_prod(*tensors: Operand) -> Tensor:
+    """Return all choices of one element from each vector, as rows: the last one changes first.
+
+    Parameters
+    ----------
+    *tensors : Tensors, 1-d
+        What to choose from.
+
+    Returns
+    -------
+    Tensor, shape (number of choices, number of tensors)
+        Of one vector, that itself.
+
+    Raises
+    ------
+    ShapeError
+        If a tensor is no vector.
+
+    Notes
+    -----
+    Derivative: 1 for each time that an element is chosen.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.cartesian_prod(cr.tensor([1, 2]), cr.tensor([3, 4]))
+    tensor([[1, 3],
+            [1, 4],
+            [2, 3],
+            [2, 4]])
+    """
+    vectors = [tensor_of(x) for x in tensors]
+    for vector in vectors:
+        if vector.ndim != 1:
+            raise ShapeError(f"Expect a 1D vector, but got shape {list(vector.shape)}")
+    if len(vectors) == 1:
+        return vectors[0]
+    return stack([reshape(grid, -1) for grid in meshgrid(*vectors)], 1)
+
+
+def combinations(input: Operand, r: int = 2, with_replacement: bool = False) -> Tensor:
+    """Return all choices of `r` elements of a vector, as rows, in the order of the elements.
+
+    Parameters
+    ----------
+    input : Tensor, 1-d
+        What to choose from.
+    r : int, default 2
+        How many.
+    with_replacement : bool, default False
+        Whether an element can be chosen again.
+
+    Returns
+    -------
+    Tensor, shape (number of choices, r)
+
+    Raises
+    ------
+    ShapeError
+        If `input` is no vector.
+    ArgumentError
+        If `r` is negative.
+
+    Notes
+    -----
+    Derivative: 1 for each time that an element is chosen.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.combinations(cr.tensor([1, 2, 3]))
+    tensor([[1, 2],
+            [1, 3],
+            [2, 3]])
+    """
+    input = tensor_of(input)
+    if input.ndim != 1:
+        raise ShapeError(f"Expect a 1D vector, but got shape {list(input.shape)}")
+    if r < 0:
+        raise ArgumentError(f"Expect a non-negative number, but got {r}")
+    n = input.shape[0]
+    choose: Any = (
+        itertools.combinations_with_replacement if with_replacement else itertools.combinations
+    )
+    count = math.comb(n + r - 1, r) if with_replacement and n + r else math.comb(n, r)
+    flatly = itertools.chain.from_iterable(choose(range(n), r))
+    key = np.fromiter(flatly, np.intp, count * r)
+    if r == 0:
+        return reshape(input[:0], 0)
+    return RECORDERS["index"](input, key=key.reshape(count, r))

@@ -1,0 +1,11 @@
+"""Random numbers: generators, and draws from continuous and discrete distributions."""
+
+from typing import TYPE_CHECKING
+
+from chainrule.random import continuous, discrete
+from chainrule.random.continuous import *
+from chainrule.random.discrete import *
+
+# mypy can't read an `__all__` put together from others; without one, it takes what the stars bring.
+if not TYPE_CHECKING:
+    __all__ = [*continuous.__all__, *discrete.__all__]

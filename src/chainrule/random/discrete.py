@@ -1,0 +1,321 @@
+"""Draws from discrete distributions, and the state of the default generator."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from chainrule.arguments import DeviceLike, DTypeLike, Operand, leaf
+from chainrule.autograd.tensor import Tensor
+from chainrule.backend import namespace
+from chainrule.errors import ArgumentError, DTypeError, ShapeError
+from chainrule.random.continuous import randint
+from chainrule.random.draw import draw, seeded, values_of
+
+if TYPE_CHECKING:
+    from numpy.random import Generator
+
+__all__ = [
+    "binomial",
+    "get_rng_state",
+    "initial_seed",
+    "multinomial",
+    "poisson",
+    "randint_like",
+    "seed",
+    "set_rng_state",
+]
+
+
+def seed() -> int:
+    """Seed the default generator with a number that nobody can tell beforehand; return it.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.seed() == cr.initial_seed()
+    True
+    """
+    return seeded("seed").seed()
+
+
+def initial_seed() -> int:
+    """Return the seed of the default generator.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> rng = cr.manual_seed(7)
+    >>> cr.initial_seed()
+    7
+    """
+    return seeded("initial_seed").initial_seed()
+
+
+def get_rng_state() -> Any:
+    """Return the state of the default generator, for `set_rng_state`.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> state = cr.get_rng_state()
+    >>> a = cr.rand(3)
+    >>> cr.set_rng_state(state)
+    >>> cr.rand(3).equal(a)
+    True
+    """
+    return seeded("get_rng_state").get_state()
+
+
+def set_rng_state(new_state: Any) -> None:
+    """Let the default generator go on from a state that `get_rng_state` returned.
+
+    Raises
+    ------
+    TypeError
+        If it is something else.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.set_rng_state(cr.get_rng_state())
+    """
+    seeded("set_rng_state").set_state(new_state)
+
+
+def randint_like(
+    input: Tensor,
+    low: int | None = None,
+    high: int | None = None,
+    *,
+    rng: Generator | None = None,
+    generator: Generator | None = None,
+    dtype: DTypeLike = None,
+    device: DeviceLike = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Return integers drawn uniformly, of the shape, dtype and device of `input`.
+
+    Parameters
+    ----------
+    input : Tensor
+        What to be like.
+    low, high : int
+        The bounds, `high` excluded. ``randint_like(x, high)`` starts at 0.
+    rng, generator, dtype, device, requires_grad
+        As for `rand`; dtype and device are those of `input` if left out.
+
+    Returns
+    -------
+    Tensor, shape of `input`
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.randint_like(cr.zeros(2, 2), 3, 4)
+    tensor([[3., 3.],
+            [3., 3.]])
+    """
+    low, high = (0, low) if high is None else (low or 0, high)
+    kind = input.dtype if dtype is None else dtype
+    drawn = randint(low, high, input.shape, rng=rng or generator, dtype=kind)
+    return leaf(drawn._array, device or input.device, requires_grad)
+
+
+def _weights(values: Operand, name: str) -> tuple[Any, Any]:
+    array = values_of(values)
+    if array.dtype.kind != "f":
+        raise DTypeError(
+            f"{name} only supports floating-point dtypes for input, got: {array.dtype}"
+        )
+    return array, values.device if isinstance(values, Tensor) else None
+
+
+def multinomial(
+    input: Operand,
+    num_samples: int,
+    replacement: bool = False,
+    *,
+    rng: Generator | None = None,
+    generator: Generator | None = None,
+) -> Tensor:
+    """Return numbers of categories, drawn with the given weights.
+
+    Parameters
+    ----------
+    input : Tensor, shape (m,) or (n, m)
+        The weight of each of m categories, not negative; they need not add up to 1. Of n rows, each
+        is drawn from on its own.
+    num_samples : int
+        How many to draw.
+    replacement : bool, default False
+        Whether a category can be drawn several times.
+    rng, generator : numpy.random.Generator, optional
+        What to draw from: the generator that `manual_seed` seeds if left out.
+
+    Returns
+    -------
+    Tensor of int64, shape (num_samples,) or (n, num_samples)
+
+    Raises
+    ------
+    DTypeError
+        If the weights are no floats.
+    ShapeError
+        If they are no vector or matrix, or nothing is to be drawn.
+    ArgumentError
+        If a weight is negative, infinite or nan, all are 0, or there are too few categories of
+        weight for what is to be drawn without replacement.
+
+    Notes
+    -----
+    Without replacement, each weight is divided by an exponentially distributed number, and the
+    largest quotients win [1]_: as if categories were drawn one by one. A draw has no derivative.
+
+    References
+    ----------
+    .. [1] P. S. Efraimidis, P. G. Spirakis, Inf. Process. Lett. 97(5), 2006, 181–185.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.multinomial(cr.tensor([0.0, 2.0, 0.0]), 3, replacement=True)
+    tensor([1, 1, 1])
+    """
+    weights, place = _weights(input, "multinomial")
+    if weights.ndim not in (1, 2):
+        raise ShapeError(
+            f"multinomial: prob_dist must be 1 or 2 dim, got the shape {list(weights.shape)}"
+        )
+    if num_samples <= 0:
+        raise ShapeError(f"cannot sample n_sample <= 0 samples, got {num_samples}")
+    rows = np.atleast_2d(weights).astype(np.float64)
+    if namespace(rows).known:
+        _check_weights(rows, None if replacement else num_samples)
+    if replacement:
+        drawn = draw(_with_replacement, rng or generator, rows, num_samples)
+    else:
+        keys = rows / draw("standard_exponential", rng or generator, rows.shape)
+        drawn = np.argsort(-keys, axis=1, kind="stable")[:, :num_samples]
+    drawn = drawn if weights.ndim == 2 else drawn[0]
+    return leaf(namespace(drawn).ascontiguousarray(drawn), place)
+
+
+def _check_weights(rows: Any, distinct: int | None) -> None:
+    """Raise if there is nothing to draw from, or too little for so many that differ."""
+    if not np.all(np.isfinite(rows) & (rows >= 0)):
+        raise ArgumentError("probability tensor contains either `inf`, `nan` or element < 0")
+    available = np.count_nonzero(rows, axis=1)
+    if np.any(available == 0):
+        raise ArgumentError("invalid multinomial distribution (sum of probabilities <= 0)")
+    if distinct is not None and distinct > available.min(initial=distinct):
+        raise ArgumentError(
+            "cannot sample n_sample > prob_dist.size(-1) samples without replacement: invalid "
+            "multinomial distribution (with replacement=False, not enough non-negative category to "
+            f"sample): {distinct} of {available.min()}"
+        )
+
+
+def _with_replacement(source: Generator, rows: Any, count: int) -> Any:
+    """Return for each number drawn the category whose stretch of the cumulated weights it is in."""
+    # The largest weight is 1, so no sum overflows.
+    cumulated = np.cumsum(rows / rows.max(axis=1, keepdims=True), axis=1)
+    marks = source.random((len(rows), count)) * cumulated[:, -1:]
+    last = rows.shape[1] - 1 - np.argmax(rows[:, ::-1] > 0, axis=1)
+    found = [
+        np.searchsorted(row, mark, "right") for row, mark in zip(cumulated, marks, strict=True)
+    ]
+    # Rounding may put a mark at the very end, behind the last category of weight.
+    return np.minimum(np.asarray(found, np.int64).reshape(marks.shape), last[:, None])
+
+
+def poisson(
+    input: Operand, *, rng: Generator | None = None, generator: Generator | None = None
+) -> Tensor:
+    """Return numbers of events, drawn from Poisson distributions.
+
+    Parameters
+    ----------
+    input : Tensor, floating
+        The mean of each; not negative.
+    rng, generator : numpy.random.Generator, optional
+        As for `multinomial`.
+
+    Returns
+    -------
+    Tensor, shape, dtype and device of `input`
+
+    Raises
+    ------
+    DTypeError
+        If `input` is not of floats.
+    ArgumentError
+        If a mean is negative.
+
+    Notes
+    -----
+    A draw has no derivative: the result does not require grad.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.poisson(cr.zeros(2))
+    tensor([0., 0.])
+    """
+    means, place = _weights(input, "poisson")
+    xp = namespace(means)
+    if xp.known and not np.all(means >= 0):
+        raise ArgumentError("invalid Poisson rate, expected rate to be non-negative")
+    drawn = draw("poisson", rng or generator, means)
+    return leaf(xp.asarray(drawn, dtype=means.dtype), place)
+
+
+def binomial(
+    count: Operand,
+    prob: Operand,
+    *,
+    rng: Generator | None = None,
+    generator: Generator | None = None,
+) -> Tensor:
+    """Return numbers of successes, drawn from binomial distributions.
+
+    Parameters
+    ----------
+    count : Tensor, floating
+        Numbers of trials.
+    prob : Tensor, floating
+        The probability of success in each; the shapes broadcast.
+    rng, generator : numpy.random.Generator, optional
+        As for `multinomial`.
+
+    Returns
+    -------
+    Tensor, of the broadcast shape; dtype and device of `count`
+
+    Raises
+    ------
+    DTypeError
+        If one is not of floats.
+    ArgumentError
+        If a number of trials is negative, or a probability outside of [0, 1].
+
+    Notes
+    -----
+    A draw has no derivative: the result does not require grad.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.binomial(cr.tensor([5.0, 5.0]), cr.tensor([0.0, 1.0]))
+    tensor([0., 5.])
+    """
+    trials, place = _weights(count, "binomial")
+    chances, _ = _weights(prob, "binomial")
+    xp = namespace(chances if namespace(trials).known else trials)
+    if xp.known and not np.all(trials >= 0):
+        raise ArgumentError("binomial expects numbers of trials that are not negative")
+    if xp.known and not np.all((chances >= 0) & (chances <= 1)):
+        raise ArgumentError("binomial expects all probabilities to be in [0, 1]")
+    drawn = draw("binomial", rng or generator, trials.astype(np.int64), chances)
+    return leaf(xp.asarray(drawn, dtype=trials.dtype), place)

@@ -1,0 +1,95 @@
+"""How random numbers are drawn: by one function, so that a compiler sees every draw."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextvars import ContextVar
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from chainrule.arguments import DTypeLike, Operand
+from chainrule.autograd.tensor import Tensor
+from chainrule.backend import CPU, move
+from chainrule.errors import CompileError, DTypeError
+
+if TYPE_CHECKING:
+    from numpy.random import Generator
+
+    from chainrule.random import generator as generators
+
+
+@cache
+def default_generator() -> generators.Generator:
+    """Return the generator that functions use when they are given none."""
+    from chainrule.random.generator import (
+        Generator,  # numpy.random loads when first used, not before
+    )
+
+    return Generator()
+
+
+WATCHER: ContextVar[Callable[..., Any] | None] = ContextVar("chainrule draws", default=None)
+"""What a compiler records draws with, while it traces: ``(generator, method, args, settings)``."""
+
+
+def draw(
+    method: str | Callable[..., Any], rng: Generator | None, *args: Any, **settings: Any
+) -> Any:
+    """Draw by a method of a generator, or by a function that draws from it.
+
+    All draws go through here, so that none is taken for a constant.
+    """
+    generator = rng or default_generator()
+    watcher = WATCHER.get()
+    if watcher is not None:
+        return watcher(generator, method, args, settings)
+    if isinstance(method, str):
+        return getattr(generator, method)(*args, **settings)
+    return method(generator, *args, **settings)
+
+
+def seeded(name: str) -> generators.Generator:
+    """Return the default generator for what looks at its state, or sets it."""
+    if WATCHER.get() is not None:
+        raise CompileError(
+            f"{name}() would run only once in a compiled function, as it is compiled: call it "
+            "outside"
+        )
+    return default_generator()
+
+
+def uniform_array(shape: tuple[int, ...], dtype: np.dtype[Any], rng: Generator | None) -> Any:
+    """Draw from [0, 1) in the precision of `dtype`."""
+    return _drawn("random", shape, dtype, rng)
+
+
+def normal_array(shape: tuple[int, ...], dtype: np.dtype[Any], rng: Generator | None) -> Any:
+    """Draw from the standard normal distribution in the precision of `dtype`."""
+    return _drawn("standard_normal", shape, dtype, rng)
+
+
+def _drawn(method: str, shape: tuple[int, ...], dtype: np.dtype[Any], rng: Generator | None) -> Any:
+    if dtype.kind == "f":
+        precision = np.float64 if dtype.itemsize > 4 else np.float32
+        return draw(method, rng, shape, dtype=precision).astype(dtype, copy=False)
+    if dtype.kind == "c":
+        return draw(_drawn_pairs, rng, method, shape, dtype)
+    raise DTypeError(
+        f"random numbers of dtype {dtype} are drawn by randint(), not by this function"
+    )
+
+
+def _drawn_pairs(
+    generator: Generator, method: str, shape: tuple[int, ...], dtype: DTypeLike
+) -> Any:
+    """Return complex numbers of two draws each."""
+    precision = np.float64 if np.dtype(dtype).itemsize > 8 else np.float32
+    pairs = getattr(generator, method)((*shape, 2), dtype=precision)
+    return pairs.view(dtype)[..., 0]
+
+
+def values_of(x: Operand) -> Any:
+    """Return the array of a tensor or of numbers, on the CPU, where everything is drawn."""
+    return move(x._array, CPU) if isinstance(x, Tensor) else np.asarray(x)

@@ -1,0 +1,5 @@
+"""Functions mapped over a dimension, all of its entries at once."""
+
+from chainrule.transforms.vmap.vmap import vmap
+
+__all__ = ["vmap"]
