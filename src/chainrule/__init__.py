@@ -85,8 +85,8 @@ if _typing.TYPE_CHECKING:
     from chainrule.linalg.deprecated import qr as qr
     from chainrule.linalg.deprecated import svd as svd
     from chainrule.linalg.deprecated import triangular_solve as triangular_solve
-    from chainrule.linalg.low_rank import pca_lowrank as pca_lowrank
-    from chainrule.linalg.low_rank import svd_lowrank as svd_lowrank
+    from chainrule.linalg.least_squares import pca_lowrank as pca_lowrank
+    from chainrule.linalg.least_squares import svd_lowrank as svd_lowrank
     from chainrule.linalg.products import chain_matmul as chain_matmul
     from chainrule.nn.functional import adaptive_avg_pool1d as adaptive_avg_pool1d
     from chainrule.nn.functional import adaptive_max_pool1d as adaptive_max_pool1d
@@ -154,7 +154,7 @@ _LATER = {
             det slogdet logdet matrix_exp matrix_power inverse pinverse cholesky_solve
             cholesky_inverse""",
         "chainrule.linalg.deprecated": "cholesky lu lu_solve lu_unpack qr svd triangular_solve",
-        "chainrule.linalg.low_rank": "pca_lowrank svd_lowrank",
+        "chainrule.linalg.least_squares": "pca_lowrank svd_lowrank",
         "chainrule.linalg.products": "chain_matmul",
         "chainrule.nn.functional": """
             conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d

@@ -31,10 +31,8 @@ from chainrule.errors import ShapeError
 from chainrule.ops import (
     conversion,
     dtypes,
-    extrema,
-    finding,
+    elementary,
     join_split,
-    kinks,
     products,
     reductions,
     sort_search,
@@ -207,17 +205,17 @@ def can_cast(from_: DTypeLike, to: DTypeLike, /) -> bool:
 
 def clip(x: Operand, /, min: Operand | None = None, max: Operand | None = None) -> Tensor:
     """Return `x` limited to a range: without bounds a copy, where PyTorch raises."""
-    return conversion.clone(x) if min is None is max else kinks.clip(x, min, max)
+    return conversion.clone(x) if min is None is max else elementary.clip(x, min, max)
 
 
 def max(x: Operand, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
     """Return the largest elements alone: PyTorch's `max` along a dimension says where they are."""
-    return extrema.amax(x, axis=axis, keepdims=keepdims)
+    return reductions.amax(x, axis=axis, keepdims=keepdims)
 
 
 def min(x: Operand, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
     """Return the smallest elements alone: PyTorch's `min` along a dimension says where they are."""
-    return extrema.amin(x, axis=axis, keepdims=keepdims)
+    return reductions.amin(x, axis=axis, keepdims=keepdims)
 
 
 def nonzero(x: Operand, /) -> tuple[Tensor, ...]:
@@ -225,7 +223,7 @@ def nonzero(x: Operand, /) -> tuple[Tensor, ...]:
     x = tensor_of(x)
     if x.ndim == 0:
         raise ShapeError("nonzero: a tensor without dimensions has no places")
-    places: tuple[Tensor, ...] = finding.nonzero(x, as_tuple=True)
+    places: tuple[Tensor, ...] = sort_search.nonzero(x, as_tuple=True)
     return places
 
 

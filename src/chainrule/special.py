@@ -5,65 +5,112 @@
 tensor([0.5000])
 """
 
-import typing as _typing
+from chainrule.ops.binary import exp2, xlogy
+from chainrule.ops.elementary import expm1, log1p, round
+from chainrule.ops.elementary import sigmoid as expit
+from chainrule.ops.special import (
+    bessel_j0,
+    bessel_j1,
+    bessel_y0,
+    bessel_y1,
+    beta,
+    betainc,
+    betaln,
+    dawsn,
+    digamma,
+    entr,
+    erf,
+    erfc,
+    erfcx,
+    erfi,
+    erfinv,
+    exp1,
+    expi,
+    gamma,
+    i0,
+    i0e,
+    i1,
+    i1e,
+    kl_div,
+    log_expit,
+    log_ndtr,
+    logit,
+    modified_bessel_i0,
+    modified_bessel_i1,
+    modified_bessel_k0,
+    modified_bessel_k1,
+    ndtr,
+    ndtri,
+    polygamma,
+    rel_entr,
+    scaled_modified_bessel_k0,
+    scaled_modified_bessel_k1,
+    sinc,
+    spherical_bessel_j0,
+    xlog1py,
+    zeta,
+)
+from chainrule.ops.special import igamma as gammainc
+from chainrule.ops.special import igammac as gammaincc
+from chainrule.ops.special import lgamma as gammaln
+from chainrule.ops.special import mvlgamma as multigammaln
+from chainrule.ops.statistics import log_softmax, logsumexp, softmax
 
-from chainrule.ops import bessel as _bessel
-from chainrule.ops import probability as _probability
-from chainrule.ops.bessel import *
-from chainrule.ops.binary import xlogy as xlogy
-from chainrule.ops.blends import exp2 as exp2
-from chainrule.ops.elementary import expm1 as expm1
-from chainrule.ops.elementary import log1p as log1p
-from chainrule.ops.elementary import sigmoid as _sigmoid
-from chainrule.ops.kinks import round as round
-from chainrule.ops.probability import *
-from chainrule.ops.special import digamma as digamma
-from chainrule.ops.special import erf as erf
-from chainrule.ops.special import erfc as erfc
-from chainrule.ops.special import erfinv as erfinv
-from chainrule.ops.special import i0 as i0
-from chainrule.ops.special import igamma as _igamma
-from chainrule.ops.special import igammac as _igammac
-from chainrule.ops.special import lgamma as _lgamma
-from chainrule.ops.special import logit as logit
-from chainrule.ops.special import mvlgamma as _mvlgamma
-from chainrule.ops.special import polygamma as polygamma
-from chainrule.ops.special import sinc as sinc
-from chainrule.ops.statistics import log_softmax as log_softmax
-from chainrule.ops.statistics import logsumexp as logsumexp
-from chainrule.ops.statistics import softmax as softmax
+__all__ = [
+    "digamma",
+    "erf",
+    "erfc",
+    "erfinv",
+    "exp2",
+    "expit",
+    "expm1",
+    "gammainc",
+    "gammaincc",
+    "gammaln",
+    "i0",
+    "log1p",
+    "log_softmax",
+    "logit",
+    "logsumexp",
+    "multigammaln",
+    "polygamma",
+    "psi",
+    "round",
+    "sinc",
+    "softmax",
+    "xlogy",
+    "bessel_j0",
+    "bessel_j1",
+    "bessel_y0",
+    "bessel_y1",
+    "spherical_bessel_j0",
+    "i0e",
+    "i1",
+    "i1e",
+    "modified_bessel_i0",
+    "modified_bessel_i1",
+    "modified_bessel_k0",
+    "modified_bessel_k1",
+    "scaled_modified_bessel_k0",
+    "scaled_modified_bessel_k1",
+    "erfcx",
+    "erfi",
+    "dawsn",
+    "ndtr",
+    "ndtri",
+    "log_ndtr",
+    "log_expit",
+    "entr",
+    "rel_entr",
+    "kl_div",
+    "xlog1py",
+    "gamma",
+    "beta",
+    "betaln",
+    "betainc",
+    "zeta",
+    "expi",
+    "exp1",
+]
 
-expit = _sigmoid
-gammainc = _igamma
-gammaincc = _igammac
-gammaln = _lgamma
-multigammaln = _mvlgamma
 psi = digamma
-
-if not _typing.TYPE_CHECKING:  # as in `ops`
-    __all__ = [
-        "digamma",
-        "erf",
-        "erfc",
-        "erfinv",
-        "exp2",
-        "expit",
-        "expm1",
-        "gammainc",
-        "gammaincc",
-        "gammaln",
-        "i0",
-        "log1p",
-        "log_softmax",
-        "logit",
-        "logsumexp",
-        "multigammaln",
-        "polygamma",
-        "psi",
-        "round",
-        "sinc",
-        "softmax",
-        "xlogy",
-    ]
-    __all__ += _bessel.__all__
-    __all__ += _probability.__all__

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 import chainrule as cr
-from chainrule.compiler import recycling
-from chainrule.compiler.recycling import Recycled
+from chainrule.compiler.codegen import run
+from chainrule.compiler.codegen.run import Recycled
 
 
 def test_an_array_is_handed_out_again_when_nobody_holds_it() -> None:
@@ -42,7 +42,7 @@ def test_remembered_memory_is_bounded_and_goes_with_its_owner() -> None:
     held = [memory.empty() for _ in range(9)]
     known = [weakref.ref(array) for array in held]
     del held
-    assert sum(array() is not None for array in known) == recycling.MOST
+    assert sum(array() is not None for array in known) == run.MOST
     del memory
     gc.collect()
     assert not any(array() is not None for array in known)

@@ -7,8 +7,7 @@ import weakref
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from chainrule.autograd.blocks import current_modes
-from chainrule.autograd.modes import is_grad_enabled
+from chainrule.autograd.modes import current_modes, is_grad_enabled
 from chainrule.autograd.node import (
     AccumulateGrad,
     Edge,

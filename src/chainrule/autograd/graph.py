@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from chainrule.autograd.handles import RemovableHandle
 from chainrule.autograd.modes import disable_saved_tensors_hooks, saved_tensors_hooks
-from chainrule.autograd.node import GradientEdge, Node, endpoint, hooks_of
+from chainrule.autograd.node import GradientEdge, Node, RemovableHandle, endpoint, hooks_of
 from chainrule.autograd.record import current_node
 from chainrule.autograd.reverse import Pass, PassHook
 from chainrule.autograd.tensor import Tensor, make

@@ -9,10 +9,9 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from chainrule.autograd.blocks import MODES
 from chainrule.autograd.error_messages import fail
 from chainrule.autograd.location import user_frame
-from chainrule.autograd.modes import enable_grad
+from chainrule.autograd.modes import MODES, enable_grad
 from chainrule.autograd.node import (
     AccumulateGrad,
     Edge,

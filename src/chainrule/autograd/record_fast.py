@@ -11,9 +11,9 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from chainrule.autograd.blocks import MODES
 from chainrule.autograd.error_messages import fail
 from chainrule.autograd.location import INTERNAL
+from chainrule.autograd.modes import MODES
 from chainrule.autograd.node import PrimitiveNode
 from chainrule.autograd.operands import as_operands
 from chainrule.autograd.record import RECORDERS, apply, current_node, place, record, view_of

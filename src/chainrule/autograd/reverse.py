@@ -7,11 +7,12 @@ that one, again and again. No recursion, no counting beforehand, the same order 
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from heapq import heappop, heappush, heappushpop
+from operator import attrgetter
 from typing import Any
 
-from chainrule.autograd.blocks import current_modes
 from chainrule.autograd.hooks import (
     check_replacement,
     name_of,
@@ -19,18 +20,90 @@ from chainrule.autograd.hooks import (
     replacements,
     run_post_accumulate,
 )
+from chainrule.autograd.modes import current_modes
 from chainrule.autograd.namespace import TENSOR_XP
 from chainrule.autograd.node import AccumulateGrad, Edge, Node, Port, endpoint, made_at
-from chainrule.autograd.reach import leading, reachable
 from chainrule.autograd.record import RECORDERS
-from chainrule.autograd.references import ALONE, count_references, owned
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.versions import ledger, written
 from chainrule.backend import namespace, ndarray, whole
 from chainrule.errors import AutogradError, InPlaceError
 from chainrule.primitives.shaping import sum_to
 
+# --- reach ----------------------------------------------------------------------------------------
+#
+# Which nodes a pass comes by, and which of them lead to what is asked for.
+
+_number = attrgetter("seq")
+
+
+def reachable(roots: Collection[Node], earliest: int) -> set[Node]:
+    """Return those of the roots, and of all nodes that they lead to, from `earliest` on."""
+    reached = {node for node in roots if node.seq >= earliest}
+    stack = list(reached)
+    while stack:
+        for edge in stack.pop().edges:
+            node: Any = edge.node if type(edge) is Port else edge
+            if node is not None and node not in reached and node.seq >= earliest:
+                reached.add(node)
+                stack.append(node)
+    return reached
+
+
+def leading(nodes: Collection[Node], targets: Collection[Node]) -> set[Node]:
+    """Return those of the nodes from which an edge leads to a target, or to another of them."""
+    found: set[Node] = set()
+    arriving = set(targets)
+    for node in sorted(nodes, key=_number):
+        for edge in node.edges:
+            if (edge.node if type(edge) is Port else edge) in arriving:
+                found.add(node)
+                arriving.add(node)
+                break
+    return found
+
+
+# --- references -----------------------------------------------------------------------------------
+#
+# Who else holds an array: what only one variable holds is handed over, not copied.
+#
+# The reference count says so, as in PyTorch. What it is for one variable differs among Pythons, so
+# it is measured at import.
+
 Array = Any
+count_references = sys.getrefcount
+
+
+def _references() -> int:
+    local = object()
+    return count_references(local)
+
+
+ALONE = _references()
+"""What `getrefcount` says of an object that one local variable holds, in this Python."""
+
+
+def _references_in_call() -> int:
+    local = object()
+    return _inner(local)
+
+
+def _inner(argument: object) -> int:
+    return count_references(argument)
+
+
+ALONE_IN_CALL = _references_in_call()
+"""The same for an argument that only one local variable of the caller holds besides."""
+
+
+def owned(array: Array, alone: bool) -> Array:
+    """Return `array`, or a copy if somebody else may hold it or its memory."""
+    if alone and array.__class__ is ndarray and array.base is None and array.flags.writeable:
+        return array
+    return namespace(array).array(array)
+
+
+# --- reverse --------------------------------------------------------------------------------------
 
 
 class PassHook:

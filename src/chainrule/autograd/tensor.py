@@ -8,9 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from chainrule.autograd.handles import RemovableHandle
 from chainrule.autograd.modes import is_grad_enabled
-from chainrule.autograd.node import AccumulateGrad, Edge, Node, endpoint, hooks_of, made_at
+from chainrule.autograd.node import (
+    AccumulateGrad,
+    Edge,
+    Node,
+    RemovableHandle,
+    endpoint,
+    hooks_of,
+    made_at,
+)
 from chainrule.autograd.versions import version_of
 from chainrule.autograd.views import View
 from chainrule.backend import CPU, device, device_of, dtype_title, is_known, move, ndarray

@@ -5,10 +5,10 @@
 puts a call together, which `entry` guards.
 """
 
-from chainrule.compiler import protocols as protocols  # symbols get their namespace
 from chainrule.compiler.api import Compiled as Compiled
 from chainrule.compiler.api import compile as compile
 from chainrule.compiler.export import export as export
 from chainrule.compiler.profiling import profile as profile
+from chainrule.compiler.tracing import namespace as namespace  # symbols get theirs
 
 __all__ = ["Compiled", "compile", "export", "profile"]

@@ -12,8 +12,8 @@ import weakref
 from collections.abc import Callable
 from typing import Any, overload
 
-from chainrule.autograd.blocks import MODES
 from chainrule.autograd.intercept import ANSWERER
+from chainrule.autograd.modes import MODES
 from chainrule.compiler.build import Built, build
 from chainrule.compiler.cost import Report
 from chainrule.compiler.guards.signature import Signature

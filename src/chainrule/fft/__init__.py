@@ -6,9 +6,21 @@ tensor([10.+0.j, -2.+2.j, -2.+0.j])
 """
 
 from chainrule.fft.helpers import fftfreq, fftshift, ifftshift, rfftfreq
-from chainrule.fft.n_dim import fftn, hfftn, ifftn, ihfftn, irfftn, rfftn
+from chainrule.fft.n_dim import (
+    fft2,
+    fftn,
+    hfft2,
+    hfftn,
+    ifft2,
+    ifftn,
+    ihfft2,
+    ihfftn,
+    irfft2,
+    irfftn,
+    rfft2,
+    rfftn,
+)
 from chainrule.fft.one_dim import fft, hfft, ifft, ihfft, irfft, rfft
-from chainrule.fft.planes import fft2, hfft2, ifft2, ihfft2, irfft2, rfft2
 
 __all__ = [
     "fft",

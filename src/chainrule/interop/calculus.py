@@ -13,7 +13,7 @@ from chainrule.autograd.tensor import Tensor
 from chainrule.backend import is_known, promoted
 from chainrule.interop.manipulation import ravel
 from chainrule.interop.operands import array_of, constant, may_hold, tensors_of
-from chainrule.ops.slopes import slopes
+from chainrule.ops.cumulative import slopes
 
 # --- differences ----------------------------------------------------------------------------------
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from chainrule import linalg, ops
+from chainrule import fft, linalg, ops
 from chainrule.arguments import RECORDERS, floating
 from chainrule.autograd.tensor import Tensor
 from chainrule.errors import MissingRuleError
@@ -76,3 +77,19 @@ def qr(a: Tensor, mode: str = "reduced") -> Any:
 def tensorsolve(a: Tensor, b: Tensor, axes: Any = None) -> Tensor:
     """Return the solution of a tensor equation."""
     return linalg.tensorsolve(a, b, dims=axes)
+
+
+# --- fourier --------------------------------------------------------------------------------------
+#
+# Fourier transforms with the arguments of NumPy's functions.
+
+
+def of_planes(name: str) -> Callable[..., Tensor]:
+    """Return NumPy's transform along two axes, which takes None for all axes."""
+    along_two: Callable[..., Tensor] = getattr(fft, name)
+    along_all: Callable[..., Tensor] = getattr(fft, name[:-1] + "n")
+
+    def transform(a: Tensor, s: Any = None, axes: Any = (-2, -1), norm: Any = None) -> Tensor:
+        return (along_all if axes is None else along_two)(a, s=s, axes=axes, norm=norm)
+
+    return transform

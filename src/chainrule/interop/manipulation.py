@@ -19,7 +19,7 @@ from chainrule.autograd.tensor import Tensor
 from chainrule.errors import MissingRuleError, ShapeError
 from chainrule.interop.operands import array_of, constant, tensor_of, tensors_of
 from chainrule.ops.permute import reverse_dims
-from chainrule.ops.regions import unfold
+from chainrule.ops.views import unfold
 
 
 def of_places(a: Tensor, move: Callable[[Any], Any], axis: int | None = None) -> Tensor:

@@ -17,7 +17,6 @@ from chainrule import array_api as xp
 from chainrule import creation, fft, linalg, ops
 from chainrule.interop import (
     calculus,
-    fourier,
     histograms,
     indexing,
     inplace,
@@ -33,6 +32,9 @@ from chainrule.interop import (
 )
 from chainrule.interop import (
     linalg as factors,
+)
+from chainrule.interop import (
+    linalg as fourier,
 )
 from chainrule.interop.binding import Rule, rule
 

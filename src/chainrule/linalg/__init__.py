@@ -18,8 +18,18 @@ from chainrule.linalg.lu import lu, lu_factor, lu_factor_ex, lu_solve
 from chainrule.linalg.norms import cond, matrix_norm, norm, vector_norm
 from chainrule.linalg.products import cross, diagonal, multi_dot, trace, vander
 from chainrule.linalg.rank import matrix_rank
-from chainrule.linalg.solve import inv, inverse, pinv, pinverse, solve, tensorinv, tensorsolve
-from chainrule.linalg.triangular import cholesky_inverse, cholesky_solve, solve_triangular
+from chainrule.linalg.solve import (
+    cholesky_inverse,
+    cholesky_solve,
+    inv,
+    inverse,
+    pinv,
+    pinverse,
+    solve,
+    solve_triangular,
+    tensorinv,
+    tensorsolve,
+)
 from chainrule.ops import matmul, matrix_transpose, outer, tensordot, vecdot
 from chainrule.primitives import matrix_functions as _registered  # noqa: F401 - fills `TABLE`
 from chainrule.primitives.primitive import TABLE

@@ -22,7 +22,7 @@ from chainrule.linalg.lu import (
 from chainrule.linalg.lu import (
     lu_solve as _lu_solve,
 )
-from chainrule.linalg.triangular import solve_triangular
+from chainrule.linalg.solve import solve_triangular
 from chainrule.ops import tril, triu
 
 __all__ = ["cholesky", "lu", "lu_solve", "lu_unpack", "qr", "svd", "triangular_solve"]

@@ -13,7 +13,7 @@ from chainrule.errors import LinAlgError, ShapeError
 from chainrule.kernels.lu import factored, order_of
 from chainrule.linalg.arguments import adjoint as conjugate_transpose
 from chainrule.linalg.arguments import is_tracked, matrices, of_one_dtype, square, transposed
-from chainrule.linalg.triangular import solve_triangular
+from chainrule.linalg.solve import solve_triangular
 from chainrule.ops import concat, conj, tril, triu
 
 __all__ = ["lu", "lu_factor", "lu_factor_ex", "lu_solve"]

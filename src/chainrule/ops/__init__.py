@@ -7,54 +7,34 @@ One more costs a primitive's block, a function in one of these modules (and its 
 import sys
 from typing import TYPE_CHECKING
 
-from chainrule.ops.added import *
 from chainrule.ops.methods import attach  # isort: split
 
 from chainrule.ops.arithmetic import *
 from chainrule.ops.binary import *
-from chainrule.ops.blends import *
-from chainrule.ops.broadcasting import *
 from chainrule.ops.comparison import *
 from chainrule.ops.complex import *
 from chainrule.ops.conversion import *
-from chainrule.ops.covariance import *
 from chainrule.ops.cumulative import *
 from chainrule.ops.diagonals import *
-from chainrule.ops.distances import *
 from chainrule.ops.dtypes import *
 from chainrule.ops.einsum import *
 from chainrule.ops.elementary import *
-from chainrule.ops.extrema import *
-from chainrule.ops.finding import *
-from chainrule.ops.histograms import *
 from chainrule.ops.indexing import *
-from chainrule.ops.integers import *
+from chainrule.ops.inplace import *
 from chainrule.ops.join_split import *
-from chainrule.ops.kinks import *
 from chainrule.ops.matmul import *
-from chainrule.ops.moments import *
 from chainrule.ops.order_statistics import *
-from chainrule.ops.overwriting import *
 from chainrule.ops.permute import *
-from chainrule.ops.places import *
 from chainrule.ops.products import *
 from chainrule.ops.protocols import *
-from chainrule.ops.putting import *
-from chainrule.ops.quantiles import *
-from chainrule.ops.questions import *
 from chainrule.ops.reductions import *
-from chainrule.ops.regions import *
 from chainrule.ops.repeat import *
 from chainrule.ops.reshape import *
 from chainrule.ops.scatter import *
-from chainrule.ops.sets import *
-from chainrule.ops.slopes import *
 from chainrule.ops.sort_search import *
 from chainrule.ops.special import *
-from chainrule.ops.stacking import *
 from chainrule.ops.statistics import *
-from chainrule.ops.trigonometry import *
-from chainrule.ops.turning import *
+from chainrule.ops.views import *
 from chainrule.ops.where import *
 
 # mypy can't read an `__all__` put together from others; without one, it takes what the stars bring.
@@ -64,51 +44,31 @@ if not TYPE_CHECKING:
         for subject in (
             "arithmetic",
             "elementary",
-            "trigonometry",
-            "kinks",
             "where",
             "binary",
-            "blends",
-            "integers",
             "special",
             "comparison",
             "reductions",
             "statistics",
-            "extrema",
             "sort_search",
             "order_statistics",
-            "quantiles",
             "cumulative",
-            "moments",
-            "covariance",
-            "finding",
-            "histograms",
             "reshape",
             "permute",
             "diagonals",
             "join_split",
             "indexing",
             "scatter",
-            "putting",
-            "turning",
-            "regions",
+            "views",
             "repeat",
-            "stacking",
             "matmul",
             "einsum",
             "products",
-            "added",
-            "distances",
             "complex",
             "conversion",
-            "broadcasting",
-            "sets",
             "dtypes",
             "protocols",
-            "questions",
-            "slopes",
-            "places",
-            "overwriting",
+            "inplace",
         )
         for name in sys.modules[f"{__name__}.{subject}"].__all__
     ]

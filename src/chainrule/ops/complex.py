@@ -8,10 +8,10 @@ from chainrule.arguments import RECORDERS, Operand, floating, tensor_of
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import namespace
 from chainrule.errors import DTypeError, ShapeError
-from chainrule.ops import kinks
+from chainrule.ops import elementary
 from chainrule.ops.arithmetic import multiply
+from chainrule.ops.elementary import cos, sin
 from chainrule.ops.permute import matrix_transpose
-from chainrule.ops.trigonometry import cos, sin
 from chainrule.ops.wrappers import real_operands, real_pair
 
 __all__ = [
@@ -147,7 +147,7 @@ def sgn(input: Operand) -> Tensor:
     >>> cr.sgn(cr.tensor([3 + 4j, 0j]))
     tensor([0.6000+0.8000j, 0.0000+0.0000j])
     """
-    return kinks.sign(input)
+    return elementary.sign(input)
 
 
 def angle(input: Operand) -> Tensor:

@@ -2,42 +2,106 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from chainrule.arguments import Operand, cast, tensor_of
-from chainrule.autograd.inplace import fill, in_place, set_item, ufunc_in_place
+from chainrule.autograd.inplace import fill, in_place, set_item, turn_in_place, ufunc_in_place
 from chainrule.autograd.operands import as_tensors, scalar_array
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import namespace
 from chainrule.errors import ArgumentError, DTypeError, ShapeError
 from chainrule.ops import (
-    added,
     arithmetic,
     binary,
-    blends,
     comparison,
     diagonals,
     elementary,
-    integers,
-    kinks,
-    moments,
-    putting,
+    matmul,
     reductions,
     special,
-    trigonometry,
+    statistics,
 )
 from chainrule.ops import (
     complex as complexes,
 )
+from chainrule.ops import (
+    scatter as putting,
+)
 from chainrule.ops.arithmetic import multiply
+from chainrule.ops.permute import t, transpose
+from chainrule.ops.reshape import squeeze, unsqueeze
 from chainrule.random.draw import normal_array, uniform_array
 
 if TYPE_CHECKING:
     from numpy.random import Generator
+
+__all__ = [
+    "abs_",
+    "acos_",
+    "acosh_",
+    "addmv_",
+    "arccos_",
+    "arccosh_",
+    "arcsin_",
+    "arcsinh_",
+    "arctan_",
+    "arctanh_",
+    "asin_",
+    "asinh_",
+    "atan_",
+    "atanh_",
+    "ceil_",
+    "clamp_",
+    "clamp_max_",
+    "clamp_min_",
+    "clip_",
+    "conj_physical_",
+    "cos_",
+    "cosh_",
+    "deg2rad_",
+    "erf_",
+    "erfc_",
+    "exp2_",
+    "exp_",
+    "expm1_",
+    "fill_",
+    "fix_",
+    "floor_",
+    "frac_",
+    "gcd_",
+    "i0_",
+    "index_put_",
+    "lcm_",
+    "ldexp_",
+    "log10_",
+    "log1p_",
+    "log2_",
+    "log_",
+    "logit_",
+    "nan_to_num_",
+    "neg_",
+    "negative_",
+    "rad2deg_",
+    "reciprocal_",
+    "round_",
+    "rsqrt_",
+    "sigmoid_",
+    "sin_",
+    "sinc_",
+    "sinh_",
+    "sqrt_",
+    "square_",
+    "tan_",
+    "tanh_",
+    "trunc_",
+    "xlogy_",
+    "zero_",
+    "detach_",
+]
 
 scatter: Any = import_module("chainrule.ops.scatter")
 where: Any = import_module("chainrule.ops.where")
@@ -233,21 +297,21 @@ METHODS: dict[str, Callable[..., Tensor]] = {
         elementary.sqrt,
         elementary.rsqrt,
         elementary.sigmoid,
-        trigonometry.sin,
-        trigonometry.cos,
-        trigonometry.tan,
-        trigonometry.asin,
-        trigonometry.acos,
-        trigonometry.atan,
-        trigonometry.sinh,
-        trigonometry.cosh,
-        trigonometry.tanh,
+        elementary.sin,
+        elementary.cos,
+        elementary.tan,
+        elementary.asin,
+        elementary.acos,
+        elementary.atan,
+        elementary.sinh,
+        elementary.cosh,
+        elementary.tanh,
         comparison.bitwise_and,
         comparison.bitwise_or,
         comparison.bitwise_xor,
-        trigonometry.asinh,
-        trigonometry.acosh,
-        trigonometry.atanh,
+        elementary.asinh,
+        elementary.acosh,
+        elementary.atanh,
         binary.atan2,
         binary.copysign,
         binary.float_power,
@@ -257,17 +321,17 @@ METHODS: dict[str, Callable[..., Tensor]] = {
         binary.ldexp,
         binary.nextafter,
         binary.xlogy,
-        integers.bitwise_left_shift,
-        integers.bitwise_right_shift,
-        blends.clamp_max,
-        blends.clamp_min,
-        blends.deg2rad,
-        blends.exp2,
-        blends.frac,
-        integers.gcd,
-        integers.lcm,
-        blends.nan_to_num,
-        blends.rad2deg,
+        arithmetic.bitwise_left_shift,
+        arithmetic.bitwise_right_shift,
+        binary.clamp_max,
+        binary.clamp_min,
+        binary.deg2rad,
+        binary.exp2,
+        binary.frac,
+        arithmetic.gcd,
+        arithmetic.lcm,
+        binary.nan_to_num,
+        binary.rad2deg,
         special.digamma,
         special.erf,
         special.erfc,
@@ -279,14 +343,14 @@ METHODS: dict[str, Callable[..., Tensor]] = {
         special.logit,
         special.mvlgamma,
         special.sinc,
-        kinks.abs,
-        kinks.sign,
-        kinks.relu,
-        kinks.clamp,
-        kinks.floor,
-        kinks.ceil,
-        kinks.trunc,
-        kinks.round,
+        elementary.abs,
+        elementary.sign,
+        elementary.relu,
+        elementary.clamp,
+        elementary.floor,
+        elementary.ceil,
+        elementary.trunc,
+        elementary.round,
         where.masked_fill,
         diagonals.tril,
         diagonals.triu,
@@ -299,30 +363,30 @@ METHODS: dict[str, Callable[..., Tensor]] = {
         scatter.index_copy,
         scatter.index_fill,
         scatter.index_reduce,
-        added.addmm,
-        added.addmv,
-        added.addr,
-        added.addbmm,
-        added.baddbmm,
+        matmul.addmm,
+        matmul.addmv,
+        matmul.addr,
+        matmul.addbmm,
+        matmul.baddbmm,
         putting.index_put,
         putting.masked_scatter,
         putting.put,
-        moments.renorm,
+        statistics.renorm,
     )
 }
 _ALIASES: dict[str, Callable[..., Tensor]] = {
     "neg": arithmetic.negative,
     "negative": arithmetic.negative,
-    "clip": kinks.clamp,
-    "absolute": kinks.abs,
-    "fix": kinks.trunc,
-    "sgn": kinks.sign,
-    "arcsin": trigonometry.asin,
-    "arccos": trigonometry.acos,
-    "arctan": trigonometry.atan,
-    "arcsinh": trigonometry.asinh,
-    "arccosh": trigonometry.acosh,
-    "arctanh": trigonometry.atanh,
+    "clip": elementary.clamp,
+    "absolute": elementary.abs,
+    "fix": elementary.trunc,
+    "sgn": elementary.sign,
+    "arcsin": elementary.asin,
+    "arccos": elementary.acos,
+    "arctan": elementary.atan,
+    "arcsinh": elementary.asinh,
+    "arccosh": elementary.acosh,
+    "arctanh": elementary.atanh,
     "arctan2": binary.atan2,
     "multiply": arithmetic.multiply,
     "subtract": arithmetic.subtract,
@@ -395,3 +459,170 @@ def fill_diagonal_(x: Tensor, fill_value: float, wrap: bool = False) -> Tensor:
 
 
 METHODS["fill_diagonal_"] = fill_diagonal_
+
+
+# --- overwriting ----------------------------------------------------------------------------------
+#
+# Methods that write in place, as functions: `cr.exp_(x)` is `x.exp_()`.
+
+
+def _function(name: str) -> Callable[..., Tensor]:
+    method = METHODS[name]
+
+    def function(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        if not isinstance(input, Tensor):
+            raise TypeError(
+                f"{name}(): argument 'input' must be a Tensor, not {type(input).__name__}: what is "
+                "written to in place has to be one already"
+            )
+        return method(input, *args, **kwargs)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = method.__doc__
+    return function
+
+
+abs_ = _function("abs_")
+acos_ = _function("acos_")
+acosh_ = _function("acosh_")
+addmv_ = _function("addmv_")
+arccos_ = _function("arccos_")
+arccosh_ = _function("arccosh_")
+arcsin_ = _function("arcsin_")
+arcsinh_ = _function("arcsinh_")
+arctan_ = _function("arctan_")
+arctanh_ = _function("arctanh_")
+asin_ = _function("asin_")
+asinh_ = _function("asinh_")
+atan_ = _function("atan_")
+atanh_ = _function("atanh_")
+ceil_ = _function("ceil_")
+clamp_ = _function("clamp_")
+clamp_max_ = _function("clamp_max_")
+clamp_min_ = _function("clamp_min_")
+clip_ = _function("clip_")
+conj_physical_ = _function("conj_physical_")
+cos_ = _function("cos_")
+cosh_ = _function("cosh_")
+deg2rad_ = _function("deg2rad_")
+erf_ = _function("erf_")
+erfc_ = _function("erfc_")
+exp2_ = _function("exp2_")
+exp_ = _function("exp_")
+expm1_ = _function("expm1_")
+fix_ = _function("fix_")
+floor_ = _function("floor_")
+frac_ = _function("frac_")
+gcd_ = _function("gcd_")
+i0_ = _function("i0_")
+index_put_ = _function("index_put_")
+lcm_ = _function("lcm_")
+ldexp_ = _function("ldexp_")
+log10_ = _function("log10_")
+log1p_ = _function("log1p_")
+log2_ = _function("log2_")
+log_ = _function("log_")
+logit_ = _function("logit_")
+nan_to_num_ = _function("nan_to_num_")
+neg_ = _function("neg_")
+negative_ = _function("negative_")
+rad2deg_ = _function("rad2deg_")
+reciprocal_ = _function("reciprocal_")
+round_ = _function("round_")
+rsqrt_ = _function("rsqrt_")
+sigmoid_ = _function("sigmoid_")
+sin_ = _function("sin_")
+sinc_ = _function("sinc_")
+sinh_ = _function("sinh_")
+sqrt_ = _function("sqrt_")
+square_ = _function("square_")
+tan_ = _function("tan_")
+tanh_ = _function("tanh_")
+trunc_ = _function("trunc_")
+xlogy_ = _function("xlogy_")
+
+
+def detach_(input: Tensor) -> Tensor:
+    """Take a tensor out of the graph, in place: it becomes a leaf without grad."""
+    return input.detach_()
+
+
+# --- turned ---------------------------------------------------------------------------------------
+#
+# Methods that change a tensor's shape in place: the same memory, read in another order.
+
+
+def t_(x: Tensor) -> Tensor:
+    """Transpose a matrix in place; a vector or a number stays.
+
+    Returns
+    -------
+    Tensor
+        `x` itself. Views made before keep their shape and the memory that they share with it.
+
+    Raises
+    ------
+    InPlaceError
+        If `x` is a leaf that requires grad.
+    ShapeError
+        If `x` has more than two dimensions.
+
+    Notes
+    -----
+    No element moves, so nothing that the graph has saved is stale. The history follows, also in
+    no_grad(): derivative 1, the gradient is transposed back.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> x = cr.zeros(2, 3)
+    >>> x.t_().shape, x.shape
+    ((3, 2), (3, 2))
+    """
+    return turn_in_place(x, "t_", t)
+
+
+def transpose_(x: Tensor, dim0: int, dim1: int) -> Tensor:
+    """Swap two dimensions in place, as `t_` does.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.zeros(2, 3, 4).transpose_(0, 2).shape
+    (4, 3, 2)
+    """
+    return turn_in_place(x, "transpose_", lambda y: transpose(y, dim0, dim1))
+
+
+def squeeze_(x: Tensor, dim: int | Sequence[int] | None = None, *, axis: Any = None) -> Tensor:
+    """Drop dimensions of length 1 in place: all, or those named. See `t_`.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.zeros(1, 2, 1).squeeze_(0).shape
+    (2, 1)
+    """
+    return turn_in_place(x, "squeeze_", lambda y: squeeze(y, dim, axis=axis))
+
+
+def unsqueeze_(x: Tensor, dim: int | None = None, *, axis: int | None = None) -> Tensor:
+    """Put in a dimension of length 1 in place. See `t_`.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.zeros(2).unsqueeze_(0).shape
+    (1, 2)
+    """
+    return turn_in_place(x, "unsqueeze_", lambda y: unsqueeze(y, dim, axis=axis))
+
+
+TURNING: dict[str, Callable[..., Tensor]] = {
+    "t_": t_,
+    "transpose_": transpose_,
+    "swapaxes_": transpose_,
+    "swapdims_": transpose_,
+    "squeeze_": squeeze_,
+    "unsqueeze_": unsqueeze_,
+}

@@ -6,6 +6,8 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from chainrule.arguments import RECORDERS, Operand, cast, either, one_dim, tensor_of, whole_number
 from chainrule.autograd.operands import as_tensors
 from chainrule.autograd.record import view_of
@@ -13,12 +15,36 @@ from chainrule.autograd.tensor import Tensor
 from chainrule.autograd.views import View
 from chainrule.backend import promoted
 from chainrule.errors import ArgumentError, OutOfBoundsError, ShapeError
+from chainrule.ops.reshape import reshape
 from chainrule.primitives import Primitive
 from chainrule.primitives.indexing import getitem, select
 
-_concat = RECORDERS["concat"]
+__all__ = [
+    "cat",
+    "concat",
+    "concatenate",
+    "stack",
+    "split",
+    "chunk",
+    "unbind",
+    "unstack",
+    "atleast_1d",
+    "atleast_2d",
+    "atleast_3d",
+    "hstack",
+    "vstack",
+    "row_stack",
+    "dstack",
+    "column_stack",
+    "block_diag",
+    "tensor_split",
+    "hsplit",
+    "vsplit",
+    "dsplit",
+    "split_with_sizes",
+]
 
-__all__ = ["cat", "concat", "concatenate", "stack", "split", "chunk", "unbind", "unstack"]
+_concat = RECORDERS["concat"]
 
 
 def cat(tensors: Sequence[Operand], dim: int | None = None, *, axis: int | None = None) -> Tensor:
@@ -353,3 +379,368 @@ def _part_view(x: Tensor, primitive: Primitive, key: tuple[Any, ...]) -> View:
     view = view_of(x, primitive, {"key": key})
     view.refusal = view.refusal or "multiple"
     return view
+
+
+# --- stacking -------------------------------------------------------------------------------------
+#
+# Joining and splitting by the names of directions: horizontally, vertically, in depth.
+
+# --- together -------------------------------------------------------------------------------------
+
+
+def atleast_1d(*tensors: Any) -> Any:
+    """Return tensors with at least one dimension: 0-d ones as vectors of one element.
+
+    Parameters
+    ----------
+    *tensors : Tensors, or one sequence of them
+        Any tensors.
+
+    Returns
+    -------
+    Tensor, or tuple of Tensors if several were given
+        Views.
+
+    Notes
+    -----
+    Derivative: 1.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.atleast_1d(cr.tensor(5))
+    tensor([5])
+    """
+    return _of_each(_row, tensors)
+
+
+def atleast_2d(*tensors: Any) -> Any:
+    """Return tensors with at least two dimensions: vectors as rows; as `atleast_1d` does.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.atleast_2d(cr.tensor([5, 6]))
+    tensor([[5, 6]])
+    """
+    return _of_each(_matrix, tensors)
+
+
+def atleast_3d(*tensors: Any) -> Any:
+    """Return tensors with at least three dimensions: new ones come first for vectors, then last.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.atleast_3d(cr.zeros(2)).shape, cr.atleast_3d(cr.zeros(2, 3)).shape
+    ((1, 2, 1), (2, 3, 1))
+    """
+    return _of_each(_solid, tensors)
+
+
+def _of_each(function: Any, tensors: tuple[Any, ...]) -> Any:
+    if len(tensors) == 1 and not isinstance(tensors[0], list | tuple):
+        return function(tensor_of(tensors[0]))
+    listed = tensors[0] if len(tensors) == 1 else tensors
+    return tuple([function(tensor_of(x)) for x in listed])
+
+
+def _row(x: Tensor) -> Tensor:
+    return x if x.ndim else reshape(x, 1)
+
+
+def _matrix(x: Tensor) -> Tensor:
+    return x if x.ndim > 1 else reshape(x, 1, -1)
+
+
+def _solid(x: Tensor) -> Tensor:
+    if x.ndim > 2:
+        return x
+    return reshape(x, (*x.shape, 1) if x.ndim == 2 else (1, x.numel(), 1))
+
+
+def _joined(name: str, parts: list[Tensor], dim: int) -> Tensor:
+    if not parts:
+        raise ShapeError(f"{name} expects a non-empty TensorList")
+    return cat(parts, dim)
+
+
+def hstack(tensors: Sequence[Operand]) -> Tensor:
+    """Return tensors joined along the second dimension; vectors along their only one.
+
+    Parameters
+    ----------
+    tensors : sequence of Tensors
+        Their shapes agree except in that dimension.
+
+    Returns
+    -------
+    Tensor, of the promoted dtype
+
+    Raises
+    ------
+    ShapeError
+        If there are none, or their shapes don't fit.
+
+    Notes
+    -----
+    Derivative: 1; each tensor gets its part of the gradient.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.hstack([cr.tensor([1, 2]), cr.tensor([3])])
+    tensor([1, 2, 3])
+    """
+    parts = [_row(tensor_of(x)) for x in tensors]
+    return _joined("hstack", parts, 0 if parts and parts[0].ndim == 1 else 1)
+
+
+def vstack(tensors: Sequence[Operand]) -> Tensor:
+    """Return tensors joined along the first dimension, vectors as rows; as `hstack` does.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.vstack([cr.tensor([1, 2]), cr.tensor([3, 4])])
+    tensor([[1, 2],
+            [3, 4]])
+    """
+    return _joined("vstack", [_matrix(tensor_of(x)) for x in tensors], 0)
+
+
+row_stack = vstack
+
+
+def dstack(tensors: Sequence[Operand]) -> Tensor:
+    """Return tensors joined along the third dimension, which they get; as `hstack` does.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.dstack([cr.tensor([1, 2]), cr.tensor([3, 4])])
+    tensor([[[1, 3],
+             [2, 4]]])
+    """
+    return _joined("dstack", [_solid(tensor_of(x)) for x in tensors], 2)
+
+
+def column_stack(tensors: Sequence[Operand]) -> Tensor:
+    """Return tensors joined along the second dimension, vectors as columns; as `hstack` does.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.column_stack([cr.tensor([1, 2]), cr.tensor([3, 4])])
+    tensor([[1, 3],
+            [2, 4]])
+    """
+    columns = [tensor_of(x) for x in tensors]
+    return _joined(
+        "column_stack", [x if x.ndim > 1 else reshape(x, (x.numel(), 1)) for x in columns], 1
+    )
+
+
+def block_diag(*tensors: Operand) -> Tensor:
+    """Return the matrix with matrices along its diagonal, and zeros elsewhere.
+
+    Parameters
+    ----------
+    *tensors : Tensors of at most two dimensions
+        Vectors count as rows.
+
+    Returns
+    -------
+    Tensor, 2-d, of the promoted dtype
+
+    Raises
+    ------
+    ShapeError
+        If a tensor has more dimensions, or there is none.
+
+    Notes
+    -----
+    Derivative: 1; each tensor gets its block of the gradient.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.block_diag(cr.tensor([[1, 2]]), cr.tensor(3))
+    tensor([[1, 2, 0],
+            [0, 0, 3]])
+    """
+    parts = [_matrix(x) for x in same_dtype("block_diag", tensors)]
+    for i, part in enumerate(parts):
+        if part.ndim > 2:
+            raise ShapeError(
+                "block_diag: Input tensors must have 2 or fewer dimensions. Input "
+                f"{i} has {part.ndim} dimensions"
+            )
+    columns = sum([part.shape[1] for part in parts])
+    places, top, left = [], 0, 0
+    for part in parts:
+        rows, width = part.shape
+        steps = (top + np.arange(rows))[:, None] * columns + left + np.arange(width)
+        places.append(steps.reshape(-1))
+        top, left = top + rows, left + width
+    flatly = [reshape(part, -1) for part in parts]
+    joined = cat(flatly, 0)
+    key = (np.concatenate(places),)
+    out = RECORDERS["index_add"](joined, shape=(top * columns,), key=key)
+    return reshape(out, (top, columns))
+
+
+# --- apart ----------------------------------------------------------------------------------------
+
+
+def tensor_split(
+    input: Operand,
+    indices_or_sections: int | Sequence[int] | Tensor | None = None,
+    dim: int = 0,
+    *,
+    axis: int | None = None,
+    sections: int | None = None,
+    indices: Sequence[int] | None = None,
+) -> tuple[Tensor, ...]:
+    """Return parts of `input` along a dimension: so many, or cut at given places.
+
+    Parameters
+    ----------
+    input : Tensor
+        Of at least one dimension.
+    indices_or_sections : int, sequence of ints or Tensor of integers
+        How many parts of almost equal length, the longer ones first; or where the second, third …
+        part begins, as in slices. Also spelled `sections` and `indices`.
+    dim : int, default 0
+        Along which dimension. Also spelled `axis`.
+
+    Returns
+    -------
+    tuple of Tensors
+        Views.
+
+    Raises
+    ------
+    ArgumentError
+        If there is no part to make.
+    ShapeError
+        If `input` has no dimension.
+
+    Notes
+    -----
+    Derivative: 1; the gradient of each part goes back to its place.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.tensor_split(cr.arange(5), 2)
+    (tensor([0, 1, 2]), tensor([3, 4]))
+    """
+    input = tensor_of(input)
+    cuts: Any = indices_or_sections if sections is None else sections
+    cuts = cuts if indices is None else indices
+    if input.ndim == 0:
+        raise ShapeError("tensor_split expected at least a 1-dimensional tensor, but got 0 dims")
+    number = one_dim(dim if axis is None else axis, input.ndim)
+    length = input.shape[number]
+    cuts = cuts.tolist() if isinstance(cuts, Tensor) else cuts
+    if isinstance(cuts, int):
+        if cuts <= 0:
+            raise ArgumentError(f"number of sections must be larger than 0, got {cuts}")
+        shorter, longer = divmod(length, cuts)
+        cuts = [i * shorter + min(i, longer) for i in range(1, cuts)]
+    lead = (slice(None),) * number
+    ends = [*cuts, length]
+    return tuple(
+        [
+            RECORDERS["getitem"](input, key=(*lead, slice(start, stop), ...))
+            for start, stop in zip([0, *cuts], ends, strict=True)
+        ]
+    )
+
+
+def hsplit(input: Operand, indices_or_sections: int | Sequence[int]) -> tuple[Tensor, ...]:
+    """Return parts of `input` along its second dimension, a vector's along its only one.
+
+    Parameters
+    ----------
+    input : Tensor
+        Of at least one dimension.
+    indices_or_sections : int or sequence of ints
+        How many parts of equal length, or where the second, third … part begins.
+
+    Returns
+    -------
+    tuple of Tensors
+        Views.
+
+    Raises
+    ------
+    ShapeError
+        If there are too few dimensions, or the parts would not be equal.
+
+    Notes
+    -----
+    Derivative: 1; the gradient of each part goes back to its place.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.hsplit(cr.tensor([1, 2, 3, 4]), 2)
+    (tensor([1, 2]), tensor([3, 4]))
+    """
+    return _cut("hsplit", input, indices_or_sections, 1)
+
+
+def vsplit(input: Operand, indices_or_sections: int | Sequence[int]) -> tuple[Tensor, ...]:
+    """Return parts of `input` along its first dimension; `input` has two or more; as `hsplit` does.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.vsplit(cr.tensor([[1, 2], [3, 4]]), 2)
+    (tensor([[1, 2]]), tensor([[3, 4]]))
+    """
+    return _cut("vsplit", input, indices_or_sections, 2)
+
+
+def dsplit(input: Operand, indices_or_sections: int | Sequence[int]) -> tuple[Tensor, ...]:
+    """Return parts of `input` along its third dimension; as `hsplit` does.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> [part.shape for part in cr.dsplit(cr.zeros(2, 2, 4), [1])]
+    [(2, 2, 1), (2, 2, 3)]
+    """
+    return _cut("dsplit", input, indices_or_sections, 3)
+
+
+def _cut(name: str, x: Operand, cuts: int | Sequence[int], least: int) -> tuple[Tensor, ...]:
+    x = tensor_of(x)
+    if x.ndim < least:
+        raise ShapeError(
+            f"{name} requires a tensor with at least {least} dimension{'s' if least > 1 else ''}, "
+            f"but got a tensor with {x.ndim} dimensions"
+        )
+    dim = {"hsplit": 1 if x.ndim > 1 else 0, "vsplit": 0, "dsplit": 2}[name]
+    if isinstance(cuts, int) and (cuts <= 0 or x.shape[dim] % cuts):
+        raise ShapeError(
+            f"{name} attempted to split along dimension {dim}, but the size of the dimension "
+            f"{x.shape[dim]} is not divisible by the split_size {cuts}"
+        )
+    return tensor_split(x, cuts, dim)
+
+
+def split_with_sizes(
+    input: Operand, split_sizes: Sequence[int], dim: int = 0
+) -> tuple[Tensor, ...]:
+    """Return parts of `input` of given lengths: `split` with a list.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.split_with_sizes(cr.arange(3), [1, 2])
+    (tensor([0]), tensor([1, 2]))
+    """
+    return split(input, tuple(split_sizes), dim)

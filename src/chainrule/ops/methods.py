@@ -9,45 +9,37 @@ from typing import Any
 from chainrule.autograd.tensor import Tensor
 from chainrule.creation import like
 from chainrule.ops import (
-    added,
     arithmetic,
     binary,
-    blends,
     comparison,
     conversion,
-    covariance,
     cumulative,
     diagonals,
+    dtypes,
     elementary,
-    extrema,
-    finding,
-    histograms,
     indexing,
     inplace,
-    integers,
     join_split,
-    kinks,
-    moments,
     operators,
     order_statistics,
-    places,
     products,
     protocols,
-    putting,
-    quantiles,
-    questions,
     reductions,
-    regions,
     repeat,
     sort_search,
     special,
-    stacking,
     statistics,
-    trigonometry,
-    turned,
-    turning,
     ufuncs,
     views,
+)
+from chainrule.ops import (
+    matmul as added,
+)
+from chainrule.ops import (
+    permute as turning,
+)
+from chainrule.ops import (
+    scatter as putting,
 )
 from chainrule.ops import (
     where as choosing,
@@ -61,61 +53,82 @@ reshape: Any = import_module("chainrule.ops.reshape")
 scatter: Any = import_module("chainrule.ops.scatter")
 
 # Functions whose first parameter is the tensor are methods as they are.
-_SAME = {
-    arithmetic: """
+_SAME = [
+    (
+        arithmetic,
+        """
         add subtract sub multiply mul divide div true_divide floor_divide remainder negative neg
         positive pow square reciprocal""",
-    elementary: "sqrt rsqrt exp expm1 log log1p log2 log10 sigmoid",
-    trigonometry: """
+    ),
+    (elementary, "sqrt rsqrt exp expm1 log log1p log2 log10 sigmoid"),
+    (
+        elementary,
+        """
         sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh
         arcsin arccos arctan arcsinh arccosh arctanh""",
-    kinks: "abs absolute sign relu maximum minimum clamp clip floor ceil trunc fix round",
-    choosing: "masked_fill",
-    binary: """
+    ),
+    (elementary, "abs absolute sign relu maximum minimum clamp clip floor ceil trunc fix round"),
+    (choosing, "masked_fill"),
+    (
+        binary,
+        """
         arctan2 atan2 copysign float_power fmax fmin fmod frexp heaviside hypot ldexp logaddexp
         logaddexp2 nextafter xlogy""",
-    blends: """
+    ),
+    (
+        binary,
+        """
         addcdiv addcmul clamp_max clamp_min deg2rad exp2 frac isneginf isposinf lerp nan_to_num
         rad2deg signbit""",
-    integers: "bitwise_left_shift bitwise_right_shift gcd lcm",
-    special: "digamma erf erfc erfinv i0 igamma igammac lgamma logit mvlgamma sinc",
-    comparison: """
+    ),
+    (arithmetic, "bitwise_left_shift bitwise_right_shift gcd lcm"),
+    (special, "digamma erf erfc erfinv i0 igamma igammac lgamma logit mvlgamma sinc"),
+    (
+        comparison,
+        """
         eq ne lt le gt ge not_equal less less_equal greater greater_equal isnan isinf isfinite
         logical_not logical_and logical_or logical_xor bitwise_not bitwise_and bitwise_or
         bitwise_xor isclose allclose""",
-    reductions: "sum mean prod cumsum cumprod all any count_nonzero",
-    statistics: "var std norm logsumexp softmax log_softmax",
-    extrema: "max min amax amin argmax argmin",
-    sort_search: "sort argsort topk",
-    reshape: "reshape flatten ravel squeeze unsqueeze expand broadcast_to",
-    permute: "permute transpose swapaxes swapdims t movedim moveaxis flip roll",
-    diagonals: "tril triu diag diagonal diag_embed diagflat trace",
-    join_split: "split chunk unbind",
-    indexing: "gather take take_along_dim index_select masked_select",
-    regions: """
+    ),
+    (reductions, "sum mean prod cumsum cumprod all any count_nonzero"),
+    (statistics, "var std norm logsumexp softmax log_softmax"),
+    (reductions, "max min amax amin argmax argmin"),
+    (sort_search, "sort argsort topk"),
+    (reshape, "reshape flatten ravel squeeze unsqueeze expand broadcast_to"),
+    (permute, "permute transpose swapaxes swapdims t movedim moveaxis flip roll"),
+    (diagonals, "tril triu diag diagonal diag_embed diagflat trace"),
+    (join_split, "split chunk unbind"),
+    (indexing, "gather take take_along_dim index_select masked_select"),
+    (
+        views,
+        """
         narrow narrow_copy select unfold unflatten select_scatter slice_scatter diagonal_scatter""",
-    repeat: "tile repeat_interleave",
-    stacking: "tensor_split hsplit vsplit dsplit split_with_sizes",
-    scatter: """
+    ),
+    (repeat, "tile repeat_interleave"),
+    (join_split, "tensor_split hsplit vsplit dsplit split_with_sizes"),
+    (
+        scatter,
+        """
         scatter scatter_add scatter_reduce index_add index_copy index_fill index_reduce""",
-    putting: "index_put masked_scatter put",
-    places: "as_strided",
-    turning: "fliplr flipud rot90",
-    finding: "nonzero argwhere unique unique_consecutive",
-    histograms: "bincount histc histogram",
-    moments: "nansum nanmean aminmax dist renorm",
-    covariance: "cov corrcoef",
-    order_statistics: "median nanmedian kthvalue mode msort",
-    quantiles: "quantile nanquantile",
-    cumulative: "cummax cummin logcumsumexp diff",
-    like: "new_zeros new_ones new_empty new_full new_tensor",
-    views: "view contiguous sum_to_size stride storage_offset",
-    matmul: "matmul mm mv dot bmm outer ger",
-    products: "inner vdot cross kron",
-    added: "addmm addmv addr addbmm baddbmm",
-    complex: "adjoint angle conj conj_physical isreal sgn",
-    conversion: "clone astype to type_as cpu cuda",
-}
+    ),
+    (putting, "index_put masked_scatter put"),
+    (views, "as_strided"),
+    (turning, "fliplr flipud rot90"),
+    (sort_search, "nonzero argwhere unique unique_consecutive"),
+    (order_statistics, "bincount histc histogram"),
+    (statistics, "nansum nanmean aminmax dist renorm"),
+    (statistics, "cov corrcoef"),
+    (order_statistics, "median nanmedian kthvalue mode msort"),
+    (order_statistics, "quantile nanquantile"),
+    (cumulative, "cummax cummin logcumsumexp diff"),
+    (like, "new_zeros new_ones new_empty new_full new_tensor"),
+    (views, "view contiguous sum_to_size stride storage_offset"),
+    (matmul, "matmul mm mv dot bmm outer ger"),
+    (products, "inner vdot cross kron"),
+    (added, "addmm addmv addr addbmm baddbmm"),
+    (complex, "adjoint angle conj conj_physical isreal sgn"),
+    (conversion, "clone astype to type_as cpu cuda"),
+]
 
 
 def expand_as(x: Tensor, other: Tensor) -> Any:
@@ -194,15 +207,15 @@ _PROPERTIES = {
 
 def attach() -> None:
     """Give Tensor its operators and methods."""
-    for module, names in _SAME.items():
+    for module, names in _SAME:
         for name in names.split():
             setattr(Tensor, name, getattr(module, name))
     for table in (
         inplace.METHODS,
         drawn.METHODS,
-        turned.METHODS,
+        inplace.METHODS,
         conversion.CONVERTERS,
-        questions.METHODS,
+        dtypes.METHODS,
         operators.OPERATORS,
         _OTHERS,
         {

@@ -6,6 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from chainrule.arguments import (
     RECORDERS,
     Operand,
@@ -16,6 +18,7 @@ from chainrule.arguments import (
     sizes_of,
     tensor_of,
 )
+from chainrule.autograd.operands import as_tensors
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import is_known, namespace, ndarray
 from chainrule.errors import ArgumentError, ShapeError
@@ -28,6 +31,9 @@ __all__ = [
     "unsqueeze",
     "expand_dims",
     "broadcast_to",
+    "broadcast_shapes",
+    "broadcast_arrays",
+    "broadcast_tensors",
 ]
 
 _reshape = RECORDERS["reshape"]
@@ -372,3 +378,74 @@ def _spread(x: Tensor, sizes: tuple[int, ...]) -> Tensor:
     if sizes != lengths and isinstance(result._array, ndarray):
         result._array.flags.writeable = False  # a write would reach several elements
     return result
+
+
+# --- broadcasting ---------------------------------------------------------------------------------
+#
+# Shapes and tensors made to fit each other.
+
+
+def broadcast_shapes(*shapes: Sizes) -> tuple[int, ...]:
+    """Return the shape that these broadcast to.
+
+    Parameters
+    ----------
+    *shapes : tuple of ints, or int
+        Aligned at their ends; a length of 1 fits any.
+
+    Raises
+    ------
+    ShapeError
+        If they don't fit.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.broadcast_shapes((2, 1), (3,))
+    (2, 3)
+    """
+    listed = [sizes_of((shape,)) for shape in shapes]
+    try:
+        return np.broadcast_shapes(*listed)
+    except ValueError:
+        raise ShapeError(
+            f"broadcast_shapes(): the shapes {', '.join(map(str, map(list, listed)))} can't be "
+            "broadcast: aligned at their ends, lengths must be equal or 1"
+        ) from None
+
+
+def broadcast_tensors(*tensors: Operand) -> tuple[Tensor, ...]:
+    """Return tensors broadcast to one shape, without copying.
+
+    Parameters
+    ----------
+    *tensors : Tensor, array or number
+        Their shapes broadcast; their dtypes stay.
+
+    Returns
+    -------
+    tuple of Tensors
+        Views; those that had to be broadcast can't be written to.
+
+    Raises
+    ------
+    ShapeError
+        If the shapes don't fit.
+
+    Notes
+    -----
+    Derivative: 1 for each repetition: the gradient is summed over them.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> x, y = cr.broadcast_tensors(cr.zeros(2, 1), cr.zeros(3))
+    >>> x.shape, y.shape
+    ((2, 3), (2, 3))
+    """
+    listed = as_tensors(tensors)
+    shape = broadcast_shapes(*[tensor.shape for tensor in listed])
+    return tuple([broadcast_to(tensor, shape) for tensor in listed])
+
+
+broadcast_arrays = broadcast_tensors

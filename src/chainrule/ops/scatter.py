@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from chainrule.arguments import RECORDERS, Operand, one_dim, tensor_of
-from chainrule.autograd.tensor import Tensor
-from chainrule.errors import ArgumentError, ShapeError
+from chainrule.autograd.error_messages import broadcast_text
+from chainrule.autograd.operands import scalar_array
+from chainrule.autograd.tensor import Tensor, make
+from chainrule.backend import check_known, dtype_title, is_array, is_known, namespace
+from chainrule.errors import ArgumentError, CompileError, DTypeError, ShapeError
 from chainrule.kernels import flat_indexing
-from chainrule.ops.combining import WAYS, add, alike, way, write
 from chainrule.ops.index_errors import in_our_words, indexing
-from chainrule.ops.indexing import index_of
+from chainrule.ops.indexing import as_key, index_of
 from chainrule.ops.reshape import broadcast_to
+from chainrule.ops.where import where
 from chainrule.ops.wrappers import reshaped
+from chainrule.primitives.indexing import index as index_primitive
 
 __all__ = [
     "scatter",
@@ -25,7 +30,146 @@ __all__ = [
     "index_copy",
     "index_fill",
     "index_reduce",
+    "index_put",
+    "put",
+    "masked_scatter",
 ]
+
+# --- combining ------------------------------------------------------------------------------------
+#
+# How values that go to indices are combined with what is there.
+
+Array = Any
+
+
+def alike(operation: str, x: Tensor, value: Operand) -> Tensor:
+    """Return a value as a tensor of the dtype of `x`; numbers are converted."""
+    if value.__class__ is not Tensor and isinstance(
+        value, bool | int | float | complex | np.generic
+    ):
+        made = scalar_array(value, x._array)
+        if not np.can_cast(made.dtype, x.dtype, "same_kind"):
+            raise DTypeError(
+                f"{operation}(): value {value!r} cannot be converted to type {x.dtype}"
+            )
+        return make(made.astype(x.dtype), None)
+    tensor = tensor_of(value)
+    if tensor._array.dtype != x._array.dtype:
+        raise DTypeError(
+            f"{operation}(): Expected self.dtype to be equal to src.dtype, got "
+            f"{dtype_title(x.dtype)} and {dtype_title(tensor.dtype)}: convert one of them"
+        )
+    return tensor
+
+
+def write(x: Tensor, value: Tensor, key: Any) -> Tensor:
+    """Return `x` with `value`, which has the shape of ``x[key]``, at an index."""
+    kept = None
+    if value.requires_grad and not flat_indexing.is_masks(key):
+        kept = namespace(x._array).lasting(key, x.shape)
+    return RECORDERS["assign"](x, value, path=((index_primitive, {"key": key}),), lasting=kept)
+
+
+def add(x: Tensor, value: Tensor, key: Any) -> Tensor:
+    return RECORDERS["add_at"](x, value, key=key)
+
+
+def _multiply(x: Tensor, value: Tensor, key: Any) -> Tensor:
+    return product(x, value, key, True)
+
+
+WAYS: dict[Any, Callable[[Tensor, Tensor, Any], Tensor]] = {
+    None: write,
+    "add": add,
+    "multiply": _multiply,
+}
+
+
+def way(operation: str, reduce: str, own: bool) -> Callable[[Tensor, Tensor, Any], Tensor]:
+    """Return how a reduction combines; without `own`, what is overwritten does not take part."""
+    if reduce == "sum":
+        return add if own else lambda x, value, key: add(_cleared(x, key), value, key)
+    if reduce == "mean":
+        return lambda x, value, key: _average(x, value, key, own)
+    if reduce == "prod":
+        return lambda x, value, key: product(x, value, key, own)
+    if reduce in ("amax", "amin"):
+        name = "largest_at" if reduce == "amax" else "smallest_at"
+        return lambda x, value, key: RECORDERS[name](x, value, key=key, own=own)
+    raise ArgumentError(
+        f"{operation}(): reduce argument must be either sum, prod, mean, amax or amin, got "
+        f"{reduce!r}"
+    )
+
+
+def _cleared(x: Tensor, key: Any) -> Tensor:
+    """Return `x` with zeros at an index."""
+    zero = make(namespace(x._array).zeros((), dtype=x.dtype), None)
+    return RECORDERS["assign"](x, zero, path=((index_primitive, {"key": key}),), lasting=None)
+
+
+def _counts(x: Tensor, key: Any) -> Array:
+    """Return how often an index picks each element of `x`."""
+    shape, xp = x.shape, namespace(x._array)
+    if not xp.known:
+        ones = xp.ones(xp.index(x._array, key).shape, np.dtype(np.int64))
+        return xp.index_add(ones, shape=shape, key=key)
+    places = flat_indexing.positions(key, shape)
+    if places is None:
+        places = np.arange(math.prod(shape)).reshape(shape)[key]
+    return np.bincount(places.reshape(-1), minlength=math.prod(shape)).reshape(shape)
+
+
+def _average(x: Tensor, value: Tensor, key: Any, own: bool) -> Tensor:
+    number = _counts(x, key)
+    number = number + 1 if own else np.maximum(number, 1)
+    total = add(x if own else _cleared(x, key), value, key)
+    name = "divide" if x.dtype.kind in "fc" else "floor_divide"
+    return RECORDERS[name](total, make(number.astype(x.dtype), None))
+
+
+def product(x: Tensor, value: Tensor, key: Any, own: bool) -> Tensor:
+    """Return the product of all that comes to each element.
+
+    Factors of one element are multiplied in pairs, pairs in pairs and so on: no division, so every
+    derivative is exact where there are zeros.
+    """
+    if not all(namespace(part).known for part in (x._array, *key) if is_array(part)):
+        raise CompileError(
+            "a product of what comes to the same index can't be compiled, nor mapped, since its "
+            "order depends on the index: reduce by a sum, a mean or a maximum, or call it outside"
+        )
+    size = x.numel()
+    places = flat_indexing.positions(key, x.shape)
+    if places is None:
+        places = np.arange(size).reshape(x.shape)[key]
+    places = places.reshape(-1)
+    first = np.arange(size)
+    if not own:
+        first = np.delete(first, places)
+    owner = np.concatenate([first, places])
+    order = np.argsort(owner, kind="stable")
+    owner = owner[order]
+    flatly = [RECORDERS["reshape_copy"](t, shape=(t.numel(),)) for t in (x, value)]
+    if not own:
+        flatly[0] = RECORDERS["index"](flatly[0], key=first)
+    factors = RECORDERS["index"](RECORDERS["concat"](*flatly, axis=0), key=order)
+    one = make(np.ones(1, x.dtype), None)
+    while len(owner) > size:
+        starts = np.flatnonzero(np.r_[True, owner[1:] != owner[:-1]])
+        rank = np.arange(len(owner)) - np.repeat(starts, np.diff(np.r_[starts, len(owner)]))
+        left = np.flatnonzero(rank % 2 == 0)
+        paired = np.r_[owner[1:] == owner[:-1], False][left]
+        right = np.where(paired, left + 1, len(owner))
+        padded = RECORDERS["concat"](factors, one, axis=0)
+        factors = RECORDERS["multiply"](
+            RECORDERS["index"](factors, key=left), RECORDERS["index"](padded, key=right)
+        )
+        owner = owner[left]
+    return reshaped(factors, x.shape)
+
+
+# --- scatter --------------------------------------------------------------------------------------
 
 # --- one number for each index --------------------------------------------------------------------
 
@@ -363,3 +507,182 @@ def _slices(
         )
     with indexing():
         return combine(x, source, (*(slice(None),) * number, places))
+
+
+# --- putting --------------------------------------------------------------------------------------
+#
+# Elements written or added at any index.
+
+
+def index_put(
+    input: Operand, indices: Sequence[Operand], values: Operand, accumulate: bool = False
+) -> Tensor:
+    """Return `input` with values at ``x[indices]``.
+
+    Parameters
+    ----------
+    input : Tensor
+        What to write to a copy of.
+    indices : sequence of Tensors of integers or bools
+        One for each of the first dimensions; None means all of one.
+    values : Tensor
+        Of the dtype of `input`; the shape broadcasts to that of ``x[indices]``.
+    accumulate : bool, default False
+        Add instead of overwriting.
+
+    Returns
+    -------
+    Tensor, shape of `input`
+
+    Raises
+    ------
+    OutOfBoundsError
+        If an index is out of range.
+    DTypeError
+        If the dtypes differ.
+
+    Notes
+    -----
+    Derivative: as for `scatter`, or as for `scatter_add` if it accumulates.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> index = cr.tensor([0, 0])
+    >>> cr.index_put(cr.zeros(2), (index,), cr.tensor([1.0, 2.0]), accumulate=True)
+    tensor([3., 0.])
+    """
+    input = tensor_of(input)
+    value = alike("index_put", input, values)
+    key = as_key(tuple([slice(None) if i is None else i for i in indices]), input._array)
+    return _put(input, value, key, accumulate)
+
+
+def _put(x: Tensor, value: Tensor, key: Any, accumulate: bool) -> Tensor:
+    with indexing():
+        shape = np.broadcast_to(np.empty((), bool), x.shape)[_stand_in(key)].shape
+        if broadcast_text([shape, value.shape]) or np.broadcast_shapes(shape, value.shape) != shape:
+            raise ShapeError(
+                f"shape mismatch: value tensor of shape {list(value.shape)} cannot be broadcast to "
+                f"indexing result of shape {list(shape)}"
+            )
+        value = value if value.shape == shape else broadcast_to(value, shape)
+        return (add if accumulate else write)(x, value, key)
+
+
+def _stand_in(key: Any) -> Any:
+    """Return an index of the same shape, for those that are not known."""
+    if key.__class__ is tuple:
+        return tuple(map(_stand_in, key))
+    if not is_array(key) or is_known(key):
+        return key
+    if key.dtype.kind == "b":
+        check_known(key, "index_put", "choose with where(mask, value, x)")
+    return np.zeros(key.shape, np.intp)
+
+
+def put(input: Operand, index: Operand, source: Operand, accumulate: bool = False) -> Tensor:
+    """Return `input` with the elements of `source` at `index` in the flattened tensor.
+
+    Parameters
+    ----------
+    input : Tensor
+        What to write to a copy of.
+    index : Tensor of integers
+        Where.
+    source : Tensor
+        Of as many elements as `index`, and of the dtype of `input`.
+    accumulate : bool, default False
+        Add instead of overwriting.
+
+    Returns
+    -------
+    Tensor, shape of `input`
+
+    Raises
+    ------
+    ShapeError
+        If the numbers of elements differ.
+
+    Notes
+    -----
+    Derivative: as for `scatter`, or as for `scatter_add` if it accumulates.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.put(cr.zeros(2, 2), cr.tensor([3, 1]), cr.tensor([5.0, 6.0]))
+    tensor([[0., 6.],
+            [0., 5.]])
+    """
+    input, places = tensor_of(input), index_of("put", index)._array
+    source = alike("put", input, source)
+    if source.numel() != places.size:
+        raise ShapeError(
+            "put_(): Expected source and index to have the same number of elements, but got "
+            f"source.numel() = {source.numel()}, index.numel() = {places.size}"
+        )
+    row, values = [RECORDERS["reshape_copy"](t, shape=(t.numel(),)) for t in (input, source)]
+    return reshaped(
+        _put(row, values, (places.reshape(-1).astype(np.intp),), accumulate), input.shape
+    )
+
+
+def masked_scatter(input: Operand, mask: Operand, source: Operand) -> Tensor:
+    """Return `input` with elements of `source`, in their order, written where `mask` is true.
+
+    Parameters
+    ----------
+    input : Tensor
+        What to write to a copy of.
+    mask : Tensor of bools
+        Its shape broadcasts with that of `input`.
+    source : Tensor
+        Of the dtype of `input`, and of at least as many elements as are to be written.
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    TypeError
+        If `mask` is not of bools.
+    ShapeError
+        If `source` has too few elements.
+
+    Notes
+    -----
+    Derivative: 1 for what is in the result, else 0.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> mask = cr.tensor([False, True, True])
+    >>> cr.masked_scatter(cr.zeros(3), mask, cr.tensor([1.0, 2.0, 3.0]))
+    tensor([0., 1., 2.])
+    """
+    input, mask = tensor_of(input), tensor_of(mask)
+    source = alike("masked_scatter", input, source)
+    if mask.dtype.kind != "b":
+        raise DTypeError(f"masked_scatter: expected BoolTensor for mask, got {mask.dtype}")
+    shape = np.broadcast_shapes(input.shape, mask.shape)
+    if not is_known(mask._array):
+        return _chosen(input, broadcast_to(mask, shape), source)
+    where = np.array(np.broadcast_to(mask._array, shape))
+    count = int(np.count_nonzero(where))
+    if source.numel() < count:
+        raise ShapeError(
+            f"masked_scatter: expected source to have at least as many elements ({source.numel()}) "
+            f"as there are true ones in mask ({count})"
+        )
+    values = RECORDERS["reshape_copy"](source, shape=(source.numel(),))[:count]
+    return write(input if input.shape == shape else broadcast_to(input, shape), values, (where,))
+
+
+def _chosen(x: Tensor, mask: Tensor, source: Tensor) -> Tensor:
+    """Do `masked_scatter` without knowing how many elements of `source` it takes."""
+    number = np.cumsum(mask._array.reshape(-1)).reshape(mask.shape) - 1
+    places = np.clip(number, 0, max(source.numel() - 1, 0))
+    values = RECORDERS["reshape_copy"](source, shape=(source.numel(),))
+    return where(mask, RECORDERS["index"](values, key=places), x)

@@ -7,14 +7,16 @@ sinc, logit and xlogy need NumPy alone; the others need SciPy (the extra `scipy`
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from operator import index
 
 from chainrule.arguments import RECORDERS, Operand, floating
 from chainrule.autograd.tensor import Tensor
 from chainrule.errors import ArgumentError
-from chainrule.ops.arithmetic import add, multiply
-from chainrule.ops.kinks import clamp
-from chainrule.ops.wrappers import of_reals, real_floating, real_pair
+from chainrule.ops.arithmetic import add, multiply, negative, subtract
+from chainrule.ops.binary import logaddexp
+from chainrule.ops.elementary import clamp
+from chainrule.ops.wrappers import of_reals, real_floating, real_operands, real_pair
 
 __all__ = [
     "digamma",
@@ -400,3 +402,431 @@ def logit(input: Operand, eps: float | None = None) -> Tensor:
     if eps is not None:
         input = clamp(real_floating(input, "logit"), eps, 1 - eps)
     return _logit(input)
+
+
+# --- probability ----------------------------------------------------------------------------------
+#
+# Special functions of probability: normal, gamma and beta distributions, entropies.
+#
+# All take real numbers, integers as numbers of the default dtype, and need SciPy (the extra
+# `scipy`) but where it says otherwise.
+
+_erfcx = of_reals("erfcx")
+_erfi = of_reals("erfi")
+_dawsn = of_reals("dawsn")
+_ndtri = of_reals("ndtri")
+_log_ndtr = of_reals("log_ndtr")
+_entr = of_reals("entr")
+_rel_entr = real_pair("rel_entr")
+_xlog1py = real_pair("xlog1py")
+_gamma = of_reals("gamma")
+_beta = real_pair("beta")
+_betaln = real_pair("betaln")
+_zeta = real_pair("zeta")
+_expi = of_reals("expi")
+_exp1 = of_reals("exp1")
+
+# --- error functions and the normal distribution --------------------------------------------------
+
+
+def erfcx(input: Operand) -> Tensor:
+    """Return exp(x²) erfc(x), which neither over- nor underflows for large x.
+
+    Notes
+    -----
+    Derivative: 2x · out - 2/√π.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.special.erfcx(cr.tensor([0.0, 100.0]))
+    tensor([1.0000, 0.0056])
+    """
+    return _erfcx(input)
+
+
+def erfi(input: Operand) -> Tensor:
+    """Return the imaginary error function, 2/√π ∫ exp(t²) dt from 0 to x.
+
+    Notes
+    -----
+    Derivative: 2/√π exp(x²).
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.special.erfi(cr.tensor([0.0, 1.0]))
+    tensor([0.0000, 1.6504])
+    """
+    return _erfi(input)
+
+
+def dawsn(input: Operand) -> Tensor:
+    """Return Dawson's integral, exp(-x²) ∫ exp(t²) dt from 0 to x.
+
+    Notes
+    -----
+    Derivative: 1 - 2x · out.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.special.dawsn(cr.tensor([0.0, 1.0]))
+    tensor([0.0000, 0.5381])
+    """
+    return _dawsn(input)
+
+
+def ndtr(input: Operand) -> Tensor:
+    """Return the probability that a standard normal number is at most x. Needs NumPy alone.
+
+    Notes
+    -----
+    erfc(-x/√2) / 2, precise in both tails. Derivative: the density, exp(-x²/2) / √(2π).
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.special.ndtr(cr.tensor([-1.0, 0.0]))
+    tensor([0.1587, 0.5000])
+    """
+    scaled = multiply(real_floating(input, "ndtr"), -0.7071067811865476)  # 1/√2
+    return multiply(RECORDERS["erfc"](scaled), 0.5)
+
+
+def ndtri(input: Operand) -> Tensor:
+    """Return the number whose `ndtr` is x: ±inf at 1 and 0, nan beyond.
+
+    Notes
+    -----
+    Derivative: √(2π) exp(out²/2).
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.special.ndtri(cr.tensor([0.5, 0.975]))
+    tensor([0.0000, 1.9600])
+    """
+    return _ndtri(input)
+
+
+def log_ndtr(input: Operand) -> Tensor:
+    """Return log ndtr(x), precise also where that underflows.
+
+    Notes
+    -----
+    Derivative: √(2/π) / erfcx(-x/√2), the density over the probability.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.special.log_ndtr(cr.tensor([-100.0, 0.0]))
+    tensor([-5.0055e+03, -6.9315e-01])
+    """
+    return _log_ndtr(input)
+
+
+def log_expit(input: Operand) -> Tensor:
+    """Return log sigmoid(x), without underflow. Needs NumPy alone.
+
+    Notes
+    -----
+    Derivative: sigmoid(-x).
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.special.log_expit(cr.tensor([-1000.0, 0.0]))
+    tensor([-1.0000e+03, -6.9315e-01])
+    """
+    return negative(logaddexp(0.0, negative(real_floating(input, "log_expit"))))
+
+
+# --- entropies ------------------------------------------------------------------------------------
+
+
+def entr(input: Operand) -> Tensor:
+    """Return -x log x, which is 0 at 0 and -inf below. Needs NumPy alone.
+
+    Notes
+    -----
+    Derivative: -1 - log x; inf at 0, nan below.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.special.entr(cr.tensor([0.0, 0.5]))
+    tensor([0.0000, 0.3466])
+    """
+    return _entr(input)
+
+
+def rel_entr(x: Operand, y: Operand, /) -> Tensor:
+    """Return x log(x/y), which is 0 at x = 0, y ≥ 0, and inf where one is negative.
+
+    Notes
+    -----
+    Derivatives: 1 + log(x/y) for x, -x/y for y.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.special.rel_entr(cr.tensor([0.0, 2.0]), 1.0)
+    tensor([0.0000, 1.3863])
+    """
+    return _rel_entr(x, y)
+
+
+def kl_div(x: Operand, y: Operand, /) -> Tensor:
+    """Return x log(x/y) - x + y, as scipy.special.kl_div does.
+
+    The loss of that name is `chainrule.nn.functional.kl_div`.
+
+    Notes
+    -----
+    Derivatives: log(x/y) for x, 1 - x/y for y.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.special.kl_div(cr.tensor([0.0, 2.0]), 1.0)
+    tensor([1.0000, 0.3863])
+    """
+    return add(subtract(_rel_entr(x, y), x), y)
+
+
+def xlog1py(input: Operand, other: Operand) -> Tensor:
+    """Return x log(1 + y), which is 0 where x is 0. Needs NumPy alone.
+
+    Notes
+    -----
+    nan where y is nan. Derivatives: log(1 + y) for x, x / (1 + y) for y; 0 at x = 0, y = -1.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.special.xlog1py(cr.tensor([0.0, 2.0]), cr.tensor([-1.0, 1.0]))
+    tensor([0.0000, 1.3863])
+    """
+    return _xlog1py(input, other)
+
+
+# --- gamma, beta, zeta ----------------------------------------------------------------------------
+
+
+def gamma(input: Operand) -> Tensor:
+    """Return Γ(x); it overflows soon, `lgamma` doesn't.
+
+    Notes
+    -----
+    Derivative: out · digamma(x).
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.special.gamma(cr.tensor([5.0, 0.5]))
+    tensor([24.0000,  1.7725])
+    """
+    return _gamma(input)
+
+
+def beta(a: Operand, b: Operand, /) -> Tensor:
+    """Return Γ(a) Γ(b) / Γ(a + b).
+
+    Notes
+    -----
+    Derivatives: out · (digamma(a) - digamma(a + b)), and likewise for b.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.special.beta(cr.tensor([1.0, 2.0]), 3.0)
+    tensor([0.3333, 0.0833])
+    """
+    return _beta(a, b)
+
+
+def betaln(a: Operand, b: Operand, /) -> Tensor:
+    """Return log |beta(a, b)|.
+
+    Notes
+    -----
+    Derivatives: digamma(a) - digamma(a + b), and likewise for b.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.special.betaln(cr.tensor([1.0, 2.0]), 3.0)
+    tensor([-1.0986, -2.4849])
+    """
+    return _betaln(a, b)
+
+
+def betainc(a: Operand, b: Operand, x: Operand, /) -> Tensor:
+    """Return the regularised incomplete beta function, 0 at x = 0 and 1 at x = 1.
+
+    Raises
+    ------
+    AutogradError
+        In a backward pass, if a or b requires grad.
+
+    Notes
+    -----
+    Derivative for x: x^(a-1) (1 - x)^(b-1) / beta(a, b). Those for a and b have no closed form.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.special.betainc(2.0, 3.0, cr.tensor([0.5]))
+    tensor([0.6875])
+    """
+    return RECORDERS["betainc"](*real_operands("betainc", a, b, x))
+
+
+def zeta(input: Operand, other: Operand) -> Tensor:
+    """Return Hurwitz' zeta function, Σ (k + q)^(-x) over k = 0, 1, …; Riemann's has q = 1.
+
+    `input` is x, `other` is q.
+
+    Raises
+    ------
+    AutogradError
+        In a backward pass, if x requires grad.
+
+    Notes
+    -----
+    Derivative for q: -x zeta(x + 1, q). The one for x has no closed form.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.special.zeta(cr.tensor([2.0]), 1.0)
+    tensor([1.6449])
+    """
+    return _zeta(input, other)
+
+
+# --- exponential integrals ------------------------------------------------------------------------
+
+
+def expi(input: Operand) -> Tensor:
+    """Return the exponential integral Ei(x), ∫ exp(t)/t dt from -∞ to x.
+
+    Notes
+    -----
+    Derivative: exp(x) / x.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.special.expi(cr.tensor([1.0]))
+    tensor([1.8951])
+    """
+    return _expi(input)
+
+
+def exp1(input: Operand) -> Tensor:
+    """Return the exponential integral E₁(x), ∫ exp(-t)/t dt from x to ∞.
+
+    Notes
+    -----
+    Derivative: -exp(-x) / x.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.special.exp1(cr.tensor([1.0]))
+    tensor([0.2194])
+    """
+    return _exp1(input)
+
+
+# --- bessel ---------------------------------------------------------------------------------------
+#
+# Bessel functions, of real numbers; integers are taken as numbers of the default dtype.
+#
+# They need SciPy (the extra `scipy`), but for the spherical one. The derivative of each is a
+# difference or a sum of its neighbours' in order (DLMF 10.6.1, 10.29.1, 10.51.2), which holds at 0
+# and to every order.
+
+
+def _of_order(
+    primitive: str, order: int, name: str, text: str, derivative: str, shown: str
+) -> Callable[[Operand], Tensor]:
+    """Return the public function of one order of a family."""
+    recorded = of_reals(primitive, name)
+
+    def function(input: Operand) -> Tensor:
+        return recorded(input, order=order)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"""Return {text}.
+
+    Notes
+    -----
+    Derivative: {derivative}.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.special.{name}(cr.tensor([1.0, 2.0]))
+    tensor([{shown}])
+    """
+    return function
+
+
+bessel_j0 = _of_order(
+    *("bessel_j", 0, "bessel_j0", "the Bessel function of the first kind of order 0"),
+    *("-bessel_j1(x)", "0.7652, 0.2239"),
+)
+bessel_j1 = _of_order(
+    *("bessel_j", 1, "bessel_j1", "the Bessel function of the first kind of order 1"),
+    *("(J₀(x) - J₂(x)) / 2", "0.4401, 0.5767"),
+)
+bessel_y0 = _of_order(
+    *("bessel_y", 0, "bessel_y0", "the Bessel function of the second kind of order 0"),
+    *("-bessel_y1(x)", "0.0883, 0.5104"),
+)
+bessel_y1 = _of_order(
+    *("bessel_y", 1, "bessel_y1", "the Bessel function of the second kind of order 1"),
+    *("(Y₀(x) - Y₂(x)) / 2", "-0.7812, -0.1070"),
+)
+spherical_bessel_j0 = _of_order(
+    *("spherical_bessel_j", 0, "spherical_bessel_j0", "sin(x) / x, which is 1 at 0"),
+    *("(cos x - out) / x, and 0 at 0", "0.8415, 0.4546"),
+)
+modified_bessel_i0 = _of_order(
+    *("bessel_i", 0, "modified_bessel_i0", "the modified Bessel function of the first kind, I₀"),
+    *("i1(x)", "1.2661, 2.2796"),
+)
+modified_bessel_i1 = _of_order(
+    *("bessel_i", 1, "modified_bessel_i1", "the modified Bessel function of the first kind, I₁"),
+    *("(I₀(x) + I₂(x)) / 2", "0.5652, 1.5906"),
+)
+modified_bessel_k0 = _of_order(
+    *("bessel_k", 0, "modified_bessel_k0", "the modified Bessel function of the second kind, K₀"),
+    *("-modified_bessel_k1(x)", "0.4210, 0.1139"),
+)
+modified_bessel_k1 = _of_order(
+    *("bessel_k", 1, "modified_bessel_k1", "the modified Bessel function of the second kind, K₁"),
+    *("-(K₀(x) + K₂(x)) / 2", "0.6019, 0.1399"),
+)
+scaled_modified_bessel_k0 = _of_order(
+    *("bessel_ke", 0, "scaled_modified_bessel_k0", "exp(x) modified_bessel_k0(x)"),
+    *("out - scaled_modified_bessel_k1(x)", "1.1445, 0.8416"),
+)
+scaled_modified_bessel_k1 = _of_order(
+    *("bessel_ke", 1, "scaled_modified_bessel_k1", "exp(x) modified_bessel_k1(x)"),
+    *("out - exp(x) (K₀(x) + K₂(x)) / 2", "1.6362, 1.0335"),
+)
+i0e = _of_order(
+    *("bessel_ie", 0, "i0e", "exp(-|x|) i0(x)", "i1e(x) - sign(x) · out", "0.4658, 0.3085")
+)
+i1 = _of_order(
+    *("bessel_i", 1, "i1", "the modified Bessel function of the first kind of order 1"),
+    *("(I₀(x) + I₂(x)) / 2", "0.5652, 1.5906"),
+)
+i1e = _of_order(
+    *("bessel_ie", 1, "i1e", "exp(-|x|) i1(x)"),
+    *("exp(-|x|) (I₀(x) + I₂(x)) / 2 - sign(x) · out", "0.2079, 0.2153"),
+)

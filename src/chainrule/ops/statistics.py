@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
+
+import numpy as np
 
 from chainrule.arguments import (
     RECORDERS,
@@ -13,15 +16,19 @@ from chainrule.arguments import (
     either,
     floating,
     many_dims,
+    one_dim,
     over,
     tensor_of,
 )
-from chainrule.autograd.tensor import Tensor
-from chainrule.errors import ArgumentError
-from chainrule.ops.reductions import check_floating
-from chainrule.ops.wrappers import along, nothing_of
-
-_sum = RECORDERS["sum"]
+from chainrule.autograd.tensor import Tensor, make
+from chainrule.backend import holds_somewhere
+from chainrule.errors import ArgumentError, DTypeError, ShapeError
+from chainrule.ops.diagonals import diagonal
+from chainrule.ops.elementary import clamp
+from chainrule.ops.matmul import matmul
+from chainrule.ops.reductions import amax, amin, check_floating, mean, sum
+from chainrule.ops.where import where
+from chainrule.ops.wrappers import along, nothing_of, reshaped
 
 __all__ = [
     "var",
@@ -30,7 +37,18 @@ __all__ = [
     "logsumexp",
     "softmax",
     "log_softmax",
+    "nansum",
+    "nanmean",
+    "var_mean",
+    "std_mean",
+    "aminmax",
+    "dist",
+    "renorm",
+    "cov",
+    "corrcoef",
 ]
+
+_sum = RECORDERS["sum"]
 
 
 def var(
@@ -295,3 +313,376 @@ def log_softmax(
     tensor([-1000.,     0.])
     """
     return along("log_softmax", cast(floating(input), dtype), either(dim, axis))
+
+
+# --- moments --------------------------------------------------------------------------------------
+#
+# Means and spreads around gaps, and sizes held within bounds.
+
+# --- around gaps ----------------------------------------------------------------------------------
+
+
+def nansum(
+    input: Operand,
+    dim: Dims = None,
+    keepdim: bool = False,
+    *,
+    axis: Dims = None,
+    keepdims: bool = False,
+    dtype: DTypeLike = None,
+) -> Tensor:
+    """Return the sum of what is not nan along dimensions; the arguments are those of `sum`.
+
+    Notes
+    -----
+    Derivative: 1, and 0 for a nan.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.nansum(cr.tensor([1.0, cr.nan, 2.0]))
+    tensor(3.)
+    """
+    input = cast(tensor_of(input), dtype)
+    if input.dtype.kind in "fc":
+        input = RECORDERS["masked"](input, _present(input))
+    return sum(input, axis=over(dim, axis), keepdims=keepdim or keepdims)
+
+
+def _present(x: Tensor) -> Tensor:
+    return RECORDERS["logical_not"](RECORDERS["isnan"](x))
+
+
+def nanmean(
+    input: Operand,
+    dim: Dims = None,
+    keepdim: bool = False,
+    *,
+    axis: Dims = None,
+    keepdims: bool = False,
+    dtype: DTypeLike = None,
+) -> Tensor:
+    """Return the mean of what is not nan along dimensions; the arguments are those of `sum`.
+
+    Raises
+    ------
+    DTypeError
+        If `input` is of integers or bools and no floating `dtype` is given.
+
+    Notes
+    -----
+    Derivative: 1/n where n elements are averaged, and 0 for a nan. No element gives nan.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.nanmean(cr.tensor([1.0, cr.nan, 2.0]))
+    tensor(1.5000)
+    """
+    input = cast(tensor_of(input), dtype)
+    check_floating(input, "nanmean")
+    dims, keep = over(dim, axis), keepdim or keepdims
+    number = sum(_present(input), axis=dims, keepdims=keep)._array
+    share = np.where(number > 0, 1 / np.maximum(number, 1), np.nan)
+    weight = share.astype(RECORDERS["abs"](input.detach()).dtype)
+    return RECORDERS["multiply"](nansum(input, axis=dims, keepdims=keep), make(weight, None))
+
+
+# --- two at once ----------------------------------------------------------------------------------
+
+
+def var_mean(
+    input: Operand,
+    dim: Dims | bool = None,
+    unbiased: bool | None = None,
+    keepdim: bool = False,
+    *,
+    correction: float | None = None,
+    axis: Dims = None,
+    keepdims: bool = False,
+) -> tuple[Tensor, Tensor]:
+    """Return the variance and the mean along dimensions; the arguments are those of `var`.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.var_mean(cr.tensor([1.0, 2.0, 3.0]))
+    (tensor(1.), tensor(2.))
+    """
+    spread = var(input, dim, unbiased, keepdim, correction=correction, axis=axis, keepdims=keepdims)
+    dims = None if isinstance(dim, bool) else over(dim, axis)
+    return spread, mean(input, axis=dims, keepdims=keepdim or keepdims)
+
+
+def std_mean(
+    input: Operand,
+    dim: Dims | bool = None,
+    unbiased: bool | None = None,
+    keepdim: bool = False,
+    *,
+    correction: float | None = None,
+    axis: Dims = None,
+    keepdims: bool = False,
+) -> tuple[Tensor, Tensor]:
+    """Return the standard deviation and the mean; the arguments are those of `var`.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.std_mean(cr.tensor([1.0, 2.0, 3.0]))
+    (tensor(1.), tensor(2.))
+    """
+    spread = std(input, dim, unbiased, keepdim, correction=correction, axis=axis, keepdims=keepdims)
+    dims = None if isinstance(dim, bool) else over(dim, axis)
+    return spread, mean(input, axis=dims, keepdims=keepdim or keepdims)
+
+
+class Bounds(NamedTuple):
+    """Smallest and largest elements."""
+
+    min: Tensor
+    max: Tensor
+
+
+def aminmax(
+    input: Operand,
+    *,
+    dim: Dims = None,
+    keepdim: bool = False,
+    axis: Dims = None,
+    keepdims: bool = False,
+) -> Bounds:
+    """Return the smallest and the largest element along dimensions; see `amin` and `amax`.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.aminmax(cr.tensor([3.0, 1.0, 2.0]))
+    Bounds(min=tensor(1.), max=tensor(3.))
+    """
+    dims, keep = either(dim, axis), keepdim or keepdims
+    return Bounds(amin(input, dims, keep), amax(input, dims, keep))
+
+
+# --- sizes ----------------------------------------------------------------------------------------
+
+
+def dist(input: Operand, other: Operand, p: float = 2) -> Tensor:
+    """Return the norm of the difference of two tensors.
+
+    Parameters
+    ----------
+    input, other : Tensors
+        Their shapes broadcast.
+    p : number, default 2
+        The order, as for `norm`.
+
+    Returns
+    -------
+    Tensor, 0-d; real
+
+    Notes
+    -----
+    Derivative: that of `norm`; 0 where the tensors are equal.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.dist(cr.tensor([1.0, 1.0]), cr.tensor([4.0, 5.0]))
+    tensor(5.)
+    """
+    return norm(RECORDERS["subtract"](floating(input), floating(other)), p)
+
+
+def renorm(input: Operand, p: float, dim: int, maxnorm: float) -> Tensor:
+    """Return `input` with the slices along a dimension shortened to a norm of at most `maxnorm`.
+
+    Parameters
+    ----------
+    input : Tensor
+        Of at least two dimensions; floating numbers.
+    p : number
+        The order of the norm: positive.
+    dim : int
+        The dimension whose slices are meant.
+    maxnorm : number
+        The largest norm to have.
+
+    Returns
+    -------
+    Tensor, shape of `input`
+
+    Raises
+    ------
+    ShapeError
+        If there are fewer than two dimensions.
+    ArgumentError
+        If `p` is not positive, or `maxnorm` is negative.
+
+    Notes
+    -----
+    Longer slices are multiplied by maxnorm / (norm + 1e-7).
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.renorm(cr.tensor([[3.0, 4.0], [0.3, 0.4]]), 2, 0, 1)
+    tensor([[0.6000, 0.8000],
+            [0.3000, 0.4000]])
+    """
+    input = tensor_of(input)
+    check_floating(input, "renorm")
+    if input.ndim < 2:
+        raise ShapeError(f"renorm: input needs at least 2 dimensions, got {input.ndim} dimensions")
+    if p <= 0:
+        raise ArgumentError(f"renorm: non-positive-norm not supported, got p = {p}")
+    if maxnorm < 0:
+        raise ArgumentError(f"renorm: expected maxnorm to be >= 0 but got {maxnorm}")
+    number = one_dim(dim, input.ndim)
+    others = many_dims([i for i in range(input.ndim) if i != number], input.ndim)
+    size = norm(input, p, others, True)
+    shorter = RECORDERS["divide"](
+        make(np.asarray(maxnorm, size.dtype), None), RECORDERS["add"](size, 1e-7)
+    )
+    factor = where(RECORDERS["greater"](size, maxnorm), shorter, 1.0)
+    return RECORDERS["multiply"](input, cast(factor, input.dtype))
+
+
+# --- covariance -----------------------------------------------------------------------------------
+#
+# Covariance and correlation of variables.
+
+
+def cov(
+    input: Operand,
+    *,
+    correction: int = 1,
+    fweights: Operand | None = None,
+    aweights: Operand | None = None,
+) -> Tensor:
+    """Return the covariances of variables, which are the rows of a matrix.
+
+    Parameters
+    ----------
+    input : Tensor, shape (variables, observations) or (observations,)
+        Integers are taken as numbers of the default dtype.
+    correction : int, default 1
+        What is subtracted from the number of observations: 1 for a sample, 0 for a population.
+    fweights : Tensor of integers, shape (observations,), optional
+        How often each observation was made.
+    aweights : Tensor, shape (observations,), optional
+        How much each observation counts.
+
+    Returns
+    -------
+    Tensor, shape (variables, variables); 0-d of one variable
+
+    Raises
+    ------
+    ShapeError
+        If there are more dimensions, or the weights don't fit.
+    DTypeError, ArgumentError
+        If `fweights` are no integers, or weights are negative.
+
+    Notes
+    -----
+    The sum of conjugated products of deviations from the mean, divided by the sum of weights w less
+    the correction (times Σ w a / Σ w for `aweights` a). Differentiable to every order, also by the
+    `aweights`.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.cov(cr.tensor([[1.0, 2.0, 3.0], [3.0, 2.0, 1.0]]))
+    tensor([[ 1., -1.],
+            [-1.,  1.]])
+    """
+    input = floating(input)
+    if input.ndim > 2:
+        raise ShapeError(
+            f"cov(): expected input to have two or fewer dimensions but got {input.ndim}"
+        )
+    rows = RECORDERS["reshape"](input, shape=(1, input.numel())) if input.ndim < 2 else input
+    weights = _weights(rows, fweights=fweights, aweights=aweights)
+    if weights is None:
+        centred = RECORDERS["subtract"](rows, mean(rows, 1, True))
+        scaled, freedom = centred, rows.shape[1] - correction
+        product = matmul(scaled, RECORDERS["conj"](centred).mT)
+        return _squeezed(RECORDERS["multiply"](product, 1 / freedom if freedom > 0 else math.inf))
+    total = sum(weights)
+    middle = RECORDERS["divide"](sum(RECORDERS["multiply"](rows, weights), 1, True), total)
+    centred = RECORDERS["subtract"](rows, middle)
+    if aweights is None or correction == 0:
+        divisor = RECORDERS["subtract"](total, correction)
+    else:
+        squares = sum(RECORDERS["multiply"](weights, cast(tensor_of(aweights), weights.dtype)))
+        lost = RECORDERS["divide"](RECORDERS["multiply"](squares, correction), total)
+        divisor = RECORDERS["subtract"](total, lost)
+    product = matmul(RECORDERS["multiply"](centred, weights), RECORDERS["conj"](centred).mT)
+    return _squeezed(RECORDERS["divide"](product, clamp(divisor, min=0)))
+
+
+def _weights(rows: Tensor, **given: Operand | None) -> Tensor | None:
+    """Return the product of the weights of observations, of those that are given."""
+    weights = None
+    for name, value in given.items():
+        if value is None:
+            continue
+        found = tensor_of(value)
+        if found.shape != rows.shape[1:]:
+            raise ShapeError(
+                f"cov(): expected {name} to have the same numel as there are observations in the "
+                f"input: {rows.shape[1]}, but got shape {list(found.shape)}"
+            )
+        if name == "fweights" and found.dtype.kind not in "iu":
+            raise DTypeError(
+                f"cov(): expected fweights to have integral dtype but got {found.dtype}: how often "
+                "each observation was made. aweights takes other numbers"
+            )
+        if holds_somewhere(found._array < 0):
+            raise ArgumentError(f"cov(): {name} cannot be negative")
+        found = cast(found, RECORDERS["abs"](rows.detach()).dtype)
+        weights = found if weights is None else RECORDERS["multiply"](weights, found)
+    return weights
+
+
+def _squeezed(x: Tensor) -> Tensor:
+    return reshaped(x, ()) if x.shape == (1, 1) else x
+
+
+def corrcoef(input: Operand) -> Tensor:
+    """Return the correlations of variables, which are the rows of a matrix.
+
+    Parameters
+    ----------
+    input : Tensor, shape (variables, observations) or (observations,)
+        Integers are taken as numbers of the default dtype.
+
+    Returns
+    -------
+    Tensor, shape (variables, variables); 0-d of one variable
+        From -1 to 1; nan where a variable is constant.
+
+    Raises
+    ------
+    ShapeError
+        If there are more dimensions.
+
+    Notes
+    -----
+    Covariances divided by both standard deviations.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.corrcoef(cr.tensor([[1.0, 2.0, 3.0], [3.0, 2.0, 1.0]]))
+    tensor([[ 1., -1.],
+            [-1.,  1.]])
+    """
+    pairs = cov(input)
+    if pairs.ndim == 0:
+        return RECORDERS["divide"](pairs, pairs)
+    spread = RECORDERS["sqrt"](diagonal(pairs))
+    across = RECORDERS["reshape"](spread, shape=(-1, 1))
+    ratio = RECORDERS["divide"](RECORDERS["divide"](pairs, across), spread)
+    return ratio if ratio.dtype.kind == "c" else clamp(ratio, -1, 1)

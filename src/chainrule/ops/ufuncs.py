@@ -6,29 +6,27 @@ computed without a gradient since it has none, or refused. SciPy's are in `scipy
 
 from __future__ import annotations
 
+import math
+import sys
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any, NoReturn
 
 import numpy as np
 
-from chainrule.arguments import floating, many_dims, tensor_of
+from chainrule.arguments import RECORDERS, Operand, floating, many_dims, tensor_of
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import is_array, namespace
 from chainrule.ops import (
     arithmetic,
     binary,
-    blends,
     comparison,
     cumulative,
     elementary,
-    extrema,
-    integers,
-    kinks,
     products,
     reductions,
+    special,
     statistics,
-    trigonometry,
 )
 from chainrule.ops import (
     complex as complexes,
@@ -46,7 +44,7 @@ _cbrt = of_reals("cbrt")
 
 def _modf(x: Any) -> tuple[Tensor, Tensor]:
     x = floating(x)
-    whole = kinks.trunc(x)
+    whole = elementary.trunc(x)
     endless = comparison.isinf(x)
     fraction = arithmetic.subtract(where.where(endless, 0.0, x), where.where(endless, 0.0, whole))
     return fraction, whole
@@ -57,7 +55,7 @@ def _divmod(x: Any, y: Any) -> tuple[Tensor, Tensor]:
 
 
 def _fabs(x: Any) -> Tensor:
-    return kinks.abs(floating(x))
+    return elementary.abs(floating(x))
 
 
 def _matvec(x: Any, y: Any) -> Any:
@@ -71,38 +69,46 @@ def _vecmat(x: Any, y: Any) -> Any:
 
 # --- recorded -------------------------------------------------------------------------------------
 
-_SAME_NAMES = {
-    arithmetic: "add subtract multiply divide floor_divide remainder negative positive square "
-    "reciprocal",
-    elementary: "sqrt exp expm1 log log1p log2 log10",
-    trigonometry: "sin cos tan sinh cosh tanh arcsin arccos arctan arcsinh arccosh arctanh",
-    kinks: "absolute sign maximum minimum floor ceil trunc",
-    binary: "arctan2 hypot logaddexp logaddexp2 copysign nextafter fmod fmax fmin heaviside ldexp "
-    "frexp float_power",
-    blends: "exp2 deg2rad rad2deg signbit",
-    integers: "gcd lcm",
-    complexes: "conjugate",
-    comparison: "equal not_equal less less_equal greater greater_equal isnan isinf isfinite "
-    "logical_not logical_and logical_or logical_xor bitwise_invert bitwise_and bitwise_or "
-    "bitwise_xor",
-    matmul: "matmul",
-}
+_SAME_NAMES = [
+    (
+        arithmetic,
+        "add subtract multiply divide floor_divide remainder negative positive square reciprocal",
+    ),
+    (elementary, "sqrt exp expm1 log log1p log2 log10"),
+    (elementary, "sin cos tan sinh cosh tanh arcsin arccos arctan arcsinh arccosh arctanh"),
+    (elementary, "absolute sign maximum minimum floor ceil trunc"),
+    (
+        binary,
+        "arctan2 hypot logaddexp logaddexp2 copysign nextafter fmod fmax fmin heaviside ldexp "
+        "frexp float_power",
+    ),
+    (binary, "exp2 deg2rad rad2deg signbit"),
+    (arithmetic, "gcd lcm"),
+    (complexes, "conjugate"),
+    (
+        comparison,
+        "equal not_equal less less_equal greater greater_equal isnan isinf isfinite "
+        "logical_not logical_and logical_or logical_xor bitwise_invert bitwise_and bitwise_or "
+        "bitwise_xor",
+    ),
+    (matmul, "matmul"),
+]
 
 RECORDED: dict[Any, Function] = (
     {
         getattr(np, name): getattr(module, {"conjugate": "conj"}.get(name, name))
-        for module, names in _SAME_NAMES.items()
+        for module, names in _SAME_NAMES
         for name in names.split()
     }
     | {
         np.power: arithmetic.pow,
         np.fabs: _fabs,
-        np.rint: kinks.round,
+        np.rint: elementary.round,
         np.cbrt: _cbrt,
-        np.degrees: blends.rad2deg,
-        np.radians: blends.deg2rad,
-        np.left_shift: integers.bitwise_left_shift,
-        np.right_shift: integers.bitwise_right_shift,
+        np.degrees: binary.rad2deg,
+        np.radians: binary.deg2rad,
+        np.left_shift: arithmetic.bitwise_left_shift,
+        np.right_shift: arithmetic.bitwise_right_shift,
         np.modf: _modf,
         np.divmod: _divmod,
     }
@@ -180,8 +186,8 @@ def _log_of_sum(x: Tensor, *, axis: Any, keepdims: bool) -> Tensor:
 METHODS: dict[tuple[Any, str], Function] = {
     (np.add, "reduce"): _reduced(reductions.sum),
     (np.multiply, "reduce"): _reduced(_product),
-    (np.maximum, "reduce"): _reduced(extrema.amax),
-    (np.minimum, "reduce"): _reduced(extrema.amin),
+    (np.maximum, "reduce"): _reduced(reductions.amax),
+    (np.minimum, "reduce"): _reduced(reductions.amin),
     (np.logical_and, "reduce"): _reduced(reductions.all),
     (np.logical_or, "reduce"): _reduced(reductions.any),
     (np.add, "accumulate"): _accumulated(reductions.cumsum),
@@ -216,9 +222,9 @@ def _called(ufunc: Any) -> Function | None:
     function = RECORDED.get(ufunc)
     if function is not None or _is_numpys(ufunc):
         return function
-    from chainrule.ops import scipy_ufuncs  # what isn't NumPy's was imported from SciPy by its user
+    pass  # what isn't NumPy's was imported from SciPy by its user
 
-    return scipy_ufuncs.find(ufunc)
+    return find(ufunc)
 
 
 def _is_numpys(ufunc: Any) -> bool:
@@ -292,3 +298,99 @@ def _refuse(ufunc: Any, method: str, call: str) -> NoReturn:
 
 def _array(value: Any) -> Any:
     return value.detach().numpy() if isinstance(value, Tensor) else value
+
+
+# --- scipy ufuncs ---------------------------------------------------------------------------------
+#
+# scipy.special's ufuncs called on tensors: which function of ours each of them is, by its name.
+#
+# They are found by name, so that SciPy is imported only by who calls it.
+
+
+def _of_order(primitive: str) -> Function:
+    """Return the ufunc of order and argument of a family of Bessel functions."""
+    recorded = of_reals(primitive)
+
+    def function(order: Operand, x: Operand) -> Tensor:
+        if isinstance(order, Tensor) or np.ndim(order):
+            raise TypeError(
+                f"{primitive}: expected a number as the order, got {type(order).__name__}: it has "
+                "no derivative for the order. Call it for one order after the other"
+            )
+        return recorded(x, order=getattr(order, "item", lambda: order)())
+
+    return function
+
+
+def _exp10(x: Operand) -> Tensor:
+    return arithmetic.pow(10.0, x)
+
+
+def _loggamma(x: Operand) -> Any:
+    value = special.lgamma(x)
+    return where.where(comparison.less(x, 0), float("nan"), value)  # complex, left of 0
+
+
+def _cosm1(x: Operand) -> Tensor:
+    half = RECORDERS["sin"](arithmetic.multiply(x, 0.5))
+    return arithmetic.multiply(RECORDERS["square"](half), -2.0)
+
+
+def _erfcinv(x: Operand) -> Tensor:
+    return arithmetic.multiply(special.ndtri(arithmetic.multiply(x, 0.5)), -math.sqrt(0.5))
+
+
+_SAME_SCIPY = [
+    (special, "erf erfc erfinv i0 logit"),
+    (binary, "xlogy"),
+    (binary, "exp2"),
+    (elementary, "expm1 log1p"),
+    (special, "i0e i1 i1e"),
+    (
+        special,
+        """
+        erfcx erfi dawsn ndtr ndtri log_ndtr log_expit entr rel_entr kl_div xlog1py gamma beta
+        betaln betainc expi exp1""",
+    ),
+]
+
+TABLE: dict[str, Function] = {
+    name: getattr(module, name) for module, names in _SAME_SCIPY for name in names.split()
+} | {
+    "gammaln": special.lgamma,
+    "gammainc": special.igamma,
+    "gammaincc": special.igammac,
+    "psi": special.digamma,
+    "expit": elementary.sigmoid,
+    "cbrt": of_reals("cbrt"),
+    "exp10": _exp10,
+    "erfcinv": _erfcinv,
+    "loggamma": _loggamma,
+    "cosm1": _cosm1,
+    "_zeta": special.zeta,
+    "j0": special.bessel_j0,
+    "j1": special.bessel_j1,
+    "y0": special.bessel_y0,
+    "y1": special.bessel_y1,
+    "k0": special.modified_bessel_k0,
+    "k1": special.modified_bessel_k1,
+    "k0e": special.scaled_modified_bessel_k0,
+    "k1e": special.scaled_modified_bessel_k1,
+    "jv": _of_order("bessel_j"),
+    "yn": _of_order("bessel_y"),
+    "yv": _of_order("bessel_y"),
+    "iv": _of_order("bessel_i"),
+    "ive": _of_order("bessel_ie"),
+    "kn": _of_order("bessel_k"),
+    "kv": _of_order("bessel_k"),
+    "kve": _of_order("bessel_ke"),
+}
+"""By the names of the ufuncs themselves, which are not always those they are called by."""
+
+
+def find(ufunc: Any) -> Function | None:
+    """Return the function of tensors that a ufunc of SciPy's is; None if there is none."""
+    library = sys.modules.get("scipy.special")
+    name = ufunc.__name__
+    ours = getattr(library, name.lstrip("_"), None) is ufunc or name.startswith("_")
+    return TABLE.get(name) if library is not None and ours else None

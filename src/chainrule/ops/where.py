@@ -11,7 +11,7 @@ from chainrule.autograd.operands import as_tensors
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import namespace, promoted
 from chainrule.errors import DTypeError
-from chainrule.ops.finding import nonzero
+from chainrule.ops.sort_search import nonzero
 
 __all__ = ["where", "masked_fill"]
 

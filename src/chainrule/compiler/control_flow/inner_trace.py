@@ -15,9 +15,8 @@ from chainrule.autograd.node import AccumulateGrad
 from chainrule.autograd.record import current_node
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.compiler.ir.program import Program, Value
-from chainrule.compiler.overlay import within
 from chainrule.compiler.tracing.symbol import TRACING, Symbol
-from chainrule.compiler.tracing.trace import Capture, Trace
+from chainrule.compiler.tracing.trace import Capture, Trace, within
 from chainrule.errors import CompileError
 
 _array, _grad, _node = SLOTS["_array"], SLOTS["_grad"], SLOTS["_node"]

@@ -11,14 +11,13 @@ from chainrule import pytree
 from chainrule.autograd.location import here
 from chainrule.autograd.modes import is_grad_enabled, no_grad
 from chainrule.autograd.tensor import Tensor, make
-from chainrule.carries import matched
 from chainrule.compiler.control_flow.inner_trace import Body
 from chainrule.compiler.control_flow.nodes import CondNode, WhileNode, connected
 from chainrule.compiler.control_flow.scan import ScanNode
 from chainrule.compiler.guards.discovery import reachable
 from chainrule.compiler.ir.program import Line, Value
 from chainrule.compiler.tracing.symbol import TRACING, Symbol
-from chainrule.control_flow import Branch, Step
+from chainrule.control_flow import Branch, Step, matched
 from chainrule.errors import CompileError
 
 Tensors = Sequence[Tensor]

@@ -15,7 +15,7 @@ from chainrule.compiler.eager.kernels import (
     softmax_norm,
 )
 from chainrule.compiler.eager.substitute import Own, Written
-from chainrule.compiler.native.library import WORTH
+from chainrule.compiler.native.gemm import WORTH
 from chainrule.primitives.primitive import TABLE, Primitive, Rule, Substitute
 
 LEAST = 1 << 12

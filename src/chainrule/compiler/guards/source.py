@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from chainrule import pytree
-from chainrule.autograd.blocks import MODES
 from chainrule.autograd.intercept import ANSWERER, SLOTS
+from chainrule.autograd.modes import MODES
 from chainrule.autograd.node import AccumulateGrad, Port
 from chainrule.autograd.record import current_node
 from chainrule.autograd.tensor import Tensor, default_dtype, make

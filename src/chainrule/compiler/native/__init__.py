@@ -13,15 +13,13 @@ from chainrule.compiler.codegen.numpy_source import Source
 from chainrule.compiler.codegen.run import defined, runner
 from chainrule.compiler.ir.program import Program
 from chainrule.compiler.native import jit
-from chainrule.compiler.native.calls import NAMES
+from chainrule.compiler.native.call_wrapper import NAMES
 from chainrule.compiler.native.code import Code, code_of
-from chainrule.compiler.native.comparisons import with_comparisons
-from chainrule.compiler.native.gemm import Product, with_products
+from chainrule.compiler.native.gemm import Product, library, with_products
 from chainrule.compiler.native.layout import UnfitError
-from chainrule.compiler.native.library import library
 from chainrule.compiler.native.loop_codegen import Loop
 from chainrule.compiler.native.loop_nest import LOOP
-from chainrule.compiler.native.lowering import with_loops
+from chainrule.compiler.native.lowering import with_comparisons, with_loops
 from chainrule.compiler.native.threads.tasks import Task
 from chainrule.compiler.native.whole_program import whole
 

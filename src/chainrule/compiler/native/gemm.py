@@ -17,11 +17,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from chainrule.backend import ndarray, numpy_xp
+from chainrule.backend.extensions import Namespace, kernels_of
 from chainrule.blas import openblas
 from chainrule.blas.cpu import AVX2, AVX512
 from chainrule.blas.startup import is_off
 from chainrule.compiler.ir.program import Line, Program
-from chainrule.compiler.native.calls import fresh, handed
+from chainrule.compiler.native.call_wrapper import fresh, handed
 from chainrule.compiler.native.loop_nest import merged_axes
 from chainrule.compiler.native.scalar_codegen import CODES
 from chainrule.compiler.native.threads.tasks import Task
@@ -294,3 +296,28 @@ def with_products(program: Program) -> tuple[Program, dict[str, Product]]:
         return Line(f"native.{name}", line.args, {"over": (None,)}, line.outs, line.location)
 
     return changed(program), products
+
+
+# --- library --------------------------------------------------------------------------------------
+#
+# NumPy's namespace with matrix products, and so convolutions, that are machine code.
+
+LIBRARY_WORTH = 1 << 17
+"""With so many multiplications, it's worth looking for a product of these shapes."""
+
+_known = functools.lru_cache(256)(product_of)
+
+
+@functools.cache
+def library(worth: int = LIBRARY_WORTH) -> Namespace:
+    """Return the namespace: what has fewer multiplications than are `worth` it is NumPy's."""
+
+    def matmul(x: Array, y: Array, out: Array | None = None) -> Array:
+        if x.ndim > 1 < y.ndim and x.size * y.shape[-1] >= worth:
+            product = _known(x.shape, y.shape, x.dtype, y.dtype)
+            if product is not None and x.__class__ is ndarray is y.__class__:
+                return product(x, y, None if out is None else (out,))
+        return numpy_xp.matmul(x, y) if out is None else np.matmul(x, y, out=out)
+
+    own = {"matmul": matmul}
+    return Namespace(np, **vars(numpy_xp) | kernels_of(Namespace(np, **own)) | own)

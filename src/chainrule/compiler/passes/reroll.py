@@ -11,11 +11,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from chainrule.compiler.alike import parts_of
 from chainrule.compiler.ir.abstract_eval import DRAW
 from chainrule.compiler.ir.op_traits import VIEWS
 from chainrule.compiler.ir.program import Line, Program, Value
-from chainrule.compiler.passes.reroll_loop import LoopBuilder
+from chainrule.compiler.passes.reroll_loop import LoopBuilder, parts_of
 
 STEPS = 8
 """A loop has at least so many steps,"""

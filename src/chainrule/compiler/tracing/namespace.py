@@ -12,13 +12,56 @@ from typing import Any
 
 import numpy as np
 
-from chainrule.backend import KERNELS, numpy_xp
+from chainrule.autograd.tensor import Tensor
+from chainrule.backend import KERNELS, is_basic_index, numpy_xp
 from chainrule.compiler.codegen import runtime
 from chainrule.compiler.ir.program import Value
-from chainrule.compiler.keys import is_basic, plain_key, without_masks
-from chainrule.compiler.layout import Layout
-from chainrule.compiler.tracing.symbol import TRACING, Symbol, note, outlived
+from chainrule.compiler.tracing.symbol import TRACING, Layout, Symbol, note, outlived
 from chainrule.errors import CompileError
+
+# --- keys -----------------------------------------------------------------------------------------
+#
+# Indices in a trace: what they hold may be symbols, and what is a mask has to be known.
+
+
+def plain_key(key: Any) -> Any:
+    """Return an index whose lists are arrays."""
+    if isinstance(key, tuple):
+        return tuple(map(plain_key, key))
+    return np.asarray(key) if isinstance(key, list) else key
+
+
+def without_masks(key: Any) -> Any:
+    """Return an index with positions in the place of masks, which have to be known."""
+    parts = key if isinstance(key, tuple) else (key,)
+    if not any(map(_is_mask, parts)):
+        return key
+    found: list[Any] = []
+    for part in parts:
+        if not _is_mask(part):
+            found.append(part)
+            continue
+        trace = TRACING.get()
+        mask = None if trace is None else trace.known(part)
+        if mask is None:
+            raise CompileError(
+                "x[mask] has a shape that depends on values, which a compiled function doesn't "
+                "know: use where(mask, x, 0), or multiply with the mask"
+            )
+        found += np.nonzero(mask)
+    return tuple(found)
+
+
+def _is_mask(part: Any) -> bool:
+    return isinstance(part, Symbol | np.ndarray) and part.dtype.kind == "b"
+
+
+def is_basic(key: Any) -> bool:
+    parts = key if isinstance(key, tuple) else (key,)
+    return not any(isinstance(part, Symbol) for part in parts) and is_basic_index(key)
+
+
+# --- namespace ------------------------------------------------------------------------------------
 
 Shape = tuple[int, ...]
 
@@ -389,3 +432,64 @@ def _put_at(key: Any, whole: Value, part: Value) -> Any:
 
 SYMBOL_XP = SymbolNamespace()
 Symbol.namespace = SYMBOL_XP
+
+
+# --- protocols ------------------------------------------------------------------------------------
+#
+# NumPy called with symbols: `np.sin(x)`, `np.add.reduce(x)`, `out=`.
+
+_STATIC = frozenset(
+    ["shape", "ndim", "size", "result_type", "can_cast", "iscomplexobj", "isrealobj"]
+)
+"""Functions of shapes and dtypes alone: their results are known."""
+
+_WRITERS = frozenset(["put", "place", "putmask", "put_along_axis", "fill_diagonal"])
+_AS_NUMPYS = frozenset(
+    [
+        *("reshape", "transpose", "permute_dims", "matrix_transpose", "moveaxis", "swapaxes"),
+        *("expand_dims", "squeeze", "broadcast_to", "astype", "zeros_like", "ones_like"),
+    ]
+)
+"""Functions that take here what NumPy's take, and give views."""
+
+
+def _array_ufunc(self: Symbol, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+    """Record a ufunc."""
+    if any(isinstance(x, Tensor) for x in inputs):
+        return NotImplemented  # what has a history is the tensor's to record
+    name = f"np.{ufunc.__name__}" + ("" if method == "__call__" else f".{method}")
+    if getattr(np, ufunc.__name__, None) is not ufunc or method == "at":
+        raise CompileError(f"{name} can't be compiled: it is no function of NumPy's, or writes")
+    (target,) = kwargs.pop("out", (None,))
+    return record(name, *inputs, out=target, **kwargs)
+
+
+def _array_function(self: Symbol, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+    """Record any other function."""
+    if any(issubclass(kind, Tensor) for kind in types):
+        return NotImplemented
+    name = str(function.__name__)
+    module = str(function.__module__).replace("numpy", "np", 1)
+    if name in _STATIC:
+        args = tuple(
+            np.broadcast_to(np.ones((), a.dtype), a.shape) if isinstance(a, Symbol) else a
+            for a in args
+        )
+        return function(*args, **kwargs)
+    if name == "copyto":
+        target, value = args[:2]
+        where = kwargs.get("where", True)
+        target[...] = value if where is True else record("np.where", where, value, target)
+        return None
+    if name in _WRITERS:
+        raise CompileError(f"np.{name} writes in place, which can't be compiled: assign to x[i]")
+    if name in _AS_NUMPYS and module == "np":
+        return getattr(SYMBOL_XP, name)(*args, **kwargs)
+    return record(f"{module}.{name}", *args, **kwargs)
+
+
+for _name, _method in {
+    "__array_ufunc__": _array_ufunc,
+    "__array_function__": _array_function,
+}.items():
+    setattr(Symbol, _name, _method)

@@ -7,10 +7,9 @@ from typing import Any, NamedTuple
 
 from chainrule import pytree
 from chainrule.backend import ndarray, storage_of
-from chainrule.compiler.draws import Watched
 from chainrule.compiler.guards.discovery import Found, reachable
 from chainrule.compiler.ir.program import Program, Value, Write
-from chainrule.compiler.tracing.trace import Capture, Trace, in_order, name_inputs
+from chainrule.compiler.tracing.trace import Capture, Trace, Watched, in_order, name_inputs
 from chainrule.errors import CompileError
 
 

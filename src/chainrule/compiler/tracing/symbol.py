@@ -19,11 +19,42 @@ from chainrule.autograd.array_proxy import StandIn
 from chainrule.autograd.location import here
 from chainrule.backend import CPU
 from chainrule.compiler.ir.program import Value
-from chainrule.compiler.layout import Strides, copied, hollow, in_order
 from chainrule.errors import CompileError
 
 if TYPE_CHECKING:
     from chainrule.compiler.tracing.trace import Trace
+
+# --- layout ---------------------------------------------------------------------------------------
+#
+# Where the elements of symbols are in memory, as far as is known: what is a view depends on it.
+#
+# NumPy is asked, on arrays of the same strides that have no memory, which are never read.
+
+Strides = tuple[int, ...] | None  # None: not known
+Layout = Callable[[Any], Any]
+
+
+def in_order(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
+    """Return the strides of memory in C order."""
+    strides, step = [], itemsize
+    for length in reversed(shape):
+        strides.append(step)
+        step *= max(length, 1)
+    return tuple(reversed(strides))
+
+
+def hollow(shape: tuple[int, ...], dtype: Any, strides: tuple[int, ...]) -> Any:
+    """Return an array of these strides, whose elements must not be read."""
+    return np.lib.stride_tricks.as_strided(np.empty((), dtype), shape, strides)
+
+
+def copied(array: Any, dtype: Any) -> tuple[int, ...]:
+    """Return the strides of a copy of an array, which NumPy keeps in the order of the elements."""
+    strides: tuple[int, ...] = np.empty_like(array, dtype).strides
+    return strides
+
+
+# --- symbol ---------------------------------------------------------------------------------------
 
 TRACING: ContextVar[Trace | None] = ContextVar("chainrule trace", default=None)
 """The trace that runs in this thread or task."""

@@ -4,32 +4,71 @@ from __future__ import annotations
 
 import dis
 import keyword
+import pickle
 import re
 import sys
 import weakref
 from bisect import bisect_right
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from functools import cache, lru_cache
 from types import CodeType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from chainrule import pytree
-from chainrule.autograd.intercept import SLOTS
+from chainrule import arguments, pytree
+from chainrule.autograd.intercept import SLOTS, answering, asking
 from chainrule.autograd.location import locate, user_frame
 from chainrule.autograd.node import AccumulateGrad, Severed
 from chainrule.autograd.record import current_node
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import ndarray, storage_of
 from chainrule.compiler.codegen import runtime
-from chainrule.compiler.guards.discovery import Found
+from chainrule.compiler.guards.discovery import Found, is_generator
 from chainrule.compiler.guards.names import named_values
 from chainrule.compiler.ir.abstract_eval import DRAW, outcome
-from chainrule.compiler.ir.program import Line, Value
-from chainrule.compiler.overlay import tracing, within
-from chainrule.compiler.tracing.symbol import Symbol
-from chainrule.errors import CompileError
+from chainrule.compiler.ir.program import Line, Value, every_line
+from chainrule.compiler.tracing.symbol import TRACING, Symbol
+from chainrule.errors import RAISED, CompileError
+from chainrule.random import draw
+
+# --- overlay --------------------------------------------------------------------------------------
+#
+# While a function is traced, the trace answers for tensors, and sees arrays and draws.
+
+if TYPE_CHECKING:
+    pass
+
+
+@contextmanager
+def tracing(trace: Trace) -> Iterator[None]:
+    """Let `trace` answer for all tensors, in this thread or task."""
+    token, errors = TRACING.set(trace), RAISED.set(trace.errors)
+    drawn, made = draw.WATCHER.set(trace.draw), arguments.WATCHER.set(trace.seen)
+    try:
+        with answering(trace):
+            yield
+    finally:
+        arguments.WATCHER.reset(made)
+        draw.WATCHER.reset(drawn)
+        RAISED.reset(errors)
+        TRACING.reset(token)
+
+
+@contextmanager
+def within(trace: Trace | None) -> Iterator[None]:
+    """While one traces, let another trace answer, or nobody."""
+    token = TRACING.set(trace)
+    try:
+        with asking(trace):
+            yield
+    finally:
+        TRACING.reset(token)
+
+
+# --- trace ----------------------------------------------------------------------------------------
 
 _array, _grad, _node = SLOTS["_array"], SLOTS["_grad"], SLOTS["_node"]
 
@@ -379,3 +418,52 @@ def name_inputs(trace: Trace, function: Any, args: Any, kwargs: Any, found: list
             names[id(before)] = f"{capture.value.hint or 'leaf'}_grad"
     for array, _, value in trace.arrays:
         value.hint = names.get(id(array), "")
+
+
+# --- draws ----------------------------------------------------------------------------------------
+#
+# Generators of random numbers in a trace: which may be recorded, and who else drew from them.
+
+
+class Watched:
+    """The generators that a function can get at, and how far they had come before it was traced."""
+
+    def __init__(self, args: Any, kwargs: Any, found: Iterable[Found]) -> None:
+        leaves = [leaf for _, leaf in pytree.leaves([args, kwargs])]
+        values = [*leaves, *(item.value for item in found)]
+        self._states = [(g, _state(g)) for g in values if is_generator(g)]
+
+    def check(self, lines: list[Line]) -> None:
+        """Raise if the function drew by a generator's own method, or from one that it made."""
+        for generator, before in self._states:
+            if _state(generator) != before:
+                raise CompileError(
+                    f"a compiled function called a method of a {_name(generator)}, whose "
+                    "numbers would be the same at every call: draw with cr.randn(…, rng=rng) and "
+                    "its kin, or pass the numbers as an argument"
+                )
+        draws = [line for line in every_line(lines) if line.function == DRAW]
+        times = Counter(id(line.args[0]) for line in draws)
+        for line in draws:
+            if sys.getrefcount(line.args[0]) - _PASSING == times[id(line.args[0])]:
+                raise CompileError(
+                    "a compiled function drew from a generator that it had made itself, which "
+                    "would go on at the next call in the place of beginning anew: make it outside"
+                )
+
+
+def _state(generator: Any) -> bytes:
+    if hasattr(generator, "bit_generator"):
+        return pickle.dumps(generator.bit_generator.state)
+    state = getattr(generator, "get_state", None) or generator.getstate  # NumPy's or Python's
+    return pickle.dumps(state())
+
+
+def _name(generator: Any) -> str:
+    module = type(generator).__module__.removesuffix(".mtrand").removesuffix("._generator")
+    return f"{module}.{type(generator).__name__}"
+
+
+_PROBE = (object(),)
+_PASSING = sys.getrefcount(_PROBE[0]) - 1
+"""How many references a call of getrefcount has of its own."""

@@ -2,14 +2,32 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
 from chainrule import ops
-from chainrule.arguments import RECORDERS, Operand, floating
-from chainrule.autograd.tensor import Tensor
-from chainrule.errors import ArgumentError
-from chainrule.nn.functional.inplace import applied
+from chainrule.arguments import RECORDERS, DTypeLike, Operand, cast, floating, one_dim, tensor_of
+from chainrule.autograd.inplace import in_place
+from chainrule.autograd.tensor import Tensor, make
+from chainrule.backend import device_of, move, namespace
+from chainrule.creation import ones_like
+from chainrule.errors import ArgumentError, ShapeError
+from chainrule.ops import clamp, where
 from chainrule.ops.wrappers import real_floating
+from chainrule.random.draw import draw, uniform_array
+
+if TYPE_CHECKING:
+    from numpy.random import Generator
 
 __all__ = [
+    "softmax",
+    "log_softmax",
+    "softmin",
+    "gumbel_softmax",
+    "glu",
     "sigmoid",
     "tanh",
     "gelu",
@@ -19,7 +37,268 @@ __all__ = [
     "softsign",
     "logsigmoid",
     "tanhshrink",
+    "relu",
+    "relu_",
+    "relu6",
+    "leaky_relu",
+    "leaky_relu_",
+    "prelu",
+    "rrelu",
+    "rrelu_",
+    "elu",
+    "elu_",
+    "selu",
+    "selu_",
+    "celu",
+    "celu_",
+    "hardtanh",
+    "hardtanh_",
+    "hardsigmoid",
+    "hardswish",
+    "hardshrink",
+    "softshrink",
+    "threshold",
+    "threshold_",
 ]
+
+# --- choices --------------------------------------------------------------------------------------
+#
+# Softmax and its kin, which weigh what lies along a dimension; and gates.
+
+
+def softmax(
+    input: Operand, dim: int | None = None, *, axis: int | None = None, dtype: DTypeLike = None
+) -> Tensor:
+    """Return exp x, divided by its sum along a dimension.
+
+    Parameters
+    ----------
+    input : Tensor
+        Exponents x: integers are taken as numbers of the default dtype.
+    dim : int
+        Along which dimension the result sums to 1. Also spelled `axis`. It can be left out where
+        there is only one.
+    dtype : dtype, optional
+        Convert to this first.
+
+    Returns
+    -------
+    Tensor, shape of `input`
+
+    Raises
+    ------
+    TypeError
+        If `dim` is left out, and there are several dimensions.
+
+    Notes
+    -----
+    Derivative: diag s - s sᵀ, where s is the result. Nothing overflows.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.nn.functional.softmax(cr.tensor([1000.0, 1000.0]), dim=0)
+    tensor([0.5000, 0.5000])
+    """
+    return ops.softmax(input, dim, axis=axis, dtype=dtype)
+
+
+def log_softmax(
+    input: Operand, dim: int | None = None, *, axis: int | None = None, dtype: DTypeLike = None
+) -> Tensor:
+    """Return the logarithm of `softmax`, precise where that is tiny; the arguments are the same.
+
+    Notes
+    -----
+    Derivative: I - 1 sᵀ, where s is the softmax.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.nn.functional.log_softmax(cr.tensor([0.0, 1000.0]), dim=0)
+    tensor([-1000.,     0.])
+    """
+    return ops.log_softmax(input, dim, axis=axis, dtype=dtype)
+
+
+def softmin(
+    input: Operand, dim: int | None = None, *, axis: int | None = None, dtype: DTypeLike = None
+) -> Tensor:
+    """Return the softmax of -x; the arguments are those of `softmax`.
+
+    Notes
+    -----
+    Derivative: s sᵀ - diag s, where s is the result.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.nn.functional.softmin(cr.tensor([0.0, 1000.0]), dim=0)
+    tensor([1., 0.])
+    """
+    x = cast(floating(input), dtype)
+    return softmax(RECORDERS["negative"](x), dim, axis=axis)
+
+
+def gumbel_softmax(
+    logits: Operand,
+    tau: float = 1.0,
+    hard: bool = False,
+    eps: float = 1e-10,
+    dim: int = -1,
+    *,
+    rng: Generator | None = None,
+) -> Tensor:
+    """Return random weights along a dimension: a draw of one class, made differentiable.
+
+    Parameters
+    ----------
+    logits : Tensor
+        Logarithms of probabilities that need not sum to 1.
+    tau : number, default 1
+        The temperature: the nearer to 0, the nearer the weights are to 0 and 1.
+    hard : bool, default False
+        Return exactly 0 and 1; the gradient is still that of the weights.
+    eps : number
+        Has no effect, as in PyTorch.
+    dim : int, default -1
+        Along which dimension one class is drawn.
+    rng : numpy.random.Generator, optional
+        What to draw from: the generator that `manual_seed` seeds if left out.
+
+    Returns
+    -------
+    Tensor, shape and dtype of `logits`
+        It sums to 1 along `dim`.
+
+    Notes
+    -----
+    softmax((logits + G) / tau), where the G are independent Gumbel variables [1]_. The derivative
+    is that of the softmax.
+
+    References
+    ----------
+    .. [1] E. Jang, S. Gu, B. Poole, Categorical reparameterization with Gumbel-softmax, ICLR 2017.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> weights = cr.nn.functional.gumbel_softmax(cr.zeros(4, 3), hard=True)
+    >>> weights.sum(-1)
+    tensor([1., 1., 1., 1.])
+    """
+    x = floating(logits)
+    dim = one_dim(dim, x.ndim)
+    precision = np.float64 if x.dtype.itemsize > 4 else np.float32
+    drawn = draw("standard_exponential", rng, x.shape, dtype=precision)
+    noise = -np.log(drawn).astype(x.dtype, copy=False)
+    noise = move(namespace(noise).asarray(noise), device_of(x._array))
+    noisy = RECORDERS["add"](x, make(noise, None))
+    weights = softmax(RECORDERS["divide"](noisy, float(tau)), dim)
+    if not hard or x.ndim == 0:
+        return weights
+    constant = weights.detach()
+    chosen = ops.argmax(constant, dim, keepdim=True)
+    one = RECORDERS["add_along_axis"](
+        ones_like(chosen, dtype=x.dtype), chosen, shape=x.shape, axis=dim
+    )
+    return RECORDERS["add"](one, RECORDERS["subtract"](weights, constant))
+
+
+def glu(input: Operand, dim: int = -1) -> Tensor:
+    """Return a · sigmoid(b), where a and b are the halves of `input` along a dimension.
+
+    Parameters
+    ----------
+    input : Tensor, shape (..., 2n, ...)
+        Real numbers.
+    dim : int, default -1
+        Which dimension to halve: of even length.
+
+    Returns
+    -------
+    Tensor, shape (..., n, ...)
+
+    Raises
+    ------
+    ShapeError
+        If the length is odd, or there is no dimension.
+
+    Notes
+    -----
+    Derivatives: sigmoid(b) for a, and out (1 - sigmoid(b)) for b [1]_.
+
+    References
+    ----------
+    .. [1] Y. Dauphin, A. Fan, M. Auli, D. Grangier, Language modeling with gated convolutional
+       networks, ICML 2017.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.nn.functional.glu(cr.tensor([3.0, 4.0, 0.0, 1000.0]))
+    tensor([1.5000, 4.0000])
+    """
+    x = floating(input)
+    if x.ndim == 0:
+        raise ShapeError("glu: glu does not support 0-dimensional tensors")
+    axis = one_dim(dim, x.ndim)
+    length = x.shape[axis]
+    if length % 2:
+        raise ShapeError(
+            f"glu: Halving dimension must be even, but dimension {axis} is size {length}"
+        )
+    a, b = RECORDERS["split"](x, axis=axis, sizes=(length // 2, length // 2))
+    return RECORDERS["multiply"](a, RECORDERS["sigmoid"](b))
+
+
+# --- inplace --------------------------------------------------------------------------------------
+#
+# What PyTorch's `inplace=True` and the names that end in an underscore mean.
+
+
+def applied(
+    function: Callable[[Tensor], Tensor],
+    x: Operand,
+    name: str,
+    inplace: bool = False,
+    whole: Callable[[Tensor], Tensor] | None = None,
+) -> Tensor:
+    """Return what `function` makes of `x`, written over `x` if `inplace`.
+
+    Integers are floats to it; where `whole` is given, that makes integers of them.
+    """
+    if not inplace:
+        if x.__class__ is Tensor and x._array.dtype.kind == "f":
+            return function(x)
+        return _of_number(function, whole, x)
+    if not isinstance(x, Tensor):
+        raise TypeError(f"{name}: inplace=True writes to a Tensor, but got {type(x).__name__}")
+    return in_place(x, f"{name}_", lambda t: _of_number(function, whole, t))
+
+
+def _of_number(
+    function: Callable[[Tensor], Tensor], whole: Callable[[Tensor], Tensor] | None, x: Operand
+) -> Tensor:
+    x = tensor_of(x)
+    if whole is not None and x._array.dtype.kind in "iu":
+        return whole(x)
+    return function(floating(x))
+
+
+def writing(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """Return the function that does the same in place: its name ends in an underscore."""
+
+    def method(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        return function(input, *args, inplace=True, **kwargs)
+
+    method.__name__ = method.__qualname__ = f"{function.__name__}_"
+    method.__module__ = function.__module__
+    method.__doc__ = f"Do `{function.__name__}` in place."
+    return method
+
+
+# --- activations ----------------------------------------------------------------------------------
 
 
 def sigmoid(input: Operand) -> Tensor:
@@ -241,3 +520,525 @@ def tanhshrink(input: Operand) -> Tensor:
     """
     x = floating(input)
     return RECORDERS["subtract"](x, RECORDERS["tanh"](x))
+
+
+# --- rectifiers -----------------------------------------------------------------------------------
+#
+# Activations that are x itself on the right of 0, and something smaller on the left.
+
+_SELU_ALPHA, _SELU_SCALE = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946
+
+
+def relu(input: Operand, inplace: bool = False) -> Tensor:
+    """Return max(x, 0), the rectified linear unit.
+
+    Parameters
+    ----------
+    input : Tensor
+        Real numbers x, of any shape. Integers become numbers of the default dtype, but for `relu`,
+        `relu6`, `hardtanh` and `threshold`, which keep them if their bounds are whole.
+    inplace : bool, default False
+        Write the result over `input`, and return that.
+
+    Returns
+    -------
+    Tensor, shape and dtype of `input`
+
+    Notes
+    -----
+    Derivative: 1 where x > 0, else 0, also at 0.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.nn.functional.relu(cr.tensor([-1.0, 3.0]))
+    tensor([0., 3.])
+    """
+    return applied(RECORDERS["relu"], input, "relu", inplace, RECORDERS["relu"])
+
+
+def relu6(input: Operand, inplace: bool = False) -> Tensor:
+    """Return min(max(x, 0), 6); the arguments are those of `relu`.
+
+    Notes
+    -----
+    Derivative: 1 between 0 and 6, else 0, also at 0 and 6.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.nn.functional.relu6(cr.tensor([-1.0, 3.0, 9.0]))
+    tensor([0., 3., 6.])
+    """
+    return applied(
+        lambda x: RECORDERS["hardtanh"](x, low=0.0, high=6.0),
+        input,
+        "relu6",
+        inplace,
+        lambda x: ops.clamp(x, 0, 6),
+    )
+
+
+def leaky_relu(input: Operand, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
+    """Return x where it is positive, else negative_slope · x.
+
+    Parameters
+    ----------
+    input, inplace
+        As for `relu`.
+    negative_slope : number, default 0.01
+        The slope on the left of 0.
+
+    Returns
+    -------
+    Tensor, shape and dtype of `input`
+
+    Notes
+    -----
+    Derivative: 1 where x > 0, else `negative_slope`, also at 0.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.nn.functional.leaky_relu(cr.tensor([-1.0, 3.0]), 0.5)
+    tensor([-0.5000,  3.0000])
+    """
+    slope = float(negative_slope)
+    return applied(lambda x: RECORDERS["leaky_relu"](x, slope=slope), input, "leaky_relu", inplace)
+
+
+def prelu(input: Operand, weight: Operand) -> Tensor:
+    """Return x where it is positive, else weight · x, where `weight` is learned.
+
+    Parameters
+    ----------
+    input : Tensor
+        Real numbers x, of any shape.
+    weight : Tensor, one element, or shape (c,)
+        The slope on the left of 0: one for all, or one for each of the c channels, which are
+        dimension 1 of `input`.
+
+    Returns
+    -------
+    Tensor, shape and dtype of `input`
+
+    Raises
+    ------
+    ShapeError
+        If there are not as many weights as channels.
+
+    Notes
+    -----
+    Derivatives: for `input` 1 where x > 0, else the weight; for `weight` the sum of x ≤ 0 [1]_.
+
+    References
+    ----------
+    .. [1] K. He, X. Zhang, S. Ren, J. Sun, Delving deep into rectifiers, ICCV 2015.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.nn.functional.prelu(cr.tensor([-1.0, 3.0]), cr.tensor(0.25))
+    tensor([-0.2500,  3.0000])
+    """
+    x, slope = floating(input), floating(weight)
+    if slope.ndim > 1:
+        raise ShapeError(
+            "prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = "
+            f"{slope.ndim}: flatten it"
+        )
+    count = slope.numel()
+    if count != 1:
+        channels = x.shape[1] if x.ndim > 1 else 1
+        if count != channels:
+            raise ShapeError(
+                f"prelu: Mismatch of parameter numbers and input channel size. Found parameter "
+                f"numbers = {count} and channel size = {channels}: give one weight, or one for "
+                "each channel (dimension 1 of input)"
+            )
+        slope = RECORDERS["reshape"](slope, shape=(count,) + (1,) * (x.ndim - 2))
+    elif slope.ndim:
+        slope = RECORDERS["reshape"](slope, shape=())
+    positive = RECORDERS["greater"](x.detach(), 0.0)
+    above = RECORDERS["masked"](x, positive)
+    below = RECORDERS["masked"](x, RECORDERS["logical_not"](positive))
+    return RECORDERS["add"](above, RECORDERS["multiply"](below, slope))
+
+
+def rrelu(
+    input: Operand,
+    lower: float = 1.0 / 8,
+    upper: float = 1.0 / 3,
+    training: bool = False,
+    inplace: bool = False,
+    *,
+    rng: Generator | None = None,
+) -> Tensor:
+    """Return x where it is positive, else a · x with a slope a that is random in training.
+
+    Parameters
+    ----------
+    input, inplace
+        As for `relu`.
+    lower, upper : number, default 1/8 and 1/3
+        In training a slope is drawn uniformly from this range for each element; else it is the
+        middle of the range.
+    training : bool, default False
+        Whether to draw.
+    rng : numpy.random.Generator, optional
+        What to draw from: the generator that `manual_seed` seeds if left out.
+
+    Returns
+    -------
+    Tensor, shape and dtype of `input`
+
+    Raises
+    ------
+    ArgumentError
+        If `lower` is above `upper`.
+
+    Notes
+    -----
+    Derivative: 1 where x > 0, else the slope.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.nn.functional.rrelu(cr.tensor([-1.0, 3.0]), 0.25, 0.75)
+    tensor([-0.5000,  3.0000])
+    """
+    if lower > upper:
+        raise ArgumentError(
+            "rrelu: Lower bound should be less than or equal to the upper bound, but got "
+            f"lower={lower} and upper={upper}"
+        )
+
+    def function(x: Tensor) -> Tensor:
+        if not training:
+            return RECORDERS["leaky_relu"](x, slope=float(lower + upper) / 2)
+        xp = namespace(x._array)
+        slopes = uniform_array(x.shape, x.dtype, rng) * x.dtype.type(upper - lower)
+        slopes = xp.asarray(slopes + x.dtype.type(lower))
+        return RECORDERS["multiply"](
+            x, make(xp.where(x._array > 0, slopes.dtype.type(1), slopes), None)
+        )
+
+    return applied(function, input, "rrelu", inplace)
+
+
+def elu(input: Operand, alpha: float = 1.0, inplace: bool = False) -> Tensor:
+    """Return x where it is positive, else alpha (exp x - 1).
+
+    Parameters
+    ----------
+    input, inplace
+        As for `relu`.
+    alpha : number, default 1
+        The result tends to -alpha on the left.
+
+    Returns
+    -------
+    Tensor, shape and dtype of `input`
+
+    Notes
+    -----
+    Derivative: 1 where x > 0, else alpha exp x, also at 0 [1]_.
+
+    References
+    ----------
+    .. [1] D.-A. Clevert, T. Unterthiner, S. Hochreiter, Fast and accurate deep network learning by
+       exponential linear units, ICLR 2016.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.nn.functional.elu(cr.tensor([-1.0, 3.0]))
+    tensor([-0.6321,  3.0000])
+    """
+    return _exponential(input, "elu", float(alpha), 1.0, 1.0, inplace)
+
+
+def _exponential(
+    input: Operand, name: str, alpha: float, scale: float, rate: float, inplace: bool
+) -> Tensor:
+    return applied(
+        lambda x: RECORDERS["elu"](x, alpha=alpha, scale=scale, rate=rate), input, name, inplace
+    )
+
+
+def selu(input: Operand, inplace: bool = False) -> Tensor:
+    """Return a scaled `elu`, which keeps mean 0 and variance 1 from layer to layer.
+
+    The arguments are those of `relu`.
+
+    Notes
+    -----
+    1.0507… · elu(x, 1.6733…); the derivative follows [1]_.
+
+    References
+    ----------
+    .. [1] G. Klambauer, T. Unterthiner, A. Mayr, S. Hochreiter, Self-normalizing neural networks,
+       NIPS 2017.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.nn.functional.selu(cr.tensor([-1.0, 3.0]))
+    tensor([-1.1113,  3.1521])
+    """
+    return _exponential(input, "selu", _SELU_ALPHA, _SELU_SCALE, 1.0, inplace)
+
+
+def celu(input: Operand, alpha: float = 1.0, inplace: bool = False) -> Tensor:
+    """Return x where it is positive, else alpha (exp(x / alpha) - 1): an `elu` without kink.
+
+    Parameters
+    ----------
+    input, inplace
+        As for `relu`.
+    alpha : number, default 1
+        The result tends to -alpha on the left. Not 0.
+
+    Returns
+    -------
+    Tensor, shape and dtype of `input`
+
+    Raises
+    ------
+    ArgumentError
+        If `alpha` is 0.
+
+    Notes
+    -----
+    Derivative: 1 where x > 0, else exp(x / alpha) [1]_.
+
+    References
+    ----------
+    .. [1] J. T. Barron, Continuously differentiable exponential linear units, arXiv 1704.07483.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.nn.functional.celu(cr.tensor([-1.0, 3.0]), 2.0)
+    tensor([-0.7869,  3.0000])
+    """
+    if alpha == 0:
+        raise ArgumentError("celu: ZeroDivisionError: alpha cannot be 0 for CELU")
+    alpha = float(alpha)
+    return _exponential(input, "celu", alpha, 1.0, 1.0 / alpha, inplace)
+
+
+relu_ = writing(relu)
+leaky_relu_ = writing(leaky_relu)
+rrelu_ = writing(rrelu)
+elu_ = writing(elu)
+selu_ = writing(selu)
+celu_ = writing(celu)
+
+
+# --- hard -----------------------------------------------------------------------------------------
+#
+# Activations of straight pieces: bounded ones, and those that cut out what is near 0.
+
+
+def hardtanh(
+    input: Operand, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False
+) -> Tensor:
+    """Return x, limited to the range from `min_val` to `max_val`.
+
+    Parameters
+    ----------
+    input, inplace
+        As for `relu`.
+    min_val, max_val : number, default -1 and 1
+        The bounds.
+
+    Returns
+    -------
+    Tensor, shape and dtype of `input`
+
+    Raises
+    ------
+    ArgumentError
+        If `min_val` is above `max_val`.
+
+    Notes
+    -----
+    Derivative: 1 inside, 0 outside and at the bounds (where that of `clamp` is 1).
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.nn.functional.hardtanh(cr.tensor([-2.0, 0.5, 3.0]))
+    tensor([-1.0000,  0.5000,  1.0000])
+    """
+    if min_val > max_val:
+        raise ArgumentError(
+            f"hardtanh: min_val cannot be greater than max_val, but got {min_val} and {max_val}"
+        )
+    low, high = float(min_val), float(max_val)
+    return applied(
+        lambda x: RECORDERS["hardtanh"](x, low=low, high=high),
+        input,
+        "hardtanh",
+        inplace,
+        (lambda x: clamp(x, int(low), int(high))) if _are_whole(low, high) else None,
+    )
+
+
+def _are_whole(*bounds: float) -> bool:
+    return all([float(bound).is_integer() for bound in bounds])
+
+
+def hardsigmoid(input: Operand, inplace: bool = False) -> Tensor:
+    """Return min(max(x + 3, 0), 6) / 6; the arguments are those of `relu`.
+
+    Notes
+    -----
+    Derivative: 1/6 between -3 and 3, else 0, also at both.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.nn.functional.hardsigmoid(cr.tensor([-9.0, 0.0, 9.0]))
+    tensor([0.0000, 0.5000, 1.0000])
+    """
+
+    def function(x: Tensor) -> Tensor:
+        shifted = RECORDERS["hardtanh"](RECORDERS["add"](x, 3.0), low=0.0, high=6.0)
+        return RECORDERS["divide"](shifted, 6.0)
+
+    return applied(function, input, "hardsigmoid", inplace)
+
+
+def hardswish(input: Operand, inplace: bool = False) -> Tensor:
+    """Return x · min(max(x + 3, 0), 6) / 6; the arguments are those of `relu`.
+
+    Notes
+    -----
+    Derivative: 0 up to -3 (there too), x/3 + 1/2, and 1 from 3 on [1]_.
+
+    References
+    ----------
+    .. [1] A. Howard et al., Searching for MobileNetV3, ICCV 2019.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.nn.functional.hardswish(cr.tensor([-9.0, 1.0, 9.0]))
+    tensor([-0.0000, 0.6667, 9.0000])
+    """
+    return applied(RECORDERS["hardswish"], input, "hardswish", inplace)
+
+
+def hardshrink(input: Operand, lambd: float = 0.5) -> Tensor:
+    """Return x where it is farther than `lambd` from 0, else 0.
+
+    Parameters
+    ----------
+    input : Tensor
+        Real numbers x, of any shape.
+    lambd : number, default 0.5
+        Up to this magnitude numbers become 0.
+
+    Returns
+    -------
+    Tensor, shape and dtype of `input`
+
+    Notes
+    -----
+    Derivative: 1 where |x| > `lambd`, else 0.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.nn.functional.hardshrink(cr.tensor([-2.0, 0.25, 0.75]))
+    tensor([-2.0000,  0.0000,  0.7500])
+    """
+    x = floating(input)
+    small = RECORDERS["less_equal"](RECORDERS["abs"](x.detach()), float(lambd))
+    return RECORDERS["masked"](x, RECORDERS["logical_not"](small))
+
+
+def softshrink(input: Operand, lambd: float = 0.5) -> Tensor:
+    """Return x moved towards 0 by `lambd`, and 0 where it is nearer than that.
+
+    Parameters
+    ----------
+    input : Tensor
+        Real numbers x, of any shape.
+    lambd : number, default 0.5
+        How far; not negative.
+
+    Returns
+    -------
+    Tensor, shape and dtype of `input`
+
+    Raises
+    ------
+    ArgumentError
+        If `lambd` is negative.
+
+    Notes
+    -----
+    Derivative: 1 where |x| > `lambd`, else 0.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.nn.functional.softshrink(cr.tensor([-2.0, 0.25, 0.75]))
+    tensor([-1.5000,  0.0000,  0.2500])
+    """
+    if lambd < 0:
+        raise ArgumentError(
+            f"softshrink: lambda must be greater or equal to 0, but found to be {lambd}"
+        )
+    x = floating(input)
+    near = RECORDERS["clamp"](x, low=-float(lambd), high=float(lambd))
+    return RECORDERS["subtract"](x, near)
+
+
+def threshold(input: Operand, threshold: float, value: float, inplace: bool = False) -> Tensor:
+    """Return x where it is above `threshold`, else `value`.
+
+    Parameters
+    ----------
+    input, inplace
+        As for `relu`.
+    threshold, value : number
+        What to be above, and what to be otherwise.
+
+    Returns
+    -------
+    Tensor, shape and dtype of `input`
+
+    Notes
+    -----
+    Derivative: 1 where x > `threshold`, else 0.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.nn.functional.threshold(cr.tensor([-1.0, 3.0]), 0.5, 9.0)
+    tensor([9., 3.])
+    """
+
+    def function(x: Tensor) -> Tensor:
+        low = RECORDERS["less_equal"](x.detach(), float(threshold))
+        kept = RECORDERS["masked"](x, RECORDERS["logical_not"](low))
+        if not math.isfinite(value):
+            return where(low, float(value), kept)
+        if value == 0:
+            return kept
+        filling = RECORDERS["multiply"](RECORDERS["astype"](low, dtype=x.dtype), float(value))
+        return RECORDERS["add"](kept, filling)
+
+    def of_integers(x: Tensor) -> Tensor:
+        return where(x > threshold, x, int(value))
+
+    whole = of_integers if _are_whole(value) else None
+    return applied(function, input, "threshold", inplace, whole)
+
+
+hardtanh_ = writing(hardtanh)
+threshold_ = writing(threshold)

@@ -9,7 +9,7 @@ from chainrule import ops
 from chainrule.arguments import RECORDERS, Operand, floating
 from chainrule.autograd.tensor import Tensor
 from chainrule.errors import ArgumentError, DTypeError, ShapeError
-from chainrule.nn.functional.windows import Sizes, batched, per_dim, unbatched
+from chainrule.nn.functional.pooling import Sizes, batched, per_dim, unbatched
 
 __all__ = [
     "conv1d",

@@ -11,7 +11,7 @@ from chainrule.arguments import RECORDERS, Operand, tensor_of
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import device_of, move
 from chainrule.errors import ArgumentError, ShapeError
-from chainrule.nn.functional.inplace import applied
+from chainrule.nn.functional.activations import applied
 from chainrule.random.draw import draw
 
 if TYPE_CHECKING:

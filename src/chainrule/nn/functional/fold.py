@@ -13,7 +13,7 @@ from chainrule.arguments import RECORDERS, Operand, tensor_of
 from chainrule.autograd.tensor import Tensor
 from chainrule.errors import ArgumentError, ShapeError
 from chainrule.kernels.resampling import Taps
-from chainrule.nn.functional.windows import Sizes, batched, per_dim, unbatched
+from chainrule.nn.functional.pooling import Sizes, batched, per_dim, unbatched
 
 __all__ = ["unfold", "fold", "pixel_shuffle", "pixel_unshuffle", "channel_shuffle"]
 

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import math
+
 from chainrule import ops
-from chainrule.arguments import Operand
+from chainrule.arguments import RECORDERS, Operand, floating
 from chainrule.autograd.tensor import Tensor
+from chainrule.nn.functional.losses import pair
 from chainrule.ops import pdist
 
-__all__ = ["linear", "bilinear", "pdist"]
+__all__ = [
+    "linear",
+    "bilinear",
+    "pdist",
+    "cosine_similarity",
+    "pairwise_distance",
+    "normalize",
+]
 
 
 def linear(input: Operand, weight: Operand, bias: Operand | None = None) -> Tensor:
@@ -77,3 +87,128 @@ def bilinear(
     tensor([[21.]])
     """
     return ops.bilinear(input1, input2, weight, bias)
+
+
+# --- similarity -----------------------------------------------------------------------------------
+#
+# How alike vectors are: by angle, by distance; and vectors brought to length 1.
+
+
+def _length(x: Tensor, p: float, dim: int | tuple[int, ...], keepdim: bool) -> Tensor:
+    """Return the p-norm along dimensions, with derivative 0 at 0."""
+    if p in (1, 2, math.inf):
+        return ops.norm(x, p, dim, keepdim)
+    sizes = ops.abs(x)
+    if p == -math.inf:
+        return ops.amin(sizes, dim, keepdim)
+    if p == 0:
+        return ops.sum(ops.sign(sizes), dim, keepdim=keepdim)
+    absent = RECORDERS["equal"](sizes.detach(), 0.0)  # their slope is 0, not that of a power
+    powers = ops.pow(ops.where(absent, 1.0, sizes), p)
+    powers = RECORDERS["masked"](powers, RECORDERS["logical_not"](absent))
+    total = ops.sum(powers, dim, keepdim=keepdim)
+    there = RECORDERS["greater"](total.detach(), 0.0)
+    root = ops.pow(ops.where(there, total, 1.0), 1.0 / p)
+    return RECORDERS["masked"](root, there)
+
+
+def normalize(input: Operand, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
+    """Return the vectors along a dimension, divided by their length.
+
+    Parameters
+    ----------
+    input : Tensor
+        Real numbers.
+    p : number, default 2
+        Which norm is the length; inf too.
+    dim : int, default 1
+        Along which dimension the vectors lie.
+    eps : number, default 1e-12
+        What shorter vectors are divided by.
+
+    Returns
+    -------
+    Tensor, shape of `input`
+
+    Notes
+    -----
+    Derivative for p = 2: (I - out outᵀ) / length, and I / eps for shorter vectors.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.nn.functional.normalize(cr.tensor([[3.0, 4.0], [0.0, 0.0]]))
+    tensor([[0.6000, 0.8000],
+            [0.0000, 0.0000]])
+    """
+    x = floating(input)
+    return ops.divide(x, ops.clamp(_length(x, p, dim, True), min=eps))
+
+
+def cosine_similarity(x1: Operand, x2: Operand, dim: int = 1, eps: float = 1e-8) -> Tensor:
+    """Return the cosine of the angle between vectors along a dimension.
+
+    Parameters
+    ----------
+    x1, x2 : Tensor
+        Real vectors: the shapes broadcast.
+    dim : int, default 1
+        Along which dimension of the broadcast shape they lie.
+    eps : number, default 1e-8
+        What the length of a shorter vector is taken for.
+
+    Returns
+    -------
+    Tensor, of the broadcast shape without `dim`
+
+    Notes
+    -----
+    Derivative for x1: (u2 - out u1) / |x1|, where u are the vectors of length 1; of a vector that
+    is shorter than eps it is u2 / eps.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> x, y = cr.tensor([[1.0, 0.0]]), cr.tensor([[1.0, 1.0]])
+    >>> cr.nn.functional.cosine_similarity(x, y)
+    tensor([0.7071])
+    """
+    x, y = pair(x1, x2)
+    if x.shape != y.shape:
+        x, y = ops.broadcast_tensors(x, y)
+    x, y = normalize(x, 2, dim, eps), normalize(y, 2, dim, eps)
+    return ops.sum(ops.multiply(x, y), dim)
+
+
+def pairwise_distance(
+    x1: Operand, x2: Operand, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
+) -> Tensor:
+    """Return the distance between vectors along the last dimension.
+
+    Parameters
+    ----------
+    x1, x2 : Tensor, shape (..., d)
+        Real vectors: the shapes broadcast.
+    p : number, default 2
+        Which norm of the difference it is; inf too.
+    eps : number, default 1e-6
+        Added to the differences.
+    keepdim : bool, default False
+        Keep the last dimension, with length 1.
+
+    Returns
+    -------
+    Tensor, of the broadcast shape without the last dimension
+
+    Notes
+    -----
+    Derivative for x1 and p = 2: (x1 - x2 + eps) / distance.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.nn.functional.pairwise_distance(cr.tensor([[1.0, 2.0]]), cr.tensor([[4.0, 6.0]]))
+    tensor([5.0000])
+    """
+    x, y = pair(x1, x2)
+    return _length(ops.add(ops.subtract(x, y), eps), p, -1, keepdim)

@@ -2,24 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from chainrule import ops
 from chainrule.arguments import RECORDERS, Operand, cast, floating, tensor_of
-from chainrule.autograd.tensor import Tensor
-from chainrule.backend import first_where, is_known
+from chainrule.autograd.tensor import Tensor, make
+from chainrule.backend import (
+    CPU,
+    check_known,
+    first_where,
+    holds_somewhere,
+    is_array,
+    is_known,
+    move,
+)
 from chainrule.errors import ArgumentError, DTypeError, OutOfBoundsError, ShapeError
-from chainrule.nn.functional.reduction import check_reduction, reduced, shared_out
+from chainrule.nn.functional.losses import check_reduction, pair, reduced, shared_out, weighted
 from chainrule.ops import log_softmax
-
-Array = Any
+from chainrule.ops.wrappers import real_operands
 
 __all__ = [
     "cross_entropy",
     "nll_loss",
+    "binary_cross_entropy",
+    "binary_cross_entropy_with_logits",
+    "ctc_loss",
 ]
+
+Array = Any
 
 
 def cross_entropy(
@@ -287,3 +300,334 @@ def _of_probabilities(
         return ops.negative(ops.sum(terms, dim))
     total = ops.negative(ops.sum(terms))
     return total if reduction == "sum" else shared_out(total, scores.numel() // max(count, 1))
+
+
+# --- binary ---------------------------------------------------------------------------------------
+#
+# Cross entropies of yes and no.
+
+
+def binary_cross_entropy(
+    input: Operand, target: Operand, weight: Operand | None = None, *, reduction: str = "mean"
+) -> Tensor:
+    """Return how improbable `target` is, given probabilities of yes.
+
+    Parameters
+    ----------
+    input : Tensor
+        Probabilities x, from 0 to 1.
+    target : Tensor, shape of `input`
+        What they should be: usually 0 or 1.
+    weight : Tensor, optional
+        Multiplies each loss; its shape broadcasts to that of `input`.
+    reduction : {"mean", "sum", "none"}
+        What becomes of the losses.
+
+    Returns
+    -------
+    Tensor, 0-d, or of the shape of `input` for "none"
+
+    Raises
+    ------
+    ArgumentError
+        If an element of `input` is outside of [0, 1], or `reduction` is another word.
+    ShapeError
+        If the shapes differ.
+
+    Notes
+    -----
+    -(y log x + (1 - y) log(1 - x)) for a target y, where a logarithm is never below -100.
+    Derivative: (x - y) / (x (1 - x)), whose denominator is never below 1e-12. From logits,
+    `binary_cross_entropy_with_logits` is more precise.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.nn.functional.binary_cross_entropy(cr.tensor([0.5, 0.0]), cr.tensor([1.0, 1.0]))
+    tensor(50.3466)
+    """
+    x, y = pair(input, target)
+    _check_same(x, y, "binary_cross_entropy", "Using a target size that is different to the input")
+    values = x._array
+    known = values.size and is_known(values)
+    if known and not (values.min() >= 0 and values.max() <= 1):
+        raise ArgumentError(
+            "binary_cross_entropy: all elements of input should be between 0 and 1, but they are "
+            f"between {values.min()} and {values.max()}: of scores take "
+            "binary_cross_entropy_with_logits"
+        )
+    with np.errstate(divide="ignore"):
+        losses = RECORDERS["binary_cross_entropy"](x, y)
+    return _scaled(losses, weight, "binary_cross_entropy", reduction)
+
+
+def binary_cross_entropy_with_logits(
+    input: Operand,
+    target: Operand,
+    weight: Operand | None = None,
+    *,
+    reduction: str = "mean",
+    pos_weight: Operand | None = None,
+) -> Tensor:
+    """Return how improbable `target` is, given scores whose sigmoid is the probability of yes.
+
+    Parameters
+    ----------
+    input : Tensor
+        Scores (logits) x.
+    target : Tensor, shape of `input`
+        What their sigmoid should be: usually 0 or 1.
+    weight : Tensor, optional
+        Multiplies each loss; its shape broadcasts to that of `input`.
+    reduction : {"mean", "sum", "none"}
+        What becomes of the losses.
+    pos_weight : Tensor, optional
+        Multiplies the losses of yes; its shape broadcasts to that of `input`.
+
+    Returns
+    -------
+    Tensor, 0-d, or of the shape of `input` for "none"
+
+    Raises
+    ------
+    ShapeError
+        If the shapes differ.
+    ArgumentError
+        If `reduction` is another word.
+
+    Notes
+    -----
+    max(x, 0) - x y + log(1 + exp(-|x|)): nothing overflows, and small losses keep their digits.
+    Derivative: sigmoid(x) - y.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> scores = cr.tensor([0.0, -1000.0])
+    >>> cr.nn.functional.binary_cross_entropy_with_logits(scores, cr.tensor([1.0, 1.0]))
+    tensor(500.3466)
+    """
+    name = "binary_cross_entropy_with_logits"
+    x, y = real_operands(name, input, target)
+    _check_same(x, y, name, "Target size must be the same as input size")
+    if pos_weight is None:
+        losses = RECORDERS["binary_cross_entropy_with_logits"](x, y)
+    else:
+        settings = {"beta": 1.0, "threshold": np.inf}
+        yes = RECORDERS["softplus"](ops.negative(x), **settings)
+        no = RECORDERS["softplus"](x, **settings)
+        yes = ops.multiply(ops.multiply(yes, cast(floating(pos_weight), x.dtype)), y)
+        losses = ops.add(yes, ops.multiply(no, ops.subtract(1.0, y)))
+    return _scaled(losses, weight, name, reduction)
+
+
+def _check_same(x: Tensor, y: Tensor, name: str, text: str) -> None:
+    if x.shape != y.shape:
+        raise ShapeError(f"{name}: {text}: {list(y.shape)} and {list(x.shape)}")
+
+
+def _scaled(losses: Tensor, weight: Operand | None, name: str, reduction: str) -> Tensor:
+    if weight is not None:
+        losses = ops.multiply(losses, cast(floating(weight), losses.dtype))
+    return weighted(losses, None, name, reduction)
+
+
+# --- alignment ------------------------------------------------------------------------------------
+#
+# The loss of a sequence of labels whose places in time are not known.
+
+_NEVER = -1e30
+"""The logarithm of no probability: finite, so that differences of two of them are numbers."""
+
+
+def ctc_loss(
+    log_probs: Operand,
+    targets: Operand,
+    input_lengths: Operand | Sequence[int],
+    target_lengths: Operand | Sequence[int],
+    blank: int = 0,
+    reduction: str = "mean",
+    zero_infinity: bool = False,
+) -> Tensor:
+    """Return how improbable sequences of labels are, over all ways to spread them in time.
+
+    Parameters
+    ----------
+    log_probs : Tensor, shape (t, n, c) or (t, c)
+        The logarithms of the probabilities of c labels at t times, as of `log_softmax`.
+    targets : Tensor of integers, shape (n, s), or (s,), or (sum of target_lengths,)
+        The labels: padded, or one sequence after the other.
+    input_lengths, target_lengths : Tensor or sequence of ints, shape (n,); or int
+        How many times, and how many labels, count in each sequence.
+    blank : int, default 0
+        The label that stands for none: it parts equal labels, and is left out at the end.
+    reduction : {"mean", "sum", "none"}
+        Divide each loss by its number of labels and take the mean; add them up; or return them.
+    zero_infinity : bool, default False
+        Return 0, not inf, for labels that don't fit into the time.
+
+    Returns
+    -------
+    Tensor, shape (), or (n,) for "none"
+        -log Σ Π p: over all ways [1]_, of the product of probabilities.
+
+    Raises
+    ------
+    ShapeError
+        If the shapes or the lengths don't fit.
+    DTypeError
+        If targets or lengths are no integers.
+    OutOfBoundsError
+        If a label is none of the c, or `blank` is.
+
+    Notes
+    -----
+    Derivative: minus the probability of each label at each time, given the sequence; 0 where the
+    loss is infinite. That is the derivative in `log_probs` itself: PyTorch's has exp(log_probs)
+    added, which the gradient of `log_softmax` takes off again.
+
+    References
+    ----------
+    .. [1] A. Graves, S. Fernández, F. Gomez, J. Schmidhuber, "Connectionist temporal
+       classification", ICML 2006.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> log_probs = cr.full((2, 2), 0.5).log()
+    >>> cr.nn.functional.ctc_loss(log_probs, cr.tensor([1]), 2, 1).exp()
+    tensor(1.3333)
+    """
+    check_reduction("ctc_loss", reduction)
+    scores = floating(log_probs)
+    if scores.ndim not in (2, 3):
+        raise ShapeError(
+            f"ctc_loss: expected log_probs of shape (t, n, c) or (t, c), got {list(scores.shape)}"
+        )
+    batched = scores.ndim == 3
+    if not batched:
+        scores = ops.unsqueeze(scores, 1)
+    steps, count, classes = scores.shape
+    if not 0 <= blank < classes:
+        raise OutOfBoundsError(
+            f"ctc_loss: blank must be in label range, 0 … {classes - 1}, got {blank}"
+        )
+    times = _lengths("input_lengths", input_lengths, count, steps)
+    lengths = _lengths("target_lengths", target_lengths, count, None)
+    labels = _padded(_integers("targets", targets), lengths, batched)
+    inside = np.arange(labels.shape[1]) < lengths[:, None]
+    _check_labels(labels, inside, classes)
+    dtype = scores.dtype
+    if dtype.itemsize < 4:
+        scores = cast(scores, np.float32)
+    losses = _losses(scores, np.where(inside, labels, blank), times, lengths, blank)
+    impossible = make(losses._array > -_NEVER / 10, None)
+    losses = cast(ops.where(impossible, 0.0 if zero_infinity else np.inf, losses), dtype)
+    if reduction == "mean":
+        losses = ops.mean(ops.divide(losses, make(np.maximum(lengths, 1).astype(dtype), None)))
+    elif reduction == "sum":
+        losses = ops.sum(losses)
+    return losses if batched or reduction != "none" else ops.reshape(losses, ())
+
+
+def _check_labels(labels: Array, inside: Array, classes: int) -> None:
+    outside = first_where(inside & ((labels < 0) | (labels >= classes)), labels)
+    if outside is not None:
+        raise OutOfBoundsError(
+            f"ctc_loss: Target {outside} is out of bounds: the {classes} labels have the "
+            f"numbers 0 … {classes - 1}"
+        )
+
+
+def _integers(name: str, value: Any) -> Array:
+    given = value._array if isinstance(value, Tensor) else value
+    array = move(given, CPU) if is_array(given) else np.asarray(given)
+    if array.size and array.dtype.kind not in "iu":
+        raise DTypeError(f"ctc_loss: {name} must be of integral type, got {array.dtype}")
+    return array.astype(np.int64)
+
+
+def _lengths(name: str, value: Any, count: int, most: int | None) -> Array:
+    lengths = np.atleast_1d(_integers(name, value))
+    if lengths.shape != (count,):
+        raise ShapeError(
+            f"ctc_loss: {name} must be of size batch_size, {count}, got {list(lengths.shape)}"
+        )
+    if holds_somewhere(lengths < 0) or (most is not None and holds_somewhere(lengths > most)):
+        bound = "" if most is None else f" and at most {most}, the number of times"
+        raise ShapeError(f"ctc_loss: Expected {name} to be not negative{bound}, got {lengths}")
+    return lengths
+
+
+def _padded(targets: Array, lengths: Array, batched: bool) -> Array:
+    """Return the labels as one row for each sequence."""
+    if targets.ndim == 1 and batched:
+        check_known(lengths, "ctc_loss", "pad targets to the shape (n, longest)")
+    known = is_known(lengths)
+    longest = int(lengths.max(initial=0)) if known else np.atleast_2d(targets).shape[1]
+    if targets.ndim == 1 and batched:
+        if len(targets) != lengths.sum():
+            raise ShapeError(
+                f"ctc_loss: {len(targets)} targets one after the other, but target_lengths add up "
+                f"to {lengths.sum()}"
+            )
+        rows = np.zeros((len(lengths), longest), np.int64)
+        rows[np.arange(longest) < lengths[:, None]] = targets
+        return rows
+    rows = np.atleast_2d(targets)
+    if rows.ndim != 2 or len(rows) != len(lengths) or rows.shape[1] < longest:
+        raise ShapeError(
+            f"ctc_loss: expected targets of shape ({len(lengths)}, {longest}) or wider, got "
+            f"{list(targets.shape)}"
+        )
+    return rows[:, :longest]
+
+
+def _between(values: Array, filler: Any) -> Array:
+    """Return rows with a filler before, between and after their values."""
+    fillers = np.full(values.shape, filler, values.dtype)
+    pairs = np.stack([fillers, values], -1).reshape(len(values), 2 * values.shape[1])
+    return np.concatenate([pairs, np.full((len(values), 1), filler, values.dtype)], 1)
+
+
+def _losses(scores: Tensor, labels: Array, times: Array, lengths: Array, blank: int) -> Tensor:
+    """Return the loss of each sequence; -`_NEVER` and more where there is no way.
+
+    A way goes through the labels with blanks around each. In one step it stays, goes one further,
+    or two: over a blank, between labels that differ.
+    """
+    count, longest = labels.shape
+    places = _between(labels, blank)
+    number = np.arange(places.shape[1])
+    differs = np.concatenate(
+        [np.zeros((count, 1), bool)[:, :longest], labels[:, 1:] != labels[:, :-1]], 1
+    )
+    skips = _between(differs, False)
+    key = (slice(None), np.arange(count)[:, None], places)
+    rows = ops.unbind(ops.clamp_min(RECORDERS["index"](scores, key=key), _NEVER))
+    never = np.asarray(_NEVER, scores.dtype)
+    edge = make(np.full((count, 2), never), None)
+    none, may_skip = make(never, None), make(skips, None)
+    # Before the first step: as if the way came from the blank in front, or had not yet begun.
+    begun = np.full(places.shape, never)
+    begun[:, 0] = 0
+    sums = make(begun, None)
+    first = make(number[None] < 2, None)
+    for time, row in enumerate(rows):
+        if time == 0:
+            new = ops.where(first, row, none)
+        else:
+            wide = ops.cat([edge, sums], 1)
+            jumps = ops.where(may_skip, wide[:, :-2], none)
+            new = ops.logsumexp(ops.stack([sums, wide[:, 1:-1], jumps]), 0) + row
+        running = time < times
+        sums = (
+            new
+            if is_known(running) and running.all()
+            else ops.where(make(running[:, None], None), new, sums)
+        )
+    rows_of = np.arange(count)
+    last = RECORDERS["index"](sums, key=(rows_of, 2 * lengths))
+    label = RECORDERS["index"](sums, key=(rows_of, np.maximum(2 * lengths - 1, 0)))
+    ends = ops.stack([last, ops.where(make(lengths > 0, None), label, none)])
+    return RECORDERS["negative"](ops.logsumexp(ends, 0))

@@ -3,16 +3,67 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+
+import numpy as np
 
 from chainrule import ops
-from chainrule.arguments import Operand, cast, floating, whole_number
+from chainrule.arguments import RECORDERS, Operand, cast, floating, whole_number
 from chainrule.autograd.modes import no_grad
 from chainrule.autograd.tensor import Tensor
 from chainrule.creation import zeros_like
-from chainrule.errors import ArgumentError, ShapeError
-from chainrule.nn.functional.standardizing import affine, standard, standardized
+from chainrule.errors import ArgumentError, DTypeError, ShapeError
 
-__all__ = ["batch_norm", "group_norm", "instance_norm", "local_response_norm"]
+__all__ = [
+    "batch_norm",
+    "group_norm",
+    "instance_norm",
+    "local_response_norm",
+    "layer_norm",
+    "rms_norm",
+]
+
+# --- standardizing --------------------------------------------------------------------------------
+#
+# What normalisation is made of: mean 0 and variance 1 along dimensions, a scale and an offset.
+
+
+def standard(x: Tensor, dims: tuple[int, ...], eps: float) -> tuple[Tensor, Tensor]:
+    """Return `x` with mean 0 and variance 1 along `dims`; and the variance, dims kept."""
+    centred = RECORDERS["center"](widened(x), axis=dims)
+    variance = RECORDERS["mean_square"](centred, axis=dims)
+    return cast(ops.multiply(centred, ops.rsqrt(ops.add(variance, eps))), x.dtype), variance
+
+
+def standardized(x: Tensor, dims: tuple[int, ...], eps: float) -> Tensor:
+    """Return `x` with mean 0 and variance 1 along `dims`."""
+    return cast(RECORDERS["standardize"](widened(x), axis=dims, eps=float(eps))[0], x.dtype)
+
+
+def widened(x: Tensor) -> Tensor:
+    """Return what squares are taken of: those of half precision soon overflow."""
+    if x.dtype.kind == "c":
+        raise DTypeError(
+            f"normalisation: expected real numbers, got {x.dtype}: the mean and the variance are "
+            "those of real numbers. Normalise the real and the imaginary part"
+        )
+    return cast(x, np.float32) if x.dtype.itemsize == 2 else x
+
+
+def affine(
+    x: Tensor, weight: Operand | None, bias: Operand | None, shape: tuple[int, ...] | None = None
+) -> Tensor:
+    """Return x · weight + bias, both in the given shape."""
+    if weight is not None:
+        factor = cast(floating(weight), x.dtype)
+        x = ops.multiply(x, factor if shape is None else ops.reshape(factor, shape))
+    if bias is not None:
+        offset = cast(floating(bias), x.dtype)
+        x = ops.add(x, offset if shape is None else ops.reshape(offset, shape))
+    return x
+
+
+# --- normalization --------------------------------------------------------------------------------
 
 
 def batch_norm(
@@ -338,3 +389,126 @@ def _check_channels(name: str, count: int, **given: Operand | None) -> None:
 
 def _per_channel(x: Tensor) -> tuple[int, ...]:
     return (-1,) + (1,) * (x.ndim - 2)
+
+
+# --- layer norms ----------------------------------------------------------------------------------
+#
+# Normalisation over the last dimensions.
+
+
+def layer_norm(
+    input: Operand,
+    normalized_shape: int | Sequence[int],
+    weight: Operand | None = None,
+    bias: Operand | None = None,
+    eps: float = 1e-5,
+) -> Tensor:
+    """Return `input` with mean 0 and variance 1 over its last dimensions.
+
+    Parameters
+    ----------
+    input : Tensor, shape (..., *normalized_shape)
+        Real numbers.
+    normalized_shape : int or sequence of ints
+        The lengths of the last dimensions: they are normalised together.
+    weight, bias : Tensor, shape `normalized_shape`, optional
+        What the result is multiplied by, and what is then added.
+    eps : number, default 1e-5
+        Added to the variance.
+
+    Returns
+    -------
+    Tensor, shape and dtype of `input`
+
+    Raises
+    ------
+    ShapeError
+        If the shapes don't fit.
+
+    Notes
+    -----
+    (x - mean) / √(variance + eps), with the variance of the population [1]_.
+
+    References
+    ----------
+    .. [1] J. L. Ba, J. R. Kiros, G. E. Hinton, Layer normalization, arXiv 1607.06450.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.nn.functional.layer_norm(cr.tensor([[1.0, 3.0]]), (2,))
+    tensor([[-1.0000,  1.0000]])
+    """
+    x = floating(input)
+    dims = _last_dims("layer_norm", x, normalized_shape, weight=weight, bias=bias)
+    return affine(standardized(x, dims, eps), weight, bias)
+
+
+def _last_dims(
+    name: str, x: Tensor, normalized_shape: int | Sequence[int], **given: Operand | None
+) -> tuple[int, ...]:
+    shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+    if not shape:
+        raise ShapeError(
+            f"{name}: Expected normalized_shape to be at least 1-dimensional, i.e., containing at "
+            "least one element, but got normalized_shape = []"
+        )
+    if x.shape[-len(shape) :] != shape:
+        raise ShapeError(
+            f"{name}: Given normalized_shape={list(shape)}, expected input with shape "
+            f"[*, {', '.join(map(str, shape))}], but got input of size {list(x.shape)}"
+        )
+    for which, value in given.items():
+        if value is not None and floating(value).shape != shape:
+            raise ShapeError(
+                f"{name}: Expected {which} to be of same shape as normalized_shape, but got "
+                f"{which} of shape {list(floating(value).shape)} and normalized_shape = "
+                f"{list(shape)}"
+            )
+    return tuple(range(x.ndim - len(shape), x.ndim))
+
+
+def rms_norm(
+    input: Operand,
+    normalized_shape: int | Sequence[int],
+    weight: Operand | None = None,
+    eps: float | None = None,
+) -> Tensor:
+    """Return `input`, divided by the root of the mean square over its last dimensions.
+
+    Parameters
+    ----------
+    input, normalized_shape, weight
+        As for `layer_norm`.
+    eps : number, optional
+        Added to the mean square: the distance from 1 to the next number if left out.
+
+    Returns
+    -------
+    Tensor, shape and dtype of `input`
+
+    Raises
+    ------
+    ShapeError
+        If the shapes don't fit.
+
+    Notes
+    -----
+    x / √(mean x² + eps) [1]_.
+
+    References
+    ----------
+    .. [1] B. Zhang, R. Sennrich, Root mean square layer normalization, NeurIPS 2019.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.nn.functional.rms_norm(cr.tensor([[1.0, 7.0]]), (2,))
+    tensor([[0.2000, 1.4000]])
+    """
+    x = floating(input)
+    dims = _last_dims("rms_norm", x, normalized_shape, weight=weight)
+    small = 2.0 ** -{2: 10, 4: 23}.get(x.dtype.itemsize, 52) if eps is None else eps
+    wide = widened(x)
+    scale = ops.rsqrt(ops.add(RECORDERS["mean_square"](wide, axis=dims), small))
+    return affine(cast(ops.multiply(wide, scale), x.dtype), weight, None)

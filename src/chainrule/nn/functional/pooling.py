@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from functools import lru_cache
+from operator import index
 from typing import Any
 
 import numpy as np
 
 from chainrule import ops
-from chainrule.arguments import RECORDERS, Operand
+from chainrule.arguments import RECORDERS, Operand, cast, floating, tensor_of
 from chainrule.autograd.tensor import Tensor, make
-from chainrule.errors import ArgumentError
+from chainrule.backend import first_where
+from chainrule.errors import ArgumentError, OutOfBoundsError, ShapeError
 from chainrule.kernels.resampling import Taps
-from chainrule.nn.functional.windows import batched, layout_of, per_dim, unbatched, window_of
 
 __all__ = [
     "avg_pool1d",
@@ -23,7 +25,104 @@ __all__ = [
     "lp_pool1d",
     "lp_pool2d",
     "lp_pool3d",
+    "max_pool1d",
+    "max_pool2d",
+    "max_pool3d",
+    "max_unpool1d",
+    "max_unpool2d",
+    "max_unpool3d",
 ]
+
+# --- windows --------------------------------------------------------------------------------------
+#
+# What the functions of sliding windows ask of their arguments.
+
+Sizes = tuple[int, ...]
+Pairs = tuple[tuple[int, int], ...]
+
+
+def per_dim(name: str, argument: str, value: Any, rank: int, least: int = 1) -> Sizes:
+    """Return an argument that is one int, or one for each spatial dimension."""
+    try:
+        listed = tuple(map(index, value)) if hasattr(value, "__iter__") else (index(value),)
+    except TypeError:
+        raise TypeError(
+            f"{name}: {argument} must be an int, or {rank} of them, not {value!r}"
+        ) from None
+    if len(listed) == 1:
+        listed *= rank
+    if len(listed) != rank:
+        raise ArgumentError(
+            f"{name}: {argument} must be an int, or a tuple of {rank} ints, one for each spatial "
+            f"dimension, but got {value!r}"
+        )
+    if min(listed) < least:
+        wrong = "non-positive" if least else "negative"
+        raise ArgumentError(f"{name}: {wrong} {argument} is not supported: got {value!r}")
+    return listed
+
+
+def batched(name: str, input: Operand, rank: int) -> tuple[Tensor, bool]:
+    """Return floats of the shape (n, c, …), and whether the samples' dimension was missing."""
+    x = floating(input)
+    if x.ndim == rank + 1:
+        return ops.unsqueeze(x, 0), True
+    if x.ndim != rank + 2:
+        raise ShapeError(
+            f"Expected {rank + 1}D (unbatched) or {rank + 2}D (batched) input to {name}, but got "
+            f"input of size: {list(x.shape)}"
+        )
+    return x, False
+
+
+def unbatched(x: Tensor, single: bool) -> Tensor:
+    """Return the result for one sample without the dimension that `batched` added."""
+    return ops.squeeze(x, 0) if single else x
+
+
+def window_of(
+    name: str, rank: int, kernel_size: Any, stride: Any, padding: Any
+) -> tuple[Sizes, Sizes, Sizes]:
+    """Return size, stride and padding of windows in each dimension; the stride may be left out."""
+    kernel = per_dim(name, "kernel_size", kernel_size, rank)
+    absent = stride is None or (hasattr(stride, "__len__") and not len(stride))
+    strides = kernel if absent else per_dim(name, "stride", stride, rank)
+    return kernel, strides, per_dim(name, "padding", padding, rank, 0)
+
+
+def layout_of(
+    name: str,
+    size: Sizes,
+    kernel: Sizes,
+    strides: Sizes,
+    pads: Sizes,
+    steps: Sizes,
+    ceil_mode: bool,
+) -> tuple[Pairs, Sizes]:
+    """Return what windows need before and after the images, and their count in each dimension."""
+    around, counts = [], []
+    for n, k, s, p, d in zip(size, kernel, strides, pads, steps, strict=True):
+        extent = d * (k - 1) + 1
+        if p > extent // 2:
+            raise ArgumentError(
+                f"{name}: pad should be at most half of effective kernel size, but got pad={p}, "
+                f"kernel_size={k} and dilation={d}"
+            )
+        reach = n + 2 * p - extent
+        count = -(-reach // s) + 1 if ceil_mode else reach // s + 1
+        if ceil_mode and (count - 1) * s >= n + p:
+            count -= 1  # the last window begins inside the image or its padding before
+        if count < 1:
+            raise ShapeError(
+                f"{name}: Given input size per channel: {list(size)}. Calculated output size is "
+                f"too small: the kernel {list(kernel)} doesn't fit in"
+            )
+        around.append((p, (count - 1) * s + extent - n - p))
+        counts.append(count)
+    return tuple(around), tuple(counts)
+
+
+# --- pooling --------------------------------------------------------------------------------------
 
 IntOrInts = int | Sequence[int]
 
@@ -292,3 +391,341 @@ def _lp_pool(
     some = ops.greater(total, 0)
     root = ops.pow(ops.where(some, total, 1.0), 1.0 / norm_type)
     return unbatched(RECORDERS["masked"](root, some), single)
+
+
+# --- max pooling ----------------------------------------------------------------------------------
+#
+# Maximum pooling: the largest number of each window, and where it was; and the way back.
+
+
+def max_pool1d(
+    input: Operand,
+    kernel_size: IntOrInts,
+    stride: IntOrInts | None = None,
+    padding: IntOrInts = 0,
+    dilation: IntOrInts = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Any:
+    """Return the largest number in each window of signals: `max_pool2d` in one dimension.
+
+    Parameters
+    ----------
+    input : Tensor, shape (n, c, l) or (c, l)
+        Signals.
+    kernel_size, stride, padding, dilation, ceil_mode, return_indices
+        As for `max_pool2d`.
+
+    Returns
+    -------
+    Tensor, shape (n, c, l') or (c, l'); with `return_indices` two of them
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.nn.functional.max_pool1d(cr.tensor([[1.0, 3.0, 2.0, 0.0]]), 2)
+    tensor([[3., 2.]])
+    """
+    settings = (kernel_size, stride, padding, dilation, ceil_mode, return_indices)
+    return _max_pool("max_pool1d", 1, input, *settings)
+
+
+def max_pool2d(
+    input: Operand,
+    kernel_size: IntOrInts,
+    stride: IntOrInts | None = None,
+    padding: IntOrInts = 0,
+    dilation: IntOrInts = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Any:
+    """Return the largest number in each window of images.
+
+    Parameters
+    ----------
+    input : Tensor, shape (n, c, h, w) or (c, h, w); real
+        Images.
+    kernel_size : int or two ints
+        The size of a window.
+    stride : int or two ints, default `kernel_size`
+        How far apart windows begin.
+    padding : int or two ints, default 0
+        How far windows reach over the edge; half a window at most.
+    dilation : int or two ints, default 1
+        How far apart the pixels of a window are.
+    ceil_mode : bool, default False
+        Whether a last window may reach over the end.
+    return_indices : bool, default False
+        Whether to return also where in its image each result was, counted through flat.
+
+    Returns
+    -------
+    Tensor, shape (n, c, h', w') or (c, h', w'); with `return_indices` two of them
+        h' = (h + 2 padding - dilation (kernel_size - 1) - 1) / stride + 1, rounded down, or up in
+        `ceil_mode` (if the last window still begins inside).
+
+    Raises
+    ------
+    ShapeError
+        If the input is no batch of images or has no room for a window.
+    ArgumentError
+        If a setting is no number that makes sense.
+
+    Notes
+    -----
+    Derivative: 1 for the largest number of the window, the first of several equal ones, else 0. A
+    nan counts as the largest.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> image = cr.tensor([[[1.0, 5.0, 2.0, 0.0], [4.0, 3.0, 2.0, 9.0]]])
+    >>> cr.nn.functional.max_pool2d(image, 2)
+    tensor([[[5., 9.]]])
+    """
+    settings = (kernel_size, stride, padding, dilation, ceil_mode, return_indices)
+    return _max_pool("max_pool2d", 2, input, *settings)
+
+
+def max_pool3d(
+    input: Operand,
+    kernel_size: IntOrInts,
+    stride: IntOrInts | None = None,
+    padding: IntOrInts = 0,
+    dilation: IntOrInts = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Any:
+    """Return the largest number in each window of volumes: `max_pool2d` in three dimensions.
+
+    Parameters
+    ----------
+    input : Tensor, shape (n, c, d, h, w) or (c, d, h, w)
+        Volumes.
+    kernel_size, stride, padding, dilation, ceil_mode, return_indices
+        As for `max_pool2d`.
+
+    Returns
+    -------
+    Tensor, shape (n, c, d', h', w') or (c, d', h', w'); with `return_indices` two of them
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> cr.nn.functional.max_pool3d(cr.arange(8.0).reshape(1, 2, 2, 2), 2)
+    tensor([[[[7.]]]])
+    """
+    settings = (kernel_size, stride, padding, dilation, ceil_mode, return_indices)
+    return _max_pool("max_pool3d", 3, input, *settings)
+
+
+def _max_pool(
+    name: str,
+    rank: int,
+    input: Operand,
+    kernel_size: Any,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    ceil_mode: bool,
+    return_indices: bool,
+) -> Any:
+    if isinstance(input, Tensor) and input._array.dtype.kind in "iu":
+        return _max_pool_of_integers(
+            name, rank, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices
+        )
+    x, single = batched(name, input, rank)
+    kinds = {kernel_size.__class__, stride.__class__, padding.__class__, dilation.__class__}
+    known = _known_window if kinds <= _PLAIN else _window
+    sizes = (kernel_size, stride, padding, dilation)
+    window = known(name, rank, x._array.shape[2:], sizes, bool(ceil_mode))
+    out = RECORDERS["max_pool"](x, window=window)
+    if not return_indices:
+        return unbatched(out, single)
+    positions = RECORDERS["pool_positions"](x, out, window=window)._array
+    indices = make(_flat_indices(positions, x.shape[2:], window), None)
+    return unbatched(out, single), unbatched(indices, single)
+
+
+def _max_pool_of_integers(name: str, rank: int, x: Tensor, *settings: Any) -> Any:
+    """Return the pooled integers: double precision holds them."""
+    found = _max_pool(name, rank, cast(x, np.float64), *settings)
+    if isinstance(found, Tensor):
+        return cast(found, x.dtype)
+    return cast(found[0], x.dtype), found[1]
+
+
+def _window(name: str, rank: int, shape: Sizes, sizes: Any, ceil_mode: bool) -> Any:
+    """Return the windows of images of a shape, as the primitive takes them."""
+    kernel_size, stride, padding, dilation = sizes
+    kernel, strides, pads = window_of(name, rank, kernel_size, stride, padding)
+    steps = per_dim(name, "dilation", dilation, rank)
+    around, _ = layout_of(name, shape, kernel, strides, pads, steps, ceil_mode)
+    return kernel, strides, around, steps
+
+
+_known_window = functools.lru_cache(256)(_window)
+_PLAIN = frozenset([int, type(None)])
+"""Arguments that are equal only if they are the same: 2.0 is 2, and refused."""
+
+
+def _flat_indices(positions: Any, size: Sizes, window: Any) -> Any:
+    """Return positions in the windows as indices into the flattened images."""
+    kernel, strides, around, steps = window
+    found = np.zeros(positions.shape, np.int64)
+    rank = len(kernel)
+    for axis, within in enumerate(np.unravel_index(positions, kernel)):
+        count = positions.shape[2 + axis]
+        starts = np.arange(count) * strides[axis] - around[axis][0]
+        starts = starts.reshape(-1, *(1,) * (rank - axis - 1))
+        found = found * size[axis] + starts + within * steps[axis]
+    return found
+
+
+def max_unpool1d(
+    input: Operand,
+    indices: Operand,
+    kernel_size: IntOrInts,
+    stride: IntOrInts | None = None,
+    padding: IntOrInts = 0,
+    output_size: Sequence[int] | None = None,
+) -> Tensor:
+    """Return signals with the maxima where they were: `max_unpool2d` in one dimension.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> F = cr.nn.functional
+    >>> out, indices = F.max_pool1d(cr.tensor([[1.0, 3.0, 2.0, 0.0]]), 2, return_indices=True)
+    >>> F.max_unpool1d(out, indices, 2)
+    tensor([[0., 3., 2., 0.]])
+    """
+    settings = (kernel_size, stride, padding, output_size)
+    return _unpool("max_unpool1d", 1, input, indices, *settings)
+
+
+def max_unpool2d(
+    input: Operand,
+    indices: Operand,
+    kernel_size: IntOrInts,
+    stride: IntOrInts | None = None,
+    padding: IntOrInts = 0,
+    output_size: Sequence[int] | None = None,
+) -> Tensor:
+    """Return images with the maxima where they were, and zeros elsewhere.
+
+    Parameters
+    ----------
+    input : Tensor, shape (n, c, h, w) or (c, h, w)
+        What `max_pool2d` returned.
+    indices : Tensor of ints, shape of `input`
+        What it returned with `return_indices`.
+    kernel_size, stride, padding
+        As they were there.
+    output_size : sequence of ints, optional
+        The size of the images, if it isn't (h - 1) stride - 2 padding + kernel_size.
+
+    Returns
+    -------
+    Tensor, shape (n, c, h', w') or (c, h', w')
+
+    Raises
+    ------
+    ShapeError
+        If `indices` isn't of the shape of `input`, or `output_size` can't have been.
+    OutOfBoundsError
+        If an index lies outside the images.
+
+    Notes
+    -----
+    Linear: the gradient of each number is that of the place it went to.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> F = cr.nn.functional
+    >>> image = cr.tensor([[[1.0, 5.0], [4.0, 3.0]]])
+    >>> F.max_unpool2d(*F.max_pool2d(image, 2, return_indices=True), 2)
+    tensor([[[0., 5.],
+             [0., 0.]]])
+    """
+    settings = (kernel_size, stride, padding, output_size)
+    return _unpool("max_unpool2d", 2, input, indices, *settings)
+
+
+def max_unpool3d(
+    input: Operand,
+    indices: Operand,
+    kernel_size: IntOrInts,
+    stride: IntOrInts | None = None,
+    padding: IntOrInts = 0,
+    output_size: Sequence[int] | None = None,
+) -> Tensor:
+    """Return volumes with the maxima where they were: `max_unpool2d` in three dimensions.
+
+    Examples
+    --------
+    >>> import chainrule as cr
+    >>> F = cr.nn.functional
+    >>> volume = cr.tensor([[[[1.0, 5.0]]]])
+    >>> F.max_unpool3d(*F.max_pool3d(volume, (1, 1, 2), return_indices=True), (1, 1, 2))
+    tensor([[[[0., 5.]]]])
+    """
+    settings = (kernel_size, stride, padding, output_size)
+    return _unpool("max_unpool3d", 3, input, indices, *settings)
+
+
+def _unpool(
+    name: str,
+    rank: int,
+    input: Operand,
+    indices: Operand,
+    kernel_size: Any,
+    stride: Any,
+    padding: Any,
+    output_size: Any,
+) -> Tensor:
+    x, single = batched(name, input, rank)
+    places = tensor_of(indices)
+    if places.shape != (x.shape[1:] if single else x.shape):
+        raise ShapeError(
+            f"{name}: Expected shape of indices to be same as that of the input tensor, but got "
+            f"{list(places.shape)} and {list(x.shape[1:] if single else x.shape)}"
+        )
+    size = _unpooled_size(name, x.shape[2:], kernel_size, stride, padding, output_size)
+    count = int(np.prod(size))
+    flat = places._array.reshape(*x.shape[:2], int(np.prod(x.shape[2:])))
+    outside = first_where((flat < 0) | (flat >= count), flat)
+    if outside is not None:
+        raise OutOfBoundsError(
+            f"{name}: Found an invalid max index: {outside} (output volumes are of size "
+            f"{' x '.join(map(str, size))})"
+        )
+    rows = ops.reshape(x, flat.shape)
+    key = (*np.ogrid[: flat.shape[0], : flat.shape[1], :1][:2], flat)
+    zeros = make(np.zeros((*x.shape[:2], count), x.dtype), None)
+    out = ops.index_put(zeros, [make(part, None) for part in key], rows)
+    return unbatched(ops.reshape(out, (*x.shape[:2], *size)), single)
+
+
+def _unpooled_size(
+    name: str, size: Sizes, kernel_size: Any, stride: Any, padding: Any, output_size: Any
+) -> Sizes:
+    """Return the size that maxima of the given one come from."""
+    rank = len(size)
+    kernel = per_dim(name, "kernel_size", kernel_size, rank)
+    strides = kernel if stride is None else per_dim(name, "stride", stride, rank)
+    pads = per_dim(name, "padding", padding, rank, 0)
+    settings = zip(size, kernel, strides, pads, strict=True)
+    natural = tuple([(n - 1) * s - 2 * p + k for n, k, s, p in settings])
+    if output_size is None:
+        return natural
+    given = tuple(map(index, output_size))[-rank:]
+    if len(given) < rank or any(
+        abs(m - n) >= s for m, n, s in zip(given, natural, strides, strict=True)
+    ):
+        raise ShapeError(
+            f"{name}: invalid output_size {list(output_size)}: each dimension must be within a "
+            f"stride of {list(natural)}"
+        )
+    return given

@@ -14,7 +14,7 @@ from chainrule.arguments import RECORDERS, Operand
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.errors import ArgumentError, ShapeError
 from chainrule.kernels.resampling import Taps
-from chainrule.nn.functional.windows import Sizes, batched, unbatched
+from chainrule.nn.functional.pooling import Sizes, batched, unbatched
 
 __all__ = [
     "adaptive_avg_pool1d",
