@@ -75,12 +75,12 @@ def main() -> str:
             seconds[way].append(times)
     head = ["µs, float32 (ratio to the first)"]
     head += [way if in_use[way] == way else f"{way}: {in_use[way]}" for way in ways]
-    lines = ["| " + " | ".join(head) + " |", "|" + " --- |" * len(head)]
+    ops = ["| " + " | ".join(head) + " |", "|" + " --- |" * len(head)]
     for number, (m, k, n) in enumerate(PRODUCTS):
         medians = [statistics.median(times[number] for times in seconds[way]) for way in ways]
         cells = [f"{time * 1e6:.0f} ({time / medians[0]:.2f})" for time in medians]
-        lines.append(f"| ({m} × {k}) @ ({k} × {n}) | " + " | ".join(cells) + " |")
-    table = "\n".join(lines)
+        ops.append(f"| ({m} × {k}) @ ({k} × {n}) | " + " | ".join(cells) + " |")
+    table = "\n".join(ops)
     return f"{table}\n\nOpenBLAS {cr.blas.info().version}. {versions(cr, np)}"
 
 

@@ -36,7 +36,7 @@ def first_call(peer: str, name: str, kept: str = "") -> float:
 
 def table() -> str:
     head = "| first call, seconds | chainrule, native | from the disk | JAX jit | bar |"
-    lines = [head, "|" + " --- |" * 5]
+    ops = [head, "|" + " --- |" * 5]
     for name in (START, *processes.names(*BEGINNINGS)):
         cold, warm = processes.twice(__file__, NATIVE, name)
         jitted = processes.alone(__file__, "JAX jit", name)
@@ -45,19 +45,19 @@ def table() -> str:
             assert value is not None
             bars.append(f"{'≤' if value <= bar else '**not met** ≤'} {bar:g}")
         cells = [name, *map(processes.cell, (cold, warm, jitted)), ", ".join(bars)]
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines)
+        ops.append(f"| {' | '.join(cells)} |")
+    return "\n".join(ops)
 
 
 def planning() -> str:
     """Return how long tracing and planning take, by the number of operations."""
-    lines = ["| operations | trace and plan, ms | µs an operation | bar |", "|" + " --- |" * 4]
+    ops = ["| operations | trace and plan, ms | µs an operation | bar |", "|" + " --- |" * 4]
     for count, bar in ((50, 50), (500, None), (5000, 3000)):
         seconds = _planned(count)
         met = "" if bar is None else f"{'≤' if seconds * 1e3 <= bar else '**not met** ≤'} {bar} ms"
         each = seconds / count * 1e6
-        lines.append(f"| {count} | {seconds * 1e3:.1f} | {each:.0f} | {met} |")
-    return "\n".join(lines)
+        ops.append(f"| {count} | {seconds * 1e3:.1f} | {each:.0f} | {met} |")
+    return "\n".join(ops)
 
 
 def _planned(count: int) -> float:

@@ -70,7 +70,7 @@ def table(rows: list[Row], libraries: list[str]) -> str:
     """Return the rows as a Markdown table, times in microseconds."""
     peers = libraries[1:]
     head = ["µs, forward + backward", *libraries, *(f"ratio to {peer}" for peer in peers), "bar"]
-    lines = ["| " + " | ".join(head) + " |", "|" + " --- |" * len(head)]
+    ops = ["| " + " | ".join(head) + " |", "|" + " --- |" * len(head)]
     for row in rows:
         cells = [row.name]
         for library in libraries:
@@ -83,8 +83,8 @@ def table(rows: list[Row], libraries: list[str]) -> str:
             for peer, bar in row.bars.items()
             if peer in row.seconds
         ]
-        lines.append("| " + " | ".join([*cells, ", ".join(met)]) + " |")
-    return "\n".join(lines)
+        ops.append("| " + " | ".join([*cells, ", ".join(met)]) + " |")
+    return "\n".join(ops)
 
 
 def versions(*modules: Any) -> str:

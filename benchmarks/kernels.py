@@ -169,7 +169,7 @@ def cell(row: harness.Row) -> str:
 
 
 def convolutions() -> list[str]:
-    lines = []
+    ops = []
     for name, shapes in CONVOLUTIONS.items():
         arrays = [RNG.standard_normal(shape) for shape in shapes]
 
@@ -182,17 +182,17 @@ def convolutions() -> list[str]:
         }
         row = harness.measure(name, jobs, {"PyTorch": CONVOLUTION_BAR}, rest=0.1)
         met = "" if row.ratio("PyTorch") <= CONVOLUTION_BAR else "**not met** "
-        lines.append(
+        ops.append(
             f"| {name} | {row.median('chainrule') * 1e3:.2f} | {row.median('PyTorch') * 1e3:.2f} | "
             f"{row.ratio('PyTorch'):.2f} | {met}≤ {CONVOLUTION_BAR:g} |"
         )
-    return lines
+    return ops
 
 
 def table(names: Sequence[str]) -> list[str]:
     """Return the ratios of all operations, and how many are above the bar."""
     head = ["ours over PyTorch's", *[f"{kind} {s}" for s in SIZES for kind in ("forward", "vjp")]]
-    lines = ["| " + " | ".join(head) + " |", "|" + " --- |" * len(head)]
+    ops = ["| " + " | ".join(head) + " |", "|" + " --- |" * len(head)]
     found: list[float] = []
     for name in names or OPERATIONS:
         draw, function = OPERATIONS[name]
@@ -201,13 +201,13 @@ def table(names: Sequence[str]) -> list[str]:
             measured = ratios(function, draw(size), size, 0.05 if name == "matmul" else 0.01)
             cells += [cell(row) for row in measured]
             found += [row.ratio("PyTorch") for row in measured]
-        lines.append(f"| {name} | " + " | ".join(cells) + " |")
-        print(lines[-1], file=sys.stderr, flush=True)
+        ops.append(f"| {name} | " + " | ".join(cells) + " |")
+        print(ops[-1], file=sys.stderr, flush=True)
     missed = sum(ratio > BAR for ratio in found)
     median = statistics.median(found)
     verdict = "≤" if median <= MEDIAN_BAR else "**not met** ≤"
     return [
-        *lines,
+        *ops,
         "",
         f"{missed} of {len(found)} are above {BAR:g}, which is the bar for each; the median is "
         f"{median:.2f}, bar {verdict} {MEDIAN_BAR:g}.",
@@ -237,7 +237,7 @@ def main(names: Sequence[str] = ()) -> str:
         return "PyTorch is not installed."
     torch.set_num_threads(2)
     cr.set_num_threads(2)
-    lines = [
+    ops = [
         *tables(names),
         "",
         '`cr.set_kernels("native")`:',
@@ -246,7 +246,7 @@ def main(names: Sequence[str] = ()) -> str:
         "",
         harness.versions(cr, np, torch),
     ]
-    return "\n".join(lines)
+    return "\n".join(ops)
 
 
 if __name__ == "__main__":

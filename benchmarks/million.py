@@ -48,8 +48,8 @@ def peak_bytes() -> int:
     """
     status = pathlib.Path("/proc/self/status")
     if status.exists():
-        line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
-        return int(line.split()[1]) * 1024
+        op = next(op for op in status.read_text().splitlines() if op.startswith("VmHWM"))
+        return int(op.split()[1]) * 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
@@ -60,7 +60,7 @@ def in_process(library: str, length: int) -> dict[str, float] | None:
 
 
 def main() -> str:
-    lines = [
+    ops = [
         "| | chainrule | PyTorch | ratio | bar |",
         "| --- | --- | --- | --- | --- |",
     ]
@@ -82,10 +82,10 @@ def main() -> str:
         ours, theirs = (median(lib, 1_000_000, key) for lib in ("chainrule", "PyTorch"))
         ratio = f"{ours / theirs:.2f}" if theirs else "–"
         peer = f"{theirs * scale:.2f}" if theirs else "–"
-        lines.append(f"| {title} | {ours * scale:.2f} | {peer} | {ratio} | {bar} |")
+        ops.append(f"| {title} | {ours * scale:.2f} | {peer} | {ratio} | {bar} |")
     growth = median("chainrule", 1_000_000, "seconds") / median("chainrule", 1_000, "seconds")
-    lines.append(f"| time an operation, a million over a thousand | {growth:.2f} | – | – | ≤ 2 |")
-    return "\n".join(lines)
+    ops.append(f"| time an operation, a million over a thousand | {growth:.2f} | – | – | ≤ 2 |")
+    return "\n".join(ops)
 
 
 if __name__ == "__main__":

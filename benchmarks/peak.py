@@ -61,7 +61,7 @@ def main() -> str:
     if not pathlib.Path("/proc/self/clear_refs").exists():
         return "Not measured: the high-water mark of a process is Linux'."
     heads = ["MB at most", PEERS[0], FIRST, *PEERS[1:], "bar"]
-    lines = ["| " + " | ".join(heads) + " |", "|" + " --- |" * len(heads)]
+    ops = ["| " + " | ".join(heads) + " |", "|" + " --- |" * len(heads)]
     for name in (START, *PROGRAMS):
         if name.startswith(LEFT_OUT):
             continue
@@ -70,8 +70,8 @@ def main() -> str:
         found |= {peer: processes.alone(__file__, peer, name) for peer in PEERS[1:]}
         sizes = [processes.cell(None if b is None else b / 1e6, "{:.1f}") for b in found.values()]
         bars = "" if name == START else "; ".join(_bars(found))
-        lines.append(f"| {name} | {' | '.join(sizes)} | {bars} |")
-    return "\n".join(lines)
+        ops.append(f"| {name} | {' | '.join(sizes)} | {bars} |")
+    return "\n".join(ops)
 
 
 if __name__ == "__main__":

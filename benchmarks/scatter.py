@@ -129,17 +129,17 @@ def _job(lib: Any, operation: Callable[[Any, dict[str, Any]], Any]) -> Callable[
 
 
 def main() -> str:
-    lines = ["| a million float32 in NumPy | ms |", "| --- | --- |"]
+    ops = ["| a million float32 in NumPy | ms |", "| --- | --- |"]
     for name, job in ways():
         row = harness.measure(name, {"chainrule": job}, {}, rounds=7)
-        lines.append(f"| {name} | {row.median('chainrule') * 1e3:.2f} |")
+        ops.append(f"| {name} | {row.median('chainrule') * 1e3:.2f} |")
     rows = []
     for name, operation in jobs():
         libraries = {"chainrule": _job(cr, operation)}
         if torch is not None:
             libraries["PyTorch"] = _job(torch, operation)
         rows.append(harness.measure(name, libraries, {"PyTorch": 1.5}, rounds=7))
-    return "\n".join(lines) + "\n\n" + harness.table(rows, ["chainrule", "PyTorch"])
+    return "\n".join(ops) + "\n\n" + harness.table(rows, ["chainrule", "PyTorch"])
 
 
 if __name__ == "__main__":

@@ -23,12 +23,12 @@ def agree(function: Callable[..., Any], args: Any, kwargs: Any, tracked: bool = 
         warnings.simplefilter("ignore")
         for grads in (True, False) if tracked else (False,):
             try:
-                wanted = outcome(function, args, kwargs, grads)
+                wanted = abstract_eval(function, args, kwargs, grads)
             except Exception:
                 continue  # a leaf that requires grad can't be written to
             for compiled in (cr.compile(function), _Inside(function)):
                 for _ in range(2):
-                    _assert_same(outcome(compiled, args, kwargs, grads), wanted)
+                    _assert_same(abstract_eval(compiled, args, kwargs, grads), wanted)
             return
 
 
@@ -70,7 +70,7 @@ def _weights(t: Any) -> Any:
     return cr.tensor(numbers.astype(t.dtype))
 
 
-def outcome(function: Callable[..., Any], args: Any, kwargs: Any, grads: bool) -> list[Any]:
+def abstract_eval(function: Callable[..., Any], args: Any, kwargs: Any, grads: bool) -> list[Any]:
     """Return what a call gives: results, gradients, and the arguments afterwards."""
     cr.manual_seed(1)
     copies: dict[int, Any] = {}

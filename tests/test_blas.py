@@ -304,7 +304,7 @@ def test_switching_leaves_no_gap_for_a_signals_handler():
     program = """
 import os, signal
 import numpy as np
-from chainrule import openblas
+from chainrule.blas import openblas
 
 library = openblas.loaded()
 kernels, environment = library.kernels, dict(os.environ)
@@ -381,7 +381,8 @@ before = dict(os.environ)
 {first}
 import chainrule as cr
 assert dict(os.environ) == before
-print(cr.startup.chosen == cr.blas.info().suitable, cr.startup.chosen, cr.blas.info().chosen_by)
+chosen = cr.blas.startup.chosen
+print(chosen == cr.blas.info().suitable, chosen, cr.blas.info().chosen_by)
 """
 
 

@@ -176,7 +176,7 @@ _NOT_IN_JAX = (
     # whose rows are written with SciPy's functions, or write into arrays
     *("erf", "erfc", "erfcx", "erfi", "erfinv", "dawsn", "ndtri", "log_ndtr", "lgamma", "gamma"),
     *("betaln", "beta", "gammainc", "gammaincc", "betainc", "zeta", "expi", "exp1", "logit"),
-    *("entr", "rel_entr", "gelu", "largest_at", "smallest_at", "max_pool", "pool_pick"),
+    *("entr", "rel_entr", "gelu", "maximum_at", "minimum_at", "max_pool", "pool_pick"),
     *("pool_place", "convolve", "convolve_input", "convolve_weight", "lu"),
     # which JAX doesn't differentiate, so or at all
     *("nextafter", "matrix_exp", "eig"),

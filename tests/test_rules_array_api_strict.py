@@ -95,8 +95,8 @@ XP = Namespace(
     index=lambda x, *, key: x[key],
     index_add=_borrowed("index_add"),
     add_at=_borrowed("add_at"),
-    largest_at=_borrowed("largest_at"),
-    smallest_at=_borrowed("smallest_at"),
+    maximum_at=_borrowed("maximum_at"),
+    minimum_at=_borrowed("minimum_at"),
     diagonal=lambda x, *, offset, key: strict.linalg.diagonal(x, offset=offset),
     windows=_borrowed("windows"),
     logcumsumexp=_borrowed("logcumsumexp"),
@@ -110,7 +110,7 @@ XP = Namespace(
 # --- a primitive applied, and both its rules ------------------------------------------------------
 
 
-class Application:
+class FunctionCall:
     """A primitive applied to the inputs of a case, in NumPy and in array_api_strict."""
 
     def __init__(self, case: Case) -> None:
@@ -156,19 +156,19 @@ class Application:
 
 
 def check_forward(case: Case) -> None:
-    application = Application(case)
+    application = FunctionCall(case)
     _assert_same(application.forward(), application.out)
 
 
 def check_vjp(case: Case) -> None:
-    application = Application(case)
+    application = FunctionCall(case)
     g = application.cotangent()
     _assert_same(*_pulled(application, g))
     if application.primitive.multiple:
         _assert_same(*_pulled(application, {0: g[0]}))
 
 
-def _pulled(application: Application, g: Any) -> tuple[Any, Any]:
+def _pulled(application: FunctionCall, g: Any) -> tuple[Any, Any]:
     a = application
     plan = a.primitive.plan(a.needs())
     saved = a.saved(a.strict_arrays, to_strict(a.out))
@@ -177,7 +177,7 @@ def _pulled(application: Application, g: Any) -> tuple[Any, Any]:
 
 
 def check_jvp(case: Case) -> None:
-    application = Application(case)
+    application = FunctionCall(case)
     a = application
     ts = tuple(a.random(x) if need else None for x, need in zip(a.arrays, a.needs(), strict=True))
     plan = a.primitive.plan(a.needs())
@@ -188,7 +188,7 @@ def check_jvp(case: Case) -> None:
 
 def check_precision(case: Case) -> None:
     """In single precision a rule computes in single precision: no doubles on the way."""
-    application = Application(case)
+    application = FunctionCall(case)
     plan = application.primitive.plan(application.needs())
     saved = application.saved(application.arrays, application.out)
     for part in plan.pull(numpy_xp, application.cotangent(), saved, application.settings):

@@ -144,10 +144,10 @@ class _Twins:
         not recorded, and takes what was written through a view around the old one.
         """
         target = re.match(r"t\d+", line)
-        through = target is not None and _is_view(self.ours.tensors.get(target[0]))
+        jvp_through = target is not None and _is_view(self.ours.tensors.get(target[0]))
         for name, (mine, other) in self.hooked.items():
             now = self._grad_fns(name)
-            if (now[0] is mine) != (now[1] is other) or (now[0] is not mine and through):
+            if (now[0] is mine) != (now[1] is other) or (now[0] is not mine and jvp_through):
                 raise Stop("hooks on views that were written to")
 
     def _grad_fns(self, name: str) -> list[Any]:

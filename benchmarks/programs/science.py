@@ -40,7 +40,7 @@ def rosenbrock(lib: Any, x: Any) -> Any:
     return (100 * (b - a * a) ** 2 + (1 - a) ** 2).sum()
 
 
-def bodies(lib: Any, x: Any, masses: Any) -> Any:
+def regions(lib: Any, x: Any, masses: Any) -> Any:
     apart = x[:, None, :] - x[None, :, :]
     distances = lib.sqrt((apart * apart).sum(-1) + 1e-3)
     return -(masses[:, None] * masses[None, :] / distances).sum() / 2
@@ -124,7 +124,7 @@ def drawn(function: Function, *shapes: tuple[int, ...]) -> list[Any]:
     """Return arrays of random numbers, of the kind that a function takes last."""
     rng = np.random.default_rng(0)
     arrays = [rng.standard_normal(shape).astype("float32") for shape in shapes]
-    last = {logistic: np.sign, bodies: np.abs}.get(function)
+    last = {logistic: np.sign, regions: np.abs}.get(function)
     return arrays if last is None else [*arrays[:-1], last(arrays[-1])]
 
 
@@ -141,5 +141,5 @@ PROGRAMS = {
     "logistic regression, 5000 × 50": partial(gradient, logistic, *REGRESSION),
     "logistic regression, 5000 × 50: Hessian": partial(hessian, logistic, *REGRESSION),
     "Rosenbrock, 1e6": partial(gradient, rosenbrock, (10**6,)),
-    "N-body energy, 500": partial(gradient, bodies, (500, 3), (500,)),
+    "N-body energy, 500": partial(gradient, regions, (500, 3), (500,)),
 }

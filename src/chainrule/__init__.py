@@ -7,7 +7,7 @@
 tensor([2., 4.])
 """
 
-from chainrule.blas import startup as _startup  # noqa: F401 - it comes before NumPy
+from chainrule import blas as blas  # first: it chooses NumPy's BLAS kernels while NumPy loads
 
 # isort: split
 import typing as _typing
@@ -42,7 +42,6 @@ from chainrule.random import *
 
 if _typing.TYPE_CHECKING:
     from chainrule import array_api as array_api
-    from chainrule import blas as blas
     from chainrule import checks as checks
     from chainrule import cuda as cuda
     from chainrule import fft as fft
@@ -141,7 +140,7 @@ _LATER = {
     name: module
     for module, names in {
         __name__: """
-            array_api blas checks cuda fft func linalg nn optim signal special transforms utils""",
+            array_api checks cuda fft func linalg nn optim signal special transforms utils""",
         "chainrule.checks": "gradcheck gradgradcheck GradcheckError",
         "chainrule.transforms": "grad value_and_grad vjp jvp linearize jacobian hessian hvp vmap",
         "chainrule.compiler": "compile export profile",

@@ -8,7 +8,7 @@ from typing import Any
 
 from chainrule.transforms import grad, hessian, jacobian, jvp, linearize, vjp, vmap
 from chainrule.transforms import value_and_grad as _value_and_grad
-from chainrule.transforms.argnums import Choices
+from chainrule.transforms.argnums import Argnums
 
 __all__ = [
     "grad",
@@ -24,7 +24,7 @@ __all__ = [
 
 
 def grad_and_value(
-    func: Callable[..., Any], argnums: Choices = 0, has_aux: bool = False
+    func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False
 ) -> Callable[..., Any]:
     """Return the function that gives the gradient of `func` and its value: in this order.
 
@@ -55,7 +55,7 @@ def grad_and_value(
 
 
 def jacrev(
-    func: Callable[..., Any], argnums: Choices = 0, *, has_aux: bool = False
+    func: Callable[..., Any], argnums: Argnums = 0, *, has_aux: bool = False
 ) -> Callable[..., Any]:
     """Return the function that gives the Jacobian of `func`, by reverse mode.
 
@@ -72,7 +72,7 @@ def jacrev(
 
 
 def jacfwd(
-    func: Callable[..., Any], argnums: Choices = 0, *, has_aux: bool = False
+    func: Callable[..., Any], argnums: Argnums = 0, *, has_aux: bool = False
 ) -> Callable[..., Any]:
     """Return the function that gives the Jacobian of `func`, by forward mode.
 

@@ -29,7 +29,7 @@ def functions(function: Callable[..., Any], *args: Any) -> Counter[str]:
     compiled = cr.compile(function)
     got, wanted = compiled(*args), function(*args)
     np.testing.assert_allclose(got.detach().numpy(), wanted.detach().numpy(), rtol=1e-12)
-    return Counter(line.function for line in compiled.program.programs[0].lines)
+    return Counter(op.function for op in compiled.program.programs[0].ops)
 
 
 def gradient(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -92,11 +92,11 @@ def test_a_factor_goes_to_the_smallest_operand() -> None:
     compiled = cr.compile(lambda x, y: (x @ y) * 3)
     x, y = numbers(50, 2), numbers(2, 40)
     np.testing.assert_allclose(compiled(x, y).numpy(), ((x @ y) * 3).numpy(), rtol=1e-12)
-    assert [line.function for line in compiled.program.programs[0].lines] == [
+    assert [op.function for op in compiled.program.programs[0].ops] == [
         "np.multiply",
         "np.matmul",
     ]
-    assert compiled.program.programs[0].lines[0].out.shape == (2, 40)
+    assert compiled.program.programs[0].ops[0].out.shape == (2, 40)
 
 
 @pytest.mark.parametrize("axis", [0, 1, -1])

@@ -11,7 +11,7 @@ import pytest
 
 import chainrule as cr
 from chainrule.compiler import build, passes
-from chainrule.compiler.ir.program import every_line
+from chainrule.compiler.ir.program import every_op
 
 
 @pytest.fixture(autouse=True)
@@ -32,7 +32,7 @@ def functions(function: Callable[..., Any], *args: Any) -> Counter[str]:
         got, wanted = compiled(*args).detach(), function(*args).detach()
         assert (got.shape, got.dtype) == (wanted.shape, wanted.dtype)
         np.testing.assert_allclose(got.numpy(), wanted.numpy(), rtol=1e-10, atol=1e-12)
-    return Counter(line.function for line in every_line(compiled.program.programs[0].lines))
+    return Counter(op.function for op in every_op(compiled.program.programs[0].ops))
 
 
 MATRIX = numbers(60, 40, seed=1)

@@ -12,7 +12,7 @@ import pytest
 
 import chainrule as cr
 from chainrule import pytree
-from chainrule.autograd.forward import pushed
+from chainrule.autograd.forward import jvp_of
 from chainrule.compiler import backward, build, passes
 
 compiled_to_numpy = partial(cr.compile, backend="numpy")  # to the bit as eagerly
@@ -83,7 +83,7 @@ def forward_beside_eager(function: Callable[..., Any], *args: Any) -> None:
     ts = [cr.tensor(rng.standard_normal(leaf.shape)).to(leaf.dtype) for leaf in LEAVES]
 
     def along(f: Callable[..., Any]) -> Any:
-        return pushed(lambda: leaves(f(*args)), LEAVES, ts)
+        return jvp_of(lambda: leaves(f(*args)), LEAVES, ts)
 
     expected = along(function)
     agree(compiled_to_numpy(lambda: along(function))(), expected)
@@ -273,7 +273,7 @@ def reverse(f: Callable[[Any], Any]) -> Callable[[Any], Any]:
         x = x.clone() if x.requires_grad else x.detach().requires_grad_()
         return cr.autograd_grad(f(x), x, create_graph=True)[0]
 
-    return backward
+    return derivative
 
 
 @pytest.mark.parametrize("modes", list(itertools.product((forward, reverse), repeat=3)))
@@ -524,7 +524,7 @@ def test_no_gradient_is_not_one_of_zeros(
 
     def tangents(without: int) -> list[Any]:
         some = [leaf for i, leaf in enumerate(LEAVES[:4]) if i != without]
-        return list(pushed(function, some, [leaf.detach() * 0.5 for leaf in some]))
+        return list(jvp_of(function, some, [leaf.detach() * 0.5 for leaf in some]))
 
     def same(found: list[Any], expected: list[Any]) -> None:
         assert [g is None for g in found] == [g is None for g in expected]

@@ -26,7 +26,7 @@ def small_loops(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fusion_groups, "CALLS", 0)
 
 
-def clustered(program: Program) -> tuple[list[fusion_groups.Cluster], Accesses]:
+def clustered(program: Program) -> tuple[list[fusion_groups.FusionGroup], Accesses]:
     accesses = Accesses(program, program.constants)
     return fusion_groups.clustered(program, accesses), accesses
 
@@ -36,16 +36,16 @@ def changed(program: Program) -> tuple[Program, int, int]:
     found, accesses = clustered(program)
     before = traffic(program, found, accesses)
     rematerialise(found, program, accesses)
-    for cluster in found:
-        if cluster.shape is not None:
-            assert {fusion_groups.loop_shape(line) for _, line in cluster.lines} == {cluster.shape}
-    lines = [line for cluster in found for _, line in cluster.lines]
-    return program.with_lines(lines), before, traffic(program, found, accesses)
+    for group in found:
+        if group.shape is not None:
+            assert {fusion_groups.loop_shape(op) for _, op in group.ops} == {group.shape}
+    ops = [op for group in found for _, op in group.ops]
+    return program.with_ops(ops), before, traffic(program, found, accesses)
 
 
-def traffic(program: Program, found: list[fusion_groups.Cluster], accesses: Accesses) -> int:
+def traffic(program: Program, found: list[fusion_groups.FusionGroup], accesses: Accesses) -> int:
     """Return how many arrays all loops read and write."""
-    made = [{v for _, line in cluster.lines for v in line.outs} for cluster in found]
+    made = [{v for _, op in group.ops for v in op.outs} for group in found]
     reads = [{accesses.of(v).base for v in c.reads} - m for c, m in zip(found, made, strict=True)]
     wanted = {accesses.of(v).base for v in program.results()}.union(*reads)
     loops = [(r, m) for c, r, m in zip(found, reads, made, strict=True) if c.is_loop]

@@ -46,9 +46,9 @@ def check(program: list[str]) -> None:
     """Compare what a program leaves, run eagerly and compiled."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
-        lines = _that_run(program)
+        ops = _that_run(program)
         inside = len(program) % 2 == 0  # where the leaves are made
-        eager, compiled = _Program(lines, inside), _Program(lines, inside)
+        eager, compiled = _Program(ops, inside), _Program(ops, inside)
         function = cr.compile(compiled.run)
         for call in range(3):
             wanted = eager.run()
@@ -60,34 +60,34 @@ def check(program: list[str]) -> None:
                     raise
                 event(f"refused: {text}")
                 return
-            _compare(got, wanted, lines, call)
-            _compare(compiled.leaves(), eager.leaves(), lines, call)
+            _compare(got, wanted, ops, call)
+            _compare(compiled.leaves(), eager.leaves(), ops, call)
         event("compared to the end")
 
 
 def _that_run(program: list[str]) -> list[str]:
     """Return the lines that don't raise."""
     run = chainrule_run()
-    return [line for line in program if runnable(line, run.names) and run.step(line) is None]
+    return [op for op in program if runnable(op, run.names) and run.step(op) is None]
 
 
 class _Program:
     """A program, whose leaves are made beforehand or each time anew."""
 
-    def __init__(self, lines: list[str], inside: bool) -> None:
+    def __init__(self, ops: list[str], inside: bool) -> None:
         self.names = chainrule_run().names
         self.names["note"] = self.names["look"] = lambda *_: None
-        outside = [] if inside else [line for line in lines if is_leaf_line(line)]
-        for line in outside:
-            exec(line, self.names)
+        outside = [] if inside else [op for op in ops if is_leaf_line(op)]
+        for op in outside:
+            exec(op, self.names)
         self.outside = dict(self.names)
-        self.lines = [line for line in lines if line not in outside]
+        self.ops = [op for op in ops if op not in outside]
 
     def run(self) -> dict[str, Any]:
         """Run the lines; return what all tensors are in the end."""
         names = dict(self.outside)
-        for line in self.lines:
-            exec(line, names)
+        for op in self.ops:
+            exec(op, names)
         tensors = {n: t for n, t in names.items() if n[0] == "t" and isinstance(t, cr.Tensor)}
         return {name: _state(t) for name, t in tensors.items()}
 
@@ -107,11 +107,11 @@ def _state(tensor: Any) -> list[Any]:
         return [type(error).__name__]
 
 
-def _compare(got: dict[str, Any], wanted: dict[str, Any], lines: list[str], call: int) -> None:
+def _compare(got: dict[str, Any], wanted: dict[str, Any], ops: list[str], call: int) -> None:
     assert got.keys() == wanted.keys()
     for name, values in wanted.items():
         for a, b in zip(got[name], values, strict=True):
-            where = f"{name}, call {call}\n" + "\n".join(lines)
+            where = f"{name}, call {call}\n" + "\n".join(ops)
             if isinstance(b, cr.Tensor):
                 assert a is not None, where
                 assert (a.shape, a.dtype) == (b.shape, b.dtype), where

@@ -173,7 +173,7 @@ def test_no_step_is_left(function: Callable[..., Any]) -> None:
     compiled = compiled_to_numpy(function)
     compiled(H, XS)
     for program in compiled._built().programs:
-        assert len(program.lines) < 90  # and more than 500 unrolled
+        assert len(program.ops) < 90  # and more than 500 unrolled
     assert "for i in range(" in compiled.source
 
 

@@ -41,8 +41,8 @@ def random_loop(seed: int) -> Callable[[], list[Any]]:
     rng = random.Random(seed)
     count, steps = rng.randint(1, 3), rng.randint(20, 30)
     names = range(count)
-    lines = range(rng.randint(3, 6))
-    body = [(rng.choice(STEPS), *(rng.choice(names) for _ in range(3))) for _ in lines]
+    ops = range(rng.randint(3, 6))
+    body = [(rng.choice(STEPS), *(rng.choice(names) for _ in range(3))) for _ in ops]
     kept = {(rng.randrange(steps), rng.choice(names)) for _ in range(rng.randint(0, 4))}
     collected = rng.random() < 0.5
     odd = rng.choice([-1, -1, rng.randrange(steps)])

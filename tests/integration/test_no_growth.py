@@ -15,7 +15,7 @@ import pytest
 
 import chainrule as cr
 from chainrule import optim
-from chainrule.autograd.versions import ledger
+from chainrule.autograd.versions import write_log
 from graphs import leaf
 
 Step = Callable[[], object]
@@ -36,7 +36,7 @@ def growth(step: Step, steps: int = STEPS, collect: bool = False) -> tuple[int, 
     def state() -> tuple[int, int]:
         if collect:
             gc.collect()
-        return sys.getallocatedblocks(), len(ledger.storages)
+        return sys.getallocatedblocks(), len(write_log.storages)
 
     for _ in range(2_000):  # what is made once and kept: caches, the last writes, .grad of leaves
         step()

@@ -770,16 +770,16 @@ def test_s72_many_passes_leave_no_garbage():
 
 
 def test_s72_storages_that_were_written_are_forgotten_when_they_die():
-    from chainrule.autograd.versions import ledger
+    from chainrule.autograd.versions import write_log
 
     gc.collect()
-    before = len(ledger.storages)
+    before = len(write_log.storages)
     for _ in range(100):
         x = cr.ones(2)
         x.add_(1)
         x[:1].mul_(2)
     del x
-    assert len(ledger.storages) <= before
+    assert len(write_log.storages) <= before
 
 
 def test_s72_as_in_torch():

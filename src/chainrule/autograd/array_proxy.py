@@ -14,7 +14,7 @@ import numpy as np
 from chainrule.autograd.tensor import Tensor
 
 
-class StandIn:
+class ArrayProxy:
     """The attributes, methods and operators of arrays, by functions of a namespace."""
 
     __slots__ = ()
@@ -124,8 +124,8 @@ _COMPARISONS = {
 _UNARY = {"neg": "negative", "pos": "positive", "abs": "abs", "invert": "invert"}
 
 
-def _operator(name: str) -> Callable[[StandIn, Any], Any]:
-    def method(self: StandIn, other: Any) -> Any:
+def _operator(name: str) -> Callable[[ArrayProxy, Any], Any]:
+    def method(self: ArrayProxy, other: Any) -> Any:
         if isinstance(other, Tensor):
             return NotImplemented
         return getattr(self.namespace, name)(self, other)
@@ -133,26 +133,26 @@ def _operator(name: str) -> Callable[[StandIn, Any], Any]:
     return method
 
 
-def _reflected(name: str) -> Callable[[StandIn, Any], Any]:
+def _reflected(name: str) -> Callable[[ArrayProxy, Any], Any]:
     return lambda self, other: getattr(self.namespace, name)(other, self)
 
 
-def _in_place(name: str) -> Callable[[StandIn, Any], StandIn]:
-    def method(self: StandIn, other: Any) -> StandIn:
+def _in_place(name: str) -> Callable[[ArrayProxy, Any], ArrayProxy]:
+    def method(self: ArrayProxy, other: Any) -> ArrayProxy:
         self[...] = getattr(self.namespace, name)(self, other)
         return self
 
     return method
 
 
-def _unary(name: str) -> Callable[[StandIn], Any]:
+def _unary(name: str) -> Callable[[ArrayProxy], Any]:
     return lambda self: getattr(self.namespace, name)(self)
 
 
 for _stem, _name in (_ARITHMETIC | _COMPARISONS).items():
-    setattr(StandIn, f"__{_stem}__", _operator(_name))
+    setattr(ArrayProxy, f"__{_stem}__", _operator(_name))
 for _stem, _name in _ARITHMETIC.items():
-    setattr(StandIn, f"__r{_stem}__", _reflected(_name))
-    setattr(StandIn, f"__i{_stem}__", _in_place(_name))
+    setattr(ArrayProxy, f"__r{_stem}__", _reflected(_name))
+    setattr(ArrayProxy, f"__i{_stem}__", _in_place(_name))
 for _stem, _name in _UNARY.items():
-    setattr(StandIn, f"__{_stem}__", _unary(_name))
+    setattr(ArrayProxy, f"__{_stem}__", _unary(_name))

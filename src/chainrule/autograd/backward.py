@@ -12,12 +12,12 @@ import numpy as np
 
 from chainrule.autograd.modes import MODES, Modes, enable_grad, is_grad_enabled, set_grad_enabled
 from chainrule.autograd.namespace import TENSOR_XP
-from chainrule.autograd.node import AccumulateGrad, Edge, GradientEdge, Port, endpoint
+from chainrule.autograd.node import AccumulateGrad, Edge, GradientEdge, NodeOutput, endpoint
 from chainrule.autograd.operands import as_tensors
 from chainrule.autograd.record import RECORDERS, current_node
-from chainrule.autograd.reverse import ALONE, Pass, count_references, owned
+from chainrule.autograd.reverse import ALONE, BackwardPass, count_references, owned
 from chainrule.autograd.tensor import Tensor, make
-from chainrule.autograd.versions import tick
+from chainrule.autograd.versions import next_seq
 from chainrule.backend import REPORTS, namespace, ndarray, silent
 from chainrule.errors import ArgumentError, AutogradError, DTypeError, ShapeError
 
@@ -35,11 +35,13 @@ def listed(tensors: Any) -> list[Any]:
     return list(tensors.values() if isinstance(tensors, Mapping) else tensors)
 
 
-def start(tensors: Any, grad_tensors: Any, retain_graph: bool | None, create_graph: bool) -> Pass:
+def start(
+    tensors: Any, grad_tensors: Any, retain_graph: bool | None, create_graph: bool
+) -> BackwardPass:
     """Return a pass with the roots' cotangents in it, after checking everything about them."""
-    run = Pass(create_graph if retain_graph is None else retain_graph, create_graph)
+    run = BackwardPass(create_graph if retain_graph is None else retain_graph, create_graph)
     if tensors.__class__ is Tensor and grad_tensors is None:  # as nearly every pass starts
-        run.deposit(_checked_root(tensors, None, 0), _cotangent(tensors, None, run))
+        run.accumulate(_checked_root(tensors, None, 0), _cotangent(tensors, None, run))
         return run
     roots = listed(tensors)
     grads: list[Any] = [None] * len(roots) if grad_tensors is None else listed(grad_tensors)
@@ -53,11 +55,11 @@ def start(tensors: Any, grad_tensors: Any, retain_graph: bool | None, create_gra
     for i, root in enumerate(roots):
         if grads[i] is not None:
             grads[i] = _checked_gradient(root, grads[i], i)
-        run.deposit(_checked_root(root, grads[i], i), _cotangent(root, grads[i], run))
+        run.accumulate(_checked_root(root, grads[i], i), _cotangent(root, grads[i], run))
     return run
 
 
-def _cotangent(root: Tensor, grad: Tensor | None, run: Pass) -> Any:
+def _cotangent(root: Tensor, grad: Tensor | None, run: BackwardPass) -> Any:
     if grad is not None:
         return run.take(grad)
     array = root._array
@@ -84,7 +86,7 @@ def _checked_root(root: Any, grad: Tensor | None, index: int) -> Edge:
                 "grad can be implicitly created only for scalar outputs, and of element "
                 f"{index} of tensors, a GradientEdge, the shape is not known: give a gradient"
             )
-        return root.node if root.node.output_count == 1 else Port(*root)
+        return root.node if root.node.output_count == 1 else NodeOutput(*root)
     if root.__class__ is not Tensor and not isinstance(root, Tensor):
         raise TypeError(f"element {index} of tensors is no Tensor but {type(root).__name__}")
     edge = root._node if root._view is None else current_node(root)
@@ -146,7 +148,7 @@ def target(tensor: Any, name: Any) -> Any:
 # --- backward -------------------------------------------------------------------------------------
 
 
-def _walk(run: Pass) -> None:
+def _walk(run: BackwardPass) -> None:
     """Walk with grad mode as the pass has it, without NumPy's warnings on inf and nan."""
     outer, reports = MODES.get(), REPORTS.get()
     inner = _RECORDED if run.xp is not None else _UNRECORDED
@@ -245,7 +247,7 @@ def autograd_backward(
     run = start(tensors, grad_tensors, retain_graph, create_graph)
     unique = list({id(tensor): tensor for tensor in wanted}.values())
     targets = [target(tensor, i) for i, tensor in enumerate(unique)]
-    run.restrict(targets, run_leaves=True)
+    run.capture_only(targets, run_leaves=True)
     _walk(run)
     for key, (tensor, (node, _)) in enumerate(zip(unique, targets, strict=True)):
         if isinstance(node, AccumulateGrad) or isinstance(tensor, GradientEdge):
@@ -362,7 +364,7 @@ def autograd_grad(
     targets = [target(tensor, name) for name, tensor in zip(names, tensors, strict=True)]
     run = start(outputs, grad_outputs, retain_graph, create_graph)
     run.retaining = False
-    run.restrict(targets)
+    run.capture_only(targets)
     _walk(run)
     results: list[Tensor | None] = []
     for key, (name, tensor) in enumerate(zip(names, tensors, strict=True)):
@@ -377,7 +379,7 @@ def autograd_grad(
     return dict(zip(names, results, strict=True)) if named else tuple(results)
 
 
-def pulled(
+def vjp_of(
     function: Callable[[], Sequence[Tensor]],
     inputs: Sequence[Tensor],
     cotangents: Mapping[int, Any],
@@ -388,7 +390,7 @@ def pulled(
     Inputs may depend on each other: who differentiates them in turn adds what that contributes.
     """
     targets = [target(tensor, i) for i, tensor in enumerate(inputs)]
-    begin = tick()
+    begin = next_seq()
     with enable_grad():
         outputs = function()
     roots = [i for i in cotangents if outputs[i].requires_grad]  # others are constant this time
@@ -397,7 +399,7 @@ def pulled(
     gs = [cotangents[i] for i in roots]
     run = start([outputs[i] for i in roots], gs, True, create_graph)
     run.retaining = False
-    run.restrict(targets, earliest=begin + 1)
+    run.capture_only(targets, earliest=begin + 1)
     _walk(run)
     return outputs, [
         _result(run, key, tensor) if key in run.captured else None
@@ -463,7 +465,7 @@ def _described(target: Tensor | GradientEdge) -> str:
     return f"of shape {list(target.shape)}"
 
 
-def _result(run: Pass, key: int, tensor: Tensor | GradientEdge) -> Tensor:
+def _result(run: BackwardPass, key: int, tensor: Tensor | GradientEdge) -> Tensor:
     """Return a captured cotangent as the user's gradient, sharing memory with nothing."""
     g = run.captured.pop(key)
     if isinstance(tensor, GradientEdge):
@@ -473,11 +475,11 @@ def _result(run: Pass, key: int, tensor: Tensor | GradientEdge) -> Tensor:
     if run.xp is None:
         alone = count_references(g) <= ALONE
         if g.dtype is not array.dtype:
-            g = run.fit(g, array.shape, array.dtype)
+            g = run.unbroadcast(g, array.shape, array.dtype)
         if g.dtype.kind == "c":
             g = run.conjugate(g)
         return make(owned(g, alone), None)
-    g = run.conjugate(run.fit(g, array.shape, array.dtype))
+    g = run.conjugate(run.unbroadcast(g, array.shape, array.dtype))
     value = g._array
     alone = count_references(g) <= ALONE and count_references(value) <= ALONE + 1
     result: Tensor = g if alone and value.base is None else RECORDERS["clone"](g)

@@ -11,14 +11,14 @@ from chainrule.autograd.modes import current_modes, is_grad_enabled
 from chainrule.autograd.node import (
     AccumulateGrad,
     Edge,
-    Packed,
-    Severed,
+    ErrorNode,
+    SavedTensor,
     check_unwritten,
     freed_error,
 )
 from chainrule.autograd.record import current_node, pack_array
 from chainrule.autograd.tensor import Tensor, make
-from chainrule.autograd.versions import ledger
+from chainrule.autograd.versions import write_log
 from chainrule.errors import InPlaceError
 
 if TYPE_CHECKING:
@@ -105,13 +105,13 @@ def _restored(node: Any, value: Any, origin: Any) -> Tensor:
     source = None if origin is _INTERMEDIATE else origin
     if type(origin) is int:
         source = None if node is None else node.output_edge(origin)
-    if type(value) is Packed:
+    if type(value) is SavedTensor:
         value = value.unpack(node, 0)
-    elif node is not None and ledger.last > node.seq:
+    elif node is not None and write_log.last > node.seq:
         check_unwritten(node, value, source, 0)
     unknown = node is not None and origin is _INTERMEDIATE
     if unknown and is_grad_enabled() and value.dtype.kind in "fc":
-        source = Severed(_severed_text(node), node.edges)
+        source = ErrorNode(_severed_text(node), node.edges)
     return make(value, source)
 
 
@@ -181,7 +181,7 @@ class Context:
         if self._node is None:
             return Named(saved)
         node: Any = self._node()  # None if the graph is gone, and somebody kept ctx
-        written = node is not None and ledger.last > node.seq
+        written = node is not None and write_log.last > node.seq
         values = {}
         for name, value, origin in saved:
             if origin is _NO_TENSOR:
@@ -190,7 +190,7 @@ class Context:
                 written
                 or origin.__class__ is int
                 or origin is _INTERMEDIATE
-                or value.__class__ is Packed
+                or value.__class__ is SavedTensor
             ):
                 values[name] = _restored(node, value, origin)
             else:
@@ -228,7 +228,7 @@ class Context:
         self._materialize = bool(value)
 
 
-def seal(
+def seal_saved(
     ctx: Context, node: FunctionNode, arguments: Sequence[Any], outputs: Sequence[Any]
 ) -> None:
     """Replace saved tensors by arrays and where they come from, so that no cycle is left."""
@@ -266,7 +266,7 @@ def _check_tensors(method: str, values: tuple[Any, ...]) -> None:
             )
 
 
-def narrowed(ctx: Context, edges: tuple[Edge, ...]) -> Context:
+def for_edges(ctx: Context, edges: tuple[Edge, ...]) -> Context:
     """Return `ctx` as a pass sees it that needs only these edges; attributes are shared."""
     view = Context()
     view.__dict__ = ctx.__dict__

@@ -18,10 +18,10 @@ from chainrule.autograd.namespace import TENSOR_XP
 from chainrule.autograd.node import AccumulateGrad, Node, endpoint
 from chainrule.autograd.record import RECORDERS, current_node
 from chainrule.autograd.tensor import Tensor, make
-from chainrule.autograd.versions import tick
+from chainrule.autograd.versions import next_seq
 
 
-def pushed(
+def jvp_of(
     function: Callable[[], Sequence[Tensor]], inputs: Sequence[Tensor], tangents: Sequence[Any]
 ) -> list[Any]:
     """Return the tangents of what a function makes of `inputs`; None is a tangent of zeros."""
@@ -34,7 +34,7 @@ def pushed_on(
     function: Callable[[], Sequence[Tensor]], inputs: Sequence[Tensor], tangents: Sequence[Any]
 ) -> tuple[Sequence[Tensor], list[Any]]:
     """Return what a function makes of `inputs`, and the tangents; None is one that has not come."""
-    begin = tick()
+    begin = next_seq()
     with enable_grad():
         outputs = function()
     edges = [endpoint(current_node(t)) for t in inputs]
@@ -48,7 +48,7 @@ def pushed_on(
 Push = Callable[[Sequence[Tensor | None], bool], list[Any]]
 
 
-def through(inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> tuple[Push, bool]:
+def jvp_through(inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> tuple[Push, bool]:
     """Return what makes tangents of `outputs` of those of `inputs`, by the graph between them.
 
     Also return whether anything else leads to the outputs. The walk is recorded if it is told to.
@@ -59,7 +59,7 @@ def through(inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> tuple[Push, 
     nodes = [node for node in reached if node not in own]
     ends = [current_node(t) for t in outputs]
 
-    def push(tangents: Sequence[Tensor | None], recorded: bool) -> list[Any]:
+    def jvp(tangents: Sequence[Tensor | None], recorded: bool) -> list[Any]:
         known = {edge: t for edge, t in zip(edges, tangents, strict=True) if t is not None}
         with set_grad_enabled(recorded), np.errstate(all="ignore"):
             _push(nodes, known)
@@ -67,7 +67,7 @@ def through(inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> tuple[Push, 
             pairs = zip(outputs, found, strict=True)
             return [TENSOR_XP.zeros_like(x) if t is None else t for x, t in pairs]
 
-    return push, beyond
+    return jvp, beyond
 
 
 def tracked(primal: Tensor) -> Tensor:
@@ -110,7 +110,7 @@ def _push(nodes: list[Node], tangents: dict[Any, Tensor]) -> None:
             [None if edge is None else tangents.get(endpoint(edge)) for edge in node.edges]
         )
         if any(tangent is not None for tangent in arriving):
-            result = node.push(arriving, TENSOR_XP)
+            result = node.jvp(arriving, TENSOR_XP)
             for index, tangent in enumerate(result if isinstance(result, tuple) else (result,)):
                 if tangent is not None:
                     tangents[node, index] = tangent

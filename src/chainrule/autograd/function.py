@@ -24,7 +24,7 @@ from chainrule.autograd.modes import MODES, Modes
 from chainrule.autograd.node import Edge
 from chainrule.autograd.record import current_node
 from chainrule.autograd.tensor import Tensor
-from chainrule.autograd.versions import ledger, tick
+from chainrule.autograd.versions import next_seq, write_log
 from chainrule.errors import AutogradError
 
 # --- signature ------------------------------------------------------------------------------------
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     pass
 
 
-def written(spec: AutogradFunction) -> Callable[..., Any]:
+def make_wrapper(spec: AutogradFunction) -> Callable[..., Any]:
     """Return the function that users call: forward's signature without `ctx`, then `spec.apply`.
 
     It is written as source, so that Python itself sorts the arguments, and complains in its own
@@ -109,7 +109,7 @@ def _numbered(name: str, values: tuple[Any, ...]) -> list[str]:
     return [f"{name}[{i}]" for i in range(len(values))]
 
 
-def room(rule: Callable[..., Any]) -> int | None:
+def max_positional_grads(rule: Callable[..., Any]) -> int | None:
     """Return how many gradients a backward takes by position, None if any number."""
     parameters = list(inspect.signature(rule).parameters.values())
     if not parameters:
@@ -172,11 +172,13 @@ class AutogradFunction:
         self.forward = forward
         self.name = name or getattr(forward, "__name__", type(forward).__name__).strip("<>")
         self.backward_rule: Callable[..., Any] | None = None
-        self.room: int | None = None  # how many gradients backward takes by position
+        self.max_positional_grads: int | None = (
+            None  # how many gradients backward takes by position
+        )
         self.once = False
         self.jvp_rule = jvp
         self.known: frozenset[str] = frozenset()  # the names of the arguments
-        self.function = written(self)
+        self.function = make_wrapper(self)
         if backward is not None:
             self.backward(backward)
 
@@ -192,7 +194,7 @@ class AutogradFunction:
             second derivative raises then: how they came about is not recorded.
         """
         self.backward_rule = rule
-        self.room = room(rule)
+        self.max_positional_grads = max_positional_grads(rule)
         self.once = getattr(rule, "once_differentiable", False)
         return rule
 
@@ -239,7 +241,7 @@ class AutogradFunction:
         ctx._saved = NOTHING
         ctx._dirty = ctx._constant = ()
         ctx._node = None
-        last = ledger.last
+        last = write_log.last
         inner = _UNRECORDED if outer is None else outer.changed(grad=False, saved_hooks=None)
         try:
             MODES.set(inner)
@@ -259,7 +261,7 @@ class AutogradFunction:
             node.given = given
             node.outputs = ()
             node.hooks = None
-            node.seq = tick()
+            node.seq = next_seq()
             frame: Any = _frame(2)  # the written function's caller
             while INTERNAL[frame.f_code.co_filename]:
                 frame = frame.f_back

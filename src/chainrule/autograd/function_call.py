@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from chainrule.autograd.backward import autograd_grad
-from chainrule.autograd.forward import through
+from chainrule.autograd.forward import jvp_through
 from chainrule.autograd.modes import enable_grad
 from chainrule.autograd.namespace import TENSOR_XP
 from chainrule.autograd.record import RECORDERS
@@ -159,12 +159,12 @@ class Call:
     def columns(self) -> list[list[list[Tensor]]]:
         """Return, for each output and input, what a tangent in each element of it becomes."""
         check_real(self.title, self.inputs, "inputs of forward mode")
-        push, _ = through(self.inputs, self.outputs)
+        jvp, _ = jvp_through(self.inputs, self.outputs)
         blocks: list[list[list[Tensor]]] = [[[] for _ in self.inputs] for _ in self.outputs]
         for at, x in enumerate(self.inputs):
             for unit in _units(x):
                 tangents = [unit if i == at else None for i in range(len(self.inputs))]
-                for block, tangent in zip(blocks, push(tangents, self.create_graph), strict=True):
+                for block, tangent in zip(blocks, jvp(tangents, self.create_graph), strict=True):
                     block[at].append(tangent)
         return blocks
 

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from chainrule.autograd.context import NOTHING, Context, narrowed, seal
+from chainrule.autograd.context import NOTHING, Context, for_edges, seal_saved
 from chainrule.autograd.inplace import check_writable, rebase
 from chainrule.autograd.modes import no_grad
 from chainrule.autograd.namespace import TENSOR_XP
-from chainrule.autograd.node import Node, NodeName, Port, Severed
+from chainrule.autograd.node import ErrorNode, Node, NodeName, NodeOutput
 from chainrule.autograd.operands import as_tensors
 from chainrule.autograd.record import RECORDERS, current_node, is_recording
-from chainrule.autograd.reverse import ALONE_IN_CALL, Pass, count_references
+from chainrule.autograd.reverse import ALONE_IN_CALL, BackwardPass, count_references
 from chainrule.autograd.tensor import Tensor, make
-from chainrule.autograd.versions import writes_since, written
+from chainrule.autograd.versions import record_write, writes_since
 from chainrule.autograd.views import View
 from chainrule.backend import namespace, ndarray
 from chainrule.errors import AutogradError, InPlaceError, MissingRuleError, ShapeError
@@ -68,7 +68,7 @@ class FunctionNode(Node):
 
     def output_edge(self, index: int) -> Any:
         """Return the edge to one output."""
-        return Port(self, index) if self.outputs else self
+        return NodeOutput(self, index) if self.outputs else self
 
     @property
     def output_count(self) -> int:
@@ -76,7 +76,7 @@ class FunctionNode(Node):
 
     # --- reverse mode ---
 
-    def pull(self, g: Any, run: Pass) -> Sequence[Any]:
+    def vjp(self, g: Any, run: BackwardPass) -> Sequence[Any]:
         function, ctx = self.function, self.ctx
         backward = function.backward_rule
         if backward is None:
@@ -87,7 +87,7 @@ class FunctionNode(Node):
             )
         if run.receiving is not None:
             wanted = tuple([edge if run.needs(edge) else None for edge in self.edges])
-            ctx = narrowed(ctx, wanted)
+            ctx = for_edges(ctx, wanted)
         if run.xp is not None or g.__class__ is dict or g.dtype.kind == "c":
             result = self._called(backward, ctx, g, run)
         else:
@@ -100,21 +100,28 @@ class FunctionNode(Node):
             gradient._node = gradient._grad = gradient._view = None
             result = backward(ctx, gradient)
         cotangents = self._fitted(result, run, g)
-        if not run.keep and self.ctx._saved is not NOTHING:
+        if not run.retain_graph and self.ctx._saved is not NOTHING:
             self.ctx._saved = None
         return cotangents
 
-    def _called(self, backward: Callable[..., Any], ctx: Context, g: Any, run: Pass) -> Any:
+    def _called(self, backward: Callable[..., Any], ctx: Context, g: Any, run: BackwardPass) -> Any:
         """Return what backward returns, for the gradients of all outputs."""
         function, grads = self.function, self._shown(g, run)
-        if self.outputs and function.room is not None and len(grads) > function.room:
-            grads = (*grads[: function.room - 1], tuple(grads[function.room - 1 :]))
+        if (
+            self.outputs
+            and function.max_positional_grads is not None
+            and len(grads) > function.max_positional_grads
+        ):
+            grads = (
+                *grads[: function.max_positional_grads - 1],
+                tuple(grads[function.max_positional_grads - 1 :]),
+            )
         if function.once and run.xp is not None:
             with no_grad():
                 return backward(ctx, *grads)
         return backward(ctx, *grads)
 
-    def push(self, tangents: tuple[Any, ...], xp: Any) -> Any:
+    def jvp(self, tangents: tuple[Any, ...], xp: Any) -> Any:
         rule, ctx = self.function.jvp_rule, self.ctx
         if rule is None:
             raise MissingRuleError(
@@ -161,9 +168,9 @@ class FunctionNode(Node):
     def _severed(self, value: Tensor, reason: str, others: Iterable[Any]) -> Tensor:
         """Return what raises when it is differentiated by the inputs, or by what `others` are."""
         sources = [current_node(other) for other in others if other is not None]
-        return make(value._array, Severed(reason, (*self.edges, *sources)))
+        return make(value._array, ErrorNode(reason, (*self.edges, *sources)))
 
-    def _shown(self, g: Any, run: Pass) -> tuple[Any, ...]:
+    def _shown(self, g: Any, run: BackwardPass) -> tuple[Any, ...]:
         """Return the gradient of each output as a tensor that backward may even write to."""
         if not self.outputs:
             return (run.show(g),)
@@ -178,7 +185,7 @@ class FunctionNode(Node):
                 grads.append(make(xp.zeros(shape, dtype=dtype), None))
         return tuple(grads)
 
-    def _fitted(self, result: Any, run: Pass, received: Any) -> list[Any]:
+    def _fitted(self, result: Any, run: BackwardPass, received: Any) -> list[Any]:
         """Return the cotangent of each argument from what backward returned, fit for the input."""
         fitted: list[Any] = []
         recorded, restricted = run.xp is not None, run.receiving is not None
@@ -199,7 +206,7 @@ class FunctionNode(Node):
             shape, dtype = form
             if g.shape != shape or g.dtype is not dtype or dtype is _C64 or dtype is _C128:
                 self._check_shape(len(fitted), g.shape, shape, isinstance(result, Mapping))
-                g = run.fit(run.conjugate(g), shape, dtype)
+                g = run.unbroadcast(run.conjugate(g), shape, dtype)
             fitted.append(g)
         return fitted
 
@@ -311,7 +318,7 @@ def finish(
                 if node.function.jvp_rule is not None:
                     node.single = _template(output)
                 if ctx._saved is not NOTHING:
-                    seal(ctx, node, values, (output,))
+                    seal_saved(ctx, node, values, (output,))
                 if output._array.dtype.kind in "fc":
                     output._node = node
             return output
@@ -320,7 +327,7 @@ def finish(
     if node is not None:
         node.single = _template(output)
         if ctx._saved is not NOTHING:
-            seal(ctx, node, values, (output,))
+            seal_saved(ctx, node, values, (output,))
     if ctx._dirty or ctx._constant:
         output = place_output(output, ctx, node, values, 0)
         ctx._dirty = ctx._constant = ()  # the output leads back to ctx: no cycle
@@ -338,7 +345,7 @@ def finish_several(
     if node is not None:
         node.outputs = tuple([_template(output) for output in raw])
         if ctx._saved is not NOTHING:
-            seal(ctx, node, values, raw)
+            seal_saved(ctx, node, values, raw)
     if len(set(map(id, raw))) == len(raw):
         results = [
             place_output(output, ctx, node, values, index)
@@ -435,7 +442,7 @@ def note_writes(dirty: tuple[Tensor, ...], since: int, name: str) -> None:
     """Count a write for what forward marked dirty, if it wrote unseen (through NumPy)."""
     for tensor in dirty:
         if not writes_since(tensor._array, since):
-            written(tensor._array, name)
+            record_write(tensor._array, name)
 
 
 def check_dirty(ctx: Context, values: Sequence[Any], outputs: Sequence[Any]) -> None:

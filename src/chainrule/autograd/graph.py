@@ -9,9 +9,9 @@ from weakref import WeakKeyDictionary
 from chainrule.autograd.modes import disable_saved_tensors_hooks, saved_tensors_hooks
 from chainrule.autograd.node import GradientEdge, Node, RemovableHandle, endpoint, hooks_of
 from chainrule.autograd.record import current_node
-from chainrule.autograd.reverse import Pass, PassHook
+from chainrule.autograd.reverse import BackwardPass, PassHook
 from chainrule.autograd.tensor import Tensor, make
-from chainrule.autograd.versions import written
+from chainrule.autograd.versions import record_write
 from chainrule.backend import CPU, move
 from chainrule.errors import ArgumentError, AutogradError
 
@@ -79,7 +79,7 @@ def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
     chainrule.errors.InPlaceError: one of the variables needed for gradient computation has been...
     """
     for each in (tensor,) if isinstance(tensor, Tensor) else tensor:
-        written(each._array, "increment_version")
+        record_write(each._array, "increment_version")
 
 
 class save_on_cpu(saved_tensors_hooks):
@@ -193,9 +193,11 @@ class _Group:
         self.fn = fn
         self.mode = mode
         # By pass: the gradients so far, and the places of those still to come.
-        self.passes: WeakKeyDictionary[Pass, tuple[list[Any], set[int]]] = WeakKeyDictionary()
+        self.passes: WeakKeyDictionary[BackwardPass, tuple[list[Any], set[int]]] = (
+            WeakKeyDictionary()
+        )
 
-    def arrived(self, position: int, grad: Tensor | None, run: Pass) -> None:
+    def arrived(self, position: int, grad: Tensor | None, run: BackwardPass) -> None:
         state = self.passes.get(run)
         if self.mode == "any":
             if state is None and grad is not None:
@@ -220,7 +222,7 @@ class _Listener(PassHook):
         self.group = group
         self.position = position
 
-    def __call__(self, grad: Tensor | None, run: Pass) -> None:
+    def __call__(self, grad: Tensor | None, run: BackwardPass) -> None:
         self.group.arrived(self.position, grad, run)
 
 

@@ -24,8 +24,8 @@ from chainrule.autograd.record import (
     record,
 )
 from chainrule.autograd.tensor import Tensor, make
-from chainrule.autograd.versions import written
-from chainrule.autograd.views import Turned
+from chainrule.autograd.versions import record_write
+from chainrule.autograd.views import ReshapedInPlace
 from chainrule.backend import dtype_title, is_basic_index, namespace, ndarray, promoted
 from chainrule.errors import DTypeError, InPlaceError, ShapeError
 from chainrule.kernels import flat_indexing
@@ -151,7 +151,7 @@ def turn_in_place(target: Tensor, operation: str, function: Callable[[Tensor], T
         return target
     view: Any = after._view
     if view.base is before:
-        view = Turned(before, view.path, view.refusal)
+        view = ReshapedInPlace(before, view.path, view.refusal)
     move_retained(target, node, after._node)
     target._array, target._node, target._view = after._array, after._node, view
     if hasattr(target, "_frozen"):  # graphs that lead to it have gradients of the former shape
@@ -175,9 +175,9 @@ def ufunc_in_place(target: Tensor, operation: str, name: str, other: Any) -> Ten
         return in_place(target, operation, lambda t: _applied(name, t, other, operation))
     if array.size <= _SMALL:
         array[...] = getattr(np, name)(array, value)  # an error (np.errstate) then changes nothing
-        written(array, operation)
+        record_write(array, operation)
     else:
-        written(array, operation)
+        record_write(array, operation)
         getattr(np, name)(array, value, out=array)
     return target
 
@@ -214,7 +214,7 @@ def fill(target: Tensor, value: float, operation: str) -> Tensor:
         set_item(target, Ellipsis, make(scalar_array(value, array), None), operation)
     else:
         array.fill(value)
-        written(array, operation)
+        record_write(array, operation)
     return target
 
 
@@ -244,7 +244,7 @@ def _store(array: Array, key: Any, value: Array, operation: str) -> None:
             f"broadcast to indexing result of shape {list(array[key].shape)}, which is a part of a "
             f"tensor of shape {list(array.shape)}"
         ) from error
-    written(array, operation)
+    record_write(array, operation)
 
 
 def set_item(target: Tensor, key: Any, value: Tensor, operation: str = "setitem") -> None:

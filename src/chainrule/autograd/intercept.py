@@ -1,7 +1,7 @@
 """What a tensor holds may be asked of somebody else: of a compiler that traces, of `vmap`.
 
 A tensor that exists already must not change while a function is run on something else than arrays,
-and every use of it has to be seen. So, in the thread that does so, its slots are those of a `face`:
+and every use of it has to be seen. So, in the thread that does so, its slots are those of a proxy:
 a second tensor, which holds a symbol, or lanes, in the place of the array. All of the engine then
 works on these as it does on arrays. Other threads see the tensors as they are; when nobody answers
 for tensors, the slots are plain slots again.
@@ -19,10 +19,10 @@ from typing import Any, Protocol
 from chainrule.autograd.tensor import Tensor
 
 
-class Answerer(Protocol):
+class Interceptor(Protocol):
     """Who answers for tensors."""
 
-    def face(self, tensor: Tensor) -> Tensor:
+    def proxy(self, tensor: Tensor) -> Tensor:
         """Return whose slots are meant where those of `tensor` are read."""
 
     def face_for(self, tensor: Tensor, slot: str, value: Any) -> tuple[Tensor, Any]:
@@ -32,7 +32,7 @@ class Answerer(Protocol):
         """Return what an array that was made meanwhile is."""
 
 
-ANSWERER: ContextVar[Answerer | None] = ContextVar("chainrule answerer", default=None)
+ANSWERER: ContextVar[Interceptor | None] = ContextVar("chainrule answerer", default=None)
 """Who answers in this thread or task."""
 
 _answerer = ANSWERER.get
@@ -54,18 +54,18 @@ class _Asked:
     def __get__(self, tensor: Any, owner: Any = None) -> Any:
         if tensor is None:
             return self
-        answerer = _answerer()
-        return self.read(tensor if answerer is None else answerer.face(tensor))
+        interceptor = _answerer()
+        return self.read(tensor if interceptor is None else interceptor.proxy(tensor))
 
     def __set__(self, tensor: Any, value: Any) -> None:
-        answerer = _answerer()
-        if answerer is not None:
-            tensor, value = answerer.face_for(tensor, self.name, value)
+        interceptor = _answerer()
+        if interceptor is not None:
+            tensor, value = interceptor.face_for(tensor, self.name, value)
         self.write(tensor, value)
 
     def __delete__(self, tensor: Any) -> None:
-        answerer = _answerer()
-        self.slot.__delete__(tensor if answerer is None else answerer.face(tensor))
+        interceptor = _answerer()
+        self.slot.__delete__(tensor if interceptor is None else interceptor.proxy(tensor))
 
 
 _ASKED = {name: _Asked(name) for name in SLOTS}
@@ -75,11 +75,11 @@ _answerers = 0
 
 
 @contextmanager
-def answering(answerer: Answerer) -> Iterator[None]:
-    """Let `answerer` answer for all tensors, in this thread or task."""
+def intercepting(interceptor: Interceptor) -> Iterator[None]:
+    """Let `interceptor` answer for all tensors, in this thread or task."""
     _count(1)
     try:
-        with asking(answerer):
+        with asking(interceptor):
             yield
     finally:
         _count(-1)
@@ -90,8 +90,8 @@ class asking:
 
     __slots__ = ("_answerer", "_token")
 
-    def __init__(self, answerer: Answerer | None) -> None:
-        self._answerer = answerer
+    def __init__(self, interceptor: Interceptor | None) -> None:
+        self._answerer = interceptor
 
     def __enter__(self) -> None:
         self._token = ANSWERER.set(self._answerer)

@@ -16,7 +16,7 @@ class _Internal(dict[str, bool]):
     """Says of a file name whether it belongs to the package, looking at the path only once."""
 
     def __missing__(self, filename: str) -> bool:
-        inside = filename.startswith((_PACKAGE, "<pull of ", "<binder of ")) and filename != _DEMO
+        inside = filename.startswith((_PACKAGE, "<vjp of ", "<binder of ")) and filename != _DEMO
         self[filename] = inside
         return inside
 

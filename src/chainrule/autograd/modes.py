@@ -32,7 +32,7 @@ class Modes:
 
     __slots__ = (
         "anomaly",
-        "block",
+        "context",
         "check_nan",
         "grad",
         "hooks_refused",
@@ -49,7 +49,7 @@ class Modes:
         saved_hooks: tuple[Callable[..., Any], Callable[..., Any]] | None = None,
         hooks_refused: str | None = None,  # why `saved_tensors_hooks` must not be used
         outer: Modes | None = None,
-        block: Any = None,  # what made it: a block, or the class of one
+        context: Any = None,  # what made it: a block, or the class of one
         nesting: int = 0,  # how many passes this is inside of
     ) -> None:
         self.grad = grad
@@ -58,7 +58,7 @@ class Modes:
         self.saved_hooks = saved_hooks
         self.hooks_refused = hooks_refused
         self.outer = outer
-        self.block = block
+        self.context = context
         self.nesting = nesting
 
     def in_force(self) -> tuple[Any, ...]:
@@ -78,7 +78,7 @@ current_modes: Callable[[], Modes | None] = MODES.get
 def simplest(modes: Modes) -> Modes | None:
     """Return None for the usual state, if no block is to end: the hot path asks for that."""
     usual = modes.in_force() == DEFAULT.in_force()
-    return None if usual and modes.outer is None is modes.block else modes
+    return None if usual and modes.outer is None is modes.context else modes
 
 
 def modes() -> Modes:
@@ -86,7 +86,7 @@ def modes() -> Modes:
     return MODES.get() or DEFAULT
 
 
-class Block:
+class ModeContext:
     """A context manager and decorator that changes some fields of the modes."""
 
     _changes: dict[str, Any]
@@ -97,7 +97,7 @@ class Block:
         if outer is None and self._alone is not None:
             MODES.set(self._alone)
         else:
-            MODES.set((outer or DEFAULT).changed(**self._changes, outer=outer, block=self))
+            MODES.set((outer or DEFAULT).changed(**self._changes, outer=outer, context=self))
         return self
 
     def __exit__(self, *details: object) -> None:
@@ -105,7 +105,9 @@ class Block:
         if record is self._alone:
             MODES.set(None)
             return
-        while record is not None and record.block is not self and record.block is not type(self):
+        while (
+            record is not None and record.context is not self and record.context is not type(self)
+        ):
             record = record.outer  # that of a block which is still to end
         if record is not None:
             MODES.set(record.outer)
@@ -190,8 +192,8 @@ class Block:
 class _Step:
     """Around each step of a generator: in a block, and in those that it is in the middle of."""
 
-    def __init__(self, block: Block) -> None:
-        self._block = block
+    def __init__(self, context: ModeContext) -> None:
+        self._block = context
         self._within: Modes | None = None
 
     def __enter__(self) -> None:
@@ -203,7 +205,9 @@ class _Step:
 
     def __exit__(self, *details: object) -> None:
         last = MODES.get()
-        inside = last is not None and self._own is not None and last.block is not self._own.block
+        inside = (
+            last is not None and self._own is not None and last.context is not self._own.context
+        )
         self._within = last if inside else None
         MODES.set(self._outer)
 
@@ -234,7 +238,7 @@ def is_anomaly_enabled() -> bool:
     return modes().anomaly
 
 
-class no_grad(Block):
+class no_grad(ModeContext):
     """Run a block, a function or a generator without recording.
 
     Results in it don't require grad and have no `grad_fn`; writing in place to leaves is allowed,
@@ -277,10 +281,10 @@ class enable_grad(no_grad):
 
 
 for _block in (no_grad, enable_grad):
-    _block._alone = Modes(**_block._changes, block=_block)
+    _block._alone = Modes(**_block._changes, context=_block)
 
 
-class set_grad_enabled(Block):
+class set_grad_enabled(ModeContext):
     """Switch recording on or off: at once when called, until the end when used as a block.
 
     Parameters
@@ -319,11 +323,11 @@ class set_grad_enabled(Block):
 
     def __call__(self, function: F) -> F:
         MODES.set(self._before)  # a decorator switches when its function runs, not now
-        block = enable_grad() if self._changes["grad"] else no_grad()
-        return block(function)
+        context = enable_grad() if self._changes["grad"] else no_grad()
+        return context(function)
 
 
-class detect_anomaly(Block):
+class detect_anomaly(ModeContext):
     """Find where a gradient becomes nan, and which line made the operation that failed.
 
     Parameters
@@ -363,7 +367,7 @@ class set_detect_anomaly(set_grad_enabled):
         raise TypeError("use detect_anomaly() as the decorator")
 
 
-class saved_tensors_hooks(Block):
+class saved_tensors_hooks(ModeContext):
     """Pass every tensor that the graph saves through `pack`, and `unpack` it when it's needed.
 
     Parameters
@@ -398,7 +402,7 @@ def _refuse_hooks(reason: str | None) -> None:
         raise AutogradError(reason)
 
 
-class disable_saved_tensors_hooks(Block):
+class disable_saved_tensors_hooks(ModeContext):
     """Refuse `saved_tensors_hooks` in a block: for code that would be wrong with them.
 
     Parameters

@@ -19,7 +19,7 @@ Shape = tuple[int, ...]
 class TensorNamespace:
     """Functions of tensors under the names that rules call."""
 
-    quicker: Any = None
+    rule_kernels: Any = None
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         function = RECORDERS.get(name)
@@ -103,8 +103,8 @@ class TensorNamespace:
     def asarray(self, x: Any, *, dtype: Any = None, copy: bool | None = None) -> Any:
         if isinstance(x, Tensor):
             return RECORDERS["clone"](x) if copy else x
-        lib = namespace(x) if is_array(x) else numpy_xp
-        return make(lib.asarray(x, dtype=dtype), None)
+        xp = namespace(x) if is_array(x) else numpy_xp
+        return make(xp.asarray(x, dtype=dtype), None)
 
 
 def _positive(axis: Any, ndim: int) -> Any:

@@ -3,7 +3,7 @@
 The graph holds nodes, never tensors. A tensor points at the node that made it; a node points at the
 nodes of its inputs and keeps the arrays that its rules asked for. `seq` numbers nodes as they are
 made, so inputs always come before outputs: the reverse is the order of a backward pass. A node with
-several outputs is reached through one `Port` for each.
+several outputs is reached through one `NodeOutput` for each.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from chainrule.autograd.location import Location, locate
-from chainrule.autograd.versions import ledger, tick, version_at, version_of, writes_since
+from chainrule.autograd.versions import next_seq, version_at, version_of, write_log, writes_since
 from chainrule.backend import namespace, ndarray, numpy_xp, promoted, storage_of
 from chainrule.errors import AutogradError, FreedGraphError, InPlaceError
 from chainrule.primitives.primitive import Plan
 
 if TYPE_CHECKING:
-    from chainrule.autograd.reverse import Pass
+    from chainrule.autograd.reverse import BackwardPass
     from chainrule.autograd.tensor import Tensor
 
 # --- handles --------------------------------------------------------------------------------------
@@ -65,7 +65,7 @@ class RemovableHandle:
 
     def __init__(self, hooks: Registered, hook: Callable[..., Any]) -> None:
         self._hooks = weakref.ref(hooks)
-        self._key = tick()
+        self._key = next_seq()
         hooks[self._key] = hook
 
     def remove(self) -> None:
@@ -107,11 +107,11 @@ class Node:
     code: CodeType | None
     instruction: int
 
-    def pull(self, g: Any, run: Pass) -> Sequence[Any]:
+    def vjp(self, g: Any, run: BackwardPass) -> Sequence[Any]:
         """Return the cotangents of the inputs, given that of the output (a list of several)."""
         raise AssertionError(f"{type(self).__name__} is abstract")
 
-    def push(self, tangents: tuple[Any, ...], xp: Any) -> Any:
+    def jvp(self, tangents: tuple[Any, ...], xp: Any) -> Any:
         """Return the tangent of the output (a tuple of several), given those of the inputs."""
         raise AutogradError(f"forward mode can't go through {self.name}")
 
@@ -165,7 +165,7 @@ class GradientEdge(NamedTuple):
     output_nr: int
 
 
-class Port:
+class NodeOutput:
     """One output of a node that has several: where an edge leads to."""
 
     __slots__ = ("index", "node")
@@ -175,13 +175,13 @@ class Port:
         self.index = index
 
 
-def _endpoint(edge: Port | None) -> tuple[Node | None, int]:
+def _endpoint(edge: NodeOutput | None) -> tuple[Node | None, int]:
     return (None, 0) if edge is None else (edge.node, edge.index)
 
 
 def endpoint(edge: Edge) -> tuple[Node, int]:
     """Return the node that an edge leads to, and which of its outputs."""
-    return (edge.node, edge.index) if type(edge) is Port else (edge, 0)
+    return (edge.node, edge.index) if type(edge) is NodeOutput else (edge, 0)
 
 
 def hooks_of(node: Node) -> Hooks:
@@ -208,7 +208,7 @@ class AccumulateGrad(Node):
 
     def __init__(self, leaf: Tensor) -> None:
         self._variable = weakref.ref(leaf)
-        self.seq = tick()
+        self.seq = next_seq()
         self.hooks = None
         self.code = None
         self.instruction = 0
@@ -226,12 +226,12 @@ class AccumulateGrad(Node):
 class PrimitiveNode(Node):
     """A recorded application of a primitive."""
 
-    __slots__ = ("plan", "saved", "settings", "undo")
+    __slots__ = ("plan", "saved", "settings", "input_meta")
 
     plan: Plan
     saved: tuple[Any, ...] | None  # None: released
     settings: dict[str, Any] | None
-    undo: (
+    input_meta: (
         tuple[tuple[tuple[int, ...], Any], ...] | None
     )  # the inputs' shapes and dtypes, if they differ
 
@@ -257,14 +257,14 @@ class PrimitiveNode(Node):
         saved = self.saved
         if saved is None:
             raise freed_error(self)
-        if type(self) is PackedNode:
+        if type(self) is HookedNode:
             return tuple(
                 [
-                    item.unpack(self, i) if type(item) is Packed else item
+                    item.unpack(self, i) if type(item) is SavedTensor else item
                     for i, item in enumerate(saved)
                 ]
             )
-        if ledger.last > self.seq:
+        if write_log.last > self.seq:
             check_saved(self, saved)
         return saved
 
@@ -279,9 +279,9 @@ class PrimitiveNode(Node):
 
     def _lifted(self, value: Array, origin: int) -> Tensor:
         edge = self.source(origin)
-        if origin < 0 or edge is None or self.undo is None:
+        if origin < 0 or edge is None or self.input_meta is None:
             return _lift(value, edge)
-        dtype = self.undo[origin][1]
+        dtype = self.input_meta[origin][1]
         if value.dtype == dtype:
             return _lift(value, edge)
         # It was saved in the promoted dtype, which is not that of the edge's cotangents.
@@ -292,10 +292,10 @@ class PrimitiveNode(Node):
         """Return the edge to what a saved value came from."""
         if origin >= 0:
             return self.edges[origin]
-        return Port(self, ~origin) if self.plan.primitive.multiple else self
+        return NodeOutput(self, ~origin) if self.plan.primitive.multiple else self
 
-    def push(self, tangents: tuple[Any, ...], xp: Any) -> Any:
-        shapes = self.undo
+    def jvp(self, tangents: tuple[Any, ...], xp: Any) -> Any:
+        shapes = self.input_meta
         if self.plan.primitive.jvp is None and shapes is not None:
             tangents = tuple(
                 [
@@ -303,7 +303,7 @@ class PrimitiveNode(Node):
                     for t, (shape, dtype) in zip(tangents, shapes, strict=True)
                 ]
             )
-        t = self.plan.push(xp, tangents, self.lifted(self.values()), self.settings)
+        t = self.plan.jvp(xp, tangents, self.lifted(self.values()), self.settings)
         if shapes is None or not self.plan.primitive.broadcasts:
             return t
         shape = np.broadcast_shapes(*(shape for shape, _ in shapes))
@@ -311,19 +311,19 @@ class PrimitiveNode(Node):
             t = xp.astype(t, promoted(t.dtype, dtype))
         return t if t.shape == shape else xp.broadcast_to(t, shape)
 
-    def pull(self, g: Any, run: Pass) -> Sequence[Any]:
+    def vjp(self, g: Any, run: BackwardPass) -> Sequence[Any]:
         saved = self.saved
-        if saved is None or ledger.last > self.seq or self.__class__ is PackedNode:
+        if saved is None or write_log.last > self.seq or self.__class__ is HookedNode:
             saved = self.values()
         plan = self.plan
         if run.xp is None:
             xp = numpy_xp if g.__class__ is ndarray else _namespace_of(g)
-            grads = plan.pull(xp, g, saved, self.settings)
+            grads = plan.vjp(xp, g, saved, self.settings)
         else:
-            grads = plan.pull(run.xp, g, self.lifted(saved), self.settings)
-        if self.undo is not None:
-            grads = run.restore(grads, self.undo)
-        if plan.holds and not run.keep:
+            grads = plan.vjp(run.xp, g, self.lifted(saved), self.settings)
+        if self.input_meta is not None:
+            grads = run.restore(grads, self.input_meta)
+        if plan.holds and not run.retain_graph:
             self.saved = None
         return grads
 
@@ -346,7 +346,7 @@ def _cast(x: Tensor, dtype: Any) -> Tensor:
     return converted
 
 
-class Packed:
+class SavedTensor:
     """A saved array that went through the user's `saved_tensors_hooks`."""
 
     __slots__ = ("_packed", "_storage", "_unpack")
@@ -369,7 +369,7 @@ class Packed:
         return array
 
 
-class SeveralNode(PrimitiveNode):
+class MultiOutputNode(PrimitiveNode):
     """A recorded application of a primitive that has several outputs."""
 
     __slots__ = ("count",)
@@ -381,13 +381,13 @@ class SeveralNode(PrimitiveNode):
         return self.count
 
 
-class PackedNode(SeveralNode):
-    """A node whose saved arrays are `Packed`."""
+class HookedNode(MultiOutputNode):
+    """A node whose saved arrays are `SavedTensor`."""
 
     __slots__ = ()
 
 
-class Severed(Node):
+class ErrorNode(Node):
     """Where a derivative is not known: raises its reason when a pass arrives."""
 
     __slots__ = ("reason",)
@@ -395,12 +395,12 @@ class Severed(Node):
     def __init__(self, reason: str, edges: tuple[Edge, ...]) -> None:
         self.reason = reason
         self.edges = edges  # what the lost derivative would have led to
-        self.seq = tick()
+        self.seq = next_seq()
         self.hooks = None
         self.code = None
         self.instruction = 0
 
-    def pull(self, g: Any, run: Pass) -> Sequence[Any]:
+    def vjp(self, g: Any, run: BackwardPass) -> Sequence[Any]:
         raise AutogradError(self.reason)
 
 

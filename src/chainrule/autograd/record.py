@@ -15,18 +15,18 @@ from chainrule.autograd.modes import MODES, enable_grad
 from chainrule.autograd.node import (
     AccumulateGrad,
     Edge,
+    HookedNode,
+    MultiOutputNode,
     Node,
-    Packed,
-    PackedNode,
-    Port,
+    NodeOutput,
     PrimitiveNode,
-    SeveralNode,
+    SavedTensor,
     endpoint,
     hooks_of,
 )
 from chainrule.autograd.operands import as_tensors
 from chainrule.autograd.tensor import Tensor, make
-from chainrule.autograd.versions import ledger, tick, version_of, writes_since
+from chainrule.autograd.versions import next_seq, version_of, write_log, writes_since
 from chainrule.autograd.views import View
 from chainrule.backend import namespace_among, ndarray, numpy_xp
 from chainrule.errors import InPlaceError
@@ -50,7 +50,7 @@ def current_node(tensor: Tensor) -> Edge:
         return tensor._node
     base = view.base
     if base is None:
-        if tensor._node is not None and ledger.last > view.stamp:
+        if tensor._node is not None and write_log.last > view.stamp:
             _check_alias(tensor, view)
         return tensor._node
     if base._view is not None:
@@ -121,9 +121,9 @@ def record(
     modes = _mode()
     node: Any
     if modes is None or modes.saved_hooks is None:
-        node = _new(SeveralNode if primitive.multiple else PrimitiveNode)
+        node = _new(MultiOutputNode if primitive.multiple else PrimitiveNode)
     else:
-        node = _new(PackedNode)
+        node = _new(HookedNode)
         saved = tuple(
             [
                 value
@@ -138,7 +138,7 @@ def record(
     node.edges = edges
     node.saved = saved
     node.settings = settings
-    node.undo = shapes
+    node.input_meta = shapes
     place(node, 2)
     return node
 
@@ -146,7 +146,7 @@ def record(
 def place(node: Node, depth: int) -> None:
     """Number a node, and keep the user's line, `depth` frames up or above."""
     node.hooks = None
-    node.seq = tick()
+    node.seq = next_seq()
     frame = user_frame(_frame(depth))
     if frame is None:
         node.code, node.instruction = None, 0
@@ -154,7 +154,9 @@ def place(node: Node, depth: int) -> None:
         node.code, node.instruction = frame.f_code, frame.f_lasti
 
 
-def pack_array(array: Array, pack: Callable[[Any], Any], unpack: Callable[[Any], Any]) -> Packed:
+def pack_array(
+    array: Array, pack: Callable[[Any], Any], unpack: Callable[[Any], Any]
+) -> SavedTensor:
     """Pass a saved array through the user's pack hook, with recording and hooks off."""
     outer = MODES.get()
     assert outer is not None
@@ -169,7 +171,7 @@ def pack_array(array: Array, pack: Callable[[Any], Any], unpack: Callable[[Any],
             "A saved tensor pack hook is modifying its input in place. Tensors provided as input "
             "to a pack hook are the graph's own: clone() what you change."
         )
-    return Packed(packed, unpack, array)
+    return SavedTensor(packed, unpack, array)
 
 
 def is_recording() -> bool:
@@ -215,15 +217,15 @@ def apply(
             node = record(primitive, edges, arrays, out, settings, None)
         return tuple(
             [
-                make(xp.asarray(part), None if node is None else Port(node, index))
+                make(xp.asarray(part), None if node is None else NodeOutput(node, index))
                 for index, part in enumerate(out)
             ]
         )
     if out.__class__ is not ndarray:
         out = xp.asarray(out)
     if edges.count(None) < len(edges) and out.dtype.kind in "fc":
-        undo = _originals(primitive, edges, arrays, out)
-        node = record(primitive, edges, arrays, out, settings, undo)
+        input_meta = _originals(primitive, edges, arrays, out)
+        node = record(primitive, edges, arrays, out, settings, input_meta)
     result = make(out, node)
     if primitive.view:
         result._view = view_of(tensors[0], primitive, settings)

@@ -18,7 +18,7 @@ from chainrule.autograd.node import PrimitiveNode
 from chainrule.autograd.operands import as_operands
 from chainrule.autograd.record import RECORDERS, apply, current_node, place, record, view_of
 from chainrule.autograd.tensor import Tensor
-from chainrule.autograd.versions import tick
+from chainrule.autograd.versions import next_seq
 from chainrule.backend import namespace, namespace_among, ndarray, numpy_xp, promote
 from chainrule.primitives.primitive import Primitive, Substitute, forward_of
 
@@ -165,8 +165,8 @@ def _unary(primitive: Primitive) -> Callable[..., Any]:
         else:
             node.saved = ()
         node.settings = settings
-        node.undo = node.hooks = None
-        node.seq = tick()
+        node.input_meta = node.hooks = None
+        node.seq = next_seq()
         frame: Any = _frame(1)
         code = frame.f_code
         while code is not seen[0] and INTERNAL[code.co_filename]:
@@ -216,8 +216,8 @@ def _reduction(primitive: Primitive) -> Callable[..., Any]:
         node.edges = (edge,)
         node.saved = (x.shape,) if only_shape else plan.pick(out, x)
         node.settings = settings
-        node.undo = node.hooks = None
-        node.seq = tick()
+        node.input_meta = node.hooks = None
+        node.seq = next_seq()
         frame: Any = _frame(1)
         code = frame.f_code
         while code is not seen[0] and INTERNAL[code.co_filename]:
@@ -260,7 +260,7 @@ def _permutation(primitive: Primitive) -> Callable[..., Any]:
         node.edges = (edge,)
         node.saved = ()
         node.settings = settings
-        node.undo = None
+        node.input_meta = None
         place(node, 2)
         return result
 
@@ -332,9 +332,9 @@ def _binary(primitive: Primitive) -> Callable[..., Any]:
         node.plan = plan = left if edge_b is None else right if edge_a is None else both
         node.saved = plan.pick(out, x, y)
         node.settings = None
-        node.undo = shapes
+        node.input_meta = shapes
         node.hooks = None
-        node.seq = tick()
+        node.seq = next_seq()
         frame: Any = _frame(1)
         code = frame.f_code
         while code is not seen[0] and INTERNAL[code.co_filename]:

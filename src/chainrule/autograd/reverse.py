@@ -22,10 +22,10 @@ from chainrule.autograd.hooks import (
 )
 from chainrule.autograd.modes import current_modes
 from chainrule.autograd.namespace import TENSOR_XP
-from chainrule.autograd.node import AccumulateGrad, Edge, Node, Port, endpoint, made_at
+from chainrule.autograd.node import AccumulateGrad, Edge, Node, NodeOutput, endpoint, made_at
 from chainrule.autograd.record import RECORDERS
 from chainrule.autograd.tensor import Tensor, make
-from chainrule.autograd.versions import ledger, written
+from chainrule.autograd.versions import record_write, write_log
 from chainrule.backend import namespace, ndarray, whole
 from chainrule.errors import AutogradError, InPlaceError
 from chainrule.primitives.shaping import sum_to
@@ -43,7 +43,7 @@ def reachable(roots: Collection[Node], earliest: int) -> set[Node]:
     stack = list(reached)
     while stack:
         for edge in stack.pop().edges:
-            node: Any = edge.node if type(edge) is Port else edge
+            node: Any = edge.node if type(edge) is NodeOutput else edge
             if node is not None and node not in reached and node.seq >= earliest:
                 reached.add(node)
                 stack.append(node)
@@ -56,7 +56,7 @@ def leading(nodes: Collection[Node], targets: Collection[Node]) -> set[Node]:
     arriving = set(targets)
     for node in sorted(nodes, key=_number):
         for edge in node.edges:
-            if (edge.node if type(edge) is Port else edge) in arriving:
+            if (edge.node if type(edge) is NodeOutput else edge) in arriving:
                 found.add(node)
                 arriving.add(node)
                 break
@@ -112,11 +112,11 @@ class PassHook:
     `grad` is None where the pass comes by with gradients of other outputs of the node alone.
     """
 
-    def __call__(self, grad: Tensor | None, run: Pass) -> None:
+    def __call__(self, grad: Tensor | None, run: BackwardPass) -> None:
         raise AssertionError(f"{type(self).__name__} is abstract")
 
 
-class Pass:
+class BackwardPass:
     """One walk through the graph, from cotangents of some outputs towards the leaves.
 
     `xp` is None when cotangents are arrays, and the namespace of tensors when the pass is recorded.
@@ -130,8 +130,8 @@ class Pass:
     retaining: bool = True  # fill the .grad of tensors that retain theirs
     roots: Sequence[Node] = ()  # where it starts
 
-    def __init__(self, keep: bool, create_graph: bool) -> None:
-        self.keep = keep
+    def __init__(self, retain_graph: bool, create_graph: bool) -> None:
+        self.retain_graph = retain_graph
         self.xp: Any = TENSOR_XP if create_graph else None
         self.pending: dict[Node, Any] = {}  # {output index: cotangent} for a node with ports
         self.queue: list[tuple[int, Node]] = []
@@ -142,10 +142,10 @@ class Pass:
 
     # --- the walk ---
 
-    def deposit(self, edge: Edge, g: Any) -> None:
+    def accumulate(self, edge: Edge, g: Any) -> None:
         """Add `g` to the cotangent that waits for the output that `edge` leads to."""
         pending = self.pending
-        if edge.__class__ is Port:
+        if edge.__class__ is NodeOutput:
             node, index = edge.node, edge.index
             parts = pending.get(node)
             if parts is None:
@@ -189,7 +189,7 @@ class Pass:
                         if not leaves:
                             return
                         node = None
-                        self._settle(leaves)
+                        self._flush_leaves(leaves)
                         continue
                     node = heappop(queue)[1]
                     g = pending.pop(node)
@@ -203,7 +203,7 @@ class Pass:
                 if node.hooks is not None or receiving is not None:
                     if receiving is not None and node not in receiving:
                         continue  # a root from which no way leads to what is wanted
-                    g = self._enter(node, g)
+                    g = self._run_pre_hooks(node, g)
                     if g is None or (receiving is not None and node not in self.running):
                         continue
                 if node.__class__ is AccumulateGrad:
@@ -214,19 +214,19 @@ class Pass:
                     if node.hooks is not None:
                         self._accumulated(node, leaf, g)
                     continue
-                grads = node.pull(g, self)
+                grads = node.vjp(g, self)
                 if anomaly:
                     self._check_nan(node, grads)
                 if node.hooks is not None and node.hooks.post:
-                    grads = self._leave(node, grads, g)
+                    grads = self._run_post_hooks(node, grads, g)
                 g = None
                 for edge, grad in zip(node.edges, grads):  # noqa: B905 - strict= costs 60 ns
                     if grad is None or edge is None:
                         continue
                     if receiving is not None and endpoint(edge)[0] not in receiving:
                         continue
-                    if edge.__class__ is Port:
-                        self.deposit(edge, grad)
+                    if edge.__class__ is NodeOutput:
+                        self.accumulate(edge, grad)
                     elif (
                         edge.__class__ is AccumulateGrad
                         and receiving is None
@@ -256,7 +256,7 @@ class Pass:
                 remember_failure(roots, error)
             raise
 
-    def restrict(
+    def capture_only(
         self, targets: Sequence[tuple[Node, int]], *, run_leaves: bool = False, earliest: int = 0
     ) -> None:
         """Run only what lies between the pending roots and `targets`, and capture those.
@@ -296,12 +296,12 @@ class Pass:
         """Undo broadcasting and promotion: the cotangents as the inputs were."""
         return tuple(
             [
-                g if g is None else self.fit(g, shape, dtype)
+                g if g is None else self.unbroadcast(g, shape, dtype)
                 for g, (shape, dtype) in zip(grads, originals, strict=True)
             ]
         )
 
-    def fit(self, g: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    def unbroadcast(self, g: Any, shape: tuple[int, ...], dtype: Any) -> Any:
         """Return a cotangent summed to `shape`, cast to `dtype`."""
         if g.shape != shape:
             g = sum_to(self.xp or namespace(g), g, shape)
@@ -329,7 +329,7 @@ class Pass:
         """Return the cotangent of a gradient that a user handed over."""
         return self.conjugate(grad if self.xp is not None else grad._array)
 
-    def _enter(self, node: Node, g: Any) -> Any:
+    def _run_pre_hooks(self, node: Node, g: Any) -> Any:
         """Run tensor hooks, captures, pre-hooks and retained gradients: SEMANTICS 44."""
         hooks = node.hooks
         parts = g if g.__class__ is dict else {0: g}
@@ -372,7 +372,7 @@ class Pass:
         check_replacement(hook, result, shown)
         return self.take(result)
 
-    def _leave(self, node: Node, grads: Sequence[Any], g: Any) -> Sequence[Any]:
+    def _run_post_hooks(self, node: Node, grads: Sequence[Any], g: Any) -> Sequence[Any]:
         """Run the hooks ``hook(grad_inputs, grad_outputs)`` of a node that has run."""
         assert node.hooks is not None
         parts = g if g.__class__ is dict else {0: g}
@@ -407,18 +407,18 @@ class Pass:
         run_post_accumulate(node, leaf)
         assert node.hooks is not None
         if node.hooks.post:
-            self._leave(node, (), g)
+            self._run_post_hooks(node, (), g)
 
-    def _settle(self, leaves: dict[AccumulateGrad, Any]) -> None:
+    def _flush_leaves(self, leaves: dict[AccumulateGrad, Any]) -> None:
         """Add to the `.grad` of these leaves; those that have hooks by now go to the queue."""
         node = None
         try:
-            with ledger.accumulating:
+            with write_log.accumulating:
                 while leaves:
                     node, g = leaves.popitem()
                     leaf = node._variable()
                     if node.hooks is not None:
-                        self.deposit(node, g)
+                        self.accumulate(node, g)
                     elif leaf is not None and leaf._node is not None:  # else it was frozen since
                         alone = count_references(g) <= ALONE  # on its own: as above
                         self._add(leaf, g, alone)
@@ -429,7 +429,7 @@ class Pass:
 
     def add_to_grad(self, tensor: Tensor, g: Any, alone: bool) -> None:
         """Add a cotangent to `tensor.grad`; `alone` says that nobody else holds it."""
-        with ledger.accumulating:
+        with write_log.accumulating:
             self._add(tensor, g, alone)
 
     def _add(self, tensor: Tensor, g: Any, alone: bool) -> None:
@@ -437,7 +437,7 @@ class Pass:
         array = tensor._array
         dtype = array.dtype
         if g.dtype is not dtype:
-            g, alone = self.fit(g, array.shape, dtype), False
+            g, alone = self.unbroadcast(g, array.shape, dtype), False
         if dtype.kind == "c":
             g = self.conjugate(g)
         grad = tensor._grad
@@ -453,7 +453,7 @@ class Pass:
                 raise InPlaceError(_UNWRITABLE) from error
             if total.base is not None or count_references(total) > ALONE + 1:
                 # else nobody has saved it, or memory of which it is a part: nothing is stale
-                written(total, "accumulation into .grad")
+                record_write(total, "accumulation into .grad")
 
 
 _UNWRITABLE = (

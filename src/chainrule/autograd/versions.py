@@ -23,7 +23,7 @@ from chainrule.backend import storage_of
 
 Array = Any
 
-tick: Callable[[], int] = itertools.count(1).__next__
+next_seq: Callable[[], int] = itertools.count(1).__next__
 
 
 Write = tuple[int, str, CodeType | None, int]
@@ -41,7 +41,7 @@ class _Storage:
 
     def __init__(self, owner: weakref.ref[Any]) -> None:
         self.owner = owner
-        self.first = tick()
+        self.first = next_seq()
         self.version = 0
         self.recent: deque[Write] = deque(maxlen=_REMEMBERED)
 
@@ -63,37 +63,37 @@ class _Ledger:
         self.accumulating = threading.RLock()  # held while a pass adds to a .grad
 
 
-ledger = _Ledger()
+write_log = _Ledger()
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=ledger.renew_locks)
+    os.register_at_fork(after_in_child=write_log.renew_locks)
 
 
-def written(array: Array, operation: str, frame: FrameType | None = None) -> None:
+def record_write(array: Array, operation: str, frame: FrameType | None = None) -> None:
     """Note that `operation` has written to the memory of `array`, in `frame` or above."""
     frame = user_frame(frame or sys._getframe(1))
     code, instruction = (None, 0) if frame is None else (frame.f_code, frame.f_lasti)
     owner = array if array.base is None else storage_of(array)
     key = id(owner)
-    with ledger.lock:
-        storage = ledger.storages.get(key)
+    with write_log.lock:
+        storage = write_log.storages.get(key)
         if storage is None or storage.owner() is not owner:
-            forget = ledger.storages.pop
+            forget = write_log.storages.pop
             storage = _Storage(weakref.ref(owner, lambda _: forget(key, None)))
-            ledger.storages[key] = storage
+            write_log.storages[key] = storage
         storage.version += 1
-        ledger.last = stamp = tick()
+        write_log.last = stamp = next_seq()
         storage.recent.append((stamp, operation, code, instruction))
 
 
 def version_of(array: Array) -> int:
     """Return how many in-place operations wrote to the memory of `array`."""
-    storage = ledger.storages.get(id(storage_of(array)))
+    storage = write_log.storages.get(id(storage_of(array)))
     return 0 if storage is None else storage.version
 
 
 def version_at(array: Array, stamp: int) -> str:
     """Return the version that the memory of `array` had at `stamp`, as text."""
-    storage = ledger.storages.get(id(storage_of(array)))
+    storage = write_log.storages.get(id(storage_of(array)))
     if storage is None or storage.first > stamp:
         return "0"
     later = len(writes_since(array, stamp))
@@ -102,7 +102,7 @@ def version_at(array: Array, stamp: int) -> str:
 
 def writes_since(array: Array, stamp: int) -> list[Write]:
     """Return the writes (the last few of many) to the memory of `array` after `stamp`."""
-    storage = ledger.storages.get(id(storage_of(array)))
+    storage = write_log.storages.get(id(storage_of(array)))
     if storage is None or storage.recent[-1][0] <= stamp:
         return []
     return [write for write in storage.recent if write[0] > stamp]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from chainrule.autograd.node import Edge
-from chainrule.autograd.versions import tick
+from chainrule.autograd.versions import next_seq
 from chainrule.primitives.primitive import Primitive
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class View:
         self.base = base
         self.path = path
         self.base_node: Edge = None if base is None else base._node
-        self.stamp = tick()
+        self.stamp = next_seq()
         self.refusal = refusal
 
     def steps(self) -> tuple[tuple[Primitive, dict[str, Any]], ...]:
@@ -48,11 +48,11 @@ class View:
 
     @property
     def hidden(self) -> bool:
-        """Whether nobody else holds the base: see `Turned`."""
+        """Whether nobody else holds the base: see `ReshapedInPlace`."""
         return False
 
 
-class Turned(View):
+class ReshapedInPlace(View):
     """What a tensor has that owned its memory before its shape was changed in place.
 
     Its base is a tensor that only this one, and views made earlier, know of: it holds the history

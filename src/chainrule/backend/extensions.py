@@ -15,14 +15,14 @@ Array = Any
 class Namespace:
     """An array namespace: the attributes of a module, and the extensions that rules may call.
 
-    Extensions are `masked`, `index`, `index_add`, `add_at`, `largest_at`, `smallest_at`,
+    Extensions are `masked`, `index`, `index_add`, `add_at`, `maximum_at`, `minimum_at`,
     `assign_at`, `add_along_axis`, `diagonal` and `windows`, and those of `kernels`.
     """
 
     known = True  # elements can be looked at: not those of a compiler's symbols
     recorder: Any = None  # only the namespace of tensors records
     loops: Any = None  # only a compiler's namespace has other ways to loop than Python's
-    quicker: Any = None  # only NumPy's has other ways to compute what a formula says
+    rule_kernels: Any = None  # only NumPy's has other ways to compute what a formula says
 
     def __init__(self, module: ModuleType | Any, **extensions: Any) -> None:
         self._module = module
@@ -79,12 +79,12 @@ KERNELS = {
 """The extensions in `kernels`, by module."""
 
 
-def kernels_of(lib: Any) -> dict[str, Any]:
+def kernels_of(xp: Any) -> dict[str, Any]:
     """Return the extensions in `kernels` for an array module."""
-    return {name: _kernel(lib, module, name) for module, names in KERNELS.items() for name in names}
+    return {name: _kernel(xp, module, name) for module, names in KERNELS.items() for name in names}
 
 
-def _kernel(lib: Any, module: str, name: str) -> Any:
+def _kernel(xp: Any, module: str, name: str) -> Any:
     """Return a function of `kernels`, whose module is imported when it is first called."""
     function: Any = None
 
@@ -92,7 +92,7 @@ def _kernel(lib: Any, module: str, name: str) -> Any:
         nonlocal function
         if function is None:
             found = getattr(import_module(f"chainrule.kernels.{module}"), name)
-            function = functools.partial(found, lib)
+            function = functools.partial(found, xp)
         return function(*arrays, **settings)
 
     return extension

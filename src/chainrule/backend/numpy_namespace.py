@@ -314,7 +314,7 @@ def _ones(shape: tuple[int, ...], dtype: Any) -> Array:
     return out
 
 
-QUICKER = {
+RULE_KERNELS = {
     "elementwise": ("sigmoid", "sigmoid_rule", "tanh_rule", "relu_rule", "cross"),
     "fast_numpy": ("cumulative_sum_vjp",),
     "matrices": ("on_diagonal", "below_diagonal"),
@@ -329,11 +329,11 @@ QUICKER = {
 """The formulas of primitives that `kernels` has its own functions for, by module: NumPy's alone."""
 
 
-class _Quicker(dict[str, Any]):
+class _RuleKernels(dict[str, Any]):
     """The functions of a table, each imported when it is first asked for."""
 
     def __missing__(self, name: str) -> Any:
-        module = next(module for module, names in QUICKER.items() if name in names)
+        module = next(module for module, names in RULE_KERNELS.items() if name in names)
         found = getattr(import_module(f"chainrule.kernels.{module}"), name)
         self[name] = functools.partial(found, np)
         return self[name]
@@ -342,7 +342,7 @@ class _Quicker(dict[str, Any]):
 numpy_xp = Namespace(
     np,
     **kernels_of(np),
-    quicker=_Quicker(),
+    rule_kernels=_RuleKernels(),
     ones=_ones,
     # ndarray's methods: the functions of these names are Python that looks for such methods.
     reshape=_reshape,
@@ -377,8 +377,8 @@ numpy_xp = Namespace(
     index=_index,
     index_add=_index_add,
     add_at=_combine_at,
-    largest_at=lambda base, value, *, key: _combine_at(base, value, key=key, ufunc=np.maximum),
-    smallest_at=lambda base, value, *, key: _combine_at(base, value, key=key, ufunc=np.minimum),
+    maximum_at=lambda base, value, *, key: _combine_at(base, value, key=key, ufunc=np.maximum),
+    minimum_at=lambda base, value, *, key: _combine_at(base, value, key=key, ufunc=np.minimum),
     assign_at=_assign_at,
     diagonal=_diagonal,
     windows=functools.partial(windows, np.lib.stride_tricks.as_strided),

@@ -20,6 +20,9 @@ OpenBLAS of conda or of a Linux distribution choose for themselves. So does whoe
 
 from __future__ import annotations
 
+from chainrule.blas import startup  # it chooses kernels, so it comes before NumPy
+
+# isort: split
 import os
 import platform
 import re
@@ -35,11 +38,12 @@ from chainrule.blas import openblas
 from chainrule.blas.cpu import INSTRUCTIONS, KERNELS, known, rank, suitable
 from chainrule.blas.openblas import OpenBLAS
 from chainrule.blas.startup import CORETYPE, SWITCH, is_off
-from chainrule.blas.startup import chosen as _at_import
 
 __all__ = ["BlasError", "Info", "info", "tune"]
 
-_ours: list[str] = [] if _at_import is None else [_at_import]  # what chainrule chose, the last last
+_ours: list[str] = (
+    [] if startup.chosen is None else [startup.chosen]
+)  # what chainrule chose, the last last
 
 
 class BlasError(RuntimeError):

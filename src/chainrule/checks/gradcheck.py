@@ -24,14 +24,14 @@ from chainrule.checks.numerical import (
     evaluate,
     gradients_from,
     host,
+    jvp_of,
     mismatches,
     near,
-    pull,
-    pulled,
-    pushed,
     shaped,
     slopes,
     trial_cotangents,
+    vjp,
+    vjp_of,
 )
 from chainrule.checks.report import GradcheckError, names_of
 from chainrule.errors import ArgumentError
@@ -246,11 +246,11 @@ def check_first(subject: Subject, how: Bars) -> None:
         )
     truth = slopes(subject, outputs, positions, how.eps)
     if how.backward:
-        ours = pulled(subject, outputs, positions)
+        ours = vjp_of(subject, outputs, positions)
         _compare(subject, outputs, (ours, truth), how, "Jacobian mismatch")
         check_linear(subject, outputs, ours, how.nondet_tol)
     if how.forward:
-        rows = pushed(subject, outputs, positions)
+        rows = jvp_of(subject, outputs, positions)
         ours = {
             (o, k): gradients_from(row, outputs[o].dtype.kind == "c")
             for (o, k), row in rows.items()
@@ -313,8 +313,8 @@ def check_linear(
 ) -> None:
     """Raise if a backward pass for all outputs is not the sum of those for each element."""
     cotangents = trial_cotangents(outputs, sorted({o for o, _ in table}))
-    gradients = pull(subject, outputs, cotangents)
-    again = pull(subject, outputs, cotangents)
+    gradients = vjp(subject, outputs, cotangents)
+    again = vjp(subject, outputs, cotangents)
     for k, gradient in gradients.items():
         if not near(gradient, again[k], nondet_tol):
             raise GradcheckError(

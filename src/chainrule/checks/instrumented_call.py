@@ -20,13 +20,13 @@ from chainrule.autograd.node import Node, endpoint
 from chainrule.autograd.record import RECORDERS
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import namespace
-from chainrule.checks.numerical import Array, Subject, evaluate, host, pull, shaped
+from chainrule.checks.numerical import Array, Subject, evaluate, host, shaped, vjp
 from chainrule.checks.report import names_of
 
 Layout = Callable[[Tensor], Tensor]
 
 
-class Specimen:
+class InstrumentedCall:
     """A custom function and its arguments, the floating ones in double precision.
 
     Which of them require grad is the caller's choice; where none does, all floating ones do.
@@ -76,7 +76,7 @@ class Specimen:
 
     def gradients(self, subject: Subject, cotangents: dict[int, Array]) -> dict[int, Array]:
         """Return what one backward pass from all outputs gives."""
-        return pull(subject, evaluate(subject), cotangents)
+        return vjp(subject, evaluate(subject), cotangents)
 
     def references(self, backward: bool) -> tuple[weakref.ref[Node], weakref.ref[Context]]:
         """Call the function, maybe its backward, drop everything, and return where to look."""
@@ -129,14 +129,14 @@ def missing(outputs: dict[int, Tensor], cotangents: dict[int, Array], subject: S
                 seen.add(names[i])
 
     with node.register_hook(hook):
-        pull(subject, outputs, cotangents)
+        vjp(subject, outputs, cotangents)
     return seen
 
 
 # --- watching -------------------------------------------------------------------------------------
 
 
-class Watch:
+class CallRecorder:
     """What a custom function was seen to do."""
 
     def __init__(self) -> None:

@@ -15,8 +15,8 @@ from chainrule.autograd.tensor import Tensor
 from chainrule.checks.gradcheck import Bars, agrees, check_linear, check_same, check_second
 from chainrule.checks.instrumented_call import (
     LAYOUTS,
-    Specimen,
-    Watch,
+    CallRecorder,
+    InstrumentedCall,
     missing,
     node_of,
     without_collector,
@@ -32,9 +32,9 @@ from chainrule.checks.numerical import (
     evaluate,
     host,
     mismatches,
-    pulled,
     slopes,
     trial_cotangents,
+    vjp_of,
 )
 from chainrule.checks.report import CheckReport, GradcheckError, Problem
 from chainrule.errors import ArgumentError, DTypeError
@@ -102,8 +102,8 @@ def check(spec: AutogradFunction, *args: Any, **kwargs: Any) -> CheckReport:
          The analytical one is 1.0005 times the numerical one.
       checked: ...
     """
-    specimen = Specimen(spec, args, kwargs)
-    if not specimen.checked:
+    instrumented = InstrumentedCall(spec, args, kwargs)
+    if not instrumented.checked:
         raise ArgumentError(
             f"{spec.name}.check expects at least one floating or complex tensor among its arguments"
         )
@@ -113,11 +113,11 @@ def check(spec: AutogradFunction, *args: Any, **kwargs: Any) -> CheckReport:
             "no backward",
             f"gradients can't flow through it: give a rule with @{spec.name}.backward",
         )
-    elif _look_at_forward(specimen, findings) and _look_at_backward(specimen, findings):
-        _look_at_derivatives(specimen, findings)
-        _look_at_layouts(specimen, findings)
-        _look_at_inputs_alone(specimen, findings)
-        _look_at_memory(specimen, findings)
+    elif _look_at_forward(instrumented, findings) and _look_at_backward(instrumented, findings):
+        _look_at_derivatives(instrumented, findings)
+        _look_at_layouts(instrumented, findings)
+        _look_at_inputs_alone(instrumented, findings)
+        _look_at_memory(instrumented, findings)
     report = findings.report()
     if report.problems:
         raise GradcheckError(str(report), report)
@@ -159,33 +159,33 @@ class _Findings:
 # --- forward and backward, watched ----------------------------------------------------------------
 
 
-def _look_at_forward(specimen: Specimen, findings: _Findings) -> bool:
+def _look_at_forward(instrumented: InstrumentedCall, findings: _Findings) -> bool:
     """Say what forward does that it shouldn't, and whether it's worth going on."""
     findings.checked += ["forward", "determinism"]
-    watch = Watch()
-    tensors = tuple(i for i, v in enumerate(specimen.values) if isinstance(v, Tensor))
-    specimen.dirty = tensors  # until it's known which are: a leaf can't be written to
-    outputs = evaluate(specimen.subject(watch.function(specimen.spec)))
+    recorder = CallRecorder()
+    tensors = tuple(i for i, v in enumerate(instrumented.values) if isinstance(v, Tensor))
+    instrumented.dirty = tensors  # until it's known which are: a leaf can't be written to
+    outputs = evaluate(instrumented.subject(recorder.function(instrumented.spec)))
     if not outputs:
         findings.problem("no output", "forward returns no tensor")
         return False
-    specimen.dirty = tuple(watch.dirty)
-    for i in watch.written:
-        if i not in watch.dirty:
+    instrumented.dirty = tuple(recorder.dirty)
+    for i in recorder.written:
+        if i not in recorder.dirty:
             findings.problem(
                 "input changed",
-                f"forward writes to {specimen.names[i]!r}. Say so with ctx.mark_dirty and return "
-                "it, else operations that saved it earlier get wrong gradients unnoticed; or "
-                "compute out of place",
+                f"forward writes to {instrumented.names[i]!r}. Say so with ctx.mark_dirty and "
+                "return it, else operations that saved it earlier get wrong gradients unnoticed; "
+                "or compute out of place",
             )
-    for name in watch.kept:
+    for name in recorder.kept:
         findings.problem(
             "tensor on ctx",
             f"ctx.{name} keeps a tensor. Nobody notices when it's written to later, it isn't freed "
             "after a backward pass, and an output kept so makes a reference cycle: use "
             f"ctx.save_for_backward({name}=...) and read ctx.saved_variables.{name}",
         )
-    subject = specimen.subject()
+    subject = instrumented.subject()
     try:
         check_same(subject, evaluate(subject))
     except GradcheckError as error:
@@ -194,25 +194,25 @@ def _look_at_forward(specimen: Specimen, findings: _Findings) -> bool:
     return True
 
 
-def _look_at_backward(specimen: Specimen, findings: _Findings) -> bool:
+def _look_at_backward(instrumented: InstrumentedCall, findings: _Findings) -> bool:
     """Say what backward does that it shouldn't, and whether it runs at all."""
     findings.checked.append("backward")
-    watch = Watch()
-    subject = specimen.subject(watch.function(specimen.spec))
+    recorder = CallRecorder()
+    subject = instrumented.subject(recorder.function(instrumented.spec))
     outputs = evaluate(subject)
     tracked = [i for i, output in outputs.items() if output.requires_grad]
     if not tracked:
         return True
     before = len(findings.problems)
     with findings.guard("backward raises", "with all outputs used"):
-        specimen.gradients(subject, trial_cotangents(outputs, tracked))
-    for i in sorted(set(watch.written_back)):
+        instrumented.gradients(subject, trial_cotangents(outputs, tracked))
+    for i in sorted(set(recorder.written_back)):
         findings.problem(
             "input changed",
-            f"backward writes to {specimen.names[i]!r}, which belongs to the caller",
+            f"backward writes to {instrumented.names[i]!r}, which belongs to the caller",
         )
     sound = len(findings.problems) == before
-    for i in sorted(set(watch.changed)):
+    for i in sorted(set(recorder.changed)):
         findings.problem(
             "grad_output changed",
             f"backward writes to the gradient of output {i} that it's handed. Others may read "
@@ -224,9 +224,9 @@ def _look_at_backward(specimen: Specimen, findings: _Findings) -> bool:
 # --- derivatives ----------------------------------------------------------------------------------
 
 
-def _look_at_derivatives(specimen: Specimen, findings: _Findings) -> None:
+def _look_at_derivatives(instrumented: InstrumentedCall, findings: _Findings) -> None:
     """Compare derivatives of first and second order, backward and forward, with differences."""
-    subject = specimen.subject()
+    subject = instrumented.subject()
     outputs = evaluate(subject)
     try:
         check_precision(subject, outputs)
@@ -238,7 +238,7 @@ def _look_at_derivatives(specimen: Specimen, findings: _Findings) -> None:
     _first(subject, outputs, truth, findings)
     if any(output.requires_grad for output in outputs.values()):
         _second(subject, findings)
-    if specimen.spec.jvp_rule is not None:
+    if instrumented.spec.jvp_rule is not None:
         with findings.guard("wrong jvp", "in forward mode"):
             _forward_mode(subject, outputs, truth, findings)
 
@@ -255,7 +255,7 @@ def _first(
     ours: dict[Pair, Array] = {}
     for o in positions:
         with findings.guard("unused output", f"when only output {o} is used"):
-            ours |= pulled(subject, outputs, [o])
+            ours |= vjp_of(subject, outputs, [o])
     tracked = [o for o in positions if outputs[o].requires_grad]
     absent = missing(outputs, trial_cotangents(outputs, tracked), subject)
     for found in mismatches(subject, outputs, (ours, truth), ATOL, RTOL):
@@ -314,15 +314,15 @@ def _forward_mode(
             tangents = [RECORDERS["multiply"](primal, 0.0) for primal in primals]
             index = tuple(map(int, np.unravel_index(j, subject.inputs[k].shape)))
             tangents[checked.index(k)]._array[index] = (1, 1j)[part]
-            pushed = host(jvp(function, primals, tangents)[1][list(outputs).index(o)])
-            wrong = ~np.isclose(pushed, rows[j, part], rtol=RTOL, atol=ATOL)
+            jvp_of = host(jvp(function, primals, tangents)[1][list(outputs).index(o)])
+            wrong = ~np.isclose(jvp_of, rows[j, part], rtol=RTOL, atol=ATOL)
             if wrong.any():
                 i = int(wrong.argmax())
                 where = list(map(int, np.unravel_index(i, outputs[o].shape)))
                 findings.problem(
                     "wrong jvp",
                     f"along element {list(index)} of {subject.input_names[k]}, the tangent of "
-                    f"element {where} of output {o}\njvp:       {pushed[i]:.10g}\n"
+                    f"element {where} of output {o}\njvp:       {jvp_of[i]:.10g}\n"
                     f"numerical: {rows[j, part, i]:.10g}",
                 )
                 break
@@ -331,41 +331,41 @@ def _forward_mode(
 # --- circumstances --------------------------------------------------------------------------------
 
 
-def _look_at_layouts(specimen: Specimen, findings: _Findings) -> None:
+def _look_at_layouts(instrumented: InstrumentedCall, findings: _Findings) -> None:
     """Compare gradients for the same numbers in other layouts."""
     if findings.has("grad_output changed"):
         return  # writing to what is shared explains it all
     findings.checked.append("layouts of grad_output")
-    outputs = evaluate(specimen.subject())
+    outputs = evaluate(instrumented.subject())
     cotangents = {
         i: np.full(o.numel(), 0.75, o.dtype) for i, o in outputs.items() if o.requires_grad
     }
-    plain = specimen.gradients(specimen.subject(), cotangents)
+    plain = instrumented.gradients(instrumented.subject(), cotangents)
     for title, layout in LAYOUTS.items():
-        subject = specimen.subject(Watch().function(specimen.spec, layout))
+        subject = instrumented.subject(CallRecorder().function(instrumented.spec, layout))
         with findings.guard("layout of grad_output", f"with a gradient that is {title}"):
-            for k, gradient in specimen.gradients(subject, cotangents).items():
+            for k, gradient in instrumented.gradients(subject, cotangents).items():
                 if not agrees(gradient, plain[k]):
                     findings.problem(
                         "layout of grad_output",
-                        f"the gradient of {specimen.names[k]!r} is another one when what backward "
-                        f"receives is {title}, the numbers being the same",
+                        f"the gradient of {instrumented.names[k]!r} is another one when what "
+                        f"backward receives is {title}, the numbers being the same",
                     )
 
 
-def _look_at_inputs_alone(specimen: Specimen, findings: _Findings) -> None:
+def _look_at_inputs_alone(instrumented: InstrumentedCall, findings: _Findings) -> None:
     """Compare each argument's gradient with the one it gets when no other requires grad."""
-    if len(specimen.checked) < 2:
+    if len(instrumented.checked) < 2:
         return
     findings.checked.append("each input alone")
-    outputs = evaluate(specimen.subject())
+    outputs = evaluate(instrumented.subject())
     tracked = [i for i, output in outputs.items() if output.requires_grad]
     cotangents = trial_cotangents(outputs, tracked)
-    together = specimen.gradients(specimen.subject(), cotangents)
-    for k in specimen.checked:
-        name = specimen.names[k]
+    together = instrumented.gradients(instrumented.subject(), cotangents)
+    for k in instrumented.checked:
+        name = instrumented.names[k]
         with findings.guard("needs_input_grad", f"when only {name!r} requires grad"):
-            alone = specimen.gradients(specimen.subject(alone=k), cotangents)[k]
+            alone = instrumented.gradients(instrumented.subject(alone=k), cotangents)[k]
             if not agrees(alone, together[k]):
                 findings.problem(
                     "needs_input_grad",
@@ -374,14 +374,14 @@ def _look_at_inputs_alone(specimen: Specimen, findings: _Findings) -> None:
                 )
 
 
-def _look_at_memory(specimen: Specimen, findings: _Findings) -> None:
+def _look_at_memory(instrumented: InstrumentedCall, findings: _Findings) -> None:
     """See whether dropping the output frees node and ctx."""
-    if node_of(evaluate(specimen.subject())) is None:
+    if node_of(evaluate(instrumented.subject())) is None:
         return  # no output has a gradient
     findings.checked.append("memory")
     for backward in (False, True):
         with without_collector():
-            node, ctx = specimen.references(backward)
+            node, ctx = instrumented.references(backward)
             stays = [name for name, ref in (("node", node), ("ctx", ctx)) if ref() is not None]
         if stays:
             gc.collect()

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from chainrule.autograd.backward import autograd_grad
-from chainrule.autograd.forward import through
+from chainrule.autograd.forward import jvp_through
 from chainrule.autograd.modes import enable_grad
 from chainrule.autograd.record import current_node
 from chainrule.autograd.tensor import Tensor, make
@@ -182,7 +182,7 @@ def gradients_from(rows: Array, is_complex: bool) -> Array:
 # --- backward passes ------------------------------------------------------------------------------
 
 
-def pull(
+def vjp(
     subject: Subject, outputs: dict[int, Tensor], cotangents: dict[int, Array]
 ) -> dict[int, Array]:
     """Return the gradient, flat, of every checked input for these flat cotangents."""
@@ -209,7 +209,7 @@ def shaped(flat: Array, tensor: Tensor) -> Tensor:
     return make(move(array, device_of(tensor._array)), None)
 
 
-def pulled(
+def vjp_of(
     subject: Subject, outputs: dict[int, Tensor], positions: Sequence[int]
 ) -> dict[Pair, Array]:
     """Return the gradients of every element of every output, one backward pass for each."""
@@ -224,7 +224,7 @@ def pulled(
             for i in range(size):
                 unit = np.zeros(size, outputs[o].dtype)
                 unit[i] = cotangent
-                for k, gradient in pull(subject, outputs, {o: unit}).items():
+                for k, gradient in vjp(subject, outputs, {o: unit}).items():
                     table[o, k][v, i] = gradient
     return table
 
@@ -232,7 +232,7 @@ def pulled(
 # --- forward mode ---------------------------------------------------------------------------------
 
 
-def pushed(
+def jvp_of(
     subject: Subject, outputs: dict[int, Tensor], positions: Sequence[int]
 ) -> dict[Pair, Array]:
     """Return each output's tangent for a unit tangent in each element of each input.
@@ -241,7 +241,7 @@ def pushed(
     """
     checked = checked_inputs(subject)
     inputs = [subject.inputs[k] for k in checked]
-    push, _ = through(inputs, [outputs[o] for o in positions])
+    jvp, _ = jvp_through(inputs, [outputs[o] for o in positions])
     table: dict[Pair, Array] = {}
     for at, (k, x) in enumerate(zip(checked, inputs, strict=True)):
         rows = []
@@ -251,7 +251,7 @@ def pushed(
                 unit = np.zeros(x.numel(), x.dtype)
                 unit[i] = direction
                 tangents = [shaped(unit, x) if at == j else None for j in range(len(inputs))]
-                parts.append([host(tangent) for tangent in push(tangents, False)])
+                parts.append([host(tangent) for tangent in jvp(tangents, False)])
             rows.append(parts)
         for column, o in enumerate(positions):
             table[o, k] = np.array([[part[column] for part in row] for row in rows])

@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from chainrule import pytree
-from chainrule.autograd.backward import autograd_grad, pulled
+from chainrule.autograd.backward import autograd_grad, vjp_of
 from chainrule.autograd.forward import pushed_on
 from chainrule.autograd.node import Node, NodeName, check_unwritten, freed_error
 from chainrule.autograd.record import place
 from chainrule.autograd.tensor import Tensor, make
-from chainrule.compiler.ir.program import Line, Program, Value
+from chainrule.compiler.ir.program import Op, Program, Value
 from chainrule.compiler.passes import optimized
 from chainrule.compiler.tracing.symbol import Symbol
 from chainrule.compiler.tracing.trace import Capture, Trace
@@ -39,12 +39,12 @@ def partial_pass(
     cotangents = program.inputs[:count]
     come = [v for i, v in enumerate(cotangents) if i in present]
     part = _Part(come, [v for v in cotangents if v not in come])
-    lines = [left for line in program.lines for left in part.lines_of(line)]
+    ops = [left for op in program.ops for left in part.lines_of(op)]
     outputs = [v for v in program.outputs if v not in part.absent]
     places = {v: i for i, v in enumerate(outputs)}
     results = [part.same.get(v, v) for v in outputs]
     inputs = [*come, *program.inputs[count:]]
-    found = Program(program.name, inputs, program.constants, lines, results, [])
+    found = Program(program.name, inputs, program.constants, ops, results, [])
     return found, [places.get(v) for v in program.outputs]
 
 
@@ -56,25 +56,25 @@ class _Part:
         self.absent = {*absent}  # and of those that don't, and nothing else
         self.same: dict[Value, Value] = {}  # sums of one part
 
-    def lines_of(self, line: Line) -> Iterator[Line]:
+    def lines_of(self, op: Op) -> Iterator[Op]:
         """Yield what is left of a line."""
-        line = line.replaced(lambda v: self.same.get(v, v))
-        inputs = set(line.inputs)
+        op = op.replaced(lambda v: self.same.get(v, v))
+        inputs = set(op.inputs)
         missing = inputs & self.absent
         if missing and inputs.isdisjoint(self.made):
-            self.absent.update(line.outs)
+            self.absent.update(op.outs)
             return
         if not inputs.isdisjoint(self.made):
-            self.made.update(line.outs)
-        if missing and line.function == "np.add":
+            self.made.update(op.outs)
+        if missing and op.function == "np.add":
             (other,) = inputs - missing
-            if (other.shape, other.dtype) == (line.out.shape, line.out.dtype):
-                self.same[line.out] = other
+            if (other.shape, other.dtype) == (op.out.shape, op.out.dtype):
+                self.same[op.out] = other
                 return
         zeros = {v: Value(v.shape, v.dtype) for v in missing}
         for value, zero in zeros.items():
-            yield Line("np.zeros", (value.shape, value.dtype), {}, (zero,), line.location)
-        yield line.replaced(lambda v: zeros.get(v, v)) if zeros else line
+            yield Op("np.zeros", (value.shape, value.dtype), {}, (zero,), op.location)
+        yield op.replaced(lambda v: zeros.get(v, v)) if zeros else op
 
 
 # --- backward -------------------------------------------------------------------------------------
@@ -95,7 +95,7 @@ class TracedPass(NamedTuple):
     """A backward pass as it was traced."""
 
     trace: Trace
-    lines: list[Line]
+    ops: list[Op]
     cotangents: list[Value]
     outputs: list[Value]
     free: list[Value]  # what it needs of the forward program
@@ -105,14 +105,14 @@ class TracedPass(NamedTuple):
 
     def optimized(self) -> Pullback:
         """Return the backward program; what a forward loop stacked, it takes from the stack."""
-        made = {v: line for line in self.trace.lines for v in line.outs}
-        parts = [line for v in self.free if (line := made.get(v)) and _is_part(line, made)]
-        own = {v for line in parts for v in line.outs}
-        free = list(dict.fromkeys([v for line in parts for v in line.inputs] + self.free))
+        made = {v: op for op in self.trace.ops for v in op.outs}
+        parts = [op for v in self.free if (op := made.get(v)) and _is_part(op, made)]
+        own = {v for op in parts for v in op.outs}
+        free = list(dict.fromkeys([v for op in parts for v in op.inputs] + self.free))
         free = [v for v in free if v not in own]
-        inputs, lines = [*self.cotangents, *free], [*parts, *self.lines]
+        inputs, ops = [*self.cotangents, *free], [*parts, *self.ops]
         name, constants = f"{self.trace.name}_backward", self.trace.constants
-        traced = Program(name, inputs, constants, lines, self.outputs, [])
+        traced = Program(name, inputs, constants, ops, self.outputs, [])
         program = optimized(traced)
         residuals = _used(program, free)
         program.inputs = [*self.cotangents, *residuals]
@@ -121,13 +121,13 @@ class TracedPass(NamedTuple):
 
 def _used(program: Program, values: list[Value]) -> list[Value]:
     """Return those of some values that a program uses."""
-    used = {v for line in program.lines for v in line.inputs} | set(program.outputs)
+    used = {v for op in program.ops for v in op.inputs} | set(program.outputs)
     return [v for v in values if v in used]
 
 
-def _is_part(line: Line, made: dict[Value, Line]) -> bool:
+def _is_part(op: Op, made: dict[Value, Op]) -> bool:
     """Say whether a line only takes a value out of the stack that a loop made."""
-    maker = made.get(line.args[0]) if line.function == "getitem" else None
+    maker = made.get(op.args[0]) if op.function == "getitem" else None
     return maker is not None and maker.function == "for"
 
 
@@ -143,7 +143,7 @@ def pullback(trace: Trace, tracked: Sequence[Tensor]) -> TracedPass | None:
                 "a tensor with a hook (register_hook) can't be used by a compiled function whose "
                 "result is differentiated outside: call backward() inside, or compile without it"
             )
-    begin, trace.naming = len(trace.lines), False
+    begin, trace.naming = len(trace.ops), False
     seeds = [Symbol(Value(t.shape, t.dtype, "g")) for t in tracked]
     cotangents = [seed.value for seed in seeds]
 
@@ -157,7 +157,7 @@ def pullback(trace: Trace, tracked: Sequence[Tensor]) -> TracedPass | None:
     except FreedGraphError:
         return None
     except AutogradError as error:  # as eagerly, only who goes backward is told
-        del trace.lines[begin:]
+        del trace.ops[begin:]
         obstacle = type(error)(str(error))  # without its frames, which hold tensors
         return TracedPass(trace, [], cotangents, [], [], wrt, [None] * len(wrt), obstacle)
     if trace.run(lambda: any(tensor.retains_grad for tensor in tracked)):
@@ -169,13 +169,13 @@ def pullback(trace: Trace, tracked: Sequence[Tensor]) -> TracedPass | None:
     for capture, g in zip(wrt, grads, strict=True):
         if g is not None and capture.value.hint:
             g.hint = f"grad_{capture.value.hint}"
-    lines, trace.lines[begin:] = trace.lines[begin:], []
+    ops, trace.ops[begin:] = trace.ops[begin:], []
     outputs = list(dict.fromkeys(g for g in grads if g is not None))
-    own = {*cotangents, *trace.constants, *(v for line in lines for v in line.outs)}
-    needed = [v for line in lines for v in line.inputs] + outputs
+    own = {*cotangents, *trace.constants, *(v for op in ops for v in op.outs)}
+    needed = [v for op in ops for v in op.inputs] + outputs
     free = list(dict.fromkeys(v for v in needed if v not in own))
     given = [None if g is None else outputs.index(g) for g in grads]
-    return TracedPass(trace, lines, cotangents, outputs, free, wrt, given)
+    return TracedPass(trace, ops, cotangents, outputs, free, wrt, given)
 
 
 class CompiledNode(Node):
@@ -195,7 +195,7 @@ class CompiledNode(Node):
     def output_count(self) -> int:
         return len(self.spec.outputs)
 
-    def pull(self, g: Any, run: Any) -> Sequence[Any]:
+    def vjp(self, g: Any, run: Any) -> Sequence[Any]:
         spec, saved = self.spec, self.saved
         if spec.obstacle is not None:
             raise type(spec.obstacle)(str(spec.obstacle))
@@ -213,19 +213,19 @@ class CompiledNode(Node):
         seeds = [run.conjugate(parts[i]) for i in sorted(parts)]
         found = back.run(*seeds, *[saved[position] for position in back.kept])
         grads = found if back.several else (found,)
-        if not run.keep:
+        if not run.retain_graph:
             self.saved = self.again = None
         return [None if i is None else run.conjugate(np.asarray(grads[i])) for i in back.given]
 
-    def push(self, tangents: tuple[Any, ...], xp: Any) -> Any:
+    def jvp(self, tangents: tuple[Any, ...], xp: Any) -> Any:
         run, tensors = self._again("forward mode")
         return tuple(pushed_on(run, tensors, tangents)[1])
 
     def _recorded(self, parts: dict[int, Any], back: Backward, run: Any) -> Sequence[Any]:
         """Differentiate the function itself, eagerly, and record that."""
         again, tensors = self._again("a second derivative")
-        _, grads = pulled(again, tensors, {i: run.conjugate(part) for i, part in parts.items()})
-        if not run.keep:
+        _, grads = vjp_of(again, tensors, {i: run.conjugate(part) for i, part in parts.items()})
+        if not run.retain_graph:
             self.saved = self.again = None
         found = [
             zeros(t.shape, dtype=t.dtype) if grad is None and given is not None else grad

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from chainrule import pytree
 from chainrule.autograd.intercept import SLOTS
 from chainrule.autograd.modes import is_grad_enabled
-from chainrule.autograd.node import AccumulateGrad, Severed
+from chainrule.autograd.node import AccumulateGrad, ErrorNode
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import ndarray
 from chainrule.compiler.backward import CompiledRule, Pullback, TracedPass, pullback
@@ -20,7 +20,7 @@ from chainrule.compiler.guards.discovery import is_constant, is_iterator
 from chainrule.compiler.guards.signature import Signature, signature_of
 from chainrule.compiler.guards.source import MISS, Guards, call_of, first_call_of
 from chainrule.compiler.ir.abstract_eval import DRAW
-from chainrule.compiler.ir.program import Program, Value, every_line
+from chainrule.compiler.ir.program import Program, Value, every_op
 from chainrule.compiler.passes import optimized
 from chainrule.compiler.passes.reroll import rolled_lines
 from chainrule.compiler.tracing.run import Traced, traced
@@ -146,12 +146,12 @@ class _Builder:
     def _rolled(self, back: TracedPass | None) -> Pullback | None:
         """Find loops in the forward lines first: what they stack, the backward ones read."""
         trace = self.trace
-        if any(line.bodies for line in trace.lines):
+        if any(op.regions for op in trace.ops):
             self.call.program([]).check_reach()
         if back is None:
             return None
         needed = {*self.outputs, *back.free, *(write.value for write in self.call.writes)}
-        trace.lines = rolled_lines(trace.lines, needed, trace.constants)
+        trace.ops = rolled_lines(trace.ops, needed, trace.constants)
         return back.optimized()
 
     def _kept(self, found: Pullback) -> list[Value]:
@@ -167,7 +167,7 @@ class _Builder:
                 f"(of shapes {[list(v.shape) for v in shared]}): clone() one of them first"
             )
         for capture in self.captures:
-            if SLOTS["_array"].__get__(capture.face) is not capture.symbol:
+            if SLOTS["_array"].__get__(capture.proxy) is not capture.symbol:
                 raise CompileError(
                     "a compiled function turned a tensor from outside "
                     f"(of shape {list(capture.value.shape)}) in place: take the view that t(), "
@@ -200,7 +200,7 @@ class _Builder:
     ) -> str:
         """Return how a call records its node."""
         pure = not any(c.symbol.writes or c.grads[0] is not c.grads[1] for c in self.captures)
-        pure = pure and not any(line.function == DRAW for line in every_line(self.trace.lines))
+        pure = pure and not any(op.function == DRAW for op in every_op(self.trace.ops))
         exposed = {*self.outputs, *({c.value for c in self.captures} - kept.keys())}
         backend = self.backend
 
@@ -259,7 +259,7 @@ class _Builder:
             if type(node) is AccumulateGrad:
                 after = ".requires_grad_()"
             elif node is not None and edge == "None":
-                edge = self.guards.hold(Severed(_FREED, ()))
+                edge = self.guards.hold(ErrorNode(_FREED, ()))
             self.rows.append(f"{known} = make({array}, {edge}){after}")
             held = self.guards.hold(weakref.ref(tensor))
             self.shared.append(f"{self.guards.hold(_share)}({held}(), {known})")
@@ -287,13 +287,13 @@ class _Builder:
         yield f"{held}._array = {self._output(SLOTS['_array'].__get__(tensor).value)}"
         node = SLOTS["_node"].__get__(tensor)
         if node is not None and type(node) is not AccumulateGrad:
-            yield f"{held}._node = {self.guards.hold(Severed(_FREED, ()))}"
+            yield f"{held}._node = {self.guards.hold(ErrorNode(_FREED, ()))}"
 
     def _written_rows(self) -> Iterator[str]:
         """Yield what notes the writes, so that graphs which saved the values know of them."""
         for capture in self.captures:
             if capture.symbol.writes:
-                yield f"written({self.guards.array(capture)}, 'compiled {self.trace.name}')"
+                yield f"record_write({self.guards.array(capture)}, 'compiled {self.trace.name}')"
 
     def _spelled(self, node: Any) -> str:
         """Return the source that makes the result's containers anew."""

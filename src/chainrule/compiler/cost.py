@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from chainrule.compiler.ir.op_traits import VIEWS, makes_new
-from chainrule.compiler.ir.program import Line, Program, Value
+from chainrule.compiler.ir.program import Op, Program, Value
 from chainrule.compiler.passes.buffer_planning import planned
 
 
@@ -38,24 +38,24 @@ def _counted(number: float) -> str:
     return f"{number:.3g} T"
 
 
-def flops_of(line: Line) -> int:
+def flops_of(op: Op) -> int:
     """Return the arithmetic of a line, a multiplication and an addition counted as two.
 
     Of a branch the larger part, of a `while` loop one step.
     """
-    function = line.function
-    if line.bodies:
-        parts = [sum(map(flops_of, body.lines)) for body in line.bodies]
-        steps: int = line.kwargs.get("length", 1)
+    function = op.function
+    if op.regions:
+        parts = [sum(map(flops_of, body.ops)) for body in op.regions]
+        steps: int = op.kwargs.get("length", 1)
         return max(parts) if function == "if" else steps * sum(parts)
     if function in VIEWS or function in _MOVES:
         return 0
     if function == "np.matmul":
-        inner = line.inputs[0].shape[-1] if line.inputs else 0
-        return 2 * line.out.size * inner
+        inner = op.inputs[0].shape[-1] if op.inputs else 0
+        return 2 * op.out.size * inner
     if function == "np.vdot":
-        return 2 * max((v.size for v in line.inputs), default=0)
-    sizes = [v.size for v in (*line.inputs, *line.outs)]
+        return 2 * max((v.size for v in op.inputs), default=0)
+    sizes = [v.size for v in (*op.inputs, *op.outs)]
     return max(sizes, default=0)
 
 
@@ -66,12 +66,12 @@ _MOVES = frozenset(
 
 def cost_of(program: Program) -> Cost:
     """Add up what the lines of a program cost."""
-    lines = [line for line in program.lines if line.function not in VIEWS]
+    ops = [op for op in program.ops if op.function not in VIEWS]
     plan = planned(program)
     return Cost(
-        len(lines),
-        sum(map(flops_of, lines)),
-        sum(v.nbytes for line in lines for v in (*line.inputs, *line.outs)),
+        len(ops),
+        sum(map(flops_of, ops)),
+        sum(v.nbytes for op in ops for v in (*op.inputs, *op.outs)),
         sum(v.nbytes for v in plan.buffers),
         _peak(program),
     )
@@ -81,17 +81,17 @@ def _peak(program: Program) -> int:
     """Return the most bytes that live at once."""
     plan = planned(program)
     last: dict[Value, int] = {}
-    for number, line in enumerate(program.lines):
-        for value in line.inputs:
+    for number, op in enumerate(program.ops):
+        for value in op.inputs:
             last[value] = number
-    last.update(dict.fromkeys(program.results(), len(program.lines)))
+    last.update(dict.fromkeys(program.results(), len(program.ops)))
     fixed = [*program.inputs, *program.constants, *plan.buffers, *plan.results]
     standing = sum(v.nbytes for v in fixed)
     dying: dict[int, int] = {}
     live = most = standing
-    for number, line in enumerate(program.lines):
-        if makes_new(line.function):
-            for value in line.outs:
+    for number, op in enumerate(program.ops):
+        if makes_new(op.function):
+            for value in op.outs:
                 if value not in plan.places:
                     live += value.nbytes
                     end = last.get(value, number)

@@ -18,7 +18,7 @@ from chainrule.compiler.api import plain
 from chainrule.compiler.codegen import runtime
 from chainrule.compiler.codegen.numpy_source import Source, literal
 from chainrule.compiler.ir.abstract_eval import DRAW
-from chainrule.compiler.ir.program import Value, every_line
+from chainrule.compiler.ir.program import Value, every_op
 from chainrule.compiler.passes import optimized
 from chainrule.compiler.tracing.run import traced
 from chainrule.compiler.tracing.symbol import Symbol
@@ -122,7 +122,7 @@ class _Module:
                 "export: the function sets a tensor's .grad, which a module of NumPy has no place "
                 "for: return the gradients, from autograd_grad()"
             )
-        if any(line.function == DRAW for line in every_line(self.trace.lines)):
+        if any(op.function == DRAW for op in every_op(self.trace.ops)):
             raise CompileError(
                 "export: the function draws random numbers: pass them as an argument"
             )
@@ -131,9 +131,7 @@ class _Module:
 
     def _check_spelled(self) -> None:
         missing = {
-            line.function
-            for line in self.source.program.lines
-            if line.function.startswith("kernels.")
+            op.function for op in self.source.program.ops if op.function.startswith("kernels.")
         }
         missing |= {type(value).__name__ for value in self.source.objects.values()}
         if missing:
@@ -146,8 +144,8 @@ class _Module:
         if isinstance(leaf, Symbol):
             value = leaf.value
         elif isinstance(leaf, Tensor):
-            face = self.trace.face(leaf)
-            value = SLOTS["_array"].__get__(face).value
+            proxy = self.trace.proxy(leaf)
+            value = SLOTS["_array"].__get__(proxy).value
         else:
             return _Leaf(literal(leaf))
         self.outputs.append(value)
@@ -159,9 +157,7 @@ class _Module:
         arrays = {c.value: SLOTS["_array"].__get__(c.tensor) for c in self.trace.captures.values()}
         arrays |= {v: a for a, _, v in self.trace.arrays}
         arrays |= {v: self.source.program.constants[v] for v in self.source.constants}
-        used = {v for line in self.source.program.lines for v in line.inputs} | {
-            *self.program.results()
-        }
+        used = {v for op in self.source.program.ops for v in op.inputs} | {*self.program.results()}
         used |= {write.target for write in self.program.writes}
         return {names[v]: a for v, a in arrays.items() if v not in self.paths and v in used}
 

@@ -38,10 +38,10 @@ class Profile:
 
     def __str__(self) -> str:
         total = self.seconds or 1.0
-        lines = [f"{self.name}: {total * 1e6:.1f} µs", "      µs     %"]
+        ops = [f"{self.name}: {total * 1e6:.1f} µs", "      µs     %"]
         for statement, seconds in self.rows:
-            lines.append(f"{seconds * 1e6:8.1f} {100 * seconds / total:5.1f}  {statement}")
-        return "\n".join(lines)
+            ops.append(f"{seconds * 1e6:8.1f} {100 * seconds / total:5.1f}  {statement}")
+        return "\n".join(ops)
 
     __repr__ = __str__
 

@@ -26,7 +26,7 @@ _SCRATCH = 1 << 18  # elements that some samples at a time may take besides the 
 _COLUMNS = 1024  # of fewer columns a product is slower than it need be
 
 
-def convolve(lib: Any, x: Array, w: Array, *, window: Window) -> Array:
+def convolve(xp: Any, x: Array, w: Array, *, window: Window) -> Array:
     """Return the cross-correlation of images (n, c, …) with kernels (o, c / groups, …)."""
     stride, padding, dilation, groups = window
     size = tuple(
@@ -39,34 +39,34 @@ def convolve(lib: Any, x: Array, w: Array, *, window: Window) -> Array:
     )
     before = tuple([low for low, _ in padding])
     if max(stride) == 1:
-        return _correlate(lib, x, w, before, size, dilation, groups)
+        return _correlate(xp, x, w, before, size, dilation, groups)
     phases = _Phases(w.shape[2:], stride, dilation, size)
-    images = phases.split(lib, _placed(lib, x, before, phases.room))
-    return _correlate(lib, images, phases.kernels(lib, w), None, size, None, groups)
+    images = phases.split(xp, _placed(xp, x, before, phases.room))
+    return _correlate(xp, images, phases.kernels(xp, w), None, size, None, groups)
 
 
-def convolve_input(lib: Any, y: Array, w: Array, *, size: Sizes, window: Window) -> Array:
+def convolve_input(xp: Any, y: Array, w: Array, *, size: Sizes, window: Window) -> Array:
     """Return what is adjoint to `convolve` in its images of this size, applied to `y`."""
     stride, padding, dilation, groups = window
     before = tuple([low for low, _ in padding])
     if max(stride) == 1:
-        return _correlate_back(lib, y, w, before, size, dilation, groups)
+        return _correlate_back(xp, y, w, before, size, dilation, groups)
     phases = _Phases(w.shape[2:], stride, dilation, y.shape[2:])
-    images = _correlate_back(lib, y, phases.kernels(lib, w), None, phases.rows, None, groups)
-    return _placed(lib, phases.join(lib, images), tuple([-b for b in before]), size)
+    images = _correlate_back(xp, y, phases.kernels(xp, w), None, phases.rows, None, groups)
+    return _placed(xp, phases.join(xp, images), tuple([-b for b in before]), size)
 
 
-def convolve_weight(lib: Any, x: Array, y: Array, *, size: Sizes, window: Window) -> Array:
+def convolve_weight(xp: Any, x: Array, y: Array, *, size: Sizes, window: Window) -> Array:
     """Return what is adjoint to `convolve` in its kernels of this size, applied to `y`."""
     stride, padding, dilation, groups = window
     before = tuple([low for low, _ in padding])
     if max(stride) == 1:
-        return _correlate_with_output(lib, x, y, before, size, dilation, groups)
+        return _correlate_with_output(xp, x, y, before, size, dilation, groups)
     phases = _Phases(size, stride, dilation, y.shape[2:])
-    images = phases.split(lib, _placed(lib, x, before, phases.room))
-    w = _correlate_with_output(lib, images, y, None, phases.kernel, None, groups)
+    images = phases.split(xp, _placed(xp, x, before, phases.room))
+    w = _correlate_with_output(xp, images, y, None, phases.kernel, None, groups)
     places = tuple([slice(0, e, d) for e, d in zip(phases.extent, dilation, strict=True)])
-    return phases.join(lib, w)[(..., *places)].copy()
+    return phases.join(xp, w)[(..., *places)].copy()
 
 
 # --- strides --------------------------------------------------------------------------------------
@@ -85,7 +85,7 @@ class _Phases:
         self.rows = tuple([n + k - 1 for n, k in zip(size, self.kernel, strict=True)])
         self.room = tuple([n * s for n, s in zip(self.rows, stride, strict=True)])
 
-    def split(self, lib: Any, x: Array) -> Array:
+    def split(self, xp: Any, x: Array) -> Array:
         """Return (n, c, …) as (n, c × phases, …)."""
         rank = len(self.stride)
         rows = [n // s for n, s in zip(x.shape[2:], self.stride, strict=True)]
@@ -94,35 +94,35 @@ class _Phases:
         order = (0, 1, *range(3, 2 * rank + 2, 2), *range(2, 2 * rank + 2, 2))
         return x.transpose(order).reshape(len(x), x.shape[1] * math.prod(self.used), *rows)
 
-    def join(self, lib: Any, x: Array) -> Array:
+    def join(self, xp: Any, x: Array) -> Array:
         """Return (n, c × phases, …) as (n, c, …), zero where nothing looked."""
         rank = len(self.stride)
         n, rows = len(x), x.shape[2:]
         channels = x.shape[1] // math.prod(self.used)
         pairs = [n for pair in zip(rows, self.stride, strict=True) for n in pair]
-        out = lib.zeros((n, channels, *pairs), x.dtype)
+        out = xp.zeros((n, channels, *pairs), x.dtype)
         order = (0, 1, *[i + j * rank + 2 for i in range(rank) for j in (1, 0)])
         out[self._looked_at()] = x.reshape(n, channels, *self.used, *rows).transpose(order)
         whole = [n * s for n, s in zip(rows, self.stride, strict=True)]
         return out.reshape(n, channels, *whole)
 
-    def kernels(self, lib: Any, w: Array) -> Array:
+    def kernels(self, xp: Any, w: Array) -> Array:
         """Return the kernels of the phases."""
         room = [k * s for k, s in zip(self.kernel, self.stride, strict=True)]
-        wide = lib.zeros((*w.shape[:2], *room), w.dtype)
+        wide = xp.zeros((*w.shape[:2], *room), w.dtype)
         places = [slice(0, e, d) for e, d in zip(self.extent, self.dilation, strict=True)]
         wide[(..., *places)] = w
-        return self.split(lib, wide)
+        return self.split(xp, wide)
 
     def _looked_at(self) -> tuple[Any, ...]:
         return (..., *[part for u in self.used for part in (slice(None), slice(0, u))])
 
 
-def _placed(lib: Any, x: Array, before: Sizes, room: Sizes) -> Array:
+def _placed(xp: Any, x: Array, before: Sizes, room: Sizes) -> Array:
     """Return images of the size `room` with `x` in them from `before` on; what is outside goes."""
     if room == x.shape[2:] and not any(before):
         return x
-    out = lib.zeros((*x.shape[:2], *room), x.dtype)
+    out = xp.zeros((*x.shape[:2], *room), x.dtype)
     target, source = _overlap(x.shape[2:], before, room)
     out[target] = x[source]
     return out
@@ -146,7 +146,7 @@ class _Layout:
 
     def __init__(
         self,
-        lib: Any,
+        xp: Any,
         dtype: Any,
         samples: int,
         channels: tuple[int, int],  # of the input and of the output, both of one group
@@ -155,7 +155,7 @@ class _Layout:
         size: Sizes,
         dilation: Sizes | None,
     ) -> None:
-        self.lib, self.dtype = lib, dtype
+        self.xp, self.dtype = xp, dtype
         rank = len(kernel)
         dilation = dilation or (1,) * rank
         self.room = tuple([n + d * (k - 1) for n, k, d in zip(size, kernel, dilation, strict=True)])
@@ -180,15 +180,15 @@ class _Layout:
         channels = self.groups * self.inputs
         offsets = self.offsets[self.split :]
         tail = sum([(k - 1) * o for k, o in zip(self.inner, offsets, strict=True)])
-        rows = self.lib.zeros((channels, self.columns + tail), self.dtype)
+        rows = self.xp.zeros((channels, self.columns + tail), self.dtype)
         shape = (channels, self.samples, *self.room)
         images = rows[:, : self.columns].reshape(shape).swapaxes(0, 1)
         item = rows.itemsize
         strides = (rows.strides[0], *[o * item for o in offsets], item)
-        shifted = self.lib.lib.stride_tricks.as_strided(
+        shifted = self.xp.lib.stride_tricks.as_strided(
             rows, (channels, *self.inner, self.columns), strides
         )
-        return images, shifted, self.lib.empty(shifted.shape, self.dtype)
+        return images, shifted, self.xp.empty(shifted.shape, self.dtype)
 
     def outer_offsets(self) -> list[int]:
         """Return by how much the rows of the output are shifted, in the order of positions."""
@@ -215,7 +215,7 @@ class _Layout:
 
 
 def _correlate(
-    lib: Any,
+    xp: Any,
     x: Array,
     w: Array,
     before: Sizes | None,
@@ -224,37 +224,37 @@ def _correlate(
     groups: int,
 ) -> Array:
     """Return outputs of this size: the first window has `before` places in front of the image."""
-    n, dtype = len(x), lib.result_type(x, w)
+    n, dtype = len(x), xp.result_type(x, w)
     if 0 in (x.size, w.size, n, *size):
-        return lib.zeros((n, len(w), *size), dtype)
-    out = lib.empty((n, len(w), *size), dtype)
-    at = _Layout(lib, dtype, n, (w.shape[1], len(w) // groups), groups, w.shape[2:], size, dilation)
+        return xp.zeros((n, len(w), *size), dtype)
+    out = xp.empty((n, len(w), *size), dtype)
+    at = _Layout(xp, dtype, n, (w.shape[1], len(w) // groups), groups, w.shape[2:], size, dilation)
     target, source = _overlap(x.shape[2:], before or (0,) * len(size), at.room)
     x = x[source]
     images, shifted, copied = at.images()
     places, matrix = images[target], at.kernel_matrix(w)
     columns = copied.reshape(groups, -1, at.columns)
     first, *others = at.outer_offsets()
-    products = lib.empty((groups, matrix.shape[1], at.columns), dtype)
+    products = xp.empty((groups, matrix.shape[1], at.columns), dtype)
     rows = products.reshape(groups, -1, at.outputs, at.columns)
     total = rows[:, first]
     shape = (groups, at.outputs, at.samples, *at.room)
-    result = lib.moveaxis(total.reshape(shape), 2, 0)[(..., *[slice(0, m) for m in size])]
+    result = xp.moveaxis(total.reshape(shape), 2, 0)[(..., *[slice(0, m) for m in size])]
     grouped = out.reshape(n, groups, at.outputs, *size)
     for start in range(0, n, at.samples):
         some, count = slice(start, start + at.samples), min(at.samples, n - start)
         places[:count] = x[some]
         copied[...] = shifted
-        lib.matmul(matrix, columns, out=products)
+        xp.matmul(matrix, columns, out=products)
         for i, offset in enumerate(others, 1):
             head = total[..., : at.columns - offset]
-            lib.add(head, rows[:, i, :, offset:], out=head)
+            xp.add(head, rows[:, i, :, offset:], out=head)
         grouped[some] = result[:count]
     return out
 
 
 def _correlate_back(
-    lib: Any,
+    xp: Any,
     y: Array,
     w: Array,
     before: Sizes | None,
@@ -273,11 +273,11 @@ def _correlate_back(
             for d, k, b in zip(dilation or (1,) * rank, kernel, before or (0,) * rank, strict=True)
         ]
     )
-    return _correlate(lib, y, flipped, start, size, dilation, groups)
+    return _correlate(xp, y, flipped, start, size, dilation, groups)
 
 
 def _correlate_with_output(
-    lib: Any,
+    xp: Any,
     x: Array,
     y: Array,
     before: Sizes | None,
@@ -286,28 +286,28 @@ def _correlate_with_output(
     groups: int,
 ) -> Array:
     """Return what is adjoint to `_correlate` in its kernels of this size."""
-    (n, o, *_), size, dtype = y.shape, y.shape[2:], lib.result_type(x, y)
+    (n, o, *_), size, dtype = y.shape, y.shape[2:], xp.result_type(x, y)
     c = x.shape[1] // groups
     if 0 in (x.size, y.size, *kernel):
-        return lib.zeros((o, c, *kernel), dtype)
-    at = _Layout(lib, dtype, n, (c, o // groups), groups, kernel, size, dilation)
+        return xp.zeros((o, c, *kernel), dtype)
+    at = _Layout(xp, dtype, n, (c, o // groups), groups, kernel, size, dilation)
     target, source = _overlap(x.shape[2:], before or (0,) * len(size), at.room)
     x = x[source]
     images, shifted, copied = at.images()
     places = images[target]
     columns = copied.reshape(groups, -1, at.columns).swapaxes(1, 2)
-    rows = lib.zeros((groups, math.prod(at.outer), at.outputs, at.columns), dtype)
+    rows = xp.zeros((groups, math.prod(at.outer), at.outputs, at.columns), dtype)
     item = rows.itemsize
     strides = (item * at.plane, rows.strides[0], rows.strides[2], *[item * s for s in at.steps])
     outputs = [
-        lib.lib.stride_tricks.as_strided(
+        xp.lib.stride_tricks.as_strided(
             rows[:, i, :, offset:], (at.samples, groups, at.outputs, *size), strides
         )
         for i, offset in enumerate(at.outer_offsets())
     ]
     y = y.reshape(n, groups, at.outputs, *size)
     matrix = rows.reshape(groups, -1, at.columns)
-    total = lib.zeros((groups, matrix.shape[1], columns.shape[2]), dtype)
+    total = xp.zeros((groups, matrix.shape[1], columns.shape[2]), dtype)
     for start in range(0, n, at.samples):
         some, count = slice(start, start + at.samples), min(at.samples, n - start)
         places[:count] = x[some]
@@ -315,5 +315,5 @@ def _correlate_with_output(
         for output in outputs:
             output[:count] = y[some]
             output[count:] = 0
-        lib.add(total, lib.matmul(matrix, columns), out=total)
+        xp.add(total, xp.matmul(matrix, columns), out=total)
     return at.kernels(total)

@@ -12,129 +12,129 @@ Array = Any
 
 
 @shared(by_rows=False)
-def sigmoid(np: Any, out: Array, x: Array) -> None:
+def sigmoid(xp: Any, out: Array, x: Array) -> None:
     """Fill in 1 / (1 + exp(-x)) of real numbers."""
     # No overflow, and small results keep their precision; from 37 on the result is 1.
     top = 11.0 if x.dtype.itemsize == 2 else 60.0
-    if x.size and np.maximum.reduce(x, axis=None) <= top:  # takes less than to limit them
-        np.exp(x, out=out)
+    if x.size and xp.maximum.reduce(x, axis=None) <= top:  # takes less than to limit them
+        xp.exp(x, out=out)
     elif x.size < 4096:
-        np.exp(np.minimum(x, top), out=out)
+        xp.exp(xp.minimum(x, top), out=out)
     else:
-        np.exp(np.clip(x, -np.inf, top, out=out), out=out)  # with two bounds, vectorised
-    np.divide(out, out + 1, out=out)
+        xp.exp(xp.clip(x, -xp.inf, top, out=out), out=out)  # with two bounds, vectorised
+    xp.divide(out, out + 1, out=out)
 
 
 @shared(by_rows=False)
-def tanh_rule(np: Any, product: Array, v: Array, out: Array) -> None:
+def tanh_rule(xp: Any, product: Array, v: Array, out: Array) -> None:
     """Fill in v (1 - out²)."""
-    np.multiply(out, out, out=product)
-    np.subtract(1, product, out=product)
-    np.multiply(v, product, out=product)
+    xp.multiply(out, out, out=product)
+    xp.subtract(1, product, out=product)
+    xp.multiply(v, product, out=product)
 
 
 @shared(by_rows=False)
-def sigmoid_rule(np: Any, product: Array, v: Array, out: Array) -> None:
+def sigmoid_rule(xp: Any, product: Array, v: Array, out: Array) -> None:
     """Fill in v (out - out²)."""
-    np.multiply(out, out, out=product)
-    np.subtract(out, product, out=product)
-    np.multiply(v, product, out=product)
+    xp.multiply(out, out, out=product)
+    xp.subtract(out, product, out=product)
+    xp.multiply(v, product, out=product)
 
 
 @shared(by_rows=False)
-def relu_rule(np: Any, product: Array, v: Array, out: Array) -> None:
+def relu_rule(xp: Any, product: Array, v: Array, out: Array) -> None:
     """Fill in v where not out ≤ 0, else 0: by bit patterns, as `masked`."""
     flows = out <= 0
-    np.logical_not(flows, out=flows)
+    xp.logical_not(flows, out=flows)
     integer = BIT_PATTERNS[v.dtype.char]
-    np.multiply(v.view(integer), flows, out=product.view(integer))
+    xp.multiply(v.view(integer), flows, out=product.view(integer))
 
 
-def complex(np: Any, x: Array, y: Array) -> Array:
+def complex(xp: Any, x: Array, y: Array) -> Array:
     """Return x + iy."""
     # Not x + 1j * y: an infinite y would make a nan of x.
-    shape = np.broadcast_shapes(x.shape, y.shape)
-    out = np.empty(shape, np.result_type(x.dtype, y.dtype, np.complex64))
+    shape = xp.broadcast_shapes(x.shape, y.shape)
+    out = xp.empty(shape, xp.result_type(x.dtype, y.dtype, xp.complex64))
     out.real, out.imag = x, y
     return out
 
 
-def hypot(np: Any, x: Array, y: Array) -> Array:
+def hypot(xp: Any, x: Array, y: Array) -> Array:
     """Return √(x² + y²), by squares where none of them over- or underflows."""
-    if np.__name__ != "numpy" or x.size < _MANY or y.size < _MANY or x.dtype.itemsize == 2:
-        return np.hypot(x, y)
-    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+    if xp.__name__ != "numpy" or x.size < _MANY or y.size < _MANY or x.dtype.itemsize == 2:
+        return xp.hypot(x, y)
+    with xp.errstate(over="ignore", under="ignore", invalid="ignore"):
         square = x * x
         square = square + y * y
-    info = np.finfo(square.dtype)
+    info = xp.finfo(square.dtype)
     if square.min() < info.tiny / info.eps or not square.max() < info.max:  # maybe nan
-        return np.hypot(x, y)  # a scalar loop: 2.6 ms for a million float32, the squares take 0.8
-    return np.sqrt(square, out=square)
+        return xp.hypot(x, y)  # a scalar loop: 2.6 ms for a million float32, the squares take 0.8
+    return xp.sqrt(square, out=square)
 
 
 _MANY = 1 << 14
 
 
-def logaddexp(np: Any, x: Array, y: Array) -> Array:
+def logaddexp(xp: Any, x: Array, y: Array) -> Array:
     """Return log(exp(x) + exp(y)), in vectorised functions, of which NumPy's own makes no use."""
-    high, low = np.maximum(x, y), np.minimum(x, y)
+    high, low = xp.maximum(x, y), xp.minimum(x, y)
     same = high == low  # maybe infinities, whose difference is nan
-    gap = np.where(same, 0.0, low) - np.where(same, 0.0, high)
-    return high + np.log1p(np.exp(gap))
+    gap = xp.where(same, 0.0, low) - xp.where(same, 0.0, high)
+    return high + xp.log1p(xp.exp(gap))
 
 
-def exponent(np: Any, x: Array) -> Array:
+def exponent(xp: Any, x: Array) -> Array:
     """Return the power of two that frexp splits off."""
-    return np.frexp(x)[1]
+    return xp.frexp(x)[1]
 
 
-def spherical_bessel_j(np: Any, x: Array, *, order: int) -> Array:
+def spherical_bessel_j(xp: Any, x: Array, *, order: int) -> Array:
     """Return sin(x)/x or a higher spherical Bessel function of the first kind.
 
     From their power series (DLMF 10.53.1) where |x| ≤ order + 1, and by recurrence from the first
     two (10.51.1), which is stable beyond. Nothing is lost at 0.
     """
     if order == 0:
-        zero, endless = x == 0, np.isinf(x)
-        safe = np.where(zero | endless, 1.0, x)
-        return np.where(zero, 1.0, np.where(endless, 0.0, np.sin(safe) / safe))
-    near = np.abs(x) <= order + 1
-    small = np.where(near, x, 0.0)
+        zero, endless = x == 0, xp.isinf(x)
+        safe = xp.where(zero | endless, 1.0, x)
+        return xp.where(zero, 1.0, xp.where(endless, 0.0, xp.sin(safe) / safe))
+    near = xp.abs(x) <= order + 1
+    small = xp.where(near, x, 0.0)
     half = small * small / -2
     series = term = small**order / math.prod(range(1, 2 * order + 2, 2))
     for k in range(1, 12 + 3 * order):
         term = term * half / (k * (2 * order + 2 * k + 1))
         series = series + term
-    endless = np.isinf(x)
-    large = np.where(near | endless, 1.0, x)
-    before, last = np.cos(large) / large, np.sin(large) / large
+    endless = xp.isinf(x)
+    large = xp.where(near | endless, 1.0, x)
+    before, last = xp.cos(large) / large, xp.sin(large) / large
     for n in range(order):
         before, last = last, (2 * n + 1) / large * last - before
-    last = np.where(endless, 0.0, last)
-    return np.where(near, series, last).astype(x.dtype, copy=False)
+    last = xp.where(endless, 0.0, last)
+    return xp.where(near, series, last).astype(x.dtype, copy=False)
 
 
-def xlogy(np: Any, x: Array, y: Array) -> Array:
+def xlogy(xp: Any, x: Array, y: Array) -> Array:
     """Return x log y, and 0 where x is 0 (nan where y is)."""
     absent = (x == 0) & (y == y)
-    return x * np.log(np.where(absent, 1.0, y))
+    return x * xp.log(xp.where(absent, 1.0, y))
 
 
-def xlog1py(np: Any, x: Array, y: Array) -> Array:
+def xlog1py(xp: Any, x: Array, y: Array) -> Array:
     """Return x log(1 + y), and 0 where x is 0 (nan where y is)."""
     absent = (x == 0) & (y == y)
-    return x * np.log1p(np.where(absent, 0.0, y))
+    return x * xp.log1p(xp.where(absent, 0.0, y))
 
 
-def cross(lib: Any, x: Array, y: Array, *, axis: int) -> Array:
+def cross(xp: Any, x: Array, y: Array, *, axis: int) -> Array:
     """Return cross products; NumPy's function looks for axes longer than it multiplies elements."""
     if x.shape != y.shape or x.dtype != y.dtype:
-        return lib.linalg.cross(x, y, axis=axis)
+        return xp.linalg.cross(x, y, axis=axis)
     before = (slice(None),) * (axis % x.ndim)
-    out = lib.empty(x.shape, x.dtype)
+    out = xp.empty(x.shape, x.dtype)
     for i in range(3):
         after, last = (*before, (i + 1) % 3), (*before, (i + 2) % 3)
         part = out[(*before, i, ...)]
-        lib.multiply(x[after], y[last], out=part)
+        xp.multiply(x[after], y[last], out=part)
         part -= x[last] * y[after]
     return out

@@ -42,8 +42,8 @@ def total(x: Array) -> Array:
     return np.add.reduce(sums) + np.add.reduce(flat[whole:])
 
 
-def _fill_row_sums(lib: Any, out: Array, rows: Array) -> None:
-    lib.einsum("ij->i", rows, out=out)
+def _fill_row_sums(xp: Any, out: Array, rows: Array) -> None:
+    xp.einsum("ij->i", rows, out=out)
 
 
 def column_sums(x: Array) -> Array:
@@ -210,7 +210,7 @@ def _triangle(length: int, char: str, backwards: bool) -> Array:
     return upper.T.copy() if backwards else upper
 
 
-def cumulative_sum_vjp(lib: Any, g: Array, *, axis: int) -> Array:
+def cumulative_sum_vjp(xp: Any, g: Array, *, axis: int) -> Array:
     """Return sums of each element and all that follow along an axis."""
     if g.size >= 4096 and axis == g.ndim - 1 and g.shape[-1] >= 64:
         found = cumulative_sum(g, backwards=True)

@@ -64,7 +64,7 @@ def gathered(x: Array, index: Array) -> Array | None:
     return out
 
 
-def _gather(lib: Any, out: Array, x: Array, index: Array) -> None:
+def _gather(xp: Any, out: Array, x: Array, index: Array) -> None:
     for some, places in _places(index, x.shape[1]):
         if not _inside(index[some], x.shape[1]):
             raise _OutsideError

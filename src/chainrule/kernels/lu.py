@@ -13,17 +13,17 @@ _BLOCK = 32
 """So many columns are eliminated one by one, before the rest follows by products of matrices."""
 
 
-def factored(lib: Any, x: Array, *, pivot: bool) -> tuple[Array, Array]:
+def factored(xp: Any, x: Array, *, pivot: bool) -> tuple[Array, Array]:
     """Return L and U in one matrix, and for each row which one it was exchanged with, from 0.
 
     Where a whole column is 0, so are its factors, as in LAPACK. Without pivots those of other
     elements above which a 0 stands are inf.
     """
     m, n = x.shape[-2:]
-    stack = lib.array(x.reshape(prod(x.shape[:-2]), m, n))
+    stack = xp.array(x.reshape(prod(x.shape[:-2]), m, n))
     count = min(m, n)
-    pivots = lib.empty((len(stack), count), dtype=np.int64)
-    pivots[...] = lib.arange(count)
+    pivots = xp.empty((len(stack), count), dtype=np.int64)
+    pivots[...] = xp.arange(count)
     with np.errstate(all="ignore"):
         for start in range(0, count, _BLOCK):
             stop = min(start + _BLOCK, count)
@@ -31,42 +31,42 @@ def factored(lib: Any, x: Array, *, pivot: bool) -> tuple[Array, Array]:
                 if len(stack) == 1 and isinstance(stack, np.ndarray):
                     _eliminate_alone(stack[0], pivots[0], column, stop, pivot)
                 else:
-                    _eliminate(lib, stack, pivots, column, stop, pivot)
+                    _eliminate(xp, stack, pivots, column, stop, pivot)
             if stop < n:
-                unit = lib.tril(stack[:, start:stop, start:stop], -1) + lib.eye(stop - start)
-                above = _under_unit(lib, unit.astype(x.dtype), stack[:, start:stop, stop:])
+                unit = xp.tril(stack[:, start:stop, start:stop], -1) + xp.eye(stop - start)
+                above = _under_unit(xp, unit.astype(x.dtype), stack[:, start:stop, stop:])
                 stack[:, start:stop, stop:] = above
-                stack[:, stop:, stop:] -= lib.matmul(stack[:, stop:, start:stop], above)
+                stack[:, stop:, stop:] -= xp.matmul(stack[:, stop:, start:stop], above)
     return stack.reshape(x.shape), pivots.reshape(*x.shape[:-2], count)
 
 
-def _under_unit(lib: Any, lower: Array, sides: Array) -> Array:
+def _under_unit(xp: Any, lower: Array, sides: Array) -> Array:
     """Solve with triangles that have ones on the diagonal; their factors may be inf."""
     try:
-        return lib.linalg.solve(lower, sides)
+        return xp.linalg.solve(lower, sides)
     except np.linalg.LinAlgError:
-        out = lib.array(sides)
+        out = xp.array(sides)
         for i in range(lower.shape[-1] - 1):
             out[:, i + 1 :] -= lower[:, i + 1 :, i, None] * out[:, i, None]
         return out
 
 
-def _eliminate(lib: Any, stack: Array, pivots: Array, j: int, stop: int, pivot: bool) -> None:
+def _eliminate(xp: Any, stack: Array, pivots: Array, j: int, stop: int, pivot: bool) -> None:
     """Eliminate one column below the diagonal, in the columns before `stop`."""
     if pivot:
         below = stack[:, j:, j]
-        size = lib.abs(below)
+        size = xp.abs(below)
         if below.dtype.kind == "c":  # LAPACK's measure
-            size = lib.abs(below.real) + lib.abs(below.imag)
-        chosen = j + lib.argmax(size, axis=1)
+            size = xp.abs(below.real) + xp.abs(below.imag)
+        chosen = j + xp.argmax(size, axis=1)
         pivots[:, j] = chosen
-        each = lib.arange(len(stack))
+        each = xp.arange(len(stack))
         rows = stack[each, chosen]
         stack[each, chosen] = stack[:, j]
         stack[:, j] = rows
     divisor = stack[:, j, j, None]
     below = stack[:, j + 1 :, j]
-    stack[:, j + 1 :, j] = below / lib.where((divisor == 0) & (below == 0), 1, divisor)
+    stack[:, j + 1 :, j] = below / xp.where((divisor == 0) & (below == 0), 1, divisor)
     stack[:, j + 1 :, j + 1 : stop] -= stack[:, j + 1 :, j, None] * stack[:, j, None, j + 1 : stop]
 
 
@@ -88,20 +88,20 @@ def _eliminate_alone(x: Array, pivots: Array, j: int, stop: int, pivot: bool) ->
     x[j + 1 :, j + 1 : stop] -= factors[:, None] * x[j, j + 1 : stop]
 
 
-def lu_packed(lib: Any, x: Array) -> Array:
+def lu_packed(xp: Any, x: Array) -> Array:
     """Return L and U in one matrix, without exchanging rows."""
-    return factored(lib, x, pivot=False)[0]
+    return factored(xp, x, pivot=False)[0]
 
 
-def order_of(lib: Any, pivots: Array, m: int) -> Array:
+def order_of(xp: Any, pivots: Array, m: int) -> Array:
     """Return which row each one was before all exchanges."""
     stack = pivots.reshape(prod(pivots.shape[:-1]), pivots.shape[-1])
     if isinstance(pivots, np.ndarray) and len(stack) <= _FEW:
         orders = [_exchanged(list(range(m)), chosen) for chosen in stack.tolist()]
-        return lib.array(orders, dtype=np.int64).reshape(*pivots.shape[:-1], m)
-    order = lib.empty((len(stack), m), dtype=np.int64)
-    order[...] = lib.arange(m)
-    each = lib.arange(len(stack))
+        return xp.array(orders, dtype=np.int64).reshape(*pivots.shape[:-1], m)
+    order = xp.empty((len(stack), m), dtype=np.int64)
+    order[...] = xp.arange(m)
+    each = xp.arange(len(stack))
     for j in range(stack.shape[-1]):
         chosen = stack[:, j]
         rows = order[each, chosen]

@@ -15,14 +15,14 @@ Array = Any
 # --- masks ----------------------------------------------------------------------------------------
 
 
-def on_diagonal(lib: Any, x: Array) -> Array:
+def on_diagonal(xp: Any, x: Array) -> Array:
     """Return the mask of the diagonal of square matrices."""
-    return _mask(lib.equal, x.shape[-1], x.shape[-1])
+    return _mask(xp.equal, x.shape[-1], x.shape[-1])
 
 
-def below_diagonal(lib: Any, x: Array) -> Array:
+def below_diagonal(xp: Any, x: Array) -> Array:
     """Return the mask of what lies below the diagonal."""
-    return _mask(lib.greater, *x.shape[-2:])
+    return _mask(xp.greater, *x.shape[-2:])
 
 
 def _mask(relation: Any, m: int, n: int) -> Array:
@@ -44,13 +44,13 @@ _kept = lru_cache(maxsize=64)(_made)
 # --- inverses -------------------------------------------------------------------------------------
 
 
-def inverses(lib: Any, x: Array) -> Array:
+def inverses(xp: Any, x: Array) -> Array:
     """Return inverses; of singular matrices the limit: their cofactors, transposed, times inf."""
     try:
-        return lib.linalg.inv(x)
+        return xp.linalg.inv(x)
     except np.linalg.LinAlgError:
         with np.errstate(all="ignore"):
-            return (_of_finite(lib, x) / lib.linalg.det(x)[..., None, None]).swapaxes(-1, -2)
+            return (_of_finite(xp, x) / xp.linalg.det(x)[..., None, None]).swapaxes(-1, -2)
 
 
 # --- cofactors ------------------------------------------------------------------------------------
@@ -59,37 +59,37 @@ _SAFE_CONDITION = 1e4
 """Below this condition number det(x) x⁻ᵀ has nearly all digits, for a tenth of the time."""
 
 
-def cofactors(lib: Any, x: Array) -> Array:
+def cofactors(xp: Any, x: Array) -> Array:
     """Return the cofactors of square matrices: the derivative of det, also where it is 0."""
     try:
-        inverse = lib.linalg.inv(x)
+        inverse = xp.linalg.inv(x)
     except np.linalg.LinAlgError:
-        return _of_finite(lib, x)
-    if not lib.all(_norm_1(lib, x) * _norm_1(lib, inverse) < _SAFE_CONDITION):  # nan is not
-        return _of_finite(lib, x)
-    return lib.linalg.det(x)[..., None, None] * inverse.swapaxes(-1, -2)
+        return _of_finite(xp, x)
+    if not xp.all(_norm_1(xp, x) * _norm_1(xp, inverse) < _SAFE_CONDITION):  # nan is not
+        return _of_finite(xp, x)
+    return xp.linalg.det(x)[..., None, None] * inverse.swapaxes(-1, -2)
 
 
-def _norm_1(lib: Any, x: Array) -> Array:
-    return lib.abs(x).sum(axis=-2).max(axis=-1, initial=0)
+def _norm_1(xp: Any, x: Array) -> Array:
+    return xp.abs(x).sum(axis=-2).max(axis=-1, initial=0)
 
 
-def _of_finite(lib: Any, x: Array) -> Array:
+def _of_finite(xp: Any, x: Array) -> Array:
     """Compute without a division; what isn't finite has cofactors nan.
 
     cof(U S Vᴴ) = cof(U) cof(S) cof(Vᴴ), and the cofactors of a unitary matrix are its conjugate
     times its determinant.
     """
-    finite = lib.isfinite(x).all(axis=(-2, -1), keepdims=True)
+    finite = xp.isfinite(x).all(axis=(-2, -1), keepdims=True)
     if not finite.all():
-        return lib.where(finite, _of_finite(lib, lib.where(finite, x, 0)), lib.nan).astype(x.dtype)
-    u, s, vh = lib.linalg.svd(x, full_matrices=False)
-    ones = lib.ones_like(s[..., :1])
-    before = lib.cumprod(lib.concatenate([ones, s[..., :-1]], axis=-1), axis=-1)
-    after = lib.cumprod(lib.concatenate([ones, s[..., :0:-1]], axis=-1), axis=-1)[..., ::-1]
-    phase = lib.linalg.det(u) * lib.linalg.det(vh)
+        return xp.where(finite, _of_finite(xp, xp.where(finite, x, 0)), xp.nan).astype(x.dtype)
+    u, s, vh = xp.linalg.svd(x, full_matrices=False)
+    ones = xp.ones_like(s[..., :1])
+    before = xp.cumprod(xp.concatenate([ones, s[..., :-1]], axis=-1), axis=-1)
+    after = xp.cumprod(xp.concatenate([ones, s[..., :0:-1]], axis=-1), axis=-1)[..., ::-1]
+    phase = xp.linalg.det(u) * xp.linalg.det(vh)
     weights = phase[..., None] * before * after  # the products of all others
-    return lib.matmul(u.conj() * weights[..., None, :], vh.conj())
+    return xp.matmul(u.conj() * weights[..., None, :], vh.conj())
 
 
 # --- a check --------------------------------------------------------------------------------------
@@ -97,16 +97,16 @@ def _of_finite(lib: Any, x: Array) -> Array:
 _PHASE = 1e-2  # PyTorch's tolerance, and the same part of the gradient
 
 
-def check_phases(lib: Any, phases: Array, gradient: Array, *, operation: str) -> Array:
+def check_phases(xp: Any, phases: Array, gradient: Array, *, operation: str) -> Array:
     """Raise if a gradient turns vectors by a phase, which is free: a loss must not depend on it."""
-    largest = lib.abs(gradient).max(axis=(-2, -1), initial=1)[..., None]
-    if (lib.abs(phases) > _PHASE * largest).any():
+    largest = xp.abs(gradient).max(axis=(-2, -1), initial=1)[..., None]
+    if (xp.abs(phases) > _PHASE * largest).any():
         raise AutogradError(
             f"linalg.{operation}: The vectors in the complex case are specified up to "
             "multiplication by e^{i phi}. The specified loss function depends on this quantity, so "
             "it is ill-defined: compute it from what no such factor changes, like abs(vectors)"
         )
-    return lib.asarray(True)
+    return xp.asarray(True)
 
 
 # --- the matrix exponential -----------------------------------------------------------------------
@@ -126,28 +126,28 @@ _BOUNDS = {
 }
 
 
-def matrix_exp(lib: Any, x: Array) -> Array:
+def matrix_exp(xp: Any, x: Array) -> Array:
     """Return the exponential of square matrices."""
     n = x.shape[-1]
     if x.size == 0:
-        return lib.zeros(x.shape, x.dtype)
+        return xp.zeros(x.shape, x.dtype)
     bounds = _BOUNDS[8 if x.dtype.name in ("float64", "complex128") else 4]
     stack = x.reshape(-1, n, n)
-    norms = _norm_1(lib, stack)
-    largest = float(lib.max(lib.where(lib.isfinite(norms), norms, 0)))
+    norms = _norm_1(xp, stack)
+    largest = float(xp.max(xp.where(xp.isfinite(norms), norms, 0)))
     degree, bound = next((pair for pair in bounds if largest <= pair[1]), bounds[-1])
-    ratio = lib.where(lib.isfinite(norms) & (norms > bound), norms / bound, 1)
-    halvings = lib.ceil(lib.log2(ratio)).astype("int64")
-    result = _pade(lib, stack / (2.0**halvings).astype(norms.dtype)[:, None, None], degree)
+    ratio = xp.where(xp.isfinite(norms) & (norms > bound), norms / bound, 1)
+    halvings = xp.ceil(xp.log2(ratio)).astype("int64")
+    result = _pade(xp, stack / (2.0**halvings).astype(norms.dtype)[:, None, None], degree)
     with np.errstate(over="ignore", invalid="ignore"):
         for step in range(int(halvings.max())):
             growing = halvings > step
             part = result if growing.all() else result[growing]
-            result[growing] = lib.matmul(part, part)
+            result[growing] = xp.matmul(part, part)
     return result.reshape(x.shape)
 
 
-def _pade(lib: Any, x: Array, degree: int) -> Array:
+def _pade(xp: Any, x: Array, degree: int) -> Array:
     """Return the approximant q(x)⁻¹ p(x) of exp, where q(x) = p(-x)."""
     coefficients = [
         factorial(2 * degree - j)
@@ -155,12 +155,12 @@ def _pade(lib: Any, x: Array, degree: int) -> Array:
         / (factorial(2 * degree) * factorial(j) * factorial(degree - j))
         for j in range(degree + 1)
     ]
-    eye = lib.eye(x.shape[-1], dtype=x.dtype)
-    square = lib.matmul(x, x)
+    eye = xp.eye(x.shape[-1], dtype=x.dtype)
+    square = xp.matmul(x, x)
     power, even, odd = eye, coefficients[0] * eye, coefficients[1] * eye
     for j in range(2, degree, 2):
-        power = lib.matmul(power, square) if j > 2 else square
+        power = xp.matmul(power, square) if j > 2 else square
         even = even + coefficients[j] * power
         odd = odd + coefficients[j + 1] * power
-    odd = lib.matmul(x, odd)
-    return lib.linalg.solve(even - odd, even + odd)
+    odd = xp.matmul(x, odd)
+    return xp.linalg.solve(even - odd, even + odd)

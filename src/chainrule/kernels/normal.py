@@ -21,57 +21,57 @@ _DENSITY = 0.3989422804014327  # 1/√(2π)
 
 
 @shared(by_rows=False)
-def normal_cdf(lib: Any, out: Array, x: Array) -> None:
+def normal_cdf(xp: Any, out: Array, x: Array) -> None:
     """Fill in Φ(x): to 2e-7 in single precision, to the last digits in double precision."""
-    _fill_cdf(lib, out, x, lib.empty(x.shape, lib.float32 if _is_narrow(x) else x.dtype))
+    _fill_cdf(xp, out, x, xp.empty(x.shape, xp.float32 if _is_narrow(x) else x.dtype))
 
 
 def _is_narrow(x: Array) -> bool:
     return bool(x.dtype.itemsize <= 4)
 
 
-def _fill_cdf(lib: Any, out: Array, x: Array, scratch: Array) -> None:
+def _fill_cdf(xp: Any, out: Array, x: Array, scratch: Array) -> None:
     if not _is_narrow(x):
-        lib.multiply(x, -0.7071067811865476, out=scratch)
-        lib.multiply(special._kernel("erfc", lib)(scratch), 0.5, out=out)
+        xp.multiply(x, -0.7071067811865476, out=scratch)
+        xp.multiply(special._kernel("erfc", xp)(scratch), 0.5, out=out)
         return
-    wide = x.astype(lib.float32, copy=False)
+    wide = x.astype(xp.float32, copy=False)
     c0, c1, c2, c3, c4 = CURVE
-    with lib.errstate(over="ignore"):  # tanh of an infinity is right
-        u = lib.multiply(wide, wide, out=scratch)
+    with xp.errstate(over="ignore"):  # tanh of an infinity is right
+        u = xp.multiply(wide, wide, out=scratch)
         u *= UNIT
-    curve = lib.add(u, c4, out=out if out.dtype == wide.dtype else None)
-    lib.divide(c3, curve, out=curve)
+    curve = xp.add(u, c4, out=out if out.dtype == wide.dtype else None)
+    xp.divide(c3, curve, out=curve)
     curve += u
     curve += c2
-    lib.divide(c1, curve, out=curve)
+    xp.divide(c1, curve, out=curve)
     curve += u
     curve += c0
     curve *= wide
-    lib.tanh(curve, out=curve)
+    xp.tanh(curve, out=curve)
     curve *= 0.5
-    lib.add(curve, 0.5, out=out, casting="same_kind")
+    xp.add(curve, 0.5, out=out, casting="same_kind")
 
 
-def gelu(lib: Any, x: Array) -> tuple[Array, Array]:
+def gelu(xp: Any, x: Array) -> tuple[Array, Array]:
     """Return x Φ(x) and Φ(x)."""
-    out, cdf = lib.empty(x.shape, x.dtype), lib.empty(x.shape, x.dtype)
-    share(_fill_gelu, lib, (out, cdf, x), {}, by_rows=False)
+    out, cdf = xp.empty(x.shape, x.dtype), xp.empty(x.shape, x.dtype)
+    share(_fill_gelu, xp, (out, cdf, x), {}, by_rows=False)
     return out, cdf
 
 
-def _fill_gelu(lib: Any, out: Array, cdf: Array, x: Array) -> None:
-    _fill_cdf(lib, cdf, x, scratch=out)
-    lib.multiply(x, cdf, out=out)
+def _fill_gelu(xp: Any, out: Array, cdf: Array, x: Array) -> None:
+    _fill_cdf(xp, cdf, x, scratch=out)
+    xp.multiply(x, cdf, out=out)
 
 
 @shared(by_rows=False)
-def gelu_rule(lib: Any, product: Array, v: Array, x: Array, cdf: Array) -> None:
+def gelu_rule(xp: Any, product: Array, v: Array, x: Array, cdf: Array) -> None:
     """Fill in v (Φ + x φ)."""
-    lib.multiply(x, x, out=product)
-    lib.multiply(product, -0.5, out=product)
-    lib.exp(product, out=product)
-    lib.multiply(product, _DENSITY, out=product)  # in the formula's order: the same bits
-    lib.multiply(product, x, out=product)
-    lib.add(product, cdf, out=product)
-    lib.multiply(product, v, out=product)
+    xp.multiply(x, x, out=product)
+    xp.multiply(product, -0.5, out=product)
+    xp.exp(product, out=product)
+    xp.multiply(product, _DENSITY, out=product)  # in the formula's order: the same bits
+    xp.multiply(product, x, out=product)
+    xp.add(product, cdf, out=product)
+    xp.multiply(product, v, out=product)

@@ -10,27 +10,27 @@ Array = Any
 Axes = tuple[int, ...] | None
 
 
-def p_norm(lib: Any, x: Array, *, p: float, axis: Axes, keepdims: bool) -> Array:
+def p_norm(xp: Any, x: Array, *, p: float, axis: Axes, keepdims: bool) -> Array:
     """Return (Σ |x|ᵖ)^(1/p). Powers that overflow or vanish are taken again of scaled numbers."""
     if x.size == 0:
         return abs(x).sum(axis=axis, keepdims=keepdims)
     with np.errstate(all="ignore"):
-        total = _powers(lib, x, p).sum(axis=axis, keepdims=keepdims)
+        total = _powers(xp, x, p).sum(axis=axis, keepdims=keepdims)
         info = np.finfo(total.dtype)
         if total.min() > info.tiny / info.eps and total.max() <= info.max:
-            return lib.sqrt(total) if p == 2 else total ** (1 / p)
+            return xp.sqrt(total) if p == 2 else total ** (1 / p)
         sizes = abs(x)
         extreme = sizes.max if p > 0 else sizes.min
         scale = extreme(axis=axis, keepdims=True)
-        scale = lib.where((scale > 0) & lib.isfinite(scale), scale, lib.ones_like(scale))
+        scale = xp.where((scale > 0) & xp.isfinite(scale), scale, xp.ones_like(scale))
         total = ((sizes / scale) ** p).sum(axis=axis, keepdims=True)
-        out = scale * (lib.sqrt(total) if p == 2 else total ** (1 / p))
+        out = scale * (xp.sqrt(total) if p == 2 else total ** (1 / p))
     if keepdims:
         return out
     return out.reshape(()) if axis is None else out.squeeze(axis)
 
 
-def _powers(lib: Any, x: Array, p: float) -> Array:
+def _powers(xp: Any, x: Array, p: float) -> Array:
     if p != 2:
         return abs(x) ** p
     return x.real * x.real + x.imag * x.imag if x.dtype.kind == "c" else x * x

@@ -38,13 +38,13 @@ def shared(*, by_rows: bool) -> Callable[[Fill], Callable[..., Array]]:
 
     def decorate(fill: Fill) -> Callable[..., Array]:
         @functools.wraps(fill)
-        def kernel(lib: Any, *arrays: Array, **settings: Any) -> Array:
+        def kernel(xp: Any, *arrays: Array, **settings: Any) -> Array:
             x = arrays[0]
-            out = lib.empty(x.shape, x.dtype)
+            out = xp.empty(x.shape, x.dtype)
             if x.size < LARGE:
-                fill(lib, out, *arrays, **settings)
+                fill(xp, out, *arrays, **settings)
             else:
-                share(fill, lib, (out, *arrays), settings, by_rows=by_rows)
+                share(fill, xp, (out, *arrays), settings, by_rows=by_rows)
             return out
 
         return kernel
@@ -53,12 +53,12 @@ def shared(*, by_rows: bool) -> Callable[[Fill], Callable[..., Array]]:
 
 
 def share(
-    fill: Fill, lib: Any, arrays: tuple[Array, ...], settings: dict[str, Any], *, by_rows: bool
+    fill: Fill, xp: Any, arrays: tuple[Array, ...], settings: dict[str, Any], *, by_rows: bool
 ) -> None:
     """Fill the first array: in parts, where that can be and pays."""
     whole = max([array.size for array in arrays])
     if whole < LARGE or not _separable(arrays, settings, by_rows):
-        return fill(lib, *arrays, **settings)
+        return fill(xp, *arrays, **settings)
     if not by_rows:
         arrays = tuple([array.reshape(-1) for array in arrays])
     count = arrays[0].shape[0]
@@ -67,7 +67,7 @@ def share(
 
     def part(i: int) -> None:
         some = slice(i * count // parts, (i + 1) * count // parts)
-        fill(lib, *[array[some] for array in arrays], **settings)
+        fill(xp, *[array[some] for array in arrays], **settings)
 
     return threads.each(part, range(parts))
 

@@ -69,36 +69,36 @@ def _progression(index: Array) -> Any:
     return slice(int(index[0]), int(index[-1]) + 1, step)
 
 
-def resample(lib: Any, x: Array, *, taps: Taps, axis: int) -> Array:
+def resample(xp: Any, x: Array, *, taps: Taps, axis: int) -> Array:
     """Return the map applied along an axis."""
     lead = (slice(None),) * axis
     shape = (*x.shape[:axis], taps.rows, *x.shape[axis + 1 :])
     steps = taps.steps
     if len(steps) == 1 and taps.complete and isinstance(steps[0][0], slice):
-        part = _layer(lib, x, steps[0], axis)
-        return part.copy() if lib.may_share_memory(part, x) else part
-    new = lib.empty if taps.disjoint and taps.complete else lib.zeros
+        part = _layer(xp, x, steps[0], axis)
+        return part.copy() if xp.may_share_memory(part, x) else part
+    new = xp.empty if taps.disjoint and taps.complete else xp.zeros
     out = new(shape, x.dtype)
     for i, step in enumerate(steps):
-        part, rows = _layer(lib, x, step, axis), (*lead, step[0])
+        part, rows = _layer(xp, x, step, axis), (*lead, step[0])
         if taps.disjoint or i == 0:
             out[rows] = part
         elif isinstance(step[0], slice):
             view = out[rows]
-            lib.add(view, part, out=view)
+            xp.add(view, part, out=view)
         else:
             out[rows] += part  # no row twice in a layer
     return out
 
 
-def _layer(lib: Any, x: Array, step: Layer, axis: int) -> Array:
+def _layer(xp: Any, x: Array, step: Layer, axis: int) -> Array:
     """Return what one layer writes."""
     _, places, weights = step
     if isinstance(places, slice):
         part = x[(*(slice(None),) * axis, places)]
     else:
-        part = lib.take(x, lib.asarray(places), axis)
+        part = xp.take(x, xp.asarray(places), axis)
     if weights is None:
         return part
-    column = lib.asarray(weights.astype(x.real.dtype))
+    column = xp.asarray(weights.astype(x.real.dtype))
     return part * column.reshape(-1, *(1,) * (x.ndim - axis - 1))

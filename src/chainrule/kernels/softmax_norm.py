@@ -15,20 +15,20 @@ Array = Any
 Axes = tuple[int, ...]
 
 
-def _sums(lib: Any, x: Array, axis: int) -> Array:
+def _sums(xp: Any, x: Array, axis: int) -> Array:
     if x.size >= 4096 and axis == x.ndim - 1 and x.shape[-1] <= 2048:
-        return lib.einsum("...j->...", x)[..., None]
-    return lib.add.reduce(x, axis, None, None, True)
+        return xp.einsum("...j->...", x)[..., None]
+    return xp.add.reduce(x, axis, None, None, True)
 
 
-def _products(lib: Any, x: Array, y: Array, axis: int) -> Array:
+def _products(xp: Any, x: Array, y: Array, axis: int) -> Array:
     """Return the sums of products along an axis."""
     if x.size >= 4096 and axis == x.ndim - 1 and x.shape[-1] <= 2048:
-        return lib.vecdot(x, y)[..., None]
-    return lib.add.reduce(x * y, axis, None, None, True)
+        return xp.vecdot(x, y)[..., None]
+    return xp.add.reduce(x * y, axis, None, None, True)
 
 
-def _with_column(lib: Any, ufunc: Any, x: Array, column: Array, out: Array) -> None:
+def _with_column(xp: Any, ufunc: Any, x: Array, column: Array, out: Array) -> None:
     """Fill in ufunc(x, column), of one number for each row.
 
     NumPy spreads such a column in buffers first, unless a row is longer than they are: without
@@ -37,77 +37,77 @@ def _with_column(lib: Any, ufunc: Any, x: Array, column: Array, out: Array) -> N
     if x.size < 1 << 15 or x.shape[-1] < 512 or column.shape[-1] != 1:
         ufunc(x, column, out=out)
         return
-    before = lib.setbufsize(256)  # in this thread alone
+    before = xp.setbufsize(256)  # in this thread alone
     try:
         ufunc(x, column, out=out)
     finally:
-        lib.setbufsize(before)
+        xp.setbufsize(before)
 
 
-def _shift(lib: Any, out: Array, x: Array, axis: int) -> None:
+def _shift(xp: Any, out: Array, x: Array, axis: int) -> None:
     if x.size:
-        top = lib.maximum.reduce(x, axis, keepdims=True)
-        _with_column(lib, lib.subtract, x, top, out)
+        top = xp.maximum.reduce(x, axis, keepdims=True)
+        _with_column(xp, xp.subtract, x, top, out)
 
 
-def _exponentials(lib: Any, out: Array, x: Array, axis: int) -> Array:
+def _exponentials(xp: Any, out: Array, x: Array, axis: int) -> Array:
     """Fill in exponentials, each slice's up to a factor, and return their sums."""
     if x.size < 4096 or axis != x.ndim - 1:
-        _shift(lib, out, x, axis)
-        lib.exp(out, out=out)
-        return _sums(lib, out, axis)
-    with lib.errstate(over="ignore"):
-        lib.exp(x, out=out)
-        total = _sums(lib, out, axis)
-    odd = _out_of_range(lib, total)
+        _shift(xp, out, x, axis)
+        xp.exp(out, out=out)
+        return _sums(xp, out, axis)
+    with xp.errstate(over="ignore"):
+        xp.exp(x, out=out)
+        total = _sums(xp, out, axis)
+    odd = _out_of_range(xp, total)
     if odd is not None:
         part = x[odd]
-        _shift(lib, part, part, axis=1)
-        out[odd] = lib.exp(part, out=part)
-        total[odd] = _sums(lib, part, 1)
+        _shift(xp, part, part, axis=1)
+        out[odd] = xp.exp(part, out=part)
+        total[odd] = _sums(xp, part, 1)
     return total
 
 
-def _out_of_range(lib: Any, total: Array) -> Array | None:
+def _out_of_range(xp: Any, total: Array) -> Array | None:
     """Say which sums of exponentials are too large or too small to do without a shift, if any.
 
     To find and subtract the largest number of each row takes two passes. In between nothing has
     overflowed, and what was lost to underflow is below the smallest quotient.
     """
-    if lib.minimum.reduce(total, None) >= 0.1 and lib.maximum.reduce(total, None) <= 1e30:
+    if xp.minimum.reduce(total, None) >= 0.1 and xp.maximum.reduce(total, None) <= 1e30:
         return None
-    odd: Array = lib.logical_not((total >= 0.1) & (total <= 1e30))[..., 0]  # or nan
+    odd: Array = xp.logical_not((total >= 0.1) & (total <= 1e30))[..., 0]  # or nan
     return odd
 
 
 @shared(by_rows=True)
-def softmax(lib: Any, out: Array, x: Array, *, axis: int) -> None:
+def softmax(xp: Any, out: Array, x: Array, *, axis: int) -> None:
     """Fill in exponentials over their sum."""
     if x.size:
-        _with_column(lib, lib.multiply, out, 1 / _exponentials(lib, out, x, axis), out)
+        _with_column(xp, xp.multiply, out, 1 / _exponentials(xp, out, x, axis), out)
 
 
 @shared(by_rows=True)
-def softmax_rule(lib: Any, product: Array, v: Array, out: Array, *, axis: int) -> None:
+def softmax_rule(xp: Any, product: Array, v: Array, out: Array, *, axis: int) -> None:
     """Fill in (v - Σ v out) out."""
-    _with_column(lib, lib.subtract, v, _products(lib, v, out, axis), product)
-    lib.multiply(product, out, out=product)
+    _with_column(xp, xp.subtract, v, _products(xp, v, out, axis), product)
+    xp.multiply(product, out, out=product)
 
 
 @shared(by_rows=True)
-def log_softmax(lib: Any, out: Array, x: Array, *, axis: int) -> None:
+def log_softmax(xp: Any, out: Array, x: Array, *, axis: int) -> None:
     """Fill in x - log Σ exp x."""
-    _shift(lib, out, x, axis)
+    _shift(xp, out, x, axis)
     if x.size:
-        _with_column(lib, lib.subtract, out, lib.log(_sums(lib, lib.exp(out), axis)), out)
+        _with_column(xp, xp.subtract, out, xp.log(_sums(xp, xp.exp(out), axis)), out)
 
 
 @shared(by_rows=True)
-def log_softmax_vjp(lib: Any, product: Array, g: Array, out: Array, *, axis: int) -> None:
+def log_softmax_vjp(xp: Any, product: Array, g: Array, out: Array, *, axis: int) -> None:
     """Fill in g - exp(out) Σ g."""
-    lib.exp(out, out=product)
-    _with_column(lib, lib.multiply, product, _sums(lib, g, axis), product)
-    lib.subtract(g, product, out=product)
+    xp.exp(out, out=product)
+    _with_column(xp, xp.multiply, product, _sums(xp, g, axis), product)
+    xp.subtract(g, product, out=product)
 
 
 def _reduced(x: Array, axis: Axes | None) -> tuple[Axes, Axes]:
@@ -116,126 +116,126 @@ def _reduced(x: Array, axis: Axes | None) -> tuple[Axes, Axes]:
     return axis, tuple([1 if i in axis else n for i, n in enumerate(x.shape)])
 
 
-def logsumexp(lib: Any, x: Array, *, axis: Axes | None, keepdims: bool) -> Array:
+def logsumexp(xp: Any, x: Array, *, axis: Axes | None, keepdims: bool) -> Array:
     """Return log Σ exp x; an infinite maximum is the result."""
     axis, kept = _reduced(x, axis)
     if x.size < 4096 or axis[0] != x.ndim - len(axis) or x.dtype.kind == "c":
-        out = _log_sums(lib, x, axis)
+        out = _log_sums(xp, x, axis)
     else:
-        out = lib.empty(kept, x.dtype)
-        share(_fill_log_sums, lib, _rows(axis, out, x), {}, by_rows=True)
+        out = xp.empty(kept, x.dtype)
+        share(_fill_log_sums, xp, _rows(axis, out, x), {}, by_rows=True)
     return out if keepdims else out.reshape([n for i, n in enumerate(x.shape) if i not in axis])
 
 
-def _log_sums(lib: Any, x: Array, axis: Axes) -> Array:
-    top = lib.maximum.reduce(x.real, axis, keepdims=True, initial=-math.inf)
-    shifted = x - lib.where(lib.isfinite(top), top, 0)
+def _log_sums(xp: Any, x: Array, axis: Axes) -> Array:
+    top = xp.maximum.reduce(x.real, axis, keepdims=True, initial=-math.inf)
+    shifted = x - xp.where(xp.isfinite(top), top, 0)
     if x.dtype.kind == "f":
-        shifted = lib.minimum(shifted, 0)
-    total = lib.add.reduce(lib.exp(shifted), axis, keepdims=True)
-    return top + lib.log(lib.where(total == 0, 1, total))
+        shifted = xp.minimum(shifted, 0)
+    total = xp.add.reduce(xp.exp(shifted), axis, keepdims=True)
+    return top + xp.log(xp.where(total == 0, 1, total))
 
 
-def _fill_log_sums(lib: Any, out: Array, x: Array) -> None:
-    with lib.errstate(over="ignore"):
-        total = _sums(lib, lib.exp(x), 1)
-    odd = _out_of_range(lib, total)
+def _fill_log_sums(xp: Any, out: Array, x: Array) -> None:
+    with xp.errstate(over="ignore"):
+        total = _sums(xp, xp.exp(x), 1)
+    odd = _out_of_range(xp, total)
     if odd is not None:
         total[odd] = 1
-    lib.log(total, out=out)
+    xp.log(total, out=out)
     if odd is not None:
-        out[odd] = _log_sums(lib, x[odd], (1,))
+        out[odd] = _log_sums(xp, x[odd], (1,))
 
 
 def logsumexp_vjp(
-    lib: Any, g: Array, x: Array, out: Array, *, axis: Axes | None, keepdims: bool
+    xp: Any, g: Array, x: Array, out: Array, *, axis: Axes | None, keepdims: bool
 ) -> Array:
     """Return g exp(x - out), divided by its sum where rounding left that away from 1."""
     axis, kept = _reduced(x, axis)
     out, g = out.reshape(kept), g.reshape(kept)
     # exp(-inf) is 0 for a sum that is -inf; for one that is inf, PyTorch's nan.
-    top = lib.where(out == -math.inf, 0, out)
+    top = xp.where(out == -math.inf, 0, out)
     if x.size == 0 or axis[:1] != (x.ndim - len(axis),):
-        e = lib.exp(x - top)
-        return e * (g / _near_one(lib, lib.add.reduce(e, axis, keepdims=True)))
-    product = lib.empty(x.shape, x.dtype)
-    is_large = bool((lib.abs(top) > _EXACT).any())
+        e = xp.exp(x - top)
+        return e * (g / _near_one(xp, xp.add.reduce(e, axis, keepdims=True)))
+    product = xp.empty(x.shape, x.dtype)
+    is_large = bool((xp.abs(top) > _EXACT).any())
     arrays = _rows(axis, product, x, top, g)
-    share(_fill_shares, lib, arrays, {"is_large": is_large}, by_rows=True)
+    share(_fill_shares, xp, arrays, {"is_large": is_large}, by_rows=True)
     return product
 
 
 def _fill_shares(
-    lib: Any, product: Array, x: Array, top: Array, g: Array, *, is_large: bool
+    xp: Any, product: Array, x: Array, top: Array, g: Array, *, is_large: bool
 ) -> None:
-    _with_column(lib, lib.subtract, x, top, product)
-    lib.exp(product, out=product)
+    _with_column(xp, xp.subtract, x, top, product)
+    xp.exp(product, out=product)
     if is_large:
-        g = g / _near_one(lib, lib.add.reduce(product, 1, keepdims=True))
-    _with_column(lib, lib.multiply, product, g, product)
+        g = g / _near_one(xp, xp.add.reduce(product, 1, keepdims=True))
+    _with_column(xp, xp.multiply, product, g, product)
 
 
 _EXACT = 8
 """Up to here a logarithm is as precise as shares need it."""
 
 
-def _near_one(lib: Any, total: Array) -> Array:
-    return lib.where(lib.isfinite(total) & (total != 0), total, 1)
+def _near_one(xp: Any, total: Array) -> Array:
+    return xp.where(xp.isfinite(total) & (total != 0), total, 1)
 
 
-def _key(lib: Any, classes: Array, axis: int) -> tuple[Any, ...]:
+def _key(xp: Any, classes: Array, axis: int) -> tuple[Any, ...]:
     """Return the index of the classes' elements along an axis that `classes` has not."""
     counts = [
-        lib.arange(n).reshape((-1,) + (1,) * (classes.ndim - 1 - i))
+        xp.arange(n).reshape((-1,) + (1,) * (classes.ndim - 1 - i))
         for i, n in enumerate(classes.shape)
     ]
     return (*counts[:axis], classes, *counts[axis:])
 
 
-def class_losses(lib: Any, x: Array, classes: Array, *, axis: int) -> Array:
+def class_losses(xp: Any, x: Array, classes: Array, *, axis: int) -> Array:
     """Return log Σ exp x less x at the classes."""
-    picked = lib.empty(classes.shape, x.dtype)
-    total = lib.empty(classes.shape, x.dtype)
-    share(_class_losses, lib, (total, x, classes, picked), {"axis": axis}, by_rows=True)
-    return lib.log(total) - picked
+    picked = xp.empty(classes.shape, x.dtype)
+    total = xp.empty(classes.shape, x.dtype)
+    share(_class_losses, xp, (total, x, classes, picked), {"axis": axis}, by_rows=True)
+    return xp.log(total) - picked
 
 
 def _class_losses(
-    lib: Any, total: Array, x: Array, classes: Array, picked: Array, *, axis: int
+    xp: Any, total: Array, x: Array, classes: Array, picked: Array, *, axis: int
 ) -> None:
-    shifted = x - lib.maximum.reduce(x, axis, keepdims=True)
-    picked[...] = shifted[_key(lib, classes, axis)]
-    lib.exp(shifted, out=shifted)
-    total[...] = _sums(lib, shifted, axis).reshape(total.shape)
+    shifted = x - xp.maximum.reduce(x, axis, keepdims=True)
+    picked[...] = shifted[_key(xp, classes, axis)]
+    xp.exp(shifted, out=shifted)
+    total[...] = _sums(xp, shifted, axis).reshape(total.shape)
 
 
 @shared(by_rows=True)
-def _class_slopes(lib: Any, out: Array, x: Array, g: Array, classes: Array, *, axis: int) -> None:
+def _class_slopes(xp: Any, out: Array, x: Array, g: Array, classes: Array, *, axis: int) -> None:
     """Fill in g (softmax x - 1 at the class)."""
     if x.size:
-        scale = g[(slice(None),) * axis + (None,)] / _exponentials(lib, out, x, axis)
-        _with_column(lib, lib.multiply, out, scale, out)
-    out[_key(lib, classes, axis)] -= g
+        scale = g[(slice(None),) * axis + (None,)] / _exponentials(xp, out, x, axis)
+        _with_column(xp, xp.multiply, out, scale, out)
+    out[_key(xp, classes, axis)] -= g
 
 
-def class_losses_vjp(lib: Any, g: Array, x: Array, classes: Array, *, axis: int) -> Array:
+def class_losses_vjp(xp: Any, g: Array, x: Array, classes: Array, *, axis: int) -> Array:
     """Return g (softmax x - 1 at the class)."""
-    return _class_slopes(lib, x, g, classes, axis=axis)
+    return _class_slopes(xp, x, g, classes, axis=axis)
 
 
-def standardized(lib: Any, x: Array, *, axis: Axes, eps: float) -> tuple[Array, Array]:
+def standardized(xp: Any, x: Array, *, axis: Axes, eps: float) -> tuple[Array, Array]:
     """Return (x - mean) / √(variance + eps) along axes, and what it was multiplied by."""
     kept = [1 if i in axis else n for i, n in enumerate(x.shape)]
-    scale = lib.empty(kept, x.dtype)
+    scale = xp.empty(kept, x.dtype)
     if x.size == 0:
         scale.fill(eps**-0.5 if eps else math.inf)
         return x.copy(), scale
     if axis[0] != x.ndim - len(axis):
         centred = x - x.mean(axis, keepdims=True)
-        lib.divide(1, lib.sqrt((centred * centred).mean(axis, keepdims=True) + eps), out=scale)
+        xp.divide(1, xp.sqrt((centred * centred).mean(axis, keepdims=True) + eps), out=scale)
         return centred * scale, scale
-    out = lib.empty(x.shape, x.dtype)
-    share(_standardize, lib, _rows(axis, out, x, scale), {"eps": eps}, by_rows=True)
+    out = xp.empty(x.shape, x.dtype)
+    share(_standardize, xp, _rows(axis, out, x, scale), {"eps": eps}, by_rows=True)
     return out, scale
 
 
@@ -244,31 +244,31 @@ def _rows(axis: Axes, *arrays: Array) -> tuple[Array, ...]:
     return tuple([array.reshape(-1, math.prod(array.shape[axis[0] :])) for array in arrays])
 
 
-def _standardize(lib: Any, out: Array, x: Array, scale: Array, *, eps: float) -> None:
+def _standardize(xp: Any, out: Array, x: Array, scale: Array, *, eps: float) -> None:
     count = x.shape[1]
-    _with_column(lib, lib.subtract, x, _sums(lib, x, 1) / count, out)
-    square = lib.vecdot(out, out)[:, None]
+    _with_column(xp, xp.subtract, x, _sums(xp, x, 1) / count, out)
+    square = xp.vecdot(out, out)[:, None]
     square /= count
     square += eps
-    lib.divide(1, lib.sqrt(square, out=square), out=scale)
-    _with_column(lib, lib.multiply, out, scale, out)
+    xp.divide(1, xp.sqrt(square, out=square), out=scale)
+    _with_column(xp, xp.multiply, out, scale, out)
 
 
-def standardized_rule(lib: Any, v: Array, out: Array, scale: Array, *, axis: Axes) -> Array:
+def standardized_rule(xp: Any, v: Array, out: Array, scale: Array, *, axis: Axes) -> Array:
     """Return (v - mean of v - out · mean of v out) scale."""
     if v.size == 0:
         return v
     if axis[0] != v.ndim - len(axis):
         inner = out * (v * out).mean(axis, keepdims=True)
         return (v - v.mean(axis, keepdims=True) - inner) * scale
-    product = lib.empty(v.shape, v.dtype)
-    share(_standardize_rule, lib, _rows(axis, product, v, out, scale), {}, by_rows=True)
+    product = xp.empty(v.shape, v.dtype)
+    share(_standardize_rule, xp, _rows(axis, product, v, out, scale), {}, by_rows=True)
     return product
 
 
-def _standardize_rule(lib: Any, product: Array, v: Array, out: Array, scale: Array) -> None:
+def _standardize_rule(xp: Any, product: Array, v: Array, out: Array, scale: Array) -> None:
     count = v.shape[1]
-    _with_column(lib, lib.multiply, out, lib.vecdot(v, out)[:, None] / count, product)
-    _with_column(lib, lib.add, product, _sums(lib, v, 1) / count, product)
-    lib.subtract(v, product, out=product)
-    _with_column(lib, lib.multiply, product, scale, product)
+    _with_column(xp, xp.multiply, out, xp.vecdot(v, out)[:, None] / count, product)
+    _with_column(xp, xp.add, product, _sums(xp, v, 1) / count, product)
+    xp.subtract(v, product, out=product)
+    _with_column(xp, xp.multiply, product, scale, product)

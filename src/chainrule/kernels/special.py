@@ -22,18 +22,18 @@ Kernel = Callable[..., Array]
 
 
 @cache
-def _kernel(name: str, lib: Any) -> Kernel:
+def _kernel(name: str, xp: Any) -> Kernel:
     """Return the function of that name for arrays of a module, `numpy` or `cupy`."""
     try:
-        return _MAKERS[name](name, _library(name, lib))
+        return _MAKERS[name](name, _library(name, xp))
     except MissingExtraError:
         if name in _OWN:
             return _in_its_dtype(_OWN[name])
         raise
 
 
-def _library(name: str, lib: Any) -> Any:
-    path = {"numpy": "scipy.special", "cupy": "cupyx.scipy.special"}[lib.__name__]
+def _library(name: str, xp: Any) -> Any:
+    path = {"numpy": "scipy.special", "cupy": "cupyx.scipy.special"}[xp.__name__]
     try:
         return import_module(path)
     except ImportError as error:
@@ -157,8 +157,8 @@ _MAKERS: dict[str, Callable[[str, Any], Kernel]] = {
 
 
 def _of_module(name: str) -> Kernel:
-    def function(lib: Any, *arrays: Array, **settings: Any) -> Array:
-        return _kernel(name, lib)(*arrays, **settings)
+    def function(xp: Any, *arrays: Array, **settings: Any) -> Array:
+        return _kernel(name, xp)(*arrays, **settings)
 
     return function
 

@@ -213,7 +213,7 @@ def attach() -> None:
     for table in (
         inplace.METHODS,
         drawn.METHODS,
-        inplace.METHODS,
+        inplace.TURNING,
         conversion.CONVERTERS,
         dtypes.METHODS,
         operators.OPERATORS,

@@ -94,7 +94,7 @@ def way(operation: str, reduce: str, own: bool) -> Callable[[Tensor, Tensor, Any
     if reduce == "prod":
         return lambda x, value, key: product(x, value, key, own)
     if reduce in ("amax", "amin"):
-        name = "largest_at" if reduce == "amax" else "smallest_at"
+        name = "maximum_at" if reduce == "amax" else "minimum_at"
         return lambda x, value, key: RECORDERS[name](x, value, key=key, own=own)
     raise ArgumentError(
         f"{operation}(): reduce argument must be either sum, prod, mean, amax or amin, got "

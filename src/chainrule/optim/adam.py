@@ -8,7 +8,7 @@ from typing import Any, final
 import numpy as np
 
 from chainrule.autograd.tensor import Tensor, make
-from chainrule.autograd.versions import written
+from chainrule.autograd.versions import record_write
 from chainrule.backend import namespace
 from chainrule.errors import ArgumentError
 from chainrule.optim.optimizer import (
@@ -72,7 +72,7 @@ class _ByMeans(Optimizer):
             else:
                 _advance(p, g, means, step, options)
             for array in (p, *means):
-                written(array, f"{type(self).__name__}.step")
+                record_write(array, f"{type(self).__name__}.step")
 
     def _remembered(self, param: Tensor, amsgrad: bool) -> dict[str, Any]:
         """Return the state of a parameter, made at its first step."""

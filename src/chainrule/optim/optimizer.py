@@ -12,7 +12,7 @@ import numpy as np
 
 from chainrule.autograd.modes import enable_grad
 from chainrule.autograd.tensor import Tensor, make
-from chainrule.autograd.versions import written
+from chainrule.autograd.versions import record_write
 from chainrule.backend import device_of, is_known, move, namespace
 from chainrule.errors import ArgumentError
 
@@ -180,7 +180,7 @@ class Optimizer(ABC):
             if grad.requires_grad:
                 grad.detach_()
             grad._array[...] = 0
-            written(grad._array, "zero_grad")
+            record_write(grad._array, "zero_grad")
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state and the options, with numbers in the place of the parameters.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, final
 
 from chainrule.autograd.tensor import Tensor, make
-from chainrule.autograd.versions import written
+from chainrule.autograd.versions import record_write
 from chainrule.backend import namespace
 from chainrule.errors import ArgumentError
 from chainrule.optim.optimizer import (
@@ -105,7 +105,7 @@ class SGD(Optimizer):
                 b = self._direction(param, g, momentum, 1 - float(options["dampening"]))
                 g = g + momentum * b if options["nesterov"] else b
             p -= in_precision(lr, p) * g
-            written(p, "SGD.step")
+            record_write(p, "SGD.step")
 
     def _direction(self, param: Tensor, g: Any, momentum: float, share: float) -> Any:
         """Return the parameter's momentum buffer, with `share` of the gradient added."""
@@ -117,5 +117,5 @@ class SGD(Optimizer):
         b = buffer._array
         b *= momentum
         b += g if share == 1 else share * g
-        written(b, "SGD.step")
+        record_write(b, "SGD.step")
         return b

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from chainrule.primitives.primitive import elementwise, general, quicker, symmetric
+from chainrule.primitives.primitive import elementwise, general, symmetric, use_kernel
 
 Array = Any
 
@@ -154,13 +154,13 @@ def _density(xp: Any, x: Array) -> Array:
     return xp.exp(x * x * -0.5) * 0.3989422804014327
 
 
-@quicker
+@use_kernel
 def _gelu(xp: Any, x: Array) -> tuple[Array, Array]:
     cdf = xp.normal_cdf(x)
     return x * cdf, cdf
 
 
-@quicker
+@use_kernel
 def _gelu_rule(xp: Any, v: Array, x: Array, cdf: Array) -> Array:
     return v * (cdf + x * _density(xp, x))
 

@@ -6,7 +6,7 @@ import functools
 import math
 from typing import Any, NamedTuple
 
-from chainrule.primitives.primitive import Primitive, applied, general, is_complex, quicker
+from chainrule.primitives.primitive import Primitive, applied, general, is_complex, use_kernel
 
 Array = Any
 Labels = tuple[int, ...]
@@ -159,7 +159,7 @@ contract: Primitive = general(
 # --- cross products: det(g, x, y) stays the same when its columns go round ------------------------
 
 
-@quicker
+@use_kernel
 def _cross(xp: Any, x: Array, y: Array, *, axis: int) -> Array:
     return xp.linalg.cross(x, y, axis=axis)
 

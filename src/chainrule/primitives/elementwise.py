@@ -12,9 +12,9 @@ from chainrule.primitives.primitive import (
     general,
     linear,
     name_of,
-    quicker,
-    quicker_for_many,
     symmetric,
+    use_kernel,
+    use_kernel_for_many,
 )
 from chainrule.primitives.primitive import is_complex as _is_complex
 
@@ -133,7 +133,7 @@ sinh = elementwise("sinh", lambda xp, x: xp.cosh(x))
 cosh = elementwise("cosh", lambda xp, x: xp.sinh(x))
 
 
-@quicker_for_many
+@use_kernel_for_many
 def _tanh_rule(xp: Any, v: Array, out: Array) -> Array:
     return v * (1 - out * out)
 
@@ -144,7 +144,7 @@ acosh = elementwise("acosh", _acosh_partial)
 atanh = elementwise("atanh", lambda xp, x: 1 / (1 - x * x))
 
 
-@quicker
+@use_kernel
 def _sigmoid(xp: Any, x: Array) -> Array:
     if _is_complex(x):
         return 1 / (1 + xp.exp(-x))
@@ -153,7 +153,7 @@ def _sigmoid(xp: Any, x: Array) -> Array:
     return e / (1 + e)
 
 
-@quicker_for_many
+@use_kernel_for_many
 def _sigmoid_rule(xp: Any, v: Array, out: Array) -> Array:
     return v * (out - out * out)
 
@@ -200,7 +200,7 @@ def _relu(xp: Any, x: Array) -> Array:
     return xp.clip(x, 0, None)
 
 
-@quicker_for_many
+@use_kernel_for_many
 def _relu_rule(xp: Any, v: Array, out: Array) -> Array:
     # Not out > 0: where the result is nan, so is the gradient.
     return xp.masked(v, xp.logical_not(out <= 0))

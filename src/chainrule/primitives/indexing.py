@@ -97,7 +97,7 @@ def _extremum_at(name: str) -> Primitive:
 
     With ``own=False`` an element that something comes to is not among the candidates itself.
     """
-    extreme = "min" if name == "largest_at" else "max"
+    extreme = "min" if name == "maximum_at" else "max"
 
     def forward(xp: Any, base: Array, value: Array, *, key: Any, own: bool) -> Array:
         if not own:
@@ -115,8 +115,8 @@ def _extremum_at(name: str) -> Primitive:
     )
 
 
-largest_at = _extremum_at("largest_at")
-smallest_at = _extremum_at("smallest_at")
+maximum_at = _extremum_at("maximum_at")
+minimum_at = _extremum_at("minimum_at")
 
 
 def _placed(xp: Any, g: Array, x_shape: Shape, *, key: Any) -> Array:
@@ -167,7 +167,7 @@ def _assign(xp: Any, base: Array, value: Array, *, path: Path, lasting: Any = No
         else:
             # Every other view that can be written to is a bijection: its adjoint is its inverse.
             plan = primitive.plan((True,))
-            new = plan.pull(xp, new, (whole.shape,) if plan.saves else (), settings)[0]
+            new = plan.vjp(xp, new, (whole.shape,) if plan.saves else (), settings)[0]
     return new
 
 

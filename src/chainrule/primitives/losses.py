@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from chainrule.primitives.primitive import applied, elementwise, general, quicker
+from chainrule.primitives.primitive import applied, elementwise, general, use_kernel
 from chainrule.primitives.reductions import softmax
 
 Array = Any
@@ -73,14 +73,14 @@ def _at(xp: Any, x: Array, classes: Array, axis: int) -> Array:
     return xp.squeeze(picked, axis=axis)
 
 
-@quicker
+@use_kernel
 def _class_losses(xp: Any, x: Array, classes: Array, *, axis: int) -> Array:
     shifted = x - xp.max(x, axis=axis, keepdims=True)
     total = xp.sum(xp.exp(shifted), axis=axis)
     return xp.log(total) - _at(xp, shifted, classes, axis)
 
 
-@quicker
+@use_kernel
 def _class_losses_vjp(xp: Any, g: Array, x: Array, classes: Array, *, axis: int) -> Array:
     g = xp.expand_dims(g, axis=axis)
     hits = xp.add_along_axis(g, xp.expand_dims(classes, axis=axis), shape=x.shape, axis=axis)

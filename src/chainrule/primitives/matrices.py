@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from chainrule.primitives.primitive import is_complex, quicker
+from chainrule.primitives.primitive import is_complex, use_kernel
 
 Array = Any
 
@@ -47,13 +47,13 @@ def columns(xp: Any, v: Array) -> Array:
     return xp.expand_dims(v, axis=-1)
 
 
-@quicker
+@use_kernel
 def on_diagonal(xp: Any, x: Array) -> Array:
     """Return the mask of the diagonal, for the last two axes of a stack of square matrices."""
     return xp.eye(x.shape[-1], dtype=x.dtype) == 1
 
 
-@quicker
+@use_kernel
 def below_diagonal(xp: Any, x: Array) -> Array:
     """Return the mask of what lies below the diagonal."""
     return xp.triu(xp.ones(x.shape[-2:], dtype=x.dtype)) == 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from chainrule.primitives.primitive import general, linear, quicker
+from chainrule.primitives.primitive import general, linear, use_kernel
 
 Array = Any
 Axes = tuple[int, ...]
@@ -58,14 +58,14 @@ def _mean(xp: Any, x: Array, axis: Axes) -> Array:
     return xp.sum(x, axis=axis, keepdims=True) / _count(x.shape, axis)
 
 
-@quicker
+@use_kernel
 def _standardized(xp: Any, x: Array, *, axis: Axes, eps: float) -> tuple[Array, Array]:
     centred = _center(xp, x, axis)
     scale = 1 / xp.sqrt(_mean_square(xp, centred, axis=axis) + eps)
     return centred * scale, scale
 
 
-@quicker
+@use_kernel
 def _standardized_rule(xp: Any, v: Array, out: Array, scale: Array, *, axis: Axes) -> Array:
     return (v - _mean(xp, v, axis) - out * _mean(xp, v * out, axis)) * scale
 

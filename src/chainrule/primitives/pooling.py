@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from chainrule.primitives.primitive import constant, general, quicker
+from chainrule.primitives.primitive import constant, general, use_kernel
 
 Array = Any
 
 
-@quicker
+@use_kernel
 def _max_pool_vjp(xp: Any, g: Array, x: Array, out: Array, *, window: Any) -> Array:
     positions = xp.pool_positions(x, out, window=window)
     return xp.pool_place(g, positions, size=tuple(x.shape[2:]), window=window)

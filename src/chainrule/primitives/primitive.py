@@ -109,8 +109,8 @@ class Substitute(Protocol):
     def forward(self, plain: Rule) -> Rule:
         """Return the forward function; `plain` is the primitive's."""
 
-    def pull(self, plan: Plan, plain: Rule) -> Rule:
-        """Return the pull of a plan, which gets what other namespaces compute on, too."""
+    def vjp(self, plan: Plan, plain: Rule) -> Rule:
+        """Return the VJP function of a plan, which gets what other namespaces compute on, too."""
 
 
 def _camel(name: str) -> str:
@@ -127,7 +127,7 @@ def parameters(rule: Rule) -> tuple[tuple[str, ...], tuple[str, ...]]:
 class Plan:
     """How to differentiate one primitive for one choice of inputs: what to save, what to call."""
 
-    __slots__ = ("holds", "needs", "origins", "pick", "primitive", "pull", "saves")
+    __slots__ = ("holds", "needs", "origins", "pick", "primitive", "vjp", "saves")
 
     def __init__(self, primitive: Primitive, needs: tuple[bool, ...]) -> None:
         self.primitive = primitive
@@ -150,7 +150,7 @@ class Plan:
         self.origins = tuple(map(places.get, self.saves))
         self.holds = any(origin is not None for origin in self.origins)
         self.pick: Callable[..., tuple[Any, ...]] = self._first_pick
-        self.pull: Callable[..., tuple[Any, ...]] = self._first_pull
+        self.vjp: Callable[..., tuple[Any, ...]] = self._first_vjp
 
     def _first_pick(self, *arguments: Any) -> tuple[Any, ...]:
         self.pick = self._picker()
@@ -171,15 +171,15 @@ class Plan:
         picker: Callable[..., tuple[Any, ...]] = eval(f"lambda out, {inputs}: ({''.join(parts)})")
         return picker
 
-    def _first_pull(self, *arguments: Any) -> tuple[Any, ...]:
-        pull = self._compile()  # only the derivatives that are taken cost time at all
+    def _first_vjp(self, *arguments: Any) -> tuple[Any, ...]:
+        vjp = self._compile()  # only the derivatives that are taken cost time at all
         substitute = self.primitive.substitute
-        self.pull = pull if substitute is None else substitute.pull(self, pull)
-        return self.pull(*arguments)
+        self.vjp = vjp if substitute is None else substitute.vjp(self, vjp)
+        return self.vjp(*arguments)
 
     def renew(self) -> None:
-        """Ask again what computes the pull."""
-        self.pull = self._first_pull
+        """Ask again what computes the VJP."""
+        self.vjp = self._first_vjp
 
     def _compile(self) -> Callable[[Any, Any, tuple[Any, ...], Any], tuple[Any, ...]]:
         """Write the call of the rules as source: no argument is looked up while a pass runs."""
@@ -198,26 +198,24 @@ class Plan:
 
         times = "g * " if primitive.scales else ""
         if primitive.joint:
-            result = call("vjp", primitive.joint)
+            result = call("rule", primitive.joint)
         else:
             parts = [
-                times + call(f"vjp_{name}", rule) if need and rule is not None else "None"
+                times + call(f"rule_{name}", rule) if need and rule is not None else "None"
                 for name, rule, need in zip(
                     primitive.inputs, primitive.vjp, self.needs, strict=True
                 )
             ]
             result = f"({', '.join(parts)},)"
         unpack = f"    {', '.join(self.saves)}, = saved\n" if self.saves else ""
-        source = f"def pull(xp, g, saved, settings):\n{unpack}    return {result}\n"
-        filename = f"<pull of {primitive.name} {self.needs}>"
+        source = f"def vjp(xp, g, saved, settings):\n{unpack}    return {result}\n"
+        filename = f"<vjp of {primitive.name} {self.needs}>"
         exec(compile(source, filename, "exec"), scope)
         linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
-        pull: Callable[[Any, Any, tuple[Any, ...], Any], tuple[Any, ...]] = scope["pull"]
-        return pull
+        vjp: Callable[[Any, Any, tuple[Any, ...], Any], tuple[Any, ...]] = scope["vjp"]
+        return vjp
 
-    def push(
-        self, xp: Any, tangents: tuple[Any, ...], saved: tuple[Any, ...], settings: Any
-    ) -> Any:
+    def jvp(self, xp: Any, tangents: tuple[Any, ...], saved: tuple[Any, ...], settings: Any) -> Any:
         """Return the output's tangent; None entries of `tangents` are zero.
 
         What reverse mode saved for an input is what forward mode needs for it.
@@ -268,23 +266,23 @@ def is_complex(x: Array) -> bool:
     return x.dtype.kind == "c" if hasattr(x.dtype, "kind") else "complex" in str(x.dtype)
 
 
-def quicker(formula: Rule) -> Rule:
+def use_kernel(formula: Rule) -> Rule:
     """Let a namespace compute a formula of real numbers its own way, if it has one of its name."""
-    return _quicker(formula, 0)
+    return _use_kernel(formula, 0)
 
 
-def quicker_for_many(formula: Rule) -> Rule:
+def use_kernel_for_many(formula: Rule) -> Rule:
     """Let a namespace do so for so many elements that they are worth more than one thread."""
-    return _quicker(formula, 1 << 18)
+    return _use_kernel(formula, 1 << 18)
 
 
-def _quicker(formula: Rule, least: int) -> Rule:
+def _use_kernel(formula: Rule, least: int) -> Rule:
     name = formula.__name__.lstrip("_")
 
     @functools.wraps(formula)
     def function(xp: Any, x: Array, *others: Array, **settings: Any) -> Array:
-        if xp.quicker is not None and x.size >= least and x.dtype.char in "fd":
-            return xp.quicker[name](x, *others, **settings)
+        if xp.rule_kernels is not None and x.size >= least and x.dtype.char in "fd":
+            return xp.rule_kernels[name](x, *others, **settings)
         return formula(xp, x, *others, **settings)
 
     return function

@@ -10,8 +10,8 @@ from chainrule.primitives.primitive import (
     general,
     is_complex,
     linear,
-    quicker,
     symmetric,
+    use_kernel,
 )
 
 Array = Any
@@ -106,7 +106,7 @@ def _prod_jvp(xp: Any, t: Array, x: Array, *, axis: Axes, keepdims: bool) -> Arr
 prod = general("prod", None, vjp=(_prod_vjp,), jvp=(_prod_jvp,))
 
 
-@quicker
+@use_kernel
 def _cumulative_sum_vjp(xp: Any, g: Array, *, axis: int) -> Array:
     return xp.flip(xp.cumulative_sum(xp.flip(g, axis=axis), axis=axis), axis=axis)
 
@@ -187,7 +187,7 @@ def _peak(xp: Any, x: Array, axis: Axes) -> Array:
     return xp.max(x, axis=axis, keepdims=True)
 
 
-@quicker
+@use_kernel
 def _logsumexp(xp: Any, x: Array, *, axis: Axes, keepdims: bool) -> Array:
     # m + log sum exp(x - m) (Blanchard, Higham, Higham, IMA J. Numer. Anal. 41(4), 2021); an
     # infinite m is not subtracted, since inf - inf is nan, and is the result, whatever the sum.
@@ -213,7 +213,7 @@ def _near_one(xp: Any, total: Array) -> Array:
     return xp.where(xp.logical_and(xp.isfinite(total), total != 0), total, xp.ones_like(total))
 
 
-@quicker
+@use_kernel
 def _logsumexp_vjp(xp: Any, g: Array, x: Array, out: Array, *, axis: Axes, keepdims: bool) -> Array:
     return _spread(xp, g, x.shape, axis, keepdims) * _softmax_from(xp, x, out, axis, keepdims)
 
@@ -268,13 +268,13 @@ logcumsumexp = general(
 )
 
 
-@quicker
+@use_kernel
 def _softmax(xp: Any, x: Array, *, axis: int) -> Array:
     e = xp.exp(x - _peak(xp, x, (axis,)))
     return e / xp.sum(e, axis=axis, keepdims=True)
 
 
-@quicker
+@use_kernel
 def _softmax_rule(xp: Any, v: Array, out: Array, *, axis: int) -> Array:
     return (v - xp.sum(v * out, axis=axis, keepdims=True)) * out
 
@@ -286,7 +286,7 @@ softmax = symmetric(
 )
 
 
-@quicker
+@use_kernel
 def _log_softmax(xp: Any, x: Array, *, axis: int) -> Array:
     shifted = x - _peak(xp, x, (axis,))
     if 0 in x.shape:  # log 0 would warn
@@ -294,7 +294,7 @@ def _log_softmax(xp: Any, x: Array, *, axis: int) -> Array:
     return shifted - xp.log(xp.sum(xp.exp(shifted), axis=axis, keepdims=True))
 
 
-@quicker
+@use_kernel
 def _log_softmax_vjp(xp: Any, g: Array, out: Array, *, axis: int) -> Array:
     return g - xp.exp(out) * xp.sum(g, axis=axis, keepdims=True)
 

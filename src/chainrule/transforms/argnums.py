@@ -9,10 +9,10 @@ from typing import Any
 from chainrule.errors import ArgumentError
 from chainrule.transforms.function_call import named
 
-Choices = int | str | Sequence[int] | Sequence[str]
+Argnums = int | str | Sequence[int] | Sequence[str]
 
 
-class Choice:
+class ArgnumSelection:
     """The chosen arguments of one call; what was chosen by names comes back by them."""
 
     def __init__(

@@ -8,7 +8,7 @@ from typing import Any
 from chainrule import pytree
 from chainrule.arguments import cast, tensor_of
 from chainrule.autograd.backward import autograd_grad
-from chainrule.autograd.forward import through, tracked
+from chainrule.autograd.forward import jvp_through, tracked
 from chainrule.autograd.modes import enable_grad
 from chainrule.autograd.namespace import TENSOR_XP
 from chainrule.autograd.node import GradientEdge, endpoint
@@ -18,7 +18,7 @@ from chainrule.autograd.tensor import Tensor
 from chainrule.errors import DTypeError, ShapeError
 
 
-class Application:
+class FunctionCall:
     """One call of a function whose derivatives are asked for.
 
     The function gets tensors that only this call knows, connected to the history of what it was
@@ -36,7 +36,7 @@ class Application:
         leaves = [leaf for _, leaf in pytree.leaves(self.result)]
         self.places = [i for i, leaf in enumerate(leaves) if isinstance(leaf, Tensor)]
         self.outputs: list[Tensor] = [leaves[i] for i in self.places]
-        self._push, beyond = through(self.inputs, self.outputs)
+        self._jvp, beyond = jvp_through(self.inputs, self.outputs)
         # Edges, not tensors: a map in which a pass is made has other faces of these.
         self._ends = [_edge(t) for t in self.outputs]
         self._starts = [_edge(t) for t in self.inputs]
@@ -47,7 +47,7 @@ class Application:
             return True
         return self._recording and any(d is not None and d.requires_grad for d in directions)
 
-    def pull(self, cotangents: Sequence[Tensor | None], *, again: bool = True) -> list[Tensor]:
+    def vjp(self, cotangents: Sequence[Tensor | None], *, again: bool = True) -> list[Tensor]:
         """Return cotangents of the inputs for those of the outputs: once, if not `again`."""
         pairs = zip(self._ends, cotangents, strict=True)
         chosen = [(end, g) for end, g in pairs if g is not None and end is not None]
@@ -61,9 +61,9 @@ class Application:
             for x, g in zip(self.inputs, grads, strict=True)
         ]
 
-    def push(self, tangents: Sequence[Tensor | None]) -> list[Tensor]:
+    def jvp(self, tangents: Sequence[Tensor | None]) -> list[Tensor]:
         """Return tangents of the outputs for those of the inputs."""
-        return self._push(tangents, self._recorded(tangents))
+        return self._jvp(tangents, self._recorded(tangents))
 
     def value(self, tangents: Sequence[Tensor | None] = ()) -> Any:
         """Return what the function returned: with a history, where its derivatives have one."""

@@ -10,14 +10,14 @@ from chainrule import pytree
 from chainrule.autograd.namespace import TENSOR_XP
 from chainrule.autograd.tensor import Tensor
 from chainrule.errors import AutogradError
-from chainrule.transforms.argnums import Choice, Choices
-from chainrule.transforms.function_call import Application, directions, listed, named, parted
+from chainrule.transforms.argnums import Argnums, ArgnumSelection
+from chainrule.transforms.function_call import FunctionCall, directions, listed, named, parted
 
 __all__ = ["grad", "hvp", "value_and_grad"]
 
 
 def value_and_grad(
-    function: Callable[..., Any], argnums: Choices = 0, has_aux: bool = False
+    function: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False
 ) -> Callable[..., Any]:
     """Return the function that gives the value of `function` and its gradient.
 
@@ -66,7 +66,7 @@ def value_and_grad(
 
 
 def grad(
-    function: Callable[..., Any], argnums: Choices = 0, has_aux: bool = False
+    function: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False
 ) -> Callable[..., Any]:
     """Return the function that gives the gradient of `function`.
 
@@ -100,22 +100,22 @@ def grad(
 def _derivative(
     title: str,
     function: Callable[..., Any],
-    argnums: Choices,
+    argnums: Argnums,
     has_aux: bool,
     form: Callable[[Any, Any], Any],
 ) -> Callable[..., Any]:
     @functools.wraps(function)
     def derivative(*args: Any, **kwargs: Any) -> Any:
-        choice = Choice(title, function, argnums, args, kwargs)
-        call = Application(title, choice.call, choice.values)
-        slopes = call.pull(_one(title, function, call, has_aux), again=False)
+        choice = ArgnumSelection(title, function, argnums, args, kwargs)
+        call = FunctionCall(title, choice.call, choice.values)
+        slopes = call.vjp(_one(title, function, call, has_aux), again=False)
         gradient = pytree.rebuilt(call.arguments, slopes)
         return form(call.value(), choice.like(gradient))
 
     return derivative
 
 
-def _one(title: str, function: Any, call: Application, has_aux: bool) -> list[Tensor | None]:
+def _one(title: str, function: Any, call: FunctionCall, has_aux: bool) -> list[Tensor | None]:
     """Return 1 for the number that is differentiated, None for what is returned besides."""
     out, _ = parted(title, function, call.result, has_aux)
     if not isinstance(out, Tensor) or out.numel() != 1 or out.dtype.kind == "c":
@@ -169,7 +169,7 @@ def hvp(function: Callable[..., Any], primals: Any, tangents: Any) -> Any:
     """
     arguments = listed(primals)
     gradient = grad(function, tuple(range(len(arguments))))
-    call = Application("hvp", lambda *xs: list(gradient(*xs)), arguments)
-    product = call.pull(directions("hvp", call.arguments, listed(tangents)), again=False)
+    call = FunctionCall("hvp", lambda *xs: list(gradient(*xs)), arguments)
+    product = call.vjp(directions("hvp", call.arguments, listed(tangents)), again=False)
     found = pytree.rebuilt(call.arguments, product)
     return type(primals)(found) if isinstance(primals, tuple | list) else found[0]

@@ -12,8 +12,8 @@ from chainrule.autograd.namespace import TENSOR_XP
 from chainrule.autograd.tensor import Tensor
 from chainrule.creation import eye
 from chainrule.errors import ArgumentError, MissingRuleError
-from chainrule.transforms.argnums import Choice, Choices
-from chainrule.transforms.function_call import Application, parted
+from chainrule.transforms.argnums import Argnums, ArgnumSelection
+from chainrule.transforms.function_call import FunctionCall, parted
 from chainrule.transforms.gradients import grad
 from chainrule.transforms.vmap import vmap
 
@@ -22,7 +22,7 @@ __all__ = ["hessian", "jacobian"]
 
 def jacobian(
     function: Callable[..., Any],
-    argnums: Choices = 0,
+    argnums: Argnums = 0,
     has_aux: bool = False,
     *,
     mode: str | None = None,
@@ -76,8 +76,8 @@ def jacobian(
 
     @functools.wraps(function)
     def derivative(*args: Any, **kwargs: Any) -> Any:
-        choice = Choice("jacobian", function, argnums, args, kwargs)
-        call = Application("jacobian", choice.call, choice.values)
+        choice = ArgnumSelection("jacobian", function, argnums, args, kwargs)
+        call = FunctionCall("jacobian", choice.call, choice.values)
         _, aux = parted("jacobian", function, call.value(), has_aux)
         outputs, _ = parted("jacobian", function, call.result, has_aux)
         count = sum(isinstance(leaf, Tensor) for _, leaf in pytree.leaves(outputs))
@@ -96,7 +96,7 @@ def jacobian(
 
 
 def hessian(
-    function: Callable[..., Any], argnums: Choices = 0, *, mode: str | None = None
+    function: Callable[..., Any], argnums: Argnums = 0, *, mode: str | None = None
 ) -> Callable[..., Any]:
     """Return the function that gives the Hessian of `function`: the Jacobian of its gradient.
 
@@ -133,7 +133,7 @@ def hessian(
     return jacobian(grad(function, argnums), argnums, mode=mode)
 
 
-def _blocks(call: Application, count: int, mode: str | None) -> list[list[Tensor]]:
+def _blocks(call: FunctionCall, count: int, mode: str | None) -> list[list[Tensor]]:
     """Return the blocks of the first outputs, for each of them one for each input."""
     outputs = call.outputs[:count]
     columns, rows = (sum(x.numel() for x in xs) for xs in (call.inputs, outputs))
@@ -146,7 +146,7 @@ def _blocks(call: Application, count: int, mode: str | None) -> list[list[Tensor
     return _by_rows(call, outputs)
 
 
-def _by_rows(call: Application, outputs: list[Tensor]) -> list[list[Tensor]]:
+def _by_rows(call: FunctionCall, outputs: list[Tensor]) -> list[list[Tensor]]:
     check_real("jacobian", outputs, "outputs")
     blocks = []
     for at, out in enumerate(outputs):
@@ -157,23 +157,23 @@ def _by_rows(call: Application, outputs: list[Tensor]) -> list[list[Tensor]]:
     return blocks
 
 
-def _by_columns(call: Application, outputs: list[Tensor]) -> list[list[Tensor]]:
+def _by_columns(call: FunctionCall, outputs: list[Tensor]) -> list[list[Tensor]]:
     check_real("jacobian", call.inputs, "arguments of forward mode")
     blocks: list[list[Tensor]] = [[] for _ in outputs]
     for at, x in enumerate(call.inputs):
-        found = _for_units(functools.partial(_push, call, at), x)
+        found = _for_units(functools.partial(_jvp, call, at), x)
         for block, columns, out in zip(blocks, found, outputs, strict=False):
             last = columns.movedim(0, -1) if x.ndim else columns[0]
             block.append(last.reshape((*out.shape, *x.shape)))
     return blocks
 
 
-def _pull(call: Application, at: int, unit: Tensor) -> list[Tensor]:
-    return call.pull([unit if i == at else None for i in range(len(call.outputs))])
+def _pull(call: FunctionCall, at: int, unit: Tensor) -> list[Tensor]:
+    return call.vjp([unit if i == at else None for i in range(len(call.outputs))])
 
 
-def _push(call: Application, at: int, unit: Tensor) -> list[Tensor]:
-    return call.push([unit if i == at else None for i in range(len(call.inputs))])
+def _jvp(call: FunctionCall, at: int, unit: Tensor) -> list[Tensor]:
+    return call.jvp([unit if i == at else None for i in range(len(call.inputs))])
 
 
 def _for_units(function: Callable[[Tensor], list[Tensor]], x: Tensor) -> list[Tensor]:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from chainrule import pytree
-from chainrule.transforms.function_call import Application, directions, listed, parted
+from chainrule.transforms.function_call import FunctionCall, directions, listed, parted
 
 __all__ = ["jvp", "linearize", "vjp"]
 
@@ -53,9 +53,9 @@ def jvp(function: Callable[..., Any], primals: Any, tangents: Any) -> tuple[Any,
     >>> jvp(lambda p: p["w"] * 2 + p["b"], {"w": 3.0, "b": 2.0}, {"w": 1.0, "b": 0.0})
     (tensor(8.), tensor(2.))
     """
-    call = Application("jvp", function, listed(primals))
+    call = FunctionCall("jvp", function, listed(primals))
     ts = directions("jvp", call.arguments, listed(tangents))
-    return call.value(ts), call.like_result(call.push(ts), keep=False)
+    return call.value(ts), call.like_result(call.jvp(ts), keep=False)
 
 
 def linearize(function: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
@@ -77,11 +77,11 @@ def linearize(function: Callable[..., Any], *primals: Any) -> tuple[Any, Callabl
     Raises
     ------
     ShapeError, DTypeError, TypeError
-        As for `jvp`; of tangents, when `push` is called.
+        As for `jvp`; of tangents, when `jvp_fn` is called.
 
     Notes
     -----
-    `function` is called once, however often `push` is: each call of that is one walk through the
+    `function` is called once, however often `jvp_fn` is: each call of that is one walk through the
     graph. So it's the thing for the products with one Jacobian that a Krylov method needs.
 
     Examples
@@ -91,13 +91,13 @@ def linearize(function: Callable[..., Any], *primals: Any) -> tuple[Any, Callabl
     >>> value, push(1.0), push(0.5)
     (tensor(9.), tensor(6.), tensor(3.))
     """
-    call = Application("linearize", function, primals)
+    call = FunctionCall("linearize", function, primals)
 
-    def push(*tangents: Any) -> Any:
+    def jvp_fn(*tangents: Any) -> Any:
         ts = directions("linearize", call.arguments, list(tangents))
-        return call.like_result(call.push(ts), keep=False)
+        return call.like_result(call.jvp(ts), keep=False)
 
-    return call.value(), push
+    return call.value(), jvp_fn
 
 
 def vjp(function: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
@@ -138,14 +138,14 @@ def vjp(function: Callable[..., Any], *primals: Any, has_aux: bool = False) -> t
     >>> value["product"], pull({"sum": 1.0, "product": 10.0})
     (tensor(6.), (tensor(21.), tensor(31.)))
     """
-    call = Application("vjp", function, primals)
+    call = FunctionCall("vjp", function, primals)
     outputs, _ = parted("vjp", function, call.result, has_aux)
     values, aux = parted("vjp", function, call.value(), has_aux)
 
-    def pull(cotangents: Any) -> Any:
+    def vjp_fn(cotangents: Any) -> Any:
         gs = directions("vjp", outputs, cotangents, back=True)
         rest = [None] * (len(call.outputs) - len(gs))
-        found = pytree.rebuilt(call.arguments, call.pull([*gs, *rest]))
+        found = pytree.rebuilt(call.arguments, call.vjp([*gs, *rest]))
         return found[0] if len(primals) == 1 else tuple(found)
 
-    return (values, pull, aux) if has_aux else (values, pull)
+    return (values, vjp_fn, aux) if has_aux else (values, vjp_fn)

@@ -14,7 +14,7 @@ import numpy as np
 from chainrule.compiler.codegen import runtime
 from chainrule.compiler.codegen.loop_source import loop_rows
 from chainrule.compiler.ir.op_traits import is_alone
-from chainrule.compiler.ir.program import Line, Names, Program, Value
+from chainrule.compiler.ir.program import Names, Op, Program, Value
 from chainrule.compiler.passes.buffer_planning import Plan, planned
 from chainrule.compiler.passes.numpy_lowering import lowered
 from chainrule.compiler.passes.regions import everywhere
@@ -62,7 +62,7 @@ class Source:
         self.constants = [v for v, a in program.constants.items() if a.size > _SPELLED]
         self.inline: dict[Value, str] = {}  # views that are used once, where they are used
         self.objects: dict[str, Any] = {}  # settings that have no spelling
-        self.made = {v: line for line in program.lines for v in line.outs}
+        self.made = {v: op for op in program.ops for v in op.outs}
         self.uses = self.uses_in(program)
         for value in program.inputs:
             _ = self.names[value]
@@ -108,9 +108,9 @@ class Source:
 
     def uses_in(self, program: Program) -> Counter[Value]:
         """Return how often values are used; what a body uses from outside counts twice."""
-        uses = Counter(v for line in program.lines for v in line.inputs)
+        uses = Counter(v for op in program.ops for v in op.inputs)
         uses.update(program.results())
-        uses.update(v for line in program.lines for body in line.bodies for v in body.free())
+        uses.update(v for op in program.ops for body in op.regions for v in body.free())
         return uses
 
     def statements(self, program: Program) -> Iterator[str]:
@@ -119,13 +119,13 @@ class Source:
         A line with bodies has several.
         """
         uses = self.uses_in(program)
-        for line in program.lines:
-            if line.bodies:
-                yield from loop_rows(self, line)
-            elif line.function in _SHORT and uses[line.out] == 1:
-                self.inline[line.out] = self.expression(line)
+        for op in program.ops:
+            if op.regions:
+                yield from loop_rows(self, op)
+            elif op.function in _SHORT and uses[op.out] == 1:
+                self.inline[op.out] = self.expression(op)
             else:
-                yield self._statement(line)
+                yield self._statement(op)
 
     def _copies(self) -> Iterator[str]:
         """Yield what makes outputs the caller's own."""
@@ -150,58 +150,58 @@ class Source:
 
     def _unspread(self, value: Value) -> Any:
         """Return what gives a value by broadcasting, which writing does anyway."""
-        line = self.made.get(value)
-        if line is not None and value in self.inline and line.function == "np.broadcast_to":
-            return line.args[0]
+        op = self.made.get(value)
+        if op is not None and value in self.inline and op.function == "np.broadcast_to":
+            return op.args[0]
         return value
 
-    def _statement(self, line: Line) -> str:
-        outs = ", ".join(self._name(v) for v in line.outs)
-        place = self.plan.places.get(line.outs[0])
-        if line.function.startswith("native."):
-            text = self._loop(line)
+    def _statement(self, op: Op) -> str:
+        outs = ", ".join(self._name(v) for v in op.outs)
+        place = self.plan.places.get(op.outs[0])
+        if op.function.startswith("native."):
+            text = self._loop(op)
         elif place is None:
-            text = f"{outs} = {self.expression(line)}{'[0]' * is_alone(line)}"
+            text = f"{outs} = {self.expression(op)}{'[0]' * is_alone(op)}"
         else:
-            self.names[line.out] = self.names[place]
-            text = self._into(line, self.names[place])
-        return f"{text:<52}  # {', '.join(v.type_text for v in line.outs)}"
+            self.names[op.out] = self.names[place]
+            text = self._into(op, self.names[place])
+        return f"{text:<52}  # {', '.join(v.type_text for v in op.outs)}"
 
-    def _into(self, line: Line, place: str) -> str:
+    def _into(self, op: Op, place: str) -> str:
         """Return a statement that writes into memory that is there."""
-        shown = [self.show(arg) for arg in line.args]
-        if line.function == "plus_at":
-            return f"{place}[{_index(line.args[2], self.show)}] += {shown[1]}"
-        if line.function == "assign_at":
-            return f"{place}[{_index(line.args[2], self.show)}] = {shown[1]}"
-        augmented = _AUGMENTED.get(line.function)
+        shown = [self.show(arg) for arg in op.args]
+        if op.function == "plus_at":
+            return f"{place}[{_index(op.args[2], self.show)}] += {shown[1]}"
+        if op.function == "assign_at":
+            return f"{place}[{_index(op.args[2], self.show)}] = {shown[1]}"
+        augmented = _AUGMENTED.get(op.function)
         if augmented and shown[0] == place and shown[1] != place:
             return f"{place} {augmented} {shown[1]}"
-        return f"{line.function}({', '.join([*shown, f'out={place}'])})"
+        return f"{op.function}({', '.join([*shown, f'out={place}'])})"
 
-    def _loop(self, line: Line) -> str:
+    def _loop(self, op: Op) -> str:
         """Return the call of a loop of machine code, with memory for what has a place."""
-        places = [self.plan.places.get(v) for v in line.outs]
-        made = ["_" if place else self._name(v) for v, place in zip(line.outs, places, strict=True)]
-        for value, place in zip(line.outs, places, strict=True):
+        places = [self.plan.places.get(v) for v in op.outs]
+        made = ["_" if place else self._name(v) for v, place in zip(op.outs, places, strict=True)]
+        for value, place in zip(op.outs, places, strict=True):
             if place is not None:
                 self.names[value] = self.names[place]
-        shown = [self.show(arg) for arg in line.args]
+        shown = [self.show(arg) for arg in op.args]
         if any(places):
             shown.append(f"out={self.show(tuple(places))}")
-        call = f"{line.function}({', '.join(shown)})"
+        call = f"{op.function}({', '.join(shown)})"
         return call if all(places) else f"{', '.join(made)} = {call}"
 
     def _name(self, value: Value) -> str:
         return self.names[value]
 
-    def expression(self, line: Line) -> str:
+    def expression(self, op: Op) -> str:
         """Return an expression as a person would write it."""
-        function, args = line.function, line.args
+        function, args = op.function, op.args
         shown = [self.show(arg) for arg in args]
         given = {
             k: v[0] if k == "axis" and type(v) is tuple and len(v) == 1 else v
-            for k, v in line.kwargs.items()
+            for k, v in op.kwargs.items()
         }
         keywords = [
             f"{key}={self.show(value)}"
@@ -213,7 +213,7 @@ class Source:
             return f"{shown[0]} {operator} {shown[1]}"
         match function:
             case "draw":
-                return self._draw(line.out, args, shown, keywords)
+                return self._draw(op.out, args, shown, keywords)
             case "np.negative":
                 return f"-{shown[0]}"
             case "getitem":

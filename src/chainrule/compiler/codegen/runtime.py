@@ -19,12 +19,12 @@ __all__ = [
     "each_block",
     "getitem",
     "index_add",
-    "largest_at",
+    "maximum_at",
     "lasting",
     "logcumsumexp",
     "masked",
     "plus_at",
-    "smallest_at",
+    "minimum_at",
     "take_along_axis",
     "windows",
     "with_imag",
@@ -89,7 +89,7 @@ def plus_at(base: Array, value: Array, key: Any) -> Array:
     return out
 
 
-def largest_at(base: Array, value: Array, *, key: Any) -> Array:
+def maximum_at(base: Array, value: Array, *, key: Any) -> Array:
     """Return a copy of base with the larger of it and value at key."""
     out = np.array(base, order="C")
     np.maximum.at(out, key, value)
@@ -105,7 +105,7 @@ def lasting(*, shape: tuple[int, ...], key: Any) -> Array:
     return owner[key] == number
 
 
-def smallest_at(base: Array, value: Array, *, key: Any) -> Array:
+def minimum_at(base: Array, value: Array, *, key: Any) -> Array:
     """Return a copy of base with the smaller of it and value at key."""
     out = np.array(base, order="C")
     np.minimum.at(out, key, value)

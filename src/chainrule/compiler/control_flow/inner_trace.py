@@ -36,10 +36,10 @@ class InnerTrace(Trace):
         self._grads: dict[int, Tensor | None] = {}
         self._writes = [symbol.writes for _, symbol, _ in self.arrays]
 
-    def face(self, tensor: Tensor) -> Tensor:
+    def proxy(self, tensor: Tensor) -> Tensor:
         capture = self.captures.get(id(tensor))
         if capture is not None:
-            return capture.face
+            return capture.proxy
         own = self._own.get(id(tensor))
         if own is not None and own() is tensor:
             return tensor
@@ -47,7 +47,7 @@ class InnerTrace(Trace):
             array = _array.__get__(tensor)
         except AttributeError:  # it's being made
             return tensor
-        return self.capture(tensor, array).face
+        return self.capture(tensor, array).proxy
 
     def face_for(self, tensor: Tensor, slot: str, value: Any) -> tuple[Tensor, Any]:
         if slot == "_array" and not hasattr(_Raw(tensor), "array"):
@@ -59,16 +59,16 @@ class InnerTrace(Trace):
         with within(self.outer):
             value, node, grad = tensor._array.value, current_node(tensor), tensor._grad
             layout = tensor._array.layout
-        face: Tensor = object.__new__(Tensor)
+        proxy: Tensor = object.__new__(Tensor)
         symbol = Symbol(value)
         symbol.layout = layout
-        _array.__set__(face, symbol)
-        _grad.__set__(face, grad)
-        SLOTS["_view"].__set__(face, None)
-        leaf = None if node is None else AccumulateGrad(face)
-        _node.__set__(face, leaf)
+        _array.__set__(proxy, symbol)
+        _grad.__set__(proxy, grad)
+        SLOTS["_view"].__set__(proxy, None)
+        leaf = None if node is None else AccumulateGrad(proxy)
+        _node.__set__(proxy, leaf)
         self._grads[id(tensor)] = grad
-        capture = self.captures[id(tensor)] = Capture(tensor, face, symbol, value, leaf)
+        capture = self.captures[id(tensor)] = Capture(tensor, proxy, symbol, value, leaf)
         return capture
 
     def check(self) -> None:
@@ -79,7 +79,7 @@ class InnerTrace(Trace):
                     f"the function of a {self.name} writes in place to a tensor from outside (of "
                     f"shape {list(capture.value.shape)}): make it part of the carry, and return it"
                 )
-            if _grad.__get__(capture.face) is not self._grads[id(capture.tensor)]:
+            if _grad.__get__(capture.proxy) is not self._grads[id(capture.tensor)]:
                 raise CompileError(
                     f"the function of a {self.name} calls backward(), which adds to the .grad of "
                     f"a tensor from outside (of shape {list(capture.value.shape)}): use "
@@ -123,7 +123,7 @@ class Body:
         self.trace.check()
         self._check()
         outputs: list[Value] = self.trace.run(lambda: [t._array.value for t in self.outs])
-        self.program = Program(name, self.values, {}, list(self.trace.lines), outputs, [])
+        self.program = Program(name, self.values, {}, list(self.trace.ops), outputs, [])
 
     def _check(self) -> None:
         """Raise if the function writes to what it was given: eagerly, that is the caller's."""

@@ -10,12 +10,12 @@ from chainrule import control_flow
 from chainrule.autograd.backward import autograd_grad
 from chainrule.autograd.forward import pushed_on, tracked
 from chainrule.autograd.modes import enable_grad
-from chainrule.autograd.node import Node, NodeName, Port
+from chainrule.autograd.node import Node, NodeName, NodeOutput
 from chainrule.autograd.record import current_node, is_recording, place
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.compiler.control_flow.inner_trace import Body
 from chainrule.compiler.ir.abstract_eval import DRAW
-from chainrule.compiler.ir.program import Line, Value, every_line
+from chainrule.compiler.ir.program import Op, Value, every_op
 from chainrule.compiler.tracing.symbol import TRACING, Symbol
 from chainrule.creation import zeros
 from chainrule.errors import AutogradError, CompileError, InPlaceError
@@ -26,7 +26,7 @@ Function = Callable[[list[Tensor]], list[Tensor]]
 def connected(node: Node | None, outs: Sequence[Value], tracked: Sequence[bool]) -> list[Tensor]:
     """Return tensors of what comes out of a line; those with a history are outputs of a node."""
     return [
-        make(Symbol(value), Port(node, i) if node is not None and flag else None)
+        make(Symbol(value), NodeOutput(node, i) if node is not None and flag else None)
         for i, (value, flag) in enumerate(zip(outs, tracked, strict=False))
     ]
 
@@ -34,10 +34,10 @@ def connected(node: Node | None, outs: Sequence[Value], tracked: Sequence[bool])
 class LoopNode(Node):
     """What the nodes of lines with bodies have in common."""
 
-    __slots__ = ("bodies", "count", "line", "outputs", "sources")
+    __slots__ = ("regions", "count", "op", "outputs", "sources")
 
-    bodies: list[Body]
-    line: Line
+    regions: list[Body]
+    op: Op
     sources: list[Tensor]  # tensors from outside that bodies use
     outputs: int
 
@@ -45,19 +45,19 @@ class LoopNode(Node):
     def output_count(self) -> int:
         return self.outputs
 
-    def push(self, tangents: tuple[Any, ...], xp: Any) -> Any:
+    def jvp(self, tangents: tuple[Any, ...], xp: Any) -> Any:
         self._check_again()
         found = self._tangents(tangents)
-        kinds = [value.dtype.kind for value in self.line.outs]
+        kinds = [value.dtype.kind for value in self.op.outs]
         return tuple([t if kind in "fc" else None for t, kind in zip(found, kinds, strict=True)])
 
     def _tangents(self, tangents: Sequence[Any]) -> Sequence[Tensor | None]:
         """Return the tangents of all that comes out, None where none has come."""
         raise AssertionError(f"{type(self).__name__} is abstract")
 
-    def _begin(self, bodies: list[Body], line: Line, inputs: Sequence[Tensor]) -> None:
-        self.bodies, self.line, self.outputs = bodies, line, len(line.outs)
-        found = {id(t): t for body in bodies for t in body.sources}
+    def _begin(self, regions: list[Body], op: Op, inputs: Sequence[Tensor]) -> None:
+        self.regions, self.op, self.outputs = regions, op, len(op.outs)
+        found = {id(t): t for body in regions for t in body.sources}
         self.sources = list(found.values())
         self.edges = tuple([current_node(t) for t in (*inputs, *self.sources)])
         place(self, 4)
@@ -67,13 +67,13 @@ class LoopNode(Node):
 
     def release(self) -> None:
         """Let go of the tensors that the functions use: the trace is over."""
-        self.bodies, self.sources = [], []
+        self.regions, self.sources = [], []
 
     @property
     def draws(self) -> bool:
         """Whether a body draws random numbers, which would be others when it runs again."""
-        lines = every_line(line for body in self.bodies for line in body.program.lines)
-        return any(line.function == DRAW for line in lines)
+        ops = every_op(op for body in self.regions for op in body.program.ops)
+        return any(op.function == DRAW for op in ops)
 
     def _check_again(self) -> None:
         """Raise if what a function will see, when it runs again, is not what it saw."""
@@ -82,7 +82,7 @@ class LoopNode(Node):
                 f"{self.name} runs its function again for this pass, and the function "
                 "draws random numbers: draw outside, and pass them as an operand or slice by slice"
             )
-        for body in self.bodies:
+        for body in self.regions:
             for capture in body.trace.captures.values():
                 if capture.tensor._array.value is not capture.value:
                     raise InPlaceError(
@@ -111,10 +111,10 @@ class CondNode(LoopNode):
     branches: list[Callable[..., Any]]
 
     @classmethod
-    def of(cls, branches: list[Any], bodies: list[Body], line: Line) -> CondNode:
+    def of(cls, branches: list[Any], regions: list[Body], op: Op) -> CondNode:
         node = cls()
         node.branches = [lambda: branches[0](), lambda: branches[1](None)]
-        node._begin(bodies, line, ())
+        node._begin(regions, op, ())
         return node
 
     @property
@@ -125,7 +125,7 @@ class CondNode(LoopNode):
         super().release()
         self.branches = []
 
-    def pull(self, g: Any, run: Any) -> Sequence[Any]:
+    def vjp(self, g: Any, run: Any) -> Sequence[Any]:
         self._check_again()
         gs = as_tensors(g, run)
 
@@ -162,7 +162,7 @@ class CondNode(LoopNode):
             pairs = zip(like, parts, strict=True)
             return [nothing(t) if part is None else part for t, part in pairs]
 
-        predicate = make(Symbol(self.line.args[0]), None)
+        predicate = make(Symbol(self.op.args[0]), None)
         found = control_flow.cond(predicate, *[partial(whole, branch) for branch in self.branches])
         return [part if k in come else None for k, part in enumerate(found)]
 
@@ -185,14 +185,14 @@ class WhileNode(LoopNode):
         cls,
         condition: Any,
         function: Function,
-        bodies: list[Body],
-        line: Line,
+        regions: list[Body],
+        op: Op,
         carry: Sequence[Tensor],
     ) -> WhileNode:
         node = cls()
         node.condition, node.function = condition, function
-        node._begin(bodies, line, carry)
-        pairs = zip(line.args[0], node.edges, strict=False)
+        node._begin(regions, op, carry)
+        pairs = zip(op.args[0], node.edges, strict=False)
         node.carry = [make(Symbol(value), edge) for value, edge in pairs]
         return node
 
@@ -205,7 +205,7 @@ class WhileNode(LoopNode):
         self.condition = self.function = list
         self.carry = []
 
-    def pull(self, g: Any, run: Any) -> Sequence[Any]:
+    def vjp(self, g: Any, run: Any) -> Sequence[Any]:
         raise AutogradError(
             "the backward pass can't go through a compiled while_loop: the number of its steps, "
             "and so the memory for what they save, isn't known. Use cr.scan() with a bound, and "

@@ -13,9 +13,9 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from chainrule import control_flow
-from chainrule.autograd.backward import pulled
+from chainrule.autograd.backward import vjp_of
 from chainrule.autograd.forward import pushed_on
-from chainrule.autograd.node import NodeName, Port
+from chainrule.autograd.node import NodeName, NodeOutput
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.compiler.control_flow.inner_trace import Body
 from chainrule.compiler.control_flow.nodes import (
@@ -26,7 +26,7 @@ from chainrule.compiler.control_flow.nodes import (
     nothing,
 )
 from chainrule.compiler.control_flow.scan_backward import BackwardBody, with_gradients
-from chainrule.compiler.ir.program import Line, Value
+from chainrule.compiler.ir.program import Op, Value
 from chainrule.compiler.tracing.symbol import Symbol
 from chainrule.creation import zeros
 from chainrule.ops import cat, unsqueeze
@@ -107,7 +107,7 @@ class ScanNode(LoopNode):
         cls,
         function: Function,
         body: Body,
-        line: Line,
+        op: Op,
         inputs: list[Tensor],
         count: int,
         checkpoint: bool,
@@ -115,7 +115,7 @@ class ScanNode(LoopNode):
         node = cls()
         node.function, node.count, node.checkpoint = function, count, checkpoint
         node.flags = body.trace.run(lambda: [t.requires_grad for t in body.inputs])
-        node._begin([body], line, inputs)
+        node._begin([body], op, inputs)
         return node
 
     @property
@@ -126,7 +126,7 @@ class ScanNode(LoopNode):
         super().release()
         self.function = list
 
-    def pull(self, g: Any, run: Any) -> Sequence[Any]:
+    def vjp(self, g: Any, run: Any) -> Sequence[Any]:
         if run.xp is not None or (self.checkpoint and not self.draws):
             return self._again(g, run)
         return self._onwards(g, run)
@@ -145,25 +145,25 @@ class ScanNode(LoopNode):
     @property
     def length(self) -> int:
         """The number of steps."""
-        count: int = self.line.kwargs["length"]
+        count: int = self.op.kwargs["length"]
         return count
 
     @property
     def _descending(self) -> bool:
         """Whether a backward pass begins with the last slice."""
-        return not self.line.kwargs["reverse"]
+        return not self.op.kwargs["reverse"]
 
     # --- a scan of tensors: the function runs again ---
 
     def _again(self, g: Any, run: Any) -> list[Any]:
         self._check_again()
-        gs, outs = as_tensors(g, run), self.line.outs
+        gs, outs = as_tensors(g, run), self.op.outs
         rows = [k for k in gs if k >= self.count]
         columns = [*(gs[k] for k in rows), *self._given()]
         back = BackwardStep(self, rows, run)
         carries: dict[int, Tensor] = {k: gs[k] for k in self._chosen()[0] if k in gs}
         sums: dict[int, Tensor] = {}
-        pieces = Pieces(self.line.kwargs["length"], self._descending)
+        pieces = Pieces(self.op.kwargs["length"], self._descending)
         while pieces.left:
             at = pieces.at
             found = back.run(carries, [column[at : at + 1] for column in columns])
@@ -202,7 +202,7 @@ class ScanNode(LoopNode):
         columns = [*(tangents[i] for i in rows), *self._given()]
         carries = {i: tangents[i] for i in carried if tangents[i] is not None}
         forward = partial(self._forward, rows, tangents[len(self.flags) :])
-        pieces = Pieces(self.line.kwargs["length"], not self._descending)
+        pieces = Pieces(self.op.kwargs["length"], not self._descending)
         while pieces.left:
             found = forward(carries, [column[pieces.at] for column in columns])
             following = {i: found[i] for i in carried if i in found}
@@ -246,23 +246,23 @@ class ScanNode(LoopNode):
         first = self.outputs - self.count
         tracked = self.flags[: self.count]
         carries = [
-            make(Symbol(self.line.outs[first + j]), Port(self, first + j) if flag else None)
+            make(Symbol(self.op.outs[first + j]), NodeOutput(self, first + j) if flag else None)
             for j, flag in enumerate(tracked)
         ]
         edges = self.edges[self.count :]
-        pairs = zip(self.line.args[1], edges, strict=False)
+        pairs = zip(self.op.args[1], edges, strict=False)
         return carries + [make(Symbol(value), edge) for value, edge in pairs]
 
     # --- a loop of programs: the body's own backward pass ---
 
     def _onwards(self, g: Any, run: Any) -> list[Any]:
         gs, (carried, sliced) = as_tensors(g, run), self._chosen()
-        rows, kinds = [k for k in gs if k >= self.count], self.bodies[0].program.outputs
+        rows, kinds = [k for k in gs if k >= self.count], self.regions[0].program.outputs
         carries = {k: gs[k] for k in carried if k in gs}
         sums: dict[int, Tensor] = {}
-        pieces = Pieces(self.line.kwargs["length"], self._descending)
+        pieces = Pieces(self.op.kwargs["length"], self._descending)
         while pieces.left:
-            back = BackwardBody(self.bodies[0], self.line, self.count, self.sources)
+            back = BackwardBody(self.regions[0], self.op, self.count, self.sources)
             back.trace(carries, carried, rows, sliced)
             begin = [carries[k] if k in carries else nothing(kinds[k]) for k in back.seeded]
             totals = zip(back.summed, back.totals, strict=True)
@@ -350,7 +350,7 @@ class BackwardStep:
         inputs = self.node.tracked(given[len(rows) :])
         arriving = dict(zip(rows, given, strict=False))
         wrt = [inputs[i] for i in (*self.carried, *self.sliced)] + sources
-        outs, found = pulled(
+        outs, found = vjp_of(
             lambda: self.node.function(inputs),
             wrt,
             {**carries, **arriving},

@@ -18,7 +18,7 @@ from chainrule.autograd.tensor import Tensor, make
 from chainrule.compiler.control_flow.inner_trace import Body
 from chainrule.compiler.ir.abstract_eval import DRAW
 from chainrule.compiler.ir.op_traits import VIEWS
-from chainrule.compiler.ir.program import Line, Program, Value
+from chainrule.compiler.ir.program import Op, Program, Value
 from chainrule.compiler.tracing.namespace import SYMBOL_XP
 from chainrule.compiler.tracing.symbol import TRACING, Symbol
 
@@ -35,34 +35,34 @@ class BackwardBody:
     leaving: list[int]  # the same, or all that come with one, if the step is repeated
     steady: bool  # whether the step that follows is the same
 
-    def __init__(self, body: Body, line: Line, count: int, sources: list[Tensor]) -> None:
-        self.body, self.line, self.count, self.sources = body, line, count, sources
+    def __init__(self, body: Body, op: Op, count: int, sources: list[Tensor]) -> None:
+        self.body, self.op, self.count, self.sources = body, op, count, sources
         self.stacks: list[Value] = []  # what the forward loop stacks for it
         self._inputs: list[Value] = []  # and the slices of these
-        self._prefix: list[Line] = []  # what is made again
+        self._prefix: list[Op] = []  # what is made again
         self._found: dict[Value, Value] = {}
-        self._made: dict[Value, Line] = {}
+        self._made: dict[Value, Op] = {}
 
     def trace(
         self, arriving: Iterable[int], carried: list[int], rows: list[int], sliced: list[int]
     ) -> None:
         """Trace the pass from gradients of some carries and rows to those of carries and slices."""
         trace, kinds = self.body.trace, self.body.program.outputs
-        begin = len(trace.lines)
+        begin = len(trace.ops)
         self.seeded = trace.run(self._closed, arriving, carried, rows)
-        del trace.lines[begin:]  # which only asked
+        del trace.ops[begin:]  # which only asked
         seeds = {k: Value(kinds[k].shape, kinds[k].dtype, "g") for k in (*self.seeded, *rows)}
         outputs = trace.run(self._pass, seeds, carried, rows, sliced)
-        lines, trace.lines[begin:] = trace.lines[begin:], []
+        ops, trace.ops[begin:] = trace.ops[begin:], []
         inputs = [*(seeds[k] for k in self.seeded), *self.totals, *(seeds[k] for k in rows)]
-        program = Program("scan_backward", inputs, {}, lines, outputs, [])
-        self._made = {v: line for line in self.body.program.lines for v in line.outs}
+        program = Program("scan_backward", inputs, {}, ops, outputs, [])
+        self._made = {v: op for op in self.body.program.ops for v in op.outs}
         own = {*self.body.values, *self._made}
         for value in program.free():
             if value in own:
                 self._fetch(value, own)
         program = program.replaced(lambda v: self._found.get(v, v))
-        program.lines[:0] = self._prefix
+        program.ops[:0] = self._prefix
         program.inputs += self._inputs
         self.program = program
 
@@ -93,9 +93,9 @@ class BackwardBody:
         parts: list[Any] = [grads[b + i] for i in self.summed]
         self.totals = [Value(g.shape, g.dtype, "total") for g in parts]
         sums = [SYMBOL_XP.add(Symbol(t), g) for t, g in zip(self.totals, parts, strict=True)]
-        begin = len(body.trace.lines)
+        begin = len(body.trace.ops)
         self.steady = self._closed(self.reached, carried, rows) == self.seeded
-        del body.trace.lines[begin:]
+        del body.trace.ops[begin:]
         if self.steady:
             kinds = body.inputs
             for i in self.seeded:
@@ -110,12 +110,12 @@ class BackwardBody:
         """Find a value of the forward body for the backward one."""
         if value in self._found:
             return
-        line = self._made.get(value)
-        if line is not None and _is_made_again(line):
-            for other in line.inputs:
+        op = self._made.get(value)
+        if op is not None and _is_made_again(op):
+            for other in op.inputs:
                 if other in own:
                     self._fetch(other, own)
-            again = line.replaced(lambda v: self._found.get(v, v))
+            again = op.replaced(lambda v: self._found.get(v, v))
             again.outs = (Value(value.shape, value.dtype, value.hint),)
             self._prefix.append(again)
             self._found[value] = again.out
@@ -126,15 +126,15 @@ class BackwardBody:
 
     def _stacked(self, value: Value) -> Value:
         """Return what has a value of each step: a new result of the forward loop, if need be."""
-        line, outputs, count = self.line, self.body.program.outputs, self.count
+        op, outputs, count = self.op, self.body.program.outputs, self.count
         if value in self.body.values[count:]:
-            stack: Value = line.args[1][self.body.values.index(value) - count]
+            stack: Value = op.args[1][self.body.values.index(value) - count]
             return stack
         if value not in outputs[count:]:
             outputs.append(value)
-            length = line.kwargs["length"]
-            line.outs += (Value((length, *value.shape), value.dtype, _plural(value.hint)),)
-        return line.outs[outputs.index(value, count)]
+            length = op.kwargs["length"]
+            op.outs += (Value((length, *value.shape), value.dtype, _plural(value.hint)),)
+        return op.outs[outputs.index(value, count)]
 
     def loop(self, begin: Sequence[Value], given: Sequence[Value], **settings: Any) -> list[Value]:
         """Record the loop of so many steps, and return what comes out."""
@@ -143,14 +143,14 @@ class BackwardBody:
         outs = [Value(v.shape, v.dtype) for v in outputs[:count]]
         outs += [Value((length, *v.shape), v.dtype) for v in outputs[count:]]
         args = (tuple(begin), tuple(given))
-        _record(Line("for", args, settings, tuple(outs), self.line.location, (self.program,)))
+        _record(Op("for", args, settings, tuple(outs), self.op.location, (self.program,)))
         return outs
 
     def step(self, given: Sequence[Value]) -> list[Value]:
         """Record one step by itself, and return what comes out."""
         values = dict(zip(self.program.inputs, given, strict=True))
-        for line in self.program.lines:
-            _record(line.replaced(lambda v: values.get(v, v)))
+        for op in self.program.ops:
+            _record(op.replaced(lambda v: values.get(v, v)))
         return [values.get(v, v) for v in self.program.outputs]
 
 
@@ -173,17 +173,17 @@ def with_gradients(outs: Sequence[Tensor], gs: dict[int, Any], carried: Sequence
     return [k for k in carried if k in gs or k in through]
 
 
-def _record(line: Line) -> None:
+def _record(op: Op) -> None:
     trace = TRACING.get()
     assert trace is not None
-    trace.lines.append(line)
+    trace.ops.append(op)
 
 
-def _is_made_again(line: Line) -> bool:
+def _is_made_again(op: Op) -> bool:
     """Say whether to make a value in the backward body rather than to stack it."""
-    if len(line.outs) != 1 or line.bodies or line.function == DRAW:
+    if len(op.outs) != 1 or op.regions or op.function == DRAW:
         return False
-    return line.function in VIEWS or not line.inputs
+    return op.function in VIEWS or not op.inputs
 
 
 def _plural(hint: str) -> str:

@@ -15,7 +15,7 @@ from chainrule.compiler.control_flow.inner_trace import Body
 from chainrule.compiler.control_flow.nodes import CondNode, WhileNode, connected
 from chainrule.compiler.control_flow.scan import ScanNode
 from chainrule.compiler.guards.discovery import reachable
-from chainrule.compiler.ir.program import Line, Value
+from chainrule.compiler.ir.program import Op, Value
 from chainrule.compiler.tracing.symbol import TRACING, Symbol
 from chainrule.control_flow import Branch, Step, matched
 from chainrule.errors import CompileError
@@ -48,10 +48,10 @@ def scan(
     outs = [Value(v.shape, v.dtype) for v in kinds[:count]]
     outs += [Value((length, *v.shape), v.dtype) for v in kinds[count:]]
     settings = {"length": length, "reverse": reverse}
-    line = _line("for", (_values(carry), _values(xs)), settings, outs, [body])
+    op = _op("for", (_values(carry), _values(xs)), settings, outs, [body])
     node = None
     if any(body.tracked):
-        node = ScanNode.of(function, body, line, [*carry, *xs], count, checkpoint)
+        node = ScanNode.of(function, body, op, [*carry, *xs], count, checkpoint)
     made = connected(node, outs, body.tracked)
     return made[:count], made[count : len(made) - count]
 
@@ -62,16 +62,16 @@ def while_loop(
     """Record a loop that ends when its condition doesn't hold."""
     kinds, flags = [Value(t.shape, t.dtype) for t in carry], [False] * len(carry)
     with no_grad(), _unchanged("while_loop", condition, body):
-        bodies = [
+        regions = [
             Body("while", lambda parts: [_truth(condition(parts))], kinds, flags),
             Body("while", body, kinds, flags),
         ]
     outs = [Value(v.shape, v.dtype) for v in kinds]
-    line = _line("while", (_values(carry),), {}, outs, bodies)
-    sources = [*carry, *(t for body in bodies for t in body.sources)]
+    op = _op("while", (_values(carry),), {}, outs, regions)
+    sources = [*carry, *(t for body in regions for t in body.sources)]
     node = None
     if is_grad_enabled() and any(t.requires_grad for t in sources):
-        node = WhileNode.of(condition, body, bodies, line, carry)
+        node = WhileNode.of(condition, body, regions, op, carry)
     return connected(node, outs, [v.dtype.kind in "fc" for v in outs])
 
 
@@ -91,18 +91,18 @@ def cond(predicate: Tensor, branches: list[Branch]) -> list[Tensor]:
 
 
 def _branched(predicate: Tensor, first: Branch, second: Branch) -> list[Tensor]:
-    bodies = [Body("cond", lambda _: first(), [], [])]
-    kinds = bodies[0].program.outputs
+    regions = [Body("cond", lambda _: first(), [], [])]
+    kinds = regions[0].program.outputs
 
     def alike(_: Any) -> list[Tensor]:
         like = [make(Symbol(value), None) for value in kinds]
         return matched("cond: the result", first.result, like, second.f(*second.operands))
 
-    bodies.append(Body("cond", alike, [], []))
+    regions.append(Body("cond", alike, [], []))
     outs = [Value(v.shape, v.dtype) for v in kinds]
-    line = _line("if", (predicate._array.value,), {}, outs, bodies)
-    tracked = [a or b for a, b in zip(*(body.tracked for body in bodies), strict=True)]
-    node = CondNode.of([first, alike], bodies, line) if any(tracked) else None
+    op = _op("if", (predicate._array.value,), {}, outs, regions)
+    tracked = [a or b for a, b in zip(*(body.tracked for body in regions), strict=True)]
+    node = CondNode.of([first, alike], regions, op) if any(tracked) else None
     return connected(node, outs, tracked)
 
 
@@ -121,20 +121,20 @@ def _unchanged(name: str, *functions: Any) -> Iterator[None]:
             )
 
 
-def _line(
+def _op(
     function: str,
     args: tuple[Any, ...],
     settings: dict[str, Any],
     outs: list[Value],
-    bodies: list[Body],
-) -> Line:
+    regions: list[Body],
+) -> Op:
     """Record a line with bodies."""
     trace = TRACING.get()
     assert trace is not None
-    programs = tuple([body.program for body in bodies])
-    line = Line(function, args, settings, tuple(outs), here(), programs)
-    trace.lines.append(line)
-    return line
+    programs = tuple([body.program for body in regions])
+    op = Op(function, args, settings, tuple(outs), here(), programs)
+    trace.ops.append(op)
+    return op
 
 
 def _values(tensors: Tensors) -> tuple[Value, ...]:

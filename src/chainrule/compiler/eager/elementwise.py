@@ -64,7 +64,7 @@ class Elementwise:
 
         return unary if len(self.primitive.inputs) == 1 and not multiple else forward
 
-    def pull(self, plan: Plan, plain: Rule) -> Rule:
+    def vjp(self, plan: Plan, plain: Rule) -> Rule:
         """Return the pull of a plan."""
         least, needs, multiple = self.least, plan.needs, self.primitive.multiple
 
@@ -74,7 +74,7 @@ class Elementwise:
 
         loops = _Loops(rule)
 
-        def pull(xp: Any, g: Any, saved: tuple[Any, ...], settings: Settings) -> tuple[Any, ...]:
+        def vjp(xp: Any, g: Any, saved: tuple[Any, ...], settings: Settings) -> tuple[Any, ...]:
             whole = g.get(0) if g.__class__ is dict and len(g) == 1 else g
             if whole.__class__ is ndarray and whole.size >= least:
                 found = loops.run((whole, *saved), settings)
@@ -84,7 +84,7 @@ class Elementwise:
             grads: tuple[Any, ...] = plain(xp, g, saved, settings)
             return grads
 
-        return pull
+        return vjp
 
 
 class _Kernel(NamedTuple):
@@ -167,10 +167,10 @@ def _made(
     if len(outputs) < len(program.outputs) or outputs & set(program.inputs) or program.constants:
         return None
     accesses = Accesses(program, {})
-    clusters = clustered(program, accesses)
-    if len(clusters) != 1 or clusters[0].shape != _TRACED:
+    groups = clustered(program, accesses)
+    if len(groups) != 1 or groups[0].shape != _TRACED:
         return None
-    loop = loop_of(clusters[0], "kernel", accesses, outputs, {})
+    loop = loop_of(groups[0], "kernel", accesses, outputs, {})
     if any(out.shape != _TRACED for out in loop.outs):
         return None
     kinds = tuple([CODES[value.dtype] for value in (*loop.inputs, *loop.outs)])
@@ -198,4 +198,4 @@ def _program(
     finally:
         TRACING.reset(token)
     values = [value for _, _, value in trace.arrays]
-    return optimized(Program(trace.name, values, trace.constants, trace.lines, outputs, []))
+    return optimized(Program(trace.name, values, trace.constants, trace.ops, outputs, []))

@@ -39,13 +39,13 @@ class Written:
 
         return forward
 
-    def pull(self, plan: Plan, plain: Rule) -> Rule:
+    def vjp(self, plan: Plan, plain: Rule) -> Rule:
         """Return the pull of a plan."""
         own, place, least, count = self._vjp, self._of, self._least, len(plan.needs)
         if own is None or plan.needs != tuple([i == place for i in range(count)]):
             return plain
 
-        def pull(xp: Any, g: Any, saved: tuple[Any, ...], settings: Settings) -> tuple[Any, ...]:
+        def vjp(xp: Any, g: Any, saved: tuple[Any, ...], settings: Settings) -> tuple[Any, ...]:
             whole = g.get(0) if g.__class__ is dict and len(g) == 1 else g
             arrays = (whole, *[x for x in saved if x.__class__ is ndarray])
             if whole.__class__ is ndarray and whole.size >= least and are_fit(arrays):
@@ -55,7 +55,7 @@ class Written:
             grads: tuple[Any, ...] = plain(xp, g, saved, settings)
             return grads
 
-        return pull
+        return vjp
 
 
 def are_fit(arrays: tuple[Array, ...]) -> bool:

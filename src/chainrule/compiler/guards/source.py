@@ -14,10 +14,10 @@ import numpy as np
 from chainrule import pytree
 from chainrule.autograd.intercept import ANSWERER, SLOTS
 from chainrule.autograd.modes import MODES
-from chainrule.autograd.node import AccumulateGrad, Port
+from chainrule.autograd.node import AccumulateGrad, NodeOutput
 from chainrule.autograd.record import current_node
 from chainrule.autograd.tensor import Tensor, default_dtype, make
-from chainrule.autograd.versions import written
+from chainrule.autograd.versions import record_write
 from chainrule.backend import ndarray, storage_of
 from chainrule.compiler.backward import recorded
 from chainrule.compiler.codegen.run import defined
@@ -53,13 +53,13 @@ class Guards:
             "ndarray": ndarray,
             "np": np,
             "make": make,
-            "written": written,
+            "record_write": record_write,
             "current_node": current_node,
             "storage_of": storage_of,
             "firsts": _firsts,
             "Leaf": AccumulateGrad,
             "hooked": hooked,
-            "Port": Port,
+            "Port": NodeOutput,
             "recorded": recorded,
         }
         self.rows: list[str] = []
@@ -184,7 +184,7 @@ class Guards:
         if len(names) > 1:  # what the trace saw as several tensors is not one now
             self.unless(f"len({{{', '.join(f'id({n})' for n in names)}}}) == {len(names)}")
 
-    def memory(self, written: bool) -> None:
+    def memory(self, record_write: bool) -> None:
         """Ask for the order of elements where it matters, and, if something is written to, whether
         the arrays still are memory of their own.
         """
@@ -196,7 +196,7 @@ class Guards:
                 contiguous = array.flags.c_contiguous
                 order = "flags.c_contiguous" if contiguous else f"strides == {array.strides}"
                 self.unless(f"{name}.{order}")
-        if written and len(arrays) > 1:
+        if record_write and len(arrays) > 1:
             found = _firsts(*arrays)
             if len(set(found)) == len(found):
                 storages = ", ".join(f"id(storage_of({name}))" for name in names)

@@ -55,7 +55,7 @@ def resolve(name: str) -> Callable[..., Any]:
     return found
 
 
-def outcome(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Outcome:
+def abstract_eval(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Outcome:
     """Return what calling a function would give; values are what has a shape and a dtype."""
     if name.rpartition(".")[2] in DEPENDING and not _is_counted(name, args, kwargs):
         raise CompileError(

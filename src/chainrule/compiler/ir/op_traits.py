@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from chainrule.compiler.ir.abstract_eval import DRAW, outcome, resolve
-from chainrule.compiler.ir.program import Line, Value
+from chainrule.compiler.ir.abstract_eval import DRAW, abstract_eval, resolve
+from chainrule.compiler.ir.program import Op, Value
 
 VIEWS = frozenset(
     [
@@ -43,13 +43,13 @@ def takes_out(name: str) -> bool:
     return name in ("np.matmul", BLOCKS) or is_elementwise(name) or name.startswith("native.")
 
 
-def written_over(line: Line, out: Value) -> list[Value]:
+def written_over(op: Op, out: Value) -> list[Value]:
     """Return the arguments of a line over which it may write a result while it reads them."""
-    if is_elementwise(line.function):
-        return line.inputs
-    places = line.kwargs.get("over")  # of what does several lines: only one
-    place = None if places is None else places[line.outs.index(out)]
-    return [] if place is None else [line.args[place]]
+    if is_elementwise(op.function):
+        return op.inputs
+    places = op.kwargs.get("over")  # of what does several lines: only one
+    place = None if places is None else places[op.outs.index(out)]
+    return [] if place is None else [op.args[place]]
 
 
 def makes_new(name: str) -> bool:
@@ -64,20 +64,20 @@ _NEW = frozenset(
         *("np.concat", "np.concatenate", "np.stack", "np.where", "np.zeros", "np.ones", "np.take"),
         *("np.astype", "np.cumulative_sum", "np.cumulative_prod", "np.sort", "np.argsort"),
         *("np.argmax", "np.argmin", "np.clip", "np.tril", "np.triu", "np.add.reduce"),
-        *("add_along_axis", "add_at", "assign_at", "index_add", "largest_at", "plus_at"),
-        *("smallest_at", "take_along_axis", "logcumsumexp", "with_imag", "with_real", DRAW),
+        *("add_along_axis", "add_at", "assign_at", "index_add", "maximum_at", "plus_at"),
+        *("minimum_at", "take_along_axis", "logcumsumexp", "with_imag", "with_real", DRAW),
         *("for", "while", "if"),
         "lasting",
     ]
 )
 
 
-def is_alone(line: Line) -> bool:
+def is_alone(op: Op) -> bool:
     """Say whether a line's one result comes in a tuple, or in a list."""
     return (
-        len(line.outs) == 1
-        and line.function.startswith("np.")
-        and outcome(line.function, line.args, line.kwargs).kind is not None
+        len(op.outs) == 1
+        and op.function.startswith("np.")
+        and abstract_eval(op.function, op.args, op.kwargs).kind is not None
     )
 
 

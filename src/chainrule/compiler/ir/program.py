@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from chainrule.autograd.location import Location
-from chainrule.compiler.ir.abstract_eval import outcome
+from chainrule.compiler.ir.abstract_eval import abstract_eval
 from chainrule.errors import CompileError
 
 Shape = tuple[int, ...]
@@ -52,10 +52,10 @@ class Value:
         return f"<{self.hint or 'value'}: {self.type_text}>"
 
 
-class Line:
+class Op:
     """One call: the function's name, its arguments (values among them), what comes out."""
 
-    __slots__ = ("args", "bodies", "function", "kwargs", "location", "outs")
+    __slots__ = ("args", "regions", "function", "kwargs", "location", "outs")
 
     def __init__(
         self,
@@ -64,14 +64,14 @@ class Line:
         kwargs: dict[str, Any],
         outs: tuple[Value, ...],
         location: Location | None = None,
-        bodies: tuple[Program, ...] = (),
+        regions: tuple[Program, ...] = (),
     ) -> None:
         self.function = function
         self.args = args
         self.kwargs = kwargs
         self.outs = outs
         self.location = location
-        self.bodies = bodies
+        self.regions = regions
 
     @property
     def out(self) -> Value:
@@ -86,16 +86,16 @@ class Line:
         Then those that its bodies use of the programs around them.
         """
         found = values_in((self.args, tuple(self.kwargs.values())))
-        for body in self.bodies:
+        for body in self.regions:
             found += body.free()
         return found
 
-    def replaced(self, change: Callable[[Value], Any]) -> Line:
+    def replaced(self, change: Callable[[Value], Any]) -> Op:
         """Return the line with other values for its arguments."""
         args = mapped(self.args, change)
         kwargs = {key: mapped(value, change) for key, value in self.kwargs.items()}
-        bodies = tuple([body.replaced(change) for body in self.bodies])
-        return Line(self.function, args, kwargs, self.outs, self.location, bodies)
+        regions = tuple([body.replaced(change) for body in self.regions])
+        return Op(self.function, args, kwargs, self.outs, self.location, regions)
 
 
 def values_in(tree: Any) -> list[Value]:
@@ -127,12 +127,12 @@ def mapped(tree: Any, change: Callable[[Value], Any]) -> Any:
     return tree
 
 
-def every_line(lines: Iterable[Line]) -> Iterator[Line]:
+def every_op(ops: Iterable[Op]) -> Iterator[Op]:
     """Yield lines, and those of their bodies."""
-    for line in lines:
-        yield line
-        for body in line.bodies:
-            yield from every_line(body.lines)
+    for op in ops:
+        yield op
+        for body in op.regions:
+            yield from every_op(body.ops)
 
 
 class Write(NamedTuple):
@@ -150,28 +150,28 @@ class Program:
         name: str,
         inputs: list[Value],
         constants: dict[Value, Any],
-        lines: list[Line],
+        ops: list[Op],
         outputs: list[Value],
         writes: list[Write],
     ) -> None:
         self.name = name
         self.inputs = inputs
         self.constants = constants
-        self.lines = lines
+        self.ops = ops
         self.outputs = outputs
         self.writes = writes
 
-    def with_lines(self, lines: list[Line]) -> Program:
+    def with_ops(self, ops: list[Op]) -> Program:
         """Return the same program of other lines."""
         return Program(
-            self.name, self.inputs, self.constants, lines, list(self.outputs), list(self.writes)
+            self.name, self.inputs, self.constants, ops, list(self.outputs), list(self.writes)
         )
 
     def free(self) -> list[Value]:
         """Return the values of the programs around it that a body uses."""
         made = {*self.inputs, *self.constants}
-        made.update(v for line in self.lines for v in line.outs)
-        used = [v for line in self.lines for v in line.inputs] + self.results()
+        made.update(v for op in self.ops for v in op.outs)
+        used = [v for op in self.ops for v in op.inputs] + self.results()
         return list(dict.fromkeys(v for v in used if v not in made))
 
     def replaced(self, change: Callable[[Value], Any]) -> Program:
@@ -179,8 +179,8 @@ class Program:
         others = {v: change(v) for v in self.free()}
         if all(v is other for v, other in others.items()):
             return self
-        lines = [line.replaced(lambda v: others.get(v, v)) for line in self.lines]
-        body = self.with_lines(lines)
+        ops = [op.replaced(lambda v: others.get(v, v)) for op in self.ops]
+        body = self.with_ops(ops)
         body.outputs = [others.get(v, v) for v in self.outputs]
         return body
 
@@ -191,16 +191,16 @@ class Program:
     def check_reach(self, around: Iterable[Value] = ()) -> None:
         """Raise if a line uses what another line's body made."""
         known = {*around, *self.inputs, *self.constants}
-        for line in self.lines:
-            if not known.issuperset(line.inputs):
+        for op in self.ops:
+            if not known.issuperset(op.inputs):
                 raise CompileError(
                     "a tensor that the function of a loop or branch made is used outside of it"
-                    f"{'' if line.location is None else f', at {line.location}'}: it has a value "
+                    f"{'' if op.location is None else f', at {op.location}'}: it has a value "
                     "for each step. Return it from the function: as carry, or as y"
                 )
-            for body in line.bodies:
+            for body in op.regions:
                 body.check_reach(known)
-            known.update(line.outs)
+            known.update(op.outs)
 
     def check(self, around: Iterable[Value] = ()) -> None:
         """Raise if a value is used before it is made, made twice, or of another type than it says.
@@ -208,29 +208,29 @@ class Program:
         Run after every pass in the tests.
         """
         known = {*around, *self.inputs, *self.constants}
-        for line in self.lines:
-            self._check_known(line.inputs, known, line)
-            if not known.isdisjoint(line.outs):
-                raise CompileError(f"{self.name}: made twice: {text_of(line)}")
-            for body in line.bodies:
+        for op in self.ops:
+            self._check_known(op.inputs, known, op)
+            if not known.isdisjoint(op.outs):
+                raise CompileError(f"{self.name}: made twice: {text_of(op)}")
+            for body in op.regions:
                 body.check(known)
-            types = [(value.shape, value.dtype) for value in line.outs]
-            if line.bodies:
-                found = types_of_loop(line)
+            types = [(value.shape, value.dtype) for value in op.outs]
+            if op.regions:
+                found = types_of_loop(op)
             else:
-                found = outcome(line.function, line.args, line.kwargs).types
+                found = abstract_eval(op.function, op.args, op.kwargs).types
             if found != types:
-                raise CompileError(f"{self.name}: {text_of(line)} gives {found}, but says {types}")
-            known.update(line.outs)
+                raise CompileError(f"{self.name}: {text_of(op)} gives {found}, but says {types}")
+            known.update(op.outs)
         self._check_known(self.results(), known, None)
         for target, value in self.writes:
             if target not in self.inputs or not is_alike(target, value):
                 raise CompileError(f"{self.name}: can't write {value} over {target}")
 
-    def _check_known(self, values: Iterable[Value], known: set[Value], line: Line | None) -> None:
+    def _check_known(self, values: Iterable[Value], known: set[Value], op: Op | None) -> None:
         for value in values:
             if value not in known:
-                where = "the results" if line is None else text_of(line)
+                where = "the results" if op is None else text_of(op)
                 raise CompileError(f"{self.name}: {value} is used before it is made: {where}")
 
     def __str__(self) -> str:
@@ -242,9 +242,9 @@ class Program:
 
     def rows(self, names: dict[Value, str]) -> Iterator[str]:
         """Yield the lines as people read them, and what comes out."""
-        for line in self.lines:
-            yield text_of(line, names)
-            for body in line.bodies:
+        for op in self.ops:
+            yield text_of(op, names)
+            for body in op.regions:
                 head = ", ".join(f"{names[v]}: {v.type_text}" for v in body.inputs)
                 yield f"  {body.name}({head})"
                 yield from (f"    {row}" for row in body.rows(names))
@@ -257,25 +257,25 @@ def is_alike(value: Value, other: Value) -> bool:
     return (value.shape, value.dtype) == (other.shape, other.dtype)
 
 
-def types_of_loop(line: Line) -> list[tuple[Shape, Any]]:
+def types_of_loop(op: Op) -> list[tuple[Shape, Any]]:
     """Return the types of what comes out of a line with bodies, after checking what goes in."""
-    given: list[Any] = [v for group in line.args if type(group) is tuple for v in group]
+    given: list[Any] = [v for group in op.args if type(group) is tuple for v in group]
     carries: list[Value] = []
-    if line.function != "if":
-        carries = list(line.args[0])
+    if op.function != "if":
+        carries = list(op.args[0])
         slices = [
             Value((), np.int64) if isinstance(v, range) else Value(v.shape[1:], v.dtype)
             for v in given[len(carries) :]
         ]
-        for body in line.bodies:
+        for body in op.regions:
             if not all(map(is_alike, body.inputs, [*carries, *slices])) or not all(
-                map(is_alike, body.outputs, carries if body is line.bodies[-1] else ())
+                map(is_alike, body.outputs, carries if body is op.regions[-1] else ())
             ):
-                raise CompileError(f"{body.name} doesn't take what it gets: {text_of(line)}")
-    elif not all(map(is_alike, line.bodies[0].outputs, line.bodies[1].outputs)):
-        raise CompileError(f"two branches differ: {text_of(line)}")
-    count, outputs = len(carries), line.bodies[-1].outputs
-    lead = (line.kwargs["length"],) if line.function == "for" else ()
+                raise CompileError(f"{body.name} doesn't take what it gets: {text_of(op)}")
+    elif not all(map(is_alike, op.regions[0].outputs, op.regions[1].outputs)):
+        raise CompileError(f"two branches differ: {text_of(op)}")
+    count, outputs = len(carries), op.regions[-1].outputs
+    lead = (op.kwargs["length"],) if op.function == "for" else ()
     types = [(v.shape, v.dtype) for v in outputs[: count if lead else None]]
     return types + [
         ((*lead, *v.shape), v.dtype) for v in outputs[count if lead else len(outputs) :]
@@ -304,7 +304,7 @@ class Names(dict[Value, str]):
         return name
 
 
-def text_of(line: Line, names: dict[Value, str] | None = None) -> str:
+def text_of(op: Op, names: dict[Value, str] | None = None) -> str:
     """Return a line as people read it, with the type of what it makes."""
     spelled = Names() if names is None else names
 
@@ -317,7 +317,7 @@ def text_of(line: Line, names: dict[Value, str] | None = None) -> str:
             return f"({''.join(show(item) + ', ' for item in tree)})"
         return repr(tree)
 
-    parts = [show(item) for item in line.args]
-    parts += [f"{key}={show(item)}" for key, item in line.kwargs.items()]
-    outs = ", ".join(f"{spelled[v]}: {v.type_text}" for v in line.outs)
-    return f"{outs} = {line.function}({', '.join(parts)})"
+    parts = [show(item) for item in op.args]
+    parts += [f"{key}={show(item)}" for key, item in op.kwargs.items()]
+    outs = ", ".join(f"{spelled[v]}: {v.type_text}" for v in op.outs)
+    return f"{outs} = {op.function}({', '.join(parts)})"

@@ -92,9 +92,9 @@ def _small(program: Program) -> _Emitted | None:
 
 def _calls(program: Program) -> int:
     """Return how many of NumPy's functions a program calls, those of its loops each time."""
-    count = len(program.lines)
-    for line in program.lines:
-        count += line.kwargs.get("length", 1) * sum(map(_calls, line.bodies))
+    count = len(program.ops)
+    for op in program.ops:
+        count += op.kwargs.get("length", 1) * sum(map(_calls, op.regions))
     return count
 
 

@@ -22,12 +22,12 @@ from chainrule.backend.extensions import Namespace, kernels_of
 from chainrule.blas import openblas
 from chainrule.blas.cpu import AVX2, AVX512
 from chainrule.blas.startup import is_off
-from chainrule.compiler.ir.program import Line, Program
+from chainrule.compiler.ir.program import Op, Program
 from chainrule.compiler.native.call_wrapper import fresh, handed
 from chainrule.compiler.native.loop_nest import merged_axes
 from chainrule.compiler.native.scalar_codegen import CODES
 from chainrule.compiler.native.threads.tasks import Task
-from chainrule.compiler.passes.regions import with_bodies
+from chainrule.compiler.passes.regions import with_regions
 
 Array = Any
 Shape = tuple[int, ...]
@@ -278,22 +278,22 @@ def with_products(program: Program) -> tuple[Program, dict[str, Product]]:
     products: dict[str, Product] = {}
 
     def changed(program: Program) -> Program:
-        return program.with_lines([product(line) for line in program.lines])
+        return program.with_ops([product(op) for op in program.ops])
 
-    def product(line: Line) -> Line:
-        if line.bodies:
-            return with_bodies(line, tuple(map(changed, line.bodies)))
-        if line.function != "np.matmul" or line.kwargs:
-            return line
-        a, b = line.args
-        if line.out.size * a.shape[-1] < WORTH:
-            return line
+    def product(op: Op) -> Op:
+        if op.regions:
+            return with_regions(op, tuple(map(changed, op.regions)))
+        if op.function != "np.matmul" or op.kwargs:
+            return op
+        a, b = op.args
+        if op.out.size * a.shape[-1] < WORTH:
+            return op
         found = product_of(a.shape, b.shape, a.dtype, b.dtype)
         if found is None:
-            return line
+            return op
         name = f"matmul_{len(products) + 1}"
         products[name] = found
-        return Line(f"native.{name}", line.args, {"over": (None,)}, line.outs, line.location)
+        return Op(f"native.{name}", op.args, {"over": (None,)}, op.outs, op.location)
 
     return changed(program), products
 

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from chainrule.compiler.ir.program import Line, Names, Value
+from chainrule.compiler.ir.program import Names, Op, Value
 from chainrule.compiler.native.call_wrapper import Arrays
-from chainrule.compiler.native.fusion_groups import REDUCTIONS, Cluster
+from chainrule.compiler.native.fusion_groups import REDUCTIONS, FusionGroup
 from chainrule.compiler.native.loop_nest import Memory, Nest, Place, merged_axes
 from chainrule.compiler.native.scalar_codegen import (
     CODES,
@@ -50,7 +50,7 @@ class Layout(Protocol):
     calls: set[str]
 
     @property
-    def expression(self) -> Callable[[Line, list[Operand]], Scalar | None]:
+    def expression(self) -> Callable[[Op, list[Operand]], Scalar | None]:
         """What a line is for one element."""
 
     @property
@@ -70,7 +70,7 @@ class Layout(Protocol):
 
 
 def loop_of(
-    cluster: Cluster,
+    group: FusionGroup,
     name: str,
     accesses: Accesses,
     wanted: set[Value],
@@ -80,13 +80,13 @@ def loop_of(
 
     What is to be written to a target at last is written over it, where the loop reads it so.
     """
-    layout = Arrays(name, _cost(cluster, wanted))
-    writer = _Writer(cluster, accesses, wanted, layout)
+    layout = Arrays(name, _cost(group, wanted))
+    writer = _Writer(group, accesses, wanted, layout)
     layout.over = writer.written_over(targets)
     layout.joined = writer.joined()
     writer.write()
     inputs = tuple(layout.inputs)
-    outs = tuple(line.out for line in writer.lines if line.out in wanted)
+    outs = tuple(op.out for op in writer.ops if op.out in wanted)
     places = [layout.over.get(out) for out in outs]
     return Loop(
         name,
@@ -99,52 +99,54 @@ def loop_of(
         inputs,
         outs,
         tuple(None if target is None else inputs.index(target) for target in places),
-        len(writer.lines) * math.prod(writer.shape),
+        len(writer.ops) * math.prod(writer.shape),
     )
 
 
-def _cost(cluster: Cluster, wanted: set[Value]) -> float:
+def _cost(group: FusionGroup, wanted: set[Value]) -> float:
     """Return roughly how many nanoseconds an element takes one thread."""
-    lines = [line for _, line in cluster.lines]
-    made = {line.out for line in lines}
-    arrays = len({v for line in lines for v in line.inputs} - made) + len(made & wanted)
-    calls = sum(line.function in ELEMENTARY for line in lines)
+    ops = [op for _, op in group.ops]
+    made = {op.out for op in ops}
+    arrays = len({v for op in ops for v in op.inputs} - made) + len(made & wanted)
+    calls = sum(op.function in ELEMENTARY for op in ops)
     width: int = max(v.dtype.itemsize for v in made)
-    return (0.03 * arrays + 0.01 * len(lines) + 0.2 * calls) * width / 4
+    return (0.03 * arrays + 0.01 * len(ops) + 0.2 * calls) * width / 4
 
 
-def rows_of(cluster: Cluster, accesses: Accesses, wanted: set[Value], layout: Layout) -> list[str]:
+def rows_of(
+    group: FusionGroup, accesses: Accesses, wanted: set[Value], layout: Layout
+) -> list[str]:
     """Return a loop as a part of a function."""
-    writer = _Writer(cluster, accesses, wanted, layout)
+    writer = _Writer(group, accesses, wanted, layout)
     writer.write()
     return writer.first_rows + writer.nest.rows()
 
 
 class _Writer:
     def __init__(
-        self, cluster: Cluster, accesses: Accesses, wanted: set[Value], layout: Layout
+        self, group: FusionGroup, accesses: Accesses, wanted: set[Value], layout: Layout
     ) -> None:
-        assert cluster.shape is not None
+        assert group.shape is not None
         self.accesses, self.wanted, self.layout = accesses, wanted, layout
         self.names, self.calls = layout.names, layout.calls
-        self.shape = cluster.shape
-        self.lines = [line for _, line in cluster.lines]
-        self.own = {line.out for line in self.lines if line.function not in REDUCTIONS}
+        self.shape = group.shape
+        self.ops = [op for _, op in group.ops]
+        self.own = {op.out for op in self.ops if op.function not in REDUCTIONS}
         self.level: dict[Value, int] = {}
         self.reads: dict[Value, Access] = {}
-        for line in self.lines:
-            for value in line.inputs:
+        for op in self.ops:
+            for value in op.inputs:
                 if value not in self.own and accesses.number(value) is None:
                     self.reads[value] = accesses.of(value).over(self.shape, value.shape)
-        self.strides = {line.out: self._out_strides(line) for line in self.lines}
+        self.strides = {op.out: self._out_strides(op) for op in self.ops}
         self.nest = Nest(self._merge(), layout.parted)
         self.first_rows: list[str] = []
         self.first: dict[Any, str] = {}  # what an element that was read is called
         self.stores: list[str] = []  # after all that is read: some is written over
 
-    def _out_strides(self, line: Line) -> list[int]:
+    def _out_strides(self, op: Op) -> list[int]:
         """Return the steps of what a line makes, as the loop goes; 0 where it's summed over."""
-        reduced = set(_reduced_axes(line)) if line.function in REDUCTIONS else set()
+        reduced = set(_reduced_axes(op)) if op.function in REDUCTIONS else set()
         strides, step = [0] * len(self.shape), 1
         for axis in reversed(range(len(self.shape))):
             if axis not in reduced:
@@ -167,31 +169,31 @@ class _Writer:
     def written_over(self, targets: dict[Value, Value]) -> dict[Value, Value]:
         """Return the outputs that go where a target is: each turn reads the element it writes."""
         found = {}
-        for line in self.lines:
-            target = targets.get(line.out)
-            if target is None or line.out not in self.own or line.out not in self.wanted:
+        for op in self.ops:
+            target = targets.get(op.out)
+            if target is None or op.out not in self.own or op.out not in self.wanted:
                 continue
             reads = [(v, a) for v, a in self.reads.items() if a.base is target]
-            wanted = self.strides[line.out]
+            wanted = self.strides[op.out]
             if reads and all(not a.offset and self.steps[v] == wanted for v, a in reads):
-                found[line.out] = target
+                found[op.out] = target
         return found
 
     def joined(self) -> list[int]:
         """Return the sizes of the reductions to which all turns of the outermost loop add."""
-        made = [line.out for line in self.lines if line.function in REDUCTIONS]
+        made = [op.out for op in self.ops if op.function in REDUCTIONS]
         return [v.size for v in made if v in self.wanted and not self.strides[v][0]]
 
     # --- the loop ---
 
     def write(self) -> None:
         """Write all lines into the nest."""
-        for line in self.lines:
-            if line.function in REDUCTIONS:
-                if line.out in self.wanted:
-                    self._reduction(line)
+        for op in self.ops:
+            if op.function in REDUCTIONS:
+                if op.out in self.wanted:
+                    self._reduction(op)
             else:
-                self._line(line)
+                self._op(op)
         self.nest.before[-1] += self.stores
 
     def _operand(self, item: Any) -> tuple[Operand, int]:
@@ -220,31 +222,31 @@ class _Writer:
             truth = " != 0" if value.dtype == np.bool_ else ""  # in memory it is a byte
             self.nest.before[depth].append(f"{self.names[value]} = {memory.element}{truth}")
 
-    def _line(self, line: Line) -> None:
-        pairs = [self._operand(item) for item in operands_of(line)]
-        found = self.layout.expression(line, [operand for operand, _ in pairs])
+    def _op(self, op: Op) -> None:
+        pairs = [self._operand(item) for item in operands_of(op)]
+        found = self.layout.expression(op, [operand for operand, _ in pairs])
         assert found is not None
-        depth = self.level[line.out] = max(depth for _, depth in pairs)
+        depth = self.level[op.out] = max(depth for _, depth in pairs)
         self.calls.update(found.calls)
-        name = self.names[line.out]
+        name = self.names[op.out]
         self.nest.before[depth].append(f"{name} = {found.text}")
-        if line.out in self.wanted:
-            place = self.layout.allocate(line.out)
-            element = Memory(place.array, 0, self.strides[line.out], place.start).element
+        if op.out in self.wanted:
+            place = self.layout.allocate(op.out)
+            element = Memory(place.array, 0, self.strides[op.out], place.start).element
             self.stores.append(f"{element} = {name}")
 
     # --- reductions ---
 
-    def _reduction(self, line: Line) -> None:
-        kind = REDUCTIONS[line.function]
-        x = " * ".join(self._operand(item)[0].text for item in line.args)
-        code = CODES[line.out.dtype]
-        if code != CODES[line.inputs[0].dtype]:
+    def _reduction(self, op: Op) -> None:
+        kind = REDUCTIONS[op.function]
+        x = " * ".join(self._operand(item)[0].text for item in op.args)
+        code = CODES[op.out.dtype]
+        if code != CODES[op.inputs[0].dtype]:
             x = f"{code}({x})"
-        name, steps = self.names[line.out], self.strides[line.out]
+        name, steps = self.names[op.out], self.strides[op.out]
         depth = max([d + 1 for d, step in enumerate(steps) if step], default=0)
         adds = any(not step for step in steps[:depth])  # to what other turns have left
-        place, first = self.layout.reduced(line.out, kind, self.nest, steps, fills=adds)
+        place, first = self.layout.reduced(op.out, kind, self.nest, steps, fills=adds)
         self.first_rows += first
         element = Memory(place.array, 0, steps, place.start).element
         if depth == self.nest.depth:  # each turn of the innermost loop has an element of its own
@@ -288,8 +290,8 @@ class _Writer:
         return f"ranked_{code}({name})"
 
 
-def _reduced_axes(line: Line) -> tuple[int, ...]:
-    axis = line.kwargs.get("axis")
-    ndim = len(line.inputs[0].shape)
+def _reduced_axes(op: Op) -> tuple[int, ...]:
+    axis = op.kwargs.get("axis")
+    ndim = len(op.inputs[0].shape)
     axes = range(ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
     return tuple(a % ndim for a in axes)

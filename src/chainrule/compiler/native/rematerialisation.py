@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 
-from chainrule.compiler.ir.program import Line, Program, Value
-from chainrule.compiler.native.fusion_groups import REDUCTIONS, Cluster
+from chainrule.compiler.ir.program import Op, Program, Value
+from chainrule.compiler.native.fusion_groups import REDUCTIONS, FusionGroup
 from chainrule.compiler.native.scalar_codegen import ELEMENTARY
 from chainrule.compiler.native.strides import Accesses
 
@@ -27,25 +27,25 @@ _SLOW = frozenset(
 )
 
 
-def rematerialise(clusters: list[Cluster], program: Program, accesses: Accesses) -> None:
+def rematerialise(groups: list[FusionGroup], program: Program, accesses: Accesses) -> None:
     """Let loops compute again what they would read of loops before them."""
-    uses = _Uses(clusters, program, accesses)
-    for place, cluster in enumerate(clusters):
-        if cluster.is_loop:
-            _Reader(cluster, place, uses).change()
+    uses = _Uses(groups, program, accesses)
+    for place, group in enumerate(groups):
+        if group.is_loop:
+            _Reader(group, place, uses).change()
 
 
 class _Uses:
     """Which clusters read the values of a program: till then, they are in memory."""
 
-    def __init__(self, clusters: list[Cluster], program: Program, accesses: Accesses) -> None:
-        self.clusters, self.accesses = clusters, accesses
-        self.home = {v: n for n, c in enumerate(clusters) for _, line in c.lines for v in line.outs}
+    def __init__(self, groups: list[FusionGroup], program: Program, accesses: Accesses) -> None:
+        self.groups, self.accesses = groups, accesses
+        self.home = {v: n for n, c in enumerate(groups) for _, op in c.ops for v in op.outs}
         self.readers: dict[Value, set[int]] = defaultdict(set)
         for value in (*program.results(), *program.inputs, *accesses.constants):
-            self.readers[accesses.of(value).base].add(len(clusters))
-        for place, cluster in enumerate(clusters):
-            self.note(place, cluster.reads)
+            self.readers[accesses.of(value).base].add(len(groups))
+        for place, group in enumerate(groups):
+            self.note(place, group.reads)
 
     def note(self, place: int, reads: Iterable[Value]) -> None:
         """Note what a cluster reads; what it made itself, it has."""
@@ -62,16 +62,16 @@ class _Uses:
 class _Reader:
     """A loop, and what it reads of loops before it."""
 
-    def __init__(self, cluster: Cluster, place: int, uses: _Uses) -> None:
-        self.cluster, self.place, self.uses = cluster, place, uses
-        own = {v for _, line in cluster.lines for v in line.outs}
-        self.reads = {v for v in cluster.reads - own if uses.accesses.of(v).base is v}
-        self.made: dict[Value, tuple[int, Line]] = {
-            line.out: (number, line)
-            for other in uses.clusters[:place]
-            if other.shape == cluster.shape
-            for number, line in other.lines
-            if line.function not in _SLOW
+    def __init__(self, group: FusionGroup, place: int, uses: _Uses) -> None:
+        self.group, self.place, self.uses = group, place, uses
+        own = {v for _, op in group.ops for v in op.outs}
+        self.reads = {v for v in group.reads - own if uses.accesses.of(v).base is v}
+        self.made: dict[Value, tuple[int, Op]] = {
+            op.out: (number, op)
+            for other in uses.groups[:place]
+            if other.shape == group.shape
+            for number, op in other.ops
+            if op.function not in _SLOW
         }
 
     def change(self) -> None:
@@ -79,20 +79,20 @@ class _Reader:
         chosen = {v for v in self.reads if v in self.made}
         while chosen:
             recipes = {v: self._recipe(v, self.reads - chosen) for v in chosen}
-            lines = {number: line for recipe, _ in recipes.values() for number, line in recipe}
+            ops = {number: op for recipe, _ in recipes.values() for number, op in recipe}
             leaves = {leaf for _, needed in recipes.values() for leaf in needed}
             new = [leaf for leaf in leaves if not self.uses.lives(leaf, self.place)]
             freed = [v for v in chosen if self.uses.readers[v] == {self.place}]
             reads = len(self.reads) - len((self.reads - chosen) | leaves)  # fewer than before
             writes = len(freed) - len(new)
-            if min(reads, writes) >= 0 and len(lines) <= STEPS * (reads + writes):
-                self._insert(lines, chosen)
+            if min(reads, writes) >= 0 and len(ops) <= STEPS * (reads + writes):
+                self._insert(ops, chosen)
                 return
             chosen.remove(max(chosen, key=lambda v: (len(recipes[v][0]), self.made[v][0])))
 
-    def _recipe(self, value: Value, known: set[Value]) -> tuple[list[tuple[int, Line]], set[Value]]:
+    def _recipe(self, value: Value, known: set[Value]) -> tuple[list[tuple[int, Op]], set[Value]]:
         """Return the lines that compute a value, and what they begin with."""
-        lines: dict[int, Line] = {}
+        ops: dict[int, Op] = {}
         leaves: set[Value] = set()
         waiting = [value]
         while waiting:
@@ -100,25 +100,25 @@ class _Reader:
             if item in known or item not in self.made:
                 leaves.add(item)
             else:
-                number, line = self.made[item]
-                lines[number] = line
-                waiting += line.inputs
-        return list(lines.items()), leaves
+                number, op = self.made[item]
+                ops[number] = op
+                waiting += op.inputs
+        return list(ops.items()), leaves
 
-    def _insert(self, lines: dict[int, Line], chosen: set[Value]) -> None:
-        uses, cluster = self.uses, self.cluster
+    def _insert(self, ops: dict[int, Op], chosen: set[Value]) -> None:
+        uses, group = self.uses, self.group
         for value in chosen:
             uses.readers[value].discard(self.place)
         copies: dict[Value, Value] = {}
 
-        def changed(line: Line) -> Line:
-            return line.replaced(lambda v: copies.get(v, v))
+        def changed(op: Op) -> Op:
+            return op.replaced(lambda v: copies.get(v, v))
 
         first = []
-        for number, line in sorted(lines.items(), key=lambda item: item[0]):
-            again = changed(line)
-            again.outs = (Value(line.out.shape, line.out.dtype, line.out.hint),)
-            copies[line.out] = again.out
+        for number, op in sorted(ops.items(), key=lambda item: item[0]):
+            again = changed(op)
+            again.outs = (Value(op.out.shape, op.out.dtype, op.out.hint),)
+            copies[op.out] = again.out
             first.append((number, again))
-        cluster.lines = first + [(number, changed(line)) for number, line in cluster.lines]
-        uses.note(self.place, {v for _, line in first for v in line.inputs} - set(copies.values()))
+        group.ops = first + [(number, changed(op)) for number, op in group.ops]
+        uses.note(self.place, {v for _, op in first for v in op.inputs} - set(copies.values()))

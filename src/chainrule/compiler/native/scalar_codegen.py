@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from chainrule.compiler.ir.program import Line, Value
+from chainrule.compiler.ir.program import Op, Value
 
 CODES = {
     np.dtype(kind): code
@@ -187,18 +187,18 @@ def cast(operand: Operand, dtype: Any) -> str | None:
     return f"({operand.text} != {source}(0))" if target == "b1" else f"{target}({operand.text})"
 
 
-def scalar(line: Line, operands: list[Operand]) -> Scalar | None:
+def scalar(op: Op, operands: list[Operand]) -> Scalar | None:
     """Return a line as an expression of its operands, or None if loops don't have it."""
-    out = CODES.get(line.out.dtype)
-    if out is None or line.kwargs or not operands:
+    out = CODES.get(op.out.dtype)
+    if out is None or op.kwargs or not operands:
         return None
-    name = line.function
+    name = op.function
     if name in _ARITHMETIC:
-        return None if out == "b1" else _filled(_ARITHMETIC[name], operands, line.out.dtype)
+        return None if out == "b1" else _filled(_ARITHMETIC[name], operands, op.out.dtype)
     if name in _FLOATING:
-        return None if out[0] != "f" else _filled(_FLOATING[name], operands, line.out.dtype)
+        return None if out[0] != "f" else _filled(_FLOATING[name], operands, op.out.dtype)
     if name in _COMPARISONS:
-        if name.startswith("np.is") and line.inputs[0].dtype.kind != "f":
+        if name.startswith("np.is") and op.inputs[0].dtype.kind != "f":
             return None
         return _filled(_COMPARISONS[name], operands, _common(operands), "b1")
     if name in _LOGIC:
@@ -206,17 +206,17 @@ def scalar(line: Line, operands: list[Operand]) -> Scalar | None:
         known = truths or name.startswith("np.logical")
         return _filled(_LOGIC[name], operands, np.dtype(bool)) if known else None
     if name in ELEMENTARY:
-        return _elementary(ELEMENTARY[name], operands, line.out.dtype)
+        return _elementary(ELEMENTARY[name], operands, op.out.dtype)
     other = _OTHERS.get(name)
-    return None if other is None else other(line, operands)
+    return None if other is None else other(op, operands)
 
 
-def small_scalar(line: Line, operands: list[Operand]) -> Scalar | None:
+def small_scalar(op: Op, operands: list[Operand]) -> Scalar | None:
     """Return the same, or a call of libm."""
-    found = scalar(line, operands)
-    code = CODES.get(line.out.dtype, "")
-    if found is None and line.function in _SCALAR and code[:1] == "f" and not line.kwargs:
-        return _filled(_SCALAR[line.function], operands, line.out.dtype)
+    found = scalar(op, operands)
+    code = CODES.get(op.out.dtype, "")
+    if found is None and op.function in _SCALAR and code[:1] == "f" and not op.kwargs:
+        return _filled(_SCALAR[op.function], operands, op.out.dtype)
     return found
 
 
@@ -246,41 +246,41 @@ def _elementary(stem: str, operands: list[Operand], dtype: Any) -> Scalar | None
     return Scalar(f"{stem}_{code}({', '.join(map(str, texts))})", (f"{stem}_{code}",))
 
 
-def _power(line: Line, operands: list[Operand]) -> Scalar | None:
-    if line.out.dtype.kind != "f":
+def _power(op: Op, operands: list[Operand]) -> Scalar | None:
+    if op.out.dtype.kind != "f":
         return None
     number = operands[1].number
     template = None if number is None else _POWERS.get(number)
     if template is not None:
-        return _filled(template, operands[:1], line.out.dtype)
-    return _elementary("pow", operands, line.out.dtype) if CODES[line.out.dtype] == "f4" else None
+        return _filled(template, operands[:1], op.out.dtype)
+    return _elementary("pow", operands, op.out.dtype) if CODES[op.out.dtype] == "f4" else None
 
 
-def _where(line: Line, operands: list[Operand]) -> Scalar | None:
+def _where(op: Op, operands: list[Operand]) -> Scalar | None:
     if len(operands) != 3:
         return None
     mask = cast(operands[0], np.dtype(bool))
-    found = _filled("{0} if {{mask}} else {1}", operands[1:], line.out.dtype, "")
+    found = _filled("{0} if {{mask}} else {1}", operands[1:], op.out.dtype, "")
     return None if found is None or mask is None else Scalar(found.text.format(mask=mask), ())
 
 
-def _masked(line: Line, operands: list[Operand]) -> Scalar | None:
+def _masked(op: Op, operands: list[Operand]) -> Scalar | None:
     zero = Operand("", None, 0)
-    return _where(line, [operands[1], operands[0], zero])
+    return _where(op, [operands[1], operands[0], zero])
 
 
-def _clip(line: Line, operands: list[Operand]) -> Scalar | None:
-    if len(operands) != 3 or CODES[line.out.dtype] == "b1":
+def _clip(op: Op, operands: list[Operand]) -> Scalar | None:
+    if len(operands) != 3 or CODES[op.out.dtype] == "b1":
         return None
     limits = [o for o in operands[1:] if o.dtype is not None or o.number is not None]
     if len(limits) != 2:
         return None
-    found = _filled("clip({0}, {1}, {2})", operands, line.out.dtype)
+    found = _filled("clip({0}, {1}, {2})", operands, op.out.dtype)
     return None if found is None else Scalar(found.text, ("clip",))
 
 
-def _astype(line: Line, operands: list[Operand]) -> Scalar | None:
-    text = cast(operands[0], line.out.dtype)
+def _astype(op: Op, operands: list[Operand]) -> Scalar | None:
+    text = cast(operands[0], op.out.dtype)
     return None if text is None or operands[0].dtype is None else Scalar(text, ())
 
 
@@ -294,25 +294,25 @@ _OTHERS = {
 }
 
 
-def operands_of(line: Line) -> list[Any]:
+def operands_of(op: Op) -> list[Any]:
     """Return the arguments of a line that are numbers or arrays; settings are left out."""
-    if line.function == "np.astype":
-        return list(line.args[:1])
-    return list(line.args)
+    if op.function == "np.astype":
+        return list(op.args[:1])
+    return list(op.args)
 
 
-def is_fusible(line: Line, expression: Any = scalar) -> bool:
+def is_fusible(op: Op, expression: Any = scalar) -> bool:
     """Say whether a line acts element by element, by a function and on types that loops have."""
-    if len(line.outs) != 1 or line.out.size == 0:
+    if len(op.outs) != 1 or op.out.size == 0:
         return False
     operands = []
-    for item in operands_of(line):
+    for item in operands_of(op):
         if isinstance(item, Value):
             operands.append(Operand("x", item.dtype))
         elif isinstance(item, np.generic) and item.dtype in CODES:
             operands.append(typed(item))
-        elif isinstance(item, bool | int | float) or (line.function == "np.clip" and item is None):
+        elif isinstance(item, bool | int | float) or (op.function == "np.clip" and item is None):
             operands.append(Operand("", None, item))
         else:
             return False
-    return any(o.dtype is not None for o in operands) and expression(line, operands) is not None
+    return any(o.dtype is not None for o in operands) and expression(op, operands) is not None

@@ -11,8 +11,8 @@ import math
 from collections.abc import Iterator
 
 from chainrule.compiler.ir.abstract_eval import DRAW
-from chainrule.compiler.ir.program import Line, Names, Program, Value
-from chainrule.compiler.native.fusion_groups import CALLS, Cluster, loop_shape
+from chainrule.compiler.ir.program import Names, Op, Program, Value
+from chainrule.compiler.native.fusion_groups import CALLS, FusionGroup, loop_shape
 from chainrule.compiler.native.layout import UnfitError
 from chainrule.compiler.native.loop_codegen import Loop
 from chainrule.compiler.native.loop_nest import LOOP, RESERVED
@@ -27,13 +27,13 @@ PRODUCT = 1 << 12
 """The most multiplications of a product: with more, a call of BLAS is quicker."""
 
 
-def runs(clusters: list[Cluster], accesses: Accesses) -> Iterator[list[Cluster]]:
+def runs(groups: list[FusionGroup], accesses: Accesses) -> Iterator[list[FusionGroup]]:
     """Yield the small clusters that follow each other, where one call takes less than theirs."""
-    run: list[Cluster] = []
-    for cluster in clusters:
-        if _is_small(cluster, accesses):
-            run.append(cluster)
-        elif not all(_is_nothing(line, accesses) for _, line in cluster.lines):
+    run: list[FusionGroup] = []
+    for group in groups:
+        if _is_small(group, accesses):
+            run.append(group)
+        elif not all(_is_nothing(op, accesses) for _, op in group.ops):
             if sum(map(_calls, run)) > CALLS:
                 yield run
             run = []
@@ -41,37 +41,41 @@ def runs(clusters: list[Cluster], accesses: Accesses) -> Iterator[list[Cluster]]
         yield run
 
 
-def _calls(cluster: Cluster) -> int:
+def _calls(group: FusionGroup) -> int:
     """Return as how many of NumPy's calls a cluster counts."""
-    return CALLS if cluster.is_loop else len(cluster.lines)
+    return CALLS if group.is_loop else len(group.ops)
 
 
-def _is_nothing(line: Line, accesses: Accesses) -> bool:
+def _is_nothing(op: Op, accesses: Accesses) -> bool:
     """Say whether a line only looks at memory, or needs nothing: it can come before a stretch."""
-    return accesses.is_view(line) or not (line.inputs or line.bodies or line.function == DRAW)
+    return accesses.is_view(op) or not (op.inputs or op.regions or op.function == DRAW)
 
 
-def _is_small(cluster: Cluster, accesses: Accesses) -> bool:
-    lines = [line for _, line in cluster.lines]
-    values = {v for line in lines for v in (*line.inputs, *line.outs)}
+def _is_small(group: FusionGroup, accesses: Accesses) -> bool:
+    ops = [op for _, op in group.ops]
+    values = {v for op in ops for v in (*op.inputs, *op.outs)}
     values |= {accesses.of(v).base for v in values}
     if any(v.dtype not in CODES or not 0 < v.size <= SMALL for v in values):
         return False
-    return not any(_is_nothing(line, accesses) for line in lines) and all(map(_fits, lines))
+    return not any(_is_nothing(op, accesses) for op in ops) and all(map(_fits, ops))
 
 
-def _fits(line: Line) -> bool:
-    if line.function == "np.matmul":
-        a, b = line.args
+def _fits(op: Op) -> bool:
+    if op.function == "np.matmul":
+        a, b = op.args
         return max(len(a.shape), len(b.shape)) <= 2 and a.size * math.prod(b.shape[1:]) <= PRODUCT
-    return loop_shape(line, small_scalar) is not None
+    return loop_shape(op, small_scalar) is not None
 
 
 def stretch_of(
-    run: list[Cluster], clusters: list[Cluster], program: Program, accesses: Accesses, name: str
+    run: list[FusionGroup],
+    groups: list[FusionGroup],
+    program: Program,
+    accesses: Accesses,
+    name: str,
 ) -> Loop | None:
     """Return a run of clusters as one function, if it can be one."""
-    part = _Part(run, clusters, program, accesses).program(name)
+    part = _Part(run, groups, program, accesses).program(name)
     over = _written_over(part, program)
     try:
         function = function_of(part, over)
@@ -89,7 +93,7 @@ def stretch_of(
         tuple(part.inputs),
         tuple(part.outputs),
         tuple([order[over[out]] if out in over else None for out in part.outputs]),
-        sum(line.out.size for line in part.lines),
+        sum(op.out.size for op in part.ops),
     )
 
 
@@ -103,54 +107,58 @@ class _Part:
     """The lines of a run as a program: what it reads, and what others read of it."""
 
     def __init__(
-        self, run: list[Cluster], clusters: list[Cluster], program: Program, accesses: Accesses
+        self,
+        run: list[FusionGroup],
+        groups: list[FusionGroup],
+        program: Program,
+        accesses: Accesses,
     ) -> None:
         self.accesses = accesses
-        self.lines = [line for cluster in run for _, line in cluster.lines]
+        self.ops = [op for group in run for _, op in group.ops]
         self.inputs: list[Value] = []
         self.known: set[Value] = set()
-        self.found: list[Line] = []
-        outside = [line for c in clusters if c not in run for _, line in c.lines]
+        self.found: list[Op] = []
+        outside = [op for c in groups if c not in run for _, op in c.ops]
         self.outside = set(program.results())
-        for line in outside:
-            if not accesses.is_view(line):
-                self.outside.update(line.inputs)
+        for op in outside:
+            if not accesses.is_view(op):
+                self.outside.update(op.inputs)
         for value in [*self.outside]:
             self._through(value)
 
     def _through(self, value: Value) -> None:
         """Note that who reads a view reads what it is a view of."""
-        line = self._view(value)
-        for source in () if line is None else line.inputs:
+        op = self._view(value)
+        for source in () if op is None else op.inputs:
             if source not in self.outside:
                 self.outside.add(source)
                 self._through(source)
 
-    def _view(self, value: Value) -> Line | None:
-        line = self.accesses.made.get(value)
-        return line if line is not None and self.accesses.is_view(line) else None
+    def _view(self, value: Value) -> Op | None:
+        op = self.accesses.made.get(value)
+        return op if op is not None and self.accesses.is_view(op) else None
 
     def program(self, name: str) -> Program:
-        for line in self.lines:
-            self._add(line)
+        for op in self.ops:
+            self._add(op)
         constants = self.accesses.constants
         numbers = {v: constants[v] for v in self.known if v in constants and v not in self.inputs}
-        outputs = [v for line in self.lines for v in line.outs if v in self.outside]
+        outputs = [v for op in self.ops for v in op.outs if v in self.outside]
         return Program(name, self.inputs, numbers, self.found, outputs, [])
 
-    def _add(self, line: Line) -> None:
-        for value in line.inputs:
+    def _add(self, op: Op) -> None:
+        for value in op.inputs:
             self._need(value)
-        self.found.append(line)
-        self.known.update(line.outs)
+        self.found.append(op)
+        self.known.update(op.outs)
 
     def _need(self, value: Value) -> None:
         if value in self.known:
             return
         self.known.add(value)
-        line, constant = self._view(value), self.accesses.constants.get(value)
-        if line is not None:
-            self._add(line)
+        op, constant = self._view(value), self.accesses.constants.get(value)
+        if op is not None:
+            self._add(op)
         elif constant is None or constant.ndim:
             self.inputs.append(value)
 
@@ -161,7 +169,7 @@ def _caller(part: Program, function: Function, over: dict[Value, Value]) -> str:
     inputs = {v: names.another(f"{v.hint or 'x'}_in") for v in part.inputs}
     none = "None, " * len(part.outputs)
     rows = [f"def {part.name}({', '.join([*inputs.values(), f'out=({none})'])}):"]
-    rows.append(f"    # {len(part.lines)} operations")
+    rows.append(f"    # {len(part.ops)} operations")
     arrays, backs = [*inputs.values()], []
     for i, value in enumerate(part.outputs):
         if value in over:

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from chainrule.compiler.ir.abstract_eval import DRAW, resolve
-from chainrule.compiler.ir.program import Line, Program, Value, values_in
-from chainrule.compiler.native.fusion_groups import Cluster, clustered
+from chainrule.compiler.ir.program import Op, Program, Value, values_in
+from chainrule.compiler.native.fusion_groups import FusionGroup, clustered
 from chainrule.compiler.native.layout import Layout, UnfitError
 from chainrule.compiler.native.loop_codegen import rows_of
 from chainrule.compiler.native.loop_nest import Memory, Place
@@ -30,53 +30,53 @@ def statement_rows(program: Program, accesses: Accesses, layout: Layout) -> Iter
 class _Statements:
     def __init__(self, program: Program, accesses: Accesses, layout: Layout) -> None:
         self.program, self.accesses, self.layout = program, accesses, layout
-        self.clusters = clustered(program, accesses, small_scalar)
+        self.groups = clustered(program, accesses, small_scalar)
         self.results = set(program.results())
         self.number = 0  # of the cluster that is written
-        self.own = {*program.inputs, *(v for line in program.lines for v in line.outs)}
+        self.own = {*program.inputs, *(v for op in program.ops for v in op.outs)}
         self.last: dict[Value, int] = {}  # the last cluster that reads memory
-        for number, cluster in enumerate(self.clusters):
-            for value in cluster.reads:
+        for number, group in enumerate(self.groups):
+            for value in group.reads:
                 self.last.update((owner, number) for owner in accesses.owners(value))
         for value in self.results:
-            self.last.update((owner, len(self.clusters)) for owner in accesses.owners(value))
+            self.last.update((owner, len(self.groups)) for owner in accesses.owners(value))
 
     def rows(self) -> Iterator[str]:
-        readers = Counter(v for c in self.clusters for v in c.reads)
-        for number, cluster in enumerate(self.clusters):
+        readers = Counter(v for c in self.groups for v in c.reads)
+        for number, group in enumerate(self.groups):
             self.number = number
-            if cluster.shape is None:
-                for _, line in cluster.lines:
-                    yield from self._line(line)
+            if group.shape is None:
+                for _, op in group.ops:
+                    yield from self._op(op)
                 continue
-            made = [v for _, line in cluster.lines for v in line.outs]
-            wanted = {v for v in made if self._is_wanted(v, cluster, readers)}
-            yield from rows_of(cluster, self.accesses, wanted, self.layout)
+            made = [v for _, op in group.ops for v in op.outs]
+            wanted = {v for v in made if self._is_wanted(v, group, readers)}
+            yield from rows_of(group, self.accesses, wanted, self.layout)
 
-    def _is_wanted(self, value: Value, cluster: Cluster, readers: Counter[Value]) -> bool:
-        return value in self.results or readers[value] > (value in cluster.reads)
+    def _is_wanted(self, value: Value, group: FusionGroup, readers: Counter[Value]) -> bool:
+        return value in self.results or readers[value] > (value in group.reads)
 
-    def _line(self, line: Line) -> Iterator[str]:
-        if self.accesses.is_view(line):
+    def _op(self, op: Op) -> Iterator[str]:
+        if self.accesses.is_view(op):
             return
-        if line.function not in _WRITERS:
-            self._known(line)
+        if op.function not in _WRITERS:
+            self._known(op)
             return
-        yield from _WRITERS[line.function](self, line)
+        yield from _WRITERS[op.function](self, op)
 
-    def _known(self, line: Line) -> None:
+    def _known(self, op: Op) -> None:
         """Compute now what depends on nothing."""
-        if line.inputs or line.bodies or line.function == DRAW or len(line.outs) != 1:
-            raise UnfitError(f"there is no loop for {line.function}")
-        found = resolve(line.function)(*line.args, **line.kwargs)
-        self.layout.constant(line.out, np.asarray(found))
+        if op.inputs or op.regions or op.function == DRAW or len(op.outs) != 1:
+            raise UnfitError(f"there is no loop for {op.function}")
+        found = resolve(op.function)(*op.args, **op.kwargs)
+        self.layout.constant(op.out, np.asarray(found))
 
     # --- products ---
 
-    def _matmul(self, line: Line) -> Iterator[str]:
-        a, b = line.args
-        code = CODES.get(line.out.dtype, "")
-        if code[:1] != "f" or not a.dtype == b.dtype == line.out.dtype:
+    def _matmul(self, op: Op) -> Iterator[str]:
+        a, b = op.args
+        code = CODES.get(op.out.dtype, "")
+        if code[:1] != "f" or not a.dtype == b.dtype == op.out.dtype:
             raise UnfitError("a product of other than floating numbers")
         if max(len(a.shape), len(b.shape)) > 2:
             raise UnfitError("a stack of products")
@@ -84,7 +84,7 @@ class _Statements:
         if rows * inner * columns > PRODUCT:
             raise UnfitError("a large product")
         left, right = self._matrix(a, len(a.shape) == 1), self._matrix(b, False)
-        place = self.layout.allocate(line.out)
+        place = self.layout.allocate(op.out)
         self.layout.calls.add("times_plus")
         x = self._element(left, "ik")
         y = self._element(right, "kj")
@@ -124,39 +124,39 @@ class _Statements:
         if values_in(key):
             raise UnfitError("an index that is computed")
         part = Value((), out.dtype)
-        line = Line("getitem", (out, key), {}, (part,))
-        view = self.accesses.view_of(line)
+        op = Op("getitem", (out, key), {}, (part,))
+        view = self.accesses.view_of(op)
         if view is None:
             raise UnfitError("an index that is no view")
         return view
 
-    def _joined(self, line: Line) -> Iterator[str]:
-        parts = line.args[0]
-        axis = line.kwargs.get("axis", 0)
-        if line.function == "np.stack":
-            keys = [(*[slice(None)] * (axis % len(line.out.shape)), i) for i in range(len(parts))]
+    def _joined(self, op: Op) -> Iterator[str]:
+        parts = op.args[0]
+        axis = op.kwargs.get("axis", 0)
+        if op.function == "np.stack":
+            keys = [(*[slice(None)] * (axis % len(op.out.shape)), i) for i in range(len(parts))]
         else:
             ends = np.cumsum([0, *(part.shape[axis] for part in parts)]).tolist()
-            lead = [slice(None)] * (axis % len(line.out.shape))
+            lead = [slice(None)] * (axis % len(op.out.shape))
             keys = [(*lead, slice(ends[i], ends[i + 1])) for i in range(len(parts))]
-        if any(part.dtype != line.out.dtype for part in parts):
+        if any(part.dtype != op.out.dtype for part in parts):
             raise UnfitError("parts of several types")
-        place = self.layout.allocate(line.out)
+        place = self.layout.allocate(op.out)
         for part, key in zip(parts, keys, strict=True):
             if part.size:
-                region, shape = self._region(line.out, key)
+                region, shape = self._region(op.out, key)
                 yield from self.layout.moved(part, self.accesses, place, region, shape)
 
-    def _put(self, line: Line) -> Iterator[str]:
+    def _put(self, op: Op) -> Iterator[str]:
         """Write or add to a part of a copy; in place, where nobody needs what was there."""
-        base, value, key = line.args
+        base, value, key = op.args
         if value.dtype != base.dtype:
             raise UnfitError("a value of another type")
         if self._is_over(base) and self.accesses.of(value).base is not base:
-            self.layout.places[line.out] = self.layout.place(base)
+            self.layout.places[op.out] = self.layout.place(base)
         else:
-            yield from self.layout.copied(base, self.accesses, self.layout.allocate(line.out))
-        yield from self._written(line.out, value, key, line.function == "plus_at")
+            yield from self.layout.copied(base, self.accesses, self.layout.allocate(op.out))
+        yield from self._written(op.out, value, key, op.function == "plus_at")
 
     def _is_over(self, value: Value) -> bool:
         """Say whether nobody needs a value's memory after this line, or has it besides."""
@@ -192,22 +192,22 @@ class _Statements:
         text = f"u8({start}) {sign} u8({abs(numbers.step)}) * ({turn})"
         return f"({text}) % u8({length})" if around else text
 
-    def _placed(self, line: Line) -> Iterator[str]:
-        self.layout.allocate(line.out)
-        yield from self.layout.filled(line.out, f"{CODES[line.out.dtype]}(0)")
-        yield from self._written(line.out, line.args[0], line.kwargs["key"], adds=False)
+    def _placed(self, op: Op) -> Iterator[str]:
+        self.layout.allocate(op.out)
+        yield from self.layout.filled(op.out, f"{CODES[op.out.dtype]}(0)")
+        yield from self._written(op.out, op.args[0], op.kwargs["key"], adds=False)
 
-    def _reshape(self, line: Line) -> Iterator[str]:
-        yield from self.layout.copied(line.args[0], self.accesses, self.layout.allocate(line.out))
+    def _reshape(self, op: Op) -> Iterator[str]:
+        yield from self.layout.copied(op.args[0], self.accesses, self.layout.allocate(op.out))
 
-    def _picked(self, line: Line) -> Iterator[str]:
+    def _picked(self, op: Op) -> Iterator[str]:
         """Look at the entry of a stack that belongs to a step."""
-        stack, key = line.args
+        stack, key = op.args
         number, access = self._counter(key, stack), self.accesses.of(stack)
         if number is None or not _is_plain(access, stack):
             raise UnfitError("an index that is computed")
-        self.layout.places[line.out] = self._entry(stack, access, number)
-        self.layout.borrowed.add(line.out)
+        self.layout.places[op.out] = self._entry(stack, access, number)
+        self.layout.borrowed.add(op.out)
         yield from ()
 
     def _entry(self, stack: Value, access: Access, number: str) -> Place:
@@ -218,30 +218,30 @@ class _Statements:
 
     # --- loops ---
 
-    def _for(self, line: Line) -> Iterator[str]:
-        (body,) = line.bodies
-        layout, count = self.layout, len(line.args[0])
-        for carry, value in zip(body.inputs, line.args[0], strict=False):
+    def _for(self, op: Op) -> Iterator[str]:
+        (body,) = op.regions
+        layout, count = self.layout, len(op.args[0])
+        for carry, value in zip(body.inputs, op.args[0], strict=False):
             yield from layout.copied(value, self.accesses, layout.allocate(carry))
-        for out in line.outs[count:]:
+        for out in op.outs[count:]:
             layout.allocate(out)
         turn = layout.names.another("turn")
-        yield f"for {turn} in range(u8({line.kwargs['length']})):"
-        number = f"u8({line.kwargs['length'] - 1}) - {turn}" if line.kwargs["reverse"] else turn
+        yield f"for {turn} in range(u8({op.kwargs['length']})):"
+        number = f"u8({op.kwargs['length'] - 1}) - {turn}" if op.kwargs["reverse"] else turn
         rows: list[str] = []
-        for value, stack in zip(body.inputs[count:], line.args[1], strict=True):
+        for value, stack in zip(body.inputs[count:], op.args[1], strict=True):
             rows += self._slice(value, stack, number)
         accesses = Accesses(body, self.accesses.constants | body.constants, self.accesses)
         for value, array in body.constants.items():
             if array.ndim:
                 layout.constant(value, array)
         rows += statement_rows(body, accesses, layout)
-        for out, value in zip(line.outs[count:], body.outputs[count:], strict=True):
+        for out, value in zip(op.outs[count:], body.outputs[count:], strict=True):
             entry = self._entry(out, self.accesses.of(out), number)
             rows += layout.copied(value, accesses, entry)
         rows += self._handed_on(body, count, accesses)
         yield from (f"    {row}" for row in rows or ["pass"])
-        for out, carry in zip(line.outs, body.inputs[:count], strict=False):
+        for out, carry in zip(op.outs, body.inputs[:count], strict=False):
             layout.places[out] = layout.place(carry)
 
     def _slice(self, value: Value, stack: Any, number: str) -> list[str]:
@@ -288,7 +288,7 @@ def _is_plain(access: Access, value: Value) -> bool:
     return all(n == 1 or s == t for n, s, t in zip(sizes, access.strides, steps, strict=True))
 
 
-_WRITERS: dict[str, Callable[[_Statements, Line], Iterator[str]]] = {
+_WRITERS: dict[str, Callable[[_Statements, Op], Iterator[str]]] = {
     "np.matmul": _Statements._matmul,
     "np.concat": _Statements._joined,
     "np.concatenate": _Statements._joined,

@@ -10,7 +10,7 @@ import numpy as np
 from chainrule.backend import is_basic_index
 from chainrule.compiler.ir.abstract_eval import resolve
 from chainrule.compiler.ir.op_traits import scalar_of
-from chainrule.compiler.ir.program import Line, Program, Value, values_in
+from chainrule.compiler.ir.program import Op, Program, Value, values_in
 
 _FOLLOWED = frozenset(
     [
@@ -43,8 +43,8 @@ class Accesses:
         self, program: Program, constants: dict[Value, Any], around: Accesses | None = None
     ) -> None:
         self.constants = constants
-        self.made: dict[Value, Line] = {} if around is None else dict(around.made)
-        self.made |= {value: line for line in program.lines for value in line.outs}
+        self.made: dict[Value, Op] = {} if around is None else dict(around.made)
+        self.made |= {value: op for op in program.ops for value in op.outs}
         self._views: dict[Value, tuple[Value, Any, Any]] = {}
 
     def of(self, value: Value) -> Access:
@@ -55,31 +55,31 @@ class Accesses:
         """Yield the values in whose memory a value is, also where a step's number says where."""
         base = self._view(value)[0]
         yield base
-        line = self.made.get(base)
-        if line is not None and line.function == "getitem":
-            yield from self.owners(line.args[0])
+        op = self.made.get(base)
+        if op is not None and op.function == "getitem":
+            yield from self.owners(op.args[0])
 
     def number(self, value: Value) -> Any:
         """Return the one number that all elements of a value always are, or None."""
         base = self._view(value)[0]
-        line = self.made.get(base)
-        if line is not None and line.function in _FILLED:
-            return _FILLED[line.function]
+        op = self.made.get(base)
+        if op is not None and op.function in _FILLED:
+            return _FILLED[op.function]
         return scalar_of(base, self.constants)
 
-    def view_of(self, line: Line) -> tuple[Access, tuple[int, ...]] | None:
+    def view_of(self, op: Op) -> tuple[Access, tuple[int, ...]] | None:
         """Return what a line picks of its first argument's own memory, and its shape."""
-        whole = np.empty(line.args[0].shape, line.args[0].dtype)
-        if not _may_be_view(line):
+        whole = np.empty(op.args[0].shape, op.args[0].dtype)
+        if not _may_be_view(op):
             return None
-        view = _taken(line, whole)
+        view = _taken(op, whole)
         if not np.may_share_memory(view, whole):
             return None
-        return _position(line.args[0], whole, view), view.shape
+        return _position(op.args[0], whole, view), view.shape
 
-    def is_view(self, line: Line) -> bool:
+    def is_view(self, op: Op) -> bool:
         """Say whether a line makes a view that loops can look through."""
-        return len(line.outs) == 1 and self._view(line.out)[0] is not line.out
+        return len(op.outs) == 1 and self._view(op.out)[0] is not op.out
 
     def _view(self, value: Value) -> tuple[Value, Any, Any]:
         """Return a value's base, memory as large as that, and the view, never written or read."""
@@ -89,11 +89,11 @@ class Accesses:
         return found
 
     def _found(self, value: Value) -> tuple[Value, Any, Any]:
-        line = self.made.get(value)
-        if line is not None and _may_be_view(line):
-            base, memory, whole = self._view(line.args[0])
+        op = self.made.get(value)
+        if op is not None and _may_be_view(op):
+            base, memory, whole = self._view(op.args[0])
             try:
-                view = _taken(line, whole)
+                view = _taken(op, whole)
             except ValueError:  # a reshape that copies
                 view = None
             if view is not None and np.may_share_memory(view, memory):
@@ -109,17 +109,17 @@ def _position(base: Value, memory: Any, view: Any) -> Access:
     return Access(base, offset // step, tuple(stride // step for stride in view.strides))
 
 
-def _may_be_view(line: Line) -> bool:
-    if line.function not in _FOLLOWED or len(line.outs) != 1:
+def _may_be_view(op: Op) -> bool:
+    if op.function not in _FOLLOWED or len(op.outs) != 1:
         return False
-    key = line.args[1] if line.function == "getitem" else ()
-    return not any(values_in((line.args[1:], tuple(line.kwargs.values())))) and is_basic_index(key)
+    key = op.args[1] if op.function == "getitem" else ()
+    return not any(values_in((op.args[1:], tuple(op.kwargs.values())))) and is_basic_index(key)
 
 
-def _taken(line: Line, whole: Any) -> Any:
-    if line.function == "np.reshape":
-        return np.reshape(whole, line.args[1], copy=False)
-    if line.function == "getitem":
-        key = line.args[1] if isinstance(line.args[1], tuple) else (line.args[1],)
+def _taken(op: Op, whole: Any) -> Any:
+    if op.function == "np.reshape":
+        return np.reshape(whole, op.args[1], copy=False)
+    if op.function == "getitem":
+        key = op.args[1] if isinstance(op.args[1], tuple) else (op.args[1],)
         return whole[key if Ellipsis in key else (*key, ...)]  # a view, of one element too
-    return resolve(line.function)(whole, *line.args[1:], **line.kwargs)
+    return resolve(op.function)(whole, *op.args[1:], **op.kwargs)

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from chainrule.compiler.ir.abstract_eval import DRAW, frozen, outcome, resolve
+from chainrule.compiler.ir.abstract_eval import DRAW, abstract_eval, frozen, resolve
 from chainrule.compiler.ir.op_traits import is_elementwise, number_of
-from chainrule.compiler.ir.program import Line, Program, Value, every_line
+from chainrule.compiler.ir.program import Op, Program, Value, every_op
 from chainrule.compiler.passes.regions import everywhere, needed_part, without_invariants
 from chainrule.compiler.passes.reroll import rolled
 from chainrule.compiler.passes.rewrites import simplified
@@ -21,18 +21,18 @@ Pass = Callable[[Program], Program]
 
 def without_dead_lines(program: Program) -> Program:
     """Leave out what nothing needs: lines, constants, and writes of what is there already."""
-    program = program.with_lines(program.lines)
+    program = program.with_ops(program.ops)
     program.writes = [write for write in program.writes if write.value is not write.target]
     needed = set(program.results())
     kept = []
-    for line in reversed(program.lines):
-        if line.bodies:
-            line = needed_part(line, needed, without_dead_lines)
-        draws = any(part.function == DRAW for part in every_line([line]))
-        if draws or not needed.isdisjoint(line.outs):
-            needed.update(line.inputs)
-            kept.append(line)
-    program.lines = kept[::-1]
+    for op in reversed(program.ops):
+        if op.regions:
+            op = needed_part(op, needed, without_dead_lines)
+        draws = any(part.function == DRAW for part in every_op([op]))
+        if draws or not needed.isdisjoint(op.outs):
+            needed.update(op.inputs)
+            kept.append(op)
+    program.ops = kept[::-1]
     program.constants = {v: a for v, a in program.constants.items() if v in needed}
     return program
 
@@ -41,26 +41,26 @@ def without_repeats(program: Program) -> Program:
     """Compute once what is computed twice."""
     seen: dict[Any, tuple[Value, ...]] = {}
     same: dict[Value, Value] = {}
-    lines = []
-    for line in program.lines:
-        line = line.replaced(lambda v: same.get(v, v))
-        key = _key(line)
+    ops = []
+    for op in program.ops:
+        op = op.replaced(lambda v: same.get(v, v))
+        key = _key(op)
         if key is None or key not in seen:
             if key is not None:
-                seen[key] = line.outs
-            lines.append(line)
+                seen[key] = op.outs
+            ops.append(op)
         else:
-            for old, new in zip(line.outs, seen[key], strict=True):
+            for old, new in zip(op.outs, seen[key], strict=True):
                 new.hint = new.hint or old.hint
                 same[old] = new
-    return _renamed(program.with_lines(lines), same)
+    return _renamed(program.with_ops(ops), same)
 
 
-def _key(line: Line) -> Any:
+def _key(op: Op) -> Any:
     """Return what two lines have in common that compute the same; None for what is never so."""
-    if line.function == DRAW or line.bodies:
+    if op.function == DRAW or op.regions:
         return None
-    key = (line.function, frozen(line.args, _same), frozen(line.kwargs, _same))
+    key = (op.function, frozen(op.args, _same), frozen(op.kwargs, _same))
     try:
         hash(key)
     except TypeError:
@@ -85,17 +85,17 @@ def _renamed(program: Program, same: dict[Value, Value]) -> Program:
 def with_constants_folded(program: Program) -> Program:
     """Compute small arrays that are known now: numbers, and the seeds of a Jacobian's rows."""
     known = dict(program.constants)
-    lines = []
-    for line in program.lines:
-        if any(v not in known for v in line.inputs) or not _is_foldable(line):
-            lines.append(line)
+    ops = []
+    for op in program.ops:
+        if any(v not in known for v in op.inputs) or not _is_foldable(op):
+            ops.append(op)
             continue
-        filled = line.replaced(known.__getitem__)
+        filled = op.replaced(known.__getitem__)
         with np.errstate(all="ignore"):
-            result = resolve(line.function)(*filled.args, **filled.kwargs)
+            result = resolve(op.function)(*filled.args, **filled.kwargs)
         results = result if isinstance(result, tuple | list) else [result]
-        known.update(zip(line.outs, map(np.asarray, results), strict=True))
-    program = program.with_lines(lines)
+        known.update(zip(op.outs, map(np.asarray, results), strict=True))
+    program = program.with_ops(ops)
     program.constants = known
     return program
 
@@ -104,51 +104,51 @@ _FOLDED = 1 << 10
 """The most elements of what is computed beforehand."""
 
 
-def _is_foldable(line: Line) -> bool:
+def _is_foldable(op: Op) -> bool:
     """Say whether a line may be computed beforehand; an array of ones is shorter as a call."""
-    if line.bodies or line.function == DRAW:
+    if op.regions or op.function == DRAW:
         return False
-    if all(v.size <= 1 for v in (*line.inputs, *line.outs)):
+    if all(v.size <= 1 for v in (*op.inputs, *op.outs)):
         return True
-    if line.function in ("np.reshape", "np.permute_dims", "np.astype"):
+    if op.function in ("np.reshape", "np.permute_dims", "np.astype"):
         return True
-    small = all(v.size <= _FOLDED for v in (*line.inputs, *line.outs))
-    return small and (line.function == "index_add" or line.function in _JOINING)
+    small = all(v.size <= _FOLDED for v in (*op.inputs, *op.outs))
+    return small and (op.function == "index_add" or op.function in _JOINING)
 
 
 def with_algebra(program: Program) -> Program:
     """Rewrite lines by the rules of `algebra`, each looking at the lines that made its inputs."""
-    made: dict[Value, Line] = {}
+    made: dict[Value, Op] = {}
     same: dict[Value, Any] = {}
-    uses = Counter(v for line in program.lines for v in line.inputs)
+    uses = Counter(v for op in program.ops for v in op.inputs)
     uses.update(program.results())
-    program = program.with_lines(program.lines)
+    program = program.with_ops(program.ops)
     program.constants = dict(program.constants)
-    lines: list[Line] = []
+    ops: list[Op] = []
 
     def add(function: str, *args: Any, **kwargs: Any) -> Value:
         """Add a line of a rule's own; return what comes out."""
-        types = outcome(function, args, kwargs).types
+        types = abstract_eval(function, args, kwargs).types
         outs = tuple(Value(shape, dtype) for shape, dtype in types)
-        new = simplified(Line(function, args, kwargs, outs), made, program.constants, uses, add)
+        new = simplified(Op(function, args, kwargs, outs), made, program.constants, uses, add)
         if isinstance(new, Value):
             return new
         uses.update(new.inputs)
-        lines.append(new)
+        ops.append(new)
         made[new.out] = new
         return new.out
 
-    for line in program.lines:
-        line = line.replaced(lambda v: same.get(v, v))
-        found = simplified(line, made, program.constants, uses, add)
+    for op in program.ops:
+        op = op.replaced(lambda v: same.get(v, v))
+        found = simplified(op, made, program.constants, uses, add)
         if isinstance(found, Value):
-            found.hint = found.hint or line.out.hint
-            same[line.out] = found
+            found.hint = found.hint or op.out.hint
+            same[op.out] = found
             continue
-        lines.append(found)
+        ops.append(found)
         for value in found.outs:
             made[value] = found
-    program.lines = lines
+    program.ops = ops
     return _renamed(program, same)
 
 
@@ -159,17 +159,17 @@ def uniform_values(program: Program) -> dict[Value, Any]:
         for v, a in program.constants.items()
         if a.size == 1 or (0 < a.size <= _LOOKED_AT and (a == a.reshape(-1)[0]).all())
     }
-    for line in program.lines:
-        if line.function in _FILLED:
-            found[line.out] = np.asarray(_FILLED[line.function], line.out.dtype)
-        elif line.function in _MOVING and line.args[0] in found:
-            found[line.out] = found[line.args[0]].astype(line.out.dtype)
-        elif is_elementwise(line.function) and all(v in found for v in line.inputs):
-            filled = line.replaced(found.__getitem__)
+    for op in program.ops:
+        if op.function in _FILLED:
+            found[op.out] = np.asarray(_FILLED[op.function], op.out.dtype)
+        elif op.function in _MOVING and op.args[0] in found:
+            found[op.out] = found[op.args[0]].astype(op.out.dtype)
+        elif is_elementwise(op.function) and all(v in found for v in op.inputs):
+            filled = op.replaced(found.__getitem__)
             with np.errstate(all="ignore"):
-                result = resolve(line.function)(*filled.args, **filled.kwargs)
-            if len(line.outs) == 1:
-                found[line.out] = np.asarray(result)
+                result = resolve(op.function)(*filled.args, **filled.kwargs)
+            if len(op.outs) == 1:
+                found[op.out] = np.asarray(result)
     return found
 
 
@@ -181,45 +181,45 @@ _LOOKED_AT = 1 << 16
 
 def with_operands_narrowed(program: Program) -> Program:
     """Hand numbers and what is not yet broadcast to functions that broadcast themselves."""
-    made = {value: line for line in program.lines for value in line.outs}
+    made = {value: op for op in program.ops for value in op.outs}
     uniform = uniform_values(program)
-    lines = []
-    for line in program.lines:
-        if is_elementwise(line.function) and not all(v in uniform for v in line.inputs):
-            line = _narrowed(line, made, uniform)
-        lines.append(line)
-    return program.with_lines(lines)
+    ops = []
+    for op in program.ops:
+        if is_elementwise(op.function) and not all(v in uniform for v in op.inputs):
+            op = _narrowed(op, made, uniform)
+        ops.append(op)
+    return program.with_ops(ops)
 
 
-def _narrowed(line: Line, made: dict[Value, Line], uniform: dict[Value, Any]) -> Line:
+def _narrowed(op: Op, made: dict[Value, Op], uniform: dict[Value, Any]) -> Op:
     """Replace each argument by less, as long as the result has the same type."""
-    wanted = [(v.shape, v.dtype) for v in line.outs]
-    for position, value in enumerate(line.args):
+    wanted = [(v.shape, v.dtype) for v in op.outs]
+    for position, value in enumerate(op.args):
         for less in _lesser(value, made, uniform):
-            args = (*line.args[:position], less, *line.args[position + 1 :])
+            args = (*op.args[:position], less, *op.args[position + 1 :])
             if not any(isinstance(arg, Value) for arg in args):
                 continue
             try:
-                fits = outcome(line.function, args, line.kwargs).types == wanted
+                fits = abstract_eval(op.function, args, op.kwargs).types == wanted
             except Exception:
                 continue
             if fits:
-                line = Line(line.function, args, line.kwargs, line.outs, line.location)
+                op = Op(op.function, args, op.kwargs, op.outs, op.location)
                 break
-    return line
+    return op
 
 
-def _lesser(value: Any, made: dict[Value, Line], uniform: dict[Value, Any]) -> list[Any]:
+def _lesser(value: Any, made: dict[Value, Op], uniform: dict[Value, Any]) -> list[Any]:
     """Return what could stand for a value in a function that broadcasts, the least first."""
     if not isinstance(value, Value):
         return []
     number = uniform.get(value)
     if number is not None and number.dtype.kind in "fiub":
         return [number_of(number), number[()]]
-    line = made.get(value)
-    while line is not None and line.function == "np.broadcast_to":
-        value = line.args[0]
-        line = made.get(value)
+    op = made.get(value)
+    while op is not None and op.function == "np.broadcast_to":
+        value = op.args[0]
+        op = made.get(value)
     return [value]
 
 

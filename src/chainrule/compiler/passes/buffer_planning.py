@@ -15,7 +15,7 @@ from chainrule.compiler.ir.op_traits import (
     takes_out,
     written_over,
 )
-from chainrule.compiler.ir.program import Line, Program, Value, is_alike
+from chainrule.compiler.ir.program import Op, Program, Value, is_alike
 
 LARGE = 1 << 14
 """From so many bytes on, memory is planned."""
@@ -36,10 +36,10 @@ class Plan(NamedTuple):
 def planned(program: Program) -> Plan:
     """Decide for each large value where it lives."""
     plan = _Planner(program).plan()
-    for line in program.lines:
-        for body in line.bodies:
+    for op in program.ops:
+        for body in op.regions:
             inner = planned(body)
-            if line.function == BLOCKS:  # which has memory for its results, and makes its own
+            if op.function == BLOCKS:  # which has memory for its results, and makes its own
                 plan.places.update(inner.places)
                 plan.scratch[body] = inner.buffers
                 continue
@@ -71,27 +71,27 @@ class _Planner:
     def _last_uses(self) -> dict[Value, int]:
         """Return the number of the last line that needs the memory of each value."""
         last: dict[Value, int] = {}
-        for number, line in enumerate(self.program.lines):
-            for value in line.inputs:
+        for number, op in enumerate(self.program.ops):
+            for value in op.inputs:
                 last[self.root(value)] = number
-            if not makes_new(line.function):  # it may be memory of what it's made of
-                whose = [self.root(value) for value in line.inputs]
-                for out in line.outs:
+            if not makes_new(op.function):  # it may be memory of what it's made of
+                whose = [self.root(value) for value in op.inputs]
+                for out in op.outs:
                     if whose:
                         self.roots[out] = whose[0]
-        end = len(self.program.lines)
+        end = len(self.program.ops)
         for value in self.program.results():
             last[self.root(value)] = end
         return last
 
     def plan(self) -> Plan:
-        for number, line in enumerate(self.program.lines):
-            dying = {self.root(v) for v in line.inputs if self.last[self.root(v)] == number}
-            if takes_out(line.function):
-                for out in line.outs:
-                    self._settle(line, out, number, dying)
-            elif line.function == "plus_at":
-                self._go_on(line, dying)
+        for number, op in enumerate(self.program.ops):
+            dying = {self.root(v) for v in op.inputs if self.last[self.root(v)] == number}
+            if takes_out(op.function):
+                for out in op.outs:
+                    self._settle(op, out, number, dying)
+            elif op.function == "plus_at":
+                self._go_on(op, dying)
             self.free += [
                 self.places[v] for v in dying if v in self.places and self.places[v] in self.buffers
             ]
@@ -112,11 +112,11 @@ class _Planner:
             taken.add(memory)
         return found
 
-    def _settle(self, line: Line, out: Value, number: int, dying: set[Value]) -> None:
-        if not any(isinstance(arg, Value) for arg in line.args):
+    def _settle(self, op: Op, out: Value, number: int, dying: set[Value]) -> None:
+        if not any(isinstance(arg, Value) for arg in op.args):
             return
         target = self.targets.get(out)
-        if target is not None and self._is_over(target, line, out, number):
+        if target is not None and self._is_over(target, op, out, number):
             self.places[out] = target
             self.settled.add(target)
             return
@@ -126,41 +126,41 @@ class _Planner:
             self.places[out] = out
             self.results.append(out)
             return
-        place = self._used_again(line, dying) or self._free_one(out)
+        place = self._used_again(op, dying) or self._free_one(out)
         if place is None:
             place = out
             self.buffers.append(out)
         self.places[out] = place
 
-    def _is_over(self, target: Value, line: Line, out: Value, number: int) -> bool:
+    def _is_over(self, target: Value, op: Op, out: Value, number: int) -> bool:
         """Say whether nothing needs the former content of an input after this line."""
         last = self.last.get(target, -1)  # what is returned is needed to the end
-        reads = [v for v in line.inputs if self.root(v) is target]
-        over = written_over(line, out)
+        reads = [v for v in op.inputs if self.root(v) is target]
+        over = written_over(op, out)
         return last < number or (last == number and all(v in over for v in reads))
 
-    def _used_again(self, line: Line, dying: set[Value]) -> Value | None:
+    def _used_again(self, op: Op, dying: set[Value]) -> Value | None:
         """Return the memory of an input that dies here, if the result can take its place."""
-        if not is_elementwise(line.function):
+        if not is_elementwise(op.function):
             return None
-        for value in line.inputs:
+        for value in op.inputs:
             place = self.places.get(value)
-            if value in dying and is_alike(value, line.out) and place in self.buffers:
+            if value in dying and is_alike(value, op.out) and place in self.buffers:
                 dying.discard(value)  # its buffer goes on
                 return place
         return None
 
-    def _go_on(self, line: Line, dying: set[Value]) -> None:
+    def _go_on(self, op: Op, dying: set[Value]) -> None:
         """Add to the memory of the base itself, if nobody else needs it."""
-        base = line.args[0]
+        base = op.args[0]
         given = {*self.program.inputs, *self.program.constants}
-        if base not in dying or base in given or self.root(line.out) in self.kept:
+        if base not in dying or base in given or self.root(op.out) in self.kept:
             return
         place = self.places.get(base, base)
         if place in self.program.inputs or place in self.results:
             return
         dying.discard(base)
-        self.places[line.out] = place
+        self.places[op.out] = place
 
     def _free_one(self, out: Value) -> Value | None:
         for place in self.free:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from chainrule.compiler.ir.abstract_eval import outcome
-from chainrule.compiler.ir.program import Line, Program, Value
+from chainrule.compiler.ir.abstract_eval import abstract_eval
+from chainrule.compiler.ir.program import Op, Program, Value
 
 _MANY = 1 << 12
 """From so many elements on, a product with ones pays."""
@@ -20,31 +20,31 @@ _ROW = range(2, 4097)
 
 def lowered(program: Program) -> Program:
     """Return the program with NumPy's quickest form of each line."""
-    lines: list[Line] = []
+    ops: list[Op] = []
     ones: dict[Any, Value] = {}
-    for line in program.lines:
-        parts = _as_product(line) if line.function == "np.sum" else None
+    for op in program.ops:
+        parts = _as_product(op) if op.function == "np.sum" else None
         if parts is None:
-            lines.append(line)
+            ops.append(op)
             continue
         x, axis, shape = parts
         n, dtype = x.shape[axis], x.dtype
         if (n, dtype) not in ones:
-            lines.append(_line("np.ones", (n,), dtype))
-            ones[n, dtype] = lines[-1].out
+            ops.append(_op("np.ones", (n,), dtype))
+            ones[n, dtype] = ops[-1].out
         factors = (x, ones[n, dtype]) if axis == len(x.shape) - 1 else (ones[n, dtype], x)
-        product = _line("np.matmul", *factors)
+        product = _op("np.matmul", *factors)
         if product.out.shape == shape:
-            lines.append(Line("np.matmul", factors, {}, line.outs, line.location))
+            ops.append(Op("np.matmul", factors, {}, op.outs, op.location))
         else:
-            lines += [product, Line("np.reshape", (product.out, shape), {}, line.outs)]
-    return program.with_lines(lines)
+            ops += [product, Op("np.reshape", (product.out, shape), {}, op.outs)]
+    return program.with_ops(ops)
 
 
-def _as_product(line: Line) -> tuple[Value, int, tuple[int, ...]] | None:
+def _as_product(op: Op) -> tuple[Value, int, tuple[int, ...]] | None:
     """Return what is summed, along which axis and to which shape, where a product is quicker."""
-    x = line.args[0]
-    axis = line.kwargs.get("axis")
+    x = op.args[0]
+    axis = op.kwargs.get("axis")
     if isinstance(axis, tuple):
         axis = axis[0] if len(axis) == 1 else None
     if axis is None or x.dtype.char not in "fd" or x.size < _MANY:
@@ -52,9 +52,9 @@ def _as_product(line: Line) -> tuple[Value, int, tuple[int, ...]] | None:
     axis %= len(x.shape)
     if axis < len(x.shape) - 2 or len(x.shape) == 1 or x.shape[axis] not in _ROW:
         return None
-    return x, axis, line.out.shape
+    return x, axis, op.out.shape
 
 
-def _line(function: str, *args: Any) -> Line:
-    ((shape, dtype),) = outcome(function, args, {}).types
-    return Line(function, args, {}, (Value(shape, dtype),))
+def _op(function: str, *args: Any) -> Op:
+    ((shape, dtype),) = abstract_eval(function, args, {}).types
+    return Op(function, args, {}, (Value(shape, dtype),))

@@ -13,7 +13,7 @@ from typing import Any
 
 from chainrule.compiler.ir.abstract_eval import DRAW
 from chainrule.compiler.ir.op_traits import VIEWS
-from chainrule.compiler.ir.program import Line, Program, Value
+from chainrule.compiler.ir.program import Op, Program, Value
 from chainrule.compiler.passes.reroll_loop import LoopBuilder, parts_of
 
 STEPS = 8
@@ -31,54 +31,54 @@ Role = tuple[str, int, int]  # made in the same step or in the one before: by wh
 def rolled(program: Program) -> Program:
     """Return the program with loops in the place of repeated stretches."""
     constants = dict(program.constants)
-    lines = rolled_lines(program.lines, set(program.results()), constants)
-    program = program.with_lines(lines)
+    ops = rolled_lines(program.ops, set(program.results()), constants)
+    program = program.with_ops(ops)
     program.constants = constants
     return program
 
 
-def rolled_lines(lines: list[Line], needed: set[Value], constants: dict[Value, Any]) -> list[Line]:
+def rolled_lines(ops: list[Op], needed: set[Value], constants: dict[Value, Any]) -> list[Op]:
     """Return the same lines with loops; adds to the constants the tables that loops read."""
-    if len(lines) < SAVED:
-        return lines
-    return _Roller(lines, needed, constants).run()
+    if len(ops) < SAVED:
+        return ops
+    return _Roller(ops, needed, constants).run()
 
 
 class _Roller:
-    def __init__(self, lines: list[Line], needed: set[Value], constants: dict[Value, Any]) -> None:
-        self.lines = lines
+    def __init__(self, ops: list[Op], needed: set[Value], constants: dict[Value, Any]) -> None:
+        self.ops = ops
         kinds: dict[Any, int] = {}
-        found = [parts_of(line) for line in lines]
+        found = [parts_of(op) for op in ops]
         self.leaves = [leaves for _, leaves in found]
         self.signs = [kinds.setdefault(key, len(kinds)) for key, _ in found]
         self.where: dict[Value, tuple[int, int]] = {}
         last: dict[Value, int] = {}
-        for number, line in enumerate(lines):
-            for position, value in enumerate(line.outs):
+        for number, op in enumerate(ops):
+            for position, value in enumerate(op.outs):
                 self.where[value] = number, position
-            for value in line.inputs:
+            for value in op.inputs:
                 last[value] = number
-        last.update(dict.fromkeys(needed, len(lines)))
+        last.update(dict.fromkeys(needed, len(ops)))
         self.places: dict[int, list[int]] = {}  # where lines of each kind stand
         self.rank: list[int] = []
         for number, sign in enumerate(self.signs):
             at = self.places.setdefault(sign, [])
             self.rank.append(len(at))
             at.append(number)
-        self.budget = 40 * len(lines)  # so many lines are compared before giving up
-        self.builder = LoopBuilder(lines, self.leaves, self.where, last, constants)
+        self.budget = 40 * len(ops)  # so many lines are compared before giving up
+        self.builder = LoopBuilder(ops, self.leaves, self.where, last, constants)
 
-    def run(self) -> list[Line]:
+    def run(self) -> list[Op]:
         begin = 0
-        while begin < len(self.lines):
+        while begin < len(self.ops):
             count, period = self._loop_at(begin)
             if period:
                 self.builder.roll(begin, period, count // period)
             else:
                 for number in range(begin, begin + count):
-                    self.builder.copy(self.lines[number])
+                    self.builder.copy(self.ops[number])
             begin += count
-        return self.builder.lines
+        return self.builder.ops
 
     def _loop_at(self, begin: int) -> tuple[int, int]:
         """Return how many lines a loop stands for that begins here, and how many are its body.
@@ -89,10 +89,10 @@ class _Roller:
         found = [loop for loop in self._repeats(begin) if _is_worth(*loop)]
         most = max((period * steps for period, steps in found), default=0)
         for period, steps in [loop for loop in found if loop[0] * loop[1] > 0.9 * most][:4]:
-            body = self.lines[begin : begin + period]
-            if all(line.function in VIEWS for line in body):
+            body = self.ops[begin : begin + period]
+            if all(op.function in VIEWS for op in body):
                 return period * steps, 0  # a loop that uses them takes them in
-            if not any(line.function == DRAW for line in body):
+            if not any(op.function == DRAW for op in body):
                 steps = self._connected(begin, period, steps)
                 if _is_worth(period, steps):
                     loops.append((period * steps, period))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from chainrule.compiler.ir.op_traits import VIEWS
-from chainrule.compiler.ir.program import Line, Program, Value
+from chainrule.compiler.ir.program import Op, Program, Value
 
 # --- alike ----------------------------------------------------------------------------------------
 #
@@ -20,18 +20,18 @@ _INDICES = {"getitem": 1, "assign_at": 2, "plus_at": 2}
 """Where these functions have an index; others have a keyword `key`."""
 
 
-def parts_of(line: Line) -> tuple[Any, list[Leaf]]:
+def parts_of(op: Op) -> tuple[Any, list[Leaf]]:
     """Return what is alike in lines that do the same, and what differs: values, and positions.
 
     The first can be looked up. What has bodies is like nothing else.
     """
     leaves: list[Leaf] = []
-    if line.bodies:
+    if op.regions:
         return object(), leaves
-    place = _INDICES.get(line.function)
-    args = tuple([_key(arg, leaves, i == place) for i, arg in enumerate(line.args)])
-    kwargs = tuple([(k, _key(arg, leaves, k == "key")) for k, arg in line.kwargs.items()])
-    key = (line.function, args, kwargs)
+    place = _INDICES.get(op.function)
+    args = tuple([_key(arg, leaves, i == place) for i, arg in enumerate(op.args)])
+    kwargs = tuple([(k, _key(arg, leaves, k == "key")) for k, arg in op.kwargs.items()])
+    key = (op.function, args, kwargs)
     try:
         hash(key)
     except TypeError:
@@ -57,12 +57,12 @@ def _ends(part: slice) -> tuple[Any, Any, Any]:
     return part.start, part.stop, part.step
 
 
-def with_leaves(line: Line, leaves: Iterator[Leaf], outs: tuple[Value, ...]) -> Line:
+def with_leaves(op: Op, leaves: Iterator[Leaf], outs: tuple[Value, ...]) -> Op:
     """Return a line that does the same with other leaves, given in the order of `parts_of`."""
-    place = _INDICES.get(line.function)
-    args = tuple([_filled(arg, leaves, i == place) for i, arg in enumerate(line.args)])
-    kwargs = {k: _filled(arg, leaves, k == "key") for k, arg in line.kwargs.items()}
-    return Line(line.function, args, kwargs, outs, line.location)
+    place = _INDICES.get(op.function)
+    args = tuple([_filled(arg, leaves, i == place) for i, arg in enumerate(op.args)])
+    kwargs = {k: _filled(arg, leaves, k == "key") for k, arg in op.kwargs.items()}
+    return Op(op.function, args, kwargs, outs, op.location)
 
 
 def _filled(tree: Any, leaves: Iterator[Leaf], index: bool) -> Any:
@@ -84,7 +84,7 @@ class LoopBuilder:
 
     def __init__(
         self,
-        given: list[Line],
+        given: list[Op],
         leaves: list[list[Leaf]],
         where: dict[Value, tuple[int, int]],
         last: dict[Value, int],
@@ -92,24 +92,24 @@ class LoopBuilder:
     ) -> None:
         self.given, self.leaves, self.where, self.last = given, leaves, where, last
         self.constants = constants
-        self.lines: list[Line] = []
-        self.made: dict[Value, Line] = {}
+        self.ops: list[Op] = []
+        self.made: dict[Value, Op] = {}
 
-    def add(self, line: Line) -> None:
+    def add(self, op: Op) -> None:
         """Add a line as it is."""
-        self.lines.append(line)
-        self.made.update(dict.fromkeys(line.outs, line))
+        self.ops.append(op)
+        self.made.update(dict.fromkeys(op.outs, op))
 
-    def copy(self, line: Line) -> None:
+    def copy(self, op: Op) -> None:
         """Add a line; one that stacks what loops stacked already takes it from there."""
-        if line.function == "np.stack" and line.kwargs.get("axis") == 0:
-            parts = self._runs(line.args[0])
-            if len(parts) == 1 and len(line.args[0]) > 1:
-                line = Line("getitem", parts[0], {}, line.outs, line.location)
-            elif len(parts) <= len(line.args[0]) // 2:
+        if op.function == "np.stack" and op.kwargs.get("axis") == 0:
+            parts = self._runs(op.args[0])
+            if len(parts) == 1 and len(op.args[0]) > 1:
+                op = Op("getitem", parts[0], {}, op.outs, op.location)
+            elif len(parts) <= len(op.args[0]) // 2:
                 pieces = tuple([self._piece(part) for part in parts])
-                line = Line("np.concat", (pieces,), {"axis": 0}, line.outs, line.location)
-        self.add(line)
+                op = Op("np.concat", (pieces,), {"axis": 0}, op.outs, op.location)
+        self.add(op)
 
     def is_regular(self, first: Leaf, second: Leaf) -> bool:
         """Say whether what two steps use comes from one stack, table or place."""
@@ -129,22 +129,22 @@ class LoopBuilder:
     def roll(self, begin: int, period: int, steps: int) -> None:
         """Add a loop for these lines."""
         self.begin, self.period, self.steps = begin, period, steps
-        self.body: list[Line] = []
+        self.body: list[Op] = []
         self.fresh: dict[tuple[int, int], Value] = {}
         self.carries: dict[tuple[int, int, Value], Value] = {}
         self.slices: dict[Value, Value | range] = {}
         self.known: dict[tuple[Leaf, ...], Leaf] = {}
         numbers = range(begin, begin + period * steps, period)
         for offset in range(period):
-            line = self.given[begin + offset]
+            op = self.given[begin + offset]
             columns = zip(*(self.leaves[n + offset] for n in numbers), strict=True)
             leaves = [self._leaf(column) for column in columns]
             outs = []
-            for position, value in enumerate(line.outs):
+            for position, value in enumerate(op.outs):
                 hint = self._out(steps - 1, offset, position).hint
                 outs.append(Value(value.shape, value.dtype, hint))
                 self.fresh[offset, position] = outs[-1]
-            self.body.append(with_leaves(line, iter(leaves), tuple(outs)))
+            self.body.append(with_leaves(op, iter(leaves), tuple(outs)))
         self._finish()
 
     # --- what a step uses ---
@@ -178,10 +178,10 @@ class LoopBuilder:
         makers = [self.made.get(leaf) for leaf in column]
         if None in makers:
             return None
-        lines: list[Any] = makers
-        if lines[0].function not in VIEWS or len(lines[0].outs) != 1:
+        ops: list[Any] = makers
+        if ops[0].function not in VIEWS or len(ops[0].outs) != 1:
             return None
-        parts = [parts_of(line) for line in lines]
+        parts = [parts_of(op) for op in ops]
         if any(key != parts[0][0] for key, _ in parts):
             return None
         columns = list(zip(*(leaves for _, leaves in parts), strict=True))
@@ -189,7 +189,7 @@ class LoopBuilder:
             return None
         leaves = [self._outside(each) for each in columns]
         out = Value(column[0].shape, column[0].dtype)
-        self.body.append(with_leaves(lines[0], iter(leaves), (out,)))
+        self.body.append(with_leaves(ops[0], iter(leaves), (out,)))
         return out
 
     def _sliced(self, column: tuple[Leaf, ...]) -> Value:
@@ -207,7 +207,7 @@ class LoopBuilder:
                 table = self._constant(np.stack([self.constants[v] for v in column]))
             else:
                 table = Value((len(column), *shape), dtype)
-                self.copy(Line("np.stack", (column,), {"axis": 0}, (table,)))
+                self.copy(Op("np.stack", (column,), {"axis": 0}, (table,)))
         found = Value(shape, dtype)
         self.slices[found] = table
         return found
@@ -233,7 +233,7 @@ class LoopBuilder:
         outputs = [self.fresh[offset, position] for offset, position, _ in self.carries]
         outs = [Value(v.shape, v.dtype) for v in outputs]
         stacked: list[tuple[Value, Value]] = []
-        after: list[Line] = []
+        after: list[Op] = []
         for (offset, position), value in self.fresh.items():
             column = [self._out(step, offset, position) for step in range(self.steps)]
             used = [step for step, each in enumerate(column) if self._is_used_later(each)]
@@ -241,7 +241,7 @@ class LoopBuilder:
                 outs[outputs.index(value)] = column[final]
             elif used == [final]:  # carried, though no step takes it
                 zeros = Value(value.shape, value.dtype)
-                self.add(Line("np.zeros", (value.shape, value.dtype), {}, (zeros,)))
+                self.add(Op("np.zeros", (value.shape, value.dtype), {}, (zeros,)))
                 inputs.append(Value(value.shape, value.dtype, value.hint))
                 begins.append(zeros)
                 outputs.append(value)
@@ -250,16 +250,16 @@ class LoopBuilder:
                 plural = f"{value.hint}s" if value.hint else ""
                 stack = Value((self.steps, *value.shape), value.dtype, plural)
                 stacked.append((stack, value))
-                after += [Line("getitem", (stack, s), {}, (column[s],)) for s in used]
+                after += [Op("getitem", (stack, s), {}, (column[s],)) for s in used]
         outputs += [value for _, value in stacked]
         outs += [stack for stack, _ in stacked]
         body = Program("steps", [*inputs, *self.slices], {}, self.body, outputs, [])
         args = (tuple(begins), tuple(self.slices.values()))
         settings = {"length": self.steps, "reverse": False}
         place = self.given[self.begin].location
-        self.add(Line("for", args, settings, tuple(outs), place, (body,)))
-        for line in after:
-            self.add(line)
+        self.add(Op("for", args, settings, tuple(outs), place, (body,)))
+        for op in after:
+            self.add(op)
 
     # --- stacks of stacks ---
 
@@ -285,11 +285,11 @@ class LoopBuilder:
         value = part[0]
         if len(part) == 1:
             out = Value((1, *value.shape), value.dtype)
-            self.add(Line("np.reshape", (value, out.shape), {}, (out,)))
+            self.add(Op("np.reshape", (value, out.shape), {}, (out,)))
         else:
             count = len(range(*part[1].indices(value.shape[0])))
             out = Value((count, *value.shape[1:]), value.dtype)
-            self.add(Line("getitem", part, {}, (out,)))
+            self.add(Op("getitem", part, {}, (out,)))
         return out
 
 
@@ -299,11 +299,11 @@ def _is_larger(column: Sequence[Leaf], value: Value) -> bool:
     return isinstance(first, Value) and first.size > value.size and len(set(column)) > 1
 
 
-def _place_of(line: Line | None) -> tuple[Value | None, int]:
+def _place_of(op: Op | None) -> tuple[Value | None, int]:
     """Return what a line takes one slice of, along the first axis, and which."""
-    if line is None or line.function != "getitem":
+    if op is None or op.function != "getitem":
         return None, 0
-    stack, key = line.args
+    stack, key = op.args
     if type(key) is tuple and len(key) == 2 and key[1] is Ellipsis:
         key = key[0]
     return (stack, key) if type(key) is int and key >= 0 else (None, 0)

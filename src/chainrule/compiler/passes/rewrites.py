@@ -16,11 +16,11 @@ import numpy as np
 
 from chainrule.backend import is_basic_index
 from chainrule.compiler.ir.op_traits import scalar_of
-from chainrule.compiler.ir.program import Line, Value, is_alike
+from chainrule.compiler.ir.program import Op, Value, is_alike
 
-Made = dict[Value, Line]
+Made = dict[Value, Op]
 Add = Callable[..., Value]
-Rule = Callable[[Line, "Context"], Any]
+Rule = Callable[[Op, "Context"], Any]
 
 
 class Context:
@@ -31,10 +31,10 @@ class Context:
     ) -> None:
         self.made, self.constants, self.uses, self.add = made, constants, uses, add
 
-    def maker(self, value: Any, function: str) -> Line | None:
+    def maker(self, value: Any, function: str) -> Op | None:
         """Return the line that made a value, if it calls this function."""
-        line = self.made.get(value) if isinstance(value, Value) else None
-        return line if line is not None and line.function == function else None
+        op = self.made.get(value) if isinstance(value, Value) else None
+        return op if op is not None and op.function == function else None
 
     def number(self, value: Any) -> Any:
         """Return the number that an argument always is, or None."""
@@ -42,19 +42,19 @@ class Context:
 
 
 def simplified(
-    line: Line, made: Made, constants: dict[Value, Any], uses: Counter[Value], add: Add
-) -> Line | Value:
+    op: Op, made: Made, constants: dict[Value, Any], uses: Counter[Value], add: Add
+) -> Op | Value:
     """Return the line, another for it, or the value that it would only compute again."""
     context = Context(made, constants, uses, add)
-    for rule in RULES.get(line.function, ()):
-        found = rule(line, context)
+    for rule in RULES.get(op.function, ()):
+        found = rule(op, context)
         if isinstance(found, Value):
             return found
         if found is not None:
             function, args, kwargs = found
-            changed = Line(function, args, kwargs, line.outs, line.location)
+            changed = Op(function, args, kwargs, op.outs, op.location)
             return simplified(changed, made, constants, uses, add)
-    return line
+    return op
 
 
 # --- nothing changes ------------------------------------------------------------------------------
@@ -63,10 +63,10 @@ def simplified(
 def _neutral(*numbers: tuple[int, float]) -> Rule:
     """Return the rule that an operand which changes nothing leaves the other: x * 1, x - 0."""
 
-    def rule(line: Line, context: Context) -> Value | None:
+    def rule(op: Op, context: Context) -> Value | None:
         for position, number in numbers:
-            other = line.args[1 - position]
-            if context.number(line.args[position]) == number and _is_like(other, line.out):
+            other = op.args[1 - position]
+            if context.number(op.args[position]) == number and _is_like(other, op.out):
                 found: Value = other
                 return found
         return None
@@ -78,11 +78,11 @@ def _is_like(value: Any, other: Value) -> bool:
     return isinstance(value, Value) and is_alike(value, other)
 
 
-def _reshape(line: Line, context: Context) -> Any:
-    x, shape = line.args
+def _reshape(op: Op, context: Context) -> Any:
+    x, shape = op.args
     before = context.maker(x, "np.reshape")
     source = x if before is None else before.args[0]
-    if source.shape == line.out.shape:
+    if source.shape == op.out.shape:
         return source
     total = context.maker(source, "np.sum")
     if total is not None and total.kwargs["keepdims"] and context.uses[source] == 1:
@@ -93,8 +93,8 @@ def _reshape(line: Line, context: Context) -> Any:
     return None if before is None else ("np.reshape", (source, shape), {})
 
 
-def _permute(line: Line, context: Context) -> Any:
-    x, axes = line.args
+def _permute(op: Op, context: Context) -> Any:
+    x, axes = op.args
     before = context.maker(x, "np.permute_dims")
     if before is None:
         return None
@@ -103,18 +103,18 @@ def _permute(line: Line, context: Context) -> Any:
     return source if axes == tuple(range(len(axes))) else ("np.permute_dims", (source, axes), {})
 
 
-def _broadcast(line: Line, context: Context) -> Any:
-    x, shape = line.args
+def _broadcast(op: Op, context: Context) -> Any:
+    x, shape = op.args
     before = context.maker(x, "np.broadcast_to")
     return None if before is None else ("np.broadcast_to", (before.args[0], shape), {})
 
 
-def _astype(line: Line, context: Context) -> Any:
-    return line.args[0] if _is_like(line.args[0], line.out) else None
+def _astype(op: Op, context: Context) -> Any:
+    return op.args[0] if _is_like(op.args[0], op.out) else None
 
 
-def _negative(line: Line, context: Context) -> Any:
-    x = line.args[0]
+def _negative(op: Op, context: Context) -> Any:
+    x = op.args[0]
     before = context.maker(x, "np.negative")
     if before is not None:
         return before.args[0]
@@ -128,30 +128,30 @@ def _negative(line: Line, context: Context) -> Any:
     return None
 
 
-def _getitem(line: Line, context: Context) -> Any:
+def _getitem(op: Op, context: Context) -> Any:
     """x[:, None] only has another shape, and so has x[0] of one row."""
-    x, key = line.args
-    whole = x.size == line.out.size and _is_shape_only(key)
-    return ("np.reshape", (x, line.out.shape), {}) if whole else None
+    x, key = op.args
+    whole = x.size == op.out.size and _is_shape_only(key)
+    return ("np.reshape", (x, op.out.shape), {}) if whole else None
 
 
-def _index_add(line: Line, context: Context) -> Any:
-    (value,) = line.args
-    whole = isinstance(value, Value) and value.size == line.out.size
-    if not whole or not _is_shape_only(line.kwargs["key"]):
+def _index_add(op: Op, context: Context) -> Any:
+    (value,) = op.args
+    whole = isinstance(value, Value) and value.size == op.out.size
+    if not whole or not _is_shape_only(op.kwargs["key"]):
         return None
-    return "np.reshape", (value, line.kwargs["shape"]), {}
+    return "np.reshape", (value, op.kwargs["shape"]), {}
 
 
-def _added_regions(line: Line, context: Context) -> Any:
+def _added_regions(op: Op, context: Context) -> Any:
     """x + (zeros with y in a region) adds y to that region of x."""
     for position in (1, 0):
-        placed = context.maker(line.args[position], "index_add")
-        other = line.args[1 - position]
-        if placed is None or context.uses[placed.out] != 1 or not _is_like(other, line.out):
+        placed = context.maker(op.args[position], "index_add")
+        other = op.args[1 - position]
+        if placed is None or context.uses[placed.out] != 1 or not _is_like(other, op.out):
             continue
         key = placed.kwargs["key"]
-        if _is_like(placed.out, line.out) and _is_region(key):
+        if _is_like(placed.out, op.out) and _is_region(key):
             return "plus_at", (other, placed.args[0], key), {}
     return None
 
@@ -175,32 +175,32 @@ def _is_shape_only(key: Any) -> bool:
     )
 
 
-def _identity_product(line: Line, context: Context) -> Any:
+def _identity_product(op: Op, context: Context) -> Any:
     """A product with the identity is the other matrix: a Jacobian's seeds are rows of one."""
     for position in (0, 1):
-        one = context.constants.get(line.args[position])
-        other = line.args[1 - position]
-        if one is None or not _is_like(other, line.out) or one.ndim != 2 or other.shape == (0, 0):
+        one = context.constants.get(op.args[position])
+        other = op.args[1 - position]
+        if one is None or not _is_like(other, op.out) or one.ndim != 2 or other.shape == (0, 0):
             continue
         if one.shape[0] == one.shape[1] and np.array_equal(one, np.eye(one.shape[0])):
             return other
     return None
 
 
-def _masked(line: Line, context: Context) -> Any:
+def _masked(op: Op, context: Context) -> Any:
     """A finite number where a mask is: the mask, as numbers."""
-    x, mask = line.args
+    x, mask = op.args
     number: Any = x if isinstance(x, np.generic) else context.constants.get(x)
-    if number is None or number.shape != () or not np.isfinite(number) or line.kwargs:
+    if number is None or number.shape != () or not np.isfinite(number) or op.kwargs:
         return None
     return "np.multiply", (mask, number[()]), {}
 
 
-def _signed_product(line: Line, context: Context) -> Any:
+def _signed_product(op: Op, context: Context) -> Any:
     """-x * 3 is x * -3; x * -1 is -x."""
     for position in (0, 1):
-        x, factor = line.args[position], context.number(line.args[1 - position])
-        if factor is None or not _is_like(x, line.out) or x.dtype.kind != "f":
+        x, factor = op.args[position], context.number(op.args[1 - position])
+        if factor is None or not _is_like(x, op.out) or x.dtype.kind != "f":
             continue
         before = context.maker(x, "np.negative")
         if before is not None:
@@ -210,30 +210,30 @@ def _signed_product(line: Line, context: Context) -> Any:
     return None
 
 
-def _signed_sum(line: Line, context: Context) -> Any:
+def _signed_sum(op: Op, context: Context) -> Any:
     """x + (-y) is x - y, and x - (-y) is x + y."""
-    x, y = line.args
+    x, y = op.args
     before = context.maker(y, "np.negative")
     if before is not None:
-        other = "np.subtract" if line.function == "np.add" else "np.add"
+        other = "np.subtract" if op.function == "np.add" else "np.add"
         return other, (x, before.args[0]), {}
-    before = context.maker(x, "np.negative") if line.function == "np.add" else None
+    before = context.maker(x, "np.negative") if op.function == "np.add" else None
     return None if before is None else ("np.subtract", (y, before.args[0]), {})
 
 
-def _clip(line: Line, context: Context) -> Any:
-    x, low, high = (*line.args, None, None)[:3]
-    if line.kwargs or not isinstance(x, Value) or x.dtype.kind != "f":
+def _clip(op: Op, context: Context) -> Any:
+    x, low, high = (*op.args, None, None)[:3]
+    if op.kwargs or not isinstance(x, Value) or x.dtype.kind != "f":
         return None
     if high is None and low is not None:
         return "np.maximum", (x, low), {}
     return ("np.minimum", (x, high), {}) if low is None and high is not None else None
 
 
-def _cross(line: Line, context: Context) -> Any:
+def _cross(op: Op, context: Context) -> Any:
     """A cross product is written out: NumPy's takes longer than its six products of elements."""
-    x, y = line.args
-    axis = line.kwargs.get("axis", -1)
+    x, y = op.args
+    axis = op.kwargs.get("axis", -1)
     if len(x.shape) != len(y.shape):
         return None
     after = (slice(None),) * (len(x.shape) - 1 - axis % len(x.shape))
@@ -242,45 +242,45 @@ def _cross(line: Line, context: Context) -> Any:
     for i, j in ((1, 2), (2, 0), (0, 1)):
         one = context.add("np.multiply", x[i], y[j])
         parts.append(context.add("np.subtract", one, context.add("np.multiply", x[j], y[i])))
-    return "np.stack", (parts,), {"axis": axis % len(line.out.shape)}
+    return "np.stack", (parts,), {"axis": axis % len(op.out.shape)}
 
 
 # --- rounding changes -----------------------------------------------------------------------------
 
 
-def _scaled_product(line: Line, context: Context) -> Any:
+def _scaled_product(op: Op, context: Context) -> Any:
     """(a @ b) * c is a @ (b * c): the factor goes to the operand that is smallest."""
     for position in (0, 1):
-        product = context.maker(line.args[position], "np.matmul")
-        factor = context.number(line.args[1 - position])
+        product = context.maker(op.args[position], "np.matmul")
+        factor = context.number(op.args[1 - position])
         if product is None or factor is None or context.uses[product.out] != 1:
             continue
         a, b = product.args
-        if not (_is_like(product.out, line.out) and len(a.shape) == len(b.shape) == 2):
+        if not (_is_like(product.out, op.out) and len(a.shape) == len(b.shape) == 2):
             continue
         small = min(a, b, key=lambda v: v.size)
-        if small.size >= line.out.size:
+        if small.size >= op.out.size:
             continue
-        scaled = context.add("np.multiply", small, line.args[1 - position])
+        scaled = context.add("np.multiply", small, op.args[1 - position])
         return "np.matmul", (scaled, b) if small is a else (a, scaled), {}
     return None
 
 
-def _flat_product(line: Line, context: Context) -> Any:
+def _flat_product(op: Op, context: Context) -> Any:
     """A batch of matrices times one matrix is one product of all their rows."""
-    a, b = line.args
+    a, b = op.args
     if len(a.shape) < 3 or len(b.shape) != 2 or 0 in a.shape:
         return None
     if context.maker(a, "np.permute_dims") is not None or context.maker(a, "np.broadcast_to"):
         return None  # to make rows of it would copy it
     rows = context.add("np.reshape", a, (-1, a.shape[-1]))
-    return "np.reshape", (context.add("np.matmul", rows, b), line.out.shape), {}
+    return "np.reshape", (context.add("np.matmul", rows, b), op.out.shape), {}
 
 
-def _sum_of_matrix_products(line: Line, context: Context) -> Any:
+def _sum_of_matrix_products(op: Op, context: Context) -> Any:
     """The sum of xᵀ @ y over a batch is one product, of all rows of x and of y."""
-    product = context.maker(line.args[0], "np.matmul")
-    axis, kept = line.kwargs.get("axis"), line.kwargs.get("keepdims")
+    product = context.maker(op.args[0], "np.matmul")
+    axis, kept = op.kwargs.get("axis"), op.kwargs.get("keepdims")
     if product is None or context.uses[product.out] != 1 or axis is None or kept:
         return None
     x, y = product.args
@@ -302,14 +302,10 @@ def _sum_of_matrix_products(line: Line, context: Context) -> Any:
     )
 
 
-def _sum_of_products(line: Line, context: Context) -> Any:
+def _sum_of_products(op: Op, context: Context) -> Any:
     """A sum of all x * y is a dot product: one pass, and no array of products."""
-    x = line.args[0]
-    if (
-        line.kwargs.get("axis") is not None
-        or line.kwargs.get("keepdims")
-        or x.dtype.char not in "fd"
-    ):
+    x = op.args[0]
+    if op.kwargs.get("axis") is not None or op.kwargs.get("keepdims") or x.dtype.char not in "fd":
         return None
     square, product = context.maker(x, "np.square"), context.maker(x, "np.multiply")
     factors = square.args * 2 if square else product.args if product else ()

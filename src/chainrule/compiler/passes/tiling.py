@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from chainrule.compiler.ir.op_traits import BLOCKS, is_elementwise
-from chainrule.compiler.ir.program import Line, Program, Shape, Value, mapped
+from chainrule.compiler.ir.program import Op, Program, Shape, Value, mapped
 
 if TYPE_CHECKING:
     from chainrule.compiler.codegen.numpy_source import Source
@@ -31,20 +31,20 @@ _ALSO = frozenset(["np.where", "np.astype"])
 
 def in_blocks(program: Program) -> Program:
     """Return the program with lines that do several on large arrays, a block at a time."""
-    if not any(_shape(line) for line in program.lines):
+    if not any(_shape(op) for op in program.ops):
         return program
-    return program.with_lines(list(_Groups(program).lines()))
+    return program.with_ops(list(_Groups(program).ops()))
 
 
-def _shape(line: Line) -> Shape | None:
+def _shape(op: Op) -> Shape | None:
     """Return the shape of what a line makes, if blocks of it can be made."""
-    if len(line.outs) != 1 or line.out.size < MANY * BLOCK:
+    if len(op.outs) != 1 or op.out.size < MANY * BLOCK:
         return None
-    shape = line.out.shape
-    if not (is_elementwise(line.function) or line.function in _ALSO):
+    shape = op.out.shape
+    if not (is_elementwise(op.function) or op.function in _ALSO):
         return None
     enough = shape[0] >= MANY * _rows(shape)
-    return shape if enough and all(_fits(v, shape) for v in line.inputs) else None
+    return shape if enough and all(_fits(v, shape) for v in op.inputs) else None
 
 
 def _rows(shape: Shape) -> int:
@@ -66,89 +66,89 @@ class _Groups:
 
     def __init__(self, program: Program) -> None:
         self.program = program
-        self.group: list[Line] = []
+        self.group: list[Op] = []
         self.made: set[Value] = set()
         self.shape: Shape | None = None
-        self.last = {v: n for n, line in enumerate(program.lines) for v in line.inputs}
-        self.last |= dict.fromkeys(program.results(), len(program.lines))
+        self.last = {v: n for n, op in enumerate(program.ops) for v in op.inputs}
+        self.last |= dict.fromkeys(program.results(), len(program.ops))
         self.targets = {write.value: write.target for write in program.writes}
 
-    def lines(self) -> Iterator[Line]:
-        for number, line in enumerate(self.program.lines):
-            shape = _shape(line)
-            if shape is None and self.made.isdisjoint(line.inputs):
-                yield line
+    def ops(self) -> Iterator[Op]:
+        for number, op in enumerate(self.program.ops):
+            shape = _shape(op)
+            if shape is None and self.made.isdisjoint(op.inputs):
+                yield op
                 continue
             if shape != self.shape:
                 yield from self._done(number)
             if shape is None:
-                yield line
+                yield op
             else:
                 self.shape = shape
-                self.group.append(line)
-                self.made.add(line.out)
-        yield from self._done(len(self.program.lines))
+                self.group.append(op)
+                self.made.add(op.out)
+        yield from self._done(len(self.program.ops))
 
-    def _done(self, number: int) -> list[Line]:
+    def _done(self, number: int) -> list[Op]:
         """Return the group as one line, if it is worth it, and begin another."""
         group, made, shape = self.group, self.made, self.shape
         self.group, self.made, self.shape = [], set(), None
-        outs = tuple([line.out for line in group if self.last.get(line.out, -1) >= number])
+        outs = tuple([op.out for op in group if self.last.get(op.out, -1) >= number])
         if len(group) < FEWEST or shape is None or not outs:
             return group
         rows = _rows(shape)
-        cut = dict.fromkeys(v for line in group for v in line.inputs if _is_cut(v, shape))
+        cut = dict.fromkeys(v for op in group for v in op.inputs if _is_cut(v, shape))
         inputs = tuple([v for v in cut if v not in made])
         parts = {v: Value((rows, *v.shape[1:]), v.dtype, v.hint) for v in made}
         for value in inputs:
             hint = f"{value.hint}_part" if value.hint else ""
             parts[value] = Value((rows, *value.shape[1:]), value.dtype, hint)
-        lines = [_of_parts(line, parts) for line in group]
+        ops = [_of_parts(op, parts) for op in group]
         found = [parts[v] for v in outs]
-        body = Program("part", [parts[v] for v in inputs], {}, lines, found, [])
+        body = Program("part", [parts[v] for v in inputs], {}, ops, found, [])
         over = tuple([self._over(out, inputs, group) for out in outs])
         settings = {"length": shape[0], "rows": rows, "over": over}
-        return [Line(BLOCKS, inputs, settings, outs, group[-1].location, (body,))]
+        return [Op(BLOCKS, inputs, settings, outs, group[-1].location, (body,))]
 
-    def _over(self, out: Value, inputs: tuple[Value, ...], group: list[Line]) -> int | None:
+    def _over(self, out: Value, inputs: tuple[Value, ...], group: list[Op]) -> int | None:
         """Return the input over which a result is to be written: nothing reads it afterwards."""
         target = self.targets.get(out)
         if target not in inputs:
             return None
-        places = [n for n, line in enumerate(group) if target in line.inputs]
-        (made,) = [n for n, line in enumerate(group) if line.out is out]
+        places = [n for n, op in enumerate(group) if target in op.inputs]
+        (made,) = [n for n, op in enumerate(group) if op.out is out]
         return inputs.index(target) if places[-1] <= made else None
 
 
-def _of_parts(line: Line, parts: dict[Value, Value]) -> Line:
+def _of_parts(op: Op, parts: dict[Value, Value]) -> Op:
     def part(value: Value) -> Value:
         return parts.get(value, value)
 
-    args, kwargs = mapped(line.args, part), mapped(line.kwargs, part)
-    return Line(line.function, args, kwargs, (parts[line.out],), line.location)
+    args, kwargs = mapped(op.args, part), mapped(op.kwargs, part)
+    return Op(op.function, args, kwargs, (parts[op.out],), op.location)
 
 
-def block_rows(source: Source, line: Line) -> Iterator[str]:
+def block_rows(source: Source, op: Op) -> Iterator[str]:
     """Yield the source of such a line: a function of some rows, and its calls."""
-    (body,), names, plan = line.bodies, source.names, source.plan
+    (body,), names, plan = op.regions, source.names, source.plan
     part, rows = names.another("part"), names.another("rows")
-    for out in line.outs:
+    for out in op.outs:
         names[out] = names[plan.places[out]]
-    targets = {v: f"{names[out]}[{rows}]" for v, out in zip(body.outputs, line.outs, strict=True)}
+    targets = {v: f"{names[out]}[{rows}]" for v, out in zip(body.outputs, op.outs, strict=True)}
     yield f"def {part}({rows}):"
-    yield from (f"    {row}" for row in _begin(source, line, rows, targets))
+    yield from (f"    {row}" for row in _begin(source, op, rows, targets))
     yield from (f"    {row}" for row in source.statements(body))
     for value, target in targets.items():
         if value not in plan.places:
             yield f"    {target} = {source.show(value)}"
-    yield f"each_block({part}, {line.kwargs['length']}, {line.kwargs['rows']})"
+    yield f"each_block({part}, {op.kwargs['length']}, {op.kwargs['rows']})"
 
 
-def _begin(source: Source, line: Line, rows: str, targets: dict[Value, str]) -> Iterator[str]:
+def _begin(source: Source, op: Op, rows: str, targets: dict[Value, str]) -> Iterator[str]:
     """Yield what names the parts of arrays, and makes scratch memory."""
-    (body,), names, plan = line.bodies, source.names, source.plan
+    (body,), names, plan = op.regions, source.names, source.plan
     uses = source.uses_in(body)
-    for value, whole in zip(body.inputs, line.args, strict=True):
+    for value, whole in zip(body.inputs, op.args, strict=True):
         shown = f"{source.show(whole)}[{rows}]"
         if uses[value] == 1:
             source.inline[value] = shown

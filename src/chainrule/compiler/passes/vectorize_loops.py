@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from chainrule.backend import is_basic_index
-from chainrule.compiler.ir.abstract_eval import DRAW, outcome
+from chainrule.compiler.ir.abstract_eval import DRAW, abstract_eval
 from chainrule.compiler.ir.op_traits import is_elementwise
-from chainrule.compiler.ir.program import Line, Program, Value, values_in
+from chainrule.compiler.ir.program import Op, Program, Value, values_in
 
 MATRIX = 1 << 10
 """A matrix of so many elements is worth being read once: smaller ones stay in the cache."""
@@ -30,25 +30,25 @@ class _UnfitError(Exception):
 
 def batched(program: Program) -> Program:
     """Return the program with batches in the place of loops that are worth it."""
-    lines: list[Line] = []
-    for line in program.lines:
+    ops: list[Op] = []
+    for op in program.ops:
         try:
-            lines += _Batch(line).lines if _is_worth(line) else [line]
+            ops += _Batch(op).ops if _is_worth(op) else [op]
         except _UnfitError:
-            lines.append(line)
-    return program.with_lines(lines)
+            ops.append(op)
+    return program.with_ops(ops)
 
 
-def _is_worth(line: Line) -> bool:
+def _is_worth(op: Op) -> bool:
     """Say whether a loop multiplies one large matrix with another vector in each step."""
-    if line.function != "for" or line.args[0]:
+    if op.function != "for" or op.args[0]:
         return False
-    (body,) = line.bodies
-    steps = line.kwargs["length"]
+    (body,) = op.regions
+    steps = op.kwargs["length"]
     varying = set(body.inputs)
     found = False
-    for each in body.lines:
-        if each.bodies or each.function == DRAW:
+    for each in body.ops:
+        if each.regions or each.function == DRAW:
             return False
         if varying.isdisjoint(each.inputs):
             continue
@@ -65,21 +65,21 @@ def _is_worth(line: Line) -> bool:
 class _Batch:
     """The lines that do what a loop does, all steps at once: they are the last dimension."""
 
-    def __init__(self, loop: Line) -> None:
+    def __init__(self, loop: Op) -> None:
         self.steps: int = loop.kwargs["length"]
-        self.lines: list[Line] = []
+        self.ops: list[Op] = []
         self.all: dict[Value, Value] = {}  # what varies: its values in all steps
-        (body,) = loop.bodies
+        (body,) = loop.regions
         for value, stack in zip(body.inputs, loop.args[1], strict=True):
             if not isinstance(stack, Value):
                 raise _UnfitError("numbers of steps")
             axes = (*range(1, len(stack.shape)), 0)
             self.all[value] = self.add("np.permute_dims", stack, axes)
-        for line in body.lines:
-            if self.all.keys().isdisjoint(line.inputs):
-                self.lines.append(line)
+        for op in body.ops:
+            if self.all.keys().isdisjoint(op.inputs):
+                self.ops.append(op)
             else:
-                self._line(line)
+                self._op(op)
         for out, value in zip(loop.outs, body.outputs, strict=True):
             result = self.all.get(value)
             if result is None:
@@ -88,27 +88,27 @@ class _Batch:
                 axes = (len(value.shape), *range(len(value.shape)))
                 self._add("np.permute_dims", (result, axes), {}, loop, out)
 
-    def _line(self, line: Line) -> None:
-        write = _elementwise if is_elementwise(line.function) else _WRITERS.get(line.function)
-        if write is None or len(line.outs) != 1:
-            raise _UnfitError(line.function)
-        function, args, kwargs = write(self, line)
-        out = Value((*line.out.shape, self.steps), line.out.dtype, line.out.hint)
-        self._add(function, args, kwargs, line, out)
-        self.all[line.out] = out
+    def _op(self, op: Op) -> None:
+        write = _elementwise if is_elementwise(op.function) else _WRITERS.get(op.function)
+        if write is None or len(op.outs) != 1:
+            raise _UnfitError(op.function)
+        function, args, kwargs = write(self, op)
+        out = Value((*op.out.shape, self.steps), op.out.dtype, op.out.hint)
+        self._add(function, args, kwargs, op, out)
+        self.all[op.out] = out
 
-    def _add(self, function: str, args: Any, kwargs: Any, line: Line, out: Value) -> None:
-        if outcome(function, args, kwargs).types != [(out.shape, out.dtype)]:
+    def _add(self, function: str, args: Any, kwargs: Any, op: Op, out: Value) -> None:
+        if abstract_eval(function, args, kwargs).types != [(out.shape, out.dtype)]:
             raise _UnfitError(f"another result of {function}")
-        self.lines.append(Line(function, args, kwargs, (out,), line.location))
+        self.ops.append(Op(function, args, kwargs, (out,), op.location))
 
     # --- what the forms of lines are made of ---
 
     def add(self, function: str, *args: Any) -> Value:
         """Add a line; return what comes out."""
-        ((shape, dtype),) = outcome(function, args, {}).types
+        ((shape, dtype),) = abstract_eval(function, args, {}).types
         out = Value(shape, dtype)
-        self.lines.append(Line(function, args, {}, (out,)))
+        self.ops.append(Op(function, args, {}, (out,)))
         return out
 
     def shaped(self, value: Value, *shape: int) -> Value:
@@ -127,26 +127,26 @@ class _Batch:
         found = self.operand(value)
         return found if value in self.all else self.add("np.broadcast_to", found, shape)
 
-    def only(self, line: Line) -> Value:
+    def only(self, op: Op) -> Value:
         """Return the first argument in all steps, if it is all that varies."""
-        first, *others = line.args
-        if any(v in self.all for v in values_in((others, tuple(line.kwargs.values())))):
-            raise _UnfitError(f"another argument of {line.function} varies")
+        first, *others = op.args
+        if any(v in self.all for v in values_in((others, tuple(op.kwargs.values())))):
+            raise _UnfitError(f"another argument of {op.function} varies")
         return self.all[first]
 
 
 Form = tuple[str, tuple[Any, ...], dict[str, Any]]
 
 
-def _elementwise(batch: _Batch, line: Line) -> Form:
-    if line.kwargs:
+def _elementwise(batch: _Batch, op: Op) -> Form:
+    if op.kwargs:
         raise _UnfitError("settings of an elementwise function")
-    return line.function, tuple([batch.operand(arg) for arg in line.args]), {}
+    return op.function, tuple([batch.operand(arg) for arg in op.args]), {}
 
 
-def _matmul(batch: _Batch, line: Line) -> Form:
+def _matmul(batch: _Batch, op: Op) -> Form:
     """What varies is columns of a matrix: A @ b for all b is A @ B, and b @ A is A.T @ B."""
-    a, b = line.args
+    a, b = op.args
     if (a in batch.all) == (b in batch.all) or max(len(a.shape), len(b.shape)) > 2:
         raise _UnfitError("a product of two that vary")
     if b in batch.all:
@@ -156,53 +156,53 @@ def _matmul(batch: _Batch, line: Line) -> Form:
         turned = b if len(b.shape) == 2 else batch.shaped(b, -1, 1)
         matrix, columns = batch.add("np.permute_dims", turned, (1, 0)), batch.all[a]
     product = batch.add("np.matmul", matrix, columns)
-    return "np.reshape", (product, (*line.out.shape, batch.steps)), {}
+    return "np.reshape", (product, (*op.out.shape, batch.steps)), {}
 
 
-def _reshape(batch: _Batch, line: Line) -> Form:
-    return "np.reshape", (batch.only(line), (*line.out.shape, batch.steps)), {}
+def _reshape(batch: _Batch, op: Op) -> Form:
+    return "np.reshape", (batch.only(op), (*op.out.shape, batch.steps)), {}
 
 
-def _broadcast(batch: _Batch, line: Line) -> Form:
-    return "np.broadcast_to", (batch.only(line), (*line.out.shape, batch.steps)), {}
+def _broadcast(batch: _Batch, op: Op) -> Form:
+    return "np.broadcast_to", (batch.only(op), (*op.out.shape, batch.steps)), {}
 
 
-def _permute(batch: _Batch, line: Line) -> Form:
-    axes = [axis % len(line.out.shape) for axis in line.args[1]]
-    return "np.permute_dims", (batch.only(line), (*axes, len(axes))), {}
+def _permute(batch: _Batch, op: Op) -> Form:
+    axes = [axis % len(op.out.shape) for axis in op.args[1]]
+    return "np.permute_dims", (batch.only(op), (*axes, len(axes))), {}
 
 
-def _astype(batch: _Batch, line: Line) -> Form:
-    return "np.astype", (batch.only(line), *line.args[1:]), line.kwargs
+def _astype(batch: _Batch, op: Op) -> Form:
+    return "np.astype", (batch.only(op), *op.args[1:]), op.kwargs
 
 
-def _reduced(batch: _Batch, line: Line) -> Form:
-    if len(line.args) > 1:
+def _reduced(batch: _Batch, op: Op) -> Form:
+    if len(op.args) > 1:
         raise _UnfitError("settings by position")
-    ndim, axis = len(line.args[0].shape), line.kwargs.get("axis")
+    ndim, axis = len(op.args[0].shape), op.kwargs.get("axis")
     axes = range(ndim) if axis is None else np.atleast_1d(axis).tolist()
-    settings = {**line.kwargs, "axis": tuple([a % ndim for a in axes])}
-    return line.function, (batch.only(line),), settings
+    settings = {**op.kwargs, "axis": tuple([a % ndim for a in axes])}
+    return op.function, (batch.only(op),), settings
 
 
-def _picked(batch: _Batch, line: Line) -> Form:
-    return "getitem", (batch.only(line), _before(line.args[1])), {}
+def _picked(batch: _Batch, op: Op) -> Form:
+    return "getitem", (batch.only(op), _before(op.args[1])), {}
 
 
-def _placed(batch: _Batch, line: Line) -> Form:
-    settings = {"shape": (*line.out.shape, batch.steps), "key": _before(line.kwargs["key"])}
-    return "index_add", (batch.only(line),), settings
+def _placed(batch: _Batch, op: Op) -> Form:
+    settings = {"shape": (*op.out.shape, batch.steps), "key": _before(op.kwargs["key"])}
+    return "index_add", (batch.only(op),), settings
 
 
-def _written(batch: _Batch, line: Line) -> Form:
-    base, value, key = line.args
-    return line.function, (batch.repeated(base), batch.operand(value), _before(key)), {}
+def _written(batch: _Batch, op: Op) -> Form:
+    base, value, key = op.args
+    return op.function, (batch.repeated(base), batch.operand(value), _before(key)), {}
 
 
-def _joined(batch: _Batch, line: Line) -> Form:
-    parts = [batch.repeated(part) for part in line.args[0]]
-    axis = line.kwargs.get("axis", 0)
-    return line.function, (tuple(parts),), {"axis": axis % len(line.out.shape)}
+def _joined(batch: _Batch, op: Op) -> Form:
+    parts = [batch.repeated(part) for part in op.args[0]]
+    axis = op.kwargs.get("axis", 0)
+    return op.function, (tuple(parts),), {"axis": axis % len(op.out.shape)}
 
 
 def _before(key: Any) -> Any:
@@ -213,7 +213,7 @@ def _before(key: Any) -> Any:
     return (*parts, slice(None)) if any(part is Ellipsis for part in parts) else key
 
 
-_WRITERS: dict[str, Callable[[_Batch, Line], Form]] = {
+_WRITERS: dict[str, Callable[[_Batch, Op], Form]] = {
     "np.matmul": _matmul,
     "np.reshape": _reshape,
     "np.permute_dims": _permute,

@@ -146,7 +146,7 @@ class SymbolNamespace:
 
     known = False
     recorder: Any = None
-    quicker: Any = None
+    rule_kernels: Any = None
     linalg = _Part("np.linalg.")
     fft = _Part("np.fft.")
 
@@ -397,7 +397,7 @@ class SymbolNamespace:
     invert = bitwise_invert
 
 
-_KEYED = frozenset(["index_add", "add_at", "largest_at", "smallest_at"])
+_KEYED = frozenset(["index_add", "add_at", "maximum_at", "minimum_at"])
 """Functions that have an index as their setting `key`."""
 _PLAIN = frozenset(
     [

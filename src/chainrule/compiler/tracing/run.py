@@ -37,7 +37,7 @@ class Traced(NamedTuple):
     def program(self, outputs: list[Value]) -> Program:
         """Return what the function does as a program, as it was traced."""
         trace = self.trace
-        return Program(trace.name, self.inputs, trace.constants, trace.lines, outputs, self.writes)
+        return Program(trace.name, self.inputs, trace.constants, trace.ops, outputs, self.writes)
 
 
 def traced(function: Callable[..., Any], args: Any, kwargs: Any) -> Traced:
@@ -53,7 +53,7 @@ def traced(function: Callable[..., Any], args: Any, kwargs: Any) -> Traced:
     result = trace.run(function, *given[0], **given[1])
     if trace.errors:  # caught by the function, which would go another way than eagerly
         raise trace.errors[0]
-    watched.check(trace.lines)
+    watched.check(trace.ops)
     changes = [
         not _alike(*pair) for pair in zip(before, map(pytree.leaves, arguments), strict=True)
     ]

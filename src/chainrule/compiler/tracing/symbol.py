@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from chainrule.autograd.array_proxy import StandIn
+from chainrule.autograd.array_proxy import ArrayProxy
 from chainrule.autograd.location import here
 from chainrule.backend import CPU
 from chainrule.compiler.ir.program import Value
@@ -110,7 +110,7 @@ def outlived() -> CompileError:
     )
 
 
-class Symbol(StandIn):
+class Symbol(ArrayProxy):
     """An array of known shape and dtype and unknown elements."""
 
     __slots__ = (

@@ -19,17 +19,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from chainrule import arguments, pytree
-from chainrule.autograd.intercept import SLOTS, answering, asking
+from chainrule.autograd.intercept import SLOTS, asking, intercepting
 from chainrule.autograd.location import locate, user_frame
-from chainrule.autograd.node import AccumulateGrad, Severed
+from chainrule.autograd.node import AccumulateGrad, ErrorNode
 from chainrule.autograd.record import current_node
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import ndarray, storage_of
 from chainrule.compiler.codegen import runtime
 from chainrule.compiler.guards.discovery import Found, is_generator
 from chainrule.compiler.guards.names import named_values
-from chainrule.compiler.ir.abstract_eval import DRAW, outcome
-from chainrule.compiler.ir.program import Line, Value, every_line
+from chainrule.compiler.ir.abstract_eval import DRAW, abstract_eval
+from chainrule.compiler.ir.program import Op, Value, every_op
 from chainrule.compiler.tracing.symbol import TRACING, Symbol
 from chainrule.errors import RAISED, CompileError
 from chainrule.random import draw
@@ -48,7 +48,7 @@ def tracing(trace: Trace) -> Iterator[None]:
     token, errors = TRACING.set(trace), RAISED.set(trace.errors)
     drawn, made = draw.WATCHER.set(trace.draw), arguments.WATCHER.set(trace.seen)
     try:
-        with answering(trace):
+        with intercepting(trace):
             yield
     finally:
         arguments.WATCHER.reset(made)
@@ -77,7 +77,7 @@ class Capture(NamedTuple):
     """A tensor that existed before the trace, and the one that stands for it."""
 
     tensor: Tensor
-    face: Tensor
+    proxy: Tensor
     symbol: Symbol
     value: Value
     found: Any  # its node as the trace began
@@ -85,7 +85,7 @@ class Capture(NamedTuple):
     @property
     def node(self) -> Any:
         """The tensor's node, as the trace has it."""
-        return _node.__get__(self.face)
+        return _node.__get__(self.proxy)
 
     @property
     def requires_grad(self) -> bool:
@@ -95,7 +95,7 @@ class Capture(NamedTuple):
     @property
     def grads(self) -> tuple[Tensor | None, Tensor | None]:
         """The tensor's `.grad` before the trace, and after it."""
-        return _grad.__get__(self.tensor), _grad.__get__(self.face)
+        return _grad.__get__(self.tensor), _grad.__get__(self.proxy)
 
 
 _ARRAYS = (ndarray, np.memmap)
@@ -110,7 +110,7 @@ class Trace:
 
     def __init__(self, name: str) -> None:
         self.name = f"{name}_" if name in _TAKEN else name
-        self.lines: list[Line] = []
+        self.ops: list[Op] = []
         self.constants: dict[Value, Any] = {}
         self.captures: dict[int, Capture] = {}  # by the tensor's id, in the order first used
         self.arrays: list[tuple[Any, Symbol, Value]] = []  # NumPy arrays among the arguments
@@ -190,18 +190,18 @@ class Trace:
 
     # --- tensors ---
 
-    def face(self, tensor: Tensor) -> Tensor:
+    def proxy(self, tensor: Tensor) -> Tensor:
         """Return what stands for a tensor: itself, if it was made in this trace."""
         capture = self.captures.get(id(tensor))
         if capture is not None:
-            return capture.face
+            return capture.proxy
         try:
             array = _array.__get__(tensor)
         except AttributeError:  # it's being made
             return tensor
         if array.__class__ is Symbol:
             return tensor
-        return self.capture(tensor, array).face
+        return self.capture(tensor, array).proxy
 
     def face_for(self, tensor: Tensor, slot: str, value: Any) -> tuple[Tensor, Any]:
         """Return where to set a slot, and to what: new tensors hold symbols from the start."""
@@ -210,7 +210,7 @@ class Trace:
                 value = self.symbol_of(value)
             if id(tensor) not in self.captures:
                 self.made.append(weakref.ref(tensor))
-        return self.face(tensor), value
+        return self.proxy(tensor), value
 
     def survivors(self) -> list[Tensor]:
         """Return the tensors that were made and that somebody holds, after the run."""
@@ -226,15 +226,15 @@ class Trace:
                 f"compile: expected tensors on the CPU, got one of {type(array).__name__}"
             )
         value = Value(array.shape, array.dtype)
-        face: Tensor = object.__new__(Tensor)
+        proxy: Tensor = object.__new__(Tensor)
         symbol = Symbol(value)
         symbol.layout, symbol.locked = array.strides, not array.flags.writeable
-        _array.__set__(face, symbol)
-        _grad.__set__(face, _grad.__get__(tensor))
-        SLOTS["_view"].__set__(face, None)
+        _array.__set__(proxy, symbol)
+        _grad.__set__(proxy, _grad.__get__(tensor))
+        SLOTS["_view"].__set__(proxy, None)
         edge = self._edge(tensor)
-        _node.__set__(face, edge)
-        capture = self.captures[id(tensor)] = Capture(tensor, face, symbol, value, edge)
+        _node.__set__(proxy, edge)
+        capture = self.captures[id(tensor)] = Capture(tensor, proxy, symbol, value, edge)
         return capture
 
     def settle(self, result: Any) -> None:
@@ -244,7 +244,7 @@ class Trace:
         """
         leaves = [leaf for _, leaf in pytree.leaves(result)]
         tensors: list[Any] = [leaf for leaf in leaves if isinstance(leaf, Tensor)]
-        tensors += [_grad.__get__(self.face(tensor)) for tensor in tensors]
+        tensors += [_grad.__get__(self.proxy(tensor)) for tensor in tensors]
         for capture in list(self.captures.values()):
             before, after = capture.grads
             tensors.append(None if after is before else after)
@@ -255,7 +255,7 @@ class Trace:
             if any(isinstance(leaf, Tensor) and leaf._array.value in given for leaf in leaves):
                 self.asked.add("returned")  # itself, or its copy: contiguous() chooses by order
             for tensor in tensors:
-                if tensor is not None and self.face(tensor) is tensor:
+                if tensor is not None and self.proxy(tensor) is tensor:
                     current_node(tensor)
                     SLOTS["_view"].__set__(tensor, None)
             for reference in list(self.made):
@@ -279,7 +279,7 @@ class Trace:
             node = current_node(tensor)
         if node is None or type(node) is AccumulateGrad:
             return node
-        return Severed(
+        return ErrorNode(
             "the graph of a tensor that was made outside a compiled function can't be walked "
             "inside: detach() it, make it inside, or call backward() outside",
             (),
@@ -315,11 +315,11 @@ class Trace:
         """Record a call; return what comes out, and the kind of sequence it comes in."""
         args = tuple([self._plain(arg) for arg in args])
         kwargs = {key: self._plain(arg) for key, arg in kwargs.items()}
-        found = outcome(name, args, kwargs)
+        found = abstract_eval(name, args, kwargs)
         outs = tuple([Value(shape, dtype) for shape, dtype in found.types])
-        line = Line(name, args, kwargs, outs)
-        self._place(line)
-        self.lines.append(line)
+        op = Op(name, args, kwargs, outs)
+        self._place(op)
+        self.ops.append(op)
         return outs, found.kind
 
     def draw(
@@ -342,12 +342,12 @@ class Trace:
             return type(tree)(*items) if hasattr(tree, "_fields") else type(tree)(items)
         return tree
 
-    def _place(self, line: Line) -> None:
+    def _place(self, op: Op) -> None:
         """Note the user's line, and the name that it gives to what comes out."""
         frame = user_frame(sys._getframe(3))
         if frame is None:
             return
-        line.location = _located(frame.f_code, frame.f_lasti)
+        op.location = _located(frame.f_code, frame.f_lasti)
         name = _assigned(frame.f_code, frame.f_lasti)
         at = (id(frame), frame.f_lasti)
         if name is None or not name.isidentifier() or not self.naming:
@@ -355,8 +355,8 @@ class Trace:
         if self._hinted[0] == at:  # one call of the user's made several lines: the last has it
             for value in self._hinted[1]:
                 value.hint = ""
-        self._hinted = at, list(line.outs)
-        line.outs[0].hint = name
+        self._hinted = at, list(op.outs)
+        op.outs[0].hint = name
 
 
 _located = lru_cache(1024)(locate)
@@ -433,7 +433,7 @@ class Watched:
         values = [*leaves, *(item.value for item in found)]
         self._states = [(g, _state(g)) for g in values if is_generator(g)]
 
-    def check(self, lines: list[Line]) -> None:
+    def check(self, ops: list[Op]) -> None:
         """Raise if the function drew by a generator's own method, or from one that it made."""
         for generator, before in self._states:
             if _state(generator) != before:
@@ -442,10 +442,10 @@ class Watched:
                     "numbers would be the same at every call: draw with cr.randn(…, rng=rng) and "
                     "its kin, or pass the numbers as an argument"
                 )
-        draws = [line for line in every_line(lines) if line.function == DRAW]
-        times = Counter(id(line.args[0]) for line in draws)
-        for line in draws:
-            if sys.getrefcount(line.args[0]) - _PASSING == times[id(line.args[0])]:
+        draws = [op for op in every_op(ops) if op.function == DRAW]
+        times = Counter(id(op.args[0]) for op in draws)
+        for op in draws:
+            if sys.getrefcount(op.args[0]) - _PASSING == times[id(op.args[0])]:
                 raise CompileError(
                     "a compiled function drew from a generator that it had made itself, which "
                     "would go on at the next call in the place of beginning anew: make it outside"

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from chainrule.autograd.array_proxy import StandIn
+from chainrule.autograd.array_proxy import ArrayProxy
 from chainrule.autograd.location import here
 from chainrule.backend import CPU, is_known, whole
 from chainrule.errors import AutogradError, InPlaceError
@@ -47,7 +47,7 @@ class Level:
         self.over = False  # the function has returned: passes go on, but no user's code
 
 
-class Lanes(StandIn):
+class BatchedArray(ArrayProxy):
     """Arrays of one shape and dtype, one for each lane of a level."""
 
     __slots__ = ("__weakref__", "_take", "_views", "base", "data", "level", "outside")
@@ -57,10 +57,10 @@ class Lanes(StandIn):
     def __init__(self, level: Level, data: Array, *, outside: bool = False) -> None:
         self.level = level
         self.data = data
-        self.base: Lanes | None = None  # whose memory this one shows
+        self.base: BatchedArray | None = None  # whose memory this one shows
         self.outside = outside  # the memory is that of an array from outside the map
         self._take: Take = _all  # how it's taken from the base's data
-        self._views: list[weakref.ref[Lanes]] = []  # that show this one's memory
+        self._views: list[weakref.ref[BatchedArray]] = []  # that show this one's memory
 
     # --- what an array tells of itself ---
 
@@ -174,9 +174,9 @@ class Lanes(StandIn):
 
     # --- memory ---
 
-    def showing(self, take: Take) -> Lanes:
+    def showing(self, take: Take) -> BatchedArray:
         """Return lanes that show a part of this memory, or of a copy, as `take` makes it."""
-        found = Lanes(self.level, take(self.data))
+        found = BatchedArray(self.level, take(self.data))
         if isinstance(found.data, np.ndarray) and not np.may_share_memory(found.data, self.data):
             return found
         base = found.base = self if self.base is None else self.base
@@ -208,10 +208,10 @@ class Lanes(StandIn):
         for view in [found for reference in views if (found := reference()) is not None]:
             view.data = view._take(base.data)
 
-    def copy(self, order: str = "C") -> Lanes:
-        return Lanes(self.level, self.data.copy(order))
+    def copy(self, order: str = "C") -> BatchedArray:
+        return BatchedArray(self.level, self.data.copy(order))
 
-    def view(self, dtype: Any) -> Lanes:
+    def view(self, dtype: Any) -> BatchedArray:
         return self.showing(lambda data: data.view(dtype))
 
     def reshape(self, *shape: Any, copy: bool | None = None) -> Any:
@@ -229,10 +229,10 @@ def laid_out(data: Array, front: int = 1) -> Array:
     So what reshapes one is a view where it is one of a single example. `front` are the dimensions
     of lanes.
     """
-    if isinstance(data, Lanes):
-        return Lanes(data.level, laid_out(data.data, front + 1))
+    if isinstance(data, BatchedArray):
+        return BatchedArray(data.level, laid_out(data.data, front + 1))
     if not isinstance(data, np.ndarray):
-        return Lanes.namespace.beneath(data).array(data)
+        return BatchedArray.namespace.beneath(data).array(data)
     rest = sorted(range(front, data.ndim), key=lambda i: -abs(data.strides[i]))
     order = [*range(front), *rest]
     made = np.empty([data.shape[i] for i in order], data.dtype)

@@ -8,7 +8,7 @@ import numpy as np
 
 from chainrule.backend import is_basic_index
 from chainrule.errors import AutogradError
-from chainrule.transforms.vmap.batched_array import Lanes, Level
+from chainrule.transforms.vmap.batched_array import BatchedArray, Level
 from chainrule.transforms.vmap.namespace import (
     aligned,
     beneath,
@@ -31,14 +31,14 @@ def _parts(key: Any) -> tuple[Any, ...]:
 
 
 @rule("get_item")
-def _get_item(level: Level, name: str, x: Lanes, key: Any) -> Any:
+def _get_item(level: Level, name: str, x: BatchedArray, key: Any) -> Any:
     if not is_basic_index(key):
         return _index(level, "index", x, key)
     return view(level, x, lambda data: data[(slice(None), *_parts(key))])
 
 
 @rule("set_item")
-def _set_item(level: Level, name: str, x: Lanes, key: Any, value: Any) -> None:
+def _set_item(level: Level, name: str, x: BatchedArray, key: Any, value: Any) -> None:
     x.check_own()
     if data_of(level, value if is_array(value) else 0).shape[0] not in (1, x.data.shape[0]):
         x.spread()
@@ -52,7 +52,7 @@ def _set_item(level: Level, name: str, x: Lanes, key: Any, value: Any) -> None:
             data = data[:, 0]
         x.data[region] = padded(data, rank)
         return
-    if any(isinstance(part, Lanes) for part in _parts(key)):
+    if any(isinstance(part, BatchedArray) for part in _parts(key)):
         x.spread()
 
     def write(target: Array, value: Array, *key: Any) -> Array:
@@ -100,10 +100,10 @@ def _positions(level: Level, axes: _Axes, count: int) -> tuple[list[Array], int]
 
 def _to_front(data: Array, axes: _Axes) -> Array:
     """Return the axes that arrays index right behind the lanes'."""
-    lib = beneath(data)
+    xp = beneath(data)
     order = [0, *[i + 1 for i in axes.places]]
     order += [i for i in range(data.ndim) if i not in order]
-    return lib.permute_dims(data, tuple(order))
+    return xp.permute_dims(data, tuple(order))
 
 
 @rule("index")
@@ -163,13 +163,13 @@ def _index_add(level: Level, name: str, value: Any, *, shape: Shape, key: Any) -
     lengths = tuple(region[i] for i in axes.places)
     rest = tuple(n for i, n in enumerate(region) if i not in axes.places)
     data = _moved(data, 1 + axes.to, 1, extra)
-    lib = beneath(data, *places)
-    found = lib.index_add(data, shape=(level.count, *lengths, *rest), key=(own, *places))
+    xp = beneath(data, *places)
+    found = xp.index_add(data, shape=(level.count, *lengths, *rest), key=(own, *places))
     order = [1 + axes.places.index(i) if i in axes.places else None for i in range(len(region))]
     others = iter(range(1 + len(lengths), 1 + len(region)))
-    found = lib.permute_dims(found, (0, *[next(others) if i is None else i for i in order]))
+    found = xp.permute_dims(found, (0, *[next(others) if i is None else i for i in order]))
     basic = (slice(None), *axes.basic)
-    return lanes(level, lib.index_add(found, shape=(level.count, *shape), key=basic))
+    return lanes(level, xp.index_add(found, shape=(level.count, *shape), key=basic))
 
 
 @rule("add_at")

@@ -6,18 +6,18 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from chainrule.autograd.intercept import ANSWERER, SLOTS, answering, asking
+from chainrule.autograd.intercept import ANSWERER, SLOTS, asking, intercepting
 from chainrule.autograd.node import Edge, Node, endpoint
 from chainrule.autograd.record import current_node, place
 from chainrule.autograd.tensor import Tensor, make
-from chainrule.autograd.versions import tick
+from chainrule.autograd.versions import next_seq
 from chainrule.errors import AutogradError
 from chainrule.transforms.vmap import indexing, rules  # noqa: F401 - they fill the table of rules
-from chainrule.transforms.vmap.batched_array import Lanes, Level, laid_out
+from chainrule.transforms.vmap.batched_array import BatchedArray, Level, laid_out
 from chainrule.transforms.vmap.namespace import belongs, beneath, data_of, full
 
 if TYPE_CHECKING:
-    from chainrule.autograd.reverse import Pass
+    from chainrule.autograd.reverse import BackwardPass
 
 Array = Any
 
@@ -25,21 +25,21 @@ Array = Any
 _array_of = SLOTS["_array"].__get__
 
 
-class Mapping:
+class VmapInterpreter:
     """A mapped function's run: it answers for tensors from outside, which all lanes share."""
 
     def __init__(self, count: int) -> None:
         self.outer = ANSWERER.get()
         self.level = Level(count, _as_it_is if self.outer is None else self.outer.array)
-        self._begin = tick()
+        self._begin = next_seq()
         self._faces: dict[int, tuple[Tensor, Tensor]] = {}  # with the tensor, so that its id stays
 
-    def face(self, tensor: Tensor) -> Tensor:
+    def proxy(self, tensor: Tensor) -> Tensor:
         try:
             array = _array_of(tensor)
         except AttributeError:  # it's being made
             return tensor
-        if array.__class__ is Lanes and (array.level is self.level or self._knows(array)):
+        if array.__class__ is BatchedArray and (array.level is self.level or self._knows(array)):
             return tensor
         known = self._faces.get(id(tensor))
         if known is None:
@@ -52,14 +52,14 @@ class Mapping:
         if slot == "_array" and not self._knows(value):
             value = self.array(value)
         elif slot == "_node" and value is not None and endpoint(value)[0].seq < self._begin:
-            value = Crossing(self.level, value, None, True)  # what a node outside has saved
-        return self.face(tensor), value
+            value = BatchBoundary(self.level, value, None, True)  # what a node outside has saved
+        return self.proxy(tensor), value
 
     @contextmanager
     def running(self) -> Iterator[None]:
         """Answer for all tensors, in this thread or task."""
         try:
-            with answering(self):
+            with intercepting(self):
                 yield
         finally:
             self.level.over = True
@@ -68,11 +68,11 @@ class Mapping:
     def array(self, array: Array) -> Array:
         if self._knows(array):
             return array
-        return Lanes(self.level, data_of(self.level, self.level.outer(array)))
+        return BatchedArray(self.level, data_of(self.level, self.level.outer(array)))
 
     def _knows(self, array: Array) -> bool:
         """Say whether an array has lanes of this map: within those of one that was in it, too."""
-        while array.__class__ is Lanes and array.level.depth > self.level.depth:
+        while array.__class__ is BatchedArray and array.level.depth > self.level.depth:
             array = array.data
         return belongs(self.level, array)
 
@@ -84,38 +84,42 @@ def _as_it_is(array: Array) -> Array:
 # --- arrays ---------------------------------------------------------------------------------------
 
 
-def _enter(level: Level, array: Array, dim: int | None) -> Lanes:
+def _enter(level: Level, array: Array, dim: int | None) -> BatchedArray:
     """Return lanes of an array along one of its dimensions; None is one array for all lanes."""
     if _is_deeper(array, level):
-        return Lanes(array.level, _enter(level, array.data, None if dim is None else dim + 1))
+        return BatchedArray(
+            array.level, _enter(level, array.data, None if dim is None else dim + 1)
+        )
     if dim is None:
-        return Lanes(level, array[None], outside=True)
+        return BatchedArray(level, array[None], outside=True)
     order = (dim, *[i for i in range(array.ndim) if i != dim])
     data = array if dim == 0 else laid_out(beneath(array).permute_dims(array, order))
-    return Lanes(level, data, outside=True)
+    return BatchedArray(level, data, outside=True)
 
 
 def _leave(level: Level, array: Any, dim: int | None) -> Array:
     """Return the array that has the lanes along a dimension; None is the sum of all lanes."""
     if _is_deeper(array, level):
-        return Lanes(array.level, _leave(level, array.data, None if dim is None else dim + 1))
-    data = full(level, array.data if isinstance(array, Lanes) else array[None])
-    lib = beneath(data)
+        return BatchedArray(
+            array.level, _leave(level, array.data, None if dim is None else dim + 1)
+        )
+    data = full(level, array.data if isinstance(array, BatchedArray) else array[None])
+    xp = beneath(data)
     if dim is None:
-        return lib.sum(data, axis=(0,))
+        return xp.sum(data, axis=(0,))
     order = (*range(1, dim + 1), 0, *range(dim + 1, data.ndim))
-    return lib.permute_dims(data, order) if dim else data
+    return xp.permute_dims(data, order) if dim else data
 
 
 def _is_deeper(array: Any, level: Level) -> bool:
     """Say whether an array has lanes of a map that began later, in which this one's go on."""
-    return isinstance(array, Lanes) and array.level.depth > level.depth
+    return isinstance(array, BatchedArray) and array.level.depth > level.depth
 
 
 # --- tensors --------------------------------------------------------------------------------------
 
 
-class Crossing(Node):
+class BatchBoundary(Node):
     """Into lanes, or out of them: each is the adjoint of the other."""
 
     __slots__ = ("dim", "into", "level")
@@ -129,9 +133,9 @@ class Crossing(Node):
     def name(self) -> str:
         return "VmapBackward0"
 
-    def pull(self, g: Any, run: Pass) -> Sequence[Any]:
-        answerer: Any = ANSWERER.get()
-        if self.into and self.dim is None and getattr(answerer, "level", None) is self.level:
+    def vjp(self, g: Any, run: BackwardPass) -> Sequence[Any]:
+        interceptor: Any = ANSWERER.get()
+        if self.into and self.dim is None and getattr(interceptor, "level", None) is self.level:
             raise AutogradError(
                 "vmap: a backward pass in a mapped function reached a tensor from outside, whose "
                 "gradient is the sum over lanes that don't exist yet: pass it as an argument, take "
@@ -141,18 +145,18 @@ class Crossing(Node):
             return [(_leave if self.into else _enter)(self.level, g, self.dim)]
         return [(left if self.into else entered)(self.level, g, self.dim)]
 
-    def push(self, tangents: tuple[Any, ...], xp: Any) -> Any:
+    def jvp(self, tangents: tuple[Any, ...], xp: Any) -> Any:
         return (entered if self.into else left)(self.level, tangents[0], self.dim)
 
 
 def _crossed(level: Level, tensor: Tensor, dim: int | None, into: bool) -> Tensor:
     """Return a tensor on the other side, connected to this one."""
     edge, array = current_node(tensor), tensor._array
-    node = None if edge is None else Crossing(level, edge, dim, into)
+    node = None if edge is None else BatchBoundary(level, edge, dim, into)
     if not into:
-        answerer: Any = ANSWERER.get()
-        inside = getattr(answerer, "level", None) is level
-        with asking(answerer.outer if inside else answerer):
+        interceptor: Any = ANSWERER.get()
+        inside = getattr(interceptor, "level", None) is level
+        with asking(interceptor.outer if inside else interceptor):
             return make(_leave(level, array, dim), node)
     made: Tensor = object.__new__(Tensor)  # who answers outside is not to know of it
     values = {"_array": _enter(level, array, dim), "_node": node, "_grad": None, "_view": None}

@@ -18,7 +18,7 @@ from chainrule import pytree
 from chainrule.autograd.intercept import ANSWERER
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import namespace, numpy_xp
-from chainrule.transforms.vmap.batched_array import Lanes, Level, Take
+from chainrule.transforms.vmap.batched_array import BatchedArray, Level, Take
 
 Array = Any
 Rule = Callable[..., Any]
@@ -43,7 +43,7 @@ class LanesNamespace:
     known = False  # each lane has other elements
     recorder: Any = None
     loops: Any = None
-    quicker: Any = None
+    rule_kernels: Any = None
 
     def __init__(self, prefix: str = "") -> None:
         self._prefix = prefix
@@ -62,7 +62,7 @@ class LanesNamespace:
         return call
 
     def asarray(self, x: Any, **settings: Any) -> Any:
-        if x.__class__ is Lanes and not settings:  # after every operation
+        if x.__class__ is BatchedArray and not settings:  # after every operation
             return x
         return applied(RULES["asarray"], "asarray", x, **settings)
 
@@ -70,12 +70,12 @@ class LanesNamespace:
         """Return the namespace of what lanes are made of."""
         return beneath(*datas)
 
-    def is_contiguous(self, x: Lanes) -> bool | None:
+    def is_contiguous(self, x: BatchedArray) -> bool | None:
         found: bool | None = beneath(x.data).is_contiguous(x.one)
         return found
 
 
-LANES_XP = Lanes.namespace = LanesNamespace()
+LANES_XP = BatchedArray.namespace = LanesNamespace()
 
 _STATIC = frozenset(
     [
@@ -114,7 +114,7 @@ def deepest(*parts: Any) -> Level | None:
     found: Level | None = None
     level: Level | None
     for part in parts:
-        if part.__class__ is Lanes:
+        if part.__class__ is BatchedArray:
             level = part.level
         elif isinstance(part, tuple | list):
             level = deepest(*part)
@@ -153,19 +153,19 @@ def numpys(name: str) -> Rule:
 
 
 def is_array(x: Any) -> bool:
-    if x.__class__ is Lanes or x.__class__ is np.ndarray:
+    if x.__class__ is BatchedArray or x.__class__ is np.ndarray:
         return True
     return isinstance(x, np.ndarray | np.generic) or hasattr(type(x), "namespace")
 
 
 def belongs(level: Level, x: Any) -> bool:
     """Say whether something has lanes of this level."""
-    return x.__class__ is Lanes and x.level is level
+    return x.__class__ is BatchedArray and x.level is level
 
 
 def data_of(level: Level, x: Any) -> Array:
     """Return an array with the lanes' dimension in front: of length 1, if all lanes share it."""
-    if x.__class__ is Lanes and x.level is level:
+    if x.__class__ is BatchedArray and x.level is level:
         return x.data
     return (x if is_array(x) else np.asarray(x))[None]
 
@@ -201,8 +201,8 @@ def as_many(level: Level, *arrays: Any) -> list[Array]:
 def lanes(level: Level, out: Any) -> Any:
     """Return what came out as lanes: an array, or several."""
     if out.__class__ is np.ndarray:
-        return Lanes(level, out)
-    return pytree.mapped(out, lambda array: Lanes(level, array))
+        return BatchedArray(level, out)
+    return pytree.mapped(out, lambda array: BatchedArray(level, array))
 
 
 def view(level: Level, x: Any, take: Take) -> Any:
@@ -248,14 +248,14 @@ def _stack(level: Level, outs: list[Any], count: int) -> Any:
     if not is_array(first) or isinstance(first, np.generic):
         first, outs = np.asarray(first), [np.asarray(out) for out in outs]
     if count == 0:
-        return Lanes(level, np.zeros((0, *first.shape), first.dtype))
-    return Lanes(level, beneath(first).stack(outs, axis=0))
+        return BatchedArray(level, np.zeros((0, *first.shape), first.dtype))
+    return BatchedArray(level, beneath(first).stack(outs, axis=0))
 
 
 # --- NumPy called with lanes ----------------------------------------------------------------------
 
 
-def _array_ufunc(self: Lanes, ufunc: Any, method: str, *inputs: Any, **settings: Any) -> Any:
+def _array_ufunc(self: BatchedArray, ufunc: Any, method: str, *inputs: Any, **settings: Any) -> Any:
     if any(isinstance(x, Tensor) for x in inputs):
         return NotImplemented  # what has a history is the tensor's to record
     (target,) = settings.pop("out", (None,))
@@ -271,13 +271,13 @@ def _array_ufunc(self: Lanes, ufunc: Any, method: str, *inputs: Any, **settings:
     return target
 
 
-def _array_function(self: Lanes, function: Any, types: Any, args: Any, settings: Any) -> Any:
+def _array_function(self: BatchedArray, function: Any, types: Any, args: Any, settings: Any) -> Any:
     if any(issubclass(kind, Tensor) for kind in types):
         return NotImplemented
     name = f"{function.__module__}.{function.__name__}".removeprefix("numpy.")
     if name in _STATIC:
         args = tuple(
-            np.broadcast_to(np.ones((), a.dtype), a.shape) if isinstance(a, Lanes) else a
+            np.broadcast_to(np.ones((), a.dtype), a.shape) if isinstance(a, BatchedArray) else a
             for a in args
         )
         return function(*args, **settings)
@@ -289,5 +289,5 @@ def _array_function(self: Lanes, function: Any, types: Any, args: Any, settings:
     return applied(RULES.get(name, looped), name, *args, **settings)
 
 
-Lanes.__array_ufunc__ = _array_ufunc  # type: ignore[attr-defined] # its methods are all made here
-Lanes.__array_function__ = _array_function  # type: ignore[attr-defined]
+BatchedArray.__array_ufunc__ = _array_ufunc  # type: ignore[attr-defined] # its methods are all made here
+BatchedArray.__array_function__ = _array_function  # type: ignore[attr-defined]

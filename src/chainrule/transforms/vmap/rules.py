@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from chainrule.backend import KERNELS, numpy_xp
-from chainrule.transforms.vmap.batched_array import Lanes, Level
+from chainrule.transforms.vmap.batched_array import BatchedArray, Level
 from chainrule.transforms.vmap.namespace import (
     aligned,
     as_many,
@@ -114,7 +114,7 @@ def _along(level: Level, name: str, x: Any, *rest: Any, **settings: Any) -> Any:
 def _along_by(level: Level, name: str, x: Any, *by: Any, axis: Any = None, **named: Any) -> Any:
     (by, axis) = by if len(by) == 2 else (*by, *named.values(), axis)
     data = data_of(level, x)
-    if axis is None or data.ndim == 1 or isinstance(by, Lanes):
+    if axis is None or data.ndim == 1 or isinstance(by, BatchedArray):
         return looped(level, name, x, by, axis=axis)
     return lanes(level, inner(name, data)(data, by, axis=shifted(axis, data.ndim - 1)))
 
@@ -234,20 +234,20 @@ def _squeeze(level: Level, name: str, x: Any, axis: Any = None) -> Any:
 @rule("matmul")
 def _matmul(level: Level, name: str, x: Any, y: Any) -> Any:
     a, b = data_of(level, x), data_of(level, y)
-    lib = beneath(a, b)
+    xp = beneath(a, b)
     if a.ndim == 1 or b.ndim == 1:
         raise ValueError("matmul: expected vectors or matrices, got a number")
     if b.ndim == 2 and a.ndim == 3 and a.shape[0] == 1:  # one matrix, many vectors: one product
-        return lanes(level, lib.matmul(b, lib.matrix_transpose(a[0])))
+        return lanes(level, xp.matmul(b, xp.matrix_transpose(a[0])))
     if b.ndim == 3 and b.shape[0] == 1:  # rows of all lanes, one matrix
-        rows = lib.reshape(a, (_product(a.shape[:-1]), a.shape[-1]))
-        out = lib.matmul(rows, b[0])
-        return lanes(level, lib.reshape(out, (*a.shape[:-1], b.shape[-1])))
+        rows = xp.reshape(a, (_product(a.shape[:-1]), a.shape[-1]))
+        out = xp.matmul(rows, b[0])
+        return lanes(level, xp.reshape(out, (*a.shape[:-1], b.shape[-1])))
     drop_x, drop_y = a.ndim == 2, b.ndim == 2
     a, b = a[:, None] if drop_x else a, b[..., None] if drop_y else b
     rank = max(a.ndim, b.ndim)
     a, b = padded(a, rank), padded(b, rank)
-    out = lib.matmul(a, b)
+    out = xp.matmul(a, b)
     out = out[..., 0] if drop_y else out
     return lanes(level, out[..., 0, :] if drop_x and not drop_y else out[..., 0] if drop_x else out)
 
@@ -334,16 +334,16 @@ def _apart(data: Array, count: int) -> Array:
 def _as_channels(data: Array) -> Array:
     """Return samples that have the channels of all lanes."""
     n, samples, channels, *size = data.shape
-    lib = beneath(data)
+    xp = beneath(data)
     order = (1, 0, *range(2, data.ndim))
-    return lib.reshape(lib.permute_dims(data, order), (samples, n * channels, *size))
+    return xp.reshape(xp.permute_dims(data, order), (samples, n * channels, *size))
 
 
 def _of_channels(data: Array, count: int) -> Array:
     samples, channels, *size = data.shape
-    lib = beneath(data)
-    parts = lib.reshape(data, (samples, count, channels // max(count, 1), *size))
-    return lib.permute_dims(parts, (1, 0, *range(2, parts.ndim)))
+    xp = beneath(data)
+    parts = xp.reshape(data, (samples, count, channels // max(count, 1), *size))
+    return xp.permute_dims(parts, (1, 0, *range(2, parts.ndim)))
 
 
 @rule("convolve", "convolve_input")

@@ -15,8 +15,8 @@ from chainrule.autograd.tensor import Tensor
 from chainrule.errors import ArgumentError, AutogradError, ShapeError
 from chainrule.random import draw as sampling
 from chainrule.transforms.function_call import named
-from chainrule.transforms.vmap.batched_array import Lanes, Level
-from chainrule.transforms.vmap.interpreter import Mapping, entered, left
+from chainrule.transforms.vmap.batched_array import BatchedArray, Level
+from chainrule.transforms.vmap.interpreter import VmapInterpreter, entered, left
 from chainrule.transforms.vmap.namespace import beneath, deepest, looped
 
 __all__ = [
@@ -58,12 +58,12 @@ def drawing(level: Level, randomness: str) -> Iterator[None]:
         if method in _SHAPED and deepest(args, settings) is None:
             shape = args[0] if isinstance(args[0], tuple) else (args[0],)
             drawn = once(generator, method, ((level.count, *shape), *args[1:]), settings)
-            return Lanes(level, drawn)
+            return BatchedArray(level, drawn)
 
         def one(lane: Any, *args: Any) -> Any:
             return once(generator, method, args, settings)
 
-        return looped(level, one, Lanes(level, np.arange(level.count)), *args)
+        return looped(level, one, BatchedArray(level, np.arange(level.count)), *args)
 
     token = sampling.WATCHER.set(draw)
     try:
@@ -148,21 +148,21 @@ def vmap(
             else (path, _tensor(leaf, f"argument {path}", func), dim)
             for (path, leaf), dim in zip(pytree.leaves(args), given, strict=True)
         ]
-        mapping = Mapping(_count(leaves, func))
+        interpreter = VmapInterpreter(_count(leaves, func))
         inside = iter(
             [
-                leaf if dim is None else entered(mapping.level, leaf, dim % leaf.ndim)
+                leaf if dim is None else entered(interpreter.level, leaf, dim % leaf.ndim)
                 for _, leaf, dim in leaves
             ]
         )
-        with mapping.running(), drawing(mapping.level, randomness):
+        with interpreter.running(), drawing(interpreter.level, randomness):
             result = func(*pytree.mapped(args, lambda _: next(inside)), **kwargs)
             places = _spread(out_dims, result, "out_dims", func)
             outs = [
-                _out(mapping, leaf, dim, path, func)
+                _out(interpreter, leaf, dim, path, func)
                 for (path, leaf), dim in zip(pytree.leaves(result), places, strict=True)
             ]
-        following = iter(_settled(outs, mapping.level))
+        following = iter(_settled(outs, interpreter.level))
         return pytree.mapped(result, lambda _: next(following))
 
     return mapped
@@ -229,7 +229,7 @@ def _count(leaves: list[tuple[str, Any, Any]], func: Any) -> int:
     return next(iter(lengths))
 
 
-def _out(mapping: Mapping, leaf: Any, dim: Any, path: str, func: Any) -> Any:
+def _out(interpreter: VmapInterpreter, leaf: Any, dim: Any, path: str, func: Any) -> Any:
     """Return what was returned, with the mapped dimension; and of which lanes it is."""
     if leaf is None:
         return None
@@ -246,7 +246,7 @@ def _out(mapping: Mapping, leaf: Any, dim: Any, path: str, func: Any) -> Any:
             f"{tensor.ndim + 1} dimensions with the mapped one"
         )
     place = 0 if dim is None else dim % (tensor.ndim + 1)
-    return left(mapping.level, tensor, place), lanes, dim is None
+    return left(interpreter.level, tensor, place), lanes, dim is None
 
 
 def _settled(outs: list[Any], level: Level) -> Iterator[Any]:

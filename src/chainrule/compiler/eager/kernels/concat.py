@@ -72,6 +72,6 @@ class Joined:
 
         return forward
 
-    def pull(self, plan: Plan, plain: Rule) -> Rule:
+    def vjp(self, plan: Plan, plain: Rule) -> Rule:
         """Return the pull of a plan, which is made of views."""
         return plain

@@ -25,11 +25,11 @@ class Products:
         """Return the forward function."""
         return forward_of(self.primitive, self.xp)
 
-    def pull(self, plan: Plan, plain: Rule) -> Rule:
+    def vjp(self, plan: Plan, plain: Rule) -> Rule:
         """Return the pull of a plan."""
         own = self.xp
 
-        def pull(xp: Any, g: Any, saved: tuple[Any, ...], settings: Settings) -> Any:
+        def vjp(xp: Any, g: Any, saved: tuple[Any, ...], settings: Settings) -> Any:
             return plain(own if xp is numpy_xp else xp, g, saved, settings)
 
-        return pull
+        return vjp

@@ -192,11 +192,11 @@ class Sums:
 
         return forward
 
-    def pull(self, plan: Plan, plain: Rule) -> Rule:
+    def vjp(self, plan: Plan, plain: Rule) -> Rule:
         """Return the pull of a plan."""
         mean, later = self.mean, self.later
 
-        def pull(xp: Any, g: Any, saved: tuple[Any, ...], settings: Any) -> tuple[Any, ...]:
+        def vjp(xp: Any, g: Any, saved: tuple[Any, ...], settings: Any) -> tuple[Any, ...]:
             (shape,) = saved
             size = math.prod(shape)
             if g.__class__ is ndarray and size >= later and g.size and are_fit((g,)):
@@ -207,4 +207,4 @@ class Sums:
             grads: tuple[Any, ...] = plain(xp, g, saved, settings)
             return grads
 
-        return pull
+        return vjp

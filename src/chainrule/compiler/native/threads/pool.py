@@ -45,9 +45,9 @@ class Team:
         self.count = count  # as `get_num_threads` says, with the calling one
         self.helpers = min(count, threads.usable_cores()) - 1  # more would wait for each other
         size = MEMBERS + 16 * (self.helpers + 1)
-        lines = np.zeros(size + 8, np.int64)
-        begin = -lines.ctypes.data // lines.itemsize % 8  # at the begin of a cache line
-        self.words = lines[begin : begin + size]
+        ops = np.zeros(size + 8, np.int64)
+        begin = -ops.ctypes.data // ops.itemsize % 8  # at the begin of a cache line
+        self.words = ops[begin : begin + size]
         self.words[COUNT] = self.helpers + 1
         self.locks: list[int] = []  # each thread sleeps until its own is released
         self.others = threads.Beside()
