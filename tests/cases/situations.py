@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from cases.model import Strided, situation
-from chainrule.autograd.record import RECORDERS
+from chainrule.primitives import TABLE
 
 UNARY = (
     situation("plain", (2, 3)),
@@ -58,7 +58,7 @@ RUNNING = (
 
 def recorded(name: str) -> Callable[..., Any]:
     """Return what has no public function (yet): the recorder itself."""
-    return lambda cr, *inputs, **settings: RECORDERS[name](*inputs, **settings)
+    return lambda cr, *inputs, **settings: TABLE[name].apply(*inputs, **settings)
 
 
 def all_dims(x: Any, axis: Any) -> tuple[int, ...]:

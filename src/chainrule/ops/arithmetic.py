@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from chainrule.arguments import RECORDERS, Operand, cast, floating, tensor_of
+from chainrule.arguments import Operand, cast, floating, tensor_of
 from chainrule.autograd.operands import as_tensors
 from chainrule.autograd.tensor import Tensor
 from chainrule.errors import ArgumentError, DTypeError
 from chainrule.ops.wrappers import binary, of_floats, piecewise, strict
+from chainrule.primitives import binary as binary_primitives
+from chainrule.primitives import elementwise
 
 __all__ = [
     "add",
@@ -36,15 +39,15 @@ __all__ = [
     "lcm",
 ]
 
-_add = binary("add")
-_subtract = binary("subtract")
-_multiply = binary("multiply")
-_divide = binary("divide")
-floor_quotient = RECORDERS["floor_divide"]
+_add = binary(elementwise.add)
+_subtract = binary(elementwise.subtract)
+_multiply = binary(elementwise.multiply)
+_divide = binary(elementwise.divide)
+floor_quotient = elementwise.floor_divide.apply
 _floor_divide = strict(floor_quotient, "floor_divide")
-_remainder = binary("remainder")
-_pow = binary("pow")
-_reciprocal = of_floats("reciprocal")
+_remainder = binary(elementwise.remainder)
+_pow = binary(elementwise.pow)
+_reciprocal = of_floats(elementwise.reciprocal)
 
 
 def add(input: Operand, other: Operand, *, alpha: Any = 1) -> Tensor:
@@ -184,9 +187,9 @@ def divide(input: Operand, other: Operand, *, rounding_mode: str | None = None) 
         return _divide(input, other)  # which raises
     if rounding_mode is None:
         return quotient
-    result = RECORDERS["trunc"](quotient)
+    result = elementwise.trunc.apply(quotient)
     integers = tensor_of(input).dtype.kind in "iub" and tensor_of(other).dtype.kind in "iub"
-    return RECORDERS["astype"](result, dtype=_add(input, other).dtype) if integers else result
+    return elementwise.astype.apply(result, dtype=_add(input, other).dtype) if integers else result
 
 
 div = true_divide = divide
@@ -199,7 +202,7 @@ def true_quotient(x: Any, y: Any) -> Any:
             x = floating(x)
     elif y.__class__ is Tensor and y._array.dtype.kind not in "fc" and x.__class__ is not Tensor:
         y = floating(y)
-    return RECORDERS["divide"](x, y)
+    return elementwise.divide.apply(x, y)
 
 
 def floor_divide(input: Operand, other: Operand) -> Tensor:
@@ -261,7 +264,7 @@ def negative(input: Operand) -> Tensor:
     >>> cr.negative(cr.tensor([1.0, -2.0]))
     tensor([-1.,  2.])
     """
-    return RECORDERS["negative"](tensor_of(input))
+    return elementwise.negative.apply(tensor_of(input))
 
 
 neg = negative
@@ -321,10 +324,10 @@ def power(x: Any, y: Any) -> Any:
     if (y.__class__ is int or y.__class__ is float) and x.__class__ is Tensor:
         kind = x._array.dtype.kind
         if y == 2 and (kind in "fc" or (kind in "iu" and y.__class__ is int)):
-            return RECORDERS["square"](x)
+            return elementwise.square.apply(x)
         if kind in "fc":
-            return RECORDERS["power"](x, exponent=y)
-    return RECORDERS["pow"](x, y)
+            return elementwise.power.apply(x, exponent=y)
+    return elementwise.pow.apply(x, y)
 
 
 def square(input: Operand) -> Tensor:
@@ -352,7 +355,7 @@ def square(input: Operand) -> Tensor:
     input = tensor_of(input)
     if input._array.dtype.kind == "b":
         input = cast(input, np.int64)  # of True, NumPy's square is an int8
-    return RECORDERS["square"](input)
+    return elementwise.square.apply(input)
 
 
 def reciprocal(input: Operand) -> Tensor:
@@ -384,12 +387,12 @@ def reciprocal(input: Operand) -> Tensor:
 #
 # What is defined for integers alone: divisors, multiples, shifts of bits.
 
-_of_integers = {
-    name: piecewise(name) for name in ("gcd", "lcm", "bitwise_left_shift", "bitwise_right_shift")
-}
+_gcd, _lcm = piecewise(binary_primitives.gcd), piecewise(binary_primitives.lcm)
+left_shift = piecewise(binary_primitives.bitwise_left_shift)
+right_shift = piecewise(binary_primitives.bitwise_right_shift)
 
 
-def _integers(name: str, x: Operand, y: Operand) -> Tensor:
+def _integers(name: str, operator: Callable[[Any, Any], Any], x: Operand, y: Operand) -> Tensor:
     operands = as_tensors((x, y))
     for operand in operands:
         if operand.dtype.kind not in "iu":
@@ -397,7 +400,7 @@ def _integers(name: str, x: Operand, y: Operand) -> Tensor:
                 f"{name}: expected integers, got {operand.dtype}: convert it with "
                 ".astype(chainrule.int64) first"
             )
-    result: Tensor = _of_integers[name](*operands)
+    result: Tensor = operator(*operands)
     return result
 
 
@@ -424,7 +427,7 @@ def gcd(input: Operand, other: Operand) -> Tensor:
     >>> cr.gcd(cr.tensor([12, -4, 0]), 6)
     tensor([6, 2, 6])
     """
-    return _integers("gcd", input, other)
+    return _integers("gcd", _gcd, input, other)
 
 
 def lcm(input: Operand, other: Operand) -> Tensor:
@@ -436,7 +439,7 @@ def lcm(input: Operand, other: Operand) -> Tensor:
     >>> cr.lcm(cr.tensor([12, -4, 0]), 6)
     tensor([12, 12,  0])
     """
-    return _integers("lcm", input, other)
+    return _integers("lcm", _lcm, input, other)
 
 
 def bitwise_left_shift(input: Operand, other: Operand) -> Tensor:
@@ -448,7 +451,7 @@ def bitwise_left_shift(input: Operand, other: Operand) -> Tensor:
     >>> cr.bitwise_left_shift(cr.tensor([1, 5]), 2)
     tensor([ 4, 20])
     """
-    return _integers("bitwise_left_shift", input, other)
+    return _integers("bitwise_left_shift", left_shift, input, other)
 
 
 def bitwise_right_shift(input: Operand, other: Operand) -> Tensor:
@@ -460,4 +463,4 @@ def bitwise_right_shift(input: Operand, other: Operand) -> Tensor:
     >>> cr.bitwise_right_shift(cr.tensor([5, -5]), 1)
     tensor([ 2, -3])
     """
-    return _integers("bitwise_right_shift", input, other)
+    return _integers("bitwise_right_shift", right_shift, input, other)

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from chainrule.arguments import RECORDERS, Operand, cast, floating, tensor_of
+from chainrule.arguments import Operand, cast, floating, tensor_of
 from chainrule.autograd.operands import as_tensors
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import promoted
@@ -17,6 +17,7 @@ from chainrule.ops.arithmetic import pow as _pow
 from chainrule.ops.complex import real
 from chainrule.ops.where import where
 from chainrule.ops.wrappers import of_floats, of_reals, real_floating, real_pair
+from chainrule.primitives import binary, elementwise
 
 __all__ = [
     "arctan2",
@@ -49,17 +50,17 @@ __all__ = [
     "signbit",
 ]
 
-_atan2 = real_pair("atan2")
-_hypot = real_pair("hypot")
-_logaddexp = real_pair("logaddexp")
-_logaddexp2 = real_pair("logaddexp2")
-_copysign = real_pair("copysign")
-_nextafter = real_pair("nextafter")
-_fmod = real_pair("fmod", floats=False)
-_fmax = real_pair("fmax", floats=False)
-_fmin = real_pair("fmin", floats=False)
-_heaviside = real_pair("heaviside", floats=False)
-_xlogy = real_pair("xlogy")
+_atan2 = real_pair(binary.atan2)
+_hypot = real_pair(binary.hypot)
+_logaddexp = real_pair(binary.logaddexp)
+_logaddexp2 = real_pair(binary.logaddexp2)
+_copysign = real_pair(binary.copysign)
+_nextafter = real_pair(binary.nextafter)
+_fmod = real_pair(binary.fmod, floats=False)
+_fmax = real_pair(binary.fmax, floats=False)
+_fmin = real_pair(binary.fmin, floats=False)
+_heaviside = real_pair(binary.heaviside, floats=False)
+_xlogy = real_pair(binary.xlogy)
 
 
 def atan2(input: Operand, other: Operand) -> Tensor:
@@ -133,10 +134,10 @@ def logaddexp(input: Operand, other: Operand) -> Tensor:
         return _logaddexp(input, other)
     except DTypeError:  # of complex numbers
         x, y = as_tensors((input, other))
-        first = RECORDERS["greater_equal"](real(x.detach()), real(y.detach()))
+        first = elementwise.greater_equal.apply(real(x.detach()), real(y.detach()))
         top, rest = where(first, x, y), where(first, y, x)
-        ratio = RECORDERS["exp"](RECORDERS["subtract"](rest, top))
-        return RECORDERS["add"](top, RECORDERS["log1p"](ratio))
+        ratio = elementwise.exp.apply(elementwise.subtract.apply(rest, top))
+        return elementwise.add.apply(top, elementwise.log1p.apply(ratio))
 
 
 def logaddexp2(input: Operand, other: Operand) -> Tensor:
@@ -318,10 +319,10 @@ def ldexp(input: Operand, other: Operand) -> Tensor:
     base = floating(base)
     if number._array.dtype.kind not in "iub":
         return multiply(base, _pow(2.0, number))
-    half = RECORDERS["floor_divide"](number, 2)
+    half = elementwise.floor_divide.apply(number, 2)
     # Two steps: 2**other itself may overflow where x * 2**other doesn't.
-    for part in (half, RECORDERS["subtract"](number, half)):
-        base = multiply(base, RECORDERS["exp2"](cast(part, base.dtype)))
+    for part in (half, elementwise.subtract.apply(number, half)):
+        base = multiply(base, binary.exp2.apply(cast(part, base.dtype)))
     return base
 
 
@@ -362,8 +363,8 @@ def frexp(input: Operand) -> Frexp:
     Frexp(mantissa=tensor([0.7500, 0.0000]), exponent=tensor([2, 0], dtype=int32))
     """
     input = real_floating(input, "frexp")
-    exponent = RECORDERS["exponent"](input)
-    return Frexp(ldexp(input, RECORDERS["negative"](exponent)), exponent)
+    exponent = binary.exponent.apply(input)
+    return Frexp(ldexp(input, elementwise.negative.apply(exponent)), exponent)
 
 
 def float_power(input: Operand, exponent: Operand) -> Tensor:
@@ -398,7 +399,7 @@ def float_power(input: Operand, exponent: Operand) -> Tensor:
 #
 # What is blended, limited or repaired element by element; angles.
 
-_exp2 = of_floats("exp2")
+_exp2 = of_floats(binary.exp2)
 _deg2rad_factor = 0.017453292519943295  # π / 180
 _rad2deg_factor = 57.29577951308232
 
@@ -437,8 +438,8 @@ def lerp(input: Operand, end: Operand, weight: Operand) -> Tensor:
     weight = as_tensors((weight, way))[0]
     from_start = add(input, multiply(way, weight))
     from_end = subtract(end, multiply(way, subtract(1, weight)))
-    size = RECORDERS["abs"](weight)
-    return where(RECORDERS["less"](size, 0.5), from_start, from_end)
+    size = elementwise.abs.apply(weight)
+    return where(elementwise.less.apply(size, 0.5), from_start, from_end)
 
 
 def addcmul(input: Operand, tensor1: Operand, tensor2: Operand, *, value: Any = 1) -> Tensor:
@@ -525,7 +526,7 @@ def frac(input: Operand) -> Tensor:
     tensor([ 0.5000, -0.5000])
     """
     input = tensor_of(input)
-    return RECORDERS["subtract"](input, RECORDERS["trunc"](input))
+    return elementwise.subtract.apply(input, elementwise.trunc.apply(input))
 
 
 def nan_to_num(
@@ -560,7 +561,7 @@ def nan_to_num(
     tensor([0., 9., 1.])
     """
     nan = 0.0 if nan is None else nan
-    return RECORDERS["nan_to_num"](tensor_of(input), nan=nan, posinf=posinf, neginf=neginf)
+    return binary.nan_to_num.apply(tensor_of(input), nan=nan, posinf=posinf, neginf=neginf)
 
 
 # --- angles, powers of two ------------------------------------------------------------------------
@@ -579,7 +580,7 @@ def deg2rad(input: Operand) -> Tensor:
     >>> cr.deg2rad(cr.tensor([180.0, 90.0]))
     tensor([3.1416, 1.5708])
     """
-    return RECORDERS["multiply"](floating(input), _deg2rad_factor)
+    return elementwise.multiply.apply(floating(input), _deg2rad_factor)
 
 
 def rad2deg(input: Operand) -> Tensor:
@@ -595,7 +596,7 @@ def rad2deg(input: Operand) -> Tensor:
     >>> cr.rad2deg(cr.tensor([cr.pi, 1.0]))
     tensor([180.0000,  57.2958])
     """
-    return RECORDERS["multiply"](floating(input), _rad2deg_factor)
+    return elementwise.multiply.apply(floating(input), _rad2deg_factor)
 
 
 def exp2(input: Operand) -> Tensor:
@@ -621,12 +622,12 @@ def exp2(input: Operand) -> Tensor:
     tensor([8.0000, 0.5000])
     """
     input = floating(input)
-    return RECORDERS["pow"](2.0, input) if input._array.dtype.kind == "c" else _exp2(input)
+    return elementwise.pow.apply(2.0, input) if input._array.dtype.kind == "c" else _exp2(input)
 
 
 # --- questions ------------------------------------------------------------------------------------
 
-_signbit = of_reals("signbit")
+_signbit = of_reals(binary.signbit)
 
 
 def signbit(input: Operand) -> Tensor:
@@ -639,7 +640,7 @@ def signbit(input: Operand) -> Tensor:
     tensor([ True,  True, False])
     """
     input = tensor_of(input)
-    return RECORDERS["less"](input, 0) if input.dtype.kind in "iub" else _signbit(input)
+    return elementwise.less.apply(input, 0) if input.dtype.kind in "iub" else _signbit(input)
 
 
 def isposinf(input: Operand) -> Tensor:
@@ -683,4 +684,4 @@ def _is_infinity(name: str, x: Operand, infinity: float) -> Tensor:
             f"{name} does not support complex inputs, got {x.dtype}: isinf takes them, and the "
             "real and imaginary parts can be asked one by one"
         )
-    return RECORDERS["equal"](floating(x), infinity)
+    return elementwise.equal.apply(floating(x), infinity)

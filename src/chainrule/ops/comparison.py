@@ -4,29 +4,30 @@ from __future__ import annotations
 
 from typing import Any
 
-from chainrule.arguments import RECORDERS, Operand, tensor_of
+from chainrule.arguments import Operand, tensor_of
 from chainrule.autograd.error_messages import broadcast_text
 from chainrule.autograd.operands import as_tensors
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import namespace
 from chainrule.errors import ArgumentError, ShapeError
 from chainrule.ops.wrappers import piecewise, strict
+from chainrule.primitives import elementwise
 
 OPERATORS = {
-    name: piecewise(name)
-    for name in (
-        "equal",
-        "not_equal",
-        "less",
-        "less_equal",
-        "greater",
-        "greater_equal",
-        "logical_and",
-        "logical_or",
-        "logical_xor",
-        "bitwise_and",
-        "bitwise_or",
-        "bitwise_xor",
+    primitive.name: piecewise(primitive)
+    for primitive in (
+        elementwise.equal,
+        elementwise.not_equal,
+        elementwise.less,
+        elementwise.less_equal,
+        elementwise.greater,
+        elementwise.greater_equal,
+        elementwise.logical_and,
+        elementwise.logical_or,
+        elementwise.logical_xor,
+        elementwise.bitwise_and,
+        elementwise.bitwise_or,
+        elementwise.bitwise_xor,
     )
 }
 _equal = strict(OPERATORS["equal"], "equal")
@@ -183,7 +184,7 @@ def isnan(input: Operand) -> Tensor:
     >>> cr.isnan(cr.tensor([1.0, float("nan")]))
     tensor([False,  True])
     """
-    return RECORDERS["isnan"](tensor_of(input))
+    return elementwise.isnan.apply(tensor_of(input))
 
 
 def isinf(input: Operand) -> Tensor:
@@ -195,7 +196,7 @@ def isinf(input: Operand) -> Tensor:
     >>> cr.isinf(cr.tensor([1.0, -float("inf")]))
     tensor([False,  True])
     """
-    return RECORDERS["isinf"](tensor_of(input))
+    return elementwise.isinf.apply(tensor_of(input))
 
 
 def isfinite(input: Operand) -> Tensor:
@@ -207,7 +208,7 @@ def isfinite(input: Operand) -> Tensor:
     >>> cr.isfinite(cr.tensor([1.0, float("nan")]))
     tensor([ True, False])
     """
-    return RECORDERS["isfinite"](tensor_of(input))
+    return elementwise.isfinite.apply(tensor_of(input))
 
 
 def logical_not(input: Operand) -> Tensor:
@@ -219,7 +220,7 @@ def logical_not(input: Operand) -> Tensor:
     >>> cr.logical_not(cr.tensor([True, False]))
     tensor([False,  True])
     """
-    return RECORDERS["logical_not"](tensor_of(input))
+    return elementwise.logical_not.apply(tensor_of(input))
 
 
 def logical_and(input: Operand, other: Operand) -> Tensor:
@@ -267,7 +268,7 @@ def bitwise_invert(input: Operand) -> Tensor:
     >>> cr.bitwise_invert(cr.tensor([0, 5]))
     tensor([-1, -6])
     """
-    return RECORDERS["bitwise_invert"](tensor_of(input))
+    return elementwise.bitwise_invert.apply(tensor_of(input))
 
 
 bitwise_not = bitwise_invert

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from chainrule.arguments import RECORDERS, Operand, floating, tensor_of
+from chainrule.arguments import Operand, floating, tensor_of
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import namespace
 from chainrule.errors import DTypeError, ShapeError
@@ -13,6 +13,7 @@ from chainrule.ops.arithmetic import multiply
 from chainrule.ops.elementary import cos, sin
 from chainrule.ops.permute import matrix_transpose
 from chainrule.ops.wrappers import real_operands, real_pair
+from chainrule.primitives import binary, elementwise, shaping
 
 __all__ = [
     "adjoint",
@@ -53,7 +54,7 @@ def conj(input: Operand) -> Tensor:
     tensor([1.-2.j])
     """
     input = tensor_of(input)
-    return RECORDERS["conj"](input) if input.is_complex() else input
+    return elementwise.conj.apply(input) if input.is_complex() else input
 
 
 conj_physical = conj  # always computed here, never just noted
@@ -82,7 +83,7 @@ def real(input: Operand) -> Tensor:
     tensor([1.])
     """
     input = tensor_of(input)
-    return RECORDERS["real"](input) if input.is_complex() else input
+    return elementwise.real.apply(input) if input.is_complex() else input
 
 
 def imag(input: Operand) -> Tensor:
@@ -113,7 +114,7 @@ def imag(input: Operand) -> Tensor:
         not input.is_complex()
     ):  # not an error: whoever looks for attributes (a protocol) must not fail
         return make(namespace(input._array).zeros_like(input._array), None)
-    return RECORDERS["imag"](input)
+    return elementwise.imag.apply(input)
 
 
 # --- parts and directions -------------------------------------------------------------------------
@@ -130,8 +131,8 @@ def isreal(input: Operand) -> Tensor:
     """
     input = tensor_of(input)
     if input.is_complex():
-        return RECORDERS["equal"](RECORDERS["imag"](input), 0)
-    return RECORDERS["logical_or"](RECORDERS["equal"](input, input), True)
+        return elementwise.equal.apply(elementwise.imag.apply(input), 0)
+    return elementwise.logical_or.apply(elementwise.equal.apply(input, input), True)
 
 
 def sgn(input: Operand) -> Tensor:
@@ -176,10 +177,12 @@ def angle(input: Operand) -> Tensor:
     """
     input = floating(input)
     if input.is_complex():
-        return RECORDERS["atan2"](RECORDERS["imag"](input), RECORDERS["real"](input))
+        return binary.atan2.apply(elementwise.imag.apply(input), elementwise.real.apply(input))
     # Half of 1 - sign x is 0, 1/2 or 1, and nan of nan: rounded to even, 1/2 counts as 0.
-    half = RECORDERS["multiply"](RECORDERS["subtract"](1.0, RECORDERS["sign"](input)), 0.5)
-    return RECORDERS["multiply"](RECORDERS["round"](half), math.pi)
+    half = elementwise.multiply.apply(
+        elementwise.subtract.apply(1.0, elementwise.sign.apply(input)), 0.5
+    )
+    return elementwise.multiply.apply(elementwise.round.apply(half), math.pi)
 
 
 # --- with matrices transposed ---------------------------------------------------------------------
@@ -219,7 +222,7 @@ def hermitian(x: Tensor) -> Tensor:
 
 # --- made of real numbers -------------------------------------------------------------------------
 
-_complex = real_pair("complex")
+_complex = real_pair(binary.complex)
 
 
 def complex(real: Operand, imag: Operand) -> Tensor:
@@ -317,7 +320,9 @@ def view_as_real(input: Operand) -> Tensor:
             f"view_as_real is only supported for complex tensors, got {input.dtype}: make it "
             "complex with chainrule.complex(x, 0) first"
         )
-    return RECORDERS["stack"](RECORDERS["real"](input), RECORDERS["imag"](input), axis=input.ndim)
+    return shaping.stack.apply(
+        elementwise.real.apply(input), elementwise.imag.apply(input), axis=input.ndim
+    )
 
 
 def view_as_complex(input: Operand) -> Tensor:

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from chainrule.arguments import RECORDERS, DeviceLike, DTypeLike, Operand, dtype_of, tensor_of
+from chainrule.arguments import DeviceLike, DTypeLike, Operand, dtype_of, tensor_of
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import device as as_device
+from chainrule.primitives import elementwise
 
 __all__ = ["clone", "astype", "numel", "is_tensor"]
 
@@ -30,7 +31,7 @@ def clone(input: Operand) -> Tensor:
     >>> y
     tensor([0., 0.])
     """
-    return RECORDERS["clone"](tensor_of(input))
+    return elementwise.clone.apply(tensor_of(input))
 
 
 def astype(
@@ -144,10 +145,10 @@ def to(
             dtype = wish
     result = x
     if dtype is not None and dtype_of(dtype) != x.dtype:
-        result = RECORDERS["astype"](result, dtype=dtype_of(dtype))
+        result = elementwise.astype.apply(result, dtype=dtype_of(dtype))
     if device is not None and as_device(device) != x.device:
-        result = RECORDERS["to_device"](result, source=x.device, target=as_device(device))
-    return RECORDERS["clone"](x) if copy and result is x else result
+        result = elementwise.to_device.apply(result, source=x.device, target=as_device(device))
+    return elementwise.clone.apply(x) if copy and result is x else result
 
 
 def _is_device(wish: Any) -> bool:
@@ -180,7 +181,7 @@ def _converter(name: str, dtype: str) -> Any:
     target = np.dtype(dtype)
 
     def method(x: Tensor) -> Tensor:
-        return x if x.dtype == target else RECORDERS["astype"](x, dtype=target)
+        return x if x.dtype == target else elementwise.astype.apply(x, dtype=target)
 
     method.__name__ = method.__qualname__ = name
     method.__doc__ = f"Return the tensor as {dtype}; itself if it is so already."

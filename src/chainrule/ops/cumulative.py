@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from chainrule.arguments import (
-    RECORDERS,
     Dims,
     Operand,
     either,
@@ -28,6 +27,7 @@ from chainrule.ops.reductions import Extremes, cumsum, sum
 from chainrule.ops.reshape import broadcast_to
 from chainrule.ops.statistics import logsumexp
 from chainrule.ops.wrappers import along
+from chainrule.primitives import elementwise, indexing, reductions, shaping
 
 __all__ = [
     "cummax",
@@ -91,7 +91,7 @@ def _running(name: str, ufunc: Any, x: Operand, dim: int | None) -> Extremes:
         raise TypeError(f"{name}() needs dim (or axis)")
     number = one_dim(dim, x.ndim)
     if x.ndim == 0:
-        return Extremes(RECORDERS["clone"](x), make(np.zeros((), np.int64), None))
+        return Extremes(elementwise.clone.apply(x), make(np.zeros((), np.int64), None))
     array = x._array
     best = ufunc.accumulate(array, axis=number)
     hit = array == best
@@ -99,7 +99,7 @@ def _running(name: str, ufunc: Any, x: Operand, dim: int | None) -> Extremes:
         hit = hit | np.isnan(array)
     counted = np.arange(array.shape[number]).reshape((-1,) + (1,) * (x.ndim - 1 - number))
     places = make(np.maximum.accumulate(hit * counted, axis=number), None)
-    return Extremes(RECORDERS["take_along_axis"](x, places, axis=number), places)
+    return Extremes(indexing.take_along_axis.apply(x, places, axis=number), places)
 
 
 def logcumsumexp(input: Operand, dim: int | None = None, *, axis: int | None = None) -> Tensor:
@@ -131,7 +131,7 @@ def logcumsumexp(input: Operand, dim: int | None = None, *, axis: int | None = N
     input = floating(input)
     if input._array.dtype.kind == "c":
         return _complex_logcumsumexp(input, either(dim, axis))
-    return along("logcumsumexp", input, either(dim, axis))
+    return along(reductions.logcumsumexp, input, either(dim, axis))
 
 
 def _complex_logcumsumexp(x: Tensor, dim: int | None) -> Tensor:
@@ -145,7 +145,7 @@ def _complex_logcumsumexp(x: Tensor, dim: int | None) -> Tensor:
     while step < sums.shape[0]:
         sums = cat([sums[:step], logsumexp(stack([sums[step:], sums[:-step]]), 0)])
         step *= 2
-    result: Tensor = RECORDERS["clone"](movedim(sums, 0, number))
+    result: Tensor = elementwise.clone.apply(movedim(sums, 0, number))
     return result
 
 
@@ -204,16 +204,16 @@ def diff(
         raise ArgumentError(f"diff: order must be non-negative but got {n}")
     number = one_dim(dim if axis is None else axis, input.ndim)
     if n == 0:
-        same: Tensor = RECORDERS["clone"](input)
+        same: Tensor = elementwise.clone.apply(input)
         return same
     ends = [tensor_of(end) for end in (prepend, input, append) if end is not None]
     input = cat(ends, number) if len(ends) > 1 else input
     lead = (slice(None),) * number
-    name = "not_equal" if input.dtype.kind == "b" else "subtract"
+    subtract = elementwise.not_equal if input.dtype.kind == "b" else elementwise.subtract
     for _ in range(min(n, input.shape[number])):
-        later = RECORDERS["getitem"](input, key=(*lead, slice(1, None), ...))
-        input = RECORDERS[name](
-            later, RECORDERS["getitem"](input, key=(*lead, slice(None, -1), ...))
+        later = indexing.getitem.apply(input, key=(*lead, slice(1, None), ...))
+        input = subtract.apply(
+            later, indexing.getitem.apply(input, key=(*lead, slice(None, -1), ...))
         )
     found: Tensor = input
     return found
@@ -303,16 +303,16 @@ def _areas(name: str, y: Operand, x: Operand | None, dx: float | None, dim: int)
         raise TypeError(f"{name}: x and dx both say how far values are apart: give one of them")
     number = one_dim(dim, y.ndim)
     lead = (slice(None),) * number
-    left = RECORDERS["getitem"](y, key=(*lead, slice(None, -1), ...))
-    right = RECORDERS["getitem"](y, key=(*lead, slice(1, None), ...))
-    mean = RECORDERS["multiply"](RECORDERS["add"](left, right), 0.5)
+    left = indexing.getitem.apply(y, key=(*lead, slice(None, -1), ...))
+    right = indexing.getitem.apply(y, key=(*lead, slice(1, None), ...))
+    mean = elementwise.multiply.apply(elementwise.add.apply(left, right), 0.5)
     if x is None:
-        return mean if dx is None else RECORDERS["multiply"](mean, dx)
+        return mean if dx is None else elementwise.multiply.apply(mean, dx)
     x = tensor_of(x)
     width = diff(x, 1, 0 if x.ndim == 1 else number)
     if x.ndim == 1:
-        width = RECORDERS["reshape"](width, shape=(-1,) + (1,) * (y.ndim - 1 - number))
-    return RECORDERS["multiply"](mean, width)
+        width = shaping.reshape.apply(width, shape=(-1,) + (1,) * (y.ndim - 1 - number))
+    return elementwise.multiply.apply(mean, width)
 
 
 # --- slopes ---------------------------------------------------------------------------------------

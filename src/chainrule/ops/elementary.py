@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from chainrule.arguments import RECORDERS, Operand, cast, floating, tensor_of
+from chainrule.arguments import Operand, cast, floating, tensor_of
 from chainrule.autograd.tensor import Tensor
 from chainrule.errors import ArgumentError
 from chainrule.ops.wrappers import binary, of_floats, real_pair
+from chainrule.primitives import elementwise
 
 __all__ = [
     "sqrt",
@@ -54,14 +55,14 @@ __all__ = [
     "round",
 ]
 
-_sqrt = of_floats("sqrt")
-_exp = of_floats("exp")
-_expm1 = of_floats("expm1")
-_log = of_floats("log")
-_log1p = of_floats("log1p")
-_log2 = of_floats("log2")
-_log10 = of_floats("log10")
-_sigmoid = of_floats("sigmoid")
+_sqrt = of_floats(elementwise.sqrt)
+_exp = of_floats(elementwise.exp)
+_expm1 = of_floats(elementwise.expm1)
+_log = of_floats(elementwise.log)
+_log1p = of_floats(elementwise.log1p)
+_log2 = of_floats(elementwise.log2)
+_log10 = of_floats(elementwise.log10)
+_sigmoid = of_floats(elementwise.sigmoid)
 
 
 def sqrt(input: Operand) -> Tensor:
@@ -286,25 +287,25 @@ def rsqrt(input: Operand) -> Tensor:
     >>> cr.rsqrt(cr.tensor([4.0, 16.0]))
     tensor([0.5000, 0.2500])
     """
-    return RECORDERS["reciprocal"](_sqrt(input))
+    return elementwise.reciprocal.apply(_sqrt(input))
 
 
 # --- trigonometry ---------------------------------------------------------------------------------
 #
 # Trigonometric and hyperbolic functions, and their inverses. Angles are in radians.
 
-_sin = of_floats("sin")
-_cos = of_floats("cos")
-_tan = of_floats("tan")
-_asin = of_floats("asin")
-_acos = of_floats("acos")
-_atan = of_floats("atan")
-_sinh = of_floats("sinh")
-_cosh = of_floats("cosh")
-_tanh = of_floats("tanh")
-_asinh = of_floats("asinh")
-_acosh = of_floats("acosh")
-_atanh = of_floats("atanh")
+_sin = of_floats(elementwise.sin)
+_cos = of_floats(elementwise.cos)
+_tan = of_floats(elementwise.tan)
+_asin = of_floats(elementwise.asin)
+_acos = of_floats(elementwise.acos)
+_atan = of_floats(elementwise.atan)
+_sinh = of_floats(elementwise.sinh)
+_cosh = of_floats(elementwise.cosh)
+_tanh = of_floats(elementwise.tanh)
+_asinh = of_floats(elementwise.asinh)
+_acosh = of_floats(elementwise.acosh)
+_atanh = of_floats(elementwise.atanh)
 
 
 def sin(input: Operand) -> Tensor:
@@ -615,13 +616,13 @@ arcsinh, arccosh, arctanh = asinh, acosh, atanh
 #
 # Functions with kinks and steps: at a kink the derivative is the one that each docstring says.
 
-_relu = RECORDERS["relu"]
-_clamp = RECORDERS["clamp"]
+_relu = elementwise.relu.apply
+_clamp = elementwise.clamp.apply
 
-_maximum = binary("maximum")
-_clamp_min = real_pair("clamp_min", floats=False)
-_clamp_max = real_pair("clamp_max", floats=False)
-_minimum = binary("minimum")
+_maximum = binary(elementwise.maximum)
+_clamp_min = real_pair(elementwise.clamp_min, floats=False)
+_clamp_max = real_pair(elementwise.clamp_max, floats=False)
+_minimum = binary(elementwise.minimum)
 
 _PLAIN = frozenset([float, int, type(None)])
 """Bounds of floating numbers that are taken as they are."""
@@ -649,7 +650,7 @@ def abs(input: Operand) -> Tensor:
     >>> cr.abs(cr.tensor([-1.5, 2.0]))
     tensor([1.5000, 2.0000])
     """
-    return RECORDERS["abs"](tensor_of(input))
+    return elementwise.abs.apply(tensor_of(input))
 
 
 absolute = abs
@@ -669,17 +670,13 @@ def sign(input: Operand) -> Tensor:
     tensor([-1.,  0.,  1.])
     """
     if isinstance(input, Tensor) and input.is_complex():
-        size = RECORDERS["abs"](input)
-        zero = RECORDERS["equal"](size, 0.0)
-        phase = RECORDERS["divide"](input, RECORDERS["where"](zero, 1.0, size))
-        return RECORDERS["masked"](phase, RECORDERS["logical_not"](zero))
+        size = elementwise.abs.apply(input)
+        zero = elementwise.equal.apply(size, 0.0)
+        phase = elementwise.divide.apply(input, elementwise.where.apply(zero, 1.0, size))
+        return elementwise.masked.apply(phase, elementwise.logical_not.apply(zero))
     if tensor_of(input).dtype.kind == "b":
-        return RECORDERS["clone"](tensor_of(input))  # NumPy has no sign of bools
-    return _step("sign", input)
-
-
-def _step(name: str, x: Operand) -> Tensor:
-    return RECORDERS[name](tensor_of(x))
+        return elementwise.clone.apply(tensor_of(input))  # NumPy has no sign of bools
+    return elementwise.sign.apply(tensor_of(input))
 
 
 def relu(input: Operand) -> Tensor:
@@ -818,7 +815,7 @@ def floor(input: Operand) -> Tensor:
     >>> cr.floor(cr.tensor([-1.5, 1.5]))
     tensor([-2.,  1.])
     """
-    return _step("floor", input)
+    return elementwise.floor.apply(tensor_of(input))
 
 
 def ceil(input: Operand) -> Tensor:
@@ -834,7 +831,7 @@ def ceil(input: Operand) -> Tensor:
     >>> cr.ceil(cr.tensor([-1.5, 1.5]))
     tensor([-1.,  2.])
     """
-    return _step("ceil", input)
+    return elementwise.ceil.apply(tensor_of(input))
 
 
 def trunc(input: Operand) -> Tensor:
@@ -850,7 +847,7 @@ def trunc(input: Operand) -> Tensor:
     >>> cr.trunc(cr.tensor([-1.5, 1.5]))
     tensor([-1.,  1.])
     """
-    return _step("trunc", input)
+    return elementwise.trunc.apply(tensor_of(input))
 
 
 fix = trunc
@@ -882,4 +879,4 @@ def round(input: Operand, *, decimals: int = 0) -> Tensor:
     >>> cr.round(cr.tensor(3.14159), decimals=2)
     tensor(3.1400)
     """
-    return RECORDERS["round"](tensor_of(input), decimals=decimals)
+    return elementwise.round.apply(tensor_of(input), decimals=decimals)

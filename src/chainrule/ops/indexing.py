@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from chainrule.arguments import RECORDERS, Operand, either, one_dim, tensor_of, watched
+from chainrule.arguments import Operand, either, one_dim, tensor_of, watched
 from chainrule.autograd.inplace import set_item
 from chainrule.autograd.operands import scalar_array
 from chainrule.autograd.tensor import Tensor, make
@@ -16,6 +16,7 @@ from chainrule.errors import ArgumentError, DTypeError, OutOfBoundsError, ShapeE
 from chainrule.ops.index_errors import in_our_words
 from chainrule.ops.reshape import broadcast_to, reshape
 from chainrule.ops.wrappers import reshaped
+from chainrule.primitives import indexing, shaping
 
 __all__ = ["gather", "take_along_dim", "take_along_axis", "index_select", "take", "masked_select"]
 
@@ -24,11 +25,11 @@ Array = Any
 _INTS = {int}
 _BASIC = {int, slice, NoneType, EllipsisType}  # what makes a view
 
-_select = RECORDERS["select"]
-_getitem = RECORDERS["getitem"]
-_index = RECORDERS["index"]
-_reshape = RECORDERS["reshape"]
-_take_along_axis = RECORDERS["take_along_axis"]
+_select = indexing.select.apply
+_getitem = indexing.getitem.apply
+_index = indexing.index.apply
+_reshape = shaping.reshape.apply
+_take_along_axis = indexing.take_along_axis.apply
 
 # --- x[key] ---------------------------------------------------------------------------------------
 

@@ -34,6 +34,7 @@ from chainrule.ops import (
 from chainrule.ops.arithmetic import multiply
 from chainrule.ops.permute import t, transpose
 from chainrule.ops.reshape import squeeze, unsqueeze
+from chainrule.primitives import elementwise
 from chainrule.random.draw import normal_array, uniform_array
 
 if TYPE_CHECKING:
@@ -111,17 +112,21 @@ where: Any = import_module("chainrule.ops.where")
 
 def add_(x: Tensor, other: Operand, *, alpha: Any = 1) -> Tensor:
     """Add alpha · other in place."""
-    return ufunc_in_place(x, "add_", "add", other if alpha == 1 else multiply(other, alpha))
+    return ufunc_in_place(
+        x, "add_", elementwise.add, other if alpha == 1 else multiply(other, alpha)
+    )
 
 
 def sub_(x: Tensor, other: Operand, *, alpha: Any = 1) -> Tensor:
     """Subtract alpha · other in place."""
-    return ufunc_in_place(x, "sub_", "subtract", other if alpha == 1 else multiply(other, alpha))
+    return ufunc_in_place(
+        x, "sub_", elementwise.subtract, other if alpha == 1 else multiply(other, alpha)
+    )
 
 
 def mul_(x: Tensor, other: Operand) -> Tensor:
     """Multiply by another tensor or a number in place."""
-    return ufunc_in_place(x, "mul_", "multiply", other)
+    return ufunc_in_place(x, "mul_", elementwise.multiply, other)
 
 
 def div_(x: Tensor, other: Operand, *, rounding_mode: str | None = None) -> Tensor:
@@ -130,27 +135,29 @@ def div_(x: Tensor, other: Operand, *, rounding_mode: str | None = None) -> Tens
         return in_place(
             x, "div_", lambda t: arithmetic.divide(t, other, rounding_mode=rounding_mode)
         )
-    return ufunc_in_place(x, "div_", "divide", other)
+    return ufunc_in_place(x, "div_", elementwise.divide, other)
 
 
 def addcmul_(x: Tensor, tensor1: Operand, tensor2: Operand, *, value: Any = 1) -> Tensor:
     """Add value · tensor1 · tensor2 in place."""
     product = multiply(tensor1, tensor2)
-    return ufunc_in_place(x, "addcmul_", "add", product if value == 1 else multiply(product, value))
+    return ufunc_in_place(
+        x, "addcmul_", elementwise.add, product if value == 1 else multiply(product, value)
+    )
 
 
 def addcdiv_(x: Tensor, tensor1: Operand, tensor2: Operand, *, value: Any = 1) -> Tensor:
     """Add value · tensor1 / tensor2 in place."""
     quotient = arithmetic.divide(tensor1, tensor2)
     return ufunc_in_place(
-        x, "addcdiv_", "add", quotient if value == 1 else multiply(quotient, value)
+        x, "addcdiv_", elementwise.add, quotient if value == 1 else multiply(quotient, value)
     )
 
 
 def lerp_(x: Tensor, end: Operand, weight: Operand) -> Tensor:
     """Move towards `end` by the fraction `weight` in place."""
     step = multiply(arithmetic.subtract(end, x), weight)
-    return ufunc_in_place(x, "lerp_", "add", step)
+    return ufunc_in_place(x, "lerp_", elementwise.add, step)
 
 
 # --- filling --------------------------------------------------------------------------------------

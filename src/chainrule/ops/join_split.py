@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from chainrule.arguments import RECORDERS, Operand, cast, either, one_dim, tensor_of, whole_number
+from chainrule.arguments import Operand, cast, either, one_dim, tensor_of, whole_number
 from chainrule.autograd.operands import as_tensors
 from chainrule.autograd.record import view_of
 from chainrule.autograd.tensor import Tensor
@@ -16,7 +16,7 @@ from chainrule.autograd.views import View
 from chainrule.backend import promoted
 from chainrule.errors import ArgumentError, OutOfBoundsError, ShapeError
 from chainrule.ops.reshape import reshape
-from chainrule.primitives import Primitive
+from chainrule.primitives import Primitive, indexing, shaping
 from chainrule.primitives.indexing import getitem, select
 
 __all__ = [
@@ -44,7 +44,7 @@ __all__ = [
     "split_with_sizes",
 ]
 
-_concat = RECORDERS["concat"]
+_concat = shaping.concat.apply
 
 
 def cat(tensors: Sequence[Operand], dim: int | None = None, *, axis: int | None = None) -> Tensor:
@@ -102,7 +102,7 @@ def cat(tensors: Sequence[Operand], dim: int | None = None, *, axis: int | None 
     empty = (*like[:number], 0, *like[number + 1 :])
     for i, part in enumerate(parts):
         if part._array.shape == (0,) != empty:
-            parts[i] = RECORDERS["reshape"](part, shape=empty)
+            parts[i] = shaping.reshape.apply(part, shape=empty)
         else:
             _check_alike(like, part.shape, number, i)
     return _concat(*parts, axis=number)
@@ -190,7 +190,7 @@ def stack(tensors: Sequence[Operand], dim: int | None = None, *, axis: int | Non
                 f"stack expects each tensor to be equal size, but got {list(parts[0].shape)} at "
                 f"entry 0 and {list(part.shape)} at entry {i}"
             )
-    return RECORDERS["stack"](*parts, axis=number)
+    return shaping.stack.apply(*parts, axis=number)
 
 
 # --- apart ----------------------------------------------------------------------------------------
@@ -265,7 +265,7 @@ def _equal_sizes(length: int, size: int) -> tuple[int, ...]:
 
 
 def _split(x: Tensor, sizes: tuple[int, ...], dim: int) -> tuple[Tensor, ...]:
-    parts: Any = RECORDERS["split"](x, axis=dim, sizes=sizes)
+    parts: Any = shaping.split.apply(x, axis=dim, sizes=sizes)
     start, lead = 0, (slice(None),) * dim
     for part, size in zip(parts, sizes, strict=True):
         part._view = _part_view(x, getitem, (*lead, slice(start, start + size)))
@@ -355,7 +355,7 @@ def unbind(input: Operand, dim: int = 0, *, axis: int | None = None) -> tuple[Te
     if input.ndim == 0:
         raise OutOfBoundsError("unbind: Dimension specified as 0 but tensor has no dimensions")
     number = one_dim(dim if axis is None else axis, input.ndim)
-    parts: Any = RECORDERS["unbind"](input, axis=number)
+    parts: Any = shaping.unbind.apply(input, axis=number)
     lead = (slice(None),) * number
     for i, part in enumerate(parts):
         part._view = _part_view(input, select, (*lead, i, ...))
@@ -586,7 +586,7 @@ def block_diag(*tensors: Operand) -> Tensor:
     flatly = [reshape(part, -1) for part in parts]
     joined = cat(flatly, 0)
     key = (np.concatenate(places),)
-    out = RECORDERS["index_add"](joined, shape=(top * columns,), key=key)
+    out = indexing.index_add.apply(joined, shape=(top * columns,), key=key)
     return reshape(out, (top, columns))
 
 
@@ -653,7 +653,7 @@ def tensor_split(
     ends = [*cuts, length]
     return tuple(
         [
-            RECORDERS["getitem"](input, key=(*lead, slice(start, stop), ...))
+            indexing.getitem.apply(input, key=(*lead, slice(start, stop), ...))
             for start, stop in zip([0, *cuts], ends, strict=True)
         ]
     )

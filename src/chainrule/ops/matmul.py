@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from chainrule.arguments import RECORDERS, Operand, tensor_of
+from chainrule.arguments import Operand, tensor_of
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import namespace
 from chainrule.errors import DTypeError, ShapeError
 from chainrule.ops.products import tensordot
 from chainrule.ops.wrappers import binary
+from chainrule.primitives import contraction, elementwise, shaping
 
 __all__ = [
     "matmul",
@@ -27,7 +28,7 @@ __all__ = [
     "baddbmm",
 ]
 
-_matmul = binary("matmul")
+_matmul = binary(contraction.matmul)
 
 
 def matmul(input: Operand, other: Operand) -> Tensor:
@@ -76,7 +77,7 @@ def _of_dims(name: str, x: Operand, y: Operand, x_ndim: int, y_ndim: int) -> Ten
             f"{name}: expected both tensors to have the same dtype, but got {left.dtype} and "
             f"{right.dtype}: matmul promotes"
         )
-    return RECORDERS["matmul"](left, right)
+    return contraction.matmul.apply(left, right)
 
 
 def mm(input: Operand, mat2: Operand) -> Tensor:
@@ -203,8 +204,8 @@ def outer(input: Operand, vec2: Operand) -> Tensor:
     left, right = tensor_of(input), tensor_of(vec2)
     if left.ndim != 1 or right.ndim != 1:
         raise ShapeError(f"outer: Expected 1-D arguments, but got {left.ndim}-D and {right.ndim}-D")
-    column = RECORDERS["reshape"](left, shape=(left.shape[0], 1))
-    return RECORDERS["multiply"](column, right)
+    column = shaping.reshape.apply(left, shape=(left.shape[0], 1))
+    return elementwise.multiply.apply(column, right)
 
 
 ger = outer
@@ -244,9 +245,9 @@ def linear(input: Operand, weight: Operand, bias: Operand | None = None) -> Tens
     """
     matrix = tensor_of(weight)
     if matrix.ndim == 2:
-        matrix = RECORDERS["transpose"](matrix, axes=(1, 0))
+        matrix = shaping.transpose.apply(matrix, axes=(1, 0))
     product = _matmul(input, matrix)
-    return product if bias is None else RECORDERS["add"](product, bias)
+    return product if bias is None else elementwise.add.apply(product, bias)
 
 
 # --- added ----------------------------------------------------------------------------------------
@@ -268,15 +269,15 @@ def _added(name: str, x: Operand, product: Tensor, beta: Number, alpha: Number) 
             f"shape {list(x.shape)} doesn't broadcast to that of the product, {list(product.shape)}"
         )
     if alpha != 1:
-        product = RECORDERS["multiply"](product, alpha)
+        product = elementwise.multiply.apply(product, alpha)
     if beta == 0:
         if not x.requires_grad:
             return product
         nowhere = namespace(x._array).zeros(x.shape, dtype=bool)
-        x = RECORDERS["masked"](x, make(nowhere, None))  # zeros, and so is the gradient
+        x = elementwise.masked.apply(x, make(nowhere, None))  # zeros, and so is the gradient
     elif beta != 1:
-        x = RECORDERS["multiply"](x, beta)
-    return RECORDERS["add"](x, product)
+        x = elementwise.multiply.apply(x, beta)
+    return elementwise.add.apply(x, product)
 
 
 def addmm(

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from chainrule.arguments import RECORDERS
 from chainrule.autograd.inplace import ufunc_in_place
 from chainrule.autograd.operands import is_operand
 from chainrule.autograd.tensor import Tensor
@@ -17,11 +16,12 @@ from chainrule.ops import arithmetic, comparison
 from chainrule.ops.arithmetic import floor_quotient, power, true_quotient
 from chainrule.ops.indexing import get_item, set_at
 from chainrule.ops.inplace import METHODS as IN_PLACE
-from chainrule.ops.wrappers import piecewise
+from chainrule.primitives import contraction, elementwise
+from chainrule.primitives.primitive import Primitive
 
-_subtract = RECORDERS["subtract"]
-_divide = RECORDERS["divide"]
-_matmul = RECORDERS["matmul"]
+_subtract = elementwise.subtract.apply
+_divide = elementwise.divide.apply
+_matmul = contraction.matmul.apply
 _compare = comparison.OPERATORS
 
 
@@ -45,16 +45,12 @@ def _rtruediv(x: Tensor, y: Any) -> Any:
 
 
 def _rpow(x: Tensor, y: Any) -> Any:
-    return RECORDERS["pow"](y, x)
-
-
-_left_shift = piecewise("bitwise_left_shift")
-_right_shift = piecewise("bitwise_right_shift")
+    return elementwise.pow.apply(y, x)
 
 
 def _divmod(x: Any, y: Any) -> Any:
     quotient = floor_quotient(x, y)
-    return quotient if quotient is NotImplemented else (quotient, RECORDERS["remainder"](x, y))
+    return quotient if quotient is NotImplemented else (quotient, elementwise.remainder.apply(x, y))
 
 
 def _in_place(name: str) -> Callable[[Tensor, Any], Any]:
@@ -67,7 +63,7 @@ def _in_place(name: str) -> Callable[[Tensor, Any], Any]:
     return operator
 
 
-def _ufunc_in_place(name: str, ufunc: str) -> Callable[[Tensor, Any], Any]:
+def _ufunc_in_place(name: str, ufunc: Primitive) -> Callable[[Tensor, Any], Any]:
     """Return the operator of a method that is one ufunc, without a call of the method."""
 
     def operator(x: Tensor, y: Any) -> Any:
@@ -81,36 +77,36 @@ def _ufunc_in_place(name: str, ufunc: str) -> Callable[[Tensor, Any], Any]:
 _USUAL = frozenset([Tensor, float, int])
 
 OPERATORS: dict[str, Callable[..., Any]] = {
-    "__add__": RECORDERS["add"],
-    "__radd__": RECORDERS["add"],
+    "__add__": elementwise.add.apply,
+    "__radd__": elementwise.add.apply,
     "__sub__": _subtract,
     "__rsub__": _reflected(_subtract),
-    "__mul__": RECORDERS["multiply"],
-    "__rmul__": RECORDERS["multiply"],
+    "__mul__": elementwise.multiply.apply,
+    "__rmul__": elementwise.multiply.apply,
     "__truediv__": _truediv,
     "__rtruediv__": _rtruediv,
     "__floordiv__": floor_quotient,
     "__rfloordiv__": _reflected(floor_quotient),
-    "__mod__": RECORDERS["remainder"],
-    "__rmod__": _reflected(RECORDERS["remainder"]),
+    "__mod__": elementwise.remainder.apply,
+    "__rmod__": _reflected(elementwise.remainder.apply),
     "__pow__": power,
     "__rpow__": _rpow,
     "__matmul__": _matmul,
     "__rmatmul__": _reflected(_matmul),
-    "__neg__": RECORDERS["negative"],
+    "__neg__": elementwise.negative.apply,
     "__pos__": arithmetic.positive,
-    "__abs__": RECORDERS["abs"],
-    "__invert__": RECORDERS["bitwise_invert"],
+    "__abs__": elementwise.abs.apply,
+    "__invert__": elementwise.bitwise_invert.apply,
     "__and__": _compare["bitwise_and"],
     "__rand__": _compare["bitwise_and"],
     "__or__": _compare["bitwise_or"],
     "__ror__": _compare["bitwise_or"],
     "__xor__": _compare["bitwise_xor"],
     "__rxor__": _compare["bitwise_xor"],
-    "__lshift__": _left_shift,
-    "__rlshift__": _reflected(_left_shift),
-    "__rshift__": _right_shift,
-    "__rrshift__": _reflected(_right_shift),
+    "__lshift__": arithmetic.left_shift,
+    "__rlshift__": _reflected(arithmetic.left_shift),
+    "__rshift__": arithmetic.right_shift,
+    "__rrshift__": _reflected(arithmetic.right_shift),
     "__divmod__": _divmod,
     "__rdivmod__": _reflected(_divmod),
     "__eq__": _compare["equal"],
@@ -119,9 +115,9 @@ OPERATORS: dict[str, Callable[..., Any]] = {
     "__le__": _compare["less_equal"],
     "__gt__": _compare["greater"],
     "__ge__": _compare["greater_equal"],
-    "__iadd__": _ufunc_in_place("add_", "add"),
-    "__isub__": _ufunc_in_place("sub_", "subtract"),
-    "__imul__": _ufunc_in_place("mul_", "multiply"),
+    "__iadd__": _ufunc_in_place("add_", elementwise.add),
+    "__isub__": _ufunc_in_place("sub_", elementwise.subtract),
+    "__imul__": _ufunc_in_place("mul_", elementwise.multiply),
     "__itruediv__": _in_place("div_"),
     "__ifloordiv__": _in_place("floor_divide_"),
     "__imod__": _in_place("remainder_"),

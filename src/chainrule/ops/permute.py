@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from chainrule.arguments import (
-    RECORDERS,
     Operand,
     either,
     many_dims,
@@ -18,6 +17,7 @@ from chainrule.arguments import (
 from chainrule.autograd.tensor import Tensor
 from chainrule.errors import ArgumentError, ShapeError
 from chainrule.ops.reshape import reshape
+from chainrule.primitives import elementwise, shaping
 
 __all__ = [
     "permute",
@@ -36,7 +36,7 @@ __all__ = [
     "rot90",
 ]
 
-_permute = RECORDERS["permute_dims"]
+_permute = shaping.permute_dims.apply
 
 
 def permute_dims(input: Operand, axes: Sequence[int]) -> Tensor:
@@ -142,7 +142,7 @@ def transpose(input: Operand, dim0: int, dim1: int) -> Tensor:
     order = list(range(input.ndim))
     if order:
         order[first], order[second] = second, first
-    return RECORDERS["transpose"](input, axes=tuple(order))
+    return shaping.transpose.apply(input, axes=tuple(order))
 
 
 swapdims = transpose
@@ -185,7 +185,7 @@ def t(input: Operand) -> Tensor:
             f"t() expects a tensor with <= 2 dimensions, but self is {input.ndim}D: use .mT or "
             "permute"
         )
-    return RECORDERS["transpose"](
+    return shaping.transpose.apply(
         input, axes=(1, 0) if input.ndim == 2 else tuple(range(input.ndim))
     )
 
@@ -301,7 +301,7 @@ def flip(
     """
     input = tensor_of(input)
     listed: Any = along[0] if len(along) == 1 else along or dims
-    return RECORDERS["flip"](input, axis=many_dims(either(listed, axis), input.ndim))
+    return shaping.flip.apply(input, axis=many_dims(either(listed, axis), input.ndim))
 
 
 def roll(
@@ -343,11 +343,11 @@ def roll(
     if not steps:
         raise ArgumentError("roll: shifts required: give a number, or one for each of dims")
     if named is None:
-        return reshape(RECORDERS["roll"](reshape(input, -1), shift=steps, axis=(0,)), input.shape)
+        return reshape(shaping.roll.apply(reshape(input, -1), shift=steps, axis=(0,)), input.shape)
     places = many_dims(named, input.ndim) or ()
     if len(places) != len(steps):
         raise ArgumentError(f"roll: shifts and dims must align: shifts {shifts}, dims {named}")
-    return RECORDERS["roll"](input, shift=steps, axis=places)
+    return shaping.roll.apply(input, shift=steps, axis=places)
 
 
 # --- turning --------------------------------------------------------------------------------------
@@ -445,7 +445,7 @@ def rot90(input: Operand, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
         raise ArgumentError(f"rot90: expected rotation dims to be different, but got {tuple(dims)}")
     turns = whole_number(k, "rot90", "k") % 4
     if turns == 0:
-        return RECORDERS["clone"](input)
+        return elementwise.clone.apply(input)
     if turns == 2:
         return flip(input, (first, second))
     turned = transpose(input, first, second)

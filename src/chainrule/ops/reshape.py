@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from chainrule.arguments import (
-    RECORDERS,
     Operand,
     Sizes,
     either,
@@ -22,6 +21,7 @@ from chainrule.autograd.operands import as_tensors
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import is_known, namespace, ndarray
 from chainrule.errors import ArgumentError, ShapeError
+from chainrule.primitives import shaping
 
 __all__ = [
     "reshape",
@@ -36,8 +36,8 @@ __all__ = [
     "broadcast_tensors",
 ]
 
-_reshape = RECORDERS["reshape"]
-_broadcast_to = RECORDERS["broadcast_to"]
+_reshape = shaping.reshape.apply
+_broadcast_to = shaping.broadcast_to.apply
 
 
 def reshape(input: Operand, *sizes: Any, shape: Sizes | None = None) -> Tensor:
@@ -76,7 +76,7 @@ def reshape(input: Operand, *sizes: Any, shape: Sizes | None = None) -> Tensor:
     fitting = view_shape(input, wanted)
     if fitting is not None:
         return _reshape(input, shape=fitting)
-    return RECORDERS["reshape_copy"](input, shape=full_shape(input, wanted))
+    return shaping.reshape_copy.apply(input, shape=full_shape(input, wanted))
 
 
 def view_shape(x: Tensor, sizes: tuple[int, ...]) -> tuple[int, ...] | None:
@@ -173,7 +173,7 @@ def ravel(input: Operand) -> Tensor:
     """
     flat = reshape(input, -1)
     if namespace(flat._array).is_contiguous(flat._array) is False:
-        return RECORDERS["reshape_copy"](flat, shape=flat.shape)
+        return shaping.reshape_copy.apply(flat, shape=flat.shape)
     return flat
 
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from chainrule.arguments import RECORDERS, Operand, either, one_dim, tensor_of, whole_number
+from chainrule.arguments import Operand, either, one_dim, tensor_of, whole_number
 from chainrule.autograd.modes import is_grad_enabled
 from chainrule.autograd.operands import as_tensors
 from chainrule.autograd.tensor import Tensor, make
@@ -16,6 +16,7 @@ from chainrule.errors import ArgumentError, ShapeError
 from chainrule.ops.indexing import get_item
 from chainrule.ops.reductions import Extremes
 from chainrule.ops.reshape import reshape
+from chainrule.primitives import elementwise, indexing, reductions, shaping
 
 __all__ = [
     "nonzero",
@@ -544,8 +545,8 @@ def sort(
     number = one_dim(dim, input.ndim)
     indices = _order(input, number, descending)
     if input.ndim == 0:
-        return Extremes(RECORDERS["clone"](input), indices)
-    return Extremes(RECORDERS["take_along_axis"](input, indices, axis=number), indices)
+        return Extremes(elementwise.clone.apply(input), indices)
+    return Extremes(indexing.take_along_axis.apply(input, indices, axis=number), indices)
 
 
 def argsort(
@@ -571,13 +572,13 @@ def argsort(
 
 def _order(x: Tensor, dim: int, descending: bool) -> Tensor:
     if x.ndim == 0:
-        return RECORDERS["argmax"](x, axis=None, keepdims=False)
+        return reductions.argmax.apply(x, axis=None, keepdims=False)
     if not descending:
-        return RECORDERS["argsort"](x, axis=dim, stable=True)
+        return reductions.argsort.apply(x, axis=dim, stable=True)
     # Sorting the reversed rows and reversing the result keeps equal elements in their order.
-    backwards = RECORDERS["flip"](x.detach(), axis=dim)
-    order = RECORDERS["flip"](RECORDERS["argsort"](backwards, axis=dim, stable=True), axis=dim)
-    return RECORDERS["subtract"](x.shape[dim] - 1, order)
+    backwards = shaping.flip.apply(x.detach(), axis=dim)
+    order = shaping.flip.apply(reductions.argsort.apply(backwards, axis=dim, stable=True), axis=dim)
+    return elementwise.subtract.apply(x.shape[dim] - 1, order)
 
 
 def topk(
@@ -631,10 +632,10 @@ def topk(
             f"topk: selected index k = {k} out of range for shape {list(input.shape)}"
         )
     if input.ndim == 0:
-        return Extremes(RECORDERS["clone"](input), _order(input, number, largest))
+        return Extremes(elementwise.clone.apply(input), _order(input, number, largest))
     if input.shape[number] > MANY and k < input.shape[number] // 4:
         places = foremost(np.moveaxis(input._array, number, -1), k, largest)
         first = make(np.moveaxis(places, -1, number), None)
     else:
         first = _order(input, number, largest)[(slice(None),) * number + (slice(k),)]
-    return Extremes(RECORDERS["take_along_axis"](input, first, axis=number), first)
+    return Extremes(indexing.take_along_axis.apply(input, first, axis=number), first)

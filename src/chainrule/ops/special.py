@@ -10,13 +10,15 @@ import math
 from collections.abc import Callable
 from operator import index
 
-from chainrule.arguments import RECORDERS, Operand, floating
+from chainrule.arguments import Operand, floating
 from chainrule.autograd.tensor import Tensor
 from chainrule.errors import ArgumentError
 from chainrule.ops.arithmetic import add, multiply, negative, subtract
 from chainrule.ops.binary import logaddexp
 from chainrule.ops.elementary import clamp
 from chainrule.ops.wrappers import of_reals, real_floating, real_operands, real_pair
+from chainrule.primitives import binary, special
+from chainrule.primitives.primitive import Primitive
 
 __all__ = [
     "digamma",
@@ -33,16 +35,16 @@ __all__ = [
     "sinc",
 ]
 
-_erf = of_reals("erf")
-_erfc = of_reals("erfc")
-_erfinv = of_reals("erfinv")
-_lgamma = of_reals("lgamma")
-_polygamma = of_reals("polygamma")
-_digamma = of_reals("polygamma", "digamma")
-_i0 = of_reals("bessel_i", "i0")
-_logit = of_reals("logit")
-_gammainc = real_pair("gammainc")
-_gammaincc = real_pair("gammaincc")
+_erf = of_reals(special.erf)
+_erfc = of_reals(special.erfc)
+_erfinv = of_reals(special.erfinv)
+_lgamma = of_reals(special.lgamma)
+_polygamma = of_reals(special.polygamma)
+_digamma = of_reals(special.polygamma, "digamma")
+_i0 = of_reals(special.bessel_i, "i0")
+_logit = of_reals(special.logit)
+_gammainc = real_pair(special.gammainc)
+_gammaincc = real_pair(special.gammaincc)
 
 
 def erf(input: Operand) -> Tensor:
@@ -365,7 +367,7 @@ def sinc(input: Operand) -> Tensor:
     >>> cr.sinc(cr.tensor([0.0, 0.5]))
     tensor([1.0000, 0.6366])
     """
-    return RECORDERS["spherical_bessel_j"](multiply(floating(input), math.pi), order=0)
+    return special.spherical_bessel_j.apply(multiply(floating(input), math.pi), order=0)
 
 
 def logit(input: Operand, eps: float | None = None) -> Tensor:
@@ -411,20 +413,20 @@ def logit(input: Operand, eps: float | None = None) -> Tensor:
 # All take real numbers, integers as numbers of the default dtype, and need SciPy (the extra
 # `scipy`) but where it says otherwise.
 
-_erfcx = of_reals("erfcx")
-_erfi = of_reals("erfi")
-_dawsn = of_reals("dawsn")
-_ndtri = of_reals("ndtri")
-_log_ndtr = of_reals("log_ndtr")
-_entr = of_reals("entr")
-_rel_entr = real_pair("rel_entr")
-_xlog1py = real_pair("xlog1py")
-_gamma = of_reals("gamma")
-_beta = real_pair("beta")
-_betaln = real_pair("betaln")
-_zeta = real_pair("zeta")
-_expi = of_reals("expi")
-_exp1 = of_reals("exp1")
+_erfcx = of_reals(special.erfcx)
+_erfi = of_reals(special.erfi)
+_dawsn = of_reals(special.dawsn)
+_ndtri = of_reals(special.ndtri)
+_log_ndtr = of_reals(special.log_ndtr)
+_entr = of_reals(special.entr)
+_rel_entr = real_pair(special.rel_entr)
+_xlog1py = real_pair(binary.xlog1py)
+_gamma = of_reals(special.gamma)
+_beta = real_pair(special.beta)
+_betaln = real_pair(special.betaln)
+_zeta = real_pair(special.zeta)
+_expi = of_reals(special.expi)
+_exp1 = of_reals(special.exp1)
 
 # --- error functions and the normal distribution --------------------------------------------------
 
@@ -491,7 +493,7 @@ def ndtr(input: Operand) -> Tensor:
     tensor([0.1587, 0.5000])
     """
     scaled = multiply(real_floating(input, "ndtr"), -0.7071067811865476)  # 1/√2
-    return multiply(RECORDERS["erfc"](scaled), 0.5)
+    return multiply(special.erfc.apply(scaled), 0.5)
 
 
 def ndtri(input: Operand) -> Tensor:
@@ -680,7 +682,7 @@ def betainc(a: Operand, b: Operand, x: Operand, /) -> Tensor:
     >>> cr.special.betainc(2.0, 3.0, cr.tensor([0.5]))
     tensor([0.6875])
     """
-    return RECORDERS["betainc"](*real_operands("betainc", a, b, x))
+    return special.betainc.apply(*real_operands("betainc", a, b, x))
 
 
 def zeta(input: Operand, other: Operand) -> Tensor:
@@ -751,7 +753,7 @@ def exp1(input: Operand) -> Tensor:
 
 
 def _of_order(
-    primitive: str, order: int, name: str, text: str, derivative: str, shown: str
+    primitive: Primitive, order: int, name: str, text: str, derivative: str, shown: str
 ) -> Callable[[Operand], Tensor]:
     """Return the public function of one order of a family."""
     recorded = of_reals(primitive, name)
@@ -776,57 +778,77 @@ def _of_order(
 
 
 bessel_j0 = _of_order(
-    *("bessel_j", 0, "bessel_j0", "the Bessel function of the first kind of order 0"),
+    *(special.bessel_j, 0, "bessel_j0", "the Bessel function of the first kind of order 0"),
     *("-bessel_j1(x)", "0.7652, 0.2239"),
 )
 bessel_j1 = _of_order(
-    *("bessel_j", 1, "bessel_j1", "the Bessel function of the first kind of order 1"),
+    *(special.bessel_j, 1, "bessel_j1", "the Bessel function of the first kind of order 1"),
     *("(J₀(x) - J₂(x)) / 2", "0.4401, 0.5767"),
 )
 bessel_y0 = _of_order(
-    *("bessel_y", 0, "bessel_y0", "the Bessel function of the second kind of order 0"),
+    *(special.bessel_y, 0, "bessel_y0", "the Bessel function of the second kind of order 0"),
     *("-bessel_y1(x)", "0.0883, 0.5104"),
 )
 bessel_y1 = _of_order(
-    *("bessel_y", 1, "bessel_y1", "the Bessel function of the second kind of order 1"),
+    *(special.bessel_y, 1, "bessel_y1", "the Bessel function of the second kind of order 1"),
     *("(Y₀(x) - Y₂(x)) / 2", "-0.7812, -0.1070"),
 )
 spherical_bessel_j0 = _of_order(
-    *("spherical_bessel_j", 0, "spherical_bessel_j0", "sin(x) / x, which is 1 at 0"),
+    *(special.spherical_bessel_j, 0, "spherical_bessel_j0", "sin(x) / x, which is 1 at 0"),
     *("(cos x - out) / x, and 0 at 0", "0.8415, 0.4546"),
 )
 modified_bessel_i0 = _of_order(
-    *("bessel_i", 0, "modified_bessel_i0", "the modified Bessel function of the first kind, I₀"),
+    *(
+        special.bessel_i,
+        0,
+        "modified_bessel_i0",
+        "the modified Bessel function of the first kind, I₀",
+    ),
     *("i1(x)", "1.2661, 2.2796"),
 )
 modified_bessel_i1 = _of_order(
-    *("bessel_i", 1, "modified_bessel_i1", "the modified Bessel function of the first kind, I₁"),
+    *(
+        special.bessel_i,
+        1,
+        "modified_bessel_i1",
+        "the modified Bessel function of the first kind, I₁",
+    ),
     *("(I₀(x) + I₂(x)) / 2", "0.5652, 1.5906"),
 )
 modified_bessel_k0 = _of_order(
-    *("bessel_k", 0, "modified_bessel_k0", "the modified Bessel function of the second kind, K₀"),
+    *(
+        special.bessel_k,
+        0,
+        "modified_bessel_k0",
+        "the modified Bessel function of the second kind, K₀",
+    ),
     *("-modified_bessel_k1(x)", "0.4210, 0.1139"),
 )
 modified_bessel_k1 = _of_order(
-    *("bessel_k", 1, "modified_bessel_k1", "the modified Bessel function of the second kind, K₁"),
+    *(
+        special.bessel_k,
+        1,
+        "modified_bessel_k1",
+        "the modified Bessel function of the second kind, K₁",
+    ),
     *("-(K₀(x) + K₂(x)) / 2", "0.6019, 0.1399"),
 )
 scaled_modified_bessel_k0 = _of_order(
-    *("bessel_ke", 0, "scaled_modified_bessel_k0", "exp(x) modified_bessel_k0(x)"),
+    *(special.bessel_ke, 0, "scaled_modified_bessel_k0", "exp(x) modified_bessel_k0(x)"),
     *("out - scaled_modified_bessel_k1(x)", "1.1445, 0.8416"),
 )
 scaled_modified_bessel_k1 = _of_order(
-    *("bessel_ke", 1, "scaled_modified_bessel_k1", "exp(x) modified_bessel_k1(x)"),
+    *(special.bessel_ke, 1, "scaled_modified_bessel_k1", "exp(x) modified_bessel_k1(x)"),
     *("out - exp(x) (K₀(x) + K₂(x)) / 2", "1.6362, 1.0335"),
 )
 i0e = _of_order(
-    *("bessel_ie", 0, "i0e", "exp(-|x|) i0(x)", "i1e(x) - sign(x) · out", "0.4658, 0.3085")
+    *(special.bessel_ie, 0, "i0e", "exp(-|x|) i0(x)", "i1e(x) - sign(x) · out", "0.4658, 0.3085")
 )
 i1 = _of_order(
-    *("bessel_i", 1, "i1", "the modified Bessel function of the first kind of order 1"),
+    *(special.bessel_i, 1, "i1", "the modified Bessel function of the first kind of order 1"),
     *("(I₀(x) + I₂(x)) / 2", "0.5652, 1.5906"),
 )
 i1e = _of_order(
-    *("bessel_ie", 1, "i1e", "exp(-|x|) i1(x)"),
+    *(special.bessel_ie, 1, "i1e", "exp(-|x|) i1(x)"),
     *("exp(-|x|) (I₀(x) + I₂(x)) / 2 - sign(x) · out", "0.2079, 0.2153"),
 )

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from chainrule.arguments import RECORDERS, Operand, floating, many_dims, tensor_of
+from chainrule.arguments import Operand, floating, many_dims, tensor_of
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import is_array, namespace
 from chainrule.ops import (
@@ -32,6 +32,10 @@ from chainrule.ops import (
     complex as complexes,
 )
 from chainrule.ops.wrappers import of_reals
+from chainrule.primitives import binary as binary_primitives
+from chainrule.primitives import elementwise
+from chainrule.primitives import special as special_primitives
+from chainrule.primitives.primitive import Primitive
 
 matmul: Any = import_module("chainrule.ops.matmul")
 reshape: Any = import_module("chainrule.ops.reshape")
@@ -39,7 +43,7 @@ where: Any = import_module("chainrule.ops.where")
 
 Function = Callable[..., Any]
 
-_cbrt = of_reals("cbrt")
+_cbrt = of_reals(binary_primitives.cbrt)
 
 
 def _modf(x: Any) -> tuple[Tensor, Tensor]:
@@ -307,15 +311,15 @@ def _array(value: Any) -> Any:
 # They are found by name, so that SciPy is imported only by who calls it.
 
 
-def _of_order(primitive: str) -> Function:
+def _of_order(primitive: Primitive) -> Function:
     """Return the ufunc of order and argument of a family of Bessel functions."""
     recorded = of_reals(primitive)
 
     def function(order: Operand, x: Operand) -> Tensor:
         if isinstance(order, Tensor) or np.ndim(order):
             raise TypeError(
-                f"{primitive}: expected a number as the order, got {type(order).__name__}: it has "
-                "no derivative for the order. Call it for one order after the other"
+                f"{primitive.name}: expected a number as the order, got {type(order).__name__}: it "
+                "has no derivative for the order. Call it for one order after the other"
             )
         return recorded(x, order=getattr(order, "item", lambda: order)())
 
@@ -332,8 +336,8 @@ def _loggamma(x: Operand) -> Any:
 
 
 def _cosm1(x: Operand) -> Tensor:
-    half = RECORDERS["sin"](arithmetic.multiply(x, 0.5))
-    return arithmetic.multiply(RECORDERS["square"](half), -2.0)
+    half = elementwise.sin.apply(arithmetic.multiply(x, 0.5))
+    return arithmetic.multiply(elementwise.square.apply(half), -2.0)
 
 
 def _erfcinv(x: Operand) -> Tensor:
@@ -362,7 +366,7 @@ TABLE: dict[str, Function] = {
     "gammaincc": special.igammac,
     "psi": special.digamma,
     "expit": elementary.sigmoid,
-    "cbrt": of_reals("cbrt"),
+    "cbrt": of_reals(binary_primitives.cbrt),
     "exp10": _exp10,
     "erfcinv": _erfcinv,
     "loggamma": _loggamma,
@@ -376,14 +380,14 @@ TABLE: dict[str, Function] = {
     "k1": special.modified_bessel_k1,
     "k0e": special.scaled_modified_bessel_k0,
     "k1e": special.scaled_modified_bessel_k1,
-    "jv": _of_order("bessel_j"),
-    "yn": _of_order("bessel_y"),
-    "yv": _of_order("bessel_y"),
-    "iv": _of_order("bessel_i"),
-    "ive": _of_order("bessel_ie"),
-    "kn": _of_order("bessel_k"),
-    "kv": _of_order("bessel_k"),
-    "kve": _of_order("bessel_ke"),
+    "jv": _of_order(special_primitives.bessel_j),
+    "yn": _of_order(special_primitives.bessel_y),
+    "yv": _of_order(special_primitives.bessel_y),
+    "iv": _of_order(special_primitives.bessel_i),
+    "ive": _of_order(special_primitives.bessel_ie),
+    "kn": _of_order(special_primitives.bessel_k),
+    "kv": _of_order(special_primitives.bessel_k),
+    "kve": _of_order(special_primitives.bessel_ke),
 }
 """By the names of the ufuncs themselves, which are not always those they are called by."""
 

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from chainrule.arguments import (
-    RECORDERS,
     DTypeLike,
     Operand,
     Sizes,
@@ -26,6 +25,7 @@ from chainrule.errors import DTypeError, OutOfBoundsError, ShapeError
 from chainrule.ops.diagonals import diagonal
 from chainrule.ops.reshape import full_shape, view_shape
 from chainrule.ops.wrappers import reshaped
+from chainrule.primitives import elementwise, indexing, reductions, shaping
 
 __all__ = [
     "narrow",
@@ -80,13 +80,13 @@ def view(x: Tensor, /, *sizes: Any, size: Sizes | None = None, dtype: DTypeLike 
             "view size is not compatible with input tensor's size and stride (at least one "
             "dimension spans across two contiguous subspaces). Use .reshape(...) instead."
         )
-    return RECORDERS["reshape"](x, shape=fitting)
+    return shaping.reshape.apply(x, shape=fitting)
 
 
 def _bits(x: Tensor, dtype: DTypeLike) -> Tensor:
     target = dtype_of(dtype)
     if target == x.dtype:
-        return RECORDERS["reshape"](x, shape=x.shape)
+        return shaping.reshape.apply(x, shape=x.shape)
     times = target.itemsize / x.dtype.itemsize
     as_other = f"to view {x.dtype} as {target} (different element sizes), but got"
     if times != 1 and x.ndim == 0:
@@ -119,7 +119,7 @@ def contiguous(x: Tensor, /) -> Tensor:
     found = namespace(x._array).is_contiguous(x._array)
     if found is None:  # a compiler that can't tell which of the two it is refuses writes to it
         return reshaped(reshaped(x, (x.numel(),)), x.shape)
-    return x if found else RECORDERS["reshape_copy"](x, shape=x.shape)
+    return x if found else shaping.reshape_copy.apply(x, shape=x.shape)
 
 
 def sum_to_size(x: Tensor, /, *sizes: Any) -> Tensor:
@@ -160,7 +160,7 @@ def sum_to_size(x: Tensor, /, *sizes: Any) -> Tensor:
             "over leading dimensions, and over those where the size is 1"
         )
     axes = tuple([i for i in range(x.ndim) if i < lead or shape[i - lead] != x.shape[i]])
-    return reshaped(RECORDERS["sum"](x, axis=axes, keepdims=True), shape) if axes else x
+    return reshaped(reductions.sum.apply(x, axis=axes, keepdims=True), shape) if axes else x
 
 
 def stride(x: Tensor, dim: int | None = None) -> Any:
@@ -247,7 +247,7 @@ def narrow(input: Operand, dim: int, start: int | Tensor, length: int) -> Tensor
             "length is negative"
         )
     lead = (slice(None),) * number
-    return RECORDERS["getitem"](input, key=(*lead, slice(first, first + length), ...))
+    return indexing.getitem.apply(input, key=(*lead, slice(first, first + length), ...))
 
 
 def narrow_copy(input: Operand, dim: int, start: int, length: int) -> Tensor:
@@ -259,7 +259,7 @@ def narrow_copy(input: Operand, dim: int, start: int, length: int) -> Tensor:
     >>> cr.narrow_copy(cr.arange(5), 0, 1, 3)
     tensor([1, 2, 3])
     """
-    copy: Tensor = RECORDERS["clone"](narrow(input, dim, start, length))
+    copy: Tensor = elementwise.clone.apply(narrow(input, dim, start, length))
     return copy
 
 
@@ -307,7 +307,7 @@ def select(input: Operand, dim: int, index: int | Tensor) -> Tensor:
             f"select(): index {place} out of range for tensor of size {list(input.shape)} at "
             f"dimension {number}"
         )
-    return RECORDERS["select"](input, key=(*(slice(None),) * number, place, ...))
+    return indexing.select.apply(input, key=(*(slice(None),) * number, place, ...))
 
 
 def unfold(x: Tensor, /, dimension: int, size: int, step: int) -> Tensor:
@@ -346,8 +346,8 @@ def unfold(x: Tensor, /, dimension: int, size: int, step: int) -> Tensor:
             [2, 3, 4]])
     """
     if x.ndim == 0:
-        x = RECORDERS["reshape"](x, shape=(1,))
-        return RECORDERS["select"](unfold(x, 0, size, step), key=(0, ...))
+        x = shaping.reshape.apply(x, shape=(1,))
+        return indexing.select.apply(unfold(x, 0, size, step), key=(0, ...))
     number = one_dim(dimension, x.ndim)
     length = x.shape[number]
     if not 0 <= size <= length:
@@ -358,16 +358,16 @@ def unfold(x: Tensor, /, dimension: int, size: int, step: int) -> Tensor:
         raise ShapeError(f"step is {step} but must be > 0")
     if number < x.ndim - 1:
         order = (*range(number), *range(number + 1, x.ndim), number)
-        x = RECORDERS["permute_dims"](x, axes=order)
+        x = shaping.permute_dims.apply(x, axes=order)
     starts = np.arange((length - size) // step + 1) * step
     key = (Ellipsis, starts[:, None] + np.arange(size))
-    out = RECORDERS["windows"](x, size=size, step=step, key=key)
+    out = indexing.windows.apply(x, size=size, step=step, key=key)
     if step < size:
         out._array.flags.writeable = False  # a write would reach several elements
     if number < x.ndim - 1:
         last = out.ndim - 2
         order = (*range(number), last, *range(number, last), out.ndim - 1)
-        out = RECORDERS["permute_dims"](out, axes=order)
+        out = shaping.permute_dims.apply(out, axes=order)
     return out
 
 
@@ -456,7 +456,7 @@ def select_scatter(input: Operand, src: Operand, dim: int, index: int) -> Tensor
     tensor([[0., 0.],
             [1., 1.]])
     """
-    out = RECORDERS["clone"](tensor_of(input))
+    out = elementwise.clone.apply(tensor_of(input))
     return _replaced("select_scatter", out, select(out, dim, index), src)
 
 
@@ -476,9 +476,9 @@ def slice_scatter(
     >>> cr.slice_scatter(cr.zeros(4), cr.ones(2), start=2)
     tensor([0., 0., 1., 1.])
     """
-    out = RECORDERS["clone"](tensor_of(input))
+    out = elementwise.clone.apply(tensor_of(input))
     lead = (slice(None),) * one_dim(dim, out.ndim)
-    part = RECORDERS["getitem"](out, key=(*lead, slice(start, end, step), ...))
+    part = indexing.getitem.apply(out, key=(*lead, slice(start, end, step), ...))
     return _replaced("slice_scatter", out, part, src)
 
 
@@ -494,7 +494,7 @@ def diagonal_scatter(
     tensor([[1., 0.],
             [0., 1.]])
     """
-    out = RECORDERS["clone"](tensor_of(input))
+    out = elementwise.clone.apply(tensor_of(input))
     return _replaced("diagonal_scatter", out, diagonal(out, offset, dim1, dim2), src)
 
 
@@ -593,8 +593,8 @@ def fill(input: Operand, value: Any) -> Tensor:
             "fill only supports 0-dimension value tensor but got tensor with "
             f"{number.ndim} dimensions"
         )
-    spread = RECORDERS["broadcast_to"](cast(number, x.dtype), shape=x.shape)
-    return RECORDERS["clone"](spread)
+    spread = shaping.broadcast_to.apply(cast(number, x.dtype), shape=x.shape)
+    return elementwise.clone.apply(spread)
 
 
 def as_strided(
@@ -653,8 +653,8 @@ def as_strided(
     for axis, (length, step) in enumerate(zip(sizes, steps, strict=True)):
         places += (np.arange(length) * step).reshape(-1, *(1,) * (len(sizes) - axis - 1))
     if not x.ndim:
-        x = RECORDERS["reshape"](x, shape=(1,))
-    result = RECORDERS["index"](x, key=_elements_at(x, places))
+        x = shaping.reshape.apply(x, shape=(1,))
+    result = indexing.index.apply(x, key=_elements_at(x, places))
     if isinstance(result._array, np.ndarray):
         result._array.flags.writeable = False  # a write would not reach the memory
     return result
