@@ -172,8 +172,8 @@ def _pulled(application: FunctionCall, g: Any) -> tuple[Any, Any]:
     a = application
     plan = a.primitive.plan(a.needs())
     saved = a.saved(a.strict_arrays, to_strict(a.out))
-    got = plan.pull(XP, to_strict(g), saved, a.strict_settings)
-    return got, plan.pull(numpy_xp, g, a.saved(a.arrays, a.out), a.settings)
+    got = plan.vjp(XP, to_strict(g), saved, a.strict_settings)
+    return got, plan.vjp(numpy_xp, g, a.saved(a.arrays, a.out), a.settings)
 
 
 def check_jvp(case: Case) -> None:
@@ -182,8 +182,8 @@ def check_jvp(case: Case) -> None:
     ts = tuple(a.random(x) if need else None for x, need in zip(a.arrays, a.needs(), strict=True))
     plan = a.primitive.plan(a.needs())
     saved = a.saved(a.strict_arrays, to_strict(a.out))
-    got = plan.push(XP, tuple(to_strict(t) for t in ts), saved, a.strict_settings)
-    _assert_same(got, plan.push(numpy_xp, ts, a.saved(a.arrays, a.out), a.settings))
+    got = plan.jvp(XP, tuple(to_strict(t) for t in ts), saved, a.strict_settings)
+    _assert_same(got, plan.jvp(numpy_xp, ts, a.saved(a.arrays, a.out), a.settings))
 
 
 def check_precision(case: Case) -> None:
@@ -191,7 +191,7 @@ def check_precision(case: Case) -> None:
     application = FunctionCall(case)
     plan = application.primitive.plan(application.needs())
     saved = application.saved(application.arrays, application.out)
-    for part in plan.pull(numpy_xp, application.cotangent(), saved, application.settings):
+    for part in plan.vjp(numpy_xp, application.cotangent(), saved, application.settings):
         assert part is None or part.dtype in (np.float32, np.complex64)
 
 
@@ -353,4 +353,4 @@ def test_a_planted_rule_that_needs_more_is_noticed(rule: Any) -> None:
     plan = primitive.plan((True,))
     x = to_strict(np.array([0.5, 1.0]))
     with pytest.raises((TypeError, AttributeError, ValueError, RuntimeError)):
-        assert type(plan.pull(XP, x, (x,), {})[0]) is type(x)
+        assert type(plan.vjp(XP, x, (x,), {})[0]) is type(x)
