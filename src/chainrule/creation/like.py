@@ -19,6 +19,7 @@ from chainrule.autograd.tensor import Tensor
 from chainrule.creation.data import asarray, tensor
 from chainrule.creation.filled import empty, full, ones, zeros
 from chainrule.errors import ArgumentError, ShapeError
+from chainrule.operation import operation
 from chainrule.primitives import elementwise, shaping
 
 __all__ = ["as_tensor", "scalar_tensor", "tril_indices", "triu_indices", "vander"]
@@ -160,6 +161,7 @@ def vander(input: Operand, N: int | None = None, increasing: bool = False) -> Te
 # --- methods --------------------------------------------------------------------------------------
 
 
+@operation()
 def new_zeros(
     x: Tensor,
     *sizes: Any,
@@ -175,6 +177,7 @@ def new_zeros(
     )
 
 
+@operation()
 def new_ones(
     x: Tensor,
     *sizes: Any,
@@ -190,6 +193,7 @@ def new_ones(
     )
 
 
+@operation()
 def new_empty(
     x: Tensor,
     *sizes: Any,
@@ -205,6 +209,7 @@ def new_empty(
     )
 
 
+@operation()
 def new_full(
     x: Tensor,
     size: Sizes,
@@ -219,6 +224,7 @@ def new_full(
     return full(size, fill_value, dtype=dtype or x.dtype, device=place, requires_grad=requires_grad)
 
 
+@operation()
 def new_tensor(
     x: Tensor,
     data: Any,

@@ -7,10 +7,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from chainrule.arguments import Operand, cast, floating, tensor_of
+from chainrule.autograd.inplace import ufunc_in_place
 from chainrule.autograd.operands import as_tensors
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import promoted
 from chainrule.errors import DTypeError
+from chainrule.operation import inplace_form, operation
 from chainrule.ops import elementary
 from chainrule.ops.arithmetic import add, divide, multiply, subtract
 from chainrule.ops.arithmetic import pow as _pow
@@ -48,6 +50,15 @@ __all__ = [
     "nan_to_num",
     "rad2deg",
     "signbit",
+    "ldexp_",
+    "xlogy_",
+    "clamp_max_",
+    "clamp_min_",
+    "deg2rad_",
+    "exp2_",
+    "frac_",
+    "nan_to_num_",
+    "rad2deg_",
 ]
 
 _atan2 = real_pair(binary.atan2)
@@ -63,6 +74,7 @@ _heaviside = real_pair(binary.heaviside, floats=False)
 _xlogy = real_pair(binary.xlogy)
 
 
+@operation(aliases="arctan2", inplace=True, ufunc="arctan2", array_api=True)
 def atan2(input: Operand, other: Operand) -> Tensor:
     """Return the angle of the point (x, y) in the plane, from -π to π.
 
@@ -100,6 +112,7 @@ def atan2(input: Operand, other: Operand) -> Tensor:
 arctan2 = atan2
 
 
+@operation(inplace=True, ufunc="hypot", array_api=True)
 def hypot(input: Operand, other: Operand) -> Tensor:
     """Return √(x² + y²), without overflow on the way; the arguments are real, as of `atan2`.
 
@@ -116,6 +129,7 @@ def hypot(input: Operand, other: Operand) -> Tensor:
     return _hypot(input, other)
 
 
+@operation(ufunc="logaddexp", array_api=True)
 def logaddexp(input: Operand, other: Operand) -> Tensor:
     """Return log(exp(x) + exp(y)), without overflow; x and y are as of `atan2`, but may be complex.
 
@@ -140,6 +154,7 @@ def logaddexp(input: Operand, other: Operand) -> Tensor:
         return elementwise.add.apply(top, elementwise.log1p.apply(ratio))
 
 
+@operation(ufunc="logaddexp2")
 def logaddexp2(input: Operand, other: Operand) -> Tensor:
     """Return log2(2**x + 2**y), without overflow; the arguments are real, as of `atan2`.
 
@@ -156,6 +171,7 @@ def logaddexp2(input: Operand, other: Operand) -> Tensor:
     return _logaddexp2(input, other)
 
 
+@operation(inplace=True, scipy="xlogy")
 def xlogy(input: Operand, other: Operand) -> Tensor:
     """Return x log y, which is 0 where x is 0; the arguments are real, as of `atan2`.
 
@@ -172,6 +188,10 @@ def xlogy(input: Operand, other: Operand) -> Tensor:
     return _xlogy(input, other)
 
 
+xlogy_ = inplace_form(xlogy)
+
+
+@operation(inplace=True, ufunc="copysign", array_api=True)
 def copysign(input: Operand, other: Operand) -> Tensor:
     """Return |x| with the sign of y, also of -0.0; the arguments are real, as of `atan2`.
 
@@ -188,6 +208,7 @@ def copysign(input: Operand, other: Operand) -> Tensor:
     return _copysign(input, other)
 
 
+@operation(inplace=True, ufunc="nextafter", array_api=True)
 def nextafter(input: Operand, other: Operand) -> Tensor:
     """Return the number next to x in the direction of y; the arguments are real, as of `atan2`.
 
@@ -204,6 +225,7 @@ def nextafter(input: Operand, other: Operand) -> Tensor:
     return _nextafter(input, other)
 
 
+@operation(inplace=True, ufunc="fmod")
 def fmod(input: Operand, other: Operand) -> Tensor:
     """Return x - y · trunc(x / y), which has the sign of x; `remainder` has that of y.
 
@@ -234,6 +256,7 @@ def fmod(input: Operand, other: Operand) -> Tensor:
     return _fmod(input, other)
 
 
+@operation(ufunc="fmax")
 def fmax(input: Operand, other: Operand) -> Tensor:
     """Return the larger of x and y; the other one if one is nan; as `fmod` takes arguments.
 
@@ -251,6 +274,7 @@ def fmax(input: Operand, other: Operand) -> Tensor:
     return _fmax(input, other)
 
 
+@operation(ufunc="fmin")
 def fmin(input: Operand, other: Operand) -> Tensor:
     """Return the smaller of x and y; the other one if one is nan; as `fmod` takes arguments.
 
@@ -268,6 +292,7 @@ def fmin(input: Operand, other: Operand) -> Tensor:
     return _fmin(input, other)
 
 
+@operation(inplace=True, ufunc="heaviside")
 def heaviside(input: Operand, values: Operand) -> Tensor:
     """Return 0 where x < 0, 1 where x > 0, and `values` where x is 0; as `fmod` takes arguments.
 
@@ -290,6 +315,7 @@ def heaviside(input: Operand, values: Operand) -> Tensor:
 # --- powers of two, and powers in double precision ------------------------------------------------
 
 
+@operation(inplace=True, ufunc="ldexp")
 def ldexp(input: Operand, other: Operand) -> Tensor:
     """Return x · 2**other.
 
@@ -326,6 +352,9 @@ def ldexp(input: Operand, other: Operand) -> Tensor:
     return base
 
 
+ldexp_ = inplace_form(ldexp)
+
+
 class Frexp(NamedTuple):
     """What `frexp` returns."""
 
@@ -333,6 +362,7 @@ class Frexp(NamedTuple):
     exponent: Tensor
 
 
+@operation(ufunc="frexp")
 def frexp(input: Operand) -> Frexp:
     """Return mantissa and exponent: x = mantissa · 2**exponent, 1/2 ≤ abs(mantissa) < 1.
 
@@ -367,6 +397,7 @@ def frexp(input: Operand) -> Frexp:
     return Frexp(ldexp(input, elementwise.negative.apply(exponent)), exponent)
 
 
+@operation(inplace=True, ufunc="float_power")
 def float_power(input: Operand, exponent: Operand) -> Tensor:
     """Return x to the power y, computed in double precision whatever came.
 
@@ -406,6 +437,7 @@ _rad2deg_factor = 57.29577951308232
 # --- sums of products -----------------------------------------------------------------------------
 
 
+@operation()
 def lerp(input: Operand, end: Operand, weight: Operand) -> Tensor:
     """Return input + weight · (end - input), a point on the way from `input` to `end`.
 
@@ -442,6 +474,14 @@ def lerp(input: Operand, end: Operand, weight: Operand) -> Tensor:
     return where(elementwise.less.apply(size, 0.5), from_start, from_end)
 
 
+@operation()
+def lerp_(x: Tensor, end: Operand, weight: Operand) -> Tensor:
+    """Move towards `end` by the fraction `weight` in place."""
+    step = multiply(subtract(end, x), weight)
+    return ufunc_in_place(x, "lerp_", elementwise.add, step)
+
+
+@operation()
 def addcmul(input: Operand, tensor1: Operand, tensor2: Operand, *, value: Any = 1) -> Tensor:
     """Return input + value · tensor1 · tensor2.
 
@@ -469,6 +509,16 @@ def addcmul(input: Operand, tensor1: Operand, tensor2: Operand, *, value: Any = 
     return add(input, multiply(tensor1, tensor2), alpha=value)
 
 
+@operation()
+def addcmul_(x: Tensor, tensor1: Operand, tensor2: Operand, *, value: Any = 1) -> Tensor:
+    """Add value · tensor1 · tensor2 in place."""
+    product = multiply(tensor1, tensor2)
+    return ufunc_in_place(
+        x, "addcmul_", elementwise.add, product if value == 1 else multiply(product, value)
+    )
+
+
+@operation()
 def addcdiv(input: Operand, tensor1: Operand, tensor2: Operand, *, value: Any = 1) -> Tensor:
     """Return input + value · tensor1 / tensor2; the arguments are those of `addcmul`.
 
@@ -485,9 +535,19 @@ def addcdiv(input: Operand, tensor1: Operand, tensor2: Operand, *, value: Any = 
     return add(input, divide(tensor1, tensor2), alpha=value)
 
 
+@operation()
+def addcdiv_(x: Tensor, tensor1: Operand, tensor2: Operand, *, value: Any = 1) -> Tensor:
+    """Add value · tensor1 / tensor2 in place."""
+    quotient = divide(tensor1, tensor2)
+    return ufunc_in_place(
+        x, "addcdiv_", elementwise.add, quotient if value == 1 else multiply(quotient, value)
+    )
+
+
 # --- limits, fractions, repairs -------------------------------------------------------------------
 
 
+@operation(inplace=True)
 def clamp_min(input: Operand, min: Operand) -> Tensor:
     """Return `input`, limited to what is not below `min`: `clamp` with one bound.
 
@@ -500,6 +560,10 @@ def clamp_min(input: Operand, min: Operand) -> Tensor:
     return elementary.clamp(input, min=min)
 
 
+clamp_min_ = inplace_form(clamp_min)
+
+
+@operation(inplace=True)
 def clamp_max(input: Operand, max: Operand) -> Tensor:
     """Return `input`, limited to what is not above `max`: `clamp` with one bound.
 
@@ -512,6 +576,10 @@ def clamp_max(input: Operand, max: Operand) -> Tensor:
     return elementary.clamp(input, max=max)
 
 
+clamp_max_ = inplace_form(clamp_max)
+
+
+@operation(inplace=True)
 def frac(input: Operand) -> Tensor:
     """Return x - trunc(x), the fraction of each element, which has its sign.
 
@@ -529,6 +597,10 @@ def frac(input: Operand) -> Tensor:
     return elementwise.subtract.apply(input, elementwise.trunc.apply(input))
 
 
+frac_ = inplace_form(frac)
+
+
+@operation(inplace=True, numpy="nan_to_num x copy=- nan= posinf= neginf=")
 def nan_to_num(
     input: Operand,
     nan: float | None = 0.0,
@@ -564,9 +636,13 @@ def nan_to_num(
     return binary.nan_to_num.apply(tensor_of(input), nan=nan, posinf=posinf, neginf=neginf)
 
 
+nan_to_num_ = inplace_form(nan_to_num)
+
+
 # --- angles, powers of two ------------------------------------------------------------------------
 
 
+@operation(inplace=True, ufunc="deg2rad radians")
 def deg2rad(input: Operand) -> Tensor:
     """Return angles in radians that were in degrees.
 
@@ -583,6 +659,10 @@ def deg2rad(input: Operand) -> Tensor:
     return elementwise.multiply.apply(floating(input), _deg2rad_factor)
 
 
+deg2rad_ = inplace_form(deg2rad)
+
+
+@operation(inplace=True, ufunc="rad2deg degrees")
 def rad2deg(input: Operand) -> Tensor:
     """Return angles in degrees that were in radians.
 
@@ -599,6 +679,10 @@ def rad2deg(input: Operand) -> Tensor:
     return elementwise.multiply.apply(floating(input), _rad2deg_factor)
 
 
+rad2deg_ = inplace_form(rad2deg)
+
+
+@operation(inplace=True, ufunc="exp2", scipy="exp2")
 def exp2(input: Operand) -> Tensor:
     """Return 2 to the power of each element.
 
@@ -625,11 +709,15 @@ def exp2(input: Operand) -> Tensor:
     return elementwise.pow.apply(2.0, input) if input._array.dtype.kind == "c" else _exp2(input)
 
 
+exp2_ = inplace_form(exp2)
+
+
 # --- questions ------------------------------------------------------------------------------------
 
 _signbit = of_reals(binary.signbit)
 
 
+@operation(ufunc="signbit", array_api=True)
 def signbit(input: Operand) -> Tensor:
     """Say of each element whether its sign is negative, also of -0.0.
 
@@ -643,6 +731,7 @@ def signbit(input: Operand) -> Tensor:
     return elementwise.less.apply(input, 0) if input.dtype.kind in "iub" else _signbit(input)
 
 
+@operation()
 def isposinf(input: Operand) -> Tensor:
     """Say of each element whether it is positive infinity.
 
@@ -660,6 +749,7 @@ def isposinf(input: Operand) -> Tensor:
     return _is_infinity("isposinf", input, float("inf"))
 
 
+@operation()
 def isneginf(input: Operand) -> Tensor:
     """Say of each element whether it is negative infinity.
 

@@ -8,6 +8,7 @@ from chainrule.arguments import Operand, floating, tensor_of
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import namespace
 from chainrule.errors import DTypeError, ShapeError
+from chainrule.operation import inplace_form, operation, tensor_property
 from chainrule.ops import elementary
 from chainrule.ops.arithmetic import multiply
 from chainrule.ops.elementary import cos, sin
@@ -28,9 +29,11 @@ __all__ = [
     "sgn",
     "view_as_complex",
     "view_as_real",
+    "conj_physical_",
 ]
 
 
+@operation(aliases="conj_physical", inplace="conj_physical", ufunc="conjugate", array_api=True)
 def conj(input: Operand) -> Tensor:
     """Return the complex conjugate of each element; a real tensor as it is.
 
@@ -58,8 +61,10 @@ def conj(input: Operand) -> Tensor:
 
 
 conj_physical = conj  # always computed here, never just noted
+conj_physical_ = inplace_form(conj, "conj_physical_")
 
 
+@operation(method=False, numpy="real val", array_api=True)
 def real(input: Operand) -> Tensor:
     """Return the real part of each element; a real tensor as it is.
 
@@ -86,6 +91,7 @@ def real(input: Operand) -> Tensor:
     return elementwise.real.apply(input) if input.is_complex() else input
 
 
+@operation(method=False, array_api=True)
 def imag(input: Operand) -> Tensor:
     """Return the imaginary part of each element; zeros for a real tensor, as NumPy does.
 
@@ -120,6 +126,7 @@ def imag(input: Operand) -> Tensor:
 # --- parts and directions -------------------------------------------------------------------------
 
 
+@operation()
 def isreal(input: Operand) -> Tensor:
     """Say of each element whether its imaginary part is 0; of real numbers it is.
 
@@ -135,6 +142,7 @@ def isreal(input: Operand) -> Tensor:
     return elementwise.logical_or.apply(elementwise.equal.apply(input, input), True)
 
 
+@operation(inplace=True)
 def sgn(input: Operand) -> Tensor:
     """Return z / |z|, and 0 at 0, of complex numbers z; the `sign` of real ones.
 
@@ -151,6 +159,7 @@ def sgn(input: Operand) -> Tensor:
     return elementary.sign(input)
 
 
+@operation()
 def angle(input: Operand) -> Tensor:
     """Return the angle of each complex number in the plane; 0 or π of a real one.
 
@@ -188,6 +197,7 @@ def angle(input: Operand) -> Tensor:
 # --- with matrices transposed ---------------------------------------------------------------------
 
 
+@operation()
 def adjoint(input: Operand) -> Tensor:
     """Return the matrices transposed and conjugated; those of real numbers are views.
 
@@ -364,3 +374,7 @@ def view_as_complex(input: Operand) -> Tensor:
             f"{list(input.shape)}: stack the real and the imaginary parts there"
         )
     return _complex(input[..., 0], input[..., 1])
+
+
+tensor_property("H", hermitian, doc="The matrix, transposed and conjugated.")
+tensor_property("mH", adjoint, doc="The tensor with each matrix transposed and conjugated.")

@@ -21,6 +21,7 @@ from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import is_known
 from chainrule.creation import full
 from chainrule.errors import ArgumentError, ShapeError
+from chainrule.operation import operation
 from chainrule.ops.join_split import cat, stack
 from chainrule.ops.permute import moveaxis, movedim
 from chainrule.ops.reductions import Extremes, cumsum, sum
@@ -45,6 +46,7 @@ Array = Any
 # --- running --------------------------------------------------------------------------------------
 
 
+@operation()
 def cummax(input: Operand, dim: int | None = None, *, axis: int | None = None) -> Extremes:
     """Return the largest element so far along a dimension, and where it is.
 
@@ -73,6 +75,7 @@ def cummax(input: Operand, dim: int | None = None, *, axis: int | None = None) -
     return _running("cummax", np.maximum, input, either(dim, axis))
 
 
+@operation()
 def cummin(input: Operand, dim: int | None = None, *, axis: int | None = None) -> Extremes:
     """Return the smallest element so far along a dimension, and where it is; see `cummax`.
 
@@ -102,6 +105,7 @@ def _running(name: str, ufunc: Any, x: Operand, dim: int | None) -> Extremes:
     return Extremes(indexing.take_along_axis.apply(x, places, axis=number), places)
 
 
+@operation()
 def logcumsumexp(input: Operand, dim: int | None = None, *, axis: int | None = None) -> Tensor:
     """Return the logarithms of the running sums of exponentials along a dimension.
 
@@ -152,6 +156,7 @@ def _complex_logcumsumexp(x: Tensor, dim: int | None) -> Tensor:
 # --- differences and integrals --------------------------------------------------------------------
 
 
+@operation(array_api=True)
 def diff(
     input: Operand,
     n: int = 1,

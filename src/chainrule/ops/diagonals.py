@@ -10,6 +10,7 @@ from chainrule.arguments import Operand, one_dim, tensor_of, whole_number
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import namespace
 from chainrule.errors import ArgumentError, ShapeError
+from chainrule.operation import operation
 from chainrule.ops.reductions import sum
 from chainrule.ops.reshape import reshape
 from chainrule.primitives import elementwise, indexing, shaping
@@ -25,6 +26,7 @@ __all__ = [
 ]
 
 
+@operation(inplace=True, array_api=True)
 def tril(input: Operand, diagonal: int = 0, *, k: int | None = None) -> Tensor:
     """Return `input` with zeros above a diagonal of its last two dimensions.
 
@@ -59,6 +61,7 @@ def tril(input: Operand, diagonal: int = 0, *, k: int | None = None) -> Tensor:
     return _triangle("tril", input, diagonal if k is None else k)
 
 
+@operation(inplace=True, array_api=True)
 def triu(input: Operand, diagonal: int = 0, *, k: int | None = None) -> Tensor:
     """Return `input` with zeros below a diagonal of its last two dimensions.
 
@@ -102,6 +105,7 @@ def _triangle(name: str, x: Operand, diagonal: int) -> Tensor:
     return elementwise.masked.apply(x, make(mask, None))
 
 
+@operation(numpy="diagonal a offset= axis1=dim1 axis2=dim2")
 def diagonal(input: Operand, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
     """Return a diagonal of two dimensions, which becomes the last dimension of the result.
 
@@ -153,6 +157,7 @@ def diagonal(input: Operand, offset: int = 0, dim1: int = 0, dim2: int = 1) -> T
     return indexing.diagonal.apply(input, offset=offset, key=key)
 
 
+@operation()
 def diag_embed(input: Operand, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
     """Return matrices with the last dimension of `input` on a diagonal, and zeros elsewhere.
 
@@ -205,6 +210,7 @@ def diag_embed(input: Operand, offset: int = 0, dim1: int = -2, dim2: int = -1) 
     return shaping.permute_dims.apply(out, axes=tuple(order))
 
 
+@operation(numpy="diagflat v k=offset")
 def diagflat(input: Operand, offset: int = 0) -> Tensor:
     """Return the matrix with all elements of `input`, in row-major order, on a diagonal.
 
@@ -222,6 +228,7 @@ def diagflat(input: Operand, offset: int = 0) -> Tensor:
     return diag_embed(reshape(input, -1), offset)
 
 
+@operation()
 def trace(input: Operand) -> Tensor:
     """Return the sum of the diagonal of a matrix.
 
@@ -256,6 +263,7 @@ def trace(input: Operand) -> Tensor:
     return sum(diagonal(input))
 
 
+@operation(numpy="diag v k=diagonal")
 def diag(input: Operand, diagonal: int = 0) -> Tensor:
     """Return the diagonal of a matrix, or the matrix with a vector on its diagonal.
 

@@ -9,6 +9,7 @@ import numpy as np
 from chainrule.arguments import Operand, cast, floating, tensor_of
 from chainrule.autograd.tensor import Tensor
 from chainrule.errors import ArgumentError
+from chainrule.operation import inplace_form, operation
 from chainrule.ops.wrappers import binary, of_floats, real_pair
 from chainrule.primitives import elementwise
 
@@ -53,6 +54,41 @@ __all__ = [
     "trunc",
     "fix",
     "round",
+    "sqrt_",
+    "rsqrt_",
+    "exp_",
+    "expm1_",
+    "log_",
+    "log1p_",
+    "log2_",
+    "log10_",
+    "sigmoid_",
+    "sin_",
+    "cos_",
+    "tan_",
+    "arcsin_",
+    "asin_",
+    "acos_",
+    "arccos_",
+    "arctan_",
+    "atan_",
+    "sinh_",
+    "cosh_",
+    "tanh_",
+    "arcsinh_",
+    "asinh_",
+    "acosh_",
+    "arccosh_",
+    "arctanh_",
+    "atanh_",
+    "abs_",
+    "clamp_",
+    "clip_",
+    "floor_",
+    "ceil_",
+    "fix_",
+    "trunc_",
+    "round_",
 ]
 
 _sqrt = of_floats(elementwise.sqrt)
@@ -65,6 +101,7 @@ _log10 = of_floats(elementwise.log10)
 _sigmoid = of_floats(elementwise.sigmoid)
 
 
+@operation(inplace=True, ufunc="sqrt", array_api=True)
 def sqrt(input: Operand) -> Tensor:
     """Return the square root of each element.
 
@@ -90,6 +127,10 @@ def sqrt(input: Operand) -> Tensor:
     return _sqrt(input)
 
 
+sqrt_ = inplace_form(sqrt)
+
+
+@operation(inplace=True, ufunc="exp", array_api=True)
 def exp(input: Operand) -> Tensor:
     """Return e to the power of each element.
 
@@ -115,6 +156,10 @@ def exp(input: Operand) -> Tensor:
     return _exp(input)
 
 
+exp_ = inplace_form(exp)
+
+
+@operation(inplace=True, ufunc="expm1", scipy="expm1", array_api=True)
 def expm1(input: Operand) -> Tensor:
     """Return exp x - 1, precise also where x is small.
 
@@ -140,6 +185,10 @@ def expm1(input: Operand) -> Tensor:
     return _expm1(input)
 
 
+expm1_ = inplace_form(expm1)
+
+
+@operation(inplace=True, ufunc="log", array_api=True)
 def log(input: Operand) -> Tensor:
     """Return the natural logarithm of each element.
 
@@ -165,6 +214,10 @@ def log(input: Operand) -> Tensor:
     return _log(input)
 
 
+log_ = inplace_form(log)
+
+
+@operation(inplace=True, ufunc="log1p", scipy="log1p", array_api=True)
 def log1p(input: Operand) -> Tensor:
     """Return log(1 + x), precise also where x is small.
 
@@ -190,6 +243,10 @@ def log1p(input: Operand) -> Tensor:
     return _log1p(input)
 
 
+log1p_ = inplace_form(log1p)
+
+
+@operation(inplace=True, ufunc="log2", array_api=True)
 def log2(input: Operand) -> Tensor:
     """Return the logarithm of each element to the base 2.
 
@@ -215,6 +272,10 @@ def log2(input: Operand) -> Tensor:
     return _log2(input)
 
 
+log2_ = inplace_form(log2)
+
+
+@operation(inplace=True, ufunc="log10", array_api=True)
 def log10(input: Operand) -> Tensor:
     """Return the logarithm of each element to the base 10.
 
@@ -240,6 +301,10 @@ def log10(input: Operand) -> Tensor:
     return _log10(input)
 
 
+log10_ = inplace_form(log10)
+
+
+@operation(inplace=True, scipy="expit")
 def sigmoid(input: Operand) -> Tensor:
     """Return the logistic function 1 / (1 + exp -x).
 
@@ -265,6 +330,10 @@ def sigmoid(input: Operand) -> Tensor:
     return _sigmoid(input)
 
 
+sigmoid_ = inplace_form(sigmoid)
+
+
+@operation(inplace=True)
 def rsqrt(input: Operand) -> Tensor:
     """Return 1 / √x.
 
@@ -290,6 +359,9 @@ def rsqrt(input: Operand) -> Tensor:
     return elementwise.reciprocal.apply(_sqrt(input))
 
 
+rsqrt_ = inplace_form(rsqrt)
+
+
 # --- trigonometry ---------------------------------------------------------------------------------
 #
 # Trigonometric and hyperbolic functions, and their inverses. Angles are in radians.
@@ -308,6 +380,7 @@ _acosh = of_floats(elementwise.acosh)
 _atanh = of_floats(elementwise.atanh)
 
 
+@operation(inplace=True, ufunc="sin", array_api=True)
 def sin(input: Operand) -> Tensor:
     """Return the sine of each element.
 
@@ -333,6 +406,10 @@ def sin(input: Operand) -> Tensor:
     return _sin(input)
 
 
+sin_ = inplace_form(sin)
+
+
+@operation(inplace=True, ufunc="cos", array_api=True)
 def cos(input: Operand) -> Tensor:
     """Return the cosine of each element.
 
@@ -358,6 +435,10 @@ def cos(input: Operand) -> Tensor:
     return _cos(input)
 
 
+cos_ = inplace_form(cos)
+
+
+@operation(inplace=True, ufunc="tan", array_api=True)
 def tan(input: Operand) -> Tensor:
     """Return the tangent of each element.
 
@@ -383,6 +464,10 @@ def tan(input: Operand) -> Tensor:
     return _tan(input)
 
 
+tan_ = inplace_form(tan)
+
+
+@operation(aliases="arcsin", inplace=True, ufunc="arcsin", array_api=True)
 def asin(input: Operand) -> Tensor:
     """Return the arcsine of each element, from -π/2 to π/2.
 
@@ -408,6 +493,11 @@ def asin(input: Operand) -> Tensor:
     return _asin(input)
 
 
+arcsin_ = inplace_form(asin, "arcsin_")
+asin_ = inplace_form(asin)
+
+
+@operation(aliases="arccos", inplace=True, ufunc="arccos", array_api=True)
 def acos(input: Operand) -> Tensor:
     """Return the arccosine of each element, from 0 to π.
 
@@ -433,6 +523,11 @@ def acos(input: Operand) -> Tensor:
     return _acos(input)
 
 
+acos_ = inplace_form(acos)
+arccos_ = inplace_form(acos, "arccos_")
+
+
+@operation(aliases="arctan", inplace=True, ufunc="arctan", array_api=True)
 def atan(input: Operand) -> Tensor:
     """Return the arctangent of each element, from -π/2 to π/2.
 
@@ -458,6 +553,11 @@ def atan(input: Operand) -> Tensor:
     return _atan(input)
 
 
+arctan_ = inplace_form(atan, "arctan_")
+atan_ = inplace_form(atan)
+
+
+@operation(inplace=True, ufunc="sinh", array_api=True)
 def sinh(input: Operand) -> Tensor:
     """Return the hyperbolic sine of each element.
 
@@ -483,6 +583,10 @@ def sinh(input: Operand) -> Tensor:
     return _sinh(input)
 
 
+sinh_ = inplace_form(sinh)
+
+
+@operation(inplace=True, ufunc="cosh", array_api=True)
 def cosh(input: Operand) -> Tensor:
     """Return the hyperbolic cosine of each element.
 
@@ -508,6 +612,10 @@ def cosh(input: Operand) -> Tensor:
     return _cosh(input)
 
 
+cosh_ = inplace_form(cosh)
+
+
+@operation(inplace=True, ufunc="tanh", array_api=True)
 def tanh(input: Operand) -> Tensor:
     """Return the hyperbolic tangent of each element.
 
@@ -533,6 +641,10 @@ def tanh(input: Operand) -> Tensor:
     return _tanh(input)
 
 
+tanh_ = inplace_form(tanh)
+
+
+@operation(aliases="arcsinh", inplace=True, ufunc="arcsinh", array_api=True)
 def asinh(input: Operand) -> Tensor:
     """Return the inverse hyperbolic sine of each element.
 
@@ -558,6 +670,11 @@ def asinh(input: Operand) -> Tensor:
     return _asinh(input)
 
 
+arcsinh_ = inplace_form(asinh, "arcsinh_")
+asinh_ = inplace_form(asinh)
+
+
+@operation(aliases="arccosh", inplace=True, ufunc="arccosh", array_api=True)
 def acosh(input: Operand) -> Tensor:
     """Return the inverse hyperbolic cosine of each element.
 
@@ -583,6 +700,11 @@ def acosh(input: Operand) -> Tensor:
     return _acosh(input)
 
 
+acosh_ = inplace_form(acosh)
+arccosh_ = inplace_form(acosh, "arccosh_")
+
+
+@operation(aliases="arctanh", inplace=True, ufunc="arctanh", array_api=True)
 def atanh(input: Operand) -> Tensor:
     """Return the inverse hyperbolic tangent of each element.
 
@@ -608,6 +730,10 @@ def atanh(input: Operand) -> Tensor:
     return _atanh(input)
 
 
+arctanh_ = inplace_form(atanh, "arctanh_")
+atanh_ = inplace_form(atanh)
+
+
 arcsin, arccos, arctan = asin, acos, atan
 arcsinh, arccosh, arctanh = asinh, acosh, atanh
 
@@ -628,6 +754,13 @@ _PLAIN = frozenset([float, int, type(None)])
 """Bounds of floating numbers that are taken as they are."""
 
 
+@operation(
+    aliases="absolute",
+    inplace=True,
+    operators={"__abs__": elementwise.abs.apply},
+    ufunc="absolute",
+    array_api=True,
+)
 def abs(input: Operand) -> Tensor:
     """Return the absolute value of each element.
 
@@ -654,8 +787,10 @@ def abs(input: Operand) -> Tensor:
 
 
 absolute = abs
+abs_ = inplace_form(abs)
 
 
+@operation(inplace=True, ufunc="sign", array_api=True)
 def sign(input: Operand) -> Tensor:
     """Return -1, 0 or 1, the sign of each element; z / |z| of a complex number z.
 
@@ -679,6 +814,7 @@ def sign(input: Operand) -> Tensor:
     return elementwise.sign.apply(tensor_of(input))
 
 
+@operation(inplace=True)
 def relu(input: Operand) -> Tensor:
     """Return max(x, 0), the rectified linear unit.
 
@@ -704,6 +840,7 @@ def relu(input: Operand) -> Tensor:
     return _relu(input if input.__class__ is Tensor else tensor_of(input))
 
 
+@operation(ufunc="maximum", array_api=True)
 def maximum(input: Operand, other: Operand) -> Tensor:
     """Return the larger of x and y, element by element; nan if one is nan.
 
@@ -729,6 +866,7 @@ def maximum(input: Operand, other: Operand) -> Tensor:
     return _maximum(input, other)
 
 
+@operation(ufunc="minimum", array_api=True)
 def minimum(input: Operand, other: Operand) -> Tensor:
     """Return the smaller of x and y, element by element; the arguments are those of `maximum`.
 
@@ -745,6 +883,7 @@ def minimum(input: Operand, other: Operand) -> Tensor:
     return _minimum(input, other)
 
 
+@operation(aliases="clip", inplace=True)
 def clamp(input: Operand, min: Operand | None = None, max: Operand | None = None) -> Tensor:
     """Return `input`, limited to the range from `min` to `max`.
 
@@ -790,6 +929,8 @@ def clamp(input: Operand, min: Operand | None = None, max: Operand | None = None
 
 
 clip = clamp
+clamp_ = inplace_form(clamp)
+clip_ = inplace_form(clamp, "clip_")
 
 
 def _is_number(bound: Any) -> bool:
@@ -802,6 +943,7 @@ def _clamp_to_tensors(x: Tensor, low: Any, high: Any) -> Tensor:
     return x if high is None else _clamp_max(x, high)
 
 
+@operation(inplace=True, ufunc="floor", array_api=True)
 def floor(input: Operand) -> Tensor:
     """Return the largest integer that is not above x, element by element.
 
@@ -818,6 +960,10 @@ def floor(input: Operand) -> Tensor:
     return elementwise.floor.apply(tensor_of(input))
 
 
+floor_ = inplace_form(floor)
+
+
+@operation(inplace=True, ufunc="ceil", array_api=True)
 def ceil(input: Operand) -> Tensor:
     """Return the smallest integer that is not below x, element by element.
 
@@ -834,6 +980,10 @@ def ceil(input: Operand) -> Tensor:
     return elementwise.ceil.apply(tensor_of(input))
 
 
+ceil_ = inplace_form(ceil)
+
+
+@operation(aliases="fix", inplace=True, ufunc="trunc", numpy="fix x", array_api=True)
 def trunc(input: Operand) -> Tensor:
     """Return each element without its fraction: rounded towards zero.
 
@@ -851,8 +1001,13 @@ def trunc(input: Operand) -> Tensor:
 
 
 fix = trunc
+fix_ = inplace_form(trunc, "fix_")
+trunc_ = inplace_form(trunc)
 
 
+@operation(
+    inplace=True, ufunc="rint", numpy=("round a decimals=", "around a decimals="), array_api=True
+)
 def round(input: Operand, *, decimals: int = 0) -> Tensor:
     """Return each element rounded to the nearest integer, halves to the even one.
 
@@ -880,3 +1035,6 @@ def round(input: Operand, *, decimals: int = 0) -> Tensor:
     tensor(3.1400)
     """
     return elementwise.round.apply(tensor_of(input), decimals=decimals)
+
+
+round_ = inplace_form(round)

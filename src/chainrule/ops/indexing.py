@@ -13,6 +13,7 @@ from chainrule.autograd.operands import scalar_array
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import device_of, is_array, is_basic_index, is_known, move, ndarray
 from chainrule.errors import ArgumentError, DTypeError, OutOfBoundsError, ShapeError
+from chainrule.operation import operation
 from chainrule.ops.index_errors import in_our_words
 from chainrule.ops.reshape import broadcast_to, reshape
 from chainrule.ops.wrappers import reshaped
@@ -34,6 +35,7 @@ _take_along_axis = indexing.take_along_axis.apply
 # --- x[key] ---------------------------------------------------------------------------------------
 
 
+@operation(method="__getitem__")
 def get_item(x: Tensor, key: Any) -> Tensor:
     """Return ``x[key]``: a view for ints, slices, Ellipsis and None, else a copy."""
     try:
@@ -62,6 +64,7 @@ def get_item(x: Tensor, key: Any) -> Tensor:
         raise in_our_words(error) from None
 
 
+@operation(method="__setitem__")
 def set_at(x: Tensor, key: Any, value: Operand) -> None:
     """Do ``x[key] = value``, recorded."""
     if not isinstance(value, Tensor):
@@ -132,6 +135,7 @@ def _not_an_index(part: Any) -> Any:
 # --- picking --------------------------------------------------------------------------------------
 
 
+@operation()
 def gather(input: Operand, dim: int, index: Operand, *, sparse_grad: bool = False) -> Tensor:
     """Return the elements of `input` at `index` along a dimension.
 
@@ -222,6 +226,7 @@ def index_of(operation: str, index: Operand) -> Tensor:
     return tensor
 
 
+@operation()
 def take_along_dim(
     input: Operand, indices: Operand, dim: int | None = None, *, axis: int | None = None
 ) -> Tensor:
@@ -279,6 +284,7 @@ def take_along_dim(
     return _reached(input, index, number, index.shape)
 
 
+@operation(method=False, array_api=True)
 def take_along_axis(x: Operand, indices: Operand, /, axis: int = -1) -> Tensor:
     """Return the elements of `x` at `indices` along an axis: the array API's `take_along_dim`.
 
@@ -291,6 +297,7 @@ def take_along_axis(x: Operand, indices: Operand, /, axis: int = -1) -> Tensor:
     return take_along_dim(x, indices, axis)
 
 
+@operation()
 def index_select(input: Operand, dim: int, index: Operand) -> Tensor:
     """Return the slices of `input` at `index` along a dimension.
 
@@ -341,6 +348,7 @@ def index_select(input: Operand, dim: int, index: Operand) -> Tensor:
         raise in_our_words(error) from None
 
 
+@operation(array_api=True)
 def take(x: Operand, indices: Operand, /, *, axis: int | None = None) -> Tensor:
     """Return the slices of `x` at `indices` along an axis; in the flattened tensor without one.
 
@@ -356,6 +364,7 @@ def take(x: Operand, indices: Operand, /, *, axis: int | None = None) -> Tensor:
     return index_select(x, axis, index)
 
 
+@operation()
 def masked_select(input: Operand, mask: Operand) -> Tensor:
     """Return the elements of `input` where `mask` is true, as a vector.
 

@@ -8,6 +8,7 @@ from chainrule.arguments import Operand, tensor_of
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import namespace
 from chainrule.errors import DTypeError, ShapeError
+from chainrule.operation import inplace_form, operation, reflected
 from chainrule.ops.products import tensordot
 from chainrule.ops.wrappers import binary
 from chainrule.primitives import contraction, elementwise, shaping
@@ -26,11 +27,21 @@ __all__ = [
     "addr",
     "addbmm",
     "baddbmm",
+    "addmv_",
 ]
 
 _matmul = binary(contraction.matmul)
 
 
+@operation(
+    operators={
+        "__matmul__": contraction.matmul.apply,
+        "__rmatmul__": reflected(contraction.matmul.apply),
+    },
+    ufunc="matmul",
+    numpy="linalg.matmul x1 x2",
+    array_api=True,
+)
 def matmul(input: Operand, other: Operand) -> Tensor:
     """Return the matrix product x @ y.
 
@@ -80,6 +91,7 @@ def _of_dims(name: str, x: Operand, y: Operand, x_ndim: int, y_ndim: int) -> Ten
     return contraction.matmul.apply(left, right)
 
 
+@operation()
 def mm(input: Operand, mat2: Operand) -> Tensor:
     """Return the product of two matrices.
 
@@ -114,6 +126,7 @@ def mm(input: Operand, mat2: Operand) -> Tensor:
     return _of_dims("mm", input, mat2, 2, 2)
 
 
+@operation()
 def mv(input: Operand, vec: Operand) -> Tensor:
     """Return the product of a matrix, shape (m, k), and a vector, shape (k,).
 
@@ -130,6 +143,7 @@ def mv(input: Operand, vec: Operand) -> Tensor:
     return _of_dims("mv", input, vec, 2, 1)
 
 
+@operation()
 def dot(input: Operand, tensor: Operand) -> Tensor:
     """Return the inner product of two vectors, without conjugation.
 
@@ -146,6 +160,7 @@ def dot(input: Operand, tensor: Operand) -> Tensor:
     return _of_dims("dot", input, tensor, 1, 1)
 
 
+@operation()
 def bmm(input: Operand, mat2: Operand) -> Tensor:
     """Return the products of two stacks of matrices, shapes (b, m, k) and (b, k, n), one by one.
 
@@ -173,6 +188,7 @@ def bmm(input: Operand, mat2: Operand) -> Tensor:
     return _of_dims("bmm", left, right, 3, 3)
 
 
+@operation(aliases="ger", numpy="linalg.outer x1 x2")
 def outer(input: Operand, vec2: Operand) -> Tensor:
     """Return the matrix of all products of an element of one vector and one of the other.
 
@@ -280,6 +296,7 @@ def _added(name: str, x: Operand, product: Tensor, beta: Number, alpha: Number) 
     return elementwise.add.apply(x, product)
 
 
+@operation(inplace=True)
 def addmm(
     input: Operand, mat1: Operand, mat2: Operand, *, beta: Number = 1, alpha: Number = 1
 ) -> Tensor:
@@ -323,6 +340,7 @@ def addmm(
     return _added("addmm", input, mm(mat1, mat2), beta, alpha)
 
 
+@operation(inplace=True)
 def addmv(
     input: Operand, mat: Operand, vec: Operand, *, beta: Number = 1, alpha: Number = 1
 ) -> Tensor:
@@ -339,6 +357,10 @@ def addmv(
     return _added("addmv", input, mv(mat, vec), beta, alpha)
 
 
+addmv_ = inplace_form(addmv)
+
+
+@operation(inplace=True)
 def addr(
     input: Operand, vec1: Operand, vec2: Operand, *, beta: Number = 1, alpha: Number = 1
 ) -> Tensor:
@@ -356,6 +378,7 @@ def addr(
     return _added("addr", input, outer(vec1, vec2), beta, alpha)
 
 
+@operation(inplace=True)
 def addbmm(
     input: Operand, batch1: Operand, batch2: Operand, *, beta: Number = 1, alpha: Number = 1
 ) -> Tensor:
@@ -384,6 +407,7 @@ def addbmm(
     return _added("addbmm", input, tensordot(left, right, ([0, 2], [0, 1])), beta, alpha)
 
 
+@operation(inplace=True)
 def baddbmm(
     input: Operand, batch1: Operand, batch2: Operand, *, beta: Number = 1, alpha: Number = 1
 ) -> Tensor:

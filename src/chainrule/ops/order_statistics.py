@@ -19,6 +19,7 @@ from chainrule.arguments import (
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import check_known, dtype_title, holds_somewhere, is_known, whole
 from chainrule.errors import ArgumentError, DTypeError, ShapeError
+from chainrule.operation import operation
 from chainrule.ops.permute import movedim
 from chainrule.ops.reductions import Extremes, chosen
 from chainrule.ops.reshape import reshape
@@ -43,6 +44,7 @@ __all__ = [
 Array = Any
 
 
+@operation()
 def median(
     input: Operand,
     dim: int | None = None,
@@ -88,6 +90,7 @@ def median(
     return _median("median", input, either(dim, axis), keepdim or keepdims)
 
 
+@operation()
 def nanmedian(
     input: Operand,
     dim: int | None = None,
@@ -163,6 +166,7 @@ def _ranked(name: str, x: Tensor, dim: int, keepdim: bool, places_in: Any) -> Ex
     return chosen(x, make(places, None), number, keepdim)
 
 
+@operation()
 def kthvalue(
     input: Operand,
     k: int,
@@ -215,6 +219,7 @@ def kthvalue(
     return _ranked("kthvalue", input, number, keepdim or keepdims, lambda array: _kth(array, k - 1))
 
 
+@operation()
 def mode(
     input: Operand,
     dim: int = -1,
@@ -273,6 +278,7 @@ def _most_frequent(array: Array) -> Array:
     return np.take_along_axis(order, ends, -1)
 
 
+@operation()
 def msort(input: Operand) -> Tensor:
     """Return the elements in order along the first dimension.
 
@@ -295,6 +301,7 @@ def msort(input: Operand) -> Tensor:
 # Quantiles: what lies between the elements at two ranks.
 
 
+@operation()
 def quantile(
     input: Operand,
     q: float | Operand,
@@ -349,6 +356,7 @@ def quantile(
     return _quantile("quantile", input, q, either(dim, axis), keepdim or keepdims, interpolation)
 
 
+@operation()
 def nanquantile(
     input: Operand,
     q: float | Operand,
@@ -464,6 +472,7 @@ def _picked(x: Tensor, order: Array, ranks: Array) -> Tensor:
 # How many elements there are of each number, or in each bin.
 
 
+@operation(numpy="bincount x weights minlength=")
 def bincount(input: Operand, weights: Operand | None = None, minlength: int = 0) -> Tensor:
     """Return how often each of the numbers 0, 1, 2 … is there, or the sum of its weights.
 
@@ -522,6 +531,7 @@ def bincount(input: Operand, weights: Operand | None = None, minlength: int = 0)
     return indexing.index_add.apply(weight, shape=(length,), key=(places.astype(np.intp),))
 
 
+@operation()
 def histc(input: Operand, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
     """Return how many elements lie in each of several equally wide bins.
 
@@ -576,6 +586,7 @@ class Histogram(NamedTuple):
     bin_edges: Tensor
 
 
+@operation()
 def histogram(
     input: Operand,
     bins: int | Operand,

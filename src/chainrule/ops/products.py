@@ -14,6 +14,7 @@ from chainrule.arguments import Operand, cast, one_dim, tensor_of
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import dtype_title, promoted
 from chainrule.errors import ArgumentError, DTypeError, ShapeError
+from chainrule.operation import operation
 from chainrule.ops.complex import conj
 from chainrule.ops.einsum import einsum, pair
 from chainrule.ops.where import where
@@ -44,6 +45,9 @@ def _both(x: Operand, y: Operand) -> tuple[Tensor, Tensor]:
     return cast(left, dtype), cast(right, dtype)
 
 
+@operation(
+    method=False, numpy=("tensordot a b axes=", "linalg.tensordot x1 x2 axes="), array_api=True
+)
 def tensordot(a: Operand, b: Operand, dims: Axes = None, *, axes: Axes = None) -> Tensor:
     """Return the product of two tensors, summed over pairs of their dimensions.
 
@@ -132,6 +136,7 @@ def _dims_of(x: Tensor, y: Tensor, dims: Axes) -> tuple[tuple[int, ...], tuple[i
     return x_dims, y_dims
 
 
+@operation()
 def inner(input: Operand, other: Operand) -> Tensor:
     """Return the products of two tensors, summed over the last dimension of both.
 
@@ -172,6 +177,7 @@ def inner(input: Operand, other: Operand) -> Tensor:
     return tensordot(left, right, ([-1], [-1]))
 
 
+@operation(method=False, ufunc="vecdot")
 def vecdot(x: Operand, y: Operand, /, dim: int | None = None, *, axis: int | None = None) -> Tensor:
     """Return the inner products of vectors that lie along a dimension.
 
@@ -234,6 +240,7 @@ def _with_ndim(x: Tensor, ndim: int) -> Tensor:
     return shaping.reshape.apply(x, shape=(1,) * (ndim - x.ndim) + x.shape)
 
 
+@operation()
 def vdot(input: Operand, other: Operand) -> Tensor:
     """Return the inner product Σ conj(x) y of two vectors.
 
@@ -277,6 +284,7 @@ def vdot(input: Operand, other: Operand) -> Tensor:
     return contraction.matmul.apply(conj(left), right)
 
 
+@operation()
 def cross(
     input: Operand, other: Operand, dim: int | None = None, *, axis: int | None = None
 ) -> Tensor:
@@ -326,6 +334,7 @@ def cross(
     return contraction.cross.apply(left, right, axis=number - left.ndim)
 
 
+@operation(numpy="kron a b")
 def kron(input: Operand, other: Operand) -> Tensor:
     """Return the Kronecker product: each element of `input` times the whole of `other`.
 

@@ -20,6 +20,7 @@ from chainrule.arguments import (
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import dtype_title, namespace
 from chainrule.errors import ArgumentError, DTypeError, OutOfBoundsError
+from chainrule.operation import operation
 from chainrule.ops.wrappers import along, reshaped
 from chainrule.primitives import elementwise, indexing, reductions, shaping
 from chainrule.primitives.primitive import Primitive
@@ -44,6 +45,7 @@ __all__ = [
 ]
 
 
+@operation()
 def sum(
     input: Operand,
     dim: Dims = None,
@@ -113,6 +115,7 @@ def _accumulated(x: Tensor, dtype: DTypeLike) -> Tensor:
     return cast(x, "int64") if x._array.dtype.kind == "u" else x
 
 
+@operation(array_api=True)
 def mean(
     input: Operand,
     dim: Dims = None,
@@ -153,6 +156,7 @@ def check_floating(x: Tensor, operation: str) -> None:
         )
 
 
+@operation()
 def prod(
     input: Operand,
     dim: Dims = None,
@@ -182,6 +186,7 @@ def prod(
     )
 
 
+@operation(inplace=True)
 def cumsum(
     input: Operand, dim: int | None = None, *, axis: int | None = None, dtype: DTypeLike = None
 ) -> Tensor:
@@ -215,6 +220,7 @@ def cumsum(
     return _accumulated(along(reductions.cumulative_sum, input, either(dim, axis)), dtype)
 
 
+@operation(method=False, array_api=True)
 def cumulative_sum(
     input: Operand,
     *,
@@ -273,6 +279,7 @@ def accumulator(x: Tensor) -> Any:
     return np.dtype("uint64" if kind == "u" else "int64") if kind in "biu" else x.dtype
 
 
+@operation(inplace=True)
 def cumprod(
     input: Operand, dim: int | None = None, *, axis: int | None = None, dtype: DTypeLike = None
 ) -> Tensor:
@@ -293,6 +300,7 @@ def cumprod(
     return _accumulated(along(reductions.cumulative_prod, input, either(dim, axis)), dtype)
 
 
+@operation(method=False, array_api=True)
 def cumulative_prod(
     input: Operand,
     *,
@@ -319,6 +327,7 @@ def cumulative_prod(
     )
 
 
+@operation(array_api=True)
 def all(
     input: Operand,
     dim: Dims = None,
@@ -338,6 +347,7 @@ def all(
     return _counted(reductions.all, input, either(dim, axis), keepdim or keepdims)
 
 
+@operation(array_api=True)
 def any(
     input: Operand,
     dim: Dims = None,
@@ -357,6 +367,7 @@ def any(
     return _counted(reductions.any, input, either(dim, axis), keepdim or keepdims)
 
 
+@operation(array_api=True)
 def count_nonzero(
     input: Operand,
     dim: Dims = None,
@@ -392,6 +403,7 @@ class Extremes(NamedTuple):
     indices: Tensor
 
 
+@operation()
 def max(
     input: Operand,
     dim: int | Tensor | None = None,
@@ -444,6 +456,7 @@ def max(
     return _extreme(reductions.max, input, dim, keepdim, axis, keepdims, other)
 
 
+@operation()
 def min(
     input: Operand,
     dim: int | Tensor | None = None,
@@ -535,6 +548,7 @@ def _reduced(
     return primitive.apply(x, axis=axes, keepdims=keepdims)
 
 
+@operation()
 def amax(
     input: Operand,
     dim: Dims = None,
@@ -576,6 +590,7 @@ def amax(
     return _reduced(reductions.max, tensor_of(input), over(dim, axis), keepdim or keepdims, "amax")
 
 
+@operation()
 def amin(
     input: Operand,
     dim: Dims = None,
@@ -599,6 +614,7 @@ def amin(
     return _reduced(reductions.min, tensor_of(input), over(dim, axis), keepdim or keepdims, "amin")
 
 
+@operation(array_api=True)
 def argmax(
     input: Operand,
     dim: int | None = None,
@@ -636,6 +652,7 @@ def argmax(
     return _positions(reductions.argmax, tensor_of(input), either(dim, axis), keepdim or keepdims)
 
 
+@operation(array_api=True)
 def argmin(
     input: Operand,
     dim: int | None = None,

@@ -12,6 +12,7 @@ from chainrule.arguments import Operand, either, one_dim, sizes_of, tensor_of
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import check_known, holds_somewhere, is_known
 from chainrule.errors import ArgumentError, ShapeError
+from chainrule.operation import operation
 from chainrule.ops.join_split import stack
 from chainrule.ops.reshape import broadcast_to, reshape
 from chainrule.primitives import indexing as indexing_primitives
@@ -29,6 +30,7 @@ __all__ = [
 # --- repeated -------------------------------------------------------------------------------------
 
 
+@operation(array_api=True)
 def tile(input: Operand, *dims: Any) -> Tensor:
     """Return `input` repeated as a whole along its dimensions, the last ones if fewer are given.
 
@@ -64,6 +66,7 @@ def tile(input: Operand, *dims: Any) -> Tensor:
     return repeat_whole(input, (1,) * (input.ndim - len(times)) + times)
 
 
+@operation(method="repeat")
 def repeat_whole(x: Tensor, /, *repeats: Any) -> Tensor:
     """Return the tensor repeated as a whole along each of its dimensions, and along new first ones.
 
@@ -108,6 +111,7 @@ def repeat_whole(x: Tensor, /, *repeats: Any) -> Tensor:
     return shaping.reshape_copy.apply(spread_out, shape=result)
 
 
+@operation()
 def repeat_interleave(
     input: Operand,
     repeats: int | Operand | None = None,
@@ -197,6 +201,7 @@ def _each_repeated(x: Tensor, dim: int, count: int) -> Tensor:
     return shaping.reshape_copy.apply(spread, shape=(*before, length * count, *after))
 
 
+@operation(method=False, array_api=True)
 def repeat(x: Operand, repeats: int | Operand, /, *, axis: int | None = None) -> Tensor:
     """Return `x` with each element repeated: the array API's name of `repeat_interleave`.
 

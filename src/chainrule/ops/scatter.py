@@ -15,6 +15,7 @@ from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import check_known, dtype_title, is_array, is_known, namespace
 from chainrule.errors import ArgumentError, CompileError, DTypeError, ShapeError
 from chainrule.kernels import flat_indexing
+from chainrule.operation import inplace_form, operation
 from chainrule.ops.index_errors import in_our_words, indexing
 from chainrule.ops.indexing import as_key, index_of
 from chainrule.ops.reshape import broadcast_to
@@ -35,6 +36,7 @@ __all__ = [
     "index_put",
     "put",
     "masked_scatter",
+    "index_put_",
 ]
 
 # --- combining ------------------------------------------------------------------------------------
@@ -183,6 +185,7 @@ def product(x: Tensor, value: Tensor, key: Any, own: bool) -> Tensor:
 # --- one number for each index --------------------------------------------------------------------
 
 
+@operation(inplace=True)
 def scatter(
     input: Operand,
     dim: int,
@@ -245,6 +248,7 @@ def scatter(
     return _along("scatter", combine, input, dim, index, value if src is None else src)
 
 
+@operation(inplace=True)
 def scatter_add(input: Operand, dim: int, index: Operand, src: Operand) -> Tensor:
     """Return `input` with the elements of `src` added at `index`; the arguments are `scatter`'s.
 
@@ -261,6 +265,7 @@ def scatter_add(input: Operand, dim: int, index: Operand, src: Operand) -> Tenso
     return _along("scatter_add", add, input, dim, index, src)
 
 
+@operation(inplace=True)
 def scatter_reduce(
     input: Operand,
     dim: int,
@@ -355,6 +360,7 @@ def _cut(
 # --- a slice for each index -----------------------------------------------------------------------
 
 
+@operation(inplace=True)
 def index_add(
     input: Operand, dim: int, index: Operand, source: Operand, *, alpha: float = 1
 ) -> Tensor:
@@ -400,6 +406,7 @@ def index_add(
     return _slices("index_add", add, input, dim, index, scaled)
 
 
+@operation(inplace=True)
 def index_copy(input: Operand, dim: int, index: Operand, source: Operand) -> Tensor:
     """Return `input` with slices written at `index`; the arguments are those of `index_add`.
 
@@ -417,6 +424,7 @@ def index_copy(input: Operand, dim: int, index: Operand, source: Operand) -> Ten
     return _slices("index_copy", write, input, dim, index, source)
 
 
+@operation(inplace=True)
 def index_fill(input: Operand, dim: int, index: Operand, value: Operand) -> Tensor:
     """Return `input` with a number written to the slices at `index` along a dimension.
 
@@ -456,6 +464,7 @@ def index_fill(input: Operand, dim: int, index: Operand, value: Operand) -> Tens
     return _slices("index_fill", write, input, dim, index, number)
 
 
+@operation(inplace=True)
 def index_reduce(
     input: Operand,
     dim: int,
@@ -523,6 +532,7 @@ def _slices(
 # Elements written or added at any index.
 
 
+@operation(inplace=True)
 def index_put(
     input: Operand, indices: Sequence[Operand], values: Operand, accumulate: bool = False
 ) -> Tensor:
@@ -567,6 +577,9 @@ def index_put(
     return _put(input, value, key, accumulate)
 
 
+index_put_ = inplace_form(index_put)
+
+
 def _put(x: Tensor, value: Tensor, key: Any, accumulate: bool) -> Tensor:
     with indexing():
         shape = np.broadcast_to(np.empty((), bool), x.shape)[_stand_in(key)].shape
@@ -590,6 +603,7 @@ def _stand_in(key: Any) -> Any:
     return np.zeros(key.shape, np.intp)
 
 
+@operation(inplace=True)
 def put(input: Operand, index: Operand, source: Operand, accumulate: bool = False) -> Tensor:
     """Return `input` with the elements of `source` at `index` in the flattened tensor.
 
@@ -637,6 +651,7 @@ def put(input: Operand, index: Operand, source: Operand, accumulate: bool = Fals
     )
 
 
+@operation(inplace=True)
 def masked_scatter(input: Operand, mask: Operand, source: Operand) -> Tensor:
     """Return `input` with elements of `source`, in their order, written where `mask` is true.
 

@@ -13,6 +13,7 @@ from chainrule.autograd.operands import as_tensors
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import check_known, is_known, namespace, promote
 from chainrule.errors import ArgumentError, ShapeError
+from chainrule.operation import operation
 from chainrule.ops.indexing import get_item
 from chainrule.ops.reductions import Extremes
 from chainrule.ops.reshape import reshape
@@ -44,6 +45,7 @@ Array = Any
 # --- where ----------------------------------------------------------------------------------------
 
 
+@operation()
 def nonzero(input: Operand, *, as_tuple: bool = False) -> Any:
     """Return where the elements are that are not zero.
 
@@ -78,6 +80,7 @@ def nonzero(input: Operand, *, as_tuple: bool = False) -> Any:
 _MASK = "choose with where(), multiply with a mask"
 
 
+@operation()
 def argwhere(input: Operand) -> Tensor:
     """Return where the elements are that are not zero, as rows: NumPy's name of `nonzero`.
 
@@ -94,6 +97,7 @@ def argwhere(input: Operand) -> Tensor:
 # --- which ----------------------------------------------------------------------------------------
 
 
+@operation()
 def unique(
     input: Operand,
     sorted: bool = True,
@@ -168,6 +172,7 @@ def _asked(
     return found[0] if len(found) == 1 else tuple(found)
 
 
+@operation()
 def unique_consecutive(
     input: Operand,
     return_inverse: bool = False,
@@ -209,6 +214,7 @@ def unique_consecutive(
 # --- between which --------------------------------------------------------------------------------
 
 
+@operation(method=False, array_api=True)
 def searchsorted(
     sorted_sequence: Operand,
     input: Operand,
@@ -365,6 +371,7 @@ class UniqueInverse(NamedTuple):
     inverse_indices: Tensor
 
 
+@operation(method=False, array_api=True)
 def unique_all(input: Operand) -> UniqueAll:
     """Return the distinct values of `input`, with all that there is to know of where they are.
 
@@ -403,6 +410,7 @@ def unique_all(input: Operand) -> UniqueAll:
     )
 
 
+@operation(method=False, array_api=True)
 def unique_counts(input: Operand) -> UniqueCounts:
     """Return the distinct values of `input` and how often each is there; see `unique_all`.
 
@@ -416,6 +424,7 @@ def unique_counts(input: Operand) -> UniqueCounts:
     return UniqueCounts(found.values, found.counts)
 
 
+@operation(method=False, array_api=True)
 def unique_inverse(input: Operand) -> UniqueInverse:
     """Return the distinct values of `input` and which of them each element is; see `unique_all`.
 
@@ -429,6 +438,7 @@ def unique_inverse(input: Operand) -> UniqueInverse:
     return UniqueInverse(found.values, found.inverse_indices)
 
 
+@operation(method=False, array_api=True)
 def unique_values(input: Operand) -> Tensor:
     """Return the distinct values of `input`; see `unique_all`.
 
@@ -441,6 +451,7 @@ def unique_values(input: Operand) -> Tensor:
     return unique_all(input).values
 
 
+@operation(method=False, array_api=True)
 def isin(
     elements: Operand,
     test_elements: Operand,
@@ -501,6 +512,7 @@ def foremost(rows: Array, k: int, largest: bool) -> Array:
 # --- sort search ----------------------------------------------------------------------------------
 
 
+@operation()
 def sort(
     input: Operand,
     dim: int = -1,
@@ -549,6 +561,7 @@ def sort(
     return Extremes(indexing.take_along_axis.apply(input, indices, axis=number), indices)
 
 
+@operation(array_api=True)
 def argsort(
     input: Operand,
     dim: int | None = None,
@@ -581,6 +594,7 @@ def _order(x: Tensor, dim: int, descending: bool) -> Tensor:
     return elementwise.subtract.apply(x.shape[dim] - 1, order)
 
 
+@operation()
 def topk(
     input: Operand,
     k: int,

@@ -11,8 +11,10 @@ from collections.abc import Callable
 from operator import index
 
 from chainrule.arguments import Operand, floating
+from chainrule.autograd.inplace import in_place
 from chainrule.autograd.tensor import Tensor
 from chainrule.errors import ArgumentError
+from chainrule.operation import inplace_form, operation
 from chainrule.ops.arithmetic import add, multiply, negative, subtract
 from chainrule.ops.binary import logaddexp
 from chainrule.ops.elementary import clamp
@@ -33,6 +35,11 @@ __all__ = [
     "mvlgamma",
     "polygamma",
     "sinc",
+    "erf_",
+    "erfc_",
+    "i0_",
+    "logit_",
+    "sinc_",
 ]
 
 _erf = of_reals(special.erf)
@@ -47,6 +54,7 @@ _gammainc = real_pair(special.gammainc)
 _gammaincc = real_pair(special.gammaincc)
 
 
+@operation(inplace=True, scipy="erf")
 def erf(input: Operand) -> Tensor:
     """Return the error function, 2/√π ∫ exp(-t²) dt from 0 to x.
 
@@ -78,6 +86,10 @@ def erf(input: Operand) -> Tensor:
     return _erf(input)
 
 
+erf_ = inplace_form(erf)
+
+
+@operation(inplace=True, scipy="erfc")
 def erfc(input: Operand) -> Tensor:
     """Return 1 - erf(x), precise also where that is tiny; the argument is that of `erf`.
 
@@ -98,6 +110,10 @@ def erfc(input: Operand) -> Tensor:
     return _erfc(input)
 
 
+erfc_ = inplace_form(erfc)
+
+
+@operation(inplace=True, scipy="erfinv")
 def erfinv(input: Operand) -> Tensor:
     """Return the number whose `erf` is x: ±inf at ±1, nan beyond.
 
@@ -130,6 +146,7 @@ def erfinv(input: Operand) -> Tensor:
     return _erfinv(input)
 
 
+@operation(inplace=True, scipy="gammaln")
 def lgamma(input: Operand) -> Tensor:
     """Return log |Γ(x)|: inf at 0, -1, -2, …
 
@@ -160,6 +177,7 @@ def lgamma(input: Operand) -> Tensor:
     return _lgamma(input)
 
 
+@operation(inplace=True, scipy="psi")
 def digamma(input: Operand) -> Tensor:
     """Return the derivative of log Γ(x); the argument is that of `lgamma`.
 
@@ -214,6 +232,13 @@ def polygamma(n: int, input: Operand) -> Tensor:
     return _polygamma(input, order=index(n))
 
 
+@operation()
+def polygamma_(x: Tensor, n: int) -> Tensor:
+    """Replace each element by the n-th derivative of digamma there."""
+    return in_place(x, "polygamma_", lambda t: polygamma(n, t))
+
+
+@operation(inplace=True)
 def mvlgamma(input: Operand, p: int) -> Tensor:
     """Return the logarithm of the multivariate gamma function of dimension p.
 
@@ -253,6 +278,7 @@ def mvlgamma(input: Operand, p: int) -> Tensor:
     return add(total, p * (p - 1) / 4 * math.log(math.pi))
 
 
+@operation(inplace=True, scipy="i0", numpy="i0 x")
 def i0(input: Operand) -> Tensor:
     """Return the modified Bessel function of the first kind of order 0.
 
@@ -285,6 +311,10 @@ def i0(input: Operand) -> Tensor:
     return _i0(input, order=0)
 
 
+i0_ = inplace_form(i0)
+
+
+@operation(inplace=True, scipy="gammainc")
 def igamma(input: Operand, other: Operand) -> Tensor:
     """Return the regularised lower incomplete gamma function, from 0 at x = 0 up to 1.
 
@@ -321,6 +351,7 @@ def igamma(input: Operand, other: Operand) -> Tensor:
     return _gammainc(input, other)
 
 
+@operation(inplace=True, scipy="gammaincc")
 def igammac(input: Operand, other: Operand) -> Tensor:
     """Return the regularised upper incomplete gamma function, 1 - igamma(a, x), also in its tail.
 
@@ -344,6 +375,7 @@ def igammac(input: Operand, other: Operand) -> Tensor:
     return _gammaincc(input, other)
 
 
+@operation(inplace=True, numpy="sinc x")
 def sinc(input: Operand) -> Tensor:
     """Return sin(πx) / (πx), which is 1 at 0.
 
@@ -370,6 +402,10 @@ def sinc(input: Operand) -> Tensor:
     return special.spherical_bessel_j.apply(multiply(floating(input), math.pi), order=0)
 
 
+sinc_ = inplace_form(sinc)
+
+
+@operation(inplace=True, scipy="logit")
 def logit(input: Operand, eps: float | None = None) -> Tensor:
     """Return log(x / (1 - x)), the inverse of `sigmoid`.
 
@@ -406,6 +442,9 @@ def logit(input: Operand, eps: float | None = None) -> Tensor:
     return _logit(input)
 
 
+logit_ = inplace_form(logit)
+
+
 # --- probability ----------------------------------------------------------------------------------
 #
 # Special functions of probability: normal, gamma and beta distributions, entropies.
@@ -431,6 +470,7 @@ _exp1 = of_reals(special.exp1)
 # --- error functions and the normal distribution --------------------------------------------------
 
 
+@operation(method=False, scipy="erfcx")
 def erfcx(input: Operand) -> Tensor:
     """Return exp(x²) erfc(x), which neither over- nor underflows for large x.
 
@@ -447,6 +487,7 @@ def erfcx(input: Operand) -> Tensor:
     return _erfcx(input)
 
 
+@operation(method=False, scipy="erfi")
 def erfi(input: Operand) -> Tensor:
     """Return the imaginary error function, 2/√π ∫ exp(t²) dt from 0 to x.
 
@@ -463,6 +504,7 @@ def erfi(input: Operand) -> Tensor:
     return _erfi(input)
 
 
+@operation(method=False, scipy="dawsn")
 def dawsn(input: Operand) -> Tensor:
     """Return Dawson's integral, exp(-x²) ∫ exp(t²) dt from 0 to x.
 
@@ -479,6 +521,7 @@ def dawsn(input: Operand) -> Tensor:
     return _dawsn(input)
 
 
+@operation(method=False, scipy="ndtr")
 def ndtr(input: Operand) -> Tensor:
     """Return the probability that a standard normal number is at most x. Needs NumPy alone.
 
@@ -496,6 +539,7 @@ def ndtr(input: Operand) -> Tensor:
     return multiply(special.erfc.apply(scaled), 0.5)
 
 
+@operation(method=False, scipy="ndtri")
 def ndtri(input: Operand) -> Tensor:
     """Return the number whose `ndtr` is x: ±inf at 1 and 0, nan beyond.
 
@@ -512,6 +556,7 @@ def ndtri(input: Operand) -> Tensor:
     return _ndtri(input)
 
 
+@operation(method=False, scipy="log_ndtr")
 def log_ndtr(input: Operand) -> Tensor:
     """Return log ndtr(x), precise also where that underflows.
 
@@ -528,6 +573,7 @@ def log_ndtr(input: Operand) -> Tensor:
     return _log_ndtr(input)
 
 
+@operation(method=False, scipy="log_expit")
 def log_expit(input: Operand) -> Tensor:
     """Return log sigmoid(x), without underflow. Needs NumPy alone.
 
@@ -547,6 +593,7 @@ def log_expit(input: Operand) -> Tensor:
 # --- entropies ------------------------------------------------------------------------------------
 
 
+@operation(method=False, scipy="entr")
 def entr(input: Operand) -> Tensor:
     """Return -x log x, which is 0 at 0 and -inf below. Needs NumPy alone.
 
@@ -563,6 +610,7 @@ def entr(input: Operand) -> Tensor:
     return _entr(input)
 
 
+@operation(method=False, scipy="rel_entr")
 def rel_entr(x: Operand, y: Operand, /) -> Tensor:
     """Return x log(x/y), which is 0 at x = 0, y ≥ 0, and inf where one is negative.
 
@@ -579,6 +627,7 @@ def rel_entr(x: Operand, y: Operand, /) -> Tensor:
     return _rel_entr(x, y)
 
 
+@operation(method=False, scipy="kl_div")
 def kl_div(x: Operand, y: Operand, /) -> Tensor:
     """Return x log(x/y) - x + y, as scipy.special.kl_div does.
 
@@ -597,6 +646,7 @@ def kl_div(x: Operand, y: Operand, /) -> Tensor:
     return add(subtract(_rel_entr(x, y), x), y)
 
 
+@operation(method=False, scipy="xlog1py")
 def xlog1py(input: Operand, other: Operand) -> Tensor:
     """Return x log(1 + y), which is 0 where x is 0. Needs NumPy alone.
 
@@ -616,6 +666,7 @@ def xlog1py(input: Operand, other: Operand) -> Tensor:
 # --- gamma, beta, zeta ----------------------------------------------------------------------------
 
 
+@operation(method=False, scipy="gamma")
 def gamma(input: Operand) -> Tensor:
     """Return Γ(x); it overflows soon, `lgamma` doesn't.
 
@@ -632,6 +683,7 @@ def gamma(input: Operand) -> Tensor:
     return _gamma(input)
 
 
+@operation(method=False, scipy="beta")
 def beta(a: Operand, b: Operand, /) -> Tensor:
     """Return Γ(a) Γ(b) / Γ(a + b).
 
@@ -648,6 +700,7 @@ def beta(a: Operand, b: Operand, /) -> Tensor:
     return _beta(a, b)
 
 
+@operation(method=False, scipy="betaln")
 def betaln(a: Operand, b: Operand, /) -> Tensor:
     """Return log |beta(a, b)|.
 
@@ -664,6 +717,7 @@ def betaln(a: Operand, b: Operand, /) -> Tensor:
     return _betaln(a, b)
 
 
+@operation(method=False, scipy="betainc")
 def betainc(a: Operand, b: Operand, x: Operand, /) -> Tensor:
     """Return the regularised incomplete beta function, 0 at x = 0 and 1 at x = 1.
 
@@ -685,6 +739,7 @@ def betainc(a: Operand, b: Operand, x: Operand, /) -> Tensor:
     return special.betainc.apply(*real_operands("betainc", a, b, x))
 
 
+@operation(method=False, scipy="_zeta")
 def zeta(input: Operand, other: Operand) -> Tensor:
     """Return Hurwitz' zeta function, Σ (k + q)^(-x) over k = 0, 1, …; Riemann's has q = 1.
 
@@ -711,6 +766,7 @@ def zeta(input: Operand, other: Operand) -> Tensor:
 # --- exponential integrals ------------------------------------------------------------------------
 
 
+@operation(method=False, scipy="expi")
 def expi(input: Operand) -> Tensor:
     """Return the exponential integral Ei(x), ∫ exp(t)/t dt from -∞ to x.
 
@@ -727,6 +783,7 @@ def expi(input: Operand) -> Tensor:
     return _expi(input)
 
 
+@operation(method=False, scipy="exp1")
 def exp1(input: Operand) -> Tensor:
     """Return the exponential integral E₁(x), ∫ exp(-t)/t dt from x to ∞.
 
@@ -753,7 +810,13 @@ def exp1(input: Operand) -> Tensor:
 
 
 def _of_order(
-    primitive: Primitive, order: int, name: str, text: str, derivative: str, shown: str
+    primitive: Primitive,
+    order: int,
+    name: str,
+    text: str,
+    derivative: str,
+    shown: str,
+    scipy: str = "",
 ) -> Callable[[Operand], Tensor]:
     """Return the public function of one order of a family."""
     recorded = of_reals(primitive, name)
@@ -774,24 +837,25 @@ def _of_order(
     >>> cr.special.{name}(cr.tensor([1.0, 2.0]))
     tensor([{shown}])
     """
+    operation(method=False, scipy=scipy)(function)
     return function
 
 
 bessel_j0 = _of_order(
     *(special.bessel_j, 0, "bessel_j0", "the Bessel function of the first kind of order 0"),
-    *("-bessel_j1(x)", "0.7652, 0.2239"),
+    *("-bessel_j1(x)", "0.7652, 0.2239", "j0"),
 )
 bessel_j1 = _of_order(
     *(special.bessel_j, 1, "bessel_j1", "the Bessel function of the first kind of order 1"),
-    *("(J₀(x) - J₂(x)) / 2", "0.4401, 0.5767"),
+    *("(J₀(x) - J₂(x)) / 2", "0.4401, 0.5767", "j1"),
 )
 bessel_y0 = _of_order(
     *(special.bessel_y, 0, "bessel_y0", "the Bessel function of the second kind of order 0"),
-    *("-bessel_y1(x)", "0.0883, 0.5104"),
+    *("-bessel_y1(x)", "0.0883, 0.5104", "y0"),
 )
 bessel_y1 = _of_order(
     *(special.bessel_y, 1, "bessel_y1", "the Bessel function of the second kind of order 1"),
-    *("(Y₀(x) - Y₂(x)) / 2", "-0.7812, -0.1070"),
+    *("(Y₀(x) - Y₂(x)) / 2", "-0.7812, -0.1070", "y1"),
 )
 spherical_bessel_j0 = _of_order(
     *(special.spherical_bessel_j, 0, "spherical_bessel_j0", "sin(x) / x, which is 1 at 0"),
@@ -822,7 +886,7 @@ modified_bessel_k0 = _of_order(
         "modified_bessel_k0",
         "the modified Bessel function of the second kind, K₀",
     ),
-    *("-modified_bessel_k1(x)", "0.4210, 0.1139"),
+    *("-modified_bessel_k1(x)", "0.4210, 0.1139", "k0"),
 )
 modified_bessel_k1 = _of_order(
     *(
@@ -831,24 +895,38 @@ modified_bessel_k1 = _of_order(
         "modified_bessel_k1",
         "the modified Bessel function of the second kind, K₁",
     ),
-    *("-(K₀(x) + K₂(x)) / 2", "0.6019, 0.1399"),
+    *("-(K₀(x) + K₂(x)) / 2", "0.6019, 0.1399", "k1"),
 )
 scaled_modified_bessel_k0 = _of_order(
     *(special.bessel_ke, 0, "scaled_modified_bessel_k0", "exp(x) modified_bessel_k0(x)"),
-    *("out - scaled_modified_bessel_k1(x)", "1.1445, 0.8416"),
+    *("out - scaled_modified_bessel_k1(x)", "1.1445, 0.8416", "k0e"),
 )
 scaled_modified_bessel_k1 = _of_order(
     *(special.bessel_ke, 1, "scaled_modified_bessel_k1", "exp(x) modified_bessel_k1(x)"),
-    *("out - exp(x) (K₀(x) + K₂(x)) / 2", "1.6362, 1.0335"),
+    *("out - exp(x) (K₀(x) + K₂(x)) / 2", "1.6362, 1.0335", "k1e"),
 )
 i0e = _of_order(
-    *(special.bessel_ie, 0, "i0e", "exp(-|x|) i0(x)", "i1e(x) - sign(x) · out", "0.4658, 0.3085")
+    *(
+        special.bessel_ie,
+        0,
+        "i0e",
+        "exp(-|x|) i0(x)",
+        "i1e(x) - sign(x) · out",
+        "0.4658, 0.3085",
+        "i0e",
+    ),
 )
 i1 = _of_order(
     *(special.bessel_i, 1, "i1", "the modified Bessel function of the first kind of order 1"),
-    *("(I₀(x) + I₂(x)) / 2", "0.5652, 1.5906"),
+    *("(I₀(x) + I₂(x)) / 2", "0.5652, 1.5906", "i1"),
 )
 i1e = _of_order(
     *(special.bessel_ie, 1, "i1e", "exp(-|x|) i1(x)"),
-    *("exp(-|x|) (I₀(x) + I₂(x)) / 2 - sign(x) · out", "0.2079, 0.2153"),
+    *("exp(-|x|) (I₀(x) + I₂(x)) / 2 - sign(x) · out", "0.2079, 0.2153", "i1e"),
 )
+
+
+@operation(method="polygamma")
+def polygamma_method(x: Tensor, n: int) -> Tensor:
+    """Return the n-th derivative of digamma at each element."""
+    return polygamma(n, x)

@@ -22,6 +22,7 @@ from chainrule.arguments import (
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import holds_somewhere
 from chainrule.errors import ArgumentError, DTypeError, ShapeError
+from chainrule.operation import operation
 from chainrule.ops.diagonals import diagonal
 from chainrule.ops.elementary import clamp
 from chainrule.ops.matmul import matmul
@@ -51,6 +52,7 @@ __all__ = [
 _sum = reductions.sum.apply
 
 
+@operation()
 def var(
     input: Operand,
     dim: Dims | bool = None,
@@ -123,6 +125,7 @@ def _squares(x: Tensor) -> Tensor:
     return elementwise.square.apply(x)
 
 
+@operation()
 def std(
     input: Operand,
     dim: Dims | bool = None,
@@ -151,6 +154,7 @@ def std(
     )
 
 
+@operation()
 def norm(
     input: Operand,
     p: float | str = 2,
@@ -222,6 +226,7 @@ def norm(
     return norms.p_norm.apply(input, p=2.0 if p == "fro" else float(p), **settings)
 
 
+@operation()
 def logsumexp(
     input: Operand,
     dim: Dims = None,
@@ -266,6 +271,7 @@ def logsumexp(
     return reductions.logsumexp.apply(input, axis=dims, keepdims=keepdim or keepdims)
 
 
+@operation()
 def softmax(
     input: Operand, dim: int | None = None, *, axis: int | None = None, dtype: DTypeLike = None
 ) -> Tensor:
@@ -300,6 +306,7 @@ def softmax(
     return along(reductions.softmax, cast(floating(input), dtype), either(dim, axis))
 
 
+@operation()
 def log_softmax(
     input: Operand, dim: int | None = None, *, axis: int | None = None, dtype: DTypeLike = None
 ) -> Tensor:
@@ -325,6 +332,7 @@ def log_softmax(
 # --- around gaps ----------------------------------------------------------------------------------
 
 
+@operation(numpy="nansum a axis= dtype= keepdims=")
 def nansum(
     input: Operand,
     dim: Dims = None,
@@ -356,6 +364,7 @@ def _present(x: Tensor) -> Tensor:
     return elementwise.logical_not.apply(elementwise.isnan.apply(x))
 
 
+@operation()
 def nanmean(
     input: Operand,
     dim: Dims = None,
@@ -447,6 +456,7 @@ class Bounds(NamedTuple):
     max: Tensor
 
 
+@operation()
 def aminmax(
     input: Operand,
     *,
@@ -470,6 +480,7 @@ def aminmax(
 # --- sizes ----------------------------------------------------------------------------------------
 
 
+@operation()
 def dist(input: Operand, other: Operand, p: float = 2) -> Tensor:
     """Return the norm of the difference of two tensors.
 
@@ -497,6 +508,7 @@ def dist(input: Operand, other: Operand, p: float = 2) -> Tensor:
     return norm(elementwise.subtract.apply(floating(input), floating(other)), p)
 
 
+@operation(inplace=True)
 def renorm(input: Operand, p: float, dim: int, maxnorm: float) -> Tensor:
     """Return `input` with the slices along a dimension shortened to a norm of at most `maxnorm`.
 
@@ -556,6 +568,7 @@ def renorm(input: Operand, p: float, dim: int, maxnorm: float) -> Tensor:
 # Covariance and correlation of variables.
 
 
+@operation()
 def cov(
     input: Operand,
     *,
@@ -659,6 +672,7 @@ def _squeezed(x: Tensor) -> Tensor:
     return reshaped(x, ()) if x.shape == (1, 1) else x
 
 
+@operation()
 def corrcoef(input: Operand) -> Tensor:
     """Return the correlations of variables, which are the rows of a matrix.
 

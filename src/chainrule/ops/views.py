@@ -22,6 +22,7 @@ from chainrule.autograd.inplace import set_item
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import CPU, move, namespace, storage_of
 from chainrule.errors import DTypeError, OutOfBoundsError, ShapeError
+from chainrule.operation import operation
 from chainrule.ops.diagonals import diagonal
 from chainrule.ops.reshape import full_shape, view_shape
 from chainrule.ops.wrappers import reshaped
@@ -43,6 +44,7 @@ __all__ = [
 _DTYPES = (np.dtype, type)
 
 
+@operation()
 def view(x: Tensor, /, *sizes: Any, size: Sizes | None = None, dtype: DTypeLike = None) -> Tensor:
     """Return a view of `x` in another shape; the arguments are those of `reshape`.
 
@@ -103,6 +105,7 @@ def _bits(x: Tensor, dtype: DTypeLike) -> Tensor:
         ) from None
 
 
+@operation()
 def contiguous(x: Tensor, /) -> Tensor:
     """Return `x` itself if its elements lie in memory in row-major order, else a copy that does.
 
@@ -122,6 +125,7 @@ def contiguous(x: Tensor, /) -> Tensor:
     return x if found else shaping.reshape_copy.apply(x, shape=x.shape)
 
 
+@operation()
 def sum_to_size(x: Tensor, /, *sizes: Any) -> Tensor:
     """Return the tensor summed to a shape that broadcasts to its own.
 
@@ -163,6 +167,7 @@ def sum_to_size(x: Tensor, /, *sizes: Any) -> Tensor:
     return reshaped(reductions.sum.apply(x, axis=axes, keepdims=True), shape) if axes else x
 
 
+@operation()
 def stride(x: Tensor, dim: int | None = None) -> Any:
     """Return by how many elements of memory neighbours are apart, along each dimension or one.
 
@@ -176,6 +181,7 @@ def stride(x: Tensor, dim: int | None = None) -> Any:
     return steps if dim is None else steps[one_dim(dim, x.ndim)]
 
 
+@operation()
 def storage_offset(x: Tensor) -> int:
     """Return how many elements of the memory come before the first one of this tensor.
 
@@ -195,6 +201,7 @@ def storage_offset(x: Tensor) -> int:
 # Parts of a tensor that are views of it, and tensors with such a part replaced.
 
 
+@operation()
 def narrow(input: Operand, dim: int, start: int | Tensor, length: int) -> Tensor:
     """Return `length` elements along a dimension, from `start` on.
 
@@ -250,6 +257,7 @@ def narrow(input: Operand, dim: int, start: int | Tensor, length: int) -> Tensor
     return indexing.getitem.apply(input, key=(*lead, slice(first, first + length), ...))
 
 
+@operation()
 def narrow_copy(input: Operand, dim: int, start: int, length: int) -> Tensor:
     """Return what `narrow` does, in memory of its own.
 
@@ -263,6 +271,7 @@ def narrow_copy(input: Operand, dim: int, start: int, length: int) -> Tensor:
     return copy
 
 
+@operation()
 def select(input: Operand, dim: int, index: int | Tensor) -> Tensor:
     """Return the slice at an index of a dimension, which the result doesn't have any more.
 
@@ -310,6 +319,7 @@ def select(input: Operand, dim: int, index: int | Tensor) -> Tensor:
     return indexing.select.apply(input, key=(*(slice(None),) * number, place, ...))
 
 
+@operation()
 def unfold(x: Tensor, /, dimension: int, size: int, step: int) -> Tensor:
     """Return all stretches of `size` elements along a dimension, `step` apart.
 
@@ -371,6 +381,7 @@ def unfold(x: Tensor, /, dimension: int, size: int, step: int) -> Tensor:
     return out
 
 
+@operation()
 def unflatten(input: Operand, dim: int, sizes: int | Sequence[int]) -> Tensor:
     """Return `input` with one dimension made into several: the opposite of `flatten`.
 
@@ -424,6 +435,7 @@ def unflatten(input: Operand, dim: int, sizes: int | Sequence[int]) -> Tensor:
 # --- replaced -------------------------------------------------------------------------------------
 
 
+@operation()
 def select_scatter(input: Operand, src: Operand, dim: int, index: int) -> Tensor:
     """Return `input` with the slice at an index of a dimension replaced.
 
@@ -460,6 +472,7 @@ def select_scatter(input: Operand, src: Operand, dim: int, index: int) -> Tensor
     return _replaced("select_scatter", out, select(out, dim, index), src)
 
 
+@operation()
 def slice_scatter(
     input: Operand,
     src: Operand,
@@ -482,6 +495,7 @@ def slice_scatter(
     return _replaced("slice_scatter", out, part, src)
 
 
+@operation()
 def diagonal_scatter(
     input: Operand, src: Operand, offset: int = 0, dim1: int = 0, dim2: int = 1
 ) -> Tensor:
@@ -597,6 +611,7 @@ def fill(input: Operand, value: Any) -> Tensor:
     return elementwise.clone.apply(spread)
 
 
+@operation()
 def as_strided(
     input: Operand, size: Sizes, stride: Sizes, storage_offset: int | None = None
 ) -> Tensor:
@@ -677,3 +692,9 @@ def _elements_at(x: Tensor, places: Any) -> tuple[Any, ...]:
             "that this one is a view of"
         )
     return tuple(indices)
+
+
+@operation()
+def view_as(x: Tensor, other: Tensor) -> Tensor:
+    """Return a view of the tensor in the shape of `other`."""
+    return view(x, other.shape)

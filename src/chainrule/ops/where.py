@@ -11,6 +11,7 @@ from chainrule.autograd.operands import as_tensors
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import namespace, promoted
 from chainrule.errors import DTypeError
+from chainrule.operation import operation
 from chainrule.ops.sort_search import nonzero
 from chainrule.primitives import elementwise
 
@@ -27,6 +28,7 @@ def where(condition: Operand) -> tuple[Tensor, ...]: ...
 def where(condition: Operand, input: Operand, other: Operand) -> Tensor: ...
 
 
+@operation(method=False, array_api=True)
 def where(condition: Operand, input: Any = None, other: Any = None) -> Any:
     """Return `input` where `condition` is true, else `other`.
 
@@ -74,6 +76,7 @@ def _as_mask(condition: Operand) -> Tensor:
     return mask if mask._array.dtype.kind == "b" else elementwise.not_equal.apply(mask, 0)
 
 
+@operation(inplace=True)
 def masked_fill(input: Operand, mask: Operand, value: Operand) -> Tensor:
     """Return `input` with `value` where `mask` is true.
 
@@ -118,3 +121,9 @@ def masked_fill(input: Operand, mask: Operand, value: Operand) -> Tensor:
     if not isinstance(value, Tensor):
         value = tensor_of(namespace(input._array).asarray(value, dtype=input.dtype))
     return elementwise.where.apply(mask, cast(value, input.dtype), input)
+
+
+@operation(method="where")
+def where_method(x: Tensor, condition: Any, other: Any) -> Tensor:
+    """Return the tensor's elements where `condition` is true, else those of `other`."""
+    return where(condition, x, other)
