@@ -24,7 +24,8 @@ from numpy.testing import overrides
 
 from chainrule.interop.binding import name_of
 from chainrule.interop.table import ANSWERS, NEW, REASONS, REASONS_OF_MODULES, RULES
-from chainrule.ops.ufuncs import RECORDED, STEPS
+from chainrule.operation import UFUNCS
+from chainrule.ops.ufuncs import STEPS
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "numpy.md"
 NUMPY = ".".join(np.__version__.split(".")[:2])
@@ -128,7 +129,7 @@ def _reasons(names: set[str]) -> Iterator[str]:
 
 def _ufuncs(ufuncs: Iterable[Any]) -> Iterator[str]:
     ufuncs = set(ufuncs)
-    recorded, steps = ufuncs & RECORDED.keys(), ufuncs & STEPS
+    recorded, steps = {u for u in ufuncs if u.__name__ in UFUNCS}, ufuncs & STEPS
     rest = ufuncs - recorded - steps
     of_text = {ufunc for ufunc in rest if _is_of_text(ufunc)}
     yield f"* recorded: {_names(recorded)}"
