@@ -36,9 +36,9 @@ class Namespace:
         """Say whether the elements lie in memory in C order; None is not known."""
         return bool(x.flags.c_contiguous)
 
-    def lasting(self, key: Any, shape: tuple[int, ...]) -> Any:
+    def last_writes(self, key: Any, shape: tuple[int, ...]) -> Any:
         """Say which values written at an index are not overwritten by later ones, None if all."""
-        return flat_indexing.lasting(key, shape)
+        return flat_indexing.last_writes(key, shape)
 
     def __getattr__(self, name: str) -> Any:
         value = getattr(self._module, name)

@@ -93,7 +93,7 @@ def _sum(x: Array, axis: Any = None, keepdims: bool = False) -> Array:
             total = sum(x.tolist() if x.ndim == 1 else x.ravel().tolist())
             return _array(total, dtype, ndmin=x.ndim if keepdims else 0)
     elif size >= 1024 and axis in ((0,), 0) and x.ndim == 2 and x.dtype.char in "fd":
-        narrow = fast_numpy.are_narrow(x)
+        narrow = fast_numpy.has_narrow_columns(x)
         if x.flags.c_contiguous and (narrow or size >= _HUGE):
             sums = fast_numpy.narrow_column_sums(x) if narrow else fast_numpy.column_sums(x)
             return sums[np.newaxis] if keepdims else sums
@@ -206,7 +206,9 @@ def _added_along_last(out: Array, key: Any, value: Array) -> bool:
 
     index = gather_scatter.index_along_last(out.shape, key)
     return (
-        index is not None and index.shape == value.shape and gather_scatter.added(out, index, value)
+        index is not None
+        and index.shape == value.shape
+        and gather_scatter.add_along_last(out, index, value)
     )
 
 
@@ -221,7 +223,11 @@ def _index(x: Array, key: Any) -> Array:
         from chainrule.kernels import gather_scatter
 
         index = gather_scatter.index_along_last(x.shape, key)
-        found = None if index is None or index.size < _MANY else gather_scatter.gathered(x, index)
+        found = (
+            None
+            if index is None or index.size < _MANY
+            else gather_scatter.gather_along_last(x, index)
+        )
         if found is not None:
             return found
     return flat_indexing.read(x, key)
@@ -240,7 +246,11 @@ def _take_along_axis(x: Array, index: Array, *, axis: int) -> Array:
     if index.size >= _MANY and axis == x.ndim - 1 and x.flags.c_contiguous:
         from chainrule.kernels import gather_scatter
 
-        found = gather_scatter.gathered(x, index) if gather_scatter.fits(x.shape, index) else None
+        found = (
+            gather_scatter.gather_along_last(x, index)
+            if gather_scatter.covers_rows(x.shape, index)
+            else None
+        )
         if found is not None:
             return found
     return flat_indexing.read(x, flat_indexing.grid(index, axis))
@@ -252,7 +262,9 @@ def _add_along_axis(x: Array, index: Array, *, shape: tuple[int, ...], axis: int
     if index.size >= _MANY and axis == len(shape) - 1 > 0 and x.shape == index.shape:
         from chainrule.kernels import gather_scatter
 
-        if gather_scatter.fits(shape, index) and gather_scatter.added(out, index, x):
+        if gather_scatter.covers_rows(shape, index) and gather_scatter.add_along_last(
+            out, index, x
+        ):
             return out
     flat_indexing.add(out, flat_indexing.grid(index, axis), x)
     return out

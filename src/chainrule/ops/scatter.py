@@ -66,8 +66,8 @@ def write(x: Tensor, value: Tensor, key: Any) -> Tensor:
     """Return `x` with `value`, which has the shape of ``x[key]``, at an index."""
     kept = None
     if value.requires_grad and not flat_indexing.is_masks(key):
-        kept = namespace(x._array).lasting(key, x.shape)
-    return RECORDERS["assign"](x, value, path=((index_primitive, {"key": key}),), lasting=kept)
+        kept = namespace(x._array).last_writes(key, x.shape)
+    return RECORDERS["assign"](x, value, path=((index_primitive, {"key": key}),), last_writes=kept)
 
 
 def add(x: Tensor, value: Tensor, key: Any) -> Tensor:
@@ -105,7 +105,7 @@ def way(operation: str, reduce: str, own: bool) -> Callable[[Tensor, Tensor, Any
 def _cleared(x: Tensor, key: Any) -> Tensor:
     """Return `x` with zeros at an index."""
     zero = make(namespace(x._array).zeros((), dtype=x.dtype), None)
-    return RECORDERS["assign"](x, zero, path=((index_primitive, {"key": key}),), lasting=None)
+    return RECORDERS["assign"](x, zero, path=((index_primitive, {"key": key}),), last_writes=None)
 
 
 def _counts(x: Tensor, key: Any) -> Array:
@@ -114,7 +114,7 @@ def _counts(x: Tensor, key: Any) -> Array:
     if not xp.known:
         ones = xp.ones(xp.index(x._array, key).shape, np.dtype(np.int64))
         return xp.index_add(ones, shape=shape, key=key)
-    places = flat_indexing.positions(key, shape)
+    places = flat_indexing.flat_positions(key, shape)
     if places is None:
         places = np.arange(math.prod(shape)).reshape(shape)[key]
     return np.bincount(places.reshape(-1), minlength=math.prod(shape)).reshape(shape)
@@ -140,7 +140,7 @@ def product(x: Tensor, value: Tensor, key: Any, own: bool) -> Tensor:
             "order depends on the index: reduce by a sum, a mean or a maximum, or call it outside"
         )
     size = x.numel()
-    places = flat_indexing.positions(key, x.shape)
+    places = flat_indexing.flat_positions(key, x.shape)
     if places is None:
         places = np.arange(size).reshape(x.shape)[key]
     places = places.reshape(-1)

@@ -182,7 +182,7 @@ class Sums:
         mean, least = self.mean, self.least
 
         def forward(x: Array, *, axis: Axes = None, keepdims: bool = False) -> Array:
-            if axis == (0,) and x.ndim == 2 and fast_numpy.are_narrow(x):
+            if axis == (0,) and x.ndim == 2 and fast_numpy.has_narrow_columns(x):
                 return plain(x, axis=axis, keepdims=keepdims)
             if x.size >= least and are_fit((x,)):
                 found = _reduced(x, axis, keepdims, mean)

@@ -50,7 +50,7 @@ class Team:
         self.words = ops[begin : begin + size]
         self.words[COUNT] = self.helpers + 1
         self.locks: list[int] = []  # each thread sleeps until its own is released
-        self.others = threads.Beside()
+        self.others = threads.HelperThreads()
         self.lock = threading.Lock()
         self.ended = 0.0  # when the last job was done
         if count:
@@ -63,7 +63,7 @@ class Team:
         """
         if len(self.locks) < self.helpers:
             self._start()
-        self.others.keep_off()  # also those awake: on one core the two take turns
+        self.others.avoid_caller_core()  # also those awake: on one core the two take turns
         state = MEMBERS
         for lock in self.locks:
             state += 16
