@@ -21,7 +21,7 @@ from chainrule.backend import ndarray, numpy_xp
 from chainrule.backend.extensions import Namespace, kernels_of
 from chainrule.blas import openblas
 from chainrule.blas.cpu import AVX2, AVX512
-from chainrule.blas.startup import is_off
+from chainrule.blas.startup import is_disabled
 from chainrule.compiler.ir.program import Op, Program
 from chainrule.compiler.native.call_wrapper import fresh, handed
 from chainrule.compiler.native.loop_nest import merged_axes
@@ -124,7 +124,9 @@ class Registers(NamedTuple):
 @functools.cache
 def registers() -> Registers | None:
     """Return what this processor has, None where products are left to NumPy."""
-    if openblas.loaded() is None or is_off(os.environ):  # MKL and Accelerate see to it themselves
+    if openblas.loaded() is None or is_disabled(
+        os.environ
+    ):  # MKL and Accelerate see to it themselves
         return None
     features = openblas.features()
     if features >= AVX512:
