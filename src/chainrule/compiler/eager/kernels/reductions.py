@@ -11,7 +11,7 @@ from chainrule.backend import ndarray
 from chainrule.compiler.eager.generic import plus, real, u8
 from chainrule.compiler.eager.kernel import PART, Kernel
 from chainrule.compiler.eager.substitute import are_fit
-from chainrule.compiler.native.loop_nest import RUN
+from chainrule.compiler.native.loop_nest import PARTIAL_SUM_LENGTH as RUN
 from chainrule.kernels import fast_numpy
 from chainrule.primitives.primitive import Plan, Rule
 
