@@ -36,9 +36,9 @@ class Namespace:
         """Return whether an array is C-contiguous; None if unknown."""
         return bool(x.flags.c_contiguous)
 
-    def last_writes(self, key: Any, shape: tuple[int, ...]) -> Any:
+    def lasting(self, key: Any, shape: tuple[int, ...]) -> Any:
         """Return the mask of assigned values that no later one overwrites; None if all survive."""
-        return flat_indexing.last_writes(key, shape)
+        return flat_indexing.lasting(key, shape)
 
     def __getattr__(self, name: str) -> Any:
         value = getattr(self._module, name)

@@ -260,7 +260,7 @@ def is_masks(key: Any) -> bool:
     return all([part.dtype.kind == "b" for part in parts if hasattr(part, "dtype")])
 
 
-def last_writes(key: Any, shape: Shape) -> Array | None:
+def lasting(key: Any, shape: Shape) -> Array | None:
     """Return the mask of assigned values that no later one overwrites; None if all survive."""
     found = flat_positions(key, shape)
     if found is None:

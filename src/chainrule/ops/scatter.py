@@ -66,8 +66,8 @@ def write(x: Tensor, value: Tensor, key: Any) -> Tensor:
     """Return `x` with `value`, which has the shape of ``x[key]``, at an index."""
     kept = None
     if value.requires_grad and not flat_indexing.is_masks(key):
-        kept = namespace(x._array).last_writes(key, x.shape)
-    return RECORDERS["assign"](x, value, path=((index_primitive, {"key": key}),), last_writes=kept)
+        kept = namespace(x._array).lasting(key, x.shape)
+    return RECORDERS["assign"](x, value, path=((index_primitive, {"key": key}),), lasting=kept)
 
 
 def add(x: Tensor, value: Tensor, key: Any) -> Tensor:
@@ -105,7 +105,7 @@ def way(operation: str, reduce: str, own: bool) -> Callable[[Tensor, Tensor, Any
 def _cleared(x: Tensor, key: Any) -> Tensor:
     """Return `x` with zeros at an index."""
     zero = make(namespace(x._array).zeros((), dtype=x.dtype), None)
-    return RECORDERS["assign"](x, zero, path=((index_primitive, {"key": key}),), last_writes=None)
+    return RECORDERS["assign"](x, zero, path=((index_primitive, {"key": key}),), lasting=None)
 
 
 def _counts(x: Tensor, key: Any) -> Array:

@@ -193,7 +193,7 @@ def _assign_at(level: Level, name: str, base: Any, value: Any, key: Any) -> Any:
 @rule("lasting")
 def _lasting(level: Level, name: str, key: Any, shape: Shape) -> Any:
     def one(*key: Any) -> Any:
-        found = beneath(*[part for part in key if is_array(part)]).last_writes(key, shape)
+        found = beneath(*[part for part in key if is_array(part)]).lasting(key, shape)
         if found is None:
             found = np.ones(np.broadcast_to(np.empty(()), shape)[key].shape, bool)
         return found
