@@ -29,7 +29,7 @@ class Taps:
         self.disjoint = bool(written.max(initial=0) <= 1)
         self.complete = bool(written.min(initial=1) >= 1)
         # Evenly spaced indices as slices.
-        self.steps = [(_as_slice(r), _as_slice(p), w) for r, p, w in self.layers]
+        self.sliced_layers = [(_as_slice(r), _as_slice(p), w) for r, p, w in self.layers]
 
     @cached_property
     def transposed(self) -> Taps:
@@ -75,17 +75,17 @@ def resample(xp: Any, x: Array, *, taps: Taps, axis: int) -> Array:
     """Apply a sparse matrix along an axis."""
     lead = (slice(None),) * axis
     shape = (*x.shape[:axis], taps.rows, *x.shape[axis + 1 :])
-    steps = taps.steps
-    if len(steps) == 1 and taps.complete and isinstance(steps[0][0], slice):
-        part = _layer_values(xp, x, steps[0], axis)
+    sliced_layers = taps.sliced_layers
+    if len(sliced_layers) == 1 and taps.complete and isinstance(sliced_layers[0][0], slice):
+        part = _layer_values(xp, x, sliced_layers[0], axis)
         return part.copy() if xp.may_share_memory(part, x) else part
     new = xp.empty if taps.disjoint and taps.complete else xp.zeros
     out = new(shape, x.dtype)
-    for i, step in enumerate(steps):
-        part, rows = _layer_values(xp, x, step, axis), (*lead, step[0])
+    for i, layer in enumerate(sliced_layers):
+        part, rows = _layer_values(xp, x, layer, axis), (*lead, layer[0])
         if taps.disjoint or i == 0:
             out[rows] = part
-        elif isinstance(step[0], slice):
+        elif isinstance(layer[0], slice):
             view = out[rows]
             xp.add(view, part, out=view)
         else:
@@ -93,9 +93,9 @@ def resample(xp: Any, x: Array, *, taps: Taps, axis: int) -> Array:
     return out
 
 
-def _layer_values(xp: Any, x: Array, step: Layer, axis: int) -> Array:
+def _layer_values(xp: Any, x: Array, layer: Layer, axis: int) -> Array:
     """Return the values that one layer writes."""
-    _, columns, weights = step
+    _, columns, weights = layer
     if isinstance(columns, slice):
         part = x[(*(slice(None),) * axis, columns)]
     else:

@@ -156,13 +156,8 @@ class Arrays:
         iterations, inner = nest.sizes[0], math.prod(nest.sizes[1:])
         step = max(int(PART_NS / (self.cost * inner)), -(-iterations // _MAX_PARTS), 1)
         if self.joined_sizes:
-            step = max(
-                step,
-                -(
-                    -iterations
-                    // max(iterations * inner // (8 * max(self.joined_sizes)), _MIN_PARTIAL_ROWS)
-                ),
-            )
+            rows = max(iterations * inner // (8 * max(self.joined_sizes)), _MIN_PARTIAL_ROWS)
+            step = max(step, -(-iterations // rows))
         return step
 
     def _part_count(self, nest: Nest) -> int:

@@ -302,12 +302,12 @@ def lower_products(program: Program) -> tuple[Program, dict[str, Product]]:
     """Return a program whose large products are machine code, and the products that it calls."""
     products: dict[str, Product] = {}
 
-    def changed(program: Program) -> Program:
+    def with_calls(program: Program) -> Program:
         return program.with_ops([product(op) for op in program.ops])
 
     def product(op: Op) -> Op:
         if op.regions:
-            return with_regions(op, tuple(map(changed, op.regions)))
+            return with_regions(op, tuple(map(with_calls, op.regions)))
         if op.function != "np.matmul" or op.kwargs:
             return op
         a, b = op.args
@@ -320,7 +320,7 @@ def lower_products(program: Program) -> tuple[Program, dict[str, Product]]:
         products[name] = compiled
         return Op(f"native.{name}", op.args, {"over": (None,)}, op.outs, op.location)
 
-    return changed(program), products
+    return with_calls(program), products
 
 
 # --- NumPy's namespace with these products --------------------------------------------------------

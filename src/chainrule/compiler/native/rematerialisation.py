@@ -113,16 +113,16 @@ class _Reader:
             uses.readers[value].discard(self.position)
         copies: dict[Value, Value] = {}
 
-        def changed(op: Op) -> Op:
+        def with_copies(op: Op) -> Op:
             return op.replaced(lambda v: copies.get(v, v))
 
         copied_ops = []
         for number, op in sorted(ops.items(), key=lambda item: item[0]):
-            copy = changed(op)
+            copy = with_copies(op)
             copy.outs = (Value(op.out.shape, op.out.dtype, op.out.hint),)
             copies[op.out] = copy.out
             copied_ops.append((number, copy))
-        group.ops = copied_ops + [(number, changed(op)) for number, op in group.ops]
+        group.ops = copied_ops + [(number, with_copies(op)) for number, op in group.ops]
         uses.add_reads(
             self.position, {v for _, op in copied_ops for v in op.inputs} - set(copies.values())
         )

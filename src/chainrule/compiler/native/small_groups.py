@@ -78,7 +78,7 @@ def small_function(
 ) -> Loop | None:
     """Return a run of groups as one function, None if that is not supported."""
     subprogram = _Subprogram(run, groups, program, accesses).program(name)
-    over = _written_over(subprogram, program)
+    over = _in_place_outputs(subprogram, program)
     try:
         function = function_of(subprogram, over)
     except UnfitError:
@@ -91,7 +91,7 @@ def small_function(
         function.types,
         function.calls,
         False,  # long
-        False,  # shared
+        False,  # parallel
         tuple(subprogram.inputs),
         tuple(subprogram.outputs),
         tuple([order[over[out]] if out in over else None for out in subprogram.outputs]),
@@ -99,7 +99,7 @@ def small_function(
     )
 
 
-def _written_over(subprogram: Program, program: Program) -> dict[Value, Value]:
+def _in_place_outputs(subprogram: Program, program: Program) -> dict[Value, Value]:
     """Return the outputs that overwrite an input."""
     targets = {write.value: write.target for write in program.writes}
     return {
