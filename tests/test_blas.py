@@ -1,7 +1,7 @@
-"""`cr.blas`: what it reports, when it switches, when it refuses; and that products stay right.
+"""`cr.blas`: reports, switching of kernels, refusals, and correctness of products.
 
-Whoever set OPENBLAS_CORETYPE for a run of the tests may have done so because other kernels crash
-there. Then none but those are used here.
+If OPENBLAS_CORETYPE is set for the test run, other kernels may crash on this machine, so tests that
+choose kernels are skipped.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def run(program: str, **variables: str) -> str:
 
 
 class Library:
-    """An OpenBLAS that computes nothing."""
+    """A fake OpenBLAS that computes nothing."""
 
     version = "1.2.3"
     file = "/site-packages/numpy.libs/libopenblas.so"
@@ -63,7 +63,7 @@ class Library:
         if kernels != self.deaf_to:
             self.kernels = kernels or "its own choice"
 
-    def is_right(self) -> bool:
+    def is_correct(self) -> bool:
         return self.kernels != "SkylakeX"
 
 
@@ -72,22 +72,22 @@ AVX512 = cpu.AVX2 | cpu.AVX512
 
 @pytest.fixture
 def library(monkeypatch):
-    """Return a library on a processor with AVX-512 that could have better kernels."""
+    """Return a fake library with AVX2 kernels on a processor with AVX-512."""
     made = Library("Haswell")
     monkeypatch.setattr(openblas, "loaded", lambda: made)
     monkeypatch.setattr(openblas, "features", lambda: AVX512)
     monkeypatch.setattr(openblas, "wrong_products", list)
     monkeypatch.setattr(blas, "obstacle", lambda *facts, **more: None)
     monkeypatch.setattr(blas, "_refuse_other_threads", lambda: None)
-    monkeypatch.setattr(blas, "_ours", [])
+    monkeypatch.setattr(blas, "_own_choices", [])
     monkeypatch.delenv("OPENBLAS_CORETYPE", raising=False)
     return made
 
 
-# ---------------------------------------------------------------------------------- decisions
+# --- decisions ------------------------------------------------------------------------------------
 
 
-def test_tune_takes_the_widest_kernels_and_says_so(library):
+def test_tune_switches_to_the_widest_kernels(library):
     assert blas.info().advice == "cr.blas.tune() switches to SkylakeX kernels"
     tuned = blas.tune()
     assert library.kernels == tuned.kernels == "SkylakeX"
@@ -102,7 +102,7 @@ def test_tune_does_nothing_where_the_kernels_are_the_best(library, monkeypatch):
     assert blas.tune().kernels == blas.tune("SkylakeX").kernels == "Cooperlake"
 
 
-def test_tune_goes_down_and_up_by_name(library):
+def test_tune_switches_to_named_kernels(library):
     assert blas.tune("SANDYBRIDGE").kernels == "Sandybridge"
     assert blas.tune("skylakex").kernels == "SkylakeX"
 
@@ -117,7 +117,7 @@ def test_the_environment_is_obeyed_unless_kernels_are_named(library, monkeypatch
     assert blas.tune("SkylakeX").kernels == "SkylakeX"
 
 
-def test_wrong_products_bring_the_old_kernels_back(library, monkeypatch):
+def test_wrong_products_restore_the_old_kernels(library, monkeypatch):
     monkeypatch.setattr(openblas, "wrong_products", lambda: ["this", "that"])
     with pytest.raises(blas.BlasError, match=r"SkylakeX kernels computed wrong: this, that.*back"):
         blas.tune()
@@ -174,7 +174,7 @@ def test_everything_else_is_left_alone(library, facts, reason):
     assert reason in found
 
 
-def test_an_obstacle_is_advice_only_where_kernels_are_narrow(library, monkeypatch):
+def test_an_obstacle_is_mentioned_only_if_better_kernels_exist(library, monkeypatch):
     monkeypatch.setattr(blas, "obstacle", lambda *facts, **more: "it is raining")
     assert blas.info().advice == "SkylakeX kernels would suit this processor, but it is raining"
     with pytest.raises(blas.BlasError, match="tune: it is raining"):
@@ -197,7 +197,7 @@ def test_another_library_is_reported_under_the_name_of_numpys_build(monkeypatch)
     assert blas.info().library == "a BLAS that NumPy doesn't name"
 
 
-# --------------------------------------------------------------------------------- what is here
+# --- the library of this machine ------------------------------------------------------------------
 
 
 def test_info_is_a_record_that_prints_as_a_table():
@@ -232,7 +232,7 @@ def test_products_of_this_blas_are_right():
 
 
 class Off(np.ndarray):
-    """Numbers whose products have one element that is off by one, if they are of one dtype."""
+    """Arrays whose large complex64 products have one element that is off by one."""
 
     def __matmul__(self, other):
         out = np.asarray(self) @ np.asarray(other)
@@ -249,7 +249,7 @@ def test_one_wrong_element_is_noticed(monkeypatch):
     assert all(name.endswith("of complex64") for name in wrong)
 
 
-def test_off_means_off():
+def test_off_disables_tune():
     program = """
 import chainrule as cr
 assert cr.blas.info().obstacle == "CHAINRULE_BLAS=off tells chainrule to leave the BLAS alone"
@@ -262,7 +262,7 @@ except cr.blas.BlasError as error:
 
 
 @switches
-def test_threads_that_may_multiply_are_a_reason_to_refuse():
+def test_tune_refuses_while_other_threads_are_alive():
     program = """
 import threading, _thread
 import chainrule as cr
@@ -285,7 +285,7 @@ except cr.blas.BlasError as error:
 
 
 @switches
-def test_chainrules_own_threads_are_no_reason():
+def test_tune_ignores_chainrules_own_threads():
     program = """
 import chainrule as cr
 from chainrule.blas import _refuse_other_threads
@@ -300,7 +300,7 @@ print("idle")
 
 
 @switches
-def test_switching_leaves_no_gap_for_a_signals_handler():
+def test_no_signal_handler_runs_during_a_switch():
     program = """
 import os, signal
 import numpy as np
@@ -361,7 +361,7 @@ print(cr.blas.info().kernels == best)
     assert run(program) == "True"
 
 
-# ------------------------------------------------------------------------------------ at import
+# --- choice at import -----------------------------------------------------------------------------
 
 FAKED = """
 import builtins, io, os, sys
@@ -410,9 +410,9 @@ def test_at_import_nothing_is_chosen(first, fails, variables):
     assert not out.endswith("chainrule")
 
 
-def test_wrong_products_at_import_give_the_choice_back():
+def test_wrong_products_at_import_restore_the_choice_of_openblas():
     wrong, right = Library("SkylakeX"), Library("Haswell")
-    assert startup.confirmed("SkylakeX", wrong) is None
+    assert startup.keep_if_correct("SkylakeX", wrong) is None
     assert wrong.kernels == "its own choice"
-    assert startup.confirmed("Haswell", right) == right.kernels == "Haswell"
-    assert startup.confirmed("Haswell", None) == "Haswell"
+    assert startup.keep_if_correct("Haswell", right) == right.kernels == "Haswell"
+    assert startup.keep_if_correct("Haswell", None) == "Haswell"

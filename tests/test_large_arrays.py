@@ -1,4 +1,4 @@
-"""Large arrays take other NumPy functions than small ones: the results are those of small ones."""
+"""The NumPy formulations for large arrays give the results of those for small ones."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from chainrule.backend import numpy_xp
 from chainrule.kernels import fast_numpy
 
 RNG = np.random.default_rng(4)
-STRANGE = [np.nan, -np.nan, np.inf, -np.inf, -0.0]
+SPECIAL = [np.nan, -np.nan, np.inf, -np.inf, -0.0]
 
 
 def draw(*shape: int, dtype: str = "float32") -> np.ndarray:
     return RNG.standard_normal(shape).astype(dtype)
 
 
-def with_strange(*shape: int) -> np.ndarray:
+def with_special_values(*shape: int) -> np.ndarray:
     x = draw(*shape)
-    x.flat[RNG.integers(0, x.size, len(STRANGE))] = STRANGE
+    x.flat[RNG.integers(0, x.size, len(SPECIAL))] = SPECIAL
     return x
 
 
 @pytest.fixture
 def used(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Record which of the formulations of large arrays are called."""
+    """Record the formulations for large arrays that are called."""
     names: list[str] = []
     for name in ("total", "row_sums", "narrow_column_sums", "where", "cumulative_sum"):
         original = getattr(fast_numpy, name)
@@ -56,7 +56,7 @@ def test_sums(dtype: str, size: int, used: list[str]) -> None:
 
 
 def test_large_sums_stay_exact() -> None:
-    """Adding ten million numbers one after the other would lose a per cent in single precision."""
+    """Naive summation of ten million numbers would lose one per cent in single precision."""
     x = np.full(10_000_000, 0.1, np.float32)
     np.testing.assert_allclose(cr.from_numpy(x).sum().item(), float(x[0]) * 1e7, rtol=1e-6)
 
@@ -122,7 +122,7 @@ def test_sums_of_short_rows(
     np.testing.assert_allclose(swapped.numpy(), wanted.reshape(swapped.shape), rtol=1e-5)
 
 
-def test_strange_numbers_stay_in_their_short_rows() -> None:
+def test_special_values_stay_in_their_short_rows() -> None:
     x = draw(20_000, 3)
     x[3, 0], x[70, 1], x[19_999, 2], x[5, 1], x[5, 2] = np.nan, np.inf, -np.inf, np.inf, -np.inf
     with np.errstate(invalid="ignore"):
@@ -155,7 +155,7 @@ def test_sums_of_columns_on_several_threads_do_not_depend_on_their_number() -> N
         np.testing.assert_array_equal(sums, found[0])
 
 
-def test_strange_numbers_stay_in_their_columns(used: list[str]) -> None:
+def test_special_values_stay_in_their_columns(used: list[str]) -> None:
     x = draw(50_000, 5)
     x[3, 0], x[70, 1], x[49_999, 2], x[5, 3], x[6, 3] = np.nan, np.inf, -np.inf, np.inf, -np.inf
     with np.errstate(invalid="ignore"):
@@ -181,7 +181,7 @@ def test_sums_of_other_axes_and_layouts_are_numpys(used: list[str]) -> None:
     assert used == []
 
 
-def test_sums_of_strange_numbers() -> None:
+def test_sums_of_special_values() -> None:
     x = draw(200, 200)
     x[3, 5], x[4, 6], x[5, :2] = np.nan, np.inf, (np.inf, -np.inf)
     rows = cr.from_numpy(x).sum(1).numpy()
@@ -204,8 +204,8 @@ def test_copies_of_transposed_matrices(shape: Any, dtype: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
-def test_choices_are_bit_for_bit(dtype: str, used: list[str]) -> None:
-    x, y = with_strange(80, 70).astype(dtype), with_strange(80, 70).astype(dtype)
+def test_where_is_exact_to_the_bit(dtype: str, used: list[str]) -> None:
+    x, y = with_special_values(80, 70).astype(dtype), with_special_values(80, 70).astype(dtype)
     mask = RNG.uniform(size=x.shape) < 0.5
     got = cr.where(cr.from_numpy(mask), cr.from_numpy(x), cr.from_numpy(y)).numpy()
     assert used == ["where"]
@@ -215,8 +215,8 @@ def test_choices_are_bit_for_bit(dtype: str, used: list[str]) -> None:
 
 
 @pytest.mark.parametrize("bounds", [(None, 0.5), (-0.5, None), (-0.5, 0.5), (0.5, -0.5)])
-def test_limits(bounds: Any) -> None:
-    x = with_strange(3000)
+def test_clip(bounds: Any) -> None:
+    x = with_special_values(3000)
     low, high = bounds
     wanted = x if low is None else np.maximum(x, np.float32(low))
     wanted = wanted if high is None else np.minimum(wanted, np.float32(high))
@@ -227,7 +227,7 @@ def test_limits(bounds: Any) -> None:
 
 
 def test_relu() -> None:
-    x = with_strange(3000)
+    x = with_special_values(3000)
     np.testing.assert_array_equal(cr.from_numpy(x).relu().numpy(), np.maximum(x, 0))
     assert cr.from_numpy(x.astype("float16")).relu().dtype == cr.float16
 
@@ -240,17 +240,17 @@ def test_logistic_function(shape: Any, dtype: str) -> None:
     got = cr.from_numpy(x).sigmoid()
     assert got.dtype == dtype
     rtol = 4 * np.finfo(dtype).eps
-    atol = 2e-5 if dtype == "float16" else 1e-44  # these have fewer digits
+    atol = 2e-5 if dtype == "float16" else 1e-44  # float16 has few digits
     np.testing.assert_allclose(got.numpy(), wanted, rtol=rtol, atol=atol)
     if shape == (5000,):
-        strange = np.resize(np.array([np.nan, np.inf, -np.inf, -200, 200], dtype), shape)
-        found = cr.from_numpy(strange).sigmoid().numpy()[:5]
+        special = np.resize(np.array([np.nan, np.inf, -np.inf, -200, 200], dtype), shape)
+        found = cr.from_numpy(special).sigmoid().numpy()[:5]
         np.testing.assert_allclose(found, [np.nan, 1, 0, 0, 1], atol=1e-30)
 
 
 @pytest.mark.parametrize("shape", [(100, 100), (64, 64), (3, 50, 333), (5000,), (40, 127)])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_running_sums(shape: Any, dtype: str, used: list[str]) -> None:
+def test_cumulative_sums(shape: Any, dtype: str, used: list[str]) -> None:
     x, g = draw(*shape, dtype=dtype), draw(*shape, dtype=dtype)
     leaf = cr.tensor(x, requires_grad=True)
     got = leaf.cumsum(-1)
@@ -264,7 +264,7 @@ def test_running_sums(shape: Any, dtype: str, used: list[str]) -> None:
     np.testing.assert_allclose(leaf.grad.numpy(), wanted, rtol=0, atol=tolerance)
 
 
-def test_running_sums_of_strange_numbers_are_numpys() -> None:
+def test_cumulative_sums_of_special_values_are_numpys() -> None:
     x = draw(100, 100)
     x[3, 70], x[4, 99] = np.inf, np.nan
     got = cr.from_numpy(x).cumsum(1).numpy()
@@ -290,7 +290,7 @@ def test_softmax_of_rows_near_zero_and_far_from_it() -> None:
     exact /= exact.sum(1, keepdims=True)
     got = cr.from_numpy(x).softmax(1).numpy()
     np.testing.assert_allclose(got, exact, rtol=1e-6, atol=1e-38)
-    for row in range(12):  # small ones are computed in another way
+    for row in range(12):  # small arrays take another formulation
         alone = cr.from_numpy(x[row : row + 1]).softmax(1).numpy()
         np.testing.assert_allclose(got[row : row + 1], alone, rtol=1e-6, atol=1e-38)
 
@@ -308,7 +308,7 @@ def test_logsumexp_of_rows_near_zero_and_far_from_it(keepdim: bool) -> None:
     sums = leaf.grad.numpy().sum(1)
     assert np.isnan(sums[[11, 12]]).all()
     assert sums[10] == 0
-    rounded = [2, 3]  # as far from 0, x - logsumexp x has lost digits
+    rounded = [2, 3]  # far from 0, x - logsumexp x has lost digits
     np.testing.assert_allclose(np.delete(sums, [*rounded, 10, 11, 12]), 1, rtol=1e-5)
 
 

@@ -1,4 +1,4 @@
-"""Picking many elements, adding to many, pooling large images: as with few, and as in PyTorch."""
+"""Gather, scatter-add and max pooling of large arrays, compared with PyTorch."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def draw(*shape: int) -> np.ndarray:
 def rows_used(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     names: list[str] = []
     for module, name in (
-        (gather_scatter, "gathered"),
-        (gather_scatter, "added"),
+        (gather_scatter, "gather_along_last"),
+        (gather_scatter, "add_along_last"),
         (flat_indexing, "_add_rows"),
     ):
         original = getattr(module, name)
@@ -57,7 +57,7 @@ def rows_used(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_gather_along_the_last_axis(shape: tuple[int, ...], rows_used: list[str]) -> None:
     index = RNG.integers(0, shape[-1], (*shape[:-1], shape[-1] + 7))
     agree(lambda lib, x, i: x.gather(-1, i), draw(*shape), index)
-    assert rows_used == ["gathered", "added"]
+    assert rows_used == ["gather_along_last", "add_along_last"]
 
 
 def test_other_indices_of_gather(rows_used: list[str]) -> None:
@@ -65,7 +65,7 @@ def test_other_indices_of_gather(rows_used: list[str]) -> None:
     agree(lambda lib, x, i: x.gather(0, i), x, RNG.integers(0, 90, (70, 80)))
     agree(lambda lib, x, i: x.gather(1, i), x, RNG.integers(0, 80, (70, 90)))
     agree(lambda lib, x, i: x.t().gather(1, i), x, RNG.integers(0, 90, (80, 70)))
-    assert rows_used.count("gathered") == 1  # the second: of the first rows
+    assert rows_used.count("gather_along_last") == 1  # the second one
     negative = RNG.integers(-80, 80, (90, 80))
     got = cr.take_along_axis(cr.from_numpy(x), cr.from_numpy(negative), 1).numpy()
     np.testing.assert_array_equal(got, np.take_along_axis(x, negative, 1))
@@ -75,7 +75,7 @@ def test_adding_along_the_last_axis(rows_used: list[str]) -> None:
     x, index = draw(90, 80), RNG.integers(0, 80, (90, 80))
     agree(lambda lib, x, i, y: x.scatter_add(1, i, y), x, index, draw(90, 80))
     agree(lambda lib, x, i, y: y.scatter_add(1, i, x), x, index, draw(90, 80))
-    assert rows_used == ["added", "added", "gathered"]
+    assert rows_used == ["add_along_last", "add_along_last", "gather_along_last"]
     index[3, 4] -= 80
     got = cr.from_numpy(x).scatter_add(1, cr.from_numpy(index), cr.from_numpy(x)).numpy()
     wanted = x.copy()
@@ -83,15 +83,15 @@ def test_adding_along_the_last_axis(rows_used: list[str]) -> None:
     np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-5)
 
 
-def test_an_index_of_all_axes_that_is_one_along_the_last(rows_used: list[str]) -> None:
+def test_a_full_index_equivalent_to_one_along_the_last_axis(rows_used: list[str]) -> None:
     x, index = draw(90, 80), RNG.integers(0, 80, (90, 80))
     for first, count in ((np.arange(90), 1), (np.arange(90)[::-1].copy(), 0)):
         rows_used.clear()
         agree(lambda lib, x, i, j: x[i, j], x, first[:, None], index)
-        assert rows_used.count("gathered") == count
+        assert rows_used.count("gather_along_last") == count
 
 
-def test_an_index_may_be_written_to_once_it_was_used() -> None:
+def test_an_index_may_be_modified_after_use() -> None:
     index = cr.from_numpy(RNG.integers(0, 80, (90, 80)))
     x = cr.tensor(draw(90, 80), requires_grad=True)
     weights = cr.from_numpy(draw(90, 80))
@@ -121,14 +121,14 @@ def test_a_wrong_index_among_many(wrong: int) -> None:
     ],
     ids=["once", "a-few-times", "the-same", "twice", "two-rows"],
 )
-def test_rows_that_are_added(index: np.ndarray, rows_used: list[str]) -> None:
+def test_added_rows(index: np.ndarray, rows_used: list[str]) -> None:
     x = draw(300, 70) if len(index) > 2 else draw(300, 20_000)
     agree(lambda lib, x, i: x.index_select(0, i), x, index)
     assert rows_used == ["_add_rows"]
 
 
-def test_rows_are_added_one_after_the_other_to_each_place() -> None:
-    """The sums are those of np.add.at, to the last bit; negative indices count from behind."""
+def test_repeated_rows_are_added_in_order() -> None:
+    """The sums are those of np.add.at, to the last bit; negative indices count from the end."""
     index, value = RNG.integers(-50, 50, (30, 40)), draw(30, 40, 64)
     found, wanted = draw(50, 64), np.empty((50, 64), "float32")
     wanted[...] = found
@@ -140,7 +140,7 @@ def test_rows_are_added_one_after_the_other_to_each_place() -> None:
 
 
 POOLS = {
-    "apart": ((3, 4, 25, 25), dict(kernel_size=2)),
+    "disjoint": ((3, 4, 25, 25), dict(kernel_size=2)),
     "overlapping": ((3, 4, 20, 21), dict(kernel_size=3, stride=2)),
     "padded": ((3, 4, 20, 21), dict(kernel_size=3, stride=2, padding=1)),
     "wide": ((3, 4, 20, 21), dict(kernel_size=2, stride=3)),
@@ -171,7 +171,7 @@ def test_cross_entropy(shape: tuple[int, ...], values: str) -> None:
     if values == "-inf":
         x[..., 1] = -np.inf
         if len(shape) == 2:
-            x[2, :] = -np.inf  # no class is possible at all: nan
+            x[2, :] = -np.inf  # no class has a probability: nan
     dim = min(1, len(shape) - 1)
     classes = np.array(RNG.integers(0, shape[dim], shape[:dim] + shape[dim + 1 :]))
     with np.errstate(invalid="ignore"):

@@ -1,11 +1,19 @@
-"""Which kernels are chosen for which processor, from what Linux says of it."""
+"""Choice of OpenBLAS kernels from the processor description of Linux."""
 
 from __future__ import annotations
 
 import pytest
 
-from chainrule.blas.cpu import Processor, believed, better, described, known, rank, suitable
-from chainrule.blas.startup import choice
+from chainrule.blas.cpu import (
+    Processor,
+    better_kernels,
+    canonical_name,
+    openblas_choice,
+    parse_cpuinfo,
+    rank,
+    widest_kernels,
+)
+from chainrule.blas.startup import requested_kernels
 
 AVX = frozenset({"sse4_2", "avx"})
 AVX2 = AVX | {"avx2", "fma"}
@@ -59,43 +67,43 @@ cpu family	: 6
     ],
 )
 def test_kernels_are_chosen_for_misjudged_processors_only(processor, kernels):
-    assert better(processor) == kernels
-    assert choice({"PATH": "/bin"}, processor) == kernels
+    assert better_kernels(processor) == kernels
+    assert requested_kernels({"PATH": "/bin"}, processor) == kernels
 
 
 @pytest.mark.parametrize("taken", ["Haswell", "SkylakeX", ""])
-def test_who_sets_the_variable_is_left_alone(taken):
-    assert choice({"OPENBLAS_CORETYPE": taken}, DIAMOND_RAPIDS) is None
+def test_a_variable_that_is_set_is_respected(taken):
+    assert requested_kernels({"OPENBLAS_CORETYPE": taken}, DIAMOND_RAPIDS) is None
 
 
 @pytest.mark.parametrize("off", ["off", "OFF", "0", "no", " false "])
-def test_it_can_be_turned_off(off):
-    assert choice({"CHAINRULE_BLAS": off}, DIAMOND_RAPIDS) is None
+def test_the_choice_can_be_disabled(off):
+    assert requested_kernels({"CHAINRULE_BLAS": off}, DIAMOND_RAPIDS) is None
 
 
 @pytest.mark.parametrize("on", ["", "on", "1"])
-def test_other_values_turn_nothing_off(on):
-    assert choice({"CHAINRULE_BLAS": on}, DIAMOND_RAPIDS) == "SkylakeX"
+def test_other_values_disable_nothing(on):
+    assert requested_kernels({"CHAINRULE_BLAS": on}, DIAMOND_RAPIDS) == "SkylakeX"
 
 
-def test_nothing_is_chosen_for_what_is_not_known():
-    assert choice({}, None) is None
+def test_nothing_is_chosen_for_an_unknown_processor():
+    assert requested_kernels({}, None) is None
 
 
 def test_wide_kernels_need_all_of_their_instructions():
-    assert suitable(AVX512) == "SkylakeX"
-    assert suitable(AVX512 - {"avx512vl"}) == "Haswell"
-    assert suitable(KNIGHTS_LANDING) == "Haswell"
-    assert suitable(AVX2 - {"fma"}) == "Sandybridge"
-    assert suitable(frozenset({"sse4_2"})) is None
+    assert widest_kernels(AVX512) == "SkylakeX"
+    assert widest_kernels(AVX512 - {"avx512vl"}) == "Haswell"
+    assert widest_kernels(KNIGHTS_LANDING) == "Haswell"
+    assert widest_kernels(AVX2 - {"fma"}) == "Sandybridge"
+    assert widest_kernels(frozenset({"sse4_2"})) is None
 
 
 def test_the_first_processor_is_read():
-    found = described(CPUINFO)
+    found = parse_cpuinfo(CPUINFO)
     assert found is not None
     assert found[:3] == ("GenuineIntel", 19, 1)
     assert found.flags >= AVX512
-    assert better(found) == "SkylakeX"
+    assert better_kernels(found) == "SkylakeX"
 
 
 @pytest.mark.parametrize(
@@ -108,23 +116,29 @@ def test_the_first_processor_is_read():
         CPUINFO.replace(": 19", ": new"),
     ],
 )
-def test_what_is_no_x86_has_no_description(text):
-    assert described(text) is None
+def test_other_text_is_not_parsed(text):
+    assert parse_cpuinfo(text) is None
 
 
-def test_flags_that_are_cut_off_are_missing():
-    found = described(CPUINFO[: CPUINFO.index("avx512bw")])
+def test_truncated_flags_are_missing():
+    found = parse_cpuinfo(CPUINFO[: CPUINFO.index("avx512bw")])
     assert found is not None
-    assert better(found) == "Haswell"
+    assert better_kernels(found) == "Haswell"
 
 
-def test_variants_rank_with_what_they_are_variants_of():
+def test_variants_have_the_rank_of_their_base():
     assert rank("zen") == rank("Haswell") == rank("HASWELL")
     assert rank("Cooperlake") == rank("SapphireRapids") == rank("SkylakeX")
-    assert known("ZEN") == "Haswell"
-    assert known("neoversen1") is known("") is known(None) is rank("Katmai") is None
+    assert canonical_name("ZEN") == "Haswell"
+    assert (
+        canonical_name("neoversen1")
+        is canonical_name("")
+        is canonical_name(None)
+        is rank("Katmai")
+        is None
+    )
 
 
-def test_what_openblas_does_not_know_it_asks():
-    assert believed(ZEN_5) is None
-    assert believed(Processor("GenuineNew", 1, 1, AVX512)) is None
+def test_openblas_asks_processors_it_does_not_know_for_their_flags():
+    assert openblas_choice(ZEN_5) is None
+    assert openblas_choice(Processor("GenuineNew", 1, 1, AVX512)) is None

@@ -230,7 +230,7 @@ def no_truth(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(autouse=True)
 def any_phase(monkeypatch: pytest.MonkeyPatch) -> None:
     """Random cotangents turn the vectors of complex matrices: that is refused elsewhere."""
-    monkeypatch.setattr("chainrule.kernels.matrices._PHASE", np.inf)
+    monkeypatch.setattr("chainrule.kernels.matrices._PHASE_TOLERANCE", np.inf)
 
 
 @each([*CASES, *STEPS])

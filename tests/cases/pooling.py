@@ -8,7 +8,7 @@ import numpy as np
 
 from cases.model import REAL, Strided, constant, kink, row, situation
 from cases.situations import recorded
-from chainrule.kernels.resampling import Taps, taps_of
+from chainrule.kernels.resampling import Taps, make_taps
 
 PAIRS = ((2,), (2,), ((0, 0),), (1,))
 LEFT_OVER = ((2,), (2,), ((0, -1),), (1,))
@@ -63,20 +63,20 @@ def _torch_max_pool(torch: Any, x: Any, window: Any) -> Any:
 P1 = np.array([[[1, 0]]], np.uint8)
 P2 = np.array([[[[3, 1], [2, 0]]]], np.uint8)
 
-WEIGHED = taps_of(
+WEIGHED = make_taps(
     np.array([0, 0, 1, 2, 2, 4]),
     np.array([0, 1, 2, 1, 0, 2]),
     np.array([1.0, 0.5, -2.0, 0.25, 3.0, 1.0]),
     (5, 3),
 )
-SPREAD = taps_of(np.arange(6), np.array([2, 0, 1, 1, 0, 2]), None, (6, 3))
+SPREAD = make_taps(np.arange(6), np.array([2, 0, 1, 1, 0, 2]), None, (6, 3))
 SLICES = Taps(2, 3, [(np.arange(2), np.arange(2), None), (np.arange(2), np.arange(1, 3), None)])
-SCALED = taps_of(np.arange(3), np.arange(3), np.array([0.5, 2.0, -1.0]), (3, 3))
-NOTHING = taps_of(np.zeros(0, int), np.zeros(0, int), None, (2, 3))
+SCALED = make_taps(np.arange(3), np.arange(3), np.array([0.5, 2.0, -1.0]), (3, 3))
+NOTHING = make_taps(np.zeros(0, int), np.zeros(0, int), None, (2, 3))
 
 
 def _resample(np: Any, x: Any, taps: Taps, axis: int) -> Any:
-    matrix = np.zeros((taps.rows, taps.places))
+    matrix = np.zeros((taps.rows, taps.columns))
     for rows, places, weights in taps.layers:
         matrix[rows, places] += 1 if weights is None else weights
     return np.moveaxis(np.tensordot(matrix, x, (1, axis)), 0, axis).astype(x.dtype)

@@ -1,4 +1,4 @@
-"""Machine code gives what the eager engine gives, for programs of all that loops are made of."""
+"""Programs compiled to fused loops agree with the eager engine."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ pytest.importorskip("numba", reason="machine code needs Numba")
 
 
 @pytest.fixture(autouse=True)
-def loops_and_nothing_on_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(native, "_small", lambda program: None)  # small ones have their own tests
-    monkeypatch.setattr(fusion_groups, "CALLS", 0)  # arrays may be small
+def loops_without_disk_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(native, "_emit_whole", lambda program: None)  # see test_native_whole
+    monkeypatch.setattr(fusion_groups, "LOOP_CALLS", 0)  # fuse small arrays, too
     monkeypatch.setenv("CHAINRULE_CACHE", "")
 
 
@@ -73,7 +73,7 @@ def test_arithmetic_is_numpys_to_the_bit() -> None:
     [((3, 4, 5), axis) for axis in (None, 0, 1, 2, (0, 2), (1, 2))]
     + [((70, 40, 60), axis) for axis in (None, 0, 2)],
 )
-def test_reductions_close_loops(shape: tuple[int, ...], axis: Any) -> None:
+def test_reductions_end_loops(shape: tuple[int, ...], axis: Any) -> None:
     def reduced(x: Any) -> Any:
         y = x * 2 + 1
         return (y * y).sum(axis), y.amax(axis, keepdim=True), (-y).amin(axis)
@@ -82,7 +82,7 @@ def test_reductions_close_loops(shape: tuple[int, ...], axis: Any) -> None:
     assert "np.sum" not in compiled.source_native.split("def reduced(")[1]
 
 
-def test_views_are_positions_in_memory() -> None:
+def test_views_are_strided_accesses() -> None:
     def views(x: Any, row: Any) -> Any:
         y = x.T * 2 + x.T.flip(0)
         z = x[1:, ::2] - x[:-1, 1::2] + row[None, :3]
@@ -147,7 +147,7 @@ def test_large_sums_do_not_depend_on_the_threads() -> None:
     np.testing.assert_allclose(found[0][0], exact, rtol=1e-6)
 
 
-def test_results_are_the_callers_own_and_threads_may_call_at_once() -> None:
+def test_results_are_fresh_arrays_and_threads_may_call_at_once() -> None:
     @cr.compile(backend="native")
     def work(x: Any) -> Any:
         return cr.tanh(x) * x + 1
@@ -203,7 +203,7 @@ def test_draws_keep_their_order() -> None:
         np.testing.assert_allclose(got, want, rtol=1e-6)
 
 
-def test_a_few_operations_on_few_elements_stay_numpys(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cheap_programs_run_in_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
     monkeypatch.setenv("CHAINRULE_CACHE", "")
 
@@ -217,18 +217,18 @@ def test_a_few_operations_on_few_elements_stay_numpys(monkeypatch: pytest.Monkey
         assert ("def loop(" in compiled.source_native) is expected
 
 
-def test_not_too_many_loops_are_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_loops_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     def several(x: Any) -> Any:
         y = (x * 2 + 1) @ x
         z = (cr.tanh(y) * 3 - y) @ x
         return (cr.exp(z) + z * z) @ x
 
-    monkeypatch.setattr(lowering, "MOST", 2)
+    monkeypatch.setattr(lowering, "MAX_LOOPS", 2)
     compiled = beside_eager(several, numbers(5, 5) * 0.1)
     assert compiled.source_native.count("def loop(") <= 4
 
 
-def test_bodies_of_loops_have_loops() -> None:
+def test_regions_are_fused() -> None:
     def recurrent(w: Any, xs: Any) -> Any:
         def step(h: Any, x: Any) -> Any:
             gate = cr.sigmoid(h @ w + x)
@@ -258,7 +258,7 @@ def adam_by_hand(w: Any, m: Any, v: Any, g: Any) -> None:
     w.sub_(0.1 * m / (v.sqrt() + 1e-3))
 
 
-def test_a_loop_of_several_outputs_writes_to_parameters_themselves() -> None:
+def test_a_loop_with_several_outputs_updates_parameters_in_place() -> None:
     def step(w: Any, m: Any, v: Any, x: Any) -> Any:
         adam_by_hand(w, m, v, cr.tanh(x) * 2)
 
@@ -276,7 +276,7 @@ def test_a_loop_of_several_outputs_writes_to_parameters_themselves() -> None:
     assert "[...]" not in called
 
 
-def test_parameters_of_any_layout_are_written_to() -> None:
+def test_parameters_of_any_layout_are_updated() -> None:
     def step(w: Any, m: Any, v: Any, x: Any) -> Any:
         adam_by_hand(w, m, v, x * 2)
         return (w * v).sum()
@@ -293,7 +293,7 @@ def test_parameters_of_any_layout_are_written_to() -> None:
             np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-6)
 
 
-def test_what_a_parameter_was_is_there_for_those_who_need_it() -> None:
+def test_reads_of_old_values_of_updated_parameters() -> None:
     def swapped(a: Any, b: Any) -> Any:
         old = a * 1
         total, other = a + b, a * 2 - b
@@ -333,7 +333,7 @@ def test_what_a_parameter_was_is_there_for_those_who_need_it() -> None:
 
 @pytest.mark.parametrize("size", [5, 100_000])
 @pytest.mark.parametrize("whole", [False, True])
-def test_results_that_are_the_same_share_no_memory(
+def test_equal_results_share_no_memory(
     size: int, whole: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if whole:

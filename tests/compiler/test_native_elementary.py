@@ -1,4 +1,4 @@
-"""The elementary functions of machine code: their rounding beside mpmath's, and special values."""
+"""Elementary functions of machine code: rounding errors against mpmath, and special values."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from chainrule.compiler.native import jit
 
 numba = pytest.importorskip("numba", reason="machine code needs Numba")
-mpmath = pytest.importorskip("mpmath", reason="what the results are compared with")
+mpmath = pytest.importorskip("mpmath", reason="the reference of the results")
 
 BOUNDS = {"exp": 1.5, "expm1": 2.5, "log": 1.5, "log1p": 2, "tanh": 2.5, "erf": 2.5}
 RANGES = {
@@ -26,7 +26,7 @@ RANGES = {
 
 def applied(name: str, *arrays: Any) -> Any:
     """Return an elementary function of arrays, as a vectorised loop."""
-    function = jit.inlined(name)
+    function = jit.inline_function(name)
     if len(arrays) == 1:
 
         def loop(x: Any, out: Any) -> None:
@@ -44,7 +44,7 @@ def applied(name: str, *arrays: Any) -> Any:
 
 
 def points(dtype: Any, low: float, high: float) -> Any:
-    """Return numbers of all magnitudes between two."""
+    """Return numbers of all magnitudes between two limits."""
     rng = np.random.default_rng(5)
     info = np.finfo(dtype)
     tiny = math.log(float(info.smallest_subnormal))
@@ -106,7 +106,7 @@ def test_loops_are_vector_code() -> None:
             out[i] = function(x[i])
 
     for name in ("exp_f4", "log_f4", "tanh_f4", "erf_f4", "log1p_f4", "expm1_f4", "exp_f8"):
-        function = jit.inlined(name)
+        function = jit.inline_function(name)
         compiled = numba.njit(error_model="numpy")(loop)
         x = np.zeros(4, name[-2:])
         compiled(x, x.copy())

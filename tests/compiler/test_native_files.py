@@ -1,4 +1,4 @@
-"""Machine code is kept on disk, and never in the way."""
+"""The disk cache of machine code, and fallbacks where Numba fails."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_threads_that_write_the_same_code_at_once(tmp_path: Path, monkeypatch: A
     seen = None
     while any(thread.is_alive() for thread in threads):
         found, before = disk_cache.read("loop"), seen
-        assert found == code or before is None  # once there is a file, it is whole
+        assert found == code or before is None  # a file that exists is complete
         seen = found or seen
     for thread in threads:
         thread.join()
@@ -88,18 +88,18 @@ def test_threads_that_write_the_same_code_at_once(tmp_path: Path, monkeypatch: A
     assert [file.name for file in tmp_path.iterdir()] == ["loop"]
 
 
-def test_what_machine_code_depends_on_is_in_its_name(monkeypatch: Any) -> None:
-    before = disk_cache.surroundings()
-    disk_cache.surroundings.cache_clear()
+def test_the_environment_is_part_of_the_cache_key(monkeypatch: Any) -> None:
+    before = disk_cache.environment_key()
+    disk_cache.environment_key.cache_clear()
     monkeypatch.setenv("NUMBA_OPT", "1")
     try:
-        assert disk_cache.surroundings() != before
+        assert disk_cache.environment_key() != before
     finally:
-        disk_cache.surroundings.cache_clear()
+        disk_cache.environment_key.cache_clear()
     assert b"flags" in before or sys.platform != "linux" or platform.machine() != "x86_64"
 
 
-def test_all_that_is_compiled_into_loops_is_in_its_name(numba: Any) -> None:
+def test_sources_of_compiled_functions_are_part_of_the_cache_key(numba: Any) -> None:
     from chainrule.compiler.native import gemm_microkernel
     from chainrule.compiler.native.threads import atomics, worker
 
@@ -112,10 +112,10 @@ def test_all_that_is_compiled_into_loops_is_in_its_name(numba: Any) -> None:
     ]
     sources = {Path(part.__code__.co_filename) for part in parts}
     assert sources == set(disk_cache.compiled_sources())
-    assert all(source.read_bytes() in disk_cache.surroundings() for source in sources)
+    assert all(source.read_bytes() in disk_cache.environment_key() for source in sources)
 
 
-def test_a_folder_that_cannot_be_had_is_no_error(tmp_path: Path, monkeypatch: Any) -> None:
+def test_an_unusable_folder_is_no_error(tmp_path: Path, monkeypatch: Any) -> None:
     (tmp_path / "file").write_text("")
     for place in ("", str(tmp_path / "file")):
         monkeypatch.setenv("CHAINRULE_CACHE", place)
@@ -124,7 +124,7 @@ def test_a_folder_that_cannot_be_had_is_no_error(tmp_path: Path, monkeypatch: An
     monkeypatch.delenv("CHAINRULE_CACHE")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     if sys.platform.startswith("linux"):
-        assert disk_cache.folder() == tmp_path / "chainrule" / "native"
+        assert disk_cache.cache_folder() == tmp_path / "chainrule" / "native"
     disk_cache.write("loop", b"code")
     assert disk_cache.read("loop") == b"code"
 
@@ -141,7 +141,7 @@ def test_a_full_disk_is_no_error(numba: Any, tmp_path: Path, monkeypatch: Any) -
     assert x[0] == 26
 
 
-def test_without_numba_the_error_says_what_to_install(monkeypatch: Any) -> None:
+def test_without_numba_the_error_names_the_install_command(monkeypatch: Any) -> None:
     monkeypatch.setitem(sys.modules, "numba", None)
     jit.numba.cache_clear()
     try:
@@ -152,7 +152,7 @@ def test_without_numba_the_error_says_what_to_install(monkeypatch: Any) -> None:
         jit.numba.cache_clear()
 
 
-def test_by_default_machine_code_runs_where_it_pays(numba: Any) -> None:
+def test_by_default_machine_code_runs_if_it_pays(numba: Any) -> None:
     def work(x: Any) -> Any:
         return cr.tanh(x) * 2 + x
 
@@ -166,7 +166,7 @@ def test_by_default_machine_code_runs_where_it_pays(numba: Any) -> None:
     assert compiled.source_native == ""
 
 
-def test_where_numba_fails_numpy_runs(numba: Any, monkeypatch: Any) -> None:
+def test_numpy_runs_if_numba_fails(numba: Any, monkeypatch: Any) -> None:
     def broken(*_: Any) -> Any:
         raise numba.core.errors.TypingError("no such type")
 
@@ -182,7 +182,7 @@ def test_where_numba_fails_numpy_runs(numba: Any, monkeypatch: Any) -> None:
         cr.compile(lambda x: x * 2.125 + 3, backend="native")(x)
 
 
-def test_where_numba_fails_late_nothing_is_written_twice(numba: Any, monkeypatch: Any) -> None:
+def test_nothing_is_updated_twice_if_numba_fails_late(numba: Any, monkeypatch: Any) -> None:
     object_code = jit.object_code
 
     def second_is_broken(text: str, *rest: Any) -> Any:
@@ -202,7 +202,7 @@ def test_where_numba_fails_late_nothing_is_written_twice(numba: Any, monkeypatch
     np.testing.assert_array_equal(w, np.full((300, 300), 3.0))
 
 
-def test_where_numba_cannot_be_imported_numpy_runs(monkeypatch: Any) -> None:
+def test_numpy_runs_if_numba_cannot_be_imported(monkeypatch: Any) -> None:
     monkeypatch.setattr(jit, "is_installed", lambda: True)
     monkeypatch.setitem(sys.modules, "numba", None)
     monkeypatch.setenv("CHAINRULE_CACHE", "")

@@ -1,4 +1,4 @@
-"""Machine code in the place of NumPy's eager operations: on large arrays, by Numba itself."""
+"""Machine code for eager operations on large arrays, compiled by Numba."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ EXACT = (
     *("add", "subtract", "multiply", "divide", "negative", "abs", "reciprocal", "sqrt", "square"),
     *("maximum", "minimum", "clamp", "relu", "index", "take_along_axis", "max_pool", "concat"),
 )
-"""What is the same to the bit. Gradients of `index` are sums."""
+"""Operations that are exact to the bit. Gradients of `index` are sums."""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -175,7 +175,7 @@ def run(function: Callable[..., Any], arrays: list[np.ndarray], dtype: str) -> l
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("name", OPERATIONS)
-def test_they_compute_what_numpy_does(name: str, dtype: str, native: None) -> None:
+def test_results_agree_with_numpy(name: str, dtype: str, native: None) -> None:
     function, arrays = OPERATIONS[name]
     found = run(function, arrays, dtype)
     cr.set_kernels("numpy")
@@ -190,7 +190,7 @@ def test_they_compute_what_numpy_does(name: str, dtype: str, native: None) -> No
             np.testing.assert_allclose(x, y, rtol=64 * eps, atol=64 * eps * size)
 
 
-def test_each_of_them_is_run(native: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_kernel_is_run(native: None, monkeypatch: pytest.MonkeyPatch) -> None:
     texts: list[str] = []
     plain = Task.run
 
@@ -250,7 +250,7 @@ def test_rows_with_special_values(name: str, value: float, native: None) -> None
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
-def test_other_byte_orders_are_numpys(name: str, native: None) -> None:
+def test_other_byte_orders_run_in_numpy(name: str, native: None) -> None:
     function, arrays = OPERATIONS[name]
     arrays = [a if a.dtype.kind == "f" else a.astype(a.dtype.newbyteorder()) for a in arrays]
     swapped = np.dtype(np.float32).newbyteorder().str
@@ -263,7 +263,7 @@ def test_other_byte_orders_are_numpys(name: str, native: None) -> None:
 
 
 @pytest.mark.parametrize("name", ["softmax", "sum", "relu", "cumulative_sum", "mean of columns"])
-def test_other_layouts_are_numpys(name: str, native: None) -> None:
+def test_other_layouts_run_in_numpy(name: str, native: None) -> None:
     function, (x,) = OPERATIONS[name]
     strided = np.repeat(x, 2, axis=-1)[..., ::2]
     locked = x.copy()
@@ -289,11 +289,11 @@ PICKED: dict[str, tuple[Callable[..., Any], tuple[int, ...], tuple[int, ...], in
         *(ROWS, ROWS, 233),
     ),
 }
-"""What takes a tensor and an index; their shapes, and how many there are to pick from."""
+"""Functions of a tensor and an index, their shapes, and the number of valid indices."""
 
 
 @pytest.mark.parametrize("name", PICKED)
-def test_any_index_is_taken(name: str, native: None) -> None:
+def test_indices_of_any_dtype_and_layout(name: str, native: None) -> None:
     function, shape, places, n = PICKED[name]
     x, index = signed(*shape), numbers(n, *places)
     index.flat[0], index.flat[-1] = 0, n - 1
@@ -313,7 +313,7 @@ def test_any_index_is_taken(name: str, native: None) -> None:
 @pytest.mark.parametrize("kernels", ["numpy", "native"])
 @pytest.mark.parametrize("last", [False, True])
 @pytest.mark.parametrize("name", PICKED)
-def test_what_is_outside_either_end_is_named(
+def test_errors_name_an_index_out_of_bounds(
     name: str, last: bool, kernels: str, native: None
 ) -> None:
     cr.set_kernels(kernels)
@@ -327,7 +327,7 @@ def test_what_is_outside_either_end_is_named(
 
 
 @pytest.mark.parametrize("number", [-308, 307, 1 << 40])
-def test_what_is_outside_is_told_as_by_numpy(number: int, native: None) -> None:
+def test_out_of_bounds_raises_as_in_numpy(number: int, native: None) -> None:
     x, i = cr.from_numpy(signed(*ROWS)), numbers(307, 400)
     i[17] = number
     with pytest.raises(IndexError, match="out of bounds"):
@@ -340,7 +340,7 @@ def test_what_is_outside_is_told_as_by_numpy(number: int, native: None) -> None:
         x.scatter_add(1, cr.from_numpy(j), x)
 
 
-def test_too_many_indices_are_told_as_by_numpy(native: None) -> None:
+def test_too_many_indices_raise_as_in_numpy(native: None) -> None:
     x, i = cr.from_numpy(signed(*ROWS)), cr.from_numpy(numbers(307, 400))
     with pytest.raises(IndexError, match="too many indices"):
         x[i, :, :]
@@ -355,7 +355,7 @@ def test_bounds_of_either_sign_of_zero(native: None) -> None:
         assert (np.signbit(x.clamp(low).numpy()) == np.signbit(low)).all()
 
 
-def test_many_settings_are_numpys_to_compute(native: None) -> None:
+def test_many_settings_run_in_numpy(native: None) -> None:
     x = signed(5000)
     for low in np.linspace(-1, 1, 30):
         found = cr.from_numpy(x).clamp(float(low)).numpy()
@@ -404,22 +404,22 @@ def test_several_threads_call_at_once(native: None) -> None:
     assert wrong == []
 
 
-def test_a_team_that_is_ended_while_it_starts_leaves_no_thread(
+def test_a_team_that_is_stopped_while_it_starts_leaves_no_thread(
     native: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     team = Team(2)
-    if not team.helpers:
+    if not team.helper_count:
         pytest.skip("there is one core")
-    start = team.others.start
+    start = team.helper_threads.start
 
     def slowly(*arguments: Any) -> None:
         start(*arguments)
-        time.sleep(0.05)  # now it sleeps
-        team.end()
+        time.sleep(0.05)  # the thread sleeps now
+        team.stop()
 
-    monkeypatch.setattr(team.others, "start", slowly)
+    monkeypatch.setattr(team.helper_threads, "start", slowly)
     team.wake(large=False)
-    (member,) = team.others.threads
+    (member,) = team.helper_threads.threads
     member.join(5.0)
     assert not member.is_alive()
 
@@ -474,10 +474,10 @@ def test_a_forked_child_has_threads_of_its_own() -> None:
     assert done.returncode == 0, done.stderr
 
 
-# --- the switch -----------------------------------------------------------------------------------
+# --- set_kernels ----------------------------------------------------------------------------------
 
 
-def test_the_switch_says_what_it_is(native: None) -> None:
+def test_get_kernels_returns_the_setting(native: None) -> None:
     assert cr.get_kernels() == "native"
     cr.set_kernels("native")
     cr.set_kernels("numpy")
@@ -487,21 +487,23 @@ def test_the_switch_says_what_it_is(native: None) -> None:
         cr.set_kernels("gpu")
 
 
-def test_numpy_is_as_before(native: None) -> None:
+def test_numpy_kernels_are_restored(native: None) -> None:
     x = np.linspace(-3, 3, 100_000, dtype="f4")
     cr.set_kernels("numpy")
     found = cr.from_numpy(x).tanh()
     np.testing.assert_array_equal(found.numpy(), np.tanh(x))
 
 
-def test_without_numba_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_numba_set_kernels_names_the_install_command(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(jit, "is_installed", lambda: False)
     with pytest.raises(MissingExtraError, match=r"pip install 'chainrule\[native\]'"):
         cr.set_kernels("native")
     assert cr.get_kernels() == "numpy"
 
 
-def test_compiled_functions_are_as_before(native: None) -> None:
+def test_compiled_functions_are_unaffected(native: None) -> None:
     x = signed(100, 100)
 
     def function(x: Any) -> Any:

@@ -1,7 +1,7 @@
-"""The conformance table with machine code in the place of NumPy, for arrays of any size.
+"""The conformance table with eager kernels of machine code, for arrays of any size.
 
-Kernels and the loops made of rules are plain Python too. Here Python runs them, which takes no time
-to compile and no Numba; `test_native_kernels.py` has Numba run them.
+The source of kernels and of generated loops is plain Python. Here Python runs it, without Numba and
+without compile time; `test_native_kernels.py` compiles it with Numba.
 """
 
 from __future__ import annotations
@@ -44,32 +44,32 @@ def each(cases: list[Case]) -> Any:
 
 
 RUN: set[str] = set()
-"""The loops that were run, by their source."""
+"""The sources of the loops that were run."""
 
 
 @pytest.fixture(autouse=True)
 def interpreted(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     loops: dict[Task, Callable[..., None]] = {}
 
-    def call(task: Task, turns: int, step: int, *arguments: Any) -> None:
+    def call(task: Task, iterations: int, step: int, *arguments: Any) -> None:
         code = task.code
         RUN.add(code.text)
         if task not in loops:
             calls = {name: getattr(vector_math, name) for name in code.calls}
-            loops[task] = jit.plain(code.text, calls)
+            loops[task] = jit.python_function(code.text, calls)
         flat = [a.reshape(-1) if isinstance(a, np.ndarray) else a for a in arguments]
-        for start in range(0, turns, step):
-            loops[task](start, min(start + step, turns), *flat)
+        for start in range(0, iterations, step):
+            loops[task](start, min(start + step, iterations), *flat)
 
     monkeypatch.setattr(Task, "__call__", call)
     before = dict(eager._installed)
     eager.install(WRITTEN_IN_PYTHON)
-    with np.errstate(all="ignore"):  # of which machine code knows nothing
+    with np.errstate(all="ignore"):  # machine code does not report floating-point errors
         yield
     eager.install(before)
 
 
-def test_the_table_has_all_of_them() -> None:
+def test_the_table_covers_all_kernels() -> None:
     assert {case.row.primitive for case in FLOATING} == AFFECTED
 
 

@@ -1,4 +1,4 @@
-"""Object code becomes functions of this process: linked by ourselves, or loaded by LLVM."""
+"""Loading of object code by our own linker, and by LLVM."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def code() -> bytes:
     return jit.object_code(TEXT, ("n", "n", "f8", "b1", "f8"), frozenset(["exp_f8"]), True, "sums")
 
 
-def test_long_loops_compute_several_vectors_side_by_side(code: bytes) -> None:
+def test_long_loops_are_interleaved(code: bytes) -> None:
     types = ("n", "n", "f8", "b1", "f8")
     short = jit.object_code(TEXT, types, frozenset(["exp_f8"]), False, "sums")
     assert len(code) > len(short)
@@ -45,8 +45,8 @@ def loop(x, y):
 """
 
 
-def test_loops_that_llvm_unrolls_may_be_long() -> None:
-    """Whose marks are no nodes, LLVM ends the process for."""
+def test_long_loops_may_be_unrolled() -> None:
+    """LLVM aborts the process if the metadata of unrolled loops are not nodes."""
     program = f"""
 from chainrule.compiler.native import jit
 print(len(jit.object_code({LOOPS!r}, ("f4", "f4"), frozenset(), True, "loops")) > 0)
@@ -69,12 +69,12 @@ def check(function: Any) -> None:
 here = sys.platform == "linux" and platform.machine() == "x86_64"
 
 
-@pytest.mark.skipif(not here, reason="objects of another system are LLVM's to load")
-def test_linked_by_ourselves(code: bytes) -> None:
-    memory, address = elf_loader._linked(code, "sums")
-    function = elf_loader._callable(address, memory)
+@pytest.mark.skipif(not here, reason="our linker supports Linux on x86-64 only")
+def test_our_linker(code: bytes) -> None:
+    memory, address = elf_loader._link(code, "sums")
+    function = elf_loader._make_callable(address, memory)
     del memory
-    gc.collect()  # the function keeps its code
+    gc.collect()  # the function keeps its memory alive
     check(function)
     again = elf_loader.function_of(code, "sums")
     del function
@@ -82,21 +82,21 @@ def test_linked_by_ourselves(code: bytes) -> None:
     check(again)
 
 
-def test_loaded_by_llvm(code: bytes) -> None:
-    memory, address = elf_loader._loaded_by_llvm(code.replace(b"sums", b"past"), "past")
-    check(elf_loader._callable(address, memory))
+def test_llvms_loader(code: bytes) -> None:
+    memory, address = elf_loader._load_with_llvm(code.replace(b"sums", b"past"), "past")
+    check(elf_loader._make_callable(address, memory))
 
 
-def test_objects_of_others_are_left_to_llvm() -> None:
+def test_other_objects_are_left_to_llvm() -> None:
     arm = b"\x7fELF\x02\x01\x01" + bytes(11) + b"\xb7\0" + bytes(44)
     for foreign in (b"\xcf\xfa\xed\xfe", arm):
         with pytest.raises(elf_loader.LinkError, match="not an object of"):
-            elf_loader._linked(foreign, "sums")
+            elf_loader._link(foreign, "sums")
 
 
-@pytest.mark.skipif(not here, reason="objects of another system are LLVM's to load")
-def test_what_is_missing_is_told(code: bytes) -> None:
+@pytest.mark.skipif(not here, reason="our linker supports Linux on x86-64 only")
+def test_missing_symbols_are_named(code: bytes) -> None:
     with pytest.raises(elf_loader.LinkError, match="there is no other"):
-        elf_loader._linked(code, "other")
+        elf_loader._link(code, "other")
     with pytest.raises(elf_loader.LinkError, match="six is unknown"):
-        elf_loader._linked(code.replace(b"\0sin\0", b"\0six\0"), "sums")
+        elf_loader._link(code.replace(b"\0sin\0", b"\0six\0"), "sums")

@@ -1,4 +1,4 @@
-"""Machine code in a child of this process, and in threads that all want it at once."""
+"""Compilation in forked processes, and in several threads at once."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def test_a_child_forked_while_another_thread_compiles(pieces: dict[str, str]) ->
 
 
 def at_once(calls: list[Any]) -> list[Any]:
-    """Call functions in threads that begin together."""
+    """Call functions in threads that start simultaneously."""
     gate = threading.Barrier(len(calls))
     found: list[Any] = [None] * len(calls)
 
@@ -162,7 +162,7 @@ def at_once(calls: list[Any]) -> list[Any]:
 
 @pytest.mark.parametrize("kept", [False, True])
 @pytest.mark.parametrize("size", [9, 200_000])
-def test_threads_that_are_first_to_call(
+def test_first_calls_in_several_threads(
     size: int, kept: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CHAINRULE_CACHE", str(tmp_path) if kept else "")

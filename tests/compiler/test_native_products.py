@@ -1,4 +1,4 @@
-"""Products of matrices as machine code: beside exact ones, and in programs."""
+"""Matrix products as machine code: exactness, layouts, threads, and use in programs."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ if HERE is None:
     pytest.skip("NumPy multiplies by another library than OpenBLAS", allow_module_level=True)
 
 WIDTHS = [Registers(32, (6, 4))] + [HERE] * (HERE.vector > 32)
-"""What tiles are made for: what all of these processors have, and what this one has."""
+"""Register blockings to test: that of AVX2, and that of this processor."""
 
-SHAPES = [  # rows, terms, columns: less than a tile, odd edges, several panels, parts of the terms
+SHAPES = [  # rows, terms, columns: partial tiles, odd edges, several panels and blocks of terms
     (1, 1, 1),
     (4, 4, 4),
     (14, 3, 32),
@@ -40,12 +40,12 @@ SHAPES = [  # rows, terms, columns: less than a tile, odd edges, several panels,
 
 
 def whole_numbers(rng: np.random.Generator, shape: Any, dtype: Any) -> np.ndarray:
-    """Return numbers whose products and sums are exact."""
+    """Return small integers, whose products and sums are exact."""
     return rng.integers(-8, 9, shape).astype(dtype)
 
 
 def layouts(x: np.ndarray) -> dict[str, np.ndarray]:
-    """Return the same numbers as they may lie in memory."""
+    """Return the same matrix in several memory layouts."""
     doubled = np.zeros([2 * n for n in x.shape], x.dtype)
     doubled[tuple([slice(None, None, 2)] * x.ndim)] = x
     return {
@@ -111,7 +111,7 @@ def test_products_of_any_size_and_layout_are_exact(
     check(a, b, width)
 
 
-def test_the_rounding_is_that_of_sums_of_so_many_terms() -> None:
+def test_rounding_errors_are_bounded() -> None:
     rng = np.random.default_rng(3)
     a, b = rng.standard_normal((100, 3000)), rng.standard_normal((3000, 50))
     for dtype in (np.float32, np.float64):
@@ -122,7 +122,7 @@ def test_the_rounding_is_that_of_sums_of_so_many_terms() -> None:
         assert np.all(ours <= 4 * bound)
 
 
-def test_what_is_no_number_stays_in_its_row_and_column() -> None:
+def test_nan_and_infinity_stay_in_their_row_and_column() -> None:
     a, b = np.ones((40, 50), np.float32), np.ones((50, 70), np.float32)
     a[7, 3], b[5, 66] = np.nan, np.inf
     product = Product(a.shape, b.shape, a.dtype, HERE)(a, b)
@@ -145,7 +145,7 @@ def test_nothing_around_the_result_is_written() -> None:
         assert (memory[-64:] == 77).all()
 
 
-def test_a_result_may_be_wanted_in_memory_of_any_layout() -> None:
+def test_out_may_have_any_layout() -> None:
     rng = np.random.default_rng(5)
     a, b = whole_numbers(rng, (20, 30), "f4"), whole_numbers(rng, (30, 40), "f4")
     out = np.zeros((40, 20), np.float32).T
@@ -153,7 +153,7 @@ def test_a_result_may_be_wanted_in_memory_of_any_layout() -> None:
     np.testing.assert_array_equal(out, a @ b)
 
 
-def test_the_bits_dont_depend_on_the_threads() -> None:
+def test_the_bits_do_not_depend_on_the_threads() -> None:
     rng = np.random.default_rng(6)
     a = rng.standard_normal((300, 400)).astype("f4")
     b = rng.standard_normal((400, 200)).astype("f4")
@@ -167,7 +167,7 @@ def test_the_bits_dont_depend_on_the_threads() -> None:
     finally:
         cr.set_num_threads(before)
     assert len(set(found)) == 1
-    row = Product((1, 400), b.shape, "f4", HERE)(a[100:101], b)  # nor on what else is computed
+    row = Product((1, 400), b.shape, "f4", HERE)(a[100:101], b)  # nor on other rows
     assert row.tobytes() == product(a, b)[100:101].tobytes()
 
 
@@ -189,16 +189,16 @@ def test_several_threads_multiply_at_once() -> None:
     assert not wrong
 
 
-def test_layouts_without_end_take_no_memory_without_end() -> None:
+def test_the_number_of_plans_is_limited() -> None:
     memory, b = np.ones((20, 2000), np.float32), np.ones((30, 10), np.float32)
     product = Product((20, 30), b.shape, "f4", HERE)
     for width in range(30, 1000):
         view = memory.reshape(-1)[: 20 * width].reshape(20, width)[:, :30]
         np.testing.assert_array_equal(product(view, b), 30)
-    assert len(product._plans) <= gemm._MOST
+    assert len(product._plans) <= gemm._MAX_PLANS
 
 
-def test_elements_between_elements_are_left_to_numpy() -> None:
+def test_records_are_left_to_numpy() -> None:
     records = np.zeros((20, 30), [("x", "f4"), ("y", "u1")])
     records["x"] = whole_numbers(np.random.default_rng(8), (20, 30), "f4")
     a, b = records["x"], np.ones((30, 10), np.float32)
@@ -208,7 +208,7 @@ def test_elements_between_elements_are_left_to_numpy() -> None:
 # --- in programs ----------------------------------------------------------------------------------
 
 
-def test_a_program_calls_them_for_its_large_products() -> None:
+def test_large_products_of_programs_are_machine_code() -> None:
     rng = np.random.default_rng(9)
     w = cr.tensor(rng.standard_normal((50, 60)), requires_grad=True)
     x = cr.tensor(rng.standard_normal((2, 40, 50)))
@@ -223,7 +223,7 @@ def test_a_program_calls_them_for_its_large_products() -> None:
     assert "native" not in compiled.source
 
 
-def test_products_within_loops_are_machine_code_too() -> None:
+def test_products_in_regions_are_machine_code() -> None:
     rng = np.random.default_rng(10)
     a = cr.tensor(rng.standard_normal((150, 150)) * 0.05)
     x0 = cr.tensor(rng.standard_normal((40, 150)))
@@ -236,7 +236,7 @@ def test_products_within_loops_are_machine_code_too() -> None:
     assert "native.matmul_1(" in compiled.source_native
 
 
-def test_small_products_and_other_numbers_are_numpys() -> None:
+def test_small_and_integer_products_run_in_numpy() -> None:
     a, b = cr.ones(5, 5), cr.ones(5, 5)
     large = cr.ones(80, 80, dtype=cr.int64)
 
@@ -249,7 +249,7 @@ def test_small_products_and_other_numbers_are_numpys() -> None:
     assert "native.matmul" not in compiled.source_native
 
 
-def test_without_openblas_products_are_numpys(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_openblas_products_run_in_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gemm, "registers", lambda: None)
     a = cr.ones(80, 80)
     compiled = cr.compile(lambda x: (x @ x).sin().sum(), backend="native")
@@ -257,7 +257,7 @@ def test_without_openblas_products_are_numpys(monkeypatch: pytest.MonkeyPatch) -
     assert "native.matmul" not in compiled.source_native
 
 
-def test_the_blas_is_left_alone_where_the_user_wants_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_products_are_left_to_blas_if_disabled(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CHAINRULE_BLAS", "off")
     assert registers.__wrapped__() is None
 
@@ -271,7 +271,7 @@ def test_the_blas_is_left_alone_where_the_user_wants_it(monkeypatch: pytest.Monk
         (frozenset(), None),
     ],
 )
-def test_the_processor_decides_how_wide_a_tile_is(
+def test_vector_width_follows_from_the_processor(
     features: frozenset[str], bytes_of_a_vector: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(gemm.openblas, "features", lambda: features)
@@ -279,7 +279,7 @@ def test_the_processor_decides_how_wide_a_tile_is(
     assert (found and found.vector) == bytes_of_a_vector
 
 
-def test_convolutions_of_programs_are_made_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_convolutions_of_programs_use_them(monkeypatch: pytest.MonkeyPatch) -> None:
     x, w = cr.randn(4, 6, 20, 24), cr.randn(8, 6, 3, 3, requires_grad=True)
 
     def step(x: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Loops that compute values again: the program means the same, and reads and writes less."""
+"""Rematerialisation keeps the meaning of programs and reduces memory traffic."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ X = cr.tensor(np.random.default_rng(1).normal(size=(4, 6)))
 
 @pytest.fixture(autouse=True)
 def small_loops(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fusion_groups, "CALLS", 0)
+    monkeypatch.setattr(fusion_groups, "LOOP_CALLS", 0)
 
 
-def clustered(program: Program) -> tuple[list[fusion_groups.FusionGroup], Accesses]:
+def find_groups(program: Program) -> tuple[list[fusion_groups.FusionGroup], Accesses]:
     accesses = Accesses(program, program.constants)
-    return fusion_groups.clustered(program, accesses), accesses
+    return fusion_groups.find_groups(program, accesses), accesses
 
 
 def changed(program: Program) -> tuple[Program, int, int]:
-    """Return a program whose loops compute values again, line by line, and its traffic."""
-    found, accesses = clustered(program)
+    """Return a rematerialised program, and its memory traffic before and after."""
+    found, accesses = find_groups(program)
     before = traffic(program, found, accesses)
     rematerialise(found, program, accesses)
     for group in found:
@@ -44,7 +44,7 @@ def changed(program: Program) -> tuple[Program, int, int]:
 
 
 def traffic(program: Program, found: list[fusion_groups.FusionGroup], accesses: Accesses) -> int:
-    """Return how many arrays all loops read and write."""
+    """Return the number of arrays that all loops read and write."""
     made = [{v for _, op in group.ops for v in op.outs} for group in found]
     reads = [{accesses.of(v).base for v in c.reads} - m for c, m in zip(found, made, strict=True)]
     wanted = {accesses.of(v).base for v in program.results()}.union(*reads)
@@ -53,7 +53,7 @@ def traffic(program: Program, found: list[fusion_groups.FusionGroup], accesses: 
 
 
 def both(function: Callable[[Any], Any]) -> list[tuple[int, int]]:
-    """Compare a compiled function with the same that computes again; return their traffic."""
+    """Compare a compiled function with its rematerialised form; return their traffic."""
     seen = []
 
     def optimized(program: Program) -> Program:
@@ -79,13 +79,19 @@ def activation(x: Any) -> Any:
     return [cr.autograd_grad((y @ W).square().sum(), W)[0]]
 
 
-def test_an_activation_keeps_its_tanh_alone() -> None:
+def test_an_activation_stores_only_its_tanh() -> None:
     ((before, after),) = both(activation)
-    forward, loss, backward = 1 + 2, 1 + 1, 3 + 1  # h to tanh and y; doubled; g, h, tanh to one
-    assert after == forward + loss + backward - 2 < before  # that loop is one line, so NumPy's
+    forward, loss, backward = (
+        1 + 2,
+        1 + 1,
+        3 + 1,
+    )  # (h → tanh, y), (y → 2y), (g, h, tanh → gradient)
+    assert (
+        after == forward + loss + backward - 2 < before
+    )  # the loss is a single operation, left to NumPy
 
 
-def test_what_is_dear_is_not_computed_again() -> None:
+def test_expensive_operations_are_not_recomputed() -> None:
     def function(x: Any) -> Any:
         h = x @ W
         y = cr.exp(h) * h
@@ -95,10 +101,10 @@ def test_what_is_dear_is_not_computed_again() -> None:
     assert before == after
 
 
-def test_nothing_is_kept_longer_for_it() -> None:
+def test_no_lifetime_is_extended() -> None:
     def function(x: Any) -> Any:
         h = x @ W
-        a, b, c = h + 1, h * 2, h - 3  # three arrays to read, which are there, or one that isn't
+        a, b, c = h + 1, h * 2, h - 3  # three live arrays to read, or one dead one
         return [a, b, c, (a @ W) * a * b * c + 1]
 
     ((before, after),) = both(function)
@@ -127,7 +133,7 @@ steps = st.lists(st.tuples(st.sampled_from(OPERATIONS), numbers, numbers), min_s
 
 @settings(max_examples=60, deadline=None)
 @given(steps)
-def test_random_programs_mean_the_same(steps: list[Any]) -> None:
+def test_random_programs_keep_their_meaning(steps: list[Any]) -> None:
     def function(x: Any) -> Any:
         values = [x, x @ W]
         for operation, i, j in steps:

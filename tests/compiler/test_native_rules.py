@@ -1,7 +1,7 @@
-"""Every primitive gives in loops what it gives eagerly: the whole conformance table.
+"""The conformance table for compiled loops: every primitive agrees with the eager engine.
 
-The source of a loop is plain Python too. Here Python runs it, which takes no time to compile and no
-Numba; `test_native.py` has Numba run some.
+The source of a loop is plain Python. Here Python runs it, without Numba and without compile time;
+`test_native.py` compiles some programs with Numba.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ pytestmark = pytest.mark.usefixtures("interpreted")
 
 
 @pytest.mark.parametrize("cases", groups().values(), ids=groups())
-def test_loops_are_as_eager(cases: list[Case], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(native, "_small", lambda program: None)
-    monkeypatch.setattr(fusion_groups, "CALLS", 0)
+def test_loops_agree_with_eager(cases: list[Case], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(native, "_emit_whole", lambda program: None)
+    monkeypatch.setattr(fusion_groups, "LOOP_CALLS", 0)
     demand(conformance.check_compiled, cases, "native")
 
 
 @pytest.mark.parametrize("cases", groups().values(), ids=groups())
-def test_small_programs_are_as_eager(cases: list[Case]) -> None:
-    with np.errstate(all="ignore"):  # of which machine code knows nothing
+def test_small_programs_agree_with_eager(cases: list[Case]) -> None:
+    with np.errstate(all="ignore"):  # machine code does not report floating-point errors
         demand(conformance.check_compiled, cases, "native")

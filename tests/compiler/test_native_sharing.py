@@ -1,4 +1,4 @@
-"""Loops are cut into parts by what they do, and threads share the parts where that pays."""
+"""Partition of loops into parts, and sharing of the parts among threads."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ def numbers(*shape: int, seed: int = 0) -> np.ndarray:
 
 @pytest.fixture
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have loops of any size be cut into parts of a few turns."""
-    monkeypatch.setattr(native, "_small", lambda program: None)
-    monkeypatch.setattr(fusion_groups, "CALLS", 0)
-    monkeypatch.setattr(call_wrapper, "PART", 2)
-    monkeypatch.setattr(call_wrapper, "WORTH", 0)
-    monkeypatch.setattr(call_wrapper, "JOIN", 0)
+    """Divide loops of any size into parts of a few iterations."""
+    monkeypatch.setattr(native, "_emit_whole", lambda program: None)
+    monkeypatch.setattr(fusion_groups, "LOOP_CALLS", 0)
+    monkeypatch.setattr(call_wrapper, "PART_NS", 2)
+    monkeypatch.setattr(call_wrapper, "MIN_PARALLEL_NS", 0)
+    monkeypatch.setattr(call_wrapper, "JOIN_NS", 0)
 
 
 SHAPES = [(101,), (13, 7), (11, 4, 5), (3, 30, 2)]
@@ -40,7 +40,7 @@ AXES = [None, 0, 1, 2, (0, 1), (0, 2)]
     [(s, a) for s in SHAPES for a in AXES if a is None or np.max(a) < len(s)],
 )
 @pytest.mark.usefixtures("interpreted", "small_parts")
-def test_parts_make_up_the_whole(shape: tuple[int, ...], axis: Any) -> None:
+def test_parts_give_the_complete_result(shape: tuple[int, ...], axis: Any) -> None:
     def reduced(x: Any) -> Any:
         y = x * 2 + 1
         return y, (y * y).sum(axis), y.amax(axis), (-y).amin(axis, keepdim=True)
@@ -50,11 +50,11 @@ def test_parts_make_up_the_whole(shape: tuple[int, ...], axis: Any) -> None:
     for got, want in zip(compiled(x), reduced(x), strict=True):
         assert (got.shape, got.dtype) == (want.shape, want.dtype)
         np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
-    assert "shared by" in compiled.source_native
+    assert "in parallel parts of" in compiled.source_native
 
 
 @pytest.mark.usefixtures("interpreted", "small_parts")
-def test_nan_in_one_part_is_the_extremum_of_all() -> None:
+def test_nan_in_one_part_propagates_to_the_extremum() -> None:
     def extrema(x: Any) -> Any:
         y = x * 1
         return y.amax(), y.amin(), y.sum()
@@ -66,7 +66,7 @@ def test_nan_in_one_part_is_the_extremum_of_all() -> None:
 
 
 @pytest.mark.usefixtures("interpreted", "small_parts")
-def test_partial_results_take_a_part_of_the_memory_that_is_summed() -> None:
+def test_partial_results_take_a_fraction_of_the_summed_memory() -> None:
     def columns(x: Any) -> Any:
         return (x * x).sum(0)
 
@@ -78,22 +78,22 @@ def test_partial_results_take_a_part_of_the_memory_that_is_summed() -> None:
         assert 1 < int(found) <= max(rows // 8, 5)
 
 
-def test_small_jobs_wake_threads_only_if_they_follow_each_other(
+def test_small_jobs_wake_threads_only_in_quick_succession(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     woken: list[int] = []
     monkeypatch.setattr(threads, "usable_cores", lambda: 2)
     monkeypatch.setattr(Team, "_start", lambda members: members.locks.append(7))
-    monkeypatch.setattr(pool, "_wait", lambda: lambda *words: None)
+    monkeypatch.setattr(pool, "_compiled_wait", lambda: lambda *words: None)
     monkeypatch.setattr(pool, "_release", woken.append)
     members = Team(2)
     members.wake(large=False)  # the first one
     assert woken == []
     members.wake(large=True)
     assert woken == [7]
-    members.wake(large=True)  # it is awake
+    members.wake(large=True)  # it is spinning
     assert woken == [7]
     members.words[pool.MEMBERS + 16] = 0
-    members.ended = time.perf_counter() + 1  # however long it takes until the next line
+    members.last_job_end = time.perf_counter() + 1  # recent, however slow this test is
     members.wake(large=False)
     assert woken == [7, 7]

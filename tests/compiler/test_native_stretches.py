@@ -1,4 +1,4 @@
-"""Stretches of small arrays between large products, run by Python, beside the eager engine."""
+"""Runs of small fusion groups between large products agree with the eager engine."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ pytestmark = pytest.mark.usefixtures("interpreted")
 
 
 @pytest.fixture(autouse=True)
-def few_multiplications_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(native, "_small", lambda program: None)
-    monkeypatch.setattr(small_groups, "PRODUCT", 32)  # 4 × 6 × 6 are many
+def products_are_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(native, "_emit_whole", lambda program: None)
+    monkeypatch.setattr(small_groups, "MAX_MULTIPLIES", 32)  # less than 4 × 6 × 6
 
 
 def agree(make: Callable[[], Callable[[Any], Any]]) -> Any:
-    """Run a function with tensors of its own eagerly and compiled, three times."""
+    """Compare eager and compiled calls of a function with state, three times."""
     eager, compiled = make(), cr.compile(make(), backend="native")
     for call in range(3):
         x = cr.tensor(X + call)
@@ -68,11 +68,11 @@ def test_the_updates_of_all_parameters_are_one_call() -> None:
     assert len(updates) == 1
     assert len(calls(last)) == 5
     assert len(re.findall("@|matmul", last)) == 5
-    assert "[...] =" not in last  # they are written where they belong
+    assert "[...] =" not in last  # updates are in place
 
 
-def test_a_large_array_ends_a_stretch(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(small_groups, "SMALL", 12)
+def test_a_large_array_ends_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(small_groups, "MAX_ELEMENTS", 12)
 
     def make() -> Callable[[Any], Any]:
         def function(x: Any) -> Any:
@@ -91,7 +91,7 @@ def test_a_large_array_ends_a_stretch(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(heads) == 2
 
 
-def test_what_is_written_need_not_be_read() -> None:
+def test_a_written_value_need_not_be_read() -> None:
     def make() -> Callable[[Any], Any]:
         last = cr.zeros(6, dtype=cr.float64)
 
@@ -106,7 +106,7 @@ def test_what_is_written_need_not_be_read() -> None:
 
 
 @pytest.mark.parametrize("axis", [0, 1])
-def test_one_number_of_each_row(axis: int) -> None:
+def test_one_hot_scatter(axis: int) -> None:
     def gradient(x: Any, index: Any) -> Any:
         x = x.detach().requires_grad_()
         found = cr.take_along_axis(x, index, axis)
@@ -128,7 +128,7 @@ def test_one_number_of_each_row(axis: int) -> None:
         compiled(cr.tensor(X), index + 7)
 
 
-def test_an_index_that_nothing_else_looks_at_is_still_checked() -> None:
+def test_an_index_of_a_scatter_only_is_checked() -> None:
     compiled = cr.compile(
         lambda x, index: (
             cr.zeros(4, 6, dtype=x.dtype).scatter_add(1, index, x[:, :1] * 2) * 3
@@ -142,7 +142,7 @@ def test_an_index_that_nothing_else_looks_at_is_still_checked() -> None:
         compiled(x, index + 3)
 
 
-def test_several_numbers_of_each_row_are_added_up() -> None:
+def test_scatter_of_several_elements_per_row() -> None:
     def gradient(x: Any, index: Any) -> Any:
         x = x.detach().requires_grad_()
         return cr.autograd_grad((cr.take_along_axis(x, index, 1) ** 2).sum(), x)[0] * 2
@@ -180,7 +180,7 @@ steps = st.lists(st.tuples(st.sampled_from(OPERATIONS), numbers, numbers), min_s
 
 @settings(max_examples=80, deadline=None)
 @given(steps)
-def test_random_programs_mean_the_same(steps: list[Any]) -> None:
+def test_random_programs_agree_with_eager(steps: list[Any]) -> None:
     def make() -> Callable[[Any], Any]:
         state = {
             "w": cr.tensor(W.copy()),

@@ -1,4 +1,4 @@
-"""Small programs as one function of machine code: beside eager, run by Numba."""
+"""Small programs compiled to one function by Numba agree with the eager engine."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ pytest.importorskip("numba", reason="machine code needs Numba")
 
 
 @pytest.fixture(autouse=True)
-def nothing_on_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_disk_cache(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CHAINRULE_CACHE", "")
 
 
@@ -58,10 +58,10 @@ def test_a_recurrent_net_and_its_gradient() -> None:
 
     compiled = agree(gradients(loss), numbers(9, 15), numbers(16, 4, seed=1))
     assert "times_plus(" in compiled.source_native
-    assert "for turn in range(" in compiled.source_native
+    assert "for iteration in range(" in compiled.source_native
 
 
-def test_steps_of_an_equation() -> None:
+def test_time_steps_of_an_equation() -> None:
     def end(p: Any, y: Any) -> Any:
         for _ in range(30):
             slope = cr.stack([p[0] * (y[1] - y[0]), y[0] * (p[1] - y[2]) - y[1], y[0] * y[1]])
@@ -85,7 +85,7 @@ def test_a_jacobian_with_cross_products() -> None:
     agree(jacobian, numbers(3), numbers(3, seed=1))
 
 
-def test_carries_that_change_places() -> None:
+def test_carries_that_are_swapped() -> None:
     def swapped(x: Any) -> Any:
         def step(carry: Any, _: Any) -> Any:
             a, b, m = carry
@@ -105,7 +105,7 @@ def test_products_of_all_orientations(shapes: Any) -> None:
     agree(gradients(product), numbers(*shapes[0]), numbers(*shapes[1], seed=1))
 
 
-def test_parameters_are_written_to() -> None:
+def test_parameters_are_updated() -> None:
     w = cr.tensor(numbers(4, 3), requires_grad=True)
     twin = w.detach().clone().requires_grad_()
     x = cr.tensor(numbers(5, 4, seed=2))
@@ -125,7 +125,7 @@ def test_parameters_are_written_to() -> None:
     np.testing.assert_allclose(w.detach(), twin.detach(), rtol=1e-5)
 
 
-def test_results_are_the_callers_own() -> None:
+def test_results_are_fresh_arrays() -> None:
     @cr.compile(backend="native")
     def twice(x: Any) -> Any:
         return x * 2 + 1, x
@@ -145,13 +145,13 @@ def test_results_are_the_callers_own() -> None:
         lambda x: x.new_zeros(300, 300) @ (x.sum() * cr.ones(300, 300) + 1) + 1,
     ],
 )
-def test_what_does_not_fit_runs_in_loops(function: Callable[..., Any]) -> None:
+def test_unsupported_programs_run_in_loops(function: Callable[..., Any]) -> None:
     x = cr.tensor(numbers(4, 4))
     compiled = cr.compile(function, backend="native")
     np.testing.assert_allclose(compiled(x), function(x), rtol=1e-4)
 
 
-def test_by_default_small_programs_run_so_if_they_are_long(monkeypatch: Any) -> None:
+def test_by_default_long_small_programs_are_one_function(monkeypatch: Any) -> None:
     def steps(x: Any) -> Any:
         for _ in range(100):
             x = x + 0.1 * cr.tanh(x)
@@ -161,15 +161,15 @@ def test_by_default_small_programs_run_so_if_they_are_long(monkeypatch: Any) -> 
     x = cr.tensor(numbers(3))
     np.testing.assert_allclose(compiled(x), steps(x), rtol=1e-5)
     assert compiled.source_native.startswith("def loop(")
-    monkeypatch.setattr(native, "_MANY", 10**6)
+    monkeypatch.setattr(native, "_MIN_CALLS", 10**6)
     assert not cr.compile(steps)(x + 1).requires_grad
 
 
-def test_indices_that_count_from_the_end() -> None:
+def test_negative_indices() -> None:
     def backward(x: Any, y: Any) -> Any:
         y, total = y.clone(), y.sum() * 0
         for i in range(20):
-            total = total * 0.9 + y[-1 - i] * x[-i]  # x[0] first, then from the end
+            total = total * 0.9 + y[-1 - i] * x[-i]  # x[0] first, then negative indices
             y[-2 - i] = total
             y[i - 10] = y[i - 10] + total
         return y, total
@@ -185,11 +185,11 @@ def test_indices_that_count_from_the_end() -> None:
     agree(around, numbers(30))
 
 
-def test_an_entry_that_is_read_is_not_written_over_before() -> None:
+def test_entries_are_read_before_they_are_overwritten() -> None:
     def updated(b: Any, c: Any) -> Any:
         b = b.clone()
         for i in range(12):
-            c = c * 0.7 + b[i - 3] * 0.2  # read after the write, it would be another number
+            c = c * 0.7 + b[i - 3] * 0.2  # wrong if read after the write
             b[-1 - i] += c * 0.3
         return b, c
 

@@ -1,4 +1,4 @@
-"""Large arrays are computed in parts, by several threads: nothing of that shows in the results."""
+"""Large arrays are computed in parts by several threads, without an effect on the results."""
 
 from __future__ import annotations
 
@@ -49,25 +49,25 @@ FUNCTIONS: dict[str, Callable[..., cr.Tensor]] = {
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("shape", [(701, 503), (3, 131_073), (262_147, 2)])
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_parts_give_what_the_whole_would(
+def test_parts_give_the_bits_of_one_call(
     name: str, shape: Any, dtype: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     x, g = (RNG.standard_normal(shape).astype(dtype) * 3 for _ in range(2))
     x.flat[5] = np.inf
     x.flat[-1] = np.nan
     began: list[int] = []
-    each = threads.each
+    parallel_for = threads.parallel_for
 
     def spy(task: Any, parts: range) -> None:
         began.append(len(parts))
-        each(task, parts)
+        parallel_for(task, parts)
 
-    monkeypatch.setattr(threads, "each", spy)
+    monkeypatch.setattr(threads, "parallel_for", spy)
     with np.errstate(invalid="ignore"):
         in_parts = _sides(FUNCTIONS[name], x, g)
         assert began
         assert max(began) > 1
-        monkeypatch.setattr(parallel, "LARGE", 1 << 40)
+        monkeypatch.setattr(parallel, "PARALLEL_MIN_ELEMENTS", 1 << 40)
         whole = _sides(FUNCTIONS[name], x, g)
     for one, other in zip(in_parts, whole, strict=True):
         np.testing.assert_array_equal(one, other)
@@ -75,7 +75,7 @@ def test_parts_give_what_the_whole_would(
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("name", ["sigmoid", "tanh", "relu"])
-def test_elements_of_large_arrays_are_those_of_small_ones(name: str, dtype: str) -> None:
+def test_large_arrays_give_the_bits_of_small_ones(name: str, dtype: str) -> None:
     x, g = (RNG.standard_normal(300_001).astype(dtype) for _ in range(2))
     x[:5] = [np.nan, np.inf, -np.inf, 0.0, -0.0]
     g[5:8] = [np.nan, np.inf, -np.inf]
@@ -90,7 +90,7 @@ def test_elements_of_large_arrays_are_those_of_small_ones(name: str, dtype: str)
 
 @pytest.mark.parametrize("rows", [264, 1576, 2101])
 def test_results_do_not_depend_on_the_number_of_threads(rows: int) -> None:
-    """A last part of a row or two would be computed as small arrays are."""
+    """A last part of only a row or two would be computed as a small array."""
     x, g = (RNG.standard_normal((rows, 1000)).astype("float32") for _ in range(2))
     found = []
     for count in (1, 2, 5, 200):
@@ -103,35 +103,35 @@ def test_results_do_not_depend_on_the_number_of_threads(rows: int) -> None:
 
 
 @pytest.mark.parametrize("name", ["softmax", "log_softmax"])
-def test_other_axes_and_layouts_are_computed_at_once(name: str) -> None:
+def test_other_axes_and_layouts_are_computed_in_one_part(name: str) -> None:
     x = RNG.standard_normal((600, 700)).astype("float32")
     first = getattr(cr.from_numpy(x), name)(0).numpy()
     strided = getattr(cr.from_numpy(x.T), name)(1).numpy()
     np.testing.assert_allclose(first, strided.T, rtol=2e-6)
 
 
-# --- the threads ----------------------------------------------------------------------------------
+# --- threads --------------------------------------------------------------------------------------
 
 
-def test_every_block_is_done_once() -> None:
+def test_every_block_runs_once() -> None:
     counts = np.zeros(1000, int)
-    threads.each(lambda i: np.add.at(counts, i, 1), range(1000))
+    threads.parallel_for(lambda i: np.add.at(counts, i, 1), range(1000))
     assert (counts == 1).all()
 
 
 def _together(count: int) -> Callable[[], None]:
-    """Return what waits until `count` threads call it: proof that so many are at work."""
+    """Return a barrier for `count` threads, which proves that so many are at work."""
     barrier = threading.Barrier(count)
     return lambda: barrier.wait(timeout=20)  # type: ignore[return-value]
 
 
-def test_as_many_threads_work_as_were_asked_for() -> None:
+def test_the_requested_number_of_threads_work() -> None:
     meet = _together(3)
-    threads.each(lambda _: meet(), range(3))
+    threads.parallel_for(lambda _: meet(), range(3))
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="needs Linux")
-def test_other_threads_keep_off_the_callers_core() -> None:
+def test_helper_threads_avoid_the_callers_core() -> None:
     before, meet = os.sched_getaffinity(0), _together(3)
     if len(before) == 1:
         pytest.skip("needs two cores")
@@ -143,7 +143,7 @@ def test_other_threads_keep_off_the_callers_core() -> None:
 
     def call(core: int) -> None:
         os.sched_setaffinity(0, {core})
-        threads.each(task, range(3))
+        threads.parallel_for(task, range(3))
         del found[threading.get_ident()]
 
     for core in [*before, *before]:
@@ -154,10 +154,10 @@ def test_other_threads_keep_off_the_callers_core() -> None:
         assert list(found.values()) == [before - {core}] * 2
 
 
-def test_one_thread_is_the_calling_one() -> None:
+def test_with_one_thread_the_caller_computes() -> None:
     cr.set_num_threads(1)
     names: set[int] = set()
-    threads.each(lambda _: names.add(threading.get_ident()), range(50))
+    threads.parallel_for(lambda _: names.add(threading.get_ident()), range(50))
     assert names == {threading.get_ident()}
 
 
@@ -169,13 +169,13 @@ def test_numpys_error_state_holds_in_every_thread() -> None:
         meet()
 
     with np.errstate(over="raise"):
-        threads.each(task, range(3))
+        threads.parallel_for(task, range(3))
     assert found == ["raise"] * 3
 
 
 @pytest.mark.parametrize("error", [ZeroDivisionError, KeyboardInterrupt])
 @pytest.mark.parametrize("own", [False, True], ids=["another-thread", "calling-thread"])
-def test_what_a_task_raises_reaches_the_caller(error: type[BaseException], own: bool) -> None:
+def test_an_exception_of_a_task_reaches_the_caller(error: type[BaseException], own: bool) -> None:
     meet, caller = _together(3), threading.get_ident()
     busy: list[int] = []
 
@@ -188,15 +188,17 @@ def test_what_a_task_raises_reaches_the_caller(error: type[BaseException], own: 
         busy.append(-i)
 
     with pytest.raises(error, match="in a task"):
-        threads.each(task, range(1000))
+        threads.parallel_for(task, range(1000))
     seen = list(busy)
-    threads.each(lambda _: None, range(9))  # all is well afterwards
-    assert busy == seen  # nothing went on behind the caller's back
+    threads.parallel_for(lambda _: None, range(9))  # the pool still works
+    assert busy == seen  # no task ran after the exception
 
 
-def test_calls_inside_of_calls_end() -> None:
+def test_nested_calls_end() -> None:
     found: list[int] = []
-    threads.each(lambda i: threads.each(lambda j: found.append(10 * i + j), range(10)), range(10))
+    threads.parallel_for(
+        lambda i: threads.parallel_for(lambda j: found.append(10 * i + j), range(10)), range(10)
+    )
     assert sorted(found) == list(range(100))
 
 
@@ -240,7 +242,7 @@ def _python(code: str, **variables: str) -> str:
 
 
 @pytest.mark.parametrize(("value", "count"), [("3", "3"), ("5,2", "5"), ("0", "1")])
-def test_the_first_number_is_that_of_the_environment(value: str, count: str) -> None:
+def test_the_default_number_comes_from_the_environment(value: str, count: str) -> None:
     code = "import chainrule as cr; print(cr.get_num_threads())"
     assert _python(code, OMP_NUM_THREADS=value) == count
 

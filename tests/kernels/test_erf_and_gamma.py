@@ -1,4 +1,4 @@
-"""The programs for where SciPy is not installed: how many units in the last place they are off."""
+"""Accuracy, in units in the last place, of the special functions used without SciPy."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ EDGES = [0.0, -0.0, 1.0, -1.0, 5.0, math.inf, -math.inf, 1e-320]
 
 
 def units(got: np.ndarray, wanted: np.ndarray) -> float:
-    """Return the largest error, in units in the last place of what is wanted."""
+    """Return the largest error in units in the last place."""
     np.testing.assert_array_equal(np.isnan(got), np.isnan(wanted))
     with np.errstate(invalid="ignore"):
         errors = np.abs(got - wanted) / np.spacing(np.abs(wanted))
@@ -32,7 +32,7 @@ def test_error_functions(name):
         ]
     )
     wanted = np.array([getattr(math, name)(v) for v in x])
-    tiny = np.abs(wanted) < 1e-300  # where numbers have fewer digits
+    tiny = np.abs(wanted) < 1e-300  # subnormal numbers have fewer digits
     got = getattr(erf_gamma, name)(x)
     assert units(got[~tiny], wanted[~tiny]) <= 6
     np.testing.assert_allclose(got[tiny], wanted[tiny], atol=1e-307)
@@ -60,7 +60,7 @@ def test_digamma():
     x = np.concatenate([RNG.uniform(-20, 20, 5000), 10 ** RNG.uniform(-300, 300, 2000)])
     wanted = special.psi(x)
     error = np.abs(erf_gamma.digamma(x) - wanted) / np.maximum(1, np.abs(wanted))
-    assert error.max() < 5e-12  # beside a pole, of which 20 units are lost by both
+    assert error.max() < 5e-12  # near a pole both lose 20 ulp
     np.testing.assert_array_equal(
         erf_gamma.digamma(np.array([0.0, -0.0, -1.0, math.inf, math.nan])),
         [-math.inf, math.inf, math.nan, math.inf, math.nan],

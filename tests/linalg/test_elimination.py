@@ -7,7 +7,7 @@ import pytest
 
 import chainrule as cr
 from chainrule.checks import gradcheck, gradgradcheck
-from chainrule.kernels.lu import factored, order_of
+from chainrule.kernels.lu import factorize, row_permutation
 from graphs import leaf, same_as_torch
 
 SHAPES = [
@@ -163,9 +163,9 @@ def test_single_precision_is_kept(kind):
 
 def test_exchanges_of_many_matrices_are_those_of_each() -> None:
     pivots = np.maximum(np.random.default_rng(0).integers(0, 5, size=(40, 4)), np.arange(4))
-    each = [order_of(np, some, 5) for some in pivots]
+    each = [row_permutation(np, some, 5) for some in pivots]
     assert sorted(each[0].tolist()) == [0, 1, 2, 3, 4]
-    np.testing.assert_array_equal(order_of(np, pivots, 5), each)
+    np.testing.assert_array_equal(row_permutation(np, pivots, 5), each)
 
 
 @pytest.mark.parametrize("pivot", [True, False])
@@ -175,8 +175,8 @@ def test_a_matrix_alone_has_the_factors_that_it_has_in_a_stack(shape, kind, pivo
     x = numbers(shape, kind)
     x[:, 2] = 0
     x[0, 0] = 0
-    alone = factored(np, x, pivot=pivot)
-    stacked = factored(np, np.stack([x, x]), pivot=pivot)
+    alone = factorize(np, x, pivot=pivot)
+    stacked = factorize(np, np.stack([x, x]), pivot=pivot)
     for one, two in zip(alone, stacked, strict=True):
         np.testing.assert_array_equal(one, two[0])
 

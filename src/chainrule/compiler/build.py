@@ -48,9 +48,9 @@ def emitted(program: Program, backend: str | None) -> Emitted:
     source = Source(program)
     if backend == "numpy":
         return Emitted(runner(source), source, "", lambda: (source, {}))
-    from chainrule.compiler.native import native, native_if_better
+    from chainrule.compiler.native import native, native_if_faster
 
-    found = native(program) if backend == "native" else native_if_better(program, source)
+    found = native(program) if backend == "native" else native_if_faster(program, source)
     return Emitted(found.run, source, found.text, found.statements)
 
 

@@ -121,4 +121,4 @@ def _each_block(part: Callable[[slice], None], length: int, rows: int) -> None:
     def block(number: int) -> None:
         part(slice(number * rows, min((number + 1) * rows, length)))
 
-    threads.each(block, range(-(-length // rows)))
+    threads.parallel_for(block, range(-(-length // rows)))

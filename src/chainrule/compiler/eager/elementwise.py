@@ -16,8 +16,8 @@ from chainrule.backend import ndarray
 from chainrule.compiler.eager.kernel import PART
 from chainrule.compiler.eager.substitute import is_plain
 from chainrule.compiler.ir.program import Program
-from chainrule.compiler.native.fusion_groups import clustered
-from chainrule.compiler.native.loop_codegen import loop_of
+from chainrule.compiler.native.fusion_groups import find_groups
+from chainrule.compiler.native.loop_codegen import generate_loop
 from chainrule.compiler.native.scalar_codegen import CODES
 from chainrule.compiler.native.strides import Accesses
 from chainrule.compiler.native.threads.tasks import Task
@@ -167,10 +167,10 @@ def _made(
     if len(outputs) < len(program.outputs) or outputs & set(program.inputs) or program.constants:
         return None
     accesses = Accesses(program, {})
-    groups = clustered(program, accesses)
+    groups = find_groups(program, accesses)
     if len(groups) != 1 or groups[0].shape != _TRACED:
         return None
-    loop = loop_of(groups[0], "kernel", accesses, outputs, {})
+    loop = generate_loop(groups[0], "kernel", accesses, outputs, {})
     if any(out.shape != _TRACED for out in loop.outs):
         return None
     kinds = tuple([CODES[value.dtype] for value in (*loop.inputs, *loop.outs)])

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from chainrule.compiler.native.loop_nest import LOOP
+from chainrule.compiler.native.loop_nest import LOOP_NAME
 from chainrule.compiler.native.threads.tasks import Task
 
 Array = Any
@@ -42,7 +42,7 @@ class Kernel:
             return _TYPED.get(name, name).format(code)
 
         name = self.function.__name__
-        source = inspect.getsource(self.function).replace(f"def {name}(", f"def {LOOP}(", 1)
+        source = inspect.getsource(self.function).replace(f"def {name}(", f"def {LOOP_NAME}(", 1)
         source = re.sub(r"\w+", lambda found: typed(found[0]), source)
         known = "".join(f"{name} = {value!r}\n" for name, value in self.constants.items())
         used = self.function.__code__.co_names

@@ -15,7 +15,7 @@ from chainrule.compiler.eager.kernels import (
     softmax_norm,
 )
 from chainrule.compiler.eager.substitute import Own, Written
-from chainrule.compiler.native.gemm import WORTH
+from chainrule.compiler.native.gemm import MIN_MULTIPLIES
 from chainrule.primitives.primitive import TABLE, Primitive, Rule, Substitute
 
 LEAST = 1 << 12
@@ -73,7 +73,7 @@ _WIDE = 16
 
 
 def substitutes(
-    least: int = LEAST, later: int = _LATER, worth: int = WORTH
+    least: int = LEAST, later: int = _LATER, worth: int = MIN_MULTIPLIES
 ) -> dict[Primitive, Substitute]:
     """Return what computes which primitive, from so many elements on, or multiplications."""
     found: dict[str, Substitute] = {}

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from chainrule.backend import numpy_xp
-from chainrule.compiler.native.gemm import library
+from chainrule.compiler.native.gemm import gemm_namespace
 from chainrule.primitives.primitive import Plan, Primitive, Rule, forward_of
 
 Settings = dict[str, Any] | None
@@ -19,7 +19,7 @@ class Products:
 
     def __init__(self, primitive: Primitive, worth: int) -> None:
         self.primitive = primitive
-        self.xp = library(worth)
+        self.xp = gemm_namespace(worth)
 
     def forward(self, plain: Rule) -> Rule:
         """Return the forward function."""

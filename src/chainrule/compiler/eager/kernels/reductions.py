@@ -11,7 +11,7 @@ from chainrule.backend import ndarray
 from chainrule.compiler.eager.generic import plus, real, u8
 from chainrule.compiler.eager.kernel import PART, Kernel
 from chainrule.compiler.eager.substitute import are_fit
-from chainrule.compiler.native.loop_nest import RUN
+from chainrule.compiler.native.loop_nest import PARTIAL_SUM_LENGTH as RUN
 from chainrule.kernels import fast_numpy
 from chainrule.primitives.primitive import Plan, Rule
 
@@ -182,7 +182,7 @@ class Sums:
         mean, least = self.mean, self.least
 
         def forward(x: Array, *, axis: Axes = None, keepdims: bool = False) -> Array:
-            if axis == (0,) and x.ndim == 2 and fast_numpy.are_narrow(x):
+            if axis == (0,) and x.ndim == 2 and fast_numpy.has_narrow_columns(x):
                 return plain(x, axis=axis, keepdims=keepdims)
             if x.size >= least and are_fit((x,)):
                 found = _reduced(x, axis, keepdims, mean)
