@@ -15,8 +15,8 @@ from chainrule.compiler import build, passes
 
 @pytest.fixture(autouse=True)
 def verified(monkeypatch: pytest.MonkeyPatch) -> None:
-    optimized = passes.optimized
-    monkeypatch.setattr(build, "optimized", lambda program: optimized(program, check=True))
+    optimize = passes.optimize
+    monkeypatch.setattr(build, "optimize", lambda program: optimize(program, check=True))
 
 
 def numbers(*shape: int, **options: Any) -> cr.Tensor:

@@ -16,8 +16,8 @@ from chainrule.compiler.ir.program import every_op
 
 @pytest.fixture(autouse=True)
 def verified(monkeypatch: pytest.MonkeyPatch) -> None:
-    optimized = passes.optimized
-    monkeypatch.setattr(build, "optimized", lambda program: optimized(program, check=True))
+    optimize = passes.optimize
+    monkeypatch.setattr(build, "optimize", lambda program: optimize(program, check=True))
 
 
 def numbers(*shape: int, seed: int = 0, **options: Any) -> cr.Tensor:
@@ -120,7 +120,7 @@ def test_other_loops_stay(function: Callable[..., Any]) -> None:
 def test_what_is_too_large_for_all_steps_stays_a_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     from chainrule.compiler.passes import vectorize_loops
 
-    monkeypatch.setattr(vectorize_loops, "MOST", 60)
+    monkeypatch.setattr(vectorize_loops, "MAX_BATCH_SIZE", 60)
     found = functions(hessian(lambda w, a: (a @ w).sin()), WEIGHTS, MATRIX)
     assert found["for"] == 1
 

@@ -10,7 +10,7 @@ import pytest
 import chainrule as cr
 from chainrule.compiler.passes import tiling
 
-MANY = 4 * tiling.BLOCK + 3
+MANY = 4 * tiling.BLOCK_SIZE + 3
 RNG = np.random.default_rng(0)
 
 

@@ -29,8 +29,8 @@ def groups() -> dict[str, list[Case]]:
 
 @pytest.fixture(autouse=True)
 def verified(monkeypatch: pytest.MonkeyPatch) -> None:
-    optimized = passes.optimized
-    monkeypatch.setattr(build, "optimized", lambda program: optimized(program, check=True))
+    optimize = passes.optimize
+    monkeypatch.setattr(build, "optimize", lambda program: optimize(program, check=True))
 
 
 @pytest.mark.parametrize("cases", groups().values(), ids=groups())

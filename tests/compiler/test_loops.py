@@ -27,9 +27,9 @@ LEAVES = [W, B, XS, H, Z]
 
 @pytest.fixture(autouse=True)
 def verified(monkeypatch: pytest.MonkeyPatch) -> None:
-    optimized = passes.optimized
+    optimize = passes.optimize
     for module in (build, backward):
-        monkeypatch.setattr(module, "optimized", lambda program: optimized(program, check=True))
+        monkeypatch.setattr(module, "optimize", lambda program: optimize(program, check=True))
 
 
 def leaves(result: Any) -> list[Any]:

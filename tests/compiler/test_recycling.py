@@ -11,11 +11,11 @@ import numpy as np
 
 import chainrule as cr
 from chainrule.compiler.codegen import run
-from chainrule.compiler.codegen.run import Recycled
+from chainrule.compiler.codegen.run import ResultPool
 
 
 def test_an_array_is_handed_out_again_when_nobody_holds_it() -> None:
-    memory = Recycled((100,), np.float32)
+    memory = ResultPool((100,), np.float32)
     first = memory.empty()
     place = first.ctypes.data
     assert memory.empty().ctypes.data != place
@@ -27,7 +27,7 @@ def test_an_array_is_handed_out_again_when_nobody_holds_it() -> None:
 
 
 def test_what_holders_changed_is_not_handed_out() -> None:
-    memory = Recycled((100,), np.float64)
+    memory = ResultPool((100,), np.float64)
     kept = [memory.empty(), memory.empty()]
     kept[0].flags.writeable = False
     kept[1].dtype = np.int64
@@ -38,18 +38,18 @@ def test_what_holders_changed_is_not_handed_out() -> None:
 
 
 def test_remembered_memory_is_bounded_and_goes_with_its_owner() -> None:
-    memory = Recycled((100,), np.float32)
+    memory = ResultPool((100,), np.float32)
     held = [memory.empty() for _ in range(9)]
     known = [weakref.ref(array) for array in held]
     del held
-    assert sum(array() is not None for array in known) == run.MOST
+    assert sum(array() is not None for array in known) == run.MAX_REMEMBERED
     del memory
     gc.collect()
     assert not any(array() is not None for array in known)
 
 
 def test_threads_never_get_the_same_array() -> None:
-    memory, clashes = Recycled((64,), np.int64), []
+    memory, clashes = ResultPool((64,), np.int64), []
 
     def work(number: int) -> None:
         for _ in range(3000):

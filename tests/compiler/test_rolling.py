@@ -26,9 +26,9 @@ LEAVES = [W, V, XS, YS, H]
 
 @pytest.fixture(autouse=True)
 def verified(monkeypatch: pytest.MonkeyPatch) -> None:
-    optimized = passes.optimized
+    optimize = passes.optimize
     for module in (build, backward):
-        monkeypatch.setattr(module, "optimized", lambda program: optimized(program, check=True))
+        monkeypatch.setattr(module, "optimize", lambda program: optimize(program, check=True))
 
 
 def recurrent(h: Any, xs: Any) -> Any:
@@ -158,7 +158,7 @@ def test_rolled_is_as_unrolled(
     function: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rolled = [out.numpy(force=True) for out in results(function)]
-    monkeypatch.setattr(reroll, "SAVED", 10**9)
+    monkeypatch.setattr(reroll, "MIN_OPS_SAVED", 10**9)
     unrolled = [out.numpy(force=True) for out in results(function)]
     for a, b in zip(rolled, unrolled, strict=True):
         np.testing.assert_array_equal(a, b)

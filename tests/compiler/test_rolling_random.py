@@ -75,13 +75,13 @@ def results(function: Callable[[], list[Any]]) -> tuple[list[Any], str]:
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("seed", range(16))
 def test_random_loops(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    optimized = passes.optimized
+    optimize = passes.optimize
     for module in (build, backward):
-        monkeypatch.setattr(module, "optimized", lambda program: optimized(program, check=True))
+        monkeypatch.setattr(module, "optimize", lambda program: optimize(program, check=True))
     function = random_loop(seed)
     rolled, source = results(function)
     assert "for " in source
-    monkeypatch.setattr(reroll, "SAVED", 10**9)
+    monkeypatch.setattr(reroll, "MIN_OPS_SAVED", 10**9)
     unrolled, source = results(function)
     assert "for " not in source
     for a, b in zip(rolled, unrolled, strict=True):

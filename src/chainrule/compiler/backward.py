@@ -14,7 +14,7 @@ from chainrule.autograd.node import Node, NodeName, check_unwritten, freed_error
 from chainrule.autograd.record import place
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.compiler.ir.program import Op, Program, Value
-from chainrule.compiler.passes import optimized
+from chainrule.compiler.passes import optimize
 from chainrule.compiler.tracing.symbol import Symbol
 from chainrule.compiler.tracing.trace import Capture, Trace
 from chainrule.creation import zeros
@@ -58,7 +58,7 @@ class _Part:
 
     def lines_of(self, op: Op) -> Iterator[Op]:
         """Yield what is left of a line."""
-        op = op.replaced(lambda v: self.same.get(v, v))
+        op = op.substitute(lambda v: self.same.get(v, v))
         inputs = set(op.inputs)
         missing = inputs & self.absent
         if missing and inputs.isdisjoint(self.made):
@@ -74,7 +74,7 @@ class _Part:
         zeros = {v: Value(v.shape, v.dtype) for v in missing}
         for value, zero in zeros.items():
             yield Op("np.zeros", (value.shape, value.dtype), {}, (zero,), op.location)
-        yield op.replaced(lambda v: zeros.get(v, v)) if zeros else op
+        yield op.substitute(lambda v: zeros.get(v, v)) if zeros else op
 
 
 # --- backward -------------------------------------------------------------------------------------
@@ -103,7 +103,7 @@ class TracedPass(NamedTuple):
     given: list[int | None]
     obstacle: AutogradError | None = None
 
-    def optimized(self) -> Pullback:
+    def optimize(self) -> Pullback:
         """Return the backward program; what a forward loop stacked, it takes from the stack."""
         made = {v: op for op in self.trace.ops for v in op.outs}
         parts = [op for v in self.free if (op := made.get(v)) and _is_part(op, made)]
@@ -113,7 +113,7 @@ class TracedPass(NamedTuple):
         inputs, ops = [*self.cotangents, *free], [*parts, *self.ops]
         name, constants = f"{self.trace.name}_backward", self.trace.constants
         traced = Program(name, inputs, constants, ops, self.outputs, [])
-        program = optimized(traced)
+        program = optimize(traced)
         residuals = _used(program, free)
         program.inputs = [*self.cotangents, *residuals]
         return Pullback(program, traced, residuals, self.wrt, self.given, self.obstacle)
@@ -297,7 +297,7 @@ class CompiledRule:
         found, count = self._found, len(self.outputs)
         for whole in (found.traced, found.program):
             part, places = partial_pass(whole, count, present)
-            program = optimized(part)
+            program = optimize(part)
             used = _used(program, part.inputs[len(present) :])
             if {*used} <= {*found.residuals}:  # else the first one would need what isn't saved
                 break

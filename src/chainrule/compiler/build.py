@@ -21,9 +21,9 @@ from chainrule.compiler.guards.signature import Signature, signature_of
 from chainrule.compiler.guards.source import MISS, Guards, call_of, first_call_of
 from chainrule.compiler.ir.abstract_eval import DRAW
 from chainrule.compiler.ir.program import Program, Value, every_op
-from chainrule.compiler.passes import optimized
-from chainrule.compiler.passes.reroll import rolled_lines
-from chainrule.compiler.tracing.run import Traced, traced
+from chainrule.compiler.passes import optimize
+from chainrule.compiler.passes.reroll import reroll_ops
+from chainrule.compiler.tracing.run import Traced, trace_call
 from chainrule.compiler.tracing.symbol import Symbol
 from chainrule.compiler.tracing.trace import Capture, overlapping
 from chainrule.errors import CompileError
@@ -73,7 +73,7 @@ def build(function: Callable[..., Any], args: Any, kwargs: Any, backend: str | N
 
     If the function changes what the checks ask for, it has to do so at each call.
     """
-    call = traced(function, args, kwargs)
+    call = trace_call(function, args, kwargs)
     guards = Guards(call, args, kwargs)
     signature = signature_of(function, call, args, kwargs)
     built = _Builder(call, function, guards, backend).build(signature)
@@ -109,7 +109,7 @@ class _Builder:
         outputs = [*self.outputs, *(v for v in kept if v not in self.outputs)]
         outs = [f"o{i}" for i in range(len(outputs))]
         self.guards.memory(bool(self.call.writes))
-        program = optimized(self.call.program(outputs))
+        program = optimize(self.call.program(outputs))
         parts = [emitted(program, self.backend)]
         places = self._places()
         run = self.guards.hold(parts[0].run)
@@ -147,12 +147,12 @@ class _Builder:
         """Find loops in the forward lines first: what they stack, the backward ones read."""
         trace = self.trace
         if any(op.regions for op in trace.ops):
-            self.call.program([]).check_reach()
+            self.call.program([]).check_scopes()
         if back is None:
             return None
         needed = {*self.outputs, *back.free, *(write.value for write in self.call.writes)}
-        trace.ops = rolled_lines(trace.ops, needed, trace.constants)
-        return back.optimized()
+        trace.ops = reroll_ops(trace.ops, needed, trace.constants)
+        return back.optimize()
 
     def _kept(self, found: Pullback) -> list[Value]:
         """Return what has to come out of the program for the backward pass."""
@@ -235,7 +235,7 @@ class _Builder:
             return _Text(f"{self._output(leaf.value)}{scalar}")
         if isinstance(leaf, Tensor):
             return _Text(self._made(leaf))
-        outside = self.trace.outside.values()
+        outside = self.trace.external.values()
         if type(leaf) is ndarray and not any(leaf is array for array in outside):
             return _Text(f"{self.guards.hold(leaf)}.copy()")
         known = (item.value for item in self.call.found)

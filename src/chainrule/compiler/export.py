@@ -19,8 +19,8 @@ from chainrule.compiler.codegen import runtime
 from chainrule.compiler.codegen.numpy_source import Source, literal
 from chainrule.compiler.ir.abstract_eval import DRAW
 from chainrule.compiler.ir.program import Value, every_op
-from chainrule.compiler.passes import optimized
-from chainrule.compiler.tracing.run import traced
+from chainrule.compiler.passes import optimize
+from chainrule.compiler.tracing.run import trace_call
 from chainrule.compiler.tracing.symbol import Symbol
 from chainrule.compiler.tracing.trace import overlapping
 from chainrule.errors import CompileError
@@ -91,13 +91,13 @@ class _Module:
     def __init__(self, function: Any, args: Any, kwargs: Any) -> None:
         self.doc = inspect.getdoc(function) or ""
         self.arguments = _bound(function, args, kwargs)
-        call = traced(function, args, kwargs)
+        call = trace_call(function, args, kwargs)
         self.trace = call.trace
         self.paths = self._paths()
         self._check()
         self.outputs: list[Value] = []
         template = pytree.mapped(call.result, self._returned)
-        self.program = optimized(call.program(self.outputs))
+        self.program = optimize(call.program(self.outputs))
         self.source = Source(self.program)
         self._check_spelled()
         self.returned = _spelled(template, self.source.results)
@@ -197,7 +197,7 @@ class _Module:
         yield f'"""{self.doc or f"{self.program.name}, of NumPy arrays."}"""'.replace(
             "\n", "\n    "
         )
-        yield from source.described(list(self.paths))
+        yield from source.type_comments(list(self.paths))
         for value, path in self.paths.items():
             if names[value] != path:
                 yield f"{names[value]} = {path}"

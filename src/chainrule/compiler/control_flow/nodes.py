@@ -63,7 +63,7 @@ class LoopNode(Node):
         place(self, 4)
         trace = TRACING.get()
         assert trace is not None
-        trace.held.append(self)
+        trace.loop_nodes.append(self)
 
     def release(self) -> None:
         """Let go of the tensors that the functions use: the trace is over."""

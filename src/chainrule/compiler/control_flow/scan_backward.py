@@ -58,10 +58,10 @@ class BackwardBody:
         program = Program("scan_backward", inputs, {}, ops, outputs, [])
         self._made = {v: op for op in self.body.program.ops for v in op.outs}
         own = {*self.body.values, *self._made}
-        for value in program.free():
+        for value in program.free_values():
             if value in own:
                 self._fetch(value, own)
-        program = program.replaced(lambda v: self._found.get(v, v))
+        program = program.substitute(lambda v: self._found.get(v, v))
         program.ops[:0] = self._prefix
         program.inputs += self._inputs
         self.program = program
@@ -115,7 +115,7 @@ class BackwardBody:
             for other in op.inputs:
                 if other in own:
                     self._fetch(other, own)
-            again = op.replaced(lambda v: self._found.get(v, v))
+            again = op.substitute(lambda v: self._found.get(v, v))
             again.outs = (Value(value.shape, value.dtype, value.hint),)
             self._prefix.append(again)
             self._found[value] = again.out
@@ -150,7 +150,7 @@ class BackwardBody:
         """Record one step by itself, and return what comes out."""
         values = dict(zip(self.program.inputs, given, strict=True))
         for op in self.program.ops:
-            _record(op.replaced(lambda v: values.get(v, v)))
+            _record(op.substitute(lambda v: values.get(v, v)))
         return [values.get(v, v) for v in self.program.outputs]
 
 

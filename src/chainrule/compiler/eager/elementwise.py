@@ -21,7 +21,7 @@ from chainrule.compiler.native.loop_codegen import loop_of
 from chainrule.compiler.native.scalar_codegen import CODES
 from chainrule.compiler.native.strides import Accesses
 from chainrule.compiler.native.threads.tasks import Task
-from chainrule.compiler.passes import optimized
+from chainrule.compiler.passes import optimize
 from chainrule.compiler.tracing.namespace import SYMBOL_XP
 from chainrule.compiler.tracing.symbol import TRACING
 from chainrule.compiler.tracing.trace import Trace
@@ -189,7 +189,7 @@ def _program(
 ) -> Program:
     """Return what a function does with large arrays, and numbers, of these types."""
     trace = Trace("kernel")
-    inputs = trace.given([np.empty(() if x.ndim == 0 else _TRACED, x.dtype) for x in arrays])
+    inputs = trace.to_symbols([np.empty(() if x.ndim == 0 else _TRACED, x.dtype) for x in arrays])
     token = TRACING.set(trace)
     try:
         found = function(*inputs, **settings)
@@ -198,4 +198,4 @@ def _program(
     finally:
         TRACING.reset(token)
     values = [value for _, _, value in trace.arrays]
-    return optimized(Program(trace.name, values, trace.constants, trace.ops, outputs, []))
+    return optimize(Program(trace.name, values, trace.constants, trace.ops, outputs, []))

@@ -208,10 +208,10 @@ class Guards:
         """Get at the NumPy arrays that are found by name, and ask for elements that were seen."""
         for array, _, _ in self.trace.arrays:
             name = self.arrays.setdefault(id(array), self.hold(array))
-            if id(storage_of(array)) in self.trace.outside and name != self.hold(array):
+            if id(storage_of(array)) in self.trace.external and name != self.hold(array):
                 self.unless(f"{name} is {self.hold(array)}")  # an argument, and found by name
         used = {id(storage_of(array)) for array, _, _ in self.trace.arrays}
-        for storage, array in self.trace.outside.items():
+        for storage, array in self.trace.external.items():
             if storage not in used and array.nbytes <= _READ:  # if at all, Python has looked at it
                 self.unless(f"{self.hold(array)}.tobytes() == {self.hold(self.contents[storage])}")
         for array, before in self.trace.masks:

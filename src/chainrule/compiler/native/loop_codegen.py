@@ -82,7 +82,7 @@ def loop_of(
     """
     layout = Arrays(name, _cost(group, wanted))
     writer = _Writer(group, accesses, wanted, layout)
-    layout.over = writer.written_over(targets)
+    layout.over = writer.overwritable_inputs(targets)
     layout.joined = writer.joined()
     writer.write()
     inputs = tuple(layout.inputs)
@@ -166,7 +166,7 @@ class _Writer:
         self.strides = {value: merged(strides) for value, strides in self.strides.items()}
         return [size for size, _ in groups] or [1]
 
-    def written_over(self, targets: dict[Value, Value]) -> dict[Value, Value]:
+    def overwritable_inputs(self, targets: dict[Value, Value]) -> dict[Value, Value]:
         """Return the outputs that go where a target is: each turn reads the element it writes."""
         found = {}
         for op in self.ops:

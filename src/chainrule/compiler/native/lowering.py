@@ -15,7 +15,7 @@ from chainrule.compiler.native.loop_codegen import Loop, loop_of
 from chainrule.compiler.native.rematerialisation import rematerialise
 from chainrule.compiler.native.small_groups import runs, stretch_of
 from chainrule.compiler.native.strides import Accesses
-from chainrule.compiler.passes import without_dead_lines
+from chainrule.compiler.passes import eliminate_dead_code
 
 MOST = 32
 """So many different loops are compiled: each takes some tenths of a second."""
@@ -59,7 +59,7 @@ class _Fusion:
                     self._add(op)
         for value in self.program.results():
             self._look_at(value)
-        return without_dead_lines(self.program.with_ops(self.ops)), found
+        return eliminate_dead_code(self.program.with_ops(self.ops)), found
 
     def _add(self, op: Op) -> None:
         """Add a line, and before it the views that it reads: loops look through them."""

@@ -112,7 +112,7 @@ class _Reader:
         copies: dict[Value, Value] = {}
 
         def changed(op: Op) -> Op:
-            return op.replaced(lambda v: copies.get(v, v))
+            return op.substitute(lambda v: copies.get(v, v))
 
         first = []
         for number, op in sorted(ops.items(), key=lambda item: item[0]):
