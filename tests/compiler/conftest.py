@@ -1,4 +1,4 @@
-"""Machine code has tests of its own; all others are of the NumPy source, and as quick as that."""
+"""Fixtures: tests use the NumPy backend, except for those of machine code."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def numpy_by_default(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyP
 
 @pytest.fixture
 def interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have Python run what machine code would be made of, with Numba or without."""
+    """Run the source of native kernels as Python, with or without Numba."""
 
     def function(self: Code) -> Callable[..., None]:
         loop = jit.plain(self.text, {name: getattr(vector_math, name) for name in self.calls})

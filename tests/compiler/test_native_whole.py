@@ -125,7 +125,7 @@ def test_parameters_are_written_to() -> None:
     np.testing.assert_allclose(w.detach(), twin.detach(), rtol=1e-5)
 
 
-def test_results_are_the_callers_own() -> None:
+def test_results_have_memory_of_their_own() -> None:
     @cr.compile(backend="native")
     def twice(x: Any) -> Any:
         return x * 2 + 1, x

@@ -1,4 +1,4 @@
-"""Memory of large results is used again when nobody holds it, and never while somebody does."""
+"""Pools of result memory: arrays are reused once they are unreferenced, and never before."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from chainrule.compiler.codegen import run
 from chainrule.compiler.codegen.run import ResultPool
 
 
-def test_an_array_is_handed_out_again_when_nobody_holds_it() -> None:
+def test_an_unreferenced_array_is_reused() -> None:
     memory = ResultPool((100,), np.float32)
     first = memory.empty()
     place = first.ctypes.data
@@ -26,7 +26,7 @@ def test_an_array_is_handed_out_again_when_nobody_holds_it() -> None:
     assert place in [array.ctypes.data for array in (memory.empty(), memory.empty())]
 
 
-def test_what_holders_changed_is_not_handed_out() -> None:
+def test_an_array_that_callers_changed_is_not_reused() -> None:
     memory = ResultPool((100,), np.float64)
     kept = [memory.empty(), memory.empty()]
     kept[0].flags.writeable = False
@@ -37,7 +37,7 @@ def test_what_holders_changed_is_not_handed_out() -> None:
     assert again.dtype == np.float64
 
 
-def test_remembered_memory_is_bounded_and_goes_with_its_owner() -> None:
+def test_pools_are_bounded_and_freed_with_their_owner() -> None:
     memory = ResultPool((100,), np.float32)
     held = [memory.empty() for _ in range(9)]
     known = [weakref.ref(array) for array in held]
@@ -66,7 +66,7 @@ def test_threads_never_get_the_same_array() -> None:
     assert not clashes
 
 
-def test_a_program_that_is_dropped_leaves_nothing() -> None:
+def test_a_dropped_program_leaves_nothing_behind() -> None:
     def double(x: Any) -> Any:
         return x * 2 + 1
 

@@ -169,9 +169,9 @@ class _Builder:
         for capture in self.captures:
             if SLOTS["_array"].__get__(capture.proxy) is not capture.symbol:
                 raise CompileError(
-                    "a compiled function turned a tensor from outside "
+                    "a compiled function reshaped a tensor from outside "
                     f"(of shape {list(capture.value.shape)}) in place: take the view that t(), "
-                    "transpose(), squeeze() or unsqueeze() gives, or turn it outside"
+                    "transpose(), squeeze() or unsqueeze() gives, or do it outside"
                 )
             if capture.node is not capture.found:
                 raise CompileError(

@@ -117,7 +117,7 @@ def _is_foldable(op: Op) -> bool:
 
 def simplify_algebra(program: Program) -> Program:
     """Apply the rules of `rewrites`, which match an op and the ops that define its operands."""
-    made: dict[Value, Op] = {}
+    definitions: dict[Value, Op] = {}
     same: dict[Value, Any] = {}
     uses = Counter(v for op in program.ops for v in op.inputs)
     uses.update(program.results())
@@ -129,24 +129,26 @@ def simplify_algebra(program: Program) -> Program:
         """Append an op on behalf of a rule, itself rewritten; return its result."""
         types = abstract_eval(function, args, kwargs).types
         outs = tuple(Value(shape, dtype) for shape, dtype in types)
-        new = rewrite_op(Op(function, args, kwargs, outs), made, program.constants, uses, add)
+        new = rewrite_op(
+            Op(function, args, kwargs, outs), definitions, program.constants, uses, add
+        )
         if isinstance(new, Value):
             return new
         uses.update(new.inputs)
         ops.append(new)
-        made[new.out] = new
+        definitions[new.out] = new
         return new.out
 
     for op in program.ops:
         op = op.substitute(lambda v: same.get(v, v))
-        found = rewrite_op(op, made, program.constants, uses, add)
+        found = rewrite_op(op, definitions, program.constants, uses, add)
         if isinstance(found, Value):
             found.hint = found.hint or op.out.hint
             same[op.out] = found
             continue
         ops.append(found)
         for value in found.outs:
-            made[value] = found
+            definitions[value] = found
     program.ops = ops
     return _substitute_results(program, same)
 
@@ -180,21 +182,21 @@ _MAX_COMPARED_SIZE = 1 << 16
 
 def narrow_operands(program: Program) -> Program:
     """Pass scalars and arrays not yet broadcast to elementwise ops, which broadcast themselves."""
-    made = {value: op for op in program.ops for value in op.outs}
+    definitions = {value: op for op in program.ops for value in op.outs}
     uniform = uniform_values(program)
     ops = []
     for op in program.ops:
         if is_elementwise(op.function) and not all(v in uniform for v in op.inputs):
-            op = _narrow(op, made, uniform)
+            op = _narrow(op, definitions, uniform)
         ops.append(op)
     return program.with_ops(ops)
 
 
-def _narrow(op: Op, made: dict[Value, Op], uniform: dict[Value, Any]) -> Op:
+def _narrow(op: Op, definitions: dict[Value, Op], uniform: dict[Value, Any]) -> Op:
     """Replace each operand by a smaller one that leaves the types of the results as they are."""
     types = [(v.shape, v.dtype) for v in op.outs]
     for position, value in enumerate(op.args):
-        for smaller in _smaller_operands(value, made, uniform):
+        for smaller in _smaller_operands(value, definitions, uniform):
             args = (*op.args[:position], smaller, *op.args[position + 1 :])
             if not any(isinstance(arg, Value) for arg in args):
                 continue
@@ -208,17 +210,19 @@ def _narrow(op: Op, made: dict[Value, Op], uniform: dict[Value, Any]) -> Op:
     return op
 
 
-def _smaller_operands(value: Any, made: dict[Value, Op], uniform: dict[Value, Any]) -> list[Any]:
+def _smaller_operands(
+    value: Any, definitions: dict[Value, Op], uniform: dict[Value, Any]
+) -> list[Any]:
     """Return what broadcasts to an operand, the smallest first."""
     if not isinstance(value, Value):
         return []
     number = uniform.get(value)
     if number is not None and number.dtype.kind in "fiub":
         return [number_of(number), number[()]]
-    op = made.get(value)
+    op = definitions.get(value)
     while op is not None and op.function == "np.broadcast_to":
         value = op.args[0]
-        op = made.get(value)
+        op = definitions.get(value)
     return [value]
 
 

@@ -95,23 +95,23 @@ def _with_outputs(region: Program, keep: list[int] | None, eliminate: Pass) -> P
 
 def hoist_invariants(program: Program) -> Program:
     """Turn loop-invariant carries and slices of loop bodies into free values."""
-    made: dict[Value, Op] = {}
+    definitions: dict[Value, Op] = {}
     same: dict[Value, Value] = {}
     ops: list[Op] = []
     for op in program.ops:
         op = op.substitute(lambda v: same.get(v, v))
         if op.function in ("for", "while"):
-            op, invariant = _hoist_from_loop(op, made)
+            op, invariant = _hoist_from_loop(op, definitions)
             for out, value in invariant.items():
                 if out.shape == value.shape:
                     same[out] = value
                     continue
                 copies = Op("np.broadcast_to", (value, out.shape), {}, (out,), op.location)
                 ops.append(copies)
-                made[out] = copies
+                definitions[out] = copies
             outs = tuple([_like(v) if v in invariant else v for v in op.outs])
             op = Op(op.function, op.args, op.kwargs, outs, op.location, op.regions)
-        made.update((v, op) for v in op.outs)
+        definitions.update((v, op) for v in op.outs)
         ops.append(op)
     program = program.with_ops(ops)
     program.outputs = [same.get(v, v) for v in program.outputs]
@@ -119,14 +119,14 @@ def hoist_invariants(program: Program) -> Program:
     return program
 
 
-def _hoist_from_loop(op: Op, made: dict[Value, Op]) -> tuple[Op, dict[Value, Value]]:
+def _hoist_from_loop(op: Op, definitions: dict[Value, Op]) -> tuple[Op, dict[Value, Value]]:
     """Return a loop without invariant inputs, and the value that each invariant result has."""
     body, count = op.regions[-1], len(op.args[0])
     fixed = {i: value for i, value in enumerate(op.args[0]) if body.outputs[i] is body.inputs[i]}
     for i, value in enumerate(op.args[1] if op.function == "for" else ()):
-        maker = made.get(value)
-        if maker is not None and maker.function == "np.broadcast_to":
-            source = maker.args[0]
+        definition = definitions.get(value)
+        if definition is not None and definition.function == "np.broadcast_to":
+            source = definition.args[0]
             if isinstance(source, Value) and source.shape == value.shape[1:]:
                 fixed[count + i] = source
     regions = []

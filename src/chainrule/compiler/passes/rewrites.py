@@ -18,7 +18,7 @@ from chainrule.backend import is_basic_index
 from chainrule.compiler.ir.op_traits import scalar_of
 from chainrule.compiler.ir.program import Op, Value, same_type
 
-Made = dict[Value, Op]
+Definitions = dict[Value, Op]
 Add = Callable[..., Value]
 Rule = Callable[[Op, "Context"], Any]
 
@@ -27,13 +27,13 @@ class Context:
     """The program so far as rules see it, and `add`, which appends an op."""
 
     def __init__(
-        self, made: Made, constants: dict[Value, Any], uses: Counter[Value], add: Add
+        self, definitions: Definitions, constants: dict[Value, Any], uses: Counter[Value], add: Add
     ) -> None:
-        self.made, self.constants, self.uses, self.add = made, constants, uses, add
+        self.definitions, self.constants, self.uses, self.add = definitions, constants, uses, add
 
-    def maker(self, value: Any, function: str) -> Op | None:
+    def definition(self, value: Any, function: str) -> Op | None:
         """Return the op that defines a value, if it calls this function."""
-        op = self.made.get(value) if isinstance(value, Value) else None
+        op = self.definitions.get(value) if isinstance(value, Value) else None
         return op if op is not None and op.function == function else None
 
     def number(self, value: Any) -> Any:
@@ -42,10 +42,10 @@ class Context:
 
 
 def rewrite_op(
-    op: Op, made: Made, constants: dict[Value, Any], uses: Counter[Value], add: Add
+    op: Op, definitions: Definitions, constants: dict[Value, Any], uses: Counter[Value], add: Add
 ) -> Op | Value:
     """Return the op, its replacement, or an existing value that equals its result."""
-    context = Context(made, constants, uses, add)
+    context = Context(definitions, constants, uses, add)
     for rule in RULES.get(op.function, ()):
         found = rule(op, context)
         if isinstance(found, Value):
@@ -53,7 +53,7 @@ def rewrite_op(
         if found is not None:
             function, args, kwargs = found
             changed = Op(function, args, kwargs, op.outs, op.location)
-            return rewrite_op(changed, made, constants, uses, add)
+            return rewrite_op(changed, definitions, constants, uses, add)
     return op
 
 
@@ -80,11 +80,11 @@ def _is_like(value: Any, other: Value) -> bool:
 
 def _reshape(op: Op, context: Context) -> Any:
     x, shape = op.args
-    before = context.maker(x, "np.reshape")
+    before = context.definition(x, "np.reshape")
     source = x if before is None else before.args[0]
     if source.shape == op.out.shape:
         return source
-    total = context.maker(source, "np.sum")
+    total = context.definition(source, "np.sum")
     if total is not None and total.kwargs["keepdims"] and context.uses[source] == 1:
         summed, axis = total.args[0], total.kwargs["axis"]
         axes = set(range(len(summed.shape))) if axis is None else {*np.atleast_1d(axis).tolist()}
@@ -95,7 +95,7 @@ def _reshape(op: Op, context: Context) -> Any:
 
 def _permute(op: Op, context: Context) -> Any:
     x, axes = op.args
-    before = context.maker(x, "np.permute_dims")
+    before = context.definition(x, "np.permute_dims")
     if before is None:
         return None
     source, first = before.args
@@ -105,7 +105,7 @@ def _permute(op: Op, context: Context) -> Any:
 
 def _broadcast(op: Op, context: Context) -> Any:
     x, shape = op.args
-    before = context.maker(x, "np.broadcast_to")
+    before = context.definition(x, "np.broadcast_to")
     return None if before is None else ("np.broadcast_to", (before.args[0], shape), {})
 
 
@@ -115,10 +115,10 @@ def _astype(op: Op, context: Context) -> Any:
 
 def _negative(op: Op, context: Context) -> Any:
     x = op.args[0]
-    before = context.maker(x, "np.negative")
+    before = context.definition(x, "np.negative")
     if before is not None:
         return before.args[0]
-    product = context.maker(x, "np.multiply")
+    product = context.definition(x, "np.multiply")
     if product is None or context.uses[x] != 1 or x.dtype.kind != "f":
         return None
     for position in (0, 1):
@@ -146,7 +146,7 @@ def _index_add(op: Op, context: Context) -> Any:
 def _add_to_slice(op: Op, context: Context) -> Any:
     """x + (zeros with y in a slice) adds y to that slice of x."""
     for position in (1, 0):
-        padded = context.maker(op.args[position], "index_add")
+        padded = context.definition(op.args[position], "index_add")
         other = op.args[1 - position]
         if padded is None or context.uses[padded.out] != 1 or not _is_like(other, op.out):
             continue
@@ -202,7 +202,7 @@ def _signed_product(op: Op, context: Context) -> Any:
         x, factor = op.args[position], context.number(op.args[1 - position])
         if factor is None or not _is_like(x, op.out) or x.dtype.kind != "f":
             continue
-        before = context.maker(x, "np.negative")
+        before = context.definition(x, "np.negative")
         if before is not None:
             return "np.multiply", (before.args[0], -factor), {}
         if factor == -1:
@@ -213,11 +213,11 @@ def _signed_product(op: Op, context: Context) -> Any:
 def _signed_sum(op: Op, context: Context) -> Any:
     """x + (-y) is x - y, and x - (-y) is x + y."""
     x, y = op.args
-    before = context.maker(y, "np.negative")
+    before = context.definition(y, "np.negative")
     if before is not None:
         other = "np.subtract" if op.function == "np.add" else "np.add"
         return other, (x, before.args[0]), {}
-    before = context.maker(x, "np.negative") if op.function == "np.add" else None
+    before = context.definition(x, "np.negative") if op.function == "np.add" else None
     return None if before is None else ("np.subtract", (y, before.args[0]), {})
 
 
@@ -251,7 +251,7 @@ def _cross(op: Op, context: Context) -> Any:
 def _scaled_product(op: Op, context: Context) -> Any:
     """(a @ b) * c is a @ (b * c): the factor moves to the smaller operand."""
     for position in (0, 1):
-        product = context.maker(op.args[position], "np.matmul")
+        product = context.definition(op.args[position], "np.matmul")
         factor = context.number(op.args[1 - position])
         if product is None or factor is None or context.uses[product.out] != 1:
             continue
@@ -271,7 +271,9 @@ def _flat_product(op: Op, context: Context) -> Any:
     a, b = op.args
     if len(a.shape) < 3 or len(b.shape) != 2 or 0 in a.shape:
         return None
-    if context.maker(a, "np.permute_dims") is not None or context.maker(a, "np.broadcast_to"):
+    if context.definition(a, "np.permute_dims") is not None or context.definition(
+        a, "np.broadcast_to"
+    ):
         return None  # the reshape would copy
     rows = context.add("np.reshape", a, (-1, a.shape[-1]))
     return "np.reshape", (context.add("np.matmul", rows, b), op.out.shape), {}
@@ -279,12 +281,12 @@ def _flat_product(op: Op, context: Context) -> Any:
 
 def _sum_of_matrix_products(op: Op, context: Context) -> Any:
     """The sum of xᵀ @ y over a batch is a single product of all rows of x and y."""
-    product = context.maker(op.args[0], "np.matmul")
+    product = context.definition(op.args[0], "np.matmul")
     axis, keepdims = op.kwargs.get("axis"), op.kwargs.get("keepdims")
     if product is None or context.uses[product.out] != 1 or axis is None or keepdims:
         return None
     x, y = product.args
-    transposed = context.maker(x, "np.permute_dims")
+    transposed = context.definition(x, "np.permute_dims")
     batch = tuple(range(len(product.out.shape) - 2))
     axes = (axis,) if isinstance(axis, int) else tuple(axis)
     if transposed is None or axes != batch or x.shape[:-2] != y.shape[:-2] or not batch:
@@ -307,7 +309,7 @@ def _sum_of_products(op: Op, context: Context) -> Any:
     x = op.args[0]
     if op.kwargs.get("axis") is not None or op.kwargs.get("keepdims") or x.dtype.char not in "fd":
         return None
-    square, product = context.maker(x, "np.square"), context.maker(x, "np.multiply")
+    square, product = context.definition(x, "np.square"), context.definition(x, "np.multiply")
     factors = square.args * 2 if square else product.args if product else ()
     if context.uses[x] != 1 or not factors or not all(_is_like(f, x) for f in factors):
         return None

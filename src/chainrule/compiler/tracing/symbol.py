@@ -261,12 +261,13 @@ class Symbol(ArrayProxy):
     def _unknown(self, *_: Any, **__: Any) -> NoReturn:
         if TRACING.get() is None:
             raise outlived_error()
-        place = here()
+        location = here()
+        where = "" if location is None else f", at {location}"
         raise CompileError(
             "a value was asked for while the function was being compiled, where only shapes and "
-            f"dtypes are known{'' if place is None else f', at {place}'}. Choose with cr.where() "
-            "in the place of `if`, loop with cr.while_loop() or cr.scan(), pass what the function "
-            "must know as a Python number (a static argument), or look at values outside"
+            f"dtypes are known{where}. Choose with cr.where() in the place of `if`, loop with "
+            "cr.while_loop() or cr.scan(), pass what the function must know as a Python number (a "
+            "static argument), or look at values outside"
         )
 
     __bool__ = __int__ = __float__ = __complex__ = __index__ = _unknown
