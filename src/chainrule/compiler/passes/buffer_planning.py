@@ -19,7 +19,7 @@ from chainrule.compiler.ir.op_traits import (
 from chainrule.compiler.ir.program import Op, Program, Value, same_type
 
 MIN_PLANNED_BYTES = 1 << 14
-"""Size of a value, in bytes, from which its memory is plan_buffers."""
+"""Size of a value, in bytes, from which its memory is planned."""
 
 
 class Plan(NamedTuple):
