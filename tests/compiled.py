@@ -23,20 +23,20 @@ def agree(function: Callable[..., Any], args: Any, kwargs: Any, tracked: bool = 
         warnings.simplefilter("ignore")
         for grads in (True, False) if tracked else (False,):
             try:
-                wanted = abstract_eval(function, args, kwargs, grads)
+                wanted = run_once(function, args, kwargs, grads)
             except Exception:
                 continue  # a leaf that requires grad can't be written to
             for compiled in (cr.compile(function), _Inside(function)):
                 for _ in range(2):
-                    _assert_same(abstract_eval(compiled, args, kwargs, grads), wanted)
+                    _assert_same(run_once(compiled, args, kwargs, grads), wanted)
             return
 
 
 def in_tiny_blocks(patch: pytest.MonkeyPatch) -> None:
     """Have programs do their small arrays a few elements at a time, as they do large ones."""
-    patch.setattr(tiling, "BLOCK", 3)
-    patch.setattr(tiling, "MANY", 1)
-    patch.setattr(buffer_planning, "LARGE", 0)
+    patch.setattr(tiling, "BLOCK_SIZE", 3)
+    patch.setattr(tiling, "MIN_BLOCKS", 1)
+    patch.setattr(buffer_planning, "MIN_PLANNED_BYTES", 0)
 
 
 class _Inside:
@@ -70,7 +70,7 @@ def _weights(t: Any) -> Any:
     return cr.tensor(numbers.astype(t.dtype))
 
 
-def abstract_eval(function: Callable[..., Any], args: Any, kwargs: Any, grads: bool) -> list[Any]:
+def run_once(function: Callable[..., Any], args: Any, kwargs: Any, grads: bool) -> list[Any]:
     """Return what a call gives: results, gradients, and the arguments afterwards."""
     cr.manual_seed(1)
     copies: dict[int, Any] = {}

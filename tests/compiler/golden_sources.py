@@ -1,4 +1,4 @@
-"""Functions whose exported modules are kept in golden/: run as a script, this writes them anew."""
+"""Functions whose exported modules are the files in golden/; run as a script to rewrite these."""
 
 from __future__ import annotations
 

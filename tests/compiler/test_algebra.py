@@ -1,4 +1,4 @@
-"""What programs are made of after the passes: less work, the same results."""
+"""Algebraic rewrites and eliminations: optimised programs do less work, with the same results."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from chainrule.compiler import build, passes
 
 @pytest.fixture(autouse=True)
 def verified(monkeypatch: pytest.MonkeyPatch) -> None:
-    optimized = passes.optimized
-    monkeypatch.setattr(build, "optimized", lambda program: optimized(program, check=True))
+    optimize = passes.optimize
+    monkeypatch.setattr(build, "optimize", lambda program: optimize(program, check=True))
 
 
 def numbers(*shape: int, **options: Any) -> cr.Tensor:
@@ -25,7 +25,7 @@ def numbers(*shape: int, **options: Any) -> cr.Tensor:
 
 
 def functions(function: Callable[..., Any], *args: Any) -> Counter[str]:
-    """Return what the program calls, and how often, once its results were compared with eager."""
+    """Return the counts of the functions that a program calls, after comparing it with eager."""
     compiled = cr.compile(function)
     got, wanted = compiled(*args), function(*args)
     np.testing.assert_allclose(got.detach().numpy(), wanted.detach().numpy(), rtol=1e-12)
@@ -64,7 +64,7 @@ BATCH, WEIGHT = numbers(6, 4, 3), numbers(3, 5, requires_grad=True)
         (lambda x, w: x @ w, (BATCH, WEIGHT), {"np.reshape": 2, "np.matmul": 1}),
     ],
 )
-def test_nothing_superfluous_is_left(function: Any, args: Any, calls: Any) -> None:
+def test_no_redundant_op_is_left(function: Any, args: Any, calls: Any) -> None:
     found = functions(function, *args)
     if calls is not None:
         assert found == calls
@@ -88,7 +88,7 @@ def test_gradients_of_slices_are_added_to_one_array() -> None:
     assert found["plus_at"] == 2
 
 
-def test_a_factor_goes_to_the_smallest_operand() -> None:
+def test_a_factor_moves_to_the_smallest_operand() -> None:
     compiled = cr.compile(lambda x, y: (x @ y) * 3)
     x, y = numbers(50, 2), numbers(2, 40)
     np.testing.assert_allclose(compiled(x, y).numpy(), ((x @ y) * 3).numpy(), rtol=1e-12)
@@ -100,7 +100,7 @@ def test_a_factor_goes_to_the_smallest_operand() -> None:
 
 
 @pytest.mark.parametrize("axis", [0, 1, -1])
-def test_cross_products_are_written_out(axis: int) -> None:
+def test_cross_products_become_products_of_components(axis: int) -> None:
     x, y = numbers(3, 3), numbers(3, 3).T * 2
     found = functions(lambda x, y: cr.linalg.cross(x, y, dim=axis), x, y)
     assert "np.linalg.cross" not in found
@@ -117,7 +117,7 @@ def test_the_seeds_of_a_jacobians_rows_are_constants() -> None:
     assert found["index_add"] == 0
 
 
-def test_what_is_known_beforehand_is_the_callers_own() -> None:
+def test_folded_results_have_memory_of_their_own() -> None:
     @cr.compile
     def known(x: Any) -> Any:
         return cr.cat([cr.ones(2), cr.zeros(1)]), x * 1
@@ -127,7 +127,7 @@ def test_what_is_known_beforehand_is_the_callers_own() -> None:
     assert known(X)[0].tolist() == [1.0, 1.0, 0.0]
 
 
-def test_what_is_not_returned_is_not_computed() -> None:
+def test_dead_code_is_eliminated() -> None:
     def gradient_alone(w: Any, x: Any) -> Any:
         loss = (x @ w).exp().sum()
         return cr.autograd_grad(loss, w)[0]
@@ -135,7 +135,7 @@ def test_what_is_not_returned_is_not_computed() -> None:
     assert functions(gradient_alone, WEIGHT, X)["np.sum"] == 0
 
 
-def test_updates_go_straight_into_the_parameters() -> None:
+def test_updates_are_written_to_parameters_in_place() -> None:
     w = numbers(3, 5)
 
     @cr.compile
@@ -149,7 +149,7 @@ def test_updates_go_straight_into_the_parameters() -> None:
     assert "[...]" not in update.source
 
 
-def test_two_tensors_can_change_places() -> None:
+def test_two_tensors_can_be_swapped_in_place() -> None:
     a, b = cr.ones(3), cr.zeros(3)
 
     @cr.compile
@@ -164,7 +164,7 @@ def test_two_tensors_can_change_places() -> None:
     assert (a.tolist(), b.tolist()) == ([1, 1, 1], [0, 0, 0])
 
 
-def test_what_was_returned_is_what_it_was_before_an_update() -> None:
+def test_results_have_the_values_before_an_update() -> None:
     w = cr.ones(3)
 
     @cr.compile
@@ -177,7 +177,7 @@ def test_what_was_returned_is_what_it_was_before_an_update() -> None:
     assert w.tolist() == [2, 2, 2]
 
 
-def test_views_show_what_is_written_through_others() -> None:
+def test_views_see_writes_through_other_views() -> None:
     def written(x: Any) -> Any:
         y = x * 1
         row, column = y[1], y[:, 0]

@@ -1,4 +1,4 @@
-"""Loops of independent steps that multiply one matrix become one product of matrices."""
+"""Loop vectorisation: independent products with one matrix become a single matrix product."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from chainrule.compiler.ir.program import every_op
 
 @pytest.fixture(autouse=True)
 def verified(monkeypatch: pytest.MonkeyPatch) -> None:
-    optimized = passes.optimized
-    monkeypatch.setattr(build, "optimized", lambda program: optimized(program, check=True))
+    optimize = passes.optimize
+    monkeypatch.setattr(build, "optimize", lambda program: optimize(program, check=True))
 
 
 def numbers(*shape: int, seed: int = 0, **options: Any) -> cr.Tensor:
@@ -26,7 +26,7 @@ def numbers(*shape: int, seed: int = 0, **options: Any) -> cr.Tensor:
 
 
 def functions(function: Callable[..., Any], *args: Any) -> Counter[str]:
-    """Return what the program calls, once its results were compared with those of eager."""
+    """Return the counts of the functions that a program calls, after comparing it with eager."""
     compiled = cr.compile(function, backend="numpy")
     for _ in range(2):
         got, wanted = compiled(*args).detach(), function(*args).detach()
@@ -83,7 +83,7 @@ def test_jacobians(function: Callable[..., Any]) -> None:
     assert found["for"] == 0
 
 
-def test_a_loop_that_is_asked_for() -> None:
+def test_a_scan_is_vectorised() -> None:
     def products(vectors: Any, a: Any) -> Any:
         _, found = cr.scan(lambda carry, v: (carry, (a @ v).exp().sum(0) + v), (), vectors)
         return found
@@ -107,20 +107,20 @@ def test_results_can_be_differentiated_outside() -> None:
 @pytest.mark.parametrize(
     "function",
     [
-        lambda a: [(a @ v) @ (a @ v) for v in numbers(12, 40)],  # a product of two that vary
+        lambda a: [(a @ v) @ (a @ v) for v in numbers(12, 40)],  # both operands vary
         lambda a: [a[:10, :10] @ v for v in numbers(12, 10)],  # a matrix that stays in the cache
-        lambda a: [(a * i) @ v for i, v in enumerate(numbers(12, 40))],  # of another matrix
-        lambda a: [(a @ v).sort()[0] for v in numbers(12, 40)],  # what has no form for all
+        lambda a: [(a * i) @ v for i, v in enumerate(numbers(12, 40))],  # the matrix varies
+        lambda a: [(a @ v).sort()[0] for v in numbers(12, 40)],  # sort has no batch rule
     ],
 )
-def test_other_loops_stay(function: Callable[..., Any]) -> None:
+def test_other_loops_are_not_vectorised(function: Callable[..., Any]) -> None:
     functions(lambda a: cr.stack(function(a)), MATRIX)
 
 
-def test_what_is_too_large_for_all_steps_stays_a_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_loops_with_too_large_batches_are_not_vectorised(monkeypatch: pytest.MonkeyPatch) -> None:
     from chainrule.compiler.passes import vectorize_loops
 
-    monkeypatch.setattr(vectorize_loops, "MOST", 60)
+    monkeypatch.setattr(vectorize_loops, "MAX_BATCH_SIZE", 60)
     found = functions(hessian(lambda w, a: (a @ w).sin()), WEIGHTS, MATRIX)
     assert found["for"] == 1
 

@@ -1,4 +1,4 @@
-"""Chains on large arrays, a block at a time, at their real size."""
+"""Tiling of elementwise ops on large arrays, at the real block size."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 import chainrule as cr
 from chainrule.compiler.passes import tiling
 
-MANY = 4 * tiling.BLOCK + 3
+MANY = 4 * tiling.BLOCK_SIZE + 3
 RNG = np.random.default_rng(0)
 
 
@@ -28,7 +28,7 @@ def results(function: Any, *args: Any) -> list[np.ndarray]:
     return [t.detach().numpy() for t in (found if isinstance(found, tuple) else (found,))]
 
 
-def test_blocks_change_no_bit() -> None:
+def test_tiling_changes_no_bit() -> None:
     x = cr.tensor(normal(MANY), requires_grad=True)
     g = cr.tensor(normal(MANY))
     compiled = cr.compile(both, backend="numpy")
@@ -38,7 +38,7 @@ def test_blocks_change_no_bit() -> None:
 
 
 @pytest.mark.parametrize("shape", [(), (1,), (1, 300), (300,), (3000, 1), (3000, 300)])
-def test_what_is_broadcast_is_cut_or_taken_whole(shape: tuple[int, ...]) -> None:
+def test_broadcast_operands(shape: tuple[int, ...]) -> None:
     x, other = cr.tensor(normal(3000, 300)), cr.tensor(normal(*shape))
 
     def chain(x: Any, other: Any) -> Any:
@@ -79,7 +79,7 @@ def test_parameters_are_written_in_place() -> None:
     assert "each_block(" in compiled.source
 
 
-def test_what_is_read_after_it_is_written_over() -> None:
+def test_parameters_that_are_read_after_a_write() -> None:
     w = cr.tensor(normal(MANY))
     copy = w.clone()
 
@@ -93,7 +93,7 @@ def test_what_is_read_after_it_is_written_over() -> None:
     np.testing.assert_array_equal(w.numpy(), copy.numpy())
 
 
-def test_sums_and_products_stand_between_blocks() -> None:
+def test_sums_and_products_split_tiled_groups() -> None:
     x = cr.tensor(RNG.standard_normal((1000, 700)), requires_grad=True)
     w = cr.tensor(RNG.standard_normal((700, 5)), requires_grad=True)
 
@@ -107,7 +107,7 @@ def test_sums_and_products_stand_between_blocks() -> None:
     assert compiled.source.count("each_block(") >= 2
 
 
-def test_small_arrays_are_done_as_a_whole() -> None:
+def test_small_arrays_are_not_tiled() -> None:
     compiled = cr.compile(lambda x: x.sin().exp() * x, backend="numpy")
     compiled(cr.tensor(normal(MANY // 8)))
     assert "each_block(" not in compiled.source

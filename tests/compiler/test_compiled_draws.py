@@ -1,4 +1,4 @@
-"""Random numbers in compiled functions: drawn at each call, the same ones as eagerly."""
+"""Random numbers in compiled functions: drawn anew at each call, the same as in eager mode."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def chances() -> cr.Tensor:
 
 
 def results(function: Callable[..., Any], x: cr.Tensor) -> list[Any]:
-    """Return what a call gives: values, and the gradient where there is one."""
+    """Return the values of a call, and the gradient if there is one."""
     x.grad = None
     found = function(x)
     found = list(found) if isinstance(found, tuple) else [found]
@@ -90,11 +90,11 @@ def test_draws_are_those_of_the_eager_function(name: str, source: str) -> None:
         cr.manual_seed(5)
         runs.append([results(call, x) for _ in range(4)])
         runs[-1].append([cr.get_rng_state(), rng.get_state()])
-    assert str(runs[0].pop()) == str(runs[1].pop())  # the generators have come as far
+    assert str(runs[0].pop()) == str(runs[1].pop())  # the generators are in the same state
     for wanted, got in zip(*runs, strict=True):
         for a, b in zip(wanted, got, strict=True):
             assert a.dtype == b.dtype
-            rtol = 1e-6 if "softmax" in name else 0  # sums may be taken otherwise
+            rtol = 1e-6 if "softmax" in name else 0  # sums may be computed as dot products
             np.testing.assert_allclose(b, a, rtol=rtol, atol=rtol)
 
 

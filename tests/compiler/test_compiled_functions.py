@@ -1,4 +1,4 @@
-"""All that is public gives compiled what it gives eagerly, or says why it can't be compiled.
+"""Every public function, compiled: the same results as in eager mode, or an error with a reason.
 
 The arguments are those of the examples in the docstrings.
 """
@@ -19,7 +19,7 @@ VALUES = "a value was asked for while the function was being compiled"
 SHAPES = "shape .* depends on values, which a compiled function doesn't know"
 STATE = "would run only once in a compiled function"
 MEMORY = "where an array is in memory is not known"
-TURNED = "turned a tensor from outside"
+RESHAPED = "reshaped a tensor from outside"
 LOOKS = "look at values, which a compiled function doesn't know"
 
 REFUSED: dict[str, str] = {
@@ -52,7 +52,7 @@ REFUSED: dict[str, str] = {
     "cr.unique_values": SHAPES,
     "cr.while_loop": "the backward pass can't go through a compiled while_loop",
 }
-"""What can't be compiled, and what it says."""
+"""Functions that can't be compiled, with their error messages."""
 
 ELSEWHERE = {
     "cr.permute": "other methods",
@@ -110,7 +110,7 @@ def calls_on_tensors(name: str) -> list[Any]:
 
 def refusal(name: str) -> str | None:
     if name in ("squeeze_", "swapaxes_", "swapdims_", "t_", "transpose_", "unsqueeze_"):
-        return TURNED
+        return RESHAPED
     title = TITLES.get(name) or TITLES.get(name.removesuffix("_"))
     if name == "repeat":  # of tensors it is PyTorch's, which repeats the whole
         return None
@@ -221,7 +221,7 @@ def test_what_is_refused_is_public() -> None:
     assert REFUSED.keys() | ELSEWHERE.keys() <= FUNCTIONS.keys()
 
 
-# --- where an example does not reach --------------------------------------------------------------
+# --- cases without an example in a docstring ------------------------------------------------------
 
 F = cr.nn.functional
 SCORES = cr.tensor(np.random.default_rng(0).standard_normal((4, 3)).astype(np.float32))

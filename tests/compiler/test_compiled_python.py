@@ -1,4 +1,4 @@
-"""What Python code does with tensors, compiled: custom functions, hooks, modes, views, threads."""
+"""Python features in compiled functions: custom functions, hooks, modes, views, threads."""
 
 from __future__ import annotations
 
@@ -642,7 +642,7 @@ def test_generators_and_iteration() -> None:
     agree(function, (values(1.0, 2.0), cr.tensor([[1.0, 2.0], [3.0, 4.0]], dtype=cr.float64)), {})
 
 
-# --- what is not known ----------------------------------------------------------------------------
+# --- values that are unknown while tracing --------------------------------------------------------
 
 
 def _if(x: Any) -> Any:

@@ -1,6 +1,6 @@
-"""Every primitive gives compiled what it gives eagerly: the whole conformance table.
+"""The conformance table of all primitives, compiled: the same results as in eager mode.
 
-Every pass is verified on every program.
+The program is verified after every pass.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ def groups() -> dict[str, list[Case]]:
 
 @pytest.fixture(autouse=True)
 def verified(monkeypatch: pytest.MonkeyPatch) -> None:
-    optimized = passes.optimized
-    monkeypatch.setattr(build, "optimized", lambda program: optimized(program, check=True))
+    optimize = passes.optimize
+    monkeypatch.setattr(build, "optimize", lambda program: optimize(program, check=True))
 
 
 @pytest.mark.parametrize("cases", groups().values(), ids=groups())
-def test_compiled_is_as_eager(cases: list[Case]) -> None:
+def test_compiled_equals_eager(cases: list[Case]) -> None:
     demand(conformance.check_compiled, cases)
 
 
 @pytest.mark.parametrize("cases", groups().values(), ids=groups())
-def test_compiled_in_blocks_is_as_eager(cases: list[Case], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tiled_equals_eager(cases: list[Case], monkeypatch: pytest.MonkeyPatch) -> None:
     in_tiny_blocks(monkeypatch)
     demand(conformance.check_compiled, cases)
 
 
 @pytest.mark.parametrize("cases", groups().values(), ids=groups())
-def test_memory_is_in_the_order_that_a_trace_expects(cases: list[Case]) -> None:
+def test_traced_layouts_match_memory(cases: list[Case]) -> None:
     demand(check_order, cases)
 
 

@@ -1,4 +1,4 @@
-"""Training steps with optimisers, compiled as a whole: as eagerly, in the parameters' memory."""
+"""Compiled training steps with optimisers: the same as in eager mode, in the parameters' memory."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def compare(eager: Training, compiled: Training, rtol: float) -> None:
 @pytest.mark.parametrize("kind", OPTIMISERS)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex128"])
 @pytest.mark.parametrize("set_to_none", [True, False])
-def test_ten_steps_are_those_of_the_eager_engine(kind: str, dtype: str, set_to_none: bool) -> None:
+def test_ten_steps_equal_those_of_eager_mode(kind: str, dtype: str, set_to_none: bool) -> None:
     eager, compiled = (Training(kind, dtype, set_to_none) for _ in range(2))
     rtol = 1e-5 if dtype == "float32" else 1e-11
     step = cr.compile(compiled.step)
@@ -99,7 +99,7 @@ def test_few_programs_are_made(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["momentum", "Adam"])
-def test_a_new_learning_rate_holds_from_the_next_step_on(kind: str) -> None:
+def test_a_new_learning_rate_applies_from_the_next_step(kind: str) -> None:
     eager, compiled = (Training(kind, "float64") for _ in range(2))
     step = cr.compile(compiled.step)
     for number in range(8):

@@ -1,4 +1,4 @@
-"""Loops and branches in compiled functions, against the same functions run eagerly."""
+"""Loops and branches in compiled functions, compared with eager mode."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ LEAVES = [W, B, XS, H, Z]
 
 @pytest.fixture(autouse=True)
 def verified(monkeypatch: pytest.MonkeyPatch) -> None:
-    optimized = passes.optimized
+    optimize = passes.optimize
     for module in (build, backward):
-        monkeypatch.setattr(module, "optimized", lambda program: optimized(program, check=True))
+        monkeypatch.setattr(module, "optimize", lambda program: optimize(program, check=True))
 
 
 def leaves(result: Any) -> list[Any]:
@@ -54,7 +54,7 @@ def agree(found: list[Any], expected: list[Any], exactly: bool = False) -> None:
 
 
 def beside_eager(function: Callable[..., Any], *args: Any, exactly: bool = True) -> Any:
-    """Compare values, gradients outside, gradients inside and second derivatives inside."""
+    """Compare values, gradients taken outside and inside, and second derivatives inside."""
     compiled = compiled_to_numpy(function)
     expected = leaves(function(*args))
     for _ in range(2):
@@ -215,7 +215,7 @@ def test_while_loop() -> None:
     assert "if " in compiled.source
 
 
-def test_a_while_loops_result_is_the_callers_own() -> None:
+def test_a_while_loops_result_has_memory_of_its_own() -> None:
     x = cr.zeros(3)
     compiled = compiled_to_numpy(lambda x: cr.while_loop(lambda c: c.sum() > 0, lambda c: c - 1, x))
     result = compiled(x)
@@ -340,7 +340,7 @@ def test_a_while_loop_within_a_scan_bears_no_gradient_but_runs() -> None:
         (lambda: cr.cond(H[0] > 0, lambda: H, lambda: W), "must keep its shapes"),
     ],
 )
-def test_errors_teach(function: Any, text: str) -> None:
+def test_error_messages(function: Any, text: str) -> None:
     errors = (cr.CompileError, cr.ShapeError)
     with cr.set_grad_enabled("in place" not in text), pytest.raises(errors, match=text):
         compiled_to_numpy(function)()
@@ -356,7 +356,7 @@ def test_a_step_does_not_know_in_which_order_its_carry_is() -> None:
         cr.compile(lambda c, x: cr.scan(step, c, x))(cr.ones(3, 2).T, cr.ones(2, 2, 3))
 
 
-def test_what_a_step_made_stays_in_it() -> None:
+def test_tensors_of_a_step_cannot_be_used_outside() -> None:
     kept: list[Any] = []
 
     def leaking() -> Any:
@@ -402,7 +402,7 @@ def test_each_step_draws_its_own_numbers(checkpoint: bool) -> None:
         agree(list(compiled(H, XS)), list(expected))
 
 
-def test_what_nobody_uses_is_drawn_all_the_same() -> None:
+def test_unused_draws_are_kept() -> None:
     def function() -> Any:
         cr.scan(lambda c, x: (c + cr.rand(3), None), cr.zeros(3), XS)
         return cr.rand(2)
@@ -426,7 +426,7 @@ def _noisy() -> Any:
         lambda: cr.autograd_grad(_noisy().sum(), [H], create_graph=True)[0],
     ],
 )
-def test_what_draws_does_not_run_again(function: Callable[..., Any]) -> None:
+def test_a_step_that_draws_does_not_run_again(function: Callable[..., Any]) -> None:
     with pytest.raises(cr.CompileError, match="draws random numbers: draw outside"):
         compiled_to_numpy(lambda: cr.autograd_grad(function().sum(), [H]))()
 
@@ -489,7 +489,7 @@ def test_a_write_to_a_result_reaches_nothing_else(
 
 
 def _steep(t: Any) -> Any:
-    """Return zeros whose slope is infinite: a gradient of zeros makes it nan, none doesn't."""
+    """Return zeros with infinite slope: a gradient of zeros becomes nan, an absent one doesn't."""
     return (t - t.detach()).sqrt()
 
 
@@ -508,7 +508,7 @@ STEEP: dict[str, tuple[Callable[..., Any], Any]] = {
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("checkpoint", [False, True])
 @pytest.mark.parametrize("result", ["ys", "first carry", "all"])
-def test_no_gradient_is_not_one_of_zeros(
+def test_absent_gradients_are_not_zeros(
     name: str, reverse: bool, checkpoint: bool, result: str
 ) -> None:
     step, init = STEEP[name]
@@ -553,7 +553,7 @@ def test_a_branch_that_uses_nothing_has_no_gradient() -> None:
     assert grads(cr.tensor(False))[1] is None
 
 
-def test_forward_mode_carries_no_tangent_that_never_comes() -> None:
+def test_forward_mode_carries_no_absent_tangent() -> None:
     def growing(h: Any, b: Any) -> Any:
         def body(c: Any) -> Any:
             return c[0] + 1, cr.sin(c[1]), _steep(c[2])
@@ -571,7 +571,7 @@ def test_forward_mode_carries_no_tangent_that_never_comes() -> None:
     agree([compiled_to_numpy(lambda h: along(h, B.detach() * 1))(args[0])], [expected])
 
 
-def test_what_a_step_changes_by_name_is_refused() -> None:
+def test_a_step_that_changes_captured_objects_is_refused() -> None:
     count, held = 0, {"h": B}
 
     def numbered(c: Any, x: Any) -> Any:

@@ -57,7 +57,7 @@ def both(function: Callable[[Any], Any]) -> list[tuple[int, int]]:
     seen = []
 
     def optimized(program: Program) -> Program:
-        found, *numbers = changed(passes.optimized(program))
+        found, *numbers = changed(passes.optimize(program))
         found.check()
         seen.append((numbers[0], numbers[1]))
         return found
@@ -65,7 +65,7 @@ def both(function: Callable[[Any], Any]) -> list[tuple[int, int]]:
     plain = cr.compile(function, backend="numpy")
     wanted = plain(X)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(build, "optimized", optimized)
+        patch.setattr(build, "optimize", optimized)
         again = cr.compile(function, backend="numpy")
         for _ in range(2):
             for a, b in zip(again(X), wanted, strict=True):

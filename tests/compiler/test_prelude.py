@@ -1,4 +1,4 @@
-"""What programs call beside NumPy."""
+"""Runtime functions of generated source."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from chainrule.compiler.codegen import runtime
 
 @pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "c8", "c16", "i8"])
 @pytest.mark.parametrize("shape", [(3,), ()])
-def test_masked_writes_where_it_is_told(dtype: str, shape: tuple[int, ...]) -> None:
+def test_masked_writes_to_out(dtype: str, shape: tuple[int, ...]) -> None:
     x = np.full(shape, 2, dtype)
     mask = np.array([True, False, True])
     out = np.full(3, 7, dtype)

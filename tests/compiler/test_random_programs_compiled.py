@@ -1,4 +1,4 @@
-"""Random programs (see tests/programs.py), compiled: values, gradients and flags as eagerly."""
+"""Random programs (see tests/programs.py), compiled: the same values, gradients and flags."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ REFUSED = (
     "a value was asked for",
     "memory that two tensors share",
     "a history of its own",
-    "turned a tensor from outside",
+    "reshaped a tensor from outside",
     "depends on values",
     "where an array is in memory",
     "a tensor with a hook",
@@ -43,7 +43,7 @@ def test_a_random_program_ends_in_blocks_as_eagerly(program: list[str]) -> None:
 
 
 def check(program: list[str]) -> None:
-    """Compare what a program leaves, run eagerly and compiled."""
+    """Compare the final tensors of a program in eager mode and compiled."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         ops = _that_run(program)

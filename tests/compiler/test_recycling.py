@@ -1,4 +1,4 @@
-"""Memory of large results is used again when nobody holds it, and never while somebody does."""
+"""Pools of result memory: arrays are reused once they are unreferenced, and never before."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import numpy as np
 
 import chainrule as cr
 from chainrule.compiler.codegen import run
-from chainrule.compiler.codegen.run import Recycled
+from chainrule.compiler.codegen.run import ResultPool
 
 
-def test_an_array_is_handed_out_again_when_nobody_holds_it() -> None:
-    memory = Recycled((100,), np.float32)
+def test_an_unreferenced_array_is_reused() -> None:
+    memory = ResultPool((100,), np.float32)
     first = memory.empty()
     place = first.ctypes.data
     assert memory.empty().ctypes.data != place
@@ -26,8 +26,8 @@ def test_an_array_is_handed_out_again_when_nobody_holds_it() -> None:
     assert place in [array.ctypes.data for array in (memory.empty(), memory.empty())]
 
 
-def test_what_holders_changed_is_not_handed_out() -> None:
-    memory = Recycled((100,), np.float64)
+def test_an_array_that_callers_changed_is_not_reused() -> None:
+    memory = ResultPool((100,), np.float64)
     kept = [memory.empty(), memory.empty()]
     kept[0].flags.writeable = False
     kept[1].dtype = np.int64
@@ -37,19 +37,19 @@ def test_what_holders_changed_is_not_handed_out() -> None:
     assert again.dtype == np.float64
 
 
-def test_remembered_memory_is_bounded_and_goes_with_its_owner() -> None:
-    memory = Recycled((100,), np.float32)
+def test_pools_are_bounded_and_freed_with_their_owner() -> None:
+    memory = ResultPool((100,), np.float32)
     held = [memory.empty() for _ in range(9)]
     known = [weakref.ref(array) for array in held]
     del held
-    assert sum(array() is not None for array in known) == run.MOST
+    assert sum(array() is not None for array in known) == run.MAX_REMEMBERED
     del memory
     gc.collect()
     assert not any(array() is not None for array in known)
 
 
 def test_threads_never_get_the_same_array() -> None:
-    memory, clashes = Recycled((64,), np.int64), []
+    memory, clashes = ResultPool((64,), np.int64), []
 
     def work(number: int) -> None:
         for _ in range(3000):
@@ -66,7 +66,7 @@ def test_threads_never_get_the_same_array() -> None:
     assert not clashes
 
 
-def test_a_program_that_is_dropped_leaves_nothing() -> None:
+def test_a_dropped_program_leaves_nothing_behind() -> None:
     def double(x: Any) -> Any:
         return x * 2 + 1
 

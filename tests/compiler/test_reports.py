@@ -1,4 +1,4 @@
-"""What a compiled function tells of itself: its program, what that costs, where the time goes."""
+"""Reports of compiled functions: program, cost and profile."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def network(x: Any, w: Any) -> Any:
     return (hidden * hidden).sum()
 
 
-def test_the_program_prints_its_lines_and_what_they_cost() -> None:
+def test_the_program_prints_its_ops_and_their_cost() -> None:
     w = cr.ones(20, 5, requires_grad=True)
     network(cr.ones(10, 20), w)
     text = str(network.program)
@@ -66,7 +66,7 @@ def test_profile_measures_each_statement_and_changes_nothing() -> None:
     assert "np.exp(total)" in str(found)
 
 
-def test_profile_wants_a_compiled_function() -> None:
+def test_profile_needs_a_compiled_function() -> None:
     with pytest.raises(cr.CompileError, match=r"wrap it in cr\.compile"):
         cr.profile(lambda x: x, cr.ones(1))
 
@@ -76,7 +76,7 @@ def test_there_is_no_program_before_a_call() -> None:
         _ = cr.compile(lambda x: x).source
 
 
-def test_results_are_the_callers_own() -> None:
+def test_results_have_memory_of_their_own() -> None:
     @cr.compile
     def doubled(x: Any) -> Any:
         return x * 2
@@ -88,13 +88,13 @@ def test_results_are_the_callers_own() -> None:
     assert (first == 2).all()
     assert (second == 6).all()
     del first
-    third = doubled(x * 4)  # of the first there still is a view
+    third = doubled(x * 4)  # a view of the first result is alive
     assert (part == 2).all()
     assert (third == 8).all()
     memory = third.numpy().ctypes.data
     del third
     fourth = doubled(x * 5)
-    assert fourth.numpy().ctypes.data == memory  # nobody had it any more
+    assert fourth.numpy().ctypes.data == memory  # it was unreferenced
     assert (fourth == 10).all()
     assert (second == 6).all()
     assert (part == 2).all()

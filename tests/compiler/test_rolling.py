@@ -1,4 +1,4 @@
-"""Loops that Python unrolled are found, and give what their steps one by one give: to the bit."""
+"""Loop rerolling: unrolled Python loops become loops, with the same results to the bit."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ LEAVES = [W, V, XS, YS, H]
 
 @pytest.fixture(autouse=True)
 def verified(monkeypatch: pytest.MonkeyPatch) -> None:
-    optimized = passes.optimized
+    optimize = passes.optimize
     for module in (build, backward):
-        monkeypatch.setattr(module, "optimized", lambda program: optimized(program, check=True))
+        monkeypatch.setattr(module, "optimize", lambda program: optimize(program, check=True))
 
 
 def recurrent(h: Any, xs: Any) -> Any:
@@ -135,7 +135,7 @@ FUNCTIONS = [
 
 
 def results(function: Callable[..., Any]) -> Iterator[Any]:
-    """Yield what a compiled function gives, and its gradients, taken outside and inside."""
+    """Yield the values of a compiled function, and its gradients, taken outside and inside."""
     compiled = compiled_to_numpy(function)
     outs = compiled(H, XS)
     outs = list(outs) if isinstance(outs, tuple) else [outs]
@@ -154,11 +154,11 @@ def results(function: Callable[..., Any]) -> Iterator[Any]:
 
 
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
-def test_rolled_is_as_unrolled(
+def test_rerolled_loops_give_the_same_results(
     function: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rolled = [out.numpy(force=True) for out in results(function)]
-    monkeypatch.setattr(reroll, "SAVED", 10**9)
+    monkeypatch.setattr(reroll, "MIN_OPS_SAVED", 10**9)
     unrolled = [out.numpy(force=True) for out in results(function)]
     for a, b in zip(rolled, unrolled, strict=True):
         np.testing.assert_array_equal(a, b)
@@ -169,7 +169,7 @@ def test_rolled_is_as_unrolled(
 
 
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
-def test_no_step_is_left(function: Callable[..., Any]) -> None:
+def test_all_steps_are_in_the_loop(function: Callable[..., Any]) -> None:
     compiled = compiled_to_numpy(function)
     compiled(H, XS)
     for program in compiled._built().programs:
@@ -177,7 +177,7 @@ def test_no_step_is_left(function: Callable[..., Any]) -> None:
     assert "for i in range(" in compiled.source
 
 
-def test_a_few_layers_stay_as_they_are() -> None:
+def test_a_few_layers_are_not_rerolled() -> None:
     @compiled_to_numpy
     def layers(h: Any) -> Any:
         for _ in range(6):
@@ -188,7 +188,7 @@ def test_a_few_layers_stay_as_they_are() -> None:
     assert "for " not in layers.source
 
 
-def test_what_is_made_of_nothing_but_views_is_no_loop() -> None:
+def test_views_alone_are_not_rerolled() -> None:
     compiled = compiled_to_numpy(lambda xs: [x.reshape(2, 2) for x in cr.cat([xs, xs, xs])])
     assert len(compiled(XS)) == 3 * N
     assert "for " not in compiled.source
@@ -208,7 +208,7 @@ def walk(h, xs, W):
 """
 
 
-def test_the_source_of_a_rolled_loop() -> None:
+def test_the_source_of_a_rerolled_loop() -> None:
     w = W
 
     @compiled_to_numpy
@@ -224,7 +224,7 @@ def test_the_source_of_a_rolled_loop() -> None:
     assert walk.source == GOLDEN.replace("W", "w")
 
 
-def test_a_step_of_a_scan_is_rolled_too() -> None:
+def test_the_body_of_a_scan_is_rerolled_too() -> None:
     def function() -> Any:
         def step(h: Any, x: Any) -> Any:
             for i in range(N):
@@ -240,7 +240,7 @@ def test_a_step_of_a_scan_is_rolled_too() -> None:
     assert compiled.source.count("for ") > 2
 
 
-def test_large_steps_are_written_where_they_are_kept() -> None:
+def test_large_values_are_written_into_the_stack() -> None:
     xs = cr.tensor(RNG.standard_normal((N, 64, 64)), requires_grad=True)
     w = cr.tensor(RNG.standard_normal((64, 64)) / 8, requires_grad=True)
 

@@ -1,4 +1,4 @@
-"""Random loops, rolled up, against their steps one by one: to the bit."""
+"""Random unrolled loops, rerolled: the same results to the bit."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ STEPS: list[Callable[..., Any]] = [
 
 
 def random_loop(seed: int) -> Callable[[], list[Any]]:
-    """Return a function with a loop over variables; some values of some steps are kept."""
+    """Return a function with a loop over variables; some values of some steps are returned."""
     rng = random.Random(seed)
     count, steps = rng.randint(1, 3), rng.randint(20, 30)
     names = range(count)
@@ -63,7 +63,7 @@ def random_loop(seed: int) -> Callable[[], list[Any]]:
 
 
 def results(function: Callable[[], list[Any]]) -> tuple[list[Any], str]:
-    """Return a compiled function's values and gradients, and its source."""
+    """Return the values, gradients and source of a compiled function."""
     compiled = compiled_to_numpy(function)
     outs = compiled()
     tracked = [out for out in outs if out.requires_grad]
@@ -75,13 +75,13 @@ def results(function: Callable[[], list[Any]]) -> tuple[list[Any], str]:
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("seed", range(16))
 def test_random_loops(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    optimized = passes.optimized
+    optimize = passes.optimize
     for module in (build, backward):
-        monkeypatch.setattr(module, "optimized", lambda program: optimized(program, check=True))
+        monkeypatch.setattr(module, "optimize", lambda program: optimize(program, check=True))
     function = random_loop(seed)
     rolled, source = results(function)
     assert "for " in source
-    monkeypatch.setattr(reroll, "SAVED", 10**9)
+    monkeypatch.setattr(reroll, "MIN_OPS_SAVED", 10**9)
     unrolled, source = results(function)
     assert "for " not in source
     for a, b in zip(rolled, unrolled, strict=True):

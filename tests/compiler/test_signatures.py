@@ -1,4 +1,4 @@
-"""What a program is made for: when it serves a call, and when the function is traced anew."""
+"""Signatures: calls that an existing program serves, and calls that need a new trace."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from chainrule import pytree
 
 
 def traces(function: Callable[..., Any], *calls: tuple[Any, ...]) -> list[int]:
-    """Return how often the function had been traced after each call."""
+    """Return the number of traces so far after each call."""
     runs = bytearray(1)  # guards don't look into it
 
     def counted(*args: Any) -> Any:
@@ -87,7 +87,7 @@ def test_the_same_tensor_twice_is_another_signature() -> None:
     assert [g.item() for g in gradients(b, a)] == [2, 3]
 
 
-def test_a_closed_over_tensor_that_is_another_one_is_seen() -> None:
+def test_another_captured_tensor_is_detected() -> None:
     weight = cr.tensor(2.0)
 
     @cr.compile
@@ -101,7 +101,7 @@ def test_a_closed_over_tensor_that_is_another_one_is_seen() -> None:
     assert scaled(cr.tensor(1.0)).item() == 4
 
 
-def test_a_number_that_changed_is_seen() -> None:
+def test_a_changed_number_is_detected() -> None:
     options = {"rate": 2.0, "shifts": [1.0]}
 
     @cr.compile
@@ -115,7 +115,7 @@ def test_a_number_that_changed_is_seen() -> None:
     assert scaled(cr.tensor(1.0)).item() == 8
 
 
-def test_attributes_of_self_are_seen() -> None:
+def test_changed_attributes_of_self_are_detected() -> None:
     class Model:
         def __init__(self) -> None:
             self.weight, self.power = cr.tensor(2.0), 2
@@ -165,7 +165,7 @@ def test_a_gradient_that_is_there_is_another_signature() -> None:
     assert first.tolist() == [4, 8]
 
 
-def test_programs_that_nobody_has_leave_nothing_behind() -> None:
+def test_dropped_programs_leave_nothing_behind() -> None:
     def compile_and_forget() -> None:
         cr.compile(lambda x: (x * 2).sum())(cr.ones(3, requires_grad=True)).backward()
         gc.collect()
@@ -186,7 +186,7 @@ def test_many_signatures_are_warned_of() -> None:
         function(cr.ones(2), 15.0)
 
 
-def test_signatures_say_why_there_is_another() -> None:
+def test_signatures_list_what_changed() -> None:
     class Model:
         def __init__(self) -> None:
             self.weight, self.rates = cr.ones(3, requires_grad=True), [0.5, 2.0]
@@ -257,7 +257,7 @@ def _itself_or_a_copy(x: Any) -> Any:
 
 
 @pytest.mark.parametrize("function", [_by_order, _by_flags, _itself_or_a_copy])
-def test_the_order_of_memory_where_it_is_asked_for(function: Callable[[Any], Any]) -> None:
+def test_the_order_of_memory_where_the_function_reads_it(function: Callable[[Any], Any]) -> None:
     compiled = cr.compile(function)
     for _ in range(2):
         for order in ("C", "F"):
@@ -268,7 +268,7 @@ def test_the_order_of_memory_where_it_is_asked_for(function: Callable[[Any], Any
     assert len(compiled.signatures) == 2
 
 
-def test_the_order_of_a_result_is_not_made_up() -> None:
+def test_the_order_of_a_result_is_unknown() -> None:
     with pytest.raises(cr.CompileError, match=r"flags\.c_contiguous: in which order"):
         cr.compile(lambda x: (x.T + 1).is_contiguous())(cr.ones(2, 3))
 

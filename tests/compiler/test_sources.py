@@ -1,4 +1,4 @@
-"""The NumPy source that functions become: kept, executed without chainrule, and compared."""
+"""Golden files of generated NumPy source, run without chainrule and compared with eager mode."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a compiled function closes over: when it changes, so does what the function does."""
+"""Guards on captured objects: globals, closures and attributes that change between calls."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def helper(x: Any) -> Any:
 
 
 class Layer:
-    """What models are made of."""
+    """A layer with parameters and settings."""
 
     def __init__(self, weight: float) -> None:
         self.weight = cr.tensor(weight)
@@ -46,14 +46,14 @@ class Layer:
 
 
 class Quiet(Layer):
-    """Does otherwise."""
+    """A subclass with another method."""
 
     def activate(self, x: Any) -> Any:
         return x * SCALE
 
 
 class Slotted:
-    """Has no dict."""
+    """A class with slots and without dict."""
 
     __slots__ = ("rate",)
 
@@ -313,7 +313,7 @@ class Doubling:
 
 
 class Half:
-    """Has attributes that are computed."""
+    """A class with computed attributes."""
 
     doubled = Doubling()
 
@@ -326,7 +326,7 @@ class Half:
 
 
 class Meta(type):
-    """A class of classes."""
+    """A metaclass."""
 
     @property
     def rate(cls) -> Any:
@@ -464,7 +464,7 @@ CASES = [
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_changes_are_seen(case: Callable[[], Case]) -> None:
+def test_changes_are_detected(case: Callable[[], Case]) -> None:
     function, change = case()
     compiled = cr.compile(function)
     x = cr.tensor([1.0, 2.0, 3.0])
@@ -501,7 +501,7 @@ def test_names_in_modules(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Trainer:
-    """Counts, and trains."""
+    """A trainer that counts its steps."""
 
     def __init__(self) -> None:
         self.layer, self.epoch = Layer(2.0), 0
@@ -517,12 +517,12 @@ class Trainer:
             self.layer.calls += 1
 
 
-def test_what_no_code_names_may_change(recwarn: pytest.WarningsRecorder) -> None:
+def test_unused_attributes_may_change(recwarn: pytest.WarningsRecorder) -> None:
     Trainer().fit(cr.tensor(1.0))
     assert not recwarn
 
 
-def test_a_write_to_memory_that_is_seen_twice_is_refused() -> None:
+def test_a_write_to_memory_of_two_tensors_is_refused() -> None:
     a = np.ones(4, np.float32)
 
     def function() -> None:
@@ -565,7 +565,7 @@ def test_an_iterator_goes_on_at_each_call() -> None:
 
 @dataclasses.dataclass
 class Counter:
-    """Counts its steps, in a container that is an argument of them."""
+    """A state that counts steps, passed as an argument."""
 
     total: Any
     steps: int = 0
@@ -640,7 +640,7 @@ def _made_by_numpy(f: Any) -> Any:
     "run",
     [_counted, _of_fresh_objects, _in_arguments, _in_globals, _in_a_numpy_array, _made_by_numpy],
 )
-def test_what_a_function_changes_it_changes_at_each_call(run: Callable[[Any], Any]) -> None:
+def test_side_effects_happen_at_each_call(run: Callable[[Any], Any]) -> None:
     found, wanted = run(cr.compile), run(lambda function: function)
     assert pytree.mapped(found, _plain) == pytree.mapped(wanted, _plain)
 

@@ -15,7 +15,7 @@ from chainrule.compiler.native.loop_codegen import Loop, generate_loop
 from chainrule.compiler.native.rematerialisation import rematerialise
 from chainrule.compiler.native.small_groups import small_function, small_runs
 from chainrule.compiler.native.strides import Accesses
-from chainrule.compiler.passes import without_dead_lines
+from chainrule.compiler.passes import eliminate_dead_code
 
 MAX_LOOPS = 32
 """Number of different loops that are compiled; each takes some tenths of a second."""
@@ -59,7 +59,7 @@ class _Lowering:
                     self._add(op)
         for value in self.program.results():
             self._materialise(value)
-        return without_dead_lines(self.program.with_ops(self.ops)), found
+        return eliminate_dead_code(self.program.with_ops(self.ops)), found
 
     def _add(self, op: Op) -> None:
         """Add an operation, and before it the views that it reads; loops need no views."""

@@ -114,7 +114,7 @@ class _Reader:
         copies: dict[Value, Value] = {}
 
         def with_copies(op: Op) -> Op:
-            return op.replaced(lambda v: copies.get(v, v))
+            return op.substitute(lambda v: copies.get(v, v))
 
         copied_ops = []
         for number, op in sorted(ops.items(), key=lambda item: item[0]):
