@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from chainrule import primitives
 from chainrule.compiler.eager.elementwise import Elementwise
 from chainrule.compiler.eager.kernels import (
     activations,
@@ -16,6 +17,7 @@ from chainrule.compiler.eager.kernels import (
 )
 from chainrule.compiler.eager.substitute import HandWritten, KernelFunction
 from chainrule.compiler.native.gemm import MIN_MULTIPLIES
+from chainrule.primitives import contraction, convolution
 from chainrule.primitives.primitive import TABLE, Primitive, Rule, Substitute
 
 MIN_SIZE = 1 << 12
@@ -24,23 +26,27 @@ MIN_SIZE = 1 << 12
 _MIN_SIZE_ONE_CALL = 1 << 16
 """Number of elements from which a native loop in several threads is faster than one NumPy call."""
 
-_ONE_CALL = (
-    *("abs", "add", "divide", "maximum", "minimum", "multiply", "negative", "reciprocal"),
-    *("sqrt", "square", "subtract"),
-)
-_SEVERAL_CALLS = (
-    *("clamp", "exp", "expm1", "log", "log1p", "power", "relu", "sigmoid", "softplus", "tanh"),
+PRODUCTS = (
+    contraction.contract,
+    contraction.matmul,
+    convolution.convolve,
+    convolution.convolve_input,
+    convolution.convolve_weight,
 )
 
-PRODUCTS = ("contract", "convolve", "convolve_input", "convolve_weight", "matmul")
-
-_HAND_WRITTEN: dict[str, tuple[KernelFunction, KernelFunction]] = {
-    "softmax": (softmax_norm.softmax, softmax_norm.softmax_vjp),
-    "log_softmax": (softmax_norm.log_softmax, softmax_norm.log_softmax_vjp),
-    "standardize": (softmax_norm.standardize, softmax_norm.standardize_vjp),
-    "cumulative_sum": (softmax_norm.running_sum, softmax_norm.running_sum_vjp),
-    "take_along_axis": (gather_scatter.take_along_axis, gather_scatter.take_along_axis_vjp),
-    "add_along_axis": (gather_scatter.add_along_axis, gather_scatter.add_along_axis_vjp),
+_HAND_WRITTEN: dict[Primitive, tuple[KernelFunction, KernelFunction]] = {
+    primitives.reductions.softmax: (softmax_norm.softmax, softmax_norm.softmax_vjp),
+    primitives.reductions.log_softmax: (softmax_norm.log_softmax, softmax_norm.log_softmax_vjp),
+    primitives.normalisation.standardize: (softmax_norm.standardize, softmax_norm.standardize_vjp),
+    primitives.reductions.cumulative_sum: (softmax_norm.running_sum, softmax_norm.running_sum_vjp),
+    primitives.indexing.take_along_axis: (
+        gather_scatter.take_along_axis,
+        gather_scatter.take_along_axis_vjp,
+    ),
+    primitives.indexing.add_along_axis: (
+        gather_scatter.add_along_axis,
+        gather_scatter.add_along_axis_vjp,
+    ),
 }
 
 
@@ -78,20 +84,23 @@ def substitutes(
     min_multiplies: int = MIN_MULTIPLIES,
 ) -> dict[Primitive, Substitute]:
     """Return the substitutes of primitives, used from these numbers of elements or multiplies."""
-    found: dict[str, Substitute] = {}
-    for name in _ONE_CALL:
-        found[name] = Elementwise(TABLE[name], min_size_one_call)
-    for name in _SEVERAL_CALLS:
-        found[name] = Elementwise(TABLE[name], min_size)
-    for name, (forward, vjp) in _HAND_WRITTEN.items():
-        found[name] = HandWritten(forward, vjp, min_size)
-    found["gelu"] = _Gelu(TABLE["gelu"], min_size)
-    found["index"] = _Index(gather_scatter.index, gather_scatter.index_vjp, min_size)
-    found["add_at"] = HandWritten(gather_scatter.add_at, gather_scatter.add_at_vjp, min_size, of=1)
-    found["concat"] = concat.Concat(min_size_one_call)
-    found["max_pool"] = HandWritten(None, pooling.max_pool_vjp, min_size // 4)  # g is smaller
-    for name in PRODUCTS:
-        found[name] = matmul.Products(TABLE[name], min_multiplies)
-    for name in ("sum", "mean"):
-        found[name] = reductions.Sums(name, min_size, min_size_one_call)
-    return {TABLE[name]: substitute for name, substitute in found.items()}
+    sizes = {"memory": min_size_one_call, "compute": min_size}
+    found: dict[Primitive, Substitute] = {}
+    for primitive in TABLE.values():
+        if primitive.native is not None:
+            found[primitive] = Elementwise(primitive, sizes[primitive.native])
+    for primitive, (forward, vjp) in _HAND_WRITTEN.items():
+        found[primitive] = HandWritten(forward, vjp, min_size)
+    for primitive in PRODUCTS:
+        found[primitive] = matmul.Products(primitive, min_multiplies)
+    for primitive in (primitives.reductions.sum, primitives.reductions.mean):
+        found[primitive] = reductions.Sums(primitive.name, min_size, min_size_one_call)
+    add_at = HandWritten(gather_scatter.add_at, gather_scatter.add_at_vjp, min_size, of=1)
+    max_pool = HandWritten(None, pooling.max_pool_vjp, min_size // 4)  # g is smaller
+    return found | {
+        primitives.activations.gelu: _Gelu(primitives.activations.gelu, min_size),
+        primitives.indexing.index: _Index(gather_scatter.index, gather_scatter.index_vjp, min_size),
+        primitives.indexing.add_at: add_at,
+        primitives.shaping.concat: concat.Concat(min_size_one_call),
+        primitives.pooling.max_pool: max_pool,
+    }

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from chainrule.compiler.ir.program import Op, Value
+from chainrule.primitives.primitive import TABLE
 
 CODES = {
     np.dtype(kind): code
@@ -111,26 +112,12 @@ ELEMENTARY = {
 }
 """Functions with vectorisable code in `vector_math`."""
 
-_LIBM = {
-    "np.sin": "np.sin({0})",
-    "np.cos": "np.cos({0})",
-    "np.tan": "np.tan({0})",
-    "np.sinh": "np.sinh({0})",
-    "np.cosh": "np.cosh({0})",
-    "np.asin": "np.arcsin({0})",
-    "np.arcsin": "np.arcsin({0})",
-    "np.acos": "np.arccos({0})",
-    "np.arccos": "np.arccos({0})",
-    "np.atan": "np.arctan({0})",
-    "np.arctan": "np.arctan({0})",
-    "np.atan2": "np.arctan2({0}, {1})",
-    "np.arctan2": "np.arctan2({0}, {1})",
-    "np.hypot": "np.hypot({0}, {1})",
-    "np.log2": "np.log2({0})",
-    "np.log10": "np.log10({0})",
-    "np.exp2": "np.exp2({0})",
-    "np.power": "{0} ** {1}",
-    "np.pow": "{0} ** {1}",
+_LIBM = {"np.power": "{0} ** {1}", "np.pow": "{0} ** {1}"} | {
+    f"np.{name}": f"np.{ufunc.__name__}({', '.join(['{0}', '{1}'][: ufunc.nin])})"
+    for primitive in TABLE.values()
+    if primitive.libm
+    for ufunc in [getattr(np, primitive.name)]
+    for name in (primitive.name, ufunc.__name__)
 }
 """Functions of libm, which are used for small arrays only: loops of them are slower than NumPy."""
 

@@ -24,6 +24,7 @@ from chainrule.compiler.tracing.symbol import (
     outlived_error,
 )
 from chainrule.errors import CompileError
+from chainrule.primitives.primitive import TABLE
 
 # --- indices --------------------------------------------------------------------------------------
 
@@ -69,7 +70,12 @@ def is_basic(key: Any) -> bool:
 
 Shape = tuple[int, ...]
 
-_KERNELS = {name for names in KERNELS.values() for name in names} - {"sigmoid", "hypot"}
+_KERNELS = {
+    name
+    for names in KERNELS.values()
+    for name in names
+    if name not in TABLE or not TABLE[name].libm  # of these, programs call NumPy's
+}
 
 
 def record(name: str, *args: Any, **kwargs: Any) -> Any:
