@@ -19,7 +19,7 @@ from cases.situations import UNARY
 from chainrule.autograd.node import PrimitiveNode
 from chainrule.autograd.record import RECORDERS
 from chainrule.autograd.record_fast import recorder
-from chainrule.autograd.reverse import Pass
+from chainrule.autograd.reverse import BackwardPass
 from chainrule.backend import namespace
 from chainrule.primitives import TABLE
 from chainrule.primitives.primitive import constant, elementwise, general, linear, symmetric
@@ -252,14 +252,14 @@ def test_every_reverse_rule_wrong_by_a_ten_thousandth_is_noticed(
     case = next(case for case in cases_of(row) if case in SMOOTH)
     assert not fails(conformance.check_vjp, case)
     for plan in TABLE[row.primitive]._plans.values():
-        monkeypatch.setattr(plan, "pull", _scaled(plan._compile()))
+        monkeypatch.setattr(plan, "vjp", _scaled(plan._compile()))
     assert fails(conformance.check_vjp, case)
     assert fails(conformance.check_pairing, case)
 
 
-def _scaled(pull: Callable[..., Any]) -> Callable[..., Any]:
+def _scaled(vjp: Callable[..., Any]) -> Callable[..., Any]:
     def scaled(*arguments: Any) -> Any:
-        return tuple(None if g is None else g * 1.0001 for g in pull(*arguments))
+        return tuple(None if g is None else g * 1.0001 for g in vjp(*arguments))
 
     return scaled
 
@@ -472,7 +472,7 @@ def test_gradients_that_nobody_casts_back_are_noticed(monkeypatch: Any) -> None:
     row = Row("multiply", (situation("plain", (3,), (3,)),), spellings={"call": "multiply"})
     mixed = Case(row, row.situations[0], "float64")
     assert not fails(conformance.check_promotion, mixed)
-    monkeypatch.setattr(Pass, "fit", lambda self, g, shape, dtype: g)
+    monkeypatch.setattr(BackwardPass, "unbroadcast", lambda self, g, shape, dtype: g)
     assert fails(conformance.check_promotion, mixed)
 
 
