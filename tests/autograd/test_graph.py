@@ -8,7 +8,8 @@ import weakref
 import pytest
 
 import chainrule as cr
-from graphs import leaf, same_as_torch
+from helpers.tensors import leaf
+from helpers.torch_comparison import same_as_torch
 
 
 def graph(lib):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import chainrule as cr
-from beside import beside_torch, numbers
+from helpers.torch_comparison import beside_torch, numbers
 
 COMPLEX = ("fft", "ifft", "irfft", "hfft")
 REAL = ("fft", "ifft", "rfft", "ihfft", "irfft")

@@ -22,7 +22,8 @@ import numpy as np
 import pytest
 
 import chainrule as cr
-from graphs import plain, run_script
+from helpers.processes import run_script
+from helpers.torch_comparison import plain
 
 Script = Callable[[Any], Any]
 SCRIPTS: list[Script] = []

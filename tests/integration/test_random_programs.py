@@ -9,32 +9,21 @@ where it is installed, has to come to the same values, gradients, flags, version
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, Phase, event, given, note, settings
+from hypothesis import event, given, note, settings
 
 import chainrule as cr
-from graphs import memory
-from languages import EVERYTHING, SMOOTH
-from programs import programs
-from runs import chainrule_run, is_leaf_line, runnable
-from twins import side_by_side
-
-EXAMPLES = int(os.environ.get("HYPOTHESIS_EXAMPLES", "200"))
-
-several = settings(
-    max_examples=EXAMPLES,
-    deadline=None,
-    derandomize=False,
-    print_blob=True,
-    suppress_health_check=[HealthCheck.too_slow],
-    phases=[Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink],
-)
+from helpers.random_programs.operations import EVERYTHING, SMOOTH
+from helpers.random_programs.run import chainrule_run, is_leaf_line, runnable
+from helpers.random_programs.settings import EXAMPLES, several
+from helpers.random_programs.source import programs
+from helpers.random_programs.torch_comparison import side_by_side
+from helpers.tensors import memory
 
 
 @settings(several, max_examples=2 * EXAMPLES)

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import chainrule as cr
-from beside import beside_torch
 from chainrule.nn import functional as F
+from helpers.torch_comparison import beside_torch
 
 RNG = np.random.default_rng(0)
 POINTS = RNG.uniform(-4, 4, (3, 4))

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import chainrule as cr
-from beside import beside_torch, optional
 from chainrule.nn import functional as F
+from helpers.torch_comparison import beside_torch, optional
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.uniform(-2, 2, (2, 3, 4))

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import chainrule as cr
-from beside import beside_torch
 from chainrule.nn import functional as F
+from helpers.torch_comparison import beside_torch
 
 RNG = np.random.default_rng(1)
 SIZES = (9, 8, 5)

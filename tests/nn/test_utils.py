@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.beside import beside_torch
 
 import chainrule as cr
 from chainrule.nn import utils
+from helpers.torch_comparison import beside_torch
 
 GRADIENTS = ([[3.0, -4.0], [0.5, 0.0]], [1.0, -2.0, 7.0], 0.25)
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import chainrule as cr
-from graphs import same_as_torch
+from helpers.torch_comparison import same_as_torch
 
 NAMES = [
     "add",

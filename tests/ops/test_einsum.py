@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import chainrule as cr
-from beside import beside_torch, several
+from helpers.torch_comparison import beside_torch, several
 
 SHAPES: list[tuple[str, Any]] = [
     # one operand

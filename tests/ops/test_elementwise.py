@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import chainrule as cr
-from beside import beside_torch
+from helpers.torch_comparison import beside_torch
 
 UNARY = {
     "sqrt": (np.sqrt, 0.1, 3.0),

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import chainrule as cr
-from beside import beside_torch
 from chainrule.ops.inplace import METHODS
+from helpers.torch_comparison import beside_torch
 
 FUNCTIONAL = [
     "square",

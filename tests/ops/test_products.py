@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import chainrule as cr
-from beside import beside_torch, several
+from helpers.torch_comparison import beside_torch, several
 
 CALLS: dict[str, tuple[Any, list[tuple[int, ...]]]] = {
     "tensordot": (lambda lib, x, y: lib.tensordot(x, y), [(2, 3, 2), (3, 2, 2)]),

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import chainrule as cr
-from beside import beside_torch, differences
+from helpers.torch_comparison import beside_torch, differences
 
 REFERENCES = {
     "sum": np.sum,

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import chainrule as cr
-from beside import beside_torch
+from helpers.torch_comparison import beside_torch
 
 pytest.importorskip("scipy.special")
 

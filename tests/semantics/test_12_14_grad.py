@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import chainrule as cr
-from graphs import equal, leaf, memory, same_as_torch, shares
+from helpers.tensors import equal, leaf, memory, shares
+from helpers.torch_comparison import same_as_torch
 
 # --- 12: accumulation -----------------------------------------------------------------------------
 

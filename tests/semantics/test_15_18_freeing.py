@@ -7,7 +7,8 @@ import weakref
 import pytest
 
 import chainrule as cr
-from graphs import CHAINRULE, equal, leaf, memory, raised, same_as_torch
+from helpers.tensors import equal, leaf, memory
+from helpers.torch_comparison import CHAINRULE, raised, same_as_torch
 
 SECOND_TIME = r"Trying to backward through the graph a second time.*Specify retain_graph=True"
 

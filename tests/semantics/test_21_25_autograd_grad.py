@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 import chainrule as cr
-from graphs import CHAINRULE, equal, leaf, memory, raised, same_as_torch, shares
+from helpers.tensors import equal, leaf, memory, shares
+from helpers.torch_comparison import CHAINRULE, raised, same_as_torch
 
 UNUSED = (
     "One of the differentiated Tensors appears to not have been used in the graph. "

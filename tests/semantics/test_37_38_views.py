@@ -7,7 +7,8 @@ import pytest
 
 import chainrule as cr
 from chainrule.checks import gradcheck, gradgradcheck
-from graphs import equal, leaf, raised, same_as_torch, shares
+from helpers.tensors import equal, leaf, shares
+from helpers.torch_comparison import raised, same_as_torch
 
 SEVERAL = "This view is the output of a function that returns multiple views"
 NO_GRAD = "created in no_grad mode"

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import chainrule as cr
-from graphs import leaf, shares
+from helpers.tensors import leaf, shares
 
 
 def function(backward, arguments="x", name="f", outputs=1):

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import chainrule as cr
-from graphs import CHAINRULE, equal, leaf, memory, same_as_torch, shares
+from helpers.tensors import equal, leaf, memory, shares
+from helpers.torch_comparison import CHAINRULE, same_as_torch
 
 REAL = [cr.float16, cr.float32, cr.float64]
 COMPLEX = [cr.complex64, cr.complex128]

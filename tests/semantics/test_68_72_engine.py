@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 import chainrule as cr
-from graphs import equal, leaf, memory, raised, same_as_torch, shares
+from helpers.tensors import equal, leaf, memory, shares
+from helpers.torch_comparison import raised, same_as_torch
 
 # --- 68: deep graphs ------------------------------------------------------------------------------
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import chainrule as cr
-from cases import CONSTANTS, ROWS, Case, cases_of
-from conformance import Subject, arrays_of, demand, pulled
+from conformance import CONSTANTS, ROWS, Case, cases_of
+from conformance.checks import Subject, arrays_of, demand, pulled
 
 CASES = [case for row in (*ROWS, *CONSTANTS) for case in cases_of(row)]
 LANES = 3

@@ -12,7 +12,8 @@ import pytest
 
 import chainrule as cr
 from chainrule.utils.checkpoint import CheckpointError, checkpoint, checkpoint_sequential
-from graphs import equal, leaf, memory, same_as_torch
+from helpers.tensors import equal, leaf, memory
+from helpers.torch_comparison import same_as_torch
 
 
 class Counted:

@@ -1,0 +1,40 @@
+"""Every primitive gives in loops what it gives eagerly: the whole conformance table.
+
+The source of a loop is plain Python too. Here Python runs it, which takes no time to compile and no
+Numba; `test_native.py` has Numba run some.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from chainrule.compiler import native
+from chainrule.compiler.native import fusion_groups
+from conformance import CONSTANTS, ROWS, Case, cases_of, checks
+from conformance.checks import demand
+
+CASES = [case for row in (*ROWS, *CONSTANTS) for case in cases_of(row) if case.dtype == "float32"]
+
+
+def groups() -> dict[str, list[Case]]:
+    found: dict[str, list[Case]] = {}
+    for case in CASES:
+        found.setdefault(f"{case.row.primitive}-{case.dtype}", []).append(case)
+    return found
+
+
+pytestmark = pytest.mark.usefixtures("interpreted")
+
+
+@pytest.mark.parametrize("cases", groups().values(), ids=groups())
+def test_loops_are_as_eager(cases: list[Case], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(native, "_small", lambda program: None)
+    monkeypatch.setattr(fusion_groups, "CALLS", 0)
+    demand(checks.check_compiled, cases, "native")
+
+
+@pytest.mark.parametrize("cases", groups().values(), ids=groups())
+def test_small_programs_are_as_eager(cases: list[Case]) -> None:
+    with np.errstate(all="ignore"):  # of which machine code knows nothing
+        demand(checks.check_compiled, cases, "native")
