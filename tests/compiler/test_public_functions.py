@@ -57,11 +57,12 @@ REFUSED: dict[str, str] = {
 ELSEWHERE = {
     "cr.permute": "other methods",
     "cr.zero_": "other methods",
-    "cr.autograd_backward": "test_compiled_rules.py",
-    "cr.autograd_grad": "test_compiled_rules.py",
-    "cr.jvp": "test_compiled_python.py",
+    "cr.autograd_backward": "test_conformance.py",
+    "cr.autograd_grad": "test_conformance.py",
+    "cr.jvp": "tracing/test_trace.py",
     **dict.fromkeys(
-        [f"cr.{name}" for name in cr.transforms.__all__ if name != "jvp"], "test_transforms.py"
+        [f"cr.{name}" for name in cr.transforms.__all__ if name != "jvp"],
+        "transforms/test_gradients_jacobians.py",
     ),
     "cr.compile": "it compiles",
     "cr.export": "it compiles",
@@ -213,7 +214,7 @@ def test_methods_that_are_refused(name: str) -> None:
 
 def test_every_method_is_in_a_test() -> None:
     tested = {*IN_ONE_OF_THEM.split(), *OUTSIDE, "backward", "retain_grad"}
-    tested |= {"register_hook", "register_post_accumulate_grad_hook"}  # test_compiled_python.py
+    tested |= {"register_hook", "register_post_accumulate_grad_hook"}  # tracing/test_trace.py
     assert not [name for name in METHODS if not calls_on_tensors(name) and name not in tested]
 
 

@@ -1,4 +1,4 @@
-"""Random programs (see tests/programs.py), compiled: values, gradients and flags as eagerly."""
+"""Random programs (see helpers.random_programs), compiled: values, gradients and flags as eagerly."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import chainrule as cr
 from helpers.compile_comparison import in_tiny_blocks
 from helpers.random_programs.operations import EVERYTHING
 from helpers.random_programs.run import chainrule_run, is_leaf_line, runnable
-from helpers.random_programs.settings import EXAMPLES, several
+from helpers.random_programs.settings import EXAMPLES, many_examples
 from helpers.random_programs.source import programs
 
 REFUSED = (
@@ -28,13 +28,13 @@ REFUSED = (
 )
 
 
-@settings(several, max_examples=max(EXAMPLES // 2, 1))
+@settings(many_examples, max_examples=max(EXAMPLES // 2, 1))
 @given(program=programs(EVERYTHING))
 def test_a_random_program_ends_as_eagerly(program: list[str]) -> None:
     check(program)
 
 
-@settings(several, max_examples=max(EXAMPLES // 4, 1))
+@settings(many_examples, max_examples=max(EXAMPLES // 4, 1))
 @given(program=programs(EVERYTHING))
 def test_a_random_program_ends_in_blocks_as_eagerly(program: list[str]) -> None:
     with pytest.MonkeyPatch.context() as patch:

@@ -1,7 +1,7 @@
 """The conformance table: one row for each primitive, as data. The tests are generated from it.
 
-A row says how a primitive is called, in chainrule, NumPy and PyTorch; from which range its inputs
-are drawn; in which dtypes; and in which situations. A primitive without a row fails the suite.
+A row holds the calls of a primitive in chainrule, NumPy and PyTorch, the range of its inputs, its
+dtypes and its situations. A primitive without a row fails the suite.
 """
 
 from conformance.row import Case, Row, cases_of, situation
@@ -45,7 +45,7 @@ FAMILIES = (
 )
 
 ROWS: tuple[Row, ...] = sum([family.ROWS for family in FAMILIES], ())
-"""What has derivatives."""
+"""Differentiable primitives."""
 
 CONSTANTS = (
     *nondifferentiable.ROWS,
@@ -54,4 +54,4 @@ CONSTANTS = (
     *pooling.CONSTANTS,
     *linalg.CONSTANTS,
 )
-"""What has none: results of integers or bools, or piecewise constant ones."""
+"""Primitives without a derivative: integer, boolean or piecewise constant results."""

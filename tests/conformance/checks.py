@@ -1,8 +1,9 @@
-"""What the conformance table demands of a case: every check here takes one, and asserts.
+"""The checks of the conformance table: each takes a case, and asserts one property.
 
-No check knows a derivative. They compare reverse and forward mode with differences, with each
-other and with other libraries. Gradients are PyTorch's, ∂L/∂z*, so one real pairing, Re Σ conj(a)
-b, serves real and complex numbers: a gradient paired with a direction is the loss's slope along it.
+No check knows a derivative: they compare reverse and forward mode with finite differences, with
+each other and with other libraries. Gradients are PyTorch's, ∂L/∂z*, so one real pairing, Re Σ
+conj(a) b, serves real and complex numbers: a gradient paired with a direction is the slope of the
+loss along it.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ Arrays = list[np.ndarray]
 
 
 def demand(check: Callable[..., None], cases: Sequence[Case], *libraries: Any) -> None:
-    """Run a check on every case, and name all that fail."""
+    """Run a check on every case, and report all cases that fail."""
     failures = []
     for case in cases:
         try:
@@ -42,7 +43,7 @@ def uncovered(table: Iterable[str], rows: Iterable[Row]) -> set[str]:
 
 
 class Subject:
-    """The function of tensors that a case checks, and where: masks and indices are filled in."""
+    """A case as a function of its floating inputs; masks and indices are constants."""
 
     def __init__(self, case: Case) -> None:
         self.arrays = case.arrays()
@@ -95,7 +96,7 @@ def values(subject: Subject, points: Arrays) -> Arrays:
     return arrays_of(subject(*plain(points)))
 
 
-def pulled(
+def weighted_gradients(
     outputs: Sequence[cr.Tensor], xs: Sequence[cr.Tensor], gs: Sequence[cr.Tensor], **options: Any
 ) -> list[cr.Tensor]:
     """Return the gradients of outputs, weighted by `gs`: zeros where nothing is connected."""
@@ -109,10 +110,10 @@ def pulled(
 def gradients(subject: Subject, points: Arrays, gs: Arrays) -> Arrays:
     """Return the gradients by one backward pass."""
     xs = leaves(points)
-    return arrays_of(pulled(subject(*xs), xs, plain(gs)))
+    return arrays_of(weighted_gradients(subject(*xs), xs, plain(gs)))
 
 
-def derivatives(subject: Subject, points: Arrays, ts: Arrays) -> Arrays:
+def output_tangents(subject: Subject, points: Arrays, ts: Arrays) -> Arrays:
     """Return the outputs' tangents, by forward mode."""
     return arrays_of(jvp(subject, plain(points), plain(ts))[1])
 
@@ -126,7 +127,9 @@ def pairing(a: Arrays, b: Arrays) -> float:
 _STEP = 1e-3
 
 
-def slopes(function: Callable[[Arrays], Arrays], points: Arrays, direction: Arrays) -> Arrays:
+def directional_differences(
+    function: Callable[[Arrays], Arrays], points: Arrays, direction: Arrays
+) -> Arrays:
     """Return the derivative of a function along a direction, by central differences of order 4."""
 
     def at(width: float) -> Arrays:
@@ -139,7 +142,9 @@ def slopes(function: Callable[[Arrays], Arrays], points: Arrays, direction: Arra
     ]
 
 
-def slope_by_element(function: Callable[[Arrays], Arrays], points: Arrays, gs: Arrays) -> Arrays:
+def gradients_by_differences(
+    function: Callable[[Arrays], Arrays], points: Arrays, gs: Arrays
+) -> Arrays:
     """Return the gradients of the outputs weighted by `gs`, by differences along every element."""
     result = []
     for i, point in enumerate(points):
@@ -148,7 +153,9 @@ def slope_by_element(function: Callable[[Arrays], Arrays], points: Arrays, gs: A
             for unit in (1, 1j) if point.dtype.kind == "c" else (1,):
                 direction = [np.zeros_like(p) for p in points]
                 direction[i][index] = unit
-                gradient[index] += unit * pairing(gs, slopes(function, points, direction))
+                gradient[index] += unit * pairing(
+                    gs, directional_differences(function, points, direction)
+                )
         result.append(gradient)
     return result
 
@@ -176,7 +183,7 @@ def assert_agree(got: Arrays, wanted: Arrays) -> None:
 
 
 def check_primitive(case: Case) -> None:
-    """The row does record its primitive."""
+    """The function of the row records its primitive."""
     subject = Subject(case)
     names = set()
     stack: list[Any] = [out.grad_fn for out in subject(*leaves(subject.points))]
@@ -197,7 +204,7 @@ def check_value(case: Case) -> None:
     wanted = [np.asarray(x) for x in (result if isinstance(result, tuple | list) else (result,))]
     assert [a.dtype for a in got] == [a.dtype for a in wanted]
     rtol, atol = (1e-13, 1e-15) if is_double(got) else (1e-5, 1e-6)
-    # What sums or solves is as precise as its largest number.
+    # Sums and solutions are as precise as their largest number.
     largest = max(np.abs(a[np.isfinite(a)]).max(initial=1) for a in wanted)
     assert_close(got, wanted, rtol, atol * largest)
 
@@ -207,7 +214,7 @@ def check_vjp(case: Case) -> None:
     subject = Subject(case)
     gs = subject.like(values(subject, subject.points))
     got = gradients(subject, subject.points, gs)
-    wanted = slope_by_element(lambda points: values(subject, points), subject.points, gs)
+    wanted = gradients_by_differences(lambda points: values(subject, points), subject.points, gs)
     assert_close(got, wanted, 1e-7, 1e-9)
 
 
@@ -215,8 +222,8 @@ def check_jvp(case: Case) -> None:
     """Forward mode agrees with differences."""
     subject = Subject(case)
     ts = subject.like(subject.points)
-    got = derivatives(subject, subject.points, ts)
-    wanted = slopes(lambda points: values(subject, points), subject.points, ts)
+    got = output_tangents(subject, subject.points, ts)
+    wanted = directional_differences(lambda points: values(subject, points), subject.points, ts)
     assert_close(got, wanted, 1e-7, 1e-9)
 
 
@@ -224,7 +231,7 @@ def check_pairing(case: Case) -> None:
     """⟨g, J t⟩ = ⟨Jᵀ g, t⟩."""
     subject = Subject(case)
     gs, ts = subject.like(values(subject, subject.points)), subject.like(subject.points)
-    forward = pairing(gs, derivatives(subject, subject.points, ts))
+    forward = pairing(gs, output_tangents(subject, subject.points, ts))
     reverse = pairing(gradients(subject, subject.points, gs), ts)
     tolerance = 1e-10 if is_double(gs, ts) else 1e-5
     np.testing.assert_allclose(forward, reverse, rtol=tolerance, atol=tolerance)
@@ -238,7 +245,7 @@ def check_single_precision(case: Case) -> None:
     wide = [[a.astype(_wider(a.dtype.name)) for a in arrays] for arrays in (gs, ts)]
     for function, weights, wide_weights in (
         (gradients, gs, wide[0]),
-        (derivatives, ts, wide[1]),
+        (output_tangents, ts, wide[1]),
     ):
         got = function(subject, subject.points, weights)
         assert_close(got, function(double, double.points, wide_weights), 2e-4, 2e-5)
@@ -249,21 +256,21 @@ def _wider(dtype: str) -> str:
 
 
 def check_dtypes(case: Case) -> None:
-    """Gradients have their input's dtype, tangents their output's; also where they are recorded."""
+    """Gradients, recorded or not, have the dtype of their input, tangents that of their output."""
     subject = Subject(case)
     outputs = values(subject, subject.points)
     gs, ts = subject.like(outputs), subject.like(subject.points)
     wanted = [a.dtype for a in subject.points]
     assert [a.dtype for a in gradients(subject, subject.points, gs)] == wanted
     xs = leaves(subject.points)
-    recorded = pulled(subject(*xs), xs, plain(gs), create_graph=True)
+    recorded = weighted_gradients(subject(*xs), xs, plain(gs), create_graph=True)
     assert [t.dtype for t in recorded] == wanted
-    tangents = derivatives(subject, subject.points, ts)
+    tangents = output_tangents(subject, subject.points, ts)
     assert [a.dtype for a in tangents] == [a.dtype for a in outputs]
 
 
 def check_promotion(case: Case) -> None:
-    """Of inputs in several dtypes each gets its own back, and tangents have the result's."""
+    """With mixed dtypes, gradients have the dtype of their input, tangents that of the result."""
     subject, wide = Subject(case), Subject(case)
     narrow = subject.floating[0]
     subject.arrays[narrow] = subject.arrays[narrow].real.astype("float32")
@@ -277,16 +284,16 @@ def check_promotion(case: Case) -> None:
     for a, b in zip(got, gradients(wide, wide.points, gs), strict=True):
         b = b if a.dtype.kind == "c" else b.real
         np.testing.assert_allclose(a, b, rtol=2e-4, atol=1e-5)
-    tangents = derivatives(subject, subject.points, ts)
+    tangents = output_tangents(subject, subject.points, ts)
     assert [a.dtype for a in tangents] == [a.dtype for a in outputs]
-    assert_agree(tangents, derivatives(wide, wide.points, wide_ts))
+    assert_agree(tangents, output_tangents(wide, wide.points, wide_ts))
     for i in range(len(subject.points)):
         zero = [t if i == j else np.zeros_like(t) for j, t in enumerate(ts)]
         alone = jvp(
             lambda p, i=i: subject.only(i, p), *[plain([a[i]]) for a in (subject.points, ts)]
         )
         assert [t.dtype for t in alone[1]] == [a.dtype for a in outputs]
-        assert_agree(arrays_of(alone[1]), derivatives(subject, subject.points, zero))
+        assert_agree(arrays_of(alone[1]), output_tangents(subject, subject.points, zero))
 
 
 def check_second_order(case: Case) -> None:
@@ -296,20 +303,22 @@ def check_second_order(case: Case) -> None:
     weights, direction = plain(gs), plain(us)
 
     xs = leaves(subject.points)
-    first = pulled(subject(*xs), xs, weights, create_graph=True)
-    reverse_over_reverse = arrays_of(pulled(first, xs, direction))
+    first = weighted_gradients(subject(*xs), xs, weights, create_graph=True)
+    reverse_over_reverse = arrays_of(weighted_gradients(first, xs, direction))
 
     def gradient(*points: cr.Tensor) -> tuple[cr.Tensor, ...]:
-        return tuple(pulled(subject(*points), points, weights, create_graph=True))
+        return tuple(weighted_gradients(subject(*points), points, weights, create_graph=True))
 
     forward_over_reverse = arrays_of(jvp(gradient, plain(subject.points), direction)[1])
 
     xs = leaves(subject.points)
     tangents = jvp(subject, xs, direction)[1]
-    reverse_over_forward = arrays_of(pulled(tangents, xs, weights))
+    reverse_over_forward = arrays_of(weighted_gradients(tangents, xs, weights))
 
     if case.situation.smooth:
-        by_differences = slopes(lambda points: gradients(subject, points, gs), subject.points, us)
+        by_differences = directional_differences(
+            lambda points: gradients(subject, points, gs), subject.points, us
+        )
         assert_close(reverse_over_reverse, by_differences, 1e-6, 1e-8)
     assert_agree(forward_over_reverse, reverse_over_reverse)
     assert_agree(reverse_over_forward, reverse_over_reverse)
@@ -322,12 +331,14 @@ def check_third_order(case: Case) -> None:
 
     def second(points: Arrays) -> tuple[list[cr.Tensor], list[cr.Tensor]]:
         xs = leaves(points)
-        first = pulled(subject(*xs), xs, plain(gs), create_graph=True)
-        return xs, pulled(first, xs, plain(us), create_graph=True)
+        first = weighted_gradients(subject(*xs), xs, plain(gs), create_graph=True)
+        return xs, weighted_gradients(first, xs, plain(us), create_graph=True)
 
     xs, seconds = second(subject.points)
-    got = arrays_of(pulled(seconds, xs, plain(us)))
-    wanted = slopes(lambda points: arrays_of(second(points)[1]), subject.points, us)
+    got = arrays_of(weighted_gradients(seconds, xs, plain(us)))
+    wanted = directional_differences(
+        lambda points: arrays_of(second(points)[1]), subject.points, us
+    )
     assert_close(got, wanted, 1e-6, 1e-7)
 
 
@@ -340,7 +351,9 @@ def check_forward_over_forward(case: Case) -> None:
         return tuple(jvp(subject, points, plain(us))[1])
 
     got = arrays_of(jvp(tangents, plain(subject.points), plain(vs))[1])
-    wanted = slopes(lambda points: derivatives(subject, points, us), subject.points, vs)
+    wanted = directional_differences(
+        lambda points: output_tangents(subject, points, us), subject.points, vs
+    )
     assert_close(got, wanted, 1e-6, 1e-8)
 
 
@@ -349,41 +362,41 @@ def check_cotangent_derivative(case: Case) -> None:
     subject = Subject(case)
     gs, us = subject.like(values(subject, subject.points)), subject.like(subject.points)
     xs, weights = leaves(subject.points), leaves(gs)
-    first = pulled(subject(*xs), xs, weights, create_graph=True)
-    got = arrays_of(pulled(first, weights, plain(us)))
-    assert_agree(got, derivatives(subject, subject.points, us))
+    first = weighted_gradients(subject(*xs), xs, weights, create_graph=True)
+    got = arrays_of(weighted_gradients(first, weights, plain(us)))
+    assert_agree(got, output_tangents(subject, subject.points, us))
 
 
 def check_each_input_alone(case: Case) -> None:
-    """What is constant is not needed: each input alone has the derivative it has among others."""
+    """The derivative of one input is the same whether the others are constants or not."""
     subject = Subject(case)
     gs, ts = subject.like(values(subject, subject.points)), subject.like(subject.points)
     together = gradients(subject, subject.points, gs)
     for i, point in enumerate(subject.points):
         (x,) = leaves([point])
-        alone = arrays_of(pulled(subject.only(i, x), [x], plain(gs)))
+        alone = arrays_of(weighted_gradients(subject.only(i, x), [x], plain(gs)))
         assert_agree(alone, [together[i]])
         zero = [np.zeros_like(t) for t in ts]
         zero[i] = ts[i]
         tangents = jvp(lambda p, i=i: subject.only(i, p), plain([point]), plain([ts[i]]))[1]
-        assert_agree(arrays_of(tangents), derivatives(subject, subject.points, zero))
+        assert_agree(arrays_of(tangents), output_tangents(subject, subject.points, zero))
 
 
 def check_unused_outputs(case: Case) -> None:
-    """Outputs that nobody used count as zero."""
+    """Unused outputs count as zero."""
     subject = Subject(case)
     gs = subject.like(values(subject, subject.points))
     for used in range(len(gs)):
         xs = leaves(subject.points)
-        got = pulled([subject(*xs)[used]], xs, plain([gs[used]]))
+        got = weighted_gradients([subject(*xs)[used]], xs, plain([gs[used]]))
         masked = [g if i == used else np.zeros_like(g) for i, g in enumerate(gs)]
         assert_agree(arrays_of(got), gradients(subject, subject.points, masked))
 
 
 def check_untouched(case: Case, bits: int = 0) -> None:
-    """Nothing writes to inputs, cotangents or tangents: they stay the same, and may be locked.
+    """Nothing writes to inputs, cotangents or tangents: they stay the same, and may be read-only.
 
-    The results of locked ones may differ in so many of their last bits, where others compute them.
+    Results of read-only arrays may differ in their last `bits` bits: other code may compute them.
     """
     subject = Subject(case)
     gs, ts = subject.like(values(subject, subject.points)), subject.like(subject.points)
@@ -406,17 +419,17 @@ def check_untouched(case: Case, bits: int = 0) -> None:
 def _everything(subject: Subject, gs: Arrays, ts: Arrays) -> Arrays:
     xs = leaves(subject.points)
     outputs = subject(*xs)
-    first = pulled(outputs, xs, plain(gs), create_graph=True)
-    second = pulled(first, xs, plain(ts))
+    first = weighted_gradients(outputs, xs, plain(gs), create_graph=True)
+    second = weighted_gradients(first, xs, plain(ts))
     return [
         *arrays_of([*outputs, *first, *second]),
-        *derivatives(subject, subject.points, ts),
+        *output_tangents(subject, subject.points, ts),
         *gradients(subject, subject.points, gs),
     ]
 
 
 def check_contiguity(case: Case) -> None:
-    """How the elements lie in memory makes no difference, for inputs and cotangents."""
+    """The memory layout of inputs and cotangents makes no difference."""
     subject, packed, swapped = Subject(case), Subject(case), Subject(case)
     packed.arrays = [np.ascontiguousarray(a).reshape(a.shape) for a in packed.arrays]
     swapped.arrays = [_swapped(a) for a in packed.arrays]
@@ -449,8 +462,8 @@ def check_torch(case: Case, torch: Any) -> None:
     gs, us = subject.like(values(subject, subject.points)), subject.like(subject.points)
     xs = leaves(subject.points)
     outputs = subject(*xs)
-    first = pulled(outputs, xs, plain(gs), create_graph=True)
-    second = pulled(first, xs, plain(us))
+    first = weighted_gradients(outputs, xs, plain(gs), create_graph=True)
+    second = weighted_gradients(first, xs, plain(us))
 
     inputs = [torch.from_numpy(a.copy()) for a in subject.arrays]
     theirs = [inputs[i].requires_grad_() for i in subject.floating]
@@ -507,7 +520,7 @@ def check_constant(case: Case) -> None:
     outputs = subject(*xs)
     floating = [out for out in outputs if out.dtype.kind in "fc"]
     gs = [cr.ones_like(out) for out in floating]
-    for gradient in arrays_of(pulled(floating, xs, gs)):
+    for gradient in arrays_of(weighted_gradients(floating, xs, gs)):
         np.testing.assert_array_equal(gradient, 0)
     if subject.points:
         tangents = jvp(subject, plain(subject.points), plain(subject.like(subject.points)))[1]
@@ -535,14 +548,14 @@ _ROUNDING = {
 
 
 def check_compiled(case: Case, backend: str | None = "numpy") -> None:
-    """The outputs and the gradients are those of the eager engine, at the first call and later."""
+    """Outputs and gradients are those of the eager engine, at the first call and at later ones."""
     subject = Subject(case)
     outputs = arrays_of(subject(*plain(subject.points)))
     weights = plain(subject.like(outputs))
 
     def work(*xs: cr.Tensor) -> list[cr.Tensor]:
         found = subject(*xs)
-        grads = pulled(found, xs, weights) if case.row.differentiable else []
+        grads = weighted_gradients(found, xs, weights) if case.row.differentiable else []
         return [*(out.detach() for out in found), *grads]
 
     compiled = cr.compile(work, backend=backend)

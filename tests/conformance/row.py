@@ -1,4 +1,4 @@
-"""What a row of the table is, as data."""
+"""Rows of the conformance table and their cases, as data."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ COMPLEX = ("complex128",)
 
 
 class Strided(tuple[int, ...]):
-    """The shape of an input whose elements are not next to each other in memory."""
+    """The shape of an input that is not contiguous in memory."""
 
 
 Input = tuple[int, ...] | list[Any] | np.ndarray
-"""A shape to draw; or values to take; or an array of ints or bools, which has no derivative."""
+"""A shape of random values; or the values; or an array of ints or bools (no derivative)."""
 
 
 @dataclass(frozen=True)
 class Situation:
-    """Inputs and settings for a primitive."""
+    """Inputs and settings with which a primitive is called."""
 
     name: str
     inputs: tuple[Input, ...]
     settings: dict[str, Any]
-    smooth: bool = True  # else differences can't say what the derivative is
-    dtypes: tuple[str, ...] | None = None  # else those of the row
-    peer: bool = True  # whether PyTorch is right here
+    smooth: bool = True  # False: finite differences give no derivative here
+    dtypes: tuple[str, ...] | None = None  # None: those of the row
+    peer: bool = True  # whether PyTorch is a reference here
 
 
 def situation(
@@ -48,12 +48,12 @@ def situation(
 
 
 Spelling = str | Callable[..., Any] | None
-"""A function's name in a library; or a function of library and arguments; None if it has none."""
+"""A function name in a library; or a function of library and arguments; None: not available."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """What the table says of one primitive. `call` holds for every library that is not named."""
+    """The row of one primitive. The spelling `call` holds for every library that is not named."""
 
     primitive: str
     situations: tuple[Situation, ...]
@@ -89,7 +89,7 @@ class Case:
         return self.situation.settings
 
     def arrays(self) -> list[np.ndarray]:
-        """Return the inputs, the same ones every time."""
+        """Return the inputs, the same at every call."""
         seed = zlib.crc32(f"{self.row.primitive} {self.situation.name}".encode())
         rng = np.random.default_rng(seed)
         domains = self.row.domains

@@ -1,4 +1,4 @@
-"""The situations that many primitives share, and how the libraries spell them."""
+"""Situations that many primitives share, and spellings for the libraries."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ RUNNING = (
 
 
 def recorded(name: str) -> Callable[..., Any]:
-    """Return what has no public function (yet): the recorder itself."""
+    """Return the recorder of a primitive that has no public function."""
     return lambda cr, *inputs, **settings: RECORDERS[name](*inputs, **settings)
 
 
@@ -66,5 +66,5 @@ def all_dims(x: Any, axis: Any) -> tuple[int, ...]:
 
 
 def over_dims(name: str) -> Callable[..., Any]:
-    """Return PyTorch's function that wants its dimensions listed."""
+    """Return a PyTorch function that requires an explicit list of dimensions."""
     return lambda torch, x, axis, keepdims: getattr(torch, name)(x, all_dims(x, axis), keepdims)

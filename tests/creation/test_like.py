@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import chainrule as cr
-from helpers.torch_comparison import beside_torch, differences
+from helpers.torch_comparison import check_derivatives, compare_with_torch
 
 CALLS = {
     "new_zeros": lambda lib, x: (x.new_zeros(2), x.new_zeros((2, 3), dtype=lib.int64)),
@@ -23,7 +23,7 @@ CALLS = {
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int64"])
 @pytest.mark.parametrize("name", CALLS)
 def test_values(name, dtype):
-    beside_torch(CALLS[name], np.array([1, 2, 3], dtype), order=0)
+    compare_with_torch(CALLS[name], np.array([1, 2, 3], dtype), order=0)
 
 
 def test_new_tensors_are_leaves():
@@ -43,7 +43,7 @@ def test_as_tensor_shares():
 
 
 def test_powers_have_every_derivative_also_at_zero():
-    differences(lambda lib, x: lib.vander(x), [0.0, 1.0, -2.0])
+    check_derivatives(lambda lib, x: lib.vander(x), [0.0, 1.0, -2.0])
     x = cr.tensor([0.0], requires_grad=True)
     (g,) = cr.autograd_grad(cr.vander(x, 3, increasing=True), x, cr.tensor([[1.0, 5.0, 7.0]]))
     assert g.tolist() == [5]

@@ -1,4 +1,4 @@
-"""A call, made eagerly and compiled: values, gradients, and what it writes to have to agree."""
+"""Comparison of eager and compiled calls: values, gradients and written arguments agree."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ _ROUNDING = {"float16": 1e-2, "float32": 1e-4, "complex64": 1e-4}
 
 
 def agree(function: Callable[..., Any], args: Any, kwargs: Any, tracked: bool = True) -> None:
-    """Compare a call on fresh copies of these arguments with the compiled one, made twice."""
+    """Compare the eager call on fresh copies of the arguments with two compiled calls."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         for grads in (True, False) if tracked else (False,):
             try:
-                wanted = abstract_eval(function, args, kwargs, grads)
+                wanted = call_results(function, args, kwargs, grads)
             except Exception:
                 continue  # a leaf that requires grad can't be written to
             for compiled in (cr.compile(function), _Inside(function)):
                 for _ in range(2):
-                    _assert_same(abstract_eval(compiled, args, kwargs, grads), wanted)
+                    _assert_same(call_results(compiled, args, kwargs, grads), wanted)
             return
 
 
 def in_tiny_blocks(patch: pytest.MonkeyPatch) -> None:
-    """Have programs do their small arrays a few elements at a time, as they do large ones."""
+    """Compute small arrays in blocks of a few elements, as large arrays are."""
     patch.setattr(tiling, "BLOCK", 3)
     patch.setattr(tiling, "MANY", 1)
     patch.setattr(buffer_planning, "LARGE", 0)
 
 
 class _Inside:
-    """A function, compiled with the backward pass of its results inside."""
+    """A function compiled together with the backward pass of its results."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.compiled = cr.compile(function)
@@ -57,7 +57,7 @@ class _Inside:
 
 
 def back(result: Any) -> None:
-    """Go backward from everything that has a history, with weights that tell elements apart."""
+    """Run a backward pass from all results that require grad; weights tell elements apart."""
     outs = [t for _, t in pytree.leaves(result) if isinstance(t, cr.Tensor) and t.requires_grad]
     outs = list({id(t): t for t in outs}.values())
     if outs:
@@ -70,8 +70,8 @@ def _weights(t: Any) -> Any:
     return cr.tensor(numbers.astype(t.dtype))
 
 
-def abstract_eval(function: Callable[..., Any], args: Any, kwargs: Any, grads: bool) -> list[Any]:
-    """Return what a call gives: results, gradients, and the arguments afterwards."""
+def call_results(function: Callable[..., Any], args: Any, kwargs: Any, grads: bool) -> list[Any]:
+    """Return the results of a call, the gradients, and the arguments afterwards."""
     cr.manual_seed(1)
     copies: dict[int, Any] = {}
 

@@ -1,4 +1,4 @@
-"""The calls in the examples of docstrings: every public function has some."""
+"""The calls that the examples in docstrings make of public functions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _FOUND: dict[str, list[Call]] = {}
 
 
 def functions() -> dict[str, Any]:
-    """Return every public function by its name, those of several names once."""
+    """Return every public function by its name; a function of several names is listed once."""
     found: dict[str, Any] = {}
     seen: set[int] = set()
     for prefix, module in MODULES.items():
@@ -47,13 +47,13 @@ TITLES = {
     for name in module.__all__
     if isinstance(function := getattr(module, name), types.FunctionType)
 }
-"""The titles by which `FUNCTIONS` has them, by all their names."""
+"""The key of each function in `FUNCTIONS`, by any of its names."""
 
 
 def calls_of(title: str) -> list[Call]:
-    """Return the arguments that a function's examples call it with.
+    """Return the arguments with which the examples of a function call it.
 
-    A function that writes in place, if it has none, takes those of the one that does not.
+    An in-place function without examples takes those of its out-of-place form.
     """
     if title not in _FOUND:
         function = FUNCTIONS[title]
@@ -69,7 +69,7 @@ def calls_of(title: str) -> list[Call]:
 
 @contextlib.contextmanager
 def _recorded(function: Any) -> Iterator[list[Call]]:
-    """Put a function that notes its arguments in the function's place, wherever it is public."""
+    """Replace a function, under each public name, by one that records its arguments."""
     calls: list[Call] = []
 
     def recorder(*args: Any, **kwargs: Any) -> Any:
@@ -95,5 +95,5 @@ def _run(text: str) -> None:
     scope = {"cr": cr, "np": np}
     with contextlib.redirect_stdout(io.StringIO()):
         for example in _PARSER.get_examples(text):
-            with contextlib.suppress(Exception):  # some show what is refused
+            with contextlib.suppress(Exception):  # some examples show errors
                 exec(compile(example.source, "<example>", "single"), scope)

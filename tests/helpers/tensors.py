@@ -19,7 +19,7 @@ def memory(tensor: cr.Tensor) -> np.ndarray:
     return tensor.detach().numpy()
 
 
-def shares(a: cr.Tensor, b: cr.Tensor) -> bool:
+def share_memory(a: cr.Tensor, b: cr.Tensor) -> bool:
     return bool(np.shares_memory(memory(a), memory(b)))
 
 

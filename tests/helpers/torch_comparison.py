@@ -19,7 +19,7 @@ from helpers.tensors import memory
 # --- a function of tensors, with its derivatives --------------------------------------------------
 
 
-def beside_torch(
+def compare_with_torch(
     function: Callable[..., Any],
     *inputs: Any,
     order: int = 2,
@@ -67,10 +67,10 @@ def _pulled(library: Any, outs: list[Any], leaves: list[Any], rng: Any, more: bo
 
 
 def _like(rng: Any, out: Any) -> np.ndarray:
-    return numbers(out.shape, str(out.dtype).removeprefix("torch."), rng)
+    return random_array(out.shape, str(out.dtype).removeprefix("torch."), rng)
 
 
-def numbers(shape: Any, dtype: str = "float64", seed: Any = 0) -> np.ndarray:
+def random_array(shape: Any, dtype: str = "float64", seed: Any = 0) -> np.ndarray:
     """Return numbers between -1 and 1, for complex dtypes in the square around them."""
     rng = np.random.default_rng(seed)
     values = rng.uniform(-1, 1, tuple(shape))
@@ -79,17 +79,17 @@ def numbers(shape: Any, dtype: str = "float64", seed: Any = 0) -> np.ndarray:
     return np.asarray(values).astype(dtype)
 
 
-def several(shapes: Any, dtype: str = "float64") -> list[np.ndarray]:
+def random_arrays(shapes: Any, dtype: str = "float64") -> list[np.ndarray]:
     """Return an array of such numbers for each shape."""
-    return [numbers(shape, dtype, seed) for seed, shape in enumerate(shapes)]
+    return [random_array(shape, dtype, seed) for seed, shape in enumerate(shapes)]
 
 
-def optional(library: Any, array: Any) -> Any:
+def optional_tensor(library: Any, array: Any) -> Any:
     """Return a tensor of constants, None for None."""
     return None if array is None else library.tensor(array)
 
 
-def differences(function: Callable[..., Any], *inputs: Any) -> None:
+def check_derivatives(function: Callable[..., Any], *inputs: Any) -> None:
     """Check first and second derivatives against differences."""
     xs = [cr.tensor(np.array(x), requires_grad=np.array(x).dtype.kind in "fc") for x in inputs]
     assert cr.gradcheck(lambda *points: function(cr, *points), xs)
@@ -164,7 +164,7 @@ def _compare(ours: Any, theirs: Any, rtol: float) -> None:
         assert ours == theirs
 
 
-def raised(function: Callable[[], Any]) -> bool:
+def raises_runtime_error(function: Callable[[], Any]) -> bool:
     """Say whether `function` raises a RuntimeError, as both libraries' graph errors are."""
     try:
         function()

@@ -1,10 +1,11 @@
-"""Random programs of operations, views, writes in place, hooks and passes.
+"""Random programs of operations, views, in-place writes, hooks and backward passes.
 
-Hypothesis draws them (programs.py) and shrinks what fails to a few lines, printed as code. PyTorch,
-where it is installed, has to come to the same values, gradients, flags, versions and errors
-(runs.py); without it the derivatives are held to differences, to forward mode, and to themselves.
+Hypothesis draws the programs (`helpers.random_programs`) and shrinks a failing one to a few lines,
+printed as code. Where PyTorch is installed, values, gradients, flags, versions and errors have to
+be the same there. Without it, derivatives are compared with finite differences, with forward mode,
+and between runs.
 
-``HYPOTHESIS_EXAMPLES=5000`` looks that much further.
+``HYPOTHESIS_EXAMPLES=5000`` tries that many programs instead of 200.
 """
 
 from __future__ import annotations
@@ -20,17 +21,17 @@ from hypothesis import event, given, note, settings
 import chainrule as cr
 from helpers.random_programs.operations import EVERYTHING, SMOOTH
 from helpers.random_programs.run import chainrule_run, is_leaf_line, runnable
-from helpers.random_programs.settings import EXAMPLES, several
+from helpers.random_programs.settings import EXAMPLES, many_examples
 from helpers.random_programs.source import programs
-from helpers.random_programs.torch_comparison import side_by_side
+from helpers.random_programs.torch_comparison import compare_libraries
 from helpers.tensors import memory
 
 
-@settings(several, max_examples=2 * EXAMPLES)
+@settings(many_examples, max_examples=2 * EXAMPLES)
 @given(program=programs(EVERYTHING))
 def test_a_random_program_ends_as_in_torch(program):
     pytest.importorskip("torch")
-    event(side_by_side(program))
+    event(compare_libraries(program))
 
 
 # --- without a second library ---------------------------------------------------------------------
@@ -107,7 +108,7 @@ def differentiated(program: Sequence[str]) -> tuple[cr.Tensor, dict[str, cr.Tens
     return loss, grads, along(grads).item()
 
 
-@settings(several)
+@settings(many_examples)
 @given(program=programs(SMOOTH))
 def test_gradients_are_what_differences_say(program):
     note("\n".join(program))
@@ -120,7 +121,7 @@ def test_gradients_are_what_differences_say(program):
     compare(slope, (up - down).item() / (2 * STEP), abs(loss.item()) + abs(slope))
 
 
-@settings(several)
+@settings(many_examples)
 @given(program=programs(SMOOTH))
 def test_second_derivatives_are_what_differences_say(program):
     note("\n".join(program))
@@ -135,7 +136,7 @@ def test_second_derivatives_are_what_differences_say(program):
     compare(curvature, (up - down) / (2 * STEP), abs(found[2]) + abs(curvature))
 
 
-@settings(several, max_examples=EXAMPLES // 2)
+@settings(many_examples, max_examples=EXAMPLES // 2)
 @given(program=programs(SMOOTH))
 def test_forward_mode_comes_to_the_slope_of_reverse_mode(program):
     note("\n".join(program))
@@ -157,7 +158,7 @@ def test_forward_mode_comes_to_the_slope_of_reverse_mode(program):
     np.testing.assert_allclose(tangent.item(), slope, rtol=1e-8, atol=1e-8)
 
 
-@settings(several, max_examples=EXAMPLES // 2)
+@settings(many_examples, max_examples=EXAMPLES // 2)
 @given(program=programs(SMOOTH))
 def test_s74_first_derivatives_do_not_depend_on_create_graph(program):
     note("\n".join(program))
@@ -170,7 +171,7 @@ def test_s74_first_derivatives_do_not_depend_on_create_graph(program):
         np.testing.assert_allclose(memory(grad), memory(found[1][name]), rtol=1e-12, atol=1e-14)
 
 
-@settings(several, max_examples=EXAMPLES // 2)
+@settings(many_examples, max_examples=EXAMPLES // 2)
 @given(program=programs(EVERYTHING))
 def test_s69_a_program_gives_the_same_bits_twice(program):
     note("\n".join(program))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import chainrule as cr
-from helpers.torch_comparison import beside_torch, numbers
+from helpers.torch_comparison import compare_with_torch, random_array
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*is deprecated")
 DTYPES = pytest.mark.parametrize("dtype", ["float64", "complex128"])
@@ -17,7 +17,7 @@ pytest.importorskip("torch")
 
 
 def definite(n: int, dtype: str) -> np.ndarray:
-    x = numbers((2, n, n), dtype)
+    x = random_array((2, n, n), dtype)
     return x @ x.conj().swapaxes(-1, -2) + np.eye(n)
 
 
@@ -25,8 +25,10 @@ def definite(n: int, dtype: str) -> np.ndarray:
 def test_cholesky(dtype: str) -> None:
     order = 1 if dtype == "float64" else 0  # of complex ones, PyTorch's gradient isn't Hermitian
     for upper in (False, True):
-        beside_torch(lambda lib, x, u=upper: lib.cholesky(x, u), definite(3, dtype), order=order)
-    beside_torch(lambda lib, x: x.cholesky(upper=True), definite(3, dtype), order=0)
+        compare_with_torch(
+            lambda lib, x, u=upper: lib.cholesky(x, u), definite(3, dtype), order=order
+        )
+    compare_with_torch(lambda lib, x: x.cholesky(upper=True), definite(3, dtype), order=0)
 
 
 @DTYPES
@@ -37,25 +39,25 @@ def test_svd(shape: tuple[int, ...], dtype: str) -> None:
         k = s.shape[-1]
         return s, (u[..., :k] * s[..., None, :]) @ v[..., :k].mH
 
-    beside_torch(products, numbers(shape, dtype))
-    beside_torch(lambda lib, x: lib.svd(x, compute_uv=False)[1], numbers(shape, dtype))
+    compare_with_torch(products, random_array(shape, dtype))
+    compare_with_torch(lambda lib, x: lib.svd(x, compute_uv=False)[1], random_array(shape, dtype))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        beside_torch(
+        compare_with_torch(
             lambda lib, x: [part.abs() for part in lib.svd(x, compute_uv=False)],
-            numbers(shape, dtype),
+            random_array(shape, dtype),
             order=0,
         )
-    x = cr.tensor(numbers(shape, dtype))
+    x = cr.tensor(random_array(shape, dtype))
     m, n = shape[-2:]
     assert [cr.svd(x, some=False)[i].shape[-2:] for i in (0, 2)] == [(m, m), (n, n)]
     assert x.svd()._fields == ("U", "S", "V")
 
 
 def test_qr() -> None:
-    x = numbers((4, 2))
-    beside_torch(lambda lib, x: [part.abs() for part in lib.qr(x)], x)
-    beside_torch(lambda lib, x: [part.abs() for part in x.qr(some=False)], x, order=0)
+    x = random_array((4, 2))
+    compare_with_torch(lambda lib, x: [part.abs() for part in lib.qr(x)], x)
+    compare_with_torch(lambda lib, x: [part.abs() for part in x.qr(some=False)], x, order=0)
 
 
 @DTYPES
@@ -63,32 +65,32 @@ def test_qr() -> None:
 @pytest.mark.parametrize("transpose", [False, True])
 @pytest.mark.parametrize("unit", [False, True])
 def test_triangular_solve(upper: bool, transpose: bool, unit: bool, dtype: str) -> None:
-    a, b = numbers((3, 3), dtype) + 2 * np.eye(3), numbers((3, 2), dtype, 1)
+    a, b = random_array((3, 3), dtype) + 2 * np.eye(3), random_array((3, 2), dtype, 1)
 
     def solved(lib: Any, a: Any, b: Any) -> Any:
         result = lib.triangular_solve(b, a, upper=upper, transpose=transpose, unitriangular=unit)
         return result.solution, result.cloned_coefficient
 
-    beside_torch(solved, a, b, order=1)
-    beside_torch(lambda lib, a, b: b.triangular_solve(a)[0], a, b, order=1)
+    compare_with_torch(solved, a, b, order=1)
+    compare_with_torch(lambda lib, a, b: b.triangular_solve(a)[0], a, b, order=1)
 
 
 @DTYPES
 def test_lu(dtype: str) -> None:
-    a, b = numbers((2, 3, 3), dtype), numbers((2, 3, 2), dtype, 1)
-    beside_torch(lambda lib, a: list(lib.lu(a)), a, order=1)
-    beside_torch(lambda lib, a: list(a.lu(get_infos=True)), a, order=0)
-    beside_torch(lambda lib, a, b: lib.lu_solve(b, *lib.lu(a)), a, b)
-    beside_torch(lambda lib, a, b: b.lu_solve(*lib.lu(a)), a, b, order=0)
+    a, b = random_array((2, 3, 3), dtype), random_array((2, 3, 2), dtype, 1)
+    compare_with_torch(lambda lib, a: list(lib.lu(a)), a, order=1)
+    compare_with_torch(lambda lib, a: list(a.lu(get_infos=True)), a, order=0)
+    compare_with_torch(lambda lib, a, b: lib.lu_solve(b, *lib.lu(a)), a, b)
+    compare_with_torch(lambda lib, a, b: b.lu_solve(*lib.lu(a)), a, b, order=0)
 
 
 @DTYPES
 @pytest.mark.parametrize("shape", [(2, 3, 3), (4, 2), (2, 4)])
 def test_lu_unpack(shape: tuple[int, ...], dtype: str) -> None:
-    a = numbers(shape, dtype)
-    beside_torch(lambda lib, a: list(lib.lu_unpack(*lib.linalg.lu_factor(a))), a, order=1)
+    a = random_array(shape, dtype)
+    compare_with_torch(lambda lib, a: list(lib.lu_unpack(*lib.linalg.lu_factor(a))), a, order=1)
     for kept in ("unpack_data", "unpack_pivots"):
-        beside_torch(
+        compare_with_torch(
             lambda lib, a, k=kept: list(lib.lu_unpack(*lib.linalg.lu_factor(a), **{k: False})),
             a,
             order=0,
@@ -98,16 +100,18 @@ def test_lu_unpack(shape: tuple[int, ...], dtype: str) -> None:
 
 
 def test_low_rank() -> None:
-    x = numbers((5, 2)) @ numbers((2, 4), seed=1)  # of rank 2: PyTorch's iterations are exact
+    x = random_array((5, 2)) @ random_array(
+        (2, 4), seed=1
+    )  # of rank 2: PyTorch's iterations are exact
 
     def rebuilt(lib: Any, x: Any, function: str, **settings: Any) -> Any:
         u, s, v = getattr(lib, function)(x, q=2, **settings)
         return s, (u * s) @ v.mT
 
-    beside_torch(lambda lib, x: rebuilt(lib, x, "svd_lowrank"), x, order=0)
-    beside_torch(lambda lib, x: rebuilt(lib, x, "pca_lowrank"), x, order=0)
-    beside_torch(lambda lib, x: rebuilt(lib, x, "pca_lowrank", center=False), x, order=0)
-    y = cr.tensor(numbers((5, 4), seed=2), requires_grad=True)
+    compare_with_torch(lambda lib, x: rebuilt(lib, x, "svd_lowrank"), x, order=0)
+    compare_with_torch(lambda lib, x: rebuilt(lib, x, "pca_lowrank"), x, order=0)
+    compare_with_torch(lambda lib, x: rebuilt(lib, x, "pca_lowrank", center=False), x, order=0)
+    y = cr.tensor(random_array((5, 4), seed=2), requires_grad=True)
     assert cr.svd_lowrank(y, 3, M=y * 0.5).S.tolist() == pytest.approx(
         (cr.linalg.svdvals(y)[:3] / 2).tolist()
     )

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import chainrule as cr
-from helpers.torch_comparison import beside_torch, numbers, several
+from helpers.torch_comparison import compare_with_torch, random_array, random_arrays
 
 INF = math.inf
 
@@ -33,19 +33,21 @@ SQUARES = pytest.mark.parametrize(
 @SHAPES
 @pytest.mark.parametrize("order", ["fro", "nuc", 1, -1, 2, -2, INF, -INF])
 def test_norms_of_matrices(order: Any, shape: tuple[int, ...], dtype: str) -> None:
-    x = spread(numbers(shape, dtype, 1))
-    beside_torch(lambda lib, x: lib.linalg.matrix_norm(x, order), x)
-    beside_torch(lambda lib, x: lib.linalg.matrix_norm(x, order, keepdim=True), x, order=1)
-    beside_torch(lambda lib, x: lib.linalg.norm(x, order, dim=(-1, -2)), x, order=1)
+    x = spread(random_array(shape, dtype, 1))
+    compare_with_torch(lambda lib, x: lib.linalg.matrix_norm(x, order), x)
+    compare_with_torch(lambda lib, x: lib.linalg.matrix_norm(x, order, keepdim=True), x, order=1)
+    compare_with_torch(lambda lib, x: lib.linalg.norm(x, order, dim=(-1, -2)), x, order=1)
 
 
 @DTYPES
 @pytest.mark.parametrize("order", [0, 0.5, 1, 1.5, 2, 3, 4.5, INF, -INF, -1, -2.5])
 def test_norms_of_vectors(order: float, dtype: str) -> None:
-    x = numbers((2, 3, 4), dtype, 2)
+    x = random_array((2, 3, 4), dtype, 2)
     for dim in (None, 1, (0, 2)):
-        beside_torch(lambda lib, x, dim=dim: lib.linalg.vector_norm(x, order, dim), x, order=1)
-        beside_torch(
+        compare_with_torch(
+            lambda lib, x, dim=dim: lib.linalg.vector_norm(x, order, dim), x, order=1
+        )
+        compare_with_torch(
             lambda lib, x, dim=dim: lib.linalg.vector_norm(x, order, dim, keepdim=True),
             x,
             order=2 if order else 1,
@@ -55,12 +57,12 @@ def test_norms_of_vectors(order: float, dtype: str) -> None:
 @DTYPES
 @pytest.mark.parametrize("p", [None, 2, -2, "fro", "nuc", 1, -1, INF, -INF])
 def test_condition_numbers(p: Any, dtype: str) -> None:
-    x = spread(numbers((2, 3, 3), dtype, 3))
+    x = spread(random_array((2, 3, 3), dtype, 3))
     if p in (None, 2, -2):
-        beside_torch(lambda lib, x: lib.linalg.cond(x, p), x)
+        compare_with_torch(lambda lib, x: lib.linalg.cond(x, p), x)
         return
     # PyTorch's cond writes into what its own backward pass needs.
-    beside_torch(
+    compare_with_torch(
         lambda lib, x: (
             lib.linalg.cond(x, p)
             if lib is cr
@@ -74,40 +76,42 @@ def test_condition_numbers(p: Any, dtype: str) -> None:
 @SQUARES
 @pytest.mark.parametrize("power", [-3, -1, 0, 1, 2, 3, 6, 7])
 def test_powers_of_matrices(power: int, shape: tuple[int, ...], dtype: str) -> None:
-    x = spread(numbers(shape, dtype, 4)) / 3
-    beside_torch(lambda lib, x: lib.linalg.matrix_power(x, power), x)
+    x = spread(random_array(shape, dtype, 4)) / 3
+    compare_with_torch(lambda lib, x: lib.linalg.matrix_power(x, power), x)
 
 
 @DTYPES
 @SQUARES
 def test_logarithms_of_determinants(shape: tuple[int, ...], dtype: str) -> None:
-    x = spread(numbers(shape, dtype, 5))
-    beside_torch(lambda lib, x: lib.logdet(x), x)
-    beside_torch(lambda lib, x: lib.slogdet(x), x)
-    beside_torch(lambda lib, x: x.slogdet(), x)
-    beside_torch(lambda lib, x: x.logdet(), x)
+    x = spread(random_array(shape, dtype, 5))
+    compare_with_torch(lambda lib, x: lib.logdet(x), x)
+    compare_with_torch(lambda lib, x: lib.slogdet(x), x)
+    compare_with_torch(lambda lib, x: x.slogdet(), x)
+    compare_with_torch(lambda lib, x: x.logdet(), x)
 
 
 @DTYPES
 def test_eigenvalues_alone(dtype: str) -> None:
-    x = numbers((2, 4, 4), dtype, 6)
-    beside_torch(lambda lib, x: lib.linalg.eigvalsh(x @ x.mT.conj()), x)
-    beside_torch(lambda lib, x: lib.linalg.eigvalsh(x @ x.mT.conj(), UPLO="U"), x)
-    beside_torch(lambda lib, x: lib.linalg.eigvals(x).abs().sort(-1)[0], spread(x))
-    beside_torch(lambda lib, x: lib.linalg.svdvals(x), x)
+    x = random_array((2, 4, 4), dtype, 6)
+    compare_with_torch(lambda lib, x: lib.linalg.eigvalsh(x @ x.mT.conj()), x)
+    compare_with_torch(lambda lib, x: lib.linalg.eigvalsh(x @ x.mT.conj(), UPLO="U"), x)
+    compare_with_torch(lambda lib, x: lib.linalg.eigvals(x).abs().sort(-1)[0], spread(x))
+    compare_with_torch(lambda lib, x: lib.linalg.svdvals(x), x)
 
 
 @DTYPES
 def test_both_triangles_of_an_asymmetric_matrix(dtype: str) -> None:
-    x = numbers((3, 3), dtype, 9)
+    x = random_array((3, 3), dtype, 9)
     for triangle in "LU":
-        beside_torch(lambda lib, x, t=triangle: lib.linalg.eigh(x, UPLO=t)[0], x, order=1)
-        beside_torch(lambda lib, x, t=triangle: lib.linalg.eigh(x, UPLO=t)[1].abs(), x, order=1)
+        compare_with_torch(lambda lib, x, t=triangle: lib.linalg.eigh(x, UPLO=t)[0], x, order=1)
+        compare_with_torch(
+            lambda lib, x, t=triangle: lib.linalg.eigh(x, UPLO=t)[1].abs(), x, order=1
+        )
     x[np.arange(3), np.arange(3)] = [5, 6, 7]
     for upper in (False, True):
         # Of complex matrices, PyTorch's gradient is not Hermitian: on the diagonal it isn't real.
         hermitian = dtype == "complex128"
-        beside_torch(
+        compare_with_torch(
             lambda lib, x, u=upper, h=hermitian: lib.linalg.cholesky(
                 x + x.mT.conj() if h else x, upper=u
             ),
@@ -121,9 +125,11 @@ def test_both_triangles_of_an_asymmetric_matrix(dtype: str) -> None:
 @pytest.mark.parametrize("b", [(2, 2), (3, 2, 2), (4, 2, 5), (2,), (3, 2)], ids=str)
 def test_solutions(b: tuple[int, ...], left: bool, dtype: str) -> None:
     batch = (3,) if b == (3, 2) else ()
-    a = spread(numbers((*batch, 2, 2), dtype, 10))
+    a = spread(random_array((*batch, 2, 2), dtype, 10))
     if left or b in [(2, 2), (3, 2, 2)]:
-        beside_torch(lambda lib, a, b: lib.linalg.solve(a, b, left=left), a, numbers(b, dtype, 11))
+        compare_with_torch(
+            lambda lib, a, b: lib.linalg.solve(a, b, left=left), a, random_array(b, dtype, 11)
+        )
 
 
 @DTYPES
@@ -132,33 +138,33 @@ def test_solutions(b: tuple[int, ...], left: bool, dtype: str) -> None:
 @pytest.mark.parametrize("unit", [True, False])
 @pytest.mark.parametrize("n", [3, 150], ids=["small", "by halves"])
 def test_triangular_solutions(n: int, unit: bool, upper: bool, left: bool, dtype: str) -> None:
-    a, b = numbers((n, n), dtype, 12) / n + 2 * np.eye(n), numbers((n, n), dtype, 13)
+    a, b = random_array((n, n), dtype, 12) / n + 2 * np.eye(n), random_array((n, n), dtype, 13)
 
     def solved(lib: Any, a: Any, b: Any) -> Any:
         return lib.linalg.solve_triangular(a, b, upper=upper, left=left, unitriangular=unit)
 
-    beside_torch(solved, a, b, order=2 if n == 3 else 1)
+    compare_with_torch(solved, a, b, order=2 if n == 3 else 1)
 
 
 @DTYPES
 @pytest.mark.parametrize("upper", [True, False])
 def test_solutions_from_a_cholesky_factor(upper: bool, dtype: str) -> None:
     # PyTorch's gradient of the triangle that isn't read is not zero: so it is cut off here.
-    factor, b = spread(numbers((2, 3, 3), dtype, 14)), numbers((2, 3, 2), dtype, 15)
+    factor, b = spread(random_array((2, 3, 3), dtype, 14)), random_array((2, 3, 2), dtype, 15)
     factor[:, np.arange(3), np.arange(3)] = [2, 4, 6]  # which LAPACK takes as real
 
     def triangle(lib: Any, x: Any) -> Any:
         return lib.triu(x) if upper else lib.tril(x)
 
-    beside_torch(lambda lib, f, b: lib.cholesky_solve(b, triangle(lib, f), upper), factor, b)
-    beside_torch(lambda lib, f: lib.cholesky_inverse(triangle(lib, f), upper), factor)
+    compare_with_torch(lambda lib, f, b: lib.cholesky_solve(b, triangle(lib, f), upper), factor, b)
+    compare_with_torch(lambda lib, f: lib.cholesky_inverse(triangle(lib, f), upper), factor)
 
 
 @DTYPES
 @SHAPES
 def test_least_squares(shape: tuple[int, ...], dtype: str) -> None:
-    a, b = spread(numbers(shape, dtype, 16)), numbers((*shape[:-1], 2), dtype, 17)
-    beside_torch(lambda lib, a, b: lib.linalg.lstsq(a, b).solution, a, b)
+    a, b = spread(random_array(shape, dtype, 16)), random_array((*shape[:-1], 2), dtype, 17)
+    compare_with_torch(lambda lib, a, b: lib.linalg.lstsq(a, b).solution, a, b)
     torch = pytest.importorskip("torch")
     if 0 in shape:
         return
@@ -176,8 +182,8 @@ def test_least_squares(shape: tuple[int, ...], dtype: str) -> None:
 
 
 def test_least_squares_of_vectors() -> None:
-    a, b = spread(numbers((2, 4, 3), "float64", 18)), numbers((2, 4), "float64", 19)
-    beside_torch(lambda lib, a, b: lib.linalg.lstsq(a, b).solution, a, b)
+    a, b = spread(random_array((2, 4, 3), "float64", 18)), random_array((2, 4), "float64", 19)
+    compare_with_torch(lambda lib, a, b: lib.linalg.lstsq(a, b).solution, a, b)
 
 
 @DTYPES
@@ -194,47 +200,47 @@ def test_least_squares_of_vectors() -> None:
     ids=str,
 )
 def test_chains_of_products(shapes: list[tuple[int, ...]], dtype: str) -> None:
-    beside_torch(lambda lib, *xs: lib.linalg.multi_dot(xs), *several(shapes, dtype))
+    compare_with_torch(lambda lib, *xs: lib.linalg.multi_dot(xs), *random_arrays(shapes, dtype))
 
 
 @DTYPES
 def test_wide_triangles(dtype: str) -> None:
     for shape in ((2, 4), (2, 2, 3), (1, 3)):
-        x = spread(numbers(shape, dtype, 20))
+        x = spread(random_array(shape, dtype, 20))
         for mode in ("reduced", "complete"):
-            beside_torch(lambda lib, x, mode=mode: lib.linalg.qr(x, mode), x)
-    x = spread(numbers((4, 2), dtype, 21))
+            compare_with_torch(lambda lib, x, mode=mode: lib.linalg.qr(x, mode), x)
+    x = spread(random_array((4, 2), dtype, 21))
     values = [cr.linalg.qr(cr.tensor(x), mode).R.numpy() for mode in ("r", "reduced")]
     np.testing.assert_array_equal(*values)
 
 
 @DTYPES
 def test_powers_of_numbers(dtype: str) -> None:
-    x = numbers((2, 3), dtype, 22)
-    beside_torch(lambda lib, x: lib.linalg.vander(x), x)
-    beside_torch(lambda lib, x: lib.linalg.vander(x, N=5), x)
-    beside_torch(lambda lib, x: lib.linalg.vander(x), np.array([0.0, 1.0, 2.0, 3.0]))
+    x = random_array((2, 3), dtype, 22)
+    compare_with_torch(lambda lib, x: lib.linalg.vander(x), x)
+    compare_with_torch(lambda lib, x: lib.linalg.vander(x, N=5), x)
+    compare_with_torch(lambda lib, x: lib.linalg.vander(x), np.array([0.0, 1.0, 2.0, 3.0]))
 
 
 @DTYPES
 def test_tensors_as_linear_maps(dtype: str) -> None:
-    a, b = numbers((2, 3, 6), dtype, 23), numbers((2, 3), dtype, 24)
-    beside_torch(lambda lib, a: lib.linalg.tensorinv(a), a)
-    beside_torch(lambda lib, a, b: lib.linalg.tensorsolve(a, b), a, b)
-    beside_torch(
+    a, b = random_array((2, 3, 6), dtype, 23), random_array((2, 3), dtype, 24)
+    compare_with_torch(lambda lib, a: lib.linalg.tensorinv(a), a)
+    compare_with_torch(lambda lib, a, b: lib.linalg.tensorsolve(a, b), a, b)
+    compare_with_torch(
         lambda lib, a, b: lib.linalg.tensorsolve(a, b, dims=(0,)),
-        numbers((6, 2, 3), dtype, 25),
+        random_array((6, 2, 3), dtype, 25),
         b,
     )
 
 
 @DTYPES
 def test_diagonals_and_products(dtype: str) -> None:
-    x, y = numbers((2, 3, 3), dtype, 26), numbers((2, 3, 3), dtype, 27)
-    beside_torch(lambda lib, x: lib.linalg.diagonal(x, offset=1), x)
-    beside_torch(lambda lib, x, y: lib.linalg.cross(x, y), x, y)
-    beside_torch(lambda lib, x, y: lib.linalg.cross(x, y, dim=1), x, y)
-    beside_torch(lambda lib, x, y: lib.linalg.vecdot(x, y), x, y)
+    x, y = random_array((2, 3, 3), dtype, 26), random_array((2, 3, 3), dtype, 27)
+    compare_with_torch(lambda lib, x: lib.linalg.diagonal(x, offset=1), x)
+    compare_with_torch(lambda lib, x, y: lib.linalg.cross(x, y), x, y)
+    compare_with_torch(lambda lib, x, y: lib.linalg.cross(x, y, dim=1), x, y)
+    compare_with_torch(lambda lib, x, y: lib.linalg.vecdot(x, y), x, y)
     ours = cr.linalg.trace(cr.tensor(x), offset=1).numpy()
     np.testing.assert_allclose(ours, np.linalg.trace(x, offset=1), rtol=1e-14)
 
@@ -264,12 +270,12 @@ def test_pseudoinverses_for_more_tolerances_than_matrices() -> None:
     def function(lib: Any, x: Any, part: Any) -> Any:
         return lib.linalg.pinv(x, rtol=part.detach())
 
-    beside_torch(function, numbers((2, 3, 3), "float64", 4), np.full((5, 2), 0.1))
+    compare_with_torch(function, random_array((2, 3, 3), "float64", 4), np.full((5, 2), 0.1))
 
 
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 10.0, 300.0])
 def test_exponentials_of_small_and_large_matrices(scale: float) -> None:
-    x = numbers((3, 4, 4), "float64", 28) * np.array([1.0, scale, 0.0])[:, None, None]
+    x = random_array((3, 4, 4), "float64", 28) * np.array([1.0, scale, 0.0])[:, None, None]
     torch = pytest.importorskip("torch")
     for dtype, rtol in ((np.float64, 1e-11), (np.float32, 2e-3 if scale > 1 else 1e-5)):
         ours = cr.matrix_exp(cr.tensor(x.astype(dtype))).numpy()
@@ -283,4 +289,4 @@ def test_exponentials_of_small_and_large_matrices(scale: float) -> None:
 @pytest.mark.parametrize("order", [1, float("inf"), 2, "fro", "nuc"])
 @pytest.mark.parametrize("shape", [(0, 0), (0, 3), (3, 0), (2, 0, 3)])
 def test_the_norm_of_nothing_is_zero(shape: tuple[int, ...], order: Any) -> None:
-    beside_torch(lambda lib, x: lib.linalg.matrix_norm(x, order), np.ones(shape), order=0)
+    compare_with_torch(lambda lib, x: lib.linalg.matrix_norm(x, order), np.ones(shape), order=0)

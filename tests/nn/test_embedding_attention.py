@@ -11,7 +11,7 @@ import pytest
 
 import chainrule as cr
 from chainrule.nn import functional as F
-from helpers.torch_comparison import beside_torch, optional
+from helpers.torch_comparison import compare_with_torch, optional_tensor
 
 RNG = np.random.default_rng(0)
 TABLE = RNG.standard_normal((6, 3))
@@ -32,7 +32,7 @@ TABLE = RNG.standard_normal((6, 3))
 )
 @pytest.mark.parametrize("shape", [(), (7,), (2, 5), (0,)], ids=str)
 def test_embedding_as_in_pytorch(shape: tuple[int, ...], settings: dict[str, Any]) -> None:
-    beside_torch(
+    compare_with_torch(
         lambda lib, numbers, table: lib.nn.functional.embedding(numbers, table, **settings),
         np.asarray(np.random.default_rng(1).integers(0, 6, shape)),
         TABLE,
@@ -76,9 +76,9 @@ BAGS: dict[str, tuple[Any, ...]] = {
 @pytest.mark.parametrize("case", BAGS)
 def test_embedding_bag_as_in_pytorch(case: str, mode: str) -> None:
     numbers, offsets, settings = BAGS[case]
-    beside_torch(
+    compare_with_torch(
         lambda lib, i, table: lib.nn.functional.embedding_bag(
-            i, table, optional(lib, offsets), mode=mode, **settings
+            i, table, optional_tensor(lib, offsets), mode=mode, **settings
         ),
         numbers,
         TABLE,
@@ -89,7 +89,7 @@ def test_embedding_bag_as_in_pytorch(case: str, mode: str) -> None:
 def test_embedding_bag_with_weights_as_in_pytorch() -> None:
     numbers = np.array([[0, 1, 1], [5, 5, 2]])
     for settings in ({}, {"padding_idx": 5}):
-        beside_torch(
+        compare_with_torch(
             lambda lib, i, t, w, s=settings: lib.nn.functional.embedding_bag(
                 i, t, mode="sum", per_sample_weights=w, **s
             ),
@@ -116,12 +116,12 @@ def test_one_hot_as_in_pytorch(shape: tuple[int, ...], count: int) -> None:
 
 @pytest.mark.parametrize("dim", [0, 1, -1])
 def test_cosine_similarity_as_in_pytorch(dim: int) -> None:
-    beside_torch(
+    compare_with_torch(
         lambda lib, x, y: lib.nn.functional.cosine_similarity(x, y, dim),
         *RNG.standard_normal((2, 3, 4, 2)),
         rtol=1e-7,
     )
-    beside_torch(
+    compare_with_torch(
         lambda lib, x, y: lib.nn.functional.cosine_similarity(x, y, 1),
         RNG.standard_normal((3, 1, 2)),
         RNG.standard_normal((4, 2)),
@@ -131,7 +131,7 @@ def test_cosine_similarity_as_in_pytorch(dim: int) -> None:
 
 def test_cosine_similarity_of_short_vectors() -> None:
     x, y = np.array([[0.0, 0], [0.1, 0.2]]), np.array([[1.0, 0], [3.0, 0.2]])
-    beside_torch(
+    compare_with_torch(
         lambda lib, x, y: lib.nn.functional.cosine_similarity(x, y, -1, 0.5), x, y, order=0
     )
     # PyTorch's gradient is as if nothing were limited; ours is that of what is computed.
@@ -142,7 +142,7 @@ def test_cosine_similarity_of_short_vectors() -> None:
 @pytest.mark.parametrize("p", [0, 1, 2, 3, 0.5, math.inf, -math.inf])
 @pytest.mark.parametrize("keepdim", [False, True])
 def test_pairwise_distance_as_in_pytorch(p: float, keepdim: bool) -> None:
-    beside_torch(
+    compare_with_torch(
         lambda lib, x, y: lib.nn.functional.pairwise_distance(x, y, p, 1e-6, keepdim),
         *RNG.standard_normal((2, 3, 4)),
         rtol=1e-8,
@@ -153,7 +153,7 @@ def test_pairwise_distance_as_in_pytorch(p: float, keepdim: bool) -> None:
 @pytest.mark.parametrize("p", [1, 2, 3, math.inf])
 @pytest.mark.parametrize("dim", [0, 1])
 def test_normalize_as_in_pytorch(p: float, dim: int) -> None:
-    beside_torch(
+    compare_with_torch(
         lambda lib, x: lib.nn.functional.normalize(x, p, dim),
         RNG.standard_normal((3, 4)),
         order=2 if p == 2 else 1,
@@ -193,9 +193,9 @@ MASKS: dict[str, Any] = {
 def test_attention_as_in_pytorch(heads: str, mask: str, scale: float | None) -> None:
     settings = {"scale": scale, "is_causal": mask == "causal"}
     given = MASKS.get(mask)
-    beside_torch(
+    compare_with_torch(
         lambda lib, *x: lib.nn.functional.scaled_dot_product_attention(
-            *x, optional(lib, given), **settings
+            *x, optional_tensor(lib, given), **settings
         ),
         *[RNG.standard_normal(shape) for shape in HEADS[heads]],
         order=2 if mask != "closed" else 1,
@@ -205,7 +205,7 @@ def test_attention_as_in_pytorch(heads: str, mask: str, scale: float | None) -> 
 
 
 def test_heads_may_share_keys_as_in_pytorch() -> None:
-    beside_torch(
+    compare_with_torch(
         lambda lib, *x: lib.nn.functional.scaled_dot_product_attention(*x, enable_gqa=True),
         RNG.standard_normal((2, 6, 5, 4)),
         *RNG.standard_normal((2, 2, 3, 5, 4)),

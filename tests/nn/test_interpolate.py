@@ -10,7 +10,7 @@ import pytest
 
 import chainrule as cr
 from chainrule.nn import functional as F
-from helpers.torch_comparison import beside_torch, numbers
+from helpers.torch_comparison import compare_with_torch, random_array
 
 RNG = np.random.default_rng(2)
 
@@ -27,7 +27,7 @@ def draw(*shape: int) -> np.ndarray:
     "pad", [(1, 2), (0, 1, 2, 0), (-1, 2), (-1, -1, 3, -2), (0, 0), (1, 0, 0, 0, 2, 1), (-2, -1)]
 )
 def test_constant_padding_as_in_pytorch(pad: Any, value: Any) -> None:
-    beside_torch(lambda lib, x: lib.nn.functional.pad(x, pad, value=value), draw(2, 3, 4))
+    compare_with_torch(lambda lib, x: lib.nn.functional.pad(x, pad, value=value), draw(2, 3, 4))
 
 
 @pytest.mark.parametrize("mode", ["reflect", "replicate", "circular"])
@@ -45,7 +45,7 @@ def test_constant_padding_as_in_pytorch(pad: Any, value: Any) -> None:
 def test_other_padding_as_in_pytorch(mode: str, shape: Any, pad: Any) -> None:
     if mode == "circular" and len(shape) - len(pad) // 2 < 2:
         shape = (1, *shape)
-    beside_torch(lambda lib, x: lib.nn.functional.pad(x, pad, mode), draw(*shape))
+    compare_with_torch(lambda lib, x: lib.nn.functional.pad(x, pad, mode), draw(*shape))
 
 
 def test_padding_keeps_the_dtype() -> None:
@@ -65,7 +65,9 @@ SIZES = ((7, 3, 4), (2, 5, 1), (5, 9, 3))
 @pytest.mark.parametrize("mode", ["nearest", "nearest-exact", "area"])
 def test_steps_to_a_size_as_in_pytorch(mode: str, shape: Any, size: Any) -> None:
     wanted = size[: len(shape) - 2]
-    beside_torch(lambda lib, x: lib.nn.functional.interpolate(x, wanted, mode=mode), draw(*shape))
+    compare_with_torch(
+        lambda lib, x: lib.nn.functional.interpolate(x, wanted, mode=mode), draw(*shape)
+    )
 
 
 @pytest.mark.parametrize("corners", [False, True])
@@ -73,7 +75,7 @@ def test_steps_to_a_size_as_in_pytorch(mode: str, shape: Any, size: Any) -> None
 @pytest.mark.parametrize("mode", ["linear", "bilinear", "bicubic", "trilinear"])
 def test_curves_to_a_size_as_in_pytorch(mode: str, size: Any, corners: bool) -> None:
     rank = {"linear": 1, "trilinear": 3}.get(mode, 2)
-    beside_torch(
+    compare_with_torch(
         lambda lib, x: lib.nn.functional.interpolate(
             x, size[:rank], mode=mode, align_corners=corners
         ),
@@ -85,7 +87,7 @@ def test_curves_to_a_size_as_in_pytorch(mode: str, size: Any, corners: bool) -> 
 @pytest.mark.parametrize("scale", [2, 1.7, 0.6, (0.5, 2.3)])
 @pytest.mark.parametrize("mode", ["nearest", "nearest-exact", "area", "bilinear", "bicubic"])
 def test_scales_as_in_pytorch(mode: str, scale: Any, recompute: Any) -> None:
-    beside_torch(
+    compare_with_torch(
         lambda lib, x: lib.nn.functional.interpolate(
             x, scale_factor=scale, mode=mode, recompute_scale_factor=recompute
         ),
@@ -98,7 +100,7 @@ def test_scales_as_in_pytorch(mode: str, scale: Any, recompute: Any) -> None:
 @pytest.mark.parametrize("size", [(3, 2), (4, 12), (9, 7)])
 @pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
 def test_smoothing_as_in_pytorch(mode: str, size: Any, corners: bool) -> None:
-    beside_torch(
+    compare_with_torch(
         lambda lib, x: lib.nn.functional.interpolate(
             x, size, mode=mode, antialias=True, align_corners=corners
         ),
@@ -110,9 +112,9 @@ def test_smoothing_as_in_pytorch(mode: str, size: Any, corners: bool) -> None:
 @pytest.mark.parametrize("count", [7, 13, 100, 333])
 @pytest.mark.parametrize("mode", ["nearest", "nearest-exact", "linear"])
 def test_single_precision_chooses_pytorchs_pixels(mode: str, count: int) -> None:
-    beside_torch(
+    compare_with_torch(
         lambda lib, x: lib.nn.functional.interpolate(x, count, mode=mode),
-        numbers((1, 1, 47), "float32"),
+        random_array((1, 1, 47), "float32"),
         order=1,
     )
 
@@ -140,8 +142,8 @@ def test_windows_as_columns_as_in_pytorch(settings: Any) -> None:
         columns = lib.nn.functional.unfold(x, **settings)
         return columns, lib.nn.functional.fold(columns * columns, (5, 6), **settings)
 
-    beside_torch(function, draw(2, 3, 5, 6))
-    beside_torch(function, draw(3, 5, 6), order=1)
+    compare_with_torch(function, draw(2, 3, 5, 6))
+    compare_with_torch(function, draw(3, 5, 6), order=1)
 
 
 @pytest.mark.parametrize("name", ["pixel_shuffle", "pixel_unshuffle", "channel_shuffle"])
@@ -157,7 +159,7 @@ def test_shuffles_as_in_pytorch() -> None:
         back = lib.pixel_unshuffle(pixels * pixels, 2)
         return pixels, back, lib.nn.functional.channel_shuffle(x, 4)
 
-    beside_torch(function, draw(2, 8, 2, 3))
+    compare_with_torch(function, draw(2, 8, 2, 3))
 
 
 # --- grids ----------------------------------------------------------------------------------------
@@ -167,7 +169,7 @@ def test_shuffles_as_in_pytorch() -> None:
 @pytest.mark.parametrize("size", [(2, 3, 4, 5), (2, 1, 1, 3), (1, 2, 2, 3, 4)])
 def test_affine_grids_as_in_pytorch(size: Any, corners: bool) -> None:
     rank = len(size) - 2
-    beside_torch(
+    compare_with_torch(
         lambda lib, x: lib.nn.functional.affine_grid(x, size, corners),
         draw(size[0], rank, rank + 1),
     )
@@ -177,7 +179,7 @@ def test_affine_grids_as_in_pytorch(size: Any, corners: bool) -> None:
 @pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
 @pytest.mark.parametrize("mode", ["bilinear", "nearest", "bicubic"])
 def test_samples_as_in_pytorch(mode: str, padding: str, corners: bool) -> None:
-    beside_torch(
+    compare_with_torch(
         lambda lib, x, grid: lib.nn.functional.grid_sample(x, grid, mode, padding, corners),
         draw(2, 2, 4, 5),
         2.5 * draw(2, 3, 4, 2),
@@ -189,7 +191,7 @@ def test_samples_as_in_pytorch(mode: str, padding: str, corners: bool) -> None:
 @pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
 @pytest.mark.parametrize("mode", ["bilinear", "nearest"])
 def test_samples_of_volumes_as_in_pytorch(mode: str, padding: str, corners: bool) -> None:
-    beside_torch(
+    compare_with_torch(
         lambda lib, x, grid: lib.nn.functional.grid_sample(x, grid, mode, padding, corners),
         draw(1, 2, 2, 3, 4),
         1.5 * draw(1, 2, 2, 2, 3),
@@ -274,9 +276,11 @@ def test_errors_say_what_was_expected(call: Any, error: Any, text: str) -> None:
 @pytest.mark.parametrize("mode", ["nearest", "nearest-exact"])
 def test_pixels_that_are_picked_stay_bytes(mode: str) -> None:
     x = np.arange(24, dtype=np.uint8).reshape(1, 2, 3, 4)
-    beside_torch(lambda lib, x: lib.nn.functional.interpolate(x, (5, 7), mode=mode), x, order=0)
+    compare_with_torch(
+        lambda lib, x: lib.nn.functional.interpolate(x, (5, 7), mode=mode), x, order=0
+    )
     for again in (False, True):
-        beside_torch(
+        compare_with_torch(
             lambda lib, x, a=again: lib.nn.functional.interpolate(
                 x, scale_factor=0.6, mode=mode, recompute_scale_factor=a
             ),

@@ -10,7 +10,7 @@ import pytest
 
 import chainrule as cr
 from chainrule.nn import functional as F
-from helpers.torch_comparison import beside_torch
+from helpers.torch_comparison import compare_with_torch
 
 RNG = np.random.default_rng(0)
 LAYERS = {"rows": ((3, 4), (4,)), "images": ((2, 3, 4, 2), (4, 2)), "one": ((2, 3, 1), (1,))}
@@ -21,7 +21,7 @@ LAYERS = {"rows": ((3, 4), (4,)), "images": ((2, 3, 4, 2), (4, 2)), "one": ((2, 
 def test_layer_norm_as_in_pytorch(case: str, given: int) -> None:
     shape, normalized = LAYERS[case]
     arrays = [RNG.standard_normal(shape), *RNG.standard_normal((2, *normalized))]
-    beside_torch(
+    compare_with_torch(
         lambda lib, x, *more: lib.nn.functional.layer_norm(x, normalized, *more, eps=0.1),
         *arrays[: 1 + given],
         rtol=1e-8,
@@ -34,7 +34,7 @@ def test_layer_norm_as_in_pytorch(case: str, given: int) -> None:
 @pytest.mark.parametrize("case", LAYERS)
 def test_rms_norm_as_in_pytorch(case: str, dtype: str, eps: float | None) -> None:
     shape, normalized = LAYERS[case]
-    beside_torch(
+    compare_with_torch(
         lambda lib, x, w: lib.nn.functional.rms_norm(x, normalized, w, eps),
         RNG.standard_normal(shape).astype(dtype),
         RNG.standard_normal(normalized).astype(dtype),
@@ -52,7 +52,7 @@ def test_batch_norm_as_in_pytorch(shape: tuple[int, ...], training: bool, affine
     statistics = RNG.random((2, 4)) + 0.5
     running = {lib: [lib.tensor(a) for a in statistics] for lib in (cr, torch)}
     arrays = [RNG.standard_normal(shape), *RNG.standard_normal((2, 4))]
-    beside_torch(
+    compare_with_torch(
         lambda lib, x, *more: lib.nn.functional.batch_norm(
             x, *running[lib], *more, training=training, momentum=0.3, eps=0.01
         ),
@@ -77,7 +77,7 @@ def test_batch_norm_in_single_precision_of_doubles_beside_it() -> None:
 @pytest.mark.parametrize("shape", [(2, 6), (2, 6, 3), (2, 6, 2, 2)], ids=str)
 @pytest.mark.parametrize("groups", [1, 2, 3])
 def test_group_norm_as_in_pytorch(shape: tuple[int, ...], groups: int) -> None:
-    beside_torch(
+    compare_with_torch(
         lambda lib, x, w, b: lib.nn.functional.group_norm(x, groups, w, b),
         RNG.standard_normal(shape),
         *RNG.standard_normal((2, 6)),
@@ -92,7 +92,7 @@ def test_instance_norm_as_in_pytorch(shape: tuple[int, ...], own: bool) -> None:
     torch = pytest.importorskip("torch")
     statistics = RNG.random((2, 3)) + 0.5
     running = {lib: [lib.tensor(a) for a in statistics] for lib in (cr, torch)}
-    beside_torch(
+    compare_with_torch(
         lambda lib, x, w, b: lib.nn.functional.instance_norm(x, *running[lib], w, b, own, 0.4),
         RNG.standard_normal(shape),
         *RNG.standard_normal((2, 3)),
@@ -104,7 +104,7 @@ def test_instance_norm_as_in_pytorch(shape: tuple[int, ...], own: bool) -> None:
 
 
 def test_instance_norm_alone_as_in_pytorch() -> None:
-    beside_torch(
+    compare_with_torch(
         lambda lib, x: lib.nn.functional.instance_norm(x),
         RNG.standard_normal((2, 3, 4)),
         rtol=1e-7,
@@ -115,7 +115,7 @@ def test_instance_norm_alone_as_in_pytorch() -> None:
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 9])
 @pytest.mark.parametrize("shape", [(2, 4, 3), (2, 4, 3, 2), (1, 4, 2, 1, 2)], ids=str)
 def test_local_response_norm_as_in_pytorch(shape: tuple[int, ...], size: int) -> None:
-    beside_torch(
+    compare_with_torch(
         lambda lib, x: lib.nn.functional.local_response_norm(x, size, 0.5, 0.8, 2.0),
         RNG.standard_normal(shape),
         rtol=1e-7,
@@ -201,7 +201,7 @@ ERRORS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
 
 @pytest.mark.parametrize("name", ["layer_norm", "rms_norm"])
 def test_squares_of_half_precision_do_not_overflow(name: str) -> None:
-    beside_torch(
+    compare_with_torch(
         lambda lib, x: getattr(lib.nn.functional, name)(x, (3,)),
         np.array([[463.25, 671.0, -325.5]], np.float16),
         order=1,

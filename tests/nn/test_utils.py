@@ -9,7 +9,7 @@ import pytest
 
 import chainrule as cr
 from chainrule.nn import utils
-from helpers.torch_comparison import beside_torch
+from helpers.torch_comparison import compare_with_torch
 
 GRADIENTS = ([[3.0, -4.0], [0.5, 0.0]], [1.0, -2.0, 7.0], 0.25)
 
@@ -70,7 +70,7 @@ def test_values_are_clipped() -> None:
 
 
 def test_parameters_as_one_vector() -> None:
-    beside_torch(
+    compare_with_torch(
         lambda lib, *xs: lib.nn.utils.parameters_to_vector(xs) ** 3,
         [[1.0, 2.0], [3.0, 4.0]],
         [5.0],

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import chainrule as cr
-from helpers.torch_comparison import beside_torch, numbers
+from helpers.torch_comparison import compare_with_torch, random_array
 
 NAN, INF = math.nan, math.inf
 
@@ -85,8 +85,8 @@ def test_fmax_and_fmin_avoid_nan_and_take_the_first_of_equals():
     x, y = [1.0, 1, 2, NAN, NAN], [1.0, 3, 1, 2, NAN]
     assert grads(cr.fmax, x, y) == [[1, 0, 1, 0, 1], [0, 1, 0, 1, 0]]
     assert grads(cr.fmin, x, y) == [[1, 1, 0, 0, 1], [0, 0, 1, 1, 0]]
-    beside_torch(lambda lib, a, b: lib.fmax(a, b), x, y, order=1)
-    beside_torch(lambda lib, a, b: lib.fmin(a, b), x, y, order=1)
+    compare_with_torch(lambda lib, a, b: lib.fmax(a, b), x, y, order=1)
+    compare_with_torch(lambda lib, a, b: lib.fmin(a, b), x, y, order=1)
 
 
 def test_fmod_has_the_true_quotient_as_derivative():
@@ -101,8 +101,8 @@ def test_nan_to_num():
     for dtype in (np.float16, np.float32, np.float64):
         x = np.array(values, dtype)
         np.testing.assert_array_equal(cr.nan_to_num(cr.tensor(x)).numpy(), np.nan_to_num(x))
-    beside_torch(lambda lib, x: lib.nan_to_num(x, 1.0, 2.0, 3.0), values, order=1)
-    beside_torch(lambda lib, x: lib.nan_to_num(x, nan=None, posinf=2.0), values, order=1)
+    compare_with_torch(lambda lib, x: lib.nan_to_num(x, 1.0, 2.0, 3.0), values, order=1)
+    compare_with_torch(lambda lib, x: lib.nan_to_num(x, nan=None, posinf=2.0), values, order=1)
 
 
 def test_heaviside_passes_the_gradient_of_its_values():
@@ -118,9 +118,13 @@ A, B = [[0.5, -1.5, 2.5]], [[1.25], [-0.75]]
     "name", ["atan2", "arctan2", "hypot", "logaddexp", "logaddexp2", "copysign", "fmod", "fmax"]
 )
 def test_pairs_beside_pytorch(name):
-    beside_torch(lambda lib, a, b: getattr(lib, name)(a, b), A, B)
-    beside_torch(lambda lib, a, b: getattr(lib, name)(a, b), np.float32(A), np.float64(B), order=0)
-    beside_torch(lambda lib, a, b: getattr(lib, name)(a, b), np.array([3, -4]), A[0][:2], order=0)
+    compare_with_torch(lambda lib, a, b: getattr(lib, name)(a, b), A, B)
+    compare_with_torch(
+        lambda lib, a, b: getattr(lib, name)(a, b), np.float32(A), np.float64(B), order=0
+    )
+    compare_with_torch(
+        lambda lib, a, b: getattr(lib, name)(a, b), np.array([3, -4]), A[0][:2], order=0
+    )
 
 
 @pytest.mark.parametrize(
@@ -145,54 +149,58 @@ def test_integers_stay(name):
 @pytest.mark.parametrize("weight", [0.25, 0.5, 0.75, 0, 1, 2, -1.5])
 def test_lerp_of_a_number(weight):
     start, end = [1e8, -3.0, 0.1], [0.3, 5.0, 0.7]
-    beside_torch(lambda lib, a, b: lib.lerp(a, b, weight), start, end)
+    compare_with_torch(lambda lib, a, b: lib.lerp(a, b, weight), start, end)
 
 
 def test_lerp_of_a_tensor_ends_where_it_should():
     start, end, weight = [1e8, 1e8, 2.0], [0.3, 0.3, 4.0], [0.0, 1.0, 0.3]
     assert cr.lerp(*(cr.tensor(v, dtype=cr.float64) for v in (start, end, weight)))[1].item() == 0.3
-    beside_torch(lambda lib, a, b, w: lib.lerp(a, b, w), start, end, weight)
+    compare_with_torch(lambda lib, a, b, w: lib.lerp(a, b, w), start, end, weight)
     assert cr.lerp(cr.zeros(2), cr.ones(2), np.array([0.5, 1])).tolist() == [0.5, 1]
 
 
 @pytest.mark.parametrize("value", [1, 0.5, -2])
 def test_addcmul_and_addcdiv(value):
     for name in ("addcmul", "addcdiv"):
-        beside_torch(lambda lib, *xs, n=name: getattr(lib, n)(*xs, value=value), A, B, [[2.0]])
-        beside_torch(lambda lib, x, y, z, n=name: getattr(x, n)(y, z, value=value), A, A, [[2.0]])
+        compare_with_torch(
+            lambda lib, *xs, n=name: getattr(lib, n)(*xs, value=value), A, B, [[2.0]]
+        )
+        compare_with_torch(
+            lambda lib, x, y, z, n=name: getattr(x, n)(y, z, value=value), A, A, [[2.0]]
+        )
 
 
 @pytest.mark.parametrize("name", ["frac", "deg2rad", "rad2deg", "exp2", "angle", "sgn", "sinc"])
 def test_functions_of_one_number_beside_pytorch(name):
-    beside_torch(lambda lib, x: getattr(lib, name)(x), [0.5, -1.5, 2.5, 0.0], order=1)
-    beside_torch(lambda lib, x: getattr(x, name)(), [0.5, -1.5, 2.5])
+    compare_with_torch(lambda lib, x: getattr(lib, name)(x), [0.5, -1.5, 2.5, 0.0], order=1)
+    compare_with_torch(lambda lib, x: getattr(x, name)(), [0.5, -1.5, 2.5])
     if name not in ("frac", "sgn"):
         assert getattr(cr, name)(cr.tensor([1, 2])).dtype == cr.float32
 
 
 @pytest.mark.parametrize("name", ["sgn", "angle"])
 def test_directions_of_complex_numbers(name):
-    beside_torch(lambda lib, z: getattr(lib, name)(z), np.array([1 + 2j, -3 + 0.5j, -2j]))
+    compare_with_torch(lambda lib, z: getattr(lib, name)(z), np.array([1 + 2j, -3 + 0.5j, -2j]))
     z = cr.zeros(1, dtype=cr.complex128, requires_grad=True)
     getattr(cr, name)(z).real.sum().backward()
     assert z.grad.tolist() == [0]
 
 
 def test_ldexp_and_frexp():
-    beside_torch(lambda lib, x, n: lib.ldexp(x, n), A, np.array([[3, 2, 0]]))
+    compare_with_torch(lambda lib, x, n: lib.ldexp(x, n), A, np.array([[3, 2, 0]]))
     assert grads(lambda x: cr.ldexp(x, cr.tensor([-2])), [3.0]) == [[0.25]]  # PyTorch gives 0
-    beside_torch(lambda lib, x, n: lib.ldexp(x, n), A, B)
+    compare_with_torch(lambda lib, x, n: lib.ldexp(x, n), A, B)
     x = cr.tensor([1e-300, 3.0], dtype=cr.float64)
     assert cr.ldexp(x, cr.tensor([1990, -2])).tolist() == [math.ldexp(1e-300, 1990), 0.75]
-    beside_torch(lambda lib, x: lib.frexp(x), [3.0, -0.3, 1e-310, 0.0], order=0)
-    beside_torch(lambda lib, x: lib.frexp(x).mantissa, [3.0, -0.3])
+    compare_with_torch(lambda lib, x: lib.frexp(x), [3.0, -0.3, 1e-310, 0.0], order=0)
+    compare_with_torch(lambda lib, x: lib.frexp(x).mantissa, [3.0, -0.3])
     mantissa, exponent = cr.frexp(cr.tensor([INF, NAN, 8.0]))
     assert (mantissa[0].item(), exponent.tolist()) == (INF, [0, 0, 4])
 
 
 def test_float_power_is_double():
-    beside_torch(lambda lib, x: lib.float_power(x, 2), np.float32([2, 3]), order=0)
-    beside_torch(lambda lib, x: lib.float_power(x, 2), [2.0, 3.0])
+    compare_with_torch(lambda lib, x: lib.float_power(x, 2), np.float32([2, 3]), order=0)
+    compare_with_torch(lambda lib, x: lib.float_power(x, 2), [2.0, 3.0])
     assert cr.float_power(cr.tensor([1j]), 2).dtype == cr.complex128
 
 
@@ -200,8 +208,8 @@ def test_float_power_is_double():
 
 
 def test_complex_and_polar():
-    beside_torch(lambda lib, x, y: lib.complex(x, y), [1.0, 2], [3.0, -1])
-    beside_torch(lambda lib, x, y: lib.polar(x, y), [1.0, 2], [3.0, -1])
+    compare_with_torch(lambda lib, x, y: lib.complex(x, y), [1.0, 2], [3.0, -1])
+    compare_with_torch(lambda lib, x, y: lib.polar(x, y), [1.0, 2], [3.0, -1])
     assert cr.complex(cr.tensor([1.0]), cr.tensor([INF])).tolist() == [complex(1, INF)]
     assert cr.complex(cr.ones(2), 1.0).dtype == cr.complex64
     with pytest.raises(cr.DTypeError, match=r"complex: expected real numbers, got complex64"):
@@ -212,8 +220,8 @@ def test_complex_and_polar():
 
 def test_parts_side_by_side():
     z = np.array([[1 + 2j, 3 - 1j]])
-    beside_torch(lambda lib, z: lib.view_as_real(z), z)
-    beside_torch(lambda lib, x: lib.view_as_complex(x), [[1.0, 2], [3, -1]])
+    compare_with_torch(lambda lib, z: lib.view_as_real(z), z)
+    compare_with_torch(lambda lib, x: lib.view_as_complex(x), [[1.0, 2], [3, -1]])
     with pytest.raises(cr.DTypeError, match="view_as_real is only supported for complex tensors"):
         cr.view_as_real(cr.ones(2))
     with pytest.raises(cr.DTypeError, match=r"view_as_complex is only supported for .*floating"):
@@ -234,8 +242,8 @@ def test_isreal():
 def test_infinities_and_signs():
     x = [INF, -INF, NAN, 0.0, -0.0]
     for name in ("isposinf", "isneginf", "signbit"):
-        beside_torch(lambda lib, t, n=name: getattr(lib, n)(t), x, order=0)
-        beside_torch(lambda lib, t, n=name: getattr(lib, n)(t), np.array([1, -1, 0]), order=0)
+        compare_with_torch(lambda lib, t, n=name: getattr(lib, n)(t), x, order=0)
+        compare_with_torch(lambda lib, t, n=name: getattr(lib, n)(t), np.array([1, -1, 0]), order=0)
     for function in (cr.isposinf, cr.isneginf):
         with pytest.raises(cr.DTypeError, match="does not support complex inputs, got complex64"):
             function(cr.tensor([1j]))
@@ -244,9 +252,9 @@ def test_infinities_and_signs():
 def test_gcd_lcm_and_shifts():
     x, y = np.array([[-4, 0, 12]]), np.array([[6], [3]])
     for name in ("gcd", "lcm"):
-        beside_torch(lambda lib, a, b, n=name: getattr(lib, n)(a, b), x, y, order=0)
-    beside_torch(lambda lib, a, b: a << b, x, y, order=0)
-    beside_torch(lambda lib, a, b: a >> b, x, y, order=0)
+        compare_with_torch(lambda lib, a, b, n=name: getattr(lib, n)(a, b), x, y, order=0)
+    compare_with_torch(lambda lib, a, b: a << b, x, y, order=0)
+    compare_with_torch(lambda lib, a, b: a >> b, x, y, order=0)
     assert (1 << cr.tensor([1, 2])).tolist() == [2, 4]
     assert (256 >> cr.tensor([1, 2])).tolist() == [128, 64]
     t = cr.tensor([1, 2])
@@ -327,7 +335,7 @@ def test_in_place_variants_beside_pytorch(name, arguments):
         assert getattr(y, name)(*[lib.tensor(a) if name in _TENSORS else a for a in arguments]) is y
         return y
 
-    beside_torch(function, np.array([0.4, 0.8]), order=1)
+    compare_with_torch(function, np.array([0.4, 0.8]), order=1)
 
 
 def test_in_place_variants_that_pytorch_is_no_measure_for():
@@ -348,7 +356,7 @@ _TENSORS = ("atan2_", "arctan2_", "hypot_", "copysign_", "xlogy_")
 
 
 def test_logaddexp_of_complex_numbers():
-    x, y = 9 * numbers((4, 1), "complex128"), 9 * numbers((3,), "complex128", 1)
-    beside_torch(lambda lib, x, y: lib.logaddexp(x, y), x, y)
+    x, y = 9 * random_array((4, 1), "complex128"), 9 * random_array((3,), "complex128", 1)
+    compare_with_torch(lambda lib, x, y: lib.logaddexp(x, y), x, y)
     mixed = cr.logaddexp(cr.tensor([1j]), cr.tensor([800.0]))
     assert mixed.tolist() == [800]

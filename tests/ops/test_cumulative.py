@@ -8,7 +8,7 @@ import pytest
 
 import chainrule as cr
 from chainrule.transforms import jvp
-from helpers.torch_comparison import beside_torch, differences
+from helpers.torch_comparison import check_derivatives, compare_with_torch
 
 RNG = np.random.default_rng(2)
 X = RNG.permutation(24).reshape(2, 3, 4) / 7
@@ -35,8 +35,8 @@ FUNCTIONS = {
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_values_and_gradients(name):
-    differences(FUNCTIONS[name], X)
-    beside_torch(FUNCTIONS[name], X)
+    check_derivatives(FUNCTIONS[name], X)
+    compare_with_torch(FUNCTIONS[name], X)
 
 
 @pytest.mark.parametrize("name", ["cummax", "cummin"])
@@ -44,23 +44,23 @@ def test_of_equal_extremes_the_last_is_named(name):
     def function(lib, x):
         return getattr(lib, name)(x, 0)
 
-    beside_torch(function, [1.0, 3.0, 3.0, 2.0, 3.0, 1.0, 1.0], order=1)
-    beside_torch(function, [1.0, NAN, 3.0, NAN, 0.0], order=1)
-    beside_torch(function, np.array([2, 2, 1, 3]))
-    beside_torch(function, 2.5, order=1)
-    beside_torch(function, np.zeros((0, 2)), order=1)
+    compare_with_torch(function, [1.0, 3.0, 3.0, 2.0, 3.0, 1.0, 1.0], order=1)
+    compare_with_torch(function, [1.0, NAN, 3.0, NAN, 0.0], order=1)
+    compare_with_torch(function, np.array([2, 2, 1, 3]))
+    compare_with_torch(function, 2.5, order=1)
+    compare_with_torch(function, np.zeros((0, 2)), order=1)
 
 
 def test_logcumsumexp_of_far_apart_numbers():
     def function(lib, x):
         return lib.logcumsumexp(x, 0)
 
-    beside_torch(function, [-1000.0, 1000.0, -1000.0, 999.0], order=1)
-    beside_torch(function, [NAN, 1.0], order=1)
-    beside_torch(function, 2.5)
-    beside_torch(function, np.zeros(0))
+    compare_with_torch(function, [-1000.0, 1000.0, -1000.0, 999.0], order=1)
+    compare_with_torch(function, [NAN, 1.0], order=1)
+    compare_with_torch(function, 2.5)
+    compare_with_torch(function, np.zeros(0))
     x = np.linspace(-300, 300, 7)[::-1].copy()
-    differences(function, x)
+    check_derivatives(function, x)
 
 
 def test_logcumsumexp_at_minus_infinity_has_derivative_zero():
@@ -80,7 +80,7 @@ def test_logcumsumexp_at_minus_infinity_has_derivative_zero():
 
 
 def test_logcumsumexp_beside_infinity():
-    beside_torch(lambda lib, x: lib.logcumsumexp(x, 0), [1.0, INF, 2.0], order=1)
+    compare_with_torch(lambda lib, x: lib.logcumsumexp(x, 0), [1.0, INF, 2.0], order=1)
 
 
 def test_logcumsumexp_of_many_agrees_with_logsumexp():
@@ -99,13 +99,13 @@ def _complex(*shape):
 
 @pytest.mark.parametrize("shape", [(), (1,), (5,), (0,), (3, 0)])
 def test_logcumsumexp_of_complex_numbers(shape):
-    beside_torch(lambda lib, x: lib.logcumsumexp(x, -1), _complex(*shape))
+    compare_with_torch(lambda lib, x: lib.logcumsumexp(x, -1), _complex(*shape))
 
 
 def test_logcumsumexp_of_complex_numbers_along_any_dimension():
     x = _complex(2, 7, 3)
-    beside_torch(lambda lib, x: lib.logcumsumexp(x, 1), x)
-    differences(lambda lib, x: lib.logcumsumexp(x, 0), x[:, :3])
+    compare_with_torch(lambda lib, x: lib.logcumsumexp(x, 1), x)
+    check_derivatives(lambda lib, x: lib.logcumsumexp(x, 0), x[:, :3])
     found = cr.logcumsumexp(cr.tensor(x + 9j), 1).numpy()
     np.testing.assert_allclose(found, np.log(np.cumsum(np.exp(x + 9j), 1)), rtol=1e-12)
     assert cr.logcumsumexp(cr.tensor([-1000, 1000, 1000j]), 0).tolist() == [-1000, 1000, 1000]
@@ -119,7 +119,7 @@ def test_a_long_cumprod_has_its_gradient_in_a_moment():
     """20,000 numbers have 4e8 partial derivatives, which would take 3 GB."""
     x = 1 + RNG.normal(size=20_000) / 1000
     x[15_000] = 0
-    beside_torch(lambda lib, x: lib.cumprod(x, 0), x, order=1)
+    compare_with_torch(lambda lib, x: lib.cumprod(x, 0), x, order=1)
     ones = cr.ones(20_000, requires_grad=True)
     cr.cumprod(ones, 0).sum().backward()
     assert ones.grad.tolist() == list(range(20_000, 0, -1))
@@ -127,21 +127,21 @@ def test_a_long_cumprod_has_its_gradient_in_a_moment():
 
 def test_a_cumprod_whose_late_factors_alone_overflow():
     x = np.array([1e-150, 1e-150, 1e150, 1e150, 1e150, 0.5])
-    beside_torch(lambda lib, x: lib.cumprod(x, 0), x, order=1)
+    compare_with_torch(lambda lib, x: lib.cumprod(x, 0), x, order=1)
     _, slopes = jvp(lambda x: cr.cumprod(x, 0), cr.tensor(x), cr.tensor(x))
     products = np.cumprod(x)
     np.testing.assert_allclose(slopes.numpy(), products * [1, 2, 3, 4, 5, 6])
 
 
 def test_no_differences_leave_out_what_comes_before_and_after():
-    beside_torch(lambda lib, x, y: lib.diff(x, 0, -1, y, y), [1.0, 2.0], [3.0])
+    compare_with_torch(lambda lib, x, y: lib.diff(x, 0, -1, y, y), [1.0, 2.0], [3.0])
 
 
 def test_differences_of_bools_and_integers():
-    beside_torch(lambda lib, x: lib.diff(x), np.array([True, False, False]))
-    beside_torch(lambda lib, x: lib.diff(x, n=2), np.array([1, 4, 9]))
-    beside_torch(lambda lib, x: lib.diff(x), np.zeros((2, 0)))
-    beside_torch(lambda lib, x: lib.trapezoid(x), [1.0])
+    compare_with_torch(lambda lib, x: lib.diff(x), np.array([True, False, False]))
+    compare_with_torch(lambda lib, x: lib.diff(x, n=2), np.array([1, 4, 9]))
+    compare_with_torch(lambda lib, x: lib.diff(x), np.zeros((2, 0)))
+    compare_with_torch(lambda lib, x: lib.trapezoid(x), [1.0])
     assert cr.trapezoid(cr.tensor([1, 2])).item() == 1.5
 
 

@@ -8,7 +8,7 @@ import pytest
 import chainrule as cr
 from chainrule.checks import gradcheck
 from helpers.tensors import leaf
-from helpers.torch_comparison import beside_torch, same_as_torch
+from helpers.torch_comparison import compare_with_torch, same_as_torch
 
 RNG = np.random.default_rng(0)
 DATA = RNG.normal(size=(4, 5))
@@ -70,12 +70,12 @@ def test_errors():
 
 
 def test_nothing_given_is_a_distance_of_one():
-    beside_torch(lambda lib, x: lib.gradient(x, spacing=None, dim=None), [1.0, 4, 9, 16])
+    compare_with_torch(lambda lib, x: lib.gradient(x, spacing=None, dim=None), [1.0, 4, 9, 16])
 
 
 def test_within_equal_distances_the_middle_has_no_part():
     values = [2.0, -2.0, np.inf, np.inf, -np.inf, 3.0, np.nan, 1.0, 2.0, 4.0]
     with np.errstate(invalid="ignore"):
-        beside_torch(lambda lib, x: lib.gradient(x), values, order=0)
+        compare_with_torch(lambda lib, x: lib.gradient(x), values, order=0)
         ours = np.gradient(cr.tensor(values, dtype=cr.float64), 2.0)
         np.testing.assert_array_equal(ours.numpy(), np.gradient(np.array(values), 2.0))

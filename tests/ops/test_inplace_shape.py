@@ -9,7 +9,7 @@ import pytest
 
 import chainrule as cr
 from chainrule.checks import gradcheck, gradgradcheck
-from helpers.tensors import leaf, shares
+from helpers.tensors import leaf, share_memory
 from helpers.torch_comparison import same_as_torch
 
 TURNS = {
@@ -214,7 +214,7 @@ def test_a_custom_forward_that_turns_its_argument_turns_the_users_tensor():
     x = leaf([1.0, 2.0])
     y = x * 1
     z = function(y)
-    assert (y.shape, z.shape, shares(y, z)) == ((1, 2), (1, 2), True)
+    assert (y.shape, z.shape, share_memory(y, z)) == ((1, 2), (1, 2), True)
     (z.sum() + 100 * y.sum()).backward()
     assert x.grad.tolist() == [105.0, 105.0]
 

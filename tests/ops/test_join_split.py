@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import chainrule as cr
-from helpers.torch_comparison import beside_torch, differences
+from helpers.torch_comparison import check_derivatives, compare_with_torch
 
 A = np.arange(12.0).reshape(3, 4) / 5
 B = np.arange(12.0, 24.0).reshape(3, 4) / 5
@@ -72,8 +72,8 @@ FUNCTIONS = {
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_values_and_gradients(name):
-    differences(FUNCTIONS[name], A, B, V)
-    beside_torch(FUNCTIONS[name], A, B, V)
+    check_derivatives(FUNCTIONS[name], A, B, V)
+    compare_with_torch(FUNCTIONS[name], A, B, V)
 
 
 def test_how_often_each_index_is_repeated():
@@ -89,9 +89,9 @@ def test_the_array_apis_repeat():
 def test_promotion_and_nothing():
     assert cr.hstack([cr.tensor([1]), cr.tensor([1.0])]).dtype == cr.float32
     assert cr.block_diag(cr.zeros(0, 2), cr.ones(1, 1)).shape == (1, 3)
-    beside_torch(lambda lib, x: lib.block_diag(x, x), np.zeros((2, 0)))
-    beside_torch(lambda lib, x: x.repeat_interleave(2, 0), np.zeros((0, 2)))
-    beside_torch(lambda lib, x: lib.tile(x, (2, 2)), np.zeros((0, 2)))
+    compare_with_torch(lambda lib, x: lib.block_diag(x, x), np.zeros((2, 0)))
+    compare_with_torch(lambda lib, x: x.repeat_interleave(2, 0), np.zeros((0, 2)))
+    compare_with_torch(lambda lib, x: lib.tile(x, (2, 2)), np.zeros((0, 2)))
 
 
 def test_parts_share_memory():
@@ -105,7 +105,7 @@ def test_parts_share_memory():
         left.mul_(3)
         return y * y, left * right
 
-    beside_torch(function, [1.0, 2.0, 3.0, 4.0])
+    compare_with_torch(function, [1.0, 2.0, 3.0, 4.0])
 
 
 @pytest.mark.parametrize(

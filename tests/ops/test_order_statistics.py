@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import chainrule as cr
-from helpers.torch_comparison import beside_torch, differences
+from helpers.torch_comparison import check_derivatives, compare_with_torch
 
 RNG = np.random.default_rng(1)
 X = RNG.permutation(24).reshape(2, 3, 4) / 7
@@ -39,22 +39,22 @@ FUNCTIONS = {
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_values_and_gradients(name):
-    differences(FUNCTIONS[name], X)
-    beside_torch(FUNCTIONS[name], X)
-    beside_torch(FUNCTIONS[name], X.astype("float32"))
+    check_derivatives(FUNCTIONS[name], X)
+    compare_with_torch(FUNCTIONS[name], X)
+    compare_with_torch(FUNCTIONS[name], X.astype("float32"))
 
 
 def test_indices_without_ties():
-    beside_torch(lambda lib, x: lib.median(x, 1)[1], X, order=0)
-    beside_torch(lambda lib, x: lib.nanmedian(x, 1)[1], X, order=0)
-    beside_torch(lambda lib, x: lib.kthvalue(x, 2, 1)[1], X, order=0)
+    compare_with_torch(lambda lib, x: lib.median(x, 1)[1], X, order=0)
+    compare_with_torch(lambda lib, x: lib.nanmedian(x, 1)[1], X, order=0)
+    compare_with_torch(lambda lib, x: lib.kthvalue(x, 2, 1)[1], X, order=0)
 
 
 def test_a_median_of_equal_elements():
     ties = [1.0, 2.0, 2.0, 3.0, 2.0]
-    beside_torch(lambda lib, x: x.median(), ties)
-    beside_torch(lambda lib, x: x.nanmedian(), [*ties, NAN])
-    beside_torch(lambda lib, x: x.median(0)[0], ties, order=0)
+    compare_with_torch(lambda lib, x: x.median(), ties)
+    compare_with_torch(lambda lib, x: x.nanmedian(), [*ties, NAN])
+    compare_with_torch(lambda lib, x: x.median(0)[0], ties, order=0)
     x = cr.tensor(ties, requires_grad=True)
     values, place = x.median(0)
     values.backward()
@@ -69,41 +69,43 @@ def test_medians_beside_nan(name):
         return getattr(lib, name)(x), *getattr(lib, name)(x, 1)
 
     x = np.array([[3.0, NAN, 1.0, NAN], [2.0, 5.0, 4.0, 1.0]])
-    beside_torch(function, x, order=0)
-    beside_torch(lambda lib, x: getattr(lib, name)(x), x, order=1)
-    beside_torch(lambda lib, x: getattr(lib, name)(x, 1)[0], [[NAN] * 4], order=0)
-    beside_torch(lambda lib, x: getattr(lib, name)(x, 1)[0], x, order=1)
+    compare_with_torch(function, x, order=0)
+    compare_with_torch(lambda lib, x: getattr(lib, name)(x), x, order=1)
+    compare_with_torch(lambda lib, x: getattr(lib, name)(x, 1)[0], [[NAN] * 4], order=0)
+    compare_with_torch(lambda lib, x: getattr(lib, name)(x, 1)[0], x, order=1)
 
 
 def test_of_integers():
     x = np.array([[3, 1, 2, 1], [4, 4, 0, 1]])
-    beside_torch(lambda lib, x: (x.median(), x.median(1)[0], x.kthvalue(3)[0], x.mode()[0]), x)
+    compare_with_torch(
+        lambda lib, x: (x.median(), x.median(1)[0], x.kthvalue(3)[0], x.mode()[0]), x
+    )
 
 
 def test_of_nothing_and_of_one_number():
-    beside_torch(lambda lib, x: x.median(), np.zeros(0))
-    beside_torch(lambda lib, x: x.median(1), np.zeros((0, 3)), order=0)
+    compare_with_torch(lambda lib, x: x.median(), np.zeros(0))
+    compare_with_torch(lambda lib, x: x.median(1), np.zeros((0, 3)), order=0)
     for name in ("median", "nanmedian", "mode"):
-        beside_torch(lambda lib, x, n=name: getattr(x, n)(0), 2.5, order=1)
-    beside_torch(lambda lib, x: (x.kthvalue(1)[0], x.median(), x.quantile(0.5, 0)), 2.5)
+        compare_with_torch(lambda lib, x, n=name: getattr(x, n)(0), 2.5, order=1)
+    compare_with_torch(lambda lib, x: (x.kthvalue(1)[0], x.median(), x.quantile(0.5, 0)), 2.5)
     assert math.isnan(cr.median(cr.zeros(0, dtype=cr.int64)).item())
 
 
 def test_the_mode_of_ties_is_the_smallest_and_its_last_place():
-    beside_torch(lambda lib, x: x.mode(), [2.0, 1.0, 2.0, 1.0, 3.0], order=1)
-    beside_torch(lambda lib, x: x.mode(0, True), [[1.0, 1.0, 2.0], [2.0, 1.0, 2.0]], order=1)
+    compare_with_torch(lambda lib, x: x.mode(), [2.0, 1.0, 2.0, 1.0, 3.0], order=1)
+    compare_with_torch(lambda lib, x: x.mode(0, True), [[1.0, 1.0, 2.0], [2.0, 1.0, 2.0]], order=1)
 
 
 def test_quantiles_between_equal_elements_share_the_gradient():
-    beside_torch(lambda lib, x: x.quantile(0.4), [2.0, 1.0, 2.0, 2.0])
-    beside_torch(lambda lib, x: x.quantile(0.5), [2.0, 2.0])
+    compare_with_torch(lambda lib, x: x.quantile(0.4), [2.0, 1.0, 2.0, 2.0])
+    compare_with_torch(lambda lib, x: x.quantile(0.5), [2.0, 2.0])
 
 
 def test_quantiles_beside_nan():
     x = np.array([[3.0, NAN, 1.0, NAN], [2.0, 5.0, 4.0, 1.0]])
     q = np.array([0.0, 0.3, 1.0])
-    beside_torch(lambda lib, x, q: lib.quantile(x, q.detach(), 1), x, q, order=0)
-    beside_torch(lambda lib, x, q: lib.nanquantile(x, q.detach(), 1), x, q, order=1)
+    compare_with_torch(lambda lib, x, q: lib.quantile(x, q.detach(), 1), x, q, order=0)
+    compare_with_torch(lambda lib, x, q: lib.nanquantile(x, q.detach(), 1), x, q, order=1)
     assert math.isnan(cr.nanquantile(cr.tensor([NAN, NAN]), 0.5).item())
     y = cr.tensor([[NAN, 1.0, 2.0], [3.0, 1.0, 2.0]], requires_grad=True)
     cr.quantile(y, 0.5, 1)[1].backward()
@@ -136,9 +138,9 @@ def test_long_rows_are_not_sorted_but_give_the_same(name):
         }[name]()
 
     x = RNG.normal(size=(2, 1500))
-    beside_torch(function, x)
+    compare_with_torch(function, x)
     x[0, 7] = NAN
-    beside_torch(function, x, order=0)
+    compare_with_torch(function, x, order=0)
 
 
 def test_the_largest_of_many_equal_elements_come_in_order():
@@ -162,14 +164,14 @@ def test_shares_have_gradients(name):
     def function(lib, x, q):
         return getattr(lib, name)(x, q, dim=0)
 
-    beside_torch(function, [[4.0, 1.0], [2.0, NAN], [7.0, 5.0]], [0.3, 0.9], order=0)
-    beside_torch(function, [[4.0, 1.0], [2.0, 9.0], [7.0, 5.0]], [0.3, 0.9])
-    beside_torch(function, [[4.0, 1.0], [2.0, 9.0], [7.0, 5.0]], 0.2)
-    differences(function, [[4.0, 1.0], [2.0, 9.0], [7.0, 5.0]], [0.3, 0.9])
+    compare_with_torch(function, [[4.0, 1.0], [2.0, NAN], [7.0, 5.0]], [0.3, 0.9], order=0)
+    compare_with_torch(function, [[4.0, 1.0], [2.0, 9.0], [7.0, 5.0]], [0.3, 0.9])
+    compare_with_torch(function, [[4.0, 1.0], [2.0, 9.0], [7.0, 5.0]], 0.2)
+    check_derivatives(function, [[4.0, 1.0], [2.0, 9.0], [7.0, 5.0]], [0.3, 0.9])
 
 
 def test_a_single_number_keeps_its_shape():
-    beside_torch(lambda lib, x: lib.quantile(x, 0.5, dim=0, keepdim=True), 2.0)
+    compare_with_torch(lambda lib, x: lib.quantile(x, 0.5, dim=0, keepdim=True), 2.0)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import chainrule as cr
-from helpers.tensors import leaf, shares
+from helpers.tensors import leaf, share_memory
 from helpers.torch_comparison import same_as_torch
 
 DTYPES = ["float32", "float64", "float16", "complex64", "int64", "uint8", "int8", "bool"]
@@ -62,7 +62,7 @@ def test_typename_of_other_things(value):
 def test_detach_and_resolve():
     x = leaf([1 + 2j])
     assert not cr.detach(x).requires_grad
-    assert shares(cr.detach(x), x)
+    assert share_memory(cr.detach(x), x)
     assert cr.resolve_conj(x) is x
     assert x.resolve_neg() is x
     y = x * 2

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import chainrule as cr
-from helpers.torch_comparison import beside_torch
+from helpers.torch_comparison import compare_with_torch
 
 X = np.arange(24.0).reshape(2, 3, 4) / 7
 
@@ -47,7 +47,7 @@ CALLS = {
 
 @pytest.mark.parametrize("name", CALLS)
 def test_arguments(name):
-    beside_torch(CALLS[name], X)
+    compare_with_torch(CALLS[name], X)
 
 
 def test_the_array_apis_sort_gives_the_values_alone():
@@ -71,8 +71,8 @@ def test_bits_seen_as_another_dtype():
     def function(lib, x):
         return x.view(lib.int32), x.view(dtype=lib.int16)
 
-    beside_torch(function, np.array([[1.0, -2.0]], "float32"))
-    beside_torch(lambda lib, x: x.view(lib.float64), np.ones((2, 4), "int32"))
+    compare_with_torch(function, np.array([[1.0, -2.0]], "float32"))
+    compare_with_torch(lambda lib, x: x.view(lib.float64), np.ones((2, 4), "int32"))
     x = cr.zeros(2)
     x.view(cr.int32).fill_(1065353216)
     assert x.tolist() == [1, 1]
@@ -94,7 +94,7 @@ def test_bits_that_do_not_fit():
 
 
 def test_in_place_spellings():
-    beside_torch(lambda lib, x: (x * 1).tril_(1), X)
-    beside_torch(lambda lib, x: (x * 1).triu_(), X)
-    beside_torch(lambda lib, x: (x * 1).cumsum_(1), X)
-    beside_torch(lambda lib, x: (x + 1).cumprod_(0), X)
+    compare_with_torch(lambda lib, x: (x * 1).tril_(1), X)
+    compare_with_torch(lambda lib, x: (x * 1).triu_(), X)
+    compare_with_torch(lambda lib, x: (x * 1).cumsum_(1), X)
+    compare_with_torch(lambda lib, x: (x + 1).cumprod_(0), X)

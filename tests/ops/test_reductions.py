@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import chainrule as cr
-from helpers.torch_comparison import beside_torch, differences
+from helpers.torch_comparison import check_derivatives, compare_with_torch
 
 REFERENCES = {
     "sum": np.sum,
@@ -148,7 +148,7 @@ def test_shares_of_large_exponents_are_precise(shape, axis):
 @pytest.mark.parametrize("correction", [2, 5, 2.5])
 def test_variance_is_infinite_where_the_correction_takes_all(correction):
     x = [[1.0, 3.0], [2.0, 2.0]]
-    beside_torch(lambda lib, x: lib.var(x, dim=1, correction=correction), x, order=0)
+    compare_with_torch(lambda lib, x: lib.var(x, dim=1, correction=correction), x, order=0)
     np.testing.assert_array_equal(cr.tensor(x).std(1, correction=correction), [math.inf, math.nan])
 
 
@@ -203,10 +203,10 @@ def test_norms_of_any_order(p):
         return lib.norm(x, p, 1), x.norm(dim=0, p=p, keepdim=True)
 
     x = [[3.0, -4.0, 2.0], [1.0, 0.5, -1.5]]
-    differences(function, x) if p != 0 else None
-    beside_torch(function, x, order=1)
+    check_derivatives(function, x) if p != 0 else None
+    compare_with_torch(function, x, order=1)
     if p > 0:
-        beside_torch(function, np.zeros((2, 2)), order=1)
+        compare_with_torch(function, np.zeros((2, 2)), order=1)
 
 
 @pytest.mark.parametrize("name", ["cumsum", "cumprod"])
@@ -248,13 +248,13 @@ def test_gradients_are_pytorchs(name):
 @pytest.mark.parametrize("name", ["var", "std", "var_mean", "std_mean"])
 def test_no_correction_is_the_default_one(name):
     x = np.array([1.0, 2.0, 4.0])
-    beside_torch(lambda lib, x: getattr(lib, name)(x, dim=None, correction=None), x)
-    beside_torch(lambda lib, x: getattr(lib, name)(x, dim=0, correction=0.5), x)
+    compare_with_torch(lambda lib, x: getattr(lib, name)(x, dim=None, correction=None), x)
+    compare_with_torch(lambda lib, x: getattr(lib, name)(x, dim=0, correction=0.5), x)
 
 
 @pytest.mark.parametrize("name", ["var", "std"])
 def test_spread_of_no_complex_numbers_is_real(name):
-    beside_torch(lambda lib, x: getattr(lib, name)(x), np.zeros(0, complex), order=0)
+    compare_with_torch(lambda lib, x: getattr(lib, name)(x), np.zeros(0, complex), order=0)
 
 
 EVERYTHING = ["sum", "mean", "nansum", "nanmean", "count_nonzero", "amax", "amin", "var", "std"]
@@ -264,8 +264,8 @@ EVERYTHING = ["sum", "mean", "nansum", "nanmean", "count_nonzero", "amax", "amin
 def test_no_dim_is_pytorchs_and_no_axis_the_array_apis(name):
     x = np.array([[1.0, 3.0], [2.0, 7.0]])
     order = 0 if name[:3] in ("var", "std") else 1  # PyTorch divides by 0 there
-    beside_torch(lambda lib, x: getattr(lib, name)(x, dim=()), x, order=order)
-    beside_torch(lambda lib, x: getattr(lib, name)(x, dim=[]), x, order=order)
+    compare_with_torch(lambda lib, x: getattr(lib, name)(x, dim=()), x, order=order)
+    compare_with_torch(lambda lib, x: getattr(lib, name)(x, dim=[]), x, order=order)
     found = getattr(cr, name)(cr.tensor(x), axis=())
     assert (found[0] if isinstance(found, tuple) else found).shape == (2, 2)
 
@@ -288,4 +288,6 @@ def test_a_count_of_numbers_that_are_not_zero_has_derivative_zero(dim: int | Non
 def test_a_norm_in_another_dtype():
     x = np.array([[3, 4], [6, 8]], dtype="float32")
     for arguments in ((2,), (1, 0), (float("inf"), 1)):
-        beside_torch(lambda lib, x, a=arguments: lib.norm(x, *a, dtype=lib.float64), x, order=0)
+        compare_with_torch(
+            lambda lib, x, a=arguments: lib.norm(x, *a, dtype=lib.float64), x, order=0
+        )

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import chainrule as cr
-from helpers.torch_comparison import beside_torch, differences
+from helpers.torch_comparison import check_derivatives, compare_with_torch
 
 RNG = np.random.default_rng(0)
 X, SRC = RNG.uniform(1, 2, (3, 4)), RNG.uniform(1, 2, (3, 4))
@@ -18,23 +18,27 @@ def test_scatter_add(dim):
     def function(lib, x, index, src):
         return lib.scatter_add(x, dim, index, src)
 
-    differences(function, X, INDEX[:2, :3], SRC)
-    beside_torch(function, X, INDEX, SRC)
+    check_derivatives(function, X, INDEX[:2, :3], SRC)
+    compare_with_torch(function, X, INDEX, SRC)
     # PyTorch has derivatives where index and src have one shape; differences know no such bound.
-    beside_torch(function, X, INDEX[:2, :3], SRC, order=0)
-    beside_torch(function, X, INDEX[:2, :3], SRC[:2, :3])
+    compare_with_torch(function, X, INDEX[:2, :3], SRC, order=0)
+    compare_with_torch(function, X, INDEX[:2, :3], SRC[:2, :3])
 
 
 def test_scatter_writes_tensors_and_numbers():
     def function(lib, x, index, src):
         return lib.scatter(x, 0, index, src)
 
-    differences(function, X, ONCE, SRC)
-    beside_torch(function, X, ONCE, SRC[:2])
-    beside_torch(lambda lib, x, index: lib.scatter(x, 0, index, 2.5), X, INDEX)
-    beside_torch(lambda lib, x, index: x.scatter(1, index, value=3), X, INDEX)
-    beside_torch(lambda lib, x, i, s: x.scatter(1, i, s, reduce="add"), X, INDEX, SRC, order=0)
-    beside_torch(lambda lib, x, i, s: x.scatter(1, i, s, reduce="multiply"), X, INDEX, SRC, order=0)
+    check_derivatives(function, X, ONCE, SRC)
+    compare_with_torch(function, X, ONCE, SRC[:2])
+    compare_with_torch(lambda lib, x, index: lib.scatter(x, 0, index, 2.5), X, INDEX)
+    compare_with_torch(lambda lib, x, index: x.scatter(1, index, value=3), X, INDEX)
+    compare_with_torch(
+        lambda lib, x, i, s: x.scatter(1, i, s, reduce="add"), X, INDEX, SRC, order=0
+    )
+    compare_with_torch(
+        lambda lib, x, i, s: x.scatter(1, i, s, reduce="multiply"), X, INDEX, SRC, order=0
+    )
 
 
 def test_what_scatter_overwrites_has_no_gradient():
@@ -53,11 +57,11 @@ def test_scatter_reduce(way, own, dim):
     def function(lib, x, index, src):
         return lib.scatter_reduce(x, dim, index, src, way, include_self=own)
 
-    differences(function, X, INDEX[:2, :3], SRC)
-    beside_torch(function, X, INDEX, SRC)
+    check_derivatives(function, X, INDEX[:2, :3], SRC)
+    compare_with_torch(function, X, INDEX, SRC)
     # PyTorch has derivatives where index and src have one shape; differences know no such bound.
-    beside_torch(function, X, INDEX[:2, :3], SRC, order=0)
-    beside_torch(function, X, INDEX[:2, :3], SRC[:2, :3])
+    compare_with_torch(function, X, INDEX[:2, :3], SRC, order=0)
+    compare_with_torch(function, X, INDEX[:2, :3], SRC[:2, :3])
 
 
 @pytest.mark.parametrize("way", ["amax", "amin"])
@@ -66,9 +70,9 @@ def test_equal_extremes_share_the_gradient(way):
         return lib.scatter_reduce(x, 0, index, src, way)
 
     index, src = np.array([0, 0, 1, 1, 1]), np.array([2.0, 2.0, 3.0, 1.0, 3.0])
-    beside_torch(function, [2.0, 1.0, 5.0], index, src, order=1)
-    beside_torch(function, [-np.inf, np.inf, 5.0], index, src, order=1)
-    beside_torch(function, [np.nan, 1.0, 5.0], index, src, order=0)
+    compare_with_torch(function, [2.0, 1.0, 5.0], index, src, order=1)
+    compare_with_torch(function, [-np.inf, np.inf, 5.0], index, src, order=1)
+    compare_with_torch(function, [np.nan, 1.0, 5.0], index, src, order=0)
 
 
 def test_what_is_not_included_has_no_share():  # in PyTorch it has one, which nobody gets
@@ -84,8 +88,8 @@ def test_products_of_zeros_are_exact_to_second_order():
 
     index = np.array([0, 0, 1, 1, 2])
     src = np.array([0.0, 3.0, 0.0, 0.0, 4.0])
-    differences(function, [2.0, 5.0, 0.0, 1.0], index, src)
-    beside_torch(function, [2.0, 5.0, 7.0, 1.0], index, src, order=1)
+    check_derivatives(function, [2.0, 5.0, 0.0, 1.0], index, src)
+    compare_with_torch(function, [2.0, 5.0, 7.0, 1.0], index, src, order=1)
 
 
 def test_products_of_many_factors_agree_with_prod():
@@ -98,14 +102,16 @@ def test_products_of_many_factors_agree_with_prod():
 def test_integers_are_combined_too():
     x, index, src = np.array([1, 2, 3]), np.array([0, 0, 2]), np.array([4, 6, 9])
     for way in WAYS:
-        beside_torch(lambda lib, x, i, s, w=way: lib.scatter_reduce(x, 0, i, s, w), x, index, src)
+        compare_with_torch(
+            lambda lib, x, i, s, w=way: lib.scatter_reduce(x, 0, i, s, w), x, index, src
+        )
 
 
 @pytest.mark.parametrize("dtype", ["int64", "int8", "uint8", "bool"])
 def test_extremes_of_integers_without_their_own(dtype):
     x, src, index = np.array([1, 0, 1]), np.array([1, 0, 0]), np.array([0, 0, 2])
     for way in ("amax", "amin"):
-        beside_torch(
+        compare_with_torch(
             lambda lib, x, i, s, way=way: lib.scatter_reduce(x, 0, i, s, way, include_self=False),
             *(x.astype(dtype), index, src.astype(dtype)),
         )
@@ -113,9 +119,11 @@ def test_extremes_of_integers_without_their_own(dtype):
 
 def test_single_numbers_and_nothing_at_all():
     for name in ("scatter", "scatter_add"):
-        beside_torch(lambda lib, x, i, s, n=name: getattr(lib, n)(x, 0, i, s), 1.5, [0], [2.5])
-        beside_torch(lambda lib, x, i, s, n=name: getattr(lib, n)(x, 0, i, s), 1.5, 0, 2.5)
-        beside_torch(
+        compare_with_torch(
+            lambda lib, x, i, s, n=name: getattr(lib, n)(x, 0, i, s), 1.5, [0], [2.5]
+        )
+        compare_with_torch(lambda lib, x, i, s, n=name: getattr(lib, n)(x, 0, i, s), 1.5, 0, 2.5)
+        compare_with_torch(
             lambda lib, x, i, s, n=name: getattr(lib, n)(x, 1, i, s),
             X,
             np.zeros((3, 0), int),
@@ -130,24 +138,24 @@ def test_slices(name, dim):
         return getattr(lib, name)(x, dim, index, source)
 
     source = SRC[:2] if dim == 0 else SRC[:, :2]
-    differences(function, X, [2, 0], source)
-    beside_torch(function, X, [2, 0], source)
+    check_derivatives(function, X, [2, 0], source)
+    compare_with_torch(function, X, [2, 0], source)
 
 
 def test_slices_repeat_and_are_scaled():
     def function(lib, x, index, source):
         return lib.index_add(x, 0, index, source, alpha=3)
 
-    beside_torch(function, X, [2, 2], SRC[:2])
-    beside_torch(lambda lib, x, i, s: lib.index_add(x, 0, i, s), 1.5, [0], 2.0)
+    compare_with_torch(function, X, [2, 2], SRC[:2])
+    compare_with_torch(lambda lib, x, i, s: lib.index_add(x, 0, i, s), 1.5, [0], 2.0)
     x, source = cr.zeros(2, 2), cr.tensor([[1.0], [2.0]], requires_grad=True)
     cr.index_copy(x, 1, cr.tensor([1, 1]), cr.cat([source, source], 1)).sum().backward()
     assert source.grad.tolist() == [[1], [1]]
 
 
 def test_index_fill():
-    beside_torch(lambda lib, x, i: lib.index_fill(x, 1, i, 2.5), X, [2, 0, 2])
-    beside_torch(lambda lib, x, i, v: lib.index_fill(x, 1, i, v), X, [2, 0], 2.5)
+    compare_with_torch(lambda lib, x, i: lib.index_fill(x, 1, i, 2.5), X, [2, 0, 2])
+    compare_with_torch(lambda lib, x, i, v: lib.index_fill(x, 1, i, v), X, [2, 0], 2.5)
 
 
 @pytest.mark.filterwarnings("ignore:index_reduce")  # PyTorch's
@@ -157,8 +165,8 @@ def test_index_reduce(way, own):
     def function(lib, x, index, source):
         return lib.index_reduce(x, 0, index, source, way, include_self=own)
 
-    differences(function, X, [2, 0, 2], SRC)
-    beside_torch(function, X, [2, 0, 2], SRC, order=1)
+    check_derivatives(function, X, [2, 0, 2], SRC)
+    compare_with_torch(function, X, [2, 0, 2], SRC, order=1)
 
 
 @pytest.mark.parametrize("accumulate", [False, True])
@@ -166,16 +174,16 @@ def test_index_put(accumulate):
     def function(lib, x, i, j, values):
         return lib.index_put(x, (i, j), values, accumulate)
 
-    differences(function, X, [0, 2], [1, 3], [5.0, 6.0])
-    beside_torch(function, X, [0, 2], [1, 3], [5.0, 6.0])
-    beside_torch(function, X, [[0], [2]], [1, 3], [[5.0, 6.0], [7.0, 8.0]])
-    beside_torch(lambda lib, x, i, v: x.index_put((i,), v, accumulate), X, [0, 2], SRC[0])
+    check_derivatives(function, X, [0, 2], [1, 3], [5.0, 6.0])
+    compare_with_torch(function, X, [0, 2], [1, 3], [5.0, 6.0])
+    compare_with_torch(function, X, [[0], [2]], [1, 3], [[5.0, 6.0], [7.0, 8.0]])
+    compare_with_torch(lambda lib, x, i, v: x.index_put((i,), v, accumulate), X, [0, 2], SRC[0])
     mask = X > 1.5
-    beside_torch(lambda lib, x, m, v: x.index_put((m,), v, accumulate), X, mask, SRC[mask])
+    compare_with_torch(lambda lib, x, m, v: x.index_put((m,), v, accumulate), X, mask, SRC[mask])
 
 
 def test_values_that_repeat_add_up():
-    beside_torch(lambda lib, x, i, v: x.index_put((i,), v, True), X, [2, 2, 1], SRC)
+    compare_with_torch(lambda lib, x, i, v: x.index_put((i,), v, True), X, [2, 2, 1], SRC)
 
 
 @pytest.mark.parametrize("accumulate", [False, True])
@@ -183,29 +191,33 @@ def test_put(accumulate):
     def function(lib, x, index, source):
         return lib.put(x, index, source, accumulate)
 
-    differences(function, X, [3, 1], [5.0, 6.0])
-    beside_torch(function, X, [[3, 1], [11, -1]][:1], [[5.0, 6.0]])
+    check_derivatives(function, X, [3, 1], [5.0, 6.0])
+    compare_with_torch(function, X, [[3, 1], [11, -1]][:1], [[5.0, 6.0]])
 
 
 def test_masked_scatter():
     def function(lib, x, mask, source):
         return lib.masked_scatter(x, mask, source)
 
-    differences(function, X, X > 1.5, SRC)
-    beside_torch(function, X, X > 1.5, SRC)
-    beside_torch(function, X, X[0] > 1.5, SRC)
+    check_derivatives(function, X, X > 1.5, SRC)
+    compare_with_torch(function, X, X > 1.5, SRC)
+    compare_with_torch(function, X, X[0] > 1.5, SRC)
 
 
 def test_in_place():
     for name in ("scatter_add_", "scatter_"):
-        beside_torch(lambda lib, x, i, s, n=name: getattr(x * 1, n)(0, i, s), X, ONCE, SRC[:2])
+        compare_with_torch(
+            lambda lib, x, i, s, n=name: getattr(x * 1, n)(0, i, s), X, ONCE, SRC[:2]
+        )
     for name in ("index_add_", "index_copy_"):
-        beside_torch(lambda lib, x, i, s, n=name: getattr(x * 1, n)(0, i, s), X, [2, 0], SRC[:2])
-    beside_torch(lambda lib, x, i: (x * 1).index_fill_(0, i, 2.0), X, [2, 0])
-    beside_torch(lambda lib, x, i, s: (x * 1).index_put_((i,), s), X, [2, 0], SRC[:2])
-    beside_torch(lambda lib, x, m, s: (x * 1).masked_scatter_(m, s), X, X > 1.5, SRC)
-    beside_torch(lambda lib, x, i, s: (x * 1).put_(i, s), X, [2, 0], [5.0, 6.0])
-    beside_torch(lambda lib, x, i, s: (x * 1).scatter_reduce_(0, i, s, "amax"), X, INDEX, SRC)
+        compare_with_torch(
+            lambda lib, x, i, s, n=name: getattr(x * 1, n)(0, i, s), X, [2, 0], SRC[:2]
+        )
+    compare_with_torch(lambda lib, x, i: (x * 1).index_fill_(0, i, 2.0), X, [2, 0])
+    compare_with_torch(lambda lib, x, i, s: (x * 1).index_put_((i,), s), X, [2, 0], SRC[:2])
+    compare_with_torch(lambda lib, x, m, s: (x * 1).masked_scatter_(m, s), X, X > 1.5, SRC)
+    compare_with_torch(lambda lib, x, i, s: (x * 1).put_(i, s), X, [2, 0], [5.0, 6.0])
+    compare_with_torch(lambda lib, x, i, s: (x * 1).scatter_reduce_(0, i, s, "amax"), X, INDEX, SRC)
 
 
 def test_in_place_through_a_view_reaches_the_base():
@@ -214,7 +226,7 @@ def test_in_place_through_a_view_reaches_the_base():
         y.t()[1:].scatter_add_(0, index, src)
         return y
 
-    beside_torch(function, X, np.array([[2, 0, 1]]), np.array([[1.0, 2.0, 3.0]]))
+    compare_with_torch(function, X, np.array([[2, 0, 1]]), np.array([[1.0, 2.0, 3.0]]))
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "complex64", "int32"])

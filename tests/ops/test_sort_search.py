@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import chainrule as cr
-from helpers.torch_comparison import beside_torch, differences
+from helpers.torch_comparison import check_derivatives, compare_with_torch
 
 RNG = np.random.default_rng(4)
 NAN = math.nan
@@ -55,7 +55,7 @@ CALLS = {
 @pytest.mark.parametrize("name", CALLS)
 def test_values(name):
     function, x = CALLS[name]
-    beside_torch(function, x, order=0)
+    compare_with_torch(function, x, order=0)
 
 
 @pytest.mark.parametrize("right", [False, True])
@@ -63,14 +63,14 @@ def test_searchsorted(right):
     def function(lib, rows, values):
         return lib.searchsorted(rows, values, right=right)
 
-    beside_torch(function, SORTED, VALUES)
-    beside_torch(function, SORTED[0], VALUES)
-    beside_torch(function, SORTED[0], 4)
-    beside_torch(function, SORTED[:, :0], VALUES)
-    beside_torch(function, SORTED, VALUES[:, :0])
-    beside_torch(lambda lib, rows, v: lib.bucketize(v, rows, right=right), SORTED[0], VALUES)
+    compare_with_torch(function, SORTED, VALUES)
+    compare_with_torch(function, SORTED[0], VALUES)
+    compare_with_torch(function, SORTED[0], 4)
+    compare_with_torch(function, SORTED[:, :0], VALUES)
+    compare_with_torch(function, SORTED, VALUES[:, :0])
+    compare_with_torch(lambda lib, rows, v: lib.bucketize(v, rows, right=right), SORTED[0], VALUES)
     wide, many = np.sort(RNG.integers(0, 50, (3, 4, 20))), RNG.integers(0, 50, (3, 4, 30))
-    beside_torch(function, wide, many)
+    compare_with_torch(function, wide, many)
 
 
 def test_searchsorted_by_other_names():
@@ -82,14 +82,14 @@ def test_searchsorted_by_other_names():
             lib.bucketize(values, rows, out_int32=True),
         )
 
-    beside_torch(function, np.array([1, 3, 5]), np.array([3, 6, 0]))
+    compare_with_torch(function, np.array([1, 3, 5]), np.array([3, 6, 0]))
 
 
 def test_weights_are_summed_and_have_gradients():
     places = np.array([1, 0, 1])
-    differences(lambda lib, i, w: lib.bincount(i, w, 4) ** 2, places, [0.5, 1.0, 2.0])
-    beside_torch(lambda lib, i, w: lib.bincount(i, w), places, [0.5, 1.0, 2.0], order=0)
-    beside_torch(lambda lib, i, w: lib.bincount(i, w), places, np.array([2, 3, 4]))
+    check_derivatives(lambda lib, i, w: lib.bincount(i, w, 4) ** 2, places, [0.5, 1.0, 2.0])
+    compare_with_torch(lambda lib, i, w: lib.bincount(i, w), places, [0.5, 1.0, 2.0], order=0)
+    compare_with_torch(lambda lib, i, w: lib.bincount(i, w), places, np.array([2, 3, 4]))
 
 
 def test_results_have_no_history():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import chainrule as cr
-from helpers.torch_comparison import beside_torch, differences
+from helpers.torch_comparison import check_derivatives, compare_with_torch
 
 RNG = np.random.default_rng(3)
 X = RNG.permutation(24).reshape(2, 3, 4) / 7 + 0.1
@@ -41,30 +41,32 @@ FUNCTIONS = {
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_values_and_gradients(name):
-    differences(FUNCTIONS[name], X)
-    beside_torch(FUNCTIONS[name], X)
+    check_derivatives(FUNCTIONS[name], X)
+    compare_with_torch(FUNCTIONS[name], X)
 
 
 def test_gaps():
-    beside_torch(lambda lib, x: (lib.nansum(x), lib.nansum(x, 1), lib.nansum(x, 0, True)), GAPS)
-    beside_torch(lambda lib, x: (lib.nanmean(x), lib.nanmean(x, 0)), GAPS)
-    beside_torch(lambda lib, x: lib.nanmean(x, 1), GAPS, order=0)
-    beside_torch(lambda lib, x: lib.nansum(x), np.array([1, 2]))
-    beside_torch(lambda lib, x: (x.nansum(), x.nanmean()), np.zeros(0), order=0)
+    compare_with_torch(
+        lambda lib, x: (lib.nansum(x), lib.nansum(x, 1), lib.nansum(x, 0, True)), GAPS
+    )
+    compare_with_torch(lambda lib, x: (lib.nanmean(x), lib.nanmean(x, 0)), GAPS)
+    compare_with_torch(lambda lib, x: lib.nanmean(x, 1), GAPS, order=0)
+    compare_with_torch(lambda lib, x: lib.nansum(x), np.array([1, 2]))
+    compare_with_torch(lambda lib, x: (x.nansum(), x.nanmean()), np.zeros(0), order=0)
 
 
 def test_a_single_observation():
-    beside_torch(lambda lib, x: lib.std_mean(x, correction=0), [2.0], order=1)
+    compare_with_torch(lambda lib, x: lib.std_mean(x, correction=0), [2.0], order=1)
     one = cr.tensor([2.0], requires_grad=True)
     spread, mean = cr.std_mean(one)
     assert math.isnan(spread.item())
     assert mean.item() == 2
-    beside_torch(lambda lib, x: lib.corrcoef(x), [1.0, 2.0])
+    compare_with_torch(lambda lib, x: lib.corrcoef(x), [1.0, 2.0])
 
 
 def test_complex_covariances():
     z = RNG.normal(size=(3, 5)) + 1j * RNG.normal(size=(3, 5))
-    beside_torch(lambda lib, x: lib.cov(x), z)
+    compare_with_torch(lambda lib, x: lib.cov(x), z)
     np.testing.assert_allclose(cr.corrcoef(cr.tensor(z)).numpy(), np.corrcoef(z), rtol=1e-12)
 
 
@@ -72,11 +74,11 @@ def test_covariances_by_their_weights():
     def function(lib, x, weights):
         return lib.cov(x, aweights=weights)
 
-    differences(function, X[0], [0.5, 1.0, 2.0, 0.25])
+    check_derivatives(function, X[0], [0.5, 1.0, 2.0, 0.25])
 
 
 def test_equal_tensors_have_distance_zero_with_derivative_zero():
-    beside_torch(lambda lib, x, y: lib.dist(x, y), [1.0, 2.0], [1.0, 2.0], order=1)
+    compare_with_torch(lambda lib, x, y: lib.dist(x, y), [1.0, 2.0], [1.0, 2.0], order=1)
 
 
 def test_short_slices_are_left_alone():
@@ -85,7 +87,7 @@ def test_short_slices_are_left_alone():
     np.testing.assert_array_equal(out[1:].detach().numpy(), x[1:].detach().numpy())
     out[1:].sum().backward()
     assert x.grad.tolist() == [[0, 0], [1, 1], [1, 1]]
-    beside_torch(lambda lib, x: (x * 1).renorm_(2, 0, 1.0), [[3.0, 4.0], [0.3, 0.4]])
+    compare_with_torch(lambda lib, x: (x * 1).renorm_(2, 0, 1.0), [[3.0, 4.0], [0.3, 0.4]])
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import chainrule as cr
-from helpers.torch_comparison import beside_torch, differences
+from helpers.torch_comparison import check_derivatives, compare_with_torch
 
 X = np.arange(24.0).reshape(2, 3, 4) / 7
 
@@ -31,8 +31,8 @@ OVERLAPPING = {
 @pytest.mark.parametrize("name", [*PARTS, *OVERLAPPING])
 def test_values_and_gradients(name):
     function = (PARTS | OVERLAPPING)[name]
-    differences(function, X)
-    beside_torch(function, X)
+    check_derivatives(function, X)
+    compare_with_torch(function, X)
 
 
 @pytest.mark.parametrize("name", PARTS)
@@ -45,7 +45,7 @@ def test_they_share_memory_and_writes_reach_the_base(name):
         part += 1
         return y * y, part * 2, other
 
-    beside_torch(function, X, 3.0)
+    compare_with_torch(function, X, 3.0)
     y = cr.tensor(X)
     if PARTS[name](cr, y).numel():
         PARTS[name](cr, y).fill_(100)
@@ -53,7 +53,7 @@ def test_they_share_memory_and_writes_reach_the_base(name):
 
 
 def test_a_narrow_copy_is_the_same_in_memory_of_its_own():
-    beside_torch(lambda lib, x: lib.narrow_copy(x, 1, 1, 2) * x.narrow_copy(1, 0, 2), X)
+    compare_with_torch(lambda lib, x: lib.narrow_copy(x, 1, 1, 2) * x.narrow_copy(1, 0, 2), X)
     x = cr.tensor(X)
     assert not np.shares_memory(x.narrow_copy(0, 0, 1).numpy(), x.numpy())
 
@@ -65,7 +65,7 @@ def test_the_base_written_to_is_seen_in_a_diagonal():
         y.mul_(y.detach() + 2)
         return part * part
 
-    beside_torch(function, X)
+    compare_with_torch(function, X)
 
 
 def test_no_grad_views_refuse_writes_in_grad_mode():
@@ -82,8 +82,8 @@ def test_overlapping_windows_are_not_written_to():
 
 
 def test_single_numbers():
-    beside_torch(lambda lib, x: x.unfold(0, 1, 1), 2.5)
-    beside_torch(lambda lib, x: x.unflatten(0, (1, 2)), [1.0, 2.0])
+    compare_with_torch(lambda lib, x: x.unfold(0, 1, 1), 2.5)
+    compare_with_torch(lambda lib, x: x.unflatten(0, (1, 2)), [1.0, 2.0])
 
 
 def test_locked_memory_stays_locked():
@@ -104,16 +104,16 @@ REPLACED = {
 
 @pytest.mark.parametrize("name", REPLACED)
 def test_parts_replaced(name):
-    differences(REPLACED[name], X, X * 2 + 1)
-    beside_torch(REPLACED[name], X, X * 2 + 1)
+    check_derivatives(REPLACED[name], X, X * 2 + 1)
+    compare_with_torch(REPLACED[name], X, X * 2 + 1)
 
 
 def test_a_diagonal_of_matrices_replaced():
     def function(lib, x, y):
         return lib.diagonal_scatter(x, y, 1, 1, 2)
 
-    differences(function, X, X[:, :, 0])
-    beside_torch(function, X, X[:, :, 0])
+    check_derivatives(function, X, X[:, :, 0])
+    compare_with_torch(function, X, X[:, :, 0])
 
 
 def test_what_replaces_has_the_shape_of_the_part():
@@ -146,8 +146,8 @@ DIAGONALS = {
 
 @pytest.mark.parametrize("name", DIAGONALS)
 def test_diagonals(name):
-    differences(DIAGONALS[name], X)
-    beside_torch(DIAGONALS[name], X)
+    check_derivatives(DIAGONALS[name], X)
+    compare_with_torch(DIAGONALS[name], X)
 
 
 def test_triangles_take_the_array_apis_k():
@@ -157,7 +157,7 @@ def test_triangles_take_the_array_apis_k():
 
 
 def test_the_trace_of_integers_is_int64():
-    beside_torch(lambda lib, x: x.trace(), np.ones((2, 2), "int32"))
+    compare_with_torch(lambda lib, x: x.trace(), np.ones((2, 2), "int32"))
 
 
 @pytest.mark.parametrize(

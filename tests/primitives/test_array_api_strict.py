@@ -1,7 +1,7 @@
-"""Every forward and every rule computes with the namespace that it is handed, and with no other.
+"""Forwards and rules compute with the namespace that they are given, and with no other.
 
-Here they are handed `array_api_strict`, which has the array API and nothing more. Its arrays are
-locked, and won't say whether they are true: rules write nothing in place and branch on no values.
+Here the namespace is `array_api_strict`, which has the array API and nothing more. Its arrays are
+read-only and have no truth value: rules must not write in place, nor branch on values.
 """
 
 from __future__ import annotations
@@ -15,18 +15,24 @@ import numpy as np
 import pytest
 
 from chainrule import primitives
-from chainrule.backend import KERNELS, Namespace, numpy_xp
-from chainrule.primitives.primitive import TABLE, Primitive, elementwise, forward_of
+from chainrule.primitives.primitive import TABLE, elementwise
 from conformance import CONSTANTS, ROWS, Case, cases_of
+from conformance.array_api_strict import (
+    XP,
+    check_forward,
+    check_jvp,
+    check_precision,
+    check_vjp,
+    strict,
+    to_strict,
+)
 from conformance.checks import demand
-
-strict = pytest.importorskip("array_api_strict")
 
 
 def is_standard(case: Case) -> bool:
     """Say whether the array API defines the operation for these inputs at all.
 
-    It indexes with masks of all axes or integers for each of them, and has logic for bools alone.
+    It has masks of all axes, integer arrays for each axis, and logic for bools only.
     """
     x = case.arrays()[0]
     if case.row.primitive.startswith("logical"):
@@ -42,171 +48,6 @@ def is_standard(case: Case) -> bool:
 
 CASES = [case for row in ROWS for case in cases_of(row) if is_standard(case)]
 STEPS = [case for row in CONSTANTS for case in cases_of(row) if is_standard(case)]
-
-
-# --- array_api_strict, with generic versions of the extensions -------------------------------
-
-
-def to_strict(value: Any) -> Any:
-    """Return arrays locked and of array_api_strict, dtypes as its dtypes, the rest as it is."""
-    if isinstance(value, np.ndarray | np.generic):
-        memory = np.array(value)
-        memory.setflags(write=False)
-        return strict.asarray(memory, copy=False)
-    if isinstance(value, np.dtype):
-        return getattr(strict, value.name)
-    if isinstance(value, dict):
-        return {key: to_strict(part) for key, part in value.items()}
-    if isinstance(value, tuple | list):
-        return type(value)([to_strict(part) for part in value])
-    return value
-
-
-def to_numpy(value: Any) -> Any:
-    return None if value is None else np.asarray(getattr(value, "_array", value))
-
-
-def _borrowed(name: str) -> Any:
-    """Return an extension of NumPy's namespace, applied to the memory of strict arrays."""
-    function = getattr(numpy_xp, name)
-
-    def extension(*arrays: Any, **settings: Any) -> Any:
-        plain = [_plain(a) for a in arrays]
-        return strict.asarray(function(*plain, **{k: _plain(v) for k, v in settings.items()}))
-
-    return extension
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, tuple | list):
-        return type(value)([_plain(part) for part in value])
-    return getattr(value, "_array", value)
-
-
-NUMPYS = (
-    *("exp2", "cbrt", "logaddexp2", "fmod", "fmax", "fmin", "heaviside", "nan_to_num"),
-    *("gcd", "lcm"),
-)
-"""What NumPy and CuPy have in common, and the array API has not."""
-
-XP = Namespace(
-    strict,
-    masked=lambda x, mask: strict.where(mask, x, strict.zeros((), dtype=x.dtype)),
-    index=lambda x, *, key: x[key],
-    index_add=_borrowed("index_add"),
-    add_at=_borrowed("add_at"),
-    maximum_at=_borrowed("maximum_at"),
-    minimum_at=_borrowed("minimum_at"),
-    diagonal=lambda x, *, offset, key: strict.linalg.diagonal(x, offset=offset),
-    windows=_borrowed("windows"),
-    logcumsumexp=_borrowed("logcumsumexp"),
-    assign_at=_borrowed("assign_at"),
-    **{name: _borrowed(name) for names in (*KERNELS.values(), NUMPYS) for name in names},
-    add_along_axis=_borrowed("add_along_axis"),
-    to_device=lambda x, *, source, target: x,
-)
-
-
-# --- a primitive applied, and both its rules ------------------------------------------------------
-
-
-class FunctionCall:
-    """A primitive applied to the inputs of a case, in NumPy and in array_api_strict."""
-
-    def __init__(self, case: Case) -> None:
-        self.primitive: Primitive = TABLE[case.row.primitive]
-        self.arrays = case.arrays()
-        self.settings = case.settings
-        self.out = forward_of(self.primitive, numpy_xp)(*self.arrays, **self.settings)
-        self.strict_arrays = [to_strict(array) for array in self.arrays]
-        self.strict_settings = to_strict(self.settings)
-        self.rng = np.random.default_rng(7)
-
-    def forward(self) -> Any:
-        return forward_of(self.primitive, XP)(*self.strict_arrays, **self.strict_settings)
-
-    def needs(self) -> tuple[bool, ...]:
-        return tuple(array.dtype.kind in "fc" for array in self.arrays)
-
-    def saved(self, arrays: list[Any], out: Any) -> tuple[Any, ...]:
-        """Return what the engine would save for the rules."""
-        plan = self.primitive.plan(self.needs())
-        values = []
-        for name, origin in zip(plan.saves, plan.origins, strict=True):
-            stem, _, aspect = name.rpartition("_")
-            if origin is not None:
-                several = origin < 0 and self.primitive.multiple
-                values.append(out[~origin] if several else out if origin < 0 else arrays[origin])
-            elif name == "shapes":
-                values.append(tuple(array.shape for array in arrays))
-            else:
-                values.append(getattr(arrays[self.primitive.inputs.index(stem)], aspect))
-        return tuple(values)
-
-    def random(self, array: Any) -> np.ndarray:
-        values = self.rng.uniform(-1, 1, array.shape)
-        if array.dtype.kind == "c":
-            values = values + 1j * self.rng.uniform(-1, 1, array.shape)
-        return np.asarray(values).astype(array.dtype)
-
-    def cotangent(self) -> Any:
-        if self.primitive.multiple:
-            return {i: self.random(part) for i, part in enumerate(self.out)}
-        return self.random(np.asarray(self.out))
-
-
-def check_forward(case: Case) -> None:
-    application = FunctionCall(case)
-    _assert_same(application.forward(), application.out)
-
-
-def check_vjp(case: Case) -> None:
-    application = FunctionCall(case)
-    g = application.cotangent()
-    _assert_same(*_pulled(application, g))
-    if application.primitive.multiple:
-        _assert_same(*_pulled(application, {0: g[0]}))
-
-
-def _pulled(application: FunctionCall, g: Any) -> tuple[Any, Any]:
-    a = application
-    plan = a.primitive.plan(a.needs())
-    saved = a.saved(a.strict_arrays, to_strict(a.out))
-    got = plan.pull(XP, to_strict(g), saved, a.strict_settings)
-    return got, plan.pull(numpy_xp, g, a.saved(a.arrays, a.out), a.settings)
-
-
-def check_jvp(case: Case) -> None:
-    application = FunctionCall(case)
-    a = application
-    ts = tuple(a.random(x) if need else None for x, need in zip(a.arrays, a.needs(), strict=True))
-    plan = a.primitive.plan(a.needs())
-    saved = a.saved(a.strict_arrays, to_strict(a.out))
-    got = plan.push(XP, tuple(to_strict(t) for t in ts), saved, a.strict_settings)
-    _assert_same(got, plan.push(numpy_xp, ts, a.saved(a.arrays, a.out), a.settings))
-
-
-def check_precision(case: Case) -> None:
-    """In single precision a rule computes in single precision: no doubles on the way."""
-    application = FunctionCall(case)
-    plan = application.primitive.plan(application.needs())
-    saved = application.saved(application.arrays, application.out)
-    for part in plan.pull(numpy_xp, application.cotangent(), saved, application.settings):
-        assert part is None or part.dtype in (np.float32, np.complex64)
-
-
-def _assert_same(got: Any, wanted: Any) -> None:
-    if not isinstance(wanted, tuple | list):
-        got, wanted = [got], [wanted]
-    assert len(got) == len(wanted)
-    for a, b in zip(got, wanted, strict=True):
-        if b is None:
-            assert a is None
-            continue
-        a, b = to_numpy(a), np.asarray(b)
-        assert (a.shape, a.dtype) == (b.shape, b.dtype)
-        single = b.dtype in (np.float32, np.complex64)
-        np.testing.assert_allclose(a, b, rtol=1e-5 if single else 1e-13, atol=1e-6 if single else 0)
 
 
 def each(cases: list[Case]) -> Any:
@@ -255,7 +96,7 @@ def test_rules_keep_single_precision(cases: list[Case]) -> None:
     demand(check_precision, cases)
 
 
-# --- what the source says -------------------------------------------------------------------------
+# --- the source of the rules ----------------------------------------------------------------------
 
 SOURCES = sorted(Path(inspect.getfile(primitives)).parent.glob("*.py"))
 
@@ -353,4 +194,4 @@ def test_a_planted_rule_that_needs_more_is_noticed(rule: Any) -> None:
     plan = primitive.plan((True,))
     x = to_strict(np.array([0.5, 1.0]))
     with pytest.raises((TypeError, AttributeError, ValueError, RuntimeError)):
-        assert type(plan.pull(XP, x, (x,), {})[0]) is type(x)
+        assert type(plan.vjp(XP, x, (x,), {})[0]) is type(x)

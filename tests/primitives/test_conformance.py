@@ -1,6 +1,6 @@
-"""Every primitive, in every dtype and situation of the table in cases/, meets every demand.
+"""Every primitive, in every dtype and situation of the conformance table, passes every check.
 
-The last section plants wrong rules, and wants the demands to fail.
+The last section plants wrong rules, which the checks have to notice.
 """
 
 from __future__ import annotations

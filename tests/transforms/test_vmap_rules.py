@@ -9,7 +9,7 @@ import pytest
 
 import chainrule as cr
 from conformance import CONSTANTS, ROWS, Case, cases_of
-from conformance.checks import Subject, arrays_of, demand, pulled
+from conformance.checks import Subject, arrays_of, demand, weighted_gradients
 
 CASES = [case for row in (*ROWS, *CONSTANTS) for case in cases_of(row)]
 LANES = 3
@@ -54,8 +54,8 @@ def check_lanes(case: Case) -> None:
         def of(points: Any, weights: Any) -> list[list[cr.Tensor]]:
             xs = [p.detach().requires_grad_() for p in points]
             outs = subject(*xs)
-            grads = pulled(outs, xs, weights, create_graph=smooth)
-            second = pulled(grads, xs, [g.detach() for g in grads]) if smooth else []
+            grads = weighted_gradients(outs, xs, weights, create_graph=smooth)
+            second = weighted_gradients(grads, xs, [g.detach() for g in grads]) if smooth else []
             tangents = cr.jvp(lambda *p: list(subject(*p)), list(points), list(points))[1]
             return [list(outs), grads, second, tangents]
 
@@ -74,7 +74,7 @@ def check_lanes(case: Case) -> None:
             return
         xs = [p.clone().requires_grad_() for p in inputs[0]]
         outs = cr.vmap(lambda *p: list(subject(*p)))(*xs)
-        outside = arrays_of(pulled(outs, xs, inputs[1]))
+        outside = arrays_of(weighted_gradients(outs, xs, inputs[1]))
         close(outside, [example[1] for example in one], "gradients from outside")
 
 
@@ -91,7 +91,7 @@ class Pulled:
     def __call__(self, points: Any, weights: Any) -> list[list[cr.Tensor]]:
         xs = [p.detach().requires_grad_() for p in points]
         outs = self.subject(*xs)
-        return [list(outs), pulled(outs, xs, weights)]
+        return [list(outs), weighted_gradients(outs, xs, weights)]
 
 
 def agree(found: Any, wanted: Any) -> None:

@@ -1,7 +1,7 @@
 """The conformance table with machine code in the place of NumPy, for arrays of any size.
 
 Kernels and the loops made of rules are plain Python too. Here Python runs them, which takes no time
-to compile and no Numba; `test_native_kernels.py` has Numba run them.
+to compile and no Numba; `test_kernels.py` has Numba run them.
 """
 
 from __future__ import annotations

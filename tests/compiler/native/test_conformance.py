@@ -1,7 +1,7 @@
 """Every primitive gives in loops what it gives eagerly: the whole conformance table.
 
 The source of a loop is plain Python too. Here Python runs it, which takes no time to compile and no
-Numba; `test_native.py` has Numba run some.
+Numba; `test_loop_codegen.py` has Numba run some.
 """
 
 from __future__ import annotations

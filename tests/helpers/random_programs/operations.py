@@ -1,6 +1,6 @@
-"""What a random program is made of: an operation's name, and how it is written as a line of code.
+"""The operations of random programs, and how each is written as a line of code.
 
-Each function here takes the program so far and the numbers of an instruction, and writes a line.
+Each function takes the program so far and the numbers of an instruction, and adds a line.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Running random programs (see programs.py) line by line, in chainrule or in PyTorch."""
+"""Execution of random programs, line by line, in chainrule or in PyTorch."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from helpers.torch_comparison import CHAINRULE, Library
 
 
 class Run:
-    """One library, the variables so far, and what hooks and questions have seen."""
+    """A library, the variables so far, and the values that hooks and queries recorded."""
 
     def __init__(self, lib: Library, functions: dict[str, Any]) -> None:
         self.lib = lib
@@ -37,12 +37,12 @@ class Run:
         self.seen.setdefault("flags", []).append(flags(tensor))
 
     def weigh(self, tensor: Any) -> Any:
-        """Return a sum to which neighbouring elements contribute differently."""
+        """Return a sum that weights neighbouring elements differently."""
         weights = 1.0 + np.arange(math.prod(tensor.shape)) % 3
         return (tensor * self.lib.from_numpy(weights.reshape(tuple(tensor.shape)))).sum()
 
     def step(self, line: str) -> Exception | None:
-        """Run one line; return what it raised."""
+        """Run one line; return the exception that it raised, if any."""
         try:
             exec(_compiled(line), self.names)
         except Exception as error:
@@ -65,7 +65,7 @@ def flags(tensor: Any) -> tuple[bool, bool, bool]:
 
 
 def runnable(line: str, names: dict[str, Any]) -> bool:
-    """Say whether what the line reads is there: what should have made it may have raised."""
+    """Say whether all variables that the line reads exist: an earlier line may have raised."""
     return all(name in names for name in reads_and_makes(line)[0])
 
 

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, Phase, settings
 
 EXAMPLES = int(os.environ.get("HYPOTHESIS_EXAMPLES", "200"))
 
-several = settings(
+many_examples = settings(
     max_examples=EXAMPLES,
     deadline=None,
     derandomize=False,

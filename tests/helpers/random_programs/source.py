@@ -1,9 +1,9 @@
-"""Random programs as readable source, for Hypothesis: lines of code that both libraries can run.
+"""Random programs as readable source, for Hypothesis: lines of code that run in both libraries.
 
-A draw is a list of instructions, each the name of an operation and a few small numbers. `written`
-turns them into lines like ``t3 = t1 * t0[1:]``: the numbers choose operands, dimensions and indices
-among what is there, so every list of instructions is a program, and a shorter one too. It follows
-the shapes, so most lines fit.
+Hypothesis draws a list of instructions: the name of an operation and a few small numbers each.
+`source_of` turns them into lines like ``t3 = t1 * t0[1:]``. The numbers choose operands, dimensions
+and indices among those available, so every list of instructions is a program, and so is every part
+of it (which shrinking needs). Shapes are tracked, so that most lines run without an error.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Shape = tuple[int, ...]
 
 
 class Instruction(NamedTuple):
-    """What to do, and the numbers that choose to what."""
+    """An operation, and the numbers that choose its operands."""
 
     operation: str
     a: int
@@ -30,20 +30,20 @@ class Instruction(NamedTuple):
 
 
 def programs(operations: dict[str, Writer]) -> st.SearchStrategy[list[str]]:
-    """Return the strategy of programs: lists of lines of code."""
+    """Return the strategy that draws programs: lists of lines of code."""
     names = [name for name, writer in operations.items() for _ in range(writer.weight)]
     number = st.integers(0, 11)
     instruction = st.builds(Instruction, st.sampled_from(names), number, number, number, number)
-    part = st.lists(instruction, max_size=12)  # one long list would seldom be long
+    part = st.lists(instruction, max_size=12)  # a single list would seldom be long
     return st.tuples(part, part, part).map(
-        lambda parts: written([*itertools.chain(*parts)], operations)
+        lambda parts: source_of([*itertools.chain(*parts)], operations)
     )
 
 
 class Variable(NamedTuple):
     name: str
     shape: Shape
-    memory: int  # variables of different memory surely don't overlap
+    memory: int  # variables with different numbers never overlap
     leaf: bool = False
     one_of_several: bool = False
 
@@ -62,12 +62,12 @@ class Draft:
         shape: Callable[[Shape], bool] = lambda _: True,
         only: Callable[[Variable], bool] = lambda _: True,
     ) -> Variable:
-        """Return one of the variables that fit, 0 being the last one made; if none does, any."""
+        """Return one of the matching variables, counted from the newest; any, if none matches."""
         fitting = [v for v in self.variables if only(v) and shape(v.shape)] or self.variables
         return fitting[-1 - min(number, len(fitting) - 1)]
 
     def make(self, source: str, *shapes: Shape, memory: int | None = None) -> None:
-        """Write a line that makes one variable for each shape."""
+        """Add a line that assigns one variable for each shape."""
         names = []
         for shape in shapes:
             name = f"t{self.count}"
@@ -80,29 +80,29 @@ class Draft:
         self.lines.append(f"{', '.join(names)} = {source}")
 
     def do(self, source: str) -> None:
-        """Write a line that makes nothing."""
+        """Add a line that assigns no variable."""
         self.lines.append(source)
 
 
 class Writer(NamedTuple):
-    """How an instruction becomes lines; more likely to be drawn with a larger weight."""
+    """How an instruction becomes lines, and the weight with which it is drawn."""
 
     write: Callable[[Draft, Instruction], None]
     weight: int = 1
 
 
-def written(instructions: Sequence[Instruction], operations: dict[str, Writer]) -> list[str]:
-    """Return the program that the instructions spell."""
+def source_of(instructions: Sequence[Instruction], operations: dict[str, Writer]) -> list[str]:
+    """Return the program that the instructions describe."""
     draft = Draft()
     draft.make("lib.leaf([[0.5, -1.25, 0.0], [1.0, 2.0, -0.5]])", (2, 3))
-    draft.make("t0 * 2", (2, 3))  # what may be written to
+    draft.make("t0 * 2", (2, 3))  # a tensor that in-place operations may write to
     for instruction in instructions:
         operations[instruction.operation].write(draft, instruction)
     return draft.lines
 
 
 def reads_and_makes(line: str) -> tuple[frozenset[str], tuple[str, ...]]:
-    """Return the variables that a line needs, and those that it makes."""
+    """Return the variables that a line reads, and those that it assigns."""
     line = line.removeprefix("with lib.no_grad(): ")
     left, equals, right = line.partition(" = ")
     makes = tuple(left.split(", ")) if equals and re.fullmatch(r"t\d+(, t\d+)*", left) else ()

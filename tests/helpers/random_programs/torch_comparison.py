@@ -1,6 +1,7 @@
-"""Running a random program in chainrule and in PyTorch, side by side, and comparing all there is.
+"""Comparison of a random program in chainrule and in PyTorch, line by line.
 
-Where PyTorch is known to do otherwise, and chainrule not to be wrong, the comparison stops there.
+All values, gradients, flags, versions and errors are compared. The comparison stops where PyTorch
+is known to differ although chainrule is right.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from helpers.random_programs.run import Run, chainrule_run, flags, runnable, tor
 from helpers.random_programs.source import reads_and_makes
 from helpers.tensors import memory
 
-# --- what goes wrong ------------------------------------------------------------------------------
+# --- errors --------------------------------------------------------------------------------------
 
 _CATEGORIES = {
     "its base or another view of its base has been modified": "stale view",
@@ -37,17 +38,17 @@ _CATEGORIES = {
 
 
 _ALIKE = {"freed", "saved value changed", "stale view"}
-"""Where two of these are true, which of them comes first is nobody's business."""
+"""Errors that may hold at once: either library may report any of them first."""
 
 
 def category(error: Exception | None) -> str:
-    """Return what both libraries' texts mean; the rest is "other"."""
+    """Return the category of an error by its text in either library, else "other"."""
     if error is None:
         return "none"
     return next((name for text, name in _CATEGORIES.items() if text in str(error)), "other")
 
 
-# --- side by side ---------------------------------------------------------------------------------
+# --- comparison -----------------------------------------------------------------------------------
 
 _LARGE = 1e4
 _KINKS = ("relu", "abs", "clamp", "maximum", "minimum", "amax", "amin", "where", "with_mask")
@@ -56,22 +57,22 @@ _INDEXED = re.compile(r"t\d+\[(\[|lib\.tensor)|\] = |_\(|[-+*]= ")
 
 
 class Stop(Exception):
-    """From here on the two can't be compared; says why."""
+    """The reason why the runs can't be compared from here on."""
 
 
-def side_by_side(program: Sequence[str]) -> str:
-    """Run a program in both libraries and compare all there is; return how it ended."""
+def compare_libraries(program: Sequence[str]) -> str:
+    """Run a program in both libraries and compare everything; return how the comparison ended."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         try:
-            _Twins().run(program)
+            _Comparison().run(program)
         except Stop as reason:
             return f"stopped: {reason}"
     return "compared to the end"
 
 
-class _Twins:
-    """The two runs of one program."""
+class _Comparison:
+    """Runs of one program in both libraries."""
 
     def __init__(self) -> None:
         self.ours, self.theirs = chainrule_run(), torch_run()
@@ -144,10 +145,10 @@ class _Twins:
         not recorded, and takes what was written through a view around the old one.
         """
         target = re.match(r"t\d+", line)
-        jvp_through = target is not None and _is_view(self.ours.tensors.get(target[0]))
+        through_view = target is not None and _is_view(self.ours.tensors.get(target[0]))
         for name, (mine, other) in self.hooked.items():
             now = self._grad_fns(name)
-            if (now[0] is mine) != (now[1] is other) or (now[0] is not mine and jvp_through):
+            if (now[0] is mine) != (now[1] is other) or (now[0] is not mine and through_view):
                 raise Stop("hooks on views that were written to")
 
     def _grad_fns(self, name: str) -> list[Any]:
