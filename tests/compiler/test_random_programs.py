@@ -1,4 +1,4 @@
-"""Random programs (see helpers.random_programs), compiled: values, gradients and flags as eagerly."""
+"""Random programs (helpers.random_programs), compiled: values, gradients and flags as eagerly."""
 
 from __future__ import annotations
 
