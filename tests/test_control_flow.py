@@ -1,4 +1,4 @@
-"""Loops and branches, against the same in plain Python."""
+"""scan, while_loop and cond, compared with plain Python."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_scan_takes_containers() -> None:
     same([carry["h"][0]], [H + XS.sum(0)])
 
 
-def test_scan_without_xs_runs_so_many_steps() -> None:
+def test_scan_without_xs_runs_length_steps() -> None:
     carry, ys = cr.scan(lambda c, _: (c + c, c), H, length=4)
     same([carry, ys[3]], [H * 16, H * 8])
 
@@ -147,7 +147,7 @@ def test_scan_of_no_steps(reverse: bool) -> None:
         ),
     ],
 )
-def test_errors_teach(call: Any, error: Any, text: str) -> None:
+def test_errors_say_what_to_write(call: Any, error: Any, text: str) -> None:
     with pytest.raises(error, match=text):
         call()
 

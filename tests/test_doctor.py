@@ -1,4 +1,4 @@
-"""``python -m chainrule doctor``: what it prints, and what it advises."""
+"""``python -m chainrule doctor``: its output and its advice."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_python_m_chainrule_doctor():
 
 
 @pytest.mark.parametrize("info", [BEST, OTHER])
-def test_where_all_is_well_there_is_no_advice(info):
+def test_no_advice_where_nothing_is_wrong(info):
     assert list(doctor.advice(info, 4, 4, {})) == []
 
 
@@ -82,10 +82,10 @@ def test_fewer_threads_than_cores_if_the_environment_says_so():
         ((False, False, True), "none is seen"),
     ],
 )
-def test_what_is_said_of_a_gpu(facts, words):
+def test_the_report_of_a_gpu(facts, words):
     assert words in doctor.gpu(*facts)
 
 
-def test_packages_that_are_missing_are_said_to_be(monkeypatch):
+def test_missing_packages_are_reported(monkeypatch):
     monkeypatch.setattr(doctor, "EXTRAS", {"no-such-package-here": "nothing"})
     assert "no-such-package-here  missing     nothing" in doctor.report()

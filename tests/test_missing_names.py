@@ -1,4 +1,4 @@
-"""Names of PyTorch's that are not here say what to write instead, and are really not here."""
+"""Missing names of PyTorch raise errors that say what to write instead."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from chainrule.missing_names import _MENDS
 
 
 @pytest.mark.parametrize(("module", "name"), _MENDS)
-def test_a_name_with_a_mend_is_not_here(module: str, name: str) -> None:
+def test_a_listed_name_is_missing_and_its_error_names_a_mend(module: str, name: str) -> None:
     with pytest.raises(AttributeError, match=f"^module '{module}' has no attribute '{name}': "):
         getattr(import_module(module), name)
 
@@ -36,7 +36,7 @@ def test_a_layer_says_which_function_it_is(layer: str, text: str) -> None:
         getattr(import_module("chainrule.nn"), layer)
 
 
-def test_other_names_are_just_not_here() -> None:
+def test_other_names_raise_the_usual_error() -> None:
     for module in ("chainrule", "chainrule.nn", "chainrule.optim", "chainrule.cuda"):
         with pytest.raises(AttributeError, match=f"^module '{module}' has no attribute 'typo'$"):
             getattr(import_module(module), "typ" + "o")

@@ -1,4 +1,4 @@
-"""Pictures: what is drawn, where, and what is said where matplotlib is missing."""
+"""Plots: their contents, their axes, and the error without matplotlib."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def drawn(ax: Any) -> None:
 
 
 @pytest.mark.parametrize("name", DRAWINGS)
-def test_draws_into_what_it_is_given_or_a_new_figure(name: str) -> None:
+def test_draws_into_the_given_axes_or_a_new_figure(name: str) -> None:
     ax = pyplot.figure().subplots()
     assert DRAWINGS[name](ax) is ax
     drawn(ax)

@@ -1,4 +1,4 @@
-"""What a pass leaves as it was, and what it shares: NumPy's reports, leaves, cotangents."""
+"""The backward pass: NumPy's error state, leaves, and memory that cotangents share."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_reports_are_as_they_were_after_a_pass_that_failed():
     assert np.geterr() == before
 
 
-def test_a_pass_leaves_what_to_call_and_the_size_of_buffers():
+def test_a_pass_keeps_numpys_error_callback_and_buffer_size():
     x, y = _endless()
     seen = []
     x.register_hook(lambda _: seen.append((np.geterrcall(), np.getbufsize())))
@@ -131,7 +131,7 @@ def test_gradients_of_sums_share_no_memory():
     assert y.grad.tolist() == [1.0, 1.0, 1.0]
 
 
-def test_needs_are_one_object_that_nobody_changes():
+def test_needs_input_grad_is_one_immutable_object():
     seen = []
 
     @cr.autograd_function
@@ -161,7 +161,7 @@ def test_a_compiled_function_knows_grad_mode():
     assert [y.requires_grad for y in results] == [False, True] * 2
 
 
-def test_a_gradient_that_nobody_else_holds_is_handed_over() -> None:
+def test_an_unshared_gradient_is_not_copied() -> None:
     x = cr.ones(1 << 18, requires_grad=True)
     y = x.log()
     cotangent = cr.ones_like(y.detach())

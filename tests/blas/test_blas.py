@@ -1,7 +1,6 @@
-"""`cr.blas`: what it reports, when it switches, when it refuses; and that products stay right.
+"""`cr.blas`: reports, switches of kernels, refusals, and products that stay right.
 
-Whoever set OPENBLAS_CORETYPE for a run of the tests may have done so because other kernels crash
-there. Then none but those are used here.
+If OPENBLAS_CORETYPE is set, other kernels may crash on this machine: then only those are used.
 """
 
 from __future__ import annotations
@@ -102,7 +101,7 @@ def test_tune_does_nothing_where_the_kernels_are_the_best(library, monkeypatch):
     assert blas.tune().kernels == blas.tune("SkylakeX").kernels == "Cooperlake"
 
 
-def test_tune_goes_down_and_up_by_name(library):
+def test_tune_switches_to_narrower_and_wider_kernels_by_name(library):
     assert blas.tune("SANDYBRIDGE").kernels == "Sandybridge"
     assert blas.tune("skylakex").kernels == "SkylakeX"
 
@@ -232,7 +231,7 @@ def test_products_of_this_blas_are_right():
 
 
 class Off(np.ndarray):
-    """Numbers whose products have one element that is off by one, if they are of one dtype."""
+    """Arrays whose products have one element off by one, for one dtype."""
 
     def __matmul__(self, other):
         out = np.asarray(self) @ np.asarray(other)
@@ -285,7 +284,7 @@ except cr.blas.BlasError as error:
 
 
 @switches
-def test_chainrules_own_threads_are_no_reason():
+def test_chainrules_own_threads_are_no_reason_to_refuse():
     program = """
 import chainrule as cr
 from chainrule.blas import _refuse_other_threads
@@ -300,7 +299,7 @@ print("idle")
 
 
 @switches
-def test_switching_leaves_no_gap_for_a_signals_handler():
+def test_a_signal_handler_never_runs_during_a_switch():
     program = """
 import os, signal
 import numpy as np
@@ -329,7 +328,7 @@ print(openblas.wrong_products())
 
 @switches
 @chooses
-def test_a_running_process_switches_down_and_up_and_computes_right():
+def test_products_are_right_after_switches_in_a_running_process():
     program = """
 import os
 import numpy as np

@@ -1,4 +1,4 @@
-"""Which kernels are chosen for which processor, from what Linux says of it."""
+"""The choice of kernels for a processor, by its description in /proc/cpuinfo."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_kernels_are_chosen_for_misjudged_processors_only(processor, kernels):
 
 
 @pytest.mark.parametrize("taken", ["Haswell", "SkylakeX", ""])
-def test_who_sets_the_variable_is_left_alone(taken):
+def test_a_core_type_in_the_environment_is_kept(taken):
     assert choice({"OPENBLAS_CORETYPE": taken}, DIAMOND_RAPIDS) is None
 
 
@@ -74,11 +74,11 @@ def test_it_can_be_turned_off(off):
 
 
 @pytest.mark.parametrize("on", ["", "on", "1"])
-def test_other_values_turn_nothing_off(on):
+def test_other_values_do_not_turn_it_off(on):
     assert choice({"CHAINRULE_BLAS": on}, DIAMOND_RAPIDS) == "SkylakeX"
 
 
-def test_nothing_is_chosen_for_what_is_not_known():
+def test_nothing_is_chosen_for_unknown_processors():
     assert choice({}, None) is None
 
 
@@ -108,7 +108,7 @@ def test_the_first_processor_is_read():
         CPUINFO.replace(": 19", ": new"),
     ],
 )
-def test_what_is_no_x86_has_no_description(text):
+def test_other_architectures_have_no_description(text):
     assert described(text) is None
 
 
@@ -118,13 +118,13 @@ def test_flags_that_are_cut_off_are_missing():
     assert better(found) == "Haswell"
 
 
-def test_variants_rank_with_what_they_are_variants_of():
+def test_variants_rank_with_their_base_kernels():
     assert rank("zen") == rank("Haswell") == rank("HASWELL")
     assert rank("Cooperlake") == rank("SapphireRapids") == rank("SkylakeX")
     assert known("ZEN") == "Haswell"
     assert known("neoversen1") is known("") is known(None) is rank("Katmai") is None
 
 
-def test_what_openblas_does_not_know_it_asks():
+def test_openblas_reads_the_flags_of_unknown_models():
     assert believed(ZEN_5) is None
     assert believed(Processor("GenuineNew", 1, 1, AVX512)) is None

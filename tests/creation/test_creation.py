@@ -1,4 +1,4 @@
-"""New tensors, from data and from shapes."""
+"""Creation of tensors from data and from shapes."""
 
 import numpy as np
 import pytest
@@ -87,7 +87,7 @@ def test_the_default_dtype():
         cr.set_default_dtype(cr.int64)
 
 
-def test_what_can_be_no_tensor():
+def test_data_that_can_not_be_a_tensor():
     with pytest.raises(cr.ShapeError, match="expected sequences of the same length"):
         cr.tensor([[1.0, 2.0], [3.0]])
     for data in ("text", ["text"], [None], np.array(["2020"], "datetime64"), np.array([None])):
@@ -193,7 +193,7 @@ def test_asarray_shares_where_it_can():
 @pytest.mark.parametrize(
     "wrap", [memoryview, np.asarray, "torch"], ids=["buffer", "numpy", "torch"]
 )
-def test_whose_memory_it_is(wrap):
+def test_memory_is_shared_or_copied(wrap):
     if wrap == "torch":
         wrap = pytest.importorskip("torch").from_numpy
     a = np.zeros(3, np.float32)
@@ -249,7 +249,7 @@ def test_shapes_are_one_sequence_or_several_ints(sizes, shape):
     assert cr.empty(*sizes).shape == cr.rand(*sizes).shape == cr.randn(*sizes).shape == shape
 
 
-def test_shapes_that_are_none():
+def test_invalid_shapes():
     with pytest.raises(ValueError, match=r"a size can't be negative, but got the shape \[2, -1\]"):
         cr.zeros(2, -1)
     for sizes in ((2.0,), ("ab",), ((2, 3), 4)):

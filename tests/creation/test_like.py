@@ -1,4 +1,4 @@
-"""New tensors like one that is there; indices of triangles; Vandermonde matrices."""
+"""Tensors like a given one, indices of triangles, Vandermonde matrices."""
 
 import numpy as np
 import pytest

@@ -83,7 +83,7 @@ def test_precision_is_kept(name: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", [cr.int64, cr.bool, cr.float16])
-def test_what_is_no_float_becomes_one(dtype: Any) -> None:
+def test_integers_bools_and_half_precision_become_single_precision(dtype: Any) -> None:
     x = cr.tensor([1, 0, 1, 1], dtype=dtype)
     assert cr.fft.fft(x).dtype == cr.fft.rfft(x).dtype == cr.fft.ifftn(x).dtype == cr.complex64
     assert cr.fft.irfft(x).dtype == cr.float32

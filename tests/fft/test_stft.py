@@ -1,4 +1,4 @@
-"""stft and istft, beside PyTorch."""
+"""stft and istft, compared with PyTorch."""
 
 from __future__ import annotations
 

@@ -48,12 +48,14 @@ def _run(library: Any, function: Callable[..., Any], arrays: list[Any], order: i
     outs = list(result) if isinstance(result, tuple | list) else [result]
     found, rng = list(outs), np.random.default_rng(5)
     for level in range(1, order + 1):
-        outs = _pulled(library, outs, leaves, rng, level < order)
+        outs = _weighted_gradients(library, outs, leaves, rng, level < order)
         found += outs
     return [np.array(out.numpy(force=True)) for out in found]
 
 
-def _pulled(library: Any, outs: list[Any], leaves: list[Any], rng: Any, more: bool) -> list[Any]:
+def _weighted_gradients(
+    library: Any, outs: list[Any], leaves: list[Any], rng: Any, more: bool
+) -> list[Any]:
     """Return the gradients of a weighted sum of the outputs; zeros where nothing is connected."""
     weights = [_like(rng, out) for out in outs]
     tracked = [(out, g) for out, g in zip(outs, weights, strict=True) if out.requires_grad]
@@ -71,7 +73,7 @@ def _like(rng: Any, out: Any) -> np.ndarray:
 
 
 def random_array(shape: Any, dtype: str = "float64", seed: Any = 0) -> np.ndarray:
-    """Return numbers between -1 and 1, for complex dtypes in the square around them."""
+    """Return random numbers between -1 and 1; for complex dtypes, both parts."""
     rng = np.random.default_rng(seed)
     values = rng.uniform(-1, 1, tuple(shape))
     if dtype.startswith("complex"):
@@ -80,17 +82,17 @@ def random_array(shape: Any, dtype: str = "float64", seed: Any = 0) -> np.ndarra
 
 
 def random_arrays(shapes: Any, dtype: str = "float64") -> list[np.ndarray]:
-    """Return an array of such numbers for each shape."""
+    """Return a random array for each shape."""
     return [random_array(shape, dtype, seed) for seed, shape in enumerate(shapes)]
 
 
 def optional_tensor(library: Any, array: Any) -> Any:
-    """Return a tensor of constants, None for None."""
+    """Return a tensor that does not require grad; None for None."""
     return None if array is None else library.tensor(array)
 
 
 def check_derivatives(function: Callable[..., Any], *inputs: Any) -> None:
-    """Check first and second derivatives against differences."""
+    """Compare first and second derivatives with finite differences."""
     xs = [cr.tensor(np.array(x), requires_grad=np.array(x).dtype.kind in "fc") for x in inputs]
     assert cr.gradcheck(lambda *points: function(cr, *points), xs)
     assert cr.gradgradcheck(lambda *points: function(cr, *points), xs)
@@ -100,7 +102,7 @@ def check_derivatives(function: Callable[..., Any], *inputs: Any) -> None:
 
 
 class Library:
-    """One of the two libraries, under the names that both have; `lib(x)` of a nest makes a leaf."""
+    """One of the two libraries, by their common names; `leaf` makes a leaf of nested lists."""
 
     def __init__(self, module: Any, backward: Any, grad: Any) -> None:
         self.module = module
@@ -121,7 +123,7 @@ CHAINRULE = Library(cr, cr.autograd_backward, cr.autograd_grad)
 
 
 def same_as_torch(program: Callable[[Library], Any], rtol: float = 1e-12) -> None:
-    """Run `program` in both libraries, and hold chainrule's results against PyTorch's.
+    """Run `program` in both libraries, and compare the results.
 
     A program returns tensors, numbers, strings, None, or lists, tuples and dicts of them.
     """
@@ -134,7 +136,7 @@ def same_as_torch(program: Callable[[Library], Any], rtol: float = 1e-12) -> Non
 
 
 def plain(value: Any) -> Any:
-    """Return tensors as arrays and everything else as it is."""
+    """Convert tensors to arrays; keep everything else."""
     if hasattr(value, "detach"):
         return value.detach().resolve_conj().numpy() if _is_torch(value) else memory(value)
     if isinstance(value, dict):

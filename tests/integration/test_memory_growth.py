@@ -1,7 +1,7 @@
-"""Memory does not grow: after many steps of anything that a training loop does, all is as before.
+"""Memory does not grow over many steps of a training loop.
 
-The collector of cycles is off: reference counts alone have to do it (SEMANTICS 72), but for what
-create_graph and exceptions tie together.
+The garbage collector is off: reference counts alone have to free everything (SEMANTICS 72), except
+the cycles that create_graph and exceptions make.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def counting_alone() -> Iterator[None]:
 
 
 def growth(step: Step, steps: int = STEPS, collect: bool = False) -> tuple[int, int]:
-    """Return by how many blocks of memory and known storages many steps grow what there is."""
+    """Return the growth of allocated memory blocks and known storages over many steps."""
 
     def state() -> tuple[int, int]:
         if collect:
@@ -54,7 +54,7 @@ def assert_bounded(step: Step, steps: int = STEPS, collect: bool = False) -> Non
     assert storages == 0, f"{storages} storages are still known to have been written"
 
 
-def test_steps_by_hand():
+def test_manual_updates():
     w, x = leaf([0.1, 0.2, 0.3]), cr.tensor([1.0, 2.0, 3.0])
 
     def step():
@@ -146,7 +146,7 @@ def test_custom_functions():
     assert_bounded(step)
 
 
-def test_graphs_that_nobody_walks():
+def test_graphs_without_a_backward_pass():
     x = leaf([1.0, 2.0])
     assert_bounded(lambda: scaled(x.exp() * x, 2.0)[0].unbind(0))
 

@@ -42,7 +42,7 @@ def data(*shape: int, seed: int = 0) -> np.ndarray:
 
 
 def message(function: Callable[[], Any], length: int) -> str:
-    """Return how the text of a RuntimeError begins."""
+    """Return the beginning of the text of a RuntimeError."""
     with pytest.raises(RuntimeError) as caught:
         function()
     return str(caught.value)[:length].lower()

@@ -63,7 +63,7 @@ def loss_of(
 
 
 def direction(name: str, tensor: cr.Tensor) -> np.ndarray:
-    """Return where a leaf is moved: some numbers of its shape, not alike in two leaves."""
+    """Return the direction in which a leaf is moved, different for each leaf."""
     return np.cos(np.arange(tensor.numel()) * 1.7 + int(name[1:])).reshape(tensor.shape)
 
 
@@ -79,7 +79,7 @@ def gradients(loss: cr.Tensor, leaves: Leaves, **settings: Any) -> dict[str, cr.
 
 
 def along(vectors: dict[str, cr.Tensor]) -> cr.Tensor:
-    """Return the product with the direction."""
+    """Return the inner product with the direction."""
     return sum((v * direction(name, v)).sum() for name, v in vectors.items())
 
 
@@ -92,12 +92,12 @@ def compare(exact: float, differences: float, scale: float) -> None:
 
 
 def tame(loss: cr.Tensor) -> bool:
-    """Say whether differences of the loss are worth anything."""
+    """Say whether finite differences of the loss are precise."""
     return bool(abs(loss.item()) < 1e4)
 
 
 def differentiated(program: Sequence[str]) -> tuple[cr.Tensor, dict[str, cr.Tensor], float] | None:
-    """Return loss, recorded gradients and slope; None where there are none to be had."""
+    """Return loss, recorded gradients and slope; None if there is no gradient."""
     loss, leaves = loss_of(program, shifted(0))
     if not loss.requires_grad or not tame(loss):
         return None
@@ -110,7 +110,7 @@ def differentiated(program: Sequence[str]) -> tuple[cr.Tensor, dict[str, cr.Tens
 
 @settings(many_examples)
 @given(program=programs(SMOOTH))
-def test_gradients_are_what_differences_say(program):
+def test_gradients_agree_with_differences(program):
     note("\n".join(program))
     found = differentiated(program)
     if found is None:
@@ -123,7 +123,7 @@ def test_gradients_are_what_differences_say(program):
 
 @settings(many_examples)
 @given(program=programs(SMOOTH))
-def test_second_derivatives_are_what_differences_say(program):
+def test_second_derivatives_agree_with_differences(program):
     note("\n".join(program))
     found = differentiated(program)
     if found is None or not along(found[1]).requires_grad:
@@ -138,7 +138,7 @@ def test_second_derivatives_are_what_differences_say(program):
 
 @settings(many_examples, max_examples=EXAMPLES // 2)
 @given(program=programs(SMOOTH))
-def test_forward_mode_comes_to_the_slope_of_reverse_mode(program):
+def test_forward_mode_agrees_with_reverse_mode(program):
     note("\n".join(program))
     found = differentiated(program)
     if found is None:

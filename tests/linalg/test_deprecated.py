@@ -1,4 +1,4 @@
-"""The names that PyTorch had before `torch.linalg`, and decompositions of low rank."""
+"""The functions that PyTorch had before `torch.linalg`, and decompositions of low rank."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def test_low_rank() -> None:
     assert cr.gradcheck(lambda x: cr.pca_lowrank(x, 2).S, y)
 
 
-def test_how_many_values_there_are() -> None:
+def test_an_invalid_number_of_singular_values() -> None:
     for function in (cr.svd_lowrank, cr.pca_lowrank):
         with pytest.raises(cr.ArgumentError, match=r"q\(=3\) must be non-negative integer and not"):
             function(cr.ones(2, 4), q=3)

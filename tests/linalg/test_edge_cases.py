@@ -1,4 +1,4 @@
-"""Singular matrices, values that coincide, norms at 0 and at ties: in known numbers."""
+"""Singular matrices, repeated eigenvalues, norms at 0 and at ties, with known results."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def hessian(function: Callable[[cr.Tensor], cr.Tensor], x: np.ndarray) -> np.nda
 
 
 def cofactors(x: np.ndarray) -> np.ndarray:
-    """Return signed determinants of what is left without a row and a column."""
+    """Return the signed minors."""
     n = len(x)
     return np.array(
         [
@@ -68,9 +68,7 @@ def of_rank(rank: int, n: int, kind: str) -> np.ndarray:
 @pytest.mark.parametrize("kind", ["real", "complex"])
 @pytest.mark.parametrize("n", [1, 2, 3, 4, 6])
 @pytest.mark.parametrize("deficit", [0, 1, 2, 3])
-def test_det_has_its_cofactors_for_gradient_whatever_the_rank(
-    deficit: int, n: int, kind: str
-) -> None:
+def test_the_gradient_of_det_is_the_cofactors_at_any_rank(deficit: int, n: int, kind: str) -> None:
     if deficit > n:
         return
     x = of_rank(n - deficit, n, kind)
@@ -84,7 +82,7 @@ def test_det_has_its_cofactors_for_gradient_whatever_the_rank(
 
 @pytest.mark.parametrize("n", [2, 3, 4, 5])
 @pytest.mark.parametrize("deficit", [0, 1, 2, 3])
-def test_second_derivatives_of_det_are_exact_whatever_the_rank(deficit: int, n: int) -> None:
+def test_second_derivatives_of_det_are_exact_at_any_rank(deficit: int, n: int) -> None:
     if deficit > n:
         return
     x = of_rank(n - deficit, n, "real")
@@ -124,7 +122,7 @@ def test_the_logarithm_of_a_determinant_that_is_zero_or_negative() -> None:
     np.testing.assert_allclose(got, [[[INF, -INF], [-INF, INF]], [[0.5, 0], [0, 0.25]]])
 
 
-def test_the_determinant_of_nothing_is_one() -> None:
+def test_the_determinant_of_an_empty_matrix_is_one() -> None:
     assert cr.linalg.det(cr.zeros(0, 0)).item() == 1
     assert cr.linalg.det(cr.zeros(2, 0, 0)).tolist() == [1, 1]
     assert gradient(cr.linalg.det, np.zeros((2, 0, 0))).shape == (2, 0, 0)
@@ -140,7 +138,7 @@ def test_sums_of_eigenvalues_that_coincide_have_a_gradient() -> None:
     np.testing.assert_allclose(squares, 2 * np.eye(3), atol=1e-15)
 
 
-def test_a_vector_is_not_disturbed_by_others_that_could_be_rotated() -> None:
+def test_a_unique_eigenvector_has_a_gradient_beside_repeated_eigenvalues() -> None:
     x = np.diag([1.0, 2.0, 2.0])
     # The first one turns towards the others by dA / (1 - 2).
     got = gradient(lambda x: cr.linalg.eigh(x).eigenvectors[1:, 0] ** 2, x)
@@ -150,7 +148,7 @@ def test_a_vector_is_not_disturbed_by_others_that_could_be_rotated() -> None:
     np.testing.assert_allclose(got, [[0, half, half], [half, 0, 0], [half, 0, 0]], atol=1e-15)
 
 
-def test_vectors_that_could_be_rotated_have_no_gradient() -> None:
+def test_eigenvectors_of_repeated_eigenvalues_have_no_gradient() -> None:
     got = gradient(lambda x: cr.linalg.eigh(x).eigenvectors, np.diag([1.0, 2.0, 2.0]))
     assert not np.isfinite(got).all()
     got = gradient(lambda x: cr.linalg.svd(x).U, np.eye(3), np.arange(9.0).reshape(3, 3))
@@ -162,7 +160,7 @@ def test_sums_of_singular_values_that_coincide_have_a_gradient() -> None:
     assert np.isfinite(gradient(cr.linalg.svdvals, np.zeros((2, 2)))).all()
 
 
-def test_what_a_rotation_does_not_change_has_its_gradient_through_all_columns() -> None:
+def test_rotation_invariant_functions_have_a_gradient_through_all_columns() -> None:
     # The projector onto what a matrix does not reach is I less the one onto what it does.
     x = np.random.default_rng(0).normal(size=(4, 2))
     weights = np.random.default_rng(1).normal(size=(4, 4))
@@ -254,7 +252,7 @@ def test_norms_of_huge_and_of_tiny_numbers(scale: float, order: float) -> None:
     )
 
 
-def test_a_count_of_what_is_not_zero_counts_nan_and_has_gradient_zero() -> None:
+def test_the_zero_norm_counts_nan_and_has_gradient_zero() -> None:
     x = [NAN, 0.0, 3.0]
     assert cr.linalg.vector_norm(cr.tensor(x), 0).item() == 2
     assert gradient(lambda x: cr.linalg.vector_norm(x, 0), x).tolist() == [0, 0, 0]
@@ -329,7 +327,7 @@ def test_exponentials_of_matrices_that_have_no_eigenvectors() -> None:
     np.testing.assert_allclose(np.diag(got), [math.e / 2, math.e / 2], rtol=1e-14)
 
 
-def test_exponentials_of_what_is_not_finite_or_too_large() -> None:
+def test_exponentials_of_infinite_or_huge_matrices() -> None:
     x = np.stack([np.full((2, 2), NAN), np.zeros((2, 2)), np.diag([1e4, 0.0])])
     out = cr.matrix_exp(cr.tensor(x)).numpy()
     assert np.isnan(out[0]).all()
@@ -381,5 +379,5 @@ def test_norms_of_half_precision() -> None:
 
 
 @pytest.mark.parametrize("shape", [(0, 0), (0, 3), (2, 0, 0)])
-def test_the_spectral_norm_of_nothing_is_zero(shape: tuple[int, ...]) -> None:
+def test_the_spectral_norm_of_an_empty_matrix_is_zero(shape: tuple[int, ...]) -> None:
     assert not cr.linalg.matrix_norm(cr.zeros(shape), 2).any()

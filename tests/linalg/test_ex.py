@@ -1,4 +1,4 @@
-"""inv_ex, solve_ex, cholesky_ex: info is PyTorch's, and the good matrices are undisturbed."""
+"""inv_ex, solve_ex, cholesky_ex: PyTorch's info; singular matrices do not disturb the others."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_bad_matrices_are_nan_and_have_no_gradient(call):
 
 
 @calls
-def test_what_is_not_finite(call):
+def test_matrices_that_are_not_finite(call):
     x = cr.tensor([GOOD, [[np.nan, 0.0], [0.0, 1.0]]])
     result, info = call(cr, x, cr.tensor(B))
     assert result[0].isfinite().all()

@@ -152,7 +152,7 @@ BAD = [[1.0, NAN], [NAN, 1.0]]
         (lambda la: la.tensorinv(cr.tensor(SINGULAR), ind=1), "the input matrix is singular"),
     ],
 )
-def test_matrices_that_an_operation_is_not_defined_for(call: Any, text: str) -> None:
+def test_matrices_without_a_result_are_linalg_errors(call: Any, text: str) -> None:
     with pytest.raises(cr.LinAlgError, match=text) as caught:
         call(cr.linalg)
     assert isinstance(caught.value, RuntimeError)
@@ -161,7 +161,7 @@ def test_matrices_that_an_operation_is_not_defined_for(call: Any, text: str) -> 
 
 
 @pytest.mark.parametrize("name", ["eigh", "eigvalsh"])
-def test_eigenvalues_that_are_not_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_eigenvalues_that_do_not_converge(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*arguments: Any) -> None:
         raise np.linalg.LinAlgError("Eigenvalues did not converge")
 

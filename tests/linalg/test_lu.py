@@ -1,4 +1,4 @@
-"""LU factors and solutions by them, beside PyTorch."""
+"""LU factors, and solutions with them, compared with PyTorch."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_derivatives_agree_with_differences(shape, kind):
     assert gradgradcheck(lambda x: cr.linalg.lu(x)[1:], (x,))
 
 
-def test_without_exchanges():
+def test_without_pivoting():
     x = leaf(numbers((2, 4, 4), "float64") + 5 * np.eye(4))
     p, lower, upper = cr.linalg.lu(x, pivot=False)
     assert p.shape == (0,)
@@ -162,7 +162,7 @@ def test_single_precision_is_kept(kind):
     assert cr.linalg.lu_solve(packed, pivots, x).dtype == x.dtype
 
 
-def test_exchanges_of_many_matrices_are_those_of_each() -> None:
+def test_row_exchanges_in_a_stack_are_those_of_each_matrix() -> None:
     pivots = np.maximum(np.random.default_rng(0).integers(0, 5, size=(40, 4)), np.arange(4))
     each = [order_of(np, some, 5) for some in pivots]
     assert sorted(each[0].tolist()) == [0, 1, 2, 3, 4]
@@ -183,7 +183,7 @@ def test_a_matrix_alone_has_the_factors_that_it_has_in_a_stack(shape, kind, pivo
 
 
 @pytest.mark.parametrize("shape", [(3, 5), (40, 40)], ids=str)
-def test_without_pivots_a_zero_makes_what_is_not_finite(shape):
+def test_without_pivoting_a_zero_pivot_gives_infinities(shape):
     x = numbers(shape, "float64")
     x[0, 0] = 0
     _, lower, upper = cr.linalg.lu(cr.tensor(x), pivot=False)

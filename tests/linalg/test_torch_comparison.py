@@ -1,4 +1,4 @@
-"""Values, gradients and second derivatives beside PyTorch, of what the table has no row for."""
+"""Linear algebra that is no primitive: values and derivatives, compared with PyTorch."""
 
 from __future__ import annotations
 
@@ -288,5 +288,5 @@ def test_exponentials_of_small_and_large_matrices(scale: float) -> None:
 
 @pytest.mark.parametrize("order", [1, float("inf"), 2, "fro", "nuc"])
 @pytest.mark.parametrize("shape", [(0, 0), (0, 3), (3, 0), (2, 0, 3)])
-def test_the_norm_of_nothing_is_zero(shape: tuple[int, ...], order: Any) -> None:
+def test_the_norm_of_an_empty_tensor_is_zero(shape: tuple[int, ...], order: Any) -> None:
     compare_with_torch(lambda lib, x: lib.linalg.matrix_norm(x, order), np.ones(shape), order=0)

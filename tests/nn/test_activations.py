@@ -1,4 +1,4 @@
-"""Activations: beside PyTorch over their arguments, at kinks and at the ends of the range."""
+"""Activations, compared with PyTorch over their arguments, at kinks and for huge inputs."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ ELEMENTWISE = [call for call in GRID if GRID[call][0] not in ("glu", "softmin", 
 
 @pytest.mark.parametrize("call", ELEMENTWISE)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_kinks_and_far_out_as_in_pytorch(call: str, dtype: str) -> None:
+def test_kinks_and_huge_inputs_as_in_pytorch(call: str, dtype: str) -> None:
     name, settings = GRID[call]
     shape = (4, 4) if name in ("log_softmax", "softmax") else (16,)
     compare_with_torch(
@@ -314,7 +314,7 @@ def test_errors(call: Callable[..., Any], error: type[Exception], text: str) -> 
     ],
 )
 @pytest.mark.parametrize("dtype", ["int64", "int32"])
-def test_what_needs_no_fractions_keeps_integers(call, dtype):
+def test_activations_without_fractions_keep_integers(call, dtype):
     compare_with_torch(call, np.arange(-9, 9, dtype=dtype), order=0)
 
 

@@ -1,4 +1,4 @@
-"""Convolutions beside PyTorch, to the second order, and their errors."""
+"""Convolutions, compared with PyTorch to the second order, and their errors."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_settings_as_in_pytorch(shape: Any, kernel: Any, settings: Any) -> None:
     )
 
 
-def test_more_samples_than_are_taken_at_a_time() -> None:
+def test_more_samples_than_one_chunk() -> None:
     """Each chunk of a batch uses the memory of the one before it, and the last one is smaller."""
     compare_with_torch(
         lambda lib, x, w: lib.conv2d(x, w, padding=1),

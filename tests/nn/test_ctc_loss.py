@@ -1,4 +1,4 @@
-"""ctc_loss beside PyTorch, through log_softmax, and beside the sum over all ways."""
+"""ctc_loss, compared with PyTorch and with the sum over all alignments."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _collapsed(way):
 
 
 @pytest.mark.parametrize("labels", [[1], [1, 1], [2, 1], [1, 2, 1], []], ids=str)
-def test_it_is_the_sum_over_all_ways(labels):
+def test_it_is_the_sum_over_all_alignments(labels):
     p = RNG.dirichlet(np.ones(3), size=5)
     total = sum(
         np.prod([p[t, k] for t, k in enumerate(way)])

@@ -1,4 +1,4 @@
-"""Dropout: what is dropped, how often, and what flows back."""
+"""Dropout: the dropped elements, their frequency, and gradients."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_a_probability_smaller_than_a_bin_is_met() -> None:
 
 @pytest.mark.parametrize("p", [0.0, 0.25, 0.5])
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
-def test_dropout_scales_what_stays(p: float, dtype: str) -> None:
+def test_dropout_scales_the_remaining_elements(p: float, dtype: str) -> None:
     x = cr.tensor(np.arange(1, 1001).reshape(10, 100), dtype=dtype, requires_grad=True)
     out = F.dropout(x, p, rng=rng())
     assert out.dtype == x.dtype

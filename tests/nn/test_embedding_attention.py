@@ -1,4 +1,4 @@
-"""Embeddings, one-hot vectors, similarity, attention: beside PyTorch, and their errors."""
+"""Embeddings, one-hot vectors, similarity and attention, compared with PyTorch; their errors."""
 
 from __future__ import annotations
 
@@ -214,7 +214,7 @@ def test_heads_may_share_keys_as_in_pytorch() -> None:
     )
 
 
-def test_what_is_masked_gets_no_gradient_even_of_infinite_scores() -> None:
+def test_masked_scores_get_no_gradient_even_if_infinite() -> None:
     q, v = cr.ones(1, 1), cr.tensor([[1.0], [2.0]])
     k = cr.tensor([[1.0], [math.inf]], requires_grad=True)
     mask = cr.tensor([[True, False]])

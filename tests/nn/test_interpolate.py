@@ -1,4 +1,4 @@
-"""Padding, resizing, folding and sampling beside PyTorch, to the second order, and their errors."""
+"""Padding, resizing, folding and sampling, compared with PyTorch; their errors."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ SIZES = ((7, 3, 4), (2, 5, 1), (5, 9, 3))
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("mode", ["nearest", "nearest-exact", "area"])
-def test_steps_to_a_size_as_in_pytorch(mode: str, shape: Any, size: Any) -> None:
+def test_nearest_and_area_to_a_size_as_in_pytorch(mode: str, shape: Any, size: Any) -> None:
     wanted = size[: len(shape) - 2]
     compare_with_torch(
         lambda lib, x: lib.nn.functional.interpolate(x, wanted, mode=mode), draw(*shape)
@@ -73,7 +73,7 @@ def test_steps_to_a_size_as_in_pytorch(mode: str, shape: Any, size: Any) -> None
 @pytest.mark.parametrize("corners", [False, True])
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("mode", ["linear", "bilinear", "bicubic", "trilinear"])
-def test_curves_to_a_size_as_in_pytorch(mode: str, size: Any, corners: bool) -> None:
+def test_linear_and_cubic_to_a_size_as_in_pytorch(mode: str, size: Any, corners: bool) -> None:
     rank = {"linear": 1, "trilinear": 3}.get(mode, 2)
     compare_with_torch(
         lambda lib, x: lib.nn.functional.interpolate(
@@ -99,7 +99,7 @@ def test_scales_as_in_pytorch(mode: str, scale: Any, recompute: Any) -> None:
 @pytest.mark.parametrize("corners", [False, True])
 @pytest.mark.parametrize("size", [(3, 2), (4, 12), (9, 7)])
 @pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
-def test_smoothing_as_in_pytorch(mode: str, size: Any, corners: bool) -> None:
+def test_antialiasing_as_in_pytorch(mode: str, size: Any, corners: bool) -> None:
     compare_with_torch(
         lambda lib, x: lib.nn.functional.interpolate(
             x, size, mode=mode, antialias=True, align_corners=corners
@@ -274,7 +274,7 @@ def test_errors_say_what_was_expected(call: Any, error: Any, text: str) -> None:
 
 
 @pytest.mark.parametrize("mode", ["nearest", "nearest-exact"])
-def test_pixels_that_are_picked_stay_bytes(mode: str) -> None:
+def test_nearest_neighbours_keep_uint8(mode: str) -> None:
     x = np.arange(24, dtype=np.uint8).reshape(1, 2, 3, 4)
     compare_with_torch(
         lambda lib, x: lib.nn.functional.interpolate(x, (5, 7), mode=mode), x, order=0

@@ -1,4 +1,4 @@
-"""Losses: beside PyTorch over their arguments and shapes, far out, and their errors."""
+"""Losses, compared with PyTorch over arguments and shapes and for huge inputs; their errors."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ NO_SECOND = ("binary_cross_entropy", "multilabel_margin_loss", "multi_margin_los
 def _call(
     library: Any, name: str, settings: dict[str, Any], constants: Sequence[Any], reduction: str
 ) -> Callable[..., Any]:
-    """Return a loss as a function of what has gradients."""
+    """Return a loss as a function of its differentiable inputs."""
     function = getattr(library.nn.functional, name)
     settings = {**settings, "reduction": reduction}
     last = settings.pop("last", None)
@@ -267,7 +267,7 @@ FAR = np.array([-1000.0, -100, -20, 0, 20, 100, 1000])
 @pytest.mark.parametrize("target", [0.0, 1.0, 0.25])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.filterwarnings("error")
-def test_logits_far_out_as_in_pytorch(target: float, dtype: str) -> None:
+def test_huge_logits_as_in_pytorch(target: float, dtype: str) -> None:
     compare_with_torch(
         lambda lib, x, y: lib.nn.functional.binary_cross_entropy_with_logits(
             x, y, reduction="none"

@@ -1,4 +1,4 @@
-"""Normalisation: beside PyTorch over shapes and arguments, running statistics, errors."""
+"""Normalisation, compared with PyTorch over shapes and arguments; running statistics, errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pooling beside PyTorch, to the second order, and its errors."""
+"""Pooling, compared with PyTorch to the second order, and its errors."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_dilated_maximum_as_in_pytorch(settings: Any) -> None:
 
 
 @pytest.mark.parametrize("wrong", [2.0, True, "2", None, (2.0, 2), (2, 2, 2), 0])
-def test_a_window_that_was_taken_once_takes_no_other_for_it(wrong: Any) -> None:
+def test_a_cached_window_accepts_no_value_of_another_type(wrong: Any) -> None:
     x = cr.from_numpy(draw(2, 3, 8, 8))
     for kernel_size in (2, 1, (2, 2)):
         cr.nn.functional.max_pool2d(x, kernel_size)
@@ -82,7 +82,7 @@ def test_a_window_that_was_taken_once_takes_no_other_for_it(wrong: Any) -> None:
 
 
 @pytest.mark.parametrize("rank", [2, 3])
-def test_own_divisor_as_in_pytorch(rank: int) -> None:
+def test_divisor_override_as_in_pytorch(rank: int) -> None:
     compare_with_torch(
         lambda lib, x: getattr(lib.nn.functional, f"avg_pool{rank}d")(x, 2, divisor_override=3),
         draw(2, 1, *SIZES[:rank]),
@@ -99,7 +99,7 @@ STRANGE = {
 
 @pytest.mark.parametrize("padding", [0, 1])
 @pytest.mark.parametrize("values", STRANGE)
-def test_ties_and_strange_numbers_as_in_pytorch(values: str, padding: int) -> None:
+def test_ties_nan_and_infinities_as_in_pytorch(values: str, padding: int) -> None:
     def function(lib: Any, x: Any) -> Any:
         pools = lib.nn.functional
         return (

@@ -1,4 +1,4 @@
-"""Gradients clipped and parameters as one vector, beside PyTorch; the same compiled."""
+"""Gradient clipping and parameters as one vector, compared with PyTorch; compiled, too."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ GRADIENTS = ([[3.0, -4.0], [0.5, 0.0]], [1.0, -2.0, 7.0], 0.25)
 
 
 def leaves(library: Any, dtype: str = "float64") -> list[Any]:
-    """Return parameters of other shapes, with gradients, and one without."""
+    """Return parameters of different shapes: with gradients, and one without."""
     params = []
     for values in (*GRADIENTS, [1.0]):
         array = np.asarray(values, dtype)

@@ -1,4 +1,4 @@
-"""Calls of each NumPy function that has a rule: a new rule needs a line here."""
+"""Calls of each NumPy function that has a rule. A new rule needs a call here."""
 
 from numpy_calls.arrays import ARRAYS
 from numpy_calls.calculus import CALCULUS, POLYNOMIALS, SCIMATH

@@ -1,4 +1,4 @@
-"""Calls that choose elements, and that write some."""
+"""Calls that select elements and that write to them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls of linear algebra, Fourier transforms, and what makes new tensors."""
+"""Calls of linear algebra, Fourier transforms and array creation."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from numpy_calls.arrays import like
 
 
 def _signless(factors):
-    """Return what two decompositions of one matrix share, whatever the signs of their vectors."""
+    """Return factors that do not depend on the signs of the vectors."""
     return [np.abs(factor) for factor in factors]
 
 

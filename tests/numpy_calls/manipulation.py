@@ -1,4 +1,4 @@
-"""Calls that reshape, turn, join and split."""
+"""Calls that reshape, transpose, join and split."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions take their operands by PyTorch's names, too."""
+"""Operands by the parameter names of PyTorch."""
 
 from __future__ import annotations
 

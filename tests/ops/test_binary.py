@@ -1,4 +1,4 @@
-"""Functions of two numbers, blends, and other everyday functions, where formulas break down."""
+"""Binary functions, interpolations and complex parts: edge cases, compared with PyTorch."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ A, B = [[0.5, -1.5, 2.5]], [[1.25], [-0.75]]
 @pytest.mark.parametrize(
     "name", ["atan2", "arctan2", "hypot", "logaddexp", "logaddexp2", "copysign", "fmod", "fmax"]
 )
-def test_pairs_beside_pytorch(name):
+def test_binary_functions_as_in_pytorch(name):
     compare_with_torch(lambda lib, a, b: getattr(lib, name)(a, b), A, B)
     compare_with_torch(
         lambda lib, a, b: getattr(lib, name)(a, b), np.float32(A), np.float64(B), order=0
@@ -171,7 +171,7 @@ def test_addcmul_and_addcdiv(value):
 
 
 @pytest.mark.parametrize("name", ["frac", "deg2rad", "rad2deg", "exp2", "angle", "sgn", "sinc"])
-def test_functions_of_one_number_beside_pytorch(name):
+def test_unary_functions_as_in_pytorch(name):
     compare_with_torch(lambda lib, x: getattr(lib, name)(x), [0.5, -1.5, 2.5, 0.0], order=1)
     compare_with_torch(lambda lib, x: getattr(x, name)(), [0.5, -1.5, 2.5])
     if name not in ("frac", "sgn"):
@@ -179,7 +179,7 @@ def test_functions_of_one_number_beside_pytorch(name):
 
 
 @pytest.mark.parametrize("name", ["sgn", "angle"])
-def test_directions_of_complex_numbers(name):
+def test_sgn_and_angle_of_complex_numbers(name):
     compare_with_torch(lambda lib, z: getattr(lib, name)(z), np.array([1 + 2j, -3 + 0.5j, -2j]))
     z = cr.zeros(1, dtype=cr.complex128, requires_grad=True)
     getattr(cr, name)(z).real.sum().backward()
@@ -218,7 +218,7 @@ def test_complex_and_polar():
         cr.polar(cr.tensor([1j]), 0.0)
 
 
-def test_parts_side_by_side():
+def test_view_as_real_and_view_as_complex():
     z = np.array([[1 + 2j, 3 - 1j]])
     compare_with_torch(lambda lib, z: lib.view_as_real(z), z)
     compare_with_torch(lambda lib, x: lib.view_as_complex(x), [[1.0, 2], [3, -1]])
@@ -327,7 +327,7 @@ def test_divmod():
         ("gt_", (0.6,)),
     ],
 )
-def test_in_place_variants_beside_pytorch(name, arguments):
+def test_in_place_variants_as_in_pytorch(name, arguments):
     pytest.importorskip("torch")
 
     def function(lib: Any, x: Any) -> Any:
@@ -338,7 +338,7 @@ def test_in_place_variants_beside_pytorch(name, arguments):
     compare_with_torch(function, np.array([0.4, 0.8]), order=1)
 
 
-def test_in_place_variants_that_pytorch_is_no_measure_for():
+def test_in_place_variants_compared_with_the_functions():
     for method, arguments, function in (
         ("digamma_", (), cr.digamma),
         ("polygamma_", (2,), lambda x: cr.polygamma(2, x)),

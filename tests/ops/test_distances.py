@@ -1,4 +1,4 @@
-"""Distances of points: exact where they nearly coincide, PyTorch's gradients, any p."""
+"""cdist and pdist: exact for nearly equal points, PyTorch's gradients, any p."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def exact_gradient(x: np.ndarray, y: np.ndarray, g: np.ndarray) -> np.ndarray:
 
 @pytest.fixture
 def by_products(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Take the way of many points for few, too."""
+    """Use the algorithm for many points for few ones, too."""
     monkeypatch.setattr(distances, "_FEW", -1)
     monkeypatch.setattr(distances, "_FLAT", 0)
     monkeypatch.setattr(distances, "_BLOCK", 4)
@@ -58,7 +58,7 @@ def by_products(monkeypatch: pytest.MonkeyPatch) -> None:
     ids=lambda check: check.__name__,
 )
 @pytest.mark.parametrize("flat", [False, True])
-def test_the_ways_of_many_points_are_right(
+def test_the_algorithms_for_many_points_are_right(
     check: Callable[..., None], flat: bool, by_products: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if flat:
@@ -68,7 +68,7 @@ def test_the_ways_of_many_points_are_right(
 
 
 @pytest.mark.parametrize("flat", [False, True])
-def test_the_ways_of_many_points_need_nothing_but_the_array_api(
+def test_the_algorithms_for_many_points_need_nothing_but_the_array_api(
     flat: bool, by_products: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if flat:

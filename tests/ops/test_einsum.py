@@ -80,7 +80,7 @@ def test_values_and_derivatives_are_pytorchs(equation: str, shapes: Any, dtype: 
 
 
 def is_numpys(equation: str) -> bool:
-    """NumPy wants an ellipsis in the result, too."""
+    """NumPy requires the ellipsis in the result, too."""
     return "->" not in equation or ("..." in equation) == ("..." in equation.split("->")[1])
 
 

@@ -1,4 +1,4 @@
-"""Functions that act element by element: values, dtypes, forms of arguments."""
+"""Elementwise functions: values, dtypes, forms of arguments."""
 
 import math
 
@@ -392,7 +392,7 @@ def test_functions_of_bools(name):
 
 
 @pytest.mark.parametrize("x", [math.inf, -math.inf, 1e300, 1.0, -1.0])
-def test_the_derivative_of_asinh_far_out(x):
+def test_the_derivative_of_asinh_of_huge_numbers(x):
     compare_with_torch(lambda lib, x: lib.asinh(x), x, order=2 if abs(x) == 1 else 0)
     x = cr.tensor(x, dtype=cr.float64, requires_grad=True)
     cr.asinh(x).backward()

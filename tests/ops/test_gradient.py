@@ -1,4 +1,4 @@
-"""torch.gradient: slopes by differences of neighbours."""
+"""gradient: slopes by finite differences of neighbouring elements."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Methods that write in place."""
+"""In-place methods."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Changing a tensor's shape in place: the base, its views, its history, and who refuses."""
+"""In-place changes of shape: the base, its views, its history, and refusals."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ DATA = np.arange(1.0, 7.0).reshape(2, 3)
 
 
 @turns
-def test_it_is_the_same_tensor_and_the_same_memory_in_pytorchs_shape(turn):
+def test_the_tensor_and_its_memory_are_the_same_and_the_shape_is_pytorchs(turn):
     def program(lib):
         x = lib.tensor(DATA)
         kept = x.detach()
@@ -103,7 +103,7 @@ def test_a_plain_base_is_recorded_through_a_view_made_before():
     assert x.grad.tolist() == [1.0, 10.0]
 
 
-def test_a_view_that_is_turned_leaves_its_base_alone():
+def test_reshaping_a_view_in_place_does_not_change_its_base():
     def program(lib):
         x = lib.leaf(DATA)
         y = x * 1
@@ -115,7 +115,7 @@ def test_a_view_that_is_turned_leaves_its_base_alone():
     same_as_torch(program)
 
 
-def test_a_view_of_a_leaf_can_be_turned_where_pytorch_refuses():
+def test_a_view_of_a_leaf_can_be_reshaped_where_pytorch_refuses():
     x = leaf(DATA)
     v = x[0]
     v.unsqueeze_(1)
@@ -123,7 +123,7 @@ def test_a_view_of_a_leaf_can_be_turned_where_pytorch_refuses():
     assert x.grad.tolist() == [[2.0, 4.0, 6.0], [0.0, 0.0, 0.0]]
 
 
-def test_one_of_several_views_can_be_turned_but_not_written():
+def test_one_of_several_views_can_be_reshaped_but_not_written():
     parts = (leaf(DATA) * 1).unbind()
     assert parts[0].unsqueeze_(0).shape == (1, 3)
     with pytest.raises(cr.InPlaceError, match="returns multiple views"):
@@ -160,7 +160,7 @@ def test_what_the_graph_saved_is_not_stale():
     assert x.grad.tolist() == (2 * DATA).tolist()
 
 
-def test_a_turned_tensor_can_be_a_leaf_a_copy_and_detached():
+def test_a_reshaped_tensor_can_be_a_leaf_a_copy_and_detached():
     x = cr.tensor(DATA).t_().requires_grad_()
     assert x.is_leaf
     with pytest.raises(cr.InPlaceError, match="a view of a leaf Variable"):
@@ -174,7 +174,7 @@ def test_a_turned_tensor_can_be_a_leaf_a_copy_and_detached():
     assert (y.requires_grad, y.is_leaf, y.shape) == (False, True, (2, 3))
 
 
-def test_the_node_of_a_frozen_leaf_is_not_taken_up_again():
+def test_the_node_of_a_frozen_leaf_is_not_used_again():
     x = leaf(DATA)
     former = (x * 3).sum()
     x.requires_grad_(False).t_().requires_grad_()
@@ -194,7 +194,7 @@ def test_a_retained_gradient_has_the_new_shape():
     assert x.grad.tolist() == [[2.0, 4.0, 6.0]] * 2
 
 
-def test_a_custom_forward_may_return_what_it_turned():
+def test_a_custom_forward_may_return_what_it_reshaped():
     def forward(ctx, x):
         return (x * 2).unsqueeze_(0)
 
@@ -206,7 +206,7 @@ def test_a_custom_forward_may_return_what_it_turned():
     assert x.grad.tolist() == [6.0, 6.0]
 
 
-def test_a_custom_forward_that_turns_its_argument_turns_the_users_tensor():
+def test_a_custom_forward_that_reshapes_its_argument_reshapes_the_users_tensor():
     def forward(ctx, x):
         return x.unsqueeze_(0)
 
@@ -229,7 +229,7 @@ def test_a_wrong_dimension_leaves_the_tensor_alone():
     assert x._base is None
 
 
-def test_reversed_turns_the_first_dimension():
+def test_reversed_flips_the_first_dimension():
     x = cr.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
     back = reversed(x)
     assert back.tolist() == [[3.0, 4.0], [1.0, 2.0]]

@@ -1,4 +1,4 @@
-"""Joining, splitting, repeating and turning, beside PyTorch."""
+"""Joining, splitting, repeating and flipping, compared with PyTorch."""
 
 import numpy as np
 import pytest
@@ -86,7 +86,7 @@ def test_the_array_apis_repeat():
     assert cr.repeat(x, cr.tensor([1, 2, 0]), axis=0).shape == (3, 4)
 
 
-def test_promotion_and_nothing():
+def test_promotion_and_empty_tensors():
     assert cr.hstack([cr.tensor([1]), cr.tensor([1.0])]).dtype == cr.float32
     assert cr.block_diag(cr.zeros(0, 2), cr.ones(1, 1)).shape == (1, 3)
     compare_with_torch(lambda lib, x: lib.block_diag(x, x), np.zeros((2, 0)))

@@ -1,4 +1,4 @@
-"""Largest and smallest elements, and order."""
+"""Minima, maxima, sorting and topk."""
 
 import numpy as np
 import pytest
@@ -64,7 +64,7 @@ def test_nan_wins():
     assert np.isnan(x.min(0).values.item())
 
 
-def test_arguments_of_positions():
+def test_argmax_and_argmin_arguments():
     x = data()
     t = cr.tensor(x)
     assert t.argmax().item() == x.argmax()
@@ -73,7 +73,7 @@ def test_arguments_of_positions():
     assert t.argmax(keepdim=True).shape == (1, 1, 1)
 
 
-def test_nothing_to_choose_from():
+def test_extrema_of_empty_tensors():
     x = cr.zeros(2, 0)
     with pytest.raises(ValueError, match="Expected reduction dim to be specified"):
         x.max()

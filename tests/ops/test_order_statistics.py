@@ -1,4 +1,4 @@
-"""Medians, quantiles, modes: values and gradients beside PyTorch, and where it does worse."""
+"""Medians, quantiles and modes, compared with PyTorch, and cases where PyTorch is wrong."""
 
 import math
 
@@ -64,7 +64,7 @@ def test_a_median_of_equal_elements():
 
 
 @pytest.mark.parametrize("name", ["median", "nanmedian"])
-def test_medians_beside_nan(name):
+def test_medians_with_nan(name):
     def function(lib, x):
         return getattr(lib, name)(x), *getattr(lib, name)(x, 1)
 
@@ -75,14 +75,14 @@ def test_medians_beside_nan(name):
     compare_with_torch(lambda lib, x: getattr(lib, name)(x, 1)[0], x, order=1)
 
 
-def test_of_integers():
+def test_integers():
     x = np.array([[3, 1, 2, 1], [4, 4, 0, 1]])
     compare_with_torch(
         lambda lib, x: (x.median(), x.median(1)[0], x.kthvalue(3)[0], x.mode()[0]), x
     )
 
 
-def test_of_nothing_and_of_one_number():
+def test_of_empty_tensors_and_of_one_number():
     compare_with_torch(lambda lib, x: x.median(), np.zeros(0))
     compare_with_torch(lambda lib, x: x.median(1), np.zeros((0, 3)), order=0)
     for name in ("median", "nanmedian", "mode"):
@@ -91,7 +91,7 @@ def test_of_nothing_and_of_one_number():
     assert math.isnan(cr.median(cr.zeros(0, dtype=cr.int64)).item())
 
 
-def test_the_mode_of_ties_is_the_smallest_and_its_last_place():
+def test_the_mode_of_ties_is_the_smallest_and_its_last_index():
     compare_with_torch(lambda lib, x: x.mode(), [2.0, 1.0, 2.0, 1.0, 3.0], order=1)
     compare_with_torch(lambda lib, x: x.mode(0, True), [[1.0, 1.0, 2.0], [2.0, 1.0, 2.0]], order=1)
 
@@ -101,7 +101,7 @@ def test_quantiles_between_equal_elements_share_the_gradient():
     compare_with_torch(lambda lib, x: x.quantile(0.5), [2.0, 2.0])
 
 
-def test_quantiles_beside_nan():
+def test_quantiles_with_nan():
     x = np.array([[3.0, NAN, 1.0, NAN], [2.0, 5.0, 4.0, 1.0]])
     q = np.array([0.0, 0.3, 1.0])
     compare_with_torch(lambda lib, x, q: lib.quantile(x, q.detach(), 1), x, q, order=0)
@@ -112,7 +112,7 @@ def test_quantiles_beside_nan():
     assert y.grad.tolist() == [[0, 0, 0], [0, 0, 1]]
 
 
-def test_quantiles_beside_infinity():  # PyTorch has nan in all but the last
+def test_quantiles_with_infinity():  # PyTorch has nan in all but the last
     x = cr.tensor([-INF, 1.0, INF])
     assert cr.quantile(x, cr.tensor([0.0, 0.5, 1.0])).tolist() == [-INF, 1, INF]
     assert cr.quantile(cr.tensor([INF, INF]), 0.3).item() == INF
@@ -160,7 +160,7 @@ def test_dtypes_are_kept(dtype):
 
 
 @pytest.mark.parametrize("name", ["quantile", "nanquantile"])
-def test_shares_have_gradients(name):
+def test_the_quantile_levels_have_gradients(name):
     def function(lib, x, q):
         return getattr(lib, name)(x, q, dim=0)
 

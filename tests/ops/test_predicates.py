@@ -1,4 +1,4 @@
-"""What tensors are: answers are PyTorch's."""
+"""Predicates and properties of tensors, compared with PyTorch."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ DTYPES = ["float32", "float64", "float16", "complex64", "int64", "uint8", "int8"
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_kinds_of_numbers(dtype):
+def test_dtype_predicates(dtype):
     def program(lib):
         x = lib.tensor([[1, 0, 1]], dtype)
         functions = [
@@ -49,7 +49,7 @@ def test_is_same_size(other):
 
 
 @pytest.mark.parametrize("value", [[], 3, "a", int, np.float64(1), cr.ones, cr.Tensor])
-def test_typename_of_other_things(value):
+def test_typename_of_other_objects(value):
     torch = pytest.importorskip("torch")
     if value is cr.Tensor:
         assert cr.typename(value) == "chainrule.autograd.tensor.Tensor"
@@ -125,12 +125,12 @@ def test_activations_that_are_methods():
     same_as_torch(program)
 
 
-def test_truth_of_nothing_is_ambiguous():
+def test_the_truth_of_an_empty_tensor_is_ambiguous():
     with pytest.raises(RuntimeError, match="Boolean value of Tensor with no values is ambiguous"):
         bool(cr.ones(0))
 
 
-def test_what_a_tensor_contains():
+def test_contains():
     x = cr.tensor([1.0, 2.0])
     assert 2.0 in x
     assert np.float32(1) in x

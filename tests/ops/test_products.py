@@ -1,4 +1,4 @@
-"""Products of tensors: PyTorch's values and derivatives, NumPy's functions, what doesn't fit."""
+"""Products of tensors: PyTorch's values and derivatives, NumPy's functions, errors."""
 
 from __future__ import annotations
 

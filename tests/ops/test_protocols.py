@@ -1,4 +1,4 @@
-"""Memory shared through DLPack."""
+"""DLPack: memory shared with other libraries."""
 
 import numpy as np
 import pytest
@@ -30,7 +30,7 @@ def test_pytorch_both_ways():
     assert back.data_ptr() == theirs.data_ptr()
 
 
-def test_what_runs_backwards_is_copied():
+def test_negative_strides_are_copied():
     # PyTorch aborts at negative strides: were they handed over, no test after this one would run.
     torch = pytest.importorskip("torch")
     backwards = cr.arange(6).reshape(2, 3)[:, ::-1]
@@ -91,7 +91,7 @@ def test_no_gradient_leaves_silently():
     assert np.from_dlpack(x.detach()).tolist() == [1, 1]
 
 
-def test_what_is_no_array():
+def test_objects_without_dlpack_are_refused():
     with pytest.raises(TypeError, match=r"from_dlpack\(\): expected an array with __dlpack__, got"):
         cr.from_dlpack([1.0])
 

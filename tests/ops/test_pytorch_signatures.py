@@ -1,4 +1,4 @@
-"""Arguments by the names and in the places that PyTorch's scripts give them."""
+"""Arguments by the names and positions that they have in PyTorch."""
 
 import numpy as np
 import pytest
@@ -67,7 +67,7 @@ def test_sizes_by_name(name):
     assert getattr(cr, name)(size=(2, 3)).shape == (2, 3)
 
 
-def test_bits_seen_as_another_dtype():
+def test_views_as_another_dtype():
     def function(lib, x):
         return x.view(lib.int32), x.view(dtype=lib.int16)
 

@@ -1,4 +1,4 @@
-"""Sums and what is made of them: values, dimensions, spellings, dtypes."""
+"""Reductions: values, dimensions, argument names, dtypes."""
 
 import math
 
@@ -120,7 +120,7 @@ def test_exponentials_of_empty_tensors(shape):
     assert x.logsumexp(-1).shape == shape[:-1]
 
 
-def test_variance_of_too_little_is_nan():
+def test_variance_of_too_few_elements_is_nan():
     assert math.isnan(cr.tensor([1.0]).var().item())
     assert cr.tensor([1.0]).var(correction=0).item() == 0
     assert math.isnan(cr.zeros(0).var().item())
@@ -128,7 +128,7 @@ def test_variance_of_too_little_is_nan():
 
 @pytest.mark.parametrize("shape", [(5,), (300, 50)])
 @pytest.mark.parametrize("axis", [0, -1])
-def test_shares_of_large_exponents_are_precise(shape, axis):
+def test_the_derivative_of_logsumexp_is_precise_for_large_exponents(shape, axis):
     # In float32 the logarithm of the sum is a multiple of 1/16 here.
     x = np.random.default_rng(0).integers(0, 30, shape) / 8 + 1e6
     x[..., :1] = np.nan if len(shape) > 1 and axis == -1 else x[..., :1]
@@ -158,7 +158,7 @@ def test_results_keep_the_dtype(name, dtype):
     assert getattr(cr.tensor([1.0, 2.0], dtype=dtype), name)().dtype == dtype
 
 
-def test_spread_of_complex_numbers_is_real():
+def test_variance_and_norm_of_complex_numbers_are_real():
     x = np.array([1 + 2j, 3 - 1j, 0.5j])
     assert cr.tensor(x).var().dtype == cr.float64
     assert cr.tensor(x).var().item() == pytest.approx(np.var(x, ddof=1))
@@ -211,7 +211,7 @@ def test_norms_of_any_order(p):
 
 @pytest.mark.parametrize("name", ["cumsum", "cumprod"])
 @pytest.mark.parametrize("dim", [0, 1, -1])
-def test_running(name, dim):
+def test_cumulative(name, dim):
     x = data()
     result = getattr(cr, name)(cr.tensor(x), dim)
     np.testing.assert_allclose(result.numpy(), getattr(np, name)(x, axis=dim))
@@ -253,7 +253,7 @@ def test_no_correction_is_the_default_one(name):
 
 
 @pytest.mark.parametrize("name", ["var", "std"])
-def test_spread_of_no_complex_numbers_is_real(name):
+def test_variance_of_empty_complex_tensors_is_real(name):
     compare_with_torch(lambda lib, x: getattr(lib, name)(x), np.zeros(0, complex), order=0)
 
 
@@ -271,7 +271,7 @@ def test_no_dim_is_pytorchs_and_no_axis_the_array_apis(name):
 
 
 @pytest.mark.parametrize("name", ["amax", "amin", "max", "min"])
-def test_extremes_of_nothing_name_the_function(name):
+def test_extrema_of_empty_tensors_name_the_function(name):
     with pytest.raises(ValueError, match=rf"^{name}\(\): Expected reduction dim"):
         getattr(cr.zeros(0), name)()
 

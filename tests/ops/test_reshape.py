@@ -1,4 +1,4 @@
-"""Other shapes and orders of the same elements; tensors put together and taken apart."""
+"""Reshaping and permuting; joining and splitting."""
 
 import numpy as np
 import pytest
@@ -102,7 +102,7 @@ def test_views_share_memory(shape):
     assert (x == -1).all()
 
 
-def test_what_can_be_no_view_is_a_copy():
+def test_reshape_copies_where_no_view_is_possible():
     x = cr.tensor(data())
     y = x.mT.reshape(-1)
     y.fill_(-1)
@@ -213,7 +213,7 @@ def test_joining_passes_each_its_gradient():
     assert y.grad.tolist() == [2]
 
 
-def test_what_can_not_be_joined():
+def test_tensors_that_can_not_be_joined():
     with pytest.raises(cr.ShapeError, match="expected a non-empty list of Tensors"):
         cr.cat([])
     with pytest.raises(cr.ShapeError, match="Sizes of tensors must match except in dimension 0"):
@@ -280,7 +280,7 @@ def test_a_part_follows_a_write_to_its_base():
     assert gradient.tolist() == [0, 0, 3, 3]
 
 
-def test_what_can_not_be_taken_apart():
+def test_tensors_that_can_not_be_split():
     with pytest.raises(cr.ShapeError, match="split_sizes to sum exactly to 4"):
         cr.zeros(4).split([1, 2])
     with pytest.raises(cr.ShapeError, match="split_size to be positive"):
@@ -295,7 +295,7 @@ def test_what_can_not_be_taken_apart():
 
 
 @pytest.mark.parametrize("dim", [0, 1, -1])
-def test_cat_leaves_out_vectors_of_nothing(dim):
+def test_cat_ignores_empty_vectors(dim):
     compare_with_torch(
         lambda lib, x, y: lib.cat([lib.zeros(0, dtype=lib.float64), x, y[:0], x], dim),
         *(np.ones((2, 3)), np.ones(3)),
@@ -304,14 +304,14 @@ def test_cat_leaves_out_vectors_of_nothing(dim):
 
 
 @pytest.mark.parametrize("shape", [(0,), (2,), (2, 3), (0, 3), (2, 0)])
-def test_vectors_of_nothing_that_are_joined_have_gradients(shape):
+def test_empty_vectors_that_are_joined_have_gradients(shape):
     nothing, x = cr.zeros(0, requires_grad=True), cr.ones(shape, requires_grad=True)
     cr.cat([nothing, x, nothing]).sum().backward()
     assert nothing.grad.shape == (0,)
     assert x.grad.shape == shape
 
 
-def test_vectors_of_nothing_do_not_hide_a_number():
+def test_empty_vectors_do_not_hide_a_0d_tensor():
     with pytest.raises(cr.ShapeError, match=r"zero-dimensional tensor \(at position 1\)"):
         cr.cat([cr.zeros(0), cr.tensor(1.0)])
 
@@ -323,7 +323,7 @@ def test_one_dimension_flattened_is_the_tensor_itself():
     assert cr.tensor(1.0).flatten().shape == (1,)
 
 
-def test_ravel_lies_in_memory_in_its_order():
+def test_ravel_is_contiguous():
     x = cr.arange(6.0)
     assert x.reshape(2, 3).ravel()._base is x
     assert x[::2].ravel().is_contiguous()

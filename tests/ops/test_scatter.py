@@ -1,4 +1,4 @@
-"""Writing, adding and combining at indices."""
+"""Writes, sums and other reductions at indices."""
 
 import numpy as np
 import pytest
@@ -41,7 +41,7 @@ def test_scatter_writes_tensors_and_numbers():
     )
 
 
-def test_what_scatter_overwrites_has_no_gradient():
+def test_overwritten_elements_have_no_gradient():
     x, src = cr.zeros(2, requires_grad=True), cr.tensor([1.0, 2.0, 3.0], requires_grad=True)
     out = cr.scatter(x, 0, cr.tensor([1, 1, 0]), src)
     assert out.tolist() == [3, 2]
@@ -75,7 +75,7 @@ def test_equal_extremes_share_the_gradient(way):
     compare_with_torch(function, [np.nan, 1.0, 5.0], index, src, order=0)
 
 
-def test_what_is_not_included_has_no_share():  # in PyTorch it has one, which nobody gets
+def test_elements_that_are_not_included_have_no_gradient():  # in PyTorch one goes nowhere
     x, src = cr.tensor([2.0, 1.0], requires_grad=True), cr.tensor([2.0, 2.0], requires_grad=True)
     cr.scatter_reduce(x, 0, cr.tensor([0, 0]), src, "amax", include_self=False).sum().backward()
     assert x.grad.tolist() == [0, 1]
@@ -108,7 +108,7 @@ def test_integers_are_combined_too():
 
 
 @pytest.mark.parametrize("dtype", ["int64", "int8", "uint8", "bool"])
-def test_extremes_of_integers_without_their_own(dtype):
+def test_extrema_of_integers_without_include_self(dtype):
     x, src, index = np.array([1, 0, 1]), np.array([1, 0, 0]), np.array([0, 0, 2])
     for way in ("amax", "amin"):
         compare_with_torch(
@@ -117,7 +117,7 @@ def test_extremes_of_integers_without_their_own(dtype):
         )
 
 
-def test_single_numbers_and_nothing_at_all():
+def test_zero_dimensional_and_empty_tensors():
     for name in ("scatter", "scatter_add"):
         compare_with_torch(
             lambda lib, x, i, s, n=name: getattr(lib, n)(x, 0, i, s), 1.5, [0], [2.5]
@@ -246,7 +246,7 @@ def test_dtypes_are_kept(dtype):
 
 @pytest.mark.parametrize("shape", [(2000,), (40, 50), (5, 20, 20)], ids=str)
 @pytest.mark.parametrize("last", [False, True])
-def test_many_elements_go_the_short_way_to_the_same_result(shape, last):
+def test_the_fast_path_for_many_elements_gives_the_same_result(shape, last):
     dim = len(shape) - 1 if last else 0
     index = RNG.integers(-shape[dim], shape[dim], shape)
     x, src = RNG.random(shape), RNG.random(shape)

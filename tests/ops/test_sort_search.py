@@ -1,4 +1,4 @@
-"""Where elements are, which ones there are, and how many."""
+"""Searching, counting, histograms and unique values."""
 
 import math
 
@@ -111,7 +111,7 @@ REPEATED = np.array([[3.0, 1.0, 1.0], [1.0, 3.0, 2.0], [3.0, 1.0, 1.0]])
         (lambda x: x.unique_consecutive(dim=1)[..., 1:], [[0, 2, 3], [0, 2, 3], [0, 2, 3]]),
     ],
 )
-def test_gradients_of_distinct_values_go_to_the_first_of_equal_ones(call, expected):
+def test_gradients_of_unique_values_go_to_the_first_of_equal_ones(call, expected):
     x = cr.tensor(REPEATED, requires_grad=True)
     out = call(x)
     assert out.equal(call(x.detach()))
@@ -124,7 +124,7 @@ def test_gradients_of_distinct_values_go_to_the_first_of_equal_ones(call, expect
     assert x.grad.tolist() == expected
 
 
-def test_the_distinct_value_of_a_number_has_a_derivative():
+def test_the_unique_value_of_a_number_has_a_derivative():
     x = cr.tensor(5.0, requires_grad=True)
     for out in (x.unique(), x.unique(dim=0), x.unique_consecutive(), x.unique_consecutive(dim=0)):
         assert out.shape == (1,)

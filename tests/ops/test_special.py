@@ -1,4 +1,4 @@
-"""Special functions, where formulas break down, beside PyTorch, and without SciPy."""
+"""Special functions: edge cases, compared with PyTorch, and without SciPy."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_bessel_functions_are_smooth_at_0():
     assert derivatives(cr.special.i1e, 0.0, 1) == [0.5]
 
 
-def test_log_ndtr_far_out():
+def test_log_ndtr_of_huge_numbers():
     (slope,) = derivatives(cr.special.log_ndtr, -1e4, 1)
     assert slope == pytest.approx(1e4 + 1e-4, rel=1e-12)
     assert derivatives(cr.special.log_expit, -1e3, 1) == [1]
@@ -114,7 +114,7 @@ def test_the_second_derivative_of_log_ndtr_is_finite_everywhere():
         ("dawsn", -INF, [0, 0]),
     ],
 )
-def test_slopes_far_out_do_not_cancel(name, x, expected):
+def test_derivatives_at_huge_numbers_do_not_cancel(name, x, expected):
     found = derivatives(getattr(cr.special, name), x, 2)
     assert found == pytest.approx(expected, rel=1e-9, abs=0)
 
@@ -161,7 +161,7 @@ NAMES = (
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_special_functions_beside_pytorch(name):
+def test_special_functions_as_in_pytorch(name):
     order = 1 if name in ("gammaln", "log_ndtr") else 2  # its second ones are right to nine digits
     compare_with_torch(lambda lib, x: getattr(lib.special, name)(x), [0.2, 0.5, 0.9], order=order)
     compare_with_torch(
@@ -181,11 +181,11 @@ def test_special_functions_beside_pytorch(name):
         *("scaled_modified_bessel_k0", "scaled_modified_bessel_k1"),
     ],
 )
-def test_values_beside_pytorch(name):
+def test_values_as_in_pytorch(name):
     compare_with_torch(lambda lib, x: getattr(lib.special, name)(x), [0.2, 1.5, 3.0], order=0)
 
 
-def test_pairs_beside_pytorch():
+def test_binary_functions_as_in_pytorch():
     x, y = [0.5, 2.0], [1.5, 3.0]
     for name in ("xlogy", "xlog1py"):
         compare_with_torch(lambda lib, a, b, n=name: getattr(lib.special, n)(a, b), x, y)

@@ -1,10 +1,10 @@
-"""Views of parts: narrow, select, unfold, unflatten, diagonals; and writing through them."""
+"""Views (narrow, select, unfold, unflatten, diagonals) and writes through them."""
 
 import numpy as np
 import pytest
 
 import chainrule as cr
-from helpers.torch_comparison import check_derivatives, compare_with_torch
+from helpers.torch_comparison import check_derivatives, compare_with_torch, same_as_torch
 
 X = np.arange(24.0).reshape(2, 3, 4) / 7
 
@@ -103,7 +103,7 @@ REPLACED = {
 
 
 @pytest.mark.parametrize("name", REPLACED)
-def test_parts_replaced(name):
+def test_replaced_parts(name):
     check_derivatives(REPLACED[name], X, X * 2 + 1)
     compare_with_torch(REPLACED[name], X, X * 2 + 1)
 
@@ -116,12 +116,12 @@ def test_a_diagonal_of_matrices_replaced():
     compare_with_torch(function, X, X[:, :, 0])
 
 
-def test_what_replaces_has_the_shape_of_the_part():
+def test_the_source_has_the_shape_of_the_part():
     with pytest.raises(cr.ShapeError, match="src to have a size equal to the slice of self"):
         cr.select_scatter(cr.zeros(2, 3), cr.zeros(2), 0, 0)
 
 
-def test_where_elements_lie():
+def test_strides_and_offsets():
     for part in (lambda x: x, lambda x: x[1, 1:], lambda x: x.mT):
         ours = part(cr.tensor(X))
         assert ours.stride(-1) == ours.stride()[-1]
@@ -184,3 +184,55 @@ def test_the_trace_of_integers_is_int64():
 def test_errors(call, error, text):
     with pytest.raises(error, match=text):
         call(cr.zeros(3, 3))
+
+
+# --- as_strided -----------------------------------------------------------------------------------
+
+SOURCES = {
+    "matrix": lambda x: x * 1,
+    "transposed": lambda x: (x * 1).T,
+    "rows": lambda x: (x * 1)[1:],
+    "permuted": lambda x: (x * 1).reshape(2, 2, 3).permute(2, 0, 1),
+}
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ((3, 2), (1, 1)),
+        ((2, 3), (2, 0)),
+        ((4,), (2,)),
+        ((), ()),
+        ((0, 2), (9, 9)),
+        ((2, 2), (1, 4), 4),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("source", SOURCES.values(), ids=SOURCES.keys())
+def test_as_strided(source, arguments):
+    def program(lib):
+        x = lib.leaf(np.arange(1.0, 13.0).reshape(4, 3))
+        y = source(x)
+        z = y.as_strided(*arguments)
+        return [z, lib.as_strided(y, *arguments), *lib.grad((z * z).sum() + x.sum() * 0, x)]
+
+    same_as_torch(program)
+
+
+def test_as_strided_refuses_memory_outside_the_tensor():
+    x = cr.arange(12).reshape(3, 4)
+    for call in (
+        lambda: x.as_strided((4,), (4,)),
+        lambda: x[:, :2].as_strided((3,), (1,)),
+        lambda: x[1:].as_strided((2,), (1,), 0),
+        lambda: cr.zeros(0).as_strided((1,), (1,)),
+    ):
+        with pytest.raises(cr.ShapeError, match="as_strided: setStorage: a place is out of bounds"):
+            call()
+    with pytest.raises(cr.ShapeError, match="mismatch in length of strides and shape"):
+        x.as_strided((2, 2), (1,))
+    with pytest.raises(cr.ShapeError, match="Negative strides and sizes are not supported"):
+        x.as_strided((2,), (-1,))
+    with pytest.raises(cr.InPlaceError, match="the memory is read-only"):
+        x.as_strided((2,), (1,)).mul_(2)
+    assert cr.tensor(3.0).as_strided((2,), (0,)).tolist() == [3.0, 3.0]

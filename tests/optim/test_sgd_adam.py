@@ -1,4 +1,4 @@
-"""SGD and Adam beside PyTorch, step by step; where it isn't installed, against what must hold."""
+"""SGD and Adam, compared with PyTorch step by step; without it, with known properties."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_steps_are_those_of_pytorch(kind: str, options: dict[str, Any], dtype: s
 
 
 def any_value(kept: dict[str, Any]) -> bool:
-    """Say whether PyTorch remembers something: without momentum its SGD notes a None."""
+    """Say whether PyTorch's state has a value: without momentum, SGD stores None."""
     return any(value is not None for value in kept.values())
 
 

@@ -70,7 +70,7 @@ def no_truth(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def any_phase(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Random cotangents turn the vectors of complex matrices: that is refused elsewhere."""
+    """Accept cotangents that depend on the phase of eigenvectors: random ones do."""
     monkeypatch.setattr("chainrule.kernels.matrices._PHASE", np.inf)
 
 

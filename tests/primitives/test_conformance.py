@@ -206,7 +206,7 @@ def test_beside_jax(cases: list[Case]) -> None:
 
 @pytest.fixture
 def plant() -> Iterator[Callable[..., Callable[..., Case]]]:
-    """Give a function that adds a primitive until the test ends, and returns cases of its row."""
+    """Return a function that adds a primitive for this test, and returns cases of its row."""
     made: list[str] = []
 
     def planting(maker: Callable[..., Any], *args: Any, **kwargs: Any) -> Callable[..., Case]:

@@ -1,7 +1,7 @@
-"""Where textbook formulas for derivatives break down, in known numbers: SEMANTICS 63, 64 and 75.
+"""Points where textbook formulas for derivatives fail, with known results: SEMANTICS 63, 64 and 75.
 
-tests/semantics has what users see in one backward pass; here are forward mode, higher orders, and
-what the rules of the primitives have to mind.
+tests/semantics tests a single backward pass; here are forward mode, higher orders, and the details
+of the rules.
 """
 
 from __future__ import annotations
@@ -233,14 +233,14 @@ def test_s75_cumprod_of_zeros_has_exact_second_derivatives() -> None:
     assert hessian(lambda x: cr.cumprod(x, 0)[2], [2, 0, 0]) == [[0, 0, 0], [0, 0, 2], [0, 2, 0]]
 
 
-def test_s75_logsumexp_of_nothing_but_minus_infinity(no_warnings: None) -> None:
+def test_s75_logsumexp_of_minus_infinities(no_warnings: None) -> None:
     assert cr.logsumexp(leaf([-INF, -INF]), 0).item() == -INF
     assert gradient(lambda x: cr.logsumexp(x, 0), [-INF, -INF]) == [0, 0]
     assert tangent(lambda x: cr.logsumexp(x, 0), [-INF, -INF]) == 0
     assert gradient(lambda x: cr.logsumexp(x, 1), [[-INF, -INF], [2, -INF]]) == [[0, 0], [1, 0]]
 
 
-def test_s75_logsumexp_beside_minus_infinity(no_warnings: None) -> None:
+def test_s75_logsumexp_with_minus_infinity(no_warnings: None) -> None:
     assert gradient(lambda x: cr.logsumexp(x, 0), [-INF, 0, 0]) == [0, 0.5, 0.5]
 
 
@@ -252,15 +252,15 @@ def test_s75_logsumexp_hides_no_nan() -> None:
     assert np.isnan(gradient(lambda x: cr.logsumexp(x, 0), [NAN, 1])).all()
 
 
-def test_s65_logsumexp_of_nothing_is_minus_infinity(no_warnings: None) -> None:
+def test_s65_logsumexp_of_an_empty_tensor_is_minus_infinity(no_warnings: None) -> None:
     assert cr.logsumexp(cr.zeros(2, 0), 1).tolist() == [-INF, -INF]
 
 
-def test_s65_softmax_of_nothing_is_nothing() -> None:
+def test_s65_softmax_of_an_empty_tensor_is_empty() -> None:
     assert cr.softmax(cr.zeros(0), 0).shape == cr.log_softmax(cr.zeros(0), 0).shape == (0,)
 
 
-def test_s65_the_mean_of_nothing_is_nan(no_warnings: None) -> None:
+def test_s65_the_mean_of_an_empty_tensor_is_nan(no_warnings: None) -> None:
     assert math.isnan(cr.mean(cr.zeros(0)).item())
 
 
@@ -346,7 +346,7 @@ def test_s70_real_and_complex_contributions_to_one_gradient_add_up() -> None:
 # --- forward mode is as quiet as reverse mode -----------------------------------------------------
 
 
-def test_forward_mode_does_not_warn_of_infinite_slopes(no_warnings: None) -> None:
+def test_forward_mode_does_not_warn_of_infinite_derivatives(no_warnings: None) -> None:
     assert tangent(cr.sqrt, [0]) == [INF]
     assert tangent(lambda x: x**0.5, [0]) == [INF]
 
@@ -354,7 +354,7 @@ def test_forward_mode_does_not_warn_of_infinite_slopes(no_warnings: None) -> Non
 @pytest.mark.parametrize("name", ["asin", "acos", "acosh"])
 @pytest.mark.parametrize("x", [2.0, -2.0, 1.5, -7.0])
 @pytest.mark.parametrize("side", [0.0, -0.0])
-def test_on_a_cut_the_derivative_is_that_of_the_values_side(
+def test_on_a_branch_cut_the_derivative_is_that_of_the_side_of_the_value(
     name: str, x: float, side: float
 ) -> None:
     def along_the_cut(real: cr.Tensor) -> cr.Tensor:

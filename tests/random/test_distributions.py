@@ -1,4 +1,4 @@
-"""Generators, their state, and draws from discrete distributions and in place."""
+"""Generators, their state, discrete distributions, and in-place draws."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_the_median_and_the_quartiles_of_cauchy():
 # --- multinomial ----------------------------------------------------------------------------------
 
 
-def test_without_replacement_nothing_comes_twice_and_weights_rule_the_order():
+def test_draws_without_replacement_are_distinct_and_ordered_by_weight():
     weights = cr.tensor([[0.0, 1.0, 2.0, 3.0]]).repeat(3000, 1)
     drawn = cr.multinomial(weights, 3, generator=generator())
     assert drawn.shape == (3000, 3)
@@ -116,7 +116,7 @@ def test_huge_and_tiny_weights():
 
 
 class _Ends:
-    """A source of numbers at the very ends of their range."""
+    """A generator of numbers at the ends of their range."""
 
     def __init__(self, value):
         self.value = value
@@ -188,7 +188,7 @@ def test_dtypes_are_kept(dtype):
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int64", "bool", "float16", "float32"])
-def test_random_without_bounds_is_what_the_dtype_holds(dtype):
+def test_random_without_bounds_covers_the_dtype(dtype):
     drawn = cr.zeros(5000, dtype=dtype).random_(generator=generator()).to(cr.float64)
     largest = {"bool": 1, "float16": 2**11, "float32": 2**24}.get(dtype) or np.iinfo(dtype).max
     assert drawn.min().item() >= 0
@@ -273,7 +273,7 @@ def test_generators_are_numpys():
 
 
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda g: pickle.loads(pickle.dumps(g))])
-def test_a_copy_goes_on_from_the_same_place(copied):
+def test_a_copy_continues_from_the_same_state(copied):
     g = generator(4)
     g.random(7)
     other = copied(g)
@@ -282,7 +282,7 @@ def test_a_copy_goes_on_from_the_same_place(copied):
 
 
 @pytest.mark.parametrize("name", ["rand_like", "randn_like", "randint_like"])
-def test_what_is_like_another_can_be_put_on_a_device(name):
+def test_like_functions_take_a_device(name):
     bounds = (3,) if name == "randint_like" else ()
     drawn = getattr(cr, name)(cr.zeros(2), *bounds, dtype=cr.float64, device="cpu")
     assert (drawn.shape, drawn.dtype, str(drawn.device)) == ((2,), cr.float64, "cpu")

@@ -1,4 +1,4 @@
-"""Random tensors."""
+"""Random tensors: rand, randn, randint, randperm, normal, bernoulli."""
 
 import numpy as np
 import pytest

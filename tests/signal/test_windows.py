@@ -1,4 +1,4 @@
-"""Windows, beside PyTorch's."""
+"""Window functions, compared with PyTorch."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_windows_are_pytorchs(name: str, sym: bool) -> None:
             np.testing.assert_allclose(got.numpy(), wanted.numpy(), rtol=1e-12, atol=1e-15)
 
 
-def test_their_other_arguments() -> None:
+def test_window_arguments() -> None:
     window = cr.signal.windows.hann(4, device="cpu", requires_grad=True)
     assert (window.requires_grad, window.is_leaf) == (True, True)
     assert window.dtype == cr.get_default_dtype()

@@ -1,4 +1,4 @@
-"""Gradients, Jacobians and Hessians of functions: their structures, and beside PyTorch and JAX."""
+"""Gradients, Jacobians and Hessians: their structure, compared with PyTorch and JAX."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def test_arguments_are_chosen_by_position_or_name_however_they_are_passed() -> N
     assert cr.grad(cr.grad(f, "x"), "y")(5.0).item() == 2.0  # the signature is the function's own
 
 
-def test_what_is_returned_besides_is_handed_through() -> None:
+def test_auxiliary_results_are_returned() -> None:
     def f(x: Any) -> Any:
         return x * x, {"seen": x + 1, "label": "a"}
 
@@ -232,7 +232,7 @@ def test_a_custom_function_needs_no_rule_of_forward_mode() -> None:
         cr.jacobian(cube, mode="forward")(x)
 
 
-def test_a_gradient_lets_go_of_saved_values_as_the_pass_goes_on() -> None:
+def test_a_gradient_frees_saved_values_during_the_pass() -> None:
     contexts = []
 
     @cr.autograd_function
@@ -264,7 +264,7 @@ def test_a_linear_approximation_is_computed_once() -> None:
     assert len(calls) == 1
 
 
-def test_a_pull_can_be_called_again_and_takes_none() -> None:
+def test_a_vjp_function_can_be_called_again_and_takes_none() -> None:
     outputs, pull = cr.vjp(lambda x, y: (x * y, x.to(cr.int64), "label"), double(2.0), double(3.0))
     assert outputs[2] == "label"
     for _ in range(2):

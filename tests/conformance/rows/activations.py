@@ -1,4 +1,4 @@
-"""Rows of activations. NumPy has none: there they are spelled as their definitions say."""
+"""Rows of activations. NumPy has none: their definitions stand in for them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of functions of two real numbers, and of what else is everyday element by element."""
+"""Rows of binary functions, and of further elementwise functions."""
 
 from __future__ import annotations
 

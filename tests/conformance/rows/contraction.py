@@ -1,4 +1,4 @@
-"""Rows of products that sum."""
+"""Rows of products that sum over a dimension."""
 
 from __future__ import annotations
 

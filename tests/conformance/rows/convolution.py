@@ -18,7 +18,7 @@ def _window(
 
 
 def _meetings(x: Any, w: Any, y: Any, window: Any) -> Iterator[tuple[Any, Any, Any]]:
-    """Yield where a number of the output meets one of the image and one of the kernel."""
+    """Yield the indices of output, image and kernel that meet in one product."""
     stride, padding, dilation, groups = window
     inputs, outputs = w[1], w[0] // groups
     for at in np.ndindex(*y[2:]):

@@ -1,4 +1,4 @@
-"""Rows of what acts element by element."""
+"""Rows of elementwise functions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of picking and writing elements."""
+"""Rows of reads and writes at indices."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def _corner(length: int, offset: int) -> tuple[Any, ...]:
 
 
 def _stretches(count: int, size: int, step: int) -> tuple[Any, ...]:
-    """Return the index of windows."""
+    """Return the index of all windows."""
     return (Ellipsis, np.arange(count)[:, None] * step + np.arange(size))
 
 

@@ -1,4 +1,4 @@
-"""Rows of losses of single elements, spelled in NumPy as their definitions say."""
+"""Rows of elementwise losses; in NumPy, their definitions."""
 
 from __future__ import annotations
 

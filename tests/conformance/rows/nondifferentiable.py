@@ -1,4 +1,4 @@
-"""Rows of what has no derivative: integers, bools, piecewise constants."""
+"""Rows of functions without a derivative: integers, bools, piecewise constants."""
 
 from __future__ import annotations
 

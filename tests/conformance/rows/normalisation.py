@@ -1,4 +1,4 @@
-"""Rows of what normalisations are made of."""
+"""Rows of normalisations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of pooling, and of maps along one axis."""
+"""Rows of pooling, and of linear maps along one axis."""
 
 from __future__ import annotations
 

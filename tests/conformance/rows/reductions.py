@@ -1,4 +1,4 @@
-"""Rows of sums, products, extrema and running ones."""
+"""Rows of sums, products, extrema, and cumulative ones."""
 
 from __future__ import annotations
 

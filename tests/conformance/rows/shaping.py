@@ -1,4 +1,4 @@
-"""Rows of what rearranges elements."""
+"""Rows of reshaping and permuting."""
 
 from __future__ import annotations
 

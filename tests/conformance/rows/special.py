@@ -1,4 +1,4 @@
-"""Rows of the special functions, beside SciPy's."""
+"""Rows of the special functions, compared with SciPy."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from conformance.situations import BINARY, UNARY, recorded
 
 
 def _scipy(name: str) -> Callable[..., Any]:
-    """Return NumPy's spelling: SciPy's function of that name."""
+    """Return the spelling for NumPy: SciPy's function of that name."""
 
     def function(np: Any, *arrays: Any) -> Any:
         import scipy.special

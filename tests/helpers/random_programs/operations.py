@@ -25,7 +25,7 @@ _SHAPES: list[Shape] = [(), (2,), (3,), (2, 3), (3, 2), (1,), (1, 3), (2, 1), (2
 
 
 def values(shape: Shape, seed: int) -> object:
-    """Return a nest of numbers between -2 and 2, on a grid so that some are equal or zero."""
+    """Return nested lists of numbers between -2 and 2, on a grid so that some are equal or zero."""
     grid = np.random.default_rng(seed).integers(-8, 9, shape) / 4
     return grid.tolist()
 
@@ -160,7 +160,7 @@ def join(draft: Draft, i: Instruction) -> None:
 
 
 def pick_elements(draft: Draft, i: Instruction) -> None:
-    """Index with a list, repeating, or with a mask: a copy."""
+    """Index with a list of repeated indices, or with a mask: both copy."""
     x = draft.pick(i.a, lambda shape: len(shape) > 0 and shape[0] > 0)
     if x.shape and x.shape[0]:
         key, length = _copying_key(x.shape[0], i.b)
@@ -191,7 +191,7 @@ def _make_view(draft: Draft, x: Variable, i: Instruction) -> None:
 
 
 def _views(x: Variable) -> list[tuple[str, Shape]]:
-    """Return the views that any tensor has."""
+    """Return the views that every tensor has."""
     return [
         (f"{x.name}.unsqueeze(0)", (1, *x.shape)),
         (f"{x.name}.expand(2, {', '.join(map(str, x.shape))})".replace(", )", ")"), (2, *x.shape)),
@@ -258,7 +258,7 @@ def _in_place(calls: list[str]) -> Callable[[Draft, Instruction], None]:
 
 
 def _target(draft: Draft, i: Instruction, least: int = 0) -> Variable:
-    """Return what to write to: seldom a leaf, since that is only refused."""
+    """Return a tensor to write to; seldom a leaf, which is only refused."""
     return draft.pick(
         i.a,
         lambda shape: least == 0 or (len(shape) >= least and shape[0] > 0),
@@ -286,7 +286,7 @@ def _apart(x: Variable, y: Variable) -> str:
 
 
 def _bare(shape: Shape) -> Shape:
-    """Return a shape without leading ones, which any place to write to fits."""
+    """Return a shape without its leading ones, which broadcasting ignores."""
     return _bare(shape[1:]) if shape[:1] == (1,) else shape
 
 
@@ -404,7 +404,7 @@ def backward(draft: Draft, i: Instruction) -> None:
 
 
 def gradient(draft: Draft, i: Instruction) -> None:
-    """Take a gradient without touching any .grad; with a graph, go on computing with it."""
+    """Take a gradient with lib.grad; with create_graph, compute with it."""
     x, y = draft.pick(i.a), draft.pick(i.b)
     if i.c % 2:
         call = f"lib.grad([{x.name}.sum()], [{y.name}], {_MODES[2 + i.d % 2]})[0]"
@@ -415,7 +415,7 @@ def gradient(draft: Draft, i: Instruction) -> None:
         draft.make(f"{call} * {leaf.name}", leaf.shape)
 
 
-# --- the languages --------------------------------------------------------------------------------
+# --- the sets of operations -----------------------------------------------------------------------
 
 SMOOTH: dict[str, Writer] = {
     "leaf": Writer(leaf, 2),
@@ -434,7 +434,7 @@ SMOOTH: dict[str, Writer] = {
     "augmented": Writer(augmented),
     "set_item": Writer(set_item, 4),
 }
-"""Differentiable everywhere, and every derivative is the true one."""
+"""Operations that are differentiable everywhere, with true derivatives."""
 
 EVERYTHING: dict[str, Writer] = SMOOTH | {
     "kinked": Writer(_unary(_KINKED), 2),

@@ -124,15 +124,16 @@ class _Comparison:
         self._compare_versions()
 
     def _check_layout(self, makes: tuple[str, ...], line: str) -> None:
-        """Whether reshape() copies depends on the order in memory, which is each library's own."""
+        """Stop if only one reshape() copied: memory layouts are private to each library."""
         if "reshape" in line and makes:
             ours, theirs = (_is_view(run.tensors.get(makes[0])) for run in (self.ours, self.theirs))
             if ours != theirs:
                 raise Stop("one has copied")
 
     def _check_renewed(self, line: str, reads: frozenset[str]) -> None:
-        """PyTorch gives a view a new node also after a write that is not recorded: what asks for a
-        view's own gradient then gets it from the consumers that came since, here from all.
+        """Stop if PyTorch gave a view a new node after an unrecorded write.
+
+        The view's own gradient then comes from later consumers only; in chainrule, from all.
         """
         asks = any(text in line for text in ("register_hook", "retain_grad", "lib.grad"))
         unrecorded = any("no_grad" in done or ".detach()" in done for done in self.done)
@@ -141,8 +142,10 @@ class _Comparison:
             raise Stop("PyTorch has made a view anew")
 
     def _check_hooked(self, line: str) -> None:
-        """Hooks stay with a view's old node. PyTorch makes the new one also after writes that are
-        not recorded, and takes what was written through a view around the old one.
+        """Stop where hooks belong to the old node of a view.
+
+        PyTorch makes a new node even after unrecorded writes, and lets writes through a view bypass
+        the old one.
         """
         target = re.match(r"t\d+", line)
         through_view = target is not None and _is_view(self.ours.tensors.get(target[0]))
@@ -200,7 +203,7 @@ class _Comparison:
             raise Stop("PyTorch is broken after it refused a custom write")  # it may even crash
 
     def _saved_there_only(self, text: str) -> bool:
-        """Say whether what was overwritten is a result that only PyTorch saves, or shares."""
+        """Say whether the overwritten value is a result that only PyTorch saves or shares."""
         owner = re.search(r"which is output \d+ of (\D+)\d*, ", text)
         if owner is None:
             return False
@@ -211,7 +214,7 @@ class _Comparison:
         return written or name in ("prod", "cumprod")
 
     def _recover(self, line: str) -> None:
-        """After an error both go on; but how far a pass came before it failed is their own."""
+        """Continue after an error: clear .grad, since a failed pass may have set any of them."""
         if "backward" not in line and "lib.grad" not in line:
             return
         for run in (self.ours, self.theirs):
@@ -264,7 +267,7 @@ class _Comparison:
             assert ours == theirs, f"{what}: {ours} instead of {theirs}"
 
     def _check_kinks(self, reads: frozenset[str]) -> None:
-        """Where numbers are equal but for rounding, each library takes its own side of a kink."""
+        """Stop where rounding decides on which side of a kink a number is."""
         numbers = [_flat(run, reads) for run in (self.ours, self.theirs)]
         a, b = (np.sign(np.subtract.outer(flat, flat)) for flat in numbers)
         if not np.array_equal(a, b):
@@ -292,7 +295,7 @@ def _requires_grad(tensor: Any) -> bool:
 
 
 def _uses(line: str) -> bool:
-    """Say whether a line computes, and does not only ask or hook."""
+    """Say whether a line computes, rather than only queries or registers hooks."""
     return re.search(r"look\(|register_hook|retain_grad|detach_|\.grad =", line) is None
 
 
@@ -301,7 +304,7 @@ def _is_view(tensor: Any) -> bool:
 
 
 def _grad_fn(tensor: Any) -> Any:
-    """Return the node of a view that may have to be made anew."""
+    """Return the grad_fn of a view, which may be renewed by the query."""
     try:
         return tensor.grad_fn if _is_view(tensor) else None
     except RuntimeError:
@@ -309,7 +312,7 @@ def _grad_fn(tensor: Any) -> Any:
 
 
 def _values(tensor: Any) -> Any:
-    """Return what can be seen without asking for a node: that brings a view up to date."""
+    """Return the data that can be read without a query of grad_fn, which would renew a view."""
     if isinstance(tensor, cr.Tensor):
         grad = tensor._grad
         return memory(tensor), None if grad is None else memory(grad), tensor._version
@@ -323,13 +326,13 @@ def _flat(run: Run, reads: frozenset[str]) -> np.ndarray:
 
 
 class _State:
-    """What an error must leave as it was."""
+    """The values that an error must not change."""
 
     def __init__(self, tensors: dict[str, cr.Tensor]) -> None:
         self.before = {name: _copied(t) for name, t in tensors.items()}
 
     def compare(self, tensors: dict[str, cr.Tensor], passed: bool) -> None:
-        """Hold the variables to what they were; a pass may have added to some .grad."""
+        """Compare the variables with the saved values, but for .grad after a failed pass."""
         for name, (value, grad, version) in self.before.items():
             now_value, now_grad, now_version = _values(tensors[name])
             assert version == now_version, f"the error left {name} at another version"
