@@ -1,19 +1,19 @@
 #!/usr/bin/env python3
-"""The one entry for people: what is done to chainrule, each command with its own set-up.
+"""Development commands of chainrule. Each one sets itself up.
 
-    python3 dev.py demo  [options]    train on handwritten digits, write the pictures
-    python3 dev.py test  [options]    the tests; options go to pytest
-    python3 dev.py test  --compare    the same, with PyTorch, JAX and Numba where they install
-    python3 dev.py lint               style, types, layers
-    python3 dev.py bench [options]    the benchmarks, beside the peers
-    python3 dev.py docs               the pages
+    python3 dev.py demo  [options]    train on handwritten digits and write pictures
+    python3 dev.py test  [options]    run the tests; options go to pytest
+    python3 dev.py test  --compare    the same, with PyTorch, JAX and Numba if they can be installed
+    python3 dev.py lint               check style, types and import layers
+    python3 dev.py bench [options]    run the benchmarks, compared with other libraries
+    python3 dev.py docs               write the generated pages
 
-The first run makes .venv beside this file, with what the command needs; later ones start at once.
-Nothing outside .venv is changed. To begin afresh, delete it.
+The first run makes .venv beside this file and installs what the command needs; later runs start at
+once. Nothing outside .venv is changed. To start again, delete it.
 """
 
-# Standard library only, in the syntax of Python 3.7: an old Python has to be able to start this
-# file, for it to find a newer one.
+# Standard library only, in the syntax of Python 3.7: an old Python must be able to run this file,
+# because the file then looks for a newer one.
 
 import hashlib
 import json
@@ -33,12 +33,12 @@ STAMP = VENV / "chainrule-stamp.json"
 
 OLDEST = (3, 11)
 NAMES = ["python3.14", "python3.13", "python3.12", "python3.11", "python3", "python"]
-# Compared with, or computed by, where they can be installed; never required.
+# Libraries to compare with, and Numba. They are installed where possible, and never required.
 PEERS = ["torch==2.13.0", "jax", "numba"]
 
-# Children work in .venv, whatever the shell is set to: nothing may lead an installer out of it.
-ASTRAY = {"PYTHONHOME", "PYTHONPATH", "PIP_PREFIX", "PIP_PYTHON", "PIP_ROOT", "PIP_TARGET"}
-ENVIRONMENT = {name: value for name, value in os.environ.items() if name not in ASTRAY}
+# Child processes work in .venv: variables that would make an installer write elsewhere are removed.
+REMOVED = {"PYTHONHOME", "PYTHONPATH", "PIP_PREFIX", "PIP_PYTHON", "PIP_ROOT", "PIP_TARGET"}
+ENVIRONMENT = {name: value for name, value in os.environ.items() if name not in REMOVED}
 ENVIRONMENT.update(
     VIRTUAL_ENV=str(VENV),
     PATH=str(BIN) + os.pathsep + os.environ.get("PATH", ""),
@@ -49,7 +49,7 @@ ENVIRONMENT.update(
 
 
 class Failure(Exception):
-    """What went wrong and what mends it, in words for the person at the terminal."""
+    """An error whose message tells the user what went wrong and how to fix it."""
 
 
 def main(arguments):
@@ -76,10 +76,10 @@ def test(options):
     options = [option for option in options if option != "--compare"]
     code = call(PYTHON, "-m", "pytest", "-n", "auto", *options)
     if options:
-        say("The examples in docstrings were left out: they run when pytest is given no options.")
+        say("The examples in docstrings were skipped: they run only without options.")
         return code
     say("\nThe examples in docstrings:")
-    # Two modules have no example, and import Numba.
+    # These two modules have no examples, and importing them needs Numba.
     modules = ("gemm_microkernel", "threads/atomics")
     left_out = [f"--ignore=src/chainrule/compiler/native/{name}.py" for name in modules]
     examples = call(PYTHON, "-m", "pytest", "--doctest-modules", "src/chainrule", *left_out)
@@ -124,7 +124,7 @@ def docs(options):
 
 
 def set_up(*extras, peers=False):
-    """Bring .venv to where a command that needs these extras can run; at once if it is there."""
+    """Install these extras into .venv, unless it already has them."""
     stamp = read_stamp()
     if stamp is None:
         make_venv()
@@ -144,7 +144,7 @@ def set_up(*extras, peers=False):
 
 
 def read_stamp():
-    """Return what .venv holds, or None where there is no .venv that works."""
+    """Return the record of what .venv contains, or None if there is no working .venv."""
     if not os.path.lexists(str(VENV)):
         return None
     try:
@@ -153,12 +153,12 @@ def read_stamp():
             return stamp
     except (OSError, ValueError, KeyError, Failure):
         pass
-    say("The .venv here is half-made, broken, moved or not from dev.py: making it anew.")
+    say("The .venv here is incomplete, broken, moved or not made by dev.py: making a new one.")
     return None
 
 
 def identity():
-    """Return what must stay the same under a .venv that works: its place and its Python."""
+    """Return the path and the Python version that a .venv depends on."""
     found = "importlib.util.find_spec('chainrule')"
     probe = f"import sys, importlib.util; print(sys.version.split()[0]); sys.exit(not {found})"
     return [str(ROOT), quietly(PYTHON, "-I", "-c", probe).splitlines()[-1]]
@@ -166,13 +166,13 @@ def identity():
 
 @contextmanager
 def changing_venv(stamp):
-    """Keep the stamp off .venv while it changes, so that an end half-way leaves none behind."""
+    """Remove the stamp while .venv changes, so that an interrupted change leaves no stamp."""
     before = STAMP.read_text(encoding="utf-8") if STAMP.exists() else None
     if before:
         STAMP.unlink()
     try:
         yield
-    except Failure:  # installers fetch everything before they change anything
+    except Failure:  # installers download everything before they change anything
         if before:
             STAMP.write_text(before, encoding="utf-8")
         raise
@@ -181,7 +181,7 @@ def changing_venv(stamp):
 
 
 def make_venv():
-    """Make a .venv that has pip and nothing else."""
+    """Make a .venv that contains only pip."""
     python = find_python()
     say(f"Making .venv with {python} ...")
     remove_venv()
@@ -213,9 +213,9 @@ def remove_venv():
 
 
 def find_python():
-    """Return a Python that is new enough, asking each by running it: a shim can exist and fail."""
-    outside = "getattr(sys, '_base_executable', sys.executable)"  # of a venv that it may be in
-    probe = f"import sys; print(*sys.version_info[:2]); print({outside})"
+    """Return a Python that is new enough; run each candidate, since a shim can exist and fail."""
+    base = "getattr(sys, '_base_executable', sys.executable)"  # the one below a virtual environment
+    probe = f"import sys; print(*sys.version_info[:2]); print({base})"
     folders = os.environ.get("PATH", "").split(os.pathsep)
     on_path = (shutil.which(name, path=folder) for name in NAMES for folder in folders)
     seen = []
@@ -228,17 +228,17 @@ def find_python():
         if tuple(map(int, version.split())) >= OLDEST:
             return path if os.path.exists(path) else candidate
         seen.append(f"{candidate} ({version.replace(' ', '.')})")
-    here = "\n    ".join(dict.fromkeys(seen))
+    found = "\n    ".join(dict.fromkeys(seen))
     raise Failure(
-        f"chainrule needs Python {OLDEST[0]}.{OLDEST[1]} or newer; here are only:\n    {here}\n"
-        "Install one (from python.org, as a package of your system, or by `uv python install`), "
-        "then run this again."
+        f"chainrule needs Python {OLDEST[0]}.{OLDEST[1]} or newer; found only:\n    {found}\n"
+        "Install one (from python.org, with your system's package manager, or by `uv python "
+        "install`), then run this again."
     )
 
 
 def install_chainrule(extras):
     target = f"{ROOT}[{','.join(extras)}]" if extras else str(ROOT)
-    say(f"Installing what {', '.join(extras) or 'chainrule'} needs into .venv ...")
+    say(f"Installing the requirements of {', '.join(extras) or 'chainrule'} into .venv ...")
     start = time.monotonic()
     try:
         first_that_works(
@@ -247,19 +247,22 @@ def install_chainrule(extras):
         )
     except Failure as failure:
         raise Failure(
-            f"{failure}\n\nThe installation failed. Is there a network, and room on the disk? "
+            f"{failure}\n\nThe installation failed. Is there a network, and space on the disk? "
             "Then run this again."
         ) from None
     say(f"... ready in {time.monotonic() - start:.0f} s.")
 
 
 def install_peer(requirement):
-    """Install a library to compare with, or say why not. By pip: its settings may name a source."""
+    """Install a library to compare with, or report why not.
+
+    This uses pip even where uv exists, because pip's settings may name a package index.
+    """
     say(f"Installing {requirement} to compare with ...")
     try:
         quietly(PYTHON, "-m", "pip", "install", "--quiet", requirement)
     except Failure as failure:
-        say(f"{failure}\nGoing on without {requirement}: what compares with it will be skipped.")
+        say(f"{failure}\nGoing on without {requirement}: comparisons with it will be skipped.")
         return False
     return True
 
@@ -267,14 +270,14 @@ def install_peer(requirement):
 # ----------------------------------------------------------------------------------- processes
 
 
-def first_that_works(*ways):
-    """Run the commands of the first way whose commands all succeed."""
+def first_that_works(*alternatives):
+    """Run the commands of each alternative in turn, until all commands of one succeed."""
     reasons = []
-    for way in ways:
-        if not all(shutil.which(str(command[0])) for command in way):
+    for commands in alternatives:
+        if not all(shutil.which(str(command[0])) for command in commands):
             continue
         try:
-            for command in way:
+            for command in commands:
                 quietly(*command)
             return
         except Failure as failure:
@@ -283,7 +286,7 @@ def first_that_works(*ways):
 
 
 def quietly(*command):
-    """Run a command and return what it prints; a Failure tells its last words."""
+    """Run a command and return its output; a Failure has the last lines of it."""
     code, output = run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
     if code != 0:
         shown = " ".join(map(str, command))
@@ -311,7 +314,7 @@ def run(command, **streams):
         return 127, str(error)
     try:
         output, _ = process.communicate()
-    except KeyboardInterrupt:  # the child had it too: let it end in its own way
+    except KeyboardInterrupt:  # the child received it as well: let it finish
         try:
             process.communicate()
         except KeyboardInterrupt:

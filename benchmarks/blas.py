@@ -1,4 +1,4 @@
-"""Products of matrices with each of OpenBLAS' sets of kernels, each in fresh processes."""
+"""Matrix products with each of OpenBLAS's kernel sets, measured in fresh processes."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from chainrule.blas.openblas import features
 
 PRODUCTS = ((1024, 1024, 1024), (1000, 64, 100), (64, 1000, 100))
 ROUNDS = 7
-OURS = "SkylakeX"  # what `tune` is asked for: in the process that begins with the kernels below
-BEFORE = "Haswell"
+TUNED = "SkylakeX"  # kernels that `tune` switches to, in a process that starts with UNTUNED
+UNTUNED = "Haswell"
 
 PROGRAM = """
 import json, sys, time
@@ -32,25 +32,24 @@ times = []
 for m, k, n in products:
     a, b = np.ones((m, k), np.float32), np.ones((k, n), np.float32)
     out = np.empty((m, n), np.float32)
-    taken = []
+    seconds = []
     for _ in range(20 if m * k * n > 1e8 else 300):
         start = time.perf_counter()
         np.matmul(a, b, out=out)
-        taken.append(time.perf_counter() - start)
-    times.append(min(taken))
+        seconds.append(time.perf_counter() - start)
+    times.append(min(seconds))
 print(json.dumps([cr.blas.info().kernels, times]))
 """
 
 
 def measure(coretype: str | None, wanted: str | None) -> tuple[str, list[float]]:
-    """Return the kernels of a fresh process, and the least seconds for each of the products.
+    """Return the kernels that a fresh process uses and its shortest time for each product.
 
-    The least, since what else runs on the machine can only add to them, and adds much: two threads
-    that share a product wait for the slower one.
+    Times are minima, in seconds, because other work on the machine can only add to them. It adds
+    much: two threads that share a product wait for the slower one.
     """
-    # Without what the environment says of kernels: both variables belong together.
-    unsaid = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE", "CHAINRULE_BLAS")
-    env = {name: value for name, value in os.environ.items() if name not in unsaid}
+    removed = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE", "CHAINRULE_BLAS")
+    env = {name: value for name, value in os.environ.items() if name not in removed}
     if coretype is not None:
         env["OPENBLAS_CORETYPE"] = coretype
     command = [sys.executable, "-c", PROGRAM, json.dumps([PRODUCTS, wanted])]
@@ -63,24 +62,24 @@ def main() -> str:
     possible = rank(suitable(features()))
     if possible is None or cr.blas.info().obstacle:
         return f"Not measured here: {cr.blas.info().obstacle or 'no x86 with AVX'}."
-    ways: dict[str, tuple[str | None, str | None]] = {"OpenBLAS' choice": (None, None)}
-    ways |= {name: (name, None) for name in KERNELS[2 : possible + 1]}
-    if possible == rank(OURS):
-        ways[f"{BEFORE}, then `tune`"] = (BEFORE, OURS)
-    seconds: dict[str, list[list[float]]] = {way: [] for way in ways}
+    setups: dict[str, tuple[str | None, str | None]] = {"OpenBLAS' choice": (None, None)}
+    setups |= {name: (name, None) for name in KERNELS[2 : possible + 1]}
+    if possible == rank(TUNED):
+        setups[f"{UNTUNED}, then `tune`"] = (UNTUNED, TUNED)
+    seconds: dict[str, list[list[float]]] = {setup: [] for setup in setups}
     in_use = {}
     for _ in range(ROUNDS):
-        for way, (coretype, wanted) in ways.items():
-            in_use[way], times = measure(coretype, wanted)
-            seconds[way].append(times)
+        for setup, (coretype, wanted) in setups.items():
+            in_use[setup], times = measure(coretype, wanted)
+            seconds[setup].append(times)
     head = ["µs, float32 (ratio to the first)"]
-    head += [way if in_use[way] == way else f"{way}: {in_use[way]}" for way in ways]
-    ops = ["| " + " | ".join(head) + " |", "|" + " --- |" * len(head)]
+    head += [setup if in_use[setup] == setup else f"{setup}: {in_use[setup]}" for setup in setups]
+    lines = ["| " + " | ".join(head) + " |", "|" + " --- |" * len(head)]
     for number, (m, k, n) in enumerate(PRODUCTS):
-        medians = [statistics.median(times[number] for times in seconds[way]) for way in ways]
+        medians = [statistics.median(times[number] for times in seconds[s]) for s in setups]
         cells = [f"{time * 1e6:.0f} ({time / medians[0]:.2f})" for time in medians]
-        ops.append(f"| ({m} × {k}) @ ({k} × {n}) | " + " | ".join(cells) + " |")
-    table = "\n".join(ops)
+        lines.append(f"| ({m} × {k}) @ ({k} × {n}) | " + " | ".join(cells) + " |")
+    table = "\n".join(lines)
     return f"{table}\n\nOpenBLAS {cr.blas.info().version}. {versions(cr, np)}"
 
 

@@ -1,7 +1,7 @@
-"""Compiled functions beside PyTorch's eager operations, torch.compile and JAX's jit.
+"""Compiled functions compared with eager PyTorch, torch.compile and JAX's jit.
 
-All in one process, every library with its own defaults. Each job ends when its result is there: JAX
-is waited for. What compiling takes is not in these times; `compile_times.py` has it.
+All libraries run in one process, each with its own defaults. A job ends when its result has been
+computed (JAX is waited for). Compile times are left out; `compile_times.py` measures them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def row(name: str) -> harness.Row:
 
 
 def without_numba(rows: list[harness.Row]) -> str:
-    """Return the table of what was measured as NumPy calls, too."""
+    """Return the table of the programs that were also measured with the NumPy backend."""
     found = []
     for row in rows:
         if BARE in row.seconds and "PyTorch" in row.seconds:
@@ -35,11 +35,11 @@ def without_numba(rows: list[harness.Row]) -> str:
 
 
 def with_suitable_kernels() -> str:
-    """Return the table of what multiplies matrices, with the kernels that suit the processor."""
+    """Return the table of the programs with matrix products, run with the best BLAS kernels."""
     now = cr.blas.info()
     if now.suitable is None or now.kernels == now.suitable:
         return ""
-    cr.blas.tune(now.suitable, force=True)  # threads of others are there, and idle
+    cr.blas.tune(now.suitable, force=True)  # the other libraries' threads exist, but are idle
     rows = [row(name) for name in (*training.NETWORK, *training.LARGER)]
     text = f"Above, products are by {now.kernels} kernels; after `cr.blas.tune({now.suitable!r})`:"
     return f"{text}\n\n{harness.table(rows, PEERS)}\n\n"

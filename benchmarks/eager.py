@@ -1,7 +1,7 @@
-"""The cost of an operation when nothing is compiled, beside PyTorch and HIPS autograd.
+"""Cost of an eager operation, compared with PyTorch and HIPS autograd.
 
 Chains of a thousand operations on four float32 elements, custom functions, and the tutorial's
-two-layer network: forward and backward, microseconds an operation.
+two-layer network: forward and backward, in microseconds per operation.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ PEERS = ["chainrule", "PyTorch", "HIPS autograd"]
 
 
 def chain(step: Callable[[Any], Any], start: Any) -> Callable[[], None]:
-    """Return a job: `step` applied a thousand times, and the gradient of its sum."""
+    """Return a job that applies `step` a thousand times and differentiates the sum."""
 
     def job() -> None:
         x = start
@@ -43,7 +43,7 @@ def chain(step: Callable[[Any], Any], start: Any) -> Callable[[], None]:
 
 
 def in_both(build: Callable[[Any, Callable[..., Any]], Callable[[], Any]]) -> dict[str, Any]:
-    """Build the same job with chainrule and with PyTorch (`make` makes a float32 tensor)."""
+    """Build the same job for chainrule and for PyTorch; `make` makes a float32 tensor."""
     jobs = {"chainrule": build(cr, lambda a, **kw: cr.tensor(np.asarray(a, np.float32), **kw))}
     if torch is not None:
         jobs["PyTorch"] = build(

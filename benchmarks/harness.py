@@ -1,4 +1,4 @@
-"""Interleaved rounds of the same job in several libraries, and their ratios as Markdown."""
+"""Timing of the same job in several libraries, in interleaved rounds, and Markdown tables."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ Job = Callable[[], Any]
 
 @dataclass(frozen=True)
 class Row:
-    """One job: seconds per unit in each library, round by round, and the bar for the ratio."""
+    """One job: its seconds per unit in each library and round, and the bars for the ratios.
+
+    A bar is the ratio of our time to a peer's that we want to stay below.
+    """
 
     name: str
     unit: str
@@ -38,10 +41,10 @@ def measure(
     rounds: int = 21,
     rest: float = 0.0,
 ) -> Row:
-    """Time each job once per round, in turn, after a warm-up; a round lasts at least 5 ms.
+    """Time the jobs in turn, once per round, after a warm-up; a turn lasts at least 5 ms.
 
-    The threads of a BLAS go on spinning for a while after its last product, on the cores that the
-    next library wants. `rest` seconds before each turn, and one call to wake up, keep them apart.
+    The threads of a BLAS keep spinning for a while after a product, on the cores that the next
+    library needs. A pause of `rest` seconds before each turn, and one untimed call, separate them.
     """
     repeats = {}
     for library, job in jobs.items():
@@ -70,7 +73,7 @@ def table(rows: list[Row], libraries: list[str]) -> str:
     """Return the rows as a Markdown table, times in microseconds."""
     peers = libraries[1:]
     head = ["µs, forward + backward", *libraries, *(f"ratio to {peer}" for peer in peers), "bar"]
-    ops = ["| " + " | ".join(head) + " |", "|" + " --- |" * len(head)]
+    lines = ["| " + " | ".join(head) + " |", "|" + " --- |" * len(head)]
     for row in rows:
         cells = [row.name]
         for library in libraries:
@@ -83,11 +86,11 @@ def table(rows: list[Row], libraries: list[str]) -> str:
             for peer, bar in row.bars.items()
             if peer in row.seconds
         ]
-        ops.append("| " + " | ".join([*cells, ", ".join(met)]) + " |")
-    return "\n".join(ops)
+        lines.append("| " + " | ".join([*cells, ", ".join(met)]) + " |")
+    return "\n".join(lines)
 
 
 def versions(*modules: Any) -> str:
-    """Return what was measured, and on what, without naming the machine."""
+    """Return the versions of Python and of the measured modules."""
     named = ", ".join(f"{module.__name__} {module.__version__}" for module in modules)
     return f"Python {platform.python_version()}, {named}."

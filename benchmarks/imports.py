@@ -1,4 +1,4 @@
-"""How long `import chainrule` takes beside `import numpy`, each in fresh processes."""
+"""Time of `import chainrule` compared with `import numpy`, each in fresh processes."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ PROGRAM = "import time; t = time.perf_counter(); import {}; print(time.perf_coun
 
 def seconds(module: str) -> float:
     command = [sys.executable, "-c", PROGRAM.format(module)]
-    # Both as installed packages are: compiled to bytecode once, before.
+    # Installed packages are compiled to bytecode, so these have to be as well.
     env = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     run = subprocess.run(command, capture_output=True, text=True, check=True, env=env)
     return float(run.stdout)
 
 
 def main() -> str:
-    seconds("chainrule")
+    seconds("chainrule")  # writes the bytecode
     taken: dict[str, list[float]] = {"numpy": [], "chainrule": []}
     for _ in range(ROUNDS):
         for module, times in taken.items():

@@ -1,10 +1,10 @@
-"""The forward and the vjp of each common operation on large arrays, beside PyTorch's eager ones.
+"""Forward and vjp of common operations on large arrays, compared with eager PyTorch.
 
-Float32 arrays of ten thousand, a million and ten million elements. Every cell is our time over
-PyTorch's, each the median of interleaved rounds; both run with two threads. A vjp is timed as
-`out.backward(g, retain_graph=True)` into leaves whose `.grad` is None: there both libraries make
-gradients of their own, while `autograd.grad` of PyTorch's may hand out `g` itself, or a view of it.
-First with NumPy's kernels, which are the default, then with those of machine code.
+Float32 arrays of ten thousand, a million and ten million elements. Each cell is our time divided
+by PyTorch's, both medians of interleaved rounds; both libraries run with two threads. A vjp is
+timed as `out.backward(g, retain_graph=True)` into leaves whose `.grad` is None, where both
+libraries allocate the gradients; PyTorch's `autograd.grad` may return `g` itself or a view of it.
+The tables are for NumPy's kernels, the default, and for those of machine code.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def masked(size: str) -> Arrays:
 
 
 def indexed(size: str) -> Arrays:
-    """Return a matrix and as many column numbers as it has elements."""
+    """Return a matrix and an array of its shape that holds column numbers."""
     shape = MATRICES[size]
     return [RNG.standard_normal(shape), RNG.integers(0, shape[1], shape)]
 
@@ -123,7 +123,7 @@ def single(array: np.ndarray) -> np.ndarray:
 
 
 def forward_and_vjp(lib: Any, function: Function, arrays: Arrays) -> tuple[Any, Any]:
-    """Return jobs: the operation on plain tensors, and the gradients of a recorded one."""
+    """Return two jobs: the operation on plain tensors, and the vjp of a recorded one."""
     tensor = cr.from_numpy if lib is cr else torch.from_numpy
     plain = [tensor(single(array).copy()) for array in arrays]
     leaves = [tensor(single(array).copy()) for array in arrays]
@@ -140,7 +140,7 @@ def forward_and_vjp(lib: Any, function: Function, arrays: Arrays) -> tuple[Any, 
 
 
 def forward_then_backward(lib: Any, function: Function, arrays: Arrays) -> Any:
-    """Return the job of a step: the operation recorded, and its gradients."""
+    """Return a job that records the operation and computes its gradients."""
     tensor = cr.from_numpy if lib is cr else torch.from_numpy
     leaves = [tensor(single(array)).requires_grad_() for array in arrays]
     g = lib.ones_like(function(lib, *leaves).detach())
@@ -169,7 +169,7 @@ def cell(row: harness.Row) -> str:
 
 
 def convolutions() -> list[str]:
-    ops = []
+    lines = []
     for name, shapes in CONVOLUTIONS.items():
         arrays = [RNG.standard_normal(shape) for shape in shapes]
 
@@ -182,17 +182,17 @@ def convolutions() -> list[str]:
         }
         row = harness.measure(name, jobs, {"PyTorch": CONVOLUTION_BAR}, rest=0.1)
         met = "" if row.ratio("PyTorch") <= CONVOLUTION_BAR else "**not met** "
-        ops.append(
+        lines.append(
             f"| {name} | {row.median('chainrule') * 1e3:.2f} | {row.median('PyTorch') * 1e3:.2f} | "
             f"{row.ratio('PyTorch'):.2f} | {met}≤ {CONVOLUTION_BAR:g} |"
         )
-    return ops
+    return lines
 
 
 def table(names: Sequence[str]) -> list[str]:
-    """Return the ratios of all operations, and how many are above the bar."""
+    """Return the table of all operations and a line that counts the ratios above the bar."""
     head = ["ours over PyTorch's", *[f"{kind} {s}" for s in SIZES for kind in ("forward", "vjp")]]
-    ops = ["| " + " | ".join(head) + " |", "|" + " --- |" * len(head)]
+    lines = ["| " + " | ".join(head) + " |", "|" + " --- |" * len(head)]
     found: list[float] = []
     for name in names or OPERATIONS:
         draw, function = OPERATIONS[name]
@@ -201,13 +201,13 @@ def table(names: Sequence[str]) -> list[str]:
             measured = ratios(function, draw(size), size, 0.05 if name == "matmul" else 0.01)
             cells += [cell(row) for row in measured]
             found += [row.ratio("PyTorch") for row in measured]
-        ops.append(f"| {name} | " + " | ".join(cells) + " |")
-        print(ops[-1], file=sys.stderr, flush=True)
+        lines.append(f"| {name} | " + " | ".join(cells) + " |")
+        print(lines[-1], file=sys.stderr, flush=True)
     missed = sum(ratio > BAR for ratio in found)
     median = statistics.median(found)
     verdict = "≤" if median <= MEDIAN_BAR else "**not met** ≤"
     return [
-        *ops,
+        *lines,
         "",
         f"{missed} of {len(found)} are above {BAR:g}, which is the bar for each; the median is "
         f"{median:.2f}, bar {verdict} {MEDIAN_BAR:g}.",
@@ -215,13 +215,13 @@ def table(names: Sequence[str]) -> list[str]:
 
 
 def tables(names: Sequence[str]) -> list[str]:
-    """Return the ratios of all operations, and of convolutions as a step has them."""
+    """Return the table of all operations and that of convolutions, forward and backward."""
     head = ["| forward + backward, ms | chainrule | PyTorch | ratio | bar |", "|" + " --- |" * 5]
     return [*table(names), "", *head, *convolutions()]
 
 
 def native_tables(names: Sequence[str]) -> list[str]:
-    """Return the same with machine code, where it is to be had."""
+    """Return the same tables with machine-code kernels, if Numba is installed."""
     try:
         cr.set_kernels("native")
     except cr.MissingExtraError as error:
@@ -237,7 +237,7 @@ def main(names: Sequence[str] = ()) -> str:
         return "PyTorch is not installed."
     torch.set_num_threads(2)
     cr.set_num_threads(2)
-    ops = [
+    lines = [
         *tables(names),
         "",
         '`cr.set_kernels("native")`:',
@@ -246,7 +246,7 @@ def main(names: Sequence[str] = ()) -> str:
         "",
         harness.versions(cr, np, torch),
     ]
-    return "\n".join(ops)
+    return "\n".join(lines)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
-"""A chain of a million operations: built, run and freed; time and peak memory an operation.
+"""Time and peak memory per operation of a chain of a million operations.
 
-Each library and length runs in a process of its own, since a process never gives peak memory back.
+The chain is built, differentiated and freed. Each library and length runs in its own process,
+because the peak memory of a process never decreases.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ ROUNDS = 3
 
 
 def one_chain(library: str, length: int) -> dict[str, float]:
-    """Build, differentiate and free a chain of products; return seconds and bytes an operation."""
+    """Build, differentiate and free a chain; return its seconds and bytes per operation."""
     if library == "chainrule":
         import chainrule as lib
     else:
@@ -42,14 +43,14 @@ def one_chain(library: str, length: int) -> dict[str, float]:
 
 
 def peak_bytes() -> int:
-    """Return the most memory that this process has had.
+    """Return the peak memory of this process.
 
-    On Linux, `ru_maxrss` begins with what the parent had; the high-water mark of /proc does not.
+    On Linux, `ru_maxrss` includes the parent's memory; the high-water mark in /proc does not.
     """
     status = pathlib.Path("/proc/self/status")
     if status.exists():
-        op = next(op for op in status.read_text().splitlines() if op.startswith("VmHWM"))
-        return int(op.split()[1]) * 1024
+        line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
+        return int(line.split()[1]) * 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
@@ -60,7 +61,7 @@ def in_process(library: str, length: int) -> dict[str, float] | None:
 
 
 def main() -> str:
-    ops = [
+    lines = [
         "| | chainrule | PyTorch | ratio | bar |",
         "| --- | --- | --- | --- | --- |",
     ]
@@ -82,10 +83,10 @@ def main() -> str:
         ours, theirs = (median(lib, 1_000_000, key) for lib in ("chainrule", "PyTorch"))
         ratio = f"{ours / theirs:.2f}" if theirs else "–"
         peer = f"{theirs * scale:.2f}" if theirs else "–"
-        ops.append(f"| {title} | {ours * scale:.2f} | {peer} | {ratio} | {bar} |")
+        lines.append(f"| {title} | {ours * scale:.2f} | {peer} | {ratio} | {bar} |")
     growth = median("chainrule", 1_000_000, "seconds") / median("chainrule", 1_000, "seconds")
-    ops.append(f"| time an operation, a million over a thousand | {growth:.2f} | – | – | ≤ 2 |")
-    return "\n".join(ops)
+    lines.append(f"| time an operation, a million over a thousand | {growth:.2f} | – | – | ≤ 2 |")
+    return "\n".join(lines)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Measuring one program in a process of its own, where nothing has been compiled before."""
+"""Measurement of one program in a fresh process, where nothing has been compiled yet."""
 
 from __future__ import annotations
 
@@ -15,11 +15,14 @@ from programs import PROGRAMS
 from programs.peers import CHAINRULE, Job, is_installed
 
 MODULES = {"PyTorch": "torch", "JAX jit": "jax"}
-KEPT = "machine code is on the disk"
+CACHED = "machine code is on the disk"
 
 
-def alone(file: str, peer: str, name: str, *more: str, **environment: str) -> float | None:
-    """Run a script with a library and a program, return the number it prints; None without it."""
+def run_in_process(file: str, peer: str, name: str, *more: str, **environment: str) -> float | None:
+    """Run a script for a library and a program and return the number that it prints.
+
+    Return None if the library is not installed.
+    """
     if not is_installed(peer):
         return None
     command = [sys.executable, file, peer, name, *more]
@@ -30,17 +33,17 @@ def alone(file: str, peer: str, name: str, *more: str, **environment: str) -> fl
     return float(run.stdout.split()[-1])
 
 
-def twice(file: str, peer: str, name: str) -> tuple[float | None, float | None]:
-    """Run it with an empty folder for machine code, and with what this leaves there."""
+def run_cold_and_warm(file: str, peer: str, name: str) -> tuple[float | None, float | None]:
+    """Run a script with an empty cache of machine code, then with the cache that this fills."""
     with tempfile.TemporaryDirectory() as folder:
-        first = alone(file, peer, name, CHAINRULE_CACHE=folder)
-        return first, alone(file, peer, name, KEPT, CHAINRULE_CACHE=folder)
+        cold = run_in_process(file, peer, name, CHAINRULE_CACHE=folder)
+        return cold, run_in_process(file, peer, name, CACHED, CHAINRULE_CACHE=folder)
 
 
-def started(peer: str, kept: str) -> None:
-    """Import a library, and what Numba imports for the first function that it has to compile."""
+def import_libraries(peer: str, cache: str) -> None:
+    """Import a library, and the modules that Numba loads when it first compiles a function."""
     importlib.import_module(MODULES.get(peer, "chainrule"))
-    compiles = CHAINRULE.get(peer, "numpy") != "numpy" and kept != KEPT
+    compiles = CHAINRULE.get(peer, "numpy") != "numpy" and cache != CACHED
     if compiles and importlib.util.find_spec("numba"):
         target = importlib.import_module("numba.core.registry").cpu_target
         target.typing_context.refresh()
@@ -53,15 +56,15 @@ def seconds(job: Job) -> float:
     return time.perf_counter() - start
 
 
-def child(measure: Callable[..., float]) -> None:
-    """Print what a script was asked to measure."""
+def print_measurement(measure: Callable[..., float]) -> None:
+    """Print the result of `measure`, called with the script's arguments."""
     print(measure(*sys.argv[1:]))
 
 
-def cell(value: float | None, text: str = "{:.2f}") -> str:
+def format_cell(value: float | None, text: str = "{:.2f}") -> str:
     return "–" if value is None else text.format(value)
 
 
-def names(*beginnings: str) -> list[str]:
-    """Return the programs whose names begin so."""
-    return [name for name in PROGRAMS if name.startswith(beginnings)]
+def programs_named(*prefixes: str) -> list[str]:
+    """Return the names of the programs that begin with one of the prefixes."""
+    return [name for name in PROGRAMS if name.startswith(prefixes)]

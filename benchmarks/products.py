@@ -1,6 +1,6 @@
-"""Products of tensors, distances and Fourier transforms beside PyTorch, forward and backward.
+"""Tensor products, distances and Fourier transforms, forward and backward, compared with PyTorch.
 
-Run it by itself, on a machine with nothing else to do.
+Run it alone, on an idle machine.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ TRANSFORMS = {"fft": (64, 1024), "rfft": (65536,), "rfft2": (256, 256)}
 
 
 def job(library: Any, call: Callable[..., Any], arrays: list[np.ndarray]) -> Job:
-    """Return a function that computes a value and its gradients."""
+    """Return a job that computes a value and its gradients."""
     leaves = [library.tensor(array, requires_grad=True) for array in arrays]
     weights = call(library, *leaves).detach()
 

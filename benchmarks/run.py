@@ -1,4 +1,4 @@
-"""Run the benchmarks and write their tables into docs/benchmarks.md, between its markers."""
+"""Run the benchmarks and write their tables between the markers in docs/benchmarks.md."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ SUITES = {
 
 
 def main(names: list[str]) -> None:
-    """Run the named suites, or all, print their tables and put them on the page."""
+    """Run the named suites, or all of them; print their tables and write them into the page."""
     for name in names or SUITES:
         table = SUITES[name]()
         print(f"## {name}\n\n{table}\n", flush=True)

@@ -1,7 +1,7 @@
-"""Reading, adding and writing at a million places: the ways NumPy has, and the whole operation.
+"""Reads, additions and writes at a million indices: NumPy's alternatives, and whole operations.
 
-The first table says why `chainrule.kernels.flat_indexing` works with positions in flat memory; the
-second has operations, forward and backward, beside PyTorch's.
+The first table shows why `chainrule.kernels.flat_indexing` works with indices into flat memory. The
+second compares operations, forward and backward, with PyTorch.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ RNG = np.random.default_rng(0)
 SIDE, MANY = 1000, 1_000_000
 
 
-def ways() -> list[tuple[str, Callable[[], Any]]]:
-    """Return the same results got in several ways, a million float32 each."""
+def alternatives() -> list[tuple[str, Callable[[], Any]]]:
+    """Return alternative NumPy computations of the same results, a million float32 each."""
     index = RNG.integers(0, SIDE, (SIDE, SIDE))
     values = RNG.standard_normal((SIDE, SIDE), np.float32)
     grid = (np.arange(SIDE)[:, None], index)
@@ -33,9 +33,9 @@ def ways() -> list[tuple[str, Callable[[], Any]]]:
     mask = RNG.random((SIDE, SIDE)) < 0.5
     chosen = values[mask]
 
-    def added(places: Any, shape: Any, x: Any) -> Any:
+    def added(indices: Any, shape: Any, x: Any) -> Any:
         out = np.zeros(shape, np.float32)
-        np.add.at(out, places, x)
+        np.add.at(out, indices, x)
         return out
 
     def positions() -> Any:
@@ -86,7 +86,7 @@ def _spread(one: Any) -> Any:
 
 
 def jobs() -> list[tuple[str, Callable[[Any, dict[str, Any]], Any]]]:
-    """Return operations of a library on its tensors."""
+    """Return the operations by name, as functions of a library and its tensors."""
     return [
         ("`gather(1)`", lambda lib, t: t["x"].gather(1, t["index"])),
         ("`scatter_add(1)`", lambda lib, t: t["x"].scatter_add(1, t["index"], t["y"])),
@@ -129,17 +129,17 @@ def _job(lib: Any, operation: Callable[[Any, dict[str, Any]], Any]) -> Callable[
 
 
 def main() -> str:
-    ops = ["| a million float32 in NumPy | ms |", "| --- | --- |"]
-    for name, job in ways():
+    lines = ["| a million float32 in NumPy | ms |", "| --- | --- |"]
+    for name, job in alternatives():
         row = harness.measure(name, {"chainrule": job}, {}, rounds=7)
-        ops.append(f"| {name} | {row.median('chainrule') * 1e3:.2f} |")
+        lines.append(f"| {name} | {row.median('chainrule') * 1e3:.2f} |")
     rows = []
     for name, operation in jobs():
         libraries = {"chainrule": _job(cr, operation)}
         if torch is not None:
             libraries["PyTorch"] = _job(torch, operation)
         rows.append(harness.measure(name, libraries, {"PyTorch": 1.5}, rounds=7))
-    return "\n".join(ops) + "\n\n" + harness.table(rows, ["chainrule", "PyTorch"])
+    return "\n".join(lines) + "\n\n" + harness.table(rows, ["chainrule", "PyTorch"])
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""Functions of functions beside `torch.func` and JAX without jit: a call of each, all eager.
+"""Function transforms compared with `torch.func` and JAX without jit: eager calls of each.
 
-Run it by itself, on a machine with nothing else to do.
+Run it alone, on an idle machine.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ PROGRAMS: dict[str, tuple[Program, tuple[tuple[int, ...], ...]]] = {
 
 
 def libraries() -> tuple[dict[str, Any], list[Any]]:
-    """Return the transforms of each library that is there, and the modules."""
+    """Return the transforms and array constructor of each installed library, and the modules."""
     found = {
         "chainrule": SimpleNamespace(**{n: getattr(cr.func, n) for n in cr.func.__all__}, np=cr)
     }

@@ -1,10 +1,10 @@
 """Tutorial 2: extending autograd.
 
-An operation of your own takes two functions: `forward` computes the result, and `backward` turns
+A custom operation consists of two functions. `forward` computes the result, and `backward` turns
 the gradient with respect to the result into gradients with respect to the arguments. They share a
-context, `ctx`, through which forward hands over what backward will need.
+context, `ctx`, in which forward saves what backward needs.
 
-Here are two operations, in every form that may be written: a `linear` layer whose bias is optional,
+Here are two operations, in every form that can be used: a `linear` layer whose bias is optional,
 and `mul_constant`, whose second argument is a number and can't have a gradient.
 
 Run it: python3 examples/tutorial_2_extending_autograd.py
@@ -14,8 +14,8 @@ import chainrule as cr
 
 # --- 1. A decorator, everything by name -----------------------------------------------------------
 #
-# The form to start with. The decorated function is forward without ctx: linear(input, weight),
-# linear(input, weight, bias), linear(input=x, weight=w), as any Python function.
+# Start with this form. The decorated function is called like forward, without ctx:
+# linear(input, weight), linear(input, weight, bias), linear(input=x, weight=w).
 
 
 @cr.autograd_function
@@ -28,12 +28,12 @@ def linear(ctx, input, weight, bias=None):
 
 @linear.backward
 def _(ctx, grad_output):
-    # What was saved, and whose gradients this pass needs: each read by attribute here, though
+    # The saved values, and which gradients this pass needs. Both are read by attribute here;
     # ["input"] and [0] work as well.
     saved, needs = ctx.saved_variables, ctx.needs_input_grad
 
-    # Gradients are returned by the names of forward's arguments, in any order. One that isn't
-    # needed need not be computed: a missing entry, like None, means that no gradient flows there.
+    # Gradients are returned by the names of forward's arguments, in any order. A gradient that is
+    # not needed can be left out: a missing entry means no gradient, as None does.
     grads = {}
     if needs.input:
         grads["input"] = grad_output.mm(saved.weight)
@@ -44,7 +44,7 @@ def _(ctx, grad_output):
     return grads
 
 
-# A constant needs no gradient, so backward names only the tensor.
+# A constant needs no gradient, so backward returns one for the tensor only.
 
 
 @cr.autograd_function
@@ -60,8 +60,8 @@ def _(ctx, grad_output):
 
 # --- 2. A pair of functions, everything by position -----------------------------------------------
 #
-# The form of `torch` for R: two functions that may have been written elsewhere. A tuple of
-# gradients has one for each argument of forward, in their order. Extra Nones at its end do no harm.
+# The form of `torch` for R: two functions, defined wherever you like. Backward returns a tuple with
+# a gradient for each argument of forward, in their order. Extra Nones at its end are ignored.
 
 
 def linear_forward(ctx, input, weight, bias=None):
@@ -95,7 +95,7 @@ mul_constant_from_pair = cr.autograd_function(mul_constant_forward, mul_constant
 
 # --- 3. A single gradient -------------------------------------------------------------------------
 #
-# Where one argument alone can have a gradient, backward may return just that.
+# If only one argument can have a gradient, backward may return that gradient alone.
 
 
 @cr.autograd_function
@@ -111,7 +111,7 @@ def _(ctx, grad_output):
 
 # --- 4. A class, as in PyTorch --------------------------------------------------------------------
 #
-# Two static methods; the function is the class's `apply`.
+# Two static methods; the operation is the class's `apply`.
 
 
 class Linear(cr.autograd.Function):
@@ -137,7 +137,7 @@ class Linear(cr.autograd.Function):
 class MulConstant(cr.autograd.Function):
     @staticmethod
     def forward(ctx, tensor, constant):
-        ctx.constant = constant  # what is no tensor may also be an attribute of ctx
+        ctx.constant = constant  # values that are not tensors may also be attributes of ctx
         return tensor * constant
 
     @staticmethod
@@ -159,7 +159,7 @@ MUL_CONSTANTS = {
 
 
 def use(mul):
-    """Return the gradient of a multiplication by two."""
+    """Return the gradient of a multiplication by 2."""
     x = cr.tensor([1.0, 2.0, 3.0], requires_grad=True)
     mul(x, 2).sum().backward()
     return x.grad
@@ -167,20 +167,20 @@ def use(mul):
 
 def check_linear(function):
     """Compare a linear layer's backward with finite differences, with a bias and without."""
-    # Differences need double precision; with 24 bits they'd be too coarse to tell right from wrong.
+    # Finite differences need double precision: in single precision, rounding would hide mistakes.
     x, w, b = (
         cr.randn(shape, dtype=cr.float64, requires_grad=True) for shape in [(20, 5), (3, 5), (3,)]
     )
 
-    # gradcheck moves each element of each input a little, sees how the outputs change, and compares
-    # that with what backward says. gradgradcheck does it for backward itself: our backward is made
-    # of recorded operations, so it can be differentiated too.
+    # gradcheck changes each element of each input a little, looks at how the outputs change, and
+    # compares that with the result of backward. gradgradcheck does the same for backward itself:
+    # our backward consists of recorded operations, so it can be differentiated too.
     assert cr.gradcheck(function, (x, w, b))
     assert cr.gradcheck(function, (x, w))
     assert cr.gradgradcheck(function, (x, w, b))
 
-    # .check looks for everything else that goes wrong in custom functions: changed inputs, tensors
-    # kept where they outlive the graph, gradients that depend on who else needs one, and so on.
+    # .check looks for the other common mistakes in custom functions: inputs that are changed,
+    # tensors that outlive the graph, gradients that depend on which others are needed, and so on.
     function.check(x, w, b)
     return function.check(x, w)
 
@@ -200,11 +200,11 @@ def main():
         gradients[form] = use(function)
         print(f"  {form}: {gradients[form]}")
 
-    # The graph knows our function by its name.
+    # The node in the graph has our function's name.
     x = cr.ones(2, requires_grad=True)
     print(f"\nmul_constant(x, 2) was made by {mul_constant(x, 2).grad_fn}")
 
-    # And what a report says in full:
+    # A report in full:
     print(f"\n{linear.check(cr.randn(4, 3), cr.randn(2, 3))}")
     return gradients
 

@@ -2,7 +2,7 @@
 
 1. The gradients of f(x) = x² + 3x + 2 and of g(x) = f(f(f(x))) at x = 2.
 2. f and its local linear approximation at 2, as a table and as a picture.
-3. ReLU as a function of our own.
+3. ReLU as a custom function.
 
 Run it: python3 examples/tutorial_3_exercises.py
 """
@@ -30,18 +30,18 @@ def gradient(function, at):
     return y.item(), x.grad.item()
 
 
-# By hand, f'(x) = 2x + 3, so f'(2) = 7. The chain rule multiplies the slopes along the way:
+# By hand: f'(x) = 2x + 3, so f'(2) = 7. The chain rule multiplies the slopes along the way:
 # f(2) = 12 and f(12) = 182, so g'(2) = f'(182) · f'(12) · f'(2) = 367 · 27 · 7 = 69363.
 
 
 # --- Exercise 2: the local linear approximation ---------------------------------------------------
 #
-# Close to a point x₀, a function is nearly the straight line that touches it there:
+# Near a point x₀, a function is close to its tangent line there:
 # f(x) ≈ f(x₀) + f'(x₀) (x - x₀).
 
 
 def linear_approximation(function, at, x):
-    """Return the line that touches `function` at `at`, on the points x."""
+    """Return the values at x of the tangent line that touches `function` at `at`."""
     value, slope = gradient(function, at)
     return value + slope * (x - at)
 
@@ -60,7 +60,7 @@ def print_table(table, every=1):
 
 
 def draw(table, at, folder):
-    """Draw the two curves into a file; return its path, or None where matplotlib is missing."""
+    """Draw the two curves into a file; return its path, or None if matplotlib is missing."""
     from chainrule import plotting
 
     try:
@@ -74,10 +74,10 @@ def draw(table, at, folder):
     return path
 
 
-# --- Exercise 3: ReLU as a function of our own ----------------------------------------------------
+# --- Exercise 3: ReLU as a custom function --------------------------------------------------------
 #
-# ReLU lets positive numbers pass and makes the others zero. Its gradient does the same to the
-# gradient that arrives. So the mask of what passed is all that backward has to know.
+# ReLU keeps positive numbers and replaces the others by zero. Its backward does the same with the
+# elements of the incoming gradient. So backward needs only the mask of the positive numbers.
 
 
 @cr.autograd_function

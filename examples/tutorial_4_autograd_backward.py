@@ -1,7 +1,7 @@
 """Tutorial 4: `autograd_backward`, one backward pass from several tensors.
 
-`loss.backward()` starts from one tensor. `autograd_backward` starts from a list of them, all in one
-pass: what they share is walked once, and what they contribute to a leaf adds up.
+`loss.backward()` starts from one tensor. `autograd_backward` starts from a list of tensors, all in
+one pass: shared parts of the graph are walked once, and the contributions to a leaf are added.
 
 Run it: python3 examples/tutorial_4_autograd_backward.py
 """
@@ -10,7 +10,7 @@ import chainrule as cr
 
 
 def separate_graphs():
-    """Two graphs that have nothing to do with each other."""
+    """Return the gradients of two unconnected graphs."""
     x = cr.tensor(1.0, requires_grad=True)
     y = 2 * x
 
@@ -22,7 +22,7 @@ def separate_graphs():
 
 
 def shared_leaf():
-    """Two results of the same leaf: the gradient is that of their sum."""
+    """Return the gradient of two results of the same leaf, which is that of their sum."""
     x = cr.tensor(3.0, requires_grad=True)
     square, cube = x**2, x**3
 
@@ -31,23 +31,23 @@ def shared_leaf():
 
 
 def with_grad_tensors():
-    """Results with many elements need to know how much each of them counts.
+    """Return the gradient of results with many elements, each with a weight of its own.
 
-    A gradient of ones can be assumed only for a tensor of one element. For others, `grad_tensors`
-    gives, for each tensor, a gradient of its shape: that of whatever comes after it.
+    A gradient of 1 is assumed only for a tensor of one element. For other tensors, `grad_tensors`
+    has a gradient of the same shape: that of the final result with respect to the tensor.
     """
     x = cr.tensor([1.0, 2.0, 3.0], requires_grad=True)
     squares = x**2
     total = x.sum()
 
     weights = cr.tensor([1.0, 10.0, 100.0])
-    # None stands for the ones that a single element doesn't need to be told.
+    # None means the default, a gradient of 1, which only a single element has.
     cr.autograd_backward([squares, total], grad_tensors=[weights, None])
     return x.grad  # weights · 2x, plus 1 from the total
 
 
 def weighted_losses():
-    """Two losses of one network, one of which counts a tenth."""
+    """Return the gradient of two losses, the second with a weight of 0.1, and that of their sum."""
     w = cr.tensor([1.0, -2.0], requires_grad=True)
     fit = (w - 3).pow(2).sum()
     penalty = w.pow(2).sum()
@@ -55,17 +55,17 @@ def weighted_losses():
     cr.autograd_backward([fit, penalty], [cr.tensor(1.0), cr.tensor(0.1)])
     jointly = w.grad
 
-    # The same by adding up before.
+    # The same, from the weighted sum.
     v = w.detach().clone().requires_grad_()
     ((v - 3).pow(2).sum() + 0.1 * v.pow(2).sum()).backward()
     return jointly, v.grad
 
 
 def one_after_the_other():
-    """The same in two passes: gradients accumulate from pass to pass.
+    """Return the gradient after two passes, which accumulate.
 
-    A pass lets go of what the graph has saved, as it won't be needed again in most cases. Where
-    `square` and `cube` share a part of the graph, the first of two passes has to keep it.
+    A pass frees the values that the graph has saved, since most are not needed again. Here
+    `square` and `cube` share a part of the graph, so the first pass has to retain it.
     """
     x = cr.tensor(1.5, requires_grad=True)
     double = 2 * x
@@ -77,7 +77,7 @@ def one_after_the_other():
 
 
 def what_goes_wrong():
-    """Return what is said when the gradients don't fit the tensors."""
+    """Return the error messages for gradients that don't match the tensors."""
     x = cr.ones(3, requires_grad=True)
     attempts = {
         "no gradient for three elements": lambda: cr.autograd_backward([x * 2]),
@@ -88,9 +88,9 @@ def what_goes_wrong():
     for name, attempt in attempts.items():
         try:
             attempt()
-        except RuntimeError as error:  # every error of chainrule is one
+        except RuntimeError as error:  # all errors of chainrule are RuntimeErrors
             messages[name] = str(error)
-    assert x.grad is None  # a call that was refused has done nothing
+    assert x.grad is None  # a refused call changes nothing
     return messages
 
 

@@ -138,7 +138,6 @@ SMALL = {
     "chainrule.func": "a public module: cr.func",
     "chainrule.nn.linear": "a public class: cr.nn.Linear",
     "chainrule.compiler.eager.kernels.matmul": "a family of kernels, listed in a table",
-    "chainrule.primitives.norms": "a family of primitives",
     "chainrule.primitives.resampling": "a family of primitives",
     "chainrule.transforms.products": "public functions, mostly docstrings: cr.jvp, cr.vjp",
 }

@@ -39,6 +39,30 @@ def test_the_page_says_what_it_prints(page: str) -> None:
             assert found["text"] == printed
 
 
+def glossary() -> list[tuple[str, str, str]]:
+    """Return the terms of the glossary with their meanings and files."""
+    text = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
+    rows = [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("| ")]
+    return [(row[0], row[1], row[2] if len(row) > 2 else "") for row in rows[2:]]
+
+
+def test_the_glossary_is_sorted() -> None:
+    terms = [re.sub(r"[*`]", "", term).lower() for term, _, _ in glossary()]
+    assert terms == sorted(terms)
+
+
+@pytest.mark.parametrize(("term", "meaning", "files"), glossary())
+def test_the_glossary_names_what_exists(term: str, meaning: str, files: str) -> None:
+    content = ""
+    for name in re.findall(r"`(.+?)`", files):
+        path = ROOT / name if name.startswith("tests/") else ROOT / "src" / "chainrule" / name
+        assert path.exists()
+        sources = [path] if path.is_file() else path.rglob("*.py")
+        content += "".join(source.read_text(encoding="utf-8") for source in sources)
+    for name in re.findall(r"`(\w+)`", term + meaning):
+        assert not content or re.search(rf"\b{name}\b", content)
+
+
 def write(page: pathlib.Path) -> None:
     content = page.read_text(encoding="utf-8")
     for found, printed in reversed(list(outputs(page))):

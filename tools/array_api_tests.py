@@ -1,12 +1,12 @@
-"""Run the array API's conformance suite on chainrule, plainly and with gradients recorded.
+"""Run the array API's conformance suite on chainrule, without and with recording.
 
     ARRAY_API_TESTS_DIR=… python3 tools/array_api_tests.py --max-examples 100
 
-The suite is data-apis/array-api-tests, cloned with its submodule and its requirements installed. It
-is not on the package index, so without the variable nothing is run. Arguments that this script
-doesn't know go to pytest: a file of the suite, -k and so on. `array_api_xfails.txt` beside it says
-what is expected to fail, and why. `--api-version 2024.12` runs what that version of the standard
-demands, in the place of the newest one.
+The suite is data-apis/array-api-tests. Clone it with its submodule, install its requirements, and
+name the folder in the variable; without the variable nothing is run. Arguments that this script
+does not know go to pytest: a file of the suite, -k and so on. `array_api_xfails.txt`, in this
+folder, lists the expected failures with their reasons. `--api-version 2024.12` tests that version
+of the standard instead of the newest one.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ VERSIONS = ("2025.12", "2024.12")
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--max-examples", type=int, default=100, help="of each property")
-    parser.add_argument("--mode", choices=MODES, help="only this one of the two")
+    parser.add_argument("--max-examples", type=int, default=100, help="examples of each property")
+    parser.add_argument("--mode", choices=MODES, help="run only one of the modes")
     parser.add_argument("--api-version", choices=VERSIONS, default=VERSIONS[0])
     options, to_pytest = parser.parse_known_args()
     folder = os.environ.get("ARRAY_API_TESTS_DIR")
@@ -39,7 +39,7 @@ def main() -> int:
         print(f"skipped, because there is no array_api_tests in {folder}")
         return 0
     if not any(argument.startswith("array_api_tests") for argument in to_pytest):
-        to_pytest.append("array_api_tests")  # the whole of it
+        to_pytest.append("array_api_tests")  # the whole suite
     modes = [options.mode] if options.mode else list(MODES)
     found = [
         run(m, options.api_version, Path(folder), options.max_examples, to_pytest) for m in modes
@@ -48,7 +48,7 @@ def main() -> int:
 
 
 def run(mode: str, version: str, folder: Path, max_examples: int, to_pytest: list[str]) -> int:
-    """Run the suite in one mode, print the counts, return pytest's exit status."""
+    """Run the suite in one mode, print the counts and return pytest's exit status."""
     with tempfile.TemporaryDirectory() as scratch:
         xfails, report = Path(scratch, "xfails.txt"), Path(scratch, "report.json")
         xfails.write_text("\n".join(expected_failures(mode, version)) + "\n", encoding="utf-8")
@@ -72,7 +72,7 @@ def run(mode: str, version: str, folder: Path, max_examples: int, to_pytest: lis
             check=False,
         )
         if not report.exists():
-            print(f"{mode}: the suite did not start: are its requirements.txt installed?")
+            print(f"{mode}: the suite did not start: are its requirements installed?")
             return done.returncode or 1
         tests = json.loads(report.read_text(encoding="utf-8"))["tests"]
     counts = Counter(test["outcome"] for test in tests)
@@ -84,7 +84,7 @@ def run(mode: str, version: str, folder: Path, max_examples: int, to_pytest: lis
 
 
 def expected_failures(mode: str, version: str) -> list[str]:
-    """Return the ids that are expected to fail: always, or in this mode or version alone."""
+    """Return the ids of tests that are expected to fail in this mode and version."""
     lines = (HERE / "array_api_xfails.txt").read_text(encoding="utf-8").splitlines()
     wanted = []
     for line in lines:

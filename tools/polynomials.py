@@ -1,8 +1,8 @@
-"""Print the polynomials of `compiler/native/vector_math.py` and of gelu, found anew.
+"""Recompute and print the polynomials of `compiler/native/vector_math.py` and of gelu.
 
     python3 tools/polynomials.py
 
-Each is a minimax polynomial by Remez' exchange, in mpmath, which has to be installed.
+Each is a minimax polynomial, found by the Remez exchange algorithm. This needs mpmath.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ Real = Any
 Function = Callable[[Real], Real]
 
 LN2 = mpf("0.6931471805599453094172321214581765680755001343602553")
-CENTRE = 2  # of exp(x²) erfc(x), as a polynomial of (x - 2) / (x + 2)
+CENTRE = 2  # exp(x²) erfc(x) is a polynomial in (x - 2) / (x + 2)
 
 
-class Wanted(NamedTuple):
-    """A polynomial: what it approximates from where to where, and what an error there weighs."""
+class Problem(NamedTuple):
+    """An approximation problem: function, interval, degree and weight of the error."""
 
     name: str
     dtype: str
@@ -33,18 +33,18 @@ class Wanted(NamedTuple):
     weight: Function
 
 
-def remez(wanted: Wanted) -> tuple[list[Real], Real]:
-    """Return the coefficients, from the constant on, and the largest weighted error."""
-    count = wanted.degree + 2
-    points = chebyshev(wanted.low, wanted.high, count)
-    grid = chebyshev(wanted.low, wanted.high, 40 * count)
+def remez(problem: Problem) -> tuple[list[Real], Real]:
+    """Return the coefficients, lowest degree first, and the largest weighted error."""
+    count = problem.degree + 2
+    points = chebyshev(problem.low, problem.high, count)
+    grid = chebyshev(problem.low, problem.high, 40 * count)
     for _ in range(12):
-        coefficients = alternating(wanted, points)
+        coefficients = equioscillating(problem, points)
         errors = [
-            wanted.weight(x) * (mpmath.polyval(coefficients[::-1], x) - wanted.function(x))
+            problem.weight(x) * (mpmath.polyval(coefficients[::-1], x) - problem.function(x))
             for x in grid
         ]
-        extrema = turns(errors, count)
+        extrema = alternating_extrema(errors, count)
         if len(extrema) < count:
             break
         points = [grid[i] for i in extrema]
@@ -56,20 +56,20 @@ def chebyshev(low: Real, high: Real, count: int) -> list[Real]:
     return [middle - half * mpmath.cos(mpmath.pi * (i + mpf(0.5)) / count) for i in range(count)]
 
 
-def alternating(wanted: Wanted, points: list[Real]) -> list[Real]:
-    """Return the polynomial whose error at the points is of one size and alternating signs."""
-    n = wanted.degree + 1
+def equioscillating(problem: Problem, points: list[Real]) -> list[Real]:
+    """Return the polynomial whose errors at the points have one size and alternating signs."""
+    n = problem.degree + 1
     matrix, values = mpmath.matrix(n + 1, n + 1), mpmath.matrix(n + 1, 1)
     for i, x in enumerate(points):
         for k in range(n):
             matrix[i, k] = x**k
-        matrix[i, n] = (-1) ** i / wanted.weight(x)
-        values[i] = wanted.function(x)
+        matrix[i, n] = (-1) ** i / problem.weight(x)
+        values[i] = problem.function(x)
     return list(mpmath.lu_solve(matrix, values))[:n]
 
 
-def turns(errors: list[Real], count: int) -> list[int]:
-    """Return where the error is largest between two changes of its sign."""
+def alternating_extrema(errors: list[Real], count: int) -> list[int]:
+    """Return the indices of the largest error between each two sign changes."""
     found: list[int] = []
     for i, error in enumerate(errors):
         if found and (error > 0) == (errors[found[-1]] > 0):
@@ -83,11 +83,12 @@ def turns(errors: list[Real], count: int) -> list[int]:
 
 
 def near_zero(function: Function, value: Function) -> Function:
-    """Return a function that has another formula where its own would lose all digits."""
+    """Return a function that uses another formula near 0, where its own would lose all digits."""
     return lambda x: value(x) if abs(x) < mpf(10) ** -15 else function(x)
 
 
-def far(t: Real) -> Real:
+def from_unit_interval(t: Real) -> Real:
+    """Return the x with t = (x - 2) / (x + 2)."""
     return CENTRE * (1 + t) / (1 - t)
 
 
@@ -104,18 +105,18 @@ erf = near_zero(
 )
 
 
-def all_wanted() -> list[Wanted]:
+def problems() -> list[Problem]:
     half, low, high = LN2 / 2 * 1.002, mpmath.sqrt(0.5) - 1, mpmath.sqrt(2) - 1
     odd, tiny = (high / (2 + high)) ** 2 * 1.002, mpf(10) ** -9
     return [
-        Wanted("exp", "f4", 4, -half, half, exp, lambda r: half**2),
-        Wanted("exp", "f8", 9, -half, half, exp, lambda r: half**2),
-        Wanted("exp2", "f4", 4, -0.5, 0.5, exp2, lambda r: abs(r) / mpf(2) ** r + tiny),
-        Wanted("log", "f4", 7, low * 1.001, high * 1.001, log, lambda f: f**2 + tiny),
-        Wanted("log", "f8", 6, 0, odd, log_odd, lambda z: z + tiny),
-        Wanted("erf below 1", "f4", 6, 0, 1, erf, lambda z: 1 / erf(z)),
-        Wanted("erf below 1", "f8", 11, 0, 1, erf, lambda z: 1 / erf(z)),
-        Wanted(
+        Problem("exp", "f4", 4, -half, half, exp, lambda r: half**2),
+        Problem("exp", "f8", 9, -half, half, exp, lambda r: half**2),
+        Problem("exp2", "f4", 4, -0.5, 0.5, exp2, lambda r: abs(r) / mpf(2) ** r + tiny),
+        Problem("log", "f4", 7, low * 1.001, high * 1.001, log, lambda f: f**2 + tiny),
+        Problem("log", "f8", 6, 0, odd, log_odd, lambda z: z + tiny),
+        Problem("erf below 1", "f4", 6, 0, 1, erf, lambda z: 1 / erf(z)),
+        Problem("erf below 1", "f8", 11, 0, 1, erf, lambda z: 1 / erf(z)),
+        Problem(
             "-log(erfc)",
             "f4",
             6,
@@ -124,24 +125,24 @@ def all_wanted() -> list[Wanted]:
             lambda x: -mpmath.log(mpmath.erfc(x)),
             lambda x: mpmath.erfc(x),
         ),
-        Wanted(
+        Problem(
             "exp(x²) erfc(x)",
             "f8",
             11,
             mpf(1 - CENTRE) / (1 + CENTRE),
             mpf(6 - CENTRE) / (6 + CENTRE),
-            lambda t: mpmath.exp(far(t) ** 2) * mpmath.erfc(far(t)),
-            lambda t: mpmath.exp(-(far(t) ** 2)),
+            lambda t: mpmath.exp(from_unit_interval(t) ** 2) * mpmath.erfc(from_unit_interval(t)),
+            lambda t: mpmath.exp(-(from_unit_interval(t) ** 2)),
         ),
     ]
 
 
 def main() -> None:
     mpmath.mp.dps = 60
-    for wanted in all_wanted():
-        coefficients, error = remez(wanted)
-        kind = np.dtype(wanted.dtype).type
-        print(f"{wanted.name}, {wanted.dtype}, weighted error {mpmath.nstr(error, 3)}")
+    for problem in problems():
+        coefficients, error = remez(problem)
+        kind = np.dtype(problem.dtype).type
+        print(f"{problem.name}, {problem.dtype}, weighted error {mpmath.nstr(error, 3)}")
         for c in coefficients:
             print(f"    {kind(mpmath.nstr(c, 30))!s}")
 

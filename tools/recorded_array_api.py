@@ -1,7 +1,7 @@
-"""`chainrule.array_api`, except that each new tensor of floats requires grad.
+"""`chainrule.array_api` with functions whose new floating-point tensors require grad.
 
-So the conformance suite sees that recording changes no result. The new tensors are no leaves: those
-refuse to be written to.
+The conformance suite uses it to check that recording changes no result. The new tensors are clones
+of leaves, because a leaf that requires grad cannot be written to.
 """
 
 from __future__ import annotations

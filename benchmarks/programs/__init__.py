@@ -1,4 +1,4 @@
-"""The programs that compiled functions are measured with, each in one text for all libraries."""
+"""Programs for the benchmarks of compiled functions, each written once for all libraries."""
 
 from __future__ import annotations
 
@@ -16,4 +16,4 @@ PROGRAMS: dict[str, Callable[[], Program]] = {
     **science.PROGRAMS,
     **small.SCALAR,
 }
-"""By name, in the order of the table. Their arrays are drawn when a program is called for."""
+"""Makers of the programs by name, in the order of the table; a maker draws the arrays."""

@@ -1,4 +1,4 @@
-"""Element by element: formulas with their gradients, at three sizes."""
+"""Elementwise formulas with their gradients, at three sizes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def softplus(lib: Any, x: Any) -> Any:
 
 
 def option(lib: Any, x: Any) -> Any:
-    """A call option's price by the logistic approximation of the normal distribution."""
+    """Return the price of a call option, by the logistic approximation of the normal."""
     spot = 100 * lib.exp(0.1 * x)
     d1 = (lib.log(spot / 95) + 0.06) / 0.3
     d2 = d1 - 0.3
@@ -48,8 +48,8 @@ def with_gradient(function: Callable[..., Any], size: int) -> Program:
 
         @jax.jit
         def both(x: Any, g: Any) -> Any:
-            y, pull = jax.vjp(lambda x: function(jnp, x), x)
-            return y, pull(g)[0]
+            y, vjp = jax.vjp(lambda x: function(jnp, x), x)
+            return y, vjp(g)[0]
 
         return ready(both, x0, g0)
 

@@ -1,4 +1,4 @@
-"""Bundle adjustment: a reprojection residual's Jacobian, one observation after the other."""
+"""Bundle adjustment: the Jacobian of the reprojection residual, one observation at a time."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ COUNT = 100
 
 
 def residual(lib: Any, camera: Any, point: Any, weight: Any, feature: Any) -> Any:
-    """How far from where it was seen a camera shows a point, with the parameters of ADBench.
+    """Return the reprojection error of a point in a camera, with the parameters of ADBench.
 
-    The camera's 11: a rotation (axis times angle), its centre, focal length, principal point, and
-    two coefficients of radial distortion.
+    The 11 camera parameters are a rotation (axis times angle), the centre, the focal length, the
+    principal point and two coefficients of radial distortion.
     """
     rotation, centre, focal = camera[:3], camera[3:6], camera[6]
     angle = lib.sqrt((rotation * rotation).sum())
-    axis, apart = rotation / angle, point - centre
+    axis, offset = rotation / angle, point - centre
     cosine, sine = lib.cos(angle), lib.sin(angle)
-    along = axis * (axis * apart).sum() * (1 - cosine)
-    turned = apart * cosine + lib.linalg.cross(axis, apart) * sine + along
-    plane = turned[:2] / turned[2]
+    along = axis * (axis * offset).sum() * (1 - cosine)
+    rotated = offset * cosine + lib.linalg.cross(axis, offset) * sine + along
+    plane = rotated[:2] / rotated[2]
     squared = (plane * plane).sum()
     distorted = plane * (1 + camera[9] * squared + camera[10] * squared * squared)
     return weight * (distorted * focal + camera[7:9] - feature)

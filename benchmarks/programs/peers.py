@@ -1,4 +1,4 @@
-"""The libraries, each behind the same few names, so that one text serves several of them."""
+"""Adapters of the libraries: the same few names for each, so that a program is written once."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ import chainrule as cr
 Job = Callable[[], Any]
 
 CHAINRULE = {"chainrule": None, "chainrule, NumPy": "numpy", "chainrule, native": "native"}
-"""How chainrule compiles: by its own choice, without Numba, or with it always."""
+"""Backend of `cr.compile` for each name; None leaves the choice to chainrule."""
 
 
 class Peer:
-    """chainrule or PyTorch: what differs between them where both run the same text."""
+    """chainrule or PyTorch, with common names for the functions that are named differently."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -37,7 +37,7 @@ class Peer:
         return cr.autograd_grad if self.lib is cr else self.lib.autograd.grad
 
     def compiled(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Compile as the library does; PyTorch by itself runs eagerly."""
+        """Compile a function with the library's compiler; plain PyTorch runs it eagerly."""
         if self.name in CHAINRULE:
             return cr.compile(function, backend=CHAINRULE[self.name])
         return self.lib.compile(function) if self.name == "torch.compile" else function
@@ -45,39 +45,39 @@ class Peer:
 
 @dataclass(frozen=True)
 class Program:
-    """A step or a gradient, with the bars for its ratios."""
+    """A training step or a gradient, with the bars for its ratios."""
 
     ours: Callable[[Peer], Job]
     jitted: Callable[[], Job]
     bars: dict[str, float]
-    others: tuple[str, ...] = ()  # what it's measured with besides chainrule, PyTorch and JAX
-    floor: Job | None = None
-    measured: dict[str, Any] = field(default_factory=dict)  # rounds, and rest between them
+    others: tuple[str, ...] = ()  # further libraries, beside chainrule, PyTorch and JAX
+    floor: Job | None = None  # the least work that any library has to do
+    measured: dict[str, Any] = field(default_factory=dict)  # arguments of `harness.measure`
 
     def job(self, peer: str) -> Job:
-        """Return the program as a library runs it."""
+        """Return the program's job for one library."""
         if peer == "floor":
             assert self.floor is not None
             return self.floor
-        if peer == "torch.compile":  # else its limits on how often it compiles a line would count
+        if peer == "torch.compile":  # it limits how often one line of code may be recompiled
             importlib.import_module("torch").compiler.reset()
         return self.jitted() if peer == "JAX jit" else self.ours(Peer(peer))
 
     def jobs(self) -> dict[str, Job]:
-        """Return the program as each of the installed libraries runs it."""
+        """Return the program's job for each installed library."""
         names = ["chainrule", "PyTorch", "JAX jit", *self.others]
         names += ["floor"] if self.floor is not None else []
         return {name: self.job(name) for name in names if is_installed(name)}
 
 
 def is_installed(peer: str) -> bool:
-    """Say whether a library is there, without importing it."""
+    """Return whether a library is installed, without importing it."""
     module = {"PyTorch": "torch", "torch.compile": "torch", "JAX jit": "jax"}.get(peer)
     return module is None or importlib.util.find_spec(module) is not None
 
 
 def ready(function: Callable[..., Any], *args: Any) -> Job:
-    """Return the job of a function that JAX has jitted, done when its results are there."""
+    """Return a job that calls a jitted JAX function and waits for its results."""
     import jax
 
     placed = jax.device_put(args)

@@ -1,4 +1,4 @@
-"""Gradients, Hessians and their products with vectors, of what scientists minimise."""
+"""Gradients, Hessians and Hessian-vector products of common scientific objectives."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def logsumexp(lib: Any, x: Any) -> Any:
 
 
 def mixture(lib: Any, means: Any, points: Any, weights: Any) -> Any:
-    """The negative log-likelihood of a mixture of Gaussians of variance 1."""
+    """Return the negative log-likelihood of a mixture of Gaussians of variance 1."""
     squares = (points * points).sum(-1)[:, None] + (means * means).sum(-1)[None, :]
     distances = squares - 2 * points @ means.T
     return -logsumexp(lib, weights - 0.5 * distances).sum()
@@ -40,14 +40,14 @@ def rosenbrock(lib: Any, x: Any) -> Any:
     return (100 * (b - a * a) ** 2 + (1 - a) ** 2).sum()
 
 
-def regions(lib: Any, x: Any, masses: Any) -> Any:
-    apart = x[:, None, :] - x[None, :, :]
-    distances = lib.sqrt((apart * apart).sum(-1) + 1e-3)
+def nbody_energy(lib: Any, x: Any, masses: Any) -> Any:
+    offsets = x[:, None, :] - x[None, :, :]
+    distances = lib.sqrt((offsets * offsets).sum(-1) + 1e-3)
     return -(masses[:, None] * masses[None, :] / distances).sum() / 2
 
 
 def gradient(function: Function, *shapes: tuple[int, ...]) -> Program:
-    """The gradient of a function with respect to the first of its arrays."""
+    """Return the gradient of a function with respect to its first array."""
     arrays = drawn(function, *shapes)
 
     def ours(peer: Peer) -> Job:
@@ -66,7 +66,7 @@ def gradient(function: Function, *shapes: tuple[int, ...]) -> Program:
 
 
 def product(function: Function, *shapes: tuple[int, ...]) -> Program:
-    """The Hessian with respect to the first array, times a vector."""
+    """Return the product of the Hessian in the first array with a vector."""
     arrays = drawn(function, *shapes)
     vector = np.random.default_rng(1).standard_normal(shapes[0]).astype("float32")
 
@@ -97,7 +97,7 @@ def product(function: Function, *shapes: tuple[int, ...]) -> Program:
 
 
 def hessian(function: Function, *shapes: tuple[int, ...]) -> Program:
-    """The Hessian with respect to the first array, a vector; row by row where there's no vmap."""
+    """Return the Hessian in the first array, a vector; chainrule and PyTorch loop over its rows."""
     arrays = drawn(function, *shapes)
 
     def ours(peer: Peer) -> Job:
@@ -121,10 +121,10 @@ def hessian(function: Function, *shapes: tuple[int, ...]) -> Program:
 
 
 def drawn(function: Function, *shapes: tuple[int, ...]) -> list[Any]:
-    """Return arrays of random numbers, of the kind that a function takes last."""
+    """Return random arrays; the last one has the values that the function expects there."""
     rng = np.random.default_rng(0)
     arrays = [rng.standard_normal(shape).astype("float32") for shape in shapes]
-    last = {logistic: np.sign, regions: np.abs}.get(function)
+    last = {logistic: np.sign, nbody_energy: np.abs}.get(function)
     return arrays if last is None else [*arrays[:-1], last(arrays[-1])]
 
 
@@ -141,5 +141,5 @@ PROGRAMS = {
     "logistic regression, 5000 × 50": partial(gradient, logistic, *REGRESSION),
     "logistic regression, 5000 × 50: Hessian": partial(hessian, logistic, *REGRESSION),
     "Rosenbrock, 1e6": partial(gradient, rosenbrock, (10**6,)),
-    "N-body energy, 500": partial(gradient, regions, (500, 3), (500,)),
+    "N-body energy, 500": partial(gradient, nbody_energy, (500, 3), (500,)),
 }

@@ -1,4 +1,4 @@
-"""Many small operations: a recurrent net, the steps of an equation; and one call on a scalar."""
+"""Programs of many small operations: a recurrent network, an ODE solver, a call on a scalar."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from programs.peers import Job, Peer, Program, ready
 
 
 def recurrent() -> Program:
-    """The gradient of an LSTM's loss: 2 layers of 14, 64 characters."""
+    """Return the gradient of an LSTM's loss: 2 layers of 14, 64 characters."""
     rng = np.random.default_rng(0)
     size, length = 14, 64
     w0 = [(rng.standard_normal((2 * size, 4 * size)) * 0.3).astype("float32") for _ in range(2)]
@@ -63,7 +63,7 @@ def recurrent() -> Program:
 
 
 def differential() -> Program:
-    """The gradient of where an ODE of three equations ends after 1,000 explicit steps."""
+    """Return the gradient of the end point of a three-equation ODE, after 1,000 Euler steps."""
     p0 = np.array([10.0, 28.0, 8 / 3])
     y0 = np.array([1.0, 1.0, 1.0])
 
@@ -98,7 +98,7 @@ def differential() -> Program:
 
 
 def scalar() -> Program:
-    """What a call costs."""
+    """Return the call of a compiled function of one number, which is all overhead."""
 
     def ours(peer: Peer) -> Job:
         x = peer.tensor(np.float32(2.0))

@@ -1,4 +1,4 @@
-"""Networks: whole training steps, and a transformer block's gradient."""
+"""Neural networks: training steps, and the gradient of a transformer block."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from programs.peers import Job, Peer, Program, ready
 
 OTHERS = ("torch.compile",)
 REST = 0.15
-"""OpenBLAS' threads spin for a tenth of a second after a product."""
+"""Pause before each turn, in seconds: OpenBLAS's threads spin for 0.1 s after a product."""
 
 
 def two_layers() -> Program:
-    """The tutorial's network."""
+    """Return a training step of the tutorial's network."""
     rng = np.random.default_rng(0)
     shapes = [(64, 1000), (64, 10), (1000, 100), (100, 10)]
     x0, y0, w10, w20 = (rng.standard_normal(shape).astype("float32") * 0.1 for shape in shapes)
@@ -81,16 +81,16 @@ def mlp(optimiser: str) -> Program:
         x, y = peer.tensor(x0), peer.tensor(labels)
         ws = [peer.tensor(w, requires_grad=True) for w in w0]
         bs = [peer.tensor(b, requires_grad=True) for b in b0]
-        made = getattr(lib.optim, optimiser)([*ws, *bs], lr=1e-3)
+        stepper = getattr(lib.optim, optimiser)([*ws, *bs], lr=1e-3)
 
         def step() -> Any:
             h = x
             for w, b in zip(ws[:-1], bs[:-1], strict=True):
                 h = (h @ w + b).relu()
             loss = lib.nn.functional.cross_entropy(h @ ws[-1] + bs[-1], y)
-            made.zero_grad()
+            stepper.zero_grad()
             loss.backward()
-            made.step()
+            stepper.step()
             return loss
 
         step()
@@ -142,7 +142,7 @@ def _jitted_mlp(optimiser: str, params: Any, x0: Any, labels: Any) -> Job:
 
 
 def transformer() -> Program:
-    """A transformer block, 8 × 64 tokens of width 128, 4 heads: the gradient of all weights."""
+    """Return the gradient of a transformer block's weights: 8 × 64 tokens, width 128, 4 heads."""
     rng = np.random.default_rng(0)
     width, heads = 128, 4
     shapes = {"qkv": (width, 3 * width), "out": (width, width)}
@@ -154,8 +154,8 @@ def transformer() -> Program:
     x0 = rng.standard_normal((8, 64, width)).astype("float32")
 
     def normal(x: Any) -> Any:
-        apart = x - x.mean(-1)[..., None]
-        return apart / ((apart * apart).mean(-1)[..., None] + 1e-5) ** 0.5
+        centred = x - x.mean(-1)[..., None]
+        return centred / ((centred * centred).mean(-1)[..., None] + 1e-5) ** 0.5
 
     def block(x: Any, w: Any, swapped: Any, softmax: Any, tanh: Any) -> Any:
         batch, length = x.shape[:2]

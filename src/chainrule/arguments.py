@@ -9,15 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from chainrule.autograd import record
 from chainrule.autograd.location import entered
 from chainrule.autograd.operands import as_tensors
 from chainrule.autograd.tensor import Tensor, default_dtype, make
 from chainrule.backend import device, dtype_title, move
 from chainrule.errors import ArgumentError, DTypeError, OutOfBoundsError
-
-RECORDERS: dict[str, Callable[..., Tensor]] = record.RECORDERS
-"""The recording function of every primitive. The few that return tuples are wrapped where used."""
+from chainrule.primitives import elementwise
 
 Operand = Any  # a Tensor, an array or a number
 DTypeLike = Any  # what numpy.dtype takes
@@ -47,14 +44,14 @@ def floating(value: Operand) -> Tensor:
     tensor = tensor_of(value)
     if tensor._array.dtype.kind in "fc":
         return tensor
-    return RECORDERS["astype"](tensor, dtype=default_dtype())
+    return elementwise.astype.apply(tensor, dtype=default_dtype())
 
 
 def cast(x: Tensor, dtype: DTypeLike) -> Tensor:
     """Return `x` in another dtype; as it is where that is None or what it has."""
     if dtype is None or x.dtype == dtype_of(dtype):
         return x
-    return RECORDERS["astype"](x, dtype=dtype_of(dtype))
+    return elementwise.astype.apply(x, dtype=dtype_of(dtype))
 
 
 # --- dimensions -----------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from chainrule import creation, ops
+import chainrule.ops  # noqa: F401 - fills `ARRAY_API`
 from chainrule import fft as fft
 from chainrule import linalg as _linalg
 from chainrule.arguments import (
@@ -26,8 +26,15 @@ from chainrule.arguments import (
 )
 from chainrule.autograd.tensor import Tensor, default_dtype
 from chainrule.backend import CPU, cuda_is_available, device
+from chainrule.creation import asarray as asarray
+from chainrule.creation import empty_like as empty_like
+from chainrule.creation import eye as eye
 from chainrule.creation import filled, ranges
+from chainrule.creation import full_like as full_like
+from chainrule.creation import ones_like as ones_like
+from chainrule.creation import zeros_like as zeros_like
 from chainrule.errors import ShapeError
+from chainrule.operation import ARRAY_API
 from chainrule.ops import (
     conversion,
     dtypes,
@@ -38,6 +45,8 @@ from chainrule.ops import (
     sort_search,
     statistics,
 )
+from chainrule.ops.dtypes import finfo as finfo
+from chainrule.ops.dtypes import iinfo as iinfo
 from chainrule.ops.permute import roll as _roll
 from chainrule.ops.repeat import meshgrid as _meshgrid
 from chainrule.ops.reshape import reshape as _reshape
@@ -48,27 +57,7 @@ __array_api_version__ = VERSIONS[-1]
 
 # --- the same in chainrule ------------------------------------------------------------------------
 
-_SAME = """
-    asarray empty_like eye from_dlpack full_like ones_like tril triu zeros_like
-    astype finfo iinfo isdtype result_type
-    abs acos acosh add asin asinh atan atan2 atanh bitwise_and bitwise_invert bitwise_left_shift
-    bitwise_or bitwise_right_shift bitwise_xor ceil conj copysign cos cosh divide equal exp expm1
-    floor floor_divide greater greater_equal hypot imag isfinite isinf isnan less less_equal log
-    log10 log1p log2 logaddexp logical_and logical_not logical_or logical_xor maximum minimum
-    multiply negative nextafter not_equal positive pow real reciprocal remainder round sign signbit
-    sin sinh sqrt square subtract tan tanh trunc
-    matmul matrix_transpose tensordot
-    broadcast_arrays broadcast_shapes broadcast_to expand_dims flip moveaxis permute_dims
-    repeat stack tile unstack
-    take take_along_axis
-    argmax argmin argsort count_nonzero searchsorted where
-    isin unique_all unique_counts unique_inverse unique_values
-    cumulative_prod cumulative_sum diff mean
-    all any
-"""
-
-_OURS = vars(creation) | vars(ops)
-globals().update({name: _OURS[name] for name in _SAME.split()})
+globals().update(ARRAY_API)
 
 e, inf, nan, newaxis, pi = np.e, np.inf, np.nan, None, np.pi
 

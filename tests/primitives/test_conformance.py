@@ -12,14 +12,11 @@ import pytest
 
 import chainrule as cr
 from chainrule.autograd.node import PrimitiveNode
-from chainrule.autograd.record import RECORDERS
-from chainrule.autograd.record_fast import recorder
 from chainrule.autograd.reverse import BackwardPass
 from chainrule.backend import namespace
 from chainrule.primitives import TABLE
 from chainrule.primitives.primitive import constant, elementwise, general, linear, symmetric
-from conformance import CONSTANTS, ROWS, Case, Row, cases_of, checks, situation
-from conformance.checks import demand
+from conformance.checks import CONSTANTS, ROWS, Case, Row, cases_of, checks, demand, situation
 from conformance.row import REAL
 from conformance.rows.elementwise import EXPONENTIAL, TRIGONOMETRIC
 from conformance.situations import UNARY
@@ -212,7 +209,7 @@ def plant() -> Iterator[Callable[..., Callable[..., Case]]]:
     def planting(maker: Callable[..., Any], *args: Any, **kwargs: Any) -> Callable[..., Case]:
         primitive = maker("planted", *args, **kwargs)
         made.append(primitive.name)
-        function = recorder(primitive)
+        function = primitive.apply
 
         def case(numpy: Any, dtype: str = "float64") -> Case:
             spellings = {
@@ -228,7 +225,6 @@ def plant() -> Iterator[Callable[..., Callable[..., Case]]]:
     yield planting
     for name in made:
         TABLE.pop(name)
-        RECORDERS.pop(name, None)
 
 
 def fails(check: Callable[..., None], case: Case, *libraries: Any) -> bool:

@@ -6,6 +6,8 @@ Who comes from PyTorch finds `autograd.backward`, `autograd.grad` and `autograd.
 from importlib import import_module
 from typing import Any
 
+import chainrule.primitives  # noqa: F401
+from chainrule.autograd import record_fast as record_fast  # sets `Primitive.apply`
 from chainrule.autograd.backward import autograd_backward as backward
 from chainrule.autograd.backward import autograd_grad as grad
 from chainrule.autograd.function import Function
@@ -18,10 +20,8 @@ from chainrule.autograd.modes import (
     set_grad_enabled,
 )
 from chainrule.autograd.operands import as_tensors
-from chainrule.autograd.record_fast import recorder
 from chainrule.autograd.tensor import Tensor
 from chainrule.missing_names import missing
-from chainrule.primitives import TABLE
 
 __all__ = [
     "Function",
@@ -68,7 +68,3 @@ def __getattr__(name: str) -> Any:
     if name in ("gradcheck", "gradgradcheck"):  # which are above this package
         return getattr(import_module("chainrule.checks"), name)
     raise missing(__name__, name)
-
-
-for _primitive in TABLE.values():
-    recorder(_primitive)

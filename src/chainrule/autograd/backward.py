@@ -14,12 +14,13 @@ from chainrule.autograd.modes import MODES, Modes, enable_grad, is_grad_enabled,
 from chainrule.autograd.namespace import TENSOR_XP
 from chainrule.autograd.node import AccumulateGrad, Edge, GradientEdge, NodeOutput, endpoint
 from chainrule.autograd.operands import as_tensors
-from chainrule.autograd.record import RECORDERS, current_node
+from chainrule.autograd.record import current_node
 from chainrule.autograd.reverse import ALONE, BackwardPass, count_references, owned
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.versions import next_seq
 from chainrule.backend import REPORTS, namespace, ndarray, silent
 from chainrule.errors import ArgumentError, AutogradError, DTypeError, ShapeError
+from chainrule.primitives import elementwise
 
 # --- roots ----------------------------------------------------------------------------------------
 #
@@ -125,7 +126,7 @@ def _checked_gradient(root: Any, grad: Any, index: int) -> Tensor:
             "required to have the same dtype when one is complex. Mismatch in dtype: take .real"
         )
     if isinstance(root, Tensor) and grad.dtype != root.dtype:
-        grad = RECORDERS["astype"](grad, dtype=root.dtype)
+        grad = elementwise.astype.apply(grad, dtype=root.dtype)
     checked: Tensor = grad
     return checked
 
@@ -470,7 +471,7 @@ def _result(run: BackwardPass, key: int, tensor: Tensor | GradientEdge) -> Tenso
     g = run.captured.pop(key)
     if isinstance(tensor, GradientEdge):
         g = run.conjugate(g)
-        return make(namespace(g).array(g), None) if run.xp is None else RECORDERS["clone"](g)
+        return make(namespace(g).array(g), None) if run.xp is None else elementwise.clone.apply(g)
     array = tensor._array
     if run.xp is None:
         alone = count_references(g) <= ALONE
@@ -482,7 +483,7 @@ def _result(run: BackwardPass, key: int, tensor: Tensor | GradientEdge) -> Tenso
     g = run.conjugate(run.unbroadcast(g, array.shape, array.dtype))
     value = g._array
     alone = count_references(g) <= ALONE and count_references(value) <= ALONE + 1
-    result: Tensor = g if alone and value.base is None else RECORDERS["clone"](g)
+    result: Tensor = g if alone and value.base is None else elementwise.clone.apply(g)
     return result
 
 

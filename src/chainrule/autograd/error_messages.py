@@ -44,7 +44,7 @@ def _explained(error: Exception, primitive: Primitive, arrays: tuple[Array, ...]
     if isinstance(error, NumPyLinAlgError):
         return LinAlgError(f"{primitive.name}: {error} ({_where()})")
     shapes = [tuple(array.shape) for array in arrays]
-    if primitive.name == "matmul":
+    if primitive.form == "binary" and not primitive.broadcasts:  # a matrix product
         return ShapeError(_matmul_text(*shapes))
     if len(shapes) > 1 and isinstance(error, ValueError) and not primitive.joint:
         text = broadcast_text(shapes)

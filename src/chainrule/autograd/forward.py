@@ -16,9 +16,10 @@ import numpy as np
 from chainrule.autograd.modes import enable_grad, set_grad_enabled
 from chainrule.autograd.namespace import TENSOR_XP
 from chainrule.autograd.node import AccumulateGrad, Node, endpoint
-from chainrule.autograd.record import RECORDERS, current_node
+from chainrule.autograd.record import current_node
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.versions import next_seq
+from chainrule.primitives import elementwise
 
 
 def jvp_of(
@@ -73,7 +74,7 @@ def jvp_through(inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> tuple[Pu
 def tracked(primal: Tensor) -> Tensor:
     """Return the same values with a node of their own, connected to the history of `primal`."""
     if primal.requires_grad:
-        clone: Tensor = RECORDERS["clone"](primal)
+        clone: Tensor = elementwise.clone.apply(primal)
         return clone
     return make(primal._array, None).requires_grad_()
 

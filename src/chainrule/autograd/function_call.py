@@ -15,10 +15,10 @@ from chainrule.autograd.backward import autograd_grad
 from chainrule.autograd.forward import jvp_through
 from chainrule.autograd.modes import enable_grad
 from chainrule.autograd.namespace import TENSOR_XP
-from chainrule.autograd.record import RECORDERS
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import device_of, move
 from chainrule.errors import AutogradError, ShapeError
+from chainrule.primitives import shaping
 
 Tensors = Any  # a Tensor, or a tuple of them
 
@@ -208,7 +208,7 @@ def as_tuple(value: Any, what: str, title: str) -> tuple[bool, tuple[Tensor, ...
 def _own(x: Tensor, create_graph: bool) -> Tensor:
     """Return a tensor of the same values that only this call knows."""
     if create_graph and x.requires_grad:
-        alias: Tensor = RECORDERS["reshape"](x, shape=x.shape)
+        alias: Tensor = shaping.reshape.apply(x, shape=x.shape)
         return alias
     return x.detach().requires_grad_()
 
@@ -232,5 +232,5 @@ def matrix_of(lines: list[Tensor], out: Tensor, x: Tensor, strategy: str) -> Ten
         return TENSOR_XP.zeros(shape, dtype=x.dtype)
     along = strategy == "forward-mode"  # then the lines are stacked behind the output's dimensions
     block: Tensor = TENSOR_XP.stack(lines, axis=out.ndim if along else 0)
-    matrix: Tensor = RECORDERS["reshape"](block, shape=shape)
+    matrix: Tensor = shaping.reshape.apply(block, shape=shape)
     return matrix

@@ -14,13 +14,14 @@ from chainrule.autograd.modes import no_grad
 from chainrule.autograd.namespace import TENSOR_XP
 from chainrule.autograd.node import ErrorNode, Node, NodeName, NodeOutput
 from chainrule.autograd.operands import as_tensors
-from chainrule.autograd.record import RECORDERS, current_node, is_recording
+from chainrule.autograd.record import current_node, is_recording
 from chainrule.autograd.reverse import ALONE_IN_CALL, BackwardPass, count_references
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.versions import record_write, writes_since
 from chainrule.autograd.views import View
 from chainrule.backend import namespace, ndarray
 from chainrule.errors import AutogradError, InPlaceError, MissingRuleError, ShapeError
+from chainrule.primitives import indexing
 
 if TYPE_CHECKING:
     from chainrule.autograd.function import AutogradFunction
@@ -408,7 +409,7 @@ def place_output(
         return output
     if node is None:
         if _holds(values, output) and not _holds(ctx._dirty, output):
-            output = RECORDERS["getitem"](output, key=Ellipsis)
+            output = indexing.getitem.apply(output, key=Ellipsis)
         elif output._view is not None and output._view.refusal == "no_grad" and is_recording():
             output._view.refusal = "custom"  # forward itself runs without recording
         return output if current_node(output) is None else output.detach()

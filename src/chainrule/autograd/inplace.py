@@ -17,7 +17,6 @@ from chainrule.autograd.modes import enable_grad
 from chainrule.autograd.node import AccumulateGrad, Edge, endpoint
 from chainrule.autograd.operands import scalar_array
 from chainrule.autograd.record import (
-    RECORDERS,
     current_node,
     is_recording,
     move_retained,
@@ -29,7 +28,9 @@ from chainrule.autograd.views import ReshapedInPlace
 from chainrule.backend import dtype_title, is_basic_index, namespace, ndarray, promoted
 from chainrule.errors import DTypeError, InPlaceError, ShapeError
 from chainrule.kernels import flat_indexing
+from chainrule.primitives import elementwise
 from chainrule.primitives.indexing import assign, getitem, index
+from chainrule.primitives.primitive import Primitive
 
 Array = Any
 
@@ -120,7 +121,7 @@ def in_place(target: Tensor, operation: str, function: Callable[[Tensor], Tensor
     result = function(source)
     check_result(target, result, operation)
     if result.dtype != target.dtype:
-        result = RECORDERS["astype"](result, dtype=target.dtype)
+        result = elementwise.astype.apply(result, dtype=target.dtype)
     if result._node is not None:
         check_writable(target, operation, result._node)
     _store(target._array, Ellipsis, result._array, operation)
@@ -160,7 +161,7 @@ def turn_in_place(target: Tensor, operation: str, function: Callable[[Tensor], T
     return target
 
 
-def ufunc_in_place(target: Tensor, operation: str, name: str, other: Any) -> Tensor:
+def ufunc_in_place(target: Tensor, operation: str, primitive: Primitive, other: Any) -> Tensor:
     """Apply a binary ufunc in place: straight into the memory where nothing is to be recorded."""
     array, value, recorded = target._array, other, False
     if isinstance(other, Tensor):
@@ -172,18 +173,20 @@ def ufunc_in_place(target: Tensor, operation: str, name: str, other: Any) -> Ten
         operands = (target, other) if isinstance(other, Tensor) else (target,)
         recorded = any([current_node(t) is not None for t in operands])
     if recorded or not _takes(array, value):
-        return in_place(target, operation, lambda t: _applied(name, t, other, operation))
+        return in_place(target, operation, lambda t: _applied(primitive, t, other, operation))
     if array.size <= _SMALL:
-        array[...] = getattr(np, name)(array, value)  # an error (np.errstate) then changes nothing
+        array[...] = getattr(np, primitive.name)(
+            array, value
+        )  # an error (np.errstate) then changes nothing
         record_write(array, operation)
     else:
         record_write(array, operation)
-        getattr(np, name)(array, value, out=array)
+        getattr(np, primitive.name)(array, value, out=array)
     return target
 
 
-def _applied(name: str, x: Tensor, other: Any, operation: str) -> Tensor:
-    result: Tensor = RECORDERS[name](x, other)
+def _applied(primitive: Primitive, x: Tensor, other: Any, operation: str) -> Tensor:
+    result: Tensor = primitive.apply(x, other)
     if result is NotImplemented:
         raise TypeError(
             f"{operation}: expected a Tensor, an array or a number, got {type(other).__name__}"

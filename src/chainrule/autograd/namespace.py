@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from chainrule.autograd.record import RECORDERS
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import is_array, namespace, numpy_xp
+from chainrule.primitives import elementwise, indexing, reductions, shaping
 from chainrule.primitives.indexing import index
+from chainrule.primitives.primitive import TABLE
 
 Shape = tuple[int, ...]
 
@@ -19,66 +20,64 @@ Shape = tuple[int, ...]
 class TensorNamespace:
     """Functions of tensors under the names that rules call."""
 
+    records = True
     rule_kernels: Any = None
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        function = RECORDERS.get(name)
-        if function is None:
+        primitive = TABLE.get(name)
+        if primitive is None:
             raise AttributeError(f"the namespace of tensors has no function {name!r}")
-        self.__dict__[name] = function
+        function = self.__dict__[name] = primitive.apply
         return function
 
-    def recorder(self, name: str) -> Callable[..., Any]:
-        """Return the function that applies and records a primitive."""
-        return RECORDERS[name]
-
     def reshape(self, x: Tensor, shape: Shape, *, copy: bool | None = None) -> Any:
-        return RECORDERS["reshape_copy" if copy else "reshape"](x, shape=shape)
+        reshape = shaping.reshape_copy if copy else shaping.reshape
+        return reshape.apply(x, shape=shape)
 
     def broadcast_to(self, x: Tensor, shape: Shape) -> Any:
-        return RECORDERS["broadcast_to"](x, shape=shape)
+        return shaping.broadcast_to.apply(x, shape=shape)
 
     spread = broadcast_to
 
     def permute_dims(self, x: Tensor, axes: Shape) -> Any:
-        return RECORDERS["permute_dims"](x, axes=axes)
+        return shaping.permute_dims.apply(x, axes=axes)
 
     def matrix_transpose(self, x: Tensor) -> Any:
         axes = (*range(x.ndim - 2), x.ndim - 1, x.ndim - 2)
-        return RECORDERS["permute_dims"](x, axes=axes)
+        return shaping.permute_dims.apply(x, axes=axes)
 
     def moveaxis(self, x: Tensor, source: int, destination: int) -> Any:
         order = [i for i in range(x.ndim) if i != source % x.ndim]
         order.insert(destination % x.ndim, source % x.ndim)
-        return RECORDERS["permute_dims"](x, axes=tuple(order))
+        return shaping.permute_dims.apply(x, axes=tuple(order))
 
     def expand_dims(self, x: Tensor, *, axis: int) -> Any:
         axis %= x.ndim + 1
-        return RECORDERS["reshape"](x, shape=(*x.shape[:axis], 1, *x.shape[axis:]))
+        return shaping.reshape.apply(x, shape=(*x.shape[:axis], 1, *x.shape[axis:]))
 
     def squeeze(self, x: Tensor, *, axis: int) -> Any:
         axis %= x.ndim
-        return RECORDERS["reshape"](x, shape=(*x.shape[:axis], *x.shape[axis + 1 :]))
+        return shaping.reshape.apply(x, shape=(*x.shape[:axis], *x.shape[axis + 1 :]))
 
     def sum(self, x: Tensor, *, axis: Any = None, keepdims: bool = False) -> Any:
         axis = (axis,) if isinstance(axis, int) else axis
-        return RECORDERS["sum"](x, axis=_positive(axis, x.ndim), keepdims=keepdims)
+        return reductions.sum.apply(x, axis=_positive(axis, x.ndim), keepdims=keepdims)
 
     def max(self, x: Tensor, *, axis: Any = None, keepdims: bool = False) -> Any:
         axis = (axis,) if isinstance(axis, int) else axis
-        return RECORDERS["max"](x, axis=_positive(axis, x.ndim), keepdims=keepdims)
+        return reductions.max.apply(x, axis=_positive(axis, x.ndim), keepdims=keepdims)
 
     def concat(self, arrays: Sequence[Tensor], *, axis: int) -> Any:
-        return RECORDERS["concat"](*arrays, axis=axis)
+        return shaping.concat.apply(*arrays, axis=axis)
 
     def stack(self, arrays: Sequence[Tensor], *, axis: int) -> Any:
-        return RECORDERS["stack"](*arrays, axis=axis)
+        return shaping.stack.apply(*arrays, axis=axis)
 
     def astype(self, x: Tensor, dtype: Any) -> Any:
-        return x if x.dtype == dtype else RECORDERS["astype"](x, dtype=dtype)
+        return x if x.dtype == dtype else elementwise.astype.apply(x, dtype=dtype)
 
     def assign_at(self, base: Tensor, value: Tensor, key: Any) -> Any:
-        return RECORDERS["assign"](base, value, path=((index, {"key": key}),), lasting=None)
+        return indexing.assign.apply(base, value, path=((index, {"key": key}),), lasting=None)
 
     # --- constants ---
 
@@ -102,7 +101,7 @@ class TensorNamespace:
 
     def asarray(self, x: Any, *, dtype: Any = None, copy: bool | None = None) -> Any:
         if isinstance(x, Tensor):
-            return RECORDERS["clone"](x) if copy else x
+            return elementwise.clone.apply(x) if copy else x
         xp = namespace(x) if is_array(x) else numpy_xp
         return make(xp.asarray(x, dtype=dtype), None)
 

@@ -19,6 +19,7 @@ from chainrule.autograd.location import Location, locate
 from chainrule.autograd.versions import next_seq, version_at, version_of, write_log, writes_since
 from chainrule.backend import namespace, ndarray, numpy_xp, promoted, storage_of
 from chainrule.errors import AutogradError, FreedGraphError, InPlaceError
+from chainrule.primitives import elementwise
 from chainrule.primitives.primitive import Plan
 
 if TYPE_CHECKING:
@@ -340,9 +341,8 @@ def _lift(array: Array, edge: Edge) -> Tensor:
 
 
 def _cast(x: Tensor, dtype: Any) -> Tensor:
-    from chainrule.autograd.record import RECORDERS
 
-    converted: Tensor = RECORDERS["astype"](x, dtype=dtype)
+    converted: Tensor = elementwise.astype.apply(x, dtype=dtype)
     return converted
 
 

@@ -39,9 +39,6 @@ _mode = MODES.get
 _frame = sys._getframe
 np_asarray, np_array = numpy_xp.asarray, numpy_xp.array
 
-RECORDERS: dict[str, Callable[..., Any]] = {}
-"""The recording function of every primitive, by the primitive's name."""
-
 
 def current_node(tensor: Tensor) -> Edge:
     """Return the node of `tensor`; that of a view is made anew when its base has a new history."""
@@ -64,7 +61,7 @@ def current_node(tensor: Tensor) -> Edge:
     alias = make(base._array, base._node)
     with enable_grad():
         for primitive, settings in view.steps():
-            alias = RECORDERS[primitive.name](alias, **settings)
+            alias = primitive.apply(alias, **settings)
     move_retained(tensor, tensor._node, alias._node)
     tensor._node = alias._node
     return tensor._node

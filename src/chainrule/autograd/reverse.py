@@ -23,11 +23,11 @@ from chainrule.autograd.hooks import (
 from chainrule.autograd.modes import current_modes
 from chainrule.autograd.namespace import TENSOR_XP
 from chainrule.autograd.node import AccumulateGrad, Edge, Node, NodeOutput, endpoint, made_at
-from chainrule.autograd.record import RECORDERS
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.versions import record_write, write_log
 from chainrule.backend import namespace, ndarray, whole
 from chainrule.errors import AutogradError, InPlaceError
+from chainrule.primitives import elementwise
 from chainrule.primitives.shaping import sum_to
 
 # --- reach ----------------------------------------------------------------------------------------
@@ -322,7 +322,7 @@ class BackwardPass:
         gradient = self.conjugate(g)
         if self.xp is None:
             return make(namespace(g).array(g) if gradient is g else gradient, None)
-        copy: Tensor = RECORDERS["clone"](gradient)
+        copy: Tensor = elementwise.clone.apply(gradient)
         return copy
 
     def take(self, grad: Tensor) -> Any:
@@ -442,7 +442,7 @@ class BackwardPass:
             g = self.conjugate(g)
         grad = tensor._grad
         if self.xp is not None:
-            tensor._grad = RECORDERS["clone"](g) if grad is None else grad + g
+            tensor._grad = elementwise.clone.apply(g) if grad is None else grad + g
         elif grad is None:
             tensor._grad = make(owned(g, alone), None)
         else:

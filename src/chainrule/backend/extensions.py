@@ -20,7 +20,7 @@ class Namespace:
     """
 
     known = True  # elements can be looked at: not those of a compiler's symbols
-    recorder: Any = None  # only the namespace of tensors records
+    records = False  # only the namespace of tensors records
     loops: Any = None  # only a compiler's namespace has other ways to loop than Python's
     rule_kernels: Any = None  # only NumPy's has other ways to compute what a formula says
 

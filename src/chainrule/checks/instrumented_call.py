@@ -17,11 +17,11 @@ from chainrule.autograd.context import Context
 from chainrule.autograd.function import AutogradFunction
 from chainrule.autograd.function_node import FunctionNode
 from chainrule.autograd.node import Node, endpoint
-from chainrule.autograd.record import RECORDERS
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import namespace
 from chainrule.checks.numerical import Array, Subject, evaluate, host, shaped, vjp
 from chainrule.checks.report import names_of
+from chainrule.primitives import elementwise
 
 Layout = Callable[[Tensor], Tensor]
 
@@ -53,7 +53,7 @@ class InstrumentedCall:
         """Call `function` on these values, on copies of those that it writes to."""
         passed = list(values)
         for i in self.dirty:
-            passed[i] = RECORDERS["clone"](passed[i])
+            passed[i] = elementwise.clone.apply(passed[i])
         count = len(passed) - len(self.keywords)
         return function(*passed[:count], **dict(zip(self.keywords, passed[count:], strict=True)))
 

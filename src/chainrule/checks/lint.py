@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from chainrule.autograd.function import AutogradFunction
-from chainrule.autograd.record import RECORDERS
 from chainrule.autograd.tensor import Tensor
 from chainrule.checks.gradcheck import Bars, agrees, check_linear, check_same, check_second
 from chainrule.checks.instrumented_call import (
@@ -38,6 +37,7 @@ from chainrule.checks.numerical import (
 )
 from chainrule.checks.report import CheckReport, GradcheckError, Problem
 from chainrule.errors import ArgumentError, DTypeError
+from chainrule.primitives import elementwise
 from chainrule.transforms import jvp
 
 __all__ = ["check"]
@@ -311,7 +311,7 @@ def _forward_mode(
         if not outputs[o].requires_grad:
             continue
         for j, part in np.ndindex(rows.shape[:2]):
-            tangents = [RECORDERS["multiply"](primal, 0.0) for primal in primals]
+            tangents = [elementwise.multiply.apply(primal, 0.0) for primal in primals]
             index = tuple(map(int, np.unravel_index(j, subject.inputs[k].shape)))
             tangents[checked.index(k)]._array[index] = (1, 1j)[part]
             jvp_of = host(jvp(function, primals, tangents)[1][list(outputs).index(o)])

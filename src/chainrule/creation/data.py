@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from chainrule.arguments import (
-    RECORDERS,
     DeviceLike,
     DTypeLike,
     cast,
@@ -22,6 +21,7 @@ from chainrule.autograd.tensor import Tensor, default_dtype
 from chainrule.backend import device as as_device
 from chainrule.backend import imported, is_array, namespace
 from chainrule.errors import ArgumentError, AutogradError, ShapeError
+from chainrule.primitives import elementwise
 
 __all__ = ["tensor", "asarray", "from_numpy", "frombuffer"]
 
@@ -185,7 +185,7 @@ def asarray(
         made, shares = leaf(made._array, device), False
     if copy is False and not shares:
         raise ArgumentError("asarray(copy=False): this object can't become a tensor without a copy")
-    made = RECORDERS["clone"](made) if copy and shares else made
+    made = elementwise.clone.apply(made) if copy and shares else made
     if requires_grad is None or requires_grad == made.requires_grad:
         return made
     return made.detach().requires_grad_(requires_grad)

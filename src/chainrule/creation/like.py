@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from chainrule.arguments import (
-    RECORDERS,
     DeviceLike,
     DTypeLike,
     Operand,
@@ -20,6 +19,8 @@ from chainrule.autograd.tensor import Tensor
 from chainrule.creation.data import asarray, tensor
 from chainrule.creation.filled import empty, full, ones, zeros
 from chainrule.errors import ArgumentError, ShapeError
+from chainrule.operation import operation
+from chainrule.primitives import elementwise, shaping
 
 __all__ = ["as_tensor", "scalar_tensor", "tril_indices", "triu_indices", "vander"]
 
@@ -153,13 +154,14 @@ def vander(input: Operand, N: int | None = None, increasing: bool = False) -> Te
     if count < 0:
         raise ArgumentError(f"N must be non-negative, got {count}")
     powers = np.arange(count) if increasing else np.arange(count)[::-1]
-    column = RECORDERS["reshape"](input, shape=(input.shape[0], 1))
-    return RECORDERS["pow"](column, tensor_of(powers.astype(input.dtype)))
+    column = shaping.reshape.apply(input, shape=(input.shape[0], 1))
+    return elementwise.pow.apply(column, tensor_of(powers.astype(input.dtype)))
 
 
 # --- methods --------------------------------------------------------------------------------------
 
 
+@operation()
 def new_zeros(
     x: Tensor,
     *sizes: Any,
@@ -175,6 +177,7 @@ def new_zeros(
     )
 
 
+@operation()
 def new_ones(
     x: Tensor,
     *sizes: Any,
@@ -190,6 +193,7 @@ def new_ones(
     )
 
 
+@operation()
 def new_empty(
     x: Tensor,
     *sizes: Any,
@@ -205,6 +209,7 @@ def new_empty(
     )
 
 
+@operation()
 def new_full(
     x: Tensor,
     size: Sizes,
@@ -219,6 +224,7 @@ def new_full(
     return full(size, fill_value, dtype=dtype or x.dtype, device=place, requires_grad=requires_grad)
 
 
+@operation()
 def new_tensor(
     x: Tensor,
     data: Any,

@@ -8,10 +8,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from chainrule.arguments import RECORDERS, Dims, Operand, cast, floating, many_dims, one_dim
+from chainrule.arguments import Dims, Operand, cast, floating, many_dims, one_dim
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import dtype_title
 from chainrule.errors import ArgumentError, DTypeError, OutOfBoundsError, ShapeError
+from chainrule.primitives import fourier, indexing
 from chainrule.primitives.fourier import OPPOSITE
 
 Axes = tuple[int, ...]
@@ -106,9 +107,9 @@ def resized(name: str, x: Tensor, axes: Axes, sizes: Sequence[int]) -> Tensor:
         shape[axis] = points_of(name, shape[axis] if size == -1 else size)
     key = tuple([slice(min(n, m)) for n, m in zip(shape, x.shape, strict=True)])
     if any(n < m for n, m in zip(shape, x.shape, strict=True)):
-        x = RECORDERS["getitem"](x, key=key)
+        x = indexing.getitem.apply(x, key=key)
     if x.shape != tuple(shape):
-        x = RECORDERS["index_add"](x, shape=tuple(shape), key=key)
+        x = indexing.index_add.apply(x, shape=tuple(shape), key=key)
     return x
 
 
@@ -125,13 +126,13 @@ def c2c(task: Task, norm: str, *, inverse: bool = False) -> Tensor:
     x = resized(*task)
     if not task.axes:
         return to_complex(x)
-    return RECORDERS["fft_c2c"](x, axes=task.axes, norm=norm, inverse=inverse)
+    return fourier.fft_c2c.apply(x, axes=task.axes, norm=norm, inverse=inverse)
 
 
 def r2c(task: Task, norm: str) -> Tensor:
     """Transform real numbers to half of their spectrum."""
     _check_axes(task)
-    return RECORDERS["fft_r2c"](resized(*task), axes=task.axes, norm=norm)
+    return fourier.fft_r2c.apply(resized(*task), axes=task.axes, norm=norm)
 
 
 def c2r(task: Task, norm: str) -> Tensor:
@@ -140,7 +141,7 @@ def c2r(task: Task, norm: str) -> Tensor:
     name, x, axes, sizes = task
     n = points_of(name, 2 * (x.shape[axes[-1]] - 1) if sizes[-1] == -1 else sizes[-1])
     x = resized(name, to_complex(x), axes, [*sizes[:-1], n // 2 + 1])
-    return RECORDERS["fft_c2r"](x, axes=axes, norm=norm, n=n)
+    return fourier.fft_c2r.apply(x, axes=axes, norm=norm, n=n)
 
 
 def _check_axes(task: Task) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from chainrule.arguments import (
-    RECORDERS,
     DeviceLike,
     Dims,
     DTypeLike,
@@ -18,6 +17,7 @@ from chainrule.arguments import (
 )
 from chainrule.autograd.tensor import Tensor
 from chainrule.fft.arguments import points_of
+from chainrule.primitives import shaping
 
 __all__ = ["fftfreq", "fftshift", "ifftshift", "rfftfreq"]
 
@@ -120,7 +120,7 @@ def fftshift(input: Operand, dim: Dims = None, *, axes: Dims = None) -> Tensor:
     """
     input = tensor_of(input)
     dims = _dims(input, either(dim, axes))
-    return RECORDERS["roll"](input, shift=tuple([input.shape[i] // 2 for i in dims]), axis=dims)
+    return shaping.roll.apply(input, shift=tuple([input.shape[i] // 2 for i in dims]), axis=dims)
 
 
 def ifftshift(input: Operand, dim: Dims = None, *, axes: Dims = None) -> Tensor:
@@ -136,7 +136,7 @@ def ifftshift(input: Operand, dim: Dims = None, *, axes: Dims = None) -> Tensor:
     """
     input = tensor_of(input)
     dims = _dims(input, either(dim, axes))
-    return RECORDERS["roll"](input, shift=tuple([-(input.shape[i] // 2) for i in dims]), axis=dims)
+    return shaping.roll.apply(input, shift=tuple([-(input.shape[i] // 2) for i in dims]), axis=dims)
 
 
 def _dims(x: Tensor, dim: Dims) -> tuple[int, ...]:

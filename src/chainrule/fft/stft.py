@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from chainrule.arguments import RECORDERS, Operand, floating, tensor_of
+from chainrule.arguments import Operand, floating, tensor_of
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import holds_somewhere, namespace
 from chainrule.errors import ArgumentError, AutogradError, DTypeError, ShapeError
 from chainrule.fft.one_dim import fft, ifft, irfft, rfft
 from chainrule.ops import cat, multiply, view_as_real
 from chainrule.ops.permute import transpose
+from chainrule.primitives import indexing
 
 __all__ = ["istft", "stft"]
 
@@ -283,7 +284,7 @@ def _lengthened(x: Tensor, pad: int, mode: str) -> Tensor:
             f"both ends of a signal of {n}, by {mode!r}: take a smaller n_fft, or center=False"
         )
     places: Any = np.pad(np.arange(n), pad, mode=_MODES[mode])
-    return RECORDERS["index"](x, key=(Ellipsis, places))
+    return indexing.index.apply(x, key=(Ellipsis, places))
 
 
 def _joined(stretches: Tensor, weights: Tensor, hop: int, part: slice) -> Tensor:
@@ -304,4 +305,4 @@ def _overlapped(stretches: Tensor, hop: int) -> Tensor:
     count, length = stretches.shape[-2:]
     places = hop * np.arange(count)[:, None] + np.arange(length)
     shape = (*stretches.shape[:-2], length + hop * (count - 1))
-    return RECORDERS["index_add"](stretches, shape=shape, key=(Ellipsis, places))
+    return indexing.index_add.apply(stretches, shape=shape, key=(Ellipsis, places))

@@ -8,12 +8,13 @@ import numpy as np
 
 from chainrule import array_api as xp
 from chainrule import creation, ops
-from chainrule.arguments import RECORDERS, cast, floating, many_dims, one_dim
+from chainrule.arguments import cast, floating, many_dims, one_dim
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import is_known, promoted
 from chainrule.interop.manipulation import ravel
 from chainrule.interop.operands import array_of, constant, may_hold, tensors_of
 from chainrule.ops.cumulative import slopes
+from chainrule.primitives import convolution
 
 # --- differences ----------------------------------------------------------------------------------
 
@@ -168,7 +169,7 @@ def _slid(a: Tensor, v: Tensor, mode: str) -> Tensor:
     after = len(v) - 1 - before if mode == "same" else before
     window = ((1,), ((before, after),), (1,), 1)
     image, kernel = xp.reshape(a, (1, 1, -1)), xp.reshape(v, (1, 1, -1))
-    return xp.reshape(RECORDERS["convolve"](image, kernel, window=window), (-1,))
+    return xp.reshape(convolution.convolve.apply(image, kernel, window=window), (-1,))
 
 
 # --- angles and parts -----------------------------------------------------------------------------

@@ -8,11 +8,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from chainrule import fft, linalg, ops
-from chainrule.arguments import RECORDERS, floating
+from chainrule.arguments import floating
 from chainrule.autograd.tensor import Tensor
 from chainrule.errors import MissingRuleError
 from chainrule.interop.operands import array_of
 from chainrule.linalg.arguments import square
+from chainrule.primitives import solve
 
 
 class EigResult(NamedTuple):
@@ -50,7 +51,7 @@ def svd(
 ) -> Any:
     """Return the singular value decomposition, or the singular values alone."""
     if hermitian:
-        a = RECORDERS["hermitian"](square(a, "svd"))
+        a = solve.hermitian.apply(square(a, "svd"))
     return linalg.svd(a, full_matrices) if compute_uv else linalg.svdvals(a)
 
 

@@ -6,6 +6,7 @@ nothing does, our function has NumPy's names itself.
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.polynomial import polynomial as numpys_polynomials
 
 from chainrule import array_api as xp
-from chainrule import creation, fft, linalg, ops
+from chainrule import creation, fft, linalg
 from chainrule.interop import (
     calculus,
     histograms,
@@ -37,26 +38,15 @@ from chainrule.interop import (
     linalg as fourier,
 )
 from chainrule.interop.binding import Rule, rule
+from chainrule.operation import NUMPY_FUNCTIONS
 
 _SHAPES = [
     rule(np.reshape, manipulation.reshape),
     rule(np.ravel, manipulation.ravel),
     rule(np.squeeze, manipulation.squeeze),
-    rule(np.expand_dims, ops.expand_dims, "a", "axis="),
-    rule(np.broadcast_to, ops.broadcast_to, "array", "shape=", "subok=-"),
     rule(np.broadcast_arrays, manipulation.broadcast_arrays),
     rule(np.transpose, manipulation.transpose),
-    rule(np.matrix_transpose, ops.matrix_transpose, "x"),
-    rule(np.swapaxes, ops.swapaxes, "a", "axis1=axis0", "axis2=axis1"),
-    rule(np.moveaxis, ops.moveaxis, "a", "source=", "destination="),
     rule(np.rollaxis, manipulation.rollaxis),
-    rule(np.atleast_1d, ops.atleast_1d, "*arys"),
-    rule(np.atleast_2d, ops.atleast_2d, "*arys"),
-    rule(np.atleast_3d, ops.atleast_3d, "*arys"),
-    rule(np.flip, ops.flip, "m", "axis="),
-    rule(np.fliplr, ops.fliplr, "m"),
-    rule(np.flipud, ops.flipud, "m"),
-    rule(np.rot90, ops.rot90, "m", "k=", "axes=dims"),
     rule(np.roll, manipulation.roll),
     rule(np.tile, manipulation.tile),
     rule(np.repeat, manipulation.repeat),
@@ -71,20 +61,14 @@ _SHAPES = [
     rule(np.stack, manipulation.stack),
     rule(np.hstack, manipulation.hstack),
     rule(np.vstack, manipulation.vstack),
-    rule(np.dstack, ops.dstack, "[tup]"),
-    rule(np.column_stack, ops.column_stack, "[tup]"),
     rule(np.block, manipulation.block),
     rule(np.split, manipulation.split),
     rule(np.array_split, manipulation.array_split),
     rule(np.hsplit, manipulation.hsplit),
     rule(np.vsplit, manipulation.vsplit),
     rule(np.dsplit, manipulation.dsplit),
-    rule(np.unstack, ops.unstack, "x", "axis="),
     rule(np.meshgrid, manipulation.meshgrid),
     rule(np.ix_, manipulation.ix_),
-    rule(np.diag, ops.diag, "v", "k=diagonal"),
-    rule(np.diagflat, ops.diagflat, "v", "k=offset"),
-    rule(np.diagonal, ops.diagonal, "a", "offset=", "axis1=dim1", "axis2=dim2"),
     rule(np.tril, manipulation.tril),
     rule(np.triu, manipulation.triu),
 ]
@@ -140,7 +124,6 @@ _STATISTICS = [
     rule(np.cumprod, statistics.cumprod),
     rule(np.cumulative_sum, statistics.cumulative_sum),
     rule(np.cumulative_prod, statistics.cumulative_prod),
-    rule(np.nansum, ops.nansum, "a", "axis=", "dtype=", "keepdims="),
     rule(np.nanprod, statistics.nanprod),
     rule(np.nancumsum, statistics.nancumsum),
     rule(np.nancumprod, statistics.nancumprod),
@@ -154,7 +137,6 @@ _STATISTICS = [
     rule(np.nanpercentile, quantiles.nanpercentile, "overwrite_input=-"),
     rule(np.cov, statistics.cov),
     rule(np.corrcoef, statistics.corrcoef),
-    rule(np.bincount, ops.bincount, "x", "weights", "minlength="),
     rule(np.histogram, histograms.histogram),
     rule(np.histogram_bin_edges, histograms.histogram_bin_edges),
     rule(np.histogram2d, histograms.histogram2d),
@@ -171,15 +153,8 @@ _CALCULUS = [
     rule(np.correlate, calculus.correlate),
     rule(np.unwrap, calculus.unwrap),
     rule(np.angle, calculus.angle),
-    rule(np.real, ops.real, "val"),
     rule(np.imag, calculus.imag),
     rule(np.real_if_close, calculus.real_if_close),
-    rule(np.nan_to_num, ops.nan_to_num, "x", "copy=-", "nan=", "posinf=", "neginf="),
-    rule(np.round, ops.round, "a", "decimals="),
-    rule(np.around, ops.round, "a", "decimals="),
-    rule(np.fix, ops.fix, "x"),
-    rule(np.i0, ops.i0, "x"),
-    rule(np.sinc, ops.sinc, "x"),
     rule(np.vander, creation.vander, "x", "N=", "increasing="),
     rule(np.poly, polynomials.poly),
     rule(np.roots, polynomials.roots),
@@ -209,18 +184,12 @@ _ALGEBRA = [
     rule(np.vdot, calculus.vdot),
     rule(np.inner, calculus.inner),
     rule(np.outer, calculus.outer),
-    rule(np.kron, ops.kron, "a", "b"),
     rule(np.cross, calculus.cross),
-    rule(np.tensordot, ops.tensordot, "a", "b", "axes="),
     rule(np.einsum, calculus.einsum),
     rule(np.trace, calculus.trace),
-    rule(np.linalg.matmul, ops.matmul, "x1", "x2"),
-    rule(np.linalg.outer, ops.outer, "x1", "x2"),
     rule(np.linalg.cross, linalg.cross, "x1", "x2", "axis="),
-    rule(np.linalg.tensordot, ops.tensordot, "x1", "x2", "axes="),
     rule(np.linalg.vecdot, xp.vecdot, "x1", "x2", "axis="),
     rule(np.linalg.multi_dot, linalg.multi_dot, "[arrays]"),
-    rule(np.linalg.matrix_transpose, ops.matrix_transpose, "x"),
     rule(np.linalg.diagonal, linalg.diagonal, "x", "offset="),
     rule(np.linalg.trace, linalg.trace, "x", "offset=", "dtype="),
     rule(np.linalg.matrix_power, linalg.matrix_power, "a", "n="),
@@ -282,9 +251,18 @@ _CREATING = [
     rule(np.geomspace, creating.geomspace),
 ]
 
+_SAME = [
+    rule(attrgetter(name)(np), function, *parameters)
+    for (name, *parameters), function in ((text.split(), f) for text, f in NUMPY_FUNCTIONS)
+]
+"""Functions of `ops`, whose rows are registered where they are defined."""
+
 RULES: dict[Any, Rule] = {
     rule.function: rule
-    for rules in (_SHAPES, _PICKING, _STATISTICS, _CALCULUS, _ALGEBRA, _TRANSFORMS, _CREATING)
+    for rules in (
+        *(_SHAPES, _PICKING, _STATISTICS, _CALCULUS, _ALGEBRA, _TRANSFORMS, _CREATING),
+        _SAME,
+    )
     for rule in rules
 }
 """What is recorded."""

@@ -7,7 +7,6 @@ Functions take stacks of matrices, real or complex.
 tensor([1., 1.])
 """
 
-from chainrule.autograd.record_fast import recorder
 from chainrule.errors import LinAlgError
 from chainrule.linalg.decompositions import cholesky, qr
 from chainrule.linalg.eigen_svd import eig, eigh, eigvals, eigvalsh, svd, svdvals
@@ -31,8 +30,6 @@ from chainrule.linalg.solve import (
     tensorsolve,
 )
 from chainrule.ops import matmul, matrix_transpose, outer, tensordot, vecdot
-from chainrule.primitives import matrix_functions as _registered  # noqa: F401 - fills `TABLE`
-from chainrule.primitives.primitive import TABLE
 
 __all__ = [
     # determinants and functions
@@ -89,6 +86,3 @@ __all__ = [
     # what goes wrong
     "LinAlgError",
 ]
-
-for _primitive in TABLE.values():
-    recorder(_primitive)

@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from chainrule.arguments import RECORDERS, Operand, cast, floating
+from chainrule.arguments import Operand, cast, floating
 from chainrule.autograd.record import is_recording
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import dtype_title, namespace, promoted, whole
 from chainrule.errors import DTypeError, LinAlgError, ShapeError
+from chainrule.primitives import contraction, elementwise, shaping
+from chainrule.primitives.primitive import Primitive
 
 Array = Any
 
@@ -59,26 +61,26 @@ def is_tracked(x: Tensor) -> bool:
 def adjoint(x: Tensor) -> Tensor:
     """Return the conjugate transpose."""
     flipped = transposed(x)
-    return RECORDERS["conj"](flipped) if x.is_complex() else flipped
+    return elementwise.conj.apply(flipped) if x.is_complex() else flipped
 
 
 def transposed(x: Tensor) -> Tensor:
     axes = (*range(x.ndim - 2), x.ndim - 1, x.ndim - 2)
-    return RECORDERS["transpose"](x, axes=axes)
+    return shaping.transpose.apply(x, axes=axes)
 
 
 def matmul(x: Tensor, y: Tensor) -> Tensor:
-    return RECORDERS["matmul"](x, y)
+    return contraction.matmul.apply(x, y)
 
 
 def column(x: Tensor) -> Tensor:
     """Return vectors as matrices of one column."""
-    return RECORDERS["reshape"](x, shape=(*x.shape, 1))
+    return shaping.reshape.apply(x, shape=(*x.shape, 1))
 
 
 def without_column(x: Tensor) -> Tensor:
     """Return matrices of one column as vectors, which are a view of nothing."""
-    vectors = RECORDERS["reshape"](x, shape=x.shape[:-1])
+    vectors = shaping.reshape.apply(x, shape=x.shape[:-1])
     vectors._view = None
     return vectors
 
@@ -88,7 +90,7 @@ Reason = str | Callable[[Array], str]
 
 def computed(
     name: str,
-    operation: str | Callable[..., Any],
+    operation: Primitive | Callable[..., Any],
     reason: Reason,
     *inputs: Tensor,
     trial: str = "",
@@ -99,11 +101,11 @@ def computed(
     It is one of the first input; `trial` names the function of NumPy's linalg that refuses it, too.
     """
     try:
-        apply = RECORDERS[operation] if isinstance(operation, str) else operation
+        apply = operation.apply if isinstance(operation, Primitive) else operation
         return apply(*inputs, **settings)
     except np.linalg.LinAlgError as error:
         x = whole(inputs[0]._array)
-        kernel = getattr(namespace(x).linalg, trial or str(operation))
+        kernel = getattr(namespace(x).linalg, trial or getattr(operation, "name", name))
         place, matrix = _refused(x, kernel)
         text = reason if isinstance(reason, str) else reason(matrix)
         if isinstance(reason, str) and not namespace(x).isfinite(matrix).all():

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from chainrule import ops
-from chainrule.arguments import RECORDERS, Operand
+from chainrule.arguments import Operand
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import namespace
 from chainrule.errors import ArgumentError, LinAlgError
@@ -19,6 +19,7 @@ from chainrule.linalg.arguments import (
     matrices,
     square,
 )
+from chainrule.primitives import decompositions
 
 __all__ = ["cholesky", "qr"]
 
@@ -69,7 +70,7 @@ def cholesky(A: Operand, *, upper: bool = False) -> Tensor:
     def reason(matrix: Array) -> str:
         return _not_positive_definite(matrix.swapaxes(-1, -2).conj() if upper else matrix)
 
-    result: Tensor = computed("cholesky", "cholesky", reason, x, upper=upper)
+    result: Tensor = computed("cholesky", decompositions.cholesky, reason, x, upper=upper)
     _check_numbers(result._array, x._array, reason)
     return result
 
@@ -160,10 +161,10 @@ def qr(A: Operand, mode: str = "reduced") -> QRResult:
     m, n = x.shape[-2:]
     settings = {"complete": mode == "complete" and m > n}
     if n > m and is_tracked(x):
-        q, r = RECORDERS["qr"](x[..., :m], **settings)
+        q, r = decompositions.qr.apply(x[..., :m], **settings)
         r = ops.concat([r, matmul(adjoint(q), x[..., m:])], axis=-1)
     else:
-        q, r = RECORDERS["qr"](x, **settings)
+        q, r = decompositions.qr.apply(x, **settings)
     if mode == "r":
         q = make(namespace(x._array).zeros(0, x.dtype), None)
     return QRResult(q, r)

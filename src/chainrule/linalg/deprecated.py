@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from chainrule.arguments import RECORDERS, Operand, tensor_of
+from chainrule.arguments import Operand, tensor_of
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import namespace
 from chainrule.kernels.lu import order_of
@@ -24,6 +24,7 @@ from chainrule.linalg.lu import (
 )
 from chainrule.linalg.solve import solve_triangular
 from chainrule.ops import tril, triu
+from chainrule.primitives import elementwise
 
 __all__ = ["cholesky", "lu", "lu_solve", "lu_unpack", "qr", "svd", "triangular_solve"]
 
@@ -158,7 +159,7 @@ def triangular_solve(
     solution = solve_triangular(
         reader, sides, upper=upper != transpose, unitriangular=unitriangular
     )
-    return TriangularSolveResult(solution, RECORDERS["clone"](a))
+    return TriangularSolveResult(solution, elementwise.clone.apply(a))
 
 
 def lu(A: Operand, pivot: bool = True, get_infos: bool = False) -> LUFactors | LUFactorsEx:
@@ -231,7 +232,7 @@ def lu_unpack(
     order, lower, upper = nothing, nothing, nothing
     if unpack_data:
         eye = make(xp.eye(m, min(m, n), dtype=packed.dtype), None)
-        lower = RECORDERS["add"](tril(packed[..., : min(m, n)], -1), eye)
+        lower = elementwise.add.apply(tril(packed[..., : min(m, n)], -1), eye)
         upper = triu(packed[..., : min(m, n), :])
     if unpack_pivots:
         pivots = tensor_of(LU_pivots)._array.astype(np.int64) - 1

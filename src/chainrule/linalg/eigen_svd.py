@@ -9,6 +9,7 @@ from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import namespace
 from chainrule.errors import ArgumentError
 from chainrule.linalg.arguments import computed, is_tracked, matrices, square
+from chainrule.primitives import decompositions
 
 __all__ = ["eig", "eigh", "eigvals", "eigvalsh", "svd", "svdvals"]
 
@@ -72,7 +73,9 @@ def eigh(A: Operand, UPLO: str = "L") -> EighResult:
     tensor([1., 2.])
     """
     x = square(A, "eigh")
-    return EighResult(*computed("eigh", "eigh", _ENDLESS, x, upper=_is_upper(UPLO, "eigh")))
+    return EighResult(
+        *computed("eigh", decompositions.eigh, _ENDLESS, x, upper=_is_upper(UPLO, "eigh"))
+    )
 
 
 def _is_upper(uplo: str, name: str) -> bool:
@@ -105,7 +108,7 @@ def eigvalsh(A: Operand, UPLO: str = "L") -> Tensor:
     x = square(A, "eigvalsh")
     upper = _is_upper(UPLO, "eigvalsh")
     if is_tracked(x):
-        values: Tensor = computed("eigvalsh", "eigh", _ENDLESS, x, upper=upper)[0]
+        values: Tensor = computed("eigvalsh", decompositions.eigh, _ENDLESS, x, upper=upper)[0]
         return values
 
     def alone(x: Tensor) -> Tensor:
@@ -159,7 +162,7 @@ def eig(A: Operand) -> EigResult:
     >>> cr.linalg.eig(cr.tensor([[2.0, 0.0], [0.0, 1.0]])).eigenvalues
     tensor([2.+0.j, 1.+0.j])
     """
-    return EigResult(*computed("eig", "eig", _ENDLESS, square(A, "eig")))
+    return EigResult(*computed("eig", decompositions.eig, _ENDLESS, square(A, "eig")))
 
 
 def eigvals(A: Operand) -> Tensor:
@@ -180,7 +183,7 @@ def eigvals(A: Operand) -> Tensor:
     >>> cr.linalg.eigvals(cr.tensor([[0.0, 0.0], [0.0, 2.0]]))
     tensor([0.+0.j, 2.+0.j])
     """
-    values: Tensor = computed("eigvals", "eig", _ENDLESS, square(A, "eigvals"))[0]
+    values: Tensor = computed("eigvals", decompositions.eig, _ENDLESS, square(A, "eigvals"))[0]
     return values
 
 
@@ -241,7 +244,7 @@ def svd(A: Operand, full_matrices: bool = True, *, driver: str | None = None) ->
     """
     _check_driver(driver, "svd")
     x = matrices(A, "svd")
-    return SVDResult(*computed("svd", "svd", _ENDLESS, x, full=bool(full_matrices)))
+    return SVDResult(*computed("svd", decompositions.svd, _ENDLESS, x, full=bool(full_matrices)))
 
 
 def _check_driver(driver: str | None, name: str) -> None:
@@ -274,7 +277,7 @@ def svdvals(A: Operand, *, driver: str | None = None) -> Tensor:
     _check_driver(driver, "svdvals")
     x = matrices(A, "svdvals")
     if is_tracked(x):
-        values: Tensor = computed("svdvals", "svd", _ENDLESS, x, full=False)[1]
+        values: Tensor = computed("svdvals", decompositions.svd, _ENDLESS, x, full=False)[1]
         return values
 
     def alone(x: Tensor) -> Tensor:

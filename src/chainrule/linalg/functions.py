@@ -6,13 +6,14 @@ from operator import index
 from typing import NamedTuple
 
 from chainrule import ops
-from chainrule.arguments import RECORDERS, Operand, tensor_of
+from chainrule.arguments import Operand, tensor_of
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import namespace
 from chainrule.errors import ShapeError
 from chainrule.linalg.arguments import matmul, square
 from chainrule.linalg.solve import inv
 from chainrule.ops.wrappers import nothing_of
+from chainrule.primitives import elementwise, matrix_functions
 
 __all__ = ["det", "logdet", "matrix_exp", "matrix_power", "slogdet"]
 
@@ -58,7 +59,7 @@ def det(A: Operand) -> Tensor:
     tensor([[ 4., -2.],
             [-2.,  1.]])
     """
-    return RECORDERS["det"](square(A, "det"))
+    return matrix_functions.det.apply(square(A, "det"))
 
 
 class SlogdetResult(NamedTuple):
@@ -104,7 +105,7 @@ def slogdet(A: Operand) -> SlogdetResult:
     >>> cr.linalg.slogdet(cr.tensor([[0.0, 1.0], [1.0, 0.0]]))
     SlogdetResult(sign=tensor(-1.), logabsdet=tensor(0.))
     """
-    parts = RECORDERS["slogdet"](square(A, "slogdet"))
+    parts = matrix_functions.slogdet.apply(square(A, "slogdet"))
     return SlogdetResult(*parts)
 
 
@@ -172,7 +173,7 @@ def matrix_exp(A: Operand) -> Tensor:
     tensor([[1., 1.],
             [0., 1.]])
     """
-    return RECORDERS["matrix_exp"](square(A, "matrix_exp"))
+    return matrix_functions.matrix_exp.apply(square(A, "matrix_exp"))
 
 
 def matrix_power(A: Operand, n: int) -> Tensor:
@@ -221,7 +222,7 @@ def matrix_power(A: Operand, n: int) -> Tensor:
         eye = make(xp.zeros(x.shape, x.dtype) + xp.eye(x.shape[-1], dtype=x.dtype), None)
         return nothing_of(x) + eye if x.requires_grad else eye
     if power == 1:
-        return RECORDERS["clone"](x)
+        return elementwise.clone.apply(x)
     while not power & 1:
         x, power = matmul(x, x), power >> 1
     result = x

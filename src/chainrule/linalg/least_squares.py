@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from chainrule import ops
-from chainrule.arguments import RECORDERS, Operand, floating
+from chainrule.arguments import Operand, floating
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import check_known, namespace
 from chainrule.errors import ArgumentError, ShapeError
@@ -15,6 +15,7 @@ from chainrule.linalg.eigen_svd import svdvals
 from chainrule.linalg.rank import matrix_rank
 from chainrule.linalg.solve import pinv
 from chainrule.ops import mean
+from chainrule.primitives import elementwise
 
 __all__ = [
     "lstsq",
@@ -167,7 +168,7 @@ def svd_lowrank(
             f"min(m, n)={most}"
         )
     if M is not None:
-        x = RECORDERS["subtract"](x, matrices(M, "svd_lowrank"))
+        x = elementwise.subtract.apply(x, matrices(M, "svd_lowrank"))
     u, s, v = svd(x)
     return SVDResult(u[..., :count], s[..., :count], v[..., :count])
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from chainrule.arguments import RECORDERS, Operand, tensor_of
+from chainrule.arguments import Operand, tensor_of
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import namespace
 from chainrule.errors import LinAlgError, ShapeError
@@ -15,6 +15,7 @@ from chainrule.linalg.arguments import adjoint as conjugate_transpose
 from chainrule.linalg.arguments import is_tracked, matrices, of_one_dtype, square, transposed
 from chainrule.linalg.solve import solve_triangular
 from chainrule.ops import concat, conj, tril, triu
+from chainrule.primitives import decompositions, indexing, shaping
 
 __all__ = ["lu", "lu_factor", "lu_factor_ex", "lu_solve"]
 
@@ -55,7 +56,7 @@ def _triangles(x: Tensor, pivot: bool) -> tuple[Array, Tensor, Tensor]:
         eye = make(xp.eye(m, k, dtype=x.dtype), None)
         return pivots, tril(whole[..., :k], -1) + eye, triu(whole[..., :k, :])
     x = _in_order(x, order_of(xp, pivots, m)) if pivot else x
-    lower, upper = RECORDERS["lu"](x[..., :k, :k])
+    lower, upper = decompositions.lu.apply(x[..., :k, :k])
     if m > k:
         below = solve_triangular(upper, x[..., k:, :], upper=True, left=False)
         lower = concat([lower, below], axis=-2)
@@ -70,10 +71,10 @@ def _in_order(x: Tensor, order: Array) -> Tensor:
     grid = np.ix_(*[np.arange(size) for size in order.shape])[:-1]
     shape = np.broadcast_shapes(x.shape[:-2], order.shape[:-1])
     if x.shape[:-2] != shape:
-        x = RECORDERS["broadcast_to"](x, shape=(*shape, *x.shape[-2:]))
+        x = shaping.broadcast_to.apply(x, shape=(*shape, *x.shape[-2:]))
     if order.shape[:-1] != shape:
         return _in_order(x, np.broadcast_to(order, (*shape, order.shape[-1])))
-    return RECORDERS["index"](x, key=(*grid, order))
+    return indexing.index.apply(x, key=(*grid, order))
 
 
 def lu(A: Operand, *, pivot: bool = True) -> LUResult:

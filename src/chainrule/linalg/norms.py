@@ -6,7 +6,6 @@ import math
 
 from chainrule import ops
 from chainrule.arguments import (
-    RECORDERS,
     Dims,
     DTypeLike,
     Operand,
@@ -23,6 +22,8 @@ from chainrule.linalg.arguments import matrices, square
 from chainrule.linalg.eigen_svd import svdvals
 from chainrule.linalg.solve import inv
 from chainrule.ops.wrappers import nothing_of
+from chainrule.primitives import elementwise, reductions
+from chainrule.primitives import norms as norms_primitives
 
 __all__ = ["cond", "matrix_norm", "norm", "vector_norm"]
 
@@ -82,18 +83,21 @@ def vector_norm(
     dims, keep = many_dims(over(dim, axis), x.ndim), keepdim or keepdims
     settings = {"axis": dims, "keepdims": keep}
     if ord == 2:
-        return RECORDERS["p_norm"](x, p=2.0, **settings)
-    sizes = RECORDERS["abs"](x)
+        return norms_primitives.p_norm.apply(x, p=2.0, **settings)
+    sizes = elementwise.abs.apply(x)
     if ord == 1:
-        return RECORDERS["sum"](sizes, **settings)
+        return reductions.sum.apply(sizes, **settings)
     if ord == 0:
-        count = RECORDERS["sum"](cast(RECORDERS["not_equal"](x, 0), sizes.dtype), **settings)
-        return count + RECORDERS["sum"](ops.real(nothing_of(x)), **settings)
+        count = reductions.sum.apply(
+            cast(elementwise.not_equal.apply(x, 0), sizes.dtype), **settings
+        )
+        return count + reductions.sum.apply(ops.real(nothing_of(x)), **settings)
     if ord < 0 or ord == math.inf:
         _check_not_empty(x, dims, ord)
     if abs(ord) == math.inf:
-        return RECORDERS["max" if ord > 0 else "min"](sizes, **settings)
-    return RECORDERS["p_norm"](x, p=float(ord), **settings)
+        extreme = reductions.max if ord > 0 else reductions.min
+        return extreme.apply(sizes, **settings)
+    return norms_primitives.p_norm.apply(x, p=float(ord), **settings)
 
 
 def _check_not_empty(x: Tensor, dims: tuple[int, ...] | None, order: float) -> None:
@@ -182,7 +186,7 @@ def matrix_norm(
     if ord not in (1, -1, math.inf, -math.inf):
         raise ArgumentError(f"linalg.matrix_norm: Order {ord!r} not supported.")
     added, compared = dims if abs(float(ord)) == 1 else dims[::-1]
-    sums = RECORDERS["sum"](RECORDERS["abs"](x), axis=(added,), keepdims=True)
+    sums = reductions.sum.apply(elementwise.abs.apply(x), axis=(added,), keepdims=True)
     extreme = ops.amax if float(ord) > 0 else ops.amin
     if ord > 0 and not sums.shape[compared]:
         extreme = ops.sum  # the norm of nothing is 0

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from operator import index
 
 from chainrule import ops
-from chainrule.arguments import RECORDERS, DTypeLike, Operand, cast, tensor_of
+from chainrule.arguments import DTypeLike, Operand, cast, tensor_of
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import namespace
 from chainrule.errors import ArgumentError, ShapeError
 from chainrule.ops.reductions import accumulator
+from chainrule.primitives import elementwise
 
 __all__ = ["chain_matmul", "cross", "diagonal", "multi_dot", "trace", "vander"]
 
@@ -103,7 +104,7 @@ def chain_matmul(*matrices: Operand) -> Tensor:
             )
     if len(factors) > 1:
         return multi_dot(factors)
-    alone: Tensor = RECORDERS["clone"](factors[0])
+    alone: Tensor = elementwise.clone.apply(factors[0])
     return alone
 
 
@@ -205,7 +206,7 @@ def vander(x: Operand, N: int | None = None) -> Tensor:
     xp = namespace(x._array)
     dtype = "int64" if x.dtype.kind == "b" else x.dtype
     powers = make(xp.arange(count).astype(dtype), None)
-    return RECORDERS["pow"](ops.unsqueeze(cast(x, dtype), -1), powers)
+    return elementwise.pow.apply(ops.unsqueeze(cast(x, dtype), -1), powers)
 
 
 def diagonal(A: Operand, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:

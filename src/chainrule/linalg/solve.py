@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from chainrule.arguments import RECORDERS, Operand, floating
+from chainrule.arguments import Operand, floating
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import namespace
 from chainrule.errors import ShapeError
@@ -22,6 +22,8 @@ from chainrule.linalg.arguments import (
     without_column,
 )
 from chainrule.linalg.rank import tolerances
+from chainrule.primitives import shaping
+from chainrule.primitives import solve as solve_primitives
 
 __all__ = [
     "inv",
@@ -82,7 +84,9 @@ def inv(A: Operand) -> Tensor:
     tensor([[0.5000, 0.0000],
             [0.0000, 0.2500]])
     """
-    result: Tensor = computed("inv", "inv", _SINGULAR, square(A, "inv"), lenient=False)
+    result: Tensor = computed(
+        "inv", solve_primitives.inv, _SINGULAR, square(A, "inv"), lenient=False
+    )
     return result
 
 
@@ -138,13 +142,13 @@ def pinv(
     """
     x = square(A, "pinv") if hermitian else matrices(A, "pinv")
     if hermitian:
-        x = RECORDERS["hermitian"](x)
+        x = solve_primitives.hermitian.apply(x)
     low, part = tolerances(x, atol, rcond if rtol is None else rtol)
     *batch, _ = np.broadcast_shapes((*x.shape[:-2], 1), np.shape(low), np.shape(part))
     if tuple(batch) != x.shape[:-2]:  # a matrix for each tolerance
-        x = RECORDERS["broadcast_to"](x, shape=(*batch, *x.shape[-2:]))
+        x = shaping.broadcast_to.apply(x, shape=(*batch, *x.shape[-2:]))
     settings = {"atol": low, "rtol": part, "hermitian": bool(hermitian)}
-    result: Tensor = computed("pinv", "pinv", _ENDLESS, x, trial="svd", **settings)
+    result: Tensor = computed("pinv", solve_primitives.pinv, _ENDLESS, x, trial="svd", **settings)
     return result
 
 
@@ -213,9 +217,11 @@ def solve(A: Operand, B: Operand, *, left: bool = True) -> Tensor:
     b = column(b) if is_vector else b
     check_rows("solve", a, b, left)
     if left:
-        result: Tensor = computed("solve", "solve", UNSOLVED, a, b, trial="inv")
+        result: Tensor = computed("solve", solve_primitives.solve, UNSOLVED, a, b, trial="inv")
         return without_column(result) if is_vector else result
-    turned = computed("solve", "solve", UNSOLVED, transposed(a), transposed(b), trial="inv")
+    turned = computed(
+        "solve", solve_primitives.solve, UNSOLVED, transposed(a), transposed(b), trial="inv"
+    )
     return transposed(turned)
 
 
@@ -275,8 +281,8 @@ def tensorinv(A: Operand, ind: int = 2) -> Tensor:
             "linalg.tensorinv: Expected ind to be positive and prod(A.shape[:ind]) to equal "
             f"prod(A.shape[ind:]), got A of shape {list(x.shape)} and ind={ind}"
         )
-    matrix = RECORDERS["reshape"](x, shape=(count, count))
-    return RECORDERS["reshape"](inv(matrix), shape=(*others, *rows))
+    matrix = shaping.reshape.apply(x, shape=(count, count))
+    return shaping.reshape.apply(inv(matrix), shape=(*others, *rows))
 
 
 def tensorsolve(A: Operand, B: Operand, dims: Any = None) -> Tensor:
@@ -322,9 +328,9 @@ def tensorsolve(A: Operand, B: Operand, dims: Any = None) -> Tensor:
             f".ndim:]) == prod(self.shape[:other.ndim]), but got shapes {list(a.shape)} and "
             f"{list(b.shape)}"
         )
-    matrix = RECORDERS["reshape"](a, shape=(count, count))
-    vector = RECORDERS["reshape"](b, shape=(count,))
-    return RECORDERS["reshape"](solve(matrix, vector), shape=shape)
+    matrix = shaping.reshape.apply(a, shape=(count, count))
+    vector = shaping.reshape.apply(b, shape=(count,))
+    return shaping.reshape.apply(solve(matrix, vector), shape=shape)
 
 
 # --- triangular -----------------------------------------------------------------------------------
@@ -389,7 +395,7 @@ def solve_triangular(
 def _under_triangle(a: Tensor, b: Tensor, upper: bool, unit: bool = False) -> Tensor:
     result: Tensor = computed(
         "solve_triangular",
-        "solve_triangular",
+        solve_primitives.solve_triangular,
         UNSOLVED,
         a,
         b,

@@ -1,14 +1,15 @@
 """The public operations, by subject.
 
-One more costs a primitive's block, a function in one of these modules (and its name in
-`methods`, if it is a method too), and a row in the conformance table of the tests.
+One more costs a primitive's block, a function in one of these modules, registered by `operation`,
+and a row in the conformance table of the tests.
 """
 
 import sys
 from typing import TYPE_CHECKING
 
-from chainrule.ops.methods import attach  # isort: split
-
+import chainrule.ops.ufuncs
+import chainrule.random.inplace  # noqa: F401 - methods
+from chainrule.operation import lazy_methods
 from chainrule.ops.arithmetic import *
 from chainrule.ops.binary import *
 from chainrule.ops.comparison import *
@@ -73,4 +74,10 @@ if not TYPE_CHECKING:
         for name in sys.modules[f"{__name__}.{subject}"].__all__
     ]
 
-attach()
+lazy_methods(
+    "chainrule.linalg",
+    "det slogdet logdet matrix_exp matrix_power inverse pinverse cholesky_solve cholesky_inverse",
+)
+lazy_methods("chainrule.linalg.deprecated", "cholesky lu lu_solve qr svd triangular_solve")
+lazy_methods("chainrule.fft.stft", "stft istft")
+lazy_methods("chainrule.nn.functional", "hardshrink prelu")

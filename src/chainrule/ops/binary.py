@@ -6,17 +6,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from chainrule.arguments import RECORDERS, Operand, cast, floating, tensor_of
+from chainrule.arguments import Operand, cast, floating, tensor_of
+from chainrule.autograd.inplace import ufunc_in_place
 from chainrule.autograd.operands import as_tensors
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import promoted
 from chainrule.errors import DTypeError
+from chainrule.operation import inplace_form, operation
 from chainrule.ops import elementary
 from chainrule.ops.arithmetic import add, divide, multiply, subtract
 from chainrule.ops.arithmetic import pow as _pow
 from chainrule.ops.complex import real
 from chainrule.ops.where import where
 from chainrule.ops.wrappers import of_floats, of_reals, real_floating, real_pair
+from chainrule.primitives import binary, elementwise
 
 __all__ = [
     "arctan2",
@@ -47,21 +50,31 @@ __all__ = [
     "nan_to_num",
     "rad2deg",
     "signbit",
+    "ldexp_",
+    "xlogy_",
+    "clamp_max_",
+    "clamp_min_",
+    "deg2rad_",
+    "exp2_",
+    "frac_",
+    "nan_to_num_",
+    "rad2deg_",
 ]
 
-_atan2 = real_pair("atan2")
-_hypot = real_pair("hypot")
-_logaddexp = real_pair("logaddexp")
-_logaddexp2 = real_pair("logaddexp2")
-_copysign = real_pair("copysign")
-_nextafter = real_pair("nextafter")
-_fmod = real_pair("fmod", floats=False)
-_fmax = real_pair("fmax", floats=False)
-_fmin = real_pair("fmin", floats=False)
-_heaviside = real_pair("heaviside", floats=False)
-_xlogy = real_pair("xlogy")
+_atan2 = real_pair(binary.atan2)
+_hypot = real_pair(binary.hypot)
+_logaddexp = real_pair(binary.logaddexp)
+_logaddexp2 = real_pair(binary.logaddexp2)
+_copysign = real_pair(binary.copysign)
+_nextafter = real_pair(binary.nextafter)
+_fmod = real_pair(binary.fmod, floats=False)
+_fmax = real_pair(binary.fmax, floats=False)
+_fmin = real_pair(binary.fmin, floats=False)
+_heaviside = real_pair(binary.heaviside, floats=False)
+_xlogy = real_pair(binary.xlogy)
 
 
+@operation(aliases="arctan2", inplace=True, ufunc="arctan2", array_api=True)
 def atan2(input: Operand, other: Operand) -> Tensor:
     """Return the angle of the point (x, y) in the plane, from -π to π.
 
@@ -99,6 +112,7 @@ def atan2(input: Operand, other: Operand) -> Tensor:
 arctan2 = atan2
 
 
+@operation(inplace=True, ufunc="hypot", array_api=True)
 def hypot(input: Operand, other: Operand) -> Tensor:
     """Return √(x² + y²), without overflow on the way; the arguments are real, as of `atan2`.
 
@@ -115,6 +129,7 @@ def hypot(input: Operand, other: Operand) -> Tensor:
     return _hypot(input, other)
 
 
+@operation(ufunc="logaddexp", array_api=True)
 def logaddexp(input: Operand, other: Operand) -> Tensor:
     """Return log(exp(x) + exp(y)), without overflow; x and y are as of `atan2`, but may be complex.
 
@@ -133,12 +148,13 @@ def logaddexp(input: Operand, other: Operand) -> Tensor:
         return _logaddexp(input, other)
     except DTypeError:  # of complex numbers
         x, y = as_tensors((input, other))
-        first = RECORDERS["greater_equal"](real(x.detach()), real(y.detach()))
+        first = elementwise.greater_equal.apply(real(x.detach()), real(y.detach()))
         top, rest = where(first, x, y), where(first, y, x)
-        ratio = RECORDERS["exp"](RECORDERS["subtract"](rest, top))
-        return RECORDERS["add"](top, RECORDERS["log1p"](ratio))
+        ratio = elementwise.exp.apply(elementwise.subtract.apply(rest, top))
+        return elementwise.add.apply(top, elementwise.log1p.apply(ratio))
 
 
+@operation(ufunc="logaddexp2")
 def logaddexp2(input: Operand, other: Operand) -> Tensor:
     """Return log2(2**x + 2**y), without overflow; the arguments are real, as of `atan2`.
 
@@ -155,6 +171,7 @@ def logaddexp2(input: Operand, other: Operand) -> Tensor:
     return _logaddexp2(input, other)
 
 
+@operation(inplace=True, scipy="xlogy")
 def xlogy(input: Operand, other: Operand) -> Tensor:
     """Return x log y, which is 0 where x is 0; the arguments are real, as of `atan2`.
 
@@ -171,6 +188,10 @@ def xlogy(input: Operand, other: Operand) -> Tensor:
     return _xlogy(input, other)
 
 
+xlogy_ = inplace_form(xlogy)
+
+
+@operation(inplace=True, ufunc="copysign", array_api=True)
 def copysign(input: Operand, other: Operand) -> Tensor:
     """Return |x| with the sign of y, also of -0.0; the arguments are real, as of `atan2`.
 
@@ -187,6 +208,7 @@ def copysign(input: Operand, other: Operand) -> Tensor:
     return _copysign(input, other)
 
 
+@operation(inplace=True, ufunc="nextafter", array_api=True)
 def nextafter(input: Operand, other: Operand) -> Tensor:
     """Return the number next to x in the direction of y; the arguments are real, as of `atan2`.
 
@@ -203,6 +225,7 @@ def nextafter(input: Operand, other: Operand) -> Tensor:
     return _nextafter(input, other)
 
 
+@operation(inplace=True, ufunc="fmod")
 def fmod(input: Operand, other: Operand) -> Tensor:
     """Return x - y · trunc(x / y), which has the sign of x; `remainder` has that of y.
 
@@ -233,6 +256,7 @@ def fmod(input: Operand, other: Operand) -> Tensor:
     return _fmod(input, other)
 
 
+@operation(ufunc="fmax")
 def fmax(input: Operand, other: Operand) -> Tensor:
     """Return the larger of x and y; the other one if one is nan; as `fmod` takes arguments.
 
@@ -250,6 +274,7 @@ def fmax(input: Operand, other: Operand) -> Tensor:
     return _fmax(input, other)
 
 
+@operation(ufunc="fmin")
 def fmin(input: Operand, other: Operand) -> Tensor:
     """Return the smaller of x and y; the other one if one is nan; as `fmod` takes arguments.
 
@@ -267,6 +292,7 @@ def fmin(input: Operand, other: Operand) -> Tensor:
     return _fmin(input, other)
 
 
+@operation(inplace=True, ufunc="heaviside")
 def heaviside(input: Operand, values: Operand) -> Tensor:
     """Return 0 where x < 0, 1 where x > 0, and `values` where x is 0; as `fmod` takes arguments.
 
@@ -289,6 +315,7 @@ def heaviside(input: Operand, values: Operand) -> Tensor:
 # --- powers of two, and powers in double precision ------------------------------------------------
 
 
+@operation(inplace=True, ufunc="ldexp")
 def ldexp(input: Operand, other: Operand) -> Tensor:
     """Return x · 2**other.
 
@@ -318,11 +345,14 @@ def ldexp(input: Operand, other: Operand) -> Tensor:
     base = floating(base)
     if number._array.dtype.kind not in "iub":
         return multiply(base, _pow(2.0, number))
-    half = RECORDERS["floor_divide"](number, 2)
+    half = elementwise.floor_divide.apply(number, 2)
     # Two steps: 2**other itself may overflow where x * 2**other doesn't.
-    for part in (half, RECORDERS["subtract"](number, half)):
-        base = multiply(base, RECORDERS["exp2"](cast(part, base.dtype)))
+    for part in (half, elementwise.subtract.apply(number, half)):
+        base = multiply(base, binary.exp2.apply(cast(part, base.dtype)))
     return base
+
+
+ldexp_ = inplace_form(ldexp)
 
 
 class Frexp(NamedTuple):
@@ -332,6 +362,7 @@ class Frexp(NamedTuple):
     exponent: Tensor
 
 
+@operation(ufunc="frexp")
 def frexp(input: Operand) -> Frexp:
     """Return mantissa and exponent: x = mantissa · 2**exponent, 1/2 ≤ abs(mantissa) < 1.
 
@@ -362,10 +393,11 @@ def frexp(input: Operand) -> Frexp:
     Frexp(mantissa=tensor([0.7500, 0.0000]), exponent=tensor([2, 0], dtype=int32))
     """
     input = real_floating(input, "frexp")
-    exponent = RECORDERS["exponent"](input)
-    return Frexp(ldexp(input, RECORDERS["negative"](exponent)), exponent)
+    exponent = binary.exponent.apply(input)
+    return Frexp(ldexp(input, elementwise.negative.apply(exponent)), exponent)
 
 
+@operation(inplace=True, ufunc="float_power")
 def float_power(input: Operand, exponent: Operand) -> Tensor:
     """Return x to the power y, computed in double precision whatever came.
 
@@ -398,13 +430,14 @@ def float_power(input: Operand, exponent: Operand) -> Tensor:
 #
 # What is blended, limited or repaired element by element; angles.
 
-_exp2 = of_floats("exp2")
+_exp2 = of_floats(binary.exp2)
 _deg2rad_factor = 0.017453292519943295  # π / 180
 _rad2deg_factor = 57.29577951308232
 
 # --- sums of products -----------------------------------------------------------------------------
 
 
+@operation()
 def lerp(input: Operand, end: Operand, weight: Operand) -> Tensor:
     """Return input + weight · (end - input), a point on the way from `input` to `end`.
 
@@ -437,10 +470,18 @@ def lerp(input: Operand, end: Operand, weight: Operand) -> Tensor:
     weight = as_tensors((weight, way))[0]
     from_start = add(input, multiply(way, weight))
     from_end = subtract(end, multiply(way, subtract(1, weight)))
-    size = RECORDERS["abs"](weight)
-    return where(RECORDERS["less"](size, 0.5), from_start, from_end)
+    size = elementwise.abs.apply(weight)
+    return where(elementwise.less.apply(size, 0.5), from_start, from_end)
 
 
+@operation()
+def lerp_(x: Tensor, end: Operand, weight: Operand) -> Tensor:
+    """Move towards `end` by the fraction `weight` in place."""
+    step = multiply(subtract(end, x), weight)
+    return ufunc_in_place(x, "lerp_", elementwise.add, step)
+
+
+@operation()
 def addcmul(input: Operand, tensor1: Operand, tensor2: Operand, *, value: Any = 1) -> Tensor:
     """Return input + value · tensor1 · tensor2.
 
@@ -468,6 +509,16 @@ def addcmul(input: Operand, tensor1: Operand, tensor2: Operand, *, value: Any = 
     return add(input, multiply(tensor1, tensor2), alpha=value)
 
 
+@operation()
+def addcmul_(x: Tensor, tensor1: Operand, tensor2: Operand, *, value: Any = 1) -> Tensor:
+    """Add value · tensor1 · tensor2 in place."""
+    product = multiply(tensor1, tensor2)
+    return ufunc_in_place(
+        x, "addcmul_", elementwise.add, product if value == 1 else multiply(product, value)
+    )
+
+
+@operation()
 def addcdiv(input: Operand, tensor1: Operand, tensor2: Operand, *, value: Any = 1) -> Tensor:
     """Return input + value · tensor1 / tensor2; the arguments are those of `addcmul`.
 
@@ -484,9 +535,19 @@ def addcdiv(input: Operand, tensor1: Operand, tensor2: Operand, *, value: Any = 
     return add(input, divide(tensor1, tensor2), alpha=value)
 
 
+@operation()
+def addcdiv_(x: Tensor, tensor1: Operand, tensor2: Operand, *, value: Any = 1) -> Tensor:
+    """Add value · tensor1 / tensor2 in place."""
+    quotient = divide(tensor1, tensor2)
+    return ufunc_in_place(
+        x, "addcdiv_", elementwise.add, quotient if value == 1 else multiply(quotient, value)
+    )
+
+
 # --- limits, fractions, repairs -------------------------------------------------------------------
 
 
+@operation(inplace=True)
 def clamp_min(input: Operand, min: Operand) -> Tensor:
     """Return `input`, limited to what is not below `min`: `clamp` with one bound.
 
@@ -499,6 +560,10 @@ def clamp_min(input: Operand, min: Operand) -> Tensor:
     return elementary.clamp(input, min=min)
 
 
+clamp_min_ = inplace_form(clamp_min)
+
+
+@operation(inplace=True)
 def clamp_max(input: Operand, max: Operand) -> Tensor:
     """Return `input`, limited to what is not above `max`: `clamp` with one bound.
 
@@ -511,6 +576,10 @@ def clamp_max(input: Operand, max: Operand) -> Tensor:
     return elementary.clamp(input, max=max)
 
 
+clamp_max_ = inplace_form(clamp_max)
+
+
+@operation(inplace=True)
 def frac(input: Operand) -> Tensor:
     """Return x - trunc(x), the fraction of each element, which has its sign.
 
@@ -525,9 +594,13 @@ def frac(input: Operand) -> Tensor:
     tensor([ 0.5000, -0.5000])
     """
     input = tensor_of(input)
-    return RECORDERS["subtract"](input, RECORDERS["trunc"](input))
+    return elementwise.subtract.apply(input, elementwise.trunc.apply(input))
 
 
+frac_ = inplace_form(frac)
+
+
+@operation(inplace=True, numpy="nan_to_num x copy=- nan= posinf= neginf=")
 def nan_to_num(
     input: Operand,
     nan: float | None = 0.0,
@@ -560,12 +633,16 @@ def nan_to_num(
     tensor([0., 9., 1.])
     """
     nan = 0.0 if nan is None else nan
-    return RECORDERS["nan_to_num"](tensor_of(input), nan=nan, posinf=posinf, neginf=neginf)
+    return binary.nan_to_num.apply(tensor_of(input), nan=nan, posinf=posinf, neginf=neginf)
+
+
+nan_to_num_ = inplace_form(nan_to_num)
 
 
 # --- angles, powers of two ------------------------------------------------------------------------
 
 
+@operation(inplace=True, ufunc="deg2rad radians")
 def deg2rad(input: Operand) -> Tensor:
     """Return angles in radians that were in degrees.
 
@@ -579,9 +656,13 @@ def deg2rad(input: Operand) -> Tensor:
     >>> cr.deg2rad(cr.tensor([180.0, 90.0]))
     tensor([3.1416, 1.5708])
     """
-    return RECORDERS["multiply"](floating(input), _deg2rad_factor)
+    return elementwise.multiply.apply(floating(input), _deg2rad_factor)
 
 
+deg2rad_ = inplace_form(deg2rad)
+
+
+@operation(inplace=True, ufunc="rad2deg degrees")
 def rad2deg(input: Operand) -> Tensor:
     """Return angles in degrees that were in radians.
 
@@ -595,9 +676,13 @@ def rad2deg(input: Operand) -> Tensor:
     >>> cr.rad2deg(cr.tensor([cr.pi, 1.0]))
     tensor([180.0000,  57.2958])
     """
-    return RECORDERS["multiply"](floating(input), _rad2deg_factor)
+    return elementwise.multiply.apply(floating(input), _rad2deg_factor)
 
 
+rad2deg_ = inplace_form(rad2deg)
+
+
+@operation(inplace=True, ufunc="exp2", scipy="exp2")
 def exp2(input: Operand) -> Tensor:
     """Return 2 to the power of each element.
 
@@ -621,14 +706,18 @@ def exp2(input: Operand) -> Tensor:
     tensor([8.0000, 0.5000])
     """
     input = floating(input)
-    return RECORDERS["pow"](2.0, input) if input._array.dtype.kind == "c" else _exp2(input)
+    return elementwise.pow.apply(2.0, input) if input._array.dtype.kind == "c" else _exp2(input)
+
+
+exp2_ = inplace_form(exp2)
 
 
 # --- questions ------------------------------------------------------------------------------------
 
-_signbit = of_reals("signbit")
+_signbit = of_reals(binary.signbit)
 
 
+@operation(ufunc="signbit", array_api=True)
 def signbit(input: Operand) -> Tensor:
     """Say of each element whether its sign is negative, also of -0.0.
 
@@ -639,9 +728,10 @@ def signbit(input: Operand) -> Tensor:
     tensor([ True,  True, False])
     """
     input = tensor_of(input)
-    return RECORDERS["less"](input, 0) if input.dtype.kind in "iub" else _signbit(input)
+    return elementwise.less.apply(input, 0) if input.dtype.kind in "iub" else _signbit(input)
 
 
+@operation()
 def isposinf(input: Operand) -> Tensor:
     """Say of each element whether it is positive infinity.
 
@@ -659,6 +749,7 @@ def isposinf(input: Operand) -> Tensor:
     return _is_infinity("isposinf", input, float("inf"))
 
 
+@operation()
 def isneginf(input: Operand) -> Tensor:
     """Say of each element whether it is negative infinity.
 
@@ -683,4 +774,4 @@ def _is_infinity(name: str, x: Operand, infinity: float) -> Tensor:
             f"{name} does not support complex inputs, got {x.dtype}: isinf takes them, and the "
             "real and imaginary parts can be asked one by one"
         )
-    return RECORDERS["equal"](floating(x), infinity)
+    return elementwise.equal.apply(floating(x), infinity)

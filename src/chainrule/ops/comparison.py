@@ -4,43 +4,37 @@ from __future__ import annotations
 
 from typing import Any
 
-from chainrule.arguments import RECORDERS, Operand, tensor_of
+from chainrule.arguments import Operand, tensor_of
 from chainrule.autograd.error_messages import broadcast_text
 from chainrule.autograd.operands import as_tensors
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import namespace
 from chainrule.errors import ArgumentError, ShapeError
+from chainrule.operation import operation
 from chainrule.ops.wrappers import piecewise, strict
+from chainrule.primitives import elementwise
 
-OPERATORS = {
-    name: piecewise(name)
-    for name in (
-        "equal",
-        "not_equal",
-        "less",
-        "less_equal",
-        "greater",
-        "greater_equal",
-        "logical_and",
-        "logical_or",
-        "logical_xor",
-        "bitwise_and",
-        "bitwise_or",
-        "bitwise_xor",
-    )
-}
-_equal = strict(OPERATORS["equal"], "equal")
-_not_equal = strict(OPERATORS["not_equal"], "not_equal")
-_less = strict(OPERATORS["less"], "less")
-_less_equal = strict(OPERATORS["less_equal"], "less_equal")
-_greater = strict(OPERATORS["greater"], "greater")
-_greater_equal = strict(OPERATORS["greater_equal"], "greater_equal")
-_logical_and = strict(OPERATORS["logical_and"], "logical_and")
-_logical_or = strict(OPERATORS["logical_or"], "logical_or")
-_logical_xor = strict(OPERATORS["logical_xor"], "logical_xor")
-_bitwise_and = strict(OPERATORS["bitwise_and"], "bitwise_and")
-_bitwise_or = strict(OPERATORS["bitwise_or"], "bitwise_or")
-_bitwise_xor = strict(OPERATORS["bitwise_xor"], "bitwise_xor")
+_equal_operator = piecewise(elementwise.equal)
+_not_equal_operator = piecewise(elementwise.not_equal)
+_less_operator = piecewise(elementwise.less)
+_less_equal_operator = piecewise(elementwise.less_equal)
+_greater_operator = piecewise(elementwise.greater)
+_greater_equal_operator = piecewise(elementwise.greater_equal)
+_bitwise_and_operator = piecewise(elementwise.bitwise_and)
+_bitwise_or_operator = piecewise(elementwise.bitwise_or)
+_bitwise_xor_operator = piecewise(elementwise.bitwise_xor)
+_equal = strict(_equal_operator, "equal")
+_not_equal = strict(_not_equal_operator, "not_equal")
+_less = strict(_less_operator, "less")
+_less_equal = strict(_less_equal_operator, "less_equal")
+_greater = strict(_greater_operator, "greater")
+_greater_equal = strict(_greater_equal_operator, "greater_equal")
+_logical_and = strict(piecewise(elementwise.logical_and), "logical_and")
+_logical_or = strict(piecewise(elementwise.logical_or), "logical_or")
+_logical_xor = strict(piecewise(elementwise.logical_xor), "logical_xor")
+_bitwise_and = strict(_bitwise_and_operator, "bitwise_and")
+_bitwise_or = strict(_bitwise_or_operator, "bitwise_or")
+_bitwise_xor = strict(_bitwise_xor_operator, "bitwise_xor")
 
 __all__ = [
     "equal",
@@ -72,6 +66,14 @@ __all__ = [
 ]
 
 
+@operation(
+    aliases="eq",
+    method="eq",
+    inplace="eq",
+    operators={"__eq__": _equal_operator},
+    ufunc="equal",
+    array_api=True,
+)
 def equal(input: Operand, other: Operand) -> Tensor:
     """Say of each element whether x = y.
 
@@ -99,6 +101,13 @@ def equal(input: Operand, other: Operand) -> Tensor:
 eq = equal
 
 
+@operation(
+    aliases="ne",
+    inplace=True,
+    operators={"__ne__": _not_equal_operator},
+    ufunc="not_equal",
+    array_api=True,
+)
 def not_equal(input: Operand, other: Operand) -> Tensor:
     """Say of each element whether x ≠ y; the arguments are those of `equal`.
 
@@ -114,6 +123,9 @@ def not_equal(input: Operand, other: Operand) -> Tensor:
 ne = not_equal
 
 
+@operation(
+    aliases="lt", inplace=True, operators={"__lt__": _less_operator}, ufunc="less", array_api=True
+)
 def less(input: Operand, other: Operand) -> Tensor:
     """Say of each element whether x < y; the arguments are those of `equal`.
 
@@ -129,6 +141,13 @@ def less(input: Operand, other: Operand) -> Tensor:
 lt = less
 
 
+@operation(
+    aliases="le",
+    inplace=True,
+    operators={"__le__": _less_equal_operator},
+    ufunc="less_equal",
+    array_api=True,
+)
 def less_equal(input: Operand, other: Operand) -> Tensor:
     """Say of each element whether x ≤ y; the arguments are those of `equal`.
 
@@ -144,6 +163,13 @@ def less_equal(input: Operand, other: Operand) -> Tensor:
 le = less_equal
 
 
+@operation(
+    aliases="gt",
+    inplace=True,
+    operators={"__gt__": _greater_operator},
+    ufunc="greater",
+    array_api=True,
+)
 def greater(input: Operand, other: Operand) -> Tensor:
     """Say of each element whether x > y; the arguments are those of `equal`.
 
@@ -159,6 +185,13 @@ def greater(input: Operand, other: Operand) -> Tensor:
 gt = greater
 
 
+@operation(
+    aliases="ge",
+    inplace=True,
+    operators={"__ge__": _greater_equal_operator},
+    ufunc="greater_equal",
+    array_api=True,
+)
 def greater_equal(input: Operand, other: Operand) -> Tensor:
     """Say of each element whether x ≥ y; the arguments are those of `equal`.
 
@@ -174,6 +207,7 @@ def greater_equal(input: Operand, other: Operand) -> Tensor:
 ge = greater_equal
 
 
+@operation(ufunc="isnan", array_api=True)
 def isnan(input: Operand) -> Tensor:
     """Say of each element whether it is nan.
 
@@ -183,9 +217,10 @@ def isnan(input: Operand) -> Tensor:
     >>> cr.isnan(cr.tensor([1.0, float("nan")]))
     tensor([False,  True])
     """
-    return RECORDERS["isnan"](tensor_of(input))
+    return elementwise.isnan.apply(tensor_of(input))
 
 
+@operation(ufunc="isinf", array_api=True)
 def isinf(input: Operand) -> Tensor:
     """Say of each element whether it is inf or -inf.
 
@@ -195,9 +230,10 @@ def isinf(input: Operand) -> Tensor:
     >>> cr.isinf(cr.tensor([1.0, -float("inf")]))
     tensor([False,  True])
     """
-    return RECORDERS["isinf"](tensor_of(input))
+    return elementwise.isinf.apply(tensor_of(input))
 
 
+@operation(ufunc="isfinite", array_api=True)
 def isfinite(input: Operand) -> Tensor:
     """Say of each element whether it is neither inf, -inf nor nan.
 
@@ -207,9 +243,10 @@ def isfinite(input: Operand) -> Tensor:
     >>> cr.isfinite(cr.tensor([1.0, float("nan")]))
     tensor([ True, False])
     """
-    return RECORDERS["isfinite"](tensor_of(input))
+    return elementwise.isfinite.apply(tensor_of(input))
 
 
+@operation(inplace=True, ufunc="logical_not", array_api=True)
 def logical_not(input: Operand) -> Tensor:
     """Say of each element whether it is zero or False.
 
@@ -219,9 +256,10 @@ def logical_not(input: Operand) -> Tensor:
     >>> cr.logical_not(cr.tensor([True, False]))
     tensor([False,  True])
     """
-    return RECORDERS["logical_not"](tensor_of(input))
+    return elementwise.logical_not.apply(tensor_of(input))
 
 
+@operation(inplace=True, ufunc="logical_and", array_api=True)
 def logical_and(input: Operand, other: Operand) -> Tensor:
     """Say of each element whether x and y are both nonzero; the arguments are those of `equal`.
 
@@ -234,6 +272,7 @@ def logical_and(input: Operand, other: Operand) -> Tensor:
     return _logical_and(input, other)
 
 
+@operation(inplace=True, ufunc="logical_or", array_api=True)
 def logical_or(input: Operand, other: Operand) -> Tensor:
     """Say of each element whether x or y is nonzero; the arguments are those of `equal`.
 
@@ -246,6 +285,7 @@ def logical_or(input: Operand, other: Operand) -> Tensor:
     return _logical_or(input, other)
 
 
+@operation(inplace=True, ufunc="logical_xor", array_api=True)
 def logical_xor(input: Operand, other: Operand) -> Tensor:
     """Say of each element whether one of x and y is nonzero; the arguments are those of `equal`.
 
@@ -258,6 +298,14 @@ def logical_xor(input: Operand, other: Operand) -> Tensor:
     return _logical_xor(input, other)
 
 
+@operation(
+    aliases="bitwise_not",
+    method="bitwise_not",
+    inplace="bitwise_not",
+    operators={"__invert__": elementwise.bitwise_invert.apply},
+    ufunc="invert",
+    array_api=True,
+)
 def bitwise_invert(input: Operand) -> Tensor:
     """Return integers with each bit turned over, bools with each turned: what ``~x`` does.
 
@@ -267,12 +315,22 @@ def bitwise_invert(input: Operand) -> Tensor:
     >>> cr.bitwise_invert(cr.tensor([0, 5]))
     tensor([-1, -6])
     """
-    return RECORDERS["bitwise_invert"](tensor_of(input))
+    return elementwise.bitwise_invert.apply(tensor_of(input))
 
 
 bitwise_not = bitwise_invert
 
 
+@operation(
+    inplace=True,
+    operators={
+        "__and__": _bitwise_and_operator,
+        "__rand__": _bitwise_and_operator,
+        "__iand__": None,
+    },
+    ufunc="bitwise_and",
+    array_api=True,
+)
 def bitwise_and(input: Operand, other: Operand) -> Tensor:
     """Return the bits that x and y, integers or bools, both have: what ``x & y`` does.
 
@@ -285,6 +343,12 @@ def bitwise_and(input: Operand, other: Operand) -> Tensor:
     return _bitwise_and(input, other)
 
 
+@operation(
+    inplace=True,
+    operators={"__or__": _bitwise_or_operator, "__ror__": _bitwise_or_operator, "__ior__": None},
+    ufunc="bitwise_or",
+    array_api=True,
+)
 def bitwise_or(input: Operand, other: Operand) -> Tensor:
     """Return the bits that x or y, integers or bools, has: what ``x | y`` does.
 
@@ -297,6 +361,16 @@ def bitwise_or(input: Operand, other: Operand) -> Tensor:
     return _bitwise_or(input, other)
 
 
+@operation(
+    inplace=True,
+    operators={
+        "__xor__": _bitwise_xor_operator,
+        "__rxor__": _bitwise_xor_operator,
+        "__ixor__": None,
+    },
+    ufunc="bitwise_xor",
+    array_api=True,
+)
 def bitwise_xor(input: Operand, other: Operand) -> Tensor:
     """Return the bits that one of x and y, integers or bools, has: what ``x ^ y`` does.
 
@@ -312,6 +386,7 @@ def bitwise_xor(input: Operand, other: Operand) -> Tensor:
 # --- close, and equal as a whole ------------------------------------------------------------------
 
 
+@operation()
 def isclose(
     input: Operand,
     other: Operand,
@@ -352,6 +427,7 @@ def isclose(
     return make(namespace(a).isclose(a, b, rtol=rtol, atol=atol, equal_nan=equal_nan), None)
 
 
+@operation()
 def allclose(
     input: Operand,
     other: Operand,
@@ -370,6 +446,7 @@ def allclose(
     return bool(isclose(input, other, rtol, atol, equal_nan)._array.all())
 
 
+@operation(method="equal")
 def same(x: Tensor, y: Any) -> bool:
     """Say whether two tensors have one shape and equal elements: PyTorch's ``x.equal(y)``.
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import math
 
-from chainrule.arguments import RECORDERS, Operand, floating, tensor_of
+from chainrule.arguments import Operand, floating, tensor_of
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import namespace
 from chainrule.errors import DTypeError, ShapeError
+from chainrule.operation import inplace_form, operation, tensor_property
 from chainrule.ops import elementary
 from chainrule.ops.arithmetic import multiply
 from chainrule.ops.elementary import cos, sin
 from chainrule.ops.permute import matrix_transpose
 from chainrule.ops.wrappers import real_operands, real_pair
+from chainrule.primitives import binary, elementwise, shaping
 
 __all__ = [
     "adjoint",
@@ -27,9 +29,11 @@ __all__ = [
     "sgn",
     "view_as_complex",
     "view_as_real",
+    "conj_physical_",
 ]
 
 
+@operation(aliases="conj_physical", inplace="conj_physical", ufunc="conjugate", array_api=True)
 def conj(input: Operand) -> Tensor:
     """Return the complex conjugate of each element; a real tensor as it is.
 
@@ -53,12 +57,14 @@ def conj(input: Operand) -> Tensor:
     tensor([1.-2.j])
     """
     input = tensor_of(input)
-    return RECORDERS["conj"](input) if input.is_complex() else input
+    return elementwise.conj.apply(input) if input.is_complex() else input
 
 
 conj_physical = conj  # always computed here, never just noted
+conj_physical_ = inplace_form(conj, "conj_physical_")
 
 
+@operation(method=False, numpy="real val", array_api=True)
 def real(input: Operand) -> Tensor:
     """Return the real part of each element; a real tensor as it is.
 
@@ -82,9 +88,10 @@ def real(input: Operand) -> Tensor:
     tensor([1.])
     """
     input = tensor_of(input)
-    return RECORDERS["real"](input) if input.is_complex() else input
+    return elementwise.real.apply(input) if input.is_complex() else input
 
 
+@operation(method=False, array_api=True)
 def imag(input: Operand) -> Tensor:
     """Return the imaginary part of each element; zeros for a real tensor, as NumPy does.
 
@@ -113,12 +120,13 @@ def imag(input: Operand) -> Tensor:
         not input.is_complex()
     ):  # not an error: whoever looks for attributes (a protocol) must not fail
         return make(namespace(input._array).zeros_like(input._array), None)
-    return RECORDERS["imag"](input)
+    return elementwise.imag.apply(input)
 
 
 # --- parts and directions -------------------------------------------------------------------------
 
 
+@operation()
 def isreal(input: Operand) -> Tensor:
     """Say of each element whether its imaginary part is 0; of real numbers it is.
 
@@ -130,10 +138,11 @@ def isreal(input: Operand) -> Tensor:
     """
     input = tensor_of(input)
     if input.is_complex():
-        return RECORDERS["equal"](RECORDERS["imag"](input), 0)
-    return RECORDERS["logical_or"](RECORDERS["equal"](input, input), True)
+        return elementwise.equal.apply(elementwise.imag.apply(input), 0)
+    return elementwise.logical_or.apply(elementwise.equal.apply(input, input), True)
 
 
+@operation(inplace=True)
 def sgn(input: Operand) -> Tensor:
     """Return z / |z|, and 0 at 0, of complex numbers z; the `sign` of real ones.
 
@@ -150,6 +159,7 @@ def sgn(input: Operand) -> Tensor:
     return elementary.sign(input)
 
 
+@operation()
 def angle(input: Operand) -> Tensor:
     """Return the angle of each complex number in the plane; 0 or π of a real one.
 
@@ -176,15 +186,18 @@ def angle(input: Operand) -> Tensor:
     """
     input = floating(input)
     if input.is_complex():
-        return RECORDERS["atan2"](RECORDERS["imag"](input), RECORDERS["real"](input))
+        return binary.atan2.apply(elementwise.imag.apply(input), elementwise.real.apply(input))
     # Half of 1 - sign x is 0, 1/2 or 1, and nan of nan: rounded to even, 1/2 counts as 0.
-    half = RECORDERS["multiply"](RECORDERS["subtract"](1.0, RECORDERS["sign"](input)), 0.5)
-    return RECORDERS["multiply"](RECORDERS["round"](half), math.pi)
+    half = elementwise.multiply.apply(
+        elementwise.subtract.apply(1.0, elementwise.sign.apply(input)), 0.5
+    )
+    return elementwise.multiply.apply(elementwise.round.apply(half), math.pi)
 
 
 # --- with matrices transposed ---------------------------------------------------------------------
 
 
+@operation()
 def adjoint(input: Operand) -> Tensor:
     """Return the matrices transposed and conjugated; those of real numbers are views.
 
@@ -219,7 +232,7 @@ def hermitian(x: Tensor) -> Tensor:
 
 # --- made of real numbers -------------------------------------------------------------------------
 
-_complex = real_pair("complex")
+_complex = real_pair(binary.complex)
 
 
 def complex(real: Operand, imag: Operand) -> Tensor:
@@ -317,7 +330,9 @@ def view_as_real(input: Operand) -> Tensor:
             f"view_as_real is only supported for complex tensors, got {input.dtype}: make it "
             "complex with chainrule.complex(x, 0) first"
         )
-    return RECORDERS["stack"](RECORDERS["real"](input), RECORDERS["imag"](input), axis=input.ndim)
+    return shaping.stack.apply(
+        elementwise.real.apply(input), elementwise.imag.apply(input), axis=input.ndim
+    )
 
 
 def view_as_complex(input: Operand) -> Tensor:
@@ -359,3 +374,7 @@ def view_as_complex(input: Operand) -> Tensor:
             f"{list(input.shape)}: stack the real and the imaginary parts there"
         )
     return _complex(input[..., 0], input[..., 1])
+
+
+tensor_property("H", hermitian, doc="The matrix, transposed and conjugated.")
+tensor_property("mH", adjoint, doc="The tensor with each matrix transposed and conjugated.")

@@ -6,13 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from chainrule.arguments import RECORDERS, DeviceLike, DTypeLike, Operand, dtype_of, tensor_of
+from chainrule.arguments import DeviceLike, DTypeLike, Operand, dtype_of, tensor_of
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import device as as_device
+from chainrule.operation import operation
+from chainrule.primitives import elementwise
 
 __all__ = ["clone", "astype", "numel", "is_tensor"]
 
 
+@operation()
 def clone(input: Operand) -> Tensor:
     """Return a copy of `input`, which stays in the graph.
 
@@ -30,9 +33,10 @@ def clone(input: Operand) -> Tensor:
     >>> y
     tensor([0., 0.])
     """
-    return RECORDERS["clone"](tensor_of(input))
+    return elementwise.clone.apply(tensor_of(input))
 
 
+@operation(array_api=True)
 def astype(
     x: Operand, dtype: DTypeLike, /, *, copy: bool = True, device: DeviceLike = None
 ) -> Tensor:
@@ -93,6 +97,7 @@ def is_tensor(obj: Any, /) -> bool:
 # --- methods --------------------------------------------------------------------------------------
 
 
+@operation()
 def to(
     x: Tensor,
     *target: Any,
@@ -144,10 +149,10 @@ def to(
             dtype = wish
     result = x
     if dtype is not None and dtype_of(dtype) != x.dtype:
-        result = RECORDERS["astype"](result, dtype=dtype_of(dtype))
+        result = elementwise.astype.apply(result, dtype=dtype_of(dtype))
     if device is not None and as_device(device) != x.device:
-        result = RECORDERS["to_device"](result, source=x.device, target=as_device(device))
-    return RECORDERS["clone"](x) if copy and result is x else result
+        result = elementwise.to_device.apply(result, source=x.device, target=as_device(device))
+    return elementwise.clone.apply(x) if copy and result is x else result
 
 
 def _is_device(wish: Any) -> bool:
@@ -156,21 +161,25 @@ def _is_device(wish: Any) -> bool:
     )
 
 
+@operation(method="type")
 def type_(x: Tensor, dtype: DTypeLike) -> Tensor:
     """Return the tensor in another dtype; itself if it has it already."""
     return to(x, dtype=dtype)
 
 
+@operation()
 def type_as(x: Tensor, other: Tensor) -> Tensor:
     """Return the tensor in the dtype of `other`."""
     return to(x, dtype=other.dtype)
 
 
+@operation()
 def cpu(x: Tensor) -> Tensor:
     """Return the tensor in the CPU's memory; itself if it's there already."""
     return to(x, device="cpu")
 
 
+@operation()
 def cuda(x: Tensor, device: Any = "cuda", non_blocking: bool = False) -> Tensor:
     """Return the tensor in a GPU's memory; itself if it's there already."""
     return to(x, device=f"cuda:{device}" if isinstance(device, int) else device)
@@ -180,26 +189,24 @@ def _converter(name: str, dtype: str) -> Any:
     target = np.dtype(dtype)
 
     def method(x: Tensor) -> Tensor:
-        return x if x.dtype == target else RECORDERS["astype"](x, dtype=target)
+        return x if x.dtype == target else elementwise.astype.apply(x, dtype=target)
 
     method.__name__ = method.__qualname__ = name
     method.__doc__ = f"Return the tensor as {dtype}; itself if it is so already."
     return method
 
 
-CONVERTERS = {
-    name: _converter(name, dtype)
-    for name, dtype in {
-        "half": "float16",
-        "float": "float32",
-        "double": "float64",
-        "cfloat": "complex64",
-        "cdouble": "complex128",
-        "byte": "uint8",
-        "char": "int8",
-        "short": "int16",
-        "int": "int32",
-        "long": "int64",
-        "bool": "bool",
-    }.items()
-}
+for _name, _dtype in {
+    "half": "float16",
+    "float": "float32",
+    "double": "float64",
+    "cfloat": "complex64",
+    "cdouble": "complex128",
+    "byte": "uint8",
+    "char": "int8",
+    "short": "int16",
+    "int": "int32",
+    "long": "int64",
+    "bool": "bool",
+}.items():
+    operation()(_converter(_name, _dtype))

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from chainrule.arguments import (
-    RECORDERS,
     Dims,
     Operand,
     either,
@@ -22,12 +21,14 @@ from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import is_known
 from chainrule.creation import full
 from chainrule.errors import ArgumentError, ShapeError
+from chainrule.operation import operation
 from chainrule.ops.join_split import cat, stack
 from chainrule.ops.permute import moveaxis, movedim
 from chainrule.ops.reductions import Extremes, cumsum, sum
 from chainrule.ops.reshape import broadcast_to
 from chainrule.ops.statistics import logsumexp
 from chainrule.ops.wrappers import along
+from chainrule.primitives import elementwise, indexing, reductions, shaping
 
 __all__ = [
     "cummax",
@@ -45,6 +46,7 @@ Array = Any
 # --- running --------------------------------------------------------------------------------------
 
 
+@operation()
 def cummax(input: Operand, dim: int | None = None, *, axis: int | None = None) -> Extremes:
     """Return the largest element so far along a dimension, and where it is.
 
@@ -73,6 +75,7 @@ def cummax(input: Operand, dim: int | None = None, *, axis: int | None = None) -
     return _running("cummax", np.maximum, input, either(dim, axis))
 
 
+@operation()
 def cummin(input: Operand, dim: int | None = None, *, axis: int | None = None) -> Extremes:
     """Return the smallest element so far along a dimension, and where it is; see `cummax`.
 
@@ -91,7 +94,7 @@ def _running(name: str, ufunc: Any, x: Operand, dim: int | None) -> Extremes:
         raise TypeError(f"{name}() needs dim (or axis)")
     number = one_dim(dim, x.ndim)
     if x.ndim == 0:
-        return Extremes(RECORDERS["clone"](x), make(np.zeros((), np.int64), None))
+        return Extremes(elementwise.clone.apply(x), make(np.zeros((), np.int64), None))
     array = x._array
     best = ufunc.accumulate(array, axis=number)
     hit = array == best
@@ -99,9 +102,10 @@ def _running(name: str, ufunc: Any, x: Operand, dim: int | None) -> Extremes:
         hit = hit | np.isnan(array)
     counted = np.arange(array.shape[number]).reshape((-1,) + (1,) * (x.ndim - 1 - number))
     places = make(np.maximum.accumulate(hit * counted, axis=number), None)
-    return Extremes(RECORDERS["take_along_axis"](x, places, axis=number), places)
+    return Extremes(indexing.take_along_axis.apply(x, places, axis=number), places)
 
 
+@operation()
 def logcumsumexp(input: Operand, dim: int | None = None, *, axis: int | None = None) -> Tensor:
     """Return the logarithms of the running sums of exponentials along a dimension.
 
@@ -131,7 +135,7 @@ def logcumsumexp(input: Operand, dim: int | None = None, *, axis: int | None = N
     input = floating(input)
     if input._array.dtype.kind == "c":
         return _complex_logcumsumexp(input, either(dim, axis))
-    return along("logcumsumexp", input, either(dim, axis))
+    return along(reductions.logcumsumexp, input, either(dim, axis))
 
 
 def _complex_logcumsumexp(x: Tensor, dim: int | None) -> Tensor:
@@ -145,13 +149,14 @@ def _complex_logcumsumexp(x: Tensor, dim: int | None) -> Tensor:
     while step < sums.shape[0]:
         sums = cat([sums[:step], logsumexp(stack([sums[step:], sums[:-step]]), 0)])
         step *= 2
-    result: Tensor = RECORDERS["clone"](movedim(sums, 0, number))
+    result: Tensor = elementwise.clone.apply(movedim(sums, 0, number))
     return result
 
 
 # --- differences and integrals --------------------------------------------------------------------
 
 
+@operation(array_api=True)
 def diff(
     input: Operand,
     n: int = 1,
@@ -204,16 +209,16 @@ def diff(
         raise ArgumentError(f"diff: order must be non-negative but got {n}")
     number = one_dim(dim if axis is None else axis, input.ndim)
     if n == 0:
-        same: Tensor = RECORDERS["clone"](input)
+        same: Tensor = elementwise.clone.apply(input)
         return same
     ends = [tensor_of(end) for end in (prepend, input, append) if end is not None]
     input = cat(ends, number) if len(ends) > 1 else input
     lead = (slice(None),) * number
-    name = "not_equal" if input.dtype.kind == "b" else "subtract"
+    subtract = elementwise.not_equal if input.dtype.kind == "b" else elementwise.subtract
     for _ in range(min(n, input.shape[number])):
-        later = RECORDERS["getitem"](input, key=(*lead, slice(1, None), ...))
-        input = RECORDERS[name](
-            later, RECORDERS["getitem"](input, key=(*lead, slice(None, -1), ...))
+        later = indexing.getitem.apply(input, key=(*lead, slice(1, None), ...))
+        input = subtract.apply(
+            later, indexing.getitem.apply(input, key=(*lead, slice(None, -1), ...))
         )
     found: Tensor = input
     return found
@@ -303,16 +308,16 @@ def _areas(name: str, y: Operand, x: Operand | None, dx: float | None, dim: int)
         raise TypeError(f"{name}: x and dx both say how far values are apart: give one of them")
     number = one_dim(dim, y.ndim)
     lead = (slice(None),) * number
-    left = RECORDERS["getitem"](y, key=(*lead, slice(None, -1), ...))
-    right = RECORDERS["getitem"](y, key=(*lead, slice(1, None), ...))
-    mean = RECORDERS["multiply"](RECORDERS["add"](left, right), 0.5)
+    left = indexing.getitem.apply(y, key=(*lead, slice(None, -1), ...))
+    right = indexing.getitem.apply(y, key=(*lead, slice(1, None), ...))
+    mean = elementwise.multiply.apply(elementwise.add.apply(left, right), 0.5)
     if x is None:
-        return mean if dx is None else RECORDERS["multiply"](mean, dx)
+        return mean if dx is None else elementwise.multiply.apply(mean, dx)
     x = tensor_of(x)
     width = diff(x, 1, 0 if x.ndim == 1 else number)
     if x.ndim == 1:
-        width = RECORDERS["reshape"](width, shape=(-1,) + (1,) * (y.ndim - 1 - number))
-    return RECORDERS["multiply"](mean, width)
+        width = shaping.reshape.apply(width, shape=(-1,) + (1,) * (y.ndim - 1 - number))
+    return elementwise.multiply.apply(mean, width)
 
 
 # --- slopes ---------------------------------------------------------------------------------------

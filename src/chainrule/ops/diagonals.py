@@ -6,12 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from chainrule.arguments import RECORDERS, Operand, one_dim, tensor_of, whole_number
+from chainrule.arguments import Operand, one_dim, tensor_of, whole_number
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import namespace
 from chainrule.errors import ArgumentError, ShapeError
+from chainrule.operation import operation
 from chainrule.ops.reductions import sum
 from chainrule.ops.reshape import reshape
+from chainrule.primitives import elementwise, indexing, shaping
 
 __all__ = [
     "tril",
@@ -24,6 +26,7 @@ __all__ = [
 ]
 
 
+@operation(inplace=True, array_api=True)
 def tril(input: Operand, diagonal: int = 0, *, k: int | None = None) -> Tensor:
     """Return `input` with zeros above a diagonal of its last two dimensions.
 
@@ -58,6 +61,7 @@ def tril(input: Operand, diagonal: int = 0, *, k: int | None = None) -> Tensor:
     return _triangle("tril", input, diagonal if k is None else k)
 
 
+@operation(inplace=True, array_api=True)
 def triu(input: Operand, diagonal: int = 0, *, k: int | None = None) -> Tensor:
     """Return `input` with zeros below a diagonal of its last two dimensions.
 
@@ -98,9 +102,10 @@ def _triangle(name: str, x: Operand, diagonal: int) -> Tensor:
     xp = namespace(x._array)
     number = whole_number(diagonal, name, "diagonal")
     mask = getattr(xp, name)(xp.ones(x.shape[-2:], dtype=bool), k=number)
-    return RECORDERS["masked"](x, make(mask, None))
+    return elementwise.masked.apply(x, make(mask, None))
 
 
+@operation(numpy="diagonal a offset= axis1=dim1 axis2=dim2")
 def diagonal(input: Operand, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
     """Return a diagonal of two dimensions, which becomes the last dimension of the result.
 
@@ -145,13 +150,14 @@ def diagonal(input: Operand, offset: int = 0, dim1: int = 0, dim2: int = 1) -> T
         raise ArgumentError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
     order = (*[i for i in range(input.ndim) if i not in (first, second)], first, second)
     if order != tuple(range(input.ndim)):
-        input = RECORDERS["permute_dims"](input, axes=order)
+        input = shaping.permute_dims.apply(input, axes=order)
     rows, columns = input.shape[-2:]
     length = max(min(rows + min(offset, 0), columns - max(offset, 0)), 0)
     key = (Ellipsis, *_diagonal(length, offset))
-    return RECORDERS["diagonal"](input, offset=offset, key=key)
+    return indexing.diagonal.apply(input, offset=offset, key=key)
 
 
+@operation()
 def diag_embed(input: Operand, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
     """Return matrices with the last dimension of `input` on a diagonal, and zeros elsewhere.
 
@@ -195,15 +201,16 @@ def diag_embed(input: Operand, offset: int = 0, dim1: int = -2, dim2: int = -1) 
         raise ArgumentError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
     size = input.shape[-1] + abs(offset)
     key = (Ellipsis, *_diagonal(input.shape[-1], offset))
-    out = RECORDERS["index_add"](input, shape=(*input.shape[:-1], size, size), key=key)
+    out = indexing.index_add.apply(input, shape=(*input.shape[:-1], size, size), key=key)
     if (first, second) == (ndim - 2, ndim - 1):
         return out
     order = list(range(ndim - 2))
     for place, axis in sorted([(first, ndim - 2), (second, ndim - 1)]):
         order.insert(place, axis)
-    return RECORDERS["permute_dims"](out, axes=tuple(order))
+    return shaping.permute_dims.apply(out, axes=tuple(order))
 
 
+@operation(numpy="diagflat v k=offset")
 def diagflat(input: Operand, offset: int = 0) -> Tensor:
     """Return the matrix with all elements of `input`, in row-major order, on a diagonal.
 
@@ -221,6 +228,7 @@ def diagflat(input: Operand, offset: int = 0) -> Tensor:
     return diag_embed(reshape(input, -1), offset)
 
 
+@operation()
 def trace(input: Operand) -> Tensor:
     """Return the sum of the diagonal of a matrix.
 
@@ -255,6 +263,7 @@ def trace(input: Operand) -> Tensor:
     return sum(diagonal(input))
 
 
+@operation(numpy="diag v k=diagonal")
 def diag(input: Operand, diagonal: int = 0) -> Tensor:
     """Return the diagonal of a matrix, or the matrix with a vector on its diagonal.
 
@@ -292,7 +301,7 @@ def diag(input: Operand, diagonal: int = 0) -> Tensor:
         raise ShapeError(f"diag(): Supports 1D or 2D tensors. Got {input.ndim}D")
     rows, columns = input.shape
     length = min(rows + min(diagonal, 0), columns - max(diagonal, 0))
-    return RECORDERS["index"](input, key=_diagonal(max(length, 0), diagonal))
+    return indexing.index.apply(input, key=_diagonal(max(length, 0), diagonal))
 
 
 def _diagonal(length: int, diagonal: int) -> tuple[Any, Any]:

@@ -12,6 +12,7 @@ from chainrule.autograd.operands import scalar_array
 from chainrule.autograd.tensor import Tensor, default_dtype
 from chainrule.backend import CPU, dtype_title, promoted
 from chainrule.errors import ArgumentError, DTypeError
+from chainrule.operation import operation, tensor_property
 
 __all__ = [
     "result_type",
@@ -38,6 +39,7 @@ __all__ = [
 DType = Any
 
 
+@operation(method=False, array_api=True)
 def result_type(*arrays_and_dtypes: Operand | DTypeLike) -> DType:
     """Return the dtype that an operation on these has.
 
@@ -124,6 +126,7 @@ def can_cast(from_: DTypeLike, to: DTypeLike) -> bool:
 _RANKS = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
 
 
+@operation(method=False, array_api=True)
 def isdtype(dtype: DTypeLike, kind: DTypeLike | tuple[DTypeLike, ...]) -> bool:
     """Say whether a dtype is of a kind.
 
@@ -295,6 +298,7 @@ def is_complex(input: Operand) -> bool:
     return tensor_of(input).is_complex()
 
 
+@operation()
 def is_signed(input: Operand) -> bool:
     """Say whether the dtype has negative numbers.
 
@@ -307,6 +311,7 @@ def is_signed(input: Operand) -> bool:
     return tensor_of(input).dtype.kind in "ifc"
 
 
+@operation()
 def is_nonzero(input: Operand) -> bool:
     """Say whether the one element is not zero.
 
@@ -324,6 +329,7 @@ def is_nonzero(input: Operand) -> bool:
     return bool(tensor_of(input))
 
 
+@operation()
 def is_same_size(input: Operand, other: Operand) -> bool:
     """Say whether two tensors have the same shape.
 
@@ -336,6 +342,7 @@ def is_same_size(input: Operand, other: Operand) -> bool:
     return tensor_of(input).shape == tensor_of(other).shape
 
 
+@operation()
 def is_conj(input: Operand) -> bool:
     """Say whether the tensor is conjugated only on reading: never, `conj` computes at once.
 
@@ -349,6 +356,7 @@ def is_conj(input: Operand) -> bool:
     return False
 
 
+@operation()
 def is_neg(input: Operand) -> bool:
     """Say whether the tensor is negated only on reading: never.
 
@@ -362,6 +370,7 @@ def is_neg(input: Operand) -> bool:
     return False
 
 
+@operation()
 def is_inference(input: Operand) -> bool:
     """Say whether the tensor is kept out of graphs for good: never, see `inference_mode`.
 
@@ -375,6 +384,7 @@ def is_inference(input: Operand) -> bool:
     return False
 
 
+@operation()
 def resolve_conj(input: Operand) -> Tensor:
     """Return the tensor as it is: here it never waits for being conjugated.
 
@@ -387,6 +397,7 @@ def resolve_conj(input: Operand) -> Tensor:
     return tensor_of(input)
 
 
+@operation()
 def resolve_neg(input: Operand) -> Tensor:
     """Return the tensor as it is: here it never waits for being negated.
 
@@ -411,6 +422,7 @@ def detach(input: Operand) -> Tensor:
     return tensor_of(input).detach()
 
 
+@operation()
 def get_device(input: Operand) -> int:
     """Return the number of the GPU where the tensor lives, -1 for the CPU.
 
@@ -443,17 +455,20 @@ def typename(obj: Any, /) -> str:
 # --- methods and attributes -----------------------------------------------------------------------
 
 
+@operation()
 def data_ptr(x: Tensor) -> int:
     """Return the address of the first element."""
     place: Any = x._array.ctypes if x.device == CPU else x._array.data
     return int(place.data if x.device == CPU else place.ptr)
 
 
+@operation()
 def ndimension(x: Tensor) -> int:
     """Return the number of dimensions."""
     return x.ndim
 
 
+@operation()
 def bfloat16(x: Tensor) -> NoReturn:
     """Refuse: NumPy has no numbers of this format."""
     raise DTypeError(
@@ -462,24 +477,10 @@ def bfloat16(x: Tensor) -> NoReturn:
     )
 
 
-METHODS: dict[str, Any] = {
-    "data_ptr": data_ptr,
-    "ndimension": ndimension,
-    "bfloat16": bfloat16,
-    "get_device": get_device,
-    "is_conj": is_conj,
-    "is_inference": is_inference,
-    "is_neg": is_neg,
-    "is_nonzero": is_nonzero,
-    "is_same_size": is_same_size,
-    "is_signed": is_signed,
-    "resolve_conj": resolve_conj,
-    "resolve_neg": resolve_neg,
-    "is_cpu": property(lambda x: x.device == CPU, doc="Whether the CPU's memory holds it."),
-    "is_cuda": property(lambda x: x.device != CPU, doc="Whether a GPU's memory holds it."),
-    "is_meta": property(lambda x: False, doc="Whether there is a shape only: never."),
-    "is_quantized": property(lambda x: False, doc="Whether numbers are quantised: never."),
-    "is_sparse": property(lambda x: False, doc="Whether zeros are left out: never."),
-    "itemsize": property(lambda x: int(x._array.itemsize), doc="The bytes of one element."),
-    "nbytes": property(lambda x: int(x._array.nbytes), doc="The bytes of all elements."),
-}
+tensor_property("is_cpu", lambda x: x.device == CPU, doc="Whether the CPU's memory holds it.")
+tensor_property("is_cuda", lambda x: x.device != CPU, doc="Whether a GPU's memory holds it.")
+tensor_property("is_meta", lambda x: False, doc="Whether there is a shape only: never.")
+tensor_property("is_quantized", lambda x: False, doc="Whether numbers are quantised: never.")
+tensor_property("is_sparse", lambda x: False, doc="Whether zeros are left out: never.")
+tensor_property("itemsize", lambda x: int(x._array.itemsize), doc="The bytes of one element.")
+tensor_property("nbytes", lambda x: int(x._array.nbytes), doc="The bytes of all elements.")

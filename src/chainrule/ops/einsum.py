@@ -11,11 +11,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from chainrule.arguments import RECORDERS, cast, tensor_of
+from chainrule.arguments import cast, tensor_of
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import promoted
 from chainrule.errors import ArgumentError, ShapeError
 from chainrule.ops.reshape import reshape
+from chainrule.primitives import contraction, indexing, reductions, shaping
 
 __all__ = [
     "einsum",
@@ -244,14 +245,16 @@ def einsum(equation: str | Any, /, *operands: Any) -> Tensor:
         y, x = tensors.pop(j), tensors.pop(i)
         tensors.append(pair(x, y, *labels))
     (result,) = tensors
-    return result if plan.order is None else RECORDERS["permute_dims"](result, axes=plan.order)
+    return result if plan.order is None else shaping.permute_dims.apply(result, axes=plan.order)
 
 
 def pair(x: Tensor, y: Tensor, x_labels: Labels, y_labels: Labels, out_labels: Labels) -> Tensor:
     """Return the product of two tensors, summed over the labels that aren't in `out_labels`."""
     if _is_matmul(x_labels, y_labels, out_labels):
-        return RECORDERS["matmul"](x, y)
-    return RECORDERS["contract"](x, y, x_labels=x_labels, y_labels=y_labels, out_labels=out_labels)
+        return contraction.matmul.apply(x, y)
+    return contraction.contract.apply(
+        x, y, x_labels=x_labels, y_labels=y_labels, out_labels=out_labels
+    )
 
 
 @functools.lru_cache(maxsize=1024)
@@ -331,14 +334,14 @@ def _present(parsed: Equation, position: int) -> set[int]:
 
 def _prepared(x: Tensor, preparation: Preparation) -> Tensor:
     for order, joined in preparation.diagonals:
-        x = RECORDERS["permute_dims"](x, axes=order)
+        x = shaping.permute_dims.apply(x, axes=order)
         n = x.shape[-1]
         x = reshape(x, joined)
-        x = RECORDERS["getitem"](x, key=(..., slice(None, None, n + 1)))
+        x = indexing.getitem.apply(x, key=(..., slice(None, None, n + 1)))
     if preparation.shape is not None:
-        x = RECORDERS["reshape"](x, shape=preparation.shape)
+        x = shaping.reshape.apply(x, shape=preparation.shape)
     if preparation.summed:
-        x = RECORDERS["sum"](x, axis=preparation.summed, keepdims=False)
+        x = reductions.sum.apply(x, axis=preparation.summed, keepdims=False)
     return x
 
 

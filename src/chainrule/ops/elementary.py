@@ -6,10 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from chainrule.arguments import RECORDERS, Operand, cast, floating, tensor_of
+from chainrule.arguments import Operand, cast, floating, tensor_of
 from chainrule.autograd.tensor import Tensor
 from chainrule.errors import ArgumentError
+from chainrule.operation import inplace_form, operation
 from chainrule.ops.wrappers import binary, of_floats, real_pair
+from chainrule.primitives import elementwise
 
 __all__ = [
     "sqrt",
@@ -52,18 +54,54 @@ __all__ = [
     "trunc",
     "fix",
     "round",
+    "sqrt_",
+    "rsqrt_",
+    "exp_",
+    "expm1_",
+    "log_",
+    "log1p_",
+    "log2_",
+    "log10_",
+    "sigmoid_",
+    "sin_",
+    "cos_",
+    "tan_",
+    "arcsin_",
+    "asin_",
+    "acos_",
+    "arccos_",
+    "arctan_",
+    "atan_",
+    "sinh_",
+    "cosh_",
+    "tanh_",
+    "arcsinh_",
+    "asinh_",
+    "acosh_",
+    "arccosh_",
+    "arctanh_",
+    "atanh_",
+    "abs_",
+    "clamp_",
+    "clip_",
+    "floor_",
+    "ceil_",
+    "fix_",
+    "trunc_",
+    "round_",
 ]
 
-_sqrt = of_floats("sqrt")
-_exp = of_floats("exp")
-_expm1 = of_floats("expm1")
-_log = of_floats("log")
-_log1p = of_floats("log1p")
-_log2 = of_floats("log2")
-_log10 = of_floats("log10")
-_sigmoid = of_floats("sigmoid")
+_sqrt = of_floats(elementwise.sqrt)
+_exp = of_floats(elementwise.exp)
+_expm1 = of_floats(elementwise.expm1)
+_log = of_floats(elementwise.log)
+_log1p = of_floats(elementwise.log1p)
+_log2 = of_floats(elementwise.log2)
+_log10 = of_floats(elementwise.log10)
+_sigmoid = of_floats(elementwise.sigmoid)
 
 
+@operation(inplace=True, ufunc="sqrt", array_api=True)
 def sqrt(input: Operand) -> Tensor:
     """Return the square root of each element.
 
@@ -89,6 +127,10 @@ def sqrt(input: Operand) -> Tensor:
     return _sqrt(input)
 
 
+sqrt_ = inplace_form(sqrt)
+
+
+@operation(inplace=True, ufunc="exp", array_api=True)
 def exp(input: Operand) -> Tensor:
     """Return e to the power of each element.
 
@@ -114,6 +156,10 @@ def exp(input: Operand) -> Tensor:
     return _exp(input)
 
 
+exp_ = inplace_form(exp)
+
+
+@operation(inplace=True, ufunc="expm1", scipy="expm1", array_api=True)
 def expm1(input: Operand) -> Tensor:
     """Return exp x - 1, precise also where x is small.
 
@@ -139,6 +185,10 @@ def expm1(input: Operand) -> Tensor:
     return _expm1(input)
 
 
+expm1_ = inplace_form(expm1)
+
+
+@operation(inplace=True, ufunc="log", array_api=True)
 def log(input: Operand) -> Tensor:
     """Return the natural logarithm of each element.
 
@@ -164,6 +214,10 @@ def log(input: Operand) -> Tensor:
     return _log(input)
 
 
+log_ = inplace_form(log)
+
+
+@operation(inplace=True, ufunc="log1p", scipy="log1p", array_api=True)
 def log1p(input: Operand) -> Tensor:
     """Return log(1 + x), precise also where x is small.
 
@@ -189,6 +243,10 @@ def log1p(input: Operand) -> Tensor:
     return _log1p(input)
 
 
+log1p_ = inplace_form(log1p)
+
+
+@operation(inplace=True, ufunc="log2", array_api=True)
 def log2(input: Operand) -> Tensor:
     """Return the logarithm of each element to the base 2.
 
@@ -214,6 +272,10 @@ def log2(input: Operand) -> Tensor:
     return _log2(input)
 
 
+log2_ = inplace_form(log2)
+
+
+@operation(inplace=True, ufunc="log10", array_api=True)
 def log10(input: Operand) -> Tensor:
     """Return the logarithm of each element to the base 10.
 
@@ -239,6 +301,10 @@ def log10(input: Operand) -> Tensor:
     return _log10(input)
 
 
+log10_ = inplace_form(log10)
+
+
+@operation(inplace=True, scipy="expit")
 def sigmoid(input: Operand) -> Tensor:
     """Return the logistic function 1 / (1 + exp -x).
 
@@ -264,6 +330,10 @@ def sigmoid(input: Operand) -> Tensor:
     return _sigmoid(input)
 
 
+sigmoid_ = inplace_form(sigmoid)
+
+
+@operation(inplace=True)
 def rsqrt(input: Operand) -> Tensor:
     """Return 1 / √x.
 
@@ -286,27 +356,31 @@ def rsqrt(input: Operand) -> Tensor:
     >>> cr.rsqrt(cr.tensor([4.0, 16.0]))
     tensor([0.5000, 0.2500])
     """
-    return RECORDERS["reciprocal"](_sqrt(input))
+    return elementwise.reciprocal.apply(_sqrt(input))
+
+
+rsqrt_ = inplace_form(rsqrt)
 
 
 # --- trigonometry ---------------------------------------------------------------------------------
 #
 # Trigonometric and hyperbolic functions, and their inverses. Angles are in radians.
 
-_sin = of_floats("sin")
-_cos = of_floats("cos")
-_tan = of_floats("tan")
-_asin = of_floats("asin")
-_acos = of_floats("acos")
-_atan = of_floats("atan")
-_sinh = of_floats("sinh")
-_cosh = of_floats("cosh")
-_tanh = of_floats("tanh")
-_asinh = of_floats("asinh")
-_acosh = of_floats("acosh")
-_atanh = of_floats("atanh")
+_sin = of_floats(elementwise.sin)
+_cos = of_floats(elementwise.cos)
+_tan = of_floats(elementwise.tan)
+_asin = of_floats(elementwise.asin)
+_acos = of_floats(elementwise.acos)
+_atan = of_floats(elementwise.atan)
+_sinh = of_floats(elementwise.sinh)
+_cosh = of_floats(elementwise.cosh)
+_tanh = of_floats(elementwise.tanh)
+_asinh = of_floats(elementwise.asinh)
+_acosh = of_floats(elementwise.acosh)
+_atanh = of_floats(elementwise.atanh)
 
 
+@operation(inplace=True, ufunc="sin", array_api=True)
 def sin(input: Operand) -> Tensor:
     """Return the sine of each element.
 
@@ -332,6 +406,10 @@ def sin(input: Operand) -> Tensor:
     return _sin(input)
 
 
+sin_ = inplace_form(sin)
+
+
+@operation(inplace=True, ufunc="cos", array_api=True)
 def cos(input: Operand) -> Tensor:
     """Return the cosine of each element.
 
@@ -357,6 +435,10 @@ def cos(input: Operand) -> Tensor:
     return _cos(input)
 
 
+cos_ = inplace_form(cos)
+
+
+@operation(inplace=True, ufunc="tan", array_api=True)
 def tan(input: Operand) -> Tensor:
     """Return the tangent of each element.
 
@@ -382,6 +464,10 @@ def tan(input: Operand) -> Tensor:
     return _tan(input)
 
 
+tan_ = inplace_form(tan)
+
+
+@operation(aliases="arcsin", inplace=True, ufunc="arcsin", array_api=True)
 def asin(input: Operand) -> Tensor:
     """Return the arcsine of each element, from -π/2 to π/2.
 
@@ -407,6 +493,11 @@ def asin(input: Operand) -> Tensor:
     return _asin(input)
 
 
+arcsin_ = inplace_form(asin, "arcsin_")
+asin_ = inplace_form(asin)
+
+
+@operation(aliases="arccos", inplace=True, ufunc="arccos", array_api=True)
 def acos(input: Operand) -> Tensor:
     """Return the arccosine of each element, from 0 to π.
 
@@ -432,6 +523,11 @@ def acos(input: Operand) -> Tensor:
     return _acos(input)
 
 
+acos_ = inplace_form(acos)
+arccos_ = inplace_form(acos, "arccos_")
+
+
+@operation(aliases="arctan", inplace=True, ufunc="arctan", array_api=True)
 def atan(input: Operand) -> Tensor:
     """Return the arctangent of each element, from -π/2 to π/2.
 
@@ -457,6 +553,11 @@ def atan(input: Operand) -> Tensor:
     return _atan(input)
 
 
+arctan_ = inplace_form(atan, "arctan_")
+atan_ = inplace_form(atan)
+
+
+@operation(inplace=True, ufunc="sinh", array_api=True)
 def sinh(input: Operand) -> Tensor:
     """Return the hyperbolic sine of each element.
 
@@ -482,6 +583,10 @@ def sinh(input: Operand) -> Tensor:
     return _sinh(input)
 
 
+sinh_ = inplace_form(sinh)
+
+
+@operation(inplace=True, ufunc="cosh", array_api=True)
 def cosh(input: Operand) -> Tensor:
     """Return the hyperbolic cosine of each element.
 
@@ -507,6 +612,10 @@ def cosh(input: Operand) -> Tensor:
     return _cosh(input)
 
 
+cosh_ = inplace_form(cosh)
+
+
+@operation(inplace=True, ufunc="tanh", array_api=True)
 def tanh(input: Operand) -> Tensor:
     """Return the hyperbolic tangent of each element.
 
@@ -532,6 +641,10 @@ def tanh(input: Operand) -> Tensor:
     return _tanh(input)
 
 
+tanh_ = inplace_form(tanh)
+
+
+@operation(aliases="arcsinh", inplace=True, ufunc="arcsinh", array_api=True)
 def asinh(input: Operand) -> Tensor:
     """Return the inverse hyperbolic sine of each element.
 
@@ -557,6 +670,11 @@ def asinh(input: Operand) -> Tensor:
     return _asinh(input)
 
 
+arcsinh_ = inplace_form(asinh, "arcsinh_")
+asinh_ = inplace_form(asinh)
+
+
+@operation(aliases="arccosh", inplace=True, ufunc="arccosh", array_api=True)
 def acosh(input: Operand) -> Tensor:
     """Return the inverse hyperbolic cosine of each element.
 
@@ -582,6 +700,11 @@ def acosh(input: Operand) -> Tensor:
     return _acosh(input)
 
 
+acosh_ = inplace_form(acosh)
+arccosh_ = inplace_form(acosh, "arccosh_")
+
+
+@operation(aliases="arctanh", inplace=True, ufunc="arctanh", array_api=True)
 def atanh(input: Operand) -> Tensor:
     """Return the inverse hyperbolic tangent of each element.
 
@@ -607,6 +730,10 @@ def atanh(input: Operand) -> Tensor:
     return _atanh(input)
 
 
+arctanh_ = inplace_form(atanh, "arctanh_")
+atanh_ = inplace_form(atanh)
+
+
 arcsin, arccos, arctan = asin, acos, atan
 arcsinh, arccosh, arctanh = asinh, acosh, atanh
 
@@ -615,18 +742,25 @@ arcsinh, arccosh, arctanh = asinh, acosh, atanh
 #
 # Functions with kinks and steps: at a kink the derivative is the one that each docstring says.
 
-_relu = RECORDERS["relu"]
-_clamp = RECORDERS["clamp"]
+_relu = elementwise.relu.apply
+_clamp = elementwise.clamp.apply
 
-_maximum = binary("maximum")
-_clamp_min = real_pair("clamp_min", floats=False)
-_clamp_max = real_pair("clamp_max", floats=False)
-_minimum = binary("minimum")
+_maximum = binary(elementwise.maximum)
+_clamp_min = real_pair(elementwise.clamp_min, floats=False)
+_clamp_max = real_pair(elementwise.clamp_max, floats=False)
+_minimum = binary(elementwise.minimum)
 
 _PLAIN = frozenset([float, int, type(None)])
 """Bounds of floating numbers that are taken as they are."""
 
 
+@operation(
+    aliases="absolute",
+    inplace=True,
+    operators={"__abs__": elementwise.abs.apply},
+    ufunc="absolute",
+    array_api=True,
+)
 def abs(input: Operand) -> Tensor:
     """Return the absolute value of each element.
 
@@ -649,12 +783,14 @@ def abs(input: Operand) -> Tensor:
     >>> cr.abs(cr.tensor([-1.5, 2.0]))
     tensor([1.5000, 2.0000])
     """
-    return RECORDERS["abs"](tensor_of(input))
+    return elementwise.abs.apply(tensor_of(input))
 
 
 absolute = abs
+abs_ = inplace_form(abs)
 
 
+@operation(inplace=True, ufunc="sign", array_api=True)
 def sign(input: Operand) -> Tensor:
     """Return -1, 0 or 1, the sign of each element; z / |z| of a complex number z.
 
@@ -669,19 +805,16 @@ def sign(input: Operand) -> Tensor:
     tensor([-1.,  0.,  1.])
     """
     if isinstance(input, Tensor) and input.is_complex():
-        size = RECORDERS["abs"](input)
-        zero = RECORDERS["equal"](size, 0.0)
-        phase = RECORDERS["divide"](input, RECORDERS["where"](zero, 1.0, size))
-        return RECORDERS["masked"](phase, RECORDERS["logical_not"](zero))
+        size = elementwise.abs.apply(input)
+        zero = elementwise.equal.apply(size, 0.0)
+        phase = elementwise.divide.apply(input, elementwise.where.apply(zero, 1.0, size))
+        return elementwise.masked.apply(phase, elementwise.logical_not.apply(zero))
     if tensor_of(input).dtype.kind == "b":
-        return RECORDERS["clone"](tensor_of(input))  # NumPy has no sign of bools
-    return _step("sign", input)
+        return elementwise.clone.apply(tensor_of(input))  # NumPy has no sign of bools
+    return elementwise.sign.apply(tensor_of(input))
 
 
-def _step(name: str, x: Operand) -> Tensor:
-    return RECORDERS[name](tensor_of(x))
-
-
+@operation(inplace=True)
 def relu(input: Operand) -> Tensor:
     """Return max(x, 0), the rectified linear unit.
 
@@ -707,6 +840,7 @@ def relu(input: Operand) -> Tensor:
     return _relu(input if input.__class__ is Tensor else tensor_of(input))
 
 
+@operation(ufunc="maximum", array_api=True)
 def maximum(input: Operand, other: Operand) -> Tensor:
     """Return the larger of x and y, element by element; nan if one is nan.
 
@@ -732,6 +866,7 @@ def maximum(input: Operand, other: Operand) -> Tensor:
     return _maximum(input, other)
 
 
+@operation(ufunc="minimum", array_api=True)
 def minimum(input: Operand, other: Operand) -> Tensor:
     """Return the smaller of x and y, element by element; the arguments are those of `maximum`.
 
@@ -748,6 +883,7 @@ def minimum(input: Operand, other: Operand) -> Tensor:
     return _minimum(input, other)
 
 
+@operation(aliases="clip", inplace=True)
 def clamp(input: Operand, min: Operand | None = None, max: Operand | None = None) -> Tensor:
     """Return `input`, limited to the range from `min` to `max`.
 
@@ -793,6 +929,8 @@ def clamp(input: Operand, min: Operand | None = None, max: Operand | None = None
 
 
 clip = clamp
+clamp_ = inplace_form(clamp)
+clip_ = inplace_form(clamp, "clip_")
 
 
 def _is_number(bound: Any) -> bool:
@@ -805,6 +943,7 @@ def _clamp_to_tensors(x: Tensor, low: Any, high: Any) -> Tensor:
     return x if high is None else _clamp_max(x, high)
 
 
+@operation(inplace=True, ufunc="floor", array_api=True)
 def floor(input: Operand) -> Tensor:
     """Return the largest integer that is not above x, element by element.
 
@@ -818,9 +957,13 @@ def floor(input: Operand) -> Tensor:
     >>> cr.floor(cr.tensor([-1.5, 1.5]))
     tensor([-2.,  1.])
     """
-    return _step("floor", input)
+    return elementwise.floor.apply(tensor_of(input))
 
 
+floor_ = inplace_form(floor)
+
+
+@operation(inplace=True, ufunc="ceil", array_api=True)
 def ceil(input: Operand) -> Tensor:
     """Return the smallest integer that is not below x, element by element.
 
@@ -834,9 +977,13 @@ def ceil(input: Operand) -> Tensor:
     >>> cr.ceil(cr.tensor([-1.5, 1.5]))
     tensor([-1.,  2.])
     """
-    return _step("ceil", input)
+    return elementwise.ceil.apply(tensor_of(input))
 
 
+ceil_ = inplace_form(ceil)
+
+
+@operation(aliases="fix", inplace=True, ufunc="trunc", numpy="fix x", array_api=True)
 def trunc(input: Operand) -> Tensor:
     """Return each element without its fraction: rounded towards zero.
 
@@ -850,12 +997,17 @@ def trunc(input: Operand) -> Tensor:
     >>> cr.trunc(cr.tensor([-1.5, 1.5]))
     tensor([-1.,  1.])
     """
-    return _step("trunc", input)
+    return elementwise.trunc.apply(tensor_of(input))
 
 
 fix = trunc
+fix_ = inplace_form(trunc, "fix_")
+trunc_ = inplace_form(trunc)
 
 
+@operation(
+    inplace=True, ufunc="rint", numpy=("round a decimals=", "around a decimals="), array_api=True
+)
 def round(input: Operand, *, decimals: int = 0) -> Tensor:
     """Return each element rounded to the nearest integer, halves to the even one.
 
@@ -882,4 +1034,7 @@ def round(input: Operand, *, decimals: int = 0) -> Tensor:
     >>> cr.round(cr.tensor(3.14159), decimals=2)
     tensor(3.1400)
     """
-    return RECORDERS["round"](tensor_of(input), decimals=decimals)
+    return elementwise.round.apply(tensor_of(input), decimals=decimals)
+
+
+round_ = inplace_form(round)

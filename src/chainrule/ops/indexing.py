@@ -7,15 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from chainrule.arguments import RECORDERS, Operand, either, one_dim, tensor_of, watched
+from chainrule.arguments import Operand, either, one_dim, tensor_of, watched
 from chainrule.autograd.inplace import set_item
 from chainrule.autograd.operands import scalar_array
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import device_of, is_array, is_basic_index, is_known, move, ndarray
 from chainrule.errors import ArgumentError, DTypeError, OutOfBoundsError, ShapeError
+from chainrule.operation import operation
 from chainrule.ops.index_errors import in_our_words
 from chainrule.ops.reshape import broadcast_to, reshape
 from chainrule.ops.wrappers import reshaped
+from chainrule.primitives import indexing, shaping
 
 __all__ = ["gather", "take_along_dim", "take_along_axis", "index_select", "take", "masked_select"]
 
@@ -24,15 +26,16 @@ Array = Any
 _INTS = {int}
 _BASIC = {int, slice, NoneType, EllipsisType}  # what makes a view
 
-_select = RECORDERS["select"]
-_getitem = RECORDERS["getitem"]
-_index = RECORDERS["index"]
-_reshape = RECORDERS["reshape"]
-_take_along_axis = RECORDERS["take_along_axis"]
+_select = indexing.select.apply
+_getitem = indexing.getitem.apply
+_index = indexing.index.apply
+_reshape = shaping.reshape.apply
+_take_along_axis = indexing.take_along_axis.apply
 
 # --- x[key] ---------------------------------------------------------------------------------------
 
 
+@operation(method="__getitem__")
 def get_item(x: Tensor, key: Any) -> Tensor:
     """Return ``x[key]``: a view for ints, slices, Ellipsis and None, else a copy."""
     try:
@@ -61,6 +64,7 @@ def get_item(x: Tensor, key: Any) -> Tensor:
         raise in_our_words(error) from None
 
 
+@operation(method="__setitem__")
 def set_at(x: Tensor, key: Any, value: Operand) -> None:
     """Do ``x[key] = value``, recorded."""
     if not isinstance(value, Tensor):
@@ -131,6 +135,7 @@ def _not_an_index(part: Any) -> Any:
 # --- picking --------------------------------------------------------------------------------------
 
 
+@operation()
 def gather(input: Operand, dim: int, index: Operand, *, sparse_grad: bool = False) -> Tensor:
     """Return the elements of `input` at `index` along a dimension.
 
@@ -221,6 +226,7 @@ def index_of(operation: str, index: Operand) -> Tensor:
     return tensor
 
 
+@operation()
 def take_along_dim(
     input: Operand, indices: Operand, dim: int | None = None, *, axis: int | None = None
 ) -> Tensor:
@@ -278,6 +284,7 @@ def take_along_dim(
     return _reached(input, index, number, index.shape)
 
 
+@operation(method=False, array_api=True)
 def take_along_axis(x: Operand, indices: Operand, /, axis: int = -1) -> Tensor:
     """Return the elements of `x` at `indices` along an axis: the array API's `take_along_dim`.
 
@@ -290,6 +297,7 @@ def take_along_axis(x: Operand, indices: Operand, /, axis: int = -1) -> Tensor:
     return take_along_dim(x, indices, axis)
 
 
+@operation()
 def index_select(input: Operand, dim: int, index: Operand) -> Tensor:
     """Return the slices of `input` at `index` along a dimension.
 
@@ -340,6 +348,7 @@ def index_select(input: Operand, dim: int, index: Operand) -> Tensor:
         raise in_our_words(error) from None
 
 
+@operation(array_api=True)
 def take(x: Operand, indices: Operand, /, *, axis: int | None = None) -> Tensor:
     """Return the slices of `x` at `indices` along an axis; in the flattened tensor without one.
 
@@ -355,6 +364,7 @@ def take(x: Operand, indices: Operand, /, *, axis: int | None = None) -> Tensor:
     return index_select(x, axis, index)
 
 
+@operation()
 def masked_select(input: Operand, mask: Operand) -> Tensor:
     """Return the elements of `input` where `mask` is true, as a vector.
 

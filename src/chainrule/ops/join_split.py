@@ -8,15 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from chainrule.arguments import RECORDERS, Operand, cast, either, one_dim, tensor_of, whole_number
+from chainrule.arguments import Operand, cast, either, one_dim, tensor_of, whole_number
 from chainrule.autograd.operands import as_tensors
 from chainrule.autograd.record import view_of
 from chainrule.autograd.tensor import Tensor
 from chainrule.autograd.views import View
 from chainrule.backend import promoted
 from chainrule.errors import ArgumentError, OutOfBoundsError, ShapeError
+from chainrule.operation import operation
 from chainrule.ops.reshape import reshape
-from chainrule.primitives import Primitive
+from chainrule.primitives import Primitive, indexing, shaping
 from chainrule.primitives.indexing import getitem, select
 
 __all__ = [
@@ -44,7 +45,7 @@ __all__ = [
     "split_with_sizes",
 ]
 
-_concat = RECORDERS["concat"]
+_concat = shaping.concat.apply
 
 
 def cat(tensors: Sequence[Operand], dim: int | None = None, *, axis: int | None = None) -> Tensor:
@@ -102,7 +103,7 @@ def cat(tensors: Sequence[Operand], dim: int | None = None, *, axis: int | None 
     empty = (*like[:number], 0, *like[number + 1 :])
     for i, part in enumerate(parts):
         if part._array.shape == (0,) != empty:
-            parts[i] = RECORDERS["reshape"](part, shape=empty)
+            parts[i] = shaping.reshape.apply(part, shape=empty)
         else:
             _check_alike(like, part.shape, number, i)
     return _concat(*parts, axis=number)
@@ -152,6 +153,7 @@ def _check_alike(first: tuple[int, ...], shape: tuple[int, ...], dim: int, posit
         )
 
 
+@operation(method=False, array_api=True)
 def stack(tensors: Sequence[Operand], dim: int | None = None, *, axis: int | None = None) -> Tensor:
     """Return tensors joined along a new dimension.
 
@@ -190,12 +192,13 @@ def stack(tensors: Sequence[Operand], dim: int | None = None, *, axis: int | Non
                 f"stack expects each tensor to be equal size, but got {list(parts[0].shape)} at "
                 f"entry 0 and {list(part.shape)} at entry {i}"
             )
-    return RECORDERS["stack"](*parts, axis=number)
+    return shaping.stack.apply(*parts, axis=number)
 
 
 # --- apart ----------------------------------------------------------------------------------------
 
 
+@operation()
 def split(
     input: Operand,
     split_size_or_sections: int | Sequence[int] | None = None,
@@ -265,7 +268,7 @@ def _equal_sizes(length: int, size: int) -> tuple[int, ...]:
 
 
 def _split(x: Tensor, sizes: tuple[int, ...], dim: int) -> tuple[Tensor, ...]:
-    parts: Any = RECORDERS["split"](x, axis=dim, sizes=sizes)
+    parts: Any = shaping.split.apply(x, axis=dim, sizes=sizes)
     start, lead = 0, (slice(None),) * dim
     for part, size in zip(parts, sizes, strict=True):
         part._view = _part_view(x, getitem, (*lead, slice(start, start + size)))
@@ -273,6 +276,7 @@ def _split(x: Tensor, sizes: tuple[int, ...], dim: int) -> tuple[Tensor, ...]:
     return tuple(parts)
 
 
+@operation()
 def chunk(
     input: Operand, chunks: int, dim: int = 0, *, axis: int | None = None
 ) -> tuple[Tensor, ...]:
@@ -321,6 +325,7 @@ def chunk(
     )
 
 
+@operation()
 def unbind(input: Operand, dim: int = 0, *, axis: int | None = None) -> tuple[Tensor, ...]:
     """Return the slices of `input` along a dimension, which they don't have any more.
 
@@ -355,13 +360,14 @@ def unbind(input: Operand, dim: int = 0, *, axis: int | None = None) -> tuple[Te
     if input.ndim == 0:
         raise OutOfBoundsError("unbind: Dimension specified as 0 but tensor has no dimensions")
     number = one_dim(dim if axis is None else axis, input.ndim)
-    parts: Any = RECORDERS["unbind"](input, axis=number)
+    parts: Any = shaping.unbind.apply(input, axis=number)
     lead = (slice(None),) * number
     for i, part in enumerate(parts):
         part._view = _part_view(input, select, (*lead, i, ...))
     return tuple(parts)
 
 
+@operation(method=False, numpy="unstack x axis=", array_api=True)
 def unstack(input: Operand, *, axis: int = 0) -> tuple[Tensor, ...]:
     """Return the slices of `input` along a dimension: the array API's name of `unbind`.
 
@@ -388,6 +394,7 @@ def _part_view(x: Tensor, primitive: Primitive, key: tuple[Any, ...]) -> View:
 # --- together -------------------------------------------------------------------------------------
 
 
+@operation(method=False, numpy="atleast_1d *arys")
 def atleast_1d(*tensors: Any) -> Any:
     """Return tensors with at least one dimension: 0-d ones as vectors of one element.
 
@@ -414,6 +421,7 @@ def atleast_1d(*tensors: Any) -> Any:
     return _of_each(_row, tensors)
 
 
+@operation(method=False, numpy="atleast_2d *arys")
 def atleast_2d(*tensors: Any) -> Any:
     """Return tensors with at least two dimensions: vectors as rows; as `atleast_1d` does.
 
@@ -426,6 +434,7 @@ def atleast_2d(*tensors: Any) -> Any:
     return _of_each(_matrix, tensors)
 
 
+@operation(method=False, numpy="atleast_3d *arys")
 def atleast_3d(*tensors: Any) -> Any:
     """Return tensors with at least three dimensions: new ones come first for vectors, then last.
 
@@ -512,6 +521,7 @@ def vstack(tensors: Sequence[Operand]) -> Tensor:
 row_stack = vstack
 
 
+@operation(method=False, numpy="dstack [tup]")
 def dstack(tensors: Sequence[Operand]) -> Tensor:
     """Return tensors joined along the third dimension, which they get; as `hstack` does.
 
@@ -525,6 +535,7 @@ def dstack(tensors: Sequence[Operand]) -> Tensor:
     return _joined("dstack", [_solid(tensor_of(x)) for x in tensors], 2)
 
 
+@operation(method=False, numpy="column_stack [tup]")
 def column_stack(tensors: Sequence[Operand]) -> Tensor:
     """Return tensors joined along the second dimension, vectors as columns; as `hstack` does.
 
@@ -586,13 +597,14 @@ def block_diag(*tensors: Operand) -> Tensor:
     flatly = [reshape(part, -1) for part in parts]
     joined = cat(flatly, 0)
     key = (np.concatenate(places),)
-    out = RECORDERS["index_add"](joined, shape=(top * columns,), key=key)
+    out = indexing.index_add.apply(joined, shape=(top * columns,), key=key)
     return reshape(out, (top, columns))
 
 
 # --- apart ----------------------------------------------------------------------------------------
 
 
+@operation()
 def tensor_split(
     input: Operand,
     indices_or_sections: int | Sequence[int] | Tensor | None = None,
@@ -653,12 +665,13 @@ def tensor_split(
     ends = [*cuts, length]
     return tuple(
         [
-            RECORDERS["getitem"](input, key=(*lead, slice(start, stop), ...))
+            indexing.getitem.apply(input, key=(*lead, slice(start, stop), ...))
             for start, stop in zip([0, *cuts], ends, strict=True)
         ]
     )
 
 
+@operation()
 def hsplit(input: Operand, indices_or_sections: int | Sequence[int]) -> tuple[Tensor, ...]:
     """Return parts of `input` along its second dimension, a vector's along its only one.
 
@@ -692,6 +705,7 @@ def hsplit(input: Operand, indices_or_sections: int | Sequence[int]) -> tuple[Te
     return _cut("hsplit", input, indices_or_sections, 1)
 
 
+@operation()
 def vsplit(input: Operand, indices_or_sections: int | Sequence[int]) -> tuple[Tensor, ...]:
     """Return parts of `input` along its first dimension; `input` has two or more; as `hsplit` does.
 
@@ -704,6 +718,7 @@ def vsplit(input: Operand, indices_or_sections: int | Sequence[int]) -> tuple[Te
     return _cut("vsplit", input, indices_or_sections, 2)
 
 
+@operation()
 def dsplit(input: Operand, indices_or_sections: int | Sequence[int]) -> tuple[Tensor, ...]:
     """Return parts of `input` along its third dimension; as `hsplit` does.
 
@@ -732,6 +747,7 @@ def _cut(name: str, x: Operand, cuts: int | Sequence[int], least: int) -> tuple[
     return tensor_split(x, cuts, dim)
 
 
+@operation()
 def split_with_sizes(
     input: Operand, split_sizes: Sequence[int], dim: int = 0
 ) -> tuple[Tensor, ...]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from chainrule.arguments import RECORDERS, Operand, tensor_of
+from chainrule.arguments import Operand, tensor_of
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import namespace
 from chainrule.errors import DTypeError, ShapeError
+from chainrule.operation import inplace_form, operation, reflected
 from chainrule.ops.products import tensordot
 from chainrule.ops.wrappers import binary
+from chainrule.primitives import contraction, elementwise, shaping
 
 __all__ = [
     "matmul",
@@ -25,11 +27,21 @@ __all__ = [
     "addr",
     "addbmm",
     "baddbmm",
+    "addmv_",
 ]
 
-_matmul = binary("matmul")
+_matmul = binary(contraction.matmul)
 
 
+@operation(
+    operators={
+        "__matmul__": contraction.matmul.apply,
+        "__rmatmul__": reflected(contraction.matmul.apply),
+    },
+    ufunc="matmul",
+    numpy="linalg.matmul x1 x2",
+    array_api=True,
+)
 def matmul(input: Operand, other: Operand) -> Tensor:
     """Return the matrix product x @ y.
 
@@ -76,9 +88,10 @@ def _of_dims(name: str, x: Operand, y: Operand, x_ndim: int, y_ndim: int) -> Ten
             f"{name}: expected both tensors to have the same dtype, but got {left.dtype} and "
             f"{right.dtype}: matmul promotes"
         )
-    return RECORDERS["matmul"](left, right)
+    return contraction.matmul.apply(left, right)
 
 
+@operation()
 def mm(input: Operand, mat2: Operand) -> Tensor:
     """Return the product of two matrices.
 
@@ -113,6 +126,7 @@ def mm(input: Operand, mat2: Operand) -> Tensor:
     return _of_dims("mm", input, mat2, 2, 2)
 
 
+@operation()
 def mv(input: Operand, vec: Operand) -> Tensor:
     """Return the product of a matrix, shape (m, k), and a vector, shape (k,).
 
@@ -129,6 +143,7 @@ def mv(input: Operand, vec: Operand) -> Tensor:
     return _of_dims("mv", input, vec, 2, 1)
 
 
+@operation()
 def dot(input: Operand, tensor: Operand) -> Tensor:
     """Return the inner product of two vectors, without conjugation.
 
@@ -145,6 +160,7 @@ def dot(input: Operand, tensor: Operand) -> Tensor:
     return _of_dims("dot", input, tensor, 1, 1)
 
 
+@operation()
 def bmm(input: Operand, mat2: Operand) -> Tensor:
     """Return the products of two stacks of matrices, shapes (b, m, k) and (b, k, n), one by one.
 
@@ -172,6 +188,7 @@ def bmm(input: Operand, mat2: Operand) -> Tensor:
     return _of_dims("bmm", left, right, 3, 3)
 
 
+@operation(aliases="ger", numpy="linalg.outer x1 x2")
 def outer(input: Operand, vec2: Operand) -> Tensor:
     """Return the matrix of all products of an element of one vector and one of the other.
 
@@ -203,8 +220,8 @@ def outer(input: Operand, vec2: Operand) -> Tensor:
     left, right = tensor_of(input), tensor_of(vec2)
     if left.ndim != 1 or right.ndim != 1:
         raise ShapeError(f"outer: Expected 1-D arguments, but got {left.ndim}-D and {right.ndim}-D")
-    column = RECORDERS["reshape"](left, shape=(left.shape[0], 1))
-    return RECORDERS["multiply"](column, right)
+    column = shaping.reshape.apply(left, shape=(left.shape[0], 1))
+    return elementwise.multiply.apply(column, right)
 
 
 ger = outer
@@ -244,9 +261,9 @@ def linear(input: Operand, weight: Operand, bias: Operand | None = None) -> Tens
     """
     matrix = tensor_of(weight)
     if matrix.ndim == 2:
-        matrix = RECORDERS["transpose"](matrix, axes=(1, 0))
+        matrix = shaping.transpose.apply(matrix, axes=(1, 0))
     product = _matmul(input, matrix)
-    return product if bias is None else RECORDERS["add"](product, bias)
+    return product if bias is None else elementwise.add.apply(product, bias)
 
 
 # --- added ----------------------------------------------------------------------------------------
@@ -268,17 +285,18 @@ def _added(name: str, x: Operand, product: Tensor, beta: Number, alpha: Number) 
             f"shape {list(x.shape)} doesn't broadcast to that of the product, {list(product.shape)}"
         )
     if alpha != 1:
-        product = RECORDERS["multiply"](product, alpha)
+        product = elementwise.multiply.apply(product, alpha)
     if beta == 0:
         if not x.requires_grad:
             return product
         nowhere = namespace(x._array).zeros(x.shape, dtype=bool)
-        x = RECORDERS["masked"](x, make(nowhere, None))  # zeros, and so is the gradient
+        x = elementwise.masked.apply(x, make(nowhere, None))  # zeros, and so is the gradient
     elif beta != 1:
-        x = RECORDERS["multiply"](x, beta)
-    return RECORDERS["add"](x, product)
+        x = elementwise.multiply.apply(x, beta)
+    return elementwise.add.apply(x, product)
 
 
+@operation(inplace=True)
 def addmm(
     input: Operand, mat1: Operand, mat2: Operand, *, beta: Number = 1, alpha: Number = 1
 ) -> Tensor:
@@ -322,6 +340,7 @@ def addmm(
     return _added("addmm", input, mm(mat1, mat2), beta, alpha)
 
 
+@operation(inplace=True)
 def addmv(
     input: Operand, mat: Operand, vec: Operand, *, beta: Number = 1, alpha: Number = 1
 ) -> Tensor:
@@ -338,6 +357,10 @@ def addmv(
     return _added("addmv", input, mv(mat, vec), beta, alpha)
 
 
+addmv_ = inplace_form(addmv)
+
+
+@operation(inplace=True)
 def addr(
     input: Operand, vec1: Operand, vec2: Operand, *, beta: Number = 1, alpha: Number = 1
 ) -> Tensor:
@@ -355,6 +378,7 @@ def addr(
     return _added("addr", input, outer(vec1, vec2), beta, alpha)
 
 
+@operation(inplace=True)
 def addbmm(
     input: Operand, batch1: Operand, batch2: Operand, *, beta: Number = 1, alpha: Number = 1
 ) -> Tensor:
@@ -383,6 +407,7 @@ def addbmm(
     return _added("addbmm", input, tensordot(left, right, ([0, 2], [0, 1])), beta, alpha)
 
 
+@operation(inplace=True)
 def baddbmm(
     input: Operand, batch1: Operand, batch2: Operand, *, beta: Number = 1, alpha: Number = 1
 ) -> Tensor:

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from chainrule.arguments import (
-    RECORDERS,
     Operand,
     cast,
     either,
@@ -20,12 +19,14 @@ from chainrule.arguments import (
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import check_known, dtype_title, holds_somewhere, is_known, whole
 from chainrule.errors import ArgumentError, DTypeError, ShapeError
+from chainrule.operation import operation
 from chainrule.ops.permute import movedim
 from chainrule.ops.reductions import Extremes, chosen
 from chainrule.ops.reshape import reshape
 from chainrule.ops.sort_search import MANY, sort
 from chainrule.ops.where import where
 from chainrule.ops.wrappers import reshaped
+from chainrule.primitives import elementwise, indexing, reductions
 
 __all__ = [
     "median",
@@ -43,6 +44,7 @@ __all__ = [
 Array = Any
 
 
+@operation()
 def median(
     input: Operand,
     dim: int | None = None,
@@ -88,6 +90,7 @@ def median(
     return _median("median", input, either(dim, axis), keepdim or keepdims)
 
 
+@operation()
 def nanmedian(
     input: Operand,
     dim: int | None = None,
@@ -110,7 +113,7 @@ def nanmedian(
 def _median(name: str, x: Operand, dim: int | None, keepdim: bool) -> Any:
     x = tensor_of(x)
     if dim is None and x.numel() == 0:
-        return RECORDERS["add"](RECORDERS["sum"](x, axis=None, keepdims=False), math.nan)
+        return elementwise.add.apply(reductions.sum.apply(x, axis=None, keepdims=False), math.nan)
     if dim is None:
         row = reshape(x, -1)
         place = _middle(row._array, name == "nanmedian")
@@ -118,7 +121,7 @@ def _median(name: str, x: Operand, dim: int | None, keepdim: bool) -> Any:
         if not is_known(row._array):
             return _at_value(row, value)
         hits = np.flatnonzero((row._array == value) | ((value != value) & np.isnan(row._array)))
-        return RECORDERS["max"](RECORDERS["index"](row, key=hits), axis=None, keepdims=False)
+        return reductions.max.apply(indexing.index.apply(row, key=hits), axis=None, keepdims=False)
     return _ranked(name, x, dim, keepdim, lambda array: _middle(array, name == "nanmedian"))
 
 
@@ -128,7 +131,7 @@ def _at_value(row: Tensor, value: Array) -> Tensor:
         return make(value.reshape(()), None)
     hits = (row._array == value) | ((value != value) & np.isnan(row._array))
     low = make(np.asarray(-np.inf, row.dtype), None)
-    return RECORDERS["max"](where(make(hits, None), row, low), axis=None, keepdims=False)
+    return reductions.max.apply(where(make(hits, None), row, low), axis=None, keepdims=False)
 
 
 def _middle(array: Array, past_nan: bool) -> Array:
@@ -156,13 +159,14 @@ def _ranked(name: str, x: Tensor, dim: int, keepdim: bool, places_in: Any) -> Ex
     """Return the elements whose places along a dimension a function of rows gives."""
     number = one_dim(dim, x.ndim)
     if x.ndim == 0:
-        return Extremes(RECORDERS["clone"](x), make(np.zeros((), np.int64), None))
+        return Extremes(elementwise.clone.apply(x), make(np.zeros((), np.int64), None))
     if x.shape[number] == 0:
         raise ShapeError(f"{name}(): Expected reduction dim {number} to have non-zero size.")
     places = np.moveaxis(places_in(np.moveaxis(x._array, number, -1)), -1, number)
     return chosen(x, make(places, None), number, keepdim)
 
 
+@operation()
 def kthvalue(
     input: Operand,
     k: int,
@@ -215,6 +219,7 @@ def kthvalue(
     return _ranked("kthvalue", input, number, keepdim or keepdims, lambda array: _kth(array, k - 1))
 
 
+@operation()
 def mode(
     input: Operand,
     dim: int = -1,
@@ -273,6 +278,7 @@ def _most_frequent(array: Array) -> Array:
     return np.take_along_axis(order, ends, -1)
 
 
+@operation()
 def msort(input: Operand) -> Tensor:
     """Return the elements in order along the first dimension.
 
@@ -295,6 +301,7 @@ def msort(input: Operand) -> Tensor:
 # Quantiles: what lies between the elements at two ranks.
 
 
+@operation()
 def quantile(
     input: Operand,
     q: float | Operand,
@@ -349,6 +356,7 @@ def quantile(
     return _quantile("quantile", input, q, either(dim, axis), keepdim or keepdims, interpolation)
 
 
+@operation()
 def nanquantile(
     input: Operand,
     q: float | Operand,
@@ -426,13 +434,13 @@ def _at_ranks(x: Tensor, shares: Array, q: Tensor | None, interpolation: str, na
         return below
     above = _picked(x, order, np.ceil(ranks))
     usable = (weight > 0) & ~((above._array == below._array) & np.isinf(above._array))
-    ends = [RECORDERS["masked"](end, make(usable, None)) for end in (above, below)]
-    step = RECORDERS["subtract"](*ends)
+    ends = [elementwise.masked.apply(end, make(usable, None)) for end in (above, below)]
+    step = elementwise.subtract.apply(*ends)
     share = make(weight.astype(x.dtype), None)
     if q is not None and interpolation == "linear":
-        exact = RECORDERS["multiply"](cast(q, np.float64), make(np.multiply(steps, 1.0), None))
-        share = cast(RECORDERS["subtract"](exact, make(low, None)), x.dtype)
-    return RECORDERS["add"](below, RECORDERS["multiply"](step, share))
+        exact = elementwise.multiply.apply(cast(q, np.float64), make(np.multiply(steps, 1.0), None))
+        share = cast(elementwise.subtract.apply(exact, make(low, None)), x.dtype)
+    return elementwise.add.apply(below, elementwise.multiply.apply(step, share))
 
 
 def _neighbours(ranks: Array, interpolation: str, name: str) -> tuple[Array, Array | None]:
@@ -456,7 +464,7 @@ def _neighbours(ranks: Array, interpolation: str, name: str) -> tuple[Array, Arr
 
 def _picked(x: Tensor, order: Array, ranks: Array) -> Tensor:
     places = np.take_along_axis(order, ranks.astype(np.intp), -1)
-    return RECORDERS["take_along_axis"](x, make(places, None), axis=x.ndim - 1)
+    return indexing.take_along_axis.apply(x, make(places, None), axis=x.ndim - 1)
 
 
 # --- histograms -----------------------------------------------------------------------------------
@@ -464,6 +472,7 @@ def _picked(x: Tensor, order: Array, ranks: Array) -> Tensor:
 # How many elements there are of each number, or in each bin.
 
 
+@operation(numpy="bincount x weights minlength=")
 def bincount(input: Operand, weights: Operand | None = None, minlength: int = 0) -> Tensor:
     """Return how often each of the numbers 0, 1, 2 … is there, or the sum of its weights.
 
@@ -518,10 +527,11 @@ def bincount(input: Operand, weights: Operand | None = None, minlength: int = 0)
             f"and {list(places.shape)}"
         )
     if weight.dtype.kind not in "fc":
-        weight = RECORDERS["astype"](weight, dtype=np.dtype(np.float64))
-    return RECORDERS["index_add"](weight, shape=(length,), key=(places.astype(np.intp),))
+        weight = elementwise.astype.apply(weight, dtype=np.dtype(np.float64))
+    return indexing.index_add.apply(weight, shape=(length,), key=(places.astype(np.intp),))
 
 
+@operation()
 def histc(input: Operand, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
     """Return how many elements lie in each of several equally wide bins.
 
@@ -576,6 +586,7 @@ class Histogram(NamedTuple):
     bin_edges: Tensor
 
 
+@operation()
 def histogram(
     input: Operand,
     bins: int | Operand,

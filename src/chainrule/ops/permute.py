@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from chainrule.arguments import (
-    RECORDERS,
     Operand,
     either,
     many_dims,
@@ -17,7 +16,9 @@ from chainrule.arguments import (
 )
 from chainrule.autograd.tensor import Tensor
 from chainrule.errors import ArgumentError, ShapeError
+from chainrule.operation import operation, tensor_property
 from chainrule.ops.reshape import reshape
+from chainrule.primitives import elementwise, shaping
 
 __all__ = [
     "permute",
@@ -36,9 +37,10 @@ __all__ = [
     "rot90",
 ]
 
-_permute = RECORDERS["permute_dims"]
+_permute = shaping.permute_dims.apply
 
 
+@operation(method=False, array_api=True)
 def permute_dims(input: Operand, axes: Sequence[int]) -> Tensor:
     """Return `input` with its dimensions in another order.
 
@@ -79,6 +81,7 @@ def permute_dims(input: Operand, axes: Sequence[int]) -> Tensor:
     return _permute(input, axes=order)
 
 
+@operation()
 def permute(input: Operand, *order: Any, dims: Sequence[int] | None = None) -> Tensor:
     """Return `input` with its dimensions in another order, as `permute_dims` does.
 
@@ -107,6 +110,7 @@ def permute(input: Operand, *order: Any, dims: Sequence[int] | None = None) -> T
     return permute_dims(input, sizes_of(order) if dims is None else dims)
 
 
+@operation(aliases="swapdims")
 def transpose(input: Operand, dim0: int, dim1: int) -> Tensor:
     """Return `input` with two dimensions exchanged.
 
@@ -142,12 +146,13 @@ def transpose(input: Operand, dim0: int, dim1: int) -> Tensor:
     order = list(range(input.ndim))
     if order:
         order[first], order[second] = second, first
-    return RECORDERS["transpose"](input, axes=tuple(order))
+    return shaping.transpose.apply(input, axes=tuple(order))
 
 
 swapdims = transpose
 
 
+@operation(numpy="swapaxes a axis1=axis0 axis2=axis1")
 def swapaxes(input: Operand, axis0: int, axis1: int) -> Tensor:
     """Return `input` with two dimensions exchanged: NumPy's name of `transpose`.
 
@@ -160,6 +165,7 @@ def swapaxes(input: Operand, axis0: int, axis1: int) -> Tensor:
     return transpose(input, axis0, axis1)
 
 
+@operation()
 def t(input: Operand) -> Tensor:
     """Return the transpose of a matrix; a tensor of fewer dimensions as it is.
 
@@ -185,11 +191,12 @@ def t(input: Operand) -> Tensor:
             f"t() expects a tensor with <= 2 dimensions, but self is {input.ndim}D: use .mT or "
             "permute"
         )
-    return RECORDERS["transpose"](
+    return shaping.transpose.apply(
         input, axes=(1, 0) if input.ndim == 2 else tuple(range(input.ndim))
     )
 
 
+@operation(method=False, numpy=("matrix_transpose x", "linalg.matrix_transpose x"), array_api=True)
 def matrix_transpose(input: Operand) -> Tensor:
     """Return `input` with its last two dimensions exchanged: each matrix of a stack transposed.
 
@@ -222,6 +229,7 @@ def reverse_dims(x: Tensor) -> Tensor:
     return _permute(x, axes=(1, 0) if x._array.ndim == 2 else tuple(range(x.ndim))[::-1])
 
 
+@operation(aliases="moveaxis", numpy="moveaxis a source= destination=", array_api="moveaxis")
 def movedim(
     input: Operand, source: int | Sequence[int], destination: int | Sequence[int]
 ) -> Tensor:
@@ -270,6 +278,7 @@ def movedim(
 moveaxis = movedim
 
 
+@operation(numpy="flip m axis=", array_api=True)
 def flip(
     input: Operand,
     *along: int | Sequence[int],
@@ -301,9 +310,10 @@ def flip(
     """
     input = tensor_of(input)
     listed: Any = along[0] if len(along) == 1 else along or dims
-    return RECORDERS["flip"](input, axis=many_dims(either(listed, axis), input.ndim))
+    return shaping.flip.apply(input, axis=many_dims(either(listed, axis), input.ndim))
 
 
+@operation()
 def roll(
     input: Operand,
     shifts: int | Sequence[int],
@@ -343,11 +353,11 @@ def roll(
     if not steps:
         raise ArgumentError("roll: shifts required: give a number, or one for each of dims")
     if named is None:
-        return reshape(RECORDERS["roll"](reshape(input, -1), shift=steps, axis=(0,)), input.shape)
+        return reshape(shaping.roll.apply(reshape(input, -1), shift=steps, axis=(0,)), input.shape)
     places = many_dims(named, input.ndim) or ()
     if len(places) != len(steps):
         raise ArgumentError(f"roll: shifts and dims must align: shifts {shifts}, dims {named}")
-    return RECORDERS["roll"](input, shift=steps, axis=places)
+    return shaping.roll.apply(input, shift=steps, axis=places)
 
 
 # --- turning --------------------------------------------------------------------------------------
@@ -355,6 +365,7 @@ def roll(
 # Tensors mirrored, and turned by right angles.
 
 
+@operation(numpy="fliplr m")
 def fliplr(input: Operand) -> Tensor:
     """Return a copy of `input` with its columns, the second dimension, in reverse order.
 
@@ -379,6 +390,7 @@ def fliplr(input: Operand) -> Tensor:
     return flip(input, 1)
 
 
+@operation(numpy="flipud m")
 def flipud(input: Operand) -> Tensor:
     """Return a copy of `input` with its rows, the first dimension, in reverse order.
 
@@ -403,6 +415,7 @@ def flipud(input: Operand) -> Tensor:
     return flip(input, 0)
 
 
+@operation(numpy="rot90 m k= axes=dims")
 def rot90(input: Operand, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
     """Return a copy of `input` turned by right angles in the plane of two dimensions.
 
@@ -445,8 +458,12 @@ def rot90(input: Operand, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
         raise ArgumentError(f"rot90: expected rotation dims to be different, but got {tuple(dims)}")
     turns = whole_number(k, "rot90", "k") % 4
     if turns == 0:
-        return RECORDERS["clone"](input)
+        return elementwise.clone.apply(input)
     if turns == 2:
         return flip(input, (first, second))
     turned = transpose(input, first, second)
     return flip(turned, first if turns == 1 else second)
+
+
+tensor_property("T", reverse_dims, doc="The tensor with its dimensions in reverse order.")
+tensor_property("mT", matrix_transpose, doc="The tensor with each matrix transposed.")

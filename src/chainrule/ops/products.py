@@ -10,14 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from chainrule.arguments import RECORDERS, Operand, cast, one_dim, tensor_of
+from chainrule.arguments import Operand, cast, one_dim, tensor_of
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import dtype_title, promoted
 from chainrule.errors import ArgumentError, DTypeError, ShapeError
+from chainrule.operation import operation
 from chainrule.ops.complex import conj
 from chainrule.ops.einsum import einsum, pair
 from chainrule.ops.where import where
 from chainrule.ops.wrappers import reshaped
+from chainrule.primitives import contraction, distances, elementwise, indexing, reductions, shaping
 
 __all__ = [
     "tensordot",
@@ -43,6 +45,9 @@ def _both(x: Operand, y: Operand) -> tuple[Tensor, Tensor]:
     return cast(left, dtype), cast(right, dtype)
 
 
+@operation(
+    method=False, numpy=("tensordot a b axes=", "linalg.tensordot x1 x2 axes="), array_api=True
+)
 def tensordot(a: Operand, b: Operand, dims: Axes = None, *, axes: Axes = None) -> Tensor:
     """Return the product of two tensors, summed over pairs of their dimensions.
 
@@ -131,6 +136,7 @@ def _dims_of(x: Tensor, y: Tensor, dims: Axes) -> tuple[tuple[int, ...], tuple[i
     return x_dims, y_dims
 
 
+@operation()
 def inner(input: Operand, other: Operand) -> Tensor:
     """Return the products of two tensors, summed over the last dimension of both.
 
@@ -162,7 +168,7 @@ def inner(input: Operand, other: Operand) -> Tensor:
     """
     left, right = _both(input, other)
     if left.ndim == 0 or right.ndim == 0:
-        return RECORDERS["multiply"](left, right)
+        return elementwise.multiply.apply(left, right)
     if left.shape[-1] != right.shape[-1]:
         raise ShapeError(
             "inner() the last dimension must match on both input tensors but got shapes "
@@ -171,6 +177,7 @@ def inner(input: Operand, other: Operand) -> Tensor:
     return tensordot(left, right, ([-1], [-1]))
 
 
+@operation(method=False, ufunc="vecdot")
 def vecdot(x: Operand, y: Operand, /, dim: int | None = None, *, axis: int | None = None) -> Tensor:
     """Return the inner products of vectors that lie along a dimension.
 
@@ -204,7 +211,7 @@ def vecdot(x: Operand, y: Operand, /, dim: int | None = None, *, axis: int | Non
     left, right = _same_ndim(conj(left), right)
     number = one_dim(_chosen(dim, axis, -1), left.ndim) if left.ndim else 0
     if left.shape != right.shape or not left.ndim:
-        product = RECORDERS["multiply"](left, right)
+        product = elementwise.multiply.apply(left, right)
         return _summed(product, number, False) if left.ndim else product
     labels = tuple(range(left.ndim))
     return pair(left, right, labels, labels, (*labels[:number], *labels[number + 1 :]))
@@ -212,7 +219,7 @@ def vecdot(x: Operand, y: Operand, /, dim: int | None = None, *, axis: int | Non
 
 def _summed(x: Tensor, axis: int, keepdims: bool) -> Tensor:
     """Return the sum along an axis in the dtype of `x`: integers stay narrow, as in `matmul`."""
-    return cast(RECORDERS["sum"](x, axis=(axis,), keepdims=keepdims), x.dtype)
+    return cast(reductions.sum.apply(x, axis=(axis,), keepdims=keepdims), x.dtype)
 
 
 def _chosen(dim: int | None, axis: int | None, default: int) -> int:
@@ -230,9 +237,10 @@ def _same_ndim(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
 def _with_ndim(x: Tensor, ndim: int) -> Tensor:
     if x.ndim == ndim:
         return x
-    return RECORDERS["reshape"](x, shape=(1,) * (ndim - x.ndim) + x.shape)
+    return shaping.reshape.apply(x, shape=(1,) * (ndim - x.ndim) + x.shape)
 
 
+@operation()
 def vdot(input: Operand, other: Operand) -> Tensor:
     """Return the inner product Σ conj(x) y of two vectors.
 
@@ -273,9 +281,10 @@ def vdot(input: Operand, other: Operand) -> Tensor:
             f"vdot: expected both vectors to have same dtype, but found {left.dtype} and "
             f"{right.dtype}: vecdot promotes"
         )
-    return RECORDERS["matmul"](conj(left), right)
+    return contraction.matmul.apply(conj(left), right)
 
 
+@operation()
 def cross(
     input: Operand, other: Operand, dim: int | None = None, *, axis: int | None = None
 ) -> Tensor:
@@ -322,9 +331,10 @@ def cross(
             f"cross: inputs dimension {number} must have length 3. Got {left.shape[number]} and "
             f"{right.shape[number]}"
         )
-    return RECORDERS["cross"](left, right, axis=number - left.ndim)
+    return contraction.cross.apply(left, right, axis=number - left.ndim)
 
 
+@operation(numpy="kron a b")
 def kron(input: Operand, other: Operand) -> Tensor:
     """Return the Kronecker product: each element of `input` times the whole of `other`.
 
@@ -351,9 +361,9 @@ def kron(input: Operand, other: Operand) -> Tensor:
     """
     left, right = _same_ndim(*_both(input, other))
     pairs = list(zip(left.shape, right.shape, strict=True))
-    rows = RECORDERS["reshape"](left, shape=tuple([size for n, _ in pairs for size in (n, 1)]))
-    whole = RECORDERS["reshape"](right, shape=tuple([size for _, m in pairs for size in (1, m)]))
-    product = RECORDERS["multiply"](rows, whole)
+    rows = shaping.reshape.apply(left, shape=tuple([size for n, _ in pairs for size in (n, 1)]))
+    whole = shaping.reshape.apply(right, shape=tuple([size for _, m in pairs for size in (1, m)]))
+    product = elementwise.multiply.apply(rows, whole)
     return reshaped(product, tuple([n * m for n, m in pairs]))
 
 
@@ -401,7 +411,7 @@ def bilinear(x: Operand, y: Operand, /, weight: Operand, bias: Operand | None = 
             f"(k, m, n): got {list(left.shape)}, {list(right.shape)} and {list(matrices.shape)}"
         )
     product = einsum("...m,kmn,...n->...k", left, matrices, right)
-    return product if bias is None else RECORDERS["add"](product, bias)
+    return product if bias is None else elementwise.add.apply(product, bias)
 
 
 # --- distances ------------------------------------------------------------------------------------
@@ -479,7 +489,7 @@ def cdist(
     if p == 2:
         left, right = _same_stacks(left, right)
         with np.errstate(invalid="ignore"):  # products of infinite points are computed again
-            d = RECORDERS["cdist"](left, right, direct=compute_mode == _MODES[2])
+            d = distances.cdist.apply(left, right, direct=compute_mode == _MODES[2])
         return cast(d, dtype)
     return cast(_of_norm(left, right, p), dtype)
 
@@ -511,7 +521,7 @@ def _same_stacks(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
             f"cdist: stacks of shapes {list(x.shape[:-2])} and {list(y.shape[:-2])} don't "
             "broadcast: their sizes must be equal or 1"
         ) from None
-    left, right = [RECORDERS["broadcast_to"](t, shape=(*stacks, *t.shape[-2:])) for t in (x, y)]
+    left, right = [shaping.broadcast_to.apply(t, shape=(*stacks, *t.shape[-2:])) for t in (x, y)]
     return left, right
 
 
@@ -524,38 +534,38 @@ def _of_norm(x: Tensor, y: Tensor, p: float) -> Tensor:
     (m, k), n = x.shape[-2:], y.shape[-2]
     if 0 < k <= _FLAT and p != math.inf and m * n >= _MANY:
         pairs = zip(_columns(x, (m, 1)), _columns(y, (1, n)), strict=True)
-        parts = [_raised(RECORDERS["subtract"](a, b), p) for a, b in pairs]
-        total: Tensor = functools.reduce(RECORDERS["add"], parts)
+        parts = [_raised(elementwise.subtract.apply(a, b), p) for a, b in pairs]
+        total: Tensor = functools.reduce(elementwise.add.apply, parts)
         return total if p in (0, 1) else _power(total, 1 / p)
-    rows = RECORDERS["reshape"](x, shape=(*x.shape[:-1], 1, k))
-    columns = RECORDERS["reshape"](y, shape=(*y.shape[:-2], 1, n, k))
-    d = RECORDERS["subtract"](rows, columns)
+    rows = shaping.reshape.apply(x, shape=(*x.shape[:-1], 1, k))
+    columns = shaping.reshape.apply(y, shape=(*y.shape[:-2], 1, n, k))
+    d = elementwise.subtract.apply(rows, columns)
     last = (d.ndim - 1,)
     if p == math.inf and k:
-        return RECORDERS["max"](RECORDERS["abs"](d), axis=last, keepdims=False)
-    total = RECORDERS["sum"](_raised(d, p), axis=last, keepdims=False)
+        return reductions.max.apply(elementwise.abs.apply(d), axis=last, keepdims=False)
+    total = reductions.sum.apply(_raised(d, p), axis=last, keepdims=False)
     return total if p in (0, 1) else _power(total, 1 / p)
 
 
 def _columns(x: Tensor, shape: tuple[int, int]) -> list[Tensor]:
     """Return the coordinates of all points, one dimension after the other."""
-    parts = RECORDERS["unbind"](x, axis=x.ndim - 1)
-    return [RECORDERS["reshape"](part, shape=(*x.shape[:-2], *shape)) for part in parts]
+    parts = shaping.unbind.apply(x, axis=x.ndim - 1)
+    return [shaping.reshape.apply(part, shape=(*x.shape[:-2], *shape)) for part in parts]
 
 
 def _raised(d: Tensor, p: float) -> Tensor:
     """Return what the p-norm adds up."""
-    sizes = RECORDERS["abs"](d)
+    sizes = elementwise.abs.apply(d)
     if p == 1:
         return sizes
-    return RECORDERS["sign"](sizes) if p == 0 else _power(sizes, p)
+    return elementwise.sign.apply(sizes) if p == 0 else _power(sizes, p)
 
 
 def _power(x: Tensor, p: float) -> Tensor:
     """Return powers of non-negative numbers: at 0, 0 with the derivative 0."""
-    zero = RECORDERS["equal"](x, 0)
-    powers = RECORDERS["pow"](where(zero, 1.0, x), p)
-    return RECORDERS["masked"](powers, RECORDERS["logical_not"](zero))
+    zero = elementwise.equal.apply(x, 0)
+    powers = elementwise.pow.apply(where(zero, 1.0, x), p)
+    return elementwise.masked.apply(powers, elementwise.logical_not.apply(zero))
 
 
 def pdist(input: Operand, p: float = 2.0) -> Tensor:
@@ -599,4 +609,4 @@ def pdist(input: Operand, p: float = 2.0) -> Tensor:
     n = points.shape[0]
     rows, columns = np.triu_indices(n, 1)
     square = reshaped(cdist(points, points, p), (n * n,))
-    return RECORDERS["index"](square, key=rows * n + columns)
+    return indexing.index.apply(square, key=rows * n + columns)

@@ -12,11 +12,13 @@ from chainrule.autograd.tensor import Tensor
 from chainrule.backend import device as as_device
 from chainrule.backend import imported, is_array, is_known
 from chainrule.errors import ArgumentError
+from chainrule.operation import operation
 from chainrule.ops.conversion import to
 
 __all__ = ["from_dlpack"]
 
 
+@operation(method=False, array_api=True)
 def from_dlpack(input: Any, *, device: DeviceLike = None, copy: bool | None = None) -> Tensor:
     """Return a tensor of the memory of another library's array.
 
@@ -73,6 +75,7 @@ def from_dlpack(input: Any, *, device: DeviceLike = None, copy: bool | None = No
 # --- methods --------------------------------------------------------------------------------------
 
 
+@operation(method="__dlpack__")
 def dlpack(
     x: Tensor,
     /,
@@ -101,12 +104,14 @@ def dlpack(
     )
 
 
+@operation(method="__dlpack_device__")
 def dlpack_device(x: Tensor, /) -> tuple[Any, int]:
     """Return the kind and the number of the tensor's device, in DLPack's numbers."""
     kind_and_number: tuple[Any, int] = x._array.__dlpack_device__()
     return kind_and_number
 
 
+@operation()
 def to_device(x: Tensor, device: DeviceLike, /, *, stream: Any = None) -> Tensor:
     """Return the tensor on a device; itself if it's there already.
 
@@ -120,6 +125,7 @@ def to_device(x: Tensor, device: DeviceLike, /, *, stream: Any = None) -> Tensor
     return to(x, device=device)
 
 
+@operation(method="__array_namespace__")
 def array_namespace(x: Tensor, /, *, api_version: str | None = None) -> ModuleType:
     """Return `chainrule.array_api`, the array API's functions over tensors.
 
@@ -136,6 +142,7 @@ def array_namespace(x: Tensor, /, *, api_version: str | None = None) -> ModuleTy
     return module
 
 
+@operation(method="__array_function__")
 def array_function(x: Tensor, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
     """Do what a NumPy function, called on tensors, stands for: how, says the package interop."""
     return _interop().array_function(function, types, args, kwargs)

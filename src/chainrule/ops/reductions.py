@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from chainrule.arguments import (
-    RECORDERS,
     Dims,
     DTypeLike,
     Operand,
@@ -21,7 +20,10 @@ from chainrule.arguments import (
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import dtype_title, namespace
 from chainrule.errors import ArgumentError, DTypeError, OutOfBoundsError
+from chainrule.operation import operation
 from chainrule.ops.wrappers import along, reshaped
+from chainrule.primitives import elementwise, indexing, reductions, shaping
+from chainrule.primitives.primitive import Primitive
 
 __all__ = [
     "sum",
@@ -43,6 +45,7 @@ __all__ = [
 ]
 
 
+@operation()
 def sum(
     input: Operand,
     dim: Dims = None,
@@ -102,7 +105,7 @@ def sum(
     return _accumulated(total, dtype)
 
 
-_sum = RECORDERS["sum"]
+_sum = reductions.sum.apply
 
 
 def _accumulated(x: Tensor, dtype: DTypeLike) -> Tensor:
@@ -112,6 +115,7 @@ def _accumulated(x: Tensor, dtype: DTypeLike) -> Tensor:
     return cast(x, "int64") if x._array.dtype.kind == "u" else x
 
 
+@operation(array_api=True)
 def mean(
     input: Operand,
     dim: Dims = None,
@@ -141,7 +145,7 @@ def mean(
     input = cast(tensor_of(input), dtype)
     check_floating(input, "mean")
     dims = many_dims(over(dim, axis), input.ndim)
-    return RECORDERS["mean"](input, axis=dims, keepdims=keepdim or keepdims)
+    return reductions.mean.apply(input, axis=dims, keepdims=keepdim or keepdims)
 
 
 def check_floating(x: Tensor, operation: str) -> None:
@@ -152,6 +156,7 @@ def check_floating(x: Tensor, operation: str) -> None:
         )
 
 
+@operation()
 def prod(
     input: Operand,
     dim: Dims = None,
@@ -176,9 +181,12 @@ def prod(
     """
     input = cast(tensor_of(input), dtype)
     dims = many_dims(either(dim, axis), input.ndim)
-    return _accumulated(RECORDERS["prod"](input, axis=dims, keepdims=keepdim or keepdims), dtype)
+    return _accumulated(
+        reductions.prod.apply(input, axis=dims, keepdims=keepdim or keepdims), dtype
+    )
 
 
+@operation(inplace=True)
 def cumsum(
     input: Operand, dim: int | None = None, *, axis: int | None = None, dtype: DTypeLike = None
 ) -> Tensor:
@@ -209,9 +217,10 @@ def cumsum(
     tensor([1., 3., 6.])
     """
     input = cast(tensor_of(input), dtype)
-    return _accumulated(along("cumulative_sum", input, either(dim, axis)), dtype)
+    return _accumulated(along(reductions.cumulative_sum, input, either(dim, axis)), dtype)
 
 
+@operation(method=False, array_api=True)
 def cumulative_sum(
     input: Operand,
     *,
@@ -247,19 +256,21 @@ def cumulative_sum(
     >>> cr.cumulative_sum(cr.tensor([1, 2, 3]), include_initial=True)
     tensor([0, 1, 3, 6])
     """
-    return _cumulated("cumulative_sum", input, axis, dtype, 0 if include_initial else None)
+    return _cumulated(reductions.cumulative_sum, input, axis, dtype, 0 if include_initial else None)
 
 
-def _cumulated(name: str, x: Operand, axis: Any, dtype: DTypeLike, initial: int | None) -> Tensor:
+def _cumulated(
+    primitive: Primitive, x: Operand, axis: Any, dtype: DTypeLike, initial: int | None
+) -> Tensor:
     x = tensor_of(x)
     dtype = accumulator(x) if dtype is None else dtype
-    result = cast(along(name, cast(x, dtype), axis), dtype)
+    result = cast(along(primitive, cast(x, dtype), axis), dtype)
     if initial is None:
         return result
     number = one_dim(0 if axis is None else axis, result.ndim)
     shape = (*result.shape[:number], 1, *result.shape[number + 1 :])
     first = make(namespace(result._array).full(shape, initial, dtype=result.dtype), None)
-    return RECORDERS["concat"](first, result, axis=number)
+    return shaping.concat.apply(first, result, axis=number)
 
 
 def accumulator(x: Tensor) -> Any:
@@ -268,6 +279,7 @@ def accumulator(x: Tensor) -> Any:
     return np.dtype("uint64" if kind == "u" else "int64") if kind in "biu" else x.dtype
 
 
+@operation(inplace=True)
 def cumprod(
     input: Operand, dim: int | None = None, *, axis: int | None = None, dtype: DTypeLike = None
 ) -> Tensor:
@@ -285,9 +297,10 @@ def cumprod(
     tensor([1., 2., 6.])
     """
     input = cast(tensor_of(input), dtype)
-    return _accumulated(along("cumulative_prod", input, either(dim, axis)), dtype)
+    return _accumulated(along(reductions.cumulative_prod, input, either(dim, axis)), dtype)
 
 
+@operation(method=False, array_api=True)
 def cumulative_prod(
     input: Operand,
     *,
@@ -309,9 +322,12 @@ def cumulative_prod(
     >>> cr.cumulative_prod(cr.tensor([2, 3]), include_initial=True)
     tensor([1, 2, 6])
     """
-    return _cumulated("cumulative_prod", input, axis, dtype, 1 if include_initial else None)
+    return _cumulated(
+        reductions.cumulative_prod, input, axis, dtype, 1 if include_initial else None
+    )
 
 
+@operation(array_api=True)
 def all(
     input: Operand,
     dim: Dims = None,
@@ -328,9 +344,10 @@ def all(
     >>> cr.all(cr.tensor([True, False]))
     tensor(False)
     """
-    return _counted("all", input, either(dim, axis), keepdim or keepdims)
+    return _counted(reductions.all, input, either(dim, axis), keepdim or keepdims)
 
 
+@operation(array_api=True)
 def any(
     input: Operand,
     dim: Dims = None,
@@ -347,9 +364,10 @@ def any(
     >>> cr.any(cr.tensor([True, False]))
     tensor(True)
     """
-    return _counted("any", input, either(dim, axis), keepdim or keepdims)
+    return _counted(reductions.any, input, either(dim, axis), keepdim or keepdims)
 
 
+@operation(array_api=True)
 def count_nonzero(
     input: Operand,
     dim: Dims = None,
@@ -365,12 +383,12 @@ def count_nonzero(
     >>> cr.count_nonzero(cr.tensor([1.0, 0.0, 2.0]))
     tensor(2)
     """
-    return _counted("count_nonzero", input, over(dim, axis), keepdims)
+    return _counted(reductions.count_nonzero, input, over(dim, axis), keepdims)
 
 
-def _counted(name: str, x: Operand, dim: Dims, keepdims: bool) -> Tensor:
+def _counted(primitive: Primitive, x: Operand, dim: Dims, keepdims: bool) -> Tensor:
     x = tensor_of(x)
-    return RECORDERS[name](x, axis=many_dims(dim, x.ndim), keepdims=keepdims)
+    return primitive.apply(x, axis=many_dims(dim, x.ndim), keepdims=keepdims)
 
 
 # --- extrema --------------------------------------------------------------------------------------
@@ -385,6 +403,7 @@ class Extremes(NamedTuple):
     indices: Tensor
 
 
+@operation()
 def max(
     input: Operand,
     dim: int | Tensor | None = None,
@@ -434,9 +453,10 @@ def max(
     >>> indices
     tensor([1, 0])
     """
-    return _extreme("max", input, dim, keepdim, axis, keepdims, other)
+    return _extreme(reductions.max, input, dim, keepdim, axis, keepdims, other)
 
 
+@operation()
 def min(
     input: Operand,
     dim: int | Tensor | None = None,
@@ -460,11 +480,17 @@ def min(
     >>> cr.min(cr.tensor([3.0, 1.0]), dim=0).values
     tensor(1.)
     """
-    return _extreme("min", input, dim, keepdim, axis, keepdims, other)
+    return _extreme(reductions.min, input, dim, keepdim, axis, keepdims, other)
 
 
 def _extreme(
-    name: str, x: Operand, dim: Any, keepdim: bool, axis: Dims, keepdims: bool, other: Any
+    primitive: Primitive,
+    x: Operand,
+    dim: Any,
+    keepdim: bool,
+    axis: Dims,
+    keepdims: bool,
+    other: Any,
 ) -> Any:
     x = tensor_of(x)
     if isinstance(dim, Tensor) and other is None:
@@ -472,44 +498,57 @@ def _extreme(
     if other is not None:
         if dim is not None or axis is not None:
             raise ValueError(
-                f"{name}: expected a dimension or another tensor, got both: compare first, and "
-                "reduce the result"
+                f"{primitive.name}: expected a dimension or another tensor, got both: compare "
+                "first, and reduce the result"
             )
-        return RECORDERS[f"{name}imum"](x, other)
+        pairwise, _ = _EXTREMES[primitive]
+        return pairwise.apply(x, other)
     if dim is None:
-        return _reduced(name, x, axis, keepdim or keepdims)
+        return _reduced(primitive, x, axis, keepdim or keepdims)
     number = one_dim(either(dim, axis), x.ndim)
-    indices = _positions(f"arg{name}", x, number, True)
+    _, argument = _EXTREMES[primitive]
+    indices = _positions(argument, x, number, True)
     return chosen(x, indices, number, keepdim or keepdims)
+
+
+_EXTREMES = {
+    reductions.max: (elementwise.maximum, reductions.argmax),
+    reductions.min: (elementwise.minimum, reductions.argmin),
+}
+"""By reduction: the primitive of two operands, and that of the index."""
 
 
 def chosen(x: Tensor, indices: Tensor, dim: int, keepdim: bool) -> Extremes:
     """Return the elements at `indices`, of length 1 along `dim`."""
     if x.ndim == 0:
-        return Extremes(RECORDERS["clone"](x), indices)
-    values = RECORDERS["take_along_axis"](x, indices, axis=dim)
+        return Extremes(elementwise.clone.apply(x), indices)
+    values = indexing.take_along_axis.apply(x, indices, axis=dim)
     if keepdim:
         return Extremes(values, indices)
     shape = (*x.shape[:dim], *x.shape[dim + 1 :])
     return Extremes(reshaped(values, shape), make(indices._array.reshape(shape), None))
 
 
-def _reduced(name: str, x: Tensor, dims: Dims, keepdims: bool, called: str | None = None) -> Tensor:
+def _reduced(
+    primitive: Primitive, x: Tensor, dims: Dims, keepdims: bool, called: str | None = None
+) -> Tensor:
     axes = many_dims(dims, x.ndim)
     empty = [i for i in (range(x.ndim) if axes is None else axes) if x.shape[i] == 0]
     if empty and axes is None:
         raise ArgumentError(
-            f"{called or name}(): Expected reduction dim to be specified for input.numel() == 0, "
-            f"and to have a length that is not 0: the shape is {list(x.shape)}"
+            f"{called or primitive.name}(): Expected reduction dim to be specified for "
+            "input.numel() == 0, and to have a length that is not 0: the "
+            f"shape is {list(x.shape)}"
         )
     if empty:
         raise OutOfBoundsError(
-            f"{called or name}(): Expected reduction dim {empty[0]} to have non-zero size: the "
-            f"shape is {list(x.shape)}"
+            f"{called or primitive.name}(): Expected reduction dim {empty[0]} to have non-zero "
+            f"size: the shape is {list(x.shape)}"
         )
-    return RECORDERS[name](x, axis=axes, keepdims=keepdims)
+    return primitive.apply(x, axis=axes, keepdims=keepdims)
 
 
+@operation()
 def amax(
     input: Operand,
     dim: Dims = None,
@@ -548,9 +587,10 @@ def amax(
     >>> cr.amax(cr.tensor([[1.0, 5.0], [7.0, 2.0]]), dim=0)
     tensor([7., 5.])
     """
-    return _reduced("max", tensor_of(input), over(dim, axis), keepdim or keepdims, "amax")
+    return _reduced(reductions.max, tensor_of(input), over(dim, axis), keepdim or keepdims, "amax")
 
 
+@operation()
 def amin(
     input: Operand,
     dim: Dims = None,
@@ -571,9 +611,10 @@ def amin(
     >>> cr.amin(cr.tensor([[1.0, 5.0], [7.0, 2.0]]), dim=0)
     tensor([1., 2.])
     """
-    return _reduced("min", tensor_of(input), over(dim, axis), keepdim or keepdims, "amin")
+    return _reduced(reductions.min, tensor_of(input), over(dim, axis), keepdim or keepdims, "amin")
 
 
+@operation(array_api=True)
 def argmax(
     input: Operand,
     dim: int | None = None,
@@ -608,9 +649,10 @@ def argmax(
     >>> cr.argmax(cr.tensor([[1.0, 5.0], [7.0, 2.0]]), dim=1)
     tensor([1, 0])
     """
-    return _positions("argmax", tensor_of(input), either(dim, axis), keepdim or keepdims)
+    return _positions(reductions.argmax, tensor_of(input), either(dim, axis), keepdim or keepdims)
 
 
+@operation(array_api=True)
 def argmin(
     input: Operand,
     dim: int | None = None,
@@ -627,13 +669,15 @@ def argmin(
     >>> cr.argmin(cr.tensor([3.0, 1.0, 2.0]))
     tensor(1)
     """
-    return _positions("argmin", tensor_of(input), either(dim, axis), keepdim or keepdims)
+    return _positions(reductions.argmin, tensor_of(input), either(dim, axis), keepdim or keepdims)
 
 
-def _positions(name: str, x: Tensor, dim: int | None, keepdims: bool) -> Tensor:
+def _positions(primitive: Primitive, x: Tensor, dim: int | None, keepdims: bool) -> Tensor:
     number = None if dim is None else one_dim(dim, x.ndim)
     if x.numel() == 0 and (number is None or x.shape[number] == 0):
-        raise ArgumentError(f"{name}(): there is no element to choose in shape {list(x.shape)}")
+        raise ArgumentError(
+            f"{primitive.name}(): there is no element to choose in shape {list(x.shape)}"
+        )
     if x.ndim == 0:
         number = None
-    return RECORDERS[name](x, axis=number, keepdims=keepdims)
+    return primitive.apply(x, axis=number, keepdims=keepdims)

@@ -8,12 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from chainrule.arguments import RECORDERS, Operand, either, one_dim, sizes_of, tensor_of
+from chainrule.arguments import Operand, either, one_dim, sizes_of, tensor_of
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import check_known, holds_somewhere, is_known
 from chainrule.errors import ArgumentError, ShapeError
+from chainrule.operation import operation
 from chainrule.ops.join_split import stack
 from chainrule.ops.reshape import broadcast_to, reshape
+from chainrule.primitives import indexing as indexing_primitives
+from chainrule.primitives import shaping
 
 __all__ = [
     "tile",
@@ -27,6 +30,7 @@ __all__ = [
 # --- repeated -------------------------------------------------------------------------------------
 
 
+@operation(array_api=True)
 def tile(input: Operand, *dims: Any) -> Tensor:
     """Return `input` repeated as a whole along its dimensions, the last ones if fewer are given.
 
@@ -62,6 +66,7 @@ def tile(input: Operand, *dims: Any) -> Tensor:
     return repeat_whole(input, (1,) * (input.ndim - len(times)) + times)
 
 
+@operation(method="repeat")
 def repeat_whole(x: Tensor, /, *repeats: Any) -> Tensor:
     """Return the tensor repeated as a whole along each of its dimensions, and along new first ones.
 
@@ -99,13 +104,14 @@ def repeat_whole(x: Tensor, /, *repeats: Any) -> Tensor:
     if min(times, default=1) < 0:
         raise ShapeError(f"repeat: can't repeat a negative number of times: {list(times)}")
     shape = (1,) * (len(times) - x.ndim) + x.shape
-    apart = RECORDERS["reshape"](x, shape=tuple(itertools.chain(*[(1, n) for n in shape])))
+    apart = shaping.reshape.apply(x, shape=tuple(itertools.chain(*[(1, n) for n in shape])))
     spread = tuple(itertools.chain(*zip(times, shape, strict=True)))
-    spread_out = RECORDERS["broadcast_to"](apart, shape=spread)
+    spread_out = shaping.broadcast_to.apply(apart, shape=spread)
     result = tuple([n * size for n, size in zip(times, shape, strict=True)])
-    return RECORDERS["reshape_copy"](spread_out, shape=result)
+    return shaping.reshape_copy.apply(spread_out, shape=result)
 
 
+@operation()
 def repeat_interleave(
     input: Operand,
     repeats: int | Operand | None = None,
@@ -169,14 +175,14 @@ def repeat_interleave(
         )
     if not is_known(times):
         places = _unknown_places(times, length, output_size)
-        return RECORDERS["index"](input, key=(*(slice(None),) * number, places))
+        return indexing_primitives.index.apply(input, key=(*(slice(None),) * number, places))
     total = int(times.sum()) * (length if len(times) == 1 else 1)
     if output_size not in (None, total):
         raise ShapeError(f"repeat_interleave: output_size is {output_size}, not the sum, {total}")
     if len(times) == 1:
         return _each_repeated(input, number, int(times[0]))
     key = (*(slice(None),) * number, np.repeat(np.arange(length), times))
-    return RECORDERS["index"](input, key=key)
+    return indexing_primitives.index.apply(input, key=key)
 
 
 def _unknown_places(times: Any, length: int, output_size: int | None) -> Any:
@@ -190,11 +196,12 @@ def _unknown_places(times: Any, length: int, output_size: int | None) -> Any:
 
 def _each_repeated(x: Tensor, dim: int, count: int) -> Tensor:
     before, length, after = x.shape[:dim], x.shape[dim], x.shape[dim + 1 :]
-    apart = RECORDERS["reshape"](x, shape=(*before, length, 1, *after))
-    spread = RECORDERS["broadcast_to"](apart, shape=(*before, length, count, *after))
-    return RECORDERS["reshape_copy"](spread, shape=(*before, length * count, *after))
+    apart = shaping.reshape.apply(x, shape=(*before, length, 1, *after))
+    spread = shaping.broadcast_to.apply(apart, shape=(*before, length, count, *after))
+    return shaping.reshape_copy.apply(spread, shape=(*before, length * count, *after))
 
 
+@operation(method=False, array_api=True)
 def repeat(x: Operand, repeats: int | Operand, /, *, axis: int | None = None) -> Tensor:
     """Return `x` with each element repeated: the array API's name of `repeat_interleave`.
 
@@ -362,4 +369,4 @@ def combinations(input: Operand, r: int = 2, with_replacement: bool = False) -> 
     key = np.fromiter(flatly, np.intp, count * r)
     if r == 0:
         return reshape(input[:0], 0)
-    return RECORDERS["index"](input, key=key.reshape(count, r))
+    return indexing_primitives.index.apply(input, key=key.reshape(count, r))

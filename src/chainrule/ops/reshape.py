@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from chainrule.arguments import (
-    RECORDERS,
     Operand,
     Sizes,
     either,
@@ -22,6 +21,8 @@ from chainrule.autograd.operands import as_tensors
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import is_known, namespace, ndarray
 from chainrule.errors import ArgumentError, ShapeError
+from chainrule.operation import operation
+from chainrule.primitives import shaping
 
 __all__ = [
     "reshape",
@@ -36,10 +37,11 @@ __all__ = [
     "broadcast_tensors",
 ]
 
-_reshape = RECORDERS["reshape"]
-_broadcast_to = RECORDERS["broadcast_to"]
+_reshape = shaping.reshape.apply
+_broadcast_to = shaping.broadcast_to.apply
 
 
+@operation()
 def reshape(input: Operand, *sizes: Any, shape: Sizes | None = None) -> Tensor:
     """Return the elements of `input`, in row-major order, in another shape.
 
@@ -76,7 +78,7 @@ def reshape(input: Operand, *sizes: Any, shape: Sizes | None = None) -> Tensor:
     fitting = view_shape(input, wanted)
     if fitting is not None:
         return _reshape(input, shape=fitting)
-    return RECORDERS["reshape_copy"](input, shape=full_shape(input, wanted))
+    return shaping.reshape_copy.apply(input, shape=full_shape(input, wanted))
 
 
 def view_shape(x: Tensor, sizes: tuple[int, ...]) -> tuple[int, ...] | None:
@@ -117,6 +119,7 @@ def full_shape(x: Tensor, sizes: tuple[int, ...]) -> tuple[int, ...]:
     return (*sizes[: unknown[0]], count // known, *sizes[unknown[0] + 1 :])
 
 
+@operation()
 def flatten(input: Operand, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     """Return `input` with the dimensions from `start_dim` to `end_dim` made into one.
 
@@ -157,6 +160,7 @@ def flatten(input: Operand, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     return reshape(input, (*input.shape[:first], middle, *input.shape[last + 1 :]))
 
 
+@operation()
 def ravel(input: Operand) -> Tensor:
     """Return the elements of `input`, in row-major order, as a vector.
 
@@ -173,10 +177,11 @@ def ravel(input: Operand) -> Tensor:
     """
     flat = reshape(input, -1)
     if namespace(flat._array).is_contiguous(flat._array) is False:
-        return RECORDERS["reshape_copy"](flat, shape=flat.shape)
+        return shaping.reshape_copy.apply(flat, shape=flat.shape)
     return flat
 
 
+@operation()
 def squeeze(input: Operand, dim: int | Sequence[int] | None = None, *, axis: Any = None) -> Tensor:
     """Return `input` without dimensions of length 1.
 
@@ -208,6 +213,7 @@ def squeeze(input: Operand, dim: int | Sequence[int] | None = None, *, axis: Any
     return _reshape(input, shape=tuple(kept))
 
 
+@operation()
 def unsqueeze(input: Operand, dim: int | None = None, *, axis: int | None = None) -> Tensor:
     """Return `input` with a new dimension of length 1.
 
@@ -243,6 +249,7 @@ def unsqueeze(input: Operand, dim: int | None = None, *, axis: int | None = None
     return _reshape(input, shape=(*input.shape[:number], 1, *input.shape[number:]))
 
 
+@operation(method=False, numpy="expand_dims a axis=", array_api=True)
 def expand_dims(input: Operand, axis: int | Sequence[int]) -> Tensor:
     """Return `input` with new dimensions of length 1: the array API's `unsqueeze`.
 
@@ -286,6 +293,7 @@ def expand_dims(input: Operand, axis: int | Sequence[int]) -> Tensor:
     )
 
 
+@operation()
 def expand(x: Tensor, /, *sizes: Any) -> Tensor:
     """Return `x` with dimensions of length 1 repeated, without copying.
 
@@ -325,6 +333,7 @@ def expand(x: Tensor, /, *sizes: Any) -> Tensor:
     return _spread(x, shape)
 
 
+@operation(numpy="broadcast_to array shape= subok=-", array_api=True)
 def broadcast_to(input: Operand, shape: Sizes) -> Tensor:
     """Return `input` broadcast to `shape`, without copying.
 
@@ -385,6 +394,7 @@ def _spread(x: Tensor, sizes: tuple[int, ...]) -> Tensor:
 # Shapes and tensors made to fit each other.
 
 
+@operation(method=False, array_api=True)
 def broadcast_shapes(*shapes: Sizes) -> tuple[int, ...]:
     """Return the shape that these broadcast to.
 
@@ -414,6 +424,7 @@ def broadcast_shapes(*shapes: Sizes) -> tuple[int, ...]:
         ) from None
 
 
+@operation(method=False, array_api="broadcast_arrays")
 def broadcast_tensors(*tensors: Operand) -> tuple[Tensor, ...]:
     """Return tensors broadcast to one shape, without copying.
 
@@ -449,3 +460,15 @@ def broadcast_tensors(*tensors: Operand) -> tuple[Tensor, ...]:
 
 
 broadcast_arrays = broadcast_tensors
+
+
+@operation()
+def expand_as(x: Tensor, other: Tensor) -> Tensor:
+    """Return the tensor expanded to the shape of `other`."""
+    return expand(x, other.shape)
+
+
+@operation()
+def reshape_as(x: Tensor, other: Tensor) -> Tensor:
+    """Return the tensor reshaped to the shape of `other`."""
+    return reshape(x, other.shape)

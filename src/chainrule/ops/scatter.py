@@ -8,18 +8,21 @@ from typing import Any
 
 import numpy as np
 
-from chainrule.arguments import RECORDERS, Operand, one_dim, tensor_of
+from chainrule.arguments import Operand, one_dim, tensor_of
 from chainrule.autograd.error_messages import broadcast_text
 from chainrule.autograd.operands import scalar_array
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import check_known, dtype_title, is_array, is_known, namespace
 from chainrule.errors import ArgumentError, CompileError, DTypeError, ShapeError
 from chainrule.kernels import flat_indexing
+from chainrule.operation import inplace_form, operation
 from chainrule.ops.index_errors import in_our_words, indexing
 from chainrule.ops.indexing import as_key, index_of
 from chainrule.ops.reshape import broadcast_to
 from chainrule.ops.where import where
 from chainrule.ops.wrappers import reshaped
+from chainrule.primitives import elementwise, shaping
+from chainrule.primitives import indexing as indexing_primitives
 from chainrule.primitives.indexing import index as index_primitive
 
 __all__ = [
@@ -33,6 +36,7 @@ __all__ = [
     "index_put",
     "put",
     "masked_scatter",
+    "index_put_",
 ]
 
 # --- combining ------------------------------------------------------------------------------------
@@ -67,11 +71,13 @@ def write(x: Tensor, value: Tensor, key: Any) -> Tensor:
     kept = None
     if value.requires_grad and not flat_indexing.is_masks(key):
         kept = namespace(x._array).lasting(key, x.shape)
-    return RECORDERS["assign"](x, value, path=((index_primitive, {"key": key}),), lasting=kept)
+    return indexing_primitives.assign.apply(
+        x, value, path=((index_primitive, {"key": key}),), lasting=kept
+    )
 
 
 def add(x: Tensor, value: Tensor, key: Any) -> Tensor:
-    return RECORDERS["add_at"](x, value, key=key)
+    return indexing_primitives.add_at.apply(x, value, key=key)
 
 
 def _multiply(x: Tensor, value: Tensor, key: Any) -> Tensor:
@@ -94,8 +100,10 @@ def way(operation: str, reduce: str, own: bool) -> Callable[[Tensor, Tensor, Any
     if reduce == "prod":
         return lambda x, value, key: product(x, value, key, own)
     if reduce in ("amax", "amin"):
-        name = "maximum_at" if reduce == "amax" else "minimum_at"
-        return lambda x, value, key: RECORDERS[name](x, value, key=key, own=own)
+        extreme = (
+            indexing_primitives.maximum_at if reduce == "amax" else indexing_primitives.minimum_at
+        )
+        return lambda x, value, key: extreme.apply(x, value, key=key, own=own)
     raise ArgumentError(
         f"{operation}(): reduce argument must be either sum, prod, mean, amax or amin, got "
         f"{reduce!r}"
@@ -105,7 +113,9 @@ def way(operation: str, reduce: str, own: bool) -> Callable[[Tensor, Tensor, Any
 def _cleared(x: Tensor, key: Any) -> Tensor:
     """Return `x` with zeros at an index."""
     zero = make(namespace(x._array).zeros((), dtype=x.dtype), None)
-    return RECORDERS["assign"](x, zero, path=((index_primitive, {"key": key}),), lasting=None)
+    return indexing_primitives.assign.apply(
+        x, zero, path=((index_primitive, {"key": key}),), lasting=None
+    )
 
 
 def _counts(x: Tensor, key: Any) -> Array:
@@ -124,8 +134,8 @@ def _average(x: Tensor, value: Tensor, key: Any, own: bool) -> Tensor:
     number = _counts(x, key)
     number = number + 1 if own else np.maximum(number, 1)
     total = add(x if own else _cleared(x, key), value, key)
-    name = "divide" if x.dtype.kind in "fc" else "floor_divide"
-    return RECORDERS[name](total, make(number.astype(x.dtype), None))
+    divide = elementwise.divide if x.dtype.kind in "fc" else elementwise.floor_divide
+    return divide.apply(total, make(number.astype(x.dtype), None))
 
 
 def product(x: Tensor, value: Tensor, key: Any, own: bool) -> Tensor:
@@ -150,10 +160,10 @@ def product(x: Tensor, value: Tensor, key: Any, own: bool) -> Tensor:
     owner = np.concatenate([first, places])
     order = np.argsort(owner, kind="stable")
     owner = owner[order]
-    flatly = [RECORDERS["reshape_copy"](t, shape=(t.numel(),)) for t in (x, value)]
+    flatly = [shaping.reshape_copy.apply(t, shape=(t.numel(),)) for t in (x, value)]
     if not own:
-        flatly[0] = RECORDERS["index"](flatly[0], key=first)
-    factors = RECORDERS["index"](RECORDERS["concat"](*flatly, axis=0), key=order)
+        flatly[0] = indexing_primitives.index.apply(flatly[0], key=first)
+    factors = indexing_primitives.index.apply(shaping.concat.apply(*flatly, axis=0), key=order)
     one = make(np.ones(1, x.dtype), None)
     while len(owner) > size:
         starts = np.flatnonzero(np.r_[True, owner[1:] != owner[:-1]])
@@ -161,9 +171,10 @@ def product(x: Tensor, value: Tensor, key: Any, own: bool) -> Tensor:
         left = np.flatnonzero(rank % 2 == 0)
         paired = np.r_[owner[1:] == owner[:-1], False][left]
         right = np.where(paired, left + 1, len(owner))
-        padded = RECORDERS["concat"](factors, one, axis=0)
-        factors = RECORDERS["multiply"](
-            RECORDERS["index"](factors, key=left), RECORDERS["index"](padded, key=right)
+        padded = shaping.concat.apply(factors, one, axis=0)
+        factors = elementwise.multiply.apply(
+            indexing_primitives.index.apply(factors, key=left),
+            indexing_primitives.index.apply(padded, key=right),
         )
         owner = owner[left]
     return reshaped(factors, x.shape)
@@ -174,6 +185,7 @@ def product(x: Tensor, value: Tensor, key: Any, own: bool) -> Tensor:
 # --- one number for each index --------------------------------------------------------------------
 
 
+@operation(inplace=True)
 def scatter(
     input: Operand,
     dim: int,
@@ -236,6 +248,7 @@ def scatter(
     return _along("scatter", combine, input, dim, index, value if src is None else src)
 
 
+@operation(inplace=True)
 def scatter_add(input: Operand, dim: int, index: Operand, src: Operand) -> Tensor:
     """Return `input` with the elements of `src` added at `index`; the arguments are `scatter`'s.
 
@@ -252,6 +265,7 @@ def scatter_add(input: Operand, dim: int, index: Operand, src: Operand) -> Tenso
     return _along("scatter_add", add, input, dim, index, src)
 
 
+@operation(inplace=True)
 def scatter_reduce(
     input: Operand,
     dim: int,
@@ -308,11 +322,11 @@ def _along(
     shape = x._array.shape
     number = one_dim(dim, len(shape))
     if not shape:
-        src = src if src.ndim else RECORDERS["reshape"](src, shape=(1,))
-        row = RECORDERS["reshape"](x, shape=(1,))
+        src = src if src.ndim else shaping.reshape.apply(src, shape=(1,))
+        row = shaping.reshape.apply(x, shape=(1,))
         return reshaped(_along(operation, combine, row, 0, places.reshape(-1), src), ())
     if places.size == 0:
-        return RECORDERS["clone"](x)
+        return elementwise.clone.apply(x)
     if not places.shape == shape == src._array.shape:
         src = _cut(operation, shape, places.shape, src, number)
     kept = x.requires_grad or src.requires_grad  # the user may write to the index afterwards
@@ -346,6 +360,7 @@ def _cut(
 # --- a slice for each index -----------------------------------------------------------------------
 
 
+@operation(inplace=True)
 def index_add(
     input: Operand, dim: int, index: Operand, source: Operand, *, alpha: float = 1
 ) -> Tensor:
@@ -387,10 +402,11 @@ def index_add(
     >>> cr.index_add(cr.zeros(3), 0, cr.tensor([2, 2]), cr.tensor([1.0, 2.0]))
     tensor([0., 0., 3.])
     """
-    scaled = source if alpha == 1 else RECORDERS["multiply"](source, alpha)
+    scaled = source if alpha == 1 else elementwise.multiply.apply(source, alpha)
     return _slices("index_add", add, input, dim, index, scaled)
 
 
+@operation(inplace=True)
 def index_copy(input: Operand, dim: int, index: Operand, source: Operand) -> Tensor:
     """Return `input` with slices written at `index`; the arguments are those of `index_add`.
 
@@ -408,6 +424,7 @@ def index_copy(input: Operand, dim: int, index: Operand, source: Operand) -> Ten
     return _slices("index_copy", write, input, dim, index, source)
 
 
+@operation(inplace=True)
 def index_fill(input: Operand, dim: int, index: Operand, value: Operand) -> Tensor:
     """Return `input` with a number written to the slices at `index` along a dimension.
 
@@ -447,6 +464,7 @@ def index_fill(input: Operand, dim: int, index: Operand, value: Operand) -> Tens
     return _slices("index_fill", write, input, dim, index, number)
 
 
+@operation(inplace=True)
 def index_reduce(
     input: Operand,
     dim: int,
@@ -493,8 +511,8 @@ def _slices(
     number = one_dim(dim, x.ndim)
     places = places.reshape(-1).astype(np.intp)
     if x.ndim == 0:
-        row = RECORDERS["reshape"](x, shape=(1,))
-        source = source if source.ndim else RECORDERS["reshape"](source, shape=(1,))
+        row = shaping.reshape.apply(x, shape=(1,))
+        source = source if source.ndim else shaping.reshape.apply(source, shape=(1,))
         return reshaped(_slices(operation, combine, row, 0, places, source), ())
     wanted = (*x.shape[:number], len(places), *x.shape[number + 1 :])
     if operation == "index_fill":
@@ -514,6 +532,7 @@ def _slices(
 # Elements written or added at any index.
 
 
+@operation(inplace=True)
 def index_put(
     input: Operand, indices: Sequence[Operand], values: Operand, accumulate: bool = False
 ) -> Tensor:
@@ -558,6 +577,9 @@ def index_put(
     return _put(input, value, key, accumulate)
 
 
+index_put_ = inplace_form(index_put)
+
+
 def _put(x: Tensor, value: Tensor, key: Any, accumulate: bool) -> Tensor:
     with indexing():
         shape = np.broadcast_to(np.empty((), bool), x.shape)[_stand_in(key)].shape
@@ -581,6 +603,7 @@ def _stand_in(key: Any) -> Any:
     return np.zeros(key.shape, np.intp)
 
 
+@operation(inplace=True)
 def put(input: Operand, index: Operand, source: Operand, accumulate: bool = False) -> Tensor:
     """Return `input` with the elements of `source` at `index` in the flattened tensor.
 
@@ -622,12 +645,13 @@ def put(input: Operand, index: Operand, source: Operand, accumulate: bool = Fals
             "put_(): Expected source and index to have the same number of elements, but got "
             f"source.numel() = {source.numel()}, index.numel() = {places.size}"
         )
-    row, values = [RECORDERS["reshape_copy"](t, shape=(t.numel(),)) for t in (input, source)]
+    row, values = [shaping.reshape_copy.apply(t, shape=(t.numel(),)) for t in (input, source)]
     return reshaped(
         _put(row, values, (places.reshape(-1).astype(np.intp),), accumulate), input.shape
     )
 
 
+@operation(inplace=True)
 def masked_scatter(input: Operand, mask: Operand, source: Operand) -> Tensor:
     """Return `input` with elements of `source`, in their order, written where `mask` is true.
 
@@ -676,7 +700,7 @@ def masked_scatter(input: Operand, mask: Operand, source: Operand) -> Tensor:
             f"masked_scatter: expected source to have at least as many elements ({source.numel()}) "
             f"as there are true ones in mask ({count})"
         )
-    values = RECORDERS["reshape_copy"](source, shape=(source.numel(),))[:count]
+    values = shaping.reshape_copy.apply(source, shape=(source.numel(),))[:count]
     return write(input if input.shape == shape else broadcast_to(input, shape), values, (where,))
 
 
@@ -684,5 +708,5 @@ def _chosen(x: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     """Do `masked_scatter` without knowing how many elements of `source` it takes."""
     number = np.cumsum(mask._array.reshape(-1)).reshape(mask.shape) - 1
     places = np.clip(number, 0, max(source.numel() - 1, 0))
-    values = RECORDERS["reshape_copy"](source, shape=(source.numel(),))
-    return where(mask, RECORDERS["index"](values, key=places), x)
+    values = shaping.reshape_copy.apply(source, shape=(source.numel(),))
+    return where(mask, indexing_primitives.index.apply(values, key=places), x)

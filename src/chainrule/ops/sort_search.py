@@ -7,15 +7,17 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from chainrule.arguments import RECORDERS, Operand, either, one_dim, tensor_of, whole_number
+from chainrule.arguments import Operand, either, one_dim, tensor_of, whole_number
 from chainrule.autograd.modes import is_grad_enabled
 from chainrule.autograd.operands import as_tensors
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import check_known, is_known, namespace, promote
 from chainrule.errors import ArgumentError, ShapeError
+from chainrule.operation import operation
 from chainrule.ops.indexing import get_item
 from chainrule.ops.reductions import Extremes
 from chainrule.ops.reshape import reshape
+from chainrule.primitives import elementwise, indexing, reductions, shaping
 
 __all__ = [
     "nonzero",
@@ -43,6 +45,7 @@ Array = Any
 # --- where ----------------------------------------------------------------------------------------
 
 
+@operation()
 def nonzero(input: Operand, *, as_tuple: bool = False) -> Any:
     """Return where the elements are that are not zero.
 
@@ -77,6 +80,7 @@ def nonzero(input: Operand, *, as_tuple: bool = False) -> Any:
 _MASK = "choose with where(), multiply with a mask"
 
 
+@operation()
 def argwhere(input: Operand) -> Tensor:
     """Return where the elements are that are not zero, as rows: NumPy's name of `nonzero`.
 
@@ -93,6 +97,7 @@ def argwhere(input: Operand) -> Tensor:
 # --- which ----------------------------------------------------------------------------------------
 
 
+@operation()
 def unique(
     input: Operand,
     sorted: bool = True,
@@ -167,6 +172,7 @@ def _asked(
     return found[0] if len(found) == 1 else tuple(found)
 
 
+@operation()
 def unique_consecutive(
     input: Operand,
     return_inverse: bool = False,
@@ -208,6 +214,7 @@ def unique_consecutive(
 # --- between which --------------------------------------------------------------------------------
 
 
+@operation(method=False, array_api=True)
 def searchsorted(
     sorted_sequence: Operand,
     input: Operand,
@@ -364,6 +371,7 @@ class UniqueInverse(NamedTuple):
     inverse_indices: Tensor
 
 
+@operation(method=False, array_api=True)
 def unique_all(input: Operand) -> UniqueAll:
     """Return the distinct values of `input`, with all that there is to know of where they are.
 
@@ -402,6 +410,7 @@ def unique_all(input: Operand) -> UniqueAll:
     )
 
 
+@operation(method=False, array_api=True)
 def unique_counts(input: Operand) -> UniqueCounts:
     """Return the distinct values of `input` and how often each is there; see `unique_all`.
 
@@ -415,6 +424,7 @@ def unique_counts(input: Operand) -> UniqueCounts:
     return UniqueCounts(found.values, found.counts)
 
 
+@operation(method=False, array_api=True)
 def unique_inverse(input: Operand) -> UniqueInverse:
     """Return the distinct values of `input` and which of them each element is; see `unique_all`.
 
@@ -428,6 +438,7 @@ def unique_inverse(input: Operand) -> UniqueInverse:
     return UniqueInverse(found.values, found.inverse_indices)
 
 
+@operation(method=False, array_api=True)
 def unique_values(input: Operand) -> Tensor:
     """Return the distinct values of `input`; see `unique_all`.
 
@@ -440,6 +451,7 @@ def unique_values(input: Operand) -> Tensor:
     return unique_all(input).values
 
 
+@operation(method=False, array_api=True)
 def isin(
     elements: Operand,
     test_elements: Operand,
@@ -500,6 +512,7 @@ def foremost(rows: Array, k: int, largest: bool) -> Array:
 # --- sort search ----------------------------------------------------------------------------------
 
 
+@operation()
 def sort(
     input: Operand,
     dim: int = -1,
@@ -544,10 +557,11 @@ def sort(
     number = one_dim(dim, input.ndim)
     indices = _order(input, number, descending)
     if input.ndim == 0:
-        return Extremes(RECORDERS["clone"](input), indices)
-    return Extremes(RECORDERS["take_along_axis"](input, indices, axis=number), indices)
+        return Extremes(elementwise.clone.apply(input), indices)
+    return Extremes(indexing.take_along_axis.apply(input, indices, axis=number), indices)
 
 
+@operation(array_api=True)
 def argsort(
     input: Operand,
     dim: int | None = None,
@@ -571,15 +585,16 @@ def argsort(
 
 def _order(x: Tensor, dim: int, descending: bool) -> Tensor:
     if x.ndim == 0:
-        return RECORDERS["argmax"](x, axis=None, keepdims=False)
+        return reductions.argmax.apply(x, axis=None, keepdims=False)
     if not descending:
-        return RECORDERS["argsort"](x, axis=dim, stable=True)
+        return reductions.argsort.apply(x, axis=dim, stable=True)
     # Sorting the reversed rows and reversing the result keeps equal elements in their order.
-    backwards = RECORDERS["flip"](x.detach(), axis=dim)
-    order = RECORDERS["flip"](RECORDERS["argsort"](backwards, axis=dim, stable=True), axis=dim)
-    return RECORDERS["subtract"](x.shape[dim] - 1, order)
+    backwards = shaping.flip.apply(x.detach(), axis=dim)
+    order = shaping.flip.apply(reductions.argsort.apply(backwards, axis=dim, stable=True), axis=dim)
+    return elementwise.subtract.apply(x.shape[dim] - 1, order)
 
 
+@operation()
 def topk(
     input: Operand,
     k: int,
@@ -631,10 +646,10 @@ def topk(
             f"topk: selected index k = {k} out of range for shape {list(input.shape)}"
         )
     if input.ndim == 0:
-        return Extremes(RECORDERS["clone"](input), _order(input, number, largest))
+        return Extremes(elementwise.clone.apply(input), _order(input, number, largest))
     if input.shape[number] > MANY and k < input.shape[number] // 4:
         places = foremost(np.moveaxis(input._array, number, -1), k, largest)
         first = make(np.moveaxis(places, -1, number), None)
     else:
         first = _order(input, number, largest)[(slice(None),) * number + (slice(k),)]
-    return Extremes(RECORDERS["take_along_axis"](input, first, axis=number), first)
+    return Extremes(indexing.take_along_axis.apply(input, first, axis=number), first)

@@ -10,13 +10,17 @@ import math
 from collections.abc import Callable
 from operator import index
 
-from chainrule.arguments import RECORDERS, Operand, floating
+from chainrule.arguments import Operand, floating
+from chainrule.autograd.inplace import in_place
 from chainrule.autograd.tensor import Tensor
 from chainrule.errors import ArgumentError
+from chainrule.operation import inplace_form, operation
 from chainrule.ops.arithmetic import add, multiply, negative, subtract
 from chainrule.ops.binary import logaddexp
 from chainrule.ops.elementary import clamp
 from chainrule.ops.wrappers import of_reals, real_floating, real_operands, real_pair
+from chainrule.primitives import binary, special
+from chainrule.primitives.primitive import Primitive
 
 __all__ = [
     "digamma",
@@ -31,20 +35,26 @@ __all__ = [
     "mvlgamma",
     "polygamma",
     "sinc",
+    "erf_",
+    "erfc_",
+    "i0_",
+    "logit_",
+    "sinc_",
 ]
 
-_erf = of_reals("erf")
-_erfc = of_reals("erfc")
-_erfinv = of_reals("erfinv")
-_lgamma = of_reals("lgamma")
-_polygamma = of_reals("polygamma")
-_digamma = of_reals("polygamma", "digamma")
-_i0 = of_reals("bessel_i", "i0")
-_logit = of_reals("logit")
-_gammainc = real_pair("gammainc")
-_gammaincc = real_pair("gammaincc")
+_erf = of_reals(special.erf)
+_erfc = of_reals(special.erfc)
+_erfinv = of_reals(special.erfinv)
+_lgamma = of_reals(special.lgamma)
+_polygamma = of_reals(special.polygamma)
+_digamma = of_reals(special.polygamma, "digamma")
+_i0 = of_reals(special.bessel_i, "i0")
+_logit = of_reals(special.logit)
+_gammainc = real_pair(special.gammainc)
+_gammaincc = real_pair(special.gammaincc)
 
 
+@operation(inplace=True, scipy="erf")
 def erf(input: Operand) -> Tensor:
     """Return the error function, 2/√π ∫ exp(-t²) dt from 0 to x.
 
@@ -76,6 +86,10 @@ def erf(input: Operand) -> Tensor:
     return _erf(input)
 
 
+erf_ = inplace_form(erf)
+
+
+@operation(inplace=True, scipy="erfc")
 def erfc(input: Operand) -> Tensor:
     """Return 1 - erf(x), precise also where that is tiny; the argument is that of `erf`.
 
@@ -96,6 +110,10 @@ def erfc(input: Operand) -> Tensor:
     return _erfc(input)
 
 
+erfc_ = inplace_form(erfc)
+
+
+@operation(inplace=True, scipy="erfinv")
 def erfinv(input: Operand) -> Tensor:
     """Return the number whose `erf` is x: ±inf at ±1, nan beyond.
 
@@ -128,6 +146,7 @@ def erfinv(input: Operand) -> Tensor:
     return _erfinv(input)
 
 
+@operation(inplace=True, scipy="gammaln")
 def lgamma(input: Operand) -> Tensor:
     """Return log |Γ(x)|: inf at 0, -1, -2, …
 
@@ -158,6 +177,7 @@ def lgamma(input: Operand) -> Tensor:
     return _lgamma(input)
 
 
+@operation(inplace=True, scipy="psi")
 def digamma(input: Operand) -> Tensor:
     """Return the derivative of log Γ(x); the argument is that of `lgamma`.
 
@@ -212,6 +232,13 @@ def polygamma(n: int, input: Operand) -> Tensor:
     return _polygamma(input, order=index(n))
 
 
+@operation()
+def polygamma_(x: Tensor, n: int) -> Tensor:
+    """Replace each element by the n-th derivative of digamma there."""
+    return in_place(x, "polygamma_", lambda t: polygamma(n, t))
+
+
+@operation(inplace=True)
 def mvlgamma(input: Operand, p: int) -> Tensor:
     """Return the logarithm of the multivariate gamma function of dimension p.
 
@@ -251,6 +278,7 @@ def mvlgamma(input: Operand, p: int) -> Tensor:
     return add(total, p * (p - 1) / 4 * math.log(math.pi))
 
 
+@operation(inplace=True, scipy="i0", numpy="i0 x")
 def i0(input: Operand) -> Tensor:
     """Return the modified Bessel function of the first kind of order 0.
 
@@ -283,6 +311,10 @@ def i0(input: Operand) -> Tensor:
     return _i0(input, order=0)
 
 
+i0_ = inplace_form(i0)
+
+
+@operation(inplace=True, scipy="gammainc")
 def igamma(input: Operand, other: Operand) -> Tensor:
     """Return the regularised lower incomplete gamma function, from 0 at x = 0 up to 1.
 
@@ -319,6 +351,7 @@ def igamma(input: Operand, other: Operand) -> Tensor:
     return _gammainc(input, other)
 
 
+@operation(inplace=True, scipy="gammaincc")
 def igammac(input: Operand, other: Operand) -> Tensor:
     """Return the regularised upper incomplete gamma function, 1 - igamma(a, x), also in its tail.
 
@@ -342,6 +375,7 @@ def igammac(input: Operand, other: Operand) -> Tensor:
     return _gammaincc(input, other)
 
 
+@operation(inplace=True, numpy="sinc x")
 def sinc(input: Operand) -> Tensor:
     """Return sin(πx) / (πx), which is 1 at 0.
 
@@ -365,9 +399,13 @@ def sinc(input: Operand) -> Tensor:
     >>> cr.sinc(cr.tensor([0.0, 0.5]))
     tensor([1.0000, 0.6366])
     """
-    return RECORDERS["spherical_bessel_j"](multiply(floating(input), math.pi), order=0)
+    return special.spherical_bessel_j.apply(multiply(floating(input), math.pi), order=0)
 
 
+sinc_ = inplace_form(sinc)
+
+
+@operation(inplace=True, scipy="logit")
 def logit(input: Operand, eps: float | None = None) -> Tensor:
     """Return log(x / (1 - x)), the inverse of `sigmoid`.
 
@@ -404,6 +442,9 @@ def logit(input: Operand, eps: float | None = None) -> Tensor:
     return _logit(input)
 
 
+logit_ = inplace_form(logit)
+
+
 # --- probability ----------------------------------------------------------------------------------
 #
 # Special functions of probability: normal, gamma and beta distributions, entropies.
@@ -411,24 +452,25 @@ def logit(input: Operand, eps: float | None = None) -> Tensor:
 # All take real numbers, integers as numbers of the default dtype, and need SciPy (the extra
 # `scipy`) but where it says otherwise.
 
-_erfcx = of_reals("erfcx")
-_erfi = of_reals("erfi")
-_dawsn = of_reals("dawsn")
-_ndtri = of_reals("ndtri")
-_log_ndtr = of_reals("log_ndtr")
-_entr = of_reals("entr")
-_rel_entr = real_pair("rel_entr")
-_xlog1py = real_pair("xlog1py")
-_gamma = of_reals("gamma")
-_beta = real_pair("beta")
-_betaln = real_pair("betaln")
-_zeta = real_pair("zeta")
-_expi = of_reals("expi")
-_exp1 = of_reals("exp1")
+_erfcx = of_reals(special.erfcx)
+_erfi = of_reals(special.erfi)
+_dawsn = of_reals(special.dawsn)
+_ndtri = of_reals(special.ndtri)
+_log_ndtr = of_reals(special.log_ndtr)
+_entr = of_reals(special.entr)
+_rel_entr = real_pair(special.rel_entr)
+_xlog1py = real_pair(binary.xlog1py)
+_gamma = of_reals(special.gamma)
+_beta = real_pair(special.beta)
+_betaln = real_pair(special.betaln)
+_zeta = real_pair(special.zeta)
+_expi = of_reals(special.expi)
+_exp1 = of_reals(special.exp1)
 
 # --- error functions and the normal distribution --------------------------------------------------
 
 
+@operation(method=False, scipy="erfcx")
 def erfcx(input: Operand) -> Tensor:
     """Return exp(x²) erfc(x), which neither over- nor underflows for large x.
 
@@ -445,6 +487,7 @@ def erfcx(input: Operand) -> Tensor:
     return _erfcx(input)
 
 
+@operation(method=False, scipy="erfi")
 def erfi(input: Operand) -> Tensor:
     """Return the imaginary error function, 2/√π ∫ exp(t²) dt from 0 to x.
 
@@ -461,6 +504,7 @@ def erfi(input: Operand) -> Tensor:
     return _erfi(input)
 
 
+@operation(method=False, scipy="dawsn")
 def dawsn(input: Operand) -> Tensor:
     """Return Dawson's integral, exp(-x²) ∫ exp(t²) dt from 0 to x.
 
@@ -477,6 +521,7 @@ def dawsn(input: Operand) -> Tensor:
     return _dawsn(input)
 
 
+@operation(method=False, scipy="ndtr")
 def ndtr(input: Operand) -> Tensor:
     """Return the probability that a standard normal number is at most x. Needs NumPy alone.
 
@@ -491,9 +536,10 @@ def ndtr(input: Operand) -> Tensor:
     tensor([0.1587, 0.5000])
     """
     scaled = multiply(real_floating(input, "ndtr"), -0.7071067811865476)  # 1/√2
-    return multiply(RECORDERS["erfc"](scaled), 0.5)
+    return multiply(special.erfc.apply(scaled), 0.5)
 
 
+@operation(method=False, scipy="ndtri")
 def ndtri(input: Operand) -> Tensor:
     """Return the number whose `ndtr` is x: ±inf at 1 and 0, nan beyond.
 
@@ -510,6 +556,7 @@ def ndtri(input: Operand) -> Tensor:
     return _ndtri(input)
 
 
+@operation(method=False, scipy="log_ndtr")
 def log_ndtr(input: Operand) -> Tensor:
     """Return log ndtr(x), precise also where that underflows.
 
@@ -526,6 +573,7 @@ def log_ndtr(input: Operand) -> Tensor:
     return _log_ndtr(input)
 
 
+@operation(method=False, scipy="log_expit")
 def log_expit(input: Operand) -> Tensor:
     """Return log sigmoid(x), without underflow. Needs NumPy alone.
 
@@ -545,6 +593,7 @@ def log_expit(input: Operand) -> Tensor:
 # --- entropies ------------------------------------------------------------------------------------
 
 
+@operation(method=False, scipy="entr")
 def entr(input: Operand) -> Tensor:
     """Return -x log x, which is 0 at 0 and -inf below. Needs NumPy alone.
 
@@ -561,6 +610,7 @@ def entr(input: Operand) -> Tensor:
     return _entr(input)
 
 
+@operation(method=False, scipy="rel_entr")
 def rel_entr(x: Operand, y: Operand, /) -> Tensor:
     """Return x log(x/y), which is 0 at x = 0, y ≥ 0, and inf where one is negative.
 
@@ -577,6 +627,7 @@ def rel_entr(x: Operand, y: Operand, /) -> Tensor:
     return _rel_entr(x, y)
 
 
+@operation(method=False, scipy="kl_div")
 def kl_div(x: Operand, y: Operand, /) -> Tensor:
     """Return x log(x/y) - x + y, as scipy.special.kl_div does.
 
@@ -595,6 +646,7 @@ def kl_div(x: Operand, y: Operand, /) -> Tensor:
     return add(subtract(_rel_entr(x, y), x), y)
 
 
+@operation(method=False, scipy="xlog1py")
 def xlog1py(input: Operand, other: Operand) -> Tensor:
     """Return x log(1 + y), which is 0 where x is 0. Needs NumPy alone.
 
@@ -614,6 +666,7 @@ def xlog1py(input: Operand, other: Operand) -> Tensor:
 # --- gamma, beta, zeta ----------------------------------------------------------------------------
 
 
+@operation(method=False, scipy="gamma")
 def gamma(input: Operand) -> Tensor:
     """Return Γ(x); it overflows soon, `lgamma` doesn't.
 
@@ -630,6 +683,7 @@ def gamma(input: Operand) -> Tensor:
     return _gamma(input)
 
 
+@operation(method=False, scipy="beta")
 def beta(a: Operand, b: Operand, /) -> Tensor:
     """Return Γ(a) Γ(b) / Γ(a + b).
 
@@ -646,6 +700,7 @@ def beta(a: Operand, b: Operand, /) -> Tensor:
     return _beta(a, b)
 
 
+@operation(method=False, scipy="betaln")
 def betaln(a: Operand, b: Operand, /) -> Tensor:
     """Return log |beta(a, b)|.
 
@@ -662,6 +717,7 @@ def betaln(a: Operand, b: Operand, /) -> Tensor:
     return _betaln(a, b)
 
 
+@operation(method=False, scipy="betainc")
 def betainc(a: Operand, b: Operand, x: Operand, /) -> Tensor:
     """Return the regularised incomplete beta function, 0 at x = 0 and 1 at x = 1.
 
@@ -680,9 +736,10 @@ def betainc(a: Operand, b: Operand, x: Operand, /) -> Tensor:
     >>> cr.special.betainc(2.0, 3.0, cr.tensor([0.5]))
     tensor([0.6875])
     """
-    return RECORDERS["betainc"](*real_operands("betainc", a, b, x))
+    return special.betainc.apply(*real_operands("betainc", a, b, x))
 
 
+@operation(method=False, scipy="_zeta")
 def zeta(input: Operand, other: Operand) -> Tensor:
     """Return Hurwitz' zeta function, Σ (k + q)^(-x) over k = 0, 1, …; Riemann's has q = 1.
 
@@ -709,6 +766,7 @@ def zeta(input: Operand, other: Operand) -> Tensor:
 # --- exponential integrals ------------------------------------------------------------------------
 
 
+@operation(method=False, scipy="expi")
 def expi(input: Operand) -> Tensor:
     """Return the exponential integral Ei(x), ∫ exp(t)/t dt from -∞ to x.
 
@@ -725,6 +783,7 @@ def expi(input: Operand) -> Tensor:
     return _expi(input)
 
 
+@operation(method=False, scipy="exp1")
 def exp1(input: Operand) -> Tensor:
     """Return the exponential integral E₁(x), ∫ exp(-t)/t dt from x to ∞.
 
@@ -751,7 +810,13 @@ def exp1(input: Operand) -> Tensor:
 
 
 def _of_order(
-    primitive: str, order: int, name: str, text: str, derivative: str, shown: str
+    primitive: Primitive,
+    order: int,
+    name: str,
+    text: str,
+    derivative: str,
+    shown: str,
+    scipy: str = "",
 ) -> Callable[[Operand], Tensor]:
     """Return the public function of one order of a family."""
     recorded = of_reals(primitive, name)
@@ -772,61 +837,96 @@ def _of_order(
     >>> cr.special.{name}(cr.tensor([1.0, 2.0]))
     tensor([{shown}])
     """
+    operation(method=False, scipy=scipy)(function)
     return function
 
 
 bessel_j0 = _of_order(
-    *("bessel_j", 0, "bessel_j0", "the Bessel function of the first kind of order 0"),
-    *("-bessel_j1(x)", "0.7652, 0.2239"),
+    *(special.bessel_j, 0, "bessel_j0", "the Bessel function of the first kind of order 0"),
+    *("-bessel_j1(x)", "0.7652, 0.2239", "j0"),
 )
 bessel_j1 = _of_order(
-    *("bessel_j", 1, "bessel_j1", "the Bessel function of the first kind of order 1"),
-    *("(J₀(x) - J₂(x)) / 2", "0.4401, 0.5767"),
+    *(special.bessel_j, 1, "bessel_j1", "the Bessel function of the first kind of order 1"),
+    *("(J₀(x) - J₂(x)) / 2", "0.4401, 0.5767", "j1"),
 )
 bessel_y0 = _of_order(
-    *("bessel_y", 0, "bessel_y0", "the Bessel function of the second kind of order 0"),
-    *("-bessel_y1(x)", "0.0883, 0.5104"),
+    *(special.bessel_y, 0, "bessel_y0", "the Bessel function of the second kind of order 0"),
+    *("-bessel_y1(x)", "0.0883, 0.5104", "y0"),
 )
 bessel_y1 = _of_order(
-    *("bessel_y", 1, "bessel_y1", "the Bessel function of the second kind of order 1"),
-    *("(Y₀(x) - Y₂(x)) / 2", "-0.7812, -0.1070"),
+    *(special.bessel_y, 1, "bessel_y1", "the Bessel function of the second kind of order 1"),
+    *("(Y₀(x) - Y₂(x)) / 2", "-0.7812, -0.1070", "y1"),
 )
 spherical_bessel_j0 = _of_order(
-    *("spherical_bessel_j", 0, "spherical_bessel_j0", "sin(x) / x, which is 1 at 0"),
+    *(special.spherical_bessel_j, 0, "spherical_bessel_j0", "sin(x) / x, which is 1 at 0"),
     *("(cos x - out) / x, and 0 at 0", "0.8415, 0.4546"),
 )
 modified_bessel_i0 = _of_order(
-    *("bessel_i", 0, "modified_bessel_i0", "the modified Bessel function of the first kind, I₀"),
+    *(
+        special.bessel_i,
+        0,
+        "modified_bessel_i0",
+        "the modified Bessel function of the first kind, I₀",
+    ),
     *("i1(x)", "1.2661, 2.2796"),
 )
 modified_bessel_i1 = _of_order(
-    *("bessel_i", 1, "modified_bessel_i1", "the modified Bessel function of the first kind, I₁"),
+    *(
+        special.bessel_i,
+        1,
+        "modified_bessel_i1",
+        "the modified Bessel function of the first kind, I₁",
+    ),
     *("(I₀(x) + I₂(x)) / 2", "0.5652, 1.5906"),
 )
 modified_bessel_k0 = _of_order(
-    *("bessel_k", 0, "modified_bessel_k0", "the modified Bessel function of the second kind, K₀"),
-    *("-modified_bessel_k1(x)", "0.4210, 0.1139"),
+    *(
+        special.bessel_k,
+        0,
+        "modified_bessel_k0",
+        "the modified Bessel function of the second kind, K₀",
+    ),
+    *("-modified_bessel_k1(x)", "0.4210, 0.1139", "k0"),
 )
 modified_bessel_k1 = _of_order(
-    *("bessel_k", 1, "modified_bessel_k1", "the modified Bessel function of the second kind, K₁"),
-    *("-(K₀(x) + K₂(x)) / 2", "0.6019, 0.1399"),
+    *(
+        special.bessel_k,
+        1,
+        "modified_bessel_k1",
+        "the modified Bessel function of the second kind, K₁",
+    ),
+    *("-(K₀(x) + K₂(x)) / 2", "0.6019, 0.1399", "k1"),
 )
 scaled_modified_bessel_k0 = _of_order(
-    *("bessel_ke", 0, "scaled_modified_bessel_k0", "exp(x) modified_bessel_k0(x)"),
-    *("out - scaled_modified_bessel_k1(x)", "1.1445, 0.8416"),
+    *(special.bessel_ke, 0, "scaled_modified_bessel_k0", "exp(x) modified_bessel_k0(x)"),
+    *("out - scaled_modified_bessel_k1(x)", "1.1445, 0.8416", "k0e"),
 )
 scaled_modified_bessel_k1 = _of_order(
-    *("bessel_ke", 1, "scaled_modified_bessel_k1", "exp(x) modified_bessel_k1(x)"),
-    *("out - exp(x) (K₀(x) + K₂(x)) / 2", "1.6362, 1.0335"),
+    *(special.bessel_ke, 1, "scaled_modified_bessel_k1", "exp(x) modified_bessel_k1(x)"),
+    *("out - exp(x) (K₀(x) + K₂(x)) / 2", "1.6362, 1.0335", "k1e"),
 )
 i0e = _of_order(
-    *("bessel_ie", 0, "i0e", "exp(-|x|) i0(x)", "i1e(x) - sign(x) · out", "0.4658, 0.3085")
+    *(
+        special.bessel_ie,
+        0,
+        "i0e",
+        "exp(-|x|) i0(x)",
+        "i1e(x) - sign(x) · out",
+        "0.4658, 0.3085",
+        "i0e",
+    ),
 )
 i1 = _of_order(
-    *("bessel_i", 1, "i1", "the modified Bessel function of the first kind of order 1"),
-    *("(I₀(x) + I₂(x)) / 2", "0.5652, 1.5906"),
+    *(special.bessel_i, 1, "i1", "the modified Bessel function of the first kind of order 1"),
+    *("(I₀(x) + I₂(x)) / 2", "0.5652, 1.5906", "i1"),
 )
 i1e = _of_order(
-    *("bessel_ie", 1, "i1e", "exp(-|x|) i1(x)"),
-    *("exp(-|x|) (I₀(x) + I₂(x)) / 2 - sign(x) · out", "0.2079, 0.2153"),
+    *(special.bessel_ie, 1, "i1e", "exp(-|x|) i1(x)"),
+    *("exp(-|x|) (I₀(x) + I₂(x)) / 2 - sign(x) · out", "0.2079, 0.2153", "i1e"),
 )
+
+
+@operation(method="polygamma")
+def polygamma_method(x: Tensor, n: int) -> Tensor:
+    """Return the n-th derivative of digamma at each element."""
+    return polygamma(n, x)

@@ -8,7 +8,6 @@ from typing import NamedTuple
 import numpy as np
 
 from chainrule.arguments import (
-    RECORDERS,
     Dims,
     DTypeLike,
     Operand,
@@ -23,12 +22,14 @@ from chainrule.arguments import (
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import holds_somewhere
 from chainrule.errors import ArgumentError, DTypeError, ShapeError
+from chainrule.operation import operation
 from chainrule.ops.diagonals import diagonal
 from chainrule.ops.elementary import clamp
 from chainrule.ops.matmul import matmul
 from chainrule.ops.reductions import amax, amin, check_floating, mean, sum
 from chainrule.ops.where import where
 from chainrule.ops.wrappers import along, nothing_of, reshaped
+from chainrule.primitives import elementwise, norms, reductions, shaping
 
 __all__ = [
     "var",
@@ -48,9 +49,10 @@ __all__ = [
     "corrcoef",
 ]
 
-_sum = RECORDERS["sum"]
+_sum = reductions.sum.apply
 
 
+@operation()
 def var(
     input: Operand,
     dim: Dims | bool = None,
@@ -106,21 +108,24 @@ def var(
     if count == 0:
         total = _sum(_squares(input), axis=dims, keepdims=keepdim or keepdims)
     else:
-        centred = RECORDERS["subtract"](input, RECORDERS["mean"](input, axis=dims, keepdims=True))
+        centred = elementwise.subtract.apply(
+            input, reductions.mean.apply(input, axis=dims, keepdims=True)
+        )
         total = _sum(_squares(centred), axis=dims, keepdims=keepdim or keepdims)
     lost = unbiased if correction is None else correction
     freedom = count - (1 if lost is None else lost)
     infinite = math.inf if count > 1 else math.nan  # the spread of one element is 0
-    return RECORDERS["multiply"](total, 1 / freedom if freedom > 0 else infinite)
+    return elementwise.multiply.apply(total, 1 / freedom if freedom > 0 else infinite)
 
 
 def _squares(x: Tensor) -> Tensor:
     """Return |x|²: real also where x is complex."""
     if x._array.dtype.kind == "c":
-        return RECORDERS["real"](RECORDERS["multiply"](x, RECORDERS["conj"](x)))
-    return RECORDERS["square"](x)
+        return elementwise.real.apply(elementwise.multiply.apply(x, elementwise.conj.apply(x)))
+    return elementwise.square.apply(x)
 
 
+@operation()
 def std(
     input: Operand,
     dim: Dims | bool = None,
@@ -144,11 +149,12 @@ def std(
     >>> cr.std(cr.tensor([1.0, 2.0, 3.0]))
     tensor(1.)
     """
-    return RECORDERS["root_of_spread"](
+    return elementwise.root_of_spread.apply(
         var(input, dim, unbiased, keepdim, correction=correction, axis=axis, keepdims=keepdims)
     )
 
 
+@operation()
 def norm(
     input: Operand,
     p: float | str = 2,
@@ -205,20 +211,22 @@ def norm(
     check_floating(input, "norm")
     settings = {"axis": many_dims(over(dim, axis), input.ndim), "keepdims": keepdim or keepdims}
     if p == 1:
-        return _sum(RECORDERS["abs"](input), **settings)
+        return _sum(elementwise.abs.apply(input), **settings)
     if p in (math.inf, -math.inf):
-        return RECORDERS["max" if p == math.inf else "min"](RECORDERS["abs"](input), **settings)
+        extreme = reductions.max if p == math.inf else reductions.min
+        return extreme.apply(elementwise.abs.apply(input), **settings)
     if isinstance(p, str) and p != "fro":
         raise ArgumentError(
             f"norm: p must be a number or 'fro', got {p!r}: matrices have linalg.matrix_norm"
         )
     if p == 0:
-        sizes = RECORDERS["abs"](input)
-        count = cast(RECORDERS["count_nonzero"](input, **settings), sizes.dtype)
+        sizes = elementwise.abs.apply(input)
+        count = cast(reductions.count_nonzero.apply(input, **settings), sizes.dtype)
         return count + _sum(nothing_of(sizes), **settings)
-    return RECORDERS["p_norm"](input, p=2.0 if p == "fro" else float(p), **settings)
+    return norms.p_norm.apply(input, p=2.0 if p == "fro" else float(p), **settings)
 
 
+@operation()
 def logsumexp(
     input: Operand,
     dim: Dims = None,
@@ -260,9 +268,10 @@ def logsumexp(
     """
     input = floating(input)
     dims = many_dims(either(dim, axis), input.ndim)
-    return RECORDERS["logsumexp"](input, axis=dims, keepdims=keepdim or keepdims)
+    return reductions.logsumexp.apply(input, axis=dims, keepdims=keepdim or keepdims)
 
 
+@operation()
 def softmax(
     input: Operand, dim: int | None = None, *, axis: int | None = None, dtype: DTypeLike = None
 ) -> Tensor:
@@ -294,9 +303,10 @@ def softmax(
     >>> cr.softmax(cr.tensor([1.0, 1.0]), dim=0)
     tensor([0.5000, 0.5000])
     """
-    return along("softmax", cast(floating(input), dtype), either(dim, axis))
+    return along(reductions.softmax, cast(floating(input), dtype), either(dim, axis))
 
 
+@operation()
 def log_softmax(
     input: Operand, dim: int | None = None, *, axis: int | None = None, dtype: DTypeLike = None
 ) -> Tensor:
@@ -312,7 +322,7 @@ def log_softmax(
     >>> cr.log_softmax(cr.tensor([0.0, 1000.0]), dim=0)
     tensor([-1000.,     0.])
     """
-    return along("log_softmax", cast(floating(input), dtype), either(dim, axis))
+    return along(reductions.log_softmax, cast(floating(input), dtype), either(dim, axis))
 
 
 # --- moments --------------------------------------------------------------------------------------
@@ -322,6 +332,7 @@ def log_softmax(
 # --- around gaps ----------------------------------------------------------------------------------
 
 
+@operation(numpy="nansum a axis= dtype= keepdims=")
 def nansum(
     input: Operand,
     dim: Dims = None,
@@ -345,14 +356,15 @@ def nansum(
     """
     input = cast(tensor_of(input), dtype)
     if input.dtype.kind in "fc":
-        input = RECORDERS["masked"](input, _present(input))
+        input = elementwise.masked.apply(input, _present(input))
     return sum(input, axis=over(dim, axis), keepdims=keepdim or keepdims)
 
 
 def _present(x: Tensor) -> Tensor:
-    return RECORDERS["logical_not"](RECORDERS["isnan"](x))
+    return elementwise.logical_not.apply(elementwise.isnan.apply(x))
 
 
+@operation()
 def nanmean(
     input: Operand,
     dim: Dims = None,
@@ -384,8 +396,8 @@ def nanmean(
     dims, keep = over(dim, axis), keepdim or keepdims
     number = sum(_present(input), axis=dims, keepdims=keep)._array
     share = np.where(number > 0, 1 / np.maximum(number, 1), np.nan)
-    weight = share.astype(RECORDERS["abs"](input.detach()).dtype)
-    return RECORDERS["multiply"](nansum(input, axis=dims, keepdims=keep), make(weight, None))
+    weight = share.astype(elementwise.abs.apply(input.detach()).dtype)
+    return elementwise.multiply.apply(nansum(input, axis=dims, keepdims=keep), make(weight, None))
 
 
 # --- two at once ----------------------------------------------------------------------------------
@@ -444,6 +456,7 @@ class Bounds(NamedTuple):
     max: Tensor
 
 
+@operation()
 def aminmax(
     input: Operand,
     *,
@@ -467,6 +480,7 @@ def aminmax(
 # --- sizes ----------------------------------------------------------------------------------------
 
 
+@operation()
 def dist(input: Operand, other: Operand, p: float = 2) -> Tensor:
     """Return the norm of the difference of two tensors.
 
@@ -491,9 +505,10 @@ def dist(input: Operand, other: Operand, p: float = 2) -> Tensor:
     >>> cr.dist(cr.tensor([1.0, 1.0]), cr.tensor([4.0, 5.0]))
     tensor(5.)
     """
-    return norm(RECORDERS["subtract"](floating(input), floating(other)), p)
+    return norm(elementwise.subtract.apply(floating(input), floating(other)), p)
 
 
+@operation(inplace=True)
 def renorm(input: Operand, p: float, dim: int, maxnorm: float) -> Tensor:
     """Return `input` with the slices along a dimension shortened to a norm of at most `maxnorm`.
 
@@ -541,11 +556,11 @@ def renorm(input: Operand, p: float, dim: int, maxnorm: float) -> Tensor:
     number = one_dim(dim, input.ndim)
     others = many_dims([i for i in range(input.ndim) if i != number], input.ndim)
     size = norm(input, p, others, True)
-    shorter = RECORDERS["divide"](
-        make(np.asarray(maxnorm, size.dtype), None), RECORDERS["add"](size, 1e-7)
+    shorter = elementwise.divide.apply(
+        make(np.asarray(maxnorm, size.dtype), None), elementwise.add.apply(size, 1e-7)
     )
-    factor = where(RECORDERS["greater"](size, maxnorm), shorter, 1.0)
-    return RECORDERS["multiply"](input, cast(factor, input.dtype))
+    factor = where(elementwise.greater.apply(size, maxnorm), shorter, 1.0)
+    return elementwise.multiply.apply(input, cast(factor, input.dtype))
 
 
 # --- covariance -----------------------------------------------------------------------------------
@@ -553,6 +568,7 @@ def renorm(input: Operand, p: float, dim: int, maxnorm: float) -> Tensor:
 # Covariance and correlation of variables.
 
 
+@operation()
 def cov(
     input: Operand,
     *,
@@ -602,24 +618,30 @@ def cov(
         raise ShapeError(
             f"cov(): expected input to have two or fewer dimensions but got {input.ndim}"
         )
-    rows = RECORDERS["reshape"](input, shape=(1, input.numel())) if input.ndim < 2 else input
+    rows = shaping.reshape.apply(input, shape=(1, input.numel())) if input.ndim < 2 else input
     weights = _weights(rows, fweights=fweights, aweights=aweights)
     if weights is None:
-        centred = RECORDERS["subtract"](rows, mean(rows, 1, True))
+        centred = elementwise.subtract.apply(rows, mean(rows, 1, True))
         scaled, freedom = centred, rows.shape[1] - correction
-        product = matmul(scaled, RECORDERS["conj"](centred).mT)
-        return _squeezed(RECORDERS["multiply"](product, 1 / freedom if freedom > 0 else math.inf))
+        product = matmul(scaled, elementwise.conj.apply(centred).mT)
+        return _squeezed(
+            elementwise.multiply.apply(product, 1 / freedom if freedom > 0 else math.inf)
+        )
     total = sum(weights)
-    middle = RECORDERS["divide"](sum(RECORDERS["multiply"](rows, weights), 1, True), total)
-    centred = RECORDERS["subtract"](rows, middle)
+    middle = elementwise.divide.apply(
+        sum(elementwise.multiply.apply(rows, weights), 1, True), total
+    )
+    centred = elementwise.subtract.apply(rows, middle)
     if aweights is None or correction == 0:
-        divisor = RECORDERS["subtract"](total, correction)
+        divisor = elementwise.subtract.apply(total, correction)
     else:
-        squares = sum(RECORDERS["multiply"](weights, cast(tensor_of(aweights), weights.dtype)))
-        lost = RECORDERS["divide"](RECORDERS["multiply"](squares, correction), total)
-        divisor = RECORDERS["subtract"](total, lost)
-    product = matmul(RECORDERS["multiply"](centred, weights), RECORDERS["conj"](centred).mT)
-    return _squeezed(RECORDERS["divide"](product, clamp(divisor, min=0)))
+        squares = sum(elementwise.multiply.apply(weights, cast(tensor_of(aweights), weights.dtype)))
+        lost = elementwise.divide.apply(elementwise.multiply.apply(squares, correction), total)
+        divisor = elementwise.subtract.apply(total, lost)
+    product = matmul(
+        elementwise.multiply.apply(centred, weights), elementwise.conj.apply(centred).mT
+    )
+    return _squeezed(elementwise.divide.apply(product, clamp(divisor, min=0)))
 
 
 def _weights(rows: Tensor, **given: Operand | None) -> Tensor | None:
@@ -641,8 +663,8 @@ def _weights(rows: Tensor, **given: Operand | None) -> Tensor | None:
             )
         if holds_somewhere(found._array < 0):
             raise ArgumentError(f"cov(): {name} cannot be negative")
-        found = cast(found, RECORDERS["abs"](rows.detach()).dtype)
-        weights = found if weights is None else RECORDERS["multiply"](weights, found)
+        found = cast(found, elementwise.abs.apply(rows.detach()).dtype)
+        weights = found if weights is None else elementwise.multiply.apply(weights, found)
     return weights
 
 
@@ -650,6 +672,7 @@ def _squeezed(x: Tensor) -> Tensor:
     return reshaped(x, ()) if x.shape == (1, 1) else x
 
 
+@operation()
 def corrcoef(input: Operand) -> Tensor:
     """Return the correlations of variables, which are the rows of a matrix.
 
@@ -681,8 +704,8 @@ def corrcoef(input: Operand) -> Tensor:
     """
     pairs = cov(input)
     if pairs.ndim == 0:
-        return RECORDERS["divide"](pairs, pairs)
-    spread = RECORDERS["sqrt"](diagonal(pairs))
-    across = RECORDERS["reshape"](spread, shape=(-1, 1))
-    ratio = RECORDERS["divide"](RECORDERS["divide"](pairs, across), spread)
+        return elementwise.divide.apply(pairs, pairs)
+    spread = elementwise.sqrt.apply(diagonal(pairs))
+    across = shaping.reshape.apply(spread, shape=(-1, 1))
+    ratio = elementwise.divide.apply(elementwise.divide.apply(pairs, across), spread)
     return ratio if ratio.dtype.kind == "c" else clamp(ratio, -1, 1)

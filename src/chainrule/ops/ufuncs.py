@@ -14,16 +14,15 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from chainrule.arguments import RECORDERS, Operand, floating, many_dims, tensor_of
+from chainrule.arguments import Operand, floating, many_dims, tensor_of
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import is_array, namespace
+from chainrule.operation import SCIPY_UFUNCS, UFUNCS, operation
 from chainrule.ops import (
     arithmetic,
-    binary,
     comparison,
     cumulative,
     elementary,
-    products,
     reductions,
     special,
     statistics,
@@ -32,6 +31,10 @@ from chainrule.ops import (
     complex as complexes,
 )
 from chainrule.ops.wrappers import of_reals
+from chainrule.primitives import binary as binary_primitives
+from chainrule.primitives import elementwise
+from chainrule.primitives import special as special_primitives
+from chainrule.primitives.primitive import Primitive
 
 matmul: Any = import_module("chainrule.ops.matmul")
 reshape: Any = import_module("chainrule.ops.reshape")
@@ -39,9 +42,11 @@ where: Any = import_module("chainrule.ops.where")
 
 Function = Callable[..., Any]
 
-_cbrt = of_reals("cbrt")
+operation(method=False, ufunc="cbrt", scipy="cbrt")(of_reals(binary_primitives.cbrt))
 
 
+@operation(method=False, ufunc="modf")
+@operation(method=False, ufunc="modf")
 def _modf(x: Any) -> tuple[Tensor, Tensor]:
     x = floating(x)
     whole = elementary.trunc(x)
@@ -50,79 +55,32 @@ def _modf(x: Any) -> tuple[Tensor, Tensor]:
     return fraction, whole
 
 
+@operation(method=False, ufunc="divmod")
+@operation(method=False, ufunc="divmod")
 def _divmod(x: Any, y: Any) -> tuple[Tensor, Tensor]:
     return arithmetic.floor_divide(x, y), arithmetic.remainder(x, y)
 
 
+@operation(method=False, ufunc="fabs")
+@operation(method=False, ufunc="fabs")
 def _fabs(x: Any) -> Tensor:
     return elementary.abs(floating(x))
 
 
+@operation(method=False, ufunc="matvec")
+@operation(method=False, ufunc="matvec")
 def _matvec(x: Any, y: Any) -> Any:
     return reshape.squeeze(matmul.matmul(x, reshape.unsqueeze(y, -1)), -1)
 
 
+@operation(method=False, ufunc="vecmat")
+@operation(method=False, ufunc="vecmat")
 def _vecmat(x: Any, y: Any) -> Any:
     row = reshape.unsqueeze(complexes.conj(x), -2)
     return reshape.squeeze(matmul.matmul(row, y), -2)
 
 
 # --- recorded -------------------------------------------------------------------------------------
-
-_SAME_NAMES = [
-    (
-        arithmetic,
-        "add subtract multiply divide floor_divide remainder negative positive square reciprocal",
-    ),
-    (elementary, "sqrt exp expm1 log log1p log2 log10"),
-    (elementary, "sin cos tan sinh cosh tanh arcsin arccos arctan arcsinh arccosh arctanh"),
-    (elementary, "absolute sign maximum minimum floor ceil trunc"),
-    (
-        binary,
-        "arctan2 hypot logaddexp logaddexp2 copysign nextafter fmod fmax fmin heaviside ldexp "
-        "frexp float_power",
-    ),
-    (binary, "exp2 deg2rad rad2deg signbit"),
-    (arithmetic, "gcd lcm"),
-    (complexes, "conjugate"),
-    (
-        comparison,
-        "equal not_equal less less_equal greater greater_equal isnan isinf isfinite "
-        "logical_not logical_and logical_or logical_xor bitwise_invert bitwise_and bitwise_or "
-        "bitwise_xor",
-    ),
-    (matmul, "matmul"),
-]
-
-RECORDED: dict[Any, Function] = (
-    {
-        getattr(np, name): getattr(module, {"conjugate": "conj"}.get(name, name))
-        for module, names in _SAME_NAMES
-        for name in names.split()
-    }
-    | {
-        np.power: arithmetic.pow,
-        np.fabs: _fabs,
-        np.rint: elementary.round,
-        np.cbrt: _cbrt,
-        np.degrees: binary.rad2deg,
-        np.radians: binary.deg2rad,
-        np.left_shift: arithmetic.bitwise_left_shift,
-        np.right_shift: arithmetic.bitwise_right_shift,
-        np.modf: _modf,
-        np.divmod: _divmod,
-    }
-    | {
-        getattr(np, name): function  # of NumPy 2.2 the last two
-        for name, function in (
-            ("vecdot", products.vecdot),
-            ("matvec", _matvec),
-            ("vecmat", _vecmat),
-        )
-        if hasattr(np, name)
-    }
-)
-"""What is a function of tensors."""
 
 STEPS: frozenset[Any] = frozenset([np.spacing, np.bitwise_count])
 """What is constant but for its jumps, or of integers: computed on the arrays, without gradient."""
@@ -219,12 +177,9 @@ def _method(ufunc: Any, method: str) -> Function | None:
 
 
 def _called(ufunc: Any) -> Function | None:
-    function = RECORDED.get(ufunc)
-    if function is not None or _is_numpys(ufunc):
-        return function
-    pass  # what isn't NumPy's was imported from SciPy by its user
-
-    return find(ufunc)
+    if _is_numpys(ufunc):
+        return UFUNCS.get(ufunc.__name__)
+    return find(ufunc)  # SciPy's
 
 
 def _is_numpys(ufunc: Any) -> bool:
@@ -236,6 +191,7 @@ def _is_numpys(ufunc: Any) -> bool:
 _KNOWN = (Tensor, np.generic, bool, int, float, complex)
 
 
+@operation(method="__array_ufunc__")
 def array_ufunc(x: Tensor, ufunc: Any, method: str, *inputs: Any, **settings: Any) -> Any:
     """Record a ufunc that was called on a tensor, where there is a rule for it."""
     operands = () if method in ("at", "reduceat") else inputs  # which have indices among them
@@ -307,85 +263,56 @@ def _array(value: Any) -> Any:
 # They are found by name, so that SciPy is imported only by who calls it.
 
 
-def _of_order(primitive: str) -> Function:
+def _of_order(primitive: Primitive) -> Function:
     """Return the ufunc of order and argument of a family of Bessel functions."""
     recorded = of_reals(primitive)
 
     def function(order: Operand, x: Operand) -> Tensor:
         if isinstance(order, Tensor) or np.ndim(order):
             raise TypeError(
-                f"{primitive}: expected a number as the order, got {type(order).__name__}: it has "
-                "no derivative for the order. Call it for one order after the other"
+                f"{primitive.name}: expected a number as the order, got {type(order).__name__}: it "
+                "has no derivative for the order. Call it for one order after the other"
             )
         return recorded(x, order=getattr(order, "item", lambda: order)())
 
     return function
 
 
+@operation(method=False, scipy="exp10")
+@operation(method=False, scipy="exp10")
 def _exp10(x: Operand) -> Tensor:
     return arithmetic.pow(10.0, x)
 
 
+@operation(method=False, scipy="loggamma")
+@operation(method=False, scipy="loggamma")
 def _loggamma(x: Operand) -> Any:
     value = special.lgamma(x)
     return where.where(comparison.less(x, 0), float("nan"), value)  # complex, left of 0
 
 
+@operation(method=False, scipy="cosm1")
+@operation(method=False, scipy="cosm1")
 def _cosm1(x: Operand) -> Tensor:
-    half = RECORDERS["sin"](arithmetic.multiply(x, 0.5))
-    return arithmetic.multiply(RECORDERS["square"](half), -2.0)
+    half = elementwise.sin.apply(arithmetic.multiply(x, 0.5))
+    return arithmetic.multiply(elementwise.square.apply(half), -2.0)
 
 
+@operation(method=False, scipy="erfcinv")
+@operation(method=False, scipy="erfcinv")
 def _erfcinv(x: Operand) -> Tensor:
     return arithmetic.multiply(special.ndtri(arithmetic.multiply(x, 0.5)), -math.sqrt(0.5))
 
 
-_SAME_SCIPY = [
-    (special, "erf erfc erfinv i0 logit"),
-    (binary, "xlogy"),
-    (binary, "exp2"),
-    (elementary, "expm1 log1p"),
-    (special, "i0e i1 i1e"),
-    (
-        special,
-        """
-        erfcx erfi dawsn ndtr ndtri log_ndtr log_expit entr rel_entr kl_div xlog1py gamma beta
-        betaln betainc expi exp1""",
-    ),
-]
-
-TABLE: dict[str, Function] = {
-    name: getattr(module, name) for module, names in _SAME_SCIPY for name in names.split()
-} | {
-    "gammaln": special.lgamma,
-    "gammainc": special.igamma,
-    "gammaincc": special.igammac,
-    "psi": special.digamma,
-    "expit": elementary.sigmoid,
-    "cbrt": of_reals("cbrt"),
-    "exp10": _exp10,
-    "erfcinv": _erfcinv,
-    "loggamma": _loggamma,
-    "cosm1": _cosm1,
-    "_zeta": special.zeta,
-    "j0": special.bessel_j0,
-    "j1": special.bessel_j1,
-    "y0": special.bessel_y0,
-    "y1": special.bessel_y1,
-    "k0": special.modified_bessel_k0,
-    "k1": special.modified_bessel_k1,
-    "k0e": special.scaled_modified_bessel_k0,
-    "k1e": special.scaled_modified_bessel_k1,
-    "jv": _of_order("bessel_j"),
-    "yn": _of_order("bessel_y"),
-    "yv": _of_order("bessel_y"),
-    "iv": _of_order("bessel_i"),
-    "ive": _of_order("bessel_ie"),
-    "kn": _of_order("bessel_k"),
-    "kv": _of_order("bessel_k"),
-    "kve": _of_order("bessel_ke"),
-}
-"""By the names of the ufuncs themselves, which are not always those they are called by."""
+for _primitive, _scipy in (
+    (special_primitives.bessel_j, "jv"),
+    (special_primitives.bessel_y, "yn yv"),
+    (special_primitives.bessel_i, "iv"),
+    (special_primitives.bessel_ie, "ive"),
+    (special_primitives.bessel_k, "kn kv"),
+    (special_primitives.bessel_ke, "kve"),
+):
+    operation(method=False, scipy=_scipy)(_of_order(_primitive))
 
 
 def find(ufunc: Any) -> Function | None:
@@ -393,4 +320,4 @@ def find(ufunc: Any) -> Function | None:
     library = sys.modules.get("scipy.special")
     name = ufunc.__name__
     ours = getattr(library, name.lstrip("_"), None) is ufunc or name.startswith("_")
-    return TABLE.get(name) if library is not None and ours else None
+    return SCIPY_UFUNCS.get(name) if library is not None and ours else None

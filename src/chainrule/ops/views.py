@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from chainrule.arguments import (
-    RECORDERS,
     DTypeLike,
     Operand,
     Sizes,
@@ -23,9 +22,11 @@ from chainrule.autograd.inplace import set_item
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import CPU, move, namespace, storage_of
 from chainrule.errors import DTypeError, OutOfBoundsError, ShapeError
+from chainrule.operation import operation
 from chainrule.ops.diagonals import diagonal
 from chainrule.ops.reshape import full_shape, view_shape
 from chainrule.ops.wrappers import reshaped
+from chainrule.primitives import elementwise, indexing, reductions, shaping
 
 __all__ = [
     "narrow",
@@ -43,6 +44,7 @@ __all__ = [
 _DTYPES = (np.dtype, type)
 
 
+@operation()
 def view(x: Tensor, /, *sizes: Any, size: Sizes | None = None, dtype: DTypeLike = None) -> Tensor:
     """Return a view of `x` in another shape; the arguments are those of `reshape`.
 
@@ -80,13 +82,13 @@ def view(x: Tensor, /, *sizes: Any, size: Sizes | None = None, dtype: DTypeLike 
             "view size is not compatible with input tensor's size and stride (at least one "
             "dimension spans across two contiguous subspaces). Use .reshape(...) instead."
         )
-    return RECORDERS["reshape"](x, shape=fitting)
+    return shaping.reshape.apply(x, shape=fitting)
 
 
 def _bits(x: Tensor, dtype: DTypeLike) -> Tensor:
     target = dtype_of(dtype)
     if target == x.dtype:
-        return RECORDERS["reshape"](x, shape=x.shape)
+        return shaping.reshape.apply(x, shape=x.shape)
     times = target.itemsize / x.dtype.itemsize
     as_other = f"to view {x.dtype} as {target} (different element sizes), but got"
     if times != 1 and x.ndim == 0:
@@ -103,6 +105,7 @@ def _bits(x: Tensor, dtype: DTypeLike) -> Tensor:
         ) from None
 
 
+@operation()
 def contiguous(x: Tensor, /) -> Tensor:
     """Return `x` itself if its elements lie in memory in row-major order, else a copy that does.
 
@@ -119,9 +122,10 @@ def contiguous(x: Tensor, /) -> Tensor:
     found = namespace(x._array).is_contiguous(x._array)
     if found is None:  # a compiler that can't tell which of the two it is refuses writes to it
         return reshaped(reshaped(x, (x.numel(),)), x.shape)
-    return x if found else RECORDERS["reshape_copy"](x, shape=x.shape)
+    return x if found else shaping.reshape_copy.apply(x, shape=x.shape)
 
 
+@operation()
 def sum_to_size(x: Tensor, /, *sizes: Any) -> Tensor:
     """Return the tensor summed to a shape that broadcasts to its own.
 
@@ -160,9 +164,10 @@ def sum_to_size(x: Tensor, /, *sizes: Any) -> Tensor:
             "over leading dimensions, and over those where the size is 1"
         )
     axes = tuple([i for i in range(x.ndim) if i < lead or shape[i - lead] != x.shape[i]])
-    return reshaped(RECORDERS["sum"](x, axis=axes, keepdims=True), shape) if axes else x
+    return reshaped(reductions.sum.apply(x, axis=axes, keepdims=True), shape) if axes else x
 
 
+@operation()
 def stride(x: Tensor, dim: int | None = None) -> Any:
     """Return by how many elements of memory neighbours are apart, along each dimension or one.
 
@@ -176,6 +181,7 @@ def stride(x: Tensor, dim: int | None = None) -> Any:
     return steps if dim is None else steps[one_dim(dim, x.ndim)]
 
 
+@operation()
 def storage_offset(x: Tensor) -> int:
     """Return how many elements of the memory come before the first one of this tensor.
 
@@ -195,6 +201,7 @@ def storage_offset(x: Tensor) -> int:
 # Parts of a tensor that are views of it, and tensors with such a part replaced.
 
 
+@operation()
 def narrow(input: Operand, dim: int, start: int | Tensor, length: int) -> Tensor:
     """Return `length` elements along a dimension, from `start` on.
 
@@ -247,9 +254,10 @@ def narrow(input: Operand, dim: int, start: int | Tensor, length: int) -> Tensor
             "length is negative"
         )
     lead = (slice(None),) * number
-    return RECORDERS["getitem"](input, key=(*lead, slice(first, first + length), ...))
+    return indexing.getitem.apply(input, key=(*lead, slice(first, first + length), ...))
 
 
+@operation()
 def narrow_copy(input: Operand, dim: int, start: int, length: int) -> Tensor:
     """Return what `narrow` does, in memory of its own.
 
@@ -259,10 +267,11 @@ def narrow_copy(input: Operand, dim: int, start: int, length: int) -> Tensor:
     >>> cr.narrow_copy(cr.arange(5), 0, 1, 3)
     tensor([1, 2, 3])
     """
-    copy: Tensor = RECORDERS["clone"](narrow(input, dim, start, length))
+    copy: Tensor = elementwise.clone.apply(narrow(input, dim, start, length))
     return copy
 
 
+@operation()
 def select(input: Operand, dim: int, index: int | Tensor) -> Tensor:
     """Return the slice at an index of a dimension, which the result doesn't have any more.
 
@@ -307,9 +316,10 @@ def select(input: Operand, dim: int, index: int | Tensor) -> Tensor:
             f"select(): index {place} out of range for tensor of size {list(input.shape)} at "
             f"dimension {number}"
         )
-    return RECORDERS["select"](input, key=(*(slice(None),) * number, place, ...))
+    return indexing.select.apply(input, key=(*(slice(None),) * number, place, ...))
 
 
+@operation()
 def unfold(x: Tensor, /, dimension: int, size: int, step: int) -> Tensor:
     """Return all stretches of `size` elements along a dimension, `step` apart.
 
@@ -346,8 +356,8 @@ def unfold(x: Tensor, /, dimension: int, size: int, step: int) -> Tensor:
             [2, 3, 4]])
     """
     if x.ndim == 0:
-        x = RECORDERS["reshape"](x, shape=(1,))
-        return RECORDERS["select"](unfold(x, 0, size, step), key=(0, ...))
+        x = shaping.reshape.apply(x, shape=(1,))
+        return indexing.select.apply(unfold(x, 0, size, step), key=(0, ...))
     number = one_dim(dimension, x.ndim)
     length = x.shape[number]
     if not 0 <= size <= length:
@@ -358,19 +368,20 @@ def unfold(x: Tensor, /, dimension: int, size: int, step: int) -> Tensor:
         raise ShapeError(f"step is {step} but must be > 0")
     if number < x.ndim - 1:
         order = (*range(number), *range(number + 1, x.ndim), number)
-        x = RECORDERS["permute_dims"](x, axes=order)
+        x = shaping.permute_dims.apply(x, axes=order)
     starts = np.arange((length - size) // step + 1) * step
     key = (Ellipsis, starts[:, None] + np.arange(size))
-    out = RECORDERS["windows"](x, size=size, step=step, key=key)
+    out = indexing.windows.apply(x, size=size, step=step, key=key)
     if step < size:
         out._array.flags.writeable = False  # a write would reach several elements
     if number < x.ndim - 1:
         last = out.ndim - 2
         order = (*range(number), last, *range(number, last), out.ndim - 1)
-        out = RECORDERS["permute_dims"](out, axes=order)
+        out = shaping.permute_dims.apply(out, axes=order)
     return out
 
 
+@operation()
 def unflatten(input: Operand, dim: int, sizes: int | Sequence[int]) -> Tensor:
     """Return `input` with one dimension made into several: the opposite of `flatten`.
 
@@ -424,6 +435,7 @@ def unflatten(input: Operand, dim: int, sizes: int | Sequence[int]) -> Tensor:
 # --- replaced -------------------------------------------------------------------------------------
 
 
+@operation()
 def select_scatter(input: Operand, src: Operand, dim: int, index: int) -> Tensor:
     """Return `input` with the slice at an index of a dimension replaced.
 
@@ -456,10 +468,11 @@ def select_scatter(input: Operand, src: Operand, dim: int, index: int) -> Tensor
     tensor([[0., 0.],
             [1., 1.]])
     """
-    out = RECORDERS["clone"](tensor_of(input))
+    out = elementwise.clone.apply(tensor_of(input))
     return _replaced("select_scatter", out, select(out, dim, index), src)
 
 
+@operation()
 def slice_scatter(
     input: Operand,
     src: Operand,
@@ -476,12 +489,13 @@ def slice_scatter(
     >>> cr.slice_scatter(cr.zeros(4), cr.ones(2), start=2)
     tensor([0., 0., 1., 1.])
     """
-    out = RECORDERS["clone"](tensor_of(input))
+    out = elementwise.clone.apply(tensor_of(input))
     lead = (slice(None),) * one_dim(dim, out.ndim)
-    part = RECORDERS["getitem"](out, key=(*lead, slice(start, end, step), ...))
+    part = indexing.getitem.apply(out, key=(*lead, slice(start, end, step), ...))
     return _replaced("slice_scatter", out, part, src)
 
 
+@operation()
 def diagonal_scatter(
     input: Operand, src: Operand, offset: int = 0, dim1: int = 0, dim2: int = 1
 ) -> Tensor:
@@ -494,7 +508,7 @@ def diagonal_scatter(
     tensor([[1., 0.],
             [0., 1.]])
     """
-    out = RECORDERS["clone"](tensor_of(input))
+    out = elementwise.clone.apply(tensor_of(input))
     return _replaced("diagonal_scatter", out, diagonal(out, offset, dim1, dim2), src)
 
 
@@ -593,10 +607,11 @@ def fill(input: Operand, value: Any) -> Tensor:
             "fill only supports 0-dimension value tensor but got tensor with "
             f"{number.ndim} dimensions"
         )
-    spread = RECORDERS["broadcast_to"](cast(number, x.dtype), shape=x.shape)
-    return RECORDERS["clone"](spread)
+    spread = shaping.broadcast_to.apply(cast(number, x.dtype), shape=x.shape)
+    return elementwise.clone.apply(spread)
 
 
+@operation()
 def as_strided(
     input: Operand, size: Sizes, stride: Sizes, storage_offset: int | None = None
 ) -> Tensor:
@@ -653,8 +668,8 @@ def as_strided(
     for axis, (length, step) in enumerate(zip(sizes, steps, strict=True)):
         places += (np.arange(length) * step).reshape(-1, *(1,) * (len(sizes) - axis - 1))
     if not x.ndim:
-        x = RECORDERS["reshape"](x, shape=(1,))
-    result = RECORDERS["index"](x, key=_elements_at(x, places))
+        x = shaping.reshape.apply(x, shape=(1,))
+    result = indexing.index.apply(x, key=_elements_at(x, places))
     if isinstance(result._array, np.ndarray):
         result._array.flags.writeable = False  # a write would not reach the memory
     return result
@@ -677,3 +692,9 @@ def _elements_at(x: Tensor, places: Any) -> tuple[Any, ...]:
             "that this one is a view of"
         )
     return tuple(indices)
+
+
+@operation()
+def view_as(x: Tensor, other: Tensor) -> Tensor:
+    """Return a view of the tensor in the shape of `other`."""
+    return view(x, other.shape)

@@ -6,16 +6,18 @@ from typing import Any, overload
 
 import numpy as np
 
-from chainrule.arguments import RECORDERS, Operand, cast, tensor_of
+from chainrule.arguments import Operand, cast, tensor_of
 from chainrule.autograd.operands import as_tensors
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import namespace, promoted
 from chainrule.errors import DTypeError
+from chainrule.operation import operation
 from chainrule.ops.sort_search import nonzero
+from chainrule.primitives import elementwise
 
 __all__ = ["where", "masked_fill"]
 
-_where = RECORDERS["where"]
+_where = elementwise.where.apply
 
 
 @overload
@@ -26,6 +28,7 @@ def where(condition: Operand) -> tuple[Tensor, ...]: ...
 def where(condition: Operand, input: Operand, other: Operand) -> Tensor: ...
 
 
+@operation(method=False, array_api=True)
 def where(condition: Operand, input: Any = None, other: Any = None) -> Any:
     """Return `input` where `condition` is true, else `other`.
 
@@ -70,9 +73,10 @@ def where(condition: Operand, input: Any = None, other: Any = None) -> Any:
 
 def _as_mask(condition: Operand) -> Tensor:
     mask = tensor_of(condition)
-    return mask if mask._array.dtype.kind == "b" else RECORDERS["not_equal"](mask, 0)
+    return mask if mask._array.dtype.kind == "b" else elementwise.not_equal.apply(mask, 0)
 
 
+@operation(inplace=True)
 def masked_fill(input: Operand, mask: Operand, value: Operand) -> Tensor:
     """Return `input` with `value` where `mask` is true.
 
@@ -116,4 +120,10 @@ def masked_fill(input: Operand, mask: Operand, value: Operand) -> Tensor:
         )
     if not isinstance(value, Tensor):
         value = tensor_of(namespace(input._array).asarray(value, dtype=input.dtype))
-    return RECORDERS["where"](mask, cast(value, input.dtype), input)
+    return elementwise.where.apply(mask, cast(value, input.dtype), input)
+
+
+@operation(method="where")
+def where_method(x: Tensor, condition: Any, other: Any) -> Tensor:
+    """Return the tensor's elements where `condition` is true, else those of `other`."""
+    return where(condition, x, other)

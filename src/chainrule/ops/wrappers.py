@@ -6,19 +6,20 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from chainrule.arguments import RECORDERS, Operand, cast, floating, one_dim
+from chainrule.arguments import Operand, cast, floating, one_dim
 from chainrule.autograd.operands import as_operands, as_tensors
 from chainrule.autograd.tensor import Tensor, default_dtype, make
 from chainrule.backend import namespace, ndarray, numpy_xp, promoted
 from chainrule.errors import DTypeError
+from chainrule.primitives import elementwise, shaping
+from chainrule.primitives.primitive import Primitive
 
 np_asarray = numpy_xp.asarray
 
 
-def piecewise(name: str) -> Callable[[Any, Any], Any]:
+def piecewise(primitive: Primitive) -> Callable[[Any, Any], Any]:
     """Return the operator of a primitive that has no derivative."""
-    recorder = RECORDERS[name]
-    kernel = getattr(numpy_xp, name)
+    apply, kernel = primitive.apply, getattr(numpy_xp, primitive.name)
 
     def operator(x: Any, y: Any) -> Any:
         if x.__class__ is Tensor and x._array.__class__ is ndarray:
@@ -37,7 +38,7 @@ def piecewise(name: str) -> Callable[[Any, Any], Any]:
         if x._array.dtype != y._array.dtype:
             dtype = promoted(x._array.dtype, y._array.dtype)
             x, y = cast(x, dtype), cast(y, dtype)
-        return recorder(x, y)
+        return apply(x, y)
 
     return operator
 
@@ -66,49 +67,52 @@ def strict(operator: Callable[[Any, Any], Any], name: str) -> Callable[[Operand,
     return function
 
 
-def binary(name: str) -> Callable[[Operand, Operand], Tensor]:
+def binary(primitive: Primitive) -> Callable[[Operand, Operand], Tensor]:
     """Return the function of a primitive of two operands."""
-    return strict(RECORDERS[name], name)
+    return strict(primitive.apply, primitive.name)
 
 
-def of_floats(name: str) -> Callable[[Operand], Tensor]:
+def of_floats(primitive: Primitive) -> Callable[[Operand], Tensor]:
     """Return the recorder of a function that takes integers as numbers of the default dtype."""
-    recorder = RECORDERS[name]
+    apply: Callable[[Tensor], Tensor] = primitive.apply
 
     def function(x: Operand) -> Tensor:
         if x.__class__ is Tensor and x._array.dtype.kind in "fc":
-            return recorder(x)
-        return recorder(floating(x))
+            return apply(x)
+        return apply(floating(x))
 
     return function
 
 
-def along(name: str, x: Tensor, dim: int | None) -> Tensor:
+def along(primitive: Primitive, x: Tensor, dim: int | None) -> Tensor:
     """Apply a primitive along a dimension; None is the only one there is."""
     if dim is None and x.ndim > 1:
-        raise TypeError(f"{name}() needs dim (or axis): the tensor has {x.ndim} dimensions")
+        raise TypeError(
+            f"{primitive.name}() needs dim (or axis): the tensor has {x.ndim} dimensions"
+        )
     number = one_dim(0 if dim is None else dim, x.ndim)
     if x.ndim:
-        return RECORDERS[name](x, axis=number)
-    row = RECORDERS["reshape"](x, shape=(1,))
-    return RECORDERS["reshape"](RECORDERS[name](row, axis=0), shape=())
+        return primitive.apply(x, axis=number)
+    row = shaping.reshape.apply(x, shape=(1,))
+    return shaping.reshape.apply(primitive.apply(row, axis=0), shape=())
 
 
 def reshaped(x: Tensor, shape: tuple[int, ...]) -> Tensor:
     """Return a result that nobody else holds in another shape: so it's no view of anything."""
-    result = RECORDERS["reshape"](x, shape=shape)
+    result = shaping.reshape.apply(x, shape=shape)
     result._view = None
     return result
 
 
-def of_reals(primitive: str, called: str | None = None) -> Callable[..., Tensor]:
+def of_reals(primitive: Primitive, called: str | None = None) -> Callable[..., Tensor]:
     """Return the recorder of a function of real numbers, integers taken as the default dtype."""
-    recorder, name = RECORDERS[primitive], called or primitive
+    apply: Callable[..., Tensor] = primitive.apply
+    name = called or primitive.name
 
     def function(x: Operand, **settings: Any) -> Tensor:
         if x.__class__ is not Tensor or x._array.dtype.kind != "f":
             x = real_floating(x, name)
-        return recorder(x, **settings)
+        return apply(x, **settings)
 
     return function
 
@@ -124,17 +128,18 @@ def real_floating(x: Operand, name: str) -> Tensor:
     return tensor
 
 
-def real_pair(name: str, *, floats: bool = True) -> Callable[[Operand, Operand], Tensor]:
+def real_pair(primitive: Primitive, *, floats: bool = True) -> Callable[[Operand, Operand], Tensor]:
     """Return the function of a primitive of two real numbers.
 
     Both are taken in their promoted dtype; with `floats`, in the default one instead of integers.
     """
-    recorder = RECORDERS[name]
+    apply: Callable[[Any, Any], Tensor] = primitive.apply
+    name = primitive.name
 
     def function(x: Operand, y: Operand) -> Tensor:
         if x.__class__ is not Tensor or not _alike(x, y):
             x, y = real_operands(name, x, y, floats=floats)
-        return recorder(x, y)
+        return apply(x, y)
 
     return function
 
@@ -163,4 +168,4 @@ def real_operands(name: str, *operands: Operand, floats: bool = True) -> tuple[T
 def nothing_of(x: Tensor) -> Tensor:
     """Return zeros that depend on `x`, with derivative 0."""
     nowhere = make(namespace(x._array).asarray(False), None)
-    return RECORDERS["masked"](x, nowhere)
+    return elementwise.masked.apply(x, nowhere)

@@ -33,6 +33,7 @@ atan2 = elementwise(
     "atan2",
     lambda xp, x, y: _over_square(xp, y, x, y),
     lambda xp, x, y: -_over_square(xp, x, x, y),
+    form="binary",
 )
 
 
@@ -44,6 +45,7 @@ hypot = elementwise(
     "hypot",
     lambda xp, x, out: _cosine(xp, x, out),
     lambda xp, y, out: _cosine(xp, y, out),
+    form="binary",
 )
 
 # --- logarithms -----------------------------------------------------------------------------------
@@ -59,6 +61,7 @@ logaddexp = elementwise(
     "logaddexp",
     lambda xp, x, y: _share(xp, x, y, 1.0),
     lambda xp, x, y: _share(xp, y, x, 1.0),
+    form="binary",
 )
 logaddexp2 = elementwise(
     "logaddexp2",
@@ -88,6 +91,7 @@ xlogy = symmetric(
     "xlogy",
     lambda xp, g, x, y: _by_logarithm(xp, g, x, y),
     lambda xp, g, x, y: g * _quotient(xp, x, y),
+    form="binary",
 )
 xlog1py = symmetric(
     "xlog1py",
@@ -101,6 +105,7 @@ copysign = elementwise(
     "copysign",
     lambda xp, x, y: xp.sign(x) * xp.copysign(xp.ones_like(x), y),  # 0 at 0, as of abs
     lambda xp, y: xp.zeros_like(y),
+    form="binary",
 )
 
 nextafter = symmetric(  # x, as far as numbers that are not rounded are concerned
@@ -114,7 +119,10 @@ def _quotient_towards_zero(xp: Any, x: Array, y: Array, out: Array) -> Array:
 
 
 fmod = symmetric(
-    "fmod", lambda xp, g: g, lambda xp, g, x, y, out: -g * _quotient_towards_zero(xp, x, y, out)
+    "fmod",
+    lambda xp, g: g,
+    lambda xp, g, x, y, out: -g * _quotient_towards_zero(xp, x, y, out),
+    form="binary",
 )
 
 
@@ -131,11 +139,13 @@ fmax = symmetric(
     "fmax",
     lambda xp, g, x, y: xp.masked(g, _first(xp, x, y)),
     lambda xp, g, x, y: xp.masked(g, _second(xp, x, y)),
+    form="binary",
 )
 fmin = symmetric(
     "fmin",
     lambda xp, g, x, y: xp.masked(g, _first(xp, -x, -y)),
     lambda xp, g, x, y: xp.masked(g, _second(xp, -x, -y)),
+    form="binary",
 )
 
 heaviside = symmetric(
@@ -163,5 +173,9 @@ complex = general(
 
 # --- without derivative ---------------------------------------------------------------------------
 
-for _name in ("signbit", "bitwise_left_shift", "bitwise_right_shift", "gcd", "lcm", "exponent"):
-    constant(_name)
+signbit = constant("signbit")
+bitwise_left_shift = constant("bitwise_left_shift")
+bitwise_right_shift = constant("bitwise_right_shift")
+gcd = constant("gcd")
+lcm = constant("lcm")
+exponent = constant("exponent")

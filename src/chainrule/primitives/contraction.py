@@ -40,6 +40,7 @@ matmul = general(
     jvp=(lambda xp, t, y: xp.matmul(t, y), lambda xp, t, x: xp.matmul(x, t)),
     label="MmBackward0",
     broadcasts=False,
+    form="binary",
 )
 
 

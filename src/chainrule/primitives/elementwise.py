@@ -22,14 +22,22 @@ Array = Any
 
 # --- arithmetic -----------------------------------------------------------------------------------
 
-add = symmetric("add", lambda xp, g: g, lambda xp, g: g)
+add = symmetric("add", lambda xp, g: g, lambda xp, g: g, form="binary")
 
-subtract = symmetric("subtract", lambda xp, g: g, lambda xp, g: -g, label="SubBackward0")
+subtract = symmetric(
+    "subtract", lambda xp, g: g, lambda xp, g: -g, label="SubBackward0", form="binary"
+)
 
-multiply = elementwise("multiply", lambda xp, y: y, lambda xp, x: x, label="MulBackward0")
+multiply = elementwise(
+    "multiply", lambda xp, y: y, lambda xp, x: x, label="MulBackward0", form="binary"
+)
 
 divide = symmetric(
-    "divide", lambda xp, g, y: g / y, lambda xp, g, x, y: -g * (x / y) / y, label="DivBackward0"
+    "divide",
+    lambda xp, g, y: g / y,
+    lambda xp, g, x, y: -g * (x / y) / y,
+    label="DivBackward0",
+    form="binary",
 )
 
 negative = linear("negative", lambda xp, g: -g, label="NegBackward0")
@@ -47,7 +55,7 @@ def _pow_y(xp: Any, x: Array, y: Array, out: Array) -> Array:
     return xp.masked(out * xp.log(xp.where(zero, xp.ones_like(x), x)), xp.logical_not(zero))
 
 
-pow = elementwise("pow", _pow_x, _pow_y)
+pow = elementwise("pow", _pow_x, _pow_y, form="binary")
 
 
 def _raised(xp: Any, x: Array, exponent: float) -> Array:
@@ -215,11 +223,17 @@ def _larger(xp: Any, c: Array, x: Array, y: Array) -> Array:
 
 
 maximum = symmetric(
-    "maximum", lambda xp, g, x, y: _larger(xp, g, x, y), lambda xp, g, x, y: _larger(xp, g, y, x)
+    "maximum",
+    lambda xp, g, x, y: _larger(xp, g, x, y),
+    lambda xp, g, x, y: _larger(xp, g, y, x),
+    form="binary",
 )
 
 minimum = symmetric(
-    "minimum", lambda xp, g, x, y: _larger(xp, g, y, x), lambda xp, g, x, y: _larger(xp, g, x, y)
+    "minimum",
+    lambda xp, g, x, y: _larger(xp, g, y, x),
+    lambda xp, g, x, y: _larger(xp, g, x, y),
+    form="binary",
 )
 
 
@@ -290,7 +304,11 @@ def _recast(xp: Any, g: Array, x_dtype: Any) -> Array:
 
 
 astype = linear(
-    "astype", _recast, forward=lambda xp, x, *, dtype: xp.astype(x, dtype), label="ToCopyBackward0"
+    "astype",
+    _recast,
+    forward=lambda xp, x, *, dtype: xp.astype(x, dtype),
+    label="ToCopyBackward0",
+    form="any",
 )
 to_device = linear(
     "to_device",
@@ -302,17 +320,29 @@ clone = linear("clone", lambda xp, g: g, forward=lambda xp, x: xp.asarray(x, cop
 
 # --- without derivative ---------------------------------------------------------------------------
 
-for _name in (
-    *("isnan", "isinf", "isfinite"),
-    *("equal", "not_equal", "less", "less_equal", "greater", "greater_equal"),
-    *("logical_not", "logical_and", "logical_or", "logical_xor"),
-    *("bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_invert"),
-):
-    constant(_name)
+isnan = constant("isnan")
+isinf = constant("isinf")
+isfinite = constant("isfinite")
+equal = constant("equal")
+not_equal = constant("not_equal")
+less = constant("less")
+less_equal = constant("less_equal")
+greater = constant("greater")
+greater_equal = constant("greater_equal")
+logical_not = constant("logical_not")
+logical_and = constant("logical_and")
+logical_or = constant("logical_or")
+logical_xor = constant("logical_xor")
+bitwise_and = constant("bitwise_and")
+bitwise_or = constant("bitwise_or")
+bitwise_xor = constant("bitwise_xor")
+bitwise_invert = constant("bitwise_invert")
 
 
 floor_divide = symmetric(
-    "floor_divide", lambda xp, g: xp.zeros_like(g), lambda xp, g: xp.zeros_like(g)
+    "floor_divide", lambda xp, g: xp.zeros_like(g), lambda xp, g: xp.zeros_like(g), form="binary"
 )
 
-remainder = symmetric("remainder", lambda xp, g: g, lambda xp, g, x, y: -g * xp.floor_divide(x, y))
+remainder = symmetric(
+    "remainder", lambda xp, g: g, lambda xp, g, x, y: -g * xp.floor_divide(x, y), form="binary"
+)

@@ -30,7 +30,7 @@ max_pool = general(
     label="MaxPoolBackward0",
 )
 
-constant(
+pool_positions = constant(
     "pool_positions", forward=lambda xp, x, out, *, window: xp.pool_positions(x, out, window=window)
 )
 

@@ -22,22 +22,51 @@ import functools
 import linecache
 import operator
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+if TYPE_CHECKING:
+    from chainrule.autograd.tensor import Tensor
 
 Array = Any
 Rule = Callable[..., Any]
+Form = Literal["unary", "binary", "reduction", "permutation", "any"]
+"""Form of a primitive's calls, for which the engine has a specialised recorder.
+
+- "unary": one tensor, and settings; the default where there is one input.
+- "binary": two tensors or numbers, which are promoted to one dtype, and no settings.
+- "reduction": one tensor, and the settings `axis` and `keepdims`.
+- "permutation": one tensor, and the setting `axes`.
+- "any": all else.
+"""
 
 TABLE: dict[str, Primitive] = {}
 """Every primitive by name: what the conformance table must cover."""
 
+_CALLBACKS: list[Callable[[Primitive], None]] = []
+
+
+def for_each_primitive(callback: Callable[[Primitive], None]) -> None:
+    """Call `callback` with each primitive: those made so far, and later ones as they are made."""
+    _CALLBACKS.append(callback)
+    for primitive in TABLE.values():
+        callback(primitive)
+
 
 class Primitive:
-    """An operation that has derivative rules: made by one of the makers below."""
+    """An operation that has derivative rules: made by one of the makers below.
+
+    `apply` is the function of tensors that applies and records it: the engine sets it. It returns
+    a tuple if the primitive has several outputs.
+    """
+
+    apply: Callable[..., Tensor]
 
     __slots__ = (
         "_plans",
+        "apply",
         "broadcasts",
         "differentiable",
+        "form",
         "forward",
         "inputs",
         "joint",
@@ -67,6 +96,7 @@ class Primitive:
         view: bool = False,
         multiple: bool = False,
         outputs: tuple[str, ...] = ("out",),
+        form: Form | None = None,
     ) -> None:
         self.name = name
         self.forward = forward
@@ -82,11 +112,15 @@ class Primitive:
         self.view = view
         self.outputs = outputs
         self.multiple = multiple or len(outputs) > 1
+        plain = not (self.joint or self.multiple)
+        self.form = form or ("unary" if plain and len(inputs) == 1 else "any")
         self.substitute: Substitute | None = None
         self._plans: dict[tuple[bool, ...], Plan] = {}
         if name in TABLE:
             raise ValueError(f"there is a primitive named {name!r} already")
         TABLE[name] = self
+        for callback in _CALLBACKS:
+            callback(self)
 
     def plan(self, needs: tuple[bool, ...]) -> Plan:
         """Return how to differentiate an application where just these inputs require grad."""
@@ -252,8 +286,7 @@ def forward_of(primitive: Primitive, xp: Any) -> Callable[..., Any]:
 
 def applied(primitive: Primitive, xp: Any) -> Callable[..., Any]:
     """Return the primitive as a function for rules to call: of tensors, it records one step."""
-    recorder = getattr(xp, "recorder", None)
-    return recorder(primitive.name) if recorder else forward_of(primitive, xp)
+    return primitive.apply if getattr(xp, "records", False) else forward_of(primitive, xp)
 
 
 def name_of(dtype: Any) -> str:
@@ -292,7 +325,11 @@ def _use_kernel(formula: Rule, least: int) -> Rule:
 
 
 def elementwise(
-    name: str, *partials: Rule, forward: Rule | None = None, label: str | None = None
+    name: str,
+    *partials: Rule,
+    forward: Rule | None = None,
+    label: str | None = None,
+    form: Form | None = None,
 ) -> Primitive:
     """Make a primitive that acts element by element from its partials, one for each input.
 
@@ -300,7 +337,7 @@ def elementwise(
     partial.
     """
     inputs = parameters(forward)[0] if forward else _INPUT_NAMES[: len(partials)]
-    return Primitive(name, forward, inputs, partials, partials, label=label, scales=True)
+    return Primitive(name, forward, inputs, partials, partials, label=label, scales=True, form=form)
 
 
 _INPUT_NAMES = ("x", "y", "z")
@@ -315,6 +352,7 @@ def linear(
     view: bool = False,
     joint: bool = False,
     multiple: bool = False,
+    form: Form | None = None,
 ) -> Primitive:
     """Make a primitive that is linear, from its adjoint. Its jvp is its forward.
 
@@ -332,17 +370,22 @@ def linear(
         broadcasts=False,
         view=view,
         multiple=multiple,
+        form=form,
     )
 
 
 def symmetric(
-    name: str, *rules: Rule | None, forward: Rule | None = None, label: str | None = None
+    name: str,
+    *rules: Rule | None,
+    forward: Rule | None = None,
+    label: str | None = None,
+    form: Form | None = None,
 ) -> Primitive:
     """Make a primitive whose Jacobian is symmetric, as of all that acts element by element.
 
     So one rule for each input says what becomes of a cotangent, and of a tangent.
     """
-    return general(name, forward, vjp=rules, jvp=rules, label=label)
+    return general(name, forward, vjp=rules, jvp=rules, label=label, form=form)
 
 
 def general(
@@ -354,6 +397,7 @@ def general(
     label: str | None = None,
     broadcasts: bool = True,
     outputs: tuple[str, ...] = ("out",),
+    form: Form | None = None,
 ) -> Primitive:
     """Make a primitive from both of its rules: one per input, or one function for all of them.
 
@@ -365,7 +409,15 @@ def general(
     else:
         inputs = () if callable(vjp) else _INPUT_NAMES[: len(vjp)]
     return Primitive(
-        name, forward, inputs, vjp, jvp, label=label, broadcasts=broadcasts, outputs=outputs
+        name,
+        forward,
+        inputs,
+        vjp,
+        jvp,
+        label=label,
+        broadcasts=broadcasts,
+        outputs=outputs,
+        form=form,
     )
 
 

@@ -38,7 +38,7 @@ def _sum_vjp(xp: Any, g: Array, x_shape: Any, *, axis: Axes, keepdims: bool) -> 
     return _spread(xp, g, x_shape, axis, keepdims)
 
 
-sum = linear("sum", _sum_vjp)
+sum = linear("sum", _sum_vjp, form="reduction")
 
 
 def _count(shape: tuple[int, ...], axis: Axes) -> int:
@@ -50,7 +50,7 @@ def _mean_vjp(xp: Any, g: Array, x_shape: Any, *, axis: Axes, keepdims: bool) ->
     return _spread(xp, g / n if n else g * math.nan, x_shape, axis, keepdims)
 
 
-mean = linear("mean", _mean_vjp)
+mean = linear("mean", _mean_vjp, form="reduction")
 
 
 def _hits(xp: Any, x: Array, out: Array, axis: Axes, keepdims: bool) -> tuple[Array, Array]:
@@ -70,8 +70,12 @@ def _extremum_jvp(xp: Any, t: Array, x: Array, out: Array, *, axis: Axes, keepdi
     return xp.sum(xp.masked(t / count, hit), axis=axis, keepdims=keepdims)
 
 
-max = general("max", None, vjp=(_extremum_vjp,), jvp=(_extremum_jvp,), label="MaxBackward0")
-min = general("min", None, vjp=(_extremum_vjp,), jvp=(_extremum_jvp,), label="MinBackward0")
+max = general(
+    "max", None, vjp=(_extremum_vjp,), jvp=(_extremum_jvp,), label="MaxBackward0", form="reduction"
+)
+min = general(
+    "min", None, vjp=(_extremum_vjp,), jvp=(_extremum_jvp,), label="MinBackward0", form="reduction"
+)
 
 
 def products_of_others(xp: Any, x: Array, axis: Axes) -> Array:
@@ -103,7 +107,7 @@ def _prod_jvp(xp: Any, t: Array, x: Array, *, axis: Axes, keepdims: bool) -> Arr
     return xp.sum(t * products_of_others(xp, x, axis), axis=axis, keepdims=keepdims)
 
 
-prod = general("prod", None, vjp=(_prod_vjp,), jvp=(_prod_jvp,))
+prod = general("prod", None, vjp=(_prod_vjp,), jvp=(_prod_jvp,), form="reduction")
 
 
 @use_kernel
@@ -306,5 +310,9 @@ log_softmax = general(
     jvp=(lambda xp, t, out, *, axis: t - xp.sum(t * xp.exp(out), axis=axis, keepdims=True),),
 )
 
-for _name in ("argmax", "argmin", "argsort", "all", "any", "count_nonzero"):
-    constant(_name)
+argmax = constant("argmax")
+argmin = constant("argmin")
+argsort = constant("argsort")
+all = constant("all")
+any = constant("any")
+count_nonzero = constant("count_nonzero")

@@ -36,6 +36,7 @@ permute_dims = linear(
     lambda xp, g, *, axes: xp.permute_dims(g, _inverse(axes)),
     label="PermuteBackward0",
     view=True,
+    form="permutation",
 )
 
 transpose = linear(
@@ -44,6 +45,7 @@ transpose = linear(
     forward=lambda xp, x, *, axes: xp.permute_dims(x, axes),
     label="TransposeBackward0",
     view=True,
+    form="permutation",
 )
 
 

@@ -10,6 +10,7 @@ from chainrule.arguments import DeviceLike, DTypeLike, Operand, leaf
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import namespace
 from chainrule.errors import ArgumentError, DTypeError, ShapeError
+from chainrule.operation import operation
 from chainrule.random.continuous import randint
 from chainrule.random.draw import draw, seeded, values_of
 
@@ -132,6 +133,7 @@ def _weights(values: Operand, name: str) -> tuple[Any, Any]:
     return array, values.device if isinstance(values, Tensor) else None
 
 
+@operation()
 def multinomial(
     input: Operand,
     num_samples: int,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,8 +11,8 @@ from chainrule.autograd.inplace import set_item
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import move, namespace
 from chainrule.errors import ArgumentError, DTypeError
+from chainrule.operation import operation
 from chainrule.random.continuous import bernoulli as drawn_bernoulli
-from chainrule.random.discrete import multinomial
 from chainrule.random.draw import draw, values_of
 
 if TYPE_CHECKING:
@@ -35,6 +34,7 @@ def _floats(x: Tensor, operation: str) -> None:
         )
 
 
+@operation()
 def bernoulli(
     x: Tensor,
     p: float | None = None,
@@ -48,6 +48,7 @@ def bernoulli(
     return make(move(drawn._array.astype(x.dtype), x.device), None)
 
 
+@operation()
 def bernoulli_(
     x: Tensor,
     p: Operand = 0.5,
@@ -60,6 +61,7 @@ def bernoulli_(
     return _fill(x, drawn_bernoulli(spread, rng=rng or generator)._array, "bernoulli_")
 
 
+@operation()
 def exponential_(
     x: Tensor,
     lambd: float = 1.0,
@@ -74,6 +76,7 @@ def exponential_(
     return _fill(x, draw("standard_exponential", rng or generator, x.shape) / lambd, "exponential_")
 
 
+@operation()
 def geometric_(
     x: Tensor,
     p: float,
@@ -87,6 +90,7 @@ def geometric_(
     return _fill(x, draw("geometric", rng or generator, p, x.shape), "geometric_")
 
 
+@operation()
 def cauchy_(
     x: Tensor,
     median: float = 0.0,
@@ -102,6 +106,7 @@ def cauchy_(
     return _fill(x, median + sigma * draw("standard_cauchy", rng or generator, x.shape), "cauchy_")
 
 
+@operation()
 def log_normal_(
     x: Tensor,
     mean: float = 1.0,
@@ -117,6 +122,7 @@ def log_normal_(
     return _fill(x, draw("lognormal", rng or generator, mean, std, x.shape), "log_normal_")
 
 
+@operation()
 def random_(
     x: Tensor,
     *bounds: int | None,
@@ -141,18 +147,3 @@ def _largest(dtype: Any) -> int:
     if dtype.kind in "fc":
         return int(2 ** (np.finfo(dtype).nmant + 1))
     return 1 if dtype.kind == "b" else int(np.iinfo(dtype).max)
-
-
-METHODS: dict[str, Callable[..., Tensor]] = {
-    method.__name__: method
-    for method in (
-        multinomial,
-        bernoulli,
-        bernoulli_,
-        exponential_,
-        geometric_,
-        cauchy_,
-        log_normal_,
-        random_,
-    )
-}

@@ -16,8 +16,7 @@ from chainrule.compiler import eager
 from chainrule.compiler.eager.table import PRODUCTS, substitutes
 from chainrule.compiler.native import jit, vector_math
 from chainrule.compiler.native.threads.tasks import Task
-from conformance import CONSTANTS, ROWS, Case, cases_of, checks
-from conformance.checks import demand
+from conformance.checks import CONSTANTS, ROWS, Case, cases_of, checks, demand
 
 WRITTEN_IN_PYTHON = {p: s for p, s in substitutes(1, 1).items() if p.name not in PRODUCTS}
 AFFECTED = {primitive.name for primitive in WRITTEN_IN_PYTHON}

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from chainrule.autograd.record import RECORDERS
 from chainrule.backend import numpy_xp
 from chainrule.primitives.indexing import getitem, index
 from chainrule.primitives.primitive import forward_of
@@ -49,7 +48,7 @@ def _cr_assign(cr: Any, base: Any, value: Any, path: Any) -> Any:
     out = base.clone()
     part = out
     for primitive, settings in path[:-1]:
-        part = RECORDERS[primitive.name](part, **settings)
+        part = primitive.apply(part, **settings)
     if path:
         part[path[-1][1]["key"]] = value
     else:

@@ -145,7 +145,7 @@ class SymbolNamespace:
     """Functions of symbols under the names that rules call."""
 
     known = False
-    recorder: Any = None
+    records = False
     rule_kernels: Any = None
     linalg = _Part("np.linalg.")
     fft = _Part("np.fft.")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from chainrule import ops
-from chainrule.arguments import RECORDERS, DTypeLike, Operand, cast, floating, one_dim, tensor_of
+from chainrule.arguments import DTypeLike, Operand, cast, floating, one_dim, tensor_of
 from chainrule.autograd.inplace import in_place
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import device_of, move, namespace
@@ -17,6 +17,7 @@ from chainrule.creation import ones_like
 from chainrule.errors import ArgumentError, ShapeError
 from chainrule.ops import clamp, where
 from chainrule.ops.wrappers import real_floating
+from chainrule.primitives import activations, elementwise, indexing, shaping
 from chainrule.random.draw import draw, uniform_array
 
 if TYPE_CHECKING:
@@ -137,7 +138,7 @@ def softmin(
     tensor([1., 0.])
     """
     x = cast(floating(input), dtype)
-    return softmax(RECORDERS["negative"](x), dim, axis=axis)
+    return softmax(elementwise.negative.apply(x), dim, axis=axis)
 
 
 def gumbel_softmax(
@@ -193,16 +194,16 @@ def gumbel_softmax(
     drawn = draw("standard_exponential", rng, x.shape, dtype=precision)
     noise = -np.log(drawn).astype(x.dtype, copy=False)
     noise = move(namespace(noise).asarray(noise), device_of(x._array))
-    noisy = RECORDERS["add"](x, make(noise, None))
-    weights = softmax(RECORDERS["divide"](noisy, float(tau)), dim)
+    noisy = elementwise.add.apply(x, make(noise, None))
+    weights = softmax(elementwise.divide.apply(noisy, float(tau)), dim)
     if not hard or x.ndim == 0:
         return weights
     constant = weights.detach()
     chosen = ops.argmax(constant, dim, keepdim=True)
-    one = RECORDERS["add_along_axis"](
+    one = indexing.add_along_axis.apply(
         ones_like(chosen, dtype=x.dtype), chosen, shape=x.shape, axis=dim
     )
-    return RECORDERS["add"](one, RECORDERS["subtract"](weights, constant))
+    return elementwise.add.apply(one, elementwise.subtract.apply(weights, constant))
 
 
 def glu(input: Operand, dim: int = -1) -> Tensor:
@@ -248,8 +249,8 @@ def glu(input: Operand, dim: int = -1) -> Tensor:
         raise ShapeError(
             f"glu: Halving dimension must be even, but dimension {axis} is size {length}"
         )
-    a, b = RECORDERS["split"](x, axis=axis, sizes=(length // 2, length // 2))
-    return RECORDERS["multiply"](a, RECORDERS["sigmoid"](b))
+    a, b = shaping.split.apply(x, axis=axis, sizes=(length // 2, length // 2))
+    return elementwise.multiply.apply(a, elementwise.sigmoid.apply(b))
 
 
 # --- inplace --------------------------------------------------------------------------------------
@@ -323,7 +324,7 @@ def sigmoid(input: Operand) -> Tensor:
     >>> cr.nn.functional.sigmoid(cr.tensor([0.0, -1000.0]))
     tensor([0.5000, 0.0000])
     """
-    return RECORDERS["sigmoid"](floating(input))
+    return elementwise.sigmoid.apply(floating(input))
 
 
 def tanh(input: Operand) -> Tensor:
@@ -339,7 +340,7 @@ def tanh(input: Operand) -> Tensor:
     >>> cr.nn.functional.tanh(cr.tensor([0.0, 1000.0]))
     tensor([0., 1.])
     """
-    return RECORDERS["tanh"](floating(input))
+    return elementwise.tanh.apply(floating(input))
 
 
 def silu(input: Operand, inplace: bool = False) -> Tensor:
@@ -371,7 +372,10 @@ def silu(input: Operand, inplace: bool = False) -> Tensor:
     tensor([-0.2689,  2.8577])
     """
     return applied(
-        lambda x: RECORDERS["multiply"](x, RECORDERS["sigmoid"](x)), input, "silu", inplace
+        lambda x: elementwise.multiply.apply(x, elementwise.sigmoid.apply(x)),
+        input,
+        "silu",
+        inplace,
     )
 
 
@@ -392,7 +396,7 @@ def mish(input: Operand, inplace: bool = False) -> Tensor:
     >>> cr.nn.functional.mish(cr.tensor([-1.0, 3.0]))
     tensor([-0.3034,  2.9865])
     """
-    return applied(RECORDERS["mish"], input, "mish", inplace)
+    return applied(activations.mish.apply, input, "mish", inplace)
 
 
 def gelu(input: Operand, approximate: str = "none") -> Tensor:
@@ -432,12 +436,12 @@ def gelu(input: Operand, approximate: str = "none") -> Tensor:
     tensor([-0.1588,  2.9964])
     """
     if approximate == "tanh":
-        return RECORDERS["gelu_tanh"](floating(input))
+        return activations.gelu_tanh.apply(floating(input))
     if approximate != "none":
         raise ArgumentError(
             f"gelu: approximate argument must be either none or tanh, but got {approximate!r}"
         )
-    return RECORDERS["gelu"](floating(input))[0]
+    return activations.gelu.apply(floating(input))[0]
 
 
 def softplus(input: Operand, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
@@ -467,7 +471,7 @@ def softplus(input: Operand, beta: float = 1.0, threshold: float = 20.0) -> Tens
     tensor([0.0000e+00, 6.9315e-01, 1.0000e+03])
     """
     x = real_floating(input, "softplus")
-    return RECORDERS["softplus"](x, beta=float(beta), threshold=float(threshold))
+    return activations.softplus.apply(x, beta=float(beta), threshold=float(threshold))
 
 
 def logsigmoid(input: Operand) -> Tensor:
@@ -483,7 +487,7 @@ def logsigmoid(input: Operand) -> Tensor:
     >>> cr.nn.functional.logsigmoid(cr.tensor([-1000.0, 0.0]))
     tensor([-1.0000e+03, -6.9315e-01])
     """
-    return RECORDERS["logsigmoid"](floating(input))
+    return activations.logsigmoid.apply(floating(input))
 
 
 def softsign(input: Operand) -> Tensor:
@@ -502,7 +506,7 @@ def softsign(input: Operand) -> Tensor:
     x = floating(input)
     if x.is_complex():  # |x| has a derivative of its own
         return ops.divide(x, ops.add(ops.abs(x), 1))
-    return RECORDERS["softsign"](x)
+    return activations.softsign.apply(x)
 
 
 def tanhshrink(input: Operand) -> Tensor:
@@ -519,7 +523,7 @@ def tanhshrink(input: Operand) -> Tensor:
     tensor([-0.2384,  2.0049])
     """
     x = floating(input)
-    return RECORDERS["subtract"](x, RECORDERS["tanh"](x))
+    return elementwise.subtract.apply(x, elementwise.tanh.apply(x))
 
 
 # --- rectifiers -----------------------------------------------------------------------------------
@@ -554,7 +558,7 @@ def relu(input: Operand, inplace: bool = False) -> Tensor:
     >>> cr.nn.functional.relu(cr.tensor([-1.0, 3.0]))
     tensor([0., 3.])
     """
-    return applied(RECORDERS["relu"], input, "relu", inplace, RECORDERS["relu"])
+    return applied(elementwise.relu.apply, input, "relu", inplace, elementwise.relu.apply)
 
 
 def relu6(input: Operand, inplace: bool = False) -> Tensor:
@@ -571,7 +575,7 @@ def relu6(input: Operand, inplace: bool = False) -> Tensor:
     tensor([0., 3., 6.])
     """
     return applied(
-        lambda x: RECORDERS["hardtanh"](x, low=0.0, high=6.0),
+        lambda x: activations.hardtanh.apply(x, low=0.0, high=6.0),
         input,
         "relu6",
         inplace,
@@ -604,7 +608,9 @@ def leaky_relu(input: Operand, negative_slope: float = 0.01, inplace: bool = Fal
     tensor([-0.5000,  3.0000])
     """
     slope = float(negative_slope)
-    return applied(lambda x: RECORDERS["leaky_relu"](x, slope=slope), input, "leaky_relu", inplace)
+    return applied(
+        lambda x: activations.leaky_relu.apply(x, slope=slope), input, "leaky_relu", inplace
+    )
 
 
 def prelu(input: Operand, weight: Operand) -> Tensor:
@@ -656,13 +662,13 @@ def prelu(input: Operand, weight: Operand) -> Tensor:
                 f"numbers = {count} and channel size = {channels}: give one weight, or one for "
                 "each channel (dimension 1 of input)"
             )
-        slope = RECORDERS["reshape"](slope, shape=(count,) + (1,) * (x.ndim - 2))
+        slope = shaping.reshape.apply(slope, shape=(count,) + (1,) * (x.ndim - 2))
     elif slope.ndim:
-        slope = RECORDERS["reshape"](slope, shape=())
-    positive = RECORDERS["greater"](x.detach(), 0.0)
-    above = RECORDERS["masked"](x, positive)
-    below = RECORDERS["masked"](x, RECORDERS["logical_not"](positive))
-    return RECORDERS["add"](above, RECORDERS["multiply"](below, slope))
+        slope = shaping.reshape.apply(slope, shape=())
+    positive = elementwise.greater.apply(x.detach(), 0.0)
+    above = elementwise.masked.apply(x, positive)
+    below = elementwise.masked.apply(x, elementwise.logical_not.apply(positive))
+    return elementwise.add.apply(above, elementwise.multiply.apply(below, slope))
 
 
 def rrelu(
@@ -715,11 +721,11 @@ def rrelu(
 
     def function(x: Tensor) -> Tensor:
         if not training:
-            return RECORDERS["leaky_relu"](x, slope=float(lower + upper) / 2)
+            return activations.leaky_relu.apply(x, slope=float(lower + upper) / 2)
         xp = namespace(x._array)
         slopes = uniform_array(x.shape, x.dtype, rng) * x.dtype.type(upper - lower)
         slopes = xp.asarray(slopes + x.dtype.type(lower))
-        return RECORDERS["multiply"](
+        return elementwise.multiply.apply(
             x, make(xp.where(x._array > 0, slopes.dtype.type(1), slopes), None)
         )
 
@@ -762,7 +768,10 @@ def _exponential(
     input: Operand, name: str, alpha: float, scale: float, rate: float, inplace: bool
 ) -> Tensor:
     return applied(
-        lambda x: RECORDERS["elu"](x, alpha=alpha, scale=scale, rate=rate), input, name, inplace
+        lambda x: activations.elu.apply(x, alpha=alpha, scale=scale, rate=rate),
+        input,
+        name,
+        inplace,
     )
 
 
@@ -878,7 +887,7 @@ def hardtanh(
         )
     low, high = float(min_val), float(max_val)
     return applied(
-        lambda x: RECORDERS["hardtanh"](x, low=low, high=high),
+        lambda x: activations.hardtanh.apply(x, low=low, high=high),
         input,
         "hardtanh",
         inplace,
@@ -905,8 +914,8 @@ def hardsigmoid(input: Operand, inplace: bool = False) -> Tensor:
     """
 
     def function(x: Tensor) -> Tensor:
-        shifted = RECORDERS["hardtanh"](RECORDERS["add"](x, 3.0), low=0.0, high=6.0)
-        return RECORDERS["divide"](shifted, 6.0)
+        shifted = activations.hardtanh.apply(elementwise.add.apply(x, 3.0), low=0.0, high=6.0)
+        return elementwise.divide.apply(shifted, 6.0)
 
     return applied(function, input, "hardsigmoid", inplace)
 
@@ -928,7 +937,7 @@ def hardswish(input: Operand, inplace: bool = False) -> Tensor:
     >>> cr.nn.functional.hardswish(cr.tensor([-9.0, 1.0, 9.0]))
     tensor([-0.0000, 0.6667, 9.0000])
     """
-    return applied(RECORDERS["hardswish"], input, "hardswish", inplace)
+    return applied(activations.hardswish.apply, input, "hardswish", inplace)
 
 
 def hardshrink(input: Operand, lambd: float = 0.5) -> Tensor:
@@ -956,8 +965,8 @@ def hardshrink(input: Operand, lambd: float = 0.5) -> Tensor:
     tensor([-2.0000,  0.0000,  0.7500])
     """
     x = floating(input)
-    small = RECORDERS["less_equal"](RECORDERS["abs"](x.detach()), float(lambd))
-    return RECORDERS["masked"](x, RECORDERS["logical_not"](small))
+    small = elementwise.less_equal.apply(elementwise.abs.apply(x.detach()), float(lambd))
+    return elementwise.masked.apply(x, elementwise.logical_not.apply(small))
 
 
 def softshrink(input: Operand, lambd: float = 0.5) -> Tensor:
@@ -994,8 +1003,8 @@ def softshrink(input: Operand, lambd: float = 0.5) -> Tensor:
             f"softshrink: lambda must be greater or equal to 0, but found to be {lambd}"
         )
     x = floating(input)
-    near = RECORDERS["clamp"](x, low=-float(lambd), high=float(lambd))
-    return RECORDERS["subtract"](x, near)
+    near = elementwise.clamp.apply(x, low=-float(lambd), high=float(lambd))
+    return elementwise.subtract.apply(x, near)
 
 
 def threshold(input: Operand, threshold: float, value: float, inplace: bool = False) -> Tensor:
@@ -1024,14 +1033,16 @@ def threshold(input: Operand, threshold: float, value: float, inplace: bool = Fa
     """
 
     def function(x: Tensor) -> Tensor:
-        low = RECORDERS["less_equal"](x.detach(), float(threshold))
-        kept = RECORDERS["masked"](x, RECORDERS["logical_not"](low))
+        low = elementwise.less_equal.apply(x.detach(), float(threshold))
+        kept = elementwise.masked.apply(x, elementwise.logical_not.apply(low))
         if not math.isfinite(value):
             return where(low, float(value), kept)
         if value == 0:
             return kept
-        filling = RECORDERS["multiply"](RECORDERS["astype"](low, dtype=x.dtype), float(value))
-        return RECORDERS["add"](kept, filling)
+        filling = elementwise.multiply.apply(
+            elementwise.astype.apply(low, dtype=x.dtype), float(value)
+        )
+        return elementwise.add.apply(kept, filling)
 
     def of_integers(x: Tensor) -> Tensor:
         return where(x > threshold, x, int(value))

@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 
 from chainrule import ops
-from chainrule.arguments import RECORDERS, Operand
+from chainrule.arguments import Operand
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.errors import ArgumentError, ShapeError
 from chainrule.kernels.resampling import Taps
 from chainrule.nn.functional.pooling import Sizes, batched, unbatched
+from chainrule.primitives import elementwise, indexing, resampling
 
 __all__ = [
     "adaptive_avg_pool1d",
@@ -190,11 +191,11 @@ def area(x: Tensor, sizes: Sizes) -> Tensor:
     divisor = np.ones((), x._array.real.dtype)
     for i, (n, count) in enumerate(zip(x.shape[2:], sizes, strict=True)):
         starts, stops = _edges(n, count)
-        x = RECORDERS["resample"](x, taps=_sums(n, count), axis=2 + i)
+        x = resampling.resample.apply(x, taps=_sums(n, count), axis=2 + i)
         divisor = np.multiply.outer(divisor, (stops - starts).astype(divisor.dtype))
     if divisor.size and (divisor == divisor.flat[0]).all():
         divisor = np.asarray(divisor.flat[0])
-    return RECORDERS["divide"](x, make(divisor, None))
+    return elementwise.divide.apply(x, make(divisor, None))
 
 
 def _max(name: str, rank: int, input: Operand, output_size: Size, return_indices: bool) -> Any:
@@ -219,6 +220,6 @@ def _max(name: str, rank: int, input: Operand, output_size: Size, return_indices
     hit = np.where(strange.any(-1), last, hit)
     indices = np.take_along_axis(np.broadcast_to(flat, windows.shape), hit[..., None], -1)[..., 0]
     chosen = make(indices.reshape(*x.shape[:2], int(np.prod(sizes))), None)
-    out = RECORDERS["take_along_axis"](rows, chosen, axis=2)
+    out = indexing.take_along_axis.apply(rows, chosen, axis=2)
     out = unbatched(ops.reshape(out, (*x.shape[:2], *sizes)), single)
     return (out, unbatched(make(indices, None), single)) if return_indices else out

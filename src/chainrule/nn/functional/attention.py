@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from chainrule import ops
-from chainrule.arguments import RECORDERS, Operand, floating, tensor_of
+from chainrule.arguments import Operand, floating, tensor_of
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import is_known
 from chainrule.errors import ArgumentError, DTypeError, ShapeError
 from chainrule.nn.functional.dropout import dropout
+from chainrule.primitives import elementwise
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -98,7 +99,7 @@ def scaled_dot_product_attention(
     scores, closed = _masked(scores, attn_mask, is_causal)
     weights = ops.softmax(scores, -1)
     if closed is not None:
-        weights = RECORDERS["masked"](weights, ~closed)
+        weights = elementwise.masked.apply(weights, ~closed)
     if dropout_p:
         weights = dropout(weights, dropout_p, rng=rng)
     return ops.matmul(weights, v)
@@ -134,7 +135,7 @@ def _masked(
     if given.dtype.kind == "b":
         # Zero and then -inf: what is masked passes no gradient, whatever its score.
         hidden = np.where(given._array, scores.dtype.type(0), scores.dtype.type(-np.inf))
-        scores = ops.add(RECORDERS["masked"](scores, given), make(hidden, None))
+        scores = ops.add(elementwise.masked.apply(scores, given), make(hidden, None))
     elif given.dtype.kind == "f":
         scores = ops.add(scores, given)
     else:

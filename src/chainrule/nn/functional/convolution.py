@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from chainrule import ops
-from chainrule.arguments import RECORDERS, Operand, floating
+from chainrule.arguments import Operand, floating
 from chainrule.autograd.tensor import Tensor
 from chainrule.errors import ArgumentError, DTypeError, ShapeError
 from chainrule.nn.functional.pooling import Sizes, batched, per_dim, unbatched
+from chainrule.primitives import convolution, elementwise
 
 __all__ = [
     "conv1d",
@@ -314,7 +315,7 @@ def _conv(
             f"{name}: Calculated padded input size per channel: ({_by(room)}). Kernel size: "
             f"({_by(extent)}). Kernel size can't be greater than actual input size: add padding"
         )
-    out = RECORDERS["convolve"](x, w, window=(strides, pads, steps, groups))
+    out = convolution.convolve.apply(x, w, window=(strides, pads, steps, groups))
     return unbatched(_biased(name, out, bias, rank), single)
 
 
@@ -356,7 +357,7 @@ def _conv_transpose(
         )
     pads = tuple([(p, p - o) for p, o in zip(cut, kept, strict=True)])
     window = (strides, pads, steps, groups)
-    out = RECORDERS["convolve_input"](x, w, size=size, window=window)
+    out = convolution.convolve_input.apply(x, w, size=size, window=window)
     return unbatched(_biased(name, out, bias, rank), single)
 
 
@@ -419,7 +420,7 @@ def _biased(name: str, out: Tensor, bias: Operand | None, rank: int) -> Tensor:
             f"{name}: Input type ({out.dtype}) and bias type ({b.dtype}) should be the same: "
             "convert one with .to(dtype)"
         )
-    return RECORDERS["add"](out, ops.reshape(b, (-1, *(1,) * rank)))
+    return elementwise.add.apply(out, ops.reshape(b, (-1, *(1,) * rank)))
 
 
 def _by(sizes: Sequence[int]) -> str:

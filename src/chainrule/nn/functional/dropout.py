@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from chainrule.arguments import RECORDERS, Operand, tensor_of
+from chainrule.arguments import Operand, tensor_of
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import device_of, move
 from chainrule.errors import ArgumentError, ShapeError
 from chainrule.nn.functional.activations import applied
+from chainrule.primitives import elementwise
 from chainrule.random.draw import draw
 
 if TYPE_CHECKING:
@@ -126,7 +127,7 @@ def _dropped(
         factors = kept(_drawn_shape(x, leading), p, rng).astype(x.dtype)
         if p < 1:
             factors *= x.dtype.type(1 / (1 - p))
-        return RECORDERS["multiply"](x, _constant(factors, x))
+        return elementwise.multiply.apply(x, _constant(factors, x))
 
     return applied(function, input, name, inplace and training and p > 0)
 
@@ -197,14 +198,14 @@ def _alpha(
 
     def function(x: Tensor) -> Tensor:
         if p == 1:
-            return RECORDERS["multiply"](x, 0.0)
+            return elementwise.multiply.apply(x, 0.0)
         keep = kept(_drawn_shape(x, leading), p, rng)
         scale = 1 / math.sqrt((_SELU_FLOOR * _SELU_FLOOR * p + 1) * (1 - p))
         factors = keep.astype(x.dtype) * x.dtype.type(scale)
         offsets = (~keep).astype(x.dtype) * x.dtype.type(_SELU_FLOOR * scale)
         offsets -= x.dtype.type(_SELU_FLOOR * scale * p)
-        scaled = RECORDERS["multiply"](x, _constant(factors, x))
-        return RECORDERS["add"](scaled, _constant(offsets, x))
+        scaled = elementwise.multiply.apply(x, _constant(factors, x))
+        return elementwise.add.apply(scaled, _constant(offsets, x))
 
     return applied(function, input, name, inplace)
 

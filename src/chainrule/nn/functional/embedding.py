@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 
 from chainrule import ops
-from chainrule.arguments import RECORDERS, Operand, cast, floating, tensor_of
+from chainrule.arguments import Operand, cast, floating, tensor_of
 from chainrule.autograd.modes import no_grad
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import check_known, first_where, is_array, is_known, namespace
 from chainrule.errors import ArgumentError, DTypeError, OutOfBoundsError, ShapeError
+from chainrule.primitives import elementwise, indexing
 
 __all__ = ["embedding", "embedding_bag", "one_hot"]
 
@@ -75,7 +76,7 @@ def embedding(
     _check_rows("embedding", numbers, table.shape[0])
     if max_norm is not None:
         _shorten(table, numbers, float(max_norm), norm_type)
-    rows = RECORDERS["index"](table, key=numbers)
+    rows = indexing.index.apply(table, key=numbers)
     if scale_grad_by_freq:
         rows = _by_frequency(rows, numbers, table.shape[0])
     if padding is not None:
@@ -153,7 +154,7 @@ def _counts(numbers: Array, count: int) -> Array:
 def _by_frequency(rows: Tensor, numbers: Array, count: int) -> Tensor:
     often = _counts(numbers.ravel(), count)[numbers]
     share = (1 / often[..., None]).astype(rows.dtype)
-    scaled = RECORDERS["multiply"](rows, make(share, None))
+    scaled = elementwise.multiply.apply(rows, make(share, None))
     return ops.add(scaled, ops.subtract(rows.detach(), scaled.detach()))
 
 
@@ -161,8 +162,8 @@ def _constant_where(rows: Tensor, mask: Array) -> Tensor:
     if is_known(mask) and not mask.any():
         return rows
     constant = mask[..., None]
-    moving = RECORDERS["masked"](rows, ~constant)
-    return ops.add(moving, RECORDERS["masked"](rows.detach(), constant))
+    moving = elementwise.masked.apply(rows, ~constant)
+    return ops.add(moving, elementwise.masked.apply(rows.detach(), constant))
 
 
 def embedding_bag(
@@ -235,12 +236,12 @@ def embedding_bag(
         numbers, bag, factors = _without(padding, numbers, bag, factors)
     if mode == "max":
         return _largest(table, numbers, bag, count)
-    rows = RECORDERS["index"](table, key=numbers)
+    rows = indexing.index.apply(table, key=numbers)
     if scale_grad_by_freq:
         rows = _by_frequency(rows, numbers, table.shape[0])
     if factors is not None:
         rows = ops.multiply(rows, ops.unsqueeze(cast(factors, rows.dtype), -1))
-    total = RECORDERS["index_add"](rows, shape=(count, table.shape[1]), key=bag)
+    total = indexing.index_add.apply(rows, shape=(count, table.shape[1]), key=bag)
     if mode == "sum":
         return total
     size = np.maximum(_counts(bag, count), 1)[:, None].astype(rows.dtype)
@@ -292,7 +293,7 @@ def _without(
     """Return what belongs to other numbers than that of padding."""
     check_known(numbers, "embedding_bag with padding_idx", "multiply with per_sample_weights")
     there = numbers != padding
-    kept = None if factors is None else RECORDERS["index"](factors, key=there)
+    kept = None if factors is None else indexing.index.apply(factors, key=there)
     return numbers[there], bag[there], kept
 
 
@@ -328,8 +329,8 @@ def _largest(table: Tensor, numbers: Array, bag: Array, count: int) -> Tensor:
     spread = np.repeat(tops, sizes[filled], axis=0)
     hits = (rows == spread) | (rows != rows)
     first = np.minimum.reduceat(np.where(hits, order, numbers.size), starts[filled], axis=0)
-    chosen = RECORDERS["index"](table, key=(numbers[first], np.arange(width)))
-    return RECORDERS["index_add"](chosen, shape=(count, width), key=filled)
+    chosen = indexing.index.apply(table, key=(numbers[first], np.arange(width)))
+    return indexing.index_add.apply(chosen, shape=(count, width), key=filled)
 
 
 def one_hot(tensor: Operand, num_classes: int = -1) -> Tensor:

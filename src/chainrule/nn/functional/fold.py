@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from chainrule import ops
-from chainrule.arguments import RECORDERS, Operand, tensor_of
+from chainrule.arguments import Operand, tensor_of
 from chainrule.autograd.tensor import Tensor
 from chainrule.errors import ArgumentError, ShapeError
 from chainrule.kernels.resampling import Taps
 from chainrule.nn.functional.pooling import Sizes, batched, per_dim, unbatched
+from chainrule.primitives import resampling, shaping
 
 __all__ = ["unfold", "fold", "pixel_shuffle", "pixel_unshuffle", "channel_shuffle"]
 
@@ -66,10 +67,10 @@ def unfold(
     x, single = batched("unfold", input, 2)
     kernel, windows = _windows("unfold", x.shape[2:], kernel_size, dilation, padding, stride)
     for i, (n, window) in enumerate(zip(x.shape[2:], windows, strict=True)):
-        x = RECORDERS["resample"](x, taps=_unfolding(n, *window), axis=2 + i)
+        x = resampling.resample.apply(x, taps=_unfolding(n, *window), axis=2 + i)
     n, c, counts = *x.shape[:2], [window[-1] for window in windows]
     x = ops.reshape(x, (n, c, kernel[0], counts[0], kernel[1], counts[1]))
-    x = RECORDERS["permute_dims"](x, axes=(0, 1, 2, 4, 3, 5))
+    x = shaping.permute_dims.apply(x, axes=(0, 1, 2, 4, 3, 5))
     return unbatched(ops.reshape(x, (n, c * kernel[0] * kernel[1], counts[0] * counts[1])), single)
 
 
@@ -130,10 +131,10 @@ def fold(
         )
     n, c = x.shape[0], x.shape[1] // area
     x = ops.reshape(x, (n, c, kernel[0], kernel[1], counts[0], counts[1]))
-    x = RECORDERS["permute_dims"](x, axes=(0, 1, 2, 4, 3, 5))
+    x = shaping.permute_dims.apply(x, axes=(0, 1, 2, 4, 3, 5))
     x = ops.reshape(x, (n, c, kernel[0] * counts[0], kernel[1] * counts[1]))
     for i, (length, window) in reversed(list(enumerate(zip(size, windows, strict=True)))):
-        x = RECORDERS["resample"](x, taps=_unfolding(length, *window).transposed, axis=2 + i)
+        x = resampling.resample.apply(x, taps=_unfolding(length, *window).transposed, axis=2 + i)
     return unbatched(x, single)
 
 
@@ -206,7 +207,7 @@ def pixel_shuffle(input: Operand, upscale_factor: int) -> Tensor:
             f"of upscale_factor, but input.size(-3)={channels} is not divisible by {r * r}"
         )
     x = ops.reshape(x, (*lead, channels // (r * r), r, r, h, w))
-    x = RECORDERS["permute_dims"](x, axes=_last(x.ndim, (0, 3, 1, 4, 2)))
+    x = shaping.permute_dims.apply(x, axes=_last(x.ndim, (0, 3, 1, 4, 2)))
     return _in_one(x, (*lead, channels // (r * r), h * r, w * r))
 
 
@@ -245,7 +246,7 @@ def pixel_unshuffle(input: Operand, downscale_factor: int) -> Tensor:
             f"input.size(-2)={h} and input.size(-1)={w} are not both divisible by {r}"
         )
     x = ops.reshape(x, (*lead, channels, h // r, r, w // r, r))
-    x = RECORDERS["permute_dims"](x, axes=_last(x.ndim, (0, 2, 4, 1, 3)))
+    x = shaping.permute_dims.apply(x, axes=_last(x.ndim, (0, 2, 4, 1, 3)))
     return _in_one(x, (*lead, channels * r * r, h // r, w // r))
 
 
@@ -284,7 +285,7 @@ def channel_shuffle(input: Operand, groups: int) -> Tensor:
             f"channels and {count} groups."
         )
     x = ops.reshape(x, (n, count, channels // count, *size))
-    x = RECORDERS["permute_dims"](x, axes=(0, 2, 1, *range(3, x.ndim)))
+    x = shaping.permute_dims.apply(x, axes=(0, 2, 1, *range(3, x.ndim)))
     return _in_one(x, (n, channels, *size))
 
 
@@ -302,7 +303,7 @@ def _images(name: str, input: Operand, factor: int, argument: str) -> tuple[Tens
 
 def _in_one(x: Tensor, shape: tuple[int, ...]) -> Tensor:
     """Return memory of its own, even where nothing was moved."""
-    result: Tensor = RECORDERS["reshape_copy"](x, shape=shape)
+    result: Tensor = shaping.reshape_copy.apply(x, shape=shape)
     return result
 
 

@@ -11,12 +11,14 @@ from typing import Any
 import numpy as np
 
 from chainrule import ops
-from chainrule.arguments import RECORDERS, Operand, cast, floating, whole_number
+from chainrule.arguments import Operand, cast, floating, whole_number
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import is_known
 from chainrule.errors import ArgumentError, DTypeError, ShapeError
 from chainrule.kernels.resampling import Taps, taps_of
 from chainrule.nn.functional.adaptive_pooling import area
+from chainrule.primitives import contraction, elementwise, resampling, shaping
+from chainrule.primitives import indexing as indexing_primitives
 
 __all__ = [
     "interpolate",
@@ -126,7 +128,7 @@ def interpolate(
             taps = _weighed(mode, n, count, bool(align_corners), scale, wide)
         else:
             taps = _nearest(mode, n, count, scale)
-        x = RECORDERS["resample"](x, taps=taps, axis=2 + i)
+        x = resampling.resample.apply(x, taps=taps, axis=2 + i)
     return x
 
 
@@ -332,7 +334,7 @@ def affine_grid(theta: Operand, size: Sequence[int], align_corners: bool | None 
     grids = reversed(np.meshgrid(*axes, indexing="ij"))
     points = np.stack([*grids, np.ones(sizes[2:])], axis=-1)
     flat = make(points.reshape(-1, rank + 1).astype(maps.dtype), None)
-    grid = RECORDERS["matmul"](flat, RECORDERS["permute_dims"](maps, axes=(0, 2, 1)))
+    grid = contraction.matmul.apply(flat, shaping.permute_dims.apply(maps, axes=(0, 2, 1)))
     return ops.reshape(grid, (sizes[0], *sizes[2:], rank))
 
 
@@ -386,7 +388,7 @@ def grid_sample(
     _check(x, positions, mode, padding_mode)
     places = []
     for i, n in enumerate(reversed(x.shape[2:])):  # x, the last dimension, comes first
-        at = RECORDERS["getitem"](positions, key=(..., i))
+        at = indexing_primitives.getitem.apply(positions, key=(..., i))
         at = (at + 1) * ((n - 1) / 2) if align_corners else ((at + 1) * n - 1) * 0.5
         if mode != "bicubic":
             at = _inside(at, n, padding_mode, bool(align_corners))
@@ -500,11 +502,13 @@ def _read(x: Tensor, places: list[Any], padding_mode: str, align: bool, mode: st
     n, c = x.shape[:2]
     rows = ops.reshape(x, (n, c, int(np.prod(x.shape[2:]))))
     index = np.broadcast_to(flat.reshape(n, 1, -1), (n, c, flat[0].size))
-    values = RECORDERS["take_along_axis"](rows, make(index, None), axis=2)
+    values = indexing_primitives.take_along_axis.apply(rows, make(index, None), axis=2)
     values = ops.reshape(values, (n, c, *flat.shape[1:]))
     if is_known(found) and found.all():
         return values
-    return RECORDERS["masked"](values, make(np.broadcast_to(found[:, None], values.shape), None))
+    return elementwise.masked.apply(
+        values, make(np.broadcast_to(found[:, None], values.shape), None)
+    )
 
 
 def _fold(place: Any, n: int, padding_mode: str, align_corners: bool) -> Any:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 
 from chainrule import ops
-from chainrule.arguments import RECORDERS, Operand, floating
+from chainrule.arguments import Operand, floating
 from chainrule.autograd.tensor import Tensor
 from chainrule.nn.functional.losses import pair
 from chainrule.ops import pdist
+from chainrule.primitives import elementwise
 
 __all__ = [
     "linear",
@@ -103,13 +104,13 @@ def _length(x: Tensor, p: float, dim: int | tuple[int, ...], keepdim: bool) -> T
         return ops.amin(sizes, dim, keepdim)
     if p == 0:
         return ops.sum(ops.sign(sizes), dim, keepdim=keepdim)
-    absent = RECORDERS["equal"](sizes.detach(), 0.0)  # their slope is 0, not that of a power
+    absent = elementwise.equal.apply(sizes.detach(), 0.0)  # their slope is 0, not that of a power
     powers = ops.pow(ops.where(absent, 1.0, sizes), p)
-    powers = RECORDERS["masked"](powers, RECORDERS["logical_not"](absent))
+    powers = elementwise.masked.apply(powers, elementwise.logical_not.apply(absent))
     total = ops.sum(powers, dim, keepdim=keepdim)
-    there = RECORDERS["greater"](total.detach(), 0.0)
+    there = elementwise.greater.apply(total.detach(), 0.0)
     root = ops.pow(ops.where(there, total, 1.0), 1.0 / p)
-    return RECORDERS["masked"](root, there)
+    return elementwise.masked.apply(root, there)
 
 
 def normalize(input: Operand, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:

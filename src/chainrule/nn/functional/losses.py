@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 
 from chainrule import ops
-from chainrule.arguments import RECORDERS, Operand, cast, floating
+from chainrule.arguments import Operand, cast, floating
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import holds_somewhere, is_array, is_known, promoted
 from chainrule.errors import ArgumentError, ShapeError
+from chainrule.primitives import elementwise
+from chainrule.primitives import losses as losses_primitives
 
 __all__ = [
     "mse_loss",
@@ -204,7 +206,7 @@ def smooth_l1_loss(
     difference = ops.subtract(x, y)
     if beta == 0:
         return reduced(ops.abs(difference), "smooth_l1_loss", reduction)
-    losses = RECORDERS["huber"](difference, delta=float(beta))
+    losses = losses_primitives.huber.apply(difference, delta=float(beta))
     return reduced(losses if beta == 1 else ops.divide(losses, beta), "smooth_l1_loss", reduction)
 
 
@@ -254,7 +256,7 @@ def huber_loss(
             f"huber_loss does not support non-positive values for delta, but got {delta}"
         )
     x, y = like_sized("huber_loss", input, target)
-    losses = RECORDERS["huber"](ops.subtract(x, y), delta=float(delta))
+    losses = losses_primitives.huber.apply(ops.subtract(x, y), delta=float(delta))
     return weighted(losses, weight, "huber_loss", reduction, shared=False)
 
 
@@ -310,11 +312,11 @@ def poisson_nll_loss(
     else:
         losses = ops.subtract(x, ops.multiply(y, ops.log(ops.add(x, eps))))
     if full:
-        many = RECORDERS["greater"](y.detach(), 1.0)
+        many = elementwise.greater.apply(y.detach(), 1.0)
         count = ops.where(many, y, 1.0)
         spread = ops.multiply(0.5, ops.log(ops.multiply(2 * math.pi, count)))
         stirling = ops.add(ops.subtract(ops.multiply(count, ops.log(count)), count), spread)
-        losses = ops.add(losses, RECORDERS["masked"](stirling, many))
+        losses = ops.add(losses, elementwise.masked.apply(stirling, many))
     return reduced(losses, "poisson_nll_loss", reduction)
 
 
@@ -370,7 +372,7 @@ def gaussian_nll_loss(
     """
     x, y = pair(input, target)
     spread = _variances(x, var)
-    small = RECORDERS["less"](spread.detach(), eps)
+    small = elementwise.less.apply(spread.detach(), eps)
     if not is_known(small._array) or bool(ops.any(small)):
         lifted = ops.subtract(ops.clamp(spread.detach(), min=eps), spread.detach())
         spread = ops.add(spread, lifted)
@@ -447,7 +449,7 @@ def kl_div(
     if log_target:
         losses = ops.multiply(ops.exp(y), ops.subtract(y, x))
     else:
-        zero = RECORDERS["astype"](RECORDERS["equal"](y.detach(), 0.0), dtype=y.dtype)
+        zero = elementwise.astype.apply(elementwise.equal.apply(y.detach(), 0.0), dtype=y.dtype)
         own = ops.multiply(y, ops.log(ops.add(y, zero)))  # log 1 where there is nothing
         losses = ops.subtract(own, ops.multiply(y, x))
     if reduction == "batchmean":

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from chainrule import ops
-from chainrule.arguments import RECORDERS, Operand, cast, floating, tensor_of
+from chainrule.arguments import Operand, cast, floating, tensor_of
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import (
     CPU,
@@ -23,6 +23,8 @@ from chainrule.errors import ArgumentError, DTypeError, OutOfBoundsError, ShapeE
 from chainrule.nn.functional.losses import check_reduction, pair, reduced, shared_out, weighted
 from chainrule.ops import log_softmax
 from chainrule.ops.wrappers import real_operands
+from chainrule.primitives import activations, elementwise, indexing, shaping
+from chainrule.primitives import losses as losses_primitives
 
 __all__ = [
     "cross_entropy",
@@ -95,7 +97,7 @@ def cross_entropy(
         return _of_probabilities(scores, classes, weight, *settings)
     dim = _class_dim(scores, classes, "cross_entropy")
     if weight is None and label_smoothing == 0 and _all_count(classes, scores, dim, ignore_index):
-        losses = RECORDERS["class_losses"](scores, classes, axis=dim)
+        losses = losses_primitives.class_losses.apply(scores, classes, axis=dim)
         return reduced(losses, "cross_entropy", reduction)
     rows = _Rows("cross_entropy", scores.shape[dim], dim, classes, weight, ignore_index)
     logs = log_softmax(scores, dim)
@@ -150,7 +152,7 @@ def nll_loss(
     dim = _class_dim(x, classes, "nll_loss")
     if weight is None and x.ndim == 2 and _all_count(classes, x, dim, ignore_index):
         right = (np.arange(x.shape[0]), classes._array)
-        losses = RECORDERS["negative"](RECORDERS["index"](x, key=right))
+        losses = elementwise.negative.apply(indexing.index.apply(x, key=right))
         return reduced(losses, "nll_loss", reduction)
     rows = _Rows("nll_loss", x.shape[dim], dim, classes, weight, ignore_index)
     return rows.reduced(rows.losses(x), reduction)
@@ -214,11 +216,11 @@ class _Rows:
     def _weights(self, x: Tensor) -> Tensor | None:
         weights = _class_weights(self.name, self.weight, self.count, x.dtype)
         if weights is not None:
-            self.factors = self._masked(RECORDERS["index"](weights, key=self.classes._array))
+            self.factors = self._masked(indexing.index.apply(weights, key=self.classes._array))
         return weights
 
     def _masked(self, x: Tensor) -> Tensor:
-        return x if self.kept is None else RECORDERS["masked"](x, self.kept)
+        return x if self.kept is None else elementwise.masked.apply(x, self.kept)
 
     def losses(self, x: Tensor) -> Tensor:
         """Return what `x` holds at the right classes: negative, and weighted."""
@@ -234,7 +236,7 @@ class _Rows:
         weights = self._weights(x)
         if weights is not None:
             shape = (1,) * self.dim + (self.count,) + (1,) * (x.ndim - self.dim - 1)
-            x = ops.multiply(x, RECORDERS["reshape"](weights, shape=shape))
+            x = ops.multiply(x, shaping.reshape.apply(weights, shape=shape))
         return self._masked(ops.negative(ops.sum(x, self.dim)))
 
     def reduced(self, losses: Tensor, reduction: str) -> Tensor:
@@ -295,7 +297,7 @@ def _of_probabilities(
     weights = _class_weights("cross_entropy", weight, count, scores.dtype)
     if weights is not None:
         shape = (1,) * dim + (count,) + (1,) * (scores.ndim - dim - 1)
-        terms = ops.multiply(terms, RECORDERS["reshape"](weights, shape=shape))
+        terms = ops.multiply(terms, shaping.reshape.apply(weights, shape=shape))
     if reduction == "none":
         return ops.negative(ops.sum(terms, dim))
     total = ops.negative(ops.sum(terms))
@@ -357,7 +359,7 @@ def binary_cross_entropy(
             "binary_cross_entropy_with_logits"
         )
     with np.errstate(divide="ignore"):
-        losses = RECORDERS["binary_cross_entropy"](x, y)
+        losses = losses_primitives.binary_cross_entropy.apply(x, y)
     return _scaled(losses, weight, "binary_cross_entropy", reduction)
 
 
@@ -411,11 +413,11 @@ def binary_cross_entropy_with_logits(
     x, y = real_operands(name, input, target)
     _check_same(x, y, name, "Target size must be the same as input size")
     if pos_weight is None:
-        losses = RECORDERS["binary_cross_entropy_with_logits"](x, y)
+        losses = losses_primitives.binary_cross_entropy_with_logits.apply(x, y)
     else:
         settings = {"beta": 1.0, "threshold": np.inf}
-        yes = RECORDERS["softplus"](ops.negative(x), **settings)
-        no = RECORDERS["softplus"](x, **settings)
+        yes = activations.softplus.apply(ops.negative(x), **settings)
+        no = activations.softplus.apply(x, **settings)
         yes = ops.multiply(ops.multiply(yes, cast(floating(pos_weight), x.dtype)), y)
         losses = ops.add(yes, ops.multiply(no, ops.subtract(1.0, y)))
     return _scaled(losses, weight, name, reduction)
@@ -604,7 +606,7 @@ def _losses(scores: Tensor, labels: Array, times: Array, lengths: Array, blank: 
     )
     skips = _between(differs, False)
     key = (slice(None), np.arange(count)[:, None], places)
-    rows = ops.unbind(ops.clamp_min(RECORDERS["index"](scores, key=key), _NEVER))
+    rows = ops.unbind(ops.clamp_min(indexing.index.apply(scores, key=key), _NEVER))
     never = np.asarray(_NEVER, scores.dtype)
     edge = make(np.full((count, 2), never), None)
     none, may_skip = make(never, None), make(skips, None)
@@ -627,7 +629,7 @@ def _losses(scores: Tensor, labels: Array, times: Array, lengths: Array, blank: 
             else ops.where(make(running[:, None], None), new, sums)
         )
     rows_of = np.arange(count)
-    last = RECORDERS["index"](sums, key=(rows_of, 2 * lengths))
-    label = RECORDERS["index"](sums, key=(rows_of, np.maximum(2 * lengths - 1, 0)))
+    last = indexing.index.apply(sums, key=(rows_of, 2 * lengths))
+    label = indexing.index.apply(sums, key=(rows_of, np.maximum(2 * lengths - 1, 0)))
     ends = ops.stack([last, ops.where(make(lengths > 0, None), label, none)])
-    return RECORDERS["negative"](ops.logsumexp(ends, 0))
+    return elementwise.negative.apply(ops.logsumexp(ends, 0))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from chainrule import ops
-from chainrule.arguments import RECORDERS, Operand, cast, floating, tensor_of
+from chainrule.arguments import Operand, cast, floating, tensor_of
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import first_where
 from chainrule.errors import ArgumentError, DTypeError, OutOfBoundsError, ShapeError
@@ -16,6 +16,7 @@ from chainrule.nn.functional.linear import pairwise_distance
 from chainrule.nn.functional.losses import check_reduction, pair, reduced
 from chainrule.nn.functional.losses_classification import binary_cross_entropy_with_logits
 from chainrule.ops.wrappers import real_operands
+from chainrule.primitives import activations, elementwise, indexing
 
 __all__ = [
     "hinge_embedding_loss",
@@ -68,8 +69,8 @@ def hinge_embedding_loss(
     """
     x, y = pair(input, target)
     far = ops.clamp(ops.subtract(float(margin), x), min=0)
-    near = RECORDERS["masked"](x, RECORDERS["not_equal"](y.detach(), -1.0))
-    far = RECORDERS["masked"](far, RECORDERS["not_equal"](y.detach(), 1.0))
+    near = elementwise.masked.apply(x, elementwise.not_equal.apply(y.detach(), -1.0))
+    far = elementwise.masked.apply(far, elementwise.not_equal.apply(y.detach(), 1.0))
     return reduced(ops.add(near, far), "hinge_embedding_loss", reduction)
 
 
@@ -192,8 +193,8 @@ def cosine_embedding_loss(
     alike, apart = ops.subtract(1.0, cosine), ops.clamp(ops.subtract(cosine, margin), min=0)
     constant = sign.detach()
     losses = ops.add(
-        RECORDERS["masked"](alike, ops.eq(constant, 1)),
-        RECORDERS["masked"](apart, ops.eq(constant, -1)),
+        elementwise.masked.apply(alike, ops.eq(constant, 1)),
+        elementwise.masked.apply(apart, ops.eq(constant, -1)),
     )
     return reduced(losses, "cosine_embedding_loss", reduction)
 
@@ -387,7 +388,7 @@ def multi_margin_loss(
     right = ops.gather(x, -1, key)
     excess = ops.relu(ops.add(ops.subtract(x, right), float(margin)))
     others = np.arange(count) != numbers[..., None]
-    excess = RECORDERS["masked"](excess if p == 1 else ops.square(excess), others)
+    excess = elementwise.masked.apply(excess if p == 1 else ops.square(excess), others)
     losses = ops.reshape(ops.divide(ops.sum(excess, -1), count), classes.shape)
     if weight is not None:
         factors = cast(floating(weight), x.dtype)
@@ -395,7 +396,7 @@ def multi_margin_loss(
             raise ShapeError(
                 f"{name}: inconsistent weight size, expected {count} but got {list(factors.shape)}"
             )
-        losses = ops.multiply(losses, RECORDERS["index"](factors, key=classes._array))
+        losses = ops.multiply(losses, indexing.index.apply(factors, key=classes._array))
     return reduced(losses, name, reduction)
 
 
@@ -472,7 +473,7 @@ def multilabel_margin_loss(input: Operand, target: Operand, *, reduction: str = 
     right = (places[..., None] == np.arange(x.shape[-1])).any(axis=-2) & listed[..., :1]
     scores = ops.unsqueeze(ops.gather(x, -1, tensor_of(numbers)), -1)
     excess = ops.relu(ops.add(ops.subtract(ops.unsqueeze(x, -2), scores), 1.0))
-    excess = RECORDERS["masked"](excess, listed[..., None] & ~right[..., None, :])
+    excess = elementwise.masked.apply(excess, listed[..., None] & ~right[..., None, :])
     return reduced(ops.divide(ops.sum(excess, (-2, -1)), x.shape[-1]), name, reduction)
 
 
@@ -546,5 +547,5 @@ def soft_margin_loss(input: Operand, target: Operand, *, reduction: str = "mean"
     """
     x, y = real_operands("soft_margin_loss", input, target)
     wrong = ops.negative(ops.multiply(x, y))
-    losses = RECORDERS["softplus"](wrong, beta=1.0, threshold=np.inf)
+    losses = activations.softplus.apply(wrong, beta=1.0, threshold=np.inf)
     return reduced(losses, "soft_margin_loss", reduction)

@@ -8,11 +8,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from chainrule import ops
-from chainrule.arguments import RECORDERS, Operand, cast, floating, whole_number
+from chainrule.arguments import Operand, cast, floating, whole_number
 from chainrule.autograd.modes import no_grad
 from chainrule.autograd.tensor import Tensor
 from chainrule.creation import zeros_like
 from chainrule.errors import ArgumentError, DTypeError, ShapeError
+from chainrule.primitives import normalisation
 
 __all__ = [
     "batch_norm",
@@ -30,14 +31,14 @@ __all__ = [
 
 def standard(x: Tensor, dims: tuple[int, ...], eps: float) -> tuple[Tensor, Tensor]:
     """Return `x` with mean 0 and variance 1 along `dims`; and the variance, dims kept."""
-    centred = RECORDERS["center"](widened(x), axis=dims)
-    variance = RECORDERS["mean_square"](centred, axis=dims)
+    centred = normalisation.center.apply(widened(x), axis=dims)
+    variance = normalisation.mean_square.apply(centred, axis=dims)
     return cast(ops.multiply(centred, ops.rsqrt(ops.add(variance, eps))), x.dtype), variance
 
 
 def standardized(x: Tensor, dims: tuple[int, ...], eps: float) -> Tensor:
     """Return `x` with mean 0 and variance 1 along `dims`."""
-    return cast(RECORDERS["standardize"](widened(x), axis=dims, eps=float(eps))[0], x.dtype)
+    return cast(normalisation.standardize.apply(widened(x), axis=dims, eps=float(eps))[0], x.dtype)
 
 
 def widened(x: Tensor) -> Tensor:
@@ -510,5 +511,5 @@ def rms_norm(
     dims = _last_dims("rms_norm", x, normalized_shape, weight=weight)
     small = 2.0 ** -{2: 10, 4: 23}.get(x.dtype.itemsize, 52) if eps is None else eps
     wide = widened(x)
-    scale = ops.rsqrt(ops.add(RECORDERS["mean_square"](wide, axis=dims), small))
+    scale = ops.rsqrt(ops.add(normalisation.mean_square.apply(wide, axis=dims), small))
     return affine(cast(ops.multiply(wide, scale), x.dtype), weight, None)

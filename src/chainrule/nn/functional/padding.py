@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from chainrule.arguments import RECORDERS, Operand, tensor_of
+from chainrule.arguments import Operand, tensor_of
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import namespace
 from chainrule.errors import ArgumentError, ShapeError
 from chainrule.kernels.resampling import Taps
+from chainrule.primitives import indexing, resampling
 from chainrule.primitives.indexing import getitem
 
 __all__ = ["pad"]
@@ -79,7 +80,9 @@ def pad(
     for axis, (low, high) in enumerate(pairs):
         if low or high:
             _check(mode, x, axis, low, high)
-            x = RECORDERS["resample"](x, taps=_around(mode, x.shape[axis], low, high), axis=axis)
+            x = resampling.resample.apply(
+                x, taps=_around(mode, x.shape[axis], low, high), axis=axis
+            )
     return x
 
 
@@ -110,13 +113,13 @@ def _constant(x: Tensor, pairs: list[tuple[int, int]], value: Any) -> Tensor:
     shape = tuple([n + low + high for n, (low, high) in sizes])
     inside = tuple([slice(max(-low, 0), n - max(-high, 0)) for n, (low, high) in sizes])
     if any(part != slice(0, n) for part, n in zip(inside, x.shape, strict=True)):
-        x = RECORDERS["getitem"](x, key=inside)
+        x = indexing.getitem.apply(x, key=inside)
     sizes = list(zip(x.shape, pairs, strict=True))
     key = tuple([slice(max(low, 0), max(low, 0) + n) for n, (low, _) in sizes])
     if value == 0:
-        return RECORDERS["index_add"](x, shape=shape, key=key)
+        return indexing.index_add.apply(x, shape=shape, key=key)
     around = make(namespace(x._array).full(shape, value, dtype=x.dtype), None)
-    return RECORDERS["assign"](around, x, path=((getitem, {"key": key}),), lasting=None)
+    return indexing.assign.apply(around, x, path=((getitem, {"key": key}),), lasting=None)
 
 
 def _check(mode: str, x: Tensor, axis: int, low: int, high: int) -> None:

@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 
 from chainrule import ops
-from chainrule.arguments import RECORDERS, Operand, cast, floating, tensor_of
+from chainrule.arguments import Operand, cast, floating, tensor_of
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import first_where
 from chainrule.errors import ArgumentError, OutOfBoundsError, ShapeError
 from chainrule.kernels.resampling import Taps
+from chainrule.primitives import elementwise, pooling, resampling
 
 __all__ = [
     "avg_pool1d",
@@ -255,7 +256,7 @@ def _avg_pool(
     _, counts = layout_of(name, x.shape[2:], kernel, strides, pads, ones, ceil_mode)
     size, divisor = x.shape[2:], np.ones((), x._array.real.dtype)
     for i, (n, k, s, p, count) in enumerate(zip(size, kernel, strides, pads, counts, strict=True)):
-        x = RECORDERS["resample"](x, taps=_window_sums(n, k, s, p, count), axis=2 + i)
+        x = resampling.resample.apply(x, taps=_window_sums(n, k, s, p, count), axis=2 + i)
         edge = p if count_include_pad else 0
         starts = np.arange(count) * s - p
         lengths = np.minimum(starts + k, n + edge) - np.maximum(starts, -edge)
@@ -264,7 +265,7 @@ def _avg_pool(
         divisor = np.asarray(divisor_override, divisor.dtype)
     elif divisor.size and (divisor == divisor.flat[0]).all():
         divisor = np.asarray(divisor.flat[0])
-    return unbatched(RECORDERS["divide"](x, make(divisor, None)), single)
+    return unbatched(elementwise.divide.apply(x, make(divisor, None)), single)
 
 
 @lru_cache(maxsize=256)
@@ -390,7 +391,7 @@ def _lp_pool(
     # PyTorch's relu: where nothing is above zero, the root gets no gradient, and no infinite one.
     some = ops.greater(total, 0)
     root = ops.pow(ops.where(some, total, 1.0), 1.0 / norm_type)
-    return unbatched(RECORDERS["masked"](root, some), single)
+    return unbatched(elementwise.masked.apply(root, some), single)
 
 
 # --- max pooling ----------------------------------------------------------------------------------
@@ -539,10 +540,10 @@ def _max_pool(
     known = _known_window if kinds <= _PLAIN else _window
     sizes = (kernel_size, stride, padding, dilation)
     window = known(name, rank, x._array.shape[2:], sizes, bool(ceil_mode))
-    out = RECORDERS["max_pool"](x, window=window)
+    out = pooling.max_pool.apply(x, window=window)
     if not return_indices:
         return unbatched(out, single)
-    positions = RECORDERS["pool_positions"](x, out, window=window)._array
+    positions = pooling.pool_positions.apply(x, out, window=window)._array
     indices = make(_flat_indices(positions, x.shape[2:], window), None)
     return unbatched(out, single), unbatched(indices, single)
 

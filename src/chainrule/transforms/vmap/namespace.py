@@ -41,7 +41,7 @@ class LanesNamespace:
     """Functions of lanes under the names that rules call."""
 
     known = False  # each lane has other elements
-    recorder: Any = None
+    records = False
     loops: Any = None
     rule_kernels: Any = None
 
