@@ -12,7 +12,8 @@ import pytest
 import chainrule as cr
 from chainrule.compiler import build, passes
 from chainrule.compiler.tracing.symbol import Symbol
-from conformance.checks import CONSTANTS, ROWS, Case, Subject, cases_of, checks, demand, plain
+from conformance import CONSTANTS, ROWS, Case, cases_of, checks
+from conformance.checks import Subject, demand, plain
 from helpers.compile_comparison import in_tiny_blocks
 
 CASES = [case for row in (*ROWS, *CONSTANTS) for case in cases_of(row)]

@@ -12,7 +12,7 @@ import pytest
 
 from chainrule.backend import KERNELS, Namespace, numpy_xp
 from chainrule.primitives.primitive import TABLE, Primitive, forward_of
-from conformance.checks import Case
+from conformance import Case
 
 strict = pytest.importorskip("array_api_strict")
 

@@ -16,7 +16,7 @@ import numpy as np
 import chainrule as cr
 from chainrule.autograd.node import Node, PrimitiveNode, endpoint
 from chainrule.transforms import jvp
-from conformance.checks import Case, Row
+from conformance import Case, Row
 
 Arrays = list[np.ndarray]
 

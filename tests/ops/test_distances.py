@@ -12,7 +12,7 @@ import pytest
 import chainrule as cr
 from chainrule.primitives import distances
 from chainrule.transforms import jvp
-from conformance.checks import cases_of, checks
+from conformance import cases_of, checks
 from conformance.rows.distances import ROWS
 
 CASES = [case for row in ROWS for case in cases_of(row) if case.dtype == "float64"]

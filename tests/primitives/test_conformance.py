@@ -16,7 +16,8 @@ from chainrule.autograd.reverse import BackwardPass
 from chainrule.backend import namespace
 from chainrule.primitives import TABLE
 from chainrule.primitives.primitive import constant, elementwise, general, linear, symmetric
-from conformance.checks import CONSTANTS, ROWS, Case, Row, cases_of, checks, demand, situation
+from conformance import CONSTANTS, ROWS, Case, Row, cases_of, checks, situation
+from conformance.checks import demand
 from conformance.row import REAL
 from conformance.rows.elementwise import EXPONENTIAL, TRIGONOMETRIC
 from conformance.situations import UNARY

@@ -8,16 +8,8 @@ import numpy as np
 import pytest
 
 import chainrule as cr
-from conformance.checks import (
-    CONSTANTS,
-    ROWS,
-    Case,
-    Subject,
-    arrays_of,
-    cases_of,
-    demand,
-    weighted_gradients,
-)
+from conformance import CONSTANTS, ROWS, Case, cases_of
+from conformance.checks import Subject, arrays_of, demand, weighted_gradients
 
 CASES = [case for row in (*ROWS, *CONSTANTS) for case in cases_of(row)]
 LANES = 3

@@ -16,7 +16,8 @@ from chainrule.compiler import eager
 from chainrule.compiler.eager.table import PRODUCTS, substitutes
 from chainrule.compiler.native import jit, vector_math
 from chainrule.compiler.native.threads.tasks import Task
-from conformance.checks import CONSTANTS, ROWS, Case, cases_of, checks, demand
+from conformance import CONSTANTS, ROWS, Case, cases_of, checks
+from conformance.checks import demand
 
 WRITTEN_IN_PYTHON = {p: s for p, s in substitutes(1, 1).items() if p.name not in PRODUCTS}
 AFFECTED = {primitive.name for primitive in WRITTEN_IN_PYTHON}

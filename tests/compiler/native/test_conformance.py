@@ -11,7 +11,8 @@ import pytest
 
 from chainrule.compiler import native
 from chainrule.compiler.native import fusion_groups
-from conformance.checks import CONSTANTS, ROWS, Case, cases_of, checks, demand
+from conformance import CONSTANTS, ROWS, Case, cases_of, checks
+from conformance.checks import demand
 
 CASES = [case for row in (*ROWS, *CONSTANTS) for case in cases_of(row) if case.dtype == "float32"]
 
