@@ -1,6 +1,6 @@
-"""The pages run: each block of Python, in order, and what it prints is the text below it.
+"""The Python blocks of the documentation run in order, and print the text below them.
 
-Run as a script with the name of a page, this writes what the blocks print into it.
+Run as a script with the name of a page, this writes the output of the blocks into the page.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ BLOCK = re.compile(r"```python\n(?P<code>.*?)```(?P<between>\n\n```text\n(?P<tex
 
 
 def outputs(page: pathlib.Path) -> Iterator[tuple[re.Match[str], str]]:
-    """Yield the blocks of a page and what each prints, run one after the other."""
+    """Yield the blocks of a page and their output, run in order."""
     scope: dict[str, object] = {"__name__": "page"}
     content = page.read_text(encoding="utf-8")
     for found in BLOCK.finditer(content):
