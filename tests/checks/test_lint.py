@@ -308,7 +308,7 @@ WRONG: dict[str, tuple[Callable[..., Any], Callable[..., Any], str, str]] = {
         square_forward,
         lambda ctx, g: (g * 2 * ctx.saved_variables.x).T,
         "wrong first derivative",
-        "right but for a transposition",
+        "right except for a transposition",
     ),
     "none": (
         square_forward,
@@ -395,7 +395,7 @@ def test_a_cycle() -> None:
     names = [problem.name for problem in found.problems]
     assert names[0] == "tensor on ctx"
     assert names[-1] == "memory stays"
-    assert "a reference cycle holds on to it" in found.problems[-1].text
+    assert "a reference cycle keeps it alive" in found.problems[-1].text
 
 
 def test_what_forward_computed_refuses_a_second_derivative() -> None:

@@ -101,7 +101,7 @@ class _Builder:
         self._check()
         tracked = self._tracked()
         back = self._pass(tracked)
-        template = self._spelled(pytree.mapped(self.call.result, self._returned))
+        template = self._spelled(pytree.map_leaves(self.call.result, self._returned))
         changes = [row for c in self.captures for row in self._grad_rows(c)]
         once = [row for t in self._survivors() for row in self._kept_rows(t)]
         found = self._rolled(back)
@@ -311,7 +311,7 @@ class _Builder:
             return row
         if hasattr(kind, "_fields"):
             return f"{self.guards.hold(tuple.__new__)}({self.guards.hold(kind)}, {row})"
-        return f"{self.guards.hold(partial(pytree.remade, node))}({row})"
+        return f"{self.guards.hold(partial(pytree.with_children, node))}({row})"
 
 
 def _share(held: Tensor | None, tensor: Tensor) -> None:

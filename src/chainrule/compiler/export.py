@@ -96,7 +96,7 @@ class _Module:
         self.paths = self._paths()
         self._check()
         self.outputs: list[Value] = []
-        template = pytree.mapped(call.result, self._returned)
+        template = pytree.map_leaves(call.result, self._returned)
         self.program = optimized(call.program(self.outputs))
         self.source = Source(self.program)
         self._check_spelled()

@@ -31,7 +31,7 @@ class FunctionCall:
         primals = [primal(title, path, leaf) for path, leaf in pytree.leaves(list(arguments))]
         with enable_grad():
             self.inputs = [tracked(x) for x in primals if x is not None]
-            self.arguments = pytree.rebuilt(list(arguments), self.inputs)
+            self.arguments = pytree.with_leaves(list(arguments), self.inputs)
             self.result = function(*self.arguments)
         leaves = [leaf for _, leaf in pytree.leaves(self.result)]
         self.places = [i for i, leaf in enumerate(leaves) if isinstance(leaf, Tensor)]
@@ -80,7 +80,7 @@ class FunctionCall:
         for place, tensor in zip(self.places, tensors, strict=True):
             parts[place] = tensor
         following = iter(parts)
-        return pytree.mapped(self.result, lambda leaf: next(following))
+        return pytree.map_leaves(self.result, lambda leaf: next(following))
 
 
 def _edge(tensor: Tensor) -> Any:
@@ -116,7 +116,7 @@ def directions(title: str, like: Any, given: Any, *, back: bool = False) -> list
 
 
 def _pairs(title: str, like: Any, given: Any, own: str, other: str) -> Iterator[tuple[Tensor, Any]]:
-    for path, x, t in pytree.beside(like, given):
+    for path, x, t in pytree.zip_leaves(like, given):
         if pytree.children(x) is not None or pytree.children(t) is not None:
             raise TypeError(
                 f"{title}: {own} and {other} must have the same structure: at {own}{path} is "

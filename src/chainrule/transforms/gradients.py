@@ -109,7 +109,7 @@ def _derivative(
         choice = ArgnumSelection(title, function, argnums, args, kwargs)
         call = FunctionCall(title, choice.call, choice.values)
         slopes = call.vjp(_one(title, function, call, has_aux), again=False)
-        gradient = pytree.rebuilt(call.arguments, slopes)
+        gradient = pytree.with_leaves(call.arguments, slopes)
         return form(call.value(), choice.like(gradient))
 
     return derivative
@@ -171,5 +171,5 @@ def hvp(function: Callable[..., Any], primals: Any, tangents: Any) -> Any:
     gradient = grad(function, tuple(range(len(arguments))))
     call = FunctionCall("hvp", lambda *xs: list(gradient(*xs)), arguments)
     product = call.vjp(directions("hvp", call.arguments, listed(tangents)), again=False)
-    found = pytree.rebuilt(call.arguments, product)
+    found = pytree.with_leaves(call.arguments, product)
     return type(primals)(found) if isinstance(primals, tuple | list) else found[0]

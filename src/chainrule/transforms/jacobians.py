@@ -82,10 +82,10 @@ def jacobian(
         outputs, _ = parted("jacobian", function, call.result, has_aux)
         count = sum(isinstance(leaf, Tensor) for _, leaf in pytree.leaves(outputs))
         blocks = iter(_blocks(call, count, mode))
-        found = pytree.mapped(
+        found = pytree.map_leaves(
             outputs,
             lambda leaf: (
-                choice.like(pytree.rebuilt(call.arguments, next(blocks)))
+                choice.like(pytree.with_leaves(call.arguments, next(blocks)))
                 if isinstance(leaf, Tensor)
                 else None
             ),

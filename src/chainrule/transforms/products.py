@@ -145,7 +145,7 @@ def vjp(function: Callable[..., Any], *primals: Any, has_aux: bool = False) -> t
     def vjp_fn(cotangents: Any) -> Any:
         gs = directions("vjp", outputs, cotangents, back=True)
         rest = [None] * (len(call.outputs) - len(gs))
-        found = pytree.rebuilt(call.arguments, call.vjp([*gs, *rest]))
+        found = pytree.with_leaves(call.arguments, call.vjp([*gs, *rest]))
         return found[0] if len(primals) == 1 else tuple(found)
 
     return (values, vjp_fn, aux) if has_aux else (values, vjp_fn)

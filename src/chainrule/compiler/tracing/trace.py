@@ -140,7 +140,7 @@ class Trace:
         given = [self.given(part) for _, part in parts]
         if all(new is part for new, (_, part) in zip(given, parts, strict=True)):
             return arguments
-        return pytree.remade(arguments, given)
+        return pytree.with_children(arguments, given)
 
     def _given(self, leaf: Any) -> Any:
         if isinstance(leaf, ndarray) and type(leaf) not in _ARRAYS:

@@ -205,7 +205,7 @@ def batched(level: Level, out: Any) -> Any:
     """Return the array, or the arrays of a tree, as batched arrays."""
     if out.__class__ is np.ndarray:
         return BatchedArray(level, out)
-    return pytree.mapped(out, lambda array: BatchedArray(level, array))
+    return pytree.map_leaves(out, lambda array: BatchedArray(level, array))
 
 
 def view(level: Level, x: Any, take: Take) -> Any:
@@ -219,7 +219,7 @@ def loop_over_batch(level: Level, name: str | Rule, *args: Any, **settings: Any)
     count = max((x.data.shape[0] for x in leaves if is_batched(level, x)), default=1)
     outs = []
     for i in range(max(count, 1)):
-        some, named = pytree.mapped((args, settings), functools.partial(_example, level, i))
+        some, named = pytree.map_leaves((args, settings), functools.partial(_example, level, i))
         function = name if callable(name) else inner_function(name, *_arrays_in((some, named)))
         outs.append(function(*some, **named))
     return _stacked(level, outs, count)
@@ -241,7 +241,7 @@ def _arrays_in(arguments: Any) -> list[Any]:
 def _stacked(level: Level, outs: list[Any], count: int) -> Any:
     columns = zip(*[[leaf for _, leaf in pytree.leaves(out)] for out in outs], strict=True)
     stacks = iter([_stack(level, list(column), count) for column in columns])
-    return pytree.mapped(outs[0], lambda _: next(stacks))
+    return pytree.map_leaves(outs[0], lambda _: next(stacks))
 
 
 def _stack(level: Level, outs: list[Any], count: int) -> Any:

@@ -155,14 +155,14 @@ def vmap(
             ]
         )
         with interpreter.running(), drawing(interpreter.level, randomness):
-            result = func(*pytree.mapped(args, lambda _: next(inside)), **kwargs)
+            result = func(*pytree.map_leaves(args, lambda _: next(inside)), **kwargs)
             places = _flat_dims(out_dims, result, "out_dims", func)
             outs = [
                 _output(interpreter, leaf, dim, path, func)
                 for (path, leaf), dim in zip(pytree.leaves(result), places, strict=True)
             ]
         following = iter(_with_own_memory(outs, interpreter.level))
-        return pytree.mapped(result, lambda _: next(following))
+        return pytree.map_leaves(result, lambda _: next(following))
 
     return mapped
 
