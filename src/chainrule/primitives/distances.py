@@ -77,7 +77,7 @@ near_pairs = constant("near_pairs", forward=_near_pairs)
 
 
 def _near_pair_blocks(xp: Any, near: Array, size: int) -> Iterator[tuple[Array, Array, Array]]:
-    """Yield blocks of flat positions of near pairs, with the rows of both sets, stacks flattened."""
+    """Yield blocks of flat positions of near pairs, with their rows in the flattened stacks."""
     rows, columns = near.shape[-2:]
     (positions,) = xp.nonzero(xp.reshape(near, (-1,)))
     count, step = positions.shape[0], max(_BLOCK_SIZE // max(size, 1), 1)
