@@ -14,7 +14,7 @@ from chainrule.arguments import tensor_of
 from chainrule.autograd.tensor import Tensor
 from chainrule.errors import ArgumentError, AutogradError, ShapeError
 from chainrule.random import draw as sampling
-from chainrule.transforms.function_call import named
+from chainrule.transforms.function_call import title_of
 from chainrule.transforms.vmap.batched_array import BatchedArray, Level
 from chainrule.transforms.vmap.interpreter import VmapInterpreter, batch_tensor, unbatch_tensor
 from chainrule.transforms.vmap.namespace import deepest_level, inner_xp, loop_over_batch
@@ -156,10 +156,10 @@ def vmap(
         )
         with interpreter.running(), drawing(interpreter.level, randomness):
             result = func(*pytree.map_leaves(args, lambda _: next(inside)), **kwargs)
-            places = _flat_dims(out_dims, result, "out_dims", func)
+            tensor_positions = _flat_dims(out_dims, result, "out_dims", func)
             outs = [
                 _output(interpreter, leaf, dim, path, func)
-                for (path, leaf), dim in zip(pytree.leaves(result), places, strict=True)
+                for (path, leaf), dim in zip(pytree.leaves(result), tensor_positions, strict=True)
             ]
         following = iter(_with_own_memory(outs, interpreter.level))
         return pytree.map_leaves(result, lambda _: next(following))
@@ -174,14 +174,14 @@ def _flat_dims(dims: Any, args: Any, which: str, func: Any) -> list[Any]:
     parts, entries = pytree.children(args), pytree.children(dims)
     if entries is None or parts is None or len(entries) != len(parts):
         raise ArgumentError(
-            f"vmap({named(func)}, {which}={dims!r}): expected an int, None, or containers of them "
-            "in the structure of what is mapped, "
+            f"vmap({title_of(func)}, {which}={dims!r}): expected an int, None, or containers of "
+            "them in the structure of what is mapped, "
             f"which is {'no container' if parts is None else f'one of {len(parts)}'}"
         )
     found = dict(entries)
     if isinstance(dims, dict) and found.keys() != dict(parts).keys():
         raise ArgumentError(
-            f"vmap({named(func)}): {which} has {', '.join(found)} where what is mapped has "
+            f"vmap({title_of(func)}): {which} has {', '.join(found)} where what is mapped has "
             f"{', '.join(dict(parts))}: say None for what all examples share"
         )
     return [
@@ -196,7 +196,7 @@ def _as_tensor(leaf: Any, place: str, func: Any) -> Tensor:
         return tensor_of(leaf)
     except TypeError:
         raise TypeError(
-            f"vmap({named(func)}): expected tensors, arrays or numbers to be mapped, but got "
+            f"vmap({title_of(func)}): expected tensors, arrays or numbers to be mapped, but got "
             f"{type(leaf).__name__} at {place}: say None in in_dims for other arguments, and "
             "return only what can be stacked"
         ) from None
@@ -210,19 +210,19 @@ def _batch_size(leaves: list[tuple[str, Any, Any]], func: Any) -> int:
             continue
         if not -leaf.ndim <= dim < leaf.ndim:
             raise ShapeError(
-                f"vmap({named(func)}): argument {path} has the shape {list(leaf.shape)}, and no "
+                f"vmap({title_of(func)}): argument {path} has the shape {list(leaf.shape)}, and no "
                 f"dimension {dim} to map over: say None in in_dims if all examples share it"
             )
         lengths.setdefault(leaf.shape[dim], path)
     if not lengths:
         raise ArgumentError(
-            f"vmap({named(func)}): nothing to map over: at least one argument has a dimension in "
-            "in_dims"
+            f"vmap({title_of(func)}): nothing to map over: at least one argument must have a "
+            "dimension in in_dims"
         )
     if len(lengths) > 1:
         said = ", ".join(f"{length} at argument {path}" for length, path in lengths.items())
         raise ShapeError(
-            f"vmap({named(func)}): Expected all tensors to have the same size in the mapped "
+            f"vmap({title_of(func)}): Expected all tensors to have the same size in the mapped "
             f"dimension, but got {said}"
         )
     return next(iter(lengths))
@@ -236,12 +236,12 @@ def _output(interpreter: VmapInterpreter, leaf: Any, dim: Any, path: str, func: 
     array = tensor._array  # batched at this level, whatever it was made from
     if dim is None and array.data.shape[0] > 1:
         raise ArgumentError(
-            f"vmap({named(func)}): out_dims says None for result{path}, which differs between "
+            f"vmap({title_of(func)}): out_dims says None for result{path}, which differs between "
             "examples: say where the mapped dimension goes"
         )
     if dim is not None and not -tensor.ndim - 1 <= dim <= tensor.ndim:
         raise ShapeError(
-            f"vmap({named(func)}): out_dims is {dim} for result{path}, which has "
+            f"vmap({title_of(func)}): out_dims is {dim} for result{path}, which has "
             f"{tensor.ndim + 1} dimensions with the mapped one"
         )
     axis = 0 if dim is None else dim % (tensor.ndim + 1)
