@@ -173,12 +173,12 @@ def complex_dtype() -> np.dtype[Any]:
     return np.dtype(np.complex128 if default_dtype().itemsize > 4 else np.complex64)
 
 
-def leaf(array: Any, place: DeviceLike = None, requires_grad: bool = False) -> Tensor:
-    """Return a new leaf tensor of `array`, on the device `place` (the CPU if None)."""
+def leaf(array: Any, target: DeviceLike = None, requires_grad: bool = False) -> Tensor:
+    """Return a new leaf tensor of `array`, on the device `target` (the CPU if None)."""
     if requires_grad and array.dtype.kind not in "fc":
         raise DTypeError(
             "only Tensors of floating point and complex dtype can require gradients, got "
             f"{dtype_title(array.dtype)}: ask for a floating dtype=, or leave out requires_grad"
         )
-    tensor = make(array if place is None else move(array, device(place)), None)
+    tensor = make(array if target is None else move(array, device(target)), None)
     return tensor.requires_grad_() if requires_grad else tensor

@@ -21,7 +21,7 @@ _INSTEAD = {
         "distributions": "write the density, and draw with randn(), rand(), poisson(), "
         "multinomial() and their kin",
         "sparse sparse_coo_tensor sparse_csr_tensor": "tensors are dense. index_add and "
-        "scatter_add sum at places; scipy.sparse fits into an autograd_function",
+        "scatter_add sum at indices; scipy.sparse fits into an autograd_function",
         "Size": "shapes are tuples",
         "symeig": "say linalg.eigh",
         "eig": "say linalg.eig",

@@ -74,9 +74,9 @@ def gradcheck(
     raise_exception : bool, default True
         Raise when the check fails, instead of returning False.
     nondet_tol : float, default 0
-        How much the gradients of two equal passes may differ, apart from the order of summation.
+        Tolerance between the gradients of two equal passes, apart from the order of summation.
     check_forward_ad, check_backward_ad : bool
-        Which modes to check: by default, backward passes alone.
+        The modes to check: by default, only backward passes.
     check_undefined_grad, check_grad_dtypes, check_batched_grad, check_batched_forward_grad : bool
         Accepted for compatibility with PyTorch, without effect: each backward pass starts at one
         output in any case, without gradients for the others.
@@ -157,7 +157,7 @@ def gradgradcheck(
         The cotangent of each output that requires grad. Those that require grad are perturbed like
         inputs. By default, numbers from 0.5 to 1.5, the same in every run.
     check_fwd_over_rev, check_rev_over_rev : bool
-        Which modes to check the second derivative in: by default, backward passes alone.
+        The modes in which to check the second derivative: by default, only backward passes.
     nondet_tol, check_undefined_grad, check_grad_dtypes, check_batched_grad, fast_mode
         As in `gradcheck`.
     gen_non_contig_grad_outputs

@@ -168,7 +168,7 @@ def eye(
     m : int, optional
         The number of columns: as many as rows if left out.
     k : int, default 0
-        Which diagonal: 0 is the main one, 1 the one above.
+        Number of the diagonal: 0 is the main one, 1 the one above.
     dtype, device, requires_grad
         As for `zeros`.
 

@@ -72,7 +72,7 @@ def tril_indices(
     row, col : int
         The shape of the matrix.
     offset : int, default 0
-        Which diagonal: 0 is the main one, positive ones lie above it.
+        Number of the diagonal: 0 is the main one, positive numbers are above it.
     dtype, device : optional
         int64 on the CPU if left out.
 

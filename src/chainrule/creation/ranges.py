@@ -39,7 +39,7 @@ def arange(
     start : number
         The first value. Given alone it is `end`, and the values start at 0.
     end : number, optional
-        Where the values stop; it is not one of them.
+        The end of the range, which is excluded.
     step : number, default 1
         The distance between them; not 0.
     dtype : dtype, optional

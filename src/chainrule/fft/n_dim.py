@@ -44,8 +44,8 @@ def fftn(
     dim : sequence of ints, optional
         The dimensions to transform: the last ones if `s` is given, else all. Also spelled `axes`.
     norm : {"backward", "ortho", "forward"}, default "backward"
-        Where to divide by the number of points: in the inverse transform, by its root in both, or
-        in this one.
+        Divide by the number of points in the inverse transform, by its root in both, or in this
+        transform.
 
     Returns
     -------

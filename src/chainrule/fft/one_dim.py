@@ -29,8 +29,8 @@ def fft(
     dim : int, default -1
         The dimension to transform. Also spelled `axis`.
     norm : {"backward", "ortho", "forward"}, default "backward"
-        Where to divide by the number of points: in the inverse transform, by its root in both, or
-        in this one.
+        Divide by the number of points in the inverse transform, by its root in both, or in this
+        transform.
 
     Returns
     -------

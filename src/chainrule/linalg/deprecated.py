@@ -129,7 +129,7 @@ def triangular_solve(
     A : Tensor, shape (..., n, n)
         Matrices of which one triangle is read.
     upper : bool, default True
-        Which triangle it is.
+        Read the upper triangle, else the lower one.
     transpose : bool, default False
         Solve Aᵀ X = b.
     unitriangular : bool, default False

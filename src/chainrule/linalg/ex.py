@@ -172,12 +172,12 @@ def _unchecked(
     except LinAlgError:
         if check_errors:
             raise
-    for place in np.ndindex(info.shape):
-        if not accepts(kernel, x._array[place]):
-            info[place] = error_code(x._array[place])
+    for index in np.ndindex(info.shape):
+        if not accepts(kernel, x._array[index]):
+            info[index] = error_code(x._array[index])
     if not info.any():  # a matrix that is not finite, for one
-        for place in np.ndindex(info.shape):
-            info[place] = 0 if xp.isfinite(x._array[place]).all() else 1
+        for index in np.ndindex(info.shape):
+            info[index] = 0 if xp.isfinite(x._array[index]).all() else 1
     bad = xp.asarray(info != 0)
     eye = make(xp.eye(x.shape[-1], dtype=x.dtype), None)
     result = function(where(make(bad[..., None, None], None), eye, x))

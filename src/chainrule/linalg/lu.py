@@ -229,7 +229,7 @@ def lu_solve(
     left : bool, default True
         Solve A X = B, else X A = B.
     adjoint : bool, default False
-        Take Aᴴ in the place of A.
+        Use Aᴴ instead of A.
 
     Returns
     -------

@@ -131,7 +131,7 @@ def matrix_norm(
         The root of the sum of squares; the sum of singular values; the largest or smallest sum of
         magnitudes of a row (inf, -inf) or a column (1, -1); the largest or smallest singular value.
     dim : two ints, default (-2, -1)
-        Which dimensions are the rows and columns. Also spelled `axis`.
+        The dimensions of the rows and the columns. Also spelled `axis`.
     keepdim : bool, default False
         Keep those dimensions, with length 1. Also spelled `keepdims`.
     dtype : dtype, optional

@@ -175,7 +175,7 @@ def vander(x: Operand, N: int | None = None) -> Tensor:
     x : Tensor, shape (..., n)
         Numbers.
     N : int, optional
-        How many powers: n if left out.
+        Number of powers: n if left out.
 
     Returns
     -------
@@ -219,9 +219,9 @@ def diagonal(A: Operand, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> 
     A : Tensor, shape (..., m, n)
         Matrices.
     offset : int, default 0
-        Which diagonal: 0 is the main one, positive ones lie above it.
+        Number of the diagonal: 0 is the main one, positive numbers are above it.
     dim1, dim2 : int
-        Which dimensions are the rows and columns.
+        The dimensions of the rows and the columns.
 
     Returns
     -------
@@ -248,7 +248,7 @@ def trace(A: Operand, *, offset: int = 0, dtype: DTypeLike = None) -> Tensor:
     A : Tensor, shape (..., m, n)
         Matrices.
     offset : int, default 0
-        Which diagonal: 0 is the main one, positive ones lie above it.
+        Number of the diagonal: 0 is the main one, positive numbers are above it.
     dtype : dtype, optional
         Convert to this first.
 

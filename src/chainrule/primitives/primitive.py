@@ -1,6 +1,6 @@
 """Primitives: each a name, a forward function and its two derivative rules.
 
-A rule is a function of arrays that is handed the namespace `xp` it computes with, so one rule runs
+A rule is a function of arrays and of the namespace `xp` that it computes with, so one rule runs
 on NumPy arrays, on CuPy arrays, on tensors (derivatives of derivatives), on a compiler's symbols.
 The names of a rule's parameters say what it needs, and only that is saved:
 
@@ -159,7 +159,7 @@ def parameters(rule: Rule) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 class Plan:
-    """How to differentiate one primitive for one choice of inputs: what to save, what to call."""
+    """Derivatives of one primitive for one choice of inputs: values to save, functions to call."""
 
     __slots__ = ("holds", "needs", "origins", "pick", "primitive", "vjp", "saves")
 

@@ -15,7 +15,7 @@ __all__ = ["Generator"]
 
 
 class Generator(np.random.Generator):
-    """A `numpy.random.Generator` that can be seedable_generator again, as PyTorch's can.
+    """A `numpy.random.Generator` that can be seeded again, as PyTorch's can.
 
     Parameters
     ----------

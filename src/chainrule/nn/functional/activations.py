@@ -450,7 +450,7 @@ def softplus(input: Operand, beta: float = 1.0, threshold: float = 20.0) -> Tens
     beta : number, default 1
         Sharpness of the bend at 0.
     threshold : number, default 20
-        Where beta x is above this, the result is x itself.
+        The value of beta x above which the result is x itself.
 
     Returns
     -------
@@ -534,7 +534,7 @@ def relu(input: Operand, inplace: bool = False) -> Tensor:
     ----------
     input : Tensor
         Real numbers x, of any shape. Integers become numbers of the default dtype, but for `relu`,
-        `relu6`, `hardtanh` and `threshold`, which keep them if their bounds are on_integers.
+        `relu6`, `hardtanh` and `threshold`, which keep them if their bounds are integers.
     inplace : bool, default False
         Write the result over `input`, and return that.
 

@@ -131,18 +131,18 @@ class BatchedArray(ArrayProxy):
     def _shared_value(self) -> Array:
         if self.data.shape[0] == 1:
             return self.data[0]
-        place = here()
+        location = here()
         if self.level.finished:
             raise AutogradError(
                 "vmap: a tensor of a function under vmap was kept, and its value was asked for "
-                f"after the function had returned{'' if place is None else f', at {place}'}: it "
-                "has a value for each example. Return it from the function"
+                f"after the function had returned{'' if location is None else f', at {location}'}: "
+                "it has a value for each example. Return it from the function"
             )
         raise AutogradError(
             "vmap: a value was asked for that differs between examples"
-            f"{'' if place is None else f', at {place}'}: bool(), item(), int(), float(), tolist() "
-            "and numpy() return one value. Use cr.where() instead of `if`, or read values outside "
-            "of vmap"
+            f"{'' if location is None else f', at {location}'}: bool(), item(), int(), float(), "
+            "tolist() and numpy() return one value. Use cr.where() instead of `if`, or read values "
+            "outside of vmap"
         )
 
     def __bool__(self) -> bool:

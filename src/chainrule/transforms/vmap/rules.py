@@ -66,12 +66,12 @@ def shift_axis(axis: Any, ndim: int) -> Any:
     return int(axis) % bound + 1 if ndim else ()
 
 
-def _pop_axis(rest: tuple[Any, ...], place: int, settings: dict[str, Any], default: Any) -> Any:
+def _pop_axis(rest: tuple[Any, ...], position: int, settings: dict[str, Any], default: Any) -> Any:
     """Separate the axis from the arguments that follow the array."""
     if "axis" in settings:
         return rest, settings.pop("axis")
-    if len(rest) > place:
-        return rest[:place] + rest[place + 1 :], rest[place]
+    if len(rest) > position:
+        return rest[:position] + rest[position + 1 :], rest[position]
     return rest, default
 
 

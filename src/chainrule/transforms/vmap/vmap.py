@@ -191,13 +191,13 @@ def _flat_dims(dims: Any, args: Any, which: str, func: Any) -> list[Any]:
     ]
 
 
-def _as_tensor(leaf: Any, place: str, func: Any) -> Tensor:
+def _as_tensor(leaf: Any, path: str, func: Any) -> Tensor:
     try:
         return tensor_of(leaf)
     except TypeError:
         raise TypeError(
             f"vmap({title_of(func)}): expected tensors, arrays or numbers to be mapped, but got "
-            f"{type(leaf).__name__} at {place}: say None in in_dims for other arguments, and "
+            f"{type(leaf).__name__} at {path}: say None in in_dims for other arguments, and "
             "return only what can be stacked"
         ) from None
 
