@@ -8,8 +8,11 @@ signature.
 
 from chainrule.compiler.api import Compiled as Compiled
 from chainrule.compiler.api import compile as compile
+from chainrule.compiler.control_flow import trace as _loops
 from chainrule.compiler.export import export as export
 from chainrule.compiler.profiling import profile as profile
-from chainrule.compiler.tracing import namespace as namespace  # sets the namespace of symbols
+from chainrule.compiler.tracing.namespace import SYMBOL_XP as _SYMBOL_XP
 
 __all__ = ["Compiled", "compile", "export", "profile"]
+
+_SYMBOL_XP.loops = _loops

@@ -16,13 +16,13 @@ from chainrule.backend import ndarray
 from chainrule.compiler.backward import CompiledRule, Pullback, TracedBackward, pullback
 from chainrule.compiler.codegen.numpy_source import Source
 from chainrule.compiler.codegen.run import runner
-from chainrule.compiler.guards.discovery import is_constant, is_iterator
 from chainrule.compiler.guards.signature import Signature, signature_of
 from chainrule.compiler.guards.source import MISS, Guards, call_of, first_call_of
 from chainrule.compiler.ir.abstract_eval import DRAW
 from chainrule.compiler.ir.program import Program, Value, every_op
 from chainrule.compiler.passes import optimize
 from chainrule.compiler.passes.reroll import reroll_ops
+from chainrule.compiler.tracing.discovery import is_constant, is_iterator
 from chainrule.compiler.tracing.run import Traced, trace_call
 from chainrule.compiler.tracing.symbol import Symbol
 from chainrule.compiler.tracing.trace import Capture, overlapping

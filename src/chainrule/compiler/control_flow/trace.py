@@ -14,8 +14,8 @@ from chainrule.autograd.tensor import Tensor, make
 from chainrule.compiler.control_flow.inner_trace import Body
 from chainrule.compiler.control_flow.nodes import CondNode, WhileNode, connected
 from chainrule.compiler.control_flow.scan import ScanNode
-from chainrule.compiler.guards.discovery import reachable
 from chainrule.compiler.ir.program import Op, Value
+from chainrule.compiler.tracing.discovery import reachable
 from chainrule.compiler.tracing.symbol import TRACING, Symbol
 from chainrule.control_flow import Branch, Step, matched
 from chainrule.errors import CompileError

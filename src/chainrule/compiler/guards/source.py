@@ -21,7 +21,7 @@ from chainrule.autograd.versions import record_write
 from chainrule.backend import ndarray, storage_of
 from chainrule.compiler.backward import recorded
 from chainrule.compiler.codegen.run import defined
-from chainrule.compiler.guards.discovery import Found
+from chainrule.compiler.tracing.discovery import Found
 from chainrule.compiler.tracing.run import Traced
 from chainrule.compiler.tracing.trace import Capture
 

@@ -159,15 +159,9 @@ class SymbolNamespace:
     known = False
     records = False
     rule_kernels: Any = None
+    loops: Any = None  # the module that records loops and branches, set by `chainrule.compiler`
     linalg = _Submodule("np.linalg.")
     fft = _Submodule("np.fft.")
-
-    @property
-    def loops(self) -> Any:
-        """The module that records loops and branches; it imports this one."""
-        from chainrule.compiler.control_flow import trace as control
-
-        return control
 
     def __getattr__(self, name: str) -> Any:
         if name in _KEYED:

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 from chainrule import pytree
 from chainrule.backend import ndarray, storage_of
-from chainrule.compiler.guards.discovery import Found, reachable
 from chainrule.compiler.ir.program import Program, Value, Write
+from chainrule.compiler.tracing.discovery import Found, reachable
 from chainrule.compiler.tracing.trace import (
     Capture,
     GeneratorStates,

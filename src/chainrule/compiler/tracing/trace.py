@@ -26,10 +26,10 @@ from chainrule.autograd.record import current_node
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import ndarray, storage_of
 from chainrule.compiler.codegen import runtime
-from chainrule.compiler.guards.discovery import Found, is_generator
-from chainrule.compiler.guards.names import named_values
 from chainrule.compiler.ir.abstract_eval import DRAW, abstract_eval
 from chainrule.compiler.ir.program import Op, Value, every_op
+from chainrule.compiler.tracing.discovery import Found, is_generator
+from chainrule.compiler.tracing.names import named_values
 from chainrule.compiler.tracing.symbol import TRACING, Symbol
 from chainrule.errors import RAISED, CompileError
 from chainrule.random import draw
