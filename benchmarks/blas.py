@@ -12,7 +12,7 @@ import numpy as np
 from harness import versions
 
 import chainrule as cr
-from chainrule.blas.cpu import KERNELS, rank, suitable
+from chainrule.blas.cpu import KERNELS, rank, widest_kernels
 from chainrule.blas.openblas import features
 
 PRODUCTS = ((1024, 1024, 1024), (1000, 64, 100), (64, 1000, 100))
@@ -59,7 +59,7 @@ def measure(coretype: str | None, wanted: str | None) -> tuple[str, list[float]]
 
 
 def main() -> str:
-    possible = rank(suitable(features()))
+    possible = rank(widest_kernels(features()))
     if possible is None or cr.blas.info().obstacle:
         return f"Not measured here: {cr.blas.info().obstacle or 'no x86 with AVX'}."
     setups: dict[str, tuple[str | None, str | None]] = {"OpenBLAS' choice": (None, None)}

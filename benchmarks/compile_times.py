@@ -12,9 +12,9 @@ import time
 from typing import Any
 
 import processes
+from programs import PROGRAMS
 
 import chainrule as cr
-from programs import PROGRAMS
 
 NATIVE = "chainrule, native"
 PREFIXES = ("two-layer", "gelu and gradient, 1e6", "softplus and gradient, 1e6")

@@ -9,10 +9,10 @@ from __future__ import annotations
 import importlib
 
 import harness
+from programs import PROGRAMS, training
 from programs.peers import is_installed
 
 import chainrule as cr
-from programs import PROGRAMS, training
 
 PEERS = ["chainrule", "PyTorch", "torch.compile", "JAX jit", "floor"]
 BARE = "chainrule, NumPy"

@@ -15,9 +15,8 @@ from collections.abc import Iterator
 
 import million
 import processes
-from programs.peers import CHAINRULE
-
 from programs import PROGRAMS
+from programs.peers import CHAINRULE
 
 IMPORTS = "the libraries, imported"
 PEERS = ["chainrule", "chainrule, NumPy", "PyTorch", "JAX jit"]

@@ -11,9 +11,8 @@ import tempfile
 import time
 from collections.abc import Callable
 
-from programs.peers import CHAINRULE, Job, is_installed
-
 from programs import PROGRAMS
+from programs.peers import CHAINRULE, Job, is_installed
 
 MODULES = {"PyTorch": "torch", "JAX jit": "jax"}
 CACHED = "machine code is on the disk"

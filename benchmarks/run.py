@@ -7,7 +7,6 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 
-import blas
 import compile_times
 import compiling
 import eager
@@ -17,6 +16,7 @@ import peak
 import products
 import scatter
 
+import blas
 import kernels
 import transforms
 

@@ -1,6 +1,6 @@
-"""The array API's namespace: which functions are chainrule's own, and what the others do.
+"""The array API namespace: functions shared with chainrule, and those of its own.
 
-array-api-strict says what the standard wants; the conformance suite itself is run by
+array-api-strict is the reference for the standard; the conformance suite itself is run by
 tools/array_api_tests.py.
 """
 
@@ -55,7 +55,7 @@ def test_dtypes_and_constants_are_there():
 
 
 def both(expression):
-    """Return what an expression is here and in array-api-strict, as lists and dtype names."""
+    """Evaluate an expression here and in array-api-strict; return lists and dtype names."""
     results = []
     for module in (xp, strict):
         result = eval(expression, {"xp": module})
@@ -135,7 +135,7 @@ def both(expression):
         "xp.unique_values(xp.asarray([[3, 1], [3, 2]]))",
     ],
 )
-def test_what_the_standard_wants(expression):
+def test_results_of_the_standard(expression):
     ours, theirs = both(expression)
     assert ours == theirs
 
@@ -156,7 +156,7 @@ def test_what_the_standard_wants(expression):
         ("xp.reshape(xp.zeros((2, 3)).T, (6,), copy=False)", ValueError, "view size is not"),
     ],
 )
-def test_what_is_refused(expression, error, words):
+def test_refusals(expression, error, words):
     with pytest.raises(error, match=words):
         eval(expression, {"xp": xp})
     with pytest.raises((ValueError, IndexError, AttributeError)):

@@ -1,4 +1,4 @@
-"""The demo, as people start it: it reads digits, says how it goes, and leaves pictures."""
+"""The demo: it classifies digits, prints its progress, and saves figures."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_the_folder_can_be_chosen(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("package", ["sklearn", "matplotlib"])
-def test_what_is_missing_is_named_at_once(
+def test_a_missing_extra_is_named_at_once(
     package: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, package, None)

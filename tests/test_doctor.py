@@ -1,4 +1,4 @@
-"""``python -m chainrule doctor``: what it prints, and what it advises."""
+"""``python -m chainrule doctor``: its report and its advice."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ def test_python_m_chainrule_doctor():
 
 
 @pytest.mark.parametrize("info", [BEST, OTHER])
-def test_where_all_is_well_there_is_no_advice(info):
+def test_a_good_setup_needs_no_advice(info):
     assert list(doctor.advice(info, 4, 4, {})) == []
 
 
-def test_it_says_what_compiled_products_run_on(monkeypatch):
+def test_report_of_compiled_products(monkeypatch):
     wide = Registers(64, (14, 8))
     for installed, found, words in [
         (True, wide, "AVX-512"),
@@ -53,7 +53,7 @@ def test_it_says_what_compiled_products_run_on(monkeypatch):
         assert words in row
 
 
-def test_narrow_kernels_come_first():
+def test_advice_on_narrow_kernels_comes_first():
     first, *rest = doctor.advice(NARROW, 4, 4, {})
     assert first == "Kernels: cr.blas.tune() switches to SkylakeX kernels."
     assert not rest
@@ -82,10 +82,10 @@ def test_fewer_threads_than_cores_if_the_environment_says_so():
         ((False, False, True), "none is seen"),
     ],
 )
-def test_what_is_said_of_a_gpu(facts, words):
+def test_report_of_the_gpu(facts, words):
     assert words in doctor.gpu(*facts)
 
 
-def test_packages_that_are_missing_are_said_to_be(monkeypatch):
+def test_missing_packages_are_reported(monkeypatch):
     monkeypatch.setattr(doctor, "EXTRAS", {"no-such-package-here": "nothing"})
     assert "no-such-package-here  missing     nothing" in doctor.report()

@@ -1,4 +1,4 @@
-"""Errors are both what code from PyTorch catches and what a user of NumPy expects."""
+"""Error types: each is both PyTorch's RuntimeError and Python's built-in error."""
 
 from __future__ import annotations
 

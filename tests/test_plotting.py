@@ -1,4 +1,4 @@
-"""Pictures: what is drawn, where, and what is said where matplotlib is missing."""
+"""Plots: their content, their axes, and the error if matplotlib is missing."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def drawn(ax: Any) -> None:
 
 
 @pytest.mark.parametrize("name", DRAWINGS)
-def test_draws_into_what_it_is_given_or_a_new_figure(name: str) -> None:
+def test_draws_into_given_axes_or_a_new_figure(name: str) -> None:
     ax = pyplot.figure().subplots()
     assert DRAWINGS[name](ax) is ax
     drawn(ax)
@@ -54,7 +54,7 @@ def test_a_missing_matplotlib_is_named(name: str, monkeypatch: pytest.MonkeyPatc
         DRAWINGS[name](None)
 
 
-def test_curves_start_at_epoch_1_and_carry_their_names() -> None:
+def test_curves_start_at_epoch_1_and_are_labelled() -> None:
     curves = {"training": [2.0, 1.0, 0.5], "held out": [2.0, 1.5]}
     ax = plotting.learning_curve(curves, label="loss (nats)", log=True)
     lines = ax.get_lines()

@@ -1,4 +1,4 @@
-"""What a type checker sees of the public names, in somebody else's script."""
+"""Types of the public names, as mypy sees them in a user's script."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import chainrule as cr
 
 
 def checked(script: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Return what mypy, at its strictest, says of a script."""
+    """Return the output of mypy --strict for a script."""
     api = pytest.importorskip("mypy.api")
     monkeypatch.setenv("MYPYPATH", str(Path(cr.__file__).parents[1]))
     monkeypatch.chdir(folder)  # away from this project's settings

@@ -1,9 +1,9 @@
-"""``python -m chainrule``: a network learns to read handwritten digits, in half a minute at most.
+"""``python -m chainrule``: demo that trains a digit classifier in less than half a minute.
 
-``python -m chainrule doctor`` says what chainrule runs on instead.
+``python -m chainrule doctor`` prints a report on the environment instead.
 
-scikit-learn brings 1,797 digits of 8 × 8 pixels [1]_. Four fifths of them train a network of one
-hidden layer, whose ReLU is a custom function; the others say how well it reads what it never saw.
+The data are the 1,797 digits of 8 × 8 pixels in scikit-learn [1]_. Four fifths of them train a
+network of one hidden layer, whose ReLU is a custom function; the others are held out for testing.
 
 .. [1] E. Alpaydin, C. Kaynak, Optical recognition of handwritten digits, UCI Machine Learning
    Repository, 1998, https://doi.org/10.24432/C50P49.
@@ -34,7 +34,7 @@ LEARNING_RATE = 1e-3
 
 @cr.autograd_function
 def relu(ctx: Any, x: Tensor) -> Tensor:
-    """Let what is positive pass, and keep in mind where."""
+    """Return max(x, 0), and save the mask of positive elements."""
     positive = x > 0
     ctx.save_for_backward(positive=positive)
     return cr.where(positive, x, 0.0)
@@ -46,11 +46,11 @@ def _(ctx: Any, grad_output: Tensor) -> dict[str, Tensor]:
 
 
 CUSTOM = (relu,)
-"""Every custom function that is used here: all are checked before the training."""
+"""The custom functions of the demo, which are checked before the training."""
 
 
 class Digits(NamedTuple):
-    """Images, shape (n, 64), with values from 0 to 1; and what they show, shape (n,)."""
+    """Images, shape (n, 64), with values from 0 to 1, and their labels, shape (n,)."""
 
     images: Tensor
     labels: Tensor
@@ -58,7 +58,7 @@ class Digits(NamedTuple):
 
 @final
 class Network:
-    """Two layers with a ReLU in between."""
+    """Two linear layers with a ReLU in between."""
 
     def __init__(self) -> None:
         self.hidden = Linear(64, HIDDEN)
@@ -72,7 +72,7 @@ class Network:
 
 
 class Progress(NamedTuple):
-    """What was measured after each epoch."""
+    """Losses and accuracy after each epoch."""
 
     training: list[float]
     held_out: list[float]
@@ -80,7 +80,7 @@ class Progress(NamedTuple):
 
 
 def find_extras() -> None:
-    """Say at once if something is missing, and have matplotlib write files without a display."""
+    """Raise if an extra is missing, and select a matplotlib backend without a display."""
     try:
         matplotlib, _ = map(import_module, ("matplotlib", "sklearn"))
     except ImportError as error:
@@ -91,7 +91,7 @@ def find_extras() -> None:
 
 
 def load() -> tuple[Digits, Digits]:
-    """Return four fifths of the digits to train on, and one fifth to be held out."""
+    """Return four fifths of the digits for training, and one fifth held out."""
     from sklearn.datasets import load_digits
 
     bunch = load_digits()
@@ -104,13 +104,13 @@ def load() -> tuple[Digits, Digits]:
 
 
 def check() -> None:
-    """Compare the custom functions' derivatives with finite differences, and more."""
+    """Check the custom functions, such as their derivatives against finite differences."""
     for function in CUSTOM:
         print(function.check(cr.randn(4, 5)))
 
 
 def train(network: Network, training: Digits, held_out: Digits) -> Progress:
-    """Train the network, telling how it goes."""
+    """Train the network and print its progress."""
     optimizer = Adam(network.parameters(), lr=LEARNING_RATE)
     progress = Progress([], [], [])
     print("epoch   training loss   held-out loss   held-out accuracy")
@@ -126,7 +126,7 @@ def train(network: Network, training: Digits, held_out: Digits) -> Progress:
 
 
 def one_epoch(network: Network, optimizer: Adam, digits: Digits) -> float:
-    """Show the network every digit once, in random order; return its mean loss."""
+    """Train on every digit once, in random order; return the mean loss."""
     total, n = 0.0, len(digits.labels)
     for batch in cr.randperm(n).split(BATCH):
         loss = cross_entropy(network(digits.images[batch]), digits.labels[batch])
@@ -138,13 +138,13 @@ def one_epoch(network: Network, optimizer: Adam, digits: Digits) -> float:
 
 
 def accuracy(scores: Tensor, labels: Tensor) -> float:
-    """Return the share of rows whose highest score is that of the right class."""
-    share: float = (scores.argmax(1) == labels).float().mean().item()
-    return share
+    """Return the fraction of rows whose highest score is that of the label."""
+    fraction: float = (scores.argmax(1) == labels).float().mean().item()
+    return fraction
 
 
 def draw(progress: Progress, network: Network, held_out: Digits) -> dict[str, Any]:
-    """Return the pictures' axes by the names of their files."""
+    """Return the axes of the figures by file name."""
     return {
         "learning_curve": draw_progress(progress),
         "digits": draw_digits(network, held_out),
@@ -153,7 +153,7 @@ def draw(progress: Progress, network: Network, held_out: Digits) -> dict[str, An
 
 
 def draw_progress(progress: Progress) -> Any:
-    """Draw the loss on both parts of the digits."""
+    """Plot the training and the held-out loss."""
     curves = {"training": progress.training, "held out": progress.held_out}
     axes = plotting.learning_curve(curves, label="cross-entropy (nats)", log=True)
     axes.set_title(f"Held-out accuracy {100 * progress.accuracy[-1]:.1f} %", loc="left")
@@ -161,7 +161,7 @@ def draw_progress(progress: Progress) -> Any:
 
 
 def draw_digits(network: Network, digits: Digits, count: int = 32) -> Any:
-    """Draw held-out digits: those that the network misreads first, they are few."""
+    """Plot held-out digits, misclassified ones first."""
     with cr.no_grad():
         predictions = network(digits.images).argmax(1)
     wrong = predictions != digits.labels
@@ -177,7 +177,7 @@ def draw_digits(network: Network, digits: Digits, count: int = 32) -> Any:
 
 
 def draw_approximation(at: float = 2.0) -> Any:
-    """Draw f(x) = x² + 3x + 2 and the line with its value and gradient at one point."""
+    """Plot f(x) = x² + 3x + 2 and its tangent line at one point."""
 
     def f(x: Tensor) -> Tensor:
         return x**2 + 3 * x + 2
@@ -191,7 +191,7 @@ def draw_approximation(at: float = 2.0) -> Any:
 
 
 def save(pictures: dict[str, Any], folder: Path) -> list[Path]:
-    """Write every picture as PNG and as SVG."""
+    """Save every figure as PNG and as SVG."""
     folder.mkdir(parents=True, exist_ok=True)
     paths = []
     for name, axes in pictures.items():
@@ -203,18 +203,18 @@ def save(pictures: dict[str, Any], folder: Path) -> list[Path]:
 
 
 def main(arguments: Sequence[str] | None = None) -> Progress:
-    """Run the demo; return what was measured."""
+    """Run the demo; return its losses and accuracies."""
     parser = argparse.ArgumentParser(
         prog="python -m chainrule",
-        description="Learn to read handwritten digits.",
-        epilog="python -m chainrule doctor says what chainrule runs on here, and how well.",
+        description="Train a classifier of handwritten digits.",
+        epilog="python -m chainrule doctor prints a report on the environment.",
     )
     parser.add_argument(
         "--out",
         type=Path,
         default=Path("chainrule-demo"),
         metavar="FOLDER",
-        help="where the pictures go (default: %(default)s)",
+        help="folder for the figures (default: %(default)s)",
     )
     folder = parser.parse_args(arguments).out
 

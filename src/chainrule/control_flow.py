@@ -1,4 +1,4 @@
-"""Loops and branches: plain Python when eager, lines with bodies in a compiled program."""
+"""Differentiable loops and branches: `scan`, `while_loop`, `cond`, eager and compiled."""
 
 from __future__ import annotations
 
@@ -23,69 +23,65 @@ __all__ = [
     "while_loop",
 ]
 
-# --- carries --------------------------------------------------------------------------------------
-#
-# What loops carry along and branches return: trees of tensors, of the same kinds each time.
+# --- trees of tensors: carries and results --------------------------------------------------------
 
 Tensors = Sequence[Tensor]
 
 
 def tensors_of(what: str, node: Any) -> list[Tensor]:
-    """Return the leaves of a tree as tensors; None is none."""
+    """Return the leaves of a tree as tensors, without those that are None."""
     found = []
     for path, leaf in pytree.leaves(node):
         if leaf is not None:
             try:
                 found += as_tensors((leaf,))
             except TypeError:
-                raise _no_tensor(f"{what}{path}", leaf) from None
+                raise _not_tensor_error(f"{what}{path}", leaf) from None
     return found
 
 
-def _no_tensor(where: str, value: Any) -> TypeError:
-    return TypeError(
-        f"{where}: expected a Tensor, an array or a number, got {type(value).__name__}"
-    )
+def _not_tensor_error(path: str, value: Any) -> TypeError:
+    return TypeError(f"{path}: expected a Tensor, an array or a number, got {type(value).__name__}")
 
 
 def matched(what: str, node: Any, expected: Tensors, other: Any) -> list[Tensor]:
-    """Return the leaves of another tree as tensors, of the kind that those of the first have."""
-    found, kinds = [], iter(expected)
+    """Return the leaves of a tree as tensors; raise if structure, shapes or dtypes differ."""
+    found, expected_leaves = [], iter(expected)
     for path, first, second in pytree.beside(node, other):
         if first is None and second is None:
             continue
         if any(part is None or pytree.children(part) is not None for part in (first, second)):
             raise TypeError(
-                f"{what} must keep its structure: {what.split()[-1]}{path} was {said(first)}, "
-                f"and is {said(second)} now"
+                f"{what} must keep its structure: {what.split()[-1]}{path} was {described(first)}, "
+                f"and is {described(second)} now"
             )
-        found.append(_alike(what, path, next(kinds), second))
+        found.append(_matched_leaf(what, path, next(expected_leaves), second))
     return found
 
 
-def _alike(what: str, path: str, like: Tensor, value: Any) -> Tensor:
-    """Return a leaf as a tensor, if it has the shape and dtype that it had before."""
-    place = f"{what.split()[-1]}{path}"
+def _matched_leaf(what: str, path: str, like: Tensor, value: Any) -> Tensor:
+    """Return a leaf as a tensor; raise if its shape or dtype differs from that of `like`."""
+    leaf = f"{what.split()[-1]}{path}"
     try:
         _, tensor = as_tensors((like, value))
     except TypeError:
-        raise _no_tensor(f"{what}{path}", value) from None
+        raise _not_tensor_error(f"{what}{path}", value) from None
     if tensor._array.shape != like._array.shape:
         raise ShapeError(
-            f"{what} must keep its shapes: {place} was of shape {list(like.shape)}, and is of "
+            f"{what} must keep its shapes: {leaf} was of shape {list(like.shape)}, and is of "
             f"{list(tensor.shape)} now: begin with the shape that it will have, or collect what "
             "grows as y"
         )
     if np.dtype(tensor._array.dtype) != like._array.dtype:
         raise DTypeError(
-            f"{what} must keep its dtypes: {place} was {like.dtype}, and is {tensor.dtype} now: "
+            f"{what} must keep its dtypes: {leaf} was {like.dtype}, and is {tensor.dtype} now: "
             f"begin with {tensor.dtype}, or convert by .to(cr.{like.dtype}) at the end of a step"
         )
     return tensor
 
 
-def said(value: Any) -> str:
-    """Return what a leaf or container is, for an error."""
+def described(value: Any) -> str:
+    """Return a description of a leaf or container for error messages."""
     if isinstance(value, Tensor):
         return f"a tensor of shape {list(value.shape)}"
     parts = pytree.children(value)
@@ -109,9 +105,9 @@ def scan(
     *,
     checkpoint: bool = False,
 ) -> tuple[Carry, Any]:
-    """Run a loop that carries a state along and takes one slice after the other.
+    """Scan a function over slices, passing a carry from step to step.
 
-    The same as::
+    Equivalent to::
 
         carry, ys = init, []
         for x in xs:
@@ -119,31 +115,30 @@ def scan(
             ys.append(y)
         return carry, cr.stack(ys)
 
-    and in a compiled function one loop of its program, whatever the length.
+    and in a compiled function a single loop of its program, whatever the length.
 
     Parameters
     ----------
     f : callable
-        ``f(carry, x) -> (carry, y)``. It may use tensors of its surroundings, which get gradients,
-        too.
+        ``f(carry, x) -> (carry, y)``. It may use tensors from outside, which get gradients, too.
     init : Tensor, or dicts, lists, tuples, dataclasses of them
-        The first carry. All later ones have its structure, shapes and dtypes.
+        The initial carry. All later ones have its structure, shapes and dtypes.
     xs : Tensor or containers of them, shape (n, ...), optional
-        What is taken slice by slice along the first axis.
+        Tensors over whose first axis to scan.
     length : int, optional
-        The number of steps; needed where there are no `xs`.
+        Number of steps; required without `xs`.
     reverse : bool, default False
-        Begin with the last slice. Each y stands in the place of its x all the same.
+        Begin with the last slice. Each y has the same index as its x.
     checkpoint : bool, default False
-        Keep only the carries for the backward pass and compute the rest of a step again there:
-        memory for time.
+        Save only the carries for the backward pass, and compute the rest of each step again there:
+        less memory, more time.
 
     Returns
     -------
     carry
-        The last one, in memory of its own.
+        The last carry, in new memory.
     ys
-        What `f` returned beside it, stacked along a new first axis; None where it returned None.
+        The values y of all steps, stacked along a new first axis; None where `f` returned None.
 
     Raises
     ------
@@ -172,16 +167,16 @@ def scan(
     first: Any = next(iter((*step.carry, *step.xs)), None)
     loops = None if first is None else namespace(first._array).loops
     if count == 0:
-        carry, ys = own(step.carry), _nothing(step)
+        carry, ys = own(step.carry), _empty_ys(step)
     elif loops is not None:
         carry, ys = loops.scan(step, step.carry, step.xs, count, reverse, checkpoint)
     else:
-        carry, ys = _scanned(step, count, reverse, checkpoint)
+        carry, ys = _scan_eagerly(step, count, reverse, checkpoint)
     return pytree.rebuilt(init, carry), pytree.rebuilt(step.result, ys)
 
 
 class Step:
-    """A scan's function on lists of tensors, with its containers known."""
+    """The function of a scan on lists of tensors instead of containers."""
 
     def __init__(self, f: Callable[..., Any], init: Any, xs: Any) -> None:
         self.f, self.init, self.slices = f, init, xs
@@ -194,36 +189,36 @@ class Step:
         result = self.f(pytree.rebuilt(self.init, carry), pytree.rebuilt(self.slices, xs))
         if not isinstance(result, tuple) or len(result) != 2:
             raise TypeError(
-                f"scan: f must return a pair (carry, y), got {said(result)}: return (carry, None) "
-                "if nothing is to be collected"
+                f"scan: f must return a pair (carry, y), got {described(result)}: return "
+                "(carry, None) if nothing is to be collected"
             )
-        following = matched("scan: the carry", self.init, self.carry, result[0])
+        next_carry = matched("scan: the carry", self.init, self.carry, result[0])
         ys = tensors_of("scan: y", result[1])
         if not self.called:
             self.result, self.called = pytree.mapped(result[1], lambda leaf: leaf), True
             self._ys = ys
         else:
             ys = matched("scan: y", self.result, self._ys, result[1])
-        return following, ys
+        return next_carry, ys
 
 
-def _scanned(
+def _scan_eagerly(
     step: Step, count: int, reverse: bool, checkpoint: bool
 ) -> tuple[list[Tensor], list[Tensor]]:
-    """Run a scan's steps one by one."""
+    """Run the steps of a scan in a Python loop."""
     columns = [unbind(x) for x in step.xs]
     carry, rows = step.carry, []
     for i in reversed(range(count)) if reverse else range(count):
         xs = [column[i] for column in columns]
-        carry, ys = _Again(step).run(carry, xs) if checkpoint else step(carry, xs)
+        carry, ys = _CheckpointedStep(step).run(carry, xs) if checkpoint else step(carry, xs)
         rows.append(ys)
     if reverse:
         rows.reverse()
     return own(carry), [stack(column) for column in zip(*rows, strict=True)]
 
 
-class _Again:
-    """A step that saves its inputs only, and runs again when a pass asks for what it computed."""
+class _CheckpointedStep:
+    """A step that saves only its inputs, and runs again when a backward pass needs the rest."""
 
     def __init__(self, step: Step) -> None:
         self.step = step
@@ -266,17 +261,17 @@ def _count_of(xs: Tensors, length: int | None) -> int:
     if not sizes:
         raise ArgumentError("scan: without xs the number of steps isn't known: give length")
     if len(sizes) > 1:
-        said = "" if length is None else f", and length={length}"
+        given = "" if length is None else f", and length={length}"
         raise ShapeError(
             f"scan: all xs must have the same number of slices, got "
-            f"{[list(x.shape) for x in xs]}{said}"
+            f"{[list(x.shape) for x in xs]}{given}"
         )
     (count,) = sizes
     return int(count)
 
 
-def _nothing(step: Step) -> list[Tensor]:
-    """Return the ys of no steps: a step on zeros says of what kind they would be."""
+def _empty_ys(step: Step) -> list[Tensor]:
+    """Return the ys of zero steps; a step on zeros determines their shapes and dtypes."""
     with no_grad():
         xs = [zeros(x.shape[1:], dtype=x.dtype) for x in step.xs]
         _, ys = step([zeros(c.shape, dtype=c.dtype) for c in step.carry], xs)
@@ -286,16 +281,16 @@ def _nothing(step: Step) -> list[Tensor]:
 def while_loop(
     condition: Callable[[Carry], Any], body: Callable[[Carry], Carry], init: Carry
 ) -> Carry:
-    """Carry a state along for as long as a condition holds.
+    """Repeat a function on a carry while a condition holds.
 
-    The same as::
+    Equivalent to::
 
         carry = init
         while condition(carry):
             carry = body(carry)
         return carry
 
-    and in a compiled function a loop of its program, where Python's own ``while`` could not know
+    and in a compiled function a loop of its program, where Python's ``while`` could not evaluate
     the condition.
 
     Parameters
@@ -305,21 +300,21 @@ def while_loop(
     body : callable
         ``body(carry)``, the next carry.
     init : Tensor, or dicts, lists, tuples, dataclasses of them
-        The first carry. All later ones have its structure, shapes and dtypes.
+        The initial carry. All later ones have its structure, shapes and dtypes.
 
     Returns
     -------
     carry
-        The first for which the condition doesn't hold, in memory of its own.
+        The first carry for which the condition doesn't hold, in new memory.
 
     Raises
     ------
     ShapeError, DTypeError, TypeError
         If a carry changes its shape, dtype or structure.
     AutogradError
-        If the loop was compiled, and a backward pass arrives: the number of steps, and so the
-        memory for what they save, is not known. Use `scan` with a bound, and `where` or `cond`
-        for the steps that are too many.
+        If a backward pass reaches a compiled loop: the number of steps, and so the memory for what
+        they save, is not known. Use `scan` with an upper bound, and `where` or `cond` for the
+        surplus steps.
 
     Examples
     --------
@@ -332,18 +327,18 @@ def while_loop(
     def holds(parts: Tensors) -> Any:
         return condition(pytree.rebuilt(init, parts))
 
-    def following(parts: Tensors) -> list[Tensor]:
+    def next_carry(parts: Tensors) -> list[Tensor]:
         return matched("while_loop: the carry", init, carry, body(pytree.rebuilt(init, parts)))
 
-    for inner, users in ((holds, condition), (following, body)):
-        inner.__dict__["__wrapped__"] = users  # what a compiler looks into
+    for inner, users in ((holds, condition), (next_carry, body)):
+        inner.__dict__["__wrapped__"] = users  # for the compiler's discovery of captured objects
     loops = namespace(carry[0]._array).loops if carry else None
     parts = carry
     if loops is not None:
-        parts = loops.while_loop(holds, following, carry)
+        parts = loops.while_loop(holds, next_carry, carry)
     else:
         while holds(parts):
-            parts = following(parts)
+            parts = next_carry(parts)
         parts = own(parts)
     last: Carry = pytree.rebuilt(init, parts)
     return last
@@ -352,36 +347,37 @@ def while_loop(
 def cond(
     predicate: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], *operands: Any
 ) -> Any:
-    """Return what one of two functions gives, chosen by a value.
+    """Call one of two functions, chosen by a predicate.
 
-    The same as ``true_fn(*operands) if predicate else false_fn(*operands)``, and in a compiled
-    function a branch of its program: only the chosen one is computed.
+    Equivalent to ``true_fn(*operands) if predicate else false_fn(*operands)``, and in a compiled
+    function a branch of its program: only the chosen function is computed.
 
     Parameters
     ----------
     predicate : Tensor of one element, or bool
-        Which function.
+        True calls `true_fn`, False calls `false_fn`.
     true_fn, false_fn : callable
-        Of the operands. When compiled, both are traced, and must return the same structure of
-        tensors of the same shapes and dtypes.
+        Functions of the operands. In a compiled function both are traced, and must return the same
+        structure of tensors with the same shapes and dtypes.
     *operands
-        What they are called with. They may use tensors of their surroundings, too.
+        Arguments of the functions, which may use tensors from outside, too.
 
     Returns
     -------
     Tensor, or containers of them
-        What the chosen function returns, in memory of their own.
+        The result of the chosen function, in new memory.
 
     Raises
     ------
     ShapeError, DTypeError, TypeError
-        When compiled, if the two functions' results differ in kind.
+        In a compiled function, if the results of the two functions differ in shape, dtype or
+        structure.
 
     Notes
     -----
     Derivative: that of the chosen function. `where` computes both, and chooses element by element.
-    When compiled, what only the other function uses has a gradient of zeros, where eagerly it has
-    none.
+    In a compiled function, tensors that only the other function uses get a gradient of zeros; in
+    eager mode they get none.
 
     Examples
     --------
@@ -408,7 +404,7 @@ def cond(
 
 
 class Branch:
-    """One of the functions of a `cond`, with the containers of its result."""
+    """One of the functions of a `cond`, with the structure of its result."""
 
     def __init__(self, f: Callable[..., Any], operands: Any) -> None:
         self.f, self.operands = f, operands
@@ -420,8 +416,8 @@ class Branch:
 
 
 def own(tensors: Tensors) -> list[Tensor]:
-    """Return copies, which nobody else holds: functions may return what they were given, or found.
+    """Return copies, since functions may return their arguments or tensors from outside.
 
-    A write to a result reaches the same memory eagerly and compiled, then.
+    So a write to a result affects the same memory in eager mode and compiled.
     """
     return [tensor.clone() for tensor in tensors]

@@ -1,4 +1,4 @@
-"""Whether there is a GPU, in PyTorch's place for it."""
+"""Availability of a GPU: `cuda.is_available`, as in PyTorch."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -8,7 +8,7 @@ from chainrule.missing_names import missing
 __all__ = ["is_available"]
 
 
-if not TYPE_CHECKING:  # which would take every name for one of these
+if not TYPE_CHECKING:  # type checkers would accept every name
 
     def __getattr__(name: str) -> Any:
         raise missing(__name__, name)

@@ -1,4 +1,4 @@
-"""``python -m chainrule doctor``: what chainrule runs on here, and what would be better."""
+"""``python -m chainrule doctor``: a report on the environment, with advice."""
 
 from __future__ import annotations
 
@@ -19,33 +19,33 @@ from chainrule.compiler.native.jit import is_installed
 from chainrule.kernels.threads import get_num_threads, usable_cores
 
 VARIABLES = {
-    "OPENBLAS_NUM_THREADS": "threads of a product, where NumPy has OpenBLAS",
-    "MKL_NUM_THREADS": "threads of a product, where NumPy has MKL",
-    "OMP_NUM_THREADS": "threads of both kinds, unless the others say otherwise",
+    "OPENBLAS_NUM_THREADS": "threads of a matrix product, with OpenBLAS",
+    "MKL_NUM_THREADS": "threads of a matrix product, with MKL",
+    "OMP_NUM_THREADS": "threads of products and operations, unless overridden by the others",
     "OPENBLAS_CORETYPE": "OpenBLAS' kernels, in place of its own choice",
-    "OPENBLAS_L2_SIZE": "what OpenBLAS takes for the size of the cache",
-    "OPENBLAS_THREAD_TIMEOUT": "how long OpenBLAS' threads wait busily for the next product",
-    "NPY_DISABLE_CPU_FEATURES": "instructions that NumPy is not to use",
-    "CHAINRULE_BLAS": "'off': chainrule leaves the BLAS alone, and all products to it",
-    "CHAINRULE_CACHE": "the folder for machine code of compiled functions; empty: none is kept",
+    "OPENBLAS_L2_SIZE": "cache size that OpenBLAS assumes",
+    "OPENBLAS_THREAD_TIMEOUT": "time that OpenBLAS' threads spin before they sleep",
+    "NPY_DISABLE_CPU_FEATURES": "processor features that NumPy must not use",
+    "CHAINRULE_BLAS": "'off': chainrule leaves the BLAS alone and uses it for all products",
+    "CHAINRULE_CACHE": "folder for machine code of compiled functions; empty: no cache",
 }
 
 EXTRAS = {
-    "scipy": "linear algebra, special functions and optimisers beside tensors",
-    "matplotlib": "curves and pictures (chainrule.plotting)",
-    "scikit-learn": "the digits that the demo reads",
+    "scipy": "special functions, linear algebra and optimisers",
+    "matplotlib": "plots (chainrule.plotting)",
+    "scikit-learn": "the digits of the demo",
     "numba": "machine code of compiled functions",
     "cupy": "tensors on a GPU",
 }
 
-# CuPy's distributions are named after the CUDA that they are built for.
+# CuPy's distributions are named after their CUDA version.
 DISTRIBUTIONS = {"cupy": ("cupy-cuda13x", "cupy-cuda12x", "cupy-cuda11x", "cupy")}
 
 
 def report() -> str:
-    """Return the whole report, several tables and what to do."""
+    """Return the report: several tables, and advice."""
     info = blas.info()
-    threads = {"chainrule": f"{get_num_threads()} for one operation on a large array"}
+    threads = {"chainrule": f"{get_num_threads()} for an operation on large arrays"}
     if info.threads is not None:
         threads["products"] = f"{info.threads}, of {info.library}"
     threads["cores"] = f"{usable_cores()} that this process may use"
@@ -58,10 +58,12 @@ def report() -> str:
                 "system": f"{platform.system()} on {platform.machine()}",
             }
         ),
-        "Products of matrices (chainrule.blas)": f"{info}\n{_compiled_products()}",
+        "Products of matrices (chainrule.blas)": f"{info}\n{_compiled_products_row()}",
         "Threads": _table(threads),
-        "Variables": _table({name: _variable(name, use) for name, use in VARIABLES.items()}),
-        "Optional packages": _table({name: _package(name, use) for name, use in EXTRAS.items()}),
+        "Variables": _table({name: _variable_row(name, use) for name, use in VARIABLES.items()}),
+        "Optional packages": _table(
+            {name: _package_row(name, use) for name, use in EXTRAS.items()}
+        ),
         "GPU": gpu(cr.cuda.is_available(), _has_driver(), _version("cupy") is not None),
     }
     found = list(advice(info, get_num_threads(), usable_cores(), os.environ))
@@ -70,37 +72,37 @@ def report() -> str:
 
 
 def advice(info: Info, threads: int, cores: int, environment: Mapping[str, str]) -> Iterator[str]:
-    """Yield what would make products or large operations quicker, a sentence each."""
+    """Yield sentences on what would make products or large operations faster."""
     if not info.is_best:
         yield f"Kernels: {info.advice}."
     products = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS")
     if info.threads is not None:
-        yield from _about_threads("Products", info.threads, cores, products, environment)
-    yield from _about_threads(
+        yield from _thread_advice("Products", info.threads, cores, products, environment)
+    yield from _thread_advice(
         "Operations on large arrays", threads, cores, ("OMP_NUM_THREADS",), environment
     )
 
 
-def _about_threads(
-    what: str, count: int, cores: int, names: tuple[str, ...], environment: Mapping[str, str]
+def _thread_advice(
+    subject: str, count: int, cores: int, names: tuple[str, ...], environment: Mapping[str, str]
 ) -> Iterator[str]:
     if count > cores:
         yield (
-            f"{what} run in {count} threads on {cores} cores, where they wait for one another: "
+            f"{subject} run in {count} threads on {cores} cores, which slows them down: "
             f"set OMP_NUM_THREADS={cores}."
         )
-    said = " and ".join(f"{name}={environment[name]}" for name in names if name in environment)
-    if count < cores and said:
+    settings = " and ".join(f"{name}={environment[name]}" for name in names if name in environment)
+    if count < cores and settings:
         yield (
-            f"{what} run in {count} of {cores} possible threads, since {said}: right where several "
-            "processes share the machine, else unset it."
+            f"{subject} run in {count} of {cores} possible threads, since {settings}: right if "
+            "several processes share the machine, else unset it."
         )
 
 
 def gpu(available: bool, driver: bool, cupy: bool) -> str:
-    """Say whether tensors can be on a GPU, and what is missing."""
+    """Return a sentence on whether tensors can be on a GPU, and what is missing."""
     if available:
-        return "CuPy sees a CUDA device: tensors go there by device='cuda'"
+        return "CuPy sees a CUDA device: use it with device='cuda'"
     if driver and cupy:
         return "an NVIDIA driver and CuPy are here, but CuPy sees no device"
     if driver:
@@ -108,12 +110,12 @@ def gpu(available: bool, driver: bool, cupy: bool) -> str:
     return "none is seen"
 
 
-def _variable(name: str, use: str) -> str:
+def _variable_row(name: str, use: str) -> str:
     value = os.environ.get(name)
     return f"{'not set' if value is None else value:<10}  {use}"
 
 
-def _package(name: str, use: str) -> str:
+def _package_row(name: str, use: str) -> str:
     return f"{_version(name) or 'missing':<10}  {use}"
 
 
@@ -130,13 +132,13 @@ def _has_driver() -> bool:
     return Path("/proc/driver/nvidia/version").exists()
 
 
-def _compiled_products() -> str:
-    """Return the row that says what large products of compiled functions run on."""
+def _compiled_products_row() -> str:
+    """Return the table row on large matrix products of compiled functions."""
     found = registers() if is_installed() else None
     if found is None:
-        return f"{'compiled':<12}as these"
+        return f"{'compiled':<12}as above"
     kind = "AVX-512" if found.vector == 64 else "AVX2"
-    return f"{'compiled':<12}large ones by machine code of chainrule's own ({kind})"
+    return f"{'compiled':<12}large products by chainrule's own machine code ({kind})"
 
 
 def _table(rows: Mapping[str, str]) -> str:

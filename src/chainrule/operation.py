@@ -3,7 +3,7 @@
 >>> from chainrule.operation import UFUNCS
 >>> import chainrule as cr
 >>> import numpy as np
->>> UFUNCS["hypot"] is cr.hypot is cr.Tensor.hypot
+>>> UFUNCS["exp"] is cr.exp is cr.Tensor.exp
 True
 """
 

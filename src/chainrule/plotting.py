@@ -1,7 +1,7 @@
-"""Pictures: curves of a training run, digits with predictions, a function and its tangent.
+"""Plots with matplotlib: learning curves, digits with predictions, linear approximations.
 
-Every function draws into the `ax` that it is given, or into a new figure, and returns the axes.
-matplotlib is imported when something is drawn.
+Every function draws into `ax`, or into a new figure, and returns the axes. matplotlib is imported
+at the first plot.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from chainrule.errors import MissingExtraError
 
 __all__ = ["learning_curve", "digit_grid", "linear_approximation"]
 
-# Blue, vermilion and green from the palette of Okabe and Ito: colour-blind people tell them apart.
+# Blue, vermilion and green of the colour-blind safe palette of Okabe and Ito.
 BLUE, RED, GREEN = "#0072b2", "#d55e00", "#009e73"
 GREY = "#666666"
 
 
 def _axes(ax: Any, size: tuple[float, float]) -> Any:
-    """Return `ax`, or the axes of a new figure of this size in inches."""
+    """Return `ax`, or the axes of a new figure of `size` in inches."""
     if ax is not None:
         return ax
     try:
@@ -48,19 +48,18 @@ def _tidy(ax: Any) -> None:
 def learning_curve(
     curves: Mapping[str, Sequence[float]], *, label: str = "loss", log: bool = False, ax: Any = None
 ) -> Any:
-    """Draw what was measured after each epoch.
+    """Plot one or more quantities against the epoch.
 
     Parameters
     ----------
     curves : dict of sequences of numbers
-        The curves by their names, which are written at their ends; the first value is that of
-        epoch 1.
+        The values of each curve by its name, from epoch 1 on. Names are written at the ends.
     label : str, default "loss"
-        What the vertical axis shows.
+        Label of the vertical axis.
     log : bool, default False
-        Whether it is logarithmic.
+        Whether the vertical axis is logarithmic.
     ax : matplotlib Axes, optional
-        Where to draw: a new figure if left out.
+        Axes to draw into; default: a new figure.
 
     Returns
     -------
@@ -97,7 +96,7 @@ def learning_curve(
 
 
 def _name_curves(ax: Any) -> None:
-    """Write each line's name beside its end: nearer to the eye than a legend."""
+    """Label each curve at its end, in place of a legend."""
     for line in ax.get_lines():
         x, y = line.get_xdata()[-1], line.get_ydata()[-1]
         ax.annotate(
@@ -113,18 +112,18 @@ def _name_curves(ax: Any) -> None:
 def digit_grid(
     images: Any, labels: Any, predictions: Any, *, columns: int = 8, ax: Any = None
 ) -> Any:
-    """Draw images in rows, each with the prediction under it; a wrong one says what was right.
+    """Draw a grid of images with their predictions; wrong ones also show the label.
 
     Parameters
     ----------
     images : Tensor or array, shape (n, height, width)
-        Grey values: the larger, the darker the ink.
+        Grey values; larger ones are darker.
     labels, predictions : Tensor or array of ints, shape (n,)
-        What the images show, and what was predicted.
+        True and predicted classes.
     columns : int, default 8
-        Images in a row.
+        Number of images in a row.
     ax : matplotlib Axes, optional
-        Where to draw: a new figure if left out.
+        Axes to draw into; default: a new figure.
 
     Returns
     -------
@@ -147,7 +146,7 @@ def digit_grid(
     n, height, width = pictures.shape
     rows, aspect = math.ceil(n / columns), height / width
     ax = _axes(ax, (0.9 * columns, 1.15 * rows))
-    wide, tall = 1.15, aspect + 0.4  # the cell of a picture of width 1: a gap, room for the text
+    wide, tall = 1.15, aspect + 0.4  # a cell: an image of width 1, a gap, the text
     scale = {"vmin": pictures.min(initial=0), "vmax": pictures.max(initial=1)}
     for i, (picture, label, prediction) in enumerate(
         zip(pictures, _numbers(labels), _numbers(predictions), strict=True)
@@ -173,18 +172,18 @@ def digit_grid(
 def linear_approximation(
     x: Any, y_true: Any, y_approx: Any, *, at: float, label: str = "f", ax: Any = None
 ) -> Any:
-    """Draw a function and the straight line that touches it.
+    """Plot a function and its linear approximation.
 
     Parameters
     ----------
     x, y_true, y_approx : Tensor or array, shape (n,)
-        Points, the function there, and the line there.
+        Points, and the values of the function and of the line at these points.
     at : float
-        Where the line touches the function.
+        The point of tangency.
     label : str, default "f"
-        The function's name.
+        Label of the function.
     ax : matplotlib Axes, optional
-        Where to draw: a new figure if left out.
+        Axes to draw into; default: a new figure.
 
     Returns
     -------

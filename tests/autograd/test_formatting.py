@@ -1,4 +1,4 @@
-"""Printed tensors: strings typed from PyTorch's output, then PyTorch itself where installed."""
+"""Printed tensors: strings copied from PyTorch, and PyTorch itself where installed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NAN, INF = math.nan, math.inf
 
 
 def printed(array: np.ndarray, options: dict[str, Any] | None = None, **kwargs: Any) -> str:
-    """Return the text of `array` under `options`, which no other test gets to see."""
+    """Return the text of `array` under `options`, set for this call alone."""
 
     def run() -> str:
         set_printoptions(**(options or {}))
@@ -160,7 +160,7 @@ def test_set_printoptions(options: dict[str, Any], values: list[float], expected
     assert printed(np.array(values), options) == expected
 
 
-def test_set_printoptions_keeps_what_it_is_not_given() -> None:
+def test_set_printoptions_keeps_omitted_options() -> None:
     def run() -> str:
         set_printoptions(precision=1, sci_mode=True)
         set_printoptions(linewidth=40)

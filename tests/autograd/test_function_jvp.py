@@ -1,4 +1,4 @@
-"""What the forward-mode rule of a custom function may return."""
+"""Results of the forward-mode rule of a custom function."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_another_number_of_tangents_is_refused(result):
         slopes(result, 2)
 
 
-def test_what_is_no_tangent_is_refused():
+def test_another_type_of_tangent_is_refused():
     text = "the jvp of f returned str as the tangent of output 0, expected a Tensor or None"
     with pytest.raises(TypeError, match=text):
         slopes(lambda t: "text")

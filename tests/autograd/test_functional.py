@@ -1,4 +1,4 @@
-"""cr.autograd.functional: derivatives of functions, beside PyTorch."""
+"""cr.autograd.functional: derivatives of functions, compared with PyTorch."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import chainrule as cr
-from graphs import equal, leaf, same_as_torch
+from helpers.tensors import equal, leaf
+from helpers.torch_comparison import same_as_torch
 
 
 def functional(lib):
@@ -118,7 +119,7 @@ def test_nothing_of_the_callers_is_touched_and_results_have_no_history():
     assert x.grad is None
 
 
-def test_what_a_function_closes_over_is_a_constant():
+def test_closed_over_tensors_are_constants():
     x = leaf(X)
     assert equal(cr.autograd.functional.jacobian(lambda y: x * y, x), np.diag(np.float32(X)))
 
@@ -180,7 +181,7 @@ STRICT = {
 
 @pytest.mark.parametrize("title", ["vjp", "jvp", "vhp", "hvp", "jacobian", "hessian"])
 @pytest.mark.parametrize(("function", "text"), STRICT.values(), ids=STRICT.keys())
-def test_strict_refuses_what_does_not_depend_on_an_input(title, function, text):
+def test_strict_refuses_an_output_that_does_not_depend_on_an_input(title, function, text):
     operation = getattr(cr.autograd.functional, title)
     x = cr.ones(1)
     with pytest.raises(cr.AutogradError, match=text):
@@ -188,7 +189,7 @@ def test_strict_refuses_what_does_not_depend_on_an_input(title, function, text):
     operation(function, x)
 
 
-def test_strict_refuses_a_constant_jacobian_where_its_derivative_is_asked_for():
+def test_strict_with_create_graph_refuses_a_constant_jacobian():
     x = leaf([2.0])
     f = cr.autograd.functional
     with pytest.raises(cr.AutogradError, match="jacobian of the user-provided function is indep"):
@@ -199,7 +200,7 @@ def test_strict_refuses_a_constant_jacobian_where_its_derivative_is_asked_for():
         f.vhp(lambda x: (x * x).sum(), x, strict=True, create_graph=True)
 
 
-def test_strict_refuses_an_output_without_derivative_among_others():
+def test_strict_refuses_one_output_without_a_derivative():
     def second_is_another(x):
         return x * 2, cr.ones(3, requires_grad=True) * 1
 
@@ -224,7 +225,7 @@ def test_inputs_and_outputs_are_tensors_or_tuples_of_them(title):
         operation(lambda x: [x], cr.ones(1))
 
 
-def test_the_vector_fits_what_it_is_multiplied_with():
+def test_the_vector_has_the_structure_of_the_inputs_or_outputs():
     f, x = cr.autograd.functional, cr.ones(3)
     with pytest.raises(cr.AutogradError, match="can only be None if the user-provided function"):
         f.vjp(vector, x)

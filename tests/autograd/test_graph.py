@@ -1,4 +1,4 @@
-"""cr.autograd.graph, inference_mode and Variable, beside PyTorch."""
+"""cr.autograd.graph, inference_mode and Variable, compared with PyTorch."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import weakref
 import pytest
 
 import chainrule as cr
-from graphs import leaf, same_as_torch
+from helpers.tensors import leaf
+from helpers.torch_comparison import same_as_torch
 
 
 def graph(lib):
@@ -32,7 +33,7 @@ passes = pytest.mark.parametrize("walk", PASSES.values(), ids=PASSES.keys())
 
 @pytest.mark.parametrize("mode", ["all", "any"])
 @passes
-def test_it_is_called_once_in_each_pass_with_what_arrives(walk, mode):
+def test_a_multi_grad_hook_is_called_once_in_each_pass(walk, mode):
     def program(lib):
         x, y = lib.leaf([1.0, 2.0]), lib.leaf([3.0, 4.0])
         z = x * y
@@ -52,7 +53,7 @@ def test_it_is_called_once_in_each_pass_with_what_arrives(walk, mode):
     same_as_torch(program)
 
 
-def test_a_leaf_whose_gradient_is_returned_is_heard_which_pytorch_refuses():
+def test_a_multi_grad_hook_on_an_input_of_grad_is_called_unlike_in_pytorch():
     x, y = leaf([1.0, 2.0]), leaf([3.0, 4.0])
     calls = []
     cr.autograd.graph.register_multi_grad_hook([x, y], calls.append)
@@ -75,7 +76,7 @@ def test_any_gets_the_first_gradient():
 
 
 @pytest.mark.parametrize("used", [0, 1])
-def test_outputs_of_one_node_of_which_one_is_used(used):
+def test_one_used_output_of_a_node_with_several(used):
     def program(lib):
         outs = lib.leaf([1.0, 2.0]).unbind(0)
         calls = []
@@ -98,7 +99,7 @@ def test_the_same_tensor_twice_and_a_with_block():
     same_as_torch(program)
 
 
-def test_a_recorded_pass_hands_over_recorded_gradients():
+def test_in_a_recorded_pass_hooks_get_recorded_gradients():
     x = leaf([1.0, 2.0])
     seen = []
     cr.autograd.graph.register_multi_grad_hook([x], seen.extend)
@@ -223,7 +224,7 @@ def test_a_pass_starts_at_edges():
     same_as_torch(program)
 
 
-def test_a_node_has_a_dict_for_notes_as_long_as_it_lives():
+def test_a_node_has_a_metadata_dict_for_its_lifetime():
     x = leaf([1.0])
     y = x * 2
     y.grad_fn.metadata["seen"] = note = cr.ones(1)

@@ -1,4 +1,4 @@
-"""gradcheck itself: right rules pass, planted wrong ones fail, and PyTorch says the same."""
+"""gradcheck: right rules pass, planted wrong ones fail, as in PyTorch."""
 
 from __future__ import annotations
 
@@ -328,7 +328,7 @@ def test_a_wrong_second_derivative_for_the_cotangent() -> None:
         gradgradcheck(function, leaf(()))
 
 
-def test_a_gradient_cut_off_beside_one_that_is_not() -> None:
+def test_one_of_two_gradients_is_cut_off() -> None:
     @autograd_function
     def product(ctx: Any, x: Any, y: Any) -> Any:
         ctx.save_for_backward(x, y)
@@ -418,7 +418,7 @@ def test_passes_may_differ_by_as_much_as_is_allowed():
     assert gradcheck(jittery, leaf(), nondet_tol=1e-8)
 
 
-def test_what_scripts_for_pytorch_pass_is_taken():
+def test_arguments_of_pytorch_scripts_are_accepted():
     promised = {"check_undefined_grad": False, "check_batched_grad": True, "fast_mode": True}
     assert gradcheck(cr.exp, leaf(), check_batched_forward_grad=True, **promised)
     assert gradgradcheck(cr.exp, leaf(), gen_non_contig_grad_outputs=True, **promised)

@@ -1,4 +1,4 @@
-"""The linter of custom functions: each mistake planted alone, and right functions left in peace."""
+"""The linter of custom functions: planted mistakes are found, right functions pass."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def numbers(*shape: int, seed: int = 0) -> Tensor:
 
 
 def made(forward: Callable[..., Any], backward: Callable[..., Any], **rules: Any) -> Any:
-    """Return the custom function of two rules."""
+    """Return the custom function of a forward and a backward."""
     return autograd_function(forward, backward, **{"name": "custom", **rules})
 
 
@@ -40,7 +40,7 @@ def problems(function: Any, *args: Any, **kwargs: Any) -> list[str]:
 
 
 def report(function: Any, *args: Any, **kwargs: Any) -> CheckReport:
-    """Return the linter's report, raised or not."""
+    """Return the report of the linter, whether it was raised or returned."""
     try:
         return function.check(*args, **kwargs)  # type: ignore[no-any-return]
     except GradcheckError as caught:
@@ -398,7 +398,7 @@ def test_a_cycle() -> None:
     assert "a reference cycle holds on to it" in found.problems[-1].text
 
 
-def test_what_forward_computed_refuses_a_second_derivative() -> None:
+def test_an_intermediate_of_forward_refuses_a_second_derivative() -> None:
     honest = made(forward_saving_what_it_computed, lambda ctx, g: g * ctx.saved_variables.twice)
     found = report(honest, *SAME)
     assert found.problems == ()

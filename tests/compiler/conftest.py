@@ -1,4 +1,4 @@
-"""Machine code has tests of its own; all others are of the NumPy source, and as quick as that."""
+"""Tests in files without "native" in their name run the NumPy source, not machine code."""
 
 from __future__ import annotations
 
@@ -15,25 +15,27 @@ from chainrule.compiler.native.threads import tasks
 
 @pytest.fixture(autouse=True)
 def numpy_by_default(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    if "native" not in request.path.name:
+    if request.path.parent.name not in ("native", "eager"):
         monkeypatch.setattr(jit, "is_installed", lambda: False)
 
 
 @pytest.fixture
 def interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have Python run what machine code would be made of, with Numba or without."""
+    """Run the source of machine code in Python, with or without Numba."""
 
     def function(self: Code) -> Callable[..., None]:
-        loop = jit.plain(self.text, {name: getattr(vector_math, name) for name in self.calls})
+        loop = jit.python_function(
+            self.text, {name: getattr(vector_math, name) for name in self.calls}
+        )
 
-        def parts(words: Any, turns: int, step: int, *arguments: Any) -> None:
-            for start in range(0, turns, step):
-                loop(start, min(start + step, turns), *arguments)
+        def parts(words: Any, iterations: int, step: int, *arguments: Any) -> None:
+            for start in range(0, iterations, step):
+                loop(start, min(start + step, iterations), *arguments)
 
-        return parts if self.shared else loop
+        return parts if self.parallel else loop
 
     monkeypatch.setattr(Code, "function", function)
-    nobody = SimpleNamespace(words=None, helpers=0)
-    monkeypatch.setattr(tasks, "team", lambda: nobody)  # which is machine code itself
+    nobody = SimpleNamespace(words=None, helper_count=0)
+    monkeypatch.setattr(tasks, "team", lambda: nobody)  # its threads run machine code
     monkeypatch.setattr(jit, "is_installed", lambda: True)
-    monkeypatch.setattr(gemm, "registers", lambda: None)  # whose tiles are instructions
+    monkeypatch.setattr(gemm, "registers", lambda: None)  # the micro-kernel is LLVM code

@@ -1,4 +1,4 @@
-"""What compiled functions return: the caller's own, in the containers that the function made."""
+"""Results of compiled functions: memory of their own, in the containers of the function."""
 
 from __future__ import annotations
 
@@ -182,7 +182,7 @@ def test_a_tensor_from_outside_that_is_returned_or_set_as_grad() -> None:
         assert w.grad is outside
 
 
-def test_what_the_function_overwrites_itself_is_missed_by_who_goes_backward() -> None:
+def test_backward_detects_saved_values_that_the_function_overwrote() -> None:
     w = leaf(2.0)
 
     def function(x: Any) -> Any:
@@ -214,7 +214,7 @@ def test_tensors_combined_with_numpy_arrays_keep_their_history() -> None:
         np.testing.assert_allclose(y.grad.numpy(), x.grad.numpy(), rtol=1e-5)
 
 
-def test_results_that_are_views_don_t_keep_the_function_from_lasting() -> None:
+def test_results_that_are_views_need_no_new_trace() -> None:
     compiled = cr.compile(lambda x: [(x * 2)[:1], (x * 3).reshape(1, -1).T, *cr.exp(x).unbind()])
     for _ in range(3):
         x = leaf(1.0, 2.0)
@@ -311,7 +311,7 @@ def test_containers_are_remade_without_their_constructors(make: Any) -> None:
     )
 
 
-def test_what_the_caller_changes_is_not_what_the_next_one_gets() -> None:
+def test_changes_to_a_result_do_not_affect_the_next_call() -> None:
     @cr.compile
     def function(x: Any) -> Any:
         return x * 2, np.ones(2), {"a"}, bytearray(b"a")
@@ -324,7 +324,7 @@ def test_what_the_caller_changes_is_not_what_the_next_one_gets() -> None:
     assert (array.tolist(), names, text) == ([1.0, 1.0], {"a"}, b"a")
 
 
-def test_an_array_from_outside_is_itself() -> None:
+def test_an_array_from_outside_is_returned_itself() -> None:
     array = np.ones(2, np.float32)
     function = cr.compile(lambda x: (x * array, array))
     assert function(cr.ones(2))[1] is array
@@ -347,7 +347,7 @@ class Model:
         return self.w * x
 
 
-def test_an_object_that_was_there_is_itself() -> None:
+def test_an_existing_object_is_returned_itself() -> None:
     model = Model()
     assert all(model.step(cr.ones(2)) is model for _ in range(3))
     assert model.w.tolist() == [4.0, 4.0]

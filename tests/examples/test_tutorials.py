@@ -1,4 +1,4 @@
-"""The tutorials run as they are, and teach what is true."""
+"""The tutorials run unchanged, and what they claim is true."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_the_network_remembers_its_data(seed: int, capsys: pytest.CaptureFixture
     assert steps == [f"Step {step:3}" for step in (1, 100, 200, 300, 400, 500)]
 
 
-def test_the_optimizer_does_what_is_done_by_hand() -> None:
+def test_the_optimizer_makes_the_steps_of_the_manual_update() -> None:
     by_hand, with_optimizer = load("tutorial_1").main()
     np.testing.assert_allclose(with_optimizer, by_hand, rtol=1e-4)
 

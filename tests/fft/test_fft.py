@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import chainrule as cr
-from beside import beside_torch, numbers
+from helpers.torch_comparison import compare_with_torch, random_array
 
 COMPLEX = ("fft", "ifft", "irfft", "hfft")
 REAL = ("fft", "ifft", "rfft", "ihfft", "irfft")
@@ -27,7 +27,7 @@ def transform(name: str, *args: Any, **settings: Any) -> Any:
     [*((n, "complex128") for n in COMPLEX), *((n, "float64") for n in REAL)],
 )
 def test_along_one_dimension(name: str, dtype: str, n: int | None, norm: str | None) -> None:
-    beside_torch(transform(name, n, 1, norm), numbers((2, 6, 2), dtype))
+    compare_with_torch(transform(name, n, 1, norm), random_array((2, 6, 2), dtype))
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_along_one_dimension(name: str, dtype: str, n: int | None, norm: str | N
     ],
 )
 def test_along_several_dimensions(name: str, dtype: str, settings: dict[str, Any]) -> None:
-    beside_torch(transform(name, **settings), numbers((3, 4, 3), dtype))
+    compare_with_torch(transform(name, **settings), random_array((3, 4, 3), dtype))
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_along_several_dimensions(name: str, dtype: str, settings: dict[str, Any
 )
 @pytest.mark.parametrize("settings", [{}, {"s": (3, 5)}, {"dim": (0, 1)}], ids=str)
 def test_along_two_dimensions(name: str, dtype: str, settings: dict[str, Any]) -> None:
-    beside_torch(transform(name, **settings), numbers((3, 4, 3), dtype))
+    compare_with_torch(transform(name, **settings), random_array((3, 4, 3), dtype))
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_along_two_dimensions(name: str, dtype: str, settings: dict[str, Any]) -
     [("fft", "ifft"), ("rfft", "irfft"), ("ihfft", "hfft"), ("fftn", "ifftn"), ("rfftn", "irfftn")],
 )
 def test_inverses(name: str, inverse: str) -> None:
-    x = cr.tensor(numbers((4, 6)))
+    x = cr.tensor(random_array((4, 6)))
     back = getattr(cr.fft, inverse)(getattr(cr.fft, name)(x))
     np.testing.assert_allclose(cr.real(back).numpy(), x.numpy(), rtol=1e-12)
 
@@ -83,7 +83,7 @@ def test_precision_is_kept(name: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", [cr.int64, cr.bool, cr.float16])
-def test_what_is_no_float_becomes_one(dtype: Any) -> None:
+def test_integers_bools_and_half_precision_become_single_precision(dtype: Any) -> None:
     x = cr.tensor([1, 0, 1, 1], dtype=dtype)
     assert cr.fft.fft(x).dtype == cr.fft.rfft(x).dtype == cr.fft.ifftn(x).dtype == cr.complex64
     assert cr.fft.irfft(x).dtype == cr.float32
@@ -98,7 +98,7 @@ def test_half_precision_has_gradients_of_its_own() -> None:
 
 @pytest.mark.parametrize("real", [False, True])
 def test_nothing_to_transform(real: bool) -> None:
-    x = cr.tensor(numbers((2,), "float64" if real else "complex128"), requires_grad=True)
+    x = cr.tensor(random_array((2,), "float64" if real else "complex128"), requires_grad=True)
     out = cr.fft.fftn(x, dim=())
     assert out.dtype == cr.complex128
     assert out.tolist() == x.tolist()
@@ -106,7 +106,7 @@ def test_nothing_to_transform(real: bool) -> None:
 
 
 def test_array_api_spellings() -> None:
-    x = cr.tensor(numbers((3, 4)))
+    x = cr.tensor(random_array((3, 4)))
     assert cr.fft.fft(x, n=2, axis=0, norm="ortho").equal(cr.fft.fft(x, 2, 0, "ortho"))
     assert cr.fft.rfftn(x, s=(2,), axes=(0,)).equal(cr.fft.rfftn(x, (2,), (0,)))
     assert cr.fft.fftshift(x, axes=0).equal(cr.fft.fftshift(x, 0))
@@ -125,7 +125,7 @@ def test_frequencies(n: int) -> None:
 
 @pytest.mark.parametrize("dim", [None, 0, (1,), (0, 1)], ids=str)
 def test_shifts(dim: Any) -> None:
-    x = numbers((3, 4))
+    x = random_array((3, 4))
     for name in ("fftshift", "ifftshift"):
         ours = getattr(cr.fft, name)(cr.tensor(x), dim)
         np.testing.assert_array_equal(ours.numpy(), getattr(np.fft, name)(x, dim))
@@ -135,7 +135,7 @@ def test_shifts(dim: Any) -> None:
 
 
 def test_numpys_functions_are_recorded() -> None:
-    x = cr.tensor(numbers((3, 4)), requires_grad=True)
+    x = cr.tensor(random_array((3, 4)), requires_grad=True)
     assert np.fft.rfft(x, axis=0).equal(cr.fft.rfft(x, dim=0))
     assert np.fft.fftn(x, axes=(0,)).requires_grad
     assert np.fft.fftshift(x).equal(cr.fft.fftshift(x))

@@ -1,4 +1,4 @@
-"""Random functions with derivatives inside, differentiated again: every choice of modes agrees."""
+"""Random functions of nested derivatives: forward and reverse mode agree in all combinations."""
 
 from __future__ import annotations
 

@@ -22,7 +22,8 @@ import numpy as np
 import pytest
 
 import chainrule as cr
-from graphs import plain, run_script
+from helpers.processes import run_script
+from helpers.torch_comparison import plain
 
 Script = Callable[[Any], Any]
 SCRIPTS: list[Script] = []
@@ -41,7 +42,7 @@ def data(*shape: int, seed: int = 0) -> np.ndarray:
 
 
 def message(function: Callable[[], Any], length: int) -> str:
-    """Return how the text of a RuntimeError begins."""
+    """Return the beginning of the text of a RuntimeError."""
     with pytest.raises(RuntimeError) as caught:
         function()
     return str(caught.value)[:length].lower()

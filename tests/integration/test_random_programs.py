@@ -1,47 +1,37 @@
-"""Random programs of operations, views, writes in place, hooks and passes.
+"""Random programs of operations, views, in-place writes, hooks and backward passes.
 
-Hypothesis draws them (programs.py) and shrinks what fails to a few lines, printed as code. PyTorch,
-where it is installed, has to come to the same values, gradients, flags, versions and errors
-(runs.py); without it the derivatives are held to differences, to forward mode, and to themselves.
+Hypothesis draws the programs (`helpers.random_programs`) and shrinks a failing one to a few lines,
+printed as code. Where PyTorch is installed, values, gradients, flags, versions and errors have to
+be the same there. Without it, derivatives are compared with finite differences, with forward mode,
+and between runs.
 
-``HYPOTHESIS_EXAMPLES=5000`` looks that much further.
+``HYPOTHESIS_EXAMPLES=5000`` tries that many programs instead of 200.
 """
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, Phase, event, given, note, settings
+from hypothesis import event, given, note, settings
 
 import chainrule as cr
-from graphs import memory
-from languages import EVERYTHING, SMOOTH
-from programs import programs
-from runs import chainrule_run, is_leaf_line, runnable
-from twins import side_by_side
-
-EXAMPLES = int(os.environ.get("HYPOTHESIS_EXAMPLES", "200"))
-
-several = settings(
-    max_examples=EXAMPLES,
-    deadline=None,
-    derandomize=False,
-    print_blob=True,
-    suppress_health_check=[HealthCheck.too_slow],
-    phases=[Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink],
-)
+from helpers.random_programs.operations import EVERYTHING, SMOOTH
+from helpers.random_programs.run import chainrule_run, is_leaf_line, runnable
+from helpers.random_programs.settings import EXAMPLES, many_examples
+from helpers.random_programs.source import programs
+from helpers.random_programs.torch_comparison import compare_libraries
+from helpers.tensors import memory
 
 
-@settings(several, max_examples=2 * EXAMPLES)
+@settings(many_examples, max_examples=2 * EXAMPLES)
 @given(program=programs(EVERYTHING))
 def test_a_random_program_ends_as_in_torch(program):
     pytest.importorskip("torch")
-    event(side_by_side(program))
+    event(compare_libraries(program))
 
 
 # --- without a second library ---------------------------------------------------------------------
@@ -73,7 +63,7 @@ def loss_of(
 
 
 def direction(name: str, tensor: cr.Tensor) -> np.ndarray:
-    """Return where a leaf is moved: some numbers of its shape, not alike in two leaves."""
+    """Return the direction in which a leaf is moved, different for each leaf."""
     return np.cos(np.arange(tensor.numel()) * 1.7 + int(name[1:])).reshape(tensor.shape)
 
 
@@ -89,7 +79,7 @@ def gradients(loss: cr.Tensor, leaves: Leaves, **settings: Any) -> dict[str, cr.
 
 
 def along(vectors: dict[str, cr.Tensor]) -> cr.Tensor:
-    """Return the product with the direction."""
+    """Return the inner product with the direction."""
     return sum((v * direction(name, v)).sum() for name, v in vectors.items())
 
 
@@ -102,12 +92,12 @@ def compare(exact: float, differences: float, scale: float) -> None:
 
 
 def tame(loss: cr.Tensor) -> bool:
-    """Say whether differences of the loss are worth anything."""
+    """Say whether finite differences of the loss are precise."""
     return bool(abs(loss.item()) < 1e4)
 
 
 def differentiated(program: Sequence[str]) -> tuple[cr.Tensor, dict[str, cr.Tensor], float] | None:
-    """Return loss, recorded gradients and slope; None where there are none to be had."""
+    """Return loss, recorded gradients and slope; None if there is no gradient."""
     loss, leaves = loss_of(program, shifted(0))
     if not loss.requires_grad or not tame(loss):
         return None
@@ -118,9 +108,9 @@ def differentiated(program: Sequence[str]) -> tuple[cr.Tensor, dict[str, cr.Tens
     return loss, grads, along(grads).item()
 
 
-@settings(several)
+@settings(many_examples)
 @given(program=programs(SMOOTH))
-def test_gradients_are_what_differences_say(program):
+def test_gradients_agree_with_differences(program):
     note("\n".join(program))
     found = differentiated(program)
     if found is None:
@@ -131,9 +121,9 @@ def test_gradients_are_what_differences_say(program):
     compare(slope, (up - down).item() / (2 * STEP), abs(loss.item()) + abs(slope))
 
 
-@settings(several)
+@settings(many_examples)
 @given(program=programs(SMOOTH))
-def test_second_derivatives_are_what_differences_say(program):
+def test_second_derivatives_agree_with_differences(program):
     note("\n".join(program))
     found = differentiated(program)
     if found is None or not along(found[1]).requires_grad:
@@ -146,9 +136,9 @@ def test_second_derivatives_are_what_differences_say(program):
     compare(curvature, (up - down) / (2 * STEP), abs(found[2]) + abs(curvature))
 
 
-@settings(several, max_examples=EXAMPLES // 2)
+@settings(many_examples, max_examples=EXAMPLES // 2)
 @given(program=programs(SMOOTH))
-def test_forward_mode_comes_to_the_slope_of_reverse_mode(program):
+def test_forward_mode_agrees_with_reverse_mode(program):
     note("\n".join(program))
     found = differentiated(program)
     if found is None:
@@ -168,7 +158,7 @@ def test_forward_mode_comes_to_the_slope_of_reverse_mode(program):
     np.testing.assert_allclose(tangent.item(), slope, rtol=1e-8, atol=1e-8)
 
 
-@settings(several, max_examples=EXAMPLES // 2)
+@settings(many_examples, max_examples=EXAMPLES // 2)
 @given(program=programs(SMOOTH))
 def test_s74_first_derivatives_do_not_depend_on_create_graph(program):
     note("\n".join(program))
@@ -181,7 +171,7 @@ def test_s74_first_derivatives_do_not_depend_on_create_graph(program):
         np.testing.assert_allclose(memory(grad), memory(found[1][name]), rtol=1e-12, atol=1e-14)
 
 
-@settings(several, max_examples=EXAMPLES // 2)
+@settings(many_examples, max_examples=EXAMPLES // 2)
 @given(program=programs(EVERYTHING))
 def test_s69_a_program_gives_the_same_bits_twice(program):
     note("\n".join(program))

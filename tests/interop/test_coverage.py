@@ -1,4 +1,4 @@
-"""The page of NumPy's functions: that it is current, and that no function is left out."""
+"""The page of NumPy's functions is current and complete."""
 
 from __future__ import annotations
 

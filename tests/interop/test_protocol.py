@@ -1,4 +1,4 @@
-"""NumPy's functions on tensors: what they take, what they refuse, and that no gradient is lost."""
+"""NumPy's functions on tensors: arguments, types, refusals, and no silent loss of gradients."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ class OwnArray(np.ndarray):
         return "theirs"
 
 
-def test_foreign_types_come_first(x):
+def test_other_array_types_take_precedence(x):
     assert np.concatenate([x, Foreign()]) == "theirs"
     assert np.concatenate([x, A.view(OwnArray)]) == "theirs"
     assert x.__array_function__(np.sum, (Foreign,), (x,), {}) is NotImplemented
@@ -216,7 +216,7 @@ def test_writing_is_recorded_and_leaves_refuse_it(x):
     assert x.grad.tolist() == [[0, 2, 2], [4, 0, 2]]
 
 
-def test_the_gradient_at_what_is_missing_is_zero():
+def test_the_gradient_at_missing_values_is_zero():
     for name in ("nansum", "nanmean", "nanstd", "nanmax", "nanmin", "nanmedian", "nanprod"):
         x = cr.tensor([1.0, np.nan, 4.0], requires_grad=True)
         getattr(np, name)(x).backward()
@@ -284,13 +284,13 @@ ANSWERED = {
 }
 
 
-def test_each_answer_is_asked_for():
+def test_every_function_answered_by_numpy_is_called():
     written = {"save", "savetxt", "savez", "savez_compressed"}
     assert {f.__name__ for f in ANSWERS} - {"in1d"} == ANSWERED.keys() | written
 
 
 @pytest.mark.parametrize("ask", ANSWERED.values(), ids=ANSWERED.keys())
-def test_questions_without_a_derivative_are_answered_by_numpy(x, ask):
+def test_functions_without_a_derivative_give_numpys_results(x, ask):
     answer, expected = ask(x), ask(A)
     assert type(answer) is type(expected)
     if isinstance(expected, np.ndarray):
@@ -340,7 +340,7 @@ def test_each_creation_is_called():
 
 
 @pytest.mark.parametrize("name", [name for name, create in CREATED.items() if create is not None])
-def test_what_is_new_is_a_tensor(x, name):
+def test_creation_functions_return_tensors(x, name):
     made, expected = CREATED[name](x), CREATED[name](A)
     assert type(made) is cr.Tensor
     assert not made.requires_grad
@@ -349,7 +349,7 @@ def test_what_is_new_is_a_tensor(x, name):
         np.testing.assert_array_equal(made.numpy(), expected)
 
 
-def test_what_is_read_from_a_file_is_a_tensor(x, tmp_path):
+def test_arrays_read_from_a_file_are_tensors(x, tmp_path):
     A.tofile(tmp_path / "a")
     made = np.fromfile(tmp_path / "a", like=x)
     assert type(made) is cr.Tensor

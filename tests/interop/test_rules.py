@@ -1,4 +1,4 @@
-"""NumPy's functions on tensors: their values are NumPy's, their gradients those of differences."""
+"""NumPy's functions on tensors: values of NumPy, gradients by finite differences."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def arguments(call):
 
 
 def flat(result):
-    """Return the parts of a result in a row."""
+    """Return the parts of a result as a flat list."""
     if isinstance(result, tuple | list):
         return [part for inner in result for part in flat(inner)]
     return [result]

@@ -1,4 +1,4 @@
-"""The normal distribution function by a continued fraction: how far it is off, where it ends."""
+"""Accuracy and limits of the normal distribution function and gelu."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_double_precision() -> None:
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_ends_are_exact(dtype: str) -> None:
+def test_limits_are_exact(dtype: str) -> None:
     ends = [0, -0.0, np.inf, -np.inf, np.nan, 1e30, -1e30, 3e38, -3e38, 1e-45]
     x = np.resize(np.array(ends, dtype), 5000)
     found = normal.normal_cdf(np, x)[: len(ends)]
@@ -39,7 +39,7 @@ def test_ends_are_exact(dtype: str) -> None:
 
 
 @pytest.mark.parametrize("size", [10, 300_001])
-def test_gelu_and_its_slope(size: int) -> None:
+def test_gelu_and_its_derivative(size: int) -> None:
     x = np.resize(X, size)
     leaf = cr.tensor(x, requires_grad=True)
     out = cr.nn.functional.gelu(leaf)

@@ -1,4 +1,4 @@
-"""Powers of matrices: the one that has no factor."""
+"""matrix_power with the exponent 0."""
 
 import pytest
 

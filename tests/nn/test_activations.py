@@ -1,4 +1,4 @@
-"""Activations: beside PyTorch over their arguments, at kinks and at the ends of the range."""
+"""Activations, compared with PyTorch over their arguments, at kinks and for huge inputs."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import chainrule as cr
-from beside import beside_torch
 from chainrule.nn import functional as F
+from helpers.torch_comparison import compare_with_torch
 
 RNG = np.random.default_rng(0)
 POINTS = RNG.uniform(-4, 4, (3, 4))
@@ -59,7 +59,7 @@ NO_SECOND = ("hardswish", "hardsigmoid")  # PyTorch has none
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_as_in_pytorch(call: str, dtype: str) -> None:
     name, settings = GRID[call]
-    beside_torch(
+    compare_with_torch(
         lambda lib, x: getattr(lib.nn.functional, name)(x, **settings),
         POINTS.astype(dtype),
         order=2 if name not in NO_SECOND else 1,
@@ -74,10 +74,10 @@ ELEMENTWISE = [call for call in GRID if GRID[call][0] not in ("glu", "softmin", 
 
 @pytest.mark.parametrize("call", ELEMENTWISE)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_kinks_and_far_out_as_in_pytorch(call: str, dtype: str) -> None:
+def test_kinks_and_huge_inputs_as_in_pytorch(call: str, dtype: str) -> None:
     name, settings = GRID[call]
     shape = (4, 4) if name in ("log_softmax", "softmax") else (16,)
-    beside_torch(
+    compare_with_torch(
         lambda lib, x: getattr(lib.nn.functional, name)(x, **settings),
         EDGES.astype(dtype).reshape(shape),
         rtol=2e-5 if dtype == "float32" else 1e-7,
@@ -92,7 +92,7 @@ BOUNDED_BELOW = ["elu", "selu", "celu", "relu", "relu6", "hardtanh", "hardsigmoi
 @pytest.mark.parametrize("name", [*BOUNDED_BELOW, "softplus", "logsigmoid", "leaky_relu"])
 def test_infinities_and_nan_as_in_pytorch(name: str) -> None:
     points = np.array([-np.inf, np.inf, np.nan], "float32")
-    beside_torch(lambda lib, x: getattr(lib.nn.functional, name)(x), points, order=0)
+    compare_with_torch(lambda lib, x: getattr(lib.nn.functional, name)(x), points, order=0)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
@@ -178,9 +178,9 @@ def test_derivatives_to_second_order(call: str) -> None:
 )
 def test_prelu_as_in_pytorch(shape: tuple[int, ...], weights: tuple[int, ...]) -> None:
     x, weight = np.asarray(RNG.standard_normal(shape)), np.asarray(RNG.random(weights))
-    beside_torch(lambda lib, x, w: lib.nn.functional.prelu(x, w), x, weight)
+    compare_with_torch(lambda lib, x, w: lib.nn.functional.prelu(x, w), x, weight)
     x.ravel()[:1] = 0
-    beside_torch(lambda lib, x, w: lib.nn.functional.prelu(x, w), x, weight, order=1)
+    compare_with_torch(lambda lib, x, w: lib.nn.functional.prelu(x, w), x, weight, order=1)
 
 
 def test_errors_of_prelu() -> None:
@@ -314,8 +314,8 @@ def test_errors(call: Callable[..., Any], error: type[Exception], text: str) -> 
     ],
 )
 @pytest.mark.parametrize("dtype", ["int64", "int32"])
-def test_what_needs_no_fractions_keeps_integers(call, dtype):
-    beside_torch(call, np.arange(-9, 9, dtype=dtype), order=0)
+def test_activations_without_fractions_keep_integers(call, dtype):
+    compare_with_torch(call, np.arange(-9, 9, dtype=dtype), order=0)
 
 
 def test_bounds_with_fractions_make_floats_of_integers() -> None:

@@ -1,4 +1,4 @@
-"""Convolutions beside PyTorch, to the second order, and their errors."""
+"""Convolutions, compared with PyTorch to the second order, and their errors."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import chainrule as cr
-from beside import beside_torch
 from chainrule.nn import functional as F
+from helpers.torch_comparison import compare_with_torch
 
 RNG = np.random.default_rng(0)
 
@@ -32,7 +32,7 @@ def test_convolutions_as_in_pytorch(
         return getattr(lib, name)(x, w, b, stride, padding, dilation, groups)
 
     size, kernel = (7, 6, 5)[:rank], (3, 2, 2)[:rank]
-    beside_torch(function, draw(2, 4, *size), draw(4, 4 // groups, *kernel), draw(4))
+    compare_with_torch(function, draw(2, 4, *size), draw(4, 4 // groups, *kernel), draw(4))
 
 
 @pytest.mark.parametrize("groups", [1, 2])
@@ -49,7 +49,7 @@ def test_transposes_as_in_pytorch(
         return getattr(lib, name)(x, w, b, stride, padding, kept, groups, dilation)
 
     size, kernel = (3, 4, 3)[:rank], (3, 3, 2)[:rank]
-    beside_torch(function, draw(2, 4, *size), draw(4, 3, *kernel), draw(3 * groups))
+    compare_with_torch(function, draw(2, 4, *size), draw(4, 3, *kernel), draw(3 * groups))
 
 
 @pytest.mark.parametrize(
@@ -68,14 +68,14 @@ def test_transposes_as_in_pytorch(
     ],
 )
 def test_settings_as_in_pytorch(shape: Any, kernel: Any, settings: Any) -> None:
-    beside_torch(
+    compare_with_torch(
         lambda lib, x, w: lib.nn.functional.conv2d(x, w, **settings), draw(*shape), draw(*kernel)
     )
 
 
-def test_more_samples_than_are_taken_at_a_time() -> None:
+def test_more_samples_than_one_chunk() -> None:
     """Each chunk of a batch uses the memory of the one before it, and the last one is smaller."""
-    beside_torch(
+    compare_with_torch(
         lambda lib, x, w: lib.conv2d(x, w, padding=1),
         draw(37, 16, 32, 32),
         draw(16, 16, 3, 3),
@@ -84,7 +84,7 @@ def test_more_samples_than_are_taken_at_a_time() -> None:
 
 
 def test_output_padding_where_only_the_dilation_allows_it() -> None:
-    beside_torch(
+    compare_with_torch(
         lambda lib, x, w: lib.conv_transpose1d(x, w, stride=2, output_padding=2, dilation=3),
         draw(2, 3, 4),
         draw(3, 2, 2),
@@ -95,7 +95,9 @@ def test_output_padding_where_only_the_dilation_allows_it() -> None:
 def test_dtypes_are_kept(dtype: str) -> None:
     x = draw(2, 3, 5, 4) + 1j * draw(2, 3, 5, 4) if dtype == "complex128" else draw(2, 3, 5, 4)
     w = draw(2, 3, 2, 2) + 1j * draw(2, 3, 2, 2) if dtype == "complex128" else draw(2, 3, 2, 2)
-    beside_torch(lambda lib, x, w: lib.conv2d(x, w, padding=1), x.astype(dtype), w.astype(dtype))
+    compare_with_torch(
+        lambda lib, x, w: lib.conv2d(x, w, padding=1), x.astype(dtype), w.astype(dtype)
+    )
 
 
 def test_integers_become_floats_and_half_stays_half() -> None:

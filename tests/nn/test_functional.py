@@ -1,4 +1,4 @@
-"""Activations and losses: beside PyTorch, by finite differences, and their errors."""
+"""Activations and losses, compared with PyTorch and finite differences; their errors."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SCORES = {
 
 
 def compared(ours: Any, theirs: Any, *arrays: np.ndarray) -> None:
-    """Hold value and gradients of two functions, of the same arrays, against each other."""
+    """Compare values and gradients of two functions of the same arrays."""
     torch = pytest.importorskip("torch")
     x = [cr.tensor(array, requires_grad=array.dtype.kind == "f") for array in arrays]
     y = [torch.tensor(array, requires_grad=array.dtype.kind == "f") for array in arrays]
@@ -90,7 +90,7 @@ def test_arguments_by_name() -> None:
     assert F.softmax(input=x, dim=1).tolist() == F.log_softmax(input=x, dim=1).exp().tolist()
 
 
-def test_cross_entropy_of_hopeless_scores_is_finite() -> None:
+def test_cross_entropy_of_very_negative_scores_is_finite() -> None:
     loss = F.cross_entropy(cr.tensor([[0.0, 1e30]]), cr.tensor([0]))
     assert loss.item() == pytest.approx(1e30, rel=1e-6)
     uniform = F.cross_entropy(cr.zeros(7, 10), cr.arange(7))
@@ -151,6 +151,6 @@ def test_arguments_are_pytorchs(name: str) -> None:
         *("relu_", "rms_norm", "rrelu", "rrelu_", "selu", "selu_", "threshold", "threshold_"),
     ],
 )
-def test_what_pytorch_has_at_the_top_is_there_here(name: str) -> None:
+def test_functions_at_pytorchs_top_level_are_at_this_one(name: str) -> None:
     assert hasattr(pytest.importorskip("torch"), name)
     assert getattr(cr, name) is getattr(F, name)

@@ -1,4 +1,4 @@
-"""Losses: beside PyTorch over their arguments and shapes, far out, and their errors."""
+"""Losses, compared with PyTorch over arguments and shapes and for huge inputs; their errors."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import chainrule as cr
-from beside import beside_torch, optional
 from chainrule.nn import functional as F
+from helpers.torch_comparison import compare_with_torch, optional_tensor
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.uniform(-2, 2, (2, 3, 4))
@@ -107,7 +107,7 @@ NO_SECOND = ("binary_cross_entropy", "multilabel_margin_loss", "multi_margin_los
 def _call(
     library: Any, name: str, settings: dict[str, Any], constants: Sequence[Any], reduction: str
 ) -> Callable[..., Any]:
-    """Return a loss as a function of what has gradients."""
+    """Return a loss as a function of its differentiable inputs."""
     function = getattr(library.nn.functional, name)
     settings = {**settings, "reduction": reduction}
     last = settings.pop("last", None)
@@ -128,7 +128,7 @@ def _call(
 def test_as_in_pytorch(call: str, reduction: str) -> None:
     name, arrays, settings = GRID[call]
     count = CONSTANTS.get(name, len(arrays) - ("last" in settings))
-    beside_torch(
+    compare_with_torch(
         lambda lib, *xs: _call(lib, name, settings, arrays[count:], reduction)(*xs),
         *arrays[:count],
         order=1 if name in NO_SECOND else 2,
@@ -165,7 +165,7 @@ def test_shapes_that_broadcast_get_a_warning(name: str) -> None:
 
 
 def test_batchmean_of_kl_div_as_in_pytorch() -> None:
-    beside_torch(
+    compare_with_torch(
         lambda lib, x, y: lib.nn.functional.kl_div(x, y, reduction="batchmean"),
         np.log(P),
         Q,
@@ -209,8 +209,10 @@ def _names(settings: dict[str, Any]) -> str:
 def test_cross_entropy_as_in_pytorch(shape: str, settings: dict[str, Any]) -> None:
     weight = settings["weight"]
     rest = {key: value for key, value in settings.items() if key != "weight"}
-    beside_torch(
-        lambda lib, x, t: lib.nn.functional.cross_entropy(x, t, optional(lib, weight), **rest),
+    compare_with_torch(
+        lambda lib, x, t: lib.nn.functional.cross_entropy(
+            x, t, optional_tensor(lib, weight), **rest
+        ),
         *SHAPES[shape],
         order=2 if shape not in ("hopeless", "ignored") else 1,
         rtol=1e-8,
@@ -225,8 +227,10 @@ def test_cross_entropy_of_probabilities_as_in_pytorch(
 ) -> None:
     weight = settings["weight"]
     rest = {key: value for key, value in settings.items() if key != "weight"}
-    beside_torch(
-        lambda lib, x, t: lib.nn.functional.cross_entropy(x, t, optional(lib, weight), **rest),
+    compare_with_torch(
+        lambda lib, x, t: lib.nn.functional.cross_entropy(
+            x, t, optional_tensor(lib, weight), **rest
+        ),
         RNG.standard_normal(shape),
         RNG.random(shape),
         rtol=1e-8,
@@ -238,8 +242,10 @@ def test_cross_entropy_of_probabilities_as_in_pytorch(
 @pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
 def test_nll_loss_as_in_pytorch(reduction: str, index: int, weight: Any) -> None:
     settings = {"reduction": reduction, "ignore_index": index}
-    beside_torch(
-        lambda lib, x, t: lib.nn.functional.nll_loss(x, t, optional(lib, weight), **settings),
+    compare_with_torch(
+        lambda lib, x, t: lib.nn.functional.nll_loss(
+            x, t, optional_tensor(lib, weight), **settings
+        ),
         RNG.standard_normal((3, 4, 2)),
         RNG.integers(0, 4, (3, 2)),
         order=2 if reduction == "none" else 1,
@@ -248,7 +254,7 @@ def test_nll_loss_as_in_pytorch(reduction: str, index: int, weight: Any) -> None
 
 def test_scores_that_are_minus_infinity_as_in_pytorch() -> None:
     scores = np.array([[0.0, -np.inf, 1.0], [2.0, 1.0, -np.inf]])
-    beside_torch(
+    compare_with_torch(
         lambda lib, x, t: lib.nn.functional.cross_entropy(x, t), scores, np.array([0, 1]), order=1
     )
     impossible = F.cross_entropy(cr.tensor(scores), cr.tensor([1, 1]))
@@ -261,8 +267,8 @@ FAR = np.array([-1000.0, -100, -20, 0, 20, 100, 1000])
 @pytest.mark.parametrize("target", [0.0, 1.0, 0.25])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.filterwarnings("error")
-def test_logits_far_out_as_in_pytorch(target: float, dtype: str) -> None:
-    beside_torch(
+def test_huge_logits_as_in_pytorch(target: float, dtype: str) -> None:
+    compare_with_torch(
         lambda lib, x, y: lib.nn.functional.binary_cross_entropy_with_logits(
             x, y, reduction="none"
         ),
@@ -286,7 +292,7 @@ def test_small_losses_of_logits_keep_their_digits() -> None:
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.filterwarnings("error")
 def test_certain_probabilities_as_in_pytorch(dtype: str) -> None:
-    beside_torch(
+    compare_with_torch(
         lambda lib, x, y: lib.nn.functional.binary_cross_entropy(x, y.detach(), reduction="none"),
         np.array([0, 0, 1, 1, 1e-30, 1e-9], dtype),
         np.array([0, 1, 0, 1, 1, 0], dtype),
@@ -301,14 +307,14 @@ def test_margins_are_cut_off_as_in_pytorch() -> None:
         "multi_margin_loss": np.array([0]),
         "multilabel_margin_loss": np.array([[0, 2, -1, -1]]),
     }.items():
-        beside_torch(
+        compare_with_torch(
             lambda lib, x, t, n=name: getattr(lib.nn.functional, n)(x, t), x, target, order=1
         )
     for name, constants in {
         "hinge_embedding_loss": (np.array([1.0, -1.0, -1.0, 3.0]),),
         "margin_ranking_loss": (np.zeros(4), np.array([1.0, 1.0, -1.0, 1.0])),
     }.items():
-        beside_torch(
+        compare_with_torch(
             lambda lib, p, n=name, c=constants: getattr(lib.nn.functional, n)(
                 p, *map(lib.tensor, c), margin=1.0
             ),
@@ -477,7 +483,7 @@ def test_one_class_is_a_loss_of_one_score() -> None:
     x, y = np.array(0.3), np.array(0)
     for reduction in ("mean", "none"):
         for name in ("multi_margin_loss", "multilabel_margin_loss"):
-            beside_torch(
+            compare_with_torch(
                 lambda lib, x, y, n=name, r=reduction: getattr(lib.nn.functional, n)(
                     x, y, reduction=r
                 ),
@@ -488,7 +494,7 @@ def test_one_class_is_a_loss_of_one_score() -> None:
 
 
 def test_targets_may_be_unsigned() -> None:
-    beside_torch(
+    compare_with_torch(
         lambda lib, x, y, t: lib.nn.functional.cosine_embedding_loss(x, y, t, margin=0.1),
         np.arange(6.0).reshape(2, 3),
         np.ones((2, 3)),

@@ -1,4 +1,4 @@
-"""Pooling beside PyTorch, to the second order, and its errors."""
+"""Pooling, compared with PyTorch to the second order, and its errors."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import chainrule as cr
-from beside import beside_torch
 from chainrule.nn import functional as F
+from helpers.torch_comparison import compare_with_torch
 
 RNG = np.random.default_rng(1)
 SIZES = (9, 8, 5)
@@ -39,7 +39,7 @@ def test_maximum_as_in_pytorch(rank: int, settings: str) -> None:
         out, indices = pool(x, **SETTINGS[settings], return_indices=True)
         return out, indices, pool(x, **SETTINGS[settings], dilation=1)
 
-    beside_torch(function, draw(2, 3, *SIZES[:rank]))
+    compare_with_torch(function, draw(2, 3, *SIZES[:rank]))
 
 
 @pytest.mark.parametrize("settings", SETTINGS)
@@ -50,7 +50,7 @@ def test_mean_as_in_pytorch(rank: int, settings: str, include: bool) -> None:
         pool = getattr(lib.nn.functional, f"avg_pool{rank}d")
         return pool(x, **SETTINGS[settings], count_include_pad=include)
 
-    beside_torch(function, draw(2, 3, *SIZES[:rank]))
+    compare_with_torch(function, draw(2, 3, *SIZES[:rank]))
 
 
 @pytest.mark.parametrize(
@@ -62,14 +62,14 @@ def test_mean_as_in_pytorch(rank: int, settings: str, include: bool) -> None:
     ],
 )
 def test_dilated_maximum_as_in_pytorch(settings: Any) -> None:
-    beside_torch(
+    compare_with_torch(
         lambda lib, x: lib.nn.functional.max_pool2d(x, **settings, return_indices=True),
         draw(3, 7, 8),
     )
 
 
 @pytest.mark.parametrize("wrong", [2.0, True, "2", None, (2.0, 2), (2, 2, 2), 0])
-def test_a_window_that_was_taken_once_takes_no_other_for_it(wrong: Any) -> None:
+def test_a_cached_window_accepts_no_value_of_another_type(wrong: Any) -> None:
     x = cr.from_numpy(draw(2, 3, 8, 8))
     for kernel_size in (2, 1, (2, 2)):
         cr.nn.functional.max_pool2d(x, kernel_size)
@@ -82,8 +82,8 @@ def test_a_window_that_was_taken_once_takes_no_other_for_it(wrong: Any) -> None:
 
 
 @pytest.mark.parametrize("rank", [2, 3])
-def test_own_divisor_as_in_pytorch(rank: int) -> None:
-    beside_torch(
+def test_divisor_override_as_in_pytorch(rank: int) -> None:
+    compare_with_torch(
         lambda lib, x: getattr(lib.nn.functional, f"avg_pool{rank}d")(x, 2, divisor_override=3),
         draw(2, 1, *SIZES[:rank]),
     )
@@ -99,7 +99,7 @@ STRANGE = {
 
 @pytest.mark.parametrize("padding", [0, 1])
 @pytest.mark.parametrize("values", STRANGE)
-def test_ties_and_strange_numbers_as_in_pytorch(values: str, padding: int) -> None:
+def test_ties_nan_and_infinities_as_in_pytorch(values: str, padding: int) -> None:
     def function(lib: Any, x: Any) -> Any:
         pools = lib.nn.functional
         return (
@@ -107,7 +107,7 @@ def test_ties_and_strange_numbers_as_in_pytorch(values: str, padding: int) -> No
             *pools.adaptive_max_pool1d(x, 2, return_indices=True),
         )
 
-    beside_torch(function, np.array(STRANGE[values]), order=1)
+    compare_with_torch(function, np.array(STRANGE[values]), order=1)
 
 
 @pytest.mark.parametrize("kind", ["avg", "max"])
@@ -119,11 +119,11 @@ def test_adaptive_as_in_pytorch(kind: str, rank: int, size: Any) -> None:
     def function(lib: Any, x: Any) -> Any:
         return getattr(lib.nn.functional, f"adaptive_{kind}_pool{rank}d")(x, size)
 
-    beside_torch(function, draw(2, 2, *SIZES[:rank]))
+    compare_with_torch(function, draw(2, 2, *SIZES[:rank]))
 
 
 def test_adaptive_indices_as_in_pytorch() -> None:
-    beside_torch(
+    compare_with_torch(
         lambda lib, x: lib.nn.functional.adaptive_max_pool2d(x, (4, 3), return_indices=True),
         draw(2, 7, 8),
     )
@@ -136,7 +136,7 @@ def test_power_means_as_in_pytorch(rank: int, power: float) -> None:
         pool = getattr(lib.nn.functional, f"lp_pool{rank}d")
         return pool(x, power, 2), pool(x, power, 3, 2, True)
 
-    beside_torch(function, abs(draw(2, 2, *SIZES[:rank])) + 0.1)
+    compare_with_torch(function, abs(draw(2, 2, *SIZES[:rank])) + 0.1)
 
 
 def test_power_means_of_zeros_have_no_infinite_gradient() -> None:
@@ -153,7 +153,7 @@ def test_unpooling_as_in_pytorch(rank: int) -> None:
         unpool = getattr(pools, f"max_unpool{rank}d")
         return unpool(*found, 2, output_size=x.shape)
 
-    beside_torch(function, draw(2, 3, *SIZES[:rank]))
+    compare_with_torch(function, draw(2, 3, *SIZES[:rank]))
 
 
 def test_unpooling_to_the_usual_size_as_in_pytorch() -> None:
@@ -161,7 +161,7 @@ def test_unpooling_to_the_usual_size_as_in_pytorch() -> None:
         pools = lib.nn.functional
         return pools.max_unpool2d(*pools.max_pool2d(x, 2, return_indices=True), 2)
 
-    beside_torch(function, draw(2, 4, 6))
+    compare_with_torch(function, draw(2, 4, 6))
 
 
 def test_single_precision_stays() -> None:
@@ -174,7 +174,7 @@ def test_single_precision_stays() -> None:
 
 def test_many_positions_in_a_kernel() -> None:
     """More than a byte can count."""
-    beside_torch(
+    compare_with_torch(
         lambda lib, x: lib.nn.functional.max_pool2d(x, 18, 2, return_indices=True),
         draw(1, 20, 21),
     )
@@ -228,6 +228,8 @@ def test_errors_say_what_was_expected(call: Any, error: Any, text: str) -> None:
 @pytest.mark.parametrize("dtype", ["int64", "int32"])
 def test_the_largest_of_integers_is_one(dtype: str) -> None:
     x = np.random.default_rng(3).integers(-99, 99, (2, 3, 6, 5)).astype(dtype)
-    beside_torch(lambda lib, x: lib.nn.functional.max_pool2d(x, 2, padding=1), x, order=0)
-    beside_torch(lambda lib, x: lib.nn.functional.max_pool2d(x, 3, return_indices=True), x, order=0)
+    compare_with_torch(lambda lib, x: lib.nn.functional.max_pool2d(x, 2, padding=1), x, order=0)
+    compare_with_torch(
+        lambda lib, x: lib.nn.functional.max_pool2d(x, 3, return_indices=True), x, order=0
+    )
     assert cr.nn.functional.max_pool1d(cr.tensor([[2**40 + 1, 5]]), 2).item() == 2**40 + 1

@@ -1,4 +1,4 @@
-"""Gradients clipped and parameters as one vector, beside PyTorch; the same compiled."""
+"""Gradient clipping and parameters as one vector, compared with PyTorch; compiled, too."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.beside import beside_torch
 
 import chainrule as cr
 from chainrule.nn import utils
+from helpers.torch_comparison import compare_with_torch
 
 GRADIENTS = ([[3.0, -4.0], [0.5, 0.0]], [1.0, -2.0, 7.0], 0.25)
 
 
 def leaves(library: Any, dtype: str = "float64") -> list[Any]:
-    """Return parameters of other shapes, with gradients, and one without."""
+    """Return parameters of different shapes: with gradients, and one without."""
     params = []
     for values in (*GRADIENTS, [1.0]):
         array = np.asarray(values, dtype)
@@ -70,7 +70,7 @@ def test_values_are_clipped() -> None:
 
 
 def test_parameters_as_one_vector() -> None:
-    beside_torch(
+    compare_with_torch(
         lambda lib, *xs: lib.nn.utils.parameters_to_vector(xs) ** 3,
         [[1.0, 2.0], [3.0, 4.0]],
         [5.0],

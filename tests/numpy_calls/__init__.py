@@ -1,10 +1,10 @@
-"""Calls of each NumPy function that has a rule: a new rule needs a line here."""
+"""Calls of each NumPy function that has a rule. A new rule needs a call here."""
 
-from numpy_calls.algebra import ALGEBRA, CREATING, TRANSFORMS
 from numpy_calls.arrays import ARRAYS
 from numpy_calls.calculus import CALCULUS, POLYNOMIALS, SCIMATH
-from numpy_calls.picking import PICKING
-from numpy_calls.shapes import SHAPES
+from numpy_calls.indexing import PICKING
+from numpy_calls.linalg import ALGEBRA, CREATING, TRANSFORMS
+from numpy_calls.manipulation import SHAPES
 from numpy_calls.statistics import STATISTICS
 
 CALLS = SHAPES | PICKING | STATISTICS | CALCULUS | POLYNOMIALS | SCIMATH

@@ -1,6 +1,6 @@
-"""The arrays that calls are made with, and helpers.
+"""The arrays that the calls take, and helpers.
 
-The parameters of a call are filled by name: tensors in the one run, the same arrays in the other.
+The parameters of a call are filled by name, with tensors in one run and with arrays in the other.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ def gaps(x):
 
 
 def written(function, x, *args, **kwargs):
-    """Return a copy that the function has written into."""
+    """Return a copy to which the function has written."""
     x = np.copy(x)
     assert function(x, *args, **kwargs) is None
     return x
 
 
 def like(create, *args, **kwargs):
-    """Return what a function makes in the kind of one of its arguments, or in NumPy's."""
+    """Call a creation function with `like=` the first tensor among its arguments."""
     kinds = [x for x in args if not isinstance(x, np.ndarray) and hasattr(x, "requires_grad")]
     return create(*args, **kwargs, like=kinds[0]) if kinds else create(*args, **kwargs)

@@ -1,4 +1,4 @@
-"""Calls that difference, interpolate and convolve, of polynomials and into the complex numbers."""
+"""Calls for differences, interpolation, convolution, polynomials and numpy.lib.scimath."""
 
 from __future__ import annotations
 

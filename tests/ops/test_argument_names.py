@@ -1,4 +1,4 @@
-"""Functions take their operands by PyTorch's names, too."""
+"""Operands by the parameter names of PyTorch."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import chainrule as cr
-from graphs import same_as_torch
+from helpers.torch_comparison import same_as_torch
 
 NAMES = [
     "add",

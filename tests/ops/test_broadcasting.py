@@ -1,4 +1,4 @@
-"""Shapes and tensors made to fit each other."""
+"""broadcast_shapes, broadcast_tensors and broadcast_to."""
 
 import numpy as np
 import pytest

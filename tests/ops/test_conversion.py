@@ -1,4 +1,4 @@
-"""Copies, dtypes and devices; and which methods there are."""
+"""Copies, dtypes and devices; the list of methods."""
 
 import numpy as np
 import pytest
@@ -90,7 +90,7 @@ def test_clone():
     assert y.tolist() == [1, 1]
 
 
-def test_small_questions():
+def test_numel_is_tensor_and_conj():
     x = cr.zeros(2, 3)
     assert cr.numel(x) == x.numel() == 6
     assert cr.is_tensor(x)
@@ -112,7 +112,7 @@ def test_every_public_name_is_there():
         assert hasattr(cr, name), name
 
 
-def test_waiting_is_not_asked_for():
+def test_non_blocking_is_accepted():
     x = cr.ones(2)
     assert x.to("cpu", non_blocking=True) is x
     assert x.copy_(cr.zeros(2), non_blocking=True).tolist() == [0, 0]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import chainrule as cr
-from beside import beside_torch, several
+from helpers.torch_comparison import compare_with_torch, random_arrays
 
 SHAPES: list[tuple[str, Any]] = [
     # one operand
@@ -76,11 +76,11 @@ CASES = [
 @pytest.mark.parametrize("dtype", ["float64", "complex128"])
 @pytest.mark.parametrize(("equation", "shapes"), CASES)
 def test_values_and_derivatives_are_pytorchs(equation: str, shapes: Any, dtype: str) -> None:
-    beside_torch(lambda lib, *xs: lib.einsum(equation, *xs), *several(shapes, dtype))
+    compare_with_torch(lambda lib, *xs: lib.einsum(equation, *xs), *random_arrays(shapes, dtype))
 
 
 def is_numpys(equation: str) -> bool:
-    """NumPy wants an ellipsis in the result, too."""
+    """NumPy requires the ellipsis in the result, too."""
     return "->" not in equation or ("..." in equation) == ("..." in equation.split("->")[1])
 
 
@@ -88,14 +88,14 @@ def is_numpys(equation: str) -> bool:
     ("equation", "shapes"), [case for case in CASES if is_numpys(case.values[0])]
 )
 def test_values_are_numpys(equation: str, shapes: Any) -> None:
-    arrays = several(shapes)
+    arrays = random_arrays(shapes)
     wanted = np.einsum(equation, *arrays)
     got = cr.einsum(equation, *map(cr.tensor, arrays))
     np.testing.assert_allclose(got.numpy(), wanted, rtol=1e-13, atol=1e-14)
 
 
 def test_second_derivatives_of_three_operands() -> None:
-    leaves = [cr.tensor(a, requires_grad=True) for a in several([(2, 3), (3, 2), (2, 2)])]
+    leaves = [cr.tensor(a, requires_grad=True) for a in random_arrays([(2, 3), (3, 2), (2, 2)])]
     assert cr.gradcheck(lambda *xs: cr.einsum("ij,jk,kl->il", *xs), leaves)
     assert cr.gradgradcheck(lambda *xs: cr.einsum("ij,jk,kl->il", *xs), leaves)
 
@@ -110,7 +110,7 @@ def test_second_derivatives_of_three_operands() -> None:
     ids=range(3),
 )
 def test_lists_of_labels(arguments: Any, equation: str) -> None:
-    x, y = map(cr.tensor, several([(2, 3), (3, 2)]))
+    x, y = map(cr.tensor, random_arrays([(2, 3), (3, 2)]))
     lists = [x, arguments[0], y, arguments[1], *arguments[2:]]
     assert cr.einsum(*lists).equal(cr.einsum(equation, x, y))
     torch = pytest.importorskip("torch")

@@ -151,7 +151,7 @@ def test_the_text_of_a_plain_index_out_of_range():
 @pytest.mark.parametrize(
     "key", [1.5, "a", cr.tensor(1.5), [0.5], (0, 1.0), np.float64(1)], ids=repr
 )
-def test_what_is_no_index(key):
+def test_invalid_indices(key):
     with pytest.raises(IndexError, match="only integers, slices"):
         cr.zeros(3, 4)[key]
 

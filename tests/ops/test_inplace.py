@@ -1,11 +1,11 @@
-"""Methods that write in place."""
+"""In-place methods."""
 
 import numpy as np
 import pytest
 
 import chainrule as cr
-from beside import beside_torch
 from chainrule.ops.inplace import METHODS
+from helpers.torch_comparison import compare_with_torch
 
 FUNCTIONAL = [
     "square",
@@ -176,7 +176,7 @@ def test_parts_of_complex_numbers_are_written_to():
         y[0].real = 3
         return before, y * y
 
-    beside_torch(function, np.array([1 + 2j, -0.5j]), np.array([0.5, -1.0]))
+    compare_with_torch(function, np.array([1 + 2j, -0.5j]), np.array([0.5, -1.0]))
     z = cr.tensor([1 + 2j, 3 - 1j])
     z.real, z.imag = np.array([5.0, 6.0]), 7
     assert z.tolist() == [5 + 7j, 6 + 7j]

@@ -103,7 +103,7 @@ def test_a_foreign_operand_is_refused_by_python(op):
             op(left, right)
 
 
-def test_a_foreign_operand_may_know_better():
+def test_a_foreign_operand_may_define_the_operator():
     class Other:
         def __radd__(self, other):
             return "mine"
@@ -233,7 +233,7 @@ IN_PLACE = [
 
 
 class Guest:
-    """Has operators of its own, and no arrays in it."""
+    """An object with operators of its own, which is no array."""
 
     def answer(self, other):
         return type(other)
@@ -243,7 +243,7 @@ class Guest:
 
 
 @pytest.mark.parametrize("function", IN_PLACE)
-def test_operators_in_place_leave_what_they_do_not_know_to_it(function):
+def test_operators_in_place_defer_to_foreign_operands(function):
     x = cr.tensor([1, 2])
     assert function(x, Guest()) is cr.Tensor
     with pytest.raises(TypeError, match="unsupported operand type"):

@@ -1,4 +1,4 @@
-"""Products of tensors: PyTorch's values and derivatives, NumPy's functions, what doesn't fit."""
+"""Products of tensors: PyTorch's values and derivatives, NumPy's functions, errors."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import chainrule as cr
-from beside import beside_torch, several
+from helpers.torch_comparison import compare_with_torch, random_arrays
 
 CALLS: dict[str, tuple[Any, list[tuple[int, ...]]]] = {
     "tensordot": (lambda lib, x, y: lib.tensordot(x, y), [(2, 3, 2), (3, 2, 2)]),
@@ -98,7 +98,7 @@ def _linalg(library: Any) -> Any:
 )
 def test_values_and_derivatives_are_pytorchs(name: str, dtype: str) -> None:
     call, shapes = CALLS[name]
-    beside_torch(call, *several(shapes, dtype))
+    compare_with_torch(call, *random_arrays(shapes, dtype))
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_values_and_derivatives_are_pytorchs(name: str, dtype: str) -> None:
     ids=range(13),
 )
 def test_numpys_functions_are_recorded(call: Any) -> None:
-    x, y = several([(3, 3, 3), (3, 3, 3)], "complex128")
+    x, y = random_arrays([(3, 3, 3), (3, 3, 3)], "complex128")
     wanted, leaf = None, cr.tensor(x, requires_grad=True)
     try:
         wanted = call(x, y)
@@ -151,7 +151,7 @@ def test_in_place(name: str) -> None:
         "addmv_": [(2,), (2, 3), (3,)],
         "addr_": [(2, 3), (2,), (3,)],
     }[name]
-    x, y, z = map(cr.tensor, several(shapes))
+    x, y, z = map(cr.tensor, random_arrays(shapes))
     wanted = getattr(x, name[:-1])(y, z, beta=2)
     assert getattr(x, name)(y, z, beta=2) is x
     assert x.equal(wanted)
@@ -174,7 +174,7 @@ def test_a_chain_of_one_matrix_is_that_matrix() -> None:
 
 def test_bilinear_of_complex_numbers() -> None:
     shapes = [(2, 3), (2, 2), (4, 3, 2)]
-    leaves = [cr.tensor(a, requires_grad=True) for a in several(shapes, "complex128")]
+    leaves = [cr.tensor(a, requires_grad=True) for a in random_arrays(shapes, "complex128")]
     x, y, w = leaves
     np.testing.assert_allclose(
         cr.bilinear(x, y, w).detach().numpy(),
@@ -184,7 +184,7 @@ def test_bilinear_of_complex_numbers() -> None:
 
 
 def test_array_api_spellings() -> None:
-    x, y = map(cr.tensor, several([(3, 2), (3, 2)]))
+    x, y = map(cr.tensor, random_arrays([(3, 2), (3, 2)]))
     assert cr.vecdot(x, y, axis=0).equal(cr.vecdot(x, y, dim=0))
     assert cr.tensordot(x, y, axes=([0], [0])).equal(cr.tensordot(x, y, ([0], [0])))
     assert cr.cross(x, y, axis=0).equal(cr.cross(x, y, 0))

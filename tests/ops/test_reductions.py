@@ -1,4 +1,4 @@
-"""Sums and what is made of them: values, dimensions, spellings, dtypes."""
+"""Reductions: values, dimensions, argument names, dtypes."""
 
 import math
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import chainrule as cr
-from beside import beside_torch, differences
+from helpers.torch_comparison import check_derivatives, compare_with_torch
 
 REFERENCES = {
     "sum": np.sum,
@@ -120,7 +120,7 @@ def test_exponentials_of_empty_tensors(shape):
     assert x.logsumexp(-1).shape == shape[:-1]
 
 
-def test_variance_of_too_little_is_nan():
+def test_variance_of_too_few_elements_is_nan():
     assert math.isnan(cr.tensor([1.0]).var().item())
     assert cr.tensor([1.0]).var(correction=0).item() == 0
     assert math.isnan(cr.zeros(0).var().item())
@@ -128,7 +128,7 @@ def test_variance_of_too_little_is_nan():
 
 @pytest.mark.parametrize("shape", [(5,), (300, 50)])
 @pytest.mark.parametrize("axis", [0, -1])
-def test_shares_of_large_exponents_are_precise(shape, axis):
+def test_the_derivative_of_logsumexp_is_precise_for_large_exponents(shape, axis):
     # In float32 the logarithm of the sum is a multiple of 1/16 here.
     x = np.random.default_rng(0).integers(0, 30, shape) / 8 + 1e6
     x[..., :1] = np.nan if len(shape) > 1 and axis == -1 else x[..., :1]
@@ -148,7 +148,7 @@ def test_shares_of_large_exponents_are_precise(shape, axis):
 @pytest.mark.parametrize("correction", [2, 5, 2.5])
 def test_variance_is_infinite_where_the_correction_takes_all(correction):
     x = [[1.0, 3.0], [2.0, 2.0]]
-    beside_torch(lambda lib, x: lib.var(x, dim=1, correction=correction), x, order=0)
+    compare_with_torch(lambda lib, x: lib.var(x, dim=1, correction=correction), x, order=0)
     np.testing.assert_array_equal(cr.tensor(x).std(1, correction=correction), [math.inf, math.nan])
 
 
@@ -158,7 +158,7 @@ def test_results_keep_the_dtype(name, dtype):
     assert getattr(cr.tensor([1.0, 2.0], dtype=dtype), name)().dtype == dtype
 
 
-def test_spread_of_complex_numbers_is_real():
+def test_variance_and_norm_of_complex_numbers_are_real():
     x = np.array([1 + 2j, 3 - 1j, 0.5j])
     assert cr.tensor(x).var().dtype == cr.float64
     assert cr.tensor(x).var().item() == pytest.approx(np.var(x, ddof=1))
@@ -203,15 +203,15 @@ def test_norms_of_any_order(p):
         return lib.norm(x, p, 1), x.norm(dim=0, p=p, keepdim=True)
 
     x = [[3.0, -4.0, 2.0], [1.0, 0.5, -1.5]]
-    differences(function, x) if p != 0 else None
-    beside_torch(function, x, order=1)
+    check_derivatives(function, x) if p != 0 else None
+    compare_with_torch(function, x, order=1)
     if p > 0:
-        beside_torch(function, np.zeros((2, 2)), order=1)
+        compare_with_torch(function, np.zeros((2, 2)), order=1)
 
 
 @pytest.mark.parametrize("name", ["cumsum", "cumprod"])
 @pytest.mark.parametrize("dim", [0, 1, -1])
-def test_running(name, dim):
+def test_cumulative(name, dim):
     x = data()
     result = getattr(cr, name)(cr.tensor(x), dim)
     np.testing.assert_allclose(result.numpy(), getattr(np, name)(x, axis=dim))
@@ -248,13 +248,13 @@ def test_gradients_are_pytorchs(name):
 @pytest.mark.parametrize("name", ["var", "std", "var_mean", "std_mean"])
 def test_no_correction_is_the_default_one(name):
     x = np.array([1.0, 2.0, 4.0])
-    beside_torch(lambda lib, x: getattr(lib, name)(x, dim=None, correction=None), x)
-    beside_torch(lambda lib, x: getattr(lib, name)(x, dim=0, correction=0.5), x)
+    compare_with_torch(lambda lib, x: getattr(lib, name)(x, dim=None, correction=None), x)
+    compare_with_torch(lambda lib, x: getattr(lib, name)(x, dim=0, correction=0.5), x)
 
 
 @pytest.mark.parametrize("name", ["var", "std"])
-def test_spread_of_no_complex_numbers_is_real(name):
-    beside_torch(lambda lib, x: getattr(lib, name)(x), np.zeros(0, complex), order=0)
+def test_variance_of_empty_complex_tensors_is_real(name):
+    compare_with_torch(lambda lib, x: getattr(lib, name)(x), np.zeros(0, complex), order=0)
 
 
 EVERYTHING = ["sum", "mean", "nansum", "nanmean", "count_nonzero", "amax", "amin", "var", "std"]
@@ -264,14 +264,14 @@ EVERYTHING = ["sum", "mean", "nansum", "nanmean", "count_nonzero", "amax", "amin
 def test_no_dim_is_pytorchs_and_no_axis_the_array_apis(name):
     x = np.array([[1.0, 3.0], [2.0, 7.0]])
     order = 0 if name[:3] in ("var", "std") else 1  # PyTorch divides by 0 there
-    beside_torch(lambda lib, x: getattr(lib, name)(x, dim=()), x, order=order)
-    beside_torch(lambda lib, x: getattr(lib, name)(x, dim=[]), x, order=order)
+    compare_with_torch(lambda lib, x: getattr(lib, name)(x, dim=()), x, order=order)
+    compare_with_torch(lambda lib, x: getattr(lib, name)(x, dim=[]), x, order=order)
     found = getattr(cr, name)(cr.tensor(x), axis=())
     assert (found[0] if isinstance(found, tuple) else found).shape == (2, 2)
 
 
 @pytest.mark.parametrize("name", ["amax", "amin", "max", "min"])
-def test_extremes_of_nothing_name_the_function(name):
+def test_extrema_of_empty_tensors_name_the_function(name):
     with pytest.raises(ValueError, match=rf"^{name}\(\): Expected reduction dim"):
         getattr(cr.zeros(0), name)()
 
@@ -288,4 +288,6 @@ def test_a_count_of_numbers_that_are_not_zero_has_derivative_zero(dim: int | Non
 def test_a_norm_in_another_dtype():
     x = np.array([[3, 4], [6, 8]], dtype="float32")
     for arguments in ((2,), (1, 0), (float("inf"), 1)):
-        beside_torch(lambda lib, x, a=arguments: lib.norm(x, *a, dtype=lib.float64), x, order=0)
+        compare_with_torch(
+            lambda lib, x, a=arguments: lib.norm(x, *a, dtype=lib.float64), x, order=0
+        )

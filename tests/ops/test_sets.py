@@ -1,4 +1,4 @@
-"""Distinct values and membership."""
+"""Set functions: unique values and membership."""
 
 import numpy as np
 import pytest
@@ -26,7 +26,7 @@ def test_unique_all(values):
     assert out[out == out].tolist() == sorted(set(flat[flat == flat].tolist()))
 
 
-def test_the_others_are_its_parts():
+def test_the_other_functions_return_its_parts():
     x = cr.tensor([[3, 1], [3, 2]])
     every = cr.unique_all(x)
     assert cr.unique_values(x).equal(every.values)

@@ -1,4 +1,4 @@
-"""Special functions, where formulas break down, beside PyTorch, and without SciPy."""
+"""Special functions: edge cases, compared with PyTorch, and without SciPy."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import chainrule as cr
-from beside import beside_torch
+from helpers.torch_comparison import compare_with_torch
 
 pytest.importorskip("scipy.special")
 
@@ -59,10 +59,12 @@ def test_erfinv_and_logit_at_the_ends():
     with np.errstate(all="ignore"):
         assert derivatives(cr.erfinv, 1.0, 1) == [INF]
         assert cr.erfinv(cr.tensor([-1.0, 2.0])).tolist()[0] == -INF
-        beside_torch(lambda lib, x: lib.logit(x), [0.0, 1.0, 0.5, -0.1, 1.2], order=1)
-        beside_torch(lambda lib, x: lib.special.entr(x), [0.0, -1.0, 1.0], order=1)
-    beside_torch(lambda lib, x: lib.logit(x, eps=0.1), [0.0, 1, 0.5, -0.1, 1.2, 0.1, 0.9], order=1)
-    beside_torch(lambda lib, x: lib.logit(x, 0.1), [0.05, 0.3])
+        compare_with_torch(lambda lib, x: lib.logit(x), [0.0, 1.0, 0.5, -0.1, 1.2], order=1)
+        compare_with_torch(lambda lib, x: lib.special.entr(x), [0.0, -1.0, 1.0], order=1)
+    compare_with_torch(
+        lambda lib, x: lib.logit(x, eps=0.1), [0.0, 1, 0.5, -0.1, 1.2, 0.1, 0.9], order=1
+    )
+    compare_with_torch(lambda lib, x: lib.logit(x, 0.1), [0.05, 0.3])
 
 
 def test_polygamma_has_all_orders():
@@ -85,7 +87,7 @@ def test_bessel_functions_are_smooth_at_0():
     assert derivatives(cr.special.i1e, 0.0, 1) == [0.5]
 
 
-def test_log_ndtr_far_out():
+def test_log_ndtr_of_huge_numbers():
     (slope,) = derivatives(cr.special.log_ndtr, -1e4, 1)
     assert slope == pytest.approx(1e4 + 1e-4, rel=1e-12)
     assert derivatives(cr.special.log_expit, -1e3, 1) == [1]
@@ -112,7 +114,7 @@ def test_the_second_derivative_of_log_ndtr_is_finite_everywhere():
         ("dawsn", -INF, [0, 0]),
     ],
 )
-def test_slopes_far_out_do_not_cancel(name, x, expected):
+def test_derivatives_at_huge_numbers_do_not_cancel(name, x, expected):
     found = derivatives(getattr(cr.special, name), x, 2)
     assert found == pytest.approx(expected, rel=1e-9, abs=0)
 
@@ -159,12 +161,16 @@ NAMES = (
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_special_functions_beside_pytorch(name):
+def test_special_functions_as_in_pytorch(name):
     order = 1 if name in ("gammaln", "log_ndtr") else 2  # its second ones are right to nine digits
-    beside_torch(lambda lib, x: getattr(lib.special, name)(x), [0.2, 0.5, 0.9], order=order)
-    beside_torch(lambda lib, x: getattr(lib.special, name)(x), np.float32([0.25, 0.5]), order=0)
+    compare_with_torch(lambda lib, x: getattr(lib.special, name)(x), [0.2, 0.5, 0.9], order=order)
+    compare_with_torch(
+        lambda lib, x: getattr(lib.special, name)(x), np.float32([0.25, 0.5]), order=0
+    )
     if name != "round":
-        beside_torch(lambda lib, x: getattr(lib.special, name)(x), np.array([0, 1])[:0], order=0)
+        compare_with_torch(
+            lambda lib, x: getattr(lib.special, name)(x), np.array([0, 1])[:0], order=0
+        )
 
 
 @pytest.mark.parametrize(
@@ -175,27 +181,27 @@ def test_special_functions_beside_pytorch(name):
         *("scaled_modified_bessel_k0", "scaled_modified_bessel_k1"),
     ],
 )
-def test_values_beside_pytorch(name):
-    beside_torch(lambda lib, x: getattr(lib.special, name)(x), [0.2, 1.5, 3.0], order=0)
+def test_values_as_in_pytorch(name):
+    compare_with_torch(lambda lib, x: getattr(lib.special, name)(x), [0.2, 1.5, 3.0], order=0)
 
 
-def test_pairs_beside_pytorch():
+def test_binary_functions_as_in_pytorch():
     x, y = [0.5, 2.0], [1.5, 3.0]
     for name in ("xlogy", "xlog1py"):
-        beside_torch(lambda lib, a, b, n=name: getattr(lib.special, n)(a, b), x, y)
+        compare_with_torch(lambda lib, a, b, n=name: getattr(lib.special, n)(a, b), x, y)
     for name in ("gammainc", "gammaincc", "zeta"):
-        beside_torch(
+        compare_with_torch(
             lambda lib, a, b, n=name: getattr(lib.special, n)(a.detach() + 1, b.detach()), x, y
         )
-    beside_torch(lambda lib, b: lib.igamma(lib.tensor(2.0, dtype=b.dtype), b), y)
-    beside_torch(lambda lib, b: lib.tensor([2.0, 3.0], dtype=b.dtype).igammac(b), y)
+    compare_with_torch(lambda lib, b: lib.igamma(lib.tensor(2.0, dtype=b.dtype), b), y)
+    compare_with_torch(lambda lib, b: lib.tensor([2.0, 3.0], dtype=b.dtype).igammac(b), y)
 
 
 @pytest.mark.parametrize("p", [1, 2, 5])
 def test_mvlgamma(p):
-    beside_torch(lambda lib, x: lib.mvlgamma(x, p), [2.5, 4.0], order=1)
-    beside_torch(lambda lib, x: x.mvlgamma(p), np.array([3, 4]), order=0)
-    beside_torch(lambda lib, x: lib.special.multigammaln(x, p), [2.5, 4.0], order=1)
+    compare_with_torch(lambda lib, x: lib.mvlgamma(x, p), [2.5, 4.0], order=1)
+    compare_with_torch(lambda lib, x: x.mvlgamma(p), np.array([3, 4]), order=0)
+    compare_with_torch(lambda lib, x: lib.special.multigammaln(x, p), [2.5, 4.0], order=1)
     with pytest.raises(ValueError, match="p has to be greater than or equal to 1, got p = 0"):
         cr.mvlgamma(cr.ones(1), 0)
 

@@ -82,7 +82,7 @@ def test_a_recorded_ufunc_has_its_derivative(name):
     assert cr.gradcheck(function, tuple(leaves))
 
 
-def test_steps_are_computed_and_carry_no_gradient():
+def test_piecewise_constant_ufuncs_carry_no_gradient():
     x = cr.tensor([1.0, 3.0], requires_grad=True)
     assert not np.spacing(x).requires_grad
     assert np.spacing(x).dtype == cr.float32
@@ -157,7 +157,7 @@ def test_methods_without_a_rule_say_so():
 # --- keywords -------------------------------------------------------------------------------------
 
 
-def test_keywords_that_cannot_be_kept_say_what_to_do_instead():
+def test_refused_keywords_say_what_to_do_instead():
     x, room = cr.ones(2), np.zeros(2)
     with pytest.raises(
         TypeError, match=r"np\.exp on a Tensor takes no out: .*chainrule\.exp.*copy_"
@@ -174,7 +174,7 @@ def test_keywords_that_cannot_be_kept_say_what_to_do_instead():
     assert room.tolist() == [0, 0]
 
 
-def test_keywords_with_their_default_are_nothing_to_refuse():
+def test_keywords_with_their_default_are_accepted():
     x = cr.ones(2)
     assert np.add(x, x, where=True).tolist() == [2, 2]
     assert np.add.reduce(x, out=None, dtype=None, keepdims=False).item() == 2

@@ -1,4 +1,4 @@
-"""What all optimisers share: groups, state, closures, clearing gradients, and errors."""
+"""The base class of optimisers: groups, state, closures, clearing gradients, errors."""
 
 from __future__ import annotations
 
@@ -228,7 +228,7 @@ def test_deepcopy_together_with_its_parameters() -> None:
 
 
 @pytest.mark.parametrize("kind", [SGD, Adam])
-def test_what_is_no_list_of_parameters(kind: Any) -> None:
+def test_invalid_parameters(kind: Any) -> None:
     w = leaf(1.0)
     with pytest.raises(ValueError, match="optimizer got an empty parameter list"):
         kind([])

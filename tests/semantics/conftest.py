@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import chainrule as cr
-from graphs import Library
+from helpers.torch_comparison import Library
 
 
 @pytest.fixture(params=["chainrule", "torch"])

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import chainrule as cr
-from graphs import leaf, memory, same_as_torch
+from helpers.tensors import leaf, memory
+from helpers.torch_comparison import same_as_torch
 
 FACTORIES = {
     "tensor": lambda **kw: cr.tensor([1.0, 2.0], **kw),

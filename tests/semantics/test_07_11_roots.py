@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import chainrule as cr
-from graphs import equal, leaf, same_as_torch
+from helpers.tensors import equal, leaf
+from helpers.torch_comparison import same_as_torch
 
 # --- 7: the implicit gradient ---------------------------------------------------------------------
 

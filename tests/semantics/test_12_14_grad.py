@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import chainrule as cr
-from graphs import equal, leaf, memory, same_as_torch, shares
+from helpers.tensors import equal, leaf, memory, share_memory
+from helpers.torch_comparison import same_as_torch
 
 # --- 12: accumulation -----------------------------------------------------------------------------
 
@@ -40,7 +41,7 @@ def test_s12_out_of_place_under_create_graph():
     first = x.grad
     (x * x).backward(create_graph=True)
     assert x.grad is not first
-    assert not shares(x.grad, first)
+    assert not share_memory(x.grad, first)
     assert first.tolist() == [6]
     assert x.grad.tolist() == [12]
     assert x.grad.grad_fn is not None
@@ -127,7 +128,7 @@ def test_s13_not_with_the_gradient_that_came_in(path, create_graph):
     for i, a in enumerate(held[:-1]):
         for b in held[i + 1 :]:
             if not (a is x and b is root) and not (a is y and b is root):
-                assert not shares(a, b)
+                assert not share_memory(a, b)
     assert g.tolist() == [[1, 2], [3, 4]]
 
 
@@ -215,7 +216,7 @@ def test_s13_retained_gradients_share_nothing_either():
     z.backward(g)
     grads = [x.grad, y.grad, z.grad, g]
     for i, a in enumerate(grads):
-        assert not any(shares(a, b) for b in grads[i + 1 :])
+        assert not any(share_memory(a, b) for b in grads[i + 1 :])
 
 
 def test_s13_nor_those_of_inputs():
@@ -223,9 +224,9 @@ def test_s13_nor_those_of_inputs():
     y = x + 0
     g = cr.ones(2)
     y.backward(g, inputs=[y, x])
-    assert not shares(x.grad, y.grad)
-    assert not shares(x.grad, g)
-    assert not shares(y.grad, g)
+    assert not share_memory(x.grad, y.grad)
+    assert not share_memory(x.grad, g)
+    assert not share_memory(y.grad, g)
 
 
 def test_s13_a_custom_backward_may_return_one_tensor_twice():
@@ -239,9 +240,9 @@ def test_s13_a_custom_backward_may_return_one_tensor_twice():
 
     x, y, g = leaf([1.0]), leaf([1.0]), cr.ones(1)
     add(x, y).backward(g)
-    assert not shares(x.grad, y.grad)
-    assert not shares(x.grad, g)
-    assert not shares(y.grad, g)
+    assert not share_memory(x.grad, y.grad)
+    assert not share_memory(x.grad, g)
+    assert not share_memory(y.grad, g)
 
 
 def test_s13_a_custom_backward_may_keep_what_it_returns():

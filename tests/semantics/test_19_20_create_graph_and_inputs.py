@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 import chainrule as cr
-from graphs import leaf, same_as_torch
+from helpers.tensors import leaf
+from helpers.torch_comparison import same_as_torch
 
 SECOND_TIME = r"Trying to backward through the graph a second time.*Specify retain_graph=True"
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 import chainrule as cr
-from graphs import CHAINRULE, equal, leaf, memory, raised, same_as_torch, shares
+from helpers.tensors import equal, leaf, memory, share_memory
+from helpers.torch_comparison import CHAINRULE, raises_runtime_error, same_as_torch
 
 UNUSED = (
     "One of the differentiated Tensors appears to not have been used in the graph. "
@@ -83,7 +84,7 @@ def test_s21_the_same_input_twice():
     x = leaf([3.0])
     first, second = cr.autograd_grad(x * x, [x, x])
     assert first.tolist() == second.tolist() == [6]
-    assert not shares(first, second)
+    assert not share_memory(first, second)
 
 
 def test_s21_several_outputs_sum():
@@ -446,7 +447,7 @@ def test_s24_as_in_torch():
         cases = [[x, u], [u], [x, z], [z, x], [y, u]]
         return [
             [
-                raised(lambda inputs=inputs: m.grad(y, inputs, retain_graph=True)),
+                raises_runtime_error(lambda inputs=inputs: m.grad(y, inputs, retain_graph=True)),
                 m.grad(y, inputs, retain_graph=True, allow_unused=True),
             ]
             for inputs in cases

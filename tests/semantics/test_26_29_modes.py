@@ -10,7 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 import chainrule as cr
-from graphs import leaf, memory, same_as_torch
+from helpers.tensors import leaf, memory
+from helpers.torch_comparison import same_as_torch
 
 
 @pytest.fixture(autouse=True)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import chainrule as cr
-from graphs import equal, leaf
+from helpers.tensors import equal, leaf
 
 LEAF = "a leaf Variable that requires grad is being used in an in-place operation"
 VIEW_OF_LEAF = "a view of a leaf Variable that requires grad is being used in an in-place operation"

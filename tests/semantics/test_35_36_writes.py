@@ -7,7 +7,8 @@ import pytest
 
 import chainrule as cr
 from chainrule.checks import gradcheck, gradgradcheck
-from graphs import equal, leaf, same_as_torch
+from helpers.tensors import equal, leaf
+from helpers.torch_comparison import same_as_torch
 
 # --- 35: a write gives the same object a new history ----------------------------------------------
 

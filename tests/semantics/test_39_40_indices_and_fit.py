@@ -10,7 +10,8 @@ import pytest
 import chainrule as cr
 from chainrule.autograd import error_messages
 from chainrule.checks import gradcheck, gradgradcheck
-from graphs import equal, leaf, same_as_torch
+from helpers.tensors import equal, leaf
+from helpers.torch_comparison import same_as_torch
 
 # --- 39: reading at indices -----------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ import weakref
 
 import pytest
 
-from graphs import leaf
+from helpers.tensors import leaf
 
 
 def test_s41_a_hook_sees_the_total_gradient_once(lib):

@@ -11,7 +11,7 @@ import weakref
 import pytest
 
 import chainrule as cr
-from graphs import leaf
+from helpers.tensors import leaf
 
 # --- 42: passes inside passes ---------------------------------------------------------------------
 

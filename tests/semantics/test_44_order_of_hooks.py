@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from graphs import leaf
+from helpers.tensors import leaf
 
 
 def test_s44_a_hook_on_a_node_sees_what_comes_in_and_what_goes_out(lib):

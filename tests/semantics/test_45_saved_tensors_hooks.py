@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import chainrule as cr
-from graphs import leaf
+from helpers.tensors import leaf
 
 
 @pytest.fixture

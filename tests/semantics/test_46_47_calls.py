@@ -8,7 +8,7 @@ import inspect
 import pytest
 
 import chainrule as cr
-from graphs import leaf
+from helpers.tensors import leaf
 
 
 def linear_function():

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import chainrule as cr
-from graphs import leaf
+from helpers.tensors import leaf
 
 # --- 48: what is tracked --------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import chainrule as cr
-from graphs import equal, leaf
+from helpers.tensors import equal, leaf
 
 FREED = "Trying to backward through the graph a second time"
 CHANGED = "modified by an inplace operation"

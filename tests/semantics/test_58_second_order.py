@@ -7,7 +7,7 @@ import pytest
 
 import chainrule as cr
 from chainrule.checks import gradgradcheck
-from graphs import leaf
+from helpers.tensors import leaf
 
 ONCE = "trying to differentiate twice a function that was marked with @once_differentiable"
 BETWEEN = "computed on the way"

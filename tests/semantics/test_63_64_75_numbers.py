@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import chainrule as cr
-from graphs import leaf, same_as_torch
+from helpers.tensors import leaf
+from helpers.torch_comparison import same_as_torch
 
 INF, NAN = math.inf, math.nan
 

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import chainrule as cr
-from graphs import equal, leaf, memory, same_as_torch
+from helpers.tensors import equal, leaf, memory
+from helpers.torch_comparison import same_as_torch
 
 # --- 74: the first order does not depend on create_graph ------------------------------------------
 

@@ -14,7 +14,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 import chainrule as cr
-from graphs import leaf, memory, run_script
+from helpers.processes import run_script
+from helpers.tensors import leaf, memory
 
 # --- threads --------------------------------------------------------------------------------------
 

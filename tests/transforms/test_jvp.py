@@ -1,4 +1,4 @@
-"""Derivatives of functions: forward mode, its structures, and how the modes nest."""
+"""Forward mode: jvp, the structure of its results, and nested modes."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_modes_nest_to_any_depth_in_any_order(order: int) -> None:
         assert f(number(0.3)).item() == pytest.approx(wanted), names
 
 
-def test_the_sinus_cardinalis_at_zero_in_both_modes() -> None:
+def test_sinc_at_zero_in_both_modes() -> None:
     for names in itertools.product(MODES, repeat=4):
         f: Function = cr.sinc
         for name in names:
@@ -57,7 +57,7 @@ def test_the_sinus_cardinalis_at_zero_in_both_modes() -> None:
 
 
 @pytest.mark.parametrize(("outer", "inner"), list(itertools.product(MODES, repeat=2)))
-def test_a_derivative_knows_what_its_function_closes_over(outer: str, inner: str) -> None:
+def test_derivatives_through_closed_over_tensors(outer: str, inner: str) -> None:
     around, within = MODES[outer], MODES[inner]
 
     def direct(x: cr.Tensor) -> cr.Tensor:

@@ -1,4 +1,4 @@
-"""vmap: dimensions, nesting, memory, random numbers, what it refuses; beside PyTorch and JAX."""
+"""vmap: dimensions, nesting, memory, random numbers, errors; compared with PyTorch and JAX."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_keywords_are_the_same_each_time() -> None:
     )
 
 
-def test_no_example_at_all_has_the_shapes_of_one() -> None:
+def test_an_empty_batch_has_the_shapes_of_one_example() -> None:
     found = cr.vmap(lambda x: (x.sum(), cr.linalg.inv(x @ x.T), x[0], cr.cumsum(x, 0)))(
         cr.ones(0, 2, 2)
     )
@@ -86,7 +86,7 @@ def test_no_example_at_all_has_the_shapes_of_one() -> None:
 # --- nesting --------------------------------------------------------------------------------------
 
 
-def test_maps_nest() -> None:
+def test_vmaps_nest() -> None:
     table = cr.vmap(cr.vmap(lambda x, y: cr.dot(x, y), (None, 0)), (0, None))(double(B), double(B))
     same(table, double(B @ B.T))
     inner = cr.vmap(lambda a: a.sum() + cr.vmap(lambda row: (row * a.sum()).max())(a).sum())
@@ -117,7 +117,7 @@ def test_gradients_and_hessians_of_each_example() -> None:
 
 
 @pytest.mark.parametrize("mode", ["reverse", "forward"])
-def test_what_encloses_a_map_is_differentiated_through_it(mode: str) -> None:
+def test_derivatives_pass_through_a_vmap_inside(mode: str) -> None:
     def f(w: Any) -> Any:
         inner = cr.vmap(cr.grad(lambda x: cr.exp(cr.dot(w, x))))(double(B))
         return (inner**2).sum()
@@ -132,7 +132,7 @@ def test_what_encloses_a_map_is_differentiated_through_it(mode: str) -> None:
     same(cr.hessian(f, mode=mode)(w), cr.hessian(plain, mode=mode)(w))
 
 
-def test_what_walks_through_a_map_in_another_stays_in_that() -> None:
+def test_derivatives_of_a_nested_vmap_stay_in_its_level() -> None:
     def inner(x: Any) -> Any:
         return cr.vmap(lambda row: row * row.sum())(x)
 
@@ -182,7 +182,7 @@ def test_gradients_of_gradients_through_what_was_written() -> None:
         same(mine, other)
 
 
-def test_a_backward_pass_from_outside_reaches_what_a_map_closes_over() -> None:
+def test_a_backward_pass_from_outside_reaches_closed_over_tensors() -> None:
     w, x = double(A[0]).requires_grad_(), double(B).requires_grad_()
     cr.vmap(lambda x: (w @ x).tanh().sum() + w.sum())(x).sum().backward()
     found = w.grad.clone(), x.grad.clone()
@@ -192,7 +192,7 @@ def test_a_backward_pass_from_outside_reaches_what_a_map_closes_over() -> None:
     same(found[1], x.grad)
 
 
-def test_a_leaf_made_in_a_map_has_gradients_there() -> None:
+def test_a_leaf_made_in_a_vmap_has_gradients_there() -> None:
     def f(x: Any) -> Any:
         leaf = x.detach().requires_grad_()
         (leaf**3).sum().backward()
@@ -201,7 +201,7 @@ def test_a_leaf_made_in_a_map_has_gradients_there() -> None:
     same(cr.vmap(f)(double(B)), double(3 * B**2))
 
 
-def test_compiled_maps_and_maps_of_compiled_functions() -> None:
+def test_compiled_vmaps_and_vmaps_of_compiled_functions() -> None:
     w = double(A[0])
     f = cr.vmap(lambda x: (w @ x).tanh())
     same(cr.compile(f)(double(B)), f(double(B)))
@@ -212,7 +212,7 @@ def test_compiled_maps_and_maps_of_compiled_functions() -> None:
     )
 
 
-def test_custom_functions_scans_and_numpys_functions_are_mapped() -> None:
+def test_custom_functions_scans_and_numpys_functions_are_vectorized() -> None:
     @cr.autograd_function
     def cube(ctx: Any, x: Any) -> Any:
         ctx.save_for_backward(x=x)
@@ -244,7 +244,7 @@ def test_custom_functions_scans_and_numpys_functions_are_mapped() -> None:
 # --- memory ---------------------------------------------------------------------------------------
 
 
-def test_writes_in_a_map_are_each_examples_own() -> None:
+def test_writes_in_a_vmap_are_separate_for_each_example() -> None:
     def f(x: Any) -> Any:
         y = cr.zeros(4, dtype=cr.float64)  # shared by all, until something else is written
         first, even = y[0], y[::2]
@@ -263,7 +263,7 @@ def test_writes_in_a_map_are_each_examples_own() -> None:
 
 
 @pytest.mark.parametrize("dim", [0, 1, 2])
-def test_what_reshapes_an_example_is_a_view_where_it_is_one(dim: int) -> None:
+def test_reshaping_an_example_is_a_view_where_possible(dim: int) -> None:
     def f(x: Any, w: Any) -> Any:
         written = []
         for y in (
@@ -284,7 +284,7 @@ def test_what_reshapes_an_example_is_a_view_where_it_is_one(dim: int) -> None:
     same(found, one_by_one(f, x, double(B)))
 
 
-def test_numbers_and_nothing_can_be_written_to() -> None:
+def test_zero_dimensional_and_empty_tensors_can_be_written_to() -> None:
     def f(x: Any) -> Any:
         total, row = x.sum(), cr.zeros(2, dtype=cr.float64)
         total[total > 0] = 0.5
@@ -297,7 +297,7 @@ def test_numbers_and_nothing_can_be_written_to() -> None:
     assert cr.vmap(cr.grad(lambda x: f(x).sum()))(cr.ones(0, 2, dtype=cr.float64)).shape == (0, 2)
 
 
-def test_what_is_outside_cannot_be_written_to() -> None:
+def test_tensors_from_outside_cannot_be_written_to() -> None:
     outside, x = cr.zeros(2, dtype=cr.float64), double(B)
     for write in (
         lambda x: outside.add_(x),
@@ -311,7 +311,7 @@ def test_what_is_outside_cannot_be_written_to() -> None:
     assert np.array_equal(x, B)
 
 
-def test_results_share_no_memory_with_what_was_passed_or_with_each_other() -> None:
+def test_results_share_no_memory_with_arguments_or_each_other() -> None:
     x = double(B)
     results = [
         cr.vmap(lambda x: x)(x),
@@ -322,7 +322,7 @@ def test_results_share_no_memory_with_what_was_passed_or_with_each_other() -> No
         assert not any(np.shares_memory(first, other) for other in arrays[i + 1 :])
 
 
-def test_a_write_to_a_result_that_a_map_has_saved_is_noticed() -> None:
+def test_a_write_to_a_result_that_a_vmap_saved_is_noticed() -> None:
     x = double(B).requires_grad_()
     y = cr.vmap(cr.exp)(x)
     y.mul_(2)
@@ -333,7 +333,7 @@ def test_a_write_to_a_result_that_a_map_has_saved_is_noticed() -> None:
 # --- random numbers -------------------------------------------------------------------------------
 
 
-def test_random_numbers_are_drawn_as_the_caller_says() -> None:
+def test_random_numbers_follow_the_randomness_argument() -> None:
     x = cr.zeros(50, 3)
     with pytest.raises(cr.AutogradError, match="called random operation while in randomness error"):
         cr.vmap(lambda x: x + cr.randn(3))(x)
@@ -385,7 +385,7 @@ def test_what_does_not_fit_is_named() -> None:
         cr.vmap(lambda p: p["x"], ({"a": 0, "b": None},))({"x": cr.ones(3), "y": 1.0})
 
 
-def test_an_index_out_of_bounds_is_told_of_one_example() -> None:
+def test_an_index_out_of_bounds_is_reported_for_one_example() -> None:
     x, i = double(A), cr.tensor([0, 1, 2, 3])
     for asks in (
         lambda x, i: x[5],
@@ -422,7 +422,7 @@ def test_a_check_of_values_is_made_for_every_example() -> None:
         cr.vmap(slope)(cr.tensor([[1.0], [0.0]]))
 
 
-def test_values_that_all_examples_share_can_be_asked_for() -> None:
+def test_values_that_all_examples_share_can_be_read() -> None:
     w, mask = double(A[0]), cr.tensor([True, False, True])
 
     def f(x: Any) -> Any:
@@ -437,11 +437,11 @@ def test_values_that_all_examples_share_can_be_asked_for() -> None:
     same(shown, double(B) * len(f"{w}"))
 
 
-def test_what_is_none_is_handed_through() -> None:
+def test_none_is_passed_through() -> None:
     same(cr.vmap(lambda x, y: x if y is None else y)(double(B), None), double(B))
 
 
-def test_values_and_shapes_that_differ_are_refused_with_what_to_do() -> None:
+def test_values_and_shapes_that_differ_are_refused_with_a_mend() -> None:
     x = double(B)
     for asks in (
         lambda x: x if x.sum() > 0 else -x,
@@ -456,7 +456,7 @@ def test_values_and_shapes_that_differ_are_refused_with_what_to_do() -> None:
         cr.vmap(lambda x: x[x > 0])(x)
 
 
-def test_what_is_kept_of_a_map_that_is_over_is_told_apart() -> None:
+def test_tensors_kept_from_a_finished_vmap_are_refused() -> None:
     kept = []
     cr.vmap(lambda x: kept.append(x * 2))(double(B))
     for asks in (lambda x: x.tolist(), lambda x: bool((x + 1 > 0).all()), np.asarray):
@@ -464,7 +464,7 @@ def test_what_is_kept_of_a_map_that_is_over_is_told_apart() -> None:
             asks(kept[0])
 
 
-def test_a_backward_pass_in_a_map_does_not_reach_leaves_outside() -> None:
+def test_a_backward_pass_in_a_vmap_does_not_reach_leaves_outside() -> None:
     w = double([1.0, 2.0]).requires_grad_()
     with pytest.raises(cr.AutogradError, match=r"a tensor from outside.*on what vmap returned"):
         cr.vmap(lambda x: (w * x).sum().backward())(double(B))
@@ -501,7 +501,7 @@ def test_another_thread_sees_tensors_as_they_are() -> None:
     assert np.array_equal(seen[0], 2 * B)
 
 
-def test_a_map_looks_like_its_function() -> None:
+def test_a_vmap_has_the_name_and_docstring_of_its_function() -> None:
     def wave(x: Any) -> Any:
         """Return a wave."""
         return cr.sin(x)
@@ -510,7 +510,7 @@ def test_a_map_looks_like_its_function() -> None:
     assert cr.vmap(wave).__doc__ == "Return a wave."
 
 
-def test_maps_are_those_of_jax() -> None:
+def test_vmaps_are_those_of_jax() -> None:
     jax = pytest.importorskip("jax")
 
     def f(xp: Any, a: Any, b: Any) -> Any:

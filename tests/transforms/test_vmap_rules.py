@@ -1,4 +1,4 @@
-"""Every primitive gives mapped what it gives for one example after the other: the whole table."""
+"""The conformance table under vmap: results are those of one example at a time."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import chainrule as cr
-from cases import CONSTANTS, ROWS, Case, cases_of
-from conformance import Subject, arrays_of, demand, pulled
+from conformance import CONSTANTS, ROWS, Case, cases_of
+from conformance.checks import Subject, arrays_of, demand, weighted_gradients
 
 CASES = [case for row in (*ROWS, *CONSTANTS) for case in cases_of(row)]
 LANES = 3
@@ -23,7 +23,7 @@ def groups() -> dict[str, list[Case]]:
 
 
 def several(arrays: list[np.ndarray]) -> list[np.ndarray]:
-    """Return examples of each input along a new first axis: near to what the case has."""
+    """Return several examples of each input along a new first axis, near the input of the case."""
     rng = np.random.default_rng(11)
     made = []
     for array in arrays:
@@ -35,7 +35,7 @@ def several(arrays: list[np.ndarray]) -> list[np.ndarray]:
 
 
 def close(found: list[np.ndarray], wanted: list[list[np.ndarray]], what: str) -> None:
-    """Compare what a map gave with what each example gives."""
+    """Compare the result of vmap with those of each example."""
     for k, mapped in enumerate(found):
         each = np.stack([one[k] for one in wanted])
         assert mapped.dtype == each.dtype, what
@@ -54,8 +54,8 @@ def check_lanes(case: Case) -> None:
         def of(points: Any, weights: Any) -> list[list[cr.Tensor]]:
             xs = [p.detach().requires_grad_() for p in points]
             outs = subject(*xs)
-            grads = pulled(outs, xs, weights, create_graph=smooth)
-            second = pulled(grads, xs, [g.detach() for g in grads]) if smooth else []
+            grads = weighted_gradients(outs, xs, weights, create_graph=smooth)
+            second = weighted_gradients(grads, xs, [g.detach() for g in grads]) if smooth else []
             tangents = cr.jvp(lambda *p: list(subject(*p)), list(points), list(points))[1]
             return [list(outs), grads, second, tangents]
 
@@ -74,12 +74,12 @@ def check_lanes(case: Case) -> None:
             return
         xs = [p.clone().requires_grad_() for p in inputs[0]]
         outs = cr.vmap(lambda *p: list(subject(*p)))(*xs)
-        outside = arrays_of(pulled(outs, xs, inputs[1]))
+        outside = arrays_of(weighted_gradients(outs, xs, inputs[1]))
         close(outside, [example[1] for example in one], "gradients from outside")
 
 
 class Pulled:
-    """A case's values and gradients, and arguments for several examples."""
+    """The values and gradients of a case, and arguments for several examples."""
 
     def __init__(self, case: Case) -> None:
         self.subject = Subject(case)
@@ -91,7 +91,7 @@ class Pulled:
     def __call__(self, points: Any, weights: Any) -> list[list[cr.Tensor]]:
         xs = [p.detach().requires_grad_() for p in points]
         outs = self.subject(*xs)
-        return [list(outs), pulled(outs, xs, weights)]
+        return [list(outs), weighted_gradients(outs, xs, weights)]
 
 
 def agree(found: Any, wanted: Any) -> None:
@@ -123,15 +123,15 @@ DOUBLE = [case for case in CASES if case.dtype in ("float64", "complex128")]
 
 
 @pytest.mark.parametrize("start", range(20))
-def test_maps_nest(start: int) -> None:
+def test_vmaps_nest(start: int) -> None:
     demand(check_nested, DOUBLE[start::40])
 
 
 @pytest.mark.parametrize("start", range(20))
-def test_maps_can_be_compiled(start: int) -> None:
+def test_vmaps_can_be_compiled(start: int) -> None:
     demand(check_compiled, DOUBLE[start + 20 :: 100])
 
 
 @pytest.mark.parametrize("cases", groups().values(), ids=groups())
-def test_a_map_gives_what_each_example_gives(cases: list[Case]) -> None:
+def test_a_vmap_gives_the_results_of_each_example(cases: list[Case]) -> None:
     demand(check_lanes, cases)

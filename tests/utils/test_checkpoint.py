@@ -1,4 +1,4 @@
-"""cr.utils.checkpoint: parts of a function that are computed again in the backward pass."""
+"""cr.utils.checkpoint: parts of a function recomputed in the backward pass."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ import pytest
 
 import chainrule as cr
 from chainrule.utils.checkpoint import CheckpointError, checkpoint, checkpoint_sequential
-from graphs import equal, leaf, memory, same_as_torch
+from helpers.tensors import equal, leaf, memory
+from helpers.torch_comparison import same_as_torch
 
 
 class Counted:
@@ -81,7 +82,7 @@ def test_a_part_inside_a_part():
     same_as_torch(program)
 
 
-def test_in_a_part_inside_a_part_the_inner_one_is_called_when_its_values_are_asked_for():
+def test_a_nested_part_is_recomputed_when_its_values_are_needed():
     inner = Counted(lambda x: x.sin().exp())
     x = leaf([0.1, 0.2], cr.float64)
     out = checkpoint(lambda x: checkpoint(inner, x * 2).cos(), x)
@@ -158,7 +159,7 @@ def test_a_pass_to_some_inputs_needs_some_of_the_values():
 # --- what it keeps, and when it runs --------------------------------------------------------------
 
 
-def test_values_of_a_part_die_with_the_first_call_and_again_as_the_pass_goes_through():
+def test_values_of_a_part_are_freed_after_the_call_and_during_the_pass():
     alive: list[weakref.ref] = []
 
     def watched(x):
@@ -298,7 +299,7 @@ def test_another_number_of_saved_values_is_an_error():
         out.backward()
 
 
-def test_values_of_other_shapes_are_an_error_unless_nobody_wants_to_know():
+def test_values_of_other_shapes_are_an_error_unless_the_check_is_off():
     calls = []
 
     def moody(x):

@@ -18,7 +18,7 @@ from chainrule.autograd.record import current_node
 from chainrule.autograd.reverse import ALONE, BackwardPass, count_references, owned
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.versions import next_seq
-from chainrule.backend import REPORTS, namespace, ndarray, silent
+from chainrule.backend import ERRSTATE, ignore_all, namespace, ndarray
 from chainrule.errors import ArgumentError, AutogradError, DTypeError, ShapeError
 from chainrule.primitives import elementwise
 
@@ -151,7 +151,7 @@ def target(tensor: Any, name: Any) -> Any:
 
 def _walk(run: BackwardPass) -> None:
     """Walk with grad mode as the pass has it, without NumPy's warnings on inf and nan."""
-    outer, reports = MODES.get(), REPORTS.get()
+    outer, errstate = MODES.get(), ERRSTATE.get()
     inner = _RECORDED if run.xp is not None else _UNRECORDED
     walk = run.walk
     if outer is not None:
@@ -161,10 +161,10 @@ def _walk(run: BackwardPass) -> None:
     try:  # before the mode changes: an interrupt may come between any two instructions
         MODES.set(inner)
         try:
-            REPORTS.set(silent(reports))
+            ERRSTATE.set(ignore_all(errstate))
             walk()
         finally:
-            REPORTS.set(reports)
+            ERRSTATE.set(errstate)
     finally:
         MODES.set(outer)
 

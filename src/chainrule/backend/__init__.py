@@ -1,4 +1,4 @@
-"""Array namespaces and devices: all that differs between NumPy, CuPy and other array libraries.
+"""Array namespaces and devices: the interface to NumPy, CuPy and other array libraries.
 
 A rule receives a namespace `xp`: the array API's functions plus a few extensions.
 """
@@ -13,26 +13,27 @@ import numpy as np
 
 from chainrule.backend.devices import (
     CPU,
+    array_from_dlpack,
     cuda_is_available,
     device,
     device_of,
-    imported,
     move,
     storage_of,
 )
 from chainrule.backend.dtypes import dtype_title, promote, promoted
 from chainrule.backend.extensions import KERNELS, Namespace
 from chainrule.backend.numpy_namespace import numpy_xp
-from chainrule.backend.reports import REPORTS, silent
+from chainrule.backend.reports import ERRSTATE, ignore_all
 from chainrule.errors import CompileError
 from chainrule.kernels.flat_indexing import is_basic_index
 
 __all__ = [
     "CPU",
     "KERNELS",
-    "REPORTS",
+    "ERRSTATE",
     "Array",
     "Namespace",
+    "array_from_dlpack",
     "check_known",
     "cuda_is_available",
     "device",
@@ -40,7 +41,7 @@ __all__ = [
     "dtype_title",
     "first_where",
     "holds_somewhere",
-    "imported",
+    "ignore_all",
     "is_array",
     "is_basic_index",
     "is_known",
@@ -51,29 +52,28 @@ __all__ = [
     "numpy_xp",
     "promote",
     "promoted",
-    "silent",
     "storage_of",
     "whole",
 ]
 
-Array = Any  # numpy.ndarray, cupy.ndarray, or whatever an array namespace computes on
+Array = Any  # numpy.ndarray, cupy.ndarray, or any array that a namespace computes on
 
 ndarray = np.ndarray
 
 
 def is_array(x: Any) -> bool:
-    """Say whether something is a NumPy array, or what a compiler has in the place of one."""
+    """Return whether `x` is a NumPy array or a symbolic or batched array."""
     return isinstance(x, ndarray) or getattr(type(x), "namespace", None) is not None
 
 
 def holds_somewhere(condition: Array) -> bool:
-    """Say whether a condition is known to hold for an element, of any lane: for checks."""
+    """Return whether a condition is known to hold for any element of any example."""
     condition = whole(condition)
     return is_known(condition) and bool(condition.any())
 
 
 def first_where(condition: Array, values: Array) -> Any:
-    """Return the first value where a condition is known to hold, in any lane; None for nowhere."""
+    """Return the first value where a condition is known to hold, in any example, or None."""
     if not holds_somewhere(condition):
         return None
     condition = whole(condition)
@@ -82,9 +82,9 @@ def first_where(condition: Array, values: Array) -> Any:
 
 
 def is_known(array: Array) -> bool:
-    """Say whether the elements can be looked at: of a symbol they can't, of lanes if they're alike.
+    """Return whether the elements are available: not for symbols; for batched arrays, if all agree.
 
-    A namespace's `known` is about any of its arrays.
+    An array may have an attribute `known`; the default is that of its namespace.
     """
     if isinstance(array, ndarray):
         return True
@@ -93,16 +93,16 @@ def is_known(array: Array) -> bool:
 
 
 def whole(array: Array) -> Array:
-    """Return all elements that are computed on: where vmap maps, those of all lanes."""
+    """Return the underlying array: for a batched array, that of all examples."""
     return getattr(array, "whole", array)
 
 
 def check_known(array: Array, operation: str, mend: str) -> None:
-    """Raise if the shape of a result is to depend on elements that aren't known."""
+    """Raise if a result shape depends on elements that are not available."""
     if not is_known(array):
         raise CompileError(
             f"{operation}: the shape of the result depends on values, which a compiled function "
-            f"doesn't know, nor one in vmap: {mend}, or call it outside"
+            f"doesn't know, nor does vmap: {mend}, or call it outside"
         )
 
 
@@ -115,7 +115,7 @@ def namespace(array: Array) -> Namespace:
 
 
 def namespace_among(arrays: Iterable[Array]) -> Namespace:
-    """Return the namespace that computes on these: anybody's rather than NumPy's."""
+    """Return the namespace of the first array that is not NumPy's, else NumPy's."""
     for array in arrays:
         if array.__class__ is not ndarray:
             found = namespace(array)
@@ -132,7 +132,7 @@ def _foreign_namespace(cls: type) -> Namespace:
         return cupy_namespace()
     if issubclass(cls, ndarray):
         return numpy_xp
-    own: Namespace | None = getattr(cls, "namespace", None)  # a compiler's symbols bring theirs
+    own: Namespace | None = getattr(cls, "namespace", None)  # symbols and batched arrays
     if own is not None:
         return own
     raise TypeError(f"{cls.__module__}.{cls.__name__} is not an array that chainrule computes on")

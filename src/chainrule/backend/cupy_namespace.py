@@ -1,4 +1,4 @@
-"""CuPy's namespace, imported when the first of its arrays comes."""
+"""CuPy's namespace, imported with the first CuPy array."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Devices, and how arrays get from one to another. CuPy is imported here."""
+"""Devices, and transfers of arrays between them. Only this module imports CuPy."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Array = Any
 
 
 class device:
-    """A place where arrays live: ``device("cpu")``, ``device("cuda")``, ``device("cuda:1")``.
+    """The device of an array: ``device("cpu")``, ``device("cuda")``, ``device("cuda:1")``.
 
     Examples
     --------
@@ -69,7 +69,7 @@ def device_of(array: Array) -> device:
 
 
 def cuda_is_available() -> bool:
-    """Say whether CuPy is installed and sees at least one CUDA device.
+    """Return whether CuPy is installed and sees at least one CUDA device.
 
     Examples
     --------
@@ -83,7 +83,7 @@ def cuda_is_available() -> bool:
 
 
 def move(array: Array, target: device) -> Array:
-    """Return `array` on `target`: itself if it's there already."""
+    """Return `array` on `target`; itself if it is there already."""
     here = device_of(array)
     if here is target or here == target:
         return array
@@ -94,18 +94,16 @@ def move(array: Array, target: device) -> Array:
         return cupy.asarray(array)
 
 
-def imported(x: Any, target: device | None, copy: bool | None) -> Array:
-    """Return the array of another library, whose memory DLPack shares, on `target` if given."""
+def array_from_dlpack(x: Any, target: device | None, copy: bool | None) -> Array:
+    """Return an array that shares the memory of an array of another library, through DLPack."""
     kind, _ = x.__dlpack_device__()
-    # Old exporters know no copy=: it's not named to them unless it says something.
+    # Old exporters lack the parameter `copy`, so it is passed only if given.
     settings = {} if copy is None else {"copy": copy}
     array = (np if int(kind) in _CPU_KINDS else cupy_module()).from_dlpack(x, **settings)
     if target is None or device_of(array) == target:
         return array
     if copy is False:
-        raise ArgumentError(
-            f"from_dlpack(copy=False): {device_of(array)} to {target} can't be without a copy"
-        )
+        raise ArgumentError(f"from_dlpack(copy=False): {device_of(array)} to {target} needs a copy")
     return move(array, target)
 
 
@@ -113,25 +111,25 @@ _CPU_KINDS = (1, 3)  # DLPack's kDLCPU, kDLCUDAHost
 
 
 def storage_of(array: Array) -> Any:
-    """Return the object that owns the memory of `array`: the same one for all its views."""
-    while (inner := getattr(array, "memory", None)) is not None:  # what shows other arrays' memory
+    """Return the array that owns the memory of `array`; the same one for all its views."""
+    while (inner := getattr(array, "memory", None)) is not None:  # wrappers of arrays
         array = inner
     base = array.base
     while base is not None:
         if isinstance(base, type(array)):
             array = base
-        elif not isinstance(base, _BETWEEN):
+        elif not isinstance(base, _STRIDED_BASE):
             break
         base = base.base
     return array
 
 
-_BETWEEN = type(np.lib.stride_tricks.as_strided(np.empty(1)).base)
-"""What NumPy puts between the windows of an array and the array."""
+_STRIDED_BASE = type(np.lib.stride_tricks.as_strided(np.empty(1)).base)
+"""Type of the object that `as_strided` puts between a view and its array."""
 
 
 def cupy_module() -> Any:
-    """Return CuPy, or say what installs it."""
+    """Return CuPy; raise with the install command if it is missing."""
     try:
         import cupy
     except ImportError as error:

@@ -1,4 +1,4 @@
-"""Which dtype comes out of two, and what a dtype is called in errors."""
+"""Type promotion, and PyTorch's names of dtypes for error messages."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ DType = np.dtype[Any]
 
 @cache
 def promoted(a: DType, b: DType) -> DType:
-    """Return the dtype of an operation on two arrays: NumPy's, but an integer takes the float's.
+    """Return the result dtype of two dtypes: NumPy's, but integers adopt a float's width.
 
-    NumPy makes int64 with float32 a float64; here, as in PyTorch, the kinds rank before the widths.
+    NumPy promotes int64 and float32 to float64; here, as in PyTorch, the higher kind wins.
     """
     ranks = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
     if max(ranks[a.kind], ranks[b.kind]) >= 2 and min(ranks[a.kind], ranks[b.kind]) < 2:
@@ -24,7 +24,7 @@ def promoted(a: DType, b: DType) -> DType:
 
 
 def promote(x: Array, y: Array) -> tuple[Array, Array]:
-    """Return both arrays in the dtype that an operation on them has."""
+    """Return both arrays in their promoted dtype."""
     dtype = promoted(x.dtype, y.dtype)
     return x.astype(dtype, copy=False), y.astype(dtype, copy=False)
 
@@ -45,5 +45,5 @@ _TORCH_NAMES = {
 
 
 def dtype_title(dtype: DType) -> str:
-    """Return PyTorch's word for a dtype ("Float", "Long"), which error messages use."""
+    """Return PyTorch's name of a dtype ("Float", "Long"), as used in error messages."""
     return _TORCH_NAMES.get(dtype.name, dtype.name)

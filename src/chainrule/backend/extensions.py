@@ -1,4 +1,4 @@
-"""What a namespace is, and the extensions that more than one has."""
+"""The class of namespaces, and extensions that several namespaces share."""
 
 from __future__ import annotations
 
@@ -19,30 +19,30 @@ class Namespace:
     `assign_at`, `add_along_axis`, `diagonal` and `windows`, and those of `kernels`.
     """
 
-    known = True  # elements can be looked at: not those of a compiler's symbols
-    records = False  # only the namespace of tensors records
-    loops: Any = None  # only a compiler's namespace has other ways to loop than Python's
-    rule_kernels: Any = None  # only NumPy's has other ways to compute what a formula says
+    known = True  # whether elements are available; not for symbols
+    records = False  # True in the namespace of tensors only
+    loops: Any = None  # control flow, in a compiler's namespace only
+    rule_kernels: Any = None  # kernels in place of rules, in NumPy's namespace only
 
     def __init__(self, module: ModuleType | Any, **extensions: Any) -> None:
         self._module = module
         self.__dict__.update(extensions)
 
     def spread(self, x: Array, shape: tuple[int, ...]) -> Array:
-        """Return `x` repeated to `shape`, be it a view, a copy or `x` itself."""
+        """Return `x` broadcast to `shape`: a view, a copy or `x` itself."""
         return self.broadcast_to(x, shape)
 
     def is_contiguous(self, x: Array) -> bool | None:
-        """Say whether the elements lie in memory in C order; None is not known."""
+        """Return whether an array is C-contiguous; None if unknown."""
         return bool(x.flags.c_contiguous)
 
     def lasting(self, key: Any, shape: tuple[int, ...]) -> Any:
-        """Say which values written at an index are not overwritten by later ones, None if all."""
+        """Return the mask of assigned values that no later one overwrites; None if all survive."""
         return flat_indexing.lasting(key, shape)
 
     def __getattr__(self, name: str) -> Any:
         value = getattr(self._module, name)
-        self.__dict__[name] = value  # the next look-up is a plain attribute
+        self.__dict__[name] = value  # cached for later look-ups
         return value
 
     def __repr__(self) -> str:
@@ -76,16 +76,18 @@ KERNELS = {
     "pooling": ("max_pool", "pool_positions", "pool_pick", "pool_place"),
     "resampling": ("resample",),
 }
-"""The extensions in `kernels`, by module."""
+"""Names of the extensions in `kernels`, by module."""
 
 
 def kernels_of(xp: Any) -> dict[str, Any]:
-    """Return the extensions in `kernels` for an array module."""
-    return {name: _kernel(xp, module, name) for module, names in KERNELS.items() for name in names}
+    """Return the extensions in `kernels`, bound to an array module."""
+    return {
+        name: _lazy_kernel(xp, module, name) for module, names in KERNELS.items() for name in names
+    }
 
 
-def _kernel(xp: Any, module: str, name: str) -> Any:
-    """Return a function of `kernels`, whose module is imported when it is first called."""
+def _lazy_kernel(xp: Any, module: str, name: str) -> Any:
+    """Return a function of `kernels` whose module is imported at the first call."""
     function: Any = None
 
     def extension(*arrays: Array, **settings: Any) -> Array:
@@ -99,9 +101,9 @@ def _kernel(xp: Any, module: str, name: str) -> Any:
 
 
 def windows(as_strided: Any, x: Array, *, size: int, step: int, key: Any) -> Array:
-    """Return a view of the stretches of `size` elements of the last axis, `step` apart.
+    """Return a view of the windows of `size` elements of the last axis, `step` apart.
 
-    `key` says the same as an index.
+    `key` is the equivalent index, for namespaces without strides.
     """
     count = (x.shape[-1] - size) // step + 1
     stride = x.strides[-1]

@@ -1,6 +1,7 @@
-"""NumPy's namespace, in the quickest spelling of each function: its calls count in nanoseconds.
+"""NumPy's namespace, with the fastest formulation of each function.
 
-`benchmarks/kernels.py` measures them.
+For small arrays the overhead of a call matters, for large ones the formulation; see
+`benchmarks/kernels.py`.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ Array = Any
 
 
 def _matmul(x: Array, y: Array) -> Array:
-    # ndarray.dot reaches BLAS in 0.3 µs, np.matmul in 0.75; beyond two dimensions they differ.
+    # ndarray.dot has an overhead of 0.3 µs, np.matmul of 0.75; they agree up to two dimensions.
     if x.ndim == 2 == y.ndim or (x.ndim == 1 and 0 < y.ndim <= 2) or (x.ndim == 2 and y.ndim == 1):
         return x.dot(y)
     return np.matmul(x, y)
@@ -38,7 +39,7 @@ def _reshape(x: Array, shape: tuple[int, ...], copy: bool | None = None) -> Arra
 
 def _broadcast_to(x: Array, shape: tuple[int, ...]) -> Array:
     if x.shape == shape:
-        return x[...]  # np.broadcast_to would lock it
+        return x[...]  # np.broadcast_to would make it read-only
     # The constructor takes 0.2 µs, np.broadcast_to 2.
     if x.size == 1:
         return ndarray(shape, x.dtype, x, 0, (0,) * len(shape))
@@ -58,25 +59,25 @@ def _broadcast_to(x: Array, shape: tuple[int, ...]) -> Array:
 
 
 def _spread(x: Array, shape: tuple[int, ...]) -> Array:
-    """Return `x` repeated to `shape`; if small in memory of its own, which a pass hands on."""
+    """Return `x` broadcast to `shape`; small results are copies, which may be modified."""
     if x.shape == shape:
         return x
-    if math.prod(shape) > _SMALL:
+    if math.prod(shape) > _SPREAD_MAX_ELEMENTS:
         return _broadcast_to(x, shape)
     out = np.empty(shape, x.dtype)
     out[...] = x
     return out
 
 
-_SMALL = 1024
-"""Up to so many elements, filling an array takes no longer than making a view."""
+_SPREAD_MAX_ELEMENTS = 1024
+"""Number of elements up to which filling an array is as fast as making a view."""
 
 
 def _masked(x: Array, mask: Array) -> Array:
-    """Return `x` where `mask`, else 0, even where x is nan or inf.
+    """Return `x` where `mask`, else 0, also where x is nan or inf.
 
-    np.where takes 3.7 ms for a million float32 under a random mask. Multiplying the bit patterns
-    by 0 or 1 takes 0.2 ms and cannot make 0 * inf.
+    np.where takes 3.7 ms for a million float32 with a random mask; multiplying the bit patterns by
+    0 or 1 takes 0.2 ms, and 0 * inf cannot occur.
     """
     integer = fast_numpy.BIT_PATTERNS.get(x.dtype.char)
     if integer is None or x.ndim == 0:
@@ -89,17 +90,17 @@ def _sum(x: Array, axis: Any = None, keepdims: bool = False) -> Array:
     if size <= 16 and (axis is None or (axis.__class__ is tuple and len(axis) == x.ndim)):
         dtype = x.dtype
         if dtype.char in "fd":
-            # A handful of numbers: Python's own sum takes 0.25 µs, the ufunc's machinery 0.7.
+            # For a few elements Python's sum takes 0.25 µs, the ufunc 0.7.
             total = sum(x.tolist() if x.ndim == 1 else x.ravel().tolist())
             return _array(total, dtype, ndmin=x.ndim if keepdims else 0)
     elif size >= 1024 and axis in ((0,), 0) and x.ndim == 2 and x.dtype.char in "fd":
-        narrow = fast_numpy.are_narrow(x)
-        if x.flags.c_contiguous and (narrow or size >= _HUGE):
+        narrow = fast_numpy.has_narrow_columns(x)
+        if x.flags.c_contiguous and (narrow or size >= _PARALLEL_MIN_ELEMENTS):
             sums = fast_numpy.narrow_column_sums(x) if narrow else fast_numpy.column_sums(x)
             return sums[np.newaxis] if keepdims else sums
     elif size >= 1024 and x.dtype.char in "fd" and x.flags.c_contiguous:
         if axis is None or (axis.__class__ is tuple and len(axis) == x.ndim):
-            if size >= _LARGE:
+            if size >= _FAST_MIN_ELEMENTS:
                 return _array(fast_numpy.total(x), ndmin=x.ndim if keepdims else 0)
         elif axis in ((x.ndim - 1,), x.ndim - 1, -1) and fast_numpy.has_short_rows(x):
             sums = fast_numpy.row_sums(x)
@@ -107,17 +108,17 @@ def _sum(x: Array, axis: Any = None, keepdims: bool = False) -> Array:
     return _add_reduce(x, axis, None, None, keepdims)
 
 
-_LARGE = 1 << 15
-"""From so many elements on, the formulations of `kernels.large` pay."""
+_FAST_MIN_ELEMENTS = 1 << 15
+"""Number of elements from which the formulations of `kernels.fast_numpy` pay."""
 
-_HUGE = 1 << 22
-"""From so many on, more than one thread adds up columns."""
+_PARALLEL_MIN_ELEMENTS = 1 << 22
+"""Number of elements from which column sums use several threads."""
 
 
 def _where(condition: Array, x: Array, y: Array) -> Array:
     if (
         x.__class__ is ndarray is y.__class__
-        and x.size >= _LARGE >> 3
+        and x.size >= _FAST_MIN_ELEMENTS >> 3
         and x.shape == y.shape == condition.shape
         and x.dtype is y.dtype
         and x.dtype.char in fast_numpy.BIT_PATTERNS
@@ -133,7 +134,7 @@ def _clip(x: Array, low: Any, high: Any) -> Array:
     if high is not None:
         high = _array(high, x.dtype)
     if x.size >= 1024 and x.dtype.kind == "f":
-        # One pass with two bounds is vectorised, np.maximum with a number is not.
+        # clip with two bounds is vectorised, np.maximum with a number is not.
         return x.clip(-np.inf if low is None else low, np.inf if high is None else high)
     if low is not None:
         x = np.maximum(x, low)
@@ -155,22 +156,24 @@ _add_reduce: Any = np.add.reduce
 def _mean(x: Array, axis: Any = None, keepdims: bool = False) -> Array:
     if x.dtype.kind not in "fc" or x.dtype.itemsize < 4 or x.size == 0:
         with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
-            return np.mean(x, axis=axis, keepdims=keepdims)  # of nothing: nan, without a warning
-    total = _sum(x, axis, keepdims)  # np.mean is Python around this
+            return np.mean(
+                x, axis=axis, keepdims=keepdims
+            )  # an empty mean is nan, without a warning
+    total = _sum(x, axis, keepdims)  # without the overhead of np.mean
     return total / (x.size // max(total.size, 1))
 
 
 def _expm1(x: Array) -> Array:
     if x.dtype.kind != "c":
         return np.expm1(x)
-    # At infinities np.exp is what C99 says, and np.expm1 is nan.
+    # At infinities np.exp follows C99, while np.expm1 is nan.
     return np.where(np.isfinite(x), np.expm1(x), np.exp(x) - 1)
 
 
 def _log1p(x: Array) -> Array:
     if x.dtype.kind != "c":
         return np.log1p(x)
-    # NumPy takes the logarithm of 1 + x, which has lost the digits of a small x.
+    # NumPy computes log(1 + x), which is inaccurate for small x.
     a, b = x.real, x.imag
     near = np.maximum(abs(a), abs(b)) < 0.5
     a, b = np.where(near, a, 0), np.where(near, b, 0)
@@ -180,7 +183,7 @@ def _log1p(x: Array) -> Array:
 
 
 def _index_add(value: Array, *, shape: tuple[int, ...], key: Any) -> Array:
-    """Return zeros of `shape` with `value` added at `key`, repeated indices adding up."""
+    """Return zeros of `shape` with `value` added at `key`, accumulating repeated indices."""
     out = np.zeros(shape, value.dtype)
     if flat_indexing.is_basic_index(key):
         out[key] = value
@@ -192,21 +195,27 @@ def _index_add(value: Array, *, shape: tuple[int, ...], key: Any) -> Array:
 
 
 def _combine_at(base: Array, value: Array, *, key: Any, ufunc: Any = np.add) -> Array:
-    """Return a copy of `base` with `value` added at `key`, repeated indices adding up."""
+    """Return a copy of `base` with `value` combined at `key`, accumulating repeated indices."""
     out = np.array(base, order="C")
     if flat_indexing.is_masks(key):
         flat_indexing.write(out, key, ufunc(flat_indexing.read(out, key), value))
-    elif not (ufunc is np.add and value.size >= _MANY and _added_along_last(out, key, value)):
+    elif not (
+        ufunc is np.add
+        and value.size >= _GATHER_MIN_ELEMENTS
+        and _try_add_along_last(out, key, value)
+    ):
         flat_indexing.add(out, key, value, ufunc)
     return out
 
 
-def _added_along_last(out: Array, key: Any, value: Array) -> bool:
+def _try_add_along_last(out: Array, key: Any, value: Array) -> bool:
     from chainrule.kernels import gather_scatter
 
     index = gather_scatter.index_along_last(out.shape, key)
     return (
-        index is not None and index.shape == value.shape and gather_scatter.added(out, index, value)
+        index is not None
+        and index.shape == value.shape
+        and gather_scatter.add_along_last(out, index, value)
     )
 
 
@@ -214,14 +223,18 @@ def _index(x: Array, key: Any) -> Array:
     if (
         key.__class__ is tuple
         and len(key) == x.ndim > 1
-        and x.size >= _MANY
+        and x.size >= _GATHER_MIN_ELEMENTS
         and key[0].__class__ is ndarray
         and x.flags.c_contiguous
     ):
         from chainrule.kernels import gather_scatter
 
         index = gather_scatter.index_along_last(x.shape, key)
-        found = None if index is None or index.size < _MANY else gather_scatter.gathered(x, index)
+        found = (
+            None
+            if index is None or index.size < _GATHER_MIN_ELEMENTS
+            else gather_scatter.gather_along_last(x, index)
+        )
         if found is not None:
             return found
     return flat_indexing.read(x, key)
@@ -237,10 +250,14 @@ def _assign_at(base: Array, value: Array, key: Any) -> Array:
 def _take_along_axis(x: Array, index: Array, *, axis: int) -> Array:
     if x.ndim == 1:
         return x[index]
-    if index.size >= _MANY and axis == x.ndim - 1 and x.flags.c_contiguous:
+    if index.size >= _GATHER_MIN_ELEMENTS and axis == x.ndim - 1 and x.flags.c_contiguous:
         from chainrule.kernels import gather_scatter
 
-        found = gather_scatter.gathered(x, index) if gather_scatter.fits(x.shape, index) else None
+        found = (
+            gather_scatter.gather_along_last(x, index)
+            if gather_scatter.covers_rows(x.shape, index)
+            else None
+        )
         if found is not None:
             return found
     return flat_indexing.read(x, flat_indexing.grid(index, axis))
@@ -249,22 +266,25 @@ def _take_along_axis(x: Array, index: Array, *, axis: int) -> Array:
 def _add_along_axis(x: Array, index: Array, *, shape: tuple[int, ...], axis: int) -> Array:
     """Return zeros of `shape` with `x` added at `index` along `axis`: take_along_axis' adjoint."""
     out = np.zeros(shape, x.dtype)
-    if index.size >= _MANY and axis == len(shape) - 1 > 0 and x.shape == index.shape:
+    if index.size >= _GATHER_MIN_ELEMENTS and axis == len(shape) - 1 > 0 and x.shape == index.shape:
         from chainrule.kernels import gather_scatter
 
-        if gather_scatter.fits(shape, index) and gather_scatter.added(out, index, x):
+        if gather_scatter.covers_rows(shape, index) and gather_scatter.add_along_last(
+            out, index, x
+        ):
             return out
     flat_indexing.add(out, flat_indexing.grid(index, axis), x)
     return out
 
 
-_MANY = 1 << 12
+_GATHER_MIN_ELEMENTS = 1 << 12
+"""Number of elements from which gathering and scattering in chunks of rows pays."""
 
 
 def _diagonal(x: Array, *, offset: int, key: Any) -> Array:
-    """Return a view of a diagonal of the last two axes, which can be written to if `x` can.
+    """Return a view of a diagonal of the last two axes, writeable if `x` is.
 
-    `key` says the same as an index.
+    `key` is the equivalent index, for namespaces without such views.
     """
     found = np.diagonal(x, offset, -2, -1)
     if x.flags.writeable:
@@ -273,44 +293,46 @@ def _diagonal(x: Array, *, offset: int, key: Any) -> Array:
 
 
 def _logcumsumexp(x: Array, *, axis: int) -> Array:
-    with np.errstate(invalid="ignore"):  # it warns of nan
+    with np.errstate(invalid="ignore"):  # NumPy warns of nan
         return np.logaddexp.accumulate(x, axis)
 
 
 def _stack(arrays: Any, axis: int = 0) -> Array:
     axis %= arrays[0].ndim + 1
     key = (*(slice(None),) * axis, None)
-    return np.concatenate([array[key] for array in arrays], axis)  # np.stack is Python
+    return np.concatenate(
+        [array[key] for array in arrays], axis
+    )  # faster than np.stack, which is Python
 
 
 def _flip(x: Array, axis: Any = None) -> Array:
     axes = range(x.ndim) if axis is None else axis if axis.__class__ is tuple else (axis,)
     key = [slice(None)] * x.ndim
     for i in axes:
-        key[i] = _BACKWARDS
-    return x[tuple(key)].copy()  # np.flip takes 3 µs to find this key
+        key[i] = _REVERSED
+    return x[tuple(key)].copy()  # np.flip takes 3 µs to build this key
 
 
-_BACKWARDS = slice(None, None, -1)
+_REVERSED = slice(None, None, -1)
 
 
 def _expand_dims(x: Array, axis: Any) -> Array:
     if axis.__class__ is not int:
         return np.expand_dims(x, axis)
-    return x[(slice(None),) * (axis % (x.ndim + 1)) + (None,)]  # NumPy's is 3 µs of Python
+    return x[(slice(None),) * (axis % (x.ndim + 1)) + (None,)]  # np.expand_dims takes 3 µs
 
 
 def _moveaxis(x: Array, source: int, destination: int) -> Array:
     order = list(range(x.ndim))
     order.insert(destination % x.ndim, order.pop(source))
-    return x.transpose(order)  # np.moveaxis takes 5 µs to find this order
+    return x.transpose(order)  # np.moveaxis takes 5 µs to compute this order
 
 
 def _ones(shape: tuple[int, ...], dtype: Any) -> Array:
     if not shape:
         return _array(1, dtype)
     out = np.empty(shape, dtype)
-    out.fill(1)  # np.ones is Python around this, and takes three times as long
+    out.fill(1)  # np.ones takes three times as long
     return out
 
 
@@ -326,11 +348,11 @@ RULE_KERNELS = {
         *("standardized", "standardized_rule", "class_losses", "class_losses_vjp"),
     ),
 }
-"""The formulas of primitives that `kernels` has its own functions for, by module: NumPy's alone."""
+"""Names of the kernels that replace formulas of rules for NumPy arrays, by module."""
 
 
 class _RuleKernels(dict[str, Any]):
-    """The functions of a table, each imported when it is first asked for."""
+    """The kernels of `RULE_KERNELS`, each imported at its first use."""
 
     def __missing__(self, name: str) -> Any:
         module = next(module for module, names in RULE_KERNELS.items() if name in names)
@@ -344,10 +366,10 @@ numpy_xp = Namespace(
     **kernels_of(np),
     rule_kernels=_RuleKernels(),
     ones=_ones,
-    # ndarray's methods: the functions of these names are Python that looks for such methods.
+    # ndarray's methods, without the overhead of NumPy's functions.
     reshape=_reshape,
     permute_dims=lambda x, axes: x.transpose(axes),
-    # Views in NumPy, but copies for us: what writes through them would not be seen.
+    # Views in NumPy, copies here: writes through views would go unnoticed.
     flip=_flip,
     real=lambda x: np.array(x.real),
     imag=lambda x: np.array(x.imag),
@@ -359,7 +381,7 @@ numpy_xp = Namespace(
     broadcast_to=_broadcast_to,
     spread=_spread,
     masked=_masked,
-    # np.sum, np.max and their kin are Python around these, a microsecond each.
+    # np.sum, np.max and the like add a microsecond of overhead to these.
     sum=_sum,
     where=_where,
     clip=_clip,

@@ -1,7 +1,7 @@
-"""How NumPy reports floating-point errors, and how to silence it in little time.
+"""Fast access to NumPy's floating-point error state.
 
-`np.errstate` builds a record of what to do about each kind of error and puts it into a context
-variable. Building takes most of its 1.2 µs, and the records are the same each time: kept here.
+`np.errstate` builds a record of the handling of each kind of error and stores it in a context
+variable. Building the record takes most of its 1.2 µs, so records are cached here.
 """
 
 from __future__ import annotations
@@ -12,25 +12,25 @@ from typing import Any
 import numpy as np
 
 
-def _variable() -> ContextVar[Any]:
-    """Return the context variable that `np.errstate` changes."""
+def _errstate_variable() -> ContextVar[Any]:
+    """Return the context variable that `np.errstate` sets."""
     before = copy_context()
     with np.errstate(all="ignore"):
         for variable, record in copy_context().items():
             if before.get(variable) is not record:
                 return variable
-    return ContextVar("reports", default=None)  # kept elsewhere: NumPy warns, and a test notices
+    return ContextVar("reports", default=None)  # NumPy stores it elsewhere: a test fails
 
 
-REPORTS: ContextVar[Any] = _variable()
-_last: list[tuple[Any, Any]] = [(object(), None)]  # a record, and the same with all errors ignored
+ERRSTATE: ContextVar[Any] = _errstate_variable()
+_last: list[tuple[Any, Any]] = [(object(), None)]  # a record, and its copy that ignores all errors
 
 
-def silent(record: Any) -> Any:
-    """Return a value of `REPORTS` with all errors ignored; the rest of it stays."""
-    known, silenced = _last[0]
-    if record is not known:
+def ignore_all(record: Any) -> Any:
+    """Return a value of `ERRSTATE` with all errors ignored and other settings unchanged."""
+    cached, ignoring = _last[0]
+    if record is not cached:
         with np.errstate(all="ignore"):
-            silenced = REPORTS.get()
-        _last[0] = record, silenced  # nearly always, the next one is the same
-    return silenced
+            ignoring = ERRSTATE.get()
+        _last[0] = record, ignoring  # the next record is nearly always the same
+    return ignoring

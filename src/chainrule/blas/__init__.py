@@ -1,26 +1,27 @@
-"""The library that multiplies matrices: which it is, what it runs on, and better kernels for it.
+"""Inspection of NumPy's BLAS, and selection of better OpenBLAS kernels.
 
-NumPy hands products of matrices to a BLAS, which has a set of kernels for each kind of processor.
-`info` tells what is in use and what to do about it, `tune` switches a running process.
+NumPy computes matrix products by a BLAS library, which has a set of kernels for each family of
+processors. `info` reports the library and kernels in use, `tune` switches the kernels of a running
+process.
 
 >>> from chainrule import blas
 >>> blas.info().library != ""
 True
 
-OpenBLAS chooses well for nearly every processor. When chainrule is imported before NumPy, it sees
-to the right kernels for the few that OpenBLAS misjudges (see `chainrule.blas.cpu`). That is for
-this process alone: its children inherit nothing. With Numba, compiled functions do their large
-products themselves where NumPy has OpenBLAS, whatever its kernels are. ``CHAINRULE_BLAS=off`` in
-the environment turns all of it off, and `tune` too.
+OpenBLAS chooses well for nearly every processor. For the few that it misjudges (see
+`chainrule.blas.cpu`), chainrule chooses better kernels if it is imported before NumPy; child
+processes do not inherit that. With Numba and OpenBLAS, compiled functions compute large products by
+machine code of their own, independent of the kernels. ``CHAINRULE_BLAS=off`` in the environment
+disables all of this, and `tune`.
 
-Only the OpenBLAS in NumPy's own wheels for Linux on x86-64 is ever touched. MKL, Accelerate and the
-OpenBLAS of conda or of a Linux distribution choose for themselves. So does whoever has set
-``OPENBLAS_CORETYPE``: that may be for a reason.
+Only the OpenBLAS in NumPy's own wheels for Linux on x86-64 is ever changed. MKL, Accelerate and the
+OpenBLAS of conda or of a Linux distribution are left alone, and so is a process in which
+``OPENBLAS_CORETYPE`` is set.
 """
 
 from __future__ import annotations
 
-from chainrule.blas import startup  # it chooses kernels, so it comes before NumPy
+from chainrule.blas import startup  # chooses kernels, so it must precede NumPy
 
 # isort: split
 import os
@@ -35,45 +36,45 @@ from typing import final
 import numpy as np
 
 from chainrule.blas import openblas
-from chainrule.blas.cpu import INSTRUCTIONS, KERNELS, known, rank, suitable
+from chainrule.blas.cpu import INSTRUCTIONS, KERNELS, canonical_name, rank, widest_kernels
 from chainrule.blas.openblas import OpenBLAS
-from chainrule.blas.startup import CORETYPE, SWITCH, is_off
+from chainrule.blas.startup import CORETYPE, SWITCH, is_disabled
 
 __all__ = ["BlasError", "Info", "info", "tune"]
 
-_ours: list[str] = (
+_own_choices: list[str] = (
     [] if startup.chosen is None else [startup.chosen]
-)  # what chainrule chose, the last last
+)  # kernels that chainrule has chosen, latest last
 
 
 class BlasError(RuntimeError):
-    """The kernels can't be switched, or were wrong and have been switched back."""
+    """The kernels can't be switched, or computed wrong results and were switched back."""
 
 
 @final
 @dataclass(frozen=True)
 class Info:
-    """What products of matrices run on. Printed, it is a table.
+    """The BLAS library that computes matrix products; prints as a table.
 
     Attributes
     ----------
     library : str
-        What NumPy is linked with: "OpenBLAS", or the name that NumPy's build gave it.
+        The library that NumPy is linked with: "OpenBLAS", or its name in NumPy's build.
     version : str or None
     file : str or None
-        Where the library was loaded from.
+        The file that the library was loaded from.
     kernels : str or None
-        OpenBLAS' name for the kernels in use; None if the library doesn't tell.
+        OpenBLAS' name for the kernels in use; None for other libraries.
     chosen_by : str
-        Who chose them.
+        "chainrule", "OpenBLAS", another library or the environment variable.
     suitable : str or None
-        The widest kernels that the processor can run, as far as is known.
+        The widest kernels that the processor can run, None if unknown.
     threads : int or None
-        How many threads one product is shared among.
+        Number of threads of one product.
     obstacle : str or None
-        Why `tune` leaves the library alone; None if it doesn't.
+        The reason for which `tune` refuses to switch, if any.
     others : tuple of str
-        Files of other BLAS libraries that the process has loaded, such as SciPy's.
+        Files of other loaded BLAS libraries, such as SciPy's.
     """
 
     library: str
@@ -94,7 +95,7 @@ class Info:
 
     @property
     def advice(self) -> str:
-        """What to do, in a sentence."""
+        """The recommended action, in a sentence."""
         if self.is_best:
             return "nothing"
         if self.chosen_by.startswith(CORETYPE):
@@ -121,12 +122,12 @@ class Info:
 
 
 def _with_instructions(kernels: str | None) -> str:
-    found = known(kernels)
+    found = canonical_name(kernels)
     return f"{kernels} ({INSTRUCTIONS[found]})" if found else kernels or "not known"
 
 
 def info() -> Info:
-    """Return which BLAS NumPy's products run on, with which kernels and threads, and what to do.
+    """Return the BLAS of NumPy's matrix products, its kernels and threads, and advice.
 
     Returns
     -------
@@ -140,7 +141,7 @@ def info() -> Info:
     True
     """
     library = openblas.loaded()
-    possible = suitable(openblas.features())
+    possible = widest_kernels(openblas.features())
     if library is None:
         name, version = _built_with()
         return Info(
@@ -152,7 +153,7 @@ def info() -> Info:
         version=library.version,
         file=library.file,
         kernels=kernels,
-        chosen_by=chooser(os.environ, kernels, _ours[-1] if _ours else None),
+        chosen_by=origin_of_choice(os.environ, kernels, _own_choices[-1] if _own_choices else None),
         suitable=possible,
         threads=library.threads,
         obstacle=obstacle("OpenBLAS", bundled=library.is_numpys_own, can_switch=library.can_switch),
@@ -160,12 +161,12 @@ def info() -> Info:
     )
 
 
-def chooser(environment: Mapping[str, str], kernels: str, ours: str | None) -> str:
-    """Return who chose these kernels: chainrule, the variable or the library."""
-    if ours is not None and known(ours) == known(kernels):
+def origin_of_choice(environment: Mapping[str, str], kernels: str, ours: str | None) -> str:
+    """Return the origin of the kernels in use: chainrule, the variable or the library."""
+    if ours is not None and canonical_name(ours) == canonical_name(kernels):
         return "chainrule"
     asked = environment.get(CORETYPE)
-    if asked is not None and known(asked) == known(kernels):
+    if asked is not None and canonical_name(asked) == canonical_name(kernels):
         return f"{CORETYPE}={asked}"
     return "OpenBLAS"
 
@@ -179,9 +180,9 @@ def obstacle(
     machine: str | None = None,
     environment: Mapping[str, str] = os.environ,
 ) -> str | None:
-    """Return why this library is left alone, None if there is no reason."""
+    """Return the reason for leaving this library alone, None if there is none."""
     machine = platform.machine() if machine is None else machine
-    if is_off(environment):
+    if is_disabled(environment):
         return f"{SWITCH}={environment[SWITCH]} tells chainrule to leave the BLAS alone"
     if library != "OpenBLAS":
         return f"{library} chooses its own kernels"
@@ -189,8 +190,8 @@ def obstacle(
         return f"on {system} with {machine} OpenBLAS is left alone"
     if not bundled:
         return (
-            "this OpenBLAS is not the one of NumPy's wheels: whoever built it knows which "
-            f"kernels are right in it (to choose, set {CORETYPE} before Python starts)"
+            "this OpenBLAS is not the one of NumPy's wheels, and its kernels are chosen by those "
+            f"who built it (to choose others, set {CORETYPE} before Python starts)"
         )
     if not can_switch:
         return "this OpenBLAS was built without a choice of kernels"
@@ -198,35 +199,35 @@ def obstacle(
 
 
 def tune(kernels: str | None = None, *, force: bool = False) -> Info:
-    """Switch the OpenBLAS of this process to better kernels, and check what they compute.
+    """Switch the OpenBLAS of this process to better kernels, and verify their results.
 
     Products of several shapes and dtypes are compared with exact references afterwards. If one is
-    wrong, the old kernels come back and an error is raised.
+    wrong, the old kernels are restored and an error is raised.
 
     Parameters
     ----------
     kernels : str, optional
-        "SkylakeX" (AVX-512), "Haswell" (AVX2), "Sandybridge", "Nehalem" or "Prescott". Left out,
-        the widest that the processor can run are chosen, unless ``OPENBLAS_CORETYPE`` says which.
+        "SkylakeX" (AVX-512), "Haswell" (AVX2), "Sandybridge", "Nehalem" or "Prescott". By default
+        the widest that the processor can run, unless ``OPENBLAS_CORETYPE`` is set.
     force : bool, default False
-        Switch although other Python threads are alive. A product that one of them is in the middle
-        of may then never end, or crash. The threads that a notebook keeps multiply nothing.
+        Switch although other Python threads are alive. A product that runs in one of them at that
+        moment may hang or crash. The threads of a notebook compute no products.
 
     Returns
     -------
     Info
-        What is in use now. Nothing is changed if these are the kernels in use.
+        The new state. Nothing changes if these kernels are in use already.
 
     Raises
     ------
     BlasError
-        If the library is left alone (`Info.obstacle` says why), the environment has chosen, the
-        processor or the library lacks the kernels, other threads are alive, or a product was wrong.
+        If there is an `Info.obstacle`, the environment has chosen, the processor or the library
+        lacks the kernels, other threads are alive, or a product was wrong.
 
     Notes
     -----
-    Results differ in their last digits between kernels, so call it once and early. The switch holds
-    in this process and in those that it forks later; it can be made in a forked one, too.
+    Results differ in their last digits between kernels, so call it once and early. The switch
+    applies to this process and to processes forked later; a forked process may switch, too.
 
     Examples
     --------
@@ -240,9 +241,9 @@ def tune(kernels: str | None = None, *, force: bool = False) -> Info:
     before = info()
     if before.obstacle is not None:
         raise BlasError(f"tune: {before.obstacle}")
-    wanted = _wanted(before, kernels)
+    wanted = _requested(before, kernels)
     library = openblas.loaded()
-    if library is None or known(wanted) == known(before.kernels):
+    if library is None or canonical_name(wanted) == canonical_name(before.kernels):
         return before
     if not library.has(wanted):
         raise BlasError(f"tune: this OpenBLAS was built without {wanted} kernels")
@@ -252,27 +253,27 @@ def tune(kernels: str | None = None, *, force: bool = False) -> Info:
     return info()
 
 
-def _wanted(now: Info, kernels: str | None) -> str:
-    """Return the kernels to switch to; raise if that isn't to be."""
+def _requested(now: Info, kernels: str | None) -> str:
+    """Return the kernels to switch to; raise if the request cannot be met."""
     if kernels is None:
         if now.is_best or now.suitable is None:
             return now.kernels or ""
         if now.chosen_by.startswith(CORETYPE):
             raise BlasError(f"tune: the environment has chosen the kernels: {now.advice}")
         return now.suitable
-    wanted, possible = known(kernels), rank(now.suitable)
+    wanted, possible = canonical_name(kernels), rank(now.suitable)
     if wanted is None:
         raise BlasError(f"tune: no kernels are called {kernels!r}; there are {', '.join(KERNELS)}")
     if KERNELS.index(wanted) > (KERNELS.index("Nehalem") if possible is None else possible):
         raise BlasError(
-            f"tune: this processor can't run {wanted} kernels ({INSTRUCTIONS[wanted]}), as far as "
-            f"NumPy can tell; the widest that suit it are {now.suitable or 'Nehalem'}"
+            f"tune: this processor can't run {wanted} kernels ({INSTRUCTIONS[wanted]}), according "
+            f"to NumPy; the widest that it can run are {now.suitable or 'Nehalem'}"
         )
     return wanted
 
 
 def _refuse_other_threads() -> None:
-    """Raise if a thread is alive that may be multiplying; those that chainrule keeps are idle."""
+    """Raise if a thread is alive that may be in a product; chainrule's own threads are idle."""
     here = threading.get_ident()
     names = {thread.ident: thread.name for thread in threading.enumerate()}
     others = [names.get(i, "unnamed") for i in sys._current_frames() if i != here]
@@ -280,27 +281,27 @@ def _refuse_other_threads() -> None:
     if others:
         raise BlasError(
             f"tune: other threads are alive ({', '.join(sorted(others))}), and a product that one "
-            "of them is in the middle of would hang or crash. Call it before they start, or with "
-            "force=True if none of them multiplies now"
+            "of them computes now would hang or crash. Call it before they start, or with "
+            "force=True if none of them is in a product"
         )
 
 
 def _switch(library: OpenBLAS, wanted: str, before: Info) -> None:
     library.switch(wanted)
     in_use = library.kernels
-    wrong = openblas.wrong_products() if known(in_use) == wanted else []
-    if known(in_use) != wanted or wrong:
+    wrong = openblas.wrong_products() if canonical_name(in_use) == wanted else []
+    if canonical_name(in_use) != wanted or wrong:
         library.switch(before.kernels)
         reason = f"computed wrong: {', '.join(wrong[:3])}" if wrong else f"became {in_use}"
         raise BlasError(
             f"tune: {wanted} kernels {reason}. OpenBLAS {library.version} is back on "
             f"{library.kernels} kernels"
         )
-    _ours.append(wanted)
+    _own_choices.append(wanted)
 
 
 def _built_with() -> tuple[str, str | None]:
-    """Return name and version of the BLAS that NumPy was built for."""
+    """Return name and version of the BLAS in NumPy's build configuration."""
     config = np.show_config(mode="dicts")
     blas = (config or {}).get("Build Dependencies", {}).get("blas", {})
     name = str(blas.get("name") or "a BLAS that NumPy doesn't name")
@@ -311,7 +312,7 @@ _NAMES = re.compile(r"openblas|mkl_(rt|core)|blis|flexiblas|lib(c|t|sat)?blas|ar
 
 
 def _other_libraries(file: str | None) -> tuple[str, ...]:
-    """Return the files of all other BLAS libraries in this process, as far as Linux tells."""
+    """Return the files of all other BLAS libraries in this process; empty except on Linux."""
     try:
         with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as maps:
             paths = {line.split(maxsplit=5)[5].strip() for line in maps if line.count("/")}

@@ -1,12 +1,12 @@
-"""Which of OpenBLAS' kernels suit a processor, and which processors OpenBLAS misjudges.
+"""Choice of OpenBLAS kernels for processors that OpenBLAS misjudges.
 
-OpenBLAS knows processors by maker, family and model, and asks only those that it doesn't know what
-they can do. A few that it knows by name can do more than it believes. `believed` lists them, as
-found by answering `cpuid` in their place under a debugger, with the libraries in NumPy's wheels:
-0.3.27, 0.3.30 and 0.3.31 agree. AMD's Zen 4 and 5 and Intel's processors up to family 6 get their
-AVX-512 kernels without help.
+OpenBLAS identifies processors by vendor, family and model, and reads the feature flags only of
+unknown ones. It assigns some known models kernels that use fewer features than they have.
+`openblas_choice` lists these, found by faking `cpuid` under a debugger with the libraries in
+NumPy's wheels: 0.3.27, 0.3.30 and 0.3.31 agree. AMD's Zen 4 and 5 and Intel's processors up to
+family 6 get their AVX-512 kernels without help.
 
-This module is imported before NumPy, so it imports nothing that is large.
+This module is imported before NumPy, so its imports are small.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ from collections import namedtuple
 
 AVX512 = frozenset(
     {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}
-)  # all that Skylake has
+)  # the features of Skylake-X
 AVX2 = frozenset({"avx", "avx2", "fma"})
 
-# The sets of kernels in NumPy's wheels, from those that run anywhere upwards, and the other names
-# under which larger builds have variants of them.
+# The kernel sets in NumPy's wheels, from the most portable to the widest, and their variants in
+# larger builds.
 KERNELS = ("Prescott", "Nehalem", "Sandybridge", "Haswell", "SkylakeX")
 VARIANTS = {"Zen": "Haswell", "Cooperlake": "SkylakeX", "SapphireRapids": "SkylakeX"}
 INSTRUCTIONS = dict(zip(KERNELS, ("SSE3", "SSE4.2", "AVX", "AVX2", "AVX-512"), strict=True))
 
-_SPELLINGS = {name.lower(): name for name in (*KERNELS, *VARIANTS)}
+_CANONICAL_NAMES = {name.lower(): name for name in (*KERNELS, *VARIANTS)}
 
-# `vendor` is what the processor calls itself; `flags` are those of Linux.
+# The fields of /proc/cpuinfo: vendor_id, cpu family, model and flags.
 Processor = namedtuple("Processor", "vendor family model flags")
 
 
-def described(text: str) -> Processor | None:
-    """Read the first processor of ``/proc/cpuinfo``; None if these lines aren't those of an x86."""
+def parse_cpuinfo(text: str) -> Processor | None:
+    """Return the first processor in the text of ``/proc/cpuinfo``; None if it is not an x86."""
     first, _, _ = text.partition("\n\n")
     fields = {}
     for line in first.splitlines():
@@ -44,20 +44,20 @@ def described(text: str) -> Processor | None:
         return None
 
 
-def known(name: str | None) -> str | None:
-    """Return the set of kernels that goes by this name, in any case; None if there is none."""
-    spelled = _SPELLINGS.get((name or "").lower(), "")
-    return VARIANTS.get(spelled, spelled) or None
+def canonical_name(name: str | None) -> str | None:
+    """Return the kernel set of a name or variant, in any case; None if unknown."""
+    canonical = _CANONICAL_NAMES.get((name or "").lower(), "")
+    return VARIANTS.get(canonical, canonical) or None
 
 
 def rank(name: str | None) -> int | None:
-    """Return the place of these kernels among `KERNELS`, None if it's not known."""
-    found = known(name)
+    """Return the index of a kernel set in `KERNELS`, None if unknown."""
+    found = canonical_name(name)
     return None if found is None else KERNELS.index(found)
 
 
-def suitable(flags: frozenset[str]) -> str | None:
-    """Return the widest kernels that a processor with these flags can run, None without AVX."""
+def widest_kernels(flags: frozenset[str]) -> str | None:
+    """Return the widest kernels for a processor with these flags, None without AVX."""
     if flags >= AVX512:
         return "SkylakeX"
     if flags >= AVX2:
@@ -65,20 +65,24 @@ def suitable(flags: frozenset[str]) -> str | None:
     return "Sandybridge" if "avx" in flags else None
 
 
-def believed(processor: Processor) -> str | None:
-    """Return the kernels that OpenBLAS takes going by the name alone; None if it asks the flags."""
+def openblas_choice(processor: Processor) -> str | None:
+    """Return the kernels that OpenBLAS chooses by model alone; None if it reads the flags."""
     vendor, family, model, _ = processor
-    if vendor == "GenuineIntel" and family > 15:  # Nova Lake, Diamond Rapids: read as a Pentium 4
+    if vendor == "GenuineIntel" and family > 15:  # Nova Lake, Diamond Rapids: taken for a Pentium 4
         return "Prescott"
     if vendor == "GenuineIntel" and (family, model) == (6, 102):  # Cannon Lake
         return "Haswell"
-    if vendor == "HygonGenuine" and family == 24:  # read as Zen 1, the later ones with AVX-512 too
+    if vendor == "HygonGenuine" and family == 24:  # taken for Zen 1, also later ones with AVX-512
         return "Haswell"
     return None
 
 
-def better(processor: Processor) -> str | None:
-    """Return the kernels to choose for a processor that OpenBLAS misjudges, None for others."""
-    taken, possible = rank(believed(processor)), suitable(processor.flags)
-    reached = rank(possible)
-    return possible if taken is not None and reached is not None and reached > taken else None
+def better_kernels(processor: Processor) -> str | None:
+    """Return the kernels for a processor that OpenBLAS misjudges, None for others."""
+    chosen_rank, possible = rank(openblas_choice(processor)), widest_kernels(processor.flags)
+    possible_rank = rank(possible)
+    return (
+        possible
+        if chosen_rank is not None and possible_rank is not None and possible_rank > chosen_rank
+        else None
+    )

@@ -1,7 +1,7 @@
-"""The OpenBLAS that NumPy's products run on: asked by its own functions, and told to switch.
+"""Interface to the OpenBLAS library that NumPy is linked with.
 
-Symbols are looked up from NumPy's extension module on. So what is found is the library that this
-module is linked with, not another copy in the process such as SciPy's.
+Symbols are looked up through NumPy's extension module, which finds the library that this module is
+linked with, not another copy in the process such as SciPy's.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import Any, final
 
 import numpy as np
 
-# NumPy's wheels, SciPy's, and OpenBLAS as distributions build it.
-AFFIXES = (("scipy_", "64_"), ("scipy_", ""), ("", "64_"), ("", ""))
+# Prefix and suffix of symbols in NumPy's wheels, in SciPy's, and in distributions' builds.
+SYMBOL_AFFIXES = (("scipy_", "64_"), ("scipy_", ""), ("", "64_"), ("", ""))
 
 EXTENSION = sys.modules["numpy._core._multiarray_umath"]
 
@@ -47,7 +47,7 @@ class OpenBLAS:
 
     @property
     def kernels(self) -> str:
-        """The set of kernels in use, under OpenBLAS' name for it."""
+        """OpenBLAS' name for the kernel set in use."""
         return self._text("get_corename")
 
     @property
@@ -56,7 +56,7 @@ class OpenBLAS:
 
     @property
     def is_numpys_own(self) -> bool:
-        """Whether it came in NumPy's wheel."""
+        """Whether the library is part of NumPy's wheel."""
         folder = os.path.basename(os.path.dirname(self.file or ""))
         return self._prefix == "scipy_" and folder == "numpy.libs"
 
@@ -66,16 +66,16 @@ class OpenBLAS:
         return all(hasattr(self._handle, name) for name in names)
 
     def has(self, kernels: str) -> bool:
-        """Say whether these kernels were built into it."""
+        """Return whether the library was built with these kernels."""
         return hasattr(self._handle, f"gotoblas_{kernels.upper()}")
 
     def switch(self, kernels: str | None) -> None:
-        """Have it use these kernels from now on; None for those that it chooses itself.
+        """Switch to these kernels, or with None to OpenBLAS' own choice.
 
-        Between the two calls it has no kernels at all, and a product would crash. So nothing may
-        come in between, neither a thread nor a signal's handler: Python looks for them between
-        instructions of its own, of which there are none while `deque` draws from `map`, and the
-        functions of a `PyDLL` keep the lock of the interpreter.
+        Between the two calls the library has no kernels, and a product would crash. So no other
+        thread or signal handler may run in between. Python runs them only between bytecode
+        instructions, of which there are none while `deque` consumes `map`, and the functions of a
+        `PyDLL` keep the interpreter lock.
         """
         handle = self._handle
         calls = (handle.gotoblas_dynamic_quit, handle.gotoblas_dynamic_init)
@@ -89,29 +89,29 @@ class OpenBLAS:
             if before is not None:
                 os.environ["OPENBLAS_CORETYPE"] = before
 
-    def is_right(self) -> bool:
-        """Compare products in all of BLAS' dtypes with references; True if all are right."""
+    def is_correct(self) -> bool:
+        """Return whether products in all dtypes of BLAS agree with exact references."""
         return not wrong_products()
 
 
 def loaded() -> OpenBLAS | None:
-    """Return the OpenBLAS that NumPy is linked with, None if it's another library."""
+    """Return the OpenBLAS that NumPy is linked with, None for another library."""
     handle = _handle()
-    for prefix, suffix in AFFIXES:
+    for prefix, suffix in SYMBOL_AFFIXES:
         if handle is not None and hasattr(handle, f"{prefix}openblas_get_config{suffix}"):
             return OpenBLAS(handle, prefix, suffix)
     return None
 
 
 def _handle() -> ctypes.PyDLL | None:
-    """Return NumPy's extension module as a library: what it's linked with is found through it."""
+    """Return a handle of NumPy's extension module, for looking up symbols of linked libraries."""
     try:
         return ctypes.PyDLL(EXTENSION.__file__)
     except (OSError, TypeError):
         return None
 
 
-class _Place(ctypes.Structure):
+class _DlInfo(ctypes.Structure):
     """C's ``Dl_info``."""
 
     _fields_ = (
@@ -128,21 +128,21 @@ def _file_of(function: Any) -> str | None:
         find = ctypes.CDLL(None).dladdr
     except (AttributeError, OSError, TypeError):  # Windows
         return None
-    place = _Place()
-    found = find(ctypes.cast(function, ctypes.c_void_p), ctypes.byref(place))
-    return os.path.realpath(os.fsdecode(place.file)) if found and place.file else None
+    info = _DlInfo()
+    found = find(ctypes.cast(function, ctypes.c_void_p), ctypes.byref(info))
+    return os.path.realpath(os.fsdecode(info.file)) if found and info.file else None
 
 
 def features() -> frozenset[str]:
-    """Return what NumPy found that the processor can do, in the words of Linux."""
+    """Return the processor features that NumPy has detected, by their names in Linux."""
     found: dict[str, bool] = getattr(EXTENSION, "__cpu_features__", {})
     names = {name.lower().replace("fma3", "fma") for name, present in found.items() if present}
-    if "x86_v3" in names:  # NumPy 2.4 has one name for the features that come together
+    if "x86_v3" in names:  # NumPy 2.4 groups these features
         names |= {"avx", "avx2", "fma"}
     return frozenset(names)
 
 
-# Rows, columns and what is summed over: one, less than a block, odd edges, and enough for threads.
+# (rows, columns, inner): single elements, partial tiles, odd edges, and enough for several threads.
 SHAPES = (
     (1, 1, 1),
     (3, 7, 5),
@@ -156,16 +156,16 @@ SHAPES = (
 
 
 def _integers(rows: int, columns: int) -> Any:
-    """Return integers from -8 to 8 in no simple order, without the cost of a generator's import."""
-    places = np.arange(rows * columns)
-    return (places * places // 7 % 17 - 8).reshape(rows, columns)
+    """Return a pseudo-random matrix of integers from -8 to 8, without importing numpy.random."""
+    indices = np.arange(rows * columns)
+    return (indices * indices // 7 % 17 - 8).reshape(rows, columns)
 
 
 def wrong_products() -> list[str]:
-    """Return which products of matrices and solutions of equations are wrong.
+    """Return the names of the matrix products and linear solves that are wrong.
 
-    The numbers are small integers, of which every sum is exact in any order, so a product has to
-    equal NumPy's product of integers, which no BLAS has a part in.
+    The elements are small integers, whose sums are exact in any order, so a product must equal
+    NumPy's integer product, which does not use BLAS.
     """
     wrong = []
     for rows, columns, inner in SHAPES:
@@ -173,7 +173,7 @@ def wrong_products() -> list[str]:
         expected, own = x @ y, x[:50] @ x[:50].T
         for dtype, *layouts in product("fdFD", "CF", "CF"):
             a, b = (m.astype(dtype, order=o) for m, o in zip((x, y), layouts, strict=True))
-            some = a[:50]  # a product of a matrix by itself transposed has kernels of its own
+            some = a[:50]  # x @ x.T has kernels of its own (syrk)
             if not (np.array_equal(a @ b, expected) and np.array_equal(some @ some.T, own)):
                 wrong.append(f"({rows} × {inner}) @ ({inner} × {columns}) of {a.dtype}")
     triangle = np.tril(_integers(120, 120) // 8, -1) + np.diag(np.full(120, 16))

@@ -1,11 +1,11 @@
-"""What has to be done before NumPy is loaded: `chainrule` imports this module first.
+"""Choice of OpenBLAS kernels before NumPy is loaded; `chainrule` imports this module first.
 
 NumPy's OpenBLAS chooses its kernels while it is loaded, and reads ``OPENBLAS_CORETYPE`` then. For a
-processor that it misjudges (see `processor`) the variable is set for just as long. Afterwards it is
-gone, so that child processes, whose OpenBLAS may be another, inherit nothing.
+processor that it misjudges (see `chainrule.blas.cpu`) the variable is set only while NumPy is
+loaded, so that child processes, whose OpenBLAS may be another, do not inherit it.
 
-Nothing is done where NumPy is loaded already, where it isn't the wheel for Linux on x86-64 with its
-own OpenBLAS, where somebody has set the variable, and where ``CHAINRULE_BLAS`` is ``off``.
+Nothing is done if NumPy is loaded already, if it is not the wheel for Linux on x86-64 with its own
+OpenBLAS, if the variable is set, or if ``CHAINRULE_BLAS`` is ``off``.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from chainrule.blas.cpu import Processor, better, described
+from chainrule.blas.cpu import Processor, better_kernels, parse_cpuinfo
 
 if TYPE_CHECKING:
     from chainrule.blas.openblas import OpenBLAS
@@ -24,25 +24,25 @@ CORETYPE = "OPENBLAS_CORETYPE"
 SWITCH = "CHAINRULE_BLAS"
 
 
-def is_off(environment: Mapping[str, str]) -> bool:
-    """Say whether the user wants chainrule to leave the BLAS alone."""
+def is_disabled(environment: Mapping[str, str]) -> bool:
+    """Return whether the user has told chainrule to leave the BLAS alone."""
     return environment.get(SWITCH, "").strip().lower() in ("off", "0", "no", "false")
 
 
-def choice(environment: Mapping[str, str], processor: Processor | None) -> str | None:
-    """Return the kernels to ask OpenBLAS for while it is loaded, None to let it choose."""
-    if is_off(environment) or CORETYPE in environment or processor is None:
+def requested_kernels(environment: Mapping[str, str], processor: Processor | None) -> str | None:
+    """Return the kernels to request while OpenBLAS is loaded, None to let it choose."""
+    if is_disabled(environment) or CORETYPE in environment or processor is None:
         return None
-    return better(processor)
+    return better_kernels(processor)
 
 
 def _processor() -> Processor | None:
-    """Return what Linux says of the processor; reading it takes 30 to 50 µs."""
+    """Return the processor according to Linux; reading the file takes 30 to 50 µs."""
     if sys.platform != "linux" or os.uname().machine != "x86_64" or sys.maxsize < 2**32:
         return None
     try:
         with open("/proc/cpuinfo", "rb", buffering=0) as file:
-            return described(file.read(4096).decode("ascii", "replace"))
+            return parse_cpuinfo(file.read(4096).decode("ascii", "replace"))
     except OSError:
         return None
 
@@ -61,29 +61,29 @@ def _wheel_has_openblas() -> bool:
 
 
 def _load_numpy() -> str | None:
-    """Load NumPy with the right kernels where they have to be chosen; return the choice."""
+    """Import NumPy with better kernels where OpenBLAS misjudges the processor; return them."""
     if "numpy" in sys.modules:
         return None
-    kernels = choice(os.environ, _processor())
+    kernels = requested_kernels(os.environ, _processor())
     if kernels is None or not _wheel_has_openblas():
         return None
     os.environ[CORETYPE] = kernels
     try:
-        import numpy  # noqa: F401 - only loaded
+        import numpy  # noqa: F401 - loads OpenBLAS
     finally:
         del os.environ[CORETYPE]
     from chainrule.blas.openblas import loaded
 
-    return confirmed(kernels, loaded())
+    return keep_if_correct(kernels, loaded())
 
 
-def confirmed(kernels: str, library: OpenBLAS | None) -> str | None:
-    """Return these kernels if products are right; else give the choice back to OpenBLAS."""
-    if library is None or library.is_right():
+def keep_if_correct(kernels: str, library: OpenBLAS | None) -> str | None:
+    """Return these kernels if products are correct; else restore OpenBLAS' own choice."""
+    if library is None or library.is_correct():
         return kernels
     library.switch(None)
     return None
 
 
 chosen = _load_numpy()
-"""The kernels that were chosen when chainrule was imported, None if OpenBLAS chose."""
+"""The kernels chosen when chainrule was imported, None if OpenBLAS chose."""

@@ -1,14 +1,15 @@
-"""`compile`: a function becomes a program of NumPy calls, for each signature it is called with.
+"""Compiler: traces a function for each signature, and runs an optimised program in its place.
 
-`trace` runs the function once on `symbol`s, with the eager engine itself; `program` is what it saw;
-`passes` and `algebra` make less of it; `memory` and `numpy_source` write it as NumPy. `builder`
-puts a call together, which `entry` guards.
+`tracing` runs the function once on symbols, with the eager engine itself. The trace becomes a
+program (`ir`), which `passes` optimise and `codegen` or `native` turn into NumPy source or machine
+code. `build` combines the parts of a call, and `guards` check that later calls have the same
+signature.
 """
 
 from chainrule.compiler.api import Compiled as Compiled
 from chainrule.compiler.api import compile as compile
 from chainrule.compiler.export import export as export
 from chainrule.compiler.profiling import profile as profile
-from chainrule.compiler.tracing import namespace as namespace  # symbols get theirs
+from chainrule.compiler.tracing import namespace as namespace  # sets the namespace of symbols
 
 __all__ = ["Compiled", "compile", "export", "profile"]

@@ -1,4 +1,4 @@
-"""`compile`: a function that is traced once for each signature, and then runs as a program."""
+"""`compile`: trace a function once for each signature, then run it as a program."""
 
 from __future__ import annotations
 
@@ -20,12 +20,15 @@ from chainrule.compiler.guards.signature import Signature
 from chainrule.compiler.guards.source import MISS
 from chainrule.errors import ArgumentError, CompileError
 
-_MANY = 16
-"""From so many signatures on, something changes at each call that should be an argument."""
+_WARN_AT_SIGNATURES = 16
+"""Number of signatures, or of traces without reuse, at which a warning says what changes."""
+
+_MAX_ENTRIES = 64
+"""Number of signatures whose programs are kept."""
 
 
 class Compiled:
-    """What `compile` returns: called as the function is, and able to show what it became."""
+    """A compiled function: called as the function is, with its programs as attributes."""
 
     def __init__(self, function: Callable[..., Any], backend: str | None) -> None:
         functools.update_wrapper(self, function)
@@ -34,8 +37,8 @@ class Compiled:
         self._entries: tuple[Built, ...] = ()
         self._lock = threading.RLock()
         self._last: Built | None = None
-        self._fleeting = 0  # signatures that served one call
-        _EVERY.add(self)
+        self._single_use = 0  # traces whose program serves no later call
+        _INSTANCES.add(self)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         entries = self._entries
@@ -52,7 +55,7 @@ class Compiled:
         return f"<compiled {getattr(self.function, '__qualname__', self.function)}>"
 
     def __reduce__(self) -> Any:
-        """Copies and pickles are of the function; one that a module has by its name is that name.
+        """Copies and pickles hold the function, or its name if a module defines it by that name.
 
         They compile anew.
         """
@@ -68,35 +71,36 @@ class Compiled:
         if ANSWERER.get() is not None or (modes and (modes.anomaly or modes.saved_hooks)):
             return self.function(*args, **kwargs)
         with self._lock:
-            if self._entries is not entries:  # another thread has come before
+            if self._entries is not entries:  # another thread has compiled since
                 return self(*args, **kwargs)
             built = build(self.function, args, kwargs, self.backend)
             self._last = built
-            if not built.lasting:
-                self._fleeting += 1
-                if self._fleeting == _MANY:
+            if not built.reusable:
+                self._single_use += 1
+                if self._single_use == _WARN_AT_SIGNATURES:
                     warnings.warn(
-                        f"{self!r} was traced anew at each of {_MANY} calls: it keeps a tensor, "
-                        "changes a number, list or attribute that it finds by name, or returns an "
-                        "object of its own. Return tensors instead, and count outside",
+                        f"{self!r} was traced anew at each of {_WARN_AT_SIGNATURES} calls: it "
+                        "keeps a tensor, changes a number, list or attribute that it finds by "
+                        "name, or returns an object of its own. Return tensors instead, and count "
+                        "outside",
                         UserWarning,
                         stacklevel=3,
                     )
             else:
-                self._entries = (built, *self._entries)[:_MOST]
-                if len(self._entries) == _MANY:
+                self._entries = (built, *self._entries)[:_MAX_ENTRIES]
+                if len(self._entries) == _WARN_AT_SIGNATURES:
                     changes = built.signature.changes(entries[0].signature)
                     warnings.warn(
-                        f"{self!r} was compiled {_MANY} times, for as many signatures, this time "
-                        f"since {'; '.join(changes)}: a Python number that changes at each call "
-                        "is better passed as a tensor",
+                        f"{self!r} was compiled {_WARN_AT_SIGNATURES} times, for as many "
+                        f"signatures, this time since {'; '.join(changes)}: a Python number that "
+                        "changes at each call is better passed as a tensor",
                         UserWarning,
                         stacklevel=3,
                     )
             return built.first(args, kwargs)
 
     def built_for(self, args: Any, kwargs: Any) -> Built:
-        """Return the signature that serves a call, traced if it is new; nothing is run."""
+        """Return what serves a call, traced if the signature is new; don't run it."""
         for entry in self._entries:
             if entry.arrays(args, kwargs) is not MISS:
                 return entry
@@ -112,10 +116,10 @@ class Compiled:
 
     @property
     def signatures(self) -> list[Signature]:
-        """What the programs that are kept were made for, the first one first.
+        """The signatures of the programs that are kept, in the order of compilation.
 
-        Each is a dict of descriptions by name; ``later.changes(earlier)`` says in words what made
-        another program necessary.
+        Each is a dict of descriptions by name; ``later.changes(earlier)`` lists the differences
+        that made another program necessary.
 
         Examples
         --------
@@ -130,31 +134,29 @@ class Compiled:
 
     @property
     def source(self) -> str:
-        """The NumPy source that the last new signature became."""
+        """The NumPy source of the program compiled last."""
         return self._built().text
 
     @property
     def source_native(self) -> str:
-        """The source of the machine code that the last new signature became, as Numba takes it.
+        """The source of the machine code compiled last, as Numba takes it.
 
-        Loops over memory, and the NumPy calls between them. Empty where NumPy runs.
+        It has loops over memory, and NumPy calls between them. Empty if NumPy runs the program.
         """
         return self._built().native
 
     @property
     def program(self) -> Report:
-        """The program that the last new signature became: prints as typed lines, with its cost."""
+        """The program compiled last: prints as typed operations, with its cost."""
         return Report(self._built().programs)
 
 
-_MOST = 64
-
-_EVERY: weakref.WeakSet[Compiled] = weakref.WeakSet()
+_INSTANCES: weakref.WeakSet[Compiled] = weakref.WeakSet()
 
 
 def _renew_locks() -> None:
-    """In a forked child, no thread goes on tracing that another one had begun."""
-    for compiled in _EVERY:
+    """Replace the locks in a forked child, where threads that held them don't exist."""
+    for compiled in _INSTANCES:
         compiled._lock = threading.RLock()
 
 
@@ -162,10 +164,10 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_renew_locks)
 
 
-def plain(function: Any) -> Any:
-    """Return a function, or a bound method, as it was before it was compiled."""
+def uncompiled(function: Any) -> Any:
+    """Return the function, or bound method, that was compiled; others as they are."""
     if isinstance(function, types.MethodType):
-        return types.MethodType(plain(function.__func__), function.__self__)
+        return types.MethodType(uncompiled(function.__func__), function.__self__)
     return function.function if isinstance(function, Compiled) else function
 
 
@@ -180,50 +182,53 @@ def compile(
 
 
 def compile(function: Any = None, *, backend: str | None = None) -> Any:
-    """Compile a function: at each call it runs as a program of NumPy calls.
+    """Compile a function, which then runs as a program of NumPy calls or machine code.
 
-    The function is run once on symbols, which have a shape and a dtype and no elements, for each
-    signature that it is called with: the shapes, dtypes and `requires_grad` of the tensors and
-    arrays among its arguments, the values of all other arguments, the grad mode, and the tensors
-    and numbers that it finds by name. What it does then becomes a program, and the program runs at
-    this and all later calls: backward passes, updates in place and optimiser steps included.
+    The function is traced once for each signature that it is called with: it runs on symbols,
+    which have a shape and a dtype but no elements. A signature consists of the shapes, dtypes and
+    `requires_grad` of tensors and arrays among the arguments, the values of all other arguments,
+    the grad mode, and the tensors and numbers that the function finds by name. The trace becomes a
+    program, which runs at this and all later calls: backward passes, updates in place and
+    optimiser steps included.
 
     Parameters
     ----------
     function : callable
         Of tensors, NumPy arrays, numbers, and containers of them. It may return any of these, and
-        write to tensors that it closes over. Called without, `compile` returns a decorator.
+        write to tensors that it closes over. Without `function`, `compile` returns a decorator.
     backend : {"numpy", "native", None}
-        What the program becomes: NumPy calls, or loops of machine code with NumPy calls between
-        them, for which Numba is needed (``pip install 'chainrule[native]'``). By default machine
-        code where Numba is installed and the loops do enough work for it to be worth compiling.
+        The form of the program: NumPy calls, or loops of machine code with NumPy calls between
+        them, which need Numba (``pip install 'chainrule[native]'``). By default machine code if
+        Numba is installed and the loops do enough work to be worth compiling.
 
     Returns
     -------
     Compiled
         Called as the function is. Its `source` is the NumPy source that runs, its `program` the
-        typed lines that this was written from. Where arguments require grad and the function has
-        not called `backward()` itself, the result can be differentiated as that of any operation.
+        typed operations from which the source was generated. If arguments require grad and the
+        function has not called `backward()` itself, the result can be differentiated like that of
+        any operation.
 
     Raises
     ------
     TypeError
-        If `function` is none.
+        If `function` is not callable.
     CompileError
-        If the function looks at values (``if x > 0``, `item`), makes an array whose shape depends
-        on them, or leaves tensors with a history behind: the message names the line.
+        If the function reads values (``if x > 0``, `item`), makes an array whose shape depends on
+        values, or leaves tensors with a history behind: the message names the line.
 
     Notes
     -----
-    What Python does besides happens once, when the function is traced: it prints once, and a list
-    that it appends to gets one entry. A Python number among the arguments is a constant of the
-    program; one that changes at each call is better passed as a tensor.
+    Side effects of Python code happen once, when the function is traced: it prints once, and a
+    list that it appends to gets one entry. A Python number among the arguments is a constant of
+    the program; one that changes at each call is better passed as a tensor.
 
-    Random numbers that functions of chainrule draw are drawn anew at each call, as eagerly. What a
-    function draws by a method of a NumPy generator, or from a generator that it makes, is refused.
+    Random numbers drawn by functions of chainrule are drawn anew at each call, as in eager mode.
+    Draws by a method of a NumPy generator, or from a generator that the function makes, raise
+    CompileError.
 
-    Results are those of the function run eagerly, to the bit, but for sums, of which some are taken
-    as dot products, and factors that are moved to the smaller operand of a product.
+    Results are the same as in eager mode to the bit, except for sums that are computed as dot
+    products, and factors that are moved to the smaller operand of a product.
 
     Examples
     --------

@@ -1,36 +1,36 @@
-"""What a program costs: operations, arithmetic, memory traffic and memory."""
+"""Cost model of programs: operations, FLOPs, memory traffic and peak memory."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from chainrule.compiler.ir.op_traits import VIEWS, makes_new
+from chainrule.compiler.ir.op_traits import VIEWS, returns_new_memory
 from chainrule.compiler.ir.program import Op, Program, Value
-from chainrule.compiler.passes.buffer_planning import planned
+from chainrule.compiler.passes.buffer_planning import plan_buffers
 
 
 class Cost(NamedTuple):
-    """Totals of a program. FLOPs count an elementary function as one operation."""
+    """Totals of a program. An elementary function counts as one FLOP per element."""
 
     operations: int
     flops: int
     bytes: int
-    """Read and written, each operand once a line."""
+    """Bytes read and written, each operand once per operation."""
     buffers: int
-    """Bytes of scratch memory, which calls hand on to each other."""
+    """Bytes of scratch memory, which is kept from call to call."""
     peak: int
-    """The most bytes that live at once, inputs, outputs and scratch memory included."""
+    """Peak memory in bytes, inputs, outputs and scratch memory included."""
 
     def __str__(self) -> str:
         return (
-            f"{self.operations} operations, {_counted(self.flops)}FLOP, "
-            f"{_counted(self.bytes)}B read and written, {_counted(self.buffers)}B of scratch, "
-            f"{_counted(self.peak)}B at most"
+            f"{self.operations} operations, {_with_prefix(self.flops)}FLOP, "
+            f"{_with_prefix(self.bytes)}B read and written, {_with_prefix(self.buffers)}B of "
+            f"scratch, {_with_prefix(self.peak)}B at most"
         )
 
 
-def _counted(number: float) -> str:
-    """Return a number with three digits and its prefix."""
+def _with_prefix(number: float) -> str:
+    """Return a number with three digits and an SI prefix."""
     for prefix in ("", "k", "M", "G"):
         if number < 1000:
             return f"{number:.3g} {prefix}"
@@ -39,16 +39,16 @@ def _counted(number: float) -> str:
 
 
 def flops_of(op: Op) -> int:
-    """Return the arithmetic of a line, a multiplication and an addition counted as two.
+    """Return the FLOPs of an op; a multiplication and an addition count as two.
 
-    Of a branch the larger part, of a `while` loop one step.
+    An `if` counts its more expensive branch, a `while` loop a single step.
     """
     function = op.function
     if op.regions:
-        parts = [sum(map(flops_of, body.ops)) for body in op.regions]
+        parts = [sum(map(flops_of, region.ops)) for region in op.regions]
         steps: int = op.kwargs.get("length", 1)
         return max(parts) if function == "if" else steps * sum(parts)
-    if function in VIEWS or function in _MOVES:
+    if function in VIEWS or function in _DATA_MOVEMENT:
         return 0
     if function == "np.matmul":
         inner = op.inputs[0].shape[-1] if op.inputs else 0
@@ -59,15 +59,15 @@ def flops_of(op: Op) -> int:
     return max(sizes, default=0)
 
 
-_MOVES = frozenset(
+_DATA_MOVEMENT = frozenset(
     ["np.astype", "np.zeros", "np.ones", "np.concat", "np.stack", "np.broadcast_to", "assign_at"]
 )
 
 
 def cost_of(program: Program) -> Cost:
-    """Add up what the lines of a program cost."""
+    """Return the summed cost of the ops of a program."""
     ops = [op for op in program.ops if op.function not in VIEWS]
-    plan = planned(program)
+    plan = plan_buffers(program)
     return Cost(
         len(ops),
         sum(map(flops_of, ops)),
@@ -78,38 +78,37 @@ def cost_of(program: Program) -> Cost:
 
 
 def _peak(program: Program) -> int:
-    """Return the most bytes that live at once."""
-    plan = planned(program)
-    last: dict[Value, int] = {}
+    """Return the most bytes that are live at once."""
+    plan = plan_buffers(program)
+    last_use: dict[Value, int] = {}
     for number, op in enumerate(program.ops):
         for value in op.inputs:
-            last[value] = number
-    last.update(dict.fromkeys(program.results(), len(program.ops)))
+            last_use[value] = number
+    last_use.update(dict.fromkeys(program.results(), len(program.ops)))
     fixed = [*program.inputs, *program.constants, *plan.buffers, *plan.results]
-    standing = sum(v.nbytes for v in fixed)
-    dying: dict[int, int] = {}
-    live = most = standing
+    dying: dict[int, int] = {}  # bytes whose last use is the op of this index
+    live = peak = sum(v.nbytes for v in fixed)
     for number, op in enumerate(program.ops):
-        if makes_new(op.function):
+        if returns_new_memory(op.function):
             for value in op.outs:
-                if value not in plan.places:
+                if value not in plan.memory:
                     live += value.nbytes
-                    end = last.get(value, number)
+                    end = last_use.get(value, number)
                     dying[end] = dying.get(end, 0) + value.nbytes
-        most = max(most, live)
+        peak = max(peak, live)
         live -= dying.pop(number, 0)
-    return most
+    return peak
 
 
 class Report:
-    """The programs of one signature, and what they cost: print it."""
+    """The programs of one signature, and their costs: print it."""
 
     def __init__(self, programs: tuple[Program, ...]) -> None:
         self.programs = programs
 
     @property
     def cost(self) -> Cost:
-        """What the program costs, without the backward program of a result's gradient."""
+        """Cost of the forward program, without the programs of backward passes."""
         return cost_of(self.programs[0])
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""`export`: a function as a module that needs only NumPy."""
+"""`export`: write a function as a module that needs only NumPy."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ import numpy as np
 from chainrule import pytree
 from chainrule.autograd.intercept import SLOTS
 from chainrule.autograd.tensor import Tensor
-from chainrule.compiler.api import plain
+from chainrule.compiler.api import uncompiled
 from chainrule.compiler.codegen import runtime
 from chainrule.compiler.codegen.numpy_source import Source, literal
 from chainrule.compiler.ir.abstract_eval import DRAW
 from chainrule.compiler.ir.program import Value, every_op
-from chainrule.compiler.passes import optimized
-from chainrule.compiler.tracing.run import traced
+from chainrule.compiler.passes import optimize
+from chainrule.compiler.tracing.run import trace_call
 from chainrule.compiler.tracing.symbol import Symbol
 from chainrule.compiler.tracing.trace import overlapping
 from chainrule.errors import CompileError
 
-_INLINE = 64
-"""Up to so many elements, a parameter stands in the module's text."""
+_MAX_INLINE_SIZE = 64
+"""Largest number of elements of a parameter that is written in the text of the module."""
 
 
 def export(
     function: Callable[..., Any], path: str | Path, *examples: Any, **named_examples: Any
 ) -> Path:
-    """Write a module with a function that does what `function` does, and needs only NumPy.
+    """Write a module with a function that computes the same as `function`, with NumPy only.
 
     Parameters
     ----------
@@ -40,11 +40,11 @@ def export(
         Of tensors or arrays; compiled or not. To export a gradient, export a function that returns
         it: of arguments that require grad, `autograd_grad` gives it.
     path : str or Path
-        The module's file, such as ``model.py``. Parameters of more than 64 elements are written to
-        an ``.npz`` file beside it.
+        The file of the module, such as ``model.py``. Parameters of more than 64 elements are
+        written to an ``.npz`` file in the same folder.
     *examples, **named_examples
-        Arguments to trace the function with. The module's function takes NumPy arrays of their
-        shapes and dtypes, in the same containers; what is no tensor or array is a constant.
+        Arguments to trace the function with. The exported function takes NumPy arrays of their
+        shapes and dtypes, in the same containers; all other arguments are constants.
 
     Returns
     -------
@@ -54,13 +54,13 @@ def export(
     Raises
     ------
     CompileError
-        If the function can't be traced; if it sets a `.grad` or draws random numbers; or if it
-        calls what has no spelling in NumPy alone.
+        If the function can't be traced, sets a `.grad`, draws random numbers, or calls a function
+        that NumPy alone doesn't have.
 
     Notes
     -----
-    Tensors that the function closes over are the module's parameters: arrays in its `PARAMETERS`. A
-    function that writes to them does so in the module, too.
+    Tensors that the function closes over become the parameters of the module, arrays in its
+    `PARAMETERS`. If the function writes to them, the exported one does, too.
 
     Examples
     --------
@@ -74,7 +74,7 @@ def export(
     ...     float(runpy.run_path(str(file))["model"](np.array([1.0, 1.0], np.float32)))
     5.0
     """
-    function = plain(function)
+    function = uncompiled(function)
     path = Path(path)
     module = _Module(function, examples, named_examples)
     arrays = module.large
@@ -86,26 +86,26 @@ def export(
 
 
 class _Module:
-    """The parts of a module."""
+    """An exported module."""
 
     def __init__(self, function: Any, args: Any, kwargs: Any) -> None:
         self.doc = inspect.getdoc(function) or ""
-        self.arguments = _bound(function, args, kwargs)
-        call = traced(function, args, kwargs)
+        self.arguments = _bind_arguments(function, args, kwargs)
+        call = trace_call(function, args, kwargs)
         self.trace = call.trace
         self.paths = self._paths()
         self._check()
         self.outputs: list[Value] = []
-        template = pytree.mapped(call.result, self._returned)
-        self.program = optimized(call.program(self.outputs))
+        template = pytree.mapped(call.result, self._leaf)
+        self.program = optimize(call.program(self.outputs))
         self.source = Source(self.program)
-        self._check_spelled()
-        self.returned = _spelled(template, self.source.results)
+        self._check_numpy_only()
+        self.returned = _result_source(template, self.source.results)
         self.parameters = self._parameters()
-        self.large = {n: a for n, a in self.parameters.items() if a.size > _INLINE}
+        self.large = {n: a for n, a in self.parameters.items() if a.size > _MAX_INLINE_SIZE}
 
     def _paths(self) -> dict[Value, str]:
-        """Return the inputs that are among the arguments, and the source that gets each."""
+        """Return the inputs that are arguments, with the source of the path to each."""
         found: dict[Value, str] = {}
         known = {id(a): v for a, _, v in self.trace.arrays}
         known |= {key: c.value for key, c in self.trace.captures.items()}
@@ -129,7 +129,7 @@ class _Module:
         if overlapping(self.trace) is not None:
             raise CompileError("export: the function writes to memory that two tensors share")
 
-    def _check_spelled(self) -> None:
+    def _check_numpy_only(self) -> None:
         missing = {
             op.function for op in self.source.program.ops if op.function.startswith("kernels.")
         }
@@ -140,7 +140,7 @@ class _Module:
                 "outside of what is exported"
             )
 
-    def _returned(self, leaf: Any) -> Any:
+    def _leaf(self, leaf: Any) -> Any:
         if isinstance(leaf, Symbol):
             value = leaf.value
         elif isinstance(leaf, Tensor):
@@ -162,21 +162,21 @@ class _Module:
         return {names[v]: a for v, a in arrays.items() if v not in self.paths and v in used}
 
     def text(self, beside: str) -> str:
-        """Return the module's text."""
+        """Return the source of the module; `beside` is the name of its ``.npz`` file."""
         name, source = self.program.name, self.source
-        rows = list(self._parameter_rows(beside))
+        lines = list(self._parameter_lines(beside))
         for helper in runtime.__all__:
-            if any(re.search(rf"\b{helper}\(", row) for row in source.body):
-                rows += ["", _unannotated(inspect.getsource(getattr(runtime, helper)))]
-        rows += ["", f"def {name}({', '.join(self.arguments)}):"]
-        rows += [f"    {row}".rstrip() for row in self._function_rows()]
-        text = "\n".join(rows) + "\n"
+            if any(re.search(rf"\b{helper}\(", line) for line in source.body):
+                lines += ["", _without_annotations(inspect.getsource(getattr(runtime, helper)))]
+        lines += ["", f"def {name}({', '.join(self.arguments)}):"]
+        lines += [f"    {line}".rstrip() for line in self._body_lines()]
+        text = "\n".join(lines) + "\n"
         head = [f'"""{name}, exported by chainrule: it needs only NumPy."""', ""]
         head += ["from pathlib import Path", ""] if self.large else []
         head += ["import numpy as np", ""] if "np." in text else []
         return "\n".join(head) + "\n" + text
 
-    def _parameter_rows(self, beside: str) -> Iterator[str]:
+    def _parameter_lines(self, beside: str) -> Iterator[str]:
         if not self.parameters:
             return
         if self.large:
@@ -186,18 +186,18 @@ class _Module:
         for name, array in self.parameters.items():
             if name not in self.large:
                 text = np.array2string(
-                    array, separator=", ", threshold=_INLINE + 1, floatmode="unique"
+                    array, separator=", ", threshold=_MAX_INLINE_SIZE + 1, floatmode="unique"
                 )
                 text = text.replace("nan", "np.nan").replace("inf", "np.inf")
                 yield f'PARAMETERS["{name}"] = np.array({text}, np.{array.dtype.name})'
         yield ""
 
-    def _function_rows(self) -> Iterator[str]:
+    def _body_lines(self) -> Iterator[str]:
         source, names = self.source, self.source.names
         yield f'"""{self.doc or f"{self.program.name}, of NumPy arrays."}"""'.replace(
             "\n", "\n    "
         )
-        yield from source.described(list(self.paths))
+        yield from source.type_comments(list(self.paths))
         for value, path in self.paths.items():
             if names[value] != path:
                 yield f"{names[value]} = {path}"
@@ -210,36 +210,37 @@ class _Module:
 
 
 class _Leaf:
-    """A leaf of the result: the number of an output, or source."""
+    """A leaf of the result: the index of an output, or the source of a constant."""
 
-    def __init__(self, what: int | str) -> None:
-        self.what = what
+    def __init__(self, source: int | str) -> None:
+        self.source = source
 
 
-def _spelled(node: Any, results: list[str]) -> str:
-    """Return the source that makes the result's containers."""
+def _result_source(node: Any, results: list[str]) -> str:
+    """Return the source that builds the containers of the result."""
     if isinstance(node, _Leaf):
-        return node.what if isinstance(node.what, str) else results[node.what]
+        return node.source if isinstance(node.source, str) else results[node.source]
     if isinstance(node, dict):
-        return f"{{{', '.join(f'{k!r}: {_spelled(v, results)}' for k, v in node.items())}}}"
-    parts = [_spelled(part, results) for _, part in pytree.children(node) or ()]
+        items = [f"{key!r}: {_result_source(part, results)}" for key, part in node.items()]
+        return f"{{{', '.join(items)}}}"
+    parts = [_result_source(part, results) for _, part in pytree.children(node) or ()]
     if isinstance(node, list):
         return f"[{', '.join(parts)}]"
     return f"({', '.join(parts)}{',' * (len(parts) == 1)})"
 
 
-def _bound(function: Any, args: Any, kwargs: dict[str, Any]) -> dict[str, Any]:
+def _bind_arguments(function: Any, args: Any, kwargs: dict[str, Any]) -> dict[str, Any]:
     """Return the arguments by the names of the parameters."""
     try:
         bound = inspect.signature(function).bind(*args, **kwargs)
-    except ValueError:  # a builtin function, which has no signature
+    except ValueError:  # a builtin function without signature
         return {f"x{i}": arg for i, arg in enumerate(args)} | kwargs
     found: dict[str, Any] = bound.arguments
     return found
 
 
-def _unannotated(source: str) -> str:
-    """Return a helper's source without its annotations, which need more than NumPy."""
+def _without_annotations(source: str) -> str:
+    """Return the source of a helper without annotations, whose names the module lacks."""
     function = ast.parse(source).body[0]
     assert isinstance(function, ast.FunctionDef)
     parameters = function.args

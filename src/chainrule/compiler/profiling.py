@@ -1,4 +1,4 @@
-"""`profile`: where the time of a compiled function goes, line by line."""
+"""`profile`: measure the time of each statement of a compiled function."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from chainrule.errors import CompileError
 
 
 class Row(NamedTuple):
-    """One statement of the source, and the median of the seconds that it takes."""
+    """One statement of the source, and its median time in seconds."""
 
     statement: str
     seconds: float
@@ -33,30 +33,30 @@ class Profile:
 
     @property
     def seconds(self) -> float:
-        """The time of all statements together."""
+        """Total time of all statements, in seconds."""
         return sum(row.seconds for row in self.rows)
 
     def __str__(self) -> str:
         total = self.seconds or 1.0
-        ops = [f"{self.name}: {total * 1e6:.1f} µs", "      µs     %"]
+        lines = [f"{self.name}: {total * 1e6:.1f} µs", "      µs     %"]
         for statement, seconds in self.rows:
-            ops.append(f"{seconds * 1e6:8.1f} {100 * seconds / total:5.1f}  {statement}")
-        return "\n".join(ops)
+            lines.append(f"{seconds * 1e6:8.1f} {100 * seconds / total:5.1f}  {statement}")
+        return "\n".join(lines)
 
     __repr__ = __str__
 
 
 def profile(function: Callable[..., Any], *args: Any, calls: int = 25, **kwargs: Any) -> Profile:
-    """Measure each statement that a compiled function runs: calls of NumPy, and of machine code.
+    """Measure the time of each statement of a compiled function: NumPy calls and machine code.
 
     Parameters
     ----------
     function : Compiled
         A compiled function.
     *args, **kwargs
-        What to call it with. It runs on copies of its arrays: nothing that it writes to changes.
+        Arguments of the call. It runs on copies of its arrays, so writes change nothing.
     calls : int, default 25
-        How often to run it; the medians are returned.
+        Number of runs, of which the medians are returned.
 
     Returns
     -------
@@ -88,13 +88,13 @@ def profile(function: Callable[..., Any], *args: Any, calls: int = 25, **kwargs:
     built = compiled.built_for(args, kwargs)
     arrays, clock = built.arrays(args, kwargs), _Clock()
     found = built.emitted.statements()
-    if found is None:  # one function of machine code
+    if found is None:  # a single function of machine code
         name, statements = built.emitted.source.program.name, ["the program as machine code"]
-        run = _between(built.emitted.run, clock)
+        run = _timed_call(built.emitted.run, clock)
     else:
         source, others = found
         name, statements = source.program.name, source.body
-        run = _timed(source, others, clock)
+        run = _timed_statements(source, others, clock)
     times = []
     for _ in range(max(1, calls)):
         copies = [a.copy() for a in arrays]
@@ -107,7 +107,7 @@ def profile(function: Callable[..., Any], *args: Any, calls: int = 25, **kwargs:
 
 
 class _Clock:
-    """Notes the time when it is called."""
+    """Clock that records the time of each call, in seconds."""
 
     def __init__(self) -> None:
         self.ticks: list[float] = []
@@ -116,7 +116,7 @@ class _Clock:
         self.ticks.append(time.perf_counter())
 
 
-def _between(run: Callable[..., Any], clock: _Clock) -> Callable[..., None]:
+def _timed_call(run: Callable[..., Any], clock: _Clock) -> Callable[..., None]:
     def timed(*arrays: Any) -> None:
         clock()
         run(*arrays)
@@ -125,15 +125,15 @@ def _between(run: Callable[..., Any], clock: _Clock) -> Callable[..., None]:
     return timed
 
 
-def _timed(source: Source, others: dict[str, Any], clock: _Clock) -> Callable[..., None]:
-    """Return a program of statements that notes the time between them."""
+def _timed_statements(source: Source, others: dict[str, Any], clock: _Clock) -> Callable[..., None]:
+    """Return the function of a program with a clock reading between its statements."""
     memory = [*source.buffers, *source.large]
     names = [source.names[v] for v in (*source.program.inputs, *source.constants, *memory)]
-    rows = [f"def timed({', '.join(names)}):", "    _tick()"]
+    lines = [f"def timed({', '.join(names)}):", "    _tick()"]
     for statement in source.body:
-        rows += [f"    {statement}", "    _tick()"]
+        lines += [f"    {statement}", "    _tick()"]
     scope = scope_of(source) | others | {"_tick": clock}
-    exec("\n".join(rows), scope)
+    exec("\n".join(lines), scope)
     constants = [source.program.constants[v] for v in source.constants]
     scratch = [np.empty(v.shape, v.dtype) for v in memory]
     return lambda *arrays: scope["timed"](*arrays, *constants, *scratch)

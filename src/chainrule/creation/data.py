@@ -18,8 +18,8 @@ from chainrule.arguments import (
 )
 from chainrule.autograd.modes import no_grad
 from chainrule.autograd.tensor import Tensor, default_dtype
+from chainrule.backend import array_from_dlpack, is_array, namespace
 from chainrule.backend import device as as_device
-from chainrule.backend import imported, is_array, namespace
 from chainrule.errors import ArgumentError, AutogradError, ShapeError
 from chainrule.primitives import elementwise
 
@@ -91,7 +91,7 @@ def array_of(data: Any, dtype: DTypeLike) -> Array:
     elif type(data) is np.ndarray:
         data = watched(data)
     elif not isinstance(data, np.ndarray | np.generic) and hasattr(data, "__dlpack__"):
-        data = imported(data, None, None)
+        data = array_from_dlpack(data, None, None)
     if hasattr(data, "dtype") and not isinstance(data, np.generic):
         target = dtype_of(data.dtype if dtype is None else dtype)
         return namespace(data).asarray(data, dtype=target)

@@ -1,4 +1,4 @@
-"""Formulations of single operations that take more than a few lines, as functions of arrays.
+"""Kernels: array functions that compute single operations, for NumPy and CuPy.
 
-Each takes the array module first, `numpy` or `cupy`: `backend` binds them to its namespaces.
+Each takes the array module (`numpy` or `cupy`) first; `backend` binds them to its namespaces.
 """

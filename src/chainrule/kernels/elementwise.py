@@ -1,4 +1,4 @@
-"""Elementwise functions that the array API lacks."""
+"""Elementwise functions that the array API lacks, and kernels for derivative formulas."""
 
 from __future__ import annotations
 
@@ -6,26 +6,26 @@ import math
 from typing import Any
 
 from chainrule.kernels.fast_numpy import BIT_PATTERNS
-from chainrule.kernels.parallel import shared
+from chainrule.kernels.parallel import parallelized
 
 Array = Any
 
 
-@shared(by_rows=False)
+@parallelized(by_rows=False)
 def sigmoid(xp: Any, out: Array, x: Array) -> None:
     """Fill in 1 / (1 + exp(-x)) of real numbers."""
-    # No overflow, and small results keep their precision; from 37 on the result is 1.
-    top = 11.0 if x.dtype.itemsize == 2 else 60.0
-    if x.size and xp.maximum.reduce(x, axis=None) <= top:  # takes less than to limit them
+    # Limited so that exp does not overflow; from 37 on the result is 1.
+    limit = 11.0 if x.dtype.itemsize == 2 else 60.0
+    if x.size and xp.maximum.reduce(x, axis=None) <= limit:  # cheaper than clipping
         xp.exp(x, out=out)
     elif x.size < 4096:
-        xp.exp(xp.minimum(x, top), out=out)
+        xp.exp(xp.minimum(x, limit), out=out)
     else:
-        xp.exp(xp.clip(x, -xp.inf, top, out=out), out=out)  # with two bounds, vectorised
+        xp.exp(xp.clip(x, -xp.inf, limit, out=out), out=out)  # only two bounds are vectorised
     xp.divide(out, out + 1, out=out)
 
 
-@shared(by_rows=False)
+@parallelized(by_rows=False)
 def tanh_rule(xp: Any, product: Array, v: Array, out: Array) -> None:
     """Fill in v (1 - out²)."""
     xp.multiply(out, out, out=product)
@@ -33,7 +33,7 @@ def tanh_rule(xp: Any, product: Array, v: Array, out: Array) -> None:
     xp.multiply(v, product, out=product)
 
 
-@shared(by_rows=False)
+@parallelized(by_rows=False)
 def sigmoid_rule(xp: Any, product: Array, v: Array, out: Array) -> None:
     """Fill in v (out - out²)."""
     xp.multiply(out, out, out=product)
@@ -41,18 +41,18 @@ def sigmoid_rule(xp: Any, product: Array, v: Array, out: Array) -> None:
     xp.multiply(v, product, out=product)
 
 
-@shared(by_rows=False)
+@parallelized(by_rows=False)
 def relu_rule(xp: Any, product: Array, v: Array, out: Array) -> None:
-    """Fill in v where not out ≤ 0, else 0: by bit patterns, as `masked`."""
-    flows = out <= 0
-    xp.logical_not(flows, out=flows)
+    """Fill in v where not out ≤ 0, else 0, by bit patterns (see `masked`)."""
+    mask = out <= 0
+    xp.logical_not(mask, out=mask)
     integer = BIT_PATTERNS[v.dtype.char]
-    xp.multiply(v.view(integer), flows, out=product.view(integer))
+    xp.multiply(v.view(integer), mask, out=product.view(integer))
 
 
 def complex(xp: Any, x: Array, y: Array) -> Array:
     """Return x + iy."""
-    # Not x + 1j * y: an infinite y would make a nan of x.
+    # x + 1j * y would turn x into nan where y is infinite.
     shape = xp.broadcast_shapes(x.shape, y.shape)
     out = xp.empty(shape, xp.result_type(x.dtype, y.dtype, xp.complex64))
     out.real, out.imag = x, y
@@ -60,8 +60,13 @@ def complex(xp: Any, x: Array, y: Array) -> Array:
 
 
 def hypot(xp: Any, x: Array, y: Array) -> Array:
-    """Return √(x² + y²), by squares where none of them over- or underflows."""
-    if xp.__name__ != "numpy" or x.size < _MANY or y.size < _MANY or x.dtype.itemsize == 2:
+    """Return √(x² + y²), by squares unless one of them over- or underflows."""
+    if (
+        xp.__name__ != "numpy"
+        or x.size < _SQUARES_MIN_ELEMENTS
+        or y.size < _SQUARES_MIN_ELEMENTS
+        or x.dtype.itemsize == 2
+    ):
         return xp.hypot(x, y)
     with xp.errstate(over="ignore", under="ignore", invalid="ignore"):
         square = x * x
@@ -72,11 +77,12 @@ def hypot(xp: Any, x: Array, y: Array) -> Array:
     return xp.sqrt(square, out=square)
 
 
-_MANY = 1 << 14
+_SQUARES_MIN_ELEMENTS = 1 << 14
+"""Number of elements from which summing squares is faster than `numpy.hypot`."""
 
 
 def logaddexp(xp: Any, x: Array, y: Array) -> Array:
-    """Return log(exp(x) + exp(y)), in vectorised functions, of which NumPy's own makes no use."""
+    """Return log(exp(x) + exp(y)) by vectorised functions; NumPy's own is a scalar loop."""
     high, low = xp.maximum(x, y), xp.minimum(x, y)
     same = high == low  # maybe infinities, whose difference is nan
     gap = xp.where(same, 0.0, low) - xp.where(same, 0.0, high)
@@ -84,20 +90,20 @@ def logaddexp(xp: Any, x: Array, y: Array) -> Array:
 
 
 def exponent(xp: Any, x: Array) -> Array:
-    """Return the power of two that frexp splits off."""
+    """Return the binary exponent of `frexp`."""
     return xp.frexp(x)[1]
 
 
 def spherical_bessel_j(xp: Any, x: Array, *, order: int) -> Array:
     """Return sin(x)/x or a higher spherical Bessel function of the first kind.
 
-    From their power series (DLMF 10.53.1) where |x| ≤ order + 1, and by recurrence from the first
-    two (10.51.1), which is stable beyond. Nothing is lost at 0.
+    Uses the power series (DLMF 10.53.1) where |x| ≤ order + 1, elsewhere the recurrence from the
+    first two (10.51.1), which is stable there. No precision is lost near 0.
     """
     if order == 0:
-        zero, endless = x == 0, xp.isinf(x)
-        safe = xp.where(zero | endless, 1.0, x)
-        return xp.where(zero, 1.0, xp.where(endless, 0.0, xp.sin(safe) / safe))
+        zero, infinite = x == 0, xp.isinf(x)
+        safe = xp.where(zero | infinite, 1.0, x)
+        return xp.where(zero, 1.0, xp.where(infinite, 0.0, xp.sin(safe) / safe))
     near = xp.abs(x) <= order + 1
     small = xp.where(near, x, 0.0)
     half = small * small / -2
@@ -105,13 +111,13 @@ def spherical_bessel_j(xp: Any, x: Array, *, order: int) -> Array:
     for k in range(1, 12 + 3 * order):
         term = term * half / (k * (2 * order + 2 * k + 1))
         series = series + term
-    endless = xp.isinf(x)
-    large = xp.where(near | endless, 1.0, x)
-    before, last = xp.cos(large) / large, xp.sin(large) / large
+    infinite = xp.isinf(x)
+    large = xp.where(near | infinite, 1.0, x)
+    previous, current = xp.cos(large) / large, xp.sin(large) / large
     for n in range(order):
-        before, last = last, (2 * n + 1) / large * last - before
-    last = xp.where(endless, 0.0, last)
-    return xp.where(near, series, last).astype(x.dtype, copy=False)
+        previous, current = current, (2 * n + 1) / large * current - previous
+    current = xp.where(infinite, 0.0, current)
+    return xp.where(near, series, current).astype(x.dtype, copy=False)
 
 
 def xlogy(xp: Any, x: Array, y: Array) -> Array:
@@ -127,14 +133,14 @@ def xlog1py(xp: Any, x: Array, y: Array) -> Array:
 
 
 def cross(xp: Any, x: Array, y: Array, *, axis: int) -> Array:
-    """Return cross products; NumPy's function looks for axes longer than it multiplies elements."""
+    """Return cross products without the overhead of NumPy's function."""
     if x.shape != y.shape or x.dtype != y.dtype:
         return xp.linalg.cross(x, y, axis=axis)
-    before = (slice(None),) * (axis % x.ndim)
+    previous = (slice(None),) * (axis % x.ndim)
     out = xp.empty(x.shape, x.dtype)
     for i in range(3):
-        after, last = (*before, (i + 1) % 3), (*before, (i + 2) % 3)
-        part = out[(*before, i, ...)]
-        xp.multiply(x[after], y[last], out=part)
-        part -= x[last] * y[after]
+        after, current = (*previous, (i + 1) % 3), (*previous, (i + 2) % 3)
+        part = out[(*previous, i, ...)]
+        xp.multiply(x[after], y[current], out=part)
+        part -= x[current] * y[after]
     return out

@@ -1,4 +1,4 @@
-"""The error functions and log Γ, in NumPy alone: for where SciPy is not installed."""
+"""Error functions, log Γ and digamma in plain NumPy, used when SciPy is not installed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Array = Any
 
 
 def _polynomial(t: Array, coefficients: tuple[float, ...]) -> Array:
-    """Return Σ cₖ tᵏ. (numpy.polynomial has this too, and takes 30 ms to import.)"""
+    """Return Σ cₖ tᵏ; importing numpy.polynomial for this would take 30 ms."""
     value = t * 0 + coefficients[-1]
     for c in reversed(coefficients[:-1]):
         value = value * t + c
@@ -19,20 +19,20 @@ def _polynomial(t: Array, coefficients: tuple[float, ...]) -> Array:
 
 def _chebyshev(t: Array, coefficients: tuple[float, ...]) -> Array:
     """Return Σ cₖ Tₖ(t), by Clenshaw's recurrence."""
-    value, before, double = coefficients[-1], 0.0, 2 * t
+    value, previous, double = coefficients[-1], 0.0, 2 * t
     for c in reversed(coefficients[1:-1]):
-        value, before = double * value - before + c, value
-    return t * value - before + coefficients[0]
+        value, previous = double * value - previous + c, value
+    return t * value - previous + coefficients[0]
 
 
 # Chebyshev coefficients, computed by interpolation in 50 digits.
-_ERF_HEAD = (  # erf(x) / x on |x| ≤ 1, in 2x² - 1
+_ERF_SMALL = (  # erf(x) / x on |x| ≤ 1, in 2x² - 1
     *(0.9754769393826541, -0.14226120510371365, 0.010035582187599796, -0.0005768764699767485),
     *(2.741993125219606e-05, -1.1043175507344507e-06, 3.8488755420345036e-08),
     *(-1.1808582533875466e-09, 3.2334215826050907e-11, -7.991015947004549e-13),
     *(1.7990725113961456e-14, -3.718635487818693e-16, 7.103599003714253e-18),
 )
-_ERFC_TAIL = (  # (1 + 2x) e^(x²) erfc(x) on x ≥ 1, in (x - 5) / (x + 3)
+_ERFC_LARGE = (  # (1 + 2x) e^(x²) erfc(x) on x ≥ 1, in (x - 5) / (x + 3)
     *(1.214373361609205, -0.08560693623397121, -0.005999640519915682, 0.007801951554945334),
     *(-0.002715651717391105, 0.0006115494911330234, -9.340626641960768e-05),
     *(7.818816898966098e-06, 2.7197258578141963e-07, -1.6637239214622205e-07),
@@ -43,45 +43,47 @@ _ERFC_TAIL = (  # (1 + 2x) e^(x²) erfc(x) on x ≥ 1, in (x - 5) / (x + 3)
 )
 
 
-def _erf_near(x: Array) -> Array:
+def _erf_small(x: Array) -> Array:
     """Return erf(x) where |x| ≤ 1."""
     x = np.clip(x, -1, 1)
-    return x * _chebyshev(2 * x * x - 1, _ERF_HEAD)
+    return x * _chebyshev(2 * x * x - 1, _ERF_SMALL)
 
 
-def _erfc_far(x: Array) -> Array:
+def _erfc_large(x: Array) -> Array:
     """Return erfc(x) where x ≥ 1, to full relative precision.
 
-    The method is Shepherd and Laframboise's, Math. Comp. 36(153), 1981. x² is taken apart into an
-    exact square and a small rest: rounded once, it would spoil e^(-x²) by its own size.
+    The method is Shepherd and Laframboise's, Math. Comp. 36(153), 1981. x² is split into an exact
+    square and a small remainder: the relative error of e^(-x²) is the absolute error of x².
     """
     x = np.clip(x, 1, 30)  # from 27 on it is 0
-    rough = x.astype(np.float32).astype(np.float64)
+    rounded = x.astype(np.float32).astype(np.float64)
     with np.errstate(under="ignore"):
-        decay = np.exp(-rough * rough) * np.exp((rough - x) * (rough + x))
-        return decay * _chebyshev((x - 5) / (x + 3), _ERFC_TAIL) / (1 + 2 * x)
+        decay = np.exp(-rounded * rounded) * np.exp((rounded - x) * (rounded + x))
+        return decay * _chebyshev((x - 5) / (x + 3), _ERFC_LARGE) / (1 + 2 * x)
 
 
 def erf(x: Array) -> Array:
     """Return the error function."""
     wide = np.asarray(x, np.float64)
     size = np.abs(wide)
-    return np.where(size <= 1, _erf_near(wide), np.copysign(1 - _erfc_far(size), wide))
+    return np.where(size <= 1, _erf_small(wide), np.copysign(1 - _erfc_large(size), wide))
 
 
 def erfc(x: Array) -> Array:
     """Return the complementary error function, 1 - erf(x)."""
     wide = np.asarray(x, np.float64)
-    far = _erfc_far(np.abs(wide))
-    return np.where(np.abs(wide) <= 1, 1 - _erf_near(wide), np.where(wide < 0, 2 - far, far))
+    erfc_of_abs = _erfc_large(np.abs(wide))
+    return np.where(
+        np.abs(wide) <= 1, 1 - _erf_small(wide), np.where(wide < 0, 2 - erfc_of_abs, erfc_of_abs)
+    )
 
 
-_SHIFT = 10
-"""How far up Stirling's series is asked, which holds for large numbers."""
+_STIRLING_SHIFT = 10
+"""Shift of the argument of Stirling's series, which is accurate for large arguments."""
 
 # B₂ₖ / (2k (2k - 1)) and B₂ₖ / 2k, k = 1, 2, …, of the Bernoulli numbers B.
 _STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156)
-_STIRLING_SLOPE = (1 / 12, -1 / 120, 1 / 252, -1 / 240, 1 / 132, -691 / 32760, 1 / 12)
+_STIRLING_DERIVATIVE = (1 / 12, -1 / 120, 1 / 252, -1 / 240, 1 / 132, -691 / 32760, 1 / 12)
 
 
 def lgamma(x: Array) -> Array:
@@ -91,11 +93,13 @@ def lgamma(x: Array) -> Array:
         left = wide < 0.5
         at = np.where(left, 1 - wide, wide)
         product = at
-        for i in range(1, _SHIFT):
+        for i in range(1, _STIRLING_SHIFT):
             product = product * (at + i)
-        up = at + _SHIFT
-        series = _polynomial(1 / (up * up), _STIRLING) / up
-        stirling = (up - 0.5) * np.log(up) - up + 0.9189385332046727 + series  # log √(2π)
+        shifted = at + _STIRLING_SHIFT
+        series = _polynomial(1 / (shifted * shifted), _STIRLING) / shifted
+        stirling = (
+            (shifted - 0.5) * np.log(shifted) - shifted + 0.9189385332046727 + series
+        )  # log √(2π)
         large = (at - 0.5) * np.log(at) - at + 0.9189385332046727 + 1 / (12 * at)
         value = np.where(at > 1e10, large, stirling - np.log(product))
         sine = np.abs(np.sin(np.pi * (wide - np.round(wide))))
@@ -109,10 +113,10 @@ def digamma(x: Array) -> Array:
     with np.errstate(all="ignore"):
         left = wide < 0.5
         at = np.where(left, 1 - wide, wide)
-        up = at + _SHIFT
-        square = 1 / (up * up)
-        value = np.log(up) - 0.5 / up - square * _polynomial(square, _STIRLING_SLOPE)
-        for i in range(_SHIFT):
+        shifted = at + _STIRLING_SHIFT
+        square = 1 / (shifted * shifted)
+        value = np.log(shifted) - 0.5 / shifted - square * _polynomial(square, _STIRLING_DERIVATIVE)
+        for i in range(_STIRLING_SHIFT):
             value = value - 1 / (at + i)
         part = wide - np.round(wide)
         value = np.where(left, value - np.pi / np.tan(np.pi * part), value)

@@ -1,10 +1,9 @@
-"""NumPy functions of large arrays, by other NumPy functions that take a fraction of the time.
+"""Faster formulations of NumPy functions for large arrays, in terms of other NumPy functions.
 
-What a million float32 took on one core, in ms: `np.add.reduce` 0.13, `np.einsum` in rows 0.045,
-along the columns of ten 1.2, ones times these 0.12;
-`np.where` under a random mask 3.8, bit patterns 0.37; `np.maximum` with a number 0.30, `clip` with
-two 0.08; `np.cumsum` 2.9, products with a triangle of ones 0.9. `benchmarks/kernels.py` has the
-whole operations.
+Times for a million float32 on one core, in ms: `np.add.reduce` 0.13, `np.einsum` by rows 0.045;
+sums of ten columns 1.2, a product with ones 0.12; `np.where` with a random mask 3.8, bit patterns
+0.37; `np.maximum` with a number 0.30, `clip` with two bounds 0.08; `np.cumsum` 2.9, products with a
+triangle of ones 0.9. `benchmarks/kernels.py` measures the complete operations.
 """
 
 from __future__ import annotations
@@ -17,29 +16,33 @@ import numpy as np
 
 Array = Any
 
-_ROW = 512  # einsum adds so many numbers in a few running sums: about as precise as in pairs
-_SEGMENT = 32
+_ROW_LENGTH = 512
+"""Number of elements in each partial sum: einsum is then about as precise as pairwise summation."""
+
+_SEGMENT_LENGTH = 32
+"""Number of elements in a segment of a cumulative sum whose row no better length divides."""
 
 BIT_PATTERNS = {"e": np.int16, "f": np.int32, "d": np.int64}
+"""Integer types of the same width as floating types, by type character."""
 
 
-_SHARED = 1 << 22
-"""From so many elements on, one thread can't read as fast as the memory gives."""
+_PARALLEL_MIN_ELEMENTS = 1 << 22
+"""Number of elements from which one thread cannot use the full memory bandwidth."""
 
 
 def total(x: Array) -> Array:
-    """Return the sum of all numbers, of an array whose elements lie side by side."""
+    """Return the sum of all elements of a contiguous array."""
     flat = x.reshape(-1)
-    whole = flat.size - flat.size % _ROW
-    rows = flat[:whole].reshape(-1, _ROW)
+    end = flat.size - flat.size % _ROW_LENGTH
+    rows = flat[:end].reshape(-1, _ROW_LENGTH)
     sums = np.empty(len(rows), x.dtype)
-    if x.size < _SHARED:
+    if x.size < _PARALLEL_MIN_ELEMENTS:
         _fill_row_sums(np, sums, rows)
     else:
-        from chainrule.kernels import parallel  # not when chainrule is imported
+        from chainrule.kernels import parallel  # keeps import chainrule fast
 
-        parallel.share(_fill_row_sums, np, (sums, rows), {}, by_rows=True)
-    return np.add.reduce(sums) + np.add.reduce(flat[whole:])
+        parallel.parallel_fill(_fill_row_sums, np, (sums, rows), {}, by_rows=True)
+    return np.add.reduce(sums) + np.add.reduce(flat[end:])
 
 
 def _fill_row_sums(xp: Any, out: Array, rows: Array) -> None:
@@ -47,53 +50,55 @@ def _fill_row_sums(xp: Any, out: Array, rows: Array) -> None:
 
 
 def column_sums(x: Array) -> Array:
-    """Return the sums along the first axis of a large matrix: of some rows each, and then of these.
+    """Return the sums along the first axis of a large matrix, by partial sums of blocks of rows.
 
-    Which rows does not depend on the number of threads, nor does the result.
+    The blocks do not depend on the number of threads, so neither does the result.
     """
     from chainrule.kernels import parallel, threads
 
-    step = max(parallel.PART // x.shape[1], 1)
+    step = max(parallel.PART_MAX_ELEMENTS // x.shape[1], 1)
     sums = np.empty((-(-len(x) // step), x.shape[1]), x.dtype)
-    threads.each(
+    threads.parallel_for(
         lambda i: np.add.reduce(x[i * step : (i + 1) * step], 0, out=sums[i]), range(len(sums))
     )
     return np.add.reduce(sums, 0)
 
 
-def are_narrow(x: Array) -> bool:
-    """Say whether the columns of a matrix are summed by products with ones."""
-    return bool(x.dtype.isnative and (x.size < _PRODUCT or x.shape[1] <= _NARROW))
+def has_narrow_columns(x: Array) -> bool:
+    """Return whether column sums of a matrix are computed as products with ones."""
+    return bool(
+        x.dtype.isnative and (x.size < _DOT_MAX_ELEMENTS or x.shape[1] <= _NARROW_MAX_COLUMNS)
+    )
 
 
 def narrow_column_sums(x: Array) -> Array:
-    """Return the same of a small or narrow matrix: products with ones, by the BLAS.
+    """Return the column sums of a small or narrow matrix, as BLAS products with ones.
 
     Nothing is multiplied by 0, so infinities stay in their columns. Each product is too small for
-    the BLAS to share, so the result does not depend on its threads.
+    the BLAS to parallelise, so the result does not depend on its number of threads.
     """
-    step = _PRODUCT // x.shape[1]
+    step = _DOT_MAX_ELEMENTS // x.shape[1]
     if len(x) <= step:
         return _ones(len(x), x.dtype.char).dot(x)
     sums, ones = np.empty((-(-len(x) // step), x.shape[1]), x.dtype), _ones(step, x.dtype.char)
 
     def part(i: int) -> None:
-        some = x[i * step : (i + 1) * step]
-        ones[: len(some)].dot(some, out=sums[i])
+        block = x[i * step : (i + 1) * step]
+        ones[: len(block)].dot(block, out=sums[i])
 
-    _each(part, len(sums), x.size)
+    _for_each_part(part, len(sums), x.size)
     return narrow_column_sums(sums)
 
 
-def _each(part: Callable[[int], None], count: int, size: int) -> None:
-    """Do parts of work on so many elements, by several threads if these are many."""
-    if size < _SHARED:
+def _for_each_part(part: Callable[[int], None], count: int, size: int) -> None:
+    """Run all parts of a computation on `size` elements, in parallel if that is large."""
+    if size < _PARALLEL_MIN_ELEMENTS:
         for i in range(count):
             part(i)
     else:
-        from chainrule.kernels import threads  # not when chainrule is imported
+        from chainrule.kernels import threads  # keeps import chainrule fast
 
-        threads.each(part, range(count))
+        threads.parallel_for(part, range(count))
 
 
 @lru_cache(16)
@@ -101,74 +106,82 @@ def _ones(n: int, char: str) -> Array:
     return np.ones(n, char)
 
 
-_PRODUCT = 1 << 15
-"""So many elements OpenBLAS multiplies in one thread."""
+_DOT_MAX_ELEMENTS = 1 << 15
+"""Number of elements up to which OpenBLAS computes a product in one thread."""
 
-_NARROW = 256
-"""NumPy adds rows of so few numbers one by one, each with more effort than it is worth."""
+_NARROW_MAX_COLUMNS = 256
+"""Number of columns up to which NumPy's overhead for each row exceeds the additions."""
 
 
 def is_transposed(x: Array) -> bool:
-    """Say whether a matrix is in Fortran's order, and large enough for `transposed`."""
-    return bool(x.flags.f_contiguous and min(x.shape) >= 2 * _TALL and x.size >= _SHARED >> 5)
+    """Return whether a matrix is in Fortran order and large enough for `transposed`."""
+    return bool(
+        x.flags.f_contiguous
+        and min(x.shape) >= 2 * _TILE_ROWS
+        and x.size >= _PARALLEL_MIN_ELEMENTS >> 5
+    )
 
 
 def transposed(x: Array) -> Array:
-    """Return a copy in C order of a matrix in Fortran's, block by block.
+    """Return a C-ordered copy of a Fortran-ordered matrix, tile by tile.
 
-    Row by row NumPy takes one element of each line of the cache, and has lost the line when it
-    comes to the next: a matrix of ten million numbers takes twice the time.
+    NumPy copies row by row and reads one element of each cache line, which is evicted before the
+    next row needs it: twice as slow for ten million elements.
     """
     out = np.empty(x.shape, x.dtype)
 
     def part(i: int) -> None:
-        rows = slice(i * _TALL, (i + 1) * _TALL)
-        for j in range(0, x.shape[1], _BLOCK):
-            out[rows, j : j + _BLOCK] = x[rows, j : j + _BLOCK]
+        rows = slice(i * _TILE_ROWS, (i + 1) * _TILE_ROWS)
+        for j in range(0, x.shape[1], _TILE_COLUMNS):
+            out[rows, j : j + _TILE_COLUMNS] = x[rows, j : j + _TILE_COLUMNS]
 
-    _each(part, -(-len(x) // _TALL), x.size)
+    _for_each_part(part, -(-len(x) // _TILE_ROWS), x.size)
     return out
 
 
-_TALL, _BLOCK = 128, 64
+_TILE_ROWS, _TILE_COLUMNS = 128, 64
+"""Shape of a tile of `transposed`, which fits into the first-level cache."""
 
 
 def has_short_rows(x: Array) -> bool:
-    """Say whether sums along the last axis are `row_sums`."""
+    """Return whether sums along the last axis are computed by `row_sums`."""
     n = x.shape[-1]
-    if n < _SHORT:
-        return bool(n > 1 and x.size >= _FEW_ROWS * n and x.dtype.isnative)
-    return bool(n <= 2048 and x.size >= _PRODUCT)
+    if n < _SHORT_ROW_LENGTH:
+        return bool(n > 1 and x.size >= _MIN_SHORT_ROWS * n and x.dtype.isnative)
+    return bool(n <= 2048 and x.size >= _DOT_MAX_ELEMENTS)
 
 
 def row_sums(x: Array) -> Array:
-    """Return the sums along the last axis, of at most a few thousand numbers each.
+    """Return the sums along the last axis, of at most a few thousand elements each.
 
-    Of a handful each they are products with ones, as those of narrow columns are: 0.05 ms for
-    90,000 rows of three, of which NumPy makes 90,000 loops in 1.0.
+    Very short rows are summed as products with ones, as narrow columns are: 0.05 ms for 90,000 rows
+    of three, where NumPy runs 90,000 loops in 1.0 ms.
     """
     n = x.shape[-1]
-    if n >= _SHORT:
+    if n >= _SHORT_ROW_LENGTH:
         return np.einsum("...j->...", x)
-    rows, ones, step = x.reshape(-1, n), _ones(n, x.dtype.char), _PRODUCT // n
+    rows, ones, step = x.reshape(-1, n), _ones(n, x.dtype.char), _DOT_MAX_ELEMENTS // n
     sums = np.empty(len(rows), x.dtype)
 
     def part(i: int) -> None:
-        some = slice(i * step, (i + 1) * step)
-        rows[some].dot(ones, out=sums[some])
+        block = slice(i * step, (i + 1) * step)
+        rows[block].dot(ones, out=sums[block])
 
-    _each(part, -(-len(rows) // step), x.size)
+    _for_each_part(part, -(-len(rows) // step), x.size)
     return sums.reshape(x.shape[:-1])
 
 
-_SHORT = 32
-_FEW_ROWS = 256
+_SHORT_ROW_LENGTH = 32
+"""Number of elements below which rows are summed as products with ones."""
+
+_MIN_SHORT_ROWS = 256
+"""Number of short rows from which such products pay."""
 
 
 def where(condition: Array, x: Array, y: Array) -> Array:
-    """Return x where the condition holds, else y, of arrays of one shape: no branch to mispredict.
+    """Return x where the condition holds, else y, for arrays of one shape, without branches.
 
-    What differs between the two bit patterns is kept or dropped by a product with 1 or 0.
+    The difference (xor) of the two bit patterns is multiplied by 1 or 0.
     """
     integer = BIT_PATTERNS[x.dtype.char]
     other = y.view(integer)
@@ -178,28 +191,28 @@ def where(condition: Array, x: Array, y: Array) -> Array:
 
 
 def cumulative_sum(x: Array, *, backwards: bool = False) -> Array | None:
-    """Return running sums along the last axis, by products; None where that is not exact enough.
+    """Return cumulative sums along the last axis by matrix products, or None for infinite sums.
 
-    A stretch of a row times a triangle of ones gives its running sums, if what comes before is
-    added to its first element. An infinity would spoil the whole stretch, since 0 * inf is nan:
-    then None.
+    A segment of a row times a triangle of ones gives its cumulative sums, once the sum of the
+    preceding segments is added to its first element. An infinity would make the whole segment nan,
+    since 0 * inf is nan; None is returned then.
     """
     n = x.shape[-1]
-    length = next((k for k in range(48, 23, -1) if n % k == 0), _SEGMENT)
+    length = next((k for k in range(48, 23, -1) if n % k == 0), _SEGMENT_LENGTH)
     count = -(-n // length)
     rows = np.empty((x.size // n, count * length), x.dtype)
     rows[:, :n] = x.reshape(-1, n)
     rows[:, n:] = 0
-    stretches = rows.reshape(-1, count, length)
+    segments = rows.reshape(-1, count, length)
     with np.errstate(all="ignore"):
-        carried = np.cumsum(np.einsum("ijk->ij", stretches)[:, :: -1 if backwards else 1], axis=1)
+        carried = np.cumsum(np.einsum("ijk->ij", segments)[:, :: -1 if backwards else 1], axis=1)
         if not np.isfinite(carried[:, -1]).all():
             return None
         if backwards:
-            stretches[:, :-1, -1] += carried[:, -2::-1]
+            segments[:, :-1, -1] += carried[:, -2::-1]
         else:
-            stretches[:, 1:, 0] += carried[:, :-1]
-        sums = stretches.reshape(-1, length) @ _triangle(length, x.dtype.char, backwards)
+            segments[:, 1:, 0] += carried[:, :-1]
+        sums = segments.reshape(-1, length) @ _triangle(length, x.dtype.char, backwards)
     sums = sums.reshape(rows.shape)[:, :n]
     return np.ascontiguousarray(sums).reshape(x.shape)
 
@@ -211,7 +224,7 @@ def _triangle(length: int, char: str, backwards: bool) -> Array:
 
 
 def cumulative_sum_vjp(xp: Any, g: Array, *, axis: int) -> Array:
-    """Return sums of each element and all that follow along an axis."""
+    """Return the adjoint of `cumulative_sum`: cumulative sums from the end of an axis."""
     if g.size >= 4096 and axis == g.ndim - 1 and g.shape[-1] >= 64:
         found = cumulative_sum(g, backwards=True)
         if found is not None:

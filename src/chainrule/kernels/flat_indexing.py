@@ -1,8 +1,8 @@
-"""Reading and writing at many places of an array, through its flat memory.
+"""Gather and scatter through the flattened array.
 
-NumPy indexes one dimension with one array of ints several times faster than it indexes several
-dimensions, and `np.add.at` ten times faster: `benchmarks/scatter.py` has the figures. So an index
-of many elements becomes positions in the flattened array first.
+NumPy indexes one dimension with one integer array several times faster than several dimensions, and
+`np.add.at` ten times faster: see `benchmarks/scatter.py`. So an index of many elements is first
+converted to positions in the flattened array.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from chainrule.errors import OutOfBoundsError
 Array = Any
 Shape = tuple[int, ...]
 
-_MANY = 512
-"""From so many elements on, working out positions costs less than it saves."""
+_FLAT_MIN_ELEMENTS = 512
+"""Number of elements from which flat indexing pays."""
 
-_MANY_ROWS = 1 << 14
-"""From so many elements on, entries are added in rounds."""
+_ROUNDS_MIN_ELEMENTS = 1 << 14
+"""Number of elements from which whole entries are added in rounds."""
 
 
 def is_basic_index(key: Any) -> bool:
-    """Say whether an index is of ints, slices, Ellipsis and None alone, and so gives a view."""
+    """Return whether an index has only ints, slices, Ellipsis and None, and so gives a view."""
     parts = key if type(key) is tuple else (key,)
     return all(
         part is None or part is Ellipsis or isinstance(part, slice | int | np.integer)
@@ -34,12 +34,12 @@ def is_basic_index(key: Any) -> bool:
     ) and not any(isinstance(part, bool | np.bool_) for part in parts)
 
 
-def positions(key: Any, shape: Shape) -> Array | None:
-    """Return where in a flattened array of `shape` the elements are that an index picks.
+def flat_positions(key: Any, shape: Shape) -> Array | None:
+    """Return the positions in the flattened array of the elements that an index selects.
 
-    None where NumPy has to do it: for parts of slices, for new axes, for arrays that are apart.
+    None leaves it to NumPy: for partial slices, new axes and non-adjacent index arrays.
     """
-    axes = _full_axes(key, shape)
+    axes = _index_per_axis(key, shape)
     if axes is None:
         return None
     picked = [i for i, (part, _, _) in enumerate(axes) if part is not None]
@@ -50,9 +50,9 @@ def positions(key: Any, shape: Shape) -> Array | None:
     found: Any = 0
     try:
         for part, length, axis in axes[first:last]:
-            found = found * length + _checked(part, length, axis)
+            found = found * length + _normalized(part, length, axis)
     except ValueError:
-        return None  # the arrays don't fit each other: NumPy says so
+        return None  # the index arrays don't broadcast: NumPy raises
     if last < len(axes):
         after = math.prod(lengths[last:])
         inner = np.arange(after).reshape(lengths[last:])
@@ -63,22 +63,22 @@ def positions(key: Any, shape: Shape) -> Array | None:
     return found
 
 
-def _full_axes(key: Any, shape: Shape) -> list[tuple[Any, int, int]] | None:
-    """Return for each axis its index (None for all of it), length and number.
+def _index_per_axis(key: Any, shape: Shape) -> list[tuple[Any, int, int]] | None:
+    """Return for each axis its index (None for a full slice), length and number.
 
-    The axes of a mask are one.
+    The axes of a mask count as one.
     """
     parts = list(key) if key.__class__ is tuple else [key]
-    taken = sum([part.ndim if _is_mask(part) else part is not Ellipsis for part in parts])
-    if taken > len(shape):
-        return None  # NumPy says so
+    indexed = sum([part.ndim if _is_mask(part) else part is not Ellipsis for part in parts])
+    if indexed > len(shape):
+        return None  # too many indices: NumPy raises
     if Ellipsis not in [part for part in parts if part.__class__ is not np.ndarray]:
         parts.append(Ellipsis)
     axes: list[tuple[Any, int, int]] = []
     axis = 0
     for part in parts:
         if part is Ellipsis:
-            stop = axis + len(shape) - taken
+            stop = axis + len(shape) - indexed
             axes += [(None, shape[i], i) for i in range(axis, stop)]
         elif _is_mask(part):
             stop = axis + part.ndim
@@ -101,14 +101,14 @@ def _is_mask(part: Any) -> bool:
     return part.__class__ is np.ndarray and part.dtype.kind == "b"
 
 
-def _checked(index: Any, length: int, axis: int) -> Any:
-    """Return an index with negative numbers counted from the front."""
+def _normalized(index: Any, length: int, axis: int) -> Any:
+    """Return an index with negative numbers resolved; raise if it is out of bounds."""
     if index.__class__ is int:
         index = np.array(index)
     if index.size == 0:
         return index.astype(np.intp, copy=False)
     if index.dtype == np.intp and np.maximum.reduce(index.view(np.uintp), axis=None) < length:
-        return index  # a negative one would have been larger
+        return index  # a negative number would be larger
     low, high = int(index.min()), int(index.max())
     if low < -length or high >= length:
         wrong = low if low < -length else high
@@ -118,33 +118,35 @@ def _checked(index: Any, length: int, axis: int) -> Any:
 
 
 def grid(index: Array, axis: int) -> tuple[Array, ...]:
-    """Return the index of all axes that picks what `index` does along one; the others count up."""
+    """Return the index of all axes that is equivalent to `take_along_axis` with `index`."""
     last = index.ndim - 1
-    return tuple([index if i == axis else counts(n, last - i) for i, n in enumerate(index.shape)])
+    return tuple(
+        [index if i == axis else axis_range(n, last - i) for i, n in enumerate(index.shape)]
+    )
 
 
-def counts(n: int, after: int) -> Array:
-    """Return the numbers below n along a first axis, before others of length 1; not to change.
+def axis_range(n: int, after: int) -> Array:
+    """Return a read-only `arange(n)` with `after` trailing axes of length 1.
 
-    Those of a length that is met often are the same array each time.
+    Short ones are cached, so that they can be recognised by identity.
     """
-    return _known_counts(n, after) if n <= _MANY_ROWS else _new_counts(n, after)
+    return _cached_range(n, after) if n <= _ROUNDS_MIN_ELEMENTS else _new_range(n, after)
 
 
-def _new_counts(n: int, after: int) -> Array:
+def _new_range(n: int, after: int) -> Array:
     found = np.arange(n).reshape((-1,) + (1,) * after)
     found.flags.writeable = False
     return found
 
 
-_known_counts = functools.lru_cache(64)(_new_counts)
+_cached_range = functools.lru_cache(64)(_new_range)
 
 
-def _worth_it(x: Array, key: Any, copies: bool) -> bool:
-    """Say whether single elements are picked, many of them, from memory in C order.
+def _use_flat_index(x: Array, key: Any, copies: bool) -> bool:
+    """Return whether an index selects many single elements of a C-contiguous array.
 
-    Whole rows, and one dimension by ints, NumPy handles as fast. Other memory may be copied first,
-    unless few of its elements are asked for.
+    NumPy is as fast for entire rows and for one integer-indexed dimension. With `copies`, other
+    arrays may be copied to C order first if the index selects enough of their elements.
     """
     parts = key if key.__class__ is tuple else (key,)
     dims = count = 0
@@ -156,13 +158,13 @@ def _worth_it(x: Array, key: Any, copies: bool) -> bool:
             dims += part.ndim if part.dtype.kind == "b" else 1
         elif part.__class__ is int:
             dims += 1
-    if count < _MANY or dims != x.ndim or (dims == 1 and not masks):
+    if count < _FLAT_MIN_ELEMENTS or dims != x.ndim or (dims == 1 and not masks):
         return False
     return bool(x.flags.c_contiguous) or (copies and x.size <= 4 * count)
 
 
-def _axis_taken_along(key: Any) -> int | None:
-    """Return the axis that an array of ints indexes alone: `take` needs half the time for it."""
+def _take_axis(key: Any) -> int | None:
+    """Return the axis if only one is indexed, by an integer array: `take` is twice as fast then."""
     parts = key if key.__class__ is tuple else (key,)
     last = parts[-1] if parts else None
     if last.__class__ is not np.ndarray or last.dtype.kind != "i":
@@ -178,16 +180,16 @@ _ALL = slice(None)
 
 def read(x: Array, key: Any) -> Array:
     """Return ``x[key]``."""
-    axis = _axis_taken_along(key)
+    axis = _take_axis(key)
     if axis is not None and x.flags.c_contiguous and x.size:
         return x.take(key if key.__class__ is np.ndarray else key[-1], axis)
-    found = positions(key, x.shape) if _worth_it(x, key, True) else None
+    found = flat_positions(key, x.shape) if _use_flat_index(x, key, True) else None
     return x[key] if found is None else x.reshape(-1).take(found)
 
 
 def write(out: Array, key: Any, value: Array) -> None:
-    """Do ``out[key] = value``."""
-    found = positions(key, out.shape) if _worth_it(out, key, False) else None
+    """Assign ``out[key] = value``."""
+    found = flat_positions(key, out.shape) if _use_flat_index(out, key, False) else None
     if found is None:
         out[key] = value
     else:
@@ -195,26 +197,30 @@ def write(out: Array, key: Any, value: Array) -> None:
 
 
 def add(out: Array, key: Any, value: Array, ufunc: Any = np.add, *, zeros: bool = False) -> None:
-    """Add `value` to memory in C order at an index, repeated ones adding up.
+    """Add `value` to a C-contiguous array at an index, accumulating repeated indices.
 
-    Other ufuncs than np.add combine in their own way. `zeros` says that `out` holds nothing else.
+    Other ufuncs combine in their own way. `zeros` states that `out` is all zeros.
     """
-    if ufunc is np.add and value.size >= _MANY_ROWS and _is_rows(out, key, value):
+    if ufunc is np.add and value.size >= _ROUNDS_MIN_ELEMENTS and _adds_rows(out, key, value):
         return _add_rows(out, key[0] if key.__class__ is tuple else key, value, zeros)
-    found = positions(key, out.shape) if out.ndim > 1 and value.size >= _MANY else None
+    found = (
+        flat_positions(key, out.shape)
+        if out.ndim > 1 and value.size >= _FLAT_MIN_ELEMENTS
+        else None
+    )
     if found is not None:
         value = np.broadcast_to(value, found.shape).reshape(-1)
         out, key = out.reshape(-1), found.reshape(-1)
     if ufunc is np.add:
         np.add.at(out, key, value)
     else:
-        with np.errstate(invalid="ignore"):  # np.maximum.at warns of nan, as np.maximum doesn't
+        with np.errstate(invalid="ignore"):  # np.maximum.at warns of nan, unlike np.maximum
             ufunc.at(out, key, value)
     return None
 
 
-def _is_rows(out: Array, key: Any, value: Array) -> bool:
-    """Say whether whole entries of the first axis, of some length, are added at one index."""
+def _adds_rows(out: Array, key: Any, value: Array) -> bool:
+    """Return whether long entries of the first axis are added at one integer index."""
     parts = key if key.__class__ is tuple else (key,)
     index = parts[0] if parts else None
     return bool(
@@ -229,41 +235,38 @@ def _is_rows(out: Array, key: Any, value: Array) -> bool:
 
 
 def _add_rows(out: Array, index: Array, value: Array, zeros: bool) -> None:
-    """Add entries, in rounds: all that come first to their place, all that come second, …"""
-    index = _checked(index.reshape(-1), len(out), 0)
+    """Add entries in rounds: the first of each index, then the second of each, and so on."""
+    index = _normalized(index.reshape(-1), len(out), 0)
     value = value.reshape(index.size, *out.shape[1:])
     order = np.argsort(index, kind="stable")
     ordered = index[order]
-    turn = np.arange(index.size) - np.searchsorted(ordered, ordered)
-    rounds = int(turn.max()) + 1
-    if rounds * 8 > index.size:  # one after the other is as quick
-        for place, row in zip(index.tolist(), value, strict=True):
-            out[place] += row
+    occurrence = np.arange(index.size) - np.searchsorted(ordered, ordered)
+    rounds = int(occurrence.max()) + 1
+    if rounds * 8 > index.size:  # no faster than one by one
+        for row_number, row in zip(index.tolist(), value, strict=True):
+            out[row_number] += row
         return
-    if zeros:  # what comes first need not be added
-        chosen = order[turn == 0]
+    if zeros:  # the first round is an assignment
+        chosen = order[occurrence == 0]
         out[index[chosen]] = value[chosen]
     for number in range(int(zeros), rounds):
-        chosen = order[turn == number]
+        chosen = order[occurrence == number]
         out[index[chosen]] += value[chosen]
 
 
 def is_masks(key: Any) -> bool:
-    """Say whether all arrays of an index are masks, so that it repeats no element."""
+    """Return whether all arrays of an index are masks, so that no element is repeated."""
     parts = key if key.__class__ is tuple else (key,)
     return all([part.dtype.kind == "b" for part in parts if hasattr(part, "dtype")])
 
 
 def lasting(key: Any, shape: Shape) -> Array | None:
-    """Say which of the values written at an index are not overwritten by later ones of them.
-
-    None if none is.
-    """
-    found = positions(key, shape)
+    """Return the mask of assigned values that no later one overwrites; None if all survive."""
+    found = flat_positions(key, shape)
     if found is None:
         found = np.arange(math.prod(shape)).reshape(shape)[key]
-    owner = np.empty(math.prod(shape), np.intp)
+    last_writer = np.empty(math.prod(shape), np.intp)
     number = np.arange(found.size).reshape(found.shape)
-    owner[found] = number
-    stays = owner[found] == number
-    return None if stays.all() else stays
+    last_writer[found] = number
+    survives = last_writer[found] == number
+    return None if survives.all() else survives

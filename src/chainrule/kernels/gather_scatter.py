@@ -1,6 +1,6 @@
-"""Reading and adding along the last axis, a few rows at a time.
+"""Gather and scatter-add along the last axis, in chunks of rows.
 
-The positions of some rows stay in the cache, in memory that is used again for the next ones.
+The flat positions of a chunk stay in the cache: all chunks use the same buffer.
 """
 
 from __future__ import annotations
@@ -11,22 +11,22 @@ from typing import Any
 import numpy as np
 
 from chainrule.kernels import flat_indexing
-from chainrule.kernels.parallel import share
+from chainrule.kernels.parallel import parallel_fill
 
 Array = Any
 
 _INDEX = np.dtype(np.intp)
 
-_SOME = 1 << 16
-"""So many positions are worked out at a time."""
+_CHUNK_POSITIONS = 1 << 16
+"""Number of flat positions computed at a time."""
 
 
-class _OutsideError(Exception):
-    """A number in an index is negative, or none of the axis."""
+class _OutOfRangeError(Exception):
+    """An index is negative or out of bounds."""
 
 
-def fits(x_shape: tuple[int, ...], index: Array) -> bool:
-    """Say whether an index along the last axis has all rows of an array."""
+def covers_rows(x_shape: tuple[int, ...], index: Array) -> bool:
+    """Return whether an index along the last axis covers all rows of an array."""
     return bool(
         index.dtype == _INDEX
         and index.size
@@ -36,15 +36,15 @@ def fits(x_shape: tuple[int, ...], index: Array) -> bool:
 
 
 def index_along_last(x_shape: tuple[int, ...], key: Any) -> Array | None:
-    """Return the index along the last axis if that is what the index of all axes says."""
+    """Return the index along the last axis that is equivalent to a full index, or None."""
     if key.__class__ is not tuple or len(key) != len(x_shape) or len(key) < 2:
         return None
     index: Array = key[-1]
-    if index.__class__ is not np.ndarray or not fits(x_shape, index):
+    if index.__class__ is not np.ndarray or not covers_rows(x_shape, index):
         return None
     after = len(key) - 1
     for length, part in zip(x_shape, key[:-1], strict=False):
-        known = flat_indexing.counts(length, after)
+        known = flat_indexing.axis_range(length, after)
         after -= 1
         if part is known:
             continue
@@ -53,48 +53,50 @@ def index_along_last(x_shape: tuple[int, ...], key: Any) -> Array | None:
     return index
 
 
-def gathered(x: Array, index: Array) -> Array | None:
-    """Return what `x` holds at an index along the last axis, both in C order; None if outside."""
+def gather_along_last(x: Array, index: Array) -> Array | None:
+    """Return `x` at an index along the last axis, both C-contiguous; None if out of range."""
     out = np.empty(index.shape, x.dtype)
     rows = (out.reshape(-1, index.shape[-1]), x.reshape(-1, x.shape[-1]))
     try:
-        share(_gather, np, (*rows, index.reshape(rows[0].shape)), {}, by_rows=True)
-    except _OutsideError:
+        parallel_fill(_gather, np, (*rows, index.reshape(rows[0].shape)), {}, by_rows=True)
+    except _OutOfRangeError:
         return None
     return out
 
 
 def _gather(xp: Any, out: Array, x: Array, index: Array) -> None:
-    for some, places in _places(index, x.shape[1]):
-        if not _inside(index[some], x.shape[1]):
-            raise _OutsideError
-        # "wrap" looks for no wrong ones, and writes to `out` itself
-        x[some].reshape(-1).take(places, mode="wrap", out=out[some])
+    for chunk, positions in _flat_positions(index, x.shape[1]):
+        if not _in_range(index[chunk], x.shape[1]):
+            raise _OutOfRangeError
+        # mode="wrap" skips the bounds check and writes to `out` without a buffer.
+        x[chunk].reshape(-1).take(positions, mode="wrap", out=out[chunk])
 
 
-def added(out: Array, index: Array, value: Array) -> bool:
-    """Add `value` to what is at an index along the last axis, repeated ones adding up.
+def add_along_last(out: Array, index: Array, value: Array) -> bool:
+    """Add `value` at an index along the last axis, accumulating repeated indices.
 
-    Say whether that could be done: if not, nothing has been.
+    Return False, with `out` unchanged, if an index is out of range.
     """
-    if not _inside(index, out.shape[-1]):
+    if not _in_range(index, out.shape[-1]):
         return False
     rows = out.reshape(-1, out.shape[-1])
     index = index.reshape(-1, index.shape[-1])
     value = value.reshape(index.shape)
-    for some, places in _places(index, rows.shape[1]):
-        np.add.at(rows[some].reshape(-1), places.reshape(-1), value[some].reshape(-1))
+    for chunk, positions in _flat_positions(index, rows.shape[1]):
+        np.add.at(rows[chunk].reshape(-1), positions.reshape(-1), value[chunk].reshape(-1))
     return True
 
 
-def _inside(index: Array, length: int) -> bool:
-    return bool(np.maximum.reduce(index.view(np.uintp), axis=None) < length)  # nor negative
+def _in_range(index: Array, length: int) -> bool:
+    return bool(
+        np.maximum.reduce(index.view(np.uintp), axis=None) < length
+    )  # as unsigned, a negative number is large
 
 
-def _places(index: Array, length: int) -> Iterator[tuple[slice, Array]]:
-    """Yield some rows, and where in their memory the elements are that the index picks."""
+def _flat_positions(index: Array, length: int) -> Iterator[tuple[slice, Array]]:
+    """Yield a slice of rows, and the flat positions in them that the index selects."""
     count, width = index.shape
-    step = min(max(_SOME // width, 1), count)
+    step = min(max(_CHUNK_POSITIONS // width, 1), count)
     starts = np.arange(0, step * length, length).reshape(-1, 1)
     buffer = np.empty((step, width), np.intp)
     for first in range(0, count, step):

@@ -1,4 +1,4 @@
-"""Gaussian elimination of stacks of matrices: NumPy has it inside of `solve` alone."""
+"""LU factorisation of stacks of matrices, which NumPy has only inside `solve`."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import numpy as np
 
 Array = Any
 
-_BLOCK = 32
-"""So many columns are eliminated one by one, before the rest follows by products of matrices."""
+_BLOCK_COLUMNS = 32
+"""Number of columns of a block; the columns after it are updated by matrix products."""
 
 
-def factored(xp: Any, x: Array, *, pivot: bool) -> tuple[Array, Array]:
-    """Return L and U in one matrix, and for each row which one it was exchanged with, from 0.
+def factorize(xp: Any, x: Array, *, pivot: bool) -> tuple[Array, Array]:
+    """Return L and U packed in one matrix, and zero-based row exchanges as in LAPACK.
 
-    Where a whole column is 0, so are its factors, as in LAPACK. Without pivots those of other
-    elements above which a 0 stands are inf.
+    Where a column is all 0, so are its multipliers, as in LAPACK. Without pivoting, other
+    multipliers are inf where the diagonal element is 0.
     """
     m, n = x.shape[-2:]
     stack = xp.array(x.reshape(prod(x.shape[:-2]), m, n))
@@ -25,27 +25,27 @@ def factored(xp: Any, x: Array, *, pivot: bool) -> tuple[Array, Array]:
     pivots = xp.empty((len(stack), count), dtype=np.int64)
     pivots[...] = xp.arange(count)
     with np.errstate(all="ignore"):
-        for start in range(0, count, _BLOCK):
-            stop = min(start + _BLOCK, count)
+        for start in range(0, count, _BLOCK_COLUMNS):
+            stop = min(start + _BLOCK_COLUMNS, count)
             for column in range(start, stop):
                 if len(stack) == 1 and isinstance(stack, np.ndarray):
-                    _eliminate_alone(stack[0], pivots[0], column, stop, pivot)
+                    _eliminate_single(stack[0], pivots[0], column, stop, pivot)
                 else:
                     _eliminate(xp, stack, pivots, column, stop, pivot)
             if stop < n:
                 unit = xp.tril(stack[:, start:stop, start:stop], -1) + xp.eye(stop - start)
-                above = _under_unit(xp, unit.astype(x.dtype), stack[:, start:stop, stop:])
-                stack[:, start:stop, stop:] = above
-                stack[:, stop:, stop:] -= xp.matmul(stack[:, stop:, start:stop], above)
+                upper = _solve_unit_lower(xp, unit.astype(x.dtype), stack[:, start:stop, stop:])
+                stack[:, start:stop, stop:] = upper
+                stack[:, stop:, stop:] -= xp.matmul(stack[:, stop:, start:stop], upper)
     return stack.reshape(x.shape), pivots.reshape(*x.shape[:-2], count)
 
 
-def _under_unit(xp: Any, lower: Array, sides: Array) -> Array:
-    """Solve with triangles that have ones on the diagonal; their factors may be inf."""
+def _solve_unit_lower(xp: Any, lower: Array, right: Array) -> Array:
+    """Solve unit lower triangular systems, whose multipliers may be inf."""
     try:
-        return xp.linalg.solve(lower, sides)
+        return xp.linalg.solve(lower, right)
     except np.linalg.LinAlgError:
-        out = xp.array(sides)
+        out = xp.array(right)
         for i in range(lower.shape[-1] - 1):
             out[:, i + 1 :] -= lower[:, i + 1 :, i, None] * out[:, i, None]
         return out
@@ -70,8 +70,8 @@ def _eliminate(xp: Any, stack: Array, pivots: Array, j: int, stop: int, pivot: b
     stack[:, j + 1 :, j + 1 : stop] -= stack[:, j + 1 :, j, None] * stack[:, j, None, j + 1 : stop]
 
 
-def _eliminate_alone(x: Array, pivots: Array, j: int, stop: int, pivot: bool) -> None:
-    """Do what `_eliminate` does for a single matrix, in a third of the time."""
+def _eliminate_single(x: Array, pivots: Array, j: int, stop: int, pivot: bool) -> None:
+    """Eliminate one column of a single matrix, in a third of the time of `_eliminate`."""
     if pivot:
         below = x[j:, j]
         size = abs(below.real) + abs(below.imag) if below.dtype.kind == "c" else abs(below)
@@ -89,15 +89,15 @@ def _eliminate_alone(x: Array, pivots: Array, j: int, stop: int, pivot: bool) ->
 
 
 def lu_packed(xp: Any, x: Array) -> Array:
-    """Return L and U in one matrix, without exchanging rows."""
-    return factored(xp, x, pivot=False)[0]
+    """Return L and U packed in one matrix, without pivoting."""
+    return factorize(xp, x, pivot=False)[0]
 
 
-def order_of(xp: Any, pivots: Array, m: int) -> Array:
-    """Return which row each one was before all exchanges."""
+def row_permutation(xp: Any, pivots: Array, m: int) -> Array:
+    """Return the row permutation that a sequence of exchanges amounts to."""
     stack = pivots.reshape(prod(pivots.shape[:-1]), pivots.shape[-1])
-    if isinstance(pivots, np.ndarray) and len(stack) <= _FEW:
-        orders = [_exchanged(list(range(m)), chosen) for chosen in stack.tolist()]
+    if isinstance(pivots, np.ndarray) and len(stack) <= _PYTHON_MAX_MATRICES:
+        orders = [_exchange(list(range(m)), chosen) for chosen in stack.tolist()]
         return xp.array(orders, dtype=np.int64).reshape(*pivots.shape[:-1], m)
     order = xp.empty((len(stack), m), dtype=np.int64)
     order[...] = xp.arange(m)
@@ -110,11 +110,11 @@ def order_of(xp: Any, pivots: Array, m: int) -> Array:
     return order.reshape(*pivots.shape[:-1], m)
 
 
-_FEW = 16
-"""For so many matrices, Python exchanges numbers sooner than NumPy exchanges columns of them."""
+_PYTHON_MAX_MATRICES = 16
+"""Number of matrices up to which exchanging in Python is faster than in NumPy."""
 
 
-def _exchanged(order: list[int], pivots: list[int]) -> list[int]:
+def _exchange(order: list[int], pivots: list[int]) -> list[int]:
     for j, chosen in enumerate(pivots):
         order[j], order[chosen] = order[chosen], order[j]
     return order

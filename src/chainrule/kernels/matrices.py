@@ -1,4 +1,4 @@
-"""Functions of matrices: those that look at values, and masks of their parts."""
+"""Matrix functions whose computation depends on values, and masks of triangles."""
 
 from __future__ import annotations
 
@@ -21,52 +21,54 @@ def on_diagonal(xp: Any, x: Array) -> Array:
 
 
 def below_diagonal(xp: Any, x: Array) -> Array:
-    """Return the mask of what lies below the diagonal."""
+    """Return the mask of the strictly lower triangle."""
     return _mask(xp.greater, *x.shape[-2:])
 
 
 def _mask(relation: Any, m: int, n: int) -> Array:
-    return _kept(relation, m, n) if m * n <= _KEPT else _made(relation, m, n)
+    return (
+        _cached_mask(relation, m, n) if m * n <= _CACHE_MAX_ELEMENTS else _new_mask(relation, m, n)
+    )
 
 
-_KEPT = 1 << 12
-"""Masks of so many elements are kept: to make one takes as long as to solve a small system."""
+_CACHE_MAX_ELEMENTS = 1 << 12
+"""Number of elements up to which masks are cached: making one takes as long as a small solve."""
 
 
-def _made(relation: Any, m: int, n: int) -> Array:
+def _new_mask(relation: Any, m: int, n: int) -> Array:
     mask: Array = relation.outer(np.arange(m), np.arange(n))
-    mask.flags.writeable = False  # rules write to nothing, and it may be everybody's
+    mask.flags.writeable = False  # it may be shared
     return mask
 
 
-_kept = lru_cache(maxsize=64)(_made)
+_cached_mask = lru_cache(maxsize=64)(_new_mask)
 
 # --- inverses -------------------------------------------------------------------------------------
 
 
 def inverses(xp: Any, x: Array) -> Array:
-    """Return inverses; of singular matrices the limit: their cofactors, transposed, times inf."""
+    """Return inverses; for singular matrices the transposed cofactors times inf."""
     try:
         return xp.linalg.inv(x)
     except np.linalg.LinAlgError:
         with np.errstate(all="ignore"):
-            return (_of_finite(xp, x) / xp.linalg.det(x)[..., None, None]).swapaxes(-1, -2)
+            return (_cofactors_by_svd(xp, x) / xp.linalg.det(x)[..., None, None]).swapaxes(-1, -2)
 
 
 # --- cofactors ------------------------------------------------------------------------------------
 
-_SAFE_CONDITION = 1e4
-"""Below this condition number det(x) x⁻ᵀ has nearly all digits, for a tenth of the time."""
+_MAX_CONDITION = 1e4
+"""Condition number below which det(x) x⁻ᵀ is accurate; it takes a tenth of the time of an SVD."""
 
 
 def cofactors(xp: Any, x: Array) -> Array:
-    """Return the cofactors of square matrices: the derivative of det, also where it is 0."""
+    """Return the cofactors of square matrices, also singular ones: the derivative of det."""
     try:
         inverse = xp.linalg.inv(x)
     except np.linalg.LinAlgError:
-        return _of_finite(xp, x)
-    if not xp.all(_norm_1(xp, x) * _norm_1(xp, inverse) < _SAFE_CONDITION):  # nan is not
-        return _of_finite(xp, x)
+        return _cofactors_by_svd(xp, x)
+    if not xp.all(_norm_1(xp, x) * _norm_1(xp, inverse) < _MAX_CONDITION):  # nan is not
+        return _cofactors_by_svd(xp, x)
     return xp.linalg.det(x)[..., None, None] * inverse.swapaxes(-1, -2)
 
 
@@ -74,37 +76,39 @@ def _norm_1(xp: Any, x: Array) -> Array:
     return xp.abs(x).sum(axis=-2).max(axis=-1, initial=0)
 
 
-def _of_finite(xp: Any, x: Array) -> Array:
-    """Compute without a division; what isn't finite has cofactors nan.
+def _cofactors_by_svd(xp: Any, x: Array) -> Array:
+    """Return cofactors by a singular value decomposition; nan for matrices that are not finite.
 
     cof(U S Vᴴ) = cof(U) cof(S) cof(Vᴴ), and the cofactors of a unitary matrix are its conjugate
     times its determinant.
     """
     finite = xp.isfinite(x).all(axis=(-2, -1), keepdims=True)
     if not finite.all():
-        return xp.where(finite, _of_finite(xp, xp.where(finite, x, 0)), xp.nan).astype(x.dtype)
+        return xp.where(finite, _cofactors_by_svd(xp, xp.where(finite, x, 0)), xp.nan).astype(
+            x.dtype
+        )
     u, s, vh = xp.linalg.svd(x, full_matrices=False)
     ones = xp.ones_like(s[..., :1])
     before = xp.cumprod(xp.concatenate([ones, s[..., :-1]], axis=-1), axis=-1)
     after = xp.cumprod(xp.concatenate([ones, s[..., :0:-1]], axis=-1), axis=-1)[..., ::-1]
     phase = xp.linalg.det(u) * xp.linalg.det(vh)
-    weights = phase[..., None] * before * after  # the products of all others
+    weights = phase[..., None] * before * after  # products of all other singular values
     return xp.matmul(u.conj() * weights[..., None, :], vh.conj())
 
 
-# --- a check --------------------------------------------------------------------------------------
+# --- phase check ----------------------------------------------------------------------------------
 
-_PHASE = 1e-2  # PyTorch's tolerance, and the same part of the gradient
+_PHASE_TOLERANCE = 1e-2  # PyTorch's tolerance, relative to the gradient
 
 
 def check_phases(xp: Any, phases: Array, gradient: Array, *, operation: str) -> Array:
-    """Raise if a gradient turns vectors by a phase, which is free: a loss must not depend on it."""
+    """Raise if a gradient depends on the phase of eigenvectors or singular vectors."""
     largest = xp.abs(gradient).max(axis=(-2, -1), initial=1)[..., None]
-    if (xp.abs(phases) > _PHASE * largest).any():
+    if (xp.abs(phases) > _PHASE_TOLERANCE * largest).any():
         raise AutogradError(
             f"linalg.{operation}: The vectors in the complex case are specified up to "
             "multiplication by e^{i phi}. The specified loss function depends on this quantity, so "
-            "it is ill-defined: compute it from what no such factor changes, like abs(vectors)"
+            "it is ill-defined: compute it from phase-invariant quantities, like abs(vectors)"
         )
     return xp.asarray(True)
 
@@ -112,9 +116,9 @@ def check_phases(xp: Any, phases: Array, gradient: Array, *, operation: str) -> 
 # --- the matrix exponential -----------------------------------------------------------------------
 # Padé approximants with scaling and squaring: N. Higham, "The scaling and squaring method for the
 # matrix exponential revisited", SIAM J. Matrix Anal. Appl. 26(4), 2005, with the bounds on the
-# 1-norm from its table 2.3 (and, for single precision, those of Higham, 2008, table 10.3's kind).
+# 1-norm from its table 2.3 (single precision: as in Higham, Functions of Matrices, 2008, ch. 10).
 
-_BOUNDS = {
+_PADE_BOUNDS = {
     4: ((3, 4.258730016922831e-1), (5, 1.880152677804762), (7, 3.925724783138660)),
     8: (
         (3, 1.495585217958292e-2),
@@ -131,7 +135,7 @@ def matrix_exp(xp: Any, x: Array) -> Array:
     n = x.shape[-1]
     if x.size == 0:
         return xp.zeros(x.shape, x.dtype)
-    bounds = _BOUNDS[8 if x.dtype.name in ("float64", "complex128") else 4]
+    bounds = _PADE_BOUNDS[8 if x.dtype.name in ("float64", "complex128") else 4]
     stack = x.reshape(-1, n, n)
     norms = _norm_1(xp, stack)
     largest = float(xp.max(xp.where(xp.isfinite(norms), norms, 0)))
@@ -148,7 +152,7 @@ def matrix_exp(xp: Any, x: Array) -> Array:
 
 
 def _pade(xp: Any, x: Array, degree: int) -> Array:
-    """Return the approximant q(x)⁻¹ p(x) of exp, where q(x) = p(-x)."""
+    """Return the Padé approximant q(x)⁻¹ p(x) of exp, where q(x) = p(-x)."""
     coefficients = [
         factorial(2 * degree - j)
         * factorial(degree)

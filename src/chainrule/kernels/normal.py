@@ -1,43 +1,43 @@
-"""The normal distribution function, quick in single precision, and gelu, which multiplies by it."""
+"""The normal distribution function, with a fast single-precision formula, and gelu."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from chainrule.kernels import special
-from chainrule.kernels.parallel import share, shared
+from chainrule.kernels.parallel import parallel_fill, parallelized
 
 Array = Any
 
-# erf(x/√2) = tanh(x (u + c₀ + c₁/(u + c₂ + c₃/(u + c₄)))) with u = UNIT x², to 1e-7 and for every
-# x: the best quotient of its degrees (found by reweighted least squares), as a continued fraction,
-# which takes ten operations where a polynomial as good takes fourteen and holds up to 5.5.
+# erf(x/√2) = tanh(x (u + c₀ + c₁/(u + c₂ + c₃/(u + c₄)))) with u = UNIT x², to 1e-7 for all x: the
+# best rational approximation of its degree (by reweighted least squares), as a continued fraction.
+# It takes ten operations; a polynomial as accurate takes fourteen and is valid only up to 5.5.
 UNIT = 0.01813863947213487
 CURVE = (
     *(1.1832759423356842, -0.04835453099250211, -0.42818378819171016),
     *(0.4551579712101513, 0.8221002415426801),
 )
-_DENSITY = 0.3989422804014327  # 1/√(2π)
+_DENSITY_AT_ZERO = 0.3989422804014327  # 1/√(2π)
 
 
-@shared(by_rows=False)
+@parallelized(by_rows=False)
 def normal_cdf(xp: Any, out: Array, x: Array) -> None:
-    """Fill in Φ(x): to 2e-7 in single precision, to the last digits in double precision."""
-    _fill_cdf(xp, out, x, xp.empty(x.shape, xp.float32 if _is_narrow(x) else x.dtype))
+    """Fill in Φ(x), to 2e-7 in single precision, to machine precision in double."""
+    _fill_cdf(xp, out, x, xp.empty(x.shape, xp.float32 if _is_single(x) else x.dtype))
 
 
-def _is_narrow(x: Array) -> bool:
+def _is_single(x: Array) -> bool:
     return bool(x.dtype.itemsize <= 4)
 
 
 def _fill_cdf(xp: Any, out: Array, x: Array, scratch: Array) -> None:
-    if not _is_narrow(x):
+    if not _is_single(x):
         xp.multiply(x, -0.7071067811865476, out=scratch)
-        xp.multiply(special._kernel("erfc", xp)(scratch), 0.5, out=out)
+        xp.multiply(special.kernel_for("erfc", xp)(scratch), 0.5, out=out)
         return
     wide = x.astype(xp.float32, copy=False)
     c0, c1, c2, c3, c4 = CURVE
-    with xp.errstate(over="ignore"):  # tanh of an infinity is right
+    with xp.errstate(over="ignore"):  # tanh of an infinity is exact
         u = xp.multiply(wide, wide, out=scratch)
         u *= UNIT
     curve = xp.add(u, c4, out=out if out.dtype == wide.dtype else None)
@@ -56,7 +56,7 @@ def _fill_cdf(xp: Any, out: Array, x: Array, scratch: Array) -> None:
 def gelu(xp: Any, x: Array) -> tuple[Array, Array]:
     """Return x Φ(x) and Φ(x)."""
     out, cdf = xp.empty(x.shape, x.dtype), xp.empty(x.shape, x.dtype)
-    share(_fill_gelu, xp, (out, cdf, x), {}, by_rows=False)
+    parallel_fill(_fill_gelu, xp, (out, cdf, x), {}, by_rows=False)
     return out, cdf
 
 
@@ -65,13 +65,15 @@ def _fill_gelu(xp: Any, out: Array, cdf: Array, x: Array) -> None:
     xp.multiply(x, cdf, out=out)
 
 
-@shared(by_rows=False)
+@parallelized(by_rows=False)
 def gelu_rule(xp: Any, product: Array, v: Array, x: Array, cdf: Array) -> None:
     """Fill in v (Φ + x φ)."""
     xp.multiply(x, x, out=product)
     xp.multiply(product, -0.5, out=product)
     xp.exp(product, out=product)
-    xp.multiply(product, _DENSITY, out=product)  # in the formula's order: the same bits
+    xp.multiply(
+        product, _DENSITY_AT_ZERO, out=product
+    )  # the order of the primitive's formula, for identical bits
     xp.multiply(product, x, out=product)
     xp.add(product, cdf, out=product)
     xp.multiply(product, v, out=product)

@@ -1,4 +1,4 @@
-"""Norms of vectors, scaled only where it is needed: a kernel that looks at its result."""
+"""Vector p-norms that are rescaled only if the powers over- or underflow."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Axes = tuple[int, ...] | None
 
 
 def p_norm(xp: Any, x: Array, *, p: float, axis: Axes, keepdims: bool) -> Array:
-    """Return (Σ |x|ᵖ)^(1/p). Powers that overflow or vanish are taken again of scaled numbers."""
+    """Return (Σ |x|ᵖ)^(1/p), computed again from scaled elements if powers over- or underflow."""
     if x.size == 0:
         return abs(x).sum(axis=axis, keepdims=keepdims)
     with np.errstate(all="ignore"):

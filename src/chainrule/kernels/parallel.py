@@ -1,9 +1,9 @@
-"""Sharing a computation on large arrays among threads, each part written to its place.
+"""Parallel evaluation of kernels on large arrays, in parts.
 
-A part is a stretch of elements, or some entries of the first axis. Each is as large as may be: a
-call of NumPy's costs a microsecond, and at least four times that where threads wait for each other.
-What also counts is that a part's intermediate arrays are used again for the next one: fresh memory
-costs more than the arithmetic on it. `benchmarks/kernels.py` has the figures.
+A part is a contiguous block of elements, or of entries of the first axis. Parts are as large as
+possible: a NumPy call costs a microsecond, and four or more where threads contend. Parts also let
+intermediate arrays be reused: fresh memory costs more than the arithmetic on it. See
+`benchmarks/kernels.py`.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from chainrule.kernels import threads
 Array = Any
 Fill = Callable[..., None]
 
-LARGE = 1 << 18
-"""From so many elements on, it pays to share."""
+PARALLEL_MIN_ELEMENTS = 1 << 18
+"""Number of elements from which several threads pay."""
 
-PART = 1 << 19
-"""The most elements of a part."""
+PART_MAX_ELEMENTS = 1 << 19
+"""Largest number of elements of a part."""
 
-LEAST = 1 << 16
-"""The fewest: small arrays may be computed in another way, and no part in another than the rest."""
+PART_MIN_ELEMENTS = 1 << 16
+"""Smallest number of elements of a part: kernels compute small arrays in other ways."""
 
 
-def shared(*, by_rows: bool) -> Callable[[Fill], Callable[..., Array]]:
-    """Make a kernel that returns its result of one that fills an array like its first input.
+def parallelized(*, by_rows: bool) -> Callable[[Fill], Callable[..., Array]]:
+    """Turn a function that fills an array like its first input into a kernel that returns it.
 
-    Either the kernel acts element by element; or, `by_rows`, on the entries of the first axis one
-    by one, if all inputs have as many and the settings leave that axis alone.
+    The kernel acts element by element or, with `by_rows`, on each entry of the first axis, if all
+    inputs have that axis and no setting refers to it.
     """
 
     def decorate(fill: Fill) -> Callable[..., Array]:
@@ -41,10 +41,10 @@ def shared(*, by_rows: bool) -> Callable[[Fill], Callable[..., Array]]:
         def kernel(xp: Any, *arrays: Array, **settings: Any) -> Array:
             x = arrays[0]
             out = xp.empty(x.shape, x.dtype)
-            if x.size < LARGE:
+            if x.size < PARALLEL_MIN_ELEMENTS:
                 fill(xp, out, *arrays, **settings)
             else:
-                share(fill, xp, (out, *arrays), settings, by_rows=by_rows)
+                parallel_fill(fill, xp, (out, *arrays), settings, by_rows=by_rows)
             return out
 
         return kernel
@@ -52,27 +52,27 @@ def shared(*, by_rows: bool) -> Callable[[Fill], Callable[..., Array]]:
     return decorate
 
 
-def share(
+def parallel_fill(
     fill: Fill, xp: Any, arrays: tuple[Array, ...], settings: dict[str, Any], *, by_rows: bool
 ) -> None:
-    """Fill the first array: in parts, where that can be and pays."""
-    whole = max([array.size for array in arrays])
-    if whole < LARGE or not _separable(arrays, settings, by_rows):
+    """Fill the first array, in parallel parts if that is possible and pays."""
+    size = max([array.size for array in arrays])
+    if size < PARALLEL_MIN_ELEMENTS or not _can_split(arrays, settings, by_rows):
         return fill(xp, *arrays, **settings)
     if not by_rows:
         arrays = tuple([array.reshape(-1) for array in arrays])
     count = arrays[0].shape[0]
-    wanted = min(threads.get_num_threads(), whole // LEAST)
-    parts = min(max(-(-whole // PART), wanted), count)
+    wanted = min(threads.get_num_threads(), size // PART_MIN_ELEMENTS)
+    parts = min(max(-(-size // PART_MAX_ELEMENTS), wanted), count)
 
     def part(i: int) -> None:
-        some = slice(i * count // parts, (i + 1) * count // parts)
-        fill(xp, *[array[some] for array in arrays], **settings)
+        block = slice(i * count // parts, (i + 1) * count // parts)
+        fill(xp, *[array[block] for array in arrays], **settings)
 
-    return threads.each(part, range(parts))
+    return threads.parallel_for(part, range(parts))
 
 
-def _separable(arrays: tuple[Array, ...], settings: dict[str, Any], by_rows: bool) -> bool:
+def _can_split(arrays: tuple[Array, ...], settings: dict[str, Any], by_rows: bool) -> bool:
     out = arrays[0]
     if by_rows and settings.get("axis") == 0:
         return False

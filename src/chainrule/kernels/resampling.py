@@ -1,8 +1,8 @@
 """Sparse linear maps along one axis: window sums, interpolation, reflections, unfolding.
 
-A map is a few layers, each of which writes to an output at most once: `out[rows] += weights *
-x[places]`. So a layer is one expression over the whole array, and what holds no entry can't spoil
-anything: there is no 0 * inf. The transpose is of the same kind.
+A sparse matrix is stored as a few layers, each of which writes to an output at most once:
+`out[rows] += weights * x[columns]`. So a layer is one vectorised expression, and absent entries
+multiply nothing: there is no 0 * inf. The transpose has the same form.
 """
 
 from __future__ import annotations
@@ -18,49 +18,51 @@ Layer = tuple[Any, Any, Any]
 
 
 class Taps:
-    """A sparse matrix of `rows` × `places`, as layers of (rows, places, weights or None)."""
+    """A sparse matrix of shape `rows` × `columns`, in layers (rows, columns, weights or None)."""
 
-    def __init__(self, rows: int, places: int, layers: Sequence[Layer]) -> None:
+    def __init__(self, rows: int, columns: int, layers: Sequence[Layer]) -> None:
         self.rows = rows
-        self.places = places
+        self.columns = columns
         self.layers = tuple([layer for layer in layers if len(layer[0])])
-        taken = np.concatenate([layer[0] for layer in self.layers] or [np.zeros(0, int)])
-        written = np.bincount(taken, minlength=rows)
+        rows_used = np.concatenate([layer[0] for layer in self.layers] or [np.zeros(0, int)])
+        written = np.bincount(rows_used, minlength=rows)
         self.disjoint = bool(written.max(initial=0) <= 1)
         self.complete = bool(written.min(initial=1) >= 1)
         # Evenly spaced indices as slices.
-        self.steps = [(_progression(r), _progression(p), w) for r, p, w in self.layers]
+        self.sliced_layers = [(_as_slice(r), _as_slice(p), w) for r, p, w in self.layers]
 
     @cached_property
     def transposed(self) -> Taps:
         """The transposed matrix."""
         layers: list[Layer] = []
-        for rows, places, weights in self.layers:
-            layers += _layered(places, rows, weights)
-        transposed = Taps(self.places, self.rows, layers)
+        for rows, columns, weights in self.layers:
+            layers += _to_layers(columns, rows, weights)
+        transposed = Taps(self.columns, self.rows, layers)
         transposed.__dict__["transposed"] = self
         return transposed
 
 
-def taps_of(rows: Array, places: Array, weights: Array | None, shape: tuple[int, int]) -> Taps:
-    """Return a map of this shape from its entries, in any order."""
-    return Taps(*shape, _layered(rows, places, weights))
+def make_taps(rows: Array, columns: Array, weights: Array | None, shape: tuple[int, int]) -> Taps:
+    """Return the sparse matrix of this shape from its entries, in any order."""
+    return Taps(*shape, _to_layers(rows, columns, weights))
 
 
-def _layered(rows: Array, places: Array, weights: Array | None) -> list[Layer]:
-    """Return entries as layers, in each of which the rows ascend and none comes twice."""
+def _to_layers(rows: Array, columns: Array, weights: Array | None) -> list[Layer]:
+    """Return entries as layers, each with ascending, unique rows."""
     order = np.argsort(rows, kind="stable")
     ordered = rows[order]
     rank = np.arange(len(ordered)) - np.searchsorted(ordered, ordered)
     layers = []
     for i in range(rank.max(initial=-1) + 1):
-        some = order[rank == i]
-        layers.append((rows[some], places[some], None if weights is None else weights[some]))
+        entries = order[rank == i]
+        layers.append(
+            (rows[entries], columns[entries], None if weights is None else weights[entries])
+        )
     return layers
 
 
-def _progression(index: Array) -> Any:
-    """Return evenly spaced ascending indices as a slice, others as they are."""
+def _as_slice(index: Array) -> Any:
+    """Return evenly spaced ascending indices as a slice, others unchanged."""
     if len(index) == 1:
         return slice(int(index[0]), int(index[0]) + 1)
     step = int(index[1] - index[0])
@@ -70,34 +72,34 @@ def _progression(index: Array) -> Any:
 
 
 def resample(xp: Any, x: Array, *, taps: Taps, axis: int) -> Array:
-    """Return the map applied along an axis."""
+    """Apply a sparse matrix along an axis."""
     lead = (slice(None),) * axis
     shape = (*x.shape[:axis], taps.rows, *x.shape[axis + 1 :])
-    steps = taps.steps
-    if len(steps) == 1 and taps.complete and isinstance(steps[0][0], slice):
-        part = _layer(xp, x, steps[0], axis)
+    sliced_layers = taps.sliced_layers
+    if len(sliced_layers) == 1 and taps.complete and isinstance(sliced_layers[0][0], slice):
+        part = _layer_values(xp, x, sliced_layers[0], axis)
         return part.copy() if xp.may_share_memory(part, x) else part
     new = xp.empty if taps.disjoint and taps.complete else xp.zeros
     out = new(shape, x.dtype)
-    for i, step in enumerate(steps):
-        part, rows = _layer(xp, x, step, axis), (*lead, step[0])
+    for i, layer in enumerate(sliced_layers):
+        part, rows = _layer_values(xp, x, layer, axis), (*lead, layer[0])
         if taps.disjoint or i == 0:
             out[rows] = part
-        elif isinstance(step[0], slice):
+        elif isinstance(layer[0], slice):
             view = out[rows]
             xp.add(view, part, out=view)
         else:
-            out[rows] += part  # no row twice in a layer
+            out[rows] += part  # rows are unique in a layer
     return out
 
 
-def _layer(xp: Any, x: Array, step: Layer, axis: int) -> Array:
-    """Return what one layer writes."""
-    _, places, weights = step
-    if isinstance(places, slice):
-        part = x[(*(slice(None),) * axis, places)]
+def _layer_values(xp: Any, x: Array, layer: Layer, axis: int) -> Array:
+    """Return the values that one layer writes."""
+    _, columns, weights = layer
+    if isinstance(columns, slice):
+        part = x[(*(slice(None),) * axis, columns)]
     else:
-        part = xp.take(x, xp.asarray(places), axis)
+        part = xp.take(x, xp.asarray(columns), axis)
     if weights is None:
         return part
     column = xp.asarray(weights.astype(x.real.dtype))

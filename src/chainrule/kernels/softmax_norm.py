@@ -1,7 +1,7 @@
-"""Softmax and normalisation along the last axis, in few passes, without fresh arrays for each.
+"""Softmax and normalisation kernels with few passes over memory and few temporaries.
 
-They are the same formulas as those of the primitives of these names, which call them for NumPy
-arrays. einsum adds up products of two arrays without making an array of them.
+The formulas are those of the primitives of the same names, which call these kernels for NumPy
+arrays. `einsum` and `vecdot` sum products without storing them.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from chainrule.kernels.parallel import share, shared
+from chainrule.kernels.parallel import parallel_fill, parallelized
 
 Array = Any
 Axes = tuple[int, ...]
@@ -22,17 +22,17 @@ def _sums(xp: Any, x: Array, axis: int) -> Array:
 
 
 def _products(xp: Any, x: Array, y: Array, axis: int) -> Array:
-    """Return the sums of products along an axis."""
+    """Return the sums of x y along an axis."""
     if x.size >= 4096 and axis == x.ndim - 1 and x.shape[-1] <= 2048:
         return xp.vecdot(x, y)[..., None]
     return xp.add.reduce(x * y, axis, None, None, True)
 
 
-def _with_column(xp: Any, ufunc: Any, x: Array, column: Array, out: Array) -> None:
-    """Fill in ufunc(x, column), of one number for each row.
+def _apply_column(xp: Any, ufunc: Any, x: Array, column: Array, out: Array) -> None:
+    """Fill in ufunc(x, column), where the column has one number for each row.
 
-    NumPy spreads such a column in buffers first, unless a row is longer than they are: without
-    them a million float32 take 0.06 ms instead of 0.15.
+    NumPy first broadcasts such a column into buffers, unless a row is longer than they are: with
+    small buffers a million float32 take 0.06 ms instead of 0.15.
     """
     if x.size < 1 << 15 or x.shape[-1] < 512 or column.shape[-1] != 1:
         ufunc(x, column, out=out)
@@ -44,86 +44,86 @@ def _with_column(xp: Any, ufunc: Any, x: Array, column: Array, out: Array) -> No
         xp.setbufsize(before)
 
 
-def _shift(xp: Any, out: Array, x: Array, axis: int) -> None:
+def _subtract_max(xp: Any, out: Array, x: Array, axis: int) -> None:
     if x.size:
         top = xp.maximum.reduce(x, axis, keepdims=True)
-        _with_column(xp, xp.subtract, x, top, out)
+        _apply_column(xp, xp.subtract, x, top, out)
 
 
 def _exponentials(xp: Any, out: Array, x: Array, axis: int) -> Array:
-    """Fill in exponentials, each slice's up to a factor, and return their sums."""
+    """Fill in exponentials, up to a factor for each slice, and return their sums."""
     if x.size < 4096 or axis != x.ndim - 1:
-        _shift(xp, out, x, axis)
+        _subtract_max(xp, out, x, axis)
         xp.exp(out, out=out)
         return _sums(xp, out, axis)
     with xp.errstate(over="ignore"):
         xp.exp(x, out=out)
         total = _sums(xp, out, axis)
-    odd = _out_of_range(xp, total)
-    if odd is not None:
-        part = x[odd]
-        _shift(xp, part, part, axis=1)
-        out[odd] = xp.exp(part, out=part)
-        total[odd] = _sums(xp, part, 1)
+    extreme = _extreme_rows(xp, total)
+    if extreme is not None:
+        part = x[extreme]
+        _subtract_max(xp, part, part, axis=1)
+        out[extreme] = xp.exp(part, out=part)
+        total[extreme] = _sums(xp, part, 1)
     return total
 
 
-def _out_of_range(xp: Any, total: Array) -> Array | None:
-    """Say which sums of exponentials are too large or too small to do without a shift, if any.
+def _extreme_rows(xp: Any, total: Array) -> Array | None:
+    """Return the mask of rows whose sum of exponentials needs a shift by the maximum, or None.
 
-    To find and subtract the largest number of each row takes two passes. In between nothing has
-    overflowed, and what was lost to underflow is below the smallest quotient.
+    Finding and subtracting the maximum takes two passes. For sums within the limits nothing has
+    overflowed, and terms lost to underflow are negligible.
     """
     if xp.minimum.reduce(total, None) >= 0.1 and xp.maximum.reduce(total, None) <= 1e30:
         return None
-    odd: Array = xp.logical_not((total >= 0.1) & (total <= 1e30))[..., 0]  # or nan
-    return odd
+    extreme: Array = xp.logical_not((total >= 0.1) & (total <= 1e30))[..., 0]  # true for nan
+    return extreme
 
 
-@shared(by_rows=True)
+@parallelized(by_rows=True)
 def softmax(xp: Any, out: Array, x: Array, *, axis: int) -> None:
     """Fill in exponentials over their sum."""
     if x.size:
-        _with_column(xp, xp.multiply, out, 1 / _exponentials(xp, out, x, axis), out)
+        _apply_column(xp, xp.multiply, out, 1 / _exponentials(xp, out, x, axis), out)
 
 
-@shared(by_rows=True)
+@parallelized(by_rows=True)
 def softmax_rule(xp: Any, product: Array, v: Array, out: Array, *, axis: int) -> None:
     """Fill in (v - Σ v out) out."""
-    _with_column(xp, xp.subtract, v, _products(xp, v, out, axis), product)
+    _apply_column(xp, xp.subtract, v, _products(xp, v, out, axis), product)
     xp.multiply(product, out, out=product)
 
 
-@shared(by_rows=True)
+@parallelized(by_rows=True)
 def log_softmax(xp: Any, out: Array, x: Array, *, axis: int) -> None:
     """Fill in x - log Σ exp x."""
-    _shift(xp, out, x, axis)
+    _subtract_max(xp, out, x, axis)
     if x.size:
-        _with_column(xp, xp.subtract, out, xp.log(_sums(xp, xp.exp(out), axis)), out)
+        _apply_column(xp, xp.subtract, out, xp.log(_sums(xp, xp.exp(out), axis)), out)
 
 
-@shared(by_rows=True)
+@parallelized(by_rows=True)
 def log_softmax_vjp(xp: Any, product: Array, g: Array, out: Array, *, axis: int) -> None:
     """Fill in g - exp(out) Σ g."""
     xp.exp(out, out=product)
-    _with_column(xp, xp.multiply, product, _sums(xp, g, axis), product)
+    _apply_column(xp, xp.multiply, product, _sums(xp, g, axis), product)
     xp.subtract(g, product, out=product)
 
 
-def _reduced(x: Array, axis: Axes | None) -> tuple[Axes, Axes]:
-    """Return axes in order, and the shape with them kept."""
+def _normalized_axes(x: Array, axis: Axes | None) -> tuple[Axes, Axes]:
+    """Return the sorted axes, and the shape with these axes of length 1."""
     axis = tuple(range(x.ndim)) if axis is None else tuple(sorted(axis))
     return axis, tuple([1 if i in axis else n for i, n in enumerate(x.shape)])
 
 
 def logsumexp(xp: Any, x: Array, *, axis: Axes | None, keepdims: bool) -> Array:
-    """Return log Σ exp x; an infinite maximum is the result."""
-    axis, kept = _reduced(x, axis)
+    """Return log Σ exp x; where the maximum is infinite, that is the result."""
+    axis, kept = _normalized_axes(x, axis)
     if x.size < 4096 or axis[0] != x.ndim - len(axis) or x.dtype.kind == "c":
         out = _log_sums(xp, x, axis)
     else:
         out = xp.empty(kept, x.dtype)
-        share(_fill_log_sums, xp, _rows(axis, out, x), {}, by_rows=True)
+        parallel_fill(_fill_log_sums, xp, _flatten_trailing(axis, out, x), {}, by_rows=True)
     return out if keepdims else out.reshape([n for i, n in enumerate(x.shape) if i not in axis])
 
 
@@ -139,52 +139,52 @@ def _log_sums(xp: Any, x: Array, axis: Axes) -> Array:
 def _fill_log_sums(xp: Any, out: Array, x: Array) -> None:
     with xp.errstate(over="ignore"):
         total = _sums(xp, xp.exp(x), 1)
-    odd = _out_of_range(xp, total)
-    if odd is not None:
-        total[odd] = 1
+    extreme = _extreme_rows(xp, total)
+    if extreme is not None:
+        total[extreme] = 1
     xp.log(total, out=out)
-    if odd is not None:
-        out[odd] = _log_sums(xp, x[odd], (1,))
+    if extreme is not None:
+        out[extreme] = _log_sums(xp, x[extreme], (1,))
 
 
 def logsumexp_vjp(
     xp: Any, g: Array, x: Array, out: Array, *, axis: Axes | None, keepdims: bool
 ) -> Array:
-    """Return g exp(x - out), divided by its sum where rounding left that away from 1."""
-    axis, kept = _reduced(x, axis)
+    """Return g exp(x - out), normalised where rounding moved the sum of exponentials off 1."""
+    axis, kept = _normalized_axes(x, axis)
     out, g = out.reshape(kept), g.reshape(kept)
-    # exp(-inf) is 0 for a sum that is -inf; for one that is inf, PyTorch's nan.
+    # Where out is -inf the result is 0; where it is inf, nan as in PyTorch.
     top = xp.where(out == -math.inf, 0, out)
     if x.size == 0 or axis[:1] != (x.ndim - len(axis),):
         e = xp.exp(x - top)
-        return e * (g / _near_one(xp, xp.add.reduce(e, axis, keepdims=True)))
+        return e * (g / _safe_sums(xp, xp.add.reduce(e, axis, keepdims=True)))
     product = xp.empty(x.shape, x.dtype)
-    is_large = bool((xp.abs(top) > _EXACT).any())
-    arrays = _rows(axis, product, x, top, g)
-    share(_fill_shares, xp, arrays, {"is_large": is_large}, by_rows=True)
+    is_large = bool((xp.abs(top) > _MAX_EXACT_LOG).any())
+    arrays = _flatten_trailing(axis, product, x, top, g)
+    parallel_fill(_fill_softmax, xp, arrays, {"is_large": is_large}, by_rows=True)
     return product
 
 
-def _fill_shares(
+def _fill_softmax(
     xp: Any, product: Array, x: Array, top: Array, g: Array, *, is_large: bool
 ) -> None:
-    _with_column(xp, xp.subtract, x, top, product)
+    _apply_column(xp, xp.subtract, x, top, product)
     xp.exp(product, out=product)
     if is_large:
-        g = g / _near_one(xp, xp.add.reduce(product, 1, keepdims=True))
-    _with_column(xp, xp.multiply, product, g, product)
+        g = g / _safe_sums(xp, xp.add.reduce(product, 1, keepdims=True))
+    _apply_column(xp, xp.multiply, product, g, product)
 
 
-_EXACT = 8
-"""Up to here a logarithm is as precise as shares need it."""
+_MAX_EXACT_LOG = 8
+"""Magnitude of log-sums up to which exp(x - out) needs no normalisation."""
 
 
-def _near_one(xp: Any, total: Array) -> Array:
+def _safe_sums(xp: Any, total: Array) -> Array:
     return xp.where(xp.isfinite(total) & (total != 0), total, 1)
 
 
-def _key(xp: Any, classes: Array, axis: int) -> tuple[Any, ...]:
-    """Return the index of the classes' elements along an axis that `classes` has not."""
+def _class_index(xp: Any, classes: Array, axis: int) -> tuple[Any, ...]:
+    """Return the full index of the elements at `classes` along an axis that `classes` lacks."""
     counts = [
         xp.arange(n).reshape((-1,) + (1,) * (classes.ndim - 1 - i))
         for i, n in enumerate(classes.shape)
@@ -193,10 +193,10 @@ def _key(xp: Any, classes: Array, axis: int) -> tuple[Any, ...]:
 
 
 def class_losses(xp: Any, x: Array, classes: Array, *, axis: int) -> Array:
-    """Return log Σ exp x less x at the classes."""
+    """Return log Σ exp x minus x at the classes."""
     picked = xp.empty(classes.shape, x.dtype)
     total = xp.empty(classes.shape, x.dtype)
-    share(_class_losses, xp, (total, x, classes, picked), {"axis": axis}, by_rows=True)
+    parallel_fill(_class_losses, xp, (total, x, classes, picked), {"axis": axis}, by_rows=True)
     return xp.log(total) - picked
 
 
@@ -204,27 +204,27 @@ def _class_losses(
     xp: Any, total: Array, x: Array, classes: Array, picked: Array, *, axis: int
 ) -> None:
     shifted = x - xp.maximum.reduce(x, axis, keepdims=True)
-    picked[...] = shifted[_key(xp, classes, axis)]
+    picked[...] = shifted[_class_index(xp, classes, axis)]
     xp.exp(shifted, out=shifted)
     total[...] = _sums(xp, shifted, axis).reshape(total.shape)
 
 
-@shared(by_rows=True)
-def _class_slopes(xp: Any, out: Array, x: Array, g: Array, classes: Array, *, axis: int) -> None:
+@parallelized(by_rows=True)
+def _class_gradients(xp: Any, out: Array, x: Array, g: Array, classes: Array, *, axis: int) -> None:
     """Fill in g (softmax x - 1 at the class)."""
     if x.size:
         scale = g[(slice(None),) * axis + (None,)] / _exponentials(xp, out, x, axis)
-        _with_column(xp, xp.multiply, out, scale, out)
-    out[_key(xp, classes, axis)] -= g
+        _apply_column(xp, xp.multiply, out, scale, out)
+    out[_class_index(xp, classes, axis)] -= g
 
 
 def class_losses_vjp(xp: Any, g: Array, x: Array, classes: Array, *, axis: int) -> Array:
     """Return g (softmax x - 1 at the class)."""
-    return _class_slopes(xp, x, g, classes, axis=axis)
+    return _class_gradients(xp, x, g, classes, axis=axis)
 
 
 def standardized(xp: Any, x: Array, *, axis: Axes, eps: float) -> tuple[Array, Array]:
-    """Return (x - mean) / √(variance + eps) along axes, and what it was multiplied by."""
+    """Return (x - mean) / √(variance + eps) along axes, and the factor 1 / √(variance + eps)."""
     kept = [1 if i in axis else n for i, n in enumerate(x.shape)]
     scale = xp.empty(kept, x.dtype)
     if x.size == 0:
@@ -235,23 +235,25 @@ def standardized(xp: Any, x: Array, *, axis: Axes, eps: float) -> tuple[Array, A
         xp.divide(1, xp.sqrt((centred * centred).mean(axis, keepdims=True) + eps), out=scale)
         return centred * scale, scale
     out = xp.empty(x.shape, x.dtype)
-    share(_standardize, xp, _rows(axis, out, x, scale), {"eps": eps}, by_rows=True)
+    parallel_fill(
+        _standardize, xp, _flatten_trailing(axis, out, x, scale), {"eps": eps}, by_rows=True
+    )
     return out, scale
 
 
-def _rows(axis: Axes, *arrays: Array) -> tuple[Array, ...]:
-    """Return arrays with the last axes made one, and those before them."""
+def _flatten_trailing(axis: Axes, *arrays: Array) -> tuple[Array, ...]:
+    """Return arrays as matrices: the reduced trailing axes become one, and so do the others."""
     return tuple([array.reshape(-1, math.prod(array.shape[axis[0] :])) for array in arrays])
 
 
 def _standardize(xp: Any, out: Array, x: Array, scale: Array, *, eps: float) -> None:
     count = x.shape[1]
-    _with_column(xp, xp.subtract, x, _sums(xp, x, 1) / count, out)
+    _apply_column(xp, xp.subtract, x, _sums(xp, x, 1) / count, out)
     square = xp.vecdot(out, out)[:, None]
     square /= count
     square += eps
     xp.divide(1, xp.sqrt(square, out=square), out=scale)
-    _with_column(xp, xp.multiply, out, scale, out)
+    _apply_column(xp, xp.multiply, out, scale, out)
 
 
 def standardized_rule(xp: Any, v: Array, out: Array, scale: Array, *, axis: Axes) -> Array:
@@ -262,13 +264,15 @@ def standardized_rule(xp: Any, v: Array, out: Array, scale: Array, *, axis: Axes
         inner = out * (v * out).mean(axis, keepdims=True)
         return (v - v.mean(axis, keepdims=True) - inner) * scale
     product = xp.empty(v.shape, v.dtype)
-    share(_standardize_rule, xp, _rows(axis, product, v, out, scale), {}, by_rows=True)
+    parallel_fill(
+        _standardize_rule, xp, _flatten_trailing(axis, product, v, out, scale), {}, by_rows=True
+    )
     return product
 
 
 def _standardize_rule(xp: Any, product: Array, v: Array, out: Array, scale: Array) -> None:
     count = v.shape[1]
-    _with_column(xp, xp.multiply, out, xp.vecdot(v, out)[:, None] / count, product)
-    _with_column(xp, xp.add, product, _sums(xp, v, 1) / count, product)
+    _apply_column(xp, xp.multiply, out, xp.vecdot(v, out)[:, None] / count, product)
+    _apply_column(xp, xp.add, product, _sums(xp, v, 1) / count, product)
     xp.subtract(v, product, out=product)
-    _with_column(xp, xp.multiply, product, scale, product)
+    _apply_column(xp, xp.multiply, product, scale, product)

@@ -1,8 +1,8 @@
-"""A few threads that share the blocks of one large computation.
+"""A thread pool that runs the blocks of a large computation in parallel.
 
-NumPy lets other threads run while it computes. The calling thread always works itself and waits
-only for blocks that another thread has begun: so a thread that gets no core costs nothing, calls
-may nest, and several threads may call at once.
+NumPy releases the interpreter lock while it computes. The calling thread works too and waits only
+for blocks that another thread has begun, so a thread without a free core costs nothing, calls may
+nest, and several threads may call at once.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ Task = Callable[[int], None]
 
 
 def usable_cores() -> int:
-    """Return how many cores this process may run on."""
+    """Return the number of cores that this process may run on."""
     try:
         return len(os.sched_getaffinity(0))
-    except AttributeError:  # not on this system
+    except AttributeError:  # not Linux
         return os.cpu_count() or 1
 
 
-def _first_count() -> int:
+def _default_count() -> int:
     try:
         return max(int(os.environ["OMP_NUM_THREADS"].split(",")[0]), 1)
     except (KeyError, ValueError):
         return usable_cores()
 
 
-def _core_finder() -> Callable[[], int]:
-    """Return what tells the number of the core that the calling thread runs on, -1 if unknown."""
+def _core_function() -> Callable[[], int]:
+    """Return a function that returns the number of the calling thread's core, -1 if unknown."""
     if hasattr(os, "sched_setaffinity"):
         try:
             found: Callable[[], int] = ctypes.CDLL(None).sched_getcpu
@@ -47,24 +47,24 @@ def _core_finder() -> Callable[[], int]:
     return lambda: -1
 
 
-_current_core = _core_finder()
+_current_core = _core_function()
 
 
 class _Job:
-    """One computation: the numbers of its blocks that nobody has begun, and who is at work."""
+    """One computation: the blocks that are not begun yet, and the number of helpers at work."""
 
     def __init__(self, task: Task, blocks: Iterable[int]) -> None:
         self.task = task
         self.blocks = deque(blocks)
-        self.context = contextvars.copy_context()  # NumPy's errstate among others
+        self.context = contextvars.copy_context()  # includes NumPy's errstate
         self.lock = threading.Lock()
-        self.helping = 0
+        self.helper_count = 0
         self.closed = False
-        self.quiet = threading.Event()
+        self.idle = threading.Event()
         self.error: BaseException | None = None
 
     def work(self) -> None:
-        """Do blocks until none is left."""
+        """Run blocks until none is left."""
         task, take = self.task, self.blocks.popleft
         while True:
             try:
@@ -74,11 +74,11 @@ class _Job:
             task(block)
 
     def help(self) -> None:
-        """Do blocks in another thread than the caller's."""
+        """Run blocks in a helper thread."""
         with self.lock:
             if self.closed:
                 return
-            self.helping += 1
+            self.helper_count += 1
         try:
             self.context.copy().run(self.work)
         except BaseException as error:
@@ -86,106 +86,106 @@ class _Job:
             self.blocks.clear()
         finally:
             with self.lock:
-                self.helping -= 1
-                if self.closed and not self.helping:
-                    self.quiet.set()
+                self.helper_count -= 1
+                if self.closed and not self.helper_count:
+                    self.idle.set()
 
     def finish(self) -> None:
-        """Begin no more blocks, and wait for those that are begun."""
+        """Discard blocks that are not begun, and wait for the others."""
         self.blocks.clear()
         with self.lock:
             self.closed = True
-            helping = self.helping
-        if helping:
-            self.quiet.wait()
+            helper_count = self.helper_count
+        if helper_count:
+            self.idle.wait()
 
 
-class Beside:
-    """Threads that are to run beside their caller, not on its core.
+class HelperThreads:
+    """Threads whose affinity keeps them off the core of their caller.
 
-    Linux may wake a thread on the very core that its caller works on, the next one idle: then the
-    two take turns, and a computation twice the time. It's the caller who sees to it, while they
-    wait: one that wakes beside its caller and then leaves has pushed it off to the other.
+    Linux may wake a thread on its caller's core although another one is idle: then the two take
+    turns, and a computation takes twice the time. The caller sets the affinity while the helpers
+    wait: a helper that wakes on the caller's core and then moves has already displaced the caller.
     """
 
     def __init__(self) -> None:
         self.threads: list[threading.Thread] = []
-        self._core = -1  # that they keep off
+        self._avoided_core = -1  # the core that they avoid
 
     def start(self, target: Callable[..., None], args: tuple[Any, ...], name: str) -> None:
-        """Start another one."""
+        """Start another thread."""
         thread = threading.Thread(target=target, args=args, name=name, daemon=True)
         thread.start()
         self.threads.append(thread)
-        self._core = -1
+        self._avoided_core = -1
 
-    def keep_off(self) -> None:
-        """Let them run where the main one may, but not on the caller's core if others are left."""
+    def avoid_caller_core(self) -> None:
+        """Set the affinity to all cores of the process but the caller's, if there are others."""
         core = _current_core()
-        if core == self._core:
+        if core == self._avoided_core:
             return
-        self._core = core
+        self._avoided_core = core
         try:
             cores = os.sched_getaffinity(os.getpid())
             for thread in self.threads:
                 if thread.native_id is not None:
                     os.sched_setaffinity(thread.native_id, cores - {core} or cores)
-        except (AttributeError, OSError):  # not on this system, not allowed to, or it has gone
+        except (AttributeError, OSError):  # not Linux, not permitted, or the thread has ended
             pass
 
 
 class _Pool:
-    """The threads, started when first needed."""
+    """A pool of threads, started when first needed."""
 
     def __init__(self, count: int) -> None:
-        self.count = count  # with the calling one
+        self.count = count  # including the calling thread
         self.lock = threading.Lock()
         self.jobs: SimpleQueue[_Job | None] = SimpleQueue()
-        self.others = Beside()
+        self.helpers = HelperThreads()
 
     def start(self) -> None:
-        """See to it that there are all of them, and that they leave the caller its core."""
-        threads = self.others.threads
+        """Start missing threads, and keep all off the caller's core."""
+        threads = self.helpers.threads
         if len(threads) < self.count - 1:
             with self.lock:
                 while len(threads) < self.count - 1:
-                    self.others.start(_serve, (self.jobs,), f"chainrule-{len(threads) + 1}")
-        self.others.keep_off()
+                    self.helpers.start(_worker_loop, (self.jobs,), f"chainrule-{len(threads) + 1}")
+        self.helpers.avoid_caller_core()
 
     def stop(self) -> None:
-        """Let the threads end; jobs that were offered to them are done by their callers."""
+        """End the threads; jobs in the queue are finished by their callers."""
         with self.lock:
-            for _ in self.others.threads:
+            for _ in self.helpers.threads:
                 self.jobs.put(None)
 
 
-def _serve(jobs: SimpleQueue[_Job | None]) -> None:
-    """Help with one job after the other."""
+def _worker_loop(jobs: SimpleQueue[_Job | None]) -> None:
+    """Help with jobs from the queue until it yields None."""
     job = jobs.get()
     while job is not None:
         job.help()
-        job = None  # its arrays are not to live until the next one comes
+        job = None  # release its arrays before waiting
         job = jobs.get()
 
 
-_pool = _Pool(_first_count())
+_pool = _Pool(_default_count())
 
 
-def _forget_threads() -> None:
-    """A forked child has none of its parent's threads: it starts its own when it needs them."""
+def _reset_after_fork() -> None:
+    """Replace the pool in a forked child, which has none of its parent's threads."""
     global _pool
     _pool = _Pool(_pool.count)
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_threads)
+    os.register_at_fork(after_in_child=_reset_after_fork)
 
 
 def get_num_threads() -> int:
-    """Return how many threads compute one operation on large arrays.
+    """Return the number of threads that compute one operation on large arrays.
 
-    At first as many as the variable ``OMP_NUM_THREADS`` says, else as there are cores to run on.
-    Products of matrices are NumPy's, whose BLAS has its own number.
+    The default is the environment variable ``OMP_NUM_THREADS`` or the number of usable cores.
+    Matrix products are computed by NumPy's BLAS, which has its own number of threads.
 
     Examples
     --------
@@ -197,19 +197,19 @@ def get_num_threads() -> int:
 
 
 def set_num_threads(num: int) -> None:
-    """Set how many threads compute one operation on large arrays: 1 for the calling one alone.
+    """Set the number of threads that compute one operation on large arrays.
 
     Parameters
     ----------
     num : int
-        At least 1. Results do not depend on it.
+        At least 1, which is the calling thread only. Results do not depend on it.
 
     Raises
     ------
     TypeError
-        If it is no int.
+        If `num` is not an int.
     ArgumentError
-        If it is less than 1.
+        If `num` is less than 1.
 
     Examples
     --------
@@ -230,18 +230,18 @@ def set_num_threads(num: int) -> None:
         _pool = _Pool(num)
 
 
-def each(task: Task, blocks: Iterable[int]) -> None:
-    """Call `task` with each of the numbers, in any order, by the calling and the other threads.
+def parallel_for(task: Task, blocks: Iterable[int]) -> None:
+    """Call `task` with each of the numbers, in any order, in the calling and the helper threads.
 
-    What a task raises is raised here, when no other task runs any more.
+    An exception of a task is raised here, after all running tasks have ended.
     """
     pool = _pool
     job = _Job(task, blocks)
-    helpers = min(pool.count, len(job.blocks)) - 1
-    if helpers <= 0:
+    helper_count = min(pool.count, len(job.blocks)) - 1
+    if helper_count <= 0:
         return job.work()
     pool.start()
-    for _ in range(helpers):
+    for _ in range(helper_count):
         pool.jobs.put(job)
     try:
         job.work()

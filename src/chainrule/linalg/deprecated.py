@@ -9,7 +9,7 @@ import numpy as np
 from chainrule.arguments import Operand, tensor_of
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import namespace
-from chainrule.kernels.lu import order_of
+from chainrule.kernels.lu import row_permutation
 from chainrule.linalg import decompositions, eigen_svd
 from chainrule.linalg.arguments import adjoint, matrices, of_one_dtype, transposed
 from chainrule.linalg.lu import (
@@ -236,6 +236,6 @@ def lu_unpack(
         upper = triu(packed[..., : min(m, n), :])
     if unpack_pivots:
         pivots = tensor_of(LU_pivots)._array.astype(np.int64) - 1
-        rows = xp.eye(m, dtype=packed.dtype)[order_of(xp, pivots, m)]
+        rows = xp.eye(m, dtype=packed.dtype)[row_permutation(xp, pivots, m)]
         order = make(rows.swapaxes(-1, -2), None)
     return LUResult(order, lower, upper)

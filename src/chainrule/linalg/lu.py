@@ -10,7 +10,7 @@ from chainrule.arguments import Operand, tensor_of
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import namespace
 from chainrule.errors import LinAlgError, ShapeError
-from chainrule.kernels.lu import factored, order_of
+from chainrule.kernels.lu import factorize, row_permutation
 from chainrule.linalg.arguments import adjoint as conjugate_transpose
 from chainrule.linalg.arguments import is_tracked, matrices, of_one_dtype, square, transposed
 from chainrule.linalg.solve import solve_triangular
@@ -50,12 +50,12 @@ def _triangles(x: Tensor, pivot: bool) -> tuple[Array, Tensor, Tensor]:
     xp = namespace(x._array)
     m, n = x.shape[-2:]
     k = min(m, n)
-    packed, pivots = factored(xp, x._array, pivot=pivot)
+    packed, pivots = factorize(xp, x._array, pivot=pivot)
     if not is_tracked(x):
         whole = make(packed, None)
         eye = make(xp.eye(m, k, dtype=x.dtype), None)
         return pivots, tril(whole[..., :k], -1) + eye, triu(whole[..., :k, :])
-    x = _in_order(x, order_of(xp, pivots, m)) if pivot else x
+    x = _in_order(x, row_permutation(xp, pivots, m)) if pivot else x
     lower, upper = decompositions.lu.apply(x[..., :k, :k])
     if m > k:
         below = solve_triangular(upper, x[..., k:, :], upper=True, left=False)
@@ -127,7 +127,7 @@ def lu(A: Operand, *, pivot: bool = True) -> LUResult:
     if not pivot:
         return LUResult(make(xp.zeros((0,), dtype=x.dtype), None), lower, upper)
     eye = xp.eye(x.shape[-2], dtype=x.dtype)
-    rows = eye[order_of(xp, pivots, x.shape[-2])]
+    rows = eye[row_permutation(xp, pivots, x.shape[-2])]
     return LUResult(make(rows.swapaxes(-1, -2), None), lower, upper)
 
 
@@ -267,7 +267,7 @@ def lu_solve(
             f"linalg.lu_solve: Incompatible shapes of A and B for the equation "
             f"{'AX = B' if left else 'XA = B'} ({n}x{n} and {sides.shape[-2]}x{sides.shape[-1]})"
         )
-    order = order_of(namespace(exchanges), exchanges.astype(np.int64) - 1, n)
+    order = row_permutation(namespace(exchanges), exchanges.astype(np.int64) - 1, n)
     if left and not adjoint:
         return _solved(factors, order, sides)
     if left:

@@ -14,7 +14,8 @@ from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import namespace
 from chainrule.errors import ArgumentError, DTypeError, ShapeError
 from chainrule.operation import check_tensor, operation, tensor_property
-from chainrule.ops.complex import complex, imag, real
+from chainrule.ops.complex import complex as from_parts
+from chainrule.ops.complex import imag, real
 from chainrule.ops.permute import t, transpose
 from chainrule.ops.reshape import squeeze, unsqueeze
 from chainrule.random.draw import normal_array, uniform_array
@@ -71,7 +72,7 @@ def set_real(x: Tensor, value: Operand) -> None:
         copy_(x, value)
         return
     imaginary = imag(x)
-    set_item(x, Ellipsis, complex(_part(value, imaginary), imaginary), "real")
+    set_item(x, Ellipsis, from_parts(_part(value, imaginary), imaginary), "real")
 
 
 def set_imag(x: Tensor, value: Operand) -> None:
@@ -81,7 +82,7 @@ def set_imag(x: Tensor, value: Operand) -> None:
             f"imag: a tensor of {x.dtype} has no imaginary part to write to: convert it with "
             ".to(cr.complex64)"
         )
-    set_item(x, Ellipsis, complex(real(x), _part(value, real(x))), "imag")
+    set_item(x, Ellipsis, from_parts(real(x), _part(value, real(x))), "imag")
 
 
 def _part(value: Operand, like: Tensor) -> Tensor:

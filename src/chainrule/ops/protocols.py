@@ -9,8 +9,8 @@ from typing import Any
 
 from chainrule.arguments import DeviceLike, dtype_of, leaf, watched
 from chainrule.autograd.tensor import Tensor
+from chainrule.backend import array_from_dlpack, is_array, is_known
 from chainrule.backend import device as as_device
-from chainrule.backend import imported, is_array, is_known
 from chainrule.errors import ArgumentError
 from chainrule.operation import operation
 from chainrule.ops.conversion import to
@@ -67,7 +67,7 @@ def from_dlpack(input: Any, *, device: DeviceLike = None, copy: bool | None = No
             f"from_dlpack(): expected an array with __dlpack__, got {type(input).__name__}: "
             "asarray() takes sequences and numbers"
         )
-    array = imported(input, None if device is None else as_device(device), copy)
+    array = array_from_dlpack(input, None if device is None else as_device(device), copy)
     dtype_of(array.dtype)
     return leaf(array)
 

@@ -124,7 +124,7 @@ def _counts(x: Tensor, key: Any) -> Array:
     if not xp.known:
         ones = xp.ones(xp.index(x._array, key).shape, np.dtype(np.int64))
         return xp.index_add(ones, shape=shape, key=key)
-    places = flat_indexing.positions(key, shape)
+    places = flat_indexing.flat_positions(key, shape)
     if places is None:
         places = np.arange(math.prod(shape)).reshape(shape)[key]
     return np.bincount(places.reshape(-1), minlength=math.prod(shape)).reshape(shape)
@@ -150,7 +150,7 @@ def product(x: Tensor, value: Tensor, key: Any, own: bool) -> Tensor:
             "order depends on the index: reduce by a sum, a mean or a maximum, or call it outside"
         )
     size = x.numel()
-    places = flat_indexing.positions(key, x.shape)
+    places = flat_indexing.flat_positions(key, x.shape)
     if places is None:
         places = np.arange(size).reshape(x.shape)[key]
     places = places.reshape(-1)

@@ -110,7 +110,7 @@ def _softplus_partial(xp: Any, x: Array, out: Array, *, beta: float, threshold: 
     return xp.maximum(slope, _above(xp, x if beta == 1 else x * beta, threshold))
 
 
-softplus = elementwise("softplus", _softplus_partial, forward=_softplus)
+softplus = elementwise("softplus", _softplus_partial, forward=_softplus, native="compute")
 
 
 def _logsigmoid(xp: Any, x: Array) -> Array:

@@ -34,6 +34,7 @@ atan2 = elementwise(
     lambda xp, x, y: _over_square(xp, y, x, y),
     lambda xp, x, y: -_over_square(xp, x, x, y),
     form="binary",
+    libm=True,
 )
 
 
@@ -46,6 +47,7 @@ hypot = elementwise(
     lambda xp, x, out: _cosine(xp, x, out),
     lambda xp, y, out: _cosine(xp, y, out),
     form="binary",
+    libm=True,
 )
 
 # --- logarithms -----------------------------------------------------------------------------------
@@ -156,7 +158,7 @@ nan_to_num = symmetric("nan_to_num", lambda xp, g, x: xp.masked(g, xp.isfinite(x
 
 # --- roots and powers -----------------------------------------------------------------------------
 
-exp2 = elementwise("exp2", lambda xp, out: 0.6931471805599453 * out)  # ln 2
+exp2 = elementwise("exp2", lambda xp, out: 0.6931471805599453 * out, libm=True)  # ln 2
 cbrt = symmetric("cbrt", lambda xp, g, out: g / (3 * out * out))
 
 # --- complex numbers from real ones ---------------------------------------------------------------

@@ -22,14 +22,24 @@ Array = Any
 
 # --- arithmetic -----------------------------------------------------------------------------------
 
-add = symmetric("add", lambda xp, g: g, lambda xp, g: g, form="binary")
+add = symmetric("add", lambda xp, g: g, lambda xp, g: g, form="binary", native="memory")
 
 subtract = symmetric(
-    "subtract", lambda xp, g: g, lambda xp, g: -g, label="SubBackward0", form="binary"
+    "subtract",
+    lambda xp, g: g,
+    lambda xp, g: -g,
+    label="SubBackward0",
+    form="binary",
+    native="memory",
 )
 
 multiply = elementwise(
-    "multiply", lambda xp, y: y, lambda xp, x: x, label="MulBackward0", form="binary"
+    "multiply",
+    lambda xp, y: y,
+    lambda xp, x: x,
+    label="MulBackward0",
+    form="binary",
+    native="memory",
 )
 
 divide = symmetric(
@@ -38,9 +48,10 @@ divide = symmetric(
     lambda xp, g, x, y: -g * (x / y) / y,
     label="DivBackward0",
     form="binary",
+    native="memory",
 )
 
-negative = linear("negative", lambda xp, g: -g, label="NegBackward0")
+negative = linear("negative", lambda xp, g: -g, label="NegBackward0", native="memory")
 
 
 def _pow_x(xp: Any, x: Array, y: Array) -> Array:
@@ -71,15 +82,16 @@ power = elementwise(  # to a constant power: no corner to mask, and roots are qu
     _power_partial,
     forward=lambda xp, x, *, exponent: _raised(xp, x, exponent),
     label="PowBackward0",
+    native="compute",
 )
 
-square = elementwise("square", lambda xp, x: x + x, label="PowBackward0")
+square = elementwise("square", lambda xp, x: x + x, label="PowBackward0", native="memory")
 
-reciprocal = elementwise("reciprocal", lambda xp, out: -out * out)
+reciprocal = elementwise("reciprocal", lambda xp, out: -out * out, native="memory")
 
 # --- roots, exponentials, logarithms --------------------------------------------------------------
 
-sqrt = symmetric("sqrt", lambda xp, g, out: g / (out + out))
+sqrt = symmetric("sqrt", lambda xp, g, out: g / (out + out), native="memory")
 
 
 def _root_of_spread(xp: Any, g: Array, out: Array) -> Array:
@@ -92,18 +104,18 @@ def _root_of_spread(xp: Any, g: Array, out: Array) -> Array:
 root_of_spread = symmetric(
     "root_of_spread", _root_of_spread, forward=lambda xp, x: xp.sqrt(x), label="StdBackward0"
 )
-exp = elementwise("exp", lambda xp, out: out)
-expm1 = elementwise("expm1", lambda xp, out: out + 1)
-log = symmetric("log", lambda xp, g, x: g / x)
-log1p = symmetric("log1p", lambda xp, g, x: g / (1 + x))
-log2 = elementwise("log2", lambda xp, x: 1.4426950408889634 / x)  # 1 / ln 2
-log10 = elementwise("log10", lambda xp, x: 0.4342944819032518 / x)  # 1 / ln 10
+exp = elementwise("exp", lambda xp, out: out, native="compute")
+expm1 = elementwise("expm1", lambda xp, out: out + 1, native="compute")
+log = symmetric("log", lambda xp, g, x: g / x, native="compute")
+log1p = symmetric("log1p", lambda xp, g, x: g / (1 + x), native="compute")
+log2 = elementwise("log2", lambda xp, x: 1.4426950408889634 / x, libm=True)  # 1 / ln 2
+log10 = elementwise("log10", lambda xp, x: 0.4342944819032518 / x, libm=True)  # 1 / ln 10
 
 # --- trigonometric and hyperbolic -----------------------------------------------------------------
 
-sin = elementwise("sin", lambda xp, x: xp.cos(x))
-cos = elementwise("cos", lambda xp, x: -xp.sin(x))
-tan = elementwise("tan", lambda xp, out: 1 + out * out)
+sin = elementwise("sin", lambda xp, x: xp.cos(x), libm=True)
+cos = elementwise("cos", lambda xp, x: -xp.sin(x), libm=True)
+tan = elementwise("tan", lambda xp, out: 1 + out * out, libm=True)
 
 
 def _less_and_plus_one(x: Array) -> tuple[Array, Array]:
@@ -124,9 +136,9 @@ def _acosh_partial(xp: Any, x: Array) -> Array:
     return 1 / (xp.sqrt(less) * xp.sqrt(plus))
 
 
-asin = elementwise("asin", lambda xp, x: 1 / _root(xp, x))
-acos = elementwise("acos", lambda xp, x: -1 / _root(xp, x))
-atan = elementwise("atan", lambda xp, x: 1 / (1 + x * x))
+asin = elementwise("asin", lambda xp, x: 1 / _root(xp, x), libm=True)
+acos = elementwise("acos", lambda xp, x: -1 / _root(xp, x), libm=True)
+atan = elementwise("atan", lambda xp, x: 1 / (1 + x * x), libm=True)
 
 
 def _asinh_partial(xp: Any, x: Array) -> Array:
@@ -137,8 +149,8 @@ def _asinh_partial(xp: Any, x: Array) -> Array:
     return 1 / (scale * xp.sqrt(1 / scale * (1 / scale) + unit * unit))
 
 
-sinh = elementwise("sinh", lambda xp, x: xp.cosh(x))
-cosh = elementwise("cosh", lambda xp, x: xp.sinh(x))
+sinh = elementwise("sinh", lambda xp, x: xp.cosh(x), libm=True)
+cosh = elementwise("cosh", lambda xp, x: xp.sinh(x), libm=True)
 
 
 @use_kernel_for_many
@@ -146,7 +158,7 @@ def _tanh_rule(xp: Any, v: Array, out: Array) -> Array:
     return v * (1 - out * out)
 
 
-tanh = symmetric("tanh", lambda xp, g, out: _tanh_rule(xp, g, out))
+tanh = symmetric("tanh", lambda xp, g, out: _tanh_rule(xp, g, out), native="compute")
 asinh = elementwise("asinh", _asinh_partial)
 acosh = elementwise("acosh", _acosh_partial)
 atanh = elementwise("atanh", lambda xp, x: 1 / (1 - x * x))
@@ -167,7 +179,10 @@ def _sigmoid_rule(xp: Any, v: Array, out: Array) -> Array:
 
 
 sigmoid = symmetric(
-    "sigmoid", lambda xp, g, out: _sigmoid_rule(xp, g, out), forward=lambda xp, x: _sigmoid(xp, x)
+    "sigmoid",
+    lambda xp, g, out: _sigmoid_rule(xp, g, out),
+    forward=lambda xp, x: _sigmoid(xp, x),
+    native="compute",
 )
 
 # --- kinks: where there is no derivative, SEMANTICS 63 says which value is taken ------------------
@@ -191,7 +206,7 @@ def _phase(xp: Any, x: Array) -> Array:
     return x / _size(xp, x)  # 0 at 0, and so is its derivative
 
 
-abs = general("abs", None, vjp=(_abs_vjp,), jvp=(_abs_jvp,))
+abs = general("abs", None, vjp=(_abs_vjp,), jvp=(_abs_jvp,), native="memory")
 
 
 def _step(name: str) -> Primitive:
@@ -214,7 +229,7 @@ def _relu_rule(xp: Any, v: Array, out: Array) -> Array:
     return xp.masked(v, xp.logical_not(out <= 0))
 
 
-relu = symmetric("relu", lambda xp, g, out: _relu_rule(xp, g, out), forward=_relu)
+relu = symmetric("relu", lambda xp, g, out: _relu_rule(xp, g, out), forward=_relu, native="compute")
 
 
 def _larger(xp: Any, c: Array, x: Array, y: Array) -> Array:
@@ -227,6 +242,7 @@ maximum = symmetric(
     lambda xp, g, x, y: _larger(xp, g, x, y),
     lambda xp, g, x, y: _larger(xp, g, y, x),
     form="binary",
+    native="memory",
 )
 
 minimum = symmetric(
@@ -234,6 +250,7 @@ minimum = symmetric(
     lambda xp, g, x, y: _larger(xp, g, y, x),
     lambda xp, g, x, y: _larger(xp, g, x, y),
     form="binary",
+    native="memory",
 )
 
 
@@ -268,7 +285,10 @@ def _clamp(xp: Any, x: Array, *, low: Any, high: Any) -> Array:
 
 
 clamp = symmetric(
-    "clamp", lambda xp, g, x, *, low, high: xp.masked(g, _inside(xp, x, low, high)), forward=_clamp
+    "clamp",
+    lambda xp, g, x, *, low, high: xp.masked(g, _inside(xp, x, low, high)),
+    forward=_clamp,
+    native="compute",
 )
 
 # --- choosing -------------------------------------------------------------------------------------

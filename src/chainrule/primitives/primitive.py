@@ -22,7 +22,7 @@ import functools
 import linecache
 import operator
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict, Unpack
 
 if TYPE_CHECKING:
     from chainrule.autograd.tensor import Tensor
@@ -30,14 +30,28 @@ if TYPE_CHECKING:
 Array = Any
 Rule = Callable[..., Any]
 Form = Literal["unary", "binary", "reduction", "permutation", "any"]
-"""Form of a primitive's calls, for which the engine has a specialised recorder.
 
-- "unary": one tensor, and settings; the default where there is one input.
-- "binary": two tensors or numbers, which are promoted to one dtype, and no settings.
-- "reduction": one tensor, and the settings `axis` and `keepdims`.
-- "permutation": one tensor, and the setting `axes`.
-- "any": all else.
-"""
+
+class Traits(TypedDict, total=False):
+    """What the engine and the compiler ask of a primitive, instead of knowing it by name."""
+
+    form: Form
+    """Form of its calls, for which there is a specialised recorder:
+
+    - "unary": one tensor, and settings; the default where there is one input.
+    - "binary": two tensors or numbers, which are promoted to one dtype, and no settings.
+    - "reduction": one tensor, and the settings `axis` and `keepdims`.
+    - "permutation": one tensor, and the setting `axes`.
+    - "any": all else.
+    """
+
+    native: Literal["memory", "compute"]
+    """A fused native loop pays for large eager arrays: "memory" if NumPy needs a single call for
+    the value, which is bound by memory traffic, "compute" if it needs more."""
+
+    libm: bool
+    """A function of the C math library: compiled loops call it for small arrays."""
+
 
 TABLE: dict[str, Primitive] = {}
 """Every primitive by name: what the conformance table must cover."""
@@ -72,8 +86,10 @@ class Primitive:
         "joint",
         "jvp",
         "label",
+        "libm",
         "multiple",
         "name",
+        "native",
         "outputs",
         "scales",
         "settings",
@@ -96,7 +112,7 @@ class Primitive:
         view: bool = False,
         multiple: bool = False,
         outputs: tuple[str, ...] = ("out",),
-        form: Form | None = None,
+        **traits: Unpack[Traits],
     ) -> None:
         self.name = name
         self.forward = forward
@@ -113,7 +129,9 @@ class Primitive:
         self.outputs = outputs
         self.multiple = multiple or len(outputs) > 1
         plain = not (self.joint or self.multiple)
-        self.form = form or ("unary" if plain and len(inputs) == 1 else "any")
+        self.form = traits.get("form") or ("unary" if plain and len(inputs) == 1 else "any")
+        self.native = traits.get("native")
+        self.libm = traits.get("libm", False)
         self.substitute: Substitute | None = None
         self._plans: dict[tuple[bool, ...], Plan] = {}
         if name in TABLE:
@@ -329,7 +347,7 @@ def elementwise(
     *partials: Rule,
     forward: Rule | None = None,
     label: str | None = None,
-    form: Form | None = None,
+    **traits: Unpack[Traits],
 ) -> Primitive:
     """Make a primitive that acts element by element from its partials, one for each input.
 
@@ -337,7 +355,7 @@ def elementwise(
     partial.
     """
     inputs = parameters(forward)[0] if forward else _INPUT_NAMES[: len(partials)]
-    return Primitive(name, forward, inputs, partials, partials, label=label, scales=True, form=form)
+    return Primitive(name, forward, inputs, partials, partials, label=label, scales=True, **traits)
 
 
 _INPUT_NAMES = ("x", "y", "z")
@@ -352,7 +370,7 @@ def linear(
     view: bool = False,
     joint: bool = False,
     multiple: bool = False,
-    form: Form | None = None,
+    **traits: Unpack[Traits],
 ) -> Primitive:
     """Make a primitive that is linear, from its adjoint. Its jvp is its forward.
 
@@ -370,7 +388,7 @@ def linear(
         broadcasts=False,
         view=view,
         multiple=multiple,
-        form=form,
+        **traits,
     )
 
 
@@ -379,13 +397,13 @@ def symmetric(
     *rules: Rule | None,
     forward: Rule | None = None,
     label: str | None = None,
-    form: Form | None = None,
+    **traits: Unpack[Traits],
 ) -> Primitive:
     """Make a primitive whose Jacobian is symmetric, as of all that acts element by element.
 
     So one rule for each input says what becomes of a cotangent, and of a tangent.
     """
-    return general(name, forward, vjp=rules, jvp=rules, label=label, form=form)
+    return general(name, forward, vjp=rules, jvp=rules, label=label, **traits)
 
 
 def general(
@@ -397,7 +415,7 @@ def general(
     label: str | None = None,
     broadcasts: bool = True,
     outputs: tuple[str, ...] = ("out",),
-    form: Form | None = None,
+    **traits: Unpack[Traits],
 ) -> Primitive:
     """Make a primitive from both of its rules: one per input, or one function for all of them.
 
@@ -417,7 +435,7 @@ def general(
         label=label,
         broadcasts=broadcasts,
         outputs=outputs,
-        form=form,
+        **traits,
     )
 
 

@@ -1,1 +1,1 @@
-"""Source code of programs: NumPy calls, loops, and what they run with."""
+"""Code generation: NumPy source of programs, and the functions that it calls."""

@@ -1,4 +1,4 @@
-"""From a program to NumPy source that people read."""
+"""Readable NumPy source of programs."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 
 from chainrule.compiler.codegen import runtime
-from chainrule.compiler.codegen.loop_source import loop_rows
-from chainrule.compiler.ir.op_traits import is_alone
+from chainrule.compiler.codegen.loop_source import region_source
+from chainrule.compiler.ir.op_traits import returns_1_tuple
 from chainrule.compiler.ir.program import Names, Op, Program, Value
-from chainrule.compiler.passes.buffer_planning import Plan, planned
-from chainrule.compiler.passes.numpy_lowering import lowered
-from chainrule.compiler.passes.regions import everywhere
-from chainrule.compiler.passes.tiling import in_blocks
+from chainrule.compiler.passes.buffer_planning import Plan, plan_buffers
+from chainrule.compiler.passes.numpy_lowering import lower_to_numpy
+from chainrule.compiler.passes.regions import in_regions
+from chainrule.compiler.passes.tiling import tile_elementwise
 
 _OPERATORS = {
     "np.add": "+",
@@ -44,24 +44,24 @@ _METHODS = frozenset(
         *("np.sum", "np.max", "np.min", "np.mean", "np.prod", "np.any", "np.all", "np.argmax"),
     ]
 )
-_TAKEN = ("np", "kernels", "native", "slice")
+_RESERVED_NAMES = ("np", "kernels", "native", "slice")
 _AUGMENTED = {"np.add": "+=", "np.subtract": "-=", "np.multiply": "*=", "np.divide": "/="}
 
 
 class Source:
-    """The text of a program as a function, and what calling it needs.
+    """The source of a program as a function, and the objects that calling it needs.
 
-    Its arguments are the program's inputs, then `constants`, then memory: scratch for `buffers`,
-    and for those of the outputs that are `large`.
+    The arguments of the function are the inputs of the program, `constants`, and memory: scratch
+    for `buffers`, then arrays for the outputs in `large`.
     """
 
     def __init__(self, program: Program) -> None:
-        self.program = program = in_blocks(everywhere(lowered)(program))
-        self.plan: Plan = planned(program)
-        self.names = Names({*_TAKEN, *runtime.__all__, *keyword.kwlist})
-        self.constants = [v for v, a in program.constants.items() if a.size > _SPELLED]
-        self.inline: dict[Value, str] = {}  # views that are used once, where they are used
-        self.objects: dict[str, Any] = {}  # settings that have no spelling
+        self.program = program = tile_elementwise(in_regions(lower_to_numpy)(program))
+        self.plan: Plan = plan_buffers(program)
+        self.names = Names({*_RESERVED_NAMES, *runtime.__all__, *keyword.kwlist})
+        self.constants = [v for v, a in program.constants.items() if a.size > _MAX_LITERAL_SIZE]
+        self.inline: dict[Value, str] = {}  # the expressions of views that are used once
+        self.objects: dict[str, Any] = {}  # settings that have no literal, by name
         self.made = {v: op for op in program.ops for v in op.outs}
         self.uses = self.uses_in(program)
         for value in program.inputs:
@@ -72,17 +72,17 @@ class Source:
 
     @property
     def buffers(self) -> list[Value]:
-        """What the scratch memory is that a call needs."""
+        """Scratch memory that a call needs, as values of its types."""
         return self.plan.buffers
 
     @property
     def large(self) -> list[Value]:
-        """The outputs that go into memory which a call brings."""
+        """Outputs that are written into memory which the caller passes."""
         return self.plan.results
 
     @property
     def text(self) -> str:
-        """The whole function."""
+        """The source of the function."""
         names = self.names
         groups = [
             ("", self.program.inputs),
@@ -91,65 +91,62 @@ class Source:
             ("results: ", self.large),
         ]
         arguments = ", ".join(names[v] for _, values in groups for v in values)
-        rows = [f"def {self.program.name}({arguments}):"]
-        if len(rows[0]) > _WIDTH:
-            rows = [f"def {self.program.name}("]
-            rows += [f"    {row}" for row in textwrap.wrap(arguments, _WIDTH - 10)]
-            rows[-1] += "):"
+        lines = [f"def {self.program.name}({arguments}):"]
+        if len(lines[0]) > _WIDTH:
+            lines = [f"def {self.program.name}("]
+            lines += [f"    {line}" for line in textwrap.wrap(arguments, _WIDTH - 10)]
+            lines[-1] += "):"
         for kind, values in groups:
-            rows += self.described(values, kind)
-        rows += self.body
-        rows.append(f"return {', '.join(self.results) or None}")
-        return "\n    ".join(rows) + "\n"
+            lines += self.type_comments(values, kind)
+        lines += self.body
+        lines.append(f"return {', '.join(self.results) or None}")
+        return "\n    ".join(lines) + "\n"
 
-    def described(self, values: list[Value], kind: str = "") -> list[str]:
-        """Return comments that say the types of values."""
+    def type_comments(self, values: list[Value], kind: str = "") -> list[str]:
+        """Return comment lines with the types of values."""
         return _wrapped(kind, [f"{self.names[v]} {v.type_text}" for v in values])
 
     def uses_in(self, program: Program) -> Counter[Value]:
-        """Return how often values are used; what a body uses from outside counts twice."""
+        """Return the use counts of values; free values of regions count twice, as not inlinable."""
         uses = Counter(v for op in program.ops for v in op.inputs)
         uses.update(program.results())
-        uses.update(v for op in program.ops for body in op.regions for v in body.free())
+        uses.update(v for op in program.ops for r in op.regions for v in r.free_values())
         return uses
 
     def statements(self, program: Program) -> Iterator[str]:
-        """Yield a row for each line, but for views that stand where they are used.
-
-        A line with bodies has several.
-        """
+        """Yield the source lines of the ops; views used once are inlined where they are used."""
         uses = self.uses_in(program)
         for op in program.ops:
             if op.regions:
-                yield from loop_rows(self, op)
-            elif op.function in _SHORT and uses[op.out] == 1:
+                yield from region_source(self, op)
+            elif op.function in _INLINED_VIEWS and uses[op.out] == 1:
                 self.inline[op.out] = self.expression(op)
             else:
                 yield self._statement(op)
 
     def _copies(self) -> Iterator[str]:
-        """Yield what makes outputs the caller's own."""
+        """Yield copies of outputs that alias other memory."""
         for position, value in enumerate(self.program.outputs):
-            if position in self.plan.borrowed:
+            if position in self.plan.aliased:
                 name = self.names.another(f"{self.names[value]}_copy")
                 yield f"{name} = np.array({self.results[position]})"
                 self.results[position] = name
 
     def _writes(self) -> Iterator[str]:
-        """Yield what writes over inputs, where no line has done so."""
+        """Yield the writes to inputs that no op has done in place."""
         targets = {write.target for write in self.program.writes}
-        late = [w for w in self.program.writes if w.target not in self.plan.settled]
-        taken: dict[Value, str] = {}
-        for write in late:  # what is written over while another write still needs it
+        pending = [w for w in self.program.writes if w.target not in self.plan.written]
+        saved: dict[Value, str] = {}
+        for write in pending:  # an input that is overwritten before another write reads it
             if write.value in targets:
-                taken[write.value] = f"{self.names[write.value]}_before"
-                yield f"{taken[write.value]} = {self.names[write.value]}.copy()"
-        for write in late:
-            new = taken.get(write.value) or self.show(self._unspread(write.value))
+                saved[write.value] = f"{self.names[write.value]}_before"
+                yield f"{saved[write.value]} = {self.names[write.value]}.copy()"
+        for write in pending:
+            new = saved.get(write.value) or self.show(self._before_broadcast(write.value))
             yield f"{self.names[write.target]}[...] = {new}"
 
-    def _unspread(self, value: Value) -> Any:
-        """Return what gives a value by broadcasting, which writing does anyway."""
+    def _before_broadcast(self, value: Value) -> Any:
+        """Return the operand that broadcasts to a value, since assignment broadcasts too."""
         op = self.made.get(value)
         if op is not None and value in self.inline and op.function == "np.broadcast_to":
             return op.args[0]
@@ -157,46 +154,46 @@ class Source:
 
     def _statement(self, op: Op) -> str:
         outs = ", ".join(self._name(v) for v in op.outs)
-        place = self.plan.places.get(op.outs[0])
+        memory = self.plan.memory.get(op.outs[0])
         if op.function.startswith("native."):
-            text = self._loop(op)
-        elif place is None:
-            text = f"{outs} = {self.expression(op)}{'[0]' * is_alone(op)}"
+            text = self._native_call(op)
+        elif memory is None:
+            text = f"{outs} = {self.expression(op)}{'[0]' * returns_1_tuple(op)}"
         else:
-            self.names[op.out] = self.names[place]
-            text = self._into(op, self.names[place])
+            self.names[op.out] = self.names[memory]
+            text = self._in_place_statement(op, self.names[memory])
         return f"{text:<52}  # {', '.join(v.type_text for v in op.outs)}"
 
-    def _into(self, op: Op, place: str) -> str:
-        """Return a statement that writes into memory that is there."""
+    def _in_place_statement(self, op: Op, memory: str) -> str:
+        """Return a statement that writes the result into existing memory."""
         shown = [self.show(arg) for arg in op.args]
         if op.function == "plus_at":
-            return f"{place}[{_index(op.args[2], self.show)}] += {shown[1]}"
+            return f"{memory}[{_index(op.args[2], self.show)}] += {shown[1]}"
         if op.function == "assign_at":
-            return f"{place}[{_index(op.args[2], self.show)}] = {shown[1]}"
+            return f"{memory}[{_index(op.args[2], self.show)}] = {shown[1]}"
         augmented = _AUGMENTED.get(op.function)
-        if augmented and shown[0] == place and shown[1] != place:
-            return f"{place} {augmented} {shown[1]}"
-        return f"{op.function}({', '.join([*shown, f'out={place}'])})"
+        if augmented and shown[0] == memory and shown[1] != memory:
+            return f"{memory} {augmented} {shown[1]}"
+        return f"{op.function}({', '.join([*shown, f'out={memory}'])})"
 
-    def _loop(self, op: Op) -> str:
-        """Return the call of a loop of machine code, with memory for what has a place."""
-        places = [self.plan.places.get(v) for v in op.outs]
-        made = ["_" if place else self._name(v) for v, place in zip(op.outs, places, strict=True)]
-        for value, place in zip(op.outs, places, strict=True):
-            if place is not None:
-                self.names[value] = self.names[place]
+    def _native_call(self, op: Op) -> str:
+        """Return the call of a native kernel, with `out=` for results that have memory."""
+        memory = [self.plan.memory.get(v) for v in op.outs]
+        made = ["_" if m else self._name(v) for v, m in zip(op.outs, memory, strict=True)]
+        for value, m in zip(op.outs, memory, strict=True):
+            if m is not None:
+                self.names[value] = self.names[m]
         shown = [self.show(arg) for arg in op.args]
-        if any(places):
-            shown.append(f"out={self.show(tuple(places))}")
+        if any(memory):
+            shown.append(f"out={self.show(tuple(memory))}")
         call = f"{op.function}({', '.join(shown)})"
-        return call if all(places) else f"{', '.join(made)} = {call}"
+        return call if all(memory) else f"{', '.join(made)} = {call}"
 
     def _name(self, value: Value) -> str:
         return self.names[value]
 
     def expression(self, op: Op) -> str:
-        """Return an expression as a person would write it."""
+        """Return the expression of an op as a person would write it, with operators and methods."""
         function, args = op.function, op.args
         shown = [self.show(arg) for arg in args]
         given = {
@@ -231,7 +228,7 @@ class Source:
         return f"{function}({', '.join([*shown, *keywords])})"
 
     def _draw(self, out: Value, args: Any, shown: list[str], keywords: list[str]) -> str:
-        """Return a call of a generator's method, or of a function that draws from it."""
+        """Return the call of a generator's method, or of a function that takes the generator."""
         generator, method, *rest = shown
         if isinstance(args[1], str):
             call = f"{generator}.{args[1]}({', '.join([*rest, *keywords])})"
@@ -252,10 +249,10 @@ class Source:
         try:
             return literal(tree)
         except TypeError:
-            return self._held(tree)
+            return self._object_name(tree)
 
-    def _held(self, value: Any) -> str:
-        """Return the name of an object that has no spelling."""
+    def _object_name(self, value: Any) -> str:
+        """Return the name under which the source finds an object that has no literal."""
         for name, known in self.objects.items():
             if known is value:
                 return name
@@ -267,23 +264,25 @@ class Source:
         return name
 
 
-def _grouped(rows: Iterable[str]) -> list[str]:
-    """Return statements: a loop with its body is one, of several rows."""
+def _grouped(lines: Iterable[str]) -> list[str]:
+    """Return the lines as statements: a compound statement is one string of several lines."""
     found: list[str] = []
-    for row in rows:
-        if row.startswith((" ", "else:", "each_block(")):
-            found[-1] += f"\n    {row}"
+    for line in lines:
+        if line.startswith((" ", "else:", "each_block(")):
+            found[-1] += f"\n    {line}"
         else:
-            found.append(row)
+            found.append(line)
     return found
 
 
-_SHORT = frozenset(["np.permute_dims", "np.reshape", "np.broadcast_to", "getitem"])
-"""Views that stand in the middle of an expression as a person would write them."""
+_INLINED_VIEWS = frozenset(["np.permute_dims", "np.reshape", "np.broadcast_to", "getitem"])
+"""Views that are written within larger expressions when they are used once."""
 
 _WIDTH = 100
-_SPELLED = 8
-"""Up to so many elements, a constant array stands in the text."""
+"""Number of characters from which lines of generated source are broken."""
+
+_MAX_LITERAL_SIZE = 8
+"""Largest number of elements of a constant array that is written as a literal."""
 
 
 def _array(array: Any) -> str:
@@ -296,7 +295,7 @@ def _array(array: Any) -> str:
 
 
 def literal(value: Any) -> str:
-    """Return a Python value as source."""
+    """Return the literal of a Python value; raise TypeError if it has none."""
     if isinstance(value, np.generic):
         return f"np.{value.dtype.name}({literal(value.item())})"
     if isinstance(value, np.dtype):
@@ -315,7 +314,7 @@ def literal(value: Any) -> str:
 
 
 def _index(key: Any, show: Any) -> str:
-    """Return an index as it stands between brackets."""
+    """Return an index as it is written between brackets."""
     if isinstance(key, tuple) and key:
         return ", ".join(_index(part, show) for part in key) + "," * (len(key) == 1)
     if isinstance(key, slice):
@@ -325,12 +324,12 @@ def _index(key: Any, show: Any) -> str:
 
 
 def _wrapped(kind: str, parts: list[str]) -> list[str]:
-    """Return comment rows of a list, broken between its parts."""
-    rows: list[str] = []
-    row = kind
+    """Return comment lines of a comma-separated list, broken between its parts."""
+    lines: list[str] = []
+    line = kind
     for position, part in enumerate(parts):
-        if len(row) + len(part) + 2 > _WIDTH - 4:
-            rows.append(row)
-            row = ""
-        row += part + ", " * (position + 1 < len(parts))
-    return [f"# {row}".rstrip() for row in [*rows, row] if parts]
+        if len(line) + len(part) + 2 > _WIDTH - 4:
+            lines.append(line)
+            line = ""
+        line += part + ", " * (position + 1 < len(parts))
+    return [f"# {line}".rstrip() for line in [*lines, line] if parts]

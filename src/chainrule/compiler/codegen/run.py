@@ -1,4 +1,4 @@
-"""Running a program's NumPy source, with scratch memory that calls hand on to each other."""
+"""Execution of generated NumPy source, with memory that is reused from call to call."""
 
 from __future__ import annotations
 
@@ -17,68 +17,65 @@ from chainrule.compiler.codegen import runtime
 from chainrule.compiler.codegen.numpy_source import Source
 from chainrule.kernels import threads
 
-# --- recycling ------------------------------------------------------------------------------------
+# --- result memory --------------------------------------------------------------------------------
 #
-# Memory of a program's large results, used again when nobody holds them any more.
-#
-# The system gives fresh memory page by page, at several times the cost of computing what is written
-# to it. So a program remembers what it returned last, and hands it out again once its callers have
-# dropped it, as its reference count says. Views, tensors and other libraries hold references.
+# The page faults of new memory cost several times as much as computing its content. So a program
+# remembers the arrays that it returned last, and returns their memory again once their reference
+# counts say that callers have dropped them. Views, tensors and other libraries hold references.
 
-MOST = 2
-"""So many arrays are remembered for a result: `y = f(x)` in a loop holds one during the next call.
-"""
+MAX_REMEMBERED = 2
+"""Arrays remembered for each result: `y = f(x)` in a loop holds one during the next call."""
 
 
-class Recycled:
-    """Memory for one large result of a program."""
+class ResultPool:
+    """Pool of arrays for one large result of a program."""
 
     def __init__(self, shape: tuple[int, ...], dtype: Any) -> None:
         self.shape, self.dtype = shape, np.dtype(dtype)
         self._known: deque[Any] = deque()  # popping and appending are atomic
 
     def empty(self) -> Any:
-        """Return an array of any content that the caller may keep, as `np.empty` does."""
-        array, known = self._unused(), self._known
+        """Return an uninitialised array that the caller may keep, as `np.empty` does."""
+        array, known = self._unreferenced(), self._known
         if array is None:
             array = np.empty(self.shape, self.dtype)
-            while len(known) >= MOST:
-                self._taken()
+            while len(known) >= MAX_REMEMBERED:
+                self._pop_oldest()
         known.append(array)
         return array
 
-    def _unused(self) -> Any:
-        """Return a remembered array that nobody holds, if there is one."""
-        for _ in range(MOST):
-            array = self._taken()
+    def _unreferenced(self) -> Any:
+        """Return a remembered array without other references, or None."""
+        for _ in range(MAX_REMEMBERED):
+            array = self._pop_oldest()
             if array is None:
                 break
-            if count_references(array) == ALONE and self._is_as_new(array):
+            if count_references(array) == ALONE and self._is_unchanged(array):
                 return array
             self._known.append(array)
         return None
 
-    def _taken(self) -> Any:
-        """Take out what was handed out longest ago, so that no other thread looks at it."""
+    def _pop_oldest(self) -> Any:
+        """Remove the array that was returned first, so that no other thread sees it."""
         try:
             return self._known.popleft()
         except IndexError:
             return None
 
-    def _is_as_new(self, array: Any) -> bool:
-        """Say whether an array is as a new one would be, whatever its holders have done to it."""
+    def _is_unchanged(self, array: Any) -> bool:
+        """Whether an array still has the shape, dtype and flags of a new one."""
         flags = array.flags
-        alike = array.shape == self.shape and array.dtype == self.dtype
-        return bool(alike and flags.c_contiguous and flags.writeable)
+        same_type = array.shape == self.shape and array.dtype == self.dtype
+        return bool(same_type and flags.c_contiguous and flags.writeable)
 
 
-# --- run ------------------------------------------------------------------------------------------
+# --- functions of programs ------------------------------------------------------------------------
 
 _numbers = itertools.count(1)
 
 
 def defined(source: str, name: str, filename: str, scope: dict[str, Any]) -> Callable[..., Any]:
-    """Return the function that source defines; tracebacks show it, as long as it is there."""
+    """Return the function that source defines; tracebacks show the source while it lives."""
     filename = filename.format(next(_numbers))
     exec(compile(source, filename, "exec"), scope)
     linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
@@ -88,14 +85,14 @@ def defined(source: str, name: str, filename: str, scope: dict[str, Any]) -> Cal
 
 
 def runner(source: Source, **others: Any) -> Callable[..., Any]:
-    """Return the function of input arrays that runs a program, which may call others by name."""
+    """Return the function that runs a program; `others` are further names of its namespace."""
     program = source.program
     scope = scope_of(source) | others
     function = defined(source.text, program.name, f"<compiled {program.name} {{}}>", scope)
     constants = [program.constants[v] for v in source.constants]
     buffers = source.buffers
-    free: list[list[Any]] = []  # popping and appending are atomic: each call has its own
-    results = [Recycled(value.shape, value.dtype) for value in source.large]
+    free: list[list[Any]] = []  # scratch of finished calls; popping and appending are atomic
+    results = [ResultPool(value.shape, value.dtype) for value in source.large]
 
     def run(*arrays: Any) -> Any:
         with np.errstate(all="ignore"):  # as in a backward pass
@@ -110,15 +107,15 @@ def runner(source: Source, **others: Any) -> Callable[..., Any]:
 
 
 def scope_of(source: Source) -> dict[str, Any]:
-    """Return what a program's source finds by name."""
+    """Return the global namespace of a program's source."""
     helpers = {name: getattr(runtime, name) for name in runtime.__all__}
     return {**helpers, "each_block": _each_block, "np": np, "kernels": numpy_xp, **source.objects}
 
 
 def _each_block(part: Callable[[slice], None], length: int, rows: int) -> None:
-    """Do what `prelude.each_block` does, by several threads."""
+    """Run `part` on slices of rows, as `runtime.each_block` does, in several threads."""
 
     def block(number: int) -> None:
         part(slice(number * rows, min((number + 1) * rows, length)))
 
-    threads.each(block, range(-(-length // rows)))
+    threads.parallel_for(block, range(-(-length // rows)))

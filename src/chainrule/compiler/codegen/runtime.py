@@ -1,4 +1,4 @@
-"""What programs call beside NumPy's functions: plain NumPy, copied into what is exported."""
+"""Functions that generated source calls beside NumPy's own; exports contain copies of them."""
 
 from __future__ import annotations
 

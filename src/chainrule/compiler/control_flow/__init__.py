@@ -1,1 +1,1 @@
-"""Loops and branches in traces: `scan`, `while_loop`, `cond`."""
+"""Tracing of loops and branches: `scan`, `while_loop`, `cond`, and their derivatives."""

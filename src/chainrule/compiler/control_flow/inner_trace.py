@@ -1,7 +1,7 @@
-"""The trace of a body: a function within the traced function, on inputs of its own.
+"""Trace of a region: a function within the traced function, with inputs of its own.
 
-What it uses of its surroundings it uses by their values. The tensors of the surroundings are leaves
-to it, so that a backward pass from its outputs ends there.
+It uses values of the enclosing trace directly. Tensors of the enclosing trace are leaves in it, so
+that a backward pass from its outputs ends there.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from chainrule.autograd.record import current_node
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.compiler.ir.program import Program, Value
 from chainrule.compiler.tracing.symbol import TRACING, Symbol
-from chainrule.compiler.tracing.trace import Capture, Trace, within
+from chainrule.compiler.tracing.trace import Capture, Trace, switched_to
 from chainrule.errors import CompileError
 
 _array, _grad, _node = SLOTS["_array"], SLOTS["_grad"], SLOTS["_node"]
 
 
 class InnerTrace(Trace):
-    """A trace within another, with the same constants and lines of its own."""
+    """A trace within another: it shares the constants, and has ops of its own."""
 
     def __init__(self, outer: Trace, name: str) -> None:
         super().__init__(name)
         self.outer = outer
         self.constants, self._known = outer.constants, outer._known
-        self.arrays, self.outside, self.masks = outer.arrays, outer.outside, outer.masks
-        self.held, self.naming, self.asked = outer.held, outer.naming, outer.asked
-        self.errors = outer.errors
+        self.arrays, self.external, self.masks = outer.arrays, outer.external, outer.masks
+        self.loop_nodes, self.naming = outer.loop_nodes, outer.naming
+        self.memory_uses, self.errors = outer.memory_uses, outer.errors
         self._own: dict[int, weakref.ref[Tensor]] = {}
         self._grads: dict[int, Tensor | None] = {}
         self._writes = [symbol.writes for _, symbol, _ in self.arrays]
@@ -45,7 +45,7 @@ class InnerTrace(Trace):
             return tensor
         try:
             array = _array.__get__(tensor)
-        except AttributeError:  # it's being made
+        except AttributeError:  # under construction
             return tensor
         return self.capture(tensor, array).proxy
 
@@ -55,8 +55,8 @@ class InnerTrace(Trace):
         return super().face_for(tensor, slot, value)
 
     def capture(self, tensor: Tensor, array: Any) -> Capture:
-        """Make the leaf that stands for a tensor of the surroundings."""
-        with within(self.outer):
+        """Return the capture of a tensor of the enclosing trace, with a leaf as its proxy."""
+        with switched_to(self.outer):
             value, node, grad = tensor._array.value, current_node(tensor), tensor._grad
             layout = tensor._array.layout
         proxy: Tensor = object.__new__(Tensor)
@@ -72,7 +72,7 @@ class InnerTrace(Trace):
         return capture
 
     def check(self) -> None:
-        """Raise if the function changed its surroundings: only the outermost may."""
+        """Raise if the function changed anything outside: only the outermost function may."""
         for capture in self.captures.values():
             if capture.symbol.writes or capture.node is not capture.found:
                 raise CompileError(
@@ -94,7 +94,7 @@ class InnerTrace(Trace):
 
 
 class _Raw:
-    """A tensor's array as it is, whoever traces."""
+    """Access to the stored array of a tensor, which no active trace redirects."""
 
     def __init__(self, tensor: Tensor) -> None:
         self._tensor = tensor
@@ -105,7 +105,7 @@ class _Raw:
 
 
 class Body:
-    """A function of tensors, traced: its program, and its tensors to go on with."""
+    """A traced function of tensors: its program, and its tensors for further tracing."""
 
     def __init__(
         self,
@@ -126,7 +126,7 @@ class Body:
         self.program = Program(name, self.values, {}, list(self.trace.ops), outputs, [])
 
     def _check(self) -> None:
-        """Raise if the function writes to what it was given: eagerly, that is the caller's."""
+        """Raise if the function writes to its arguments: in eager mode that is caller's memory."""
         for symbol in (_Raw(t).array for t in self.inputs):
             if symbol.writes:
                 raise CompileError(
@@ -136,17 +136,17 @@ class Body:
                 )
 
     def _leaves(self, flags: Sequence[bool]) -> list[Tensor]:
-        # In which order their elements are may change from step to step.
+        # The order of elements in memory may differ from step to step, so it is unknown.
         found = [make(Symbol(value, len(value.shape) < 2), None) for value in self.values]
         return [t.requires_grad_() if flag else t for t, flag in zip(found, flags, strict=True)]
 
     @property
     def tracked(self) -> list[bool]:
-        """Which outputs have a history."""
+        """Whether each output requires grad."""
         found: list[bool] = self.trace.run(lambda: [t.requires_grad for t in self.outs])
         return found
 
     @property
     def sources(self) -> list[Tensor]:
-        """The tensors of the surroundings that get gradients."""
+        """The tensors of the enclosing trace that get gradients."""
         return [c.tensor for c in self.trace.captures.values() if c.requires_grad]

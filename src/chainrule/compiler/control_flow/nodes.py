@@ -1,4 +1,4 @@
-"""The nodes of loops and branches in a trace: their derivatives are loops and branches, too."""
+"""Graph nodes of traced loops and branches, whose derivatives are loops and branches, too."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Function = Callable[[list[Tensor]], list[Tensor]]
 
 
 def connected(node: Node | None, outs: Sequence[Value], tracked: Sequence[bool]) -> list[Tensor]:
-    """Return tensors of what comes out of a line; those with a history are outputs of a node."""
+    """Return tensors of the results of an op; tracked ones are outputs of its node."""
     return [
         make(Symbol(value), NodeOutput(node, i) if node is not None and flag else None)
         for i, (value, flag) in enumerate(zip(outs, tracked, strict=False))
@@ -32,13 +32,13 @@ def connected(node: Node | None, outs: Sequence[Value], tracked: Sequence[bool])
 
 
 class LoopNode(Node):
-    """What the nodes of lines with bodies have in common."""
+    """Base class of the nodes of ops with regions."""
 
     __slots__ = ("regions", "count", "op", "outputs", "sources")
 
     regions: list[Body]
     op: Op
-    sources: list[Tensor]  # tensors from outside that bodies use
+    sources: list[Tensor]  # tensors of the enclosing trace that regions use
     outputs: int
 
     @property
@@ -46,44 +46,44 @@ class LoopNode(Node):
         return self.outputs
 
     def jvp(self, tangents: tuple[Any, ...], xp: Any) -> Any:
-        self._check_again()
+        self._check_rerun()
         found = self._tangents(tangents)
         kinds = [value.dtype.kind for value in self.op.outs]
         return tuple([t if kind in "fc" else None for t, kind in zip(found, kinds, strict=True)])
 
     def _tangents(self, tangents: Sequence[Any]) -> Sequence[Tensor | None]:
-        """Return the tangents of all that comes out, None where none has come."""
+        """Return the tangents of the results, None where there is none."""
         raise AssertionError(f"{type(self).__name__} is abstract")
 
-    def _begin(self, regions: list[Body], op: Op, inputs: Sequence[Tensor]) -> None:
+    def _init(self, regions: list[Body], op: Op, inputs: Sequence[Tensor]) -> None:
         self.regions, self.op, self.outputs = regions, op, len(op.outs)
-        found = {id(t): t for body in regions for t in body.sources}
+        found = {id(t): t for region in regions for t in region.sources}
         self.sources = list(found.values())
         self.edges = tuple([current_node(t) for t in (*inputs, *self.sources)])
         place(self, 4)
         trace = TRACING.get()
         assert trace is not None
-        trace.held.append(self)
+        trace.loop_nodes.append(self)
 
     def release(self) -> None:
-        """Let go of the tensors that the functions use: the trace is over."""
+        """Drop the references to tensors of the trace, which is over."""
         self.regions, self.sources = [], []
 
     @property
     def draws(self) -> bool:
-        """Whether a body draws random numbers, which would be others when it runs again."""
-        ops = every_op(op for body in self.regions for op in body.program.ops)
+        """Whether a region draws random numbers, which differ when it runs again."""
+        ops = every_op(op for region in self.regions for op in region.program.ops)
         return any(op.function == DRAW for op in ops)
 
-    def _check_again(self) -> None:
-        """Raise if what a function will see, when it runs again, is not what it saw."""
+    def _check_rerun(self) -> None:
+        """Raise if running a function again would not repeat its first run."""
         if self.draws:
             raise CompileError(
                 f"{self.name} runs its function again for this pass, and the function "
                 "draws random numbers: draw outside, and pass them as an operand or slice by slice"
             )
-        for body in self.regions:
-            for capture in body.trace.captures.values():
+        for region in self.regions:
+            for capture in region.trace.captures.values():
                 if capture.tensor._array.value is not capture.value:
                     raise InPlaceError(
                         f"{self.name} runs its function again for this pass, and a tensor that it "
@@ -93,18 +93,19 @@ class LoopNode(Node):
 
 
 def as_tensors(g: dict[int, Any], run: Any) -> dict[int, Tensor]:
-    """Return cotangents as users see gradients."""
-    shown = {k: run.conjugate(part) for k, part in g.items()}
-    return shown if run.xp is not None else {k: make(part, None) for k, part in shown.items()}
+    """Return cotangents as gradient tensors."""
+    grads = {k: run.conjugate(part) for k, part in g.items()}
+    return grads if run.xp is not None else {k: make(part, None) for k, part in grads.items()}
 
 
 def as_cotangents(grads: Sequence[Any], run: Any) -> list[Any]:
+    """Return gradient tensors as cotangents; the inverse of `as_tensors`."""
     parts = grads if run.xp is not None else [None if t is None else t._array for t in grads]
     return [None if part is None else run.conjugate(part) for part in parts]
 
 
 class CondNode(LoopNode):
-    """One recorded `cond`."""
+    """The node of one `cond`."""
 
     __slots__ = ("branches",)
 
@@ -114,7 +115,7 @@ class CondNode(LoopNode):
     def of(cls, branches: list[Any], regions: list[Body], op: Op) -> CondNode:
         node = cls()
         node.branches = [lambda: branches[0](), lambda: branches[1](None)]
-        node._begin(regions, op, ())
+        node._init(regions, op, ())
         return node
 
     @property
@@ -126,7 +127,7 @@ class CondNode(LoopNode):
         self.branches = []
 
     def vjp(self, g: Any, run: Any) -> Sequence[Any]:
-        self._check_again()
+        self._check_rerun()
         gs = as_tensors(g, run)
 
         def back(branch: Callable[..., Any]) -> tuple[Sequence[Any], list[Any]]:
@@ -142,43 +143,46 @@ class CondNode(LoopNode):
             )
             return self.sources, list(grads)
 
-        return as_cotangents(self._chosen(back), run)
+        return as_cotangents(self._differentiate(back), run)
 
     def _tangents(self, tangents: Sequence[Any]) -> list[Tensor | None]:
-        return self._chosen(lambda branch: pushed_on(branch, self.sources, tangents))
+        return self._differentiate(lambda branch: pushed_on(branch, self.sources, tangents))
 
-    def _chosen(
-        self, along: Callable[[Callable[..., Any]], tuple[Sequence[Any], list[Any]]]
+    def _differentiate(
+        self, derivative: Callable[[Callable[..., Any]], tuple[Sequence[Any], list[Any]]]
     ) -> list[Tensor | None]:
-        """Record a branch of what `along` finds for either function; None is zeros, if not both.
+        """Record a `cond` of the derivatives of both branches.
 
-        It returns what each part is like, and the parts.
+        `derivative` returns tensors with the shapes of the derivatives, and the derivatives. One
+        that is None in a single branch is zeros there.
         """
-        come: set[int] = set()
+        present: set[int] = set()
 
-        def whole(branch: Callable[..., Any]) -> list[Tensor]:
-            like, parts = along(branch)
-            come.update(k for k, part in enumerate(parts) if part is not None)
+        def with_zeros(branch: Callable[..., Any]) -> list[Tensor]:
+            like, parts = derivative(branch)
+            present.update(k for k, part in enumerate(parts) if part is not None)
             pairs = zip(like, parts, strict=True)
-            return [nothing(t) if part is None else part for t, part in pairs]
+            return [zeros_like(t) if part is None else part for t, part in pairs]
 
         predicate = make(Symbol(self.op.args[0]), None)
-        found = control_flow.cond(predicate, *[partial(whole, branch) for branch in self.branches])
-        return [part if k in come else None for k, part in enumerate(found)]
+        branches = [partial(with_zeros, branch) for branch in self.branches]
+        found = control_flow.cond(predicate, *branches)
+        return [part if k in present else None for k, part in enumerate(found)]
 
 
-def nothing(like: Any) -> Tensor:
+def zeros_like(like: Any) -> Tensor:
+    """Return zeros with the shape and dtype of a tensor or value."""
     return zeros(like.shape, dtype=like.dtype)
 
 
 class WhileNode(LoopNode):
-    """One recorded `while_loop`: forward mode goes through it, a backward pass can't."""
+    """The node of one `while_loop`: it supports forward mode, but no backward pass."""
 
     __slots__ = ("carry", "condition", "function")
 
     condition: Callable[[list[Tensor]], Any]
     function: Function
-    carry: list[Tensor]  # the first one
+    carry: list[Tensor]  # the initial one
 
     @classmethod
     def of(
@@ -191,7 +195,7 @@ class WhileNode(LoopNode):
     ) -> WhileNode:
         node = cls()
         node.condition, node.function = condition, function
-        node._begin(regions, op, carry)
+        node._init(regions, op, carry)
         pairs = zip(op.args[0], node.edges, strict=False)
         node.carry = [make(Symbol(value), edge) for value, edge in pairs]
         return node
@@ -212,35 +216,35 @@ class WhileNode(LoopNode):
             "cr.where() or cr.cond() for the steps that are too many; or detach() its result"
         )
 
-    def _reached(self, tangents: Sequence[Any]) -> list[int]:
-        """Return the carries that have a tangent, be it after some steps."""
-        reached = {i for i in range(len(self.carry)) if tangents[i] is not None}
+    def _with_tangents(self, tangents: Sequence[Any]) -> list[int]:
+        """Return the carries that have a tangent at first or after some steps."""
+        active = {i for i in range(len(self.carry)) if tangents[i] is not None}
         while True:
             with enable_grad():
-                inputs = [tracked(t) if i in reached else t for i, t in enumerate(self.carry)]
-            arriving = [nothing(t) if i in reached else None for i, t in enumerate(self.carry)]
-            wrt = [inputs[i] for i in reached] + self.sources
-            given = [arriving[i] for i in reached] + list(tangents[len(self.carry) :])
+                inputs = [tracked(t) if i in active else t for i, t in enumerate(self.carry)]
+            wrt = [inputs[i] for i in active] + self.sources
+            given = [zeros_like(self.carry[i]) for i in active] + list(tangents[len(self.carry) :])
             _, found = pushed_on(partial(self.function, inputs), wrt, given)
-            more = {i for i in range(len(self.carry)) if found[i] is not None} - reached
+            more = {i for i in range(len(self.carry)) if found[i] is not None} - active
             if not more:
-                return sorted(reached)
-            reached |= more
+                return sorted(active)
+            active |= more
 
     def _tangents(self, tangents: Sequence[Any]) -> list[Tensor | None]:
-        carried, rest = self._reached(tangents), tangents[len(self.carry) :]
+        active, of_sources = self._with_tangents(tangents), tangents[len(self.carry) :]
 
         def forward(state: Any) -> Any:
-            carry, arriving = state
-            recorded = is_recording()  # by a derivative of this one
-            inputs = [tracked(t) if i in carried else t for i, t in enumerate(carry)]
-            wrt = [inputs[i] for i in carried] + self.sources
-            outs, found = pushed_on(lambda: self.function(inputs), wrt, [*arriving, *rest])
-            ends = [nothing(outs[i]) if found[i] is None else found[i] for i in carried]
+            carry, carry_tangents = state
+            recorded = is_recording()  # by a higher derivative
+            inputs = [tracked(t) if i in active else t for i, t in enumerate(carry)]
+            wrt = [inputs[i] for i in active] + self.sources
+            given = [*carry_tangents, *of_sources]
+            outs, found = pushed_on(lambda: self.function(inputs), wrt, given)
+            ends = [zeros_like(outs[i]) if found[i] is None else found[i] for i in active]
             return outs if recorded else [t.detach() for t in outs], ends
 
-        begin = [nothing(self.carry[i]) if tangents[i] is None else tangents[i] for i in carried]
+        begin = [zeros_like(self.carry[i]) if tangents[i] is None else tangents[i] for i in active]
         init = (self.carry, begin)
         _, last = control_flow.while_loop(lambda state: self.condition(state[0]), forward, init)
-        ends = dict(zip(carried, last, strict=True))
+        ends = dict(zip(active, last, strict=True))
         return [ends.get(i) for i in range(len(self.carry))]

@@ -1,11 +1,11 @@
-"""The body of the loop that runs a scan backward: the body's own backward pass, traced on.
+"""Backward loop of a traced scan: its body is the backward pass of the forward body.
 
-What it needs of the forward pass is stacked by the forward loop, one slice for each step; views,
-and arrays that are made of nothing, are made again.
+The forward loop stacks the residuals that it needs, one slice per step. Views and constants are
+recomputed instead.
 
-A step gets gradients of some of its carries. Zeros in the place of one that doesn't come aren't the
-same (0 times infinity is nan), but where what they are added to has a gradient anyway. So a step
-belongs to a loop if the step that follows gets gradients of the same carries.
+A step receives gradients of some of its carries. Zeros don't replace an absent gradient (0 times
+infinity is nan), except where they are added to another one. So a step belongs to the loop only if
+the step after it gets gradients of the same carries.
 """
 
 from __future__ import annotations
@@ -24,58 +24,64 @@ from chainrule.compiler.tracing.symbol import TRACING, Symbol
 
 
 class BackwardBody:
-    """Traces the backward pass of a body, and asks the forward loop for what that needs."""
+    """The traced backward pass of a body; its residuals become stacks of the forward loop."""
 
     program: Program
-    totals: list[Value]  # inputs: the sums so far of the gradients of `summed`
-    summed: list[int]  # which tensors from outside get gradients
-    sliced: list[int]  # which inputs of the body get a gradient of their slice
-    seeded: list[int]  # which carries come with a gradient, be it of zeros
-    reached: list[int]  # and which leave with one
-    leaving: list[int]  # the same, or all that come with one, if the step is repeated
-    steady: bool  # whether the step that follows is the same
+    totals: list[Value]  # inputs: running sums of the gradients of `summed`
+    summed: list[int]  # tensors of the enclosing trace that get gradients
+    sliced: list[int]  # inputs of the body whose slices get gradients
+    seeded: list[int]  # carries whose gradient is an input, possibly of zeros
+    reached: list[int]  # carries that get a gradient
+    leaving: list[int]  # carries whose gradient is an output: `reached`, or `seeded` if steady
+    steady: bool  # whether the next step has the same program
 
     def __init__(self, body: Body, op: Op, count: int, sources: list[Tensor]) -> None:
         self.body, self.op, self.count, self.sources = body, op, count, sources
-        self.stacks: list[Value] = []  # what the forward loop stacks for it
-        self._inputs: list[Value] = []  # and the slices of these
-        self._prefix: list[Op] = []  # what is made again
+        self.stacks: list[Value] = []  # the stacked residuals
+        self._inputs: list[Value] = []  # their slices
+        self._prefix: list[Op] = []  # recomputed ops
         self._found: dict[Value, Value] = {}
         self._made: dict[Value, Op] = {}
 
     def trace(
         self, arriving: Iterable[int], carried: list[int], rows: list[int], sliced: list[int]
     ) -> None:
-        """Trace the pass from gradients of some carries and rows to those of carries and slices."""
-        trace, kinds = self.body.trace, self.body.program.outputs
+        """Trace the backward pass from gradients of carries and ys to those of carries and xs.
+
+        `arriving` are the carries with a gradient, `rows` the ys with one; `carried` and `sliced`
+        are the carries and xs that require one.
+        """
+        trace, types = self.body.trace, self.body.program.outputs
         begin = len(trace.ops)
-        self.seeded = trace.run(self._closed, arriving, carried, rows)
-        del trace.ops[begin:]  # which only asked
-        seeds = {k: Value(kinds[k].shape, kinds[k].dtype, "g") for k in (*self.seeded, *rows)}
-        outputs = trace.run(self._pass, seeds, carried, rows, sliced)
+        self.seeded = trace.run(self._seeded_carries, arriving, carried, rows)
+        del trace.ops[begin:]  # ops of a trial run
+        seeds = {k: Value(types[k].shape, types[k].dtype, "g") for k in (*self.seeded, *rows)}
+        outputs = trace.run(self._backward, seeds, carried, rows, sliced)
         ops, trace.ops[begin:] = trace.ops[begin:], []
         inputs = [*(seeds[k] for k in self.seeded), *self.totals, *(seeds[k] for k in rows)]
         program = Program("scan_backward", inputs, {}, ops, outputs, [])
         self._made = {v: op for op in self.body.program.ops for v in op.outs}
         own = {*self.body.values, *self._made}
-        for value in program.free():
+        for value in program.free_values():
             if value in own:
-                self._fetch(value, own)
-        program = program.replaced(lambda v: self._found.get(v, v))
+                self._make_available(value, own)
+        program = program.substitute(lambda v: self._found.get(v, v))
         program.ops[:0] = self._prefix
         program.inputs += self._inputs
         self.program = program
 
-    def _closed(self, arriving: Iterable[int], carried: list[int], rows: list[int]) -> list[int]:
-        """Return the carries that may come with a gradient if these do."""
+    def _seeded_carries(
+        self, arriving: Iterable[int], carried: list[int], rows: list[int]
+    ) -> list[int]:
+        """Return the carries that get a seed if these arrive with gradients."""
         like = [Value(v.shape, v.dtype) for v in self.body.program.outputs]
         gs = {k: make(Symbol(like[k]), None) for k in (*arriving, *rows)}
         return with_gradients(self.body.outs, gs, carried)
 
-    def _pass(
+    def _backward(
         self, seeds: dict[int, Value], carried: list[int], rows: list[int], sliced: list[int]
     ) -> list[Value]:
-        """Return the gradients of carries, the sums, and the gradients of slices."""
+        """Return the gradients of carries, the running sums, and the gradients of slices."""
         body = self.body
         roots = [k for k in seeds if body.outs[k].requires_grad]
         wrt = [body.inputs[i] for i in (*carried, *sliced)] + self.sources
@@ -94,38 +100,38 @@ class BackwardBody:
         self.totals = [Value(g.shape, g.dtype, "total") for g in parts]
         sums = [SYMBOL_XP.add(Symbol(t), g) for t, g in zip(self.totals, parts, strict=True)]
         begin = len(body.trace.ops)
-        self.steady = self._closed(self.reached, carried, rows) == self.seeded
+        self.steady = self._seeded_carries(self.reached, carried, rows) == self.seeded
         del body.trace.ops[begin:]
         if self.steady:
-            kinds = body.inputs
+            inputs = body.inputs
             for i in self.seeded:
                 if i not in carries:
-                    carries[i] = SYMBOL_XP.zeros(kinds[i]._array.shape, kinds[i]._array.dtype)
+                    carries[i] = SYMBOL_XP.zeros(inputs[i]._array.shape, inputs[i]._array.dtype)
             carries = {i: carries[i] for i in self.seeded}
         self.leaving = list(carries)
         slices = [g for g in grads[a:b] if g is not None]
         return [g.value for g in (*carries.values(), *sums, *slices)]
 
-    def _fetch(self, value: Value, own: set[Value]) -> None:
-        """Find a value of the forward body for the backward one."""
+    def _make_available(self, value: Value, own: set[Value]) -> None:
+        """Make a value of the forward body available in the backward one: recompute or stack it."""
         if value in self._found:
             return
         op = self._made.get(value)
-        if op is not None and _is_made_again(op):
+        if op is not None and _is_recomputed(op):
             for other in op.inputs:
                 if other in own:
-                    self._fetch(other, own)
-            again = op.replaced(lambda v: self._found.get(v, v))
-            again.outs = (Value(value.shape, value.dtype, value.hint),)
-            self._prefix.append(again)
-            self._found[value] = again.out
+                    self._make_available(other, own)
+            copy = op.substitute(lambda v: self._found.get(v, v))
+            copy.outs = (Value(value.shape, value.dtype, value.hint),)
+            self._prefix.append(copy)
+            self._found[value] = copy.out
             return
-        self.stacks.append(self._stacked(value))
+        self.stacks.append(self._stack_of(value))
         self._inputs.append(Value(value.shape, value.dtype, value.hint))
         self._found[value] = self._inputs[-1]
 
-    def _stacked(self, value: Value) -> Value:
-        """Return what has a value of each step: a new result of the forward loop, if need be."""
+    def _stack_of(self, value: Value) -> Value:
+        """Return the stack of a value over all steps, if necessary as a new result of the loop."""
         op, outputs, count = self.op, self.body.program.outputs, self.count
         if value in self.body.values[count:]:
             stack: Value = op.args[1][self.body.values.index(value) - count]
@@ -137,7 +143,7 @@ class BackwardBody:
         return op.outs[outputs.index(value, count)]
 
     def loop(self, begin: Sequence[Value], given: Sequence[Value], **settings: Any) -> list[Value]:
-        """Record the loop of so many steps, and return what comes out."""
+        """Record the backward loop, and return its results."""
         outputs, count = self.program.outputs, len(self.program.outputs) - len(self.sliced)
         length = settings["length"]
         outs = [Value(v.shape, v.dtype) for v in outputs[:count]]
@@ -147,17 +153,17 @@ class BackwardBody:
         return outs
 
     def step(self, given: Sequence[Value]) -> list[Value]:
-        """Record one step by itself, and return what comes out."""
+        """Record a single step outside of the loop, and return its results."""
         values = dict(zip(self.program.inputs, given, strict=True))
         for op in self.program.ops:
-            _record(op.replaced(lambda v: values.get(v, v)))
+            _record(op.substitute(lambda v: values.get(v, v)))
         return [values.get(v, v) for v in self.program.outputs]
 
 
 def with_gradients(outs: Sequence[Tensor], gs: dict[int, Any], carried: Sequence[int]) -> list[int]:
-    """Return the carries that have gradients, or that a pass from others goes through anyway.
+    """Return the carries with gradients, and those that get one from other outputs anyway.
 
-    For the gradient of those, zeros are as good as none.
+    For the latter, a seed of zeros is equivalent to none.
     """
     roots = [k for k in gs if outs[k].requires_grad]
     others = [k for k in carried if k not in gs and outs[k].requires_grad]
@@ -179,8 +185,8 @@ def _record(op: Op) -> None:
     trace.ops.append(op)
 
 
-def _is_made_again(op: Op) -> bool:
-    """Say whether to make a value in the backward body rather than to stack it."""
+def _is_recomputed(op: Op) -> bool:
+    """Whether to recompute the result of an op in the backward body instead of stacking it."""
     if len(op.outs) != 1 or op.regions or op.function == DRAW:
         return False
     return op.function in VIEWS or not op.inputs

@@ -1,4 +1,4 @@
-"""Loops and branches in a trace: a body is traced once, into a program that a line runs."""
+"""Recording of loops and branches: each function is traced once, into a region of an op."""
 
 from __future__ import annotations
 
@@ -30,25 +30,25 @@ def scan(
     count = len(carry)
 
     def function(inputs: list[Tensor]) -> list[Tensor]:
-        following, ys = step(inputs[:count], inputs[count:])
-        return [*following, *ys, *inputs[:count]]  # the carries are for a backward pass
+        next_carry, ys = step(inputs[:count], inputs[count:])
+        return [*next_carry, *ys, *inputs[:count]]  # the carries are for a backward pass
 
-    kinds = [Value(t.shape, t.dtype) for t in carry] + [Value(x.shape[1:], x.dtype) for x in xs]
+    types = [Value(t.shape, t.dtype) for t in carry] + [Value(x.shape[1:], x.dtype) for x in xs]
     flags = [t.requires_grad and is_grad_enabled() for t in (*carry, *xs)]
-    with _unchanged("scan", step.f):
-        while True:  # what is carried requires grad if it does after any step
-            body = Body("scan", function, kinds, flags)
-            grown = [a or b for a, b in zip(flags[:count], body.tracked[:count], strict=True)]
-            if grown == flags[:count]:
+    with _check_unchanged("scan", step.f):
+        while True:  # a carry requires grad if it does after any step: find the fixed point
+            body = Body("scan", function, types, flags)
+            after = [a or b for a, b in zip(flags[:count], body.tracked[:count], strict=True)]
+            if after == flags[:count]:
                 break
-            flags[:count] = grown
-    _name(body.values[:count], step.init, step.f, 0)
-    _name(body.values[count:], step.slices, step.f, 1)
-    kinds = body.program.outputs
-    outs = [Value(v.shape, v.dtype) for v in kinds[:count]]
-    outs += [Value((length, *v.shape), v.dtype) for v in kinds[count:]]
+            flags[:count] = after
+    _name_inputs(body.values[:count], step.init, step.f, 0)
+    _name_inputs(body.values[count:], step.slices, step.f, 1)
+    types = body.program.outputs
+    outs = [Value(v.shape, v.dtype) for v in types[:count]]
+    outs += [Value((length, *v.shape), v.dtype) for v in types[count:]]
     settings = {"length": length, "reverse": reverse}
-    op = _op("for", (_values(carry), _values(xs)), settings, outs, [body])
+    op = _record("for", (_values(carry), _values(xs)), settings, outs, [body])
     node = None
     if any(body.tracked):
         node = ScanNode.of(function, body, op, [*carry, *xs], count, checkpoint)
@@ -59,23 +59,23 @@ def scan(
 def while_loop(
     condition: Callable[[Tensors], Any], body: Callable[[Tensors], list[Tensor]], carry: Tensors
 ) -> list[Tensor]:
-    """Record a loop that ends when its condition doesn't hold."""
-    kinds, flags = [Value(t.shape, t.dtype) for t in carry], [False] * len(carry)
-    with no_grad(), _unchanged("while_loop", condition, body):
+    """Record a loop that runs while its condition holds."""
+    types, flags = [Value(t.shape, t.dtype) for t in carry], [False] * len(carry)
+    with no_grad(), _check_unchanged("while_loop", condition, body):
         regions = [
-            Body("while", lambda parts: [_truth(condition(parts))], kinds, flags),
-            Body("while", body, kinds, flags),
+            Body("while", lambda parts: [_checked_condition(condition(parts))], types, flags),
+            Body("while", body, types, flags),
         ]
-    outs = [Value(v.shape, v.dtype) for v in kinds]
-    op = _op("while", (_values(carry),), {}, outs, regions)
-    sources = [*carry, *(t for body in regions for t in body.sources)]
+    outs = [Value(v.shape, v.dtype) for v in types]
+    op = _record("while", (_values(carry),), {}, outs, regions)
+    sources = [*carry, *(t for region in regions for t in region.sources)]
     node = None
     if is_grad_enabled() and any(t.requires_grad for t in sources):
         node = WhileNode.of(condition, body, regions, op, carry)
     return connected(node, outs, [v.dtype.kind in "fc" for v in outs])
 
 
-def _truth(value: Any) -> Tensor:
+def _checked_condition(value: Any) -> Tensor:
     if not isinstance(value, Tensor) or value._array.size != 1:
         raise CompileError(
             "while_loop: the condition of a compiled loop must be a tensor of one element that "
@@ -86,34 +86,34 @@ def _truth(value: Any) -> Tensor:
 
 def cond(predicate: Tensor, branches: list[Branch]) -> list[Tensor]:
     """Record a branch."""
-    with _unchanged("cond", *(branch.f for branch in branches)):
-        return _branched(predicate, *branches)
+    with _check_unchanged("cond", *(branch.f for branch in branches)):
+        return _trace_branches(predicate, *branches)
 
 
-def _branched(predicate: Tensor, first: Branch, second: Branch) -> list[Tensor]:
+def _trace_branches(predicate: Tensor, first: Branch, second: Branch) -> list[Tensor]:
     regions = [Body("cond", lambda _: first(), [], [])]
-    kinds = regions[0].program.outputs
+    types = regions[0].program.outputs
 
-    def alike(_: Any) -> list[Tensor]:
-        like = [make(Symbol(value), None) for value in kinds]
+    def second_matched(_: Any) -> list[Tensor]:
+        like = [make(Symbol(value), None) for value in types]
         return matched("cond: the result", first.result, like, second.f(*second.operands))
 
-    regions.append(Body("cond", alike, [], []))
-    outs = [Value(v.shape, v.dtype) for v in kinds]
-    op = _op("if", (predicate._array.value,), {}, outs, regions)
-    tracked = [a or b for a, b in zip(*(body.tracked for body in regions), strict=True)]
-    node = CondNode.of([first, alike], regions, op) if any(tracked) else None
+    regions.append(Body("cond", second_matched, [], []))
+    outs = [Value(v.shape, v.dtype) for v in types]
+    op = _record("if", (predicate._array.value,), {}, outs, regions)
+    tracked = [a or b for a, b in zip(*(region.tracked for region in regions), strict=True)]
+    node = CondNode.of([first, second_matched], regions, op) if any(tracked) else None
     return connected(node, outs, tracked)
 
 
 @contextmanager
-def _unchanged(name: str, *functions: Any) -> Iterator[None]:
-    """Raise if functions change what they find by name: they are run once, for all steps."""
+def _check_unchanged(name: str, *functions: Any) -> Iterator[None]:
+    """Raise if the functions change objects that they reach by name, since they run only once."""
     found = [item for function in functions for item in reachable(function, [])]
     yield
     for item in found:
-        counted = not item.path or item.path.endswith(".__len__()")
-        if not (counted or item.form or item.holds()):
+        is_size = not item.path or item.path.endswith(".__len__()")
+        if not (is_size or item.form or item.holds()):
             raise CompileError(
                 f"the function of a {name} changes what it finds by name (of type "
                 f"{type(item.value).__name__}), but it is run once, for all steps or whatever is "
@@ -121,17 +121,17 @@ def _unchanged(name: str, *functions: Any) -> Iterator[None]:
             )
 
 
-def _op(
+def _record(
     function: str,
     args: tuple[Any, ...],
     settings: dict[str, Any],
     outs: list[Value],
     regions: list[Body],
 ) -> Op:
-    """Record a line with bodies."""
+    """Record an op with regions in the active trace."""
     trace = TRACING.get()
     assert trace is not None
-    programs = tuple([body.program for body in regions])
+    programs = tuple([region.program for region in regions])
     op = Op(function, args, settings, tuple(outs), here(), programs)
     trace.ops.append(op)
     return op
@@ -141,8 +141,8 @@ def _values(tensors: Tensors) -> tuple[Value, ...]:
     return tuple([t._array.value for t in tensors])
 
 
-def _name(values: list[Value], containers: Any, f: Any, position: int) -> None:
-    """Give a body's inputs the names that the user's function has for them."""
+def _name_inputs(values: list[Value], containers: Any, f: Any, position: int) -> None:
+    """Name inputs of a region after the parameter of the user's function at a position."""
     code = getattr(f, "__code__", None)
     if code is None or code.co_argcount <= position:
         return

@@ -1,7 +1,7 @@
-"""Machine code for eager operations on large arrays, where a user asks for it.
+"""Native kernels for eager operations on large arrays, selected by `set_kernels`.
 
-`table` says which primitives have it. Loops of those that act element by element are made of their
-rules (`elementwise`); others are written by hand, as Python that Numba compiles (`kernel`).
+`table` lists the primitives that have one. Loops of elementwise primitives are generated from their
+rules (`elementwise`); other kernels are written by hand, as Python that Numba compiles (`kernel`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _installed: dict[Primitive, Substitute] = {}
 
 
 def get_kernels() -> str:
-    """Return what computes eager operations: "numpy", or "native" after `set_kernels` said so.
+    """Return the kernels of eager operations, as chosen by `set_kernels`: "numpy" or "native".
 
     Examples
     --------
@@ -30,35 +30,35 @@ def get_kernels() -> str:
 
 
 def set_kernels(kernels: str, /) -> None:
-    """Have machine code, or NumPy again, compute the common eager operations on large arrays.
+    """Compute the common eager operations on large arrays with machine code or with NumPy.
 
-    Machine code makes one pass over memory where NumPy makes several (softmax, layer_norm, gelu,
-    sigmoid, cumsum, indexing, max_pool2d, and the gradients of most operations); matrix products,
-    and convolutions by these, are as quick as the processor's widest vectors; and its threads
-    (`set_num_threads`) wait awake for the next operation for 0.2 ms. It is compiled when it is
-    first needed, which takes about half a second for each operation and type, and kept on disk.
+    Machine code makes a single pass over memory where NumPy makes several (softmax, layer_norm,
+    gelu, sigmoid, cumsum, indexing, max_pool2d, and the gradients of most operations). Matrix
+    products, and the convolutions that use them, use the widest vector instructions of the
+    processor. The threads (`set_num_threads`) spin for 0.2 ms while they wait for the next
+    operation. Kernels are compiled when first needed, which takes about half a second for each
+    operation and type, and cached on disk.
 
     Parameters
     ----------
     kernels : str
-        "native" for machine code, "numpy" for NumPy, which computes everything at first. It holds
-        for all threads.
+        "native" for machine code, "numpy" for NumPy, the default. It applies to all threads.
 
     Raises
     ------
     MissingExtraError
         If Numba is not installed.
     ArgumentError
-        If it is neither of the two.
+        If `kernels` is neither of the two.
 
     Notes
     -----
-    Machine code computes float32 and float64 arrays in C order that can be written to, of 4096
-    elements or more (65,536 where NumPy needs one call), and products of matrices in any order, of
-    131,072 multiplications or more; all else stays NumPy's. Arithmetic is the same to the bit. Sums
-    are added up in another order, and exp, log, tanh and their kin may differ by 2.5 units in the
-    last place. Results don't depend on the number of threads. NumPy's reports of overflow and
-    invalid values (`numpy.errstate`) are not made.
+    Machine code computes writeable float32 and float64 arrays in C order, of 4096 elements or more
+    (65,536 where NumPy needs a single call), and products of matrices in any order, of 131,072
+    multiplications or more. NumPy computes the rest. Arithmetic is the same to the bit. Sums are
+    added in another order, and exp, log, tanh and similar functions may differ by 2.5 units in the
+    last place. Results don't depend on the number of threads. Overflow and invalid values are not
+    reported as `numpy.errstate` asks for.
 
     Examples
     --------
@@ -85,7 +85,7 @@ def set_kernels(kernels: str, /) -> None:
 
 
 def install(substitutes: dict[Primitive, Substitute]) -> None:
-    """Have these compute their primitives from now on, and NumPy all others."""
+    """Install these substitutes for their primitives; NumPy computes all others."""
     for primitive in _installed.keys() - substitutes.keys():
         exchange(primitive, None)
     for primitive, substitute in substitutes.items():

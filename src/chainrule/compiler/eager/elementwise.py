@@ -1,8 +1,8 @@
-"""Loops of primitives that act element by element, made of their own rules.
+"""Native loops of elementwise primitives, generated from their rules.
 
-A primitive's forward function and its pull are traced on arrays of one shape, and what they do
-becomes one loop over memory, whose source knows no sizes: one for each type, and for each choice
-of operands that are one number.
+The forward function and the VJP rule of a primitive are traced on arrays of one shape, and the
+trace becomes a single loop over memory that works for all sizes. There is one loop for each
+combination of dtypes and of scalar operands.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from chainrule.backend import ndarray
 from chainrule.compiler.eager.kernel import PART
 from chainrule.compiler.eager.substitute import is_plain
 from chainrule.compiler.ir.program import Program
-from chainrule.compiler.native.fusion_groups import clustered
-from chainrule.compiler.native.loop_codegen import loop_of
+from chainrule.compiler.native.fusion_groups import find_groups
+from chainrule.compiler.native.loop_codegen import generate_loop
 from chainrule.compiler.native.scalar_codegen import CODES
 from chainrule.compiler.native.strides import Accesses
 from chainrule.compiler.native.threads.tasks import Task
-from chainrule.compiler.passes import optimized
+from chainrule.compiler.passes import optimize
 from chainrule.compiler.tracing.namespace import SYMBOL_XP
 from chainrule.compiler.tracing.symbol import TRACING
 from chainrule.compiler.tracing.trace import Trace
@@ -30,33 +30,33 @@ from chainrule.primitives.primitive import Plan, Primitive, Rule, forward_of
 Array = Any
 Settings = dict[str, Any] | None
 
-MOST = 12
-"""So many loops are made of one rule: settings that change all the time are NumPy's to compute."""
+MAX_LOOPS = 12
+"""Number of loops made from one rule; NumPy computes settings beyond it, which vary a lot."""
 
-_TRACED = (PART, 2)  # any large shape
+_TRACED_SHAPE = (PART, 2)  # any large shape
 
 
 class Elementwise:
-    """Computes a primitive in one loop, where there are `least` elements or more."""
+    """Substitute of a primitive by a native loop, for arrays of `min_size` elements or more."""
 
-    def __init__(self, primitive: Primitive, least: int) -> None:
+    def __init__(self, primitive: Primitive, min_size: int) -> None:
         self.primitive = primitive
-        self.least = least
+        self.min_size = min_size
 
     def forward(self, plain: Rule) -> Rule:
-        """Return the forward function."""
-        least, multiple = self.least, self.primitive.multiple
+        """Return the forward function; `plain` is NumPy's."""
+        min_size, multiple = self.min_size, self.primitive.multiple
         loops = _Loops(forward_of(self.primitive, SYMBOL_XP))
 
         def forward(x: Array, *others: Array, **settings: Any) -> Any:
-            if x.size >= least:
+            if x.size >= min_size:
                 found = loops.run((x, *others), settings)
                 if found is not None:
                     return tuple(found) if multiple else found[0]
             return plain(x, *others, **settings)
 
         def unary(x: Array, **settings: Any) -> Any:
-            if x.size >= least and is_plain(x):
+            if x.size >= min_size and is_plain(x):
                 found = loops.run_one(x, settings)
                 if found is not None:
                     return found
@@ -65,8 +65,8 @@ class Elementwise:
         return unary if len(self.primitive.inputs) == 1 and not multiple else forward
 
     def vjp(self, plan: Plan, plain: Rule) -> Rule:
-        """Return the pull of a plan."""
-        least, needs, multiple = self.least, plan.needs, self.primitive.multiple
+        """Return the VJP function of a plan."""
+        min_size, needs, multiple = self.min_size, plan.needs, self.primitive.multiple
 
         def rule(g: Any, *saved: Any, **settings: Any) -> list[Any]:
             found = plain(SYMBOL_XP, {0: g} if multiple else g, saved, settings)
@@ -75,9 +75,9 @@ class Elementwise:
         loops = _Loops(rule)
 
         def vjp(xp: Any, g: Any, saved: tuple[Any, ...], settings: Settings) -> tuple[Any, ...]:
-            whole = g.get(0) if g.__class__ is dict and len(g) == 1 else g
-            if whole.__class__ is ndarray and whole.size >= least:
-                found = loops.run((whole, *saved), settings)
+            first = g.get(0) if g.__class__ is dict and len(g) == 1 else g
+            if first.__class__ is ndarray and first.size >= min_size:
+                found = loops.run((first, *saved), settings)
                 if found is not None:
                     parts = iter(found)
                     return tuple([next(parts) if need else None for need in needs])
@@ -88,23 +88,23 @@ class Elementwise:
 
 
 class _Kernel(NamedTuple):
-    """A loop, and what goes in and comes out of it."""
+    """A loop with its inputs and outputs."""
 
     task: Task
-    order: tuple[int, ...] | None  # which operand each input is, if they are not all in order
-    outs: tuple[Any, ...]  # the dtypes of what it fills
-    results: tuple[int, ...] | None  # which of these each result is, if they are not in order
+    order: tuple[int, ...] | None  # the operand of each input; None if they are in order
+    outs: tuple[Any, ...]  # the dtypes of its output arrays
+    results: tuple[int, ...] | None  # the output of each result; None if they are in order
 
 
 class _Loops:
-    """The loops of one function of arrays, made when they are first wanted."""
+    """The loops of one function of arrays, made when first needed."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
         self.known: dict[Any, _Kernel | None] = {}
 
     def run(self, arrays: tuple[Array, ...], settings: Settings) -> list[Array] | None:
-        """Return the function of some arrays; None where there is no loop."""
+        """Return the results for these arrays; None if there is no loop for them."""
         shape, key = None, ""
         for x in arrays:
             if not is_plain(x):
@@ -134,7 +134,7 @@ class _Loops:
         return made if results is None else [made[i] for i in results]
 
     def run_one(self, x: Array, settings: Settings) -> Array | None:
-        """Return the function of one array that machine code can take: as `run`, but quicker."""
+        """Return the result for a single array that `is_plain`: as `run`, with fewer checks."""
         kernel = self._kernel(x.dtype.char, (x,), settings)
         if kernel is None:
             return None
@@ -145,21 +145,21 @@ class _Loops:
     def _kernel(self, key: Any, arrays: tuple[Array, ...], settings: Settings) -> _Kernel | None:
         if settings:
             values = settings.values()
-            # 0.0 and -0.0 are equal, and not the same.
+            # 0.0 and -0.0 compare equal, but need different loops.
             key = (key, str(settings)) if 0 in values else (key, *values)
         try:
             return self.known[key]
         except KeyError:
-            if len(self.known) >= MOST:
+            if len(self.known) >= MAX_LOOPS:
                 return None
-            kernel = self.known[key] = _made(self.function, arrays, settings or {})
+            kernel = self.known[key] = _make_kernel(self.function, arrays, settings or {})
             return kernel
 
 
-def _made(
+def _make_kernel(
     function: Callable[..., Any], arrays: tuple[Array, ...], settings: dict[str, Any]
 ) -> _Kernel | None:
-    """Return a function as a loop over arrays of one shape and numbers; None if it isn't one."""
+    """Return the loop of a function over arrays of one shape and scalars; None if it isn't one."""
     if any(x.dtype not in CODES for x in arrays):
         return None
     program = _program(function, arrays, settings)
@@ -167,11 +167,11 @@ def _made(
     if len(outputs) < len(program.outputs) or outputs & set(program.inputs) or program.constants:
         return None
     accesses = Accesses(program, {})
-    groups = clustered(program, accesses)
-    if len(groups) != 1 or groups[0].shape != _TRACED:
+    groups = find_groups(program, accesses)
+    if len(groups) != 1 or groups[0].shape != _TRACED_SHAPE:
         return None
-    loop = loop_of(groups[0], "kernel", accesses, outputs, {})
-    if any(out.shape != _TRACED for out in loop.outs):
+    loop = generate_loop(groups[0], "kernel", accesses, outputs, {})
+    if any(out.shape != _TRACED_SHAPE for out in loop.outs):
         return None
     kinds = tuple([CODES[value.dtype] for value in (*loop.inputs, *loop.outs)])
     order = tuple([program.inputs.index(value) for value in loop.inputs])
@@ -187,9 +187,11 @@ def _made(
 def _program(
     function: Callable[..., Any], arrays: tuple[Array, ...], settings: dict[str, Any]
 ) -> Program:
-    """Return what a function does with large arrays, and numbers, of these types."""
+    """Return the program of a function for large arrays and scalars of these dtypes."""
     trace = Trace("kernel")
-    inputs = trace.given([np.empty(() if x.ndim == 0 else _TRACED, x.dtype) for x in arrays])
+    inputs = trace.to_symbols(
+        [np.empty(() if x.ndim == 0 else _TRACED_SHAPE, x.dtype) for x in arrays]
+    )
     token = TRACING.set(trace)
     try:
         found = function(*inputs, **settings)
@@ -198,4 +200,4 @@ def _program(
     finally:
         TRACING.reset(token)
     values = [value for _, _, value in trace.arrays]
-    return optimized(Program(trace.name, values, trace.constants, trace.ops, outputs, []))
+    return optimize(Program(trace.name, values, trace.constants, trace.ops, outputs, []))

@@ -1,7 +1,7 @@
-"""Names that kernels are written with, for both types of numbers.
+"""Type-generic functions for the source of kernels, which `kernel` replaces by typed ones.
 
-As plain Python the kernels compute in float64; `kernel` puts the names of a type in the place of
-these. Places in arrays are `u8`, whose sign nobody looks at.
+As plain Python the kernels compute in float64. Indices are `u8`: unsigned integers need no check
+for negative indices.
 """
 
 from __future__ import annotations

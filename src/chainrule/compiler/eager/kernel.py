@@ -1,4 +1,4 @@
-"""Functions that fill arrays, as machine code that several threads share."""
+"""`Kernel`: a Python loop compiled to machine code for each dtype, and run by several threads."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from chainrule.compiler.native.loop_nest import LOOP
+from chainrule.compiler.native.loop_nest import LOOP_NAME
 from chainrule.compiler.native.threads.tasks import Task
 
 Array = Any
 
 PART = 1 << 15
-"""So many elements are one thread's at a time."""
+"""Number of elements that a thread computes at a time."""
 
 _CODES = {"f": "f4", "d": "f8"}
 _TYPED = {name: f"{name}_{{}}" for name in ("exp", "log", "rank", "ranked")} | {"real": "{}"}
@@ -21,11 +21,10 @@ _CALLS = ("exp", "log", "rank", "ranked", "plus", "times_plus")
 
 
 class Kernel:
-    """A function `(start, stop, …)` that does some turns of a loop; and how it is called.
+    """A function `(start, stop, …)` that runs some iterations of a loop, compiled for each dtype.
 
-    `types` says what its arguments are: "real" for an array of the type that it computes with,
-    else as for a `Task`, as `long`. `constants` are numbers that it names, which machine code is
-    made for.
+    `types` are the types of its arguments: "real" for an array of the dtype that it computes with,
+    others as for a `Task`, as is `long`. `constants` are compile-time constants that it names.
     """
 
     def __init__(
@@ -42,7 +41,7 @@ class Kernel:
             return _TYPED.get(name, name).format(code)
 
         name = self.function.__name__
-        source = inspect.getsource(self.function).replace(f"def {name}(", f"def {LOOP}(", 1)
+        source = inspect.getsource(self.function).replace(f"def {name}(", f"def {LOOP_NAME}(", 1)
         source = re.sub(r"\w+", lambda found: typed(found[0]), source)
         known = "".join(f"{name} = {value!r}\n" for name, value in self.constants.items())
         used = self.function.__code__.co_names
@@ -54,5 +53,5 @@ class Kernel:
         )
 
     def __call__(self, char: str, turns: int, width: int, *arguments: Any) -> None:
-        """Do all turns, each of so many elements, on numbers of a type."""
+        """Run all iterations, each of `width` elements, for a dtype."""
         self.tasks[char](turns, PART // width or 1, *arguments)

@@ -1,4 +1,4 @@
-"""Primitives that kernels of their own compute, where arrays are large and what these take."""
+"""Substitution of hand-written kernels for primitives, on large arrays that the kernels support."""
 
 from __future__ import annotations
 
@@ -10,29 +10,37 @@ from chainrule.primitives.primitive import Plan, Rule
 
 Array = Any
 Settings = dict[str, Any] | None
-Own = Callable[..., Any]
+KernelFunction = Callable[..., Any]
+OptionalKernel = KernelFunction | None
 
 
-class Written:
-    """Computes a primitive by functions that return None for what they aren't made for.
+class HandWritten:
+    """Substitute of a primitive by functions that return None for unsupported arguments.
 
-    `forward` is one of the inputs and settings; `vjp` of the cotangent of the first output, what
-    the rule saves and settings, where input number `of` alone has a gradient. A first input or
-    cotangent of fewer than `least` elements is left to the primitive.
+    `forward` takes the inputs and settings. `vjp` takes the cotangent of the first output, the
+    saved values and the settings, and is used if only the input at position `of` needs a gradient.
+    NumPy computes if the first input or the cotangent has fewer than `min_size` elements.
     """
 
-    def __init__(self, forward: Own | None, vjp: Own | None, least: int, *, of: int = 0) -> None:
-        self._forward, self._vjp, self._of, self._least = forward, vjp, of, least
+    def __init__(
+        self,
+        forward: OptionalKernel,
+        vjp: OptionalKernel,
+        min_size: int,
+        *,
+        of: int = 0,
+    ) -> None:
+        self._forward, self._vjp, self._of, self._min_size = forward, vjp, of, min_size
 
     def forward(self, plain: Rule) -> Rule:
-        """Return the forward function."""
-        own, least = self._forward, self._least
-        if own is None:
+        """Return the forward function; `plain` is NumPy's."""
+        kernel, min_size = self._forward, self._min_size
+        if kernel is None:
             return plain
 
         def forward(*arrays: Array, **settings: Any) -> Any:
-            if arrays[0].size >= least and are_fit(arrays):
-                found = own(*arrays, **settings)
+            if arrays[0].size >= min_size and are_supported(arrays):
+                found = kernel(*arrays, **settings)
                 if found is not None:
                     return found
             return plain(*arrays, **settings)
@@ -40,29 +48,29 @@ class Written:
         return forward
 
     def vjp(self, plan: Plan, plain: Rule) -> Rule:
-        """Return the pull of a plan."""
-        own, place, least, count = self._vjp, self._of, self._least, len(plan.needs)
-        if own is None or plan.needs != tuple([i == place for i in range(count)]):
+        """Return the VJP function of a plan."""
+        kernel, position, min_size, count = self._vjp, self._of, self._min_size, len(plan.needs)
+        if kernel is None or plan.needs != tuple([i == position for i in range(count)]):
             return plain
 
         def vjp(xp: Any, g: Any, saved: tuple[Any, ...], settings: Settings) -> tuple[Any, ...]:
-            whole = g.get(0) if g.__class__ is dict and len(g) == 1 else g
-            arrays = (whole, *[x for x in saved if x.__class__ is ndarray])
-            if whole.__class__ is ndarray and whole.size >= least and are_fit(arrays):
-                found = own(whole, *saved, **(settings or {}))
+            first = g.get(0) if g.__class__ is dict and len(g) == 1 else g
+            arrays = (first, *[x for x in saved if x.__class__ is ndarray])
+            if first.__class__ is ndarray and first.size >= min_size and are_supported(arrays):
+                found = kernel(first, *saved, **(settings or {}))
                 if found is not None:
-                    return (None,) * place + (found,) + (None,) * (count - place - 1)
+                    return (None,) * position + (found,) + (None,) * (count - position - 1)
             grads: tuple[Any, ...] = plain(xp, g, saved, settings)
             return grads
 
         return vjp
 
 
-def are_fit(arrays: tuple[Array, ...]) -> bool:
-    """Say whether kernels take some arrays: they are in C order, and the first of real numbers."""
+def are_supported(arrays: tuple[Array, ...]) -> bool:
+    """Whether kernels support these arrays: all plain, and the first of a real floating dtype."""
     return arrays[0].dtype.char in "fd" and all(map(is_plain, arrays))
 
 
 def is_plain(x: Any) -> bool:
-    """Say whether machine code can take something's memory: an array's in C order, as it is."""
+    """Whether an object is a writeable, aligned NumPy array in C order and native byte order."""
     return x.__class__ is ndarray and x.flags.carray and x.dtype.isnative

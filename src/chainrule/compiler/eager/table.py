@@ -1,9 +1,10 @@
-"""Which primitives machine code computes when it is asked to, and how."""
+"""Table of the primitives with native kernels, and of the sizes from which these are used."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from chainrule import primitives
 from chainrule.compiler.eager.elementwise import Elementwise
 from chainrule.compiler.eager.kernels import (
     activations,
@@ -14,82 +15,92 @@ from chainrule.compiler.eager.kernels import (
     reductions,
     softmax_norm,
 )
-from chainrule.compiler.eager.substitute import Own, Written
-from chainrule.compiler.native.gemm import WORTH
+from chainrule.compiler.eager.substitute import HandWritten, KernelFunction
+from chainrule.compiler.native.gemm import MIN_MULTIPLIES
+from chainrule.primitives import contraction, convolution
 from chainrule.primitives.primitive import TABLE, Primitive, Rule, Substitute
 
-LEAST = 1 << 12
-"""From so many elements on, a loop takes less time than several calls of NumPy's."""
+MIN_SIZE = 1 << 12
+"""Number of elements from which a native loop is faster than several NumPy calls."""
 
-_LATER = 1 << 16
-"""The same for what is one call of NumPy's, which a second thread has to help with."""
+_MIN_SIZE_ONE_CALL = 1 << 16
+"""Number of elements from which a native loop in several threads is faster than one NumPy call."""
 
-_ONE_CALL = (
-    *("abs", "add", "divide", "maximum", "minimum", "multiply", "negative", "reciprocal"),
-    *("sqrt", "square", "subtract"),
+PRODUCTS = (
+    contraction.contract,
+    contraction.matmul,
+    convolution.convolve,
+    convolution.convolve_input,
+    convolution.convolve_weight,
 )
-_SEVERAL_CALLS = (
-    *("clamp", "exp", "expm1", "log", "log1p", "power", "relu", "sigmoid", "softplus", "tanh"),
-)
 
-PRODUCTS = ("contract", "convolve", "convolve_input", "convolve_weight", "matmul")
-
-_WRITTEN: dict[str, tuple[Own, Own]] = {
-    "softmax": (softmax_norm.softmax, softmax_norm.softmax_vjp),
-    "log_softmax": (softmax_norm.log_softmax, softmax_norm.log_softmax_vjp),
-    "standardize": (softmax_norm.standardize, softmax_norm.standardize_vjp),
-    "cumulative_sum": (softmax_norm.running_sum, softmax_norm.running_sum_vjp),
-    "take_along_axis": (gather_scatter.take_along_axis, gather_scatter.take_along_axis_vjp),
-    "add_along_axis": (gather_scatter.add_along_axis, gather_scatter.add_along_axis_vjp),
+_HAND_WRITTEN: dict[Primitive, tuple[KernelFunction, KernelFunction]] = {
+    primitives.reductions.softmax: (softmax_norm.softmax, softmax_norm.softmax_vjp),
+    primitives.reductions.log_softmax: (softmax_norm.log_softmax, softmax_norm.log_softmax_vjp),
+    primitives.normalisation.standardize: (softmax_norm.standardize, softmax_norm.standardize_vjp),
+    primitives.reductions.cumulative_sum: (softmax_norm.running_sum, softmax_norm.running_sum_vjp),
+    primitives.indexing.take_along_axis: (
+        gather_scatter.take_along_axis,
+        gather_scatter.take_along_axis_vjp,
+    ),
+    primitives.indexing.add_along_axis: (
+        gather_scatter.add_along_axis,
+        gather_scatter.add_along_axis_vjp,
+    ),
 }
 
 
 class _Gelu(Elementwise):
-    """gelu: its derivative is made of the rule, its value has a loop of its own."""
+    """gelu: a hand-written kernel for the value, a generated one for the derivative."""
 
     def forward(self, plain: Rule) -> Rule:
-        """Return the forward function."""
-        return Written(activations.gelu, None, self.least).forward(plain)
+        """Return the forward function; `plain` is NumPy's."""
+        return HandWritten(activations.gelu, None, self.min_size).forward(plain)
 
 
-class _Index(Written):
-    """Indexing: whole rows NumPy copies as quickly as one thread may, and is called at once."""
+class _Index(HandWritten):
+    """Indexing; NumPy copies the long rows of small arrays, which it does as fast as a thread."""
 
     def forward(self, plain: Rule) -> Rule:
-        """Return the forward function."""
-        own = super().forward(plain)
+        """Return the forward function; `plain` is NumPy's."""
+        native = super().forward(plain)
 
         def forward(x: Any, *, key: Any) -> Any:
             of_rows = x.ndim > 1 and (key.__class__ is not tuple or len(key) < x.ndim)
-            if of_rows and x.size < _LATER and x.shape[-1] >= _WIDE:
+            if of_rows and x.size < _MIN_SIZE_ONE_CALL and x.shape[-1] >= _MIN_LONG_ROW:
                 return plain(x, key=key)
-            return own(x, key=key)
+            return native(x, key=key)
 
         return forward
 
 
-_WIDE = 16
-"""Rows of so many numbers are copied with few instructions for each."""
+_MIN_LONG_ROW = 16
+"""Number of elements of a row from which copying it takes few instructions per element."""
 
 
 def substitutes(
-    least: int = LEAST, later: int = _LATER, worth: int = WORTH
+    min_size: int = MIN_SIZE,
+    min_size_one_call: int = _MIN_SIZE_ONE_CALL,
+    min_multiplies: int = MIN_MULTIPLIES,
 ) -> dict[Primitive, Substitute]:
-    """Return what computes which primitive, from so many elements on, or multiplications."""
-    found: dict[str, Substitute] = {}
-    for name in _ONE_CALL:
-        found[name] = Elementwise(TABLE[name], later)
-    for name in _SEVERAL_CALLS:
-        found[name] = Elementwise(TABLE[name], least)
-    for name, (forward, vjp) in _WRITTEN.items():
-        found[name] = Written(forward, vjp, least)
-    found["gelu"] = _Gelu(TABLE["gelu"], least)
-    found["index"] = _Index(gather_scatter.index, gather_scatter.index_vjp, least)
-    found["add_at"] = Written(gather_scatter.add_at, gather_scatter.add_at_vjp, least, of=1)
-    found["concat"] = concat.Joined(later)
-    found["max_pool"] = Written(None, pooling.max_pool_vjp, least // 4)  # of more elements
-    for name in PRODUCTS:
-        found[name] = matmul.Products(TABLE[name], worth)
-    for name in ("sum", "mean"):
-        found[name] = reductions.Sums(name, least, later)
-    return {TABLE[name]: substitute for name, substitute in found.items()}
+    """Return the substitutes of primitives, used from these numbers of elements or multiplies."""
+    sizes = {"memory": min_size_one_call, "compute": min_size}
+    found: dict[Primitive, Substitute] = {}
+    for primitive in TABLE.values():
+        if primitive.native is not None:
+            found[primitive] = Elementwise(primitive, sizes[primitive.native])
+    for primitive, (forward, vjp) in _HAND_WRITTEN.items():
+        found[primitive] = HandWritten(forward, vjp, min_size)
+    for primitive in PRODUCTS:
+        found[primitive] = matmul.Products(primitive, min_multiplies)
+    for primitive in (primitives.reductions.sum, primitives.reductions.mean):
+        found[primitive] = reductions.Sums(primitive.name, min_size, min_size_one_call)
+    add_at = HandWritten(gather_scatter.add_at, gather_scatter.add_at_vjp, min_size, of=1)
+    max_pool = HandWritten(None, pooling.max_pool_vjp, min_size // 4)  # g is smaller
+    return found | {
+        primitives.activations.gelu: _Gelu(primitives.activations.gelu, min_size),
+        primitives.indexing.index: _Index(gather_scatter.index, gather_scatter.index_vjp, min_size),
+        primitives.indexing.add_at: add_at,
+        primitives.shaping.concat: concat.Concat(min_size_one_call),
+        primitives.pooling.max_pool: max_pool,
+    }

@@ -1,10 +1,9 @@
-"""Where a function finds what it uses: its globals, its closure, and what these lead to.
+"""Discovery of the objects that a function can reach by name: globals, closure, attributes.
 
-A compiled function holds for what it saw. So it asks before each call whether the tensors it closes
-over are still the same ones, and Python numbers still the same numbers. Of an object it asks only
-for the attributes that some code names which the function can reach: a counter that only the loop
-around it knows may change. Of a function it asks for the code and the default arguments, of a class
-for the methods and attributes that are named.
+Guards check before each call that captured tensors are the same objects as in the trace, and that
+Python numbers are equal. Of an object they check only attributes that some reachable code names: a
+counter that only the surrounding loop uses may change. Of a function they check code and default
+arguments, of a class the named methods and attributes.
 """
 
 from __future__ import annotations
@@ -30,26 +29,26 @@ from chainrule.autograd.tensor import Tensor
 
 _PLAIN = (str, bytes, bytearray, type(None), np.generic, np.dtype, numbers.Number, range, slice)
 _BY_IDENTITY = (Tensor, types.FunctionType, types.BuiltinFunctionType, np.ufunc, np.ndarray)
-_MOST = 5000
-"""Things to look at: what is nearer comes first."""
+_MAX_VISITS = 5000
+"""Number of objects that one search visits, breadth first."""
 
 
 class Found:
-    """Something that a function can get at: how, and what it was."""
+    """An object that a function can reach: the path to it, and its value when it was found."""
 
-    __slots__ = ("alike", "form", "path", "scope", "value")
+    __slots__ = ("by_value", "form", "path", "scope", "value")
 
     def __init__(
-        self, scope: Any, path: str, value: Any, alike: bool = False, form: str = ""
+        self, scope: Any, path: str, value: Any, by_value: bool = False, form: str = ""
     ) -> None:
         self.scope = scope  # a namespace (dict), a cell, or an object
-        self.path = path  # source that leads on from there
+        self.path = path  # source code of the access from there
         self.value = value
-        self.alike = alike  # whether an equal one is as good
-        self.form = form  # source of what has to hold for the two, if not that they are the same
+        self.by_value = by_value  # whether an equal object of the same type will do
+        self.form = form  # source of the condition on object and value, if not identity
 
     def holds(self) -> bool:
-        """Say whether it is still the same."""
+        """Whether the condition still holds."""
         names = {"scope": self.scope, "held": self.value}
         try:
             if self.form:
@@ -58,7 +57,7 @@ class Found:
         except (KeyError, AttributeError, IndexError, TypeError, ValueError):
             return False
         same = value is self.value
-        return same or (self.alike and type(value) is type(self.value) and value == self.value)
+        return same or (self.by_value and type(value) is type(self.value) and value == self.value)
 
 
 _LACKS = "{1}.isdisjoint({0})"
@@ -66,8 +65,8 @@ _ORDER = "list({0}) == {1}"
 _EMPTY = "{0} == {1}"
 
 
-class _At:
-    """What a dict has for a key that source can't spell, such as a tensor."""
+class _DictItem:
+    """The item of a dict for a key without literal, such as a tensor."""
 
     __slots__ = ("key", "of")
 
@@ -80,12 +79,12 @@ class _At:
 
 
 def reachable(function: Any, objects: Iterable[Any]) -> list[Found]:
-    """Return what a function can get at by names: tensors, numbers, containers and their kin.
+    """Return the tensors, numbers, containers and objects that a function can reach by name.
 
-    And what the objects among its arguments hold.
+    `objects` are further starting points: its arguments.
     """
     names: set[str] = set()
-    while True:  # an object's methods bring more names
+    while True:  # methods of objects may use more names
         before = len(names)
         search = _Search(names)
         search.function(function)
@@ -97,28 +96,28 @@ def reachable(function: Any, objects: Iterable[Any]) -> list[Found]:
 
 
 class _Search:
-    """One walk from a function, breadth first, through what some code names."""
+    """Breadth-first search from a function, along names that some code uses."""
 
     def __init__(self, names: set[str]) -> None:
         self.names = names
         self.found: list[Found] = []
         self._seen: set[int] = set()
         self._known: set[tuple[int, str]] = set()  # methods of classes
-        self._open: deque[tuple[Any, str, Any]] = deque()
+        self._queue: deque[tuple[Any, str, Any]] = deque()
 
     def add(self, scope: Any, path: str, value: Any) -> None:
-        """Put on the list what is to be looked at."""
-        self._open.append((scope, path, value))
+        """Add an object to the queue."""
+        self._queue.append((scope, path, value))
 
     def run(self) -> None:
-        """Look at what is there, and at what that leads to."""
-        steps = 0
-        while self._open and steps < _MOST:
-            self._look(*self._open.popleft())
-            steps += 1
+        """Visit the objects of the queue, and those that they lead to."""
+        visits = 0
+        while self._queue and visits < _MAX_VISITS:
+            self._visit(*self._queue.popleft())
+            visits += 1
 
     def function(self, function: Any) -> None:
-        """Look at what the names in a function mean."""
+        """Visit the closure, defaults and globals of a function."""
         if isinstance(function, types.MethodType):
             self.add(function, ".__self__", function.__self__)
             function = function.__func__
@@ -138,7 +137,7 @@ class _Search:
         for cell in function.__closure__ or ():
             try:
                 self.add(cell, ".cell_contents", cell.cell_contents)
-            except ValueError:  # not filled yet
+            except ValueError:  # an empty cell
                 self.found.append(Found(cell, "", types.CellType(), form=_EMPTY))
         for name in ("__defaults__", "__kwdefaults__"):
             defaults = getattr(function, name)
@@ -156,19 +155,19 @@ class _Search:
         if missing:
             self.found.append(Found(space, "", missing, form=_LACKS))
 
-    def _look(self, scope: Any, path: str, value: Any) -> None:
+    def _visit(self, scope: Any, path: str, value: Any) -> None:
         if isinstance(value, (*_PLAIN, *_BY_IDENTITY)) or is_generator(value):
             if path or is_generator(value):
                 self.found.append(Found(scope, path, value, isinstance(value, _PLAIN)))
             if isinstance(value, types.FunctionType):
                 self.function(value)
-            elif is_generator(getattr(value, "__self__", None)):  # a method of what draws
+            elif is_generator(getattr(value, "__self__", None)):  # a method of a generator
                 self.add(value.__self__, "", value.__self__)
             return
         if isinstance(value, type):
             self._class(scope, path, value)
             return
-        if id(value) in self._seen:  # by another way before: still the same object?
+        if id(value) in self._seen:  # reached before by another path: check the identity
             if path:
                 self.found.append(Found(scope, path, value))
             return
@@ -183,15 +182,17 @@ class _Search:
             self._sequence(scope, path, value)
         elif isinstance(value, set | frozenset):
             self.found.append(Found(scope, path, copy.copy(value), True))
-            self._open += [(part, "", part) for part in value]
+            self._queue += [(part, "", part) for part in value]
         else:
             self._object(scope, path, value)
 
     def _module(self, module: types.ModuleType) -> None:
-        self._open += [(item, "", item) for item in drawing(module, self.names)]
+        self._queue += [(item, "", item) for item in module_generators(module, self.names)]
         if module.__name__.split(".")[0] not in _LIBRARIES:
             space = vars(module)
-            self._open += [(space, f"[{n!r}]", space[n]) for n in sorted(self.names & space.keys())]
+            self._queue += [
+                (space, f"[{n!r}]", space[n]) for n in sorted(self.names & space.keys())
+            ]
 
     def _dict(self, scope: Any, path: str, value: dict[Any, Any]) -> None:
         self.found.append(Found(scope, f"{path}.__len__()", len(value), True))
@@ -199,19 +200,19 @@ class _Search:
             if _is_literal(key):
                 self.add(scope, f"{path}[{key!r}]", part)
             else:
-                self.add(_At(value, key), ".value", part)
+                self.add(_DictItem(value, key), ".value", part)
         if all(map(_is_literal, value)):
             self.found.append(Found(scope, path, list(value), form=_ORDER))
         elif path:
             self.found.append(Found(scope, path, value))
 
     def _sequence(self, scope: Any, path: str, value: Any) -> None:
-        if len(value) > _SHORT and all(isinstance(part, _PLAIN) for part in value):
+        if len(value) > _MAX_ITEMWISE and all(isinstance(part, _PLAIN) for part in value):
             self.found.append(Found(scope, path, copy.copy(value), True))
             return
         if path:
             self.found.append(Found(scope, f"{path}.__len__()", len(value), True))
-        self._open += [(scope, f"{path}[{i}]", part) for i, part in enumerate(value)]
+        self._queue += [(scope, f"{path}[{i}]", part) for i, part in enumerate(value)]
 
     def _object(self, scope: Any, path: str, value: Any) -> None:
         if path:
@@ -226,21 +227,21 @@ class _Search:
             for cls in classes:
                 self._methods(cls)
             everything = own or not self.names.isdisjoint(_DYNAMIC)
-            held = _attributes(value, classes)
-            if not (held or hasattr(value, "__dict__")) and path:  # nobody knows what is in it
+            attributes = _attributes(value, classes)
+            if not (attributes or hasattr(value, "__dict__")) and path:  # an opaque object
                 self.found.append(Found(scope, path, value))
-            if not own and hasattr(value, "__dict__"):  # that go before methods, and defaults
-                lacking = frozenset(self.names - dict(held).keys())
+            if not own and hasattr(value, "__dict__"):  # new ones would hide class attributes
+                lacking = frozenset(self.names - dict(attributes).keys())
                 self.found.append(Found(scope, f"{path}.__dict__", lacking, form=_LACKS))
             parts = [
                 (f".{name}", part)
-                for name, part in {**self._shared(classes), **dict(held)}.items()
+                for name, part in {**self._class_attributes(classes), **dict(attributes)}.items()
                 if name.isidentifier() and (everything or name in self.names)
             ]
-        self._open += [(scope, path + step, part) for step, part in parts]
+        self._queue += [(scope, path + step, part) for step, part in parts]
 
     def _class(self, scope: Any, path: str, cls: type) -> None:
-        """Look at what code gets at by a class itself."""
+        """Visit the methods and attributes of a class that is reached itself."""
         if path:
             self.found.append(Found(scope, path, cls))
         if id(cls) not in self._seen:
@@ -248,12 +249,14 @@ class _Search:
             classes = [c for c in cls.__mro__ if c.__module__ != "builtins"]
             for each in (*classes, *inspect.getmro(type(cls))):
                 self._methods(each)
-            self._open += [(cls, f".{n}", part) for n, part in self._shared(classes).items()]
+            self._queue += [
+                (cls, f".{name}", part) for name, part in self._class_attributes(classes).items()
+            ]
 
     def _methods(self, cls: type) -> None:
-        """Look at the methods that some code names, and at those that operators call."""
+        """Visit the methods that some code names, and the special methods of operators."""
         for name, member in () if _is_library(cls) else list(vars(cls).items()):
-            called = name in self.names or (name.startswith("__") and name not in _MAKING)
+            called = name in self.names or (name.startswith("__") and name not in _LIFECYCLE)
             methods = [m for m in _functions(member) if isinstance(m, types.FunctionType)]
             if called and methods:
                 if (id(cls), name) not in self._known:
@@ -262,28 +265,28 @@ class _Search:
                 for method in methods:
                     self.function(method)
 
-    def _shared(self, classes: list[Any]) -> dict[str, Any]:
-        """Return the attributes of classes that some code names, but for methods and the like."""
+    def _class_attributes(self, classes: list[Any]) -> dict[str, Any]:
+        """Return the class attributes that some code names, without descriptors."""
         return {
             name: part
             for cls in reversed(classes)
             if not _is_library(cls)
             for name, part in vars(cls).items()
-            if name in self.names and name not in _MAKING and not hasattr(type(part), "__get__")
+            if name in self.names and name not in _LIFECYCLE and not hasattr(type(part), "__get__")
         }
 
 
-_SHORT = 8
-"""Of more plain numbers than these a list is compared as a whole."""
+_MAX_ITEMWISE = 8
+"""Number of plain items above which a list is compared at once, not item by item."""
 
 _LIBRARIES = frozenset(["chainrule", "numpy", "scipy", *sys.stdlib_module_names])
 _DYNAMIC = ("getattr", "vars", "__dict__", "asdict", "fields")
-_MAKING = ("__init__", "__new__", "__init_subclass__", "__del__", "__repr__", "__reduce__")
+_LIFECYCLE = ("__init__", "__new__", "__init_subclass__", "__del__", "__repr__", "__reduce__")
 _BY_NAME = (operator.attrgetter, operator.methodcaller)
 
 
 def _functions(member: Any) -> list[Any]:
-    """Return the functions behind a member of a class: a method, property or other descriptor."""
+    """Return the functions of a class member: a method, property or other descriptor."""
     found = [getattr(member, name, None) for name in ("__func__", "fget", "func")]
     return [member, *found, getattr(type(member), "__get__", None)]
 
@@ -293,19 +296,19 @@ def _is_library(cls: type) -> bool:
 
 
 def _attributes(value: Any, classes: list[Any]) -> list[tuple[str, Any]]:
-    """Return what an object holds, in its dict and its slots."""
+    """Return the attributes of an object, from its dict and its slots."""
     slots = [name for cls in classes for name in vars(cls).get("__slots__", ())]
-    held = [(name, getattr(value, name)) for name in slots if hasattr(value, name)]
-    return [*getattr(value, "__dict__", {}).items(), *held]
+    in_slots = [(name, getattr(value, name)) for name in slots if hasattr(value, name)]
+    return [*getattr(value, "__dict__", {}).items(), *in_slots]
 
 
 def _wrapped(thing: Any) -> Any:
-    """Return the function that a decorator has wrapped; some objects have any attribute."""
-    return getattr(thing, "__dict__", {}).get("__wrapped__")
+    """Return the function that a decorator has wrapped, or None."""
+    return getattr(thing, "__dict__", {}).get("__wrapped__")  # some objects have any attribute
 
 
 def _is_installed(function: types.FunctionType) -> bool:
-    """Say whether a function is of a library, whose globals are nobody's to change."""
+    """Whether a function belongs to an installed library, whose globals don't change."""
     installed = f"{os.sep}site-packages{os.sep}" in function.__code__.co_filename
     return installed or _package(function) in _LIBRARIES
 
@@ -315,7 +318,7 @@ def _package(thing: Any) -> str:
 
 
 def _is_literal(key: Any) -> bool:
-    """Say whether the `repr` of a key is source for it."""
+    """Whether the `repr` of a key is a literal of it."""
     if isinstance(key, tuple):
         return all(map(_is_literal, key))
     return isinstance(key, bool | int | str | bytes | None) and type(key).__module__ == "builtins"
@@ -327,23 +330,23 @@ def _names(code: types.CodeType) -> set[str]:
         if isinstance(constant, types.CodeType):
             names |= _names(constant)
         elif isinstance(constant, str) and constant.isidentifier():
-            names.add(constant)  # for getattr(), and its kin
+            names.add(constant)  # for getattr() and similar functions
     return names
 
 
 @functools.lru_cache(1024)
 def _globals(code: types.CodeType) -> frozenset[str]:
-    """Return the names that a function, and those in it, look up as globals."""
-    found = {i.argval for i in dis.get_instructions(code) if i.opname in _LOOKS}
+    """Return the names that a function and its inner functions look up as globals."""
+    found = {i.argval for i in dis.get_instructions(code) if i.opname in _GLOBAL_OPCODES}
     inner = (part for part in code.co_consts if isinstance(part, types.CodeType))
     return frozenset(found.union(*map(_globals, inner)))
 
 
-_LOOKS = ("LOAD_GLOBAL", "LOAD_NAME")
+_GLOBAL_OPCODES = ("LOAD_GLOBAL", "LOAD_NAME")
 
 
 def is_constant(x: Any) -> bool:
-    """Say whether something can't change, or is one for all: numbers, text, functions, classes."""
+    """Whether an object is immutable or a singleton: numbers, strings, functions, classes."""
     fixed = (*_PLAIN, types.FunctionType, types.BuiltinFunctionType, types.ModuleType, type, Enum)
     if isinstance(x, frozenset):
         return all(map(is_constant, x))
@@ -351,23 +354,25 @@ def is_constant(x: Any) -> bool:
 
 
 def is_iterator(x: Any) -> bool:
-    """Say whether something goes on each time it is asked, in a way that nobody can look at."""
-    goes_on = hasattr(type(x), "__next__") and not hasattr(x, "__dict__")
-    return goes_on or isinstance(x, MappingView)
+    """Whether an object is an iterator with hidden state, or a view of a dict."""
+    hidden_state = hasattr(type(x), "__next__") and not hasattr(x, "__dict__")
+    return hidden_state or isinstance(x, MappingView)
 
 
 def is_generator(x: Any) -> bool:
-    """Say whether something draws random numbers, as NumPy's generators, or Python's."""
-    kinds = [vars(sys.modules[n]).get(c) for n, c in _DRAWING.items() if n in sys.modules]
-    return hasattr(type(x), "bit_generator") or isinstance(x, tuple(filter(None, kinds)))
+    """Whether an object is a random generator of NumPy or Python."""
+    classes = [
+        vars(sys.modules[n]).get(c) for n, c in _GENERATOR_CLASSES.items() if n in sys.modules
+    ]
+    return hasattr(type(x), "bit_generator") or isinstance(x, tuple(filter(None, classes)))
 
 
-_DRAWING = {"random": "Random", "numpy.random": "RandomState"}
-"""Classes that are known where their module is, which is not imported for that."""
+_GENERATOR_CLASSES = {"random": "Random", "numpy.random": "RandomState"}
+"""Generator classes by module, for modules that are not imported only for this check."""
 
 
-def drawing(module: types.ModuleType, names: set[str]) -> list[Any]:
-    """Return what the functions of a module draw from, if some code may use them."""
+def module_generators(module: types.ModuleType, names: set[str]) -> list[Any]:
+    """Return the global generator of a module, if some code may use it."""
     if module is sys.modules.get("random"):
         return [vars(module)["_inst"]]
     if module is sys.modules.get("numpy.random") or (module is np and "random" in names):

@@ -1,4 +1,4 @@
-"""What a function calls its arguments, and what it closes over."""
+"""Names that a function has for its arguments, closure and globals."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any
 
 
 def named_values(function: Any, args: Any, kwargs: Any) -> list[tuple[str, Any]]:
-    """Return what a function calls its arguments, and what else its own code names."""
+    """Return the arguments, free variables and globals of a function, with their names."""
     names = argument_names(function, args, kwargs)
     function = getattr(function, "__func__", function)
     code = getattr(function, "__code__", None)
     if code is None:
         return names
     for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
-        with contextlib.suppress(ValueError):  # not filled yet
+        with contextlib.suppress(ValueError):  # an empty cell
             names.append((name, cell.cell_contents))
     space = function.__globals__
     names += [(name, space[name]) for name in sorted(code.co_names) if name in space]
@@ -23,7 +23,7 @@ def named_values(function: Any, args: Any, kwargs: Any) -> list[tuple[str, Any]]
 
 
 def argument_names(function: Any, args: Any, kwargs: Any) -> list[tuple[str, Any]]:
-    """Return what a function calls its arguments."""
+    """Return the arguments of a call with the names of the parameters."""
     try:
         return [*inspect.signature(function).bind(*args, **kwargs).arguments.items()]
     except (TypeError, ValueError):
@@ -31,7 +31,7 @@ def argument_names(function: Any, args: Any, kwargs: Any) -> list[tuple[str, Any
 
 
 def cell_names(function: Any) -> dict[int, str]:
-    """Return what a function calls the cells that it closes over."""
+    """Return the names of the cells of a function's closure, by the cells' ids."""
     function = getattr(function, "__func__", function)
     names = getattr(getattr(function, "__code__", None), "co_freevars", ())
     return {

@@ -1,4 +1,4 @@
-"""A signature in words: what a program was made for, and what made another one necessary."""
+"""Signatures as text: a description of the call for which a program was compiled."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ _array = SLOTS["_array"]
 
 
 class Signature(dict[str, str]):
-    """What a program was made for: a description of each thing, by the name of it.
+    """Description of each object that a program depends on, by its name.
 
-    Prints as lines. Two of them tell by `changes` why the later one was needed.
+    Prints as lines. `changes` compares two signatures.
     """
 
     def __str__(self) -> str:
         return "\n".join(f"{name}: {text}" for name, text in self.items())
 
     def changes(self, before: Signature) -> list[str]:
-        """Return in words what is otherwise than in a signature before."""
+        """Return a sentence for each difference from an earlier signature."""
         found = [
             f"{name} is {text}, was {before.get(name, 'not used')}"
             for name, text in self.items()
@@ -40,7 +40,7 @@ class Signature(dict[str, str]):
 
 
 def signature_of(function: Callable[..., Any], call: Traced, args: Any, kwargs: Any) -> Signature:
-    """Describe a call that was traced."""
+    """Return the signature of a traced call."""
     found = Signature()
     captures = {id(c.tensor): c for c in call.captures}
     order = call.trace.order_matters
@@ -48,36 +48,36 @@ def signature_of(function: Callable[..., Any], call: Traced, args: Any, kwargs: 
     for name, value in argument_names(function, args, kwargs):
         for path, leaf in pytree.leaves(value):
             capture = captures.get(id(leaf))
-            found[name + path] = _text(leaf, capture, order)
+            found[name + path] = _describe(leaf, capture, order)
             seen.add(id(leaf))
     for key, capture in captures.items():
         if key not in seen:
             name = capture.value.hint or f"a tensor of shape {list(capture.value.shape)}"
-            found[name] = _text(capture.tensor, capture, order)
+            found[name] = _describe(capture.tensor, capture, order)
     cells = cell_names(function)
     for item in call.found:
-        name = _name(item, cells)
-        if item.alike and name[:1].isidentifier():
+        name = _readable_path(item, cells)
+        if item.by_value and name[:1].isidentifier():
             found[name] = reprlib.repr(item.value)
     found["the grad mode"] = "on" if is_grad_enabled() else "off"
     found["the default dtype"] = str(default_dtype())
     return found
 
 
-def _name(item: Found, cells: dict[int, str]) -> str:
-    """Return a way to something that a function finds by name, as a person would write it."""
+def _readable_path(item: Found, cells: dict[int, str]) -> str:
+    """Return the path to an object as a person would write it."""
     path = re.sub(r"^\['(\w+)'\]", r"\1", item.path)
     if path.startswith(".cell_contents"):
         path = cells.get(id(item.scope), "") + path.removeprefix(".cell_contents")
-    whole = path.removesuffix(".__len__()")
-    return path if path == whole or not whole else f"len({whole})"
+    container = path.removesuffix(".__len__()")
+    return path if path == container or not container else f"len({container})"
 
 
-def _text(value: Any, capture: Any, order: bool) -> str:
-    """Return what a signature asks of a value."""
+def _describe(value: Any, capture: Any, order: bool) -> str:
+    """Return the properties of a value that the guards check."""
     if isinstance(value, ndarray):
-        where = f" in memory by {value.strides}" if order else ""
-        return f"an array of {value.dtype} {list(value.shape)}{where}"
+        strides = f" in memory by {value.strides}" if order else ""
+        return f"an array of {value.dtype} {list(value.shape)}{strides}"
     if not isinstance(value, Tensor):
         return reprlib.repr(value)
     array = _array.__get__(value)

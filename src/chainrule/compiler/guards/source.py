@@ -1,6 +1,6 @@
-"""One signature of a compiled function: what has to hold for it, its program, what a call changes.
+"""Source of guards: the function that checks the signature of a call and runs the program.
 
-The check and the call are one function, written as source: a call costs a few comparisons above the
+Checks and call are generated as one function, so that a call costs a few comparisons more than the
 program itself.
 """
 
@@ -26,21 +26,21 @@ from chainrule.compiler.tracing.run import Traced
 from chainrule.compiler.tracing.trace import Capture
 
 MISS: Any = object()
-"""What a signature returns for a call that is not its own."""
+"""Returned by the function of a signature for calls of other signatures."""
 
 
-_READ = 1 << 14
-"""So many bytes of an array that no operation used are compared at each call."""
+_MAX_COMPARED_BYTES = 1 << 14
+"""Largest size, in bytes, of an array used by Python code only that is compared at each call."""
 
 
 def _firsts(*arrays: Any) -> list[int]:
-    """Return for each array which is the first one of its memory."""
+    """Return for each array the index of the first one that shares its memory."""
     storages = [id(storage_of(array)) for array in arrays]
     return [storages.index(storage) for storage in storages]
 
 
 class Guards:
-    """Writes the source of what has to hold, and where the tensors of the trace are found."""
+    """Source of the checks of a signature, and of the access to tensors and arrays."""
 
     def __init__(self, call: Traced, args: Any, kwargs: Any) -> None:
         self.trace, self.contents = call.trace, call.contents
@@ -62,18 +62,18 @@ class Guards:
             "Port": NodeOutput,
             "recorded": recorded,
         }
-        self.rows: list[str] = []
-        self.where: dict[int, str] = {}  # how to get at each captured tensor
-        self.arrays: dict[int, str] = {}  # and at each array among the arguments
+        self.lines: list[str] = []
+        self.variables: dict[int, str] = {}  # of captured tensors, by id
+        self.arrays: dict[int, str] = {}  # variables of arrays, by id
         self._held: dict[int, str] = {}
-        self._mode()
+        self._modes()
         self._arguments(args, kwargs)
-        self._surroundings(call.found)
+        self._reachable(call.found)
         self._captures()
-        self._outside()
+        self._external()
 
     def hold(self, value: Any) -> str:
-        """Return a name by which the source knows an object."""
+        """Return the name of an object in the namespace of the source."""
         name = self._held.get(id(value))
         if name is None:
             name = self._held[id(value)] = f"_{len(self._held)}"
@@ -81,26 +81,26 @@ class Guards:
         return name
 
     def key(self, key: Any) -> str:
-        """Return the source of a dict's key: itself where that can be read back."""
+        """Return the source of a dict key: its literal, or the name of the object."""
         return repr(key) if type(key) in (str, int, bool, bytes) else self.hold(key)
 
-    def unless(self, condition: str) -> None:
-        """Add what has to hold."""
-        self.rows.append(f"if not ({condition}): return MISS")
+    def require(self, condition: str) -> None:
+        """Add a check."""
+        self.lines.append(f"if not ({condition}): return MISS")
 
-    def _mode(self) -> None:
-        self.unless("ANSWERER.get() is None")  # in a trace, the function itself is traced on
+    def _modes(self) -> None:
+        self.require("ANSWERER.get() is None")  # within another trace, trace the function itself
         modes = MODES.get()
         if modes is None:
-            self.unless("MODES.get() is None")
+            self.require("MODES.get() is None")
         else:
             held = self.hold(modes.in_force())
-            self.unless(f"(modes := MODES.get()) and modes.in_force() == {held}")
-        self.unless(f"default_dtype() is {self.hold(default_dtype())}")
+            self.require(f"(modes := MODES.get()) and modes.in_force() == {held}")
+        self.require(f"default_dtype() is {self.hold(default_dtype())}")
 
     def _arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        self.unless(f"len(args) == {len(args)}")
-        self.unless(f"kwargs.keys() == {self.hold(set(kwargs))}" if kwargs else "not kwargs")
+        self.require(f"len(args) == {len(args)}")
+        self.require(f"kwargs.keys() == {self.hold(set(kwargs))}" if kwargs else "not kwargs")
         for i, arg in enumerate(args):
             self._argument(f"args[{i}]", arg)
         for name, arg in kwargs.items():
@@ -109,85 +109,83 @@ class Guards:
     def _argument(self, path: str, value: Any) -> None:
         parts = pytree.children(value)
         if parts is not None:
-            self.unless(f"{path}.__class__ is {self.hold(type(value))}")
+            self.require(f"{path}.__class__ is {self.hold(type(value))}")
             if isinstance(value, dict):
-                self.unless(f"list({path}) == {self.hold(list(value))}")
+                self.require(f"list({path}) == {self.hold(list(value))}")
                 parts = [(f"[{self.key(key)}]", part) for key, part in value.items()]
             elif isinstance(value, list | tuple):
-                self.unless(f"len({path}) == {len(value)}")
+                self.require(f"len({path}) == {len(value)}")
             for step, part in parts:
                 self._argument(path + step, part)
         elif isinstance(value, Tensor):
-            name = f"t{len(self.where)}"
-            self.rows.append(f"{name} = {path}")
-            if id(value) in self.where:
-                self.unless(f"{name} is {self.where[id(value)]}")
+            name = f"t{len(self.variables)}"
+            self.lines.append(f"{name} = {path}")
+            if id(value) in self.variables:
+                self.require(f"{name} is {self.variables[id(value)]}")
             else:
-                self.unless(f"{name}.__class__ is {self.hold(type(value))}")
-                self.where[id(value)] = name
+                self.require(f"{name}.__class__ is {self.hold(type(value))}")
+                self.variables[id(value)] = name
         elif isinstance(value, ndarray):
             name = f"a{len(self.arrays)}"
-            self.rows.append(f"{name} = {path}")
+            self.lines.append(f"{name} = {path}")
             self._array(name, value)
             self.arrays[id(value)] = name
         elif isinstance(value, int | float | complex | str | bytes | type(None)):
-            self._alike(path, value)
+            self._equal(path, value)
         else:
-            self.unless(f"{path} is {self.hold(value)}")
+            self.require(f"{path} is {self.hold(value)}")
 
-    def _alike(self, path: str, value: Any) -> None:
-        """Ask for an equal value of the same type: 1, 1.0 and True are equal, 0.0 and -0.0 too."""
-        self.unless(f"{path}.__class__ is {self.hold(type(value))}")
+    def _equal(self, path: str, value: Any) -> None:
+        """Check for an equal value of the same type; `==` ignores types and the sign of zero."""
+        self.require(f"{path}.__class__ is {self.hold(type(value))}")
         is_nan = bool(value != value)
-        self.unless(f"{path} != {path}" if is_nan else f"{path} == {self.hold(value)}")
+        self.require(f"{path} != {path}" if is_nan else f"{path} == {self.hold(value)}")
         if isinstance(value, float | complex) and value == 0:
-            self.unless(f"repr({path}) == {repr(value)!r}")
+            self.require(f"repr({path}) == {repr(value)!r}")
 
     def _array(self, name: str, array: Any) -> None:
         dtype = self.hold(array.dtype)
-        self.unless(
+        self.require(
             f"{name}.__class__ is {self.hold(type(array))} and {name}.shape == {array.shape} and "
             f"({name}.dtype is {dtype} or {name}.dtype == {dtype})"
         )
 
-    def _surroundings(self, found: list[Found]) -> None:
-        """Ask whether the names that the function uses still mean the same."""
+    def _reachable(self, found: list[Found]) -> None:
+        """Check the objects that the function reaches by name."""
         for item in found:
             path = self.hold(item.scope) + item.path
             if item.form:
-                self.unless(item.form.format(path, self.hold(item.value)))
-            elif not item.path:  # it can't be another one
+                self.require(item.form.format(path, self.hold(item.value)))
+            elif not item.path:  # a starting point of the search, which is always the same
                 continue
-            elif item.alike:
-                self._alike(path, item.value)
+            elif item.by_value:
+                self._equal(path, item.value)
             elif not isinstance(item.value, Tensor) or id(item.value) in self.trace.captures:
-                self.unless(f"{path} is {self.hold(item.value)}")
+                self.require(f"{path} is {self.hold(item.value)}")
 
     def _captures(self) -> None:
-        """Ask whether the tensors are of the types they had, and get at their arrays."""
+        """Check the types of the captured tensors, and load their arrays and nodes."""
         grads = {
             id(before): capture
             for capture in self.trace.captures.values()
             if (before := capture.grads[0]) is not None
         }
         for key, capture in list(self.trace.captures.items()):
-            if key not in self.where and key not in grads:
-                self.where[key] = self.hold(capture.tensor)
+            if key not in self.variables and key not in grads:
+                self.variables[key] = self.hold(capture.tensor)
         for key, capture in self.trace.captures.items():
             owner = grads.get(key)
-            if key not in self.where and owner is not None:
-                name = self.where[key] = f"g{len(self.where)}"
-                self.rows.append(f"{name} = {self.name(owner)}._grad")
-                self.unless(f"{name} is not None")
-            self._captured(capture)
-        names = list(dict.fromkeys(self.where.values()))
-        if len(names) > 1:  # what the trace saw as several tensors is not one now
-            self.unless(f"len({{{', '.join(f'id({n})' for n in names)}}}) == {len(names)}")
+            if key not in self.variables and owner is not None:
+                name = self.variables[key] = f"g{len(self.variables)}"
+                self.lines.append(f"{name} = {self.name(owner)}._grad")
+                self.require(f"{name} is not None")
+            self._capture(capture)
+        names = list(dict.fromkeys(self.variables.values()))
+        if len(names) > 1:  # tensors that were distinct in the trace must be distinct
+            self.require(f"len({{{', '.join(f'id({n})' for n in names)}}}) == {len(names)}")
 
-    def memory(self, record_write: bool) -> None:
-        """Ask for the order of elements where it matters, and, if something is written to, whether
-        the arrays still are memory of their own.
-        """
+    def memory(self, writes: bool) -> None:
+        """Check the order of elements where it matters and, if the program writes, aliasing."""
         captures, given = self.trace.captures.values(), [a for a, _, _ in self.trace.arrays]
         arrays = [SLOTS["_array"].__get__(c.tensor) for c in captures] + given
         names = [self.array(c) for c in captures] + [self.arrays[id(a)] for a in given]
@@ -195,61 +193,63 @@ class Guards:
             if self.trace.order_matters and array.size > 1:
                 contiguous = array.flags.c_contiguous
                 order = "flags.c_contiguous" if contiguous else f"strides == {array.strides}"
-                self.unless(f"{name}.{order}")
-        if record_write and len(arrays) > 1:
+                self.require(f"{name}.{order}")
+        if writes and len(arrays) > 1:
             found = _firsts(*arrays)
             if len(set(found)) == len(found):
                 storages = ", ".join(f"id(storage_of({name}))" for name in names)
-                self.unless(f"len({{{storages}}}) == {len(found)}")
+                self.require(f"len({{{storages}}}) == {len(found)}")
             else:
-                self.unless(f"firsts({', '.join(names)}) == {found}")
+                self.require(f"firsts({', '.join(names)}) == {found}")
 
-    def _outside(self) -> None:
-        """Get at the NumPy arrays that are found by name, and ask for elements that were seen."""
+    def _external(self) -> None:
+        """Load NumPy arrays that are reached by name, and compare elements that Python read."""
         for array, _, _ in self.trace.arrays:
             name = self.arrays.setdefault(id(array), self.hold(array))
-            if id(storage_of(array)) in self.trace.outside and name != self.hold(array):
-                self.unless(f"{name} is {self.hold(array)}")  # an argument, and found by name
+            if id(storage_of(array)) in self.trace.external and name != self.hold(array):
+                self.require(f"{name} is {self.hold(array)}")  # an argument that is external, too
         used = {id(storage_of(array)) for array, _, _ in self.trace.arrays}
-        for storage, array in self.trace.outside.items():
-            if storage not in used and array.nbytes <= _READ:  # if at all, Python has looked at it
-                self.unless(f"{self.hold(array)}.tobytes() == {self.hold(self.contents[storage])}")
+        for storage, array in self.trace.external.items():
+            if storage not in used and array.nbytes <= _MAX_COMPARED_BYTES:  # Python may read it
+                self.require(f"{self.hold(array)}.tobytes() == {self.hold(self.contents[storage])}")
         for array, before in self.trace.masks:
-            self.unless(f"np.array_equal({self.hold(array)}, {self.hold(before)})")
+            self.require(f"np.array_equal({self.hold(array)}, {self.hold(before)})")
 
     def name(self, capture: Capture) -> str:
         """Return the variable that holds a tensor."""
-        return self.where[id(capture.tensor)]
+        return self.variables[id(capture.tensor)]
 
     def edge(self, capture: Capture) -> str:
-        """Return the variable that holds its node."""
+        """Return the variable that holds the node of a tensor."""
         return f"{self.name(capture)}_n"
 
     def array(self, capture: Capture) -> str:
-        """Return the variable that holds its array."""
+        """Return the variable that holds the array of a tensor."""
         return f"{self.name(capture)}_a"
 
-    def _captured(self, capture: Capture) -> None:
+    def _capture(self, capture: Capture) -> None:
         name, array = self.name(capture), self.array(capture)
-        self.rows.append(f"{array} = {name}._array")
+        self.lines.append(f"{array} = {name}._array")
         self._array(array, SLOTS["_array"].__get__(capture.tensor))
         node = self.edge(capture)
-        self.rows.append(f"{node} = {name}._node if {name}._view is None else current_node({name})")
+        self.lines.append(
+            f"{node} = {name}._node if {name}._view is None else current_node({name})"
+        )
         if not capture.requires_grad:
-            self.unless(f"{node} is None")
+            self.require(f"{node} is None")
             return
         leaf = type(capture.node) is AccumulateGrad
-        self.unless(f"{node} is not None and ({node}.__class__ is Leaf) is {leaf}")
+        self.require(f"{node} is not None and ({node}.__class__ is Leaf) is {leaf}")
         if leaf:
             before = hooked(capture.node)
-            quick = f"{node}.hooks is None or " if before == hooked(None) else ""
-            self.unless(f"{quick}hooked({node}) == {before}")
+            shortcut = f"{node}.hooks is None or " if before == hooked(None) else ""
+            self.require(f"{shortcut}hooked({node}) == {before}")
             grad, _ = capture.grads
-            self.unless(f"{name}._grad is {'' if grad is None else 'not '}None")
+            self.require(f"{name}._grad is {'' if grad is None else 'not '}None")
 
 
 def hooked(node: Any) -> tuple[int, ...]:
-    """Return the numbers of the hooks that a pass calls at a node."""
+    """Return the ids of the hooks that a backward pass calls at a node."""
     hooks = None if node is None else node.hooks
     if hooks is None:
         return ()
@@ -257,28 +257,28 @@ def hooked(node: Any) -> tuple[int, ...]:
     return tuple(number for kind in kinds for number in kind)
 
 
-def call_of(guards: Guards, rows: list[str], name: str) -> Callable[..., Any]:
-    """Return the function ``call(args, kwargs)`` that runs `rows` if all holds.
+def call_of(guards: Guards, lines: list[str], name: str) -> Callable[..., Any]:
+    """Return the function ``call(args, kwargs)`` that runs `lines` if all checks hold.
 
-    What the guards can't get at doesn't hold.
+    A check also fails if an object can't be accessed.
     """
-    checks = "\n".join(f"        {row}" for row in guards.rows)
-    body = "\n".join(f"    {row}" for row in rows)
+    checks = "\n".join(f"        {line}" for line in guards.lines)
+    body = "\n".join(f"    {line}" for line in lines)
     missing = "KeyError, AttributeError, IndexError, TypeError, ValueError"
     source = (
         f"def call(args, kwargs):\n    try:\n{checks}\n"
         f"    except ({missing}):\n        return MISS\n"
         f"{body}\n"
     )
-    return _written(source, name, guards.scope)
+    return _define(source, name, guards.scope)
 
 
-def first_call_of(guards: Guards, rows: list[str], name: str) -> Callable[..., Any]:
-    """Return the same without checks, for the call that was traced."""
-    kept = [row for row in guards.rows if not row.startswith("if not")]
-    body = "\n".join(f"    {row}" for row in [*kept, *rows])
-    return _written(f"def call(args, kwargs):\n{body}\n", name, guards.scope)
+def first_call_of(guards: Guards, lines: list[str], name: str) -> Callable[..., Any]:
+    """Return the function without checks, for the call that was traced."""
+    access = [line for line in guards.lines if not line.startswith("if not")]
+    body = "\n".join(f"    {line}" for line in [*access, *lines])
+    return _define(f"def call(args, kwargs):\n{body}\n", name, guards.scope)
 
 
-def _written(source: str, name: str, scope: dict[str, Any]) -> Callable[..., Any]:
+def _define(source: str, name: str, scope: dict[str, Any]) -> Callable[..., Any]:
     return defined(source, "call", f"<call of {name} {{}}>", scope)

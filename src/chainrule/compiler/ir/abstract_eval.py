@@ -1,7 +1,7 @@
-"""What a function gives for arrays of which only shape and dtype are known.
+"""Abstract evaluation: the shapes and dtypes that a function returns, from those of its arguments.
 
-NumPy itself is asked: an element-by-element function on arrays of one element, anything else on
-arrays that repeat one element without taking memory. So there is no second set of shape rules.
+NumPy itself runs on dummy arrays: elementwise functions on arrays of one element, others on arrays
+that broadcast one element without taking memory. So there is no second set of shape rules.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from chainrule.errors import CompileError
 Shape = tuple[int, ...]
 
 
-class Outcome(NamedTuple):
-    """The shape and dtype of each array that a function returns, and the kind of the whole."""
+class AbstractResult(NamedTuple):
+    """Shape and dtype of each array that a function returns, and the container they come in."""
 
     types: list[tuple[Shape, Any]]
-    kind: type | None  # None for a single array, else tuple, list or a named tuple
+    container: type | None  # None for a single array, else tuple, list or a named tuple
 
 
-DEPENDING = frozenset(
+DYNAMIC_SHAPE = frozenset(
     [
         *("nonzero", "flatnonzero", "argwhere", "unique", "unique_all", "unique_counts"),
         *("unique_inverse", "unique_values", "compress", "extract", "trim_zeros", "union1d"),
@@ -34,16 +34,16 @@ DEPENDING = frozenset(
         *("histogram2d", "histogramdd"),
     ]
 )
-"""NumPy's functions whose result has a shape that depends on values."""
+"""NumPy functions whose result has a shape that depends on the values of the arguments."""
 
 
 DRAW = "draw"
-"""The function that draws random numbers: no two calls are the same, and none is superfluous."""
+"""Name of the op that draws random numbers: it is impure, so never merged or eliminated."""
 
 
 @cache
 def resolve(name: str) -> Callable[..., Any]:
-    """Return the function of a name in a program: ``np.…``, ``kernels.…`` or the prelude's."""
+    """Return the function that an op names: ``np.…``, ``kernels.…`` or one of `codegen.runtime`."""
     head, _, rest = name.partition(".")
     if head == "np":
         function: Any = reduce(getattr, rest.split("."), np)
@@ -55,30 +55,35 @@ def resolve(name: str) -> Callable[..., Any]:
     return found
 
 
-def abstract_eval(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Outcome:
-    """Return what calling a function would give; values are what has a shape and a dtype."""
-    if name.rpartition(".")[2] in DEPENDING and not _is_counted(name, args, kwargs):
+def abstract_eval(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> AbstractResult:
+    """Return the types of a function's results; arguments with shape and dtype are abstract."""
+    if name.rpartition(".")[2] in DYNAMIC_SHAPE and not _has_static_bins(name, args, kwargs):
         raise CompileError(
             f"{name}: the shape of the result depends on values, which a compiled function doesn't "
             "know. Use where(), a mask to multiply with, or call it outside"
         )
     if name == DRAW:
-        args = (_throwaway(), *args[1:])  # asked on the generator itself, it would go on
+        args = (_dummy_generator(), *args[1:])  # the real generator would advance
     try:
-        key = (name, frozen(args, _type_of), frozen(kwargs, _type_of))
-        found = _KNOWN.get(key)
+        key = (name, hashable(args, _leaf_key), hashable(kwargs, _leaf_key))
+        found = _CACHE.get(key)
     except TypeError:  # an argument that can't be hashed
-        return _outcome(name, args, kwargs)
+        return _evaluate(name, args, kwargs)
     if found is None:
-        found = _outcome(name, args, kwargs)
-        if len(_KNOWN) > 4096:
-            _KNOWN.clear()
-        _KNOWN[key] = found
+        found = _evaluate(name, args, kwargs)
+        if len(_CACHE) > _MAX_CACHED:
+            _CACHE.clear()
+        _CACHE[key] = found
     return found
 
 
-def _is_counted(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    """Say whether a histogram has so many bins, whatever is in it, and known edges."""
+_CACHE: dict[Any, AbstractResult] = {}
+_MAX_CACHED = 4096
+"""Number of cached results above which the cache is cleared."""
+
+
+def _has_static_bins(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Whether the number of bins and the edges of a histogram don't depend on its data."""
     bins = kwargs.get("bins", args[1] if len(args) > 1 else None)
     limits = kwargs.get("range", args[2] if len(args) > 2 else None)
     return name == "np.histogram" and (
@@ -86,69 +91,67 @@ def _is_counted(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> boo
     )
 
 
-_KNOWN: dict[Any, Outcome] = {}
-
-
 @cache
-def _throwaway() -> Any:
+def _dummy_generator() -> Any:
     return np.random.default_rng(0)
 
 
-def frozen(tree: Any, leaf: Callable[[Any], Any]) -> Any:
-    """Return nested arguments as something that can be looked up; `leaf` does so for the rest."""
+def hashable(tree: Any, leaf_key: Callable[[Any], Any]) -> Any:
+    """Return nested arguments as a hashable key, with `leaf_key` of each leaf."""
     if isinstance(tree, tuple | list):
-        return (type(tree), *[frozen(item, leaf) for item in tree])
+        return (type(tree), *[hashable(item, leaf_key) for item in tree])
     if isinstance(tree, dict):
-        return tuple([(key, frozen(value, leaf)) for key, value in tree.items()])
+        return tuple([(key, hashable(value, leaf_key)) for key, value in tree.items()])
     if isinstance(tree, slice):
         ends = (tree.start, tree.stop, tree.step)
-        return ("slice", *[frozen(end, leaf) for end in ends])
-    return leaf(tree)
+        return ("slice", *[hashable(end, leaf_key) for end in ends])
+    return leaf_key(tree)
 
 
-def _type_of(leaf: Any) -> Any:
-    """Return what the type of a result can depend on: the type of an array, any other value."""
+def _leaf_key(leaf: Any) -> Any:
+    """Return what result types can depend on: the type of an array, the value of anything else."""
     if _is_array(leaf):
         return ("array", leaf.shape, leaf.dtype)
     hash(leaf)
-    return (type(leaf), leaf)  # 1, 1.0 and True are equal, and not the same
+    return (type(leaf), leaf)  # 1, 1.0 and True compare equal, but give different types
 
 
-def _outcome(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Outcome:
+def _evaluate(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> AbstractResult:
     function = resolve(name)
-    small = isinstance(function, np.ufunc) and function.signature is None
+    elementwise = isinstance(function, np.ufunc) and function.signature is None
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         result = function(
-            *_stand_ins(args, small), **{k: _stand_ins(v, small) for k, v in kwargs.items()}
+            *_dummies(args, elementwise), **{k: _dummies(v, elementwise) for k, v in kwargs.items()}
         )
     if isinstance(result, tuple | list):
         parts = list(result)
-        kind: type | None = type(result)
+        container: type | None = type(result)
     else:
-        parts, kind = [result], None
-    if not small:
-        return Outcome([(np.shape(part), np.asarray(part).dtype) for part in parts], kind)
+        parts, container = [result], None
+    if not elementwise:
+        types = [(np.shape(part), np.asarray(part).dtype) for part in parts]
+        return AbstractResult(types, container)
     shape = np.broadcast_shapes(*(a.shape for a in args if _is_array(a)))
-    return Outcome([(shape, np.asarray(part).dtype) for part in parts], kind)
+    return AbstractResult([(shape, np.asarray(part).dtype) for part in parts], container)
 
 
-def _stand_ins(tree: Any, small: bool) -> Any:
-    """Return arguments with an array of ones, which takes no memory, for each value."""
+def _dummies(tree: Any, elementwise: bool) -> Any:
+    """Return arguments with a dummy array, which takes no memory, in place of each value."""
     if isinstance(tree, tuple | list):
-        items = [_stand_ins(item, small) for item in tree]
+        items = [_dummies(item, elementwise) for item in tree]
         return type(tree)(*items) if hasattr(tree, "_fields") else type(tree)(items)
     if not _is_array(tree):
         return tree
     shape, dtype = tree.shape, tree.dtype
-    if small:
+    if elementwise:
         shape = (1,) * len(shape)
     elif len(shape) >= 2 and shape[-1] == shape[-2] and dtype.kind in "fc":
-        return np.broadcast_to(np.eye(shape[-1], dtype=dtype), shape)  # what inverses need
+        return np.broadcast_to(np.eye(shape[-1], dtype=dtype), shape)  # inv needs invertible ones
     one = np.zeros((), dtype) if dtype.kind in "iu" else np.ones((), dtype)
-    return np.broadcast_to(one, shape)  # a zero is an index into anything
+    return np.broadcast_to(one, shape)  # integers may be indices: 0 is always within bounds
 
 
 def _is_array(x: Any) -> bool:
-    """Say whether an argument is a value of a program, of which only the type is known."""
+    """Whether an argument is abstract: a value of a program, known by its type only."""
     return hasattr(x, "shape") and hasattr(x, "dtype") and not isinstance(x, np.generic | type)

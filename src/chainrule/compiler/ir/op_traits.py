@@ -1,4 +1,4 @@
-"""What the passes and the emitters know of functions."""
+"""Traits of ops, which passes and code generators ask: views, elementwise, `out=`, allocation."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ VIEWS = frozenset(
         *("np.swapaxes", "np.moveaxis", "np.split"),
     ]
 )
-"""Functions whose result may be memory of their first argument."""
+"""Functions whose result may be a view of their first argument."""
 
 
 @cache
 def is_ufunc(name: str) -> bool:
-    """Say whether a function acts element by element, and takes `out=`."""
+    """Whether a function is one of NumPy's elementwise ufuncs, which take `out=`."""
     if not name.startswith("np."):
         return False
     function = resolve(name)
@@ -30,35 +30,35 @@ def is_ufunc(name: str) -> bool:
 
 
 def is_elementwise(name: str) -> bool:
-    """Say whether a function acts element by element, with broadcasting, into `out=` if wanted."""
+    """Whether a function is elementwise: it broadcasts its operands and takes `out=`."""
     return name == "masked" or is_ufunc(name)
 
 
-BLOCKS = "blocks"
-"""What does the lines of its body for some rows at a time."""
+TILED = "blocks"
+"""Name of the op that runs its region on one block of rows after the other."""
 
 
 def takes_out(name: str) -> bool:
-    """Say whether a function can write its results into memory that it is given."""
-    return name in ("np.matmul", BLOCKS) or is_elementwise(name) or name.startswith("native.")
+    """Whether a function can write its results into given memory, as `out=`."""
+    return name in ("np.matmul", TILED) or is_elementwise(name) or name.startswith("native.")
 
 
-def written_over(op: Op, out: Value) -> list[Value]:
-    """Return the arguments of a line over which it may write a result while it reads them."""
+def overwritable_inputs(op: Op, out: Value) -> list[Value]:
+    """Return the inputs of an op whose memory one of its results may overwrite."""
     if is_elementwise(op.function):
         return op.inputs
-    places = op.kwargs.get("over")  # of what does several lines: only one
-    place = None if places is None else places[op.outs.index(out)]
-    return [] if place is None else [op.args[place]]
+    positions = op.kwargs.get("over")  # tiled and native ops: at most one input for each result
+    position = None if positions is None else positions[op.outs.index(out)]
+    return [] if position is None else [op.args[position]]
 
 
-def makes_new(name: str) -> bool:
-    """Say whether what a function returns is memory that nobody else has."""
-    return takes_out(name) or name in _NEW or name.startswith(_ALL_NEW)
+def returns_new_memory(name: str) -> bool:
+    """Whether the results of a function never alias other arrays."""
+    return takes_out(name) or name in _ALLOCATING or name.startswith(_ALLOCATING_PREFIXES)
 
 
-_ALL_NEW = ("np.linalg.", "np.fft.", "kernels.", "native.")
-_NEW = frozenset(
+_ALLOCATING_PREFIXES = ("np.linalg.", "np.fft.", "kernels.", "native.")
+_ALLOCATING = frozenset(
     [
         *("np.sum", "np.max", "np.min", "np.mean", "np.prod", "np.any", "np.all", "np.vdot"),
         *("np.concat", "np.concatenate", "np.stack", "np.where", "np.zeros", "np.ones", "np.take"),
@@ -72,17 +72,17 @@ _NEW = frozenset(
 )
 
 
-def is_alone(op: Op) -> bool:
-    """Say whether a line's one result comes in a tuple, or in a list."""
+def returns_1_tuple(op: Op) -> bool:
+    """Whether the function of an op returns its single result in a tuple or a list."""
     return (
         len(op.outs) == 1
         and op.function.startswith("np.")
-        and abstract_eval(op.function, op.args, op.kwargs).kind is not None
+        and abstract_eval(op.function, op.args, op.kwargs).container is not None
     )
 
 
 def scalar_of(value: Any, constants: dict[Value, Any]) -> Any:
-    """Return the Python number that an argument always is, or None."""
+    """Return the Python number that an argument is if it is a scalar constant, else None."""
     if isinstance(value, Value):
         array = constants.get(value)
         if array is None or array.ndim or array.dtype.kind not in "biuf":

@@ -1,11 +1,12 @@
-"""What a trace becomes: a program of typed lines, each one call of a function of arrays.
+"""Intermediate representation: a program of typed ops, each one call of a function of arrays.
 
-A line may have bodies, programs that it runs: `for` and `while` any number of times, `if` one of
-two. A `for` has two arguments: what it carries at first, and what it takes slices of; this may be a
-`range`, too. A body's inputs are values of its own; it may use those of the programs around it.
+An op may have regions, programs that it runs: `for` and `while` run theirs any number of times,
+`if` runs one of two. A `for` has two arguments: the initial carry, and the arrays (or `range`) of
+which each step gets one slice. A region has inputs of its own, and may use values of the enclosing
+programs: its free values.
 
-Every value is made once and never changes (static single assignment). What a program changes in the
-world stands at its end: `writes` says which input's memory holds which value afterwards.
+Programs are in static single assignment form: each value is defined once and never changes. Side
+effects are at the end: `writes` says which value the memory of an input holds afterwards.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class Value:
     def __init__(self, shape: Shape, dtype: Any, hint: str = "") -> None:
         self.shape = shape
         self.dtype = np.dtype(dtype)
-        self.hint = hint  # the user's name for it, where one is known
+        self.hint = hint  # the name of the user's variable, where it is known
 
     @property
     def size(self) -> int:
@@ -40,7 +41,7 @@ class Value:
 
     @property
     def nbytes(self) -> int:
-        """The bytes that it takes."""
+        """The memory that it takes, in bytes."""
         return self.size * int(self.dtype.itemsize)
 
     @property
@@ -53,7 +54,7 @@ class Value:
 
 
 class Op:
-    """One call: the function's name, its arguments (values among them), what comes out."""
+    """One call: the function's name, its arguments (operands and settings), its results."""
 
     __slots__ = ("args", "regions", "function", "kwargs", "location", "outs")
 
@@ -75,26 +76,23 @@ class Op:
 
     @property
     def out(self) -> Value:
-        """The one value that comes out."""
+        """The result of an op with a single result."""
         (value,) = self.outs
         return value
 
     @property
     def inputs(self) -> list[Value]:
-        """The values among the arguments, in order, as often as they stand there.
-
-        Then those that its bodies use of the programs around them.
-        """
+        """The operands, in order and with repeats, then the free values of its regions."""
         found = values_in((self.args, tuple(self.kwargs.values())))
-        for body in self.regions:
-            found += body.free()
+        for region in self.regions:
+            found += region.free_values()
         return found
 
-    def replaced(self, change: Callable[[Value], Any]) -> Op:
-        """Return the line with other values for its arguments."""
-        args = mapped(self.args, change)
-        kwargs = {key: mapped(value, change) for key, value in self.kwargs.items()}
-        regions = tuple([body.replaced(change) for body in self.regions])
+    def substitute(self, change: Callable[[Value], Any]) -> Op:
+        """Return the op with `change(value)` in place of each input."""
+        args = map_values(self.args, change)
+        kwargs = {key: map_values(value, change) for key, value in self.kwargs.items()}
+        regions = tuple([region.substitute(change) for region in self.regions])
         return Op(self.function, args, kwargs, self.outs, self.location, regions)
 
 
@@ -115,35 +113,35 @@ def _collect(tree: Any, found: list[Value]) -> None:
         _collect((tree.start, tree.stop, tree.step), found)
 
 
-def mapped(tree: Any, change: Callable[[Value], Any]) -> Any:
-    """Return nested arguments with every value changed."""
+def map_values(tree: Any, change: Callable[[Value], Any]) -> Any:
+    """Return nested arguments with `change(value)` in place of each value."""
     if isinstance(tree, Value):
         return change(tree)
     if isinstance(tree, tuple | list):
-        items = [mapped(item, change) for item in tree]
+        items = [map_values(item, change) for item in tree]
         return type(tree)(*items) if hasattr(tree, "_fields") else type(tree)(items)
     if isinstance(tree, slice):
-        return slice(*(mapped(part, change) for part in (tree.start, tree.stop, tree.step)))
+        return slice(*(map_values(part, change) for part in (tree.start, tree.stop, tree.step)))
     return tree
 
 
 def every_op(ops: Iterable[Op]) -> Iterator[Op]:
-    """Yield lines, and those of their bodies."""
+    """Yield all ops, each before those of its regions."""
     for op in ops:
         yield op
-        for body in op.regions:
-            yield from every_op(body.ops)
+        for region in op.regions:
+            yield from every_op(region.ops)
 
 
 class Write(NamedTuple):
-    """At the end, the memory of an input holds a value."""
+    """A write at the end of a program: the memory of the input `target` gets `value`."""
 
     target: Value
     value: Value
 
 
 class Program:
-    """Inputs, lines, outputs and what is written: a function of arrays."""
+    """A function of arrays: inputs, constants, ops, outputs and writes to inputs."""
 
     def __init__(
         self,
@@ -162,35 +160,35 @@ class Program:
         self.writes = writes
 
     def with_ops(self, ops: list[Op]) -> Program:
-        """Return the same program of other lines."""
+        """Return the program with other ops."""
         return Program(
             self.name, self.inputs, self.constants, ops, list(self.outputs), list(self.writes)
         )
 
-    def free(self) -> list[Value]:
-        """Return the values of the programs around it that a body uses."""
-        made = {*self.inputs, *self.constants}
-        made.update(v for op in self.ops for v in op.outs)
+    def free_values(self) -> list[Value]:
+        """Return the values of enclosing programs that a region uses."""
+        defined = {*self.inputs, *self.constants}
+        defined.update(v for op in self.ops for v in op.outs)
         used = [v for op in self.ops for v in op.inputs] + self.results()
-        return list(dict.fromkeys(v for v in used if v not in made))
+        return list(dict.fromkeys(v for v in used if v not in defined))
 
-    def replaced(self, change: Callable[[Value], Any]) -> Program:
-        """Return a body with other values of the programs around it."""
-        others = {v: change(v) for v in self.free()}
+    def substitute(self, change: Callable[[Value], Any]) -> Program:
+        """Return the region with `change(value)` in place of each free value."""
+        others = {v: change(v) for v in self.free_values()}
         if all(v is other for v, other in others.items()):
             return self
-        ops = [op.replaced(lambda v: others.get(v, v)) for op in self.ops]
-        body = self.with_ops(ops)
-        body.outputs = [others.get(v, v) for v in self.outputs]
-        return body
+        ops = [op.substitute(lambda v: others.get(v, v)) for op in self.ops]
+        region = self.with_ops(ops)
+        region.outputs = [others.get(v, v) for v in self.outputs]
+        return region
 
     def results(self) -> list[Value]:
-        """Return the values that outlive the program: outputs, and what is written."""
+        """Return the values that outlive the program: outputs and written values."""
         return [*self.outputs, *(write.value for write in self.writes)]
 
-    def check_reach(self, around: Iterable[Value] = ()) -> None:
-        """Raise if a line uses what another line's body made."""
-        known = {*around, *self.inputs, *self.constants}
+    def check_scopes(self, enclosing: Iterable[Value] = ()) -> None:
+        """Raise if an op uses a value that the region of another op defines."""
+        known = {*enclosing, *self.inputs, *self.constants}
         for op in self.ops:
             if not known.issuperset(op.inputs):
                 raise CompileError(
@@ -198,82 +196,85 @@ class Program:
                     f"{'' if op.location is None else f', at {op.location}'}: it has a value "
                     "for each step. Return it from the function: as carry, or as y"
                 )
-            for body in op.regions:
-                body.check_reach(known)
+            for region in op.regions:
+                region.check_scopes(known)
             known.update(op.outs)
 
-    def check(self, around: Iterable[Value] = ()) -> None:
-        """Raise if a value is used before it is made, made twice, or of another type than it says.
+    def check(self, enclosing: Iterable[Value] = ()) -> None:
+        """Verify the program: definitions before uses, single assignment, types of results.
 
-        Run after every pass in the tests.
+        The tests run it after every pass.
         """
-        known = {*around, *self.inputs, *self.constants}
+        known = {*enclosing, *self.inputs, *self.constants}
         for op in self.ops:
-            self._check_known(op.inputs, known, op)
+            self._check_defined(op.inputs, known, op)
             if not known.isdisjoint(op.outs):
-                raise CompileError(f"{self.name}: made twice: {text_of(op)}")
-            for body in op.regions:
-                body.check(known)
+                raise CompileError(f"{self.name}: defined twice: {format_op(op)}")
+            for region in op.regions:
+                region.check(known)
             types = [(value.shape, value.dtype) for value in op.outs]
             if op.regions:
-                found = types_of_loop(op)
+                found = region_op_types(op)
             else:
                 found = abstract_eval(op.function, op.args, op.kwargs).types
             if found != types:
-                raise CompileError(f"{self.name}: {text_of(op)} gives {found}, but says {types}")
+                raise CompileError(
+                    f"{self.name}: {format_op(op)} returns {found}, but its results have the types "
+                    f"{types}"
+                )
             known.update(op.outs)
-        self._check_known(self.results(), known, None)
+        self._check_defined(self.results(), known, None)
         for target, value in self.writes:
-            if target not in self.inputs or not is_alike(target, value):
+            if target not in self.inputs or not same_type(target, value):
                 raise CompileError(f"{self.name}: can't write {value} over {target}")
 
-    def _check_known(self, values: Iterable[Value], known: set[Value], op: Op | None) -> None:
+    def _check_defined(self, values: Iterable[Value], known: set[Value], op: Op | None) -> None:
         for value in values:
             if value not in known:
-                where = "the results" if op is None else text_of(op)
-                raise CompileError(f"{self.name}: {value} is used before it is made: {where}")
+                user = "the results" if op is None else format_op(op)
+                raise CompileError(f"{self.name}: {value} is used before it is defined: {user}")
 
     def __str__(self) -> str:
         names = Names()
         head = ", ".join(f"{names[v]}: {v.type_text}" for v in self.inputs)
-        rows = [f"program {self.name}({head})"]
-        rows += [f"  {names[v]} = {a!r}" for v, a in self.constants.items()]
-        return "\n".join([*rows, *(f"  {row}" for row in self.rows(names))])
+        lines = [f"program {self.name}({head})"]
+        lines += [f"  {names[v]} = {a!r}" for v, a in self.constants.items()]
+        return "\n".join([*lines, *(f"  {line}" for line in self.format_body(names))])
 
-    def rows(self, names: dict[Value, str]) -> Iterator[str]:
-        """Yield the lines as people read them, and what comes out."""
+    def format_body(self, names: dict[Value, str]) -> Iterator[str]:
+        """Yield the readable text of ops, writes and outputs, line by line."""
         for op in self.ops:
-            yield text_of(op, names)
-            for body in op.regions:
-                head = ", ".join(f"{names[v]}: {v.type_text}" for v in body.inputs)
-                yield f"  {body.name}({head})"
-                yield from (f"    {row}" for row in body.rows(names))
+            yield format_op(op, names)
+            for region in op.regions:
+                head = ", ".join(f"{names[v]}: {v.type_text}" for v in region.inputs)
+                yield f"  {region.name}({head})"
+                yield from (f"    {line}" for line in region.format_body(names))
         yield from (f"{names[target]}[...] = {names[value]}" for target, value in self.writes)
         yield f"return {', '.join(names[v] for v in self.outputs)}"
 
 
-def is_alike(value: Value, other: Value) -> bool:
-    """Say whether two values have the same shape and dtype."""
+def same_type(value: Value, other: Value) -> bool:
+    """Whether two values have the same shape and dtype."""
     return (value.shape, value.dtype) == (other.shape, other.dtype)
 
 
-def types_of_loop(op: Op) -> list[tuple[Shape, Any]]:
-    """Return the types of what comes out of a line with bodies, after checking what goes in."""
-    given: list[Any] = [v for group in op.args if type(group) is tuple for v in group]
+def region_op_types(op: Op) -> list[tuple[Shape, Any]]:
+    """Return the types of the results of an op with regions, after checking its operands."""
+    operands: list[Any] = [v for group in op.args if type(group) is tuple for v in group]
     carries: list[Value] = []
     if op.function != "if":
         carries = list(op.args[0])
         slices = [
             Value((), np.int64) if isinstance(v, range) else Value(v.shape[1:], v.dtype)
-            for v in given[len(carries) :]
+            for v in operands[len(carries) :]
         ]
-        for body in op.regions:
-            if not all(map(is_alike, body.inputs, [*carries, *slices])) or not all(
-                map(is_alike, body.outputs, carries if body is op.regions[-1] else ())
+        for region in op.regions:
+            if not all(map(same_type, region.inputs, [*carries, *slices])) or not all(
+                map(same_type, region.outputs, carries if region is op.regions[-1] else ())
             ):
-                raise CompileError(f"{body.name} doesn't take what it gets: {text_of(op)}")
-    elif not all(map(is_alike, op.regions[0].outputs, op.regions[1].outputs)):
-        raise CompileError(f"two branches differ: {text_of(op)}")
+                raise CompileError(f"{region.name} gets operands of other types: {format_op(op)}")
+    elif not all(map(same_type, op.regions[0].outputs, op.regions[1].outputs)):
+        raise CompileError(f"the two branches return different types: {format_op(op)}")
     count, outputs = len(carries), op.regions[-1].outputs
     lead = (op.kwargs["length"],) if op.function == "for" else ()
     types = [(v.shape, v.dtype) for v in outputs[: count if lead else None]]
@@ -283,34 +284,34 @@ def types_of_loop(op: Op) -> list[tuple[Shape, Any]]:
 
 
 class Names(dict[Value, str]):
-    """A name for each value, its hint where that is free."""
+    """A unique name for each value: its hint where that is not taken."""
 
     def __init__(self, taken: Iterable[str] = ()) -> None:
         self.taken = set(taken)
-        self._numbers: Counter[str] = Counter()  # the last one that each stem has had
+        self._numbers: Counter[str] = Counter()  # the last number given to each stem
 
     def __missing__(self, value: Value) -> str:
         self[value] = name = self.another(value.hint)
         return name
 
     def another(self, stem: str) -> str:
-        """Return a name that is not taken yet, and take it; a number if there is no stem."""
+        """Return a name that is not taken yet, and take it; `t` and a number without a stem."""
         name, hint, stem = stem, stem, stem or "t"
         while not name or name in self.taken:
             self._numbers[stem] += 1
-            apart = "_" if stem[-1].isdigit() else ""
-            name = f"{stem}{apart}{self._numbers[stem] + bool(hint)}"
+            separator = "_" if stem[-1].isdigit() else ""
+            name = f"{stem}{separator}{self._numbers[stem] + bool(hint)}"
         self.taken.add(name)
         return name
 
 
-def text_of(op: Op, names: dict[Value, str] | None = None) -> str:
-    """Return a line as people read it, with the type of what it makes."""
-    spelled = Names() if names is None else names
+def format_op(op: Op, names: dict[Value, str] | None = None) -> str:
+    """Return the readable text of an op, with the types of its results."""
+    known = Names() if names is None else names
 
     def show(tree: Any) -> str:
         if isinstance(tree, Value):
-            return spelled[tree]
+            return known[tree]
         if isinstance(tree, list):
             return f"[{', '.join(map(show, tree))}]"
         if isinstance(tree, tuple):
@@ -319,5 +320,5 @@ def text_of(op: Op, names: dict[Value, str] | None = None) -> str:
 
     parts = [show(item) for item in op.args]
     parts += [f"{key}={show(item)}" for key, item in op.kwargs.items()]
-    outs = ", ".join(f"{spelled[v]}: {v.type_text}" for v in op.outs)
+    outs = ", ".join(f"{known[v]}: {v.type_text}" for v in op.outs)
     return f"{outs} = {op.function}({', '.join(parts)})"

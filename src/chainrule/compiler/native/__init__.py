@@ -1,4 +1,4 @@
-"""Machine code of programs: loops over memory in the place of chains of NumPy calls."""
+"""Native backend: compile programs to machine code, with fused loops in place of NumPy calls."""
 
 from __future__ import annotations
 
@@ -13,119 +13,121 @@ from chainrule.compiler.codegen.numpy_source import Source
 from chainrule.compiler.codegen.run import defined, runner
 from chainrule.compiler.ir.program import Program
 from chainrule.compiler.native import jit
-from chainrule.compiler.native.call_wrapper import NAMES
-from chainrule.compiler.native.code import Code, code_of
-from chainrule.compiler.native.gemm import Product, library, with_products
+from chainrule.compiler.native.call_wrapper import RUNTIME
+from chainrule.compiler.native.code import Code, cached_code
+from chainrule.compiler.native.gemm import Product, gemm_namespace, lower_products
 from chainrule.compiler.native.layout import UnfitError
 from chainrule.compiler.native.loop_codegen import Loop
-from chainrule.compiler.native.loop_nest import LOOP
-from chainrule.compiler.native.lowering import with_comparisons, with_loops
+from chainrule.compiler.native.loop_nest import LOOP_NAME
+from chainrule.compiler.native.lowering import lower_loops, lower_one_hots
 from chainrule.compiler.native.threads.tasks import Task
-from chainrule.compiler.native.whole_program import whole
+from chainrule.compiler.native.whole_program import whole_function
 
 Run = Callable[..., Any]
 Statements = tuple[Source, dict[str, Any]]
-"""The source of a program, and what it calls besides NumPy."""
+"""The source of a program, and the names that it uses besides NumPy."""
 
 
 class Native(NamedTuple):
     """A program as a function of input arrays that runs machine code."""
 
     run: Run
-    text: str  # of all that is compiled; empty where NumPy runs
-    statements: Callable[[], Statements | None]  # None: it is one function
+    text: str  # source of all that is compiled; empty if NumPy runs
+    statements: Callable[[], Statements | None]  # None for a single function
 
 
 def native(program: Program) -> Native:
     """Return a program as machine code."""
     if not jit.is_installed():
-        jit.numba()  # which says what to install
-    program = with_comparisons(program)
-    return _started(_small(program) or _in_parts(_cut(program)), None, program)
+        jit.numba()  # raises with the install command
+    program = lower_one_hots(program)
+    return _lazy(_emit_whole(program) or _emit_parts(_partition(program)), None, program)
 
 
-def native_if_better(program: Program, source: Source) -> Native:
-    """Return the same where Numba is installed, and the loops are worth compiling them.
+def native_if_faster(program: Program, source: Source) -> Native:
+    """Return a program as machine code if Numba is installed and compiling pays.
 
-    Else, and where Numba fails, it's the NumPy source that runs.
+    Otherwise, and if Numba fails, the NumPy source runs.
     """
-    otherwise = runner(source)
-    as_numpy = Native(otherwise, "", lambda: (source, {}))
+    fallback = runner(source)
+    as_numpy = Native(fallback, "", lambda: (source, {}))
     if not jit.is_installed():
         return as_numpy
-    program = with_comparisons(program)
-    if _calls(program) >= _MANY:
-        small = _small(program)
+    program = lower_one_hots(program)
+    if _count_calls(program) >= _MIN_CALLS:
+        small = _emit_whole(program)
         if small is not None:
-            return _started(small, as_numpy, program)
-    parts = _cut(program)
-    return as_numpy if parts.work < _WORTH else _started(_in_parts(parts), as_numpy, program)
+            return _lazy(small, as_numpy, program)
+    lowered = _partition(program)
+    return (
+        as_numpy if lowered.work < _MIN_ELEMENTS else _lazy(_emit_parts(lowered), as_numpy, program)
+    )
 
 
 class _Emitted(NamedTuple):
-    """A program as machine code that is still to be had."""
+    """A program as source of machine code that is not compiled yet."""
 
     text: str
     codes: list[Code | Task]
-    made: Callable[[list[Run]], Run]  # of their functions
+    make: Callable[[list[Run]], Run]  # combines the compiled functions
     statements: Callable[[list[Run]], Statements | None]
 
 
-_WORTH = 1 << 16
-"""So many elements that operations of loops make pay for compiling them."""
+_MIN_ELEMENTS = 1 << 16
+"""Number of elements computed by the operations of all loops from which compiling pays."""
 
-_EASY = 64
-"""So many multiplications of a product take as long as one such element."""
+_MULTIPLIES_PER_ELEMENT = 64
+"""Number of multiplications of a product that take as long as one such element."""
 
-_MANY = 100
-"""So many calls of NumPy's take long enough for a function of machine code in their place."""
+_MIN_CALLS = 100
+"""Number of NumPy calls from which compiling a small program to one function pays."""
 
 
-def _small(program: Program) -> _Emitted | None:
-    """Return a program of small arrays as one function, if it is one."""
+def _emit_whole(program: Program) -> _Emitted | None:
+    """Return a program of small arrays as one function, None if that is not supported."""
     try:
-        code, made, text = whole(program)
+        code, make, text = whole_function(program)
     except UnfitError:
         return None
-    return _Emitted(text, [code], lambda functions: made(functions[0]), lambda _: None)
+    return _Emitted(text, [code], lambda functions: make(functions[0]), lambda _: None)
 
 
-def _calls(program: Program) -> int:
-    """Return how many of NumPy's functions a program calls, those of its loops each time."""
+def _count_calls(program: Program) -> int:
+    """Return the number of NumPy calls of a program, counting each iteration of its loops."""
     count = len(program.ops)
     for op in program.ops:
-        count += op.kwargs.get("length", 1) * sum(map(_calls, op.regions))
+        count += op.kwargs.get("length", 1) * sum(map(_count_calls, op.regions))
     return count
 
 
-def _started(emitted: _Emitted, otherwise: Native | None, program: Program) -> Native:
-    """Return a program that runs as machine code, which its first call reads or compiles."""
+def _lazy(emitted: _Emitted, fallback: Native | None, program: Program) -> Native:
+    """Return a program whose first call loads or compiles the machine code."""
     chosen: list[Native] = []
 
-    def chosen_now() -> Native:
+    def choose() -> Native:
         if not chosen:
             try:
                 functions = [code.function() for code in emitted.codes]
-                run = emitted.made(functions)
+                run = emitted.make(functions)
                 found = Native(run, emitted.text, lambda: emitted.statements(functions))
             except Exception as error:
-                if otherwise is None:
+                if fallback is None:
                     raise
                 if jit.is_usable():
                     text = f"{program.name} runs as NumPy calls, since Numba says: {error}"
                     warnings.warn(text, stacklevel=5)
-                found = otherwise
+                found = fallback
             chosen.append(found)
         return chosen[0]
 
     def run(*arrays: Any) -> Any:
-        return (chosen[0] if chosen else chosen_now()).run(*arrays)
+        return (chosen[0] if chosen else choose()).run(*arrays)
 
-    return Native(run, emitted.text, lambda: chosen_now().statements())
+    return Native(run, emitted.text, lambda: choose().statements())
 
 
-class _Parts(NamedTuple):
-    """A program, and the machine code that it calls."""
+class _Lowered(NamedTuple):
+    """A lowered program, and the loops and products that it calls."""
 
     program: Program
     loops: list[Loop]
@@ -133,42 +135,47 @@ class _Parts(NamedTuple):
 
     @property
     def work(self) -> int:
-        """How much machine code has to do, in elements that operations make."""
+        """The work of the machine code, in elements computed by operations."""
         products: int = sum(product.work for product in self.products.values())
-        return sum(loop.work for loop in self.loops) + products // _EASY
+        return sum(loop.work for loop in self.loops) + products // _MULTIPLIES_PER_ELEMENT
 
 
-def _cut(program: Program) -> _Parts:
-    """Return what of a program is to be machine code."""
-    fused, loops = with_loops(program)
-    whole, products = with_products(fused)
-    return _Parts(whole, loops, products)
+def _partition(program: Program) -> _Lowered:
+    """Return a program with its loops and products lowered to calls."""
+    fused, loops = lower_loops(program)
+    lowered, products = lower_products(fused)
+    return _Lowered(lowered, loops, products)
 
 
-def _in_parts(parts: _Parts) -> _Emitted:
+def _emit_parts(lowered: _Lowered) -> _Emitted:
     """Return a program that calls machine code."""
-    source, loops = Source(parts.program), parts.loops
-    kinds = dict.fromkeys(product.kind for product in parts.products.values())
-    texts = [f"{loop.text}\n\n{loop.caller}" for loop in loops] + [kind.text for kind in kinds]
+    source, loops = Source(lowered.program), lowered.loops
+    gemm_kernels = dict.fromkeys(product.kernel for product in lowered.products.values())
+    texts = [f"{loop.text}\n\n{loop.wrapper}" for loop in loops] + [
+        kernel.text for kernel in gemm_kernels
+    ]
 
     def statements(functions: list[Run]) -> Statements:
-        callers = {
+        wrappers = {
             loop.name: defined(
-                loop.caller, loop.name, f"<{loop.name} {{}}>", {**NAMES, "np": np, LOOP: function}
+                loop.wrapper,
+                loop.name,
+                f"<{loop.name} {{}}>",
+                {**RUNTIME, "np": np, LOOP_NAME: function},
             )
-            for loop, function in zip(loops, functions, strict=False)  # products' are behind
+            for loop, function in zip(loops, functions, strict=False)  # those of products follow
         }
-        calls = SimpleNamespace(**callers, **parts.products)
-        return source, {"native": calls, "kernels": library()}
+        calls = SimpleNamespace(**wrappers, **lowered.products)
+        return source, {"native": calls, "kernels": gemm_namespace()}
 
-    def made(functions: list[Run]) -> Run:
+    def make(functions: list[Run]) -> Run:
         return runner(source, **statements(functions)[1])
 
     codes = [_code(loop) for loop in loops]
-    codes += [kind.task.code for kind in kinds]
-    return _Emitted("\n\n".join([*texts, source.text]), codes, made, statements)
+    codes += [kernel.task.code for kernel in gemm_kernels]
+    return _Emitted("\n\n".join([*texts, source.text]), codes, make, statements)
 
 
 def _code(loop: Loop) -> Code | Task:
-    what = (loop.text, loop.types, loop.calls, loop.long)
-    return Task(*what) if loop.shared else code_of(*what)
+    source = (loop.text, loop.types, loop.calls, loop.long)
+    return Task(*source) if loop.parallel else cached_code(*source)

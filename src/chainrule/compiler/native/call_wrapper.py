@@ -1,4 +1,4 @@
-"""The arrays of a loop of its own, and the function that Python calls to bring and to take them."""
+"""The Python wrapper of a loop: allocation of arrays, and partition for threads."""
 
 from __future__ import annotations
 
@@ -8,192 +8,195 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from chainrule.compiler.ir.program import Names, Value
-from chainrule.compiler.native.loop_nest import LOOP, RESERVED, Nest, Place
+from chainrule.compiler.native.loop_nest import LOOP_NAME, RESERVED, Address, Nest
 from chainrule.compiler.native.scalar_codegen import CODES, scalar
 
-PART = 5_000
-"""So many nanoseconds of work are one thread's to do at a time."""
+PART_NS = 5_000
+"""Nanoseconds of work that a thread takes at a time."""
 
-WORTH = 2 * PART
-"""With less, to hand work over costs what it gains, to threads that wait awake."""
+MIN_PARALLEL_NS = 2 * PART_NS
+"""Nanoseconds of work from which several threads pay, if they are spinning."""
 
-JOIN = 1_500
-"""So many more, for each result that is joined from partial ones."""
+JOIN_NS = 1_500
+"""Additional nanoseconds for each result that is joined from partial ones."""
 
-_MANY = 256
-"""So many parts, at most, of equal work: large ones, where memory is what takes the time."""
+_MAX_PARTS = 256
+"""Largest number of parts; large parts suit loops that are bound by memory."""
 
-_FEW = 4
-"""Of partial results there may be so many rows, and more while they are an eighth of the work."""
+_MIN_PARTIAL_ROWS = 4
+"""Number of partial results that is always allowed; more if they are an eighth of the work."""
 
-_JOINS = {"sum": "np.add", "max": "np.maximum", "min": "np.minimum"}
-_NUMBERS = {"sum": "0", "max": "-np.inf", "min": "np.inf"}
+_JOIN_UFUNCS = {"sum": "np.add", "max": "np.maximum", "min": "np.minimum"}
+_IDENTITIES = {"sum": "0", "max": "-np.inf", "min": "np.inf"}
 
 
 class _Result(NamedTuple):
-    """An array that the loop fills: how the caller makes it, and what it returns of it."""
+    """An array that a loop fills: the source that creates it, and that of the return value."""
 
     name: str
-    made: str
-    back: str
-    parted: bool  # into a row for each part of the work
+    created: str
+    returned: str
+    is_partial: bool  # one row for each part of the work
 
 
 class Arrays:
-    """Gives each value of a loop an array; the turns of the outermost loop may be shared.
+    """Assigns an array to each value of a loop, whose outermost loop threads may share.
 
-    What is written over an input has that input's array, which the loop reads and writes.
+    An output that overwrites an input has the input's array.
     """
 
     expression = staticmethod(scalar)
-    parted = True
+    is_split = True
 
     def __init__(self, name: str, cost: float) -> None:
-        self.name, self.cost = name, cost  # nanoseconds that an element takes
-        self.joined: list[int] = []  # sizes of results to which all turns of the outermost loop add
-        self.over: dict[Value, Value] = {}  # outputs, and the inputs whose array they share
+        self.name, self.cost = name, cost  # nanoseconds per element
+        self.joined_sizes: list[int] = []  # sizes of reductions over the outermost loop
+        self.over: dict[Value, Value] = {}  # outputs and the inputs that they overwrite
         self.names = Names(RESERVED | {name})
         self.calls: set[str] = set()
-        self.inputs: dict[Value, str] = {}  # the names of the arrays that are read
-        self.codes: dict[str, str] = {}  # what the elements of each array are
+        self.inputs: dict[Value, str] = {}  # names of the arrays that are read
+        self.codes: dict[str, str] = {}  # element type of each array
         self.results: list[_Result] = []
 
-    def place(self, value: Value) -> Place:
-        """Return the array that holds a value."""
+    def address(self, value: Value) -> Address:
+        """Return the array of an input."""
         if value not in self.inputs:
             name = self.names.another(f"{value.hint or self.names[value]}_in")
             self.inputs[value], self.codes[name] = name, CODES[value.dtype]
-        return Place(self.inputs[value], "")
+        return Address(self.inputs[value], "")
 
-    def allocate(self, value: Value) -> Place:
-        """Return the array that is to hold a value, and note how the caller makes it."""
+    def allocate(self, value: Value) -> Address:
+        """Return the array of an output, and record how the wrapper creates it."""
         target = self.over.get(value)
         if target is not None:
-            name = self.place(target).array
-            made = f"over({self._given()}, {name})"
+            name = self.address(target).array
+            created = f"over({self._out_item()}, {name})"
         else:
             name = self.names.another(f"{self.names[value]}_out")
-            made = f"fresh({self._given()}, {value.shape}, {_dtype(value)})"
+            created = f"fresh({self._out_item()}, {value.shape}, {_dtype(value)})"
             self.codes[name] = CODES[value.dtype]
-        self.results.append(_Result(name, made, name, parted=False))
-        return Place(name, "")
+        self.results.append(_Result(name, created, name, is_partial=False))
+        return Address(name, "")
 
-    def reduced(
+    def allocate_reduction(
         self, value: Value, kind: str, nest: Nest, steps: list[int], fills: bool
-    ) -> tuple[Place, list[str]]:
-        """Return the array that is to hold a reduction; the caller begins it."""
-        given, shape, dtype = self._given(), value.shape, _dtype(value)
-        name = back = self.names.another(f"{self.names[value]}_out")
+    ) -> tuple[Address, list[str]]:
+        """Return the array of a reduction, which the wrapper initialises."""
+        out, shape, dtype = self._out_item(), value.shape, _dtype(value)
+        name = returned = self.names.another(f"{self.names[value]}_out")
         self.codes[name] = CODES[value.dtype]
-        parted = not steps[0] and self.shared(nest)
-        start = f"part * u8({value.size})" if parted else ""
-        if parted:
-            back = f"np.asarray({_JOINS[kind]}.reduce({name}), {dtype}).reshape({shape})"
-            given, shape = "None", (self._blocks(nest), value.size)
+        is_split = not steps[0] and self.is_parallel(nest)
+        start = f"part * u8({value.size})" if is_split else ""
+        if is_split:
+            returned = f"np.asarray({_JOIN_UFUNCS[kind]}.reduce({name}), {dtype}).reshape({shape})"
+            out, shape = "None", (self._part_count(nest), value.size)
             if kind == "sum" and not any(steps) and CODES[value.dtype] == "f4":
                 dtype, self.codes[name] = "np.float64", "f8"
-        arguments = f"{given}, {shape}, {dtype}"
-        made = f"filled({arguments}, {_NUMBERS[kind]})" if fills else f"fresh({arguments})"
-        self.results.append(_Result(name, made, back, parted))
-        return Place(name, start), []
+        arguments = f"{out}, {shape}, {dtype}"
+        created = f"filled({arguments}, {_IDENTITIES[kind]})" if fills else f"fresh({arguments})"
+        self.results.append(_Result(name, created, returned, is_split))
+        return Address(name, start), []
 
-    def _given(self) -> str:
+    def _out_item(self) -> str:
         return f"out[{len(self.results)}]"
 
     def loop(self, nest: Nest) -> str:
-        """Return the loop as a function, for Numba."""
-        step = ["step"] if self._in_parts() else []
-        rows = [f"def {LOOP}({', '.join(['start', 'stop', *step, *self._flat()])}):"]
-        rows += ["    part = u8(start) // u8(step)"] * len(step)
-        rows += [f"    {row}" for row in nest.rows()]
-        return "\n".join(rows) + "\n"
+        """Return the source of the loop, for Numba."""
+        step = ["step"] if self._has_partial_results() else []
+        lines = [f"def {LOOP_NAME}({', '.join(['start', 'stop', *step, *self._flat()])}):"]
+        lines += ["    part = u8(start) // u8(step)"] * len(step)
+        lines += [f"    {line}" for line in nest.lines()]
+        return "\n".join(lines) + "\n"
 
     def types(self, nest: Nest) -> tuple[str, ...]:
-        """Return what the loop's arguments are, for Numba; where it's shared, behind its ends."""
-        ends = () if self.shared(nest) else ("n", "n")
-        step = ("n",) if self._in_parts() else ()
+        """Return the types of the loop's arguments; parallel loops omit start and stop."""
+        ends = () if self.is_parallel(nest) else ("n", "n")
+        step = ("n",) if self._has_partial_results() else ()
         return (*ends, *step, *(self.codes[name] for name in self._flat()))
 
-    def caller(self, nest: Nest) -> str:
-        """Return the function that Python calls, with arrays of any layout and memory to fill."""
+    def wrapper(self, nest: Nest) -> str:
+        """Return the source of the function that Python calls, with arrays of any layout."""
         none = "None, " * len(self.results)
-        rows = [f"def {self.name}({', '.join([*self.inputs.values(), f'out=({none})'])}):"]
-        turns, step, shared = nest.sizes[0], self._step(nest), self.shared(nest)
-        sharing = f", the outermost's shared by {step}" if shared else ""
-        rows.append(f"    # {' · '.join(map(str, nest.sizes))} turns{sharing}")
-        rows += [f"    {result.name} = {result.made}" for result in self.results]
-        given = [f"{turns}, {step}" if shared else f"0, {turns}"]
-        given += [str(step)] if self._in_parts() else []
-        given += [f"{name}.ravel()" for name in self._flat()]
-        rows.append(f"    {LOOP}({', '.join(given)})")
-        backs = [f"handed(out[{i}], {result.back})" for i, result in enumerate(self.results)]
-        rows.append(f"    return {', '.join(backs)}")
-        return "\n".join(rows) + "\n"
+        lines = [f"def {self.name}({', '.join([*self.inputs.values(), f'out=({none})'])}):"]
+        iterations, step = nest.sizes[0], self._part_iterations(nest)
+        is_parallel = self.is_parallel(nest)
+        sharing = f", the outermost in parallel parts of {step}" if is_parallel else ""
+        lines.append(f"    # {' · '.join(map(str, nest.sizes))} iterations{sharing}")
+        lines += [f"    {result.name} = {result.created}" for result in self.results]
+        arguments = [f"{iterations}, {step}" if is_parallel else f"0, {iterations}"]
+        arguments += [str(step)] if self._has_partial_results() else []
+        arguments += [f"{name}.ravel()" for name in self._flat()]
+        lines.append(f"    {LOOP_NAME}({', '.join(arguments)})")
+        returns = [f"to_out(out[{i}], {result.returned})" for i, result in enumerate(self.results)]
+        lines.append(f"    return {', '.join(returns)}")
+        return "\n".join(lines) + "\n"
 
     def _flat(self) -> list[str]:
         results = [result.name for result in self.results]
         return list(dict.fromkeys([*self.inputs.values(), *results]))
 
-    def _in_parts(self) -> bool:
-        return any(result.parted for result in self.results)
+    def _has_partial_results(self) -> bool:
+        return any(result.is_partial for result in self.results)
 
-    # --- sharing the work ---
+    # --- partition of the work ---
 
-    def shared(self, nest: Nest) -> bool:
-        """Say whether the work is done in parts, which several threads may share."""
-        worth = WORTH + JOIN * len(self.joined)
-        return self.cost * math.prod(nest.sizes) >= worth and self._step(nest) < nest.sizes[0]
+    def is_parallel(self, nest: Nest) -> bool:
+        """Return whether the work is divided into parts that threads share."""
+        minimum = MIN_PARALLEL_NS + JOIN_NS * len(self.joined_sizes)
+        return (
+            self.cost * math.prod(nest.sizes) >= minimum
+            and self._part_iterations(nest) < nest.sizes[0]
+        )
 
-    def _step(self, nest: Nest) -> int:
-        """Return how many turns of the outermost loop are a part.
+    def _part_iterations(self, nest: Nest) -> int:
+        """Return the number of iterations of the outermost loop in a part.
 
-        It depends on the work alone: so results don't depend on who does it.
+        It depends on the work only, so results do not depend on the number of threads.
         """
-        turns, turn = nest.sizes[0], math.prod(nest.sizes[1:])
-        step = max(int(PART / (self.cost * turn)), -(-turns // _MANY), 1)
-        if self.joined:
-            step = max(step, -(-turns // max(turns * turn // (8 * max(self.joined)), _FEW)))
+        iterations, inner = nest.sizes[0], math.prod(nest.sizes[1:])
+        step = max(int(PART_NS / (self.cost * inner)), -(-iterations // _MAX_PARTS), 1)
+        if self.joined_sizes:
+            rows = max(iterations * inner // (8 * max(self.joined_sizes)), _MIN_PARTIAL_ROWS)
+            step = max(step, -(-iterations // rows))
         return step
 
-    def _blocks(self, nest: Nest) -> int:
-        return -(-nest.sizes[0] // self._step(nest))
+    def _part_count(self, nest: Nest) -> int:
+        return -(-nest.sizes[0] // self._part_iterations(nest))
 
 
 def _dtype(value: Value) -> str:
     return "bool" if value.dtype.kind == "b" else f"np.{value.dtype.name}"
 
 
-# --- calls ----------------------------------------------------------------------------------------
-#
-# What the callers of loops call: memory to fill.
+# --- runtime functions of the wrappers ------------------------------------------------------------
 
 
-def fresh(given: Any, shape: tuple[int, ...], dtype: Any) -> Any:
-    """Return memory for a result: what is given, if its elements follow each other, or new."""
-    if given is not None and given.flags.c_contiguous:
-        return given
+def fresh(out: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    """Return an array for a result: the given one if it is contiguous, else a new one."""
+    if out is not None and out.flags.c_contiguous:
+        return out
     return np.empty(shape, dtype)
 
 
-def filled(given: Any, shape: tuple[int, ...], dtype: Any, number: float) -> Any:
-    """Return the same, full of a number."""
-    array = fresh(given, shape, dtype)
+def filled(out: Any, shape: tuple[int, ...], dtype: Any, number: float) -> Any:
+    """Return an array for a result, filled with a number."""
+    array = fresh(out, shape, dtype)
     array.fill(number)
     return array
 
 
-def over(given: Any, array: Any) -> Any:
-    """Return what a loop is to read and write: the array, if that is what is given, or a copy."""
-    return array if given is array and array.flags.c_contiguous else np.array(array, order="C")
+def over(out: Any, array: Any) -> Any:
+    """Return the array that a loop updates in place: the given one, or a copy."""
+    return array if out is array and array.flags.c_contiguous else np.array(array, order="C")
 
 
-def handed(given: Any, made: Any) -> Any:
-    """Return a result, which is where it was wanted."""
-    if given is None or given is made:
-        return made
-    given[...] = made
-    return given
+def to_out(out: Any, created: Any) -> Any:
+    """Return a result, copied to the given array if there is one."""
+    if out is None or out is created:
+        return created
+    out[...] = created
+    return out
 
 
-NAMES = {function.__name__: function for function in (fresh, filled, over, handed)}
-"""What a caller finds by name."""
+RUNTIME = {function.__name__: function for function in (fresh, filled, over, to_out)}
+"""Functions that wrappers call by name."""

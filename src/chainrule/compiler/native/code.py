@@ -1,4 +1,4 @@
-"""Machine code of functions: read from disk or compiled, when it is first wanted."""
+"""Machine code of functions, loaded from disk or compiled at first use."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from chainrule.compiler.native import disk_cache, elf_loader, jit
 
 
 class Code:
-    """A function of source, and of machine code when it's needed."""
+    """A function as source, with machine code on demand."""
 
     def __init__(
         self,
@@ -20,53 +20,53 @@ class Code:
         types: tuple[str, ...],
         calls: frozenset[str],
         long: bool = False,
-        shared: bool = False,
+        parallel: bool = False,
     ) -> None:
         self.text, self.types, self.calls = text, types, calls
-        self.long, self.shared = long, shared
+        self.long, self.parallel = long, parallel
         self._function: Callable[..., None] | None = None
 
     def function(self) -> Callable[..., None]:
-        """Return the machine code; another thread that wants some at the same time waits."""
+        """Return the compiled function; concurrent calls wait for the first one."""
         if self._function is None:
             with jit.lock:
                 if self._function is None:
-                    self._function = self._made()
+                    self._function = self._load_or_compile()
         return self._function
 
-    def _made(self) -> Callable[..., None]:
+    def _load_or_compile(self) -> Callable[..., None]:
         key = hashlib.sha256(
-            repr((self.text, self.types, self.long, self.shared)).encode()
-            + disk_cache.surroundings()
+            repr((self.text, self.types, self.long, self.parallel)).encode()
+            + disk_cache.environment_key()
         )
         name = f"loop_{key.hexdigest()[:32]}"
         code = disk_cache.read(name)
         if code is None:
-            what = (self.text, self.types, self.calls, self.long)
-            code = jit.object_code(*what, name, self.shared)
+            source = (self.text, self.types, self.calls, self.long)
+            code = jit.object_code(*source, name, self.parallel)
             disk_cache.write(name, code)
         return elf_loader.function_of(code, name)
 
 
-def code_of(
+def cached_code(
     text: str,
     types: tuple[str, ...],
     calls: frozenset[str],
     long: bool = False,
-    shared: bool = False,
+    parallel: bool = False,
 ) -> Code:
-    """Return the machine code of a function called `loop`, whose arguments have these types.
+    """Return the code of a function called `loop` with arguments of these types.
 
-    Functions that differ in nothing but the names of their variables are one.
+    Functions that differ only in the names of variables share their code.
     """
-    return _code_of(unnamed(text), types, calls, long, shared)
+    return _code_of(canonical_source(text), types, calls, long, parallel)
 
 
 _code_of = functools.lru_cache(maxsize=512)(Code)
 
 
-def unnamed(text: str) -> str:
-    """Return the source of a function with numbers for the names of its variables."""
+def canonical_source(text: str) -> str:
+    """Return the source of a function with its variables numbered, as a cache key."""
     (code,) = [c for c in compile(text, "", "exec").co_consts if isinstance(c, CodeType)]
     numbers = {name: f"v{number}" for number, name in enumerate(code.co_varnames)}
     return re.sub(r"\b(?<!\.)[A-Za-z_]\w*", lambda found: numbers.get(found[0], found[0]), text)

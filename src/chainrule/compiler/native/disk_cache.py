@@ -1,10 +1,9 @@
-"""Machine code on disk, so that a loop is compiled once and not in each process.
+"""Disk cache of machine code, so that a loop is compiled once and not in each process.
 
-Object code is kept in the user's cache folder, named by all that it is made of: the source, the
-versions of what compiled it, and the processor. The variable ``CHAINRULE_CACHE`` names another
-folder; empty, nothing is kept. What can't be written or read, or isn't what was written, is
-compiled anew. Code that somebody else writes on purpose is run, as Python runs what is in
-`__pycache__`: the folder is made for its user alone.
+Object code is stored in the user's cache folder, under a hash of the source, the compiler versions
+and the processor. The environment variable ``CHAINRULE_CACHE`` names another folder; if empty,
+nothing is stored. Files that cannot be read or are corrupt are ignored. The folder is accessible to
+its user only: whoever can write to it can have code run, as with `__pycache__`.
 """
 
 from __future__ import annotations
@@ -23,14 +22,14 @@ from chainrule.compiler.native import jit
 _DIGEST = hashlib.sha256().digest_size
 
 
-def folder() -> Path | None:
-    """Return where machine code is kept, or None."""
+def cache_folder() -> Path | None:
+    """Return the cache folder, or None if caching is disabled."""
     chosen = os.environ.get("CHAINRULE_CACHE")
     if chosen is not None:
         return Path(chosen).expanduser() if chosen else None
     try:
         home = Path.home()
-    except RuntimeError:  # nobody's
+    except RuntimeError:  # the user has no home
         return None
     if sys.platform == "win32":
         base = Path(os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local")
@@ -42,10 +41,10 @@ def folder() -> Path | None:
 
 
 def read(name: str) -> bytes | None:
-    """Return what is kept by a name, or None: also if the file isn't whole."""
-    place = folder()
+    """Return the code stored under a name, or None if it is missing or corrupt."""
+    directory = cache_folder()
     try:
-        content = b"" if place is None else (place / name).read_bytes()
+        content = b"" if directory is None else (directory / name).read_bytes()
     except OSError:
         return None
     code = content[_DIGEST:]
@@ -53,56 +52,63 @@ def read(name: str) -> bytes | None:
 
 
 def write(name: str, code: bytes) -> None:
-    """Keep code by a name, if that can be."""
-    place = folder()
-    if place is None:
+    """Store code under a name, if possible."""
+    directory = cache_folder()
+    if directory is None:
         return
     try:
-        place.mkdir(parents=True, exist_ok=True, mode=0o700)
-        draft = place / f"{name}.{os.getpid()}.{threading.get_native_id()}.draft"
+        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        draft = directory / f"{name}.{os.getpid()}.{threading.get_native_id()}.draft"
         draft.write_bytes(_digest(name, code) + code)
-        draft.replace(place / name)  # at once: other processes see all of it, or nothing
-    except OSError:  # no room, or no right
+        draft.replace(directory / name)  # atomic: other processes see a complete file or none
+    except OSError:  # disk full, or no permission
         return
 
 
 def _digest(name: str, code: bytes) -> bytes:
-    """Return what a file begins with: code under the name of other code is not run."""
+    """Return the digest of a file, which includes the name, so that files can't be swapped."""
     return hashlib.sha256(name.encode() + code).digest()
 
 
 @functools.cache
-def surroundings() -> bytes:
-    """Return what machine code depends on besides its source."""
-    versions = [_version("numba"), _version("llvmlite")]
+def environment_key() -> bytes:
+    """Return the part of the cache key that does not depend on the source of a loop."""
+    versions = [_version_key("numba"), _version_key("llvmlite")]
     settings = sorted(item for item in os.environ.items() if item[0].startswith("NUMBA_"))
-    parts = [*versions, sys.platform, platform.machine(), jit.DATA, _processor(), settings]
+    parts = [
+        *versions,
+        sys.platform,
+        platform.machine(),
+        jit.ARRAY_DATA_OFFSET,
+        _processor_key(),
+        settings,
+    ]
     return repr(parts).encode() + b"".join(path.read_bytes() for path in compiled_sources())
 
 
 def compiled_sources() -> list[Path]:
-    """Return the modules that have a part in what is compiled, whatever a loop's own source is."""
-    # Paths, since some of these would import Numba.
+    """Return the files of the modules that are compiled into loops or compile them."""
+    # Paths, since importing some of these would import Numba.
     names = ("gemm_microkernel", "jit", "threads/atomics", "threads/worker", "vector_math")
     return [Path(__file__).parent / f"{name}.py" for name in names]
 
 
-def _version(package: str) -> bytes:
-    """Return what a package says of its version, without importing it.
+def _version_key(package: str) -> bytes:
+    """Return the version file of a package, without importing it.
 
-    `importlib.metadata` would bring a megabyte of modules.
+    `importlib.metadata` would load a megabyte of modules.
     """
     found = find_spec(package)
     if found is None or found.origin is None:
         return b""
     try:
         return Path(found.origin).with_name("_version.py").read_bytes()
-    except OSError:  # it came in another way
+    except OSError:  # installed in another way
         return b""
 
 
-def _processor() -> str:
-    """Return what the processor is and can do."""
+def _processor_key() -> str:
+    """Return the model and the features of the processor."""
     try:
         text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -110,5 +116,5 @@ def _processor() -> str:
 
         return f"{binding.get_host_cpu_name()} {binding.get_host_cpu_features().flatten()}"
     first, _, _ = text.partition("\n\n")
-    lasting = ("vendor", "cpu family", "model", "stepping", "flags", "CPU ", "Features")
-    return "\n".join(row for row in first.splitlines() if row.startswith(lasting))
+    stable = ("vendor", "cpu family", "model", "stepping", "flags", "CPU ", "Features")
+    return "\n".join(row for row in first.splitlines() if row.startswith(stable))

@@ -1,9 +1,8 @@
-"""Which lines of a program share a loop.
+"""Fusion: partition the operations of a program into groups that share a loop nest.
 
-Lines that act element by element on arrays of one shape join, each with the loop that makes or
-reads one of its operands, and reductions close the loop of what they reduce. A line may join a loop
-only if none of its operands needs that loop to have ended. Products, decompositions, sorts and
-draws stay calls between the loops.
+Elementwise operations on arrays of one shape join the group that produces or reads one of their
+operands; reductions end a group. An operation may join a group only if no operand requires that the
+group's loop has finished. Products, decompositions, sorts and random draws remain calls.
 """
 
 from __future__ import annotations
@@ -19,65 +18,65 @@ from chainrule.compiler.native.scalar_codegen import CODES, ELEMENTARY, is_fusib
 from chainrule.compiler.native.strides import Accesses
 
 REDUCTIONS = {"np.sum": "sum", "np.max": "max", "np.min": "min", "np.vdot": "sum"}
-FEWEST = 2
-"""So many lines are worth a loop of their own; fewer stay NumPy's, unless a function is dear."""
+MIN_OPS = 2
+"""Number of operations from which a loop may pay; a single one must be expensive."""
 
-CALL = 1000
-"""A call of NumPy's takes as long as an operation on so many elements."""
+CALL_ELEMENTS = 1000
+"""Number of elements whose computation takes as long as a NumPy call."""
 
-CALLS = 3
-"""A call of a loop takes as long as so many of NumPy's."""
+LOOP_CALLS = 3
+"""Number of NumPy calls that take as long as the call of a compiled loop."""
 
-_DEAR = frozenset(ELEMENTARY)
-_LARGE = 1 << 16
-_LATEST = 8  # loops of a shape that a line may still join
+_EXPENSIVE = frozenset(ELEMENTARY)
+_EXPENSIVE_MIN_ELEMENTS = 1 << 16
+_MAX_OPEN_GROUPS = 8  # groups of a shape that an operation may still join
 
 
 class FusionGroup:
-    """Lines that run in one loop over arrays of one shape; or one line that stays a call."""
+    """Operations that run in one loop nest of a shape, or one operation that remains a call."""
 
     def __init__(self, number: int, shape: Shape | None) -> None:
         self.number = number
         self.shape = shape
         self.ops: list[tuple[int, Op]] = []
-        self.bases: set[Value] = set()  # what its lines read
-        self.level = 0  # higher than that of all that must have ended before
-        self.needs: set[FusionGroup] = set()
-        self.needed_by: set[FusionGroup] = set()
+        self.bases: set[Value] = set()  # base values that its operations read
+        self.level = 0  # above the levels of all predecessors
+        self.predecessors: set[FusionGroup] = set()
+        self.successors: set[FusionGroup] = set()
 
-    def after(self, other: FusionGroup) -> None:
-        """Note that another must have ended before this one begins."""
-        self.needs.add(other)
-        other.needed_by.add(self)
+    def run_after(self, other: FusionGroup) -> None:
+        """Record that another group must finish before this one begins."""
+        self.predecessors.add(other)
+        other.successors.add(self)
         self.level = max(self.level, other.level + 1)
 
     @property
     def reads(self) -> set[Value]:
-        """The values that its lines read."""
+        """The values that its operations read."""
         return {v for _, op in self.ops for v in op.inputs}
 
     @property
     def is_loop(self) -> bool:
-        """Say whether it is worth a loop."""
+        """Whether a loop is faster than NumPy calls."""
         if self.shape is None:
             return False
         count = len(self.ops)
-        if count >= FEWEST:  # it is one call, and one pass over memory
-            return (count - CALLS) * CALL + (count - 1) * math.prod(self.shape) > 0
+        if count >= MIN_OPS:  # saves calls, and passes over memory
+            return (count - LOOP_CALLS) * CALL_ELEMENTS + (count - 1) * math.prod(self.shape) > 0
         op = self.ops[0][1]
-        return op.function in _DEAR and op.out.size >= _LARGE
+        return op.function in _EXPENSIVE and op.out.size >= _EXPENSIVE_MIN_ELEMENTS
 
 
 def loop_shape(op: Op, expression: Any = scalar) -> Shape | None:
-    """Return the shape of the loop that a line can be part of, if it can."""
+    """Return the shape of the loop nest that an operation can be part of, or None."""
     if op.function in REDUCTIONS and len(op.outs) == 1:
         x = op.args[0]
-        known = isinstance(x, Value) and x.size and _reduces(op, x)
+        known = isinstance(x, Value) and x.size and _is_reduction(op, x)
         return x.shape if known else None
     return op.out.shape if is_fusible(op, expression) else None
 
 
-def _reduces(op: Op, x: Value) -> bool:
+def _is_reduction(op: Op, x: Value) -> bool:
     if op.function == "np.vdot":
         y = op.args[1]
         alike = isinstance(y, Value) and (y.shape, y.dtype) == (x.shape, x.dtype)
@@ -87,22 +86,24 @@ def _reduces(op: Op, x: Value) -> bool:
     return known and CODES.get(op.out.dtype) in kinds and CODES.get(x.dtype) in CODES.values()
 
 
-def clustered(program: Program, accesses: Accesses, expression: Any = scalar) -> list[FusionGroup]:
-    """Return the clusters of a program, in an order in which they can run.
+def find_groups(
+    program: Program, accesses: Accesses, expression: Any = scalar
+) -> list[FusionGroup]:
+    """Return the fusion groups of a program in an executable order.
 
-    `expression` says what a line is for one element, if it's anything.
+    `expression` returns the scalar source of an operation, or None if it has none.
     """
     return _Partition(program, accesses, expression).ordered()
 
 
 class _Partition:
-    """Places the lines one by one; since levels rise along all needs, none needs itself."""
+    """Greedy partition; levels rise along dependences, so there are no cycles."""
 
     def __init__(self, program: Program, accesses: Accesses, expression: Any) -> None:
         self.accesses, self.expression = accesses, expression
         self.groups: dict[int, FusionGroup] = {}
-        self.home: dict[Value, FusionGroup] = {}  # the cluster that makes a value
-        self.inside: set[Value] = set()  # values that a loop has element by element
+        self.producer: dict[Value, FusionGroup] = {}  # the group that computes a value
+        self.elementwise_values: set[Value] = set()  # available in the loop that computes them
         self.open: dict[Shape, list[FusionGroup]] = defaultdict(list)
         self.draw: FusionGroup | None = None
         self.count = 0
@@ -114,90 +115,96 @@ class _Partition:
         self.count += 1
         if shape is not None:
             self.open[shape].append(group)
-            del self.open[shape][:-_LATEST]
+            del self.open[shape][:-_MAX_OPEN_GROUPS]
         return group
 
     def _place(self, number: int, op: Op) -> None:
         shape = None if self.accesses.is_view(op) else loop_shape(op, self.expression)
         inputs = set(op.inputs)
         bases = {self.accesses.of(v).base for v in inputs}
-        read = inputs if shape is None else bases  # loops look through views
-        homes = {self.home[v] for v in read if v in self.home}
+        read = inputs if shape is None else bases  # loops read the bases of views
+        producers = {self.producer[v] for v in read if v in self.producer}
         chosen = None
         if shape is not None:
-            apart = {h for v in inputs if (h := self._ended(v)) is not None}
-            chosen = self._chosen(shape, homes, apart, bases)
+            barriers = {h for v in inputs if (h := self._barrier(v)) is not None}
+            chosen = self._choose(shape, producers, barriers, bases)
         if chosen is None:
             chosen = self._new(shape)
-        for home in homes - {chosen}:
-            chosen.after(home)
+        for producer in producers - {chosen}:
+            chosen.run_after(producer)
         if any(part.function == DRAW for part in every_op([op])):  # draws keep their order
             if self.draw is not None:
-                chosen.after(self.draw)
+                chosen.run_after(self.draw)
             self.draw = chosen
         chosen.ops.append((number, op))
         chosen.bases |= bases
         for value in op.outs:
-            self.home[value] = chosen
+            self.producer[value] = chosen
         if shape is not None and op.function not in REDUCTIONS:
-            self.inside.add(op.out)
+            self.elementwise_values.add(op.out)
         if shape is not None:
-            for home in homes - {chosen}:
-                self._merge(home, chosen)
+            for producer in producers - {chosen}:
+                self._merge(producer, chosen)
 
-    def _ended(self, value: Value) -> FusionGroup | None:
-        """Return the cluster that must have ended before a loop reads a value."""
+    def _barrier(self, value: Value) -> FusionGroup | None:
+        """Return the group that must finish before another loop reads a value."""
         base = self.accesses.of(value).base
-        return None if value is base and value in self.inside else self.home.get(base)
+        return (
+            None if value is base and value in self.elementwise_values else self.producer.get(base)
+        )
 
-    def _chosen(
-        self, shape: Shape, homes: set[FusionGroup], apart: set[FusionGroup], bases: set[Value]
+    def _choose(
+        self,
+        shape: Shape,
+        producers: set[FusionGroup],
+        barriers: set[FusionGroup],
+        bases: set[Value],
     ) -> FusionGroup | None:
-        """Return the loop that a line joins: the latest that has to do with its operands."""
+        """Return the group that an operation joins: the latest that shares a value with it."""
         for group in reversed(self.open[shape]):
-            if group in apart or (group not in homes and bases.isdisjoint(group.bases)):
+            if group in barriers or (group not in producers and bases.isdisjoint(group.bases)):
                 continue
-            if all(h is group or h.level < group.level for h in homes) or not group.needed_by:
+            if all(h is group or h.level < group.level for h in producers) or not group.successors:
                 return group
         return None
 
     def _merge(self, first: FusionGroup, second: FusionGroup) -> None:
-        """Make one loop of two of which the second reads what the first makes, if it can be."""
+        """Merge a group into its predecessor of the same shape, if dependences allow it."""
         if first.shape != second.shape or first not in self.open[second.shape or ()]:
             return
-        if any(self._ended(v) is first for _, op in second.ops for v in op.inputs):
+        if any(self._barrier(v) is first for _, op in second.ops for v in op.inputs):
             return
-        level = max([first.level, *(c.level + 1 for c in second.needs - {first})])
-        others = first.needed_by - {second}
+        level = max([first.level, *(c.level + 1 for c in second.predecessors - {first})])
+        others = first.successors - {second}
         if any(c.level < second.level or c.level <= level for c in others):
-            return  # one of them may have to run between the two
+            return  # one of them may depend on both
         first.level = level
         first.ops = sorted([*first.ops, *second.ops], key=lambda item: item[0])
         first.bases |= second.bases
         for _, op in second.ops:
             for out in op.outs:
-                self.home[out] = first
-        for group in second.needs:
-            group.needed_by.discard(second)
+                self.producer[out] = first
+        for group in second.predecessors:
+            group.successors.discard(second)
             if group is not first:
-                first.after(group)
-        for group in second.needed_by:
-            group.needs.discard(second)
-            group.after(first)
+                first.run_after(group)
+        for group in second.successors:
+            group.predecessors.discard(second)
+            group.run_after(first)
         self.open[second.shape or ()].remove(second)
         del self.groups[second.number]
 
     def ordered(self) -> list[FusionGroup]:
-        """Return the clusters so that each comes after those that it needs, early lines first."""
-        waiting = {c: len(c.needs) for c in self.groups.values()}
-        ready = [(c.ops[-1][0], n) for n, c in self.groups.items() if not waiting[c]]
+        """Return the groups in topological order, early operations first."""
+        unmet = {c: len(c.predecessors) for c in self.groups.values()}
+        ready = [(c.ops[-1][0], n) for n, c in self.groups.items() if not unmet[c]]
         heapq.heapify(ready)
         found = []
         while ready:
             found.append(self.groups[heapq.heappop(ready)[1]])
-            for group in found[-1].needed_by:
-                waiting[group] -= 1
-                if not waiting[group]:
+            for group in found[-1].successors:
+                unmet[group] -= 1
+                if not unmet[group]:
                     heapq.heappush(ready, (group.ops[-1][0], group.number))
         assert len(found) == len(self.groups)
         return found

@@ -1,9 +1,9 @@
-"""Products of matrices as machine code, shared by threads that wait awake.
+"""Matrix products as machine code, run by spinning threads.
 
-OpenBLAS multiplies as quickly where it has the right kernels, but it wakes its threads for every
-product, and may have the kernels of an older processor (see `chainrule.blas`). Of one matrix a
-panel of columns is packed; the elements of the other are read where they are. So both may be
-transposed. Each element is the sum of the same terms in the same order, whoever computes it.
+OpenBLAS is as fast with the right kernels, but it wakes its threads for every product, and may use
+the kernels of an older processor (see `chainrule.blas`). Panels of columns of the second matrix are
+packed; the elements of the first are read in place, so both may be transposed. The order of
+summation does not depend on the thread that computes an element.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from chainrule.backend import ndarray, numpy_xp
 from chainrule.backend.extensions import Namespace, kernels_of
 from chainrule.blas import openblas
 from chainrule.blas.cpu import AVX2, AVX512
-from chainrule.blas.startup import is_off
+from chainrule.blas.startup import is_disabled
 from chainrule.compiler.ir.program import Op, Program
-from chainrule.compiler.native.call_wrapper import fresh, handed
-from chainrule.compiler.native.loop_nest import merged_axes
+from chainrule.compiler.native.call_wrapper import fresh, to_out
+from chainrule.compiler.native.loop_nest import collapse_axes
 from chainrule.compiler.native.scalar_codegen import CODES
 from chainrule.compiler.native.threads.tasks import Task
 from chainrule.compiler.passes.regions import with_regions
@@ -32,90 +32,91 @@ from chainrule.compiler.passes.regions import with_regions
 Array = Any
 Shape = tuple[int, ...]
 
-WORTH = 1 << 15
-"""With so many multiplications, a product takes longer than it takes to call it."""
+MIN_MULTIPLIES = 1 << 15
+"""Number of multiplications from which a product takes longer than its call."""
 
-LEAST = 4
-"""With fewer rows, columns or terms, it's memory that takes the time."""
+MIN_DIMENSION = 4
+"""Number of rows, columns and terms from which a product is not bound by memory."""
 
-SHARED = 1 << 19
-"""With so many, it is worth a second thread that is awake."""
+PARALLEL_MIN_MULTIPLIES = 1 << 19
+"""Number of multiplications from which a second spinning thread pays."""
 
-LARGE = 1 << 22
-"""With so many, it is worth waking one."""
+WAKE_MIN_MULTIPLIES = 1 << 22
+"""Number of multiplications from which waking a sleeping thread pays."""
 
-_PACKED = 40 << 10
-"""So many bytes of a panel are packed at a time: a core's nearest cache holds them."""
+_PANEL_BYTES = 40 << 10
+"""Number of bytes of a panel that are packed at a time; they fit into the first-level cache."""
 
-_FEW = 5
-"""For so many tiles, columns that lie side by side already aren't packed."""
+_UNPACKED_MAX_TILES = 5
+"""Number of tiles up to which contiguous columns are not packed."""
 
-_NEAR = 4 << 20
-"""So many bytes of rows stay in a core's own cache while they meet one panel after the other."""
+_BLOCK_BYTES = 4 << 20
+"""Number of bytes of a block of rows, which stay in a core's cache for all panels."""
 
-_TURNS = 16
-"""Threads get so many turns to share, at least, where rows are many enough."""
+_MIN_ITERATIONS = 16
+"""Number of iterations that a product is divided into for threads, if it has enough rows."""
 
-_MOST = 64
-"""So many layouts of the same matrices are remembered."""
+_MAX_PLANS = 64
+"""Number of memory layouts of the operands for which plans are cached."""
 
 _LOOP = """
 def loop(start, stop, a, b, c, plan):
-    packed = {room}()
-    rows, columns, depth, deep = plan[0], plan[1], plan[2], plan[3]
-    blocks, chunk, panels, inner = plan[4], plan[5], plan[6], plan[7]
+    packed = {buffer}()
+    rows, columns, depth, panel_depth = plan[0], plan[1], plan[2], plan[3]
+    blocks, block_rows, panels, inner = plan[4], plan[5], plan[6], plan[7]
     a_row, a_column, b_row, b_column, c_row = plan[8], plan[9], plan[10], plan[11], plan[12]
-    for turn in range(start, stop):
-        begin = turn % blocks * chunk
-        end = min(begin + chunk, rows)
-        column = turn // blocks % panels * {wide}
-        width = min({wide}, columns - column)
-        across = {narrow} if width <= {narrow} else {wide}
-        matrix = turn // (panels * blocks)
+    for iteration in range(start, stop):
+        begin = iteration % blocks * block_rows
+        end = min(begin + block_rows, rows)
+        column = iteration // blocks % panels * {panel_columns}
+        width = min({panel_columns}, columns - column)
+        padded = {vector} if width <= {vector} else {panel_columns}
+        matrix = iteration // (panels * blocks)
         a_at = matrix // inner * plan[13] + matrix % inner * plan[14]
         b_at = matrix // inner * plan[15] + matrix % inner * plan[16] + column * b_column
         c_at = matrix * rows * c_row + column
-        straight = b_column == 1 and width == {wide} and end - begin <= {few}
-        for k in range(0, depth, deep):
-            terms = min(deep, depth - k)
+        unpacked = b_column == 1 and width == {panel_columns} and end - begin <= {unpacked_rows}
+        for k in range(0, depth, panel_depth):
+            terms = min(panel_depth, depth - k)
             source = b_at + k * b_row
-            if straight:
+            if unpacked:
                 panel, panel_at, panel_row = b, source, b_row
             else:
-                panel, panel_at, panel_row = packed, 0, across
+                panel, panel_at, panel_row = packed, 0, padded
                 p = 0
-                while b_row == 1 and p + {narrow} <= terms:
-                    for q in range(0, across, {narrow}):
-                        here, to = source + p + q * b_column, p * across + q
-                        {turned}(b, here, b_column, min(width - q, {narrow}), packed, to, across)
-                    p += {narrow}
+                while b_row == 1 and p + {vector} <= terms:
+                    for q in range(0, padded, {vector}):
+                        origin, target = source + p + q * b_column, p * padded + q
+                        count = min(width - q, {vector})
+                        {transpose}(b, origin, b_column, count, packed, target, padded)
+                    p += {vector}
                 for p in range(p, terms):
-                    here, to = source + p * b_row, p * across
+                    origin, target = source + p * b_row, p * padded
                     if b_column == 1:
-                        for q in range(0, across, {narrow}):
-                            {copied}(b, here + q, width - q, packed, to + q)
+                        for q in range(0, padded, {vector}):
+                            {copy}(b, origin + q, width - q, packed, target + q)
                     else:
-                        for q in range(across):
-                            packed[to + q] = b[here + min(q, width - 1) * b_column]
+                        for q in range(padded):
+                            packed[target + q] = b[origin + min(q, width - 1) * b_column]
             i = begin
             while i < end:
-                at = a_at + i * a_row + k * a_column
-                to = c_at + i * c_row
-                left = end - i
+                a_origin = a_at + i * a_row + k * a_column
+                c_origin = c_at + i * c_row
+                remaining = end - i
 {tiles}
 """
 _TILE = """
                 {when}:
                     {name}(
-                        a, at, a_row, a_column, panel, panel_at, panel_row, terms,
-                        c, to, c_row, min(left, {height}), width, k
+                        a, a_origin, a_row, a_column, panel, panel_at, panel_row, terms,
+                        c, c_origin, c_row, min(remaining, {height}), width, k
                     )
                     i += {height}
 """
 
 
 class Registers(NamedTuple):
-    """What a processor has for the sums of a tile: vectors of so many bytes, and rows of two."""
+    """Register blocking of a processor: bytes of a vector, and heights of tiles of two vectors."""
 
     vector: int
     heights: tuple[int, ...]
@@ -123,8 +124,10 @@ class Registers(NamedTuple):
 
 @functools.cache
 def registers() -> Registers | None:
-    """Return what this processor has, None where products are left to NumPy."""
-    if openblas.loaded() is None or is_off(os.environ):  # MKL and Accelerate see to it themselves
+    """Return the register blocking of this processor, None if products are left to NumPy."""
+    if openblas.loaded() is None or is_disabled(
+        os.environ
+    ):  # MKL and Accelerate see to it themselves
         return None
     features = openblas.features()
     if features >= AVX512:
@@ -132,189 +135,209 @@ def registers() -> Registers | None:
     return Registers(32, (6, 4)) if features >= AVX2 else None
 
 
-class Kind(NamedTuple):
-    """The machine code for products of a type, and how it cuts them."""
+class GemmKernel(NamedTuple):
+    """The machine code for products of a dtype, and its blocking."""
 
     task: Task
     text: str
-    wide: int  # columns of a panel
-    deep: int  # terms at a time
-    heights: tuple[int, ...]  # rows of its tiles
+    panel_columns: int
+    panel_depth: int  # terms that are packed at a time
+    heights: tuple[int, ...]  # rows of the tiles
 
 
 @functools.cache
-def kind_of(code: str, registers: Registers) -> Kind:
-    """Return the machine code for products of a type."""
+def kernel_for(code: str, registers: Registers) -> GemmKernel:
+    """Return the machine code for products of a dtype."""
     itemsize = np.dtype(code).itemsize
-    narrow = registers.vector // itemsize
-    wide = 2 * narrow
-    deep = _PACKED // (wide * itemsize)
-    helpers = (f"room_{code}_{wide * deep}", f"copied_{code}_{narrow}", f"turned_{code}_{narrow}")
-    tiles = [*_tiles(code, narrow, registers.heights)]
+    vector_elements = registers.vector // itemsize
+    panel_columns = 2 * vector_elements
+    panel_depth = _PANEL_BYTES // (panel_columns * itemsize)
+    helpers = (
+        f"buffer_{code}_{panel_columns * panel_depth}",
+        f"copy_{code}_{vector_elements}",
+        f"transpose_{code}_{vector_elements}",
+    )
+    tiles = [*_tiles(code, vector_elements, registers.heights)]
     text = _LOOP.format(
         **{name.partition("_")[0]: name for name in helpers},
-        wide=wide,
-        narrow=narrow,
-        few=_FEW * registers.heights[0],
+        panel_columns=panel_columns,
+        vector=vector_elements,
+        unpacked_rows=_UNPACKED_MAX_TILES * registers.heights[0],
         tiles="\n".join(
             _TILE.format(when=w, name=name, height=n).strip("\n") for w, name, n in tiles
         ),
     )
     calls = frozenset([*helpers, *(name for _, name, _ in tiles)])
     task = Task(text, (code, code, code, "i8"), calls, long=False)
-    return Kind(task, text, wide, deep, registers.heights)
+    return GemmKernel(task, text, panel_columns, panel_depth, registers.heights)
 
 
-def _tiles(code: str, narrow: int, heights: tuple[int, ...]) -> Iterator[tuple[str, str, int]]:
-    """Yield when a tile is the right one, its name, and how many rows it has.
+def _tiles(
+    code: str, vector_elements: int, heights: tuple[int, ...]
+) -> Iterator[tuple[str, str, int]]:
+    """Yield the condition for each tile, its name and its number of rows.
 
-    Of one vector there is one, since each takes some hundredths of a second to compile.
+    There is only one tile of a single vector, since each takes some 10 ms to compile.
     """
-    tile = f"tile_{code}_{narrow}"
-    yield f"if width <= {narrow}", f"{tile}_{heights[0]}x1", heights[0]
+    tile = f"tile_{code}_{vector_elements}"
+    yield f"if width <= {vector_elements}", f"{tile}_{heights[0]}x1", heights[0]
     for height, lower in itertools.pairwise([*heights, 0]):
-        # Where two of the lower ones do, they compute less.
-        when = f"elif left > {lower} and not {height} < left <= {2 * lower}" if lower else "else"
+        # Two of the lower tiles compute less if they suffice.
+        fits = f"remaining > {lower} and not {height} < remaining <= {2 * lower}"
+        when = f"elif {fits}" if lower else "else"
         yield when, f"{tile}_{height}x2", height
 
 
 class _Plan(NamedTuple):
-    """How a product is computed: in how many turns, how many at a time, by which numbers."""
+    """Loop bounds of a product: parallel iterations, iterations at a time, and loop parameters."""
 
-    turns: int
+    iterations: int
     step: int
     numbers: Array
 
 
 class Product:
-    """The product of matrices, or stacks of them, of known shapes."""
+    """The product of matrices, or stacks of matrices, of known shapes."""
 
     def __init__(self, a: Shape, b: Shape, dtype: Any, registers: Registers) -> None:
         self.stack = np.broadcast_shapes(a[:-2], b[:-2])
         self.rows, self.depth, self.columns = a[-2], a[-1], b[-1]
         self.dtype = np.dtype(dtype)
-        self.kind = kind_of(CODES[self.dtype], registers)
+        self.kernel = kernel_for(CODES[self.dtype], registers)
         self.shape = (*self.stack, self.rows, self.columns)
         self.work = math.prod(self.shape) * self.depth
-        self._plans: dict[Any, _Plan | None] = {}  # by the strides of what is multiplied
+        self._plans: dict[Any, _Plan | None] = {}  # by the strides of the operands
 
     def __call__(self, a: Array, b: Array, out: Any = None) -> Array:
-        """Return the product, in the first of the arrays given for it."""
+        """Return the product, stored in `out[0]` if given."""
         given = None if out is None else out[0]
         strides = (a.strides, b.strides)
         try:
             plan = self._plans[strides]
         except KeyError:
-            if len(self._plans) >= _MOST:
+            if len(self._plans) >= _MAX_PLANS:
                 self._plans.clear()
             plan = self._plans[strides] = self._plan(a, b)
         if plan is None:
             return np.matmul(a, b, out=given)
-        made = fresh(given, self.shape, self.dtype)
-        self.kind.task.run(plan.turns, plan.step, self.work >= LARGE, a, b, made, plan.numbers)
-        return handed(given, made)
+        result = fresh(given, self.shape, self.dtype)
+        self.kernel.task.run(
+            plan.iterations, plan.step, self.work >= WAKE_MIN_MULTIPLIES, a, b, result, plan.numbers
+        )
+        return to_out(given, result)
 
     def _plan(self, a: Array, b: Array) -> _Plan | None:
-        """Return turns, how many at a time, and the loop's numbers; None leaves it to NumPy."""
-        steps_a, steps_b = (self._steps(x) for x in (a, b))
-        if steps_a is None or steps_b is None:
+        """Return the plan for operands of these strides; None leaves the product to NumPy."""
+        strides_a, strides_b = (self._element_strides(x) for x in (a, b))
+        if strides_a is None or strides_b is None:
             return None
-        groups = merged_axes(self.stack, [steps_a, steps_b])
+        groups = collapse_axes(self.stack, [strides_a, strides_b])
         if len(groups) > 2:
             return None
         axes = [axis for _, axis in groups]
         inner = groups[-1][0] if groups else 1
-        between = [
+        stack_strides = [
             number
-            for steps in (steps_a, steps_b)
-            for number in ([0] * (2 - len(axes)) + [steps[axis] for axis in axes])
+            for element_strides in (strides_a, strides_b)
+            for number in ([0] * (2 - len(axes)) + [element_strides[axis] for axis in axes])
         ]
-        _, _, wide, most, heights = self.kind
-        deep = -(-self.depth // -(-self.depth // most))
-        panels = -(-self.columns // wide)
+        _, _, panel_columns, max_depth, heights = self.kernel
+        panel_depth = -(-self.depth // -(-self.depth // max_depth))
+        panels = -(-self.columns // panel_columns)
         matrices = math.prod(self.stack)
         size = self.rows * self.depth * self.dtype.itemsize
-        wanted = max(_TURNS // (panels * matrices), size // _NEAR, 1)
-        blocks = min(wanted, max(self.rows // (2 * heights[0]), 1))
-        chunk = -(-self.rows // blocks)
-        rest = chunk % heights[0]
-        if rest:  # fills a tile
-            chunk += min(height for height in heights if height >= rest) - rest
-        blocks = -(-self.rows // chunk)
-        numbers = [self.rows, self.columns, self.depth, deep, blocks, chunk, panels, inner]
-        numbers += [*steps_a[-2:], *steps_b[-2:], self.columns, *between]
-        turns = matrices * blocks * panels
-        return _Plan(turns, 1 if self.work >= SHARED else turns, np.array(numbers, np.int64))
+        min_blocks = max(_MIN_ITERATIONS // (panels * matrices), size // _BLOCK_BYTES, 1)
+        blocks = min(min_blocks, max(self.rows // (2 * heights[0]), 1))
+        block_rows = -(-self.rows // blocks)
+        remainder = block_rows % heights[0]
+        if remainder:  # round up to whole tiles
+            block_rows += min(height for height in heights if height >= remainder) - remainder
+        blocks = -(-self.rows // block_rows)
+        numbers = [
+            self.rows,
+            self.columns,
+            self.depth,
+            panel_depth,
+            blocks,
+            block_rows,
+            panels,
+            inner,
+        ]
+        numbers += [*strides_a[-2:], *strides_b[-2:], self.columns, *stack_strides]
+        iterations = matrices * blocks * panels
+        return _Plan(
+            iterations,
+            1 if self.work >= PARALLEL_MIN_MULTIPLIES else iterations,
+            np.array(numbers, np.int64),
+        )
 
-    def _steps(self, x: Array) -> list[int] | None:
-        """Return how far elements are apart: of the stack, of a column and of a row."""
+    def _element_strides(self, x: Array) -> list[int] | None:
+        """Return strides in elements, with broadcast stack axes; None if they are not integers."""
         size = self.dtype.itemsize
         missing = len(self.stack) + 2 - x.ndim
-        steps = [0] * missing + [
+        element_strides = [0] * missing + [
             0 if n == 1 else step for n, step in zip(x.shape, x.strides, strict=True)
         ]
-        if any(step % size for step in steps):
+        if any(step % size for step in element_strides):
             return None
-        return [step // size for step in steps]
+        return [step // size for step in element_strides]
 
 
-def product_of(a: Shape, b: Shape, dtype: Any, other: Any) -> Product | None:
-    """Return what multiplies such matrices, or stacks of them; None if it is left to NumPy."""
-    found = registers()
-    if found is None or min(len(a), len(b)) < 2 or a[-1] != b[-2]:
+def make_product(a: Shape, b: Shape, dtype: Any, other_dtype: Any) -> Product | None:
+    """Return the product of matrices of these shapes, None if it is left to NumPy."""
+    blocking = registers()
+    if blocking is None or min(len(a), len(b)) < 2 or a[-1] != b[-2]:
         return None
-    if dtype != other or dtype.char not in "fd" or not dtype.isnative:
+    if dtype != other_dtype or dtype.char not in "fd" or not dtype.isnative:
         return None
-    if min(*a[-2:], b[-1]) < LEAST:
+    if min(*a[-2:], b[-1]) < MIN_DIMENSION:
         return None
     try:
-        return Product(a, b, dtype, found)
-    except ValueError:  # stacks that don't fit, of which NumPy tells
+        return Product(a, b, dtype, blocking)
+    except ValueError:  # stacks that don't broadcast: NumPy raises
         return None
 
 
-def with_products(program: Program) -> tuple[Program, dict[str, Product]]:
-    """Return a program whose large products are machine code, and what it calls."""
+def lower_products(program: Program) -> tuple[Program, dict[str, Product]]:
+    """Return a program whose large products are machine code, and the products that it calls."""
     products: dict[str, Product] = {}
 
-    def changed(program: Program) -> Program:
+    def with_calls(program: Program) -> Program:
         return program.with_ops([product(op) for op in program.ops])
 
     def product(op: Op) -> Op:
         if op.regions:
-            return with_regions(op, tuple(map(changed, op.regions)))
+            return with_regions(op, tuple(map(with_calls, op.regions)))
         if op.function != "np.matmul" or op.kwargs:
             return op
         a, b = op.args
-        if op.out.size * a.shape[-1] < WORTH:
+        if op.out.size * a.shape[-1] < MIN_MULTIPLIES:
             return op
-        found = product_of(a.shape, b.shape, a.dtype, b.dtype)
-        if found is None:
+        compiled = make_product(a.shape, b.shape, a.dtype, b.dtype)
+        if compiled is None:
             return op
         name = f"matmul_{len(products) + 1}"
-        products[name] = found
+        products[name] = compiled
         return Op(f"native.{name}", op.args, {"over": (None,)}, op.outs, op.location)
 
-    return changed(program), products
+    return with_calls(program), products
 
 
-# --- library --------------------------------------------------------------------------------------
-#
-# NumPy's namespace with matrix products, and so convolutions, that are machine code.
+# --- NumPy's namespace with these products --------------------------------------------------------
 
-LIBRARY_WORTH = 1 << 17
-"""With so many multiplications, it's worth looking for a product of these shapes."""
+NAMESPACE_MIN_MULTIPLIES = 1 << 17
+"""Number of multiplications from which looking up a compiled product pays."""
 
-_known = functools.lru_cache(256)(product_of)
+_cached_product = functools.lru_cache(256)(make_product)
 
 
 @functools.cache
-def library(worth: int = LIBRARY_WORTH) -> Namespace:
-    """Return the namespace: what has fewer multiplications than are `worth` it is NumPy's."""
+def gemm_namespace(min_multiplies: int = NAMESPACE_MIN_MULTIPLIES) -> Namespace:
+    """Return NumPy's namespace with matrix products and convolutions as machine code."""
 
     def matmul(x: Array, y: Array, out: Array | None = None) -> Array:
-        if x.ndim > 1 < y.ndim and x.size * y.shape[-1] >= worth:
-            product = _known(x.shape, y.shape, x.dtype, y.dtype)
+        if x.ndim > 1 < y.ndim and x.size * y.shape[-1] >= min_multiplies:
+            product = _cached_product(x.shape, y.shape, x.dtype, y.dtype)
             if product is not None and x.__class__ is ndarray is y.__class__:
                 return product(x, y, None if out is None else (out,))
         return numpy_xp.matmul(x, y) if out is None else np.matmul(x, y, out=out)

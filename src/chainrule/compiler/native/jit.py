@@ -1,4 +1,4 @@
-"""Object code of loops, by Numba, which is imported when a loop is first compiled."""
+"""Compilation of generated source to object code with Numba, imported at first use."""
 
 from __future__ import annotations
 
@@ -16,18 +16,20 @@ import numpy as np
 
 from chainrule.compiler.codegen.run import defined
 from chainrule.compiler.native import vector_math
-from chainrule.compiler.native.loop_nest import LOOP
+from chainrule.compiler.native.loop_nest import LOOP_NAME
 from chainrule.compiler.native.scalar_codegen import CODES
 from chainrule.compiler.native.threads.worker import SHARE
 from chainrule.errors import CompileError
 
-DATA = object.__basicsize__
-"""Where an array's structure has the address of its data: behind what all objects have."""
+ARRAY_DATA_OFFSET = object.__basicsize__
+"""Offset in bytes of the data pointer in an array object: it follows the object header."""
 
-_NAMES = {name for name, value in vars(vector_math).items() if isinstance(value, FunctionType)}
+_FUNCTION_NAMES = {
+    name for name, value in vars(vector_math).items() if isinstance(value, FunctionType)
+}
 lock = threading.RLock()
-"""Held by who makes machine code. A fork waits for it: a child has no thread that would let go of
-it, or of what Numba holds meanwhile."""
+"""Held while machine code is compiled. A fork waits for it, since a child has no thread that would
+release it or the locks of Numba."""
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(
@@ -37,13 +39,13 @@ if hasattr(os, "register_at_fork"):
 
 @functools.cache
 def is_installed() -> bool:
-    """Say whether Numba can be imported, without importing it."""
+    """Return whether Numba is installed, without importing it."""
     return importlib.util.find_spec("numba") is not None
 
 
 @functools.cache
 def numba() -> Any:
-    """Return Numba."""
+    """Return the module Numba; raise with the install command if it is missing."""
     try:
         import numba as found
     except ImportError as error:
@@ -56,7 +58,7 @@ def numba() -> Any:
 
 @functools.cache
 def is_usable() -> bool:
-    """Import Numba, and say whether that works: it is particular about NumPy's version."""
+    """Return whether Numba can be imported, which depends on NumPy's version."""
     try:
         numba()
     except CompileError:
@@ -64,9 +66,9 @@ def is_usable() -> bool:
     return True
 
 
-INTERLEAVED = 4
-"""So many vectors are computed side by side in a long loop. LLVM takes one where a formula is long;
-but its operations wait for one another, and the processor for them."""
+INTERLEAVE_COUNT = 4
+"""Number of interleaved vectors in long loops. For long expressions LLVM chooses one, but then the
+latency of dependent operations limits the speed."""
 
 
 def object_code(
@@ -75,46 +77,46 @@ def object_code(
     calls: frozenset[str],
     long: bool,
     name: str,
-    shared: bool = False,
+    parallel: bool = False,
 ) -> bytes:
-    """Return the object code of a function called `loop`, under a name, for Python to call.
+    """Return the object code of a function called `loop`, exported as a Python-callable `name`.
 
-    `types` says what each argument is: a code of `CODES` for the array of such elements, whose
-    places are the loop's own business, `n` for an integer, `d` for a number. `long` are loops of so
-    many turns that the rest which fills no vectors doesn't matter. The turns of those that are
-    `shared` are done by several threads: they get start and stop first, and Python gives the words
-    of `spinning`, how many turns there are and how many at a time instead.
+    `types` has the type of each argument: a code of `CODES` for an array of such elements, `n` for
+    an integer, `d` for a float. `long` loops have so many iterations that the remainder after the
+    last full vector does not matter. The iterations of `parallel` loops are shared by threads: the
+    loop takes start and stop first, and Python passes the words of `threads.worker`, the number of
+    iterations and the number at a time instead.
     """
     core = numba().core
     target = core.registry.cpu_target
     of_code = {code: core.types.CPointer(_element(code)) for code in CODES.values()}
     of_code |= {"n": core.types.int64, "d": core.types.float64}
-    with lock, _no_collection():
-        function = plain(text, {other: inlined(other) for other in calls})
+    with lock, _gc_disabled():
+        function = python_function(text, {other: inline_function(other) for other in calls})
         library = target.target_context.codegen().create_library(name)
-        # What simplifies functions one by one is done again when they are together.
+        # Skip the optimisation of single functions: it is repeated for the linked module.
         library.add_llvm_module = library._final_module.link_in
         if long:
             add = library.add_ir_module
-            library.add_ir_module = lambda module: add(_interleaved(module))
+            library.add_ir_module = lambda module: add(_interleave(module))
 
-        if shared:
+        if parallel:
             ends = [core.types.int64] * 2
-            loop = _compiled(library, function, [*ends, *[of_code[t] for t in types]])
-            module = _shared_entry(library, loop, types, name)
+            loop = _compile(library, function, [*ends, *[of_code[t] for t in types]])
+            module = _parallel_entry(library, loop, types, name)
         else:
-            loop = _compiled(library, function, [of_code[t] for t in types])
+            loop = _compile(library, function, [of_code[t] for t in types])
             module = _entry(library, loop, types, name)
         library.add_ir_module(module)
         for other in library._linking_libraries:
             library._final_module.link_in(other._get_module_for_linking(), preserve=True)
         library._optimize_final_module()
-        return bytes(_machine().emit_object(library._final_module))
+        return bytes(_target_machine().emit_object(library._final_module))
 
 
 @contextlib.contextmanager
-def _no_collection() -> Iterator[None]:
-    """Collect no garbage meanwhile: to look at all that Numba makes takes a tenth of the time."""
+def _gc_disabled() -> Iterator[None]:
+    """Disable garbage collection, which takes a tenth of the compile time."""
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -124,8 +126,8 @@ def _no_collection() -> Iterator[None]:
             gc.enable()
 
 
-def _compiled(library: Any, function: Callable[..., None], arguments: list[Any]) -> Any:
-    """Add a function to a library, and return what Numba knows of it."""
+def _compile(library: Any, function: Callable[..., None], arguments: list[Any]) -> Any:
+    """Add a function to a library, and return Numba's descriptor of it."""
     core = numba().core
     target = core.registry.cpu_target
     return core.compiler.compile_extra(
@@ -134,24 +136,24 @@ def _compiled(library: Any, function: Callable[..., None], arguments: list[Any])
     ).fndesc
 
 
-def plain(text: str, calls: dict[str, Any]) -> Callable[..., None]:
-    """Return the function of a loop's source as Python runs it."""
+def python_function(text: str, calls: dict[str, Any]) -> Callable[..., None]:
+    """Return generated source as a Python function."""
     scope: dict[str, Any] = {code: dtype.type for dtype, code in CODES.items()}
     scope |= {"u8": np.uint64, "np": np, "INF": np.inf, "NAN": np.nan, "__name__": __name__}
-    return defined(text, LOOP, f"<{LOOP} {{}}>", scope | calls)
+    return defined(text, LOOP_NAME, f"<{LOOP_NAME} {{}}>", scope | calls)
 
 
 def _element(code: str) -> Any:
-    """Return Numba's type of an element; truth values are bytes."""
+    """Return Numba's type of an element; booleans are bytes."""
     types = numba().core.types
     return types.uint8 if code == "b1" else getattr(types, np.dtype(code).name)
 
 
 def _flags() -> Any:
-    """Return how Numba compiles a loop: nothing in it is for Numba to write in another way.
+    """Return Numba's compiler flags, without its rewrites and Python wrappers.
 
-    No array of a loop is memory of another's, by `noalias`: without it, LLVM asks at run time, and
-    gives up where arrays are many.
+    `noalias` states that arrays do not overlap; without it, LLVM checks at run time, and does not
+    vectorise loops with many arrays.
     """
     flags = numba().core.compiler.Flags()
     flags.error_model, flags.noalias = "numpy", True
@@ -161,41 +163,41 @@ def _flags() -> Any:
     return flags
 
 
-def _interleaved(module: Any) -> Any:
-    """Tell LLVM how many vectors the loops of a module compute side by side."""
+def _interleave(module: Any) -> Any:
+    """Set the interleave count of all loops of a module."""
     from llvmlite import ir
 
-    count = ir.Constant(ir.IntType(32), INTERLEAVED)
+    count = ir.Constant(ir.IntType(32), INTERLEAVE_COUNT)
     for function in module.functions:
         order = {block: number for number, block in enumerate(function.blocks)}
         for block, number in order.items():
             targets = [b for b in block.terminator.operands if order.get(b, number + 1) <= number]
-            if targets:  # the end of a loop's body goes back to its head
+            if targets:  # a back edge ends a loop
                 hint = module.add_metadata(["llvm.loop.interleave.count", count])
-                own = module.add_metadata([f"{function.name} {number}"])  # LLVM wants nodes
+                own = module.add_metadata([f"{function.name} {number}"])  # LLVM requires a node
                 loop = module.add_metadata([hint, own])
-                loop.operands = (loop, *loop.operands)  # as LLVM knows a loop by
+                loop.operands = (loop, *loop.operands)  # a self-reference identifies a loop
                 block.terminator.set_metadata("llvm.loop", loop)
     return module
 
 
 def _entry(library: Any, loop: Any, types: tuple[str, ...], name: str) -> Any:
-    """Return a module with a C function for Python, which runs a loop."""
-    python = _Python(library, name, types)
-    _run(python.module, python.builder, loop, python.given)
-    return python.ended()
+    """Return a module with an entry point for Python that runs a loop."""
+    entry = _EntryPoint(library, name, types)
+    _call_loop(entry.module, entry.builder, loop, entry.arguments)
+    return entry.finish()
 
 
-def _shared_entry(library: Any, loop: Any, types: tuple[str, ...], name: str) -> Any:
-    """Return the same, which has threads share a loop.
+def _parallel_entry(library: Any, loop: Any, types: tuple[str, ...], name: str) -> Any:
+    """Return a module with an entry point that runs a loop on several threads.
 
-    They call a task, with the address of the arguments, each in a word of 64 bits.
+    Threads call a task with the address of the arguments, each in a word of 64 bits.
     """
     from llvmlite import ir
 
-    python = _Python(library, name, ("i8", "n", "n", *types))
-    module, builder = python.module, python.builder
-    team, turns, step, *given = python.given
+    entry = _EntryPoint(library, name, ("i8", "n", "n", *types))
+    module, builder = entry.module, entry.builder
+    team, iterations, step, *given = entry.arguments
     word, none = ir.IntType(64), ir.VoidType()
     task = ir.Function(module, ir.FunctionType(none, [word] * 3), f"{name}_task")
     task.linkage = "internal"
@@ -203,88 +205,90 @@ def _shared_entry(library: Any, loop: Any, types: tuple[str, ...], name: str) ->
     words = builder.alloca(word, len(given) or 1)
     arguments = [task.args[1], task.args[2]]
     source = inner.inttoptr(task.args[0], word.as_pointer())
-    for place, value in enumerate(given):
-        target = builder.gep(words, [word(place)])
+    for i, value in enumerate(given):
+        target = builder.gep(words, [word(i)])
         builder.store(value, builder.bitcast(target, value.type.as_pointer()))
-        found = inner.gep(source, [word(place)])
+        found = inner.gep(source, [word(i)])
         arguments.append(inner.load(inner.bitcast(found, value.type.as_pointer())))
-    _run(module, inner, loop, arguments)
+    _call_loop(module, inner, loop, arguments)
     inner.ret_void()
     address = builder.ptrtoint(words, word)
     kind = ir.FunctionType(none, [team.type, *[word] * 4]).as_pointer()
-    with builder.if_else(builder.icmp_signed("<=", turns, step)) as (alone, together):
+    with builder.if_else(builder.icmp_signed("<=", iterations, step)) as (alone, together):
         with alone:
-            builder.call(task, [address, word(0), turns])
+            builder.call(task, [address, word(0), iterations])
         with together:
             share = builder.inttoptr(builder.load(builder.gep(team, [word(SHARE)])), kind)
-            builder.call(share, [team, builder.ptrtoint(task, word), address, turns, step])
-    return python.ended()
+            builder.call(share, [team, builder.ptrtoint(task, word), address, iterations, step])
+    return entry.finish()
 
 
-def _run(module: Any, builder: Any, function: Any, given: list[Any]) -> None:
-    """Call a function that Numba has compiled."""
+def _call_loop(module: Any, builder: Any, function: Any, arguments: list[Any]) -> None:
+    """Emit a call of a function that Numba has compiled."""
     from llvmlite import ir
 
     convention = numba().core.registry.cpu_target.target_context.call_conv
     kind = convention.get_function_type(function.restype, function.argtypes)
     callee = ir.Function(module, kind, function.llvm_func_name)
     convention.call_function(
-        builder, callee, function.restype, function.argtypes, given, attrs=("noinline",)
+        builder, callee, function.restype, function.argtypes, arguments, attrs=("noinline",)
     )
 
 
-class _Python:
-    """A C function for Python as it is written: it finds the data of arrays, and numbers.
+class _EntryPoint:
+    """Emitter of a C function for Python, which unpacks arrays and numbers.
 
-    It takes an object that it returns, and an array of arguments, as METH_FASTCALL says. Other
-    threads of Python run until it has ended.
+    It takes an object, which it returns, and an array of arguments (METH_FASTCALL). It releases the
+    interpreter lock while it runs.
     """
 
     def __init__(self, library: Any, name: str, types: tuple[str, ...]) -> None:
         from llvmlite import ir
 
         self.module = library.create_ir_module(name)
-        number, anything = ir.IntType(64), ir.IntType(8).as_pointer()
-        self._entry = self._imported(name, anything, anything, anything.as_pointer(), number)
+        number, pointer_type = ir.IntType(64), ir.IntType(8).as_pointer()
+        self._entry = self._declare(
+            name, pointer_type, pointer_type, pointer_type.as_pointer(), number
+        )
         self.builder = builder = ir.IRBuilder(self._entry.append_basic_block())
         read = {
-            "n": self._imported("PyLong_AsSsize_t", number, anything),
-            "d": self._imported("PyFloat_AsDouble", ir.DoubleType(), anything),
+            "n": self._declare("PyLong_AsSsize_t", number, pointer_type),
+            "d": self._declare("PyFloat_AsDouble", ir.DoubleType(), pointer_type),
         }
-        self.given: list[Any] = []
-        for place, code in enumerate(types):
-            item = builder.load(builder.gep(self._entry.args[1], [number(place)]))
+        self.arguments: list[Any] = []
+        for i, code in enumerate(types):
+            item = builder.load(builder.gep(self._entry.args[1], [number(i)]))
             if code in read:
-                self.given.append(builder.call(read[code], [item]))
+                self.arguments.append(builder.call(read[code], [item]))
             else:
                 kind = numba().core.types.CPointer(_element(code))
                 context = numba().core.registry.cpu_target.target_context
-                data = builder.gep(item, [number(DATA)])
+                data = builder.gep(item, [number(ARRAY_DATA_OFFSET)])
                 pointer = context.get_value_type(kind).as_pointer()
-                self.given.append(builder.load(builder.bitcast(data, pointer)))
-        self._state = builder.call(self._imported("PyEval_SaveThread", anything), [])
+                self.arguments.append(builder.load(builder.bitcast(data, pointer)))
+        self._state = builder.call(self._declare("PyEval_SaveThread", pointer_type), [])
 
-    def _imported(self, name: str, returned: Any, *arguments: Any) -> Any:
+    def _declare(self, name: str, returned: Any, *arguments: Any) -> Any:
         from llvmlite import ir
 
         return ir.Function(self.module, ir.FunctionType(returned, arguments), name)
 
-    def ended(self) -> Any:
-        """Return the module, with the function's end."""
+    def finish(self) -> Any:
+        """Emit the end of the function, and return the module."""
         from llvmlite import ir
 
-        anything = ir.IntType(8).as_pointer()
-        restore = self._imported("PyEval_RestoreThread", ir.VoidType(), anything)
+        pointer_type = ir.IntType(8).as_pointer()
+        restore = self._declare("PyEval_RestoreThread", ir.VoidType(), pointer_type)
         self.builder.call(restore, [self._state])
-        hold = self._imported("Py_IncRef", ir.VoidType(), anything)
+        hold = self._declare("Py_IncRef", ir.VoidType(), pointer_type)
         self.builder.call(hold, [self._entry.args[0]])
         self.builder.ret(self._entry.args[0])
         return self.module
 
 
 @functools.cache
-def _machine() -> Any:
-    """Return what makes object code for this processor, to be anywhere in memory."""
+def _target_machine() -> Any:
+    """Return the target machine for position-independent code of this processor."""
     from llvmlite import binding
 
     features = binding.get_host_cpu_features().flatten()
@@ -294,23 +298,27 @@ def _machine() -> Any:
     )
 
 
-_REORDERED = {"plus": {"reassoc"}, "times_plus": {"reassoc", "contract"}}
-"""What LLVM may do to sums; elementary functions may round a product and a sum at once."""
+_FASTMATH = {"plus": {"reassoc"}, "times_plus": {"reassoc", "contract"}}
+"""Fast-math flags of sums; elementary functions have only `contract` (fused multiply-add)."""
 
 
 @functools.cache
-def inlined(name: str) -> Any:
-    """Return an elementary function as what is compiled into loops."""
+def inline_function(name: str) -> Any:
+    """Return an elementary function compiled for inlining into loops."""
     with lock:
-        if name not in _NAMES:  # what threads wait with, or multiply with
+        if name not in _FUNCTION_NAMES:  # an intrinsic of threads or of products
             from chainrule.compiler.native import gemm_microkernel
             from chainrule.compiler.native.threads import atomics
 
-            return getattr(atomics, name, None) or gemm_microkernel.named(name)
+            return getattr(atomics, name, None) or gemm_microkernel.intrinsic_for(name)
         plain = getattr(vector_math, name)
-        scope = dict(vars(vector_math))  # where it finds others that are compiled, too
-        scope |= {other: inlined(other) for other in plain.__code__.co_names if other in _NAMES}
+        scope = dict(vars(vector_math))  # with other functions compiled, too
+        scope |= {
+            other: inline_function(other)
+            for other in plain.__code__.co_names
+            if other in _FUNCTION_NAMES
+        }
         function = FunctionType(plain.__code__, scope, name)
-        flags = _REORDERED.get(name, {"contract"} if name[-3:-1] == "_f" else set())
+        flags = _FASTMATH.get(name, {"contract"} if name[-3:-1] == "_f" else set())
         how = {"error_model": "numpy", "forceinline": True, "no_rewrites": True}
         return numba().njit(fastmath=flags, **how)(function)

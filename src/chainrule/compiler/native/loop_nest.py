@@ -1,4 +1,4 @@
-"""Loops over an iteration space as source, and the elements of memory that their turns reach."""
+"""Loop nests as source, and the memory elements that they access."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from chainrule.compiler.ir.program import Shape
 from chainrule.compiler.native import vector_math
 from chainrule.compiler.native.scalar_codegen import CODES
 
-LOOP = "loop"
-"""What all loops are called: those of one text are compiled once."""
+LOOP_NAME = "loop"
+"""Name of all generated functions, so that equal sources are compiled once."""
 
-RUN = 1024
-"""So many numbers are added up in their own type before the sum goes on in float64."""
+PARTIAL_SUM_LENGTH = 1024
+"""Number of elements summed in their own type before the sum continues in float64."""
 
 _INDICES = "ijklmnopqrstuvw"
 RESERVED = {
@@ -27,33 +27,33 @@ RESERVED = {
         "stop",
         "run",
     ),
-    *("abs", "min", "range", "out", "fresh", "filled", "over", "handed", "step", "part", LOOP),
+    *("abs", "min", "range", "out", "fresh", "filled", "over", "to_out", "step", "part", LOOP_NAME),
 }
 
 
-class Place(NamedTuple):
-    """Where a value begins: the array, and the number of the first element as source."""
+class Address(NamedTuple):
+    """The start of a value: an array, and the index of the first element as source."""
 
     array: str
     start: str
 
 
 class Memory(NamedTuple):
-    """An array that the loop reads or writes: its name, and where the element of a turn is."""
+    """A strided access of a loop nest: array, offset, and stride of each loop."""
 
     name: str
     offset: int
     strides: list[int]
-    start: str = ""  # where the value begins, if that's not at 0
+    start: str = ""  # index of the first element as source, empty for 0
 
     @property
     def level(self) -> int:
-        """The innermost loop on which the element depends."""
+        """The innermost loop on which the element depends, -1 for none."""
         return max([d for d, stride in enumerate(self.strides) if stride], default=-1)
 
     @property
     def element(self) -> str:
-        """The element as source; all numbers are unsigned, so that none is checked for its sign."""
+        """The element as source; indices are unsigned, which avoids checks for negative ones."""
         text = f"{self.start} + " if self.start else ""
         text = f"{text}u8({self.offset})" if self.offset else text.removesuffix(" + ")
         for index, stride in zip(_INDICES, self.strides, strict=False):
@@ -64,58 +64,58 @@ class Memory(NamedTuple):
 
 
 class Nest:
-    """The loops over an iteration space, and what stands before, in and after each."""
+    """A loop nest, with the lines before, inside and after each loop."""
 
-    def __init__(self, sizes: list[int], parted: bool) -> None:
+    def __init__(self, sizes: list[int], is_split: bool) -> None:
         self.sizes = sizes
-        self.parted = parted  # whether each call does some turns of the outermost loop
+        self.is_split = is_split  # whether a call runs only a range of the outermost loop
         self.depth = len(sizes)
-        self.before: list[list[str]] = [[] for _ in range(self.depth + 1)]  # the last one's: inside
+        self.before: list[list[str]] = [[] for _ in range(self.depth + 1)]  # the last: the body
         self.after: list[list[str]] = [[] for _ in range(self.depth + 1)]
-        self.begin_run: list[str] = []  # around the innermost loop, or stretches of it
-        self.end_run: list[str] = []
+        self.before_run: list[str] = []  # around the innermost loop, or its segments
+        self.after_run: list[str] = []
 
-    def rows(self, depth: int = 0) -> list[str]:
-        """Return the source of the loops from a depth on."""
-        rows = list(self.before[depth])
+    def lines(self, depth: int = 0) -> list[str]:
+        """Return the lines of the loops from a depth on."""
+        lines = list(self.before[depth])
         if depth < self.depth:
-            rows += self._runs(depth) if depth == self.depth - 1 else self._loop(depth)
-        return rows + self.after[depth]
+            lines += self._innermost(depth) if depth == self.depth - 1 else self._loop(depth)
+        return lines + self.after[depth]
 
     def _loop(self, depth: int) -> list[str]:
-        parted = self.parted and depth == 0
-        ends = "u8(start), u8(stop)" if parted else f"u8({self.sizes[depth]})"
-        inner = self.rows(depth + 1)
-        return [f"for {_INDICES[depth]} in range({ends}):", *(f"    {row}" for row in inner)]
+        is_split = self.is_split and depth == 0
+        ends = "u8(start), u8(stop)" if is_split else f"u8({self.sizes[depth]})"
+        inner = self.lines(depth + 1)
+        return [f"for {_INDICES[depth]} in range({ends}):", *(f"    {line}" for line in inner)]
 
-    def _runs(self, depth: int) -> list[str]:
-        parted = self.parted and depth == 0
-        if not self.begin_run or (not parted and self.sizes[depth] <= RUN):
-            return [*self.begin_run, *self._loop(depth), *self.end_run]
-        first, last = ("start", "stop") if parted else ("0", str(self.sizes[depth]))
-        ends = f"run, min(run + u8({RUN}), u8({last}))"
+    def _innermost(self, depth: int) -> list[str]:
+        is_split = self.is_split and depth == 0
+        if not self.before_run or (not is_split and self.sizes[depth] <= PARTIAL_SUM_LENGTH):
+            return [*self.before_run, *self._loop(depth), *self.after_run]
+        first, last = ("start", "stop") if is_split else ("0", str(self.sizes[depth]))
+        ends = f"run, min(run + u8({PARTIAL_SUM_LENGTH}), u8({last}))"
         inner = [
-            *self.begin_run,
+            *self.before_run,
             f"for {_INDICES[depth]} in range({ends}):",
-            *(f"    {row}" for row in self.rows(depth + 1)),
-            *self.end_run,
+            *(f"    {line}" for line in self.lines(depth + 1)),
+            *self.after_run,
         ]
         return [
-            f"for run in range(u8({first}), u8({last}), u8({RUN})):",
-            *(f"    {row}" for row in inner),
+            f"for run in range(u8({first}), u8({last}), u8({PARTIAL_SUM_LENGTH})):",
+            *(f"    {line}" for line in inner),
         ]
 
 
-def merged_axes(shape: Shape, rows: list[list[int]]) -> list[tuple[int, int]]:
-    """Return the size of each loop over a shape, and the axis that has its step.
+def collapse_axes(shape: Shape, stride_rows: list[list[int]]) -> list[tuple[int, int]]:
+    """Return the size of each loop over a shape, and the axis with its strides.
 
-    Axes of one element need no loop; those in which all memory goes on evenly share one.
+    Axes of length 1 are dropped, and axes that are contiguous in all accesses are collapsed.
     """
     groups: list[tuple[int, int]] = []
     for axis, n in enumerate(shape):
         if n == 1:
             continue
-        if groups and all(row[groups[-1][1]] == row[axis] * n for row in rows):
+        if groups and all(strides[groups[-1][1]] == strides[axis] * n for strides in stride_rows):
             groups[-1] = groups[-1][0] * n, axis
         else:
             groups.append((n, axis))

@@ -1,4 +1,4 @@
-"""A program with calls of loops in the place of the lines that they do."""
+"""Lowering: replace fusion groups of a program by calls of compiled loops."""
 
 from __future__ import annotations
 
@@ -10,158 +10,164 @@ from typing import Any
 import numpy as np
 
 from chainrule.compiler.ir.program import Op, Program, Value
-from chainrule.compiler.native.fusion_groups import CALL, FusionGroup, clustered
-from chainrule.compiler.native.loop_codegen import Loop, loop_of
+from chainrule.compiler.native.fusion_groups import CALL_ELEMENTS, FusionGroup, find_groups
+from chainrule.compiler.native.loop_codegen import Loop, generate_loop
 from chainrule.compiler.native.rematerialisation import rematerialise
-from chainrule.compiler.native.small_groups import runs, stretch_of
+from chainrule.compiler.native.small_groups import small_function, small_runs
 from chainrule.compiler.native.strides import Accesses
-from chainrule.compiler.passes import without_dead_lines
+from chainrule.compiler.passes import eliminate_dead_code
 
-MOST = 32
-"""So many different loops are compiled: each takes some tenths of a second."""
-
-
-def with_loops(program: Program) -> tuple[Program, list[Loop]]:
-    """Return the program that calls loops, and the loops."""
-    return _Fusion(program, {}, (f"{program.name}_{i}" for i in itertools.count(1))).fused()
+MAX_LOOPS = 32
+"""Number of different loops that are compiled; each takes some tenths of a second."""
 
 
-class _Fusion:
+def lower_loops(program: Program) -> tuple[Program, list[Loop]]:
+    """Return a program that calls loops, and the loops."""
+    return _Lowering(program, {}, (f"{program.name}_{i}" for i in itertools.count(1))).lower()
+
+
+class _Lowering:
     def __init__(self, program: Program, constants: dict[Value, Any], names: Iterator[str]) -> None:
         self.program, self.names = program, names
         self.constants = {**constants, **program.constants}
         self.accesses = Accesses(program, self.constants)
-        self.groups = clustered(program, self.accesses)
+        self.groups = find_groups(program, self.accesses)
         rematerialise(self.groups, program, self.accesses)
         self.ops: list[Op] = []
         views = [op for op in program.ops if self.accesses.is_view(op)]
-        self.waiting = {op.out: op for op in views}  # until a line reads them
+        self.pending_views = {op.out: op for op in views}  # until an operation reads them
 
-    def fused(self) -> tuple[Program, list[Loop]]:
-        stretches = self._stretches()
-        gone = {group for run in stretches for group in run}
-        loops = self._loops(gone) | {run[-1]: loop for run, loop in stretches.items()}
+    def lower(self) -> tuple[Program, list[Loop]]:
+        functions = self._small_functions()
+        covered = {group for run in functions for group in run}
+        loops = self._loops(covered) | {run[-1]: loop for run, loop in functions.items()}
         found = list(loops.values())
-        views = set(self.waiting)
+        views = set(self.pending_views)
         for group in self.groups:
             loop = loops.get(group)
             if loop is not None:
-                place = group.ops[-1][1].location
+                location = group.ops[-1][1].location
                 over = {"over": loop.over}
-                self._add(Op(f"native.{loop.name}", loop.inputs, over, loop.outs, place))
-            if loop is not None or group in gone:
+                self._add(Op(f"native.{loop.name}", loop.inputs, over, loop.outs, location))
+            if loop is not None or group in covered:
                 continue
             for _, op in group.ops:
                 if op.regions:
-                    op, inner = self._with_bodies(op)
-                    found += inner
+                    op, region_loops = self._lower_regions(op)
+                    found += region_loops
                 if views.isdisjoint(op.outs):
                     self._add(op)
         for value in self.program.results():
-            self._look_at(value)
-        return without_dead_lines(self.program.with_ops(self.ops)), found
+            self._materialise(value)
+        return eliminate_dead_code(self.program.with_ops(self.ops)), found
 
     def _add(self, op: Op) -> None:
-        """Add a line, and before it the views that it reads: loops look through them."""
+        """Add an operation, and before it the views that it reads; loops need no views."""
         for value in op.inputs:
-            self._look_at(value)
+            self._materialise(value)
         self.ops.append(op)
 
-    def _look_at(self, value: Value) -> None:
-        if value in self.waiting:
-            self._add(self.waiting.pop(value))
+    def _materialise(self, value: Value) -> None:
+        if value in self.pending_views:
+            self._add(self.pending_views.pop(value))
 
-    def _with_bodies(self, op: Op) -> tuple[Op, list[Loop]]:
-        """Return a line whose bodies call loops, and these."""
-        parts = [_Fusion(body, self.constants, self.names).fused() for body in op.regions]
-        regions = tuple(body for body, _ in parts)
+    def _lower_regions(self, op: Op) -> tuple[Op, list[Loop]]:
+        """Return an operation whose regions call loops, and the loops."""
+        parts = [_Lowering(region, self.constants, self.names).lower() for region in op.regions]
+        regions = tuple(region for region, _ in parts)
         times = op.kwargs.get("length", 1)
-        loops = [loop._replace(work=loop.work * times) for _, inner in parts for loop in inner]
-        place = op.location
-        return Op(op.function, op.args, op.kwargs, op.outs, place, regions), loops
+        loops = [
+            loop._replace(work=loop.work * times)
+            for _, region_loops in parts
+            for loop in region_loops
+        ]
+        location = op.location
+        return Op(op.function, op.args, op.kwargs, op.outs, location, regions), loops
 
-    def _stretches(self) -> dict[tuple[FusionGroup, ...], Loop]:
-        """Return the functions of clusters that are small, and follow each other."""
+    def _small_functions(self) -> dict[tuple[FusionGroup, ...], Loop]:
+        """Return the functions of runs of small groups."""
         found = {}
-        for run in runs(self.groups, self.accesses):
-            part = stretch_of(run, self.groups, self.program, self.accesses, next(self.names))
-            if part is not None:
-                found[tuple(run)] = part
+        for run in small_runs(self.groups, self.accesses):
+            function = small_function(
+                run, self.groups, self.program, self.accesses, next(self.names)
+            )
+            if function is not None:
+                found[tuple(run)] = function
         return found
 
-    def _loops(self, gone: set[FusionGroup]) -> dict[FusionGroup, Loop]:
-        """Return the loops of the clusters that are worth one, of not too many different texts."""
-        readers = Counter(v for c in self.groups for v in c.reads)
+    def _loops(self, covered: set[FusionGroup]) -> dict[FusionGroup, Loop]:
+        """Return the loops of groups that benefit, with at most `MAX_LOOPS` different sources."""
+        reader_count = Counter(v for c in self.groups for v in c.reads)
         results = set(self.program.results())
         targets = {write.value: write.target for write in self.program.writes}
         loops: dict[FusionGroup, Loop] = {}
         for group in self.groups:
-            if group.is_loop and group not in gone:
+            if group.is_loop and group not in covered:
                 made = [v for _, op in group.ops for v in op.outs]
                 reads = group.reads
-                wanted = {v for v in made if v in results or readers[v] > (v in reads)}
-                loops[group] = loop_of(group, next(self.names), self.accesses, wanted, targets)
-        worth: Counter[str] = Counter()
+                stored = {v for v in made if v in results or reader_count[v] > (v in reads)}
+                loops[group] = generate_loop(
+                    group, next(self.names), self.accesses, stored, targets
+                )
+        benefit: Counter[str] = Counter()
         for group, loop in loops.items():
-            worth[loop.text] += len(group.ops) * CALL + loop.work
-        kept = {text for text, _ in worth.most_common(MOST)}
+            benefit[loop.text] += len(group.ops) * CALL_ELEMENTS + loop.work
+        kept = {text for text, _ in benefit.most_common(MAX_LOOPS)}
         return {group: loop for group, loop in loops.items() if loop.text in kept}
 
 
-# --- comparisons ----------------------------------------------------------------------------------
-#
-# What is put at one place of each row, by comparing: so that loops can do it.
+# --- one-hot scatters as comparisons --------------------------------------------------------------
 
 
-def with_comparisons(program: Program) -> Program:
-    """Return a program that compares positions where it adds one number to each row of zeros.
+def lower_one_hots(program: Program) -> Program:
+    """Return a program in which one-hot scatters are comparisons, so that they can be fused.
 
-    Only with an index by which the same program also takes elements: NumPy looks there whether it
-    is in range, which a comparison wouldn't.
+    A one-hot scatter adds one element to each row of zeros. It is replaced only if the program also
+    gathers with the same index, which checks its bounds; a comparison would not.
     """
     taken = [op for op in program.ops if op.function == "take_along_axis"]
-    checked = {(op.args[1], *_along(op, op.args[0])) for op in taken}
+    checked = {(op.args[1], *_axis_and_size(op, op.args[0])) for op in taken}
     if not checked:
         return program
     found = program.with_ops([])
     found.constants = dict(program.constants)
     for op in program.ops:
-        if op.function == "add_along_axis" and _is_one_of_each(op):
-            axis, size = _along(op, op.out)
+        if op.function == "add_along_axis" and _is_one_per_row(op):
+            axis, size = _axis_and_size(op, op.out)
             if (op.args[1], axis, size) in checked:
-                found.ops += _compared(op, axis, found)
+                found.ops += _as_comparison(op, axis, found)
                 continue
         found.ops.append(op)
     return found
 
 
-def _along(op: Op, array: Value) -> tuple[int, int]:
-    """Return the axis of a line, and the size of an array there."""
+def _axis_and_size(op: Op, array: Value) -> tuple[int, int]:
+    """Return the axis of an operation, and the size of an array along it."""
     axis = op.kwargs["axis"] % len(array.shape)
     return axis, array.shape[axis]
 
 
-def _is_one_of_each(op: Op) -> bool:
+def _is_one_per_row(op: Op) -> bool:
     x, index = op.args
-    axis, _ = _along(op, op.out)
+    axis, _ = _axis_and_size(op, op.out)
     row = (*op.out.shape[:axis], 1, *op.out.shape[axis + 1 :])
     return bool(x.shape == index.shape == row)
 
 
-def _compared(op: Op, axis: int, program: Program) -> list[Op]:
+def _as_comparison(op: Op, axis: int, program: Program) -> list[Op]:
     x, index = op.args
     size, after = op.out.shape[axis], len(op.out.shape) - axis - 1
-    places = np.arange(size).reshape((size,) + (1,) * after)
-    here = []
-    for array in (places, places - size):  # from the end, too
+    positions = np.arange(size).reshape((size,) + (1,) * after)
+    equalities = []
+    for array in (positions, positions - size):  # negative indices, too
         constant = Value(array.shape, array.dtype)
         program.constants[constant] = array
         equal = Value(op.out.shape, np.dtype(bool))
-        here.append(Op("np.equal", (index, constant), {}, (equal,), op.location))
+        equalities.append(Op("np.equal", (index, constant), {}, (equal,), op.location))
     either = Value(op.out.shape, np.dtype(bool))
-    args = (here[0].out, here[1].out)
+    args = (equalities[0].out, equalities[1].out)
     return [
-        *here,
+        *equalities,
         Op("np.logical_or", args, {}, (either,), op.location),
         Op("np.where", (either, x, 0), {}, op.outs, op.location),
     ]

@@ -1,9 +1,9 @@
-"""Computing again what a loop would have to read: cheaper than memory, where little is to do.
+"""Rematerialisation: recompute cheap values in a loop rather than read them from memory.
 
-A backward pass needs values of the forward one, and the loop that made them has stored each. Where
-they follow by a few multiplications from fewer arrays, most of which are kept anyway, the backward
-loop computes them itself, and the first one stores less (Briggs, Cooper, Torczon,
-Rematerialization, PLDI 1992).
+A backward pass needs values of the forward pass, which the forward loop has to store. If a few
+cheap operations compute them from fewer arrays, most of which are stored anyway, the backward loop
+recomputes them, and the forward loop stores less (Briggs, Cooper, Torczon, Rematerialization,
+PLDI 1992).
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from chainrule.compiler.native.fusion_groups import REDUCTIONS, FusionGroup
 from chainrule.compiler.native.scalar_codegen import ELEMENTARY
 from chainrule.compiler.native.strides import Accesses
 
-STEPS = 6
-"""So many operations take no longer than to read an array."""
+MAX_OPS_PER_ARRAY = 6
+"""Number of operations that take no longer than reading or writing an array."""
 
-_SLOW = frozenset(
+_EXPENSIVE = frozenset(
     [
         *(*ELEMENTARY, *REDUCTIONS),
         *("np.divide", "np.sqrt", "np.power", "np.pow", "np.remainder", "np.floor_divide"),
@@ -28,97 +28,101 @@ _SLOW = frozenset(
 
 
 def rematerialise(groups: list[FusionGroup], program: Program, accesses: Accesses) -> None:
-    """Let loops compute again what they would read of loops before them."""
+    """Recompute values in loops that would read them from earlier loops."""
     uses = _Uses(groups, program, accesses)
-    for place, group in enumerate(groups):
+    for position, group in enumerate(groups):
         if group.is_loop:
-            _Reader(group, place, uses).change()
+            _Reader(group, position, uses).rematerialise_reads()
 
 
 class _Uses:
-    """Which clusters read the values of a program: till then, they are in memory."""
+    """The groups that read each value of a program, and so its lifetime."""
 
     def __init__(self, groups: list[FusionGroup], program: Program, accesses: Accesses) -> None:
         self.groups, self.accesses = groups, accesses
-        self.home = {v: n for n, c in enumerate(groups) for _, op in c.ops for v in op.outs}
+        self.producer = {v: n for n, c in enumerate(groups) for _, op in c.ops for v in op.outs}
         self.readers: dict[Value, set[int]] = defaultdict(set)
         for value in (*program.results(), *program.inputs, *accesses.constants):
             self.readers[accesses.of(value).base].add(len(groups))
-        for place, group in enumerate(groups):
-            self.note(place, group.reads)
+        for position, group in enumerate(groups):
+            self.add_reads(position, group.reads)
 
-    def note(self, place: int, reads: Iterable[Value]) -> None:
-        """Note what a cluster reads; what it made itself, it has."""
+    def add_reads(self, position: int, reads: Iterable[Value]) -> None:
+        """Record the values that a group reads from other groups."""
         for value in reads:
             base = self.accesses.of(value).base
-            if self.home.get(base) != place:
-                self.readers[base].add(place)
+            if self.producer.get(base) != position:
+                self.readers[base].add(position)
 
-    def lives(self, value: Value, place: int) -> bool:
-        """Say whether a value is in memory when a cluster begins, whatever that reads."""
-        return max(self.readers[self.accesses.of(value).base], default=-1) >= place
+    def is_live(self, value: Value, position: int) -> bool:
+        """Return whether a value is in memory when a group begins."""
+        return max(self.readers[self.accesses.of(value).base], default=-1) >= position
 
 
 class _Reader:
-    """A loop, and what it reads of loops before it."""
+    """A loop, and the values that it reads from earlier loops."""
 
-    def __init__(self, group: FusionGroup, place: int, uses: _Uses) -> None:
-        self.group, self.place, self.uses = group, place, uses
+    def __init__(self, group: FusionGroup, position: int, uses: _Uses) -> None:
+        self.group, self.position, self.uses = group, position, uses
         own = {v for _, op in group.ops for v in op.outs}
         self.reads = {v for v in group.reads - own if uses.accesses.of(v).base is v}
-        self.made: dict[Value, tuple[int, Op]] = {
+        self.producers: dict[Value, tuple[int, Op]] = {
             op.out: (number, op)
-            for other in uses.groups[:place]
+            for other in uses.groups[:position]
             if other.shape == group.shape
             for number, op in other.ops
-            if op.function not in _SLOW
+            if op.function not in _EXPENSIVE
         }
 
-    def change(self) -> None:
-        """Compute values again if that leaves fewer arrays to read and to write."""
-        chosen = {v for v in self.reads if v in self.made}
+    def rematerialise_reads(self) -> None:
+        """Recompute values if that reduces the number of arrays read and written."""
+        chosen = {v for v in self.reads if v in self.producers}
         while chosen:
             recipes = {v: self._recipe(v, self.reads - chosen) for v in chosen}
             ops = {number: op for recipe, _ in recipes.values() for number, op in recipe}
             leaves = {leaf for _, needed in recipes.values() for leaf in needed}
-            new = [leaf for leaf in leaves if not self.uses.lives(leaf, self.place)]
-            freed = [v for v in chosen if self.uses.readers[v] == {self.place}]
+            new = [leaf for leaf in leaves if not self.uses.is_live(leaf, self.position)]
+            freed = [v for v in chosen if self.uses.readers[v] == {self.position}]
             reads = len(self.reads) - len((self.reads - chosen) | leaves)  # fewer than before
             writes = len(freed) - len(new)
-            if min(reads, writes) >= 0 and len(ops) <= STEPS * (reads + writes):
+            if min(reads, writes) >= 0 and len(ops) <= MAX_OPS_PER_ARRAY * (reads + writes):
                 self._insert(ops, chosen)
                 return
-            chosen.remove(max(chosen, key=lambda v: (len(recipes[v][0]), self.made[v][0])))
+            chosen.remove(max(chosen, key=lambda v: (len(recipes[v][0]), self.producers[v][0])))
 
-    def _recipe(self, value: Value, known: set[Value]) -> tuple[list[tuple[int, Op]], set[Value]]:
-        """Return the lines that compute a value, and what they begin with."""
+    def _recipe(
+        self, value: Value, available: set[Value]
+    ) -> tuple[list[tuple[int, Op]], set[Value]]:
+        """Return the operations that compute a value from available ones, and these."""
         ops: dict[int, Op] = {}
         leaves: set[Value] = set()
-        waiting = [value]
-        while waiting:
-            item = waiting.pop()
-            if item in known or item not in self.made:
+        pending = [value]
+        while pending:
+            item = pending.pop()
+            if item in available or item not in self.producers:
                 leaves.add(item)
             else:
-                number, op = self.made[item]
+                number, op = self.producers[item]
                 ops[number] = op
-                waiting += op.inputs
+                pending += op.inputs
         return list(ops.items()), leaves
 
     def _insert(self, ops: dict[int, Op], chosen: set[Value]) -> None:
         uses, group = self.uses, self.group
         for value in chosen:
-            uses.readers[value].discard(self.place)
+            uses.readers[value].discard(self.position)
         copies: dict[Value, Value] = {}
 
-        def changed(op: Op) -> Op:
-            return op.replaced(lambda v: copies.get(v, v))
+        def with_copies(op: Op) -> Op:
+            return op.substitute(lambda v: copies.get(v, v))
 
-        first = []
+        copied_ops = []
         for number, op in sorted(ops.items(), key=lambda item: item[0]):
-            again = changed(op)
-            again.outs = (Value(op.out.shape, op.out.dtype, op.out.hint),)
-            copies[op.out] = again.out
-            first.append((number, again))
-        group.ops = first + [(number, changed(op)) for number, op in group.ops]
-        uses.note(self.place, {v for _, op in first for v in op.inputs} - set(copies.values()))
+            copy = with_copies(op)
+            copy.outs = (Value(op.out.shape, op.out.dtype, op.out.hint),)
+            copies[op.out] = copy.out
+            copied_ops.append((number, copy))
+        group.ops = copied_ops + [(number, with_copies(op)) for number, op in group.ops]
+        uses.add_reads(
+            self.position, {v for _, op in copied_ops for v in op.inputs} - set(copies.values())
+        )

@@ -1,8 +1,8 @@
-"""What a line of a program is for one element: scalar source, with every type spelled.
+"""Scalar source of an operation for one element, with explicit types.
 
-A number that NumPy takes as weak (`x * 0.5`) is of the array's type here: `f4(0.5)`. So the
-arithmetic of a loop is that of NumPy's calls, to the bit; only elementary functions differ, by the
-bounds of `elementary`.
+A Python number, which NumPy promotes weakly (`x * 0.5`), gets the type of the array: `f4(0.5)`. So
+the arithmetic of a loop equals that of NumPy to the bit; only elementary functions differ, within
+the bounds of `vector_math`.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from chainrule.compiler.ir.program import Op, Value
+from chainrule.primitives.primitive import TABLE
 
 CODES = {
     np.dtype(kind): code
@@ -25,11 +26,11 @@ CODES = {
         "b1": np.bool_,
     }.items()
 }
-"""The types that loops compute with, by the names that they have there."""
+"""Names in generated source of the types that loops support."""
 
 
 class Operand(NamedTuple):
-    """An argument: an expression and its type, None for Python's numbers; the number, if known."""
+    """An argument: its source, its dtype (None for Python numbers), and its value if constant."""
 
     text: str
     dtype: Any
@@ -37,7 +38,7 @@ class Operand(NamedTuple):
 
 
 class Scalar(NamedTuple):
-    """The expression of a line, and the elementary functions that it calls."""
+    """The expression of an operation, and the elementary functions that it calls."""
 
     text: str
     calls: tuple[str, ...]
@@ -57,7 +58,7 @@ _ARITHMETIC = {
     "np.fmax": "{0} if ({0} >= {1}) | ({1} != {1}) else {1}",
     "np.fmin": "{0} if ({0} <= {1}) | ({1} != {1}) else {1}",
 }
-"""Computed in the type of the result."""
+"""Operations computed in the type of the result."""
 
 _FLOATING = {
     "np.divide": "{0} / {1}",
@@ -73,7 +74,7 @@ _FLOATING = {
     "np.conjugate": "{0}",
     "np.fabs": "abs({0})",
 }
-"""The same, for results of floating types."""
+"""Operations computed in the type of the result, which must be floating."""
 
 _COMPARISONS = {
     "np.equal": "{0} == {1}",
@@ -86,7 +87,7 @@ _COMPARISONS = {
     "np.isinf": "abs({0}) == {inf}",
     "np.isfinite": "abs({0}) < {inf}",
 }
-"""Computed in the type that the operands have in common."""
+"""Operations computed in the common type of the operands."""
 
 _LOGIC = {
     "np.logical_and": "{0} & {1}",
@@ -98,7 +99,7 @@ _LOGIC = {
     "np.bitwise_xor": "{0} != {1}",
     "np.invert": "not {0}",
 }
-"""Computed on truth values."""
+"""Operations on booleans."""
 
 ELEMENTARY = {
     "np.exp": "exp",
@@ -109,30 +110,16 @@ ELEMENTARY = {
     "np.sign": "sign",
     "kernels.erf": "erf",
 }
-"""Functions that have vector code of our own."""
+"""Functions with vectorisable code in `vector_math`."""
 
-_SCALAR = {
-    "np.sin": "np.sin({0})",
-    "np.cos": "np.cos({0})",
-    "np.tan": "np.tan({0})",
-    "np.sinh": "np.sinh({0})",
-    "np.cosh": "np.cosh({0})",
-    "np.asin": "np.arcsin({0})",
-    "np.arcsin": "np.arcsin({0})",
-    "np.acos": "np.arccos({0})",
-    "np.arccos": "np.arccos({0})",
-    "np.atan": "np.arctan({0})",
-    "np.arctan": "np.arctan({0})",
-    "np.atan2": "np.arctan2({0}, {1})",
-    "np.arctan2": "np.arctan2({0}, {1})",
-    "np.hypot": "np.hypot({0}, {1})",
-    "np.log2": "np.log2({0})",
-    "np.log10": "np.log10({0})",
-    "np.exp2": "np.exp2({0})",
-    "np.power": "{0} ** {1}",
-    "np.pow": "{0} ** {1}",
+_LIBM = {"np.power": "{0} ** {1}", "np.pow": "{0} ** {1}"} | {
+    f"np.{name}": f"np.{ufunc.__name__}({', '.join(['{0}', '{1}'][: ufunc.nin])})"
+    for primitive in TABLE.values()
+    if primitive.libm
+    for ufunc in [getattr(np, primitive.name)]
+    for name in (primitive.name, ufunc.__name__)
 }
-"""Functions of libm: a loop of them is slower than NumPy's, but quicker than a call for a few."""
+"""Functions of libm, which are used for small arrays only: loops of them are slower than NumPy."""
 
 _POWERS = {
     2: "{0} * {0}",
@@ -143,20 +130,20 @@ _POWERS = {
     -1: "{one} / {0}",
     -2: "{one} / ({0} * {0})",
     0.5: "np.sqrt({0})",
-    1.5: "{0} * np.sqrt({0}) if {0} != -{inf} else {inf}",  # as C has it
+    1.5: "{0} * np.sqrt({0}) if {0} != -{inf} else {inf}",  # as in C
     -0.5: "{one} / np.sqrt({0} + {zero}) if {0} != -{inf} else {zero}",
 }
 
 
 def literal(value: Any, dtype: Any) -> str | None:
-    """Return a number of a type as source, or None if the type hasn't that number."""
+    """Return a constant of a dtype as source, or None if the dtype cannot represent it."""
     code = CODES.get(np.dtype(dtype))
     if code is None or isinstance(value, complex):
         return None
     if code == "b1":
         return str(bool(value))
     if code[0] != "f":
-        return f"{code}({int(value)})" if _holds(dtype, value) else None
+        return f"{code}({int(value)})" if _is_exact(dtype, value) else None
     element = np.dtype(dtype).type(value)
     if math.isnan(element):
         return f"{code}(NAN)"
@@ -165,69 +152,69 @@ def literal(value: Any, dtype: Any) -> str | None:
     return f"{code}({element!s})"
 
 
-def _holds(dtype: Any, value: Any) -> bool:
+def _is_exact(dtype: Any, value: Any) -> bool:
     info = np.iinfo(dtype)
     return bool(value == value and int(value) == value and info.min <= value <= info.max)
 
 
-def typed(element: Any) -> Operand:
-    """Return one of NumPy's scalars as an operand."""
+def typed_operand(element: Any) -> Operand:
+    """Return a NumPy scalar as an operand."""
     return Operand(literal(element.item(), element.dtype) or "", element.dtype, element.item())
 
 
 def cast(operand: Operand, dtype: Any) -> str | None:
-    """Return an operand as an expression of another type."""
+    """Return an operand converted to another dtype as source, or None if unsupported."""
     if operand.dtype is None:
         return literal(operand.number, dtype)
     if operand.dtype == dtype:
         return operand.text
     source, target = CODES.get(operand.dtype), CODES.get(dtype)
     if source is None or target is None or (source[0] == "f" and target[0] in "iu"):
-        return None  # of numbers that are out of range, NumPy makes what the machine does
+        return None  # out of range, NumPy's result depends on the machine
     return f"({operand.text} != {source}(0))" if target == "b1" else f"{target}({operand.text})"
 
 
 def scalar(op: Op, operands: list[Operand]) -> Scalar | None:
-    """Return a line as an expression of its operands, or None if loops don't have it."""
+    """Return an operation as an expression of its operands, or None if unsupported."""
     out = CODES.get(op.out.dtype)
     if out is None or op.kwargs or not operands:
         return None
     name = op.function
     if name in _ARITHMETIC:
-        return None if out == "b1" else _filled(_ARITHMETIC[name], operands, op.out.dtype)
+        return None if out == "b1" else _format(_ARITHMETIC[name], operands, op.out.dtype)
     if name in _FLOATING:
-        return None if out[0] != "f" else _filled(_FLOATING[name], operands, op.out.dtype)
+        return None if out[0] != "f" else _format(_FLOATING[name], operands, op.out.dtype)
     if name in _COMPARISONS:
         if name.startswith("np.is") and op.inputs[0].dtype.kind != "f":
             return None
-        return _filled(_COMPARISONS[name], operands, _common(operands), "b1")
+        return _format(_COMPARISONS[name], operands, _common_dtype(operands), "b1")
     if name in _LOGIC:
         truths = all(o.dtype == np.bool_ or isinstance(o.number, bool) for o in operands)
         known = truths or name.startswith("np.logical")
-        return _filled(_LOGIC[name], operands, np.dtype(bool)) if known else None
+        return _format(_LOGIC[name], operands, np.dtype(bool)) if known else None
     if name in ELEMENTARY:
         return _elementary(ELEMENTARY[name], operands, op.out.dtype)
-    other = _OTHERS.get(name)
+    other = _SPECIAL_CASES.get(name)
     return None if other is None else other(op, operands)
 
 
-def small_scalar(op: Op, operands: list[Operand]) -> Scalar | None:
-    """Return the same, or a call of libm."""
+def scalar_or_libm(op: Op, operands: list[Operand]) -> Scalar | None:
+    """Return the expression of an operation, with functions of libm allowed."""
     found = scalar(op, operands)
     code = CODES.get(op.out.dtype, "")
-    if found is None and op.function in _SCALAR and code[:1] == "f" and not op.kwargs:
-        return _filled(_SCALAR[op.function], operands, op.out.dtype)
+    if found is None and op.function in _LIBM and code[:1] == "f" and not op.kwargs:
+        return _format(_LIBM[op.function], operands, op.out.dtype)
     return found
 
 
-def _common(operands: list[Operand]) -> Any:
+def _common_dtype(operands: list[Operand]) -> Any:
     return np.result_type(*(o.number if o.dtype is None else o.dtype for o in operands))
 
 
-def _filled(
+def _format(
     template: str, operands: list[Operand], dtype: Any, out: str | None = None
 ) -> Scalar | None:
-    """Return a template with operands of one type; integers keep to their type."""
+    """Return a template filled in with operands of one type; integer results keep their type."""
     dtype = np.dtype(dtype)
     code = CODES.get(dtype)
     texts = [cast(operand, dtype) for operand in operands]
@@ -252,7 +239,7 @@ def _power(op: Op, operands: list[Operand]) -> Scalar | None:
     number = operands[1].number
     template = None if number is None else _POWERS.get(number)
     if template is not None:
-        return _filled(template, operands[:1], op.out.dtype)
+        return _format(template, operands[:1], op.out.dtype)
     return _elementary("pow", operands, op.out.dtype) if CODES[op.out.dtype] == "f4" else None
 
 
@@ -260,7 +247,7 @@ def _where(op: Op, operands: list[Operand]) -> Scalar | None:
     if len(operands) != 3:
         return None
     mask = cast(operands[0], np.dtype(bool))
-    found = _filled("{0} if {{mask}} else {1}", operands[1:], op.out.dtype, "")
+    found = _format("{0} if {{mask}} else {1}", operands[1:], op.out.dtype, "")
     return None if found is None or mask is None else Scalar(found.text.format(mask=mask), ())
 
 
@@ -275,7 +262,7 @@ def _clip(op: Op, operands: list[Operand]) -> Scalar | None:
     limits = [o for o in operands[1:] if o.dtype is not None or o.number is not None]
     if len(limits) != 2:
         return None
-    found = _filled("clip({0}, {1}, {2})", operands, op.out.dtype)
+    found = _format("clip({0}, {1}, {2})", operands, op.out.dtype)
     return None if found is None else Scalar(found.text, ("clip",))
 
 
@@ -284,7 +271,7 @@ def _astype(op: Op, operands: list[Operand]) -> Scalar | None:
     return None if text is None or operands[0].dtype is None else Scalar(text, ())
 
 
-_OTHERS = {
+_SPECIAL_CASES = {
     "np.power": _power,
     "np.pow": _power,
     "np.where": _where,
@@ -295,14 +282,14 @@ _OTHERS = {
 
 
 def operands_of(op: Op) -> list[Any]:
-    """Return the arguments of a line that are numbers or arrays; settings are left out."""
+    """Return the arguments of an operation that are numbers or arrays, without settings."""
     if op.function == "np.astype":
         return list(op.args[:1])
     return list(op.args)
 
 
 def is_fusible(op: Op, expression: Any = scalar) -> bool:
-    """Say whether a line acts element by element, by a function and on types that loops have."""
+    """Return whether an operation is elementwise, with a supported function and types."""
     if len(op.outs) != 1 or op.out.size == 0:
         return False
     operands = []
@@ -310,7 +297,7 @@ def is_fusible(op: Op, expression: Any = scalar) -> bool:
         if isinstance(item, Value):
             operands.append(Operand("x", item.dtype))
         elif isinstance(item, np.generic) and item.dtype in CODES:
-            operands.append(typed(item))
+            operands.append(typed_operand(item))
         elif isinstance(item, bool | int | float) or (op.function == "np.clip" and item is None):
             operands.append(Operand("", None, item))
         else:

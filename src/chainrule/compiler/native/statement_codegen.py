@@ -1,4 +1,4 @@
-"""The lines of a small program as source: loops, products, what moves elements, and its `for`."""
+"""Source of the operations of a small program: loops, products, data movement and `for`."""
 
 from __future__ import annotations
 
@@ -11,37 +11,37 @@ import numpy as np
 
 from chainrule.compiler.ir.abstract_eval import DRAW, resolve
 from chainrule.compiler.ir.program import Op, Program, Value, values_in
-from chainrule.compiler.native.fusion_groups import FusionGroup, clustered
+from chainrule.compiler.native.fusion_groups import FusionGroup, find_groups
 from chainrule.compiler.native.layout import Layout, UnfitError
-from chainrule.compiler.native.loop_codegen import rows_of
-from chainrule.compiler.native.loop_nest import Memory, Place
-from chainrule.compiler.native.scalar_codegen import CODES, small_scalar
+from chainrule.compiler.native.loop_codegen import generate_loop_lines
+from chainrule.compiler.native.loop_nest import Address, Memory
+from chainrule.compiler.native.scalar_codegen import CODES, scalar_or_libm
 from chainrule.compiler.native.strides import Access, Accesses
 
-PRODUCT = 1 << 16
-"""The most multiplications of one product: from there on, BLAS is quicker."""
+MAX_MULTIPLIES = 1 << 16
+"""Largest number of multiplications of a product; beyond that BLAS is faster."""
 
 
-def statement_rows(program: Program, accesses: Accesses, layout: Layout) -> Iterator[str]:
-    """Yield the source of a program or a body, all but where its results go."""
-    return _Statements(program, accesses, layout).rows()
+def statement_lines(program: Program, accesses: Accesses, layout: Layout) -> Iterator[str]:
+    """Yield the lines of a program or region, without storing its results."""
+    return _Statements(program, accesses, layout).lines()
 
 
 class _Statements:
     def __init__(self, program: Program, accesses: Accesses, layout: Layout) -> None:
         self.program, self.accesses, self.layout = program, accesses, layout
-        self.groups = clustered(program, accesses, small_scalar)
+        self.groups = find_groups(program, accesses, scalar_or_libm)
         self.results = set(program.results())
-        self.number = 0  # of the cluster that is written
-        self.own = {*program.inputs, *(v for op in program.ops for v in op.outs)}
-        self.last: dict[Value, int] = {}  # the last cluster that reads memory
+        self.number = 0  # of the current group
+        self.computed = {*program.inputs, *(v for op in program.ops for v in op.outs)}
+        self.last_reader: dict[Value, int] = {}  # the last group that reads a value
         for number, group in enumerate(self.groups):
             for value in group.reads:
-                self.last.update((owner, number) for owner in accesses.owners(value))
+                self.last_reader.update((owner, number) for owner in accesses.owners(value))
         for value in self.results:
-            self.last.update((owner, len(self.groups)) for owner in accesses.owners(value))
+            self.last_reader.update((owner, len(self.groups)) for owner in accesses.owners(value))
 
-    def rows(self) -> Iterator[str]:
+    def lines(self) -> Iterator[str]:
         readers = Counter(v for c in self.groups for v in c.reads)
         for number, group in enumerate(self.groups):
             self.number = number
@@ -50,22 +50,22 @@ class _Statements:
                     yield from self._op(op)
                 continue
             made = [v for _, op in group.ops for v in op.outs]
-            wanted = {v for v in made if self._is_wanted(v, group, readers)}
-            yield from rows_of(group, self.accesses, wanted, self.layout)
+            stored = {v for v in made if self._is_stored(v, group, readers)}
+            yield from generate_loop_lines(group, self.accesses, stored, self.layout)
 
-    def _is_wanted(self, value: Value, group: FusionGroup, readers: Counter[Value]) -> bool:
+    def _is_stored(self, value: Value, group: FusionGroup, readers: Counter[Value]) -> bool:
         return value in self.results or readers[value] > (value in group.reads)
 
     def _op(self, op: Op) -> Iterator[str]:
         if self.accesses.is_view(op):
             return
         if op.function not in _WRITERS:
-            self._known(op)
+            self._fold_constant(op)
             return
         yield from _WRITERS[op.function](self, op)
 
-    def _known(self, op: Op) -> None:
-        """Compute now what depends on nothing."""
+    def _fold_constant(self, op: Op) -> None:
+        """Evaluate an operation without inputs at compile time."""
         if op.inputs or op.regions or op.function == DRAW or len(op.outs) != 1:
             raise UnfitError(f"there is no loop for {op.function}")
         found = resolve(op.function)(*op.args, **op.kwargs)
@@ -81,14 +81,14 @@ class _Statements:
         if max(len(a.shape), len(b.shape)) > 2:
             raise UnfitError("a stack of products")
         rows, inner, columns = (*a.shape[:-1], 1)[0], a.shape[-1], (*b.shape[1:], 1)[0]
-        if rows * inner * columns > PRODUCT:
+        if rows * inner * columns > MAX_MULTIPLIES:
             raise UnfitError("a large product")
         left, right = self._matrix(a, len(a.shape) == 1), self._matrix(b, False)
-        place = self.layout.allocate(op.out)
+        address = self.layout.allocate(op.out)
         self.layout.calls.add("times_plus")
         x = self._element(left, "ik")
         y = self._element(right, "kj")
-        out = Memory(place.array, 0, [columns, 1], place.start).element
+        out = Memory(address.array, 0, [columns, 1], address.start).element
         body = []
         if right[2][1] in (0, 1) and columns > 1:
             body += [f"for j in range(u8({columns})):", f"    {out} = {code}(0)"]
@@ -103,34 +103,34 @@ class _Statements:
         yield f"for i in range(u8({rows})):"
         yield from (f"    {row}" for row in body)
 
-    def _matrix(self, value: Value, row: bool) -> tuple[Place, int, tuple[int, int]]:
-        """Return where a matrix is, and its steps; a vector is a row or a column."""
+    def _matrix(self, value: Value, row: bool) -> tuple[Address, int, tuple[int, int]]:
+        """Return address, offset and strides of a matrix; a vector is a row or a column."""
         access = self.accesses.of(value)
         steps = access.strides
         if len(steps) == 1:
             steps = (0, *steps) if row else (*steps, 0)
-        return self.layout.place(access.base), access.offset, (steps[0], steps[1])
+        return self.layout.address(access.base), access.offset, (steps[0], steps[1])
 
-    def _element(self, matrix: tuple[Place, int, tuple[int, int]], indices: str) -> str:
-        place, offset, steps = matrix
+    def _element(self, matrix: tuple[Address, int, tuple[int, int]], indices: str) -> str:
+        address, offset, steps = matrix
         by_index = dict(zip(indices, steps, strict=True))
         strides = [by_index.get(index, 0) for index in "ijk"]
-        return Memory(place.array, offset, strides, place.start).element
+        return Memory(address.array, offset, strides, address.start).element
 
-    # --- elements from here to there ---
+    # --- data movement ---
 
-    def _region(self, out: Value, key: Any) -> tuple[Access, tuple[int, ...]]:
-        """Return the part of an array that an index of slices and numbers picks, and its shape."""
+    def _index_region(self, out: Value, key: Any) -> tuple[Access, tuple[int, ...]]:
+        """Return the access and shape of the region that a basic index selects."""
         if values_in(key):
-            raise UnfitError("an index that is computed")
+            raise UnfitError("a computed index")
         part = Value((), out.dtype)
         op = Op("getitem", (out, key), {}, (part,))
         view = self.accesses.view_of(op)
         if view is None:
-            raise UnfitError("an index that is no view")
+            raise UnfitError("an index that is not a view")
         return view
 
-    def _joined(self, op: Op) -> Iterator[str]:
+    def _concat(self, op: Op) -> Iterator[str]:
         parts = op.args[0]
         axis = op.kwargs.get("axis", 0)
         if op.function == "np.stack":
@@ -141,162 +141,174 @@ class _Statements:
             keys = [(*lead, slice(ends[i], ends[i + 1])) for i in range(len(parts))]
         if any(part.dtype != op.out.dtype for part in parts):
             raise UnfitError("parts of several types")
-        place = self.layout.allocate(op.out)
+        address = self.layout.allocate(op.out)
         for part, key in zip(parts, keys, strict=True):
             if part.size:
-                region, shape = self._region(op.out, key)
-                yield from self.layout.moved(part, self.accesses, place, region, shape)
+                region, shape = self._index_region(op.out, key)
+                yield from self.layout.move_lines(part, self.accesses, address, region, shape)
 
-    def _put(self, op: Op) -> Iterator[str]:
-        """Write or add to a part of a copy; in place, where nobody needs what was there."""
+    def _assign_at(self, op: Op) -> Iterator[str]:
+        """Write or add to a region of a copy, or in place if this is the last use."""
         base, value, key = op.args
         if value.dtype != base.dtype:
             raise UnfitError("a value of another type")
-        if self._is_over(base) and self.accesses.of(value).base is not base:
-            self.layout.places[op.out] = self.layout.place(base)
+        if self._is_last_use(base) and self.accesses.of(value).base is not base:
+            self.layout.addresses[op.out] = self.layout.address(base)
         else:
-            yield from self.layout.copied(base, self.accesses, self.layout.allocate(op.out))
-        yield from self._written(op.out, value, key, op.function == "plus_at")
+            yield from self.layout.copy_lines(base, self.accesses, self.layout.allocate(op.out))
+        yield from self._write_region(op.out, value, key, op.function == "plus_at")
 
-    def _is_over(self, value: Value) -> bool:
-        """Say whether nobody needs a value's memory after this line, or has it besides."""
-        if self.accesses.of(value).base is not value or value in self.layout.borrowed:
+    def _is_last_use(self, value: Value) -> bool:
+        """Return whether this is the last use of a value whose memory has no other owner."""
+        if self.accesses.of(value).base is not value or value in self.layout.aliases:
             return False
-        mine = value in self.own and self.last[value] == self.number
-        return mine and self.layout.place(value).array.startswith("memory_")
+        is_last = value in self.computed and self.last_reader[value] == self.number
+        return is_last and self.layout.address(value).array.startswith("memory_")
 
-    def _written(self, out: Value, value: Value, key: Any, adds: bool) -> Iterator[str]:
+    def _write_region(self, out: Value, value: Value, key: Any, accumulate: bool) -> Iterator[str]:
         number = self._counter(key, out)
-        place, whole = self.layout.place(out), _plain(out, out)
+        address, access = self.layout.address(out), _contiguous(out, out)
         if number is not None:
             part = Value(out.shape[1:], out.dtype)
-            place, region, shape = self._entry(out, whole, number), _plain(part, out), part.shape
+            address, region, shape = (
+                self._entry(out, access, number),
+                _contiguous(part, out),
+                part.shape,
+            )
         else:
-            region, shape = self._region(out, key)
+            region, shape = self._index_region(out, key)
         if 0 not in shape:
-            yield from self.layout.moved(value, self.accesses, place, region, shape, adds)
+            yield from self.layout.move_lines(
+                value, self.accesses, address, region, shape, accumulate
+            )
 
     def _counter(self, key: Any, stack: Value) -> str | None:
-        """Return the entry of a stack that belongs to a step, as source, if that is an index."""
+        """Return the source of the entry of a stack that a loop counter selects, or None."""
         parts = [part for part in (key if isinstance(key, tuple) else (key,)) if part is not ...]
         found = None
         if len(parts) == 1 and isinstance(parts[0], Value):
             found = self.layout.counters.get(parts[0])
         if found is None:
             return None
-        (numbers, turn), length = found, stack.shape[0]
-        last = numbers[-1]
-        around = min(numbers[0], last) < 0 <= max(numbers[0], last)
-        start = numbers.start + (length if min(numbers[0], last) < 0 else 0)  # from the end
-        sign = "+" if numbers.step > 0 else "-"
-        text = f"u8({start}) {sign} u8({abs(numbers.step)}) * ({turn})"
-        return f"({text}) % u8({length})" if around else text
+        (counter_range, iteration), length = found, stack.shape[0]
+        last = counter_range[-1]
+        wraps = min(counter_range[0], last) < 0 <= max(counter_range[0], last)
+        start = counter_range.start + (
+            length if min(counter_range[0], last) < 0 else 0
+        )  # negative indices
+        sign = "+" if counter_range.step > 0 else "-"
+        text = f"u8({start}) {sign} u8({abs(counter_range.step)}) * ({iteration})"
+        return f"({text}) % u8({length})" if wraps else text
 
-    def _placed(self, op: Op) -> Iterator[str]:
+    def _index_add(self, op: Op) -> Iterator[str]:
         self.layout.allocate(op.out)
-        yield from self.layout.filled(op.out, f"{CODES[op.out.dtype]}(0)")
-        yield from self._written(op.out, op.args[0], op.kwargs["key"], adds=False)
+        yield from self.layout.fill_lines(op.out, f"{CODES[op.out.dtype]}(0)")
+        yield from self._write_region(op.out, op.args[0], op.kwargs["key"], accumulate=False)
 
     def _reshape(self, op: Op) -> Iterator[str]:
-        yield from self.layout.copied(op.args[0], self.accesses, self.layout.allocate(op.out))
+        yield from self.layout.copy_lines(op.args[0], self.accesses, self.layout.allocate(op.out))
 
-    def _picked(self, op: Op) -> Iterator[str]:
-        """Look at the entry of a stack that belongs to a step."""
+    def _read_entry(self, op: Op) -> Iterator[str]:
+        """Read the entry of a stack that a loop counter selects, without a copy."""
         stack, key = op.args
         number, access = self._counter(key, stack), self.accesses.of(stack)
-        if number is None or not _is_plain(access, stack):
-            raise UnfitError("an index that is computed")
-        self.layout.places[op.out] = self._entry(stack, access, number)
-        self.layout.borrowed.add(op.out)
+        if number is None or not _is_contiguous(access, stack):
+            raise UnfitError("a computed index")
+        self.layout.addresses[op.out] = self._entry(stack, access, number)
+        self.layout.aliases.add(op.out)
         yield from ()
 
-    def _entry(self, stack: Value, access: Access, number: str) -> Place:
-        place = self.layout.place(access.base)
-        start = f"{place.start} + " if place.start else ""
+    def _entry(self, stack: Value, access: Access, number: str) -> Address:
+        address = self.layout.address(access.base)
+        start = f"{address.start} + " if address.start else ""
         size = int(np.prod(stack.shape[1:], dtype=np.int64))
-        return Place(place.array, f"{start}u8({access.offset}) + u8({size}) * ({number})")
+        return Address(address.array, f"{start}u8({access.offset}) + u8({size}) * ({number})")
 
     # --- loops ---
 
     def _for(self, op: Op) -> Iterator[str]:
-        (body,) = op.regions
+        (region,) = op.regions
         layout, count = self.layout, len(op.args[0])
-        for carry, value in zip(body.inputs, op.args[0], strict=False):
-            yield from layout.copied(value, self.accesses, layout.allocate(carry))
+        for carry, value in zip(region.inputs, op.args[0], strict=False):
+            yield from layout.copy_lines(value, self.accesses, layout.allocate(carry))
         for out in op.outs[count:]:
             layout.allocate(out)
-        turn = layout.names.another("turn")
-        yield f"for {turn} in range(u8({op.kwargs['length']})):"
-        number = f"u8({op.kwargs['length'] - 1}) - {turn}" if op.kwargs["reverse"] else turn
-        rows: list[str] = []
-        for value, stack in zip(body.inputs[count:], op.args[1], strict=True):
-            rows += self._slice(value, stack, number)
-        accesses = Accesses(body, self.accesses.constants | body.constants, self.accesses)
-        for value, array in body.constants.items():
+        iteration = layout.names.another("iteration")
+        yield f"for {iteration} in range(u8({op.kwargs['length']})):"
+        number = (
+            f"u8({op.kwargs['length'] - 1}) - {iteration}" if op.kwargs["reverse"] else iteration
+        )
+        lines: list[str] = []
+        for value, stack in zip(region.inputs[count:], op.args[1], strict=True):
+            lines += self._bind_slice(value, stack, number)
+        accesses = Accesses(region, self.accesses.constants | region.constants, self.accesses)
+        for value, array in region.constants.items():
             if array.ndim:
                 layout.constant(value, array)
-        rows += statement_rows(body, accesses, layout)
-        for out, value in zip(op.outs[count:], body.outputs[count:], strict=True):
+        lines += statement_lines(region, accesses, layout)
+        for out, value in zip(op.outs[count:], region.outputs[count:], strict=True):
             entry = self._entry(out, self.accesses.of(out), number)
-            rows += layout.copied(value, accesses, entry)
-        rows += self._handed_on(body, count, accesses)
-        yield from (f"    {row}" for row in rows or ["pass"])
-        for out, carry in zip(op.outs, body.inputs[:count], strict=False):
-            layout.places[out] = layout.place(carry)
+            lines += layout.copy_lines(value, accesses, entry)
+        lines += self._update_carries(region, count, accesses)
+        yield from (f"    {line}" for line in lines or ["pass"])
+        for out, carry in zip(op.outs, region.inputs[:count], strict=False):
+            layout.addresses[out] = layout.address(carry)
 
-    def _slice(self, value: Value, stack: Any, number: str) -> list[str]:
-        """Say where the part of a stack is that belongs to a step."""
+    def _bind_slice(self, value: Value, stack: Any, number: str) -> list[str]:
+        """Bind a value to the entry of a stack for the current iteration."""
         if isinstance(stack, range):
             self.layout.counters[value] = stack, number
             return []
         access = self.accesses.of(stack)
-        if not _is_plain(access, stack):
+        if not _is_contiguous(access, stack):
             raise UnfitError("steps along a view")
-        self.layout.places[value] = self._entry(stack, access, number)
-        self.layout.borrowed.add(value)
+        self.layout.addresses[value] = self._entry(stack, access, number)
+        self.layout.aliases.add(value)
         return []
 
-    def _handed_on(self, body: Program, count: int, accesses: Accesses) -> list[str]:
-        """Copy the new carries to where the next step finds them."""
+    def _update_carries(self, region: Program, count: int, accesses: Accesses) -> list[str]:
+        """Return the lines that copy the new carries to the addresses of the old ones."""
         layout = self.layout
-        carries = [layout.place(carry) for carry in body.inputs[:count]]
-        first, rows = [], []
-        for place, value in zip(carries, body.outputs, strict=False):
-            if accesses.number(value) is None:
+        carries = [layout.address(carry) for carry in region.inputs[:count]]
+        first, lines = [], []
+        for address, value in zip(carries, region.outputs, strict=False):
+            if accesses.uniform_value(value) is None:
                 access = accesses.of(value)
-                source = layout.place(access.base)
-                stays = source == place and access == _plain(value, access.base)
-                lent = access.base in layout.borrowed
-                if lent or (source in carries and not stays):  # it may be written over before
-                    between = Value(value.shape, value.dtype)
-                    first += layout.copied(value, accesses, layout.allocate(between))
-                    value = between
-            rows += layout.copied(value, accesses, place)
-        return first + rows
+                source = layout.address(access.base)
+                is_unmoved = source == address and access == _contiguous(value, access.base)
+                is_alias = access.base in layout.aliases
+                if is_alias or (
+                    source in carries and not is_unmoved
+                ):  # it may be overwritten before
+                    temporary = Value(value.shape, value.dtype)
+                    first += layout.copy_lines(value, accesses, layout.allocate(temporary))
+                    value = temporary
+            lines += layout.copy_lines(value, accesses, address)
+        return first + lines
 
 
-def _plain(value: Value, base: Value) -> Access:
-    """Return the access to a value that begins where another does, element after element."""
+def _contiguous(value: Value, base: Value) -> Access:
+    """Return the contiguous access to a value that begins at its base."""
     steps = [math.prod(value.shape[axis + 1 :]) for axis in range(len(value.shape))]
     return Access(base, 0, tuple(steps))
 
 
-def _is_plain(access: Access, value: Value) -> bool:
-    """Say whether a value's elements follow each other in memory."""
-    steps = _plain(value, value).strides
+def _is_contiguous(access: Access, value: Value) -> bool:
+    """Return whether an access to a value is contiguous."""
+    steps = _contiguous(value, value).strides
     sizes = value.shape
     return all(n == 1 or s == t for n, s, t in zip(sizes, access.strides, steps, strict=True))
 
 
 _WRITERS: dict[str, Callable[[_Statements, Op], Iterator[str]]] = {
     "np.matmul": _Statements._matmul,
-    "np.concat": _Statements._joined,
-    "np.concatenate": _Statements._joined,
-    "np.stack": _Statements._joined,
-    "plus_at": _Statements._put,
-    "assign_at": _Statements._put,
-    "index_add": _Statements._placed,
+    "np.concat": _Statements._concat,
+    "np.concatenate": _Statements._concat,
+    "np.stack": _Statements._concat,
+    "plus_at": _Statements._assign_at,
+    "assign_at": _Statements._assign_at,
+    "index_add": _Statements._index_add,
     "np.reshape": _Statements._reshape,
-    "getitem": _Statements._picked,
+    "getitem": _Statements._read_entry,
     "for": _Statements._for,
 }

@@ -1,4 +1,4 @@
-"""Where the elements of a value are: a view is positions in the memory of another value."""
+"""Strided memory access: views as offset and strides in the memory of their base."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from chainrule.compiler.ir.abstract_eval import resolve
 from chainrule.compiler.ir.op_traits import scalar_of
 from chainrule.compiler.ir.program import Op, Program, Value, values_in
 
-_FOLLOWED = frozenset(
+_VIEW_OPS = frozenset(
     [
         *("np.reshape", "np.permute_dims", "np.broadcast_to", "getitem", "diagonal", "windows"),
         *("np.flip", "np.squeeze", "np.expand_dims", "np.ravel", "np.swapaxes", "np.moveaxis"),
     ]
 )
-_FILLED = {"np.zeros": 0, "np.ones": 1}
+_FILL_OPS = {"np.zeros": 0, "np.ones": 1}
 
 
 class Access(NamedTuple):
-    """A value as elements of memory: i, j is at offset + i * strides[0] + j * strides[1]."""
+    """A strided access in elements: i, j is at offset + i * strides[0] + j * strides[1]."""
 
     base: Value
     offset: int
     strides: tuple[int, ...]
 
-    def over(self, shape: tuple[int, ...], of: tuple[int, ...]) -> Access:
-        """Return the access to a value of shape `of` where it's broadcast to `shape`."""
+    def broadcast(self, shape: tuple[int, ...], of: tuple[int, ...]) -> Access:
+        """Return the access to a value of shape `of` broadcast to `shape`."""
         strides = (0,) * (len(shape) - len(of)) + self.strides
         sizes = (1,) * (len(shape) - len(of)) + of
         kept = tuple(0 if n == 1 else s for s, n in zip(strides, sizes, strict=True))
@@ -37,63 +37,63 @@ class Access(NamedTuple):
 
 
 class Accesses:
-    """Finds the memory of the values of a program; NumPy itself says what views are."""
+    """Finds the base and strides of each value of a program, by NumPy's own views."""
 
     def __init__(
-        self, program: Program, constants: dict[Value, Any], around: Accesses | None = None
+        self, program: Program, constants: dict[Value, Any], outer: Accesses | None = None
     ) -> None:
         self.constants = constants
-        self.made: dict[Value, Op] = {} if around is None else dict(around.made)
-        self.made |= {value: op for op in program.ops for value in op.outs}
+        self.producers: dict[Value, Op] = {} if outer is None else dict(outer.producers)
+        self.producers |= {value: op for op in program.ops for value in op.outs}
         self._views: dict[Value, tuple[Value, Any, Any]] = {}
 
     def of(self, value: Value) -> Access:
-        """Return where a value's elements are."""
-        return _position(*self._view(value))
+        """Return the access to a value."""
+        return _access(*self._view(value))
 
     def owners(self, value: Value) -> Iterator[Value]:
-        """Yield the values in whose memory a value is, also where a step's number says where."""
+        """Yield the bases of a value, through entries of stacks, too."""
         base = self._view(value)[0]
         yield base
-        op = self.made.get(base)
+        op = self.producers.get(base)
         if op is not None and op.function == "getitem":
             yield from self.owners(op.args[0])
 
-    def number(self, value: Value) -> Any:
-        """Return the one number that all elements of a value always are, or None."""
+    def uniform_value(self, value: Value) -> Any:
+        """Return the constant that all elements of a value equal, or None."""
         base = self._view(value)[0]
-        op = self.made.get(base)
-        if op is not None and op.function in _FILLED:
-            return _FILLED[op.function]
+        op = self.producers.get(base)
+        if op is not None and op.function in _FILL_OPS:
+            return _FILL_OPS[op.function]
         return scalar_of(base, self.constants)
 
     def view_of(self, op: Op) -> tuple[Access, tuple[int, ...]] | None:
-        """Return what a line picks of its first argument's own memory, and its shape."""
-        whole = np.empty(op.args[0].shape, op.args[0].dtype)
+        """Return the access and shape of a view of the operation's first argument, or None."""
+        array = np.empty(op.args[0].shape, op.args[0].dtype)
         if not _may_be_view(op):
             return None
-        view = _taken(op, whole)
-        if not np.may_share_memory(view, whole):
+        view = _apply(op, array)
+        if not np.may_share_memory(view, array):
             return None
-        return _position(op.args[0], whole, view), view.shape
+        return _access(op.args[0], array, view), view.shape
 
     def is_view(self, op: Op) -> bool:
-        """Say whether a line makes a view that loops can look through."""
+        """Return whether an operation makes a view that loops can access through its base."""
         return len(op.outs) == 1 and self._view(op.out)[0] is not op.out
 
     def _view(self, value: Value) -> tuple[Value, Any, Any]:
-        """Return a value's base, memory as large as that, and the view, never written or read."""
+        """Return the base of a value, a dummy array of its shape, and the view of that array."""
         found = self._views.get(value)
         if found is None:
-            found = self._views[value] = self._found(value)
+            found = self._views[value] = self._trace(value)
         return found
 
-    def _found(self, value: Value) -> tuple[Value, Any, Any]:
-        op = self.made.get(value)
+    def _trace(self, value: Value) -> tuple[Value, Any, Any]:
+        op = self.producers.get(value)
         if op is not None and _may_be_view(op):
-            base, memory, whole = self._view(op.args[0])
+            base, memory, array = self._view(op.args[0])
             try:
-                view = _taken(op, whole)
+                view = _apply(op, array)
             except ValueError:  # a reshape that copies
                 view = None
             if view is not None and np.may_share_memory(view, memory):
@@ -102,24 +102,24 @@ class Accesses:
         return value, memory, memory
 
 
-def _position(base: Value, memory: Any, view: Any) -> Access:
-    """Return where a view of a value's memory is."""
+def _access(base: Value, memory: Any, view: Any) -> Access:
+    """Return the access that a view of a dummy array stands for."""
     step = view.itemsize
     offset = view.__array_interface__["data"][0] - memory.__array_interface__["data"][0]
     return Access(base, offset // step, tuple(stride // step for stride in view.strides))
 
 
 def _may_be_view(op: Op) -> bool:
-    if op.function not in _FOLLOWED or len(op.outs) != 1:
+    if op.function not in _VIEW_OPS or len(op.outs) != 1:
         return False
     key = op.args[1] if op.function == "getitem" else ()
     return not any(values_in((op.args[1:], tuple(op.kwargs.values())))) and is_basic_index(key)
 
 
-def _taken(op: Op, whole: Any) -> Any:
+def _apply(op: Op, array: Any) -> Any:
     if op.function == "np.reshape":
-        return np.reshape(whole, op.args[1], copy=False)
+        return np.reshape(array, op.args[1], copy=False)
     if op.function == "getitem":
         key = op.args[1] if isinstance(op.args[1], tuple) else (op.args[1],)
-        return whole[key if Ellipsis in key else (*key, ...)]  # a view, of one element too
-    return resolve(op.function)(whole, *op.args[1:], **op.kwargs)
+        return array[key if Ellipsis in key else (*key, ...)]  # a view also of a single element
+    return resolve(op.function)(array, *op.args[1:], **op.kwargs)

@@ -1,12 +1,11 @@
-"""Elementary functions of one number, without branches, so that loops of them become vector code.
+"""Branch-free elementary functions of scalars, which LLVM can vectorise.
 
-LLVM vectorises arithmetic and selections, not calls into libm. Each function here reduces its
-argument, takes a minimax polynomial and puts the exponent back by the bits of the number. They are
-plain Python, of NumPy's scalars too; `jit` makes machine code of them. `tools/polynomials.py` finds
-the coefficients. Functions stand twice, for float32 and for float64, since they share only their
-outline: degrees, limits and the bits of numbers differ, and Numba takes the types from the text.
-The bounds, in units in the last place, hold for all numbers, those below the
-normal range included, and are tested beside mpmath:
+LLVM vectorises arithmetic and selections, not calls of libm. Each function reduces its argument,
+evaluates a minimax polynomial and restores the exponent through the bits of the number. They are
+plain Python functions of NumPy scalars; `jit` compiles them. `tools/polynomials.py` computes the
+coefficients. There is one version for float32 and one for float64, since degrees, limits and bit
+patterns differ, and Numba infers the types from the source. The error bounds in ulp hold for all
+numbers, also subnormal ones, and are tested against mpmath:
 
 =========  =======  =======
 function   float32  float64
@@ -35,7 +34,7 @@ NAN = np.nan
 
 
 # --- exponentials: x = n ln 2 + r with |r| ≤ ln 2 / 2, and exp(r) = 1 + r + r² p(r) ---------------
-# n comes by adding 1.5 · 2^(bits of the fraction): the sum's last bits are n.
+# n is rounded by adding 1.5 · 2^(fraction bits): the last bits of the sum are n.
 
 
 def exp_f4(x: Number) -> Number:
@@ -52,7 +51,7 @@ def exp_f4(x: Number) -> Number:
     p = p * r + f4(0.5)
     p = r * r * p + r + f4(1.0)
     k = i4(f4(shifted).view(i4) - i4(0x4B400000))
-    half = i4(k >> i4(1))  # two factors: 2**n itself may be out of range
+    half = i4(k >> i4(1))  # two factors, as 2**n may be out of range
     a = i4(i4(half + i4(127)) << i4(23)).view(f4)
     b = i4(i4(i4(k - half) + i4(127)) << i4(23)).view(f4)
     return p * a * b
@@ -97,7 +96,7 @@ def expm1_f4(x: Number) -> Number:
     p = p * r + f4(0.5)
     p = r * r * p + r
     k = i4(f4(shifted).view(i4) - i4(0x4B400000))
-    scale = i4(i4(k + i4(126)) << i4(23)).view(f4)  # of half the result, which is in range
+    scale = i4(i4(k + i4(126)) << i4(23)).view(f4)  # of half the result, which cannot overflow
     m = f4(2.0) * (scale * p + (scale - f4(0.5)))
     return x if abs(x) < f4(2.9e-08) else m
 
@@ -285,11 +284,11 @@ def pow_f4(x: Number, y: Number) -> Number:
     return f4(1.0) if (x == f4(1.0)) | (y == f4(0.0)) else f4(found)
 
 
-# --- what arithmetic has no name for --------------------------------------------------------------
+# --- selections, comparisons and sums -------------------------------------------------------------
 
 
 def clip(x: Number, low: Number, high: Number) -> Number:
-    """Return x, or the limit that it is beyond; nan if one of them is."""
+    """Return x limited to [low, high]; nan if any argument is nan."""
     y = x if (x >= low) | (x != x) else low
     return y if (y <= high) | (y != y) else high
 
@@ -314,8 +313,8 @@ def smaller(x: Number, y: Number) -> Number:
     return x if (x <= y) | (x != x) else y
 
 
-# Integers that are ordered as the numbers are: a loop takes their extremum by vector code, and nan,
-# which is to win, is beyond all others.
+# Ranks: integers in the order of the numbers, whose extremum LLVM can vectorise. nan is beyond all
+# others, so that it propagates.
 
 
 def rank_f4(x: Number, nan: Number) -> Number:
@@ -343,10 +342,10 @@ def ranked_f8(rank: Number) -> Number:
 
 
 def times_plus(total: Number, x: Number, y: Number) -> Number:
-    """Return a sum with a product added; the order is the compiler's to choose."""
+    """Return total + x y; the compiler may reorder such sums."""
     return total + x * y
 
 
 def plus(total: Number, x: Number) -> Number:
-    """Return the sum; the order of such sums is the compiler's to choose."""
+    """Return total + x; the compiler may reorder such sums."""
     return total + x

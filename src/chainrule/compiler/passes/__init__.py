@@ -1,4 +1,4 @@
-"""Passes: each takes a program and returns one that gives the same with less work."""
+"""Optimisation passes: each returns an equivalent program that does less work."""
 
 from __future__ import annotations
 
@@ -8,43 +8,43 @@ from typing import Any
 
 import numpy as np
 
-from chainrule.compiler.ir.abstract_eval import DRAW, abstract_eval, frozen, resolve
+from chainrule.compiler.ir.abstract_eval import DRAW, abstract_eval, hashable, resolve
 from chainrule.compiler.ir.op_traits import is_elementwise, number_of
 from chainrule.compiler.ir.program import Op, Program, Value, every_op
-from chainrule.compiler.passes.regions import everywhere, needed_part, without_invariants
-from chainrule.compiler.passes.reroll import rolled
-from chainrule.compiler.passes.rewrites import simplified
-from chainrule.compiler.passes.vectorize_loops import batched
+from chainrule.compiler.passes.regions import eliminate_dead_results, hoist_invariants, in_regions
+from chainrule.compiler.passes.reroll import reroll_loops
+from chainrule.compiler.passes.rewrites import rewrite_op
+from chainrule.compiler.passes.vectorize_loops import vectorize_independent_loops
 
 Pass = Callable[[Program], Program]
 
 
-def without_dead_lines(program: Program) -> Program:
-    """Leave out what nothing needs: lines, constants, and writes of what is there already."""
+def eliminate_dead_code(program: Program) -> Program:
+    """Remove ops and constants that no result needs, and writes that change nothing."""
     program = program.with_ops(program.ops)
     program.writes = [write for write in program.writes if write.value is not write.target]
-    needed = set(program.results())
+    live = set(program.results())
     kept = []
     for op in reversed(program.ops):
         if op.regions:
-            op = needed_part(op, needed, without_dead_lines)
-        draws = any(part.function == DRAW for part in every_op([op]))
-        if draws or not needed.isdisjoint(op.outs):
-            needed.update(op.inputs)
+            op = eliminate_dead_results(op, live, eliminate_dead_code)
+        draws = any(inner.function == DRAW for inner in every_op([op]))
+        if draws or not live.isdisjoint(op.outs):
+            live.update(op.inputs)
             kept.append(op)
     program.ops = kept[::-1]
-    program.constants = {v: a for v, a in program.constants.items() if v in needed}
+    program.constants = {v: a for v, a in program.constants.items() if v in live}
     return program
 
 
-def without_repeats(program: Program) -> Program:
-    """Compute once what is computed twice."""
+def eliminate_common_subexpressions(program: Program) -> Program:
+    """Replace each op that repeats an earlier one by the results of that one."""
     seen: dict[Any, tuple[Value, ...]] = {}
     same: dict[Value, Value] = {}
     ops = []
     for op in program.ops:
-        op = op.replaced(lambda v: same.get(v, v))
-        key = _key(op)
+        op = op.substitute(lambda v: same.get(v, v))
+        key = _expression_key(op)
         if key is None or key not in seen:
             if key is not None:
                 seen[key] = op.outs
@@ -53,14 +53,14 @@ def without_repeats(program: Program) -> Program:
             for old, new in zip(op.outs, seen[key], strict=True):
                 new.hint = new.hint or old.hint
                 same[old] = new
-    return _renamed(program.with_ops(ops), same)
+    return _substitute_results(program.with_ops(ops), same)
 
 
-def _key(op: Op) -> Any:
-    """Return what two lines have in common that compute the same; None for what is never so."""
+def _expression_key(op: Op) -> Any:
+    """Return a key equal for ops that compute the same; None for an op that is never merged."""
     if op.function == DRAW or op.regions:
         return None
-    key = (op.function, frozen(op.args, _same), frozen(op.kwargs, _same))
+    key = (op.function, hashable(op.args, _leaf_key), hashable(op.kwargs, _leaf_key))
     try:
         hash(key)
     except TypeError:
@@ -68,29 +68,28 @@ def _key(op: Op) -> Any:
     return key
 
 
-def _same(leaf: Any) -> Any:
-    """Return what two arguments have in common that are the same."""
+def _leaf_key(leaf: Any) -> Any:
     if isinstance(leaf, float):
-        return (float, repr(leaf))  # 0.0 and -0.0 are equal, and not the same
+        return (float, repr(leaf))  # 0.0 and -0.0 compare equal
     return leaf if isinstance(leaf, Value) else (type(leaf), leaf)
 
 
-def _renamed(program: Program, same: dict[Value, Value]) -> Program:
-    """Put other values in the place of some of the results."""
+def _substitute_results(program: Program, same: dict[Value, Value]) -> Program:
+    """Replace values among the outputs and the written values."""
     program.outputs = [same.get(v, v) for v in program.outputs]
     program.writes = [w._replace(value=same.get(w.value, w.value)) for w in program.writes]
     return program
 
 
-def with_constants_folded(program: Program) -> Program:
-    """Compute small arrays that are known now: numbers, and the seeds of a Jacobian's rows."""
+def fold_constants(program: Program) -> Program:
+    """Evaluate ops on small constants: scalars, and the seeds of a Jacobian's rows."""
     known = dict(program.constants)
     ops = []
     for op in program.ops:
         if any(v not in known for v in op.inputs) or not _is_foldable(op):
             ops.append(op)
             continue
-        filled = op.replaced(known.__getitem__)
+        filled = op.substitute(known.__getitem__)
         with np.errstate(all="ignore"):
             result = resolve(op.function)(*filled.args, **filled.kwargs)
         results = result if isinstance(result, tuple | list) else [result]
@@ -100,25 +99,25 @@ def with_constants_folded(program: Program) -> Program:
     return program
 
 
-_FOLDED = 1 << 10
-"""The most elements of what is computed beforehand."""
+_MAX_FOLDED_SIZE = 1 << 10
+"""Largest number of elements of an operand or result of a folded op."""
 
 
 def _is_foldable(op: Op) -> bool:
-    """Say whether a line may be computed beforehand; an array of ones is shorter as a call."""
+    """Whether to evaluate an op on constants; `np.ones` is shorter in the source as a call."""
     if op.regions or op.function == DRAW:
         return False
     if all(v.size <= 1 for v in (*op.inputs, *op.outs)):
         return True
     if op.function in ("np.reshape", "np.permute_dims", "np.astype"):
         return True
-    small = all(v.size <= _FOLDED for v in (*op.inputs, *op.outs))
-    return small and (op.function == "index_add" or op.function in _JOINING)
+    small = all(v.size <= _MAX_FOLDED_SIZE for v in (*op.inputs, *op.outs))
+    return small and op.function in ("index_add", "np.stack", "np.concat")
 
 
-def with_algebra(program: Program) -> Program:
-    """Rewrite lines by the rules of `algebra`, each looking at the lines that made its inputs."""
-    made: dict[Value, Op] = {}
+def simplify_algebra(program: Program) -> Program:
+    """Apply the rules of `rewrites`, which match an op and the ops that define its operands."""
+    definitions: dict[Value, Op] = {}
     same: dict[Value, Any] = {}
     uses = Counter(v for op in program.ops for v in op.inputs)
     uses.update(program.results())
@@ -127,45 +126,47 @@ def with_algebra(program: Program) -> Program:
     ops: list[Op] = []
 
     def add(function: str, *args: Any, **kwargs: Any) -> Value:
-        """Add a line of a rule's own; return what comes out."""
+        """Append an op on behalf of a rule, itself rewritten; return its result."""
         types = abstract_eval(function, args, kwargs).types
         outs = tuple(Value(shape, dtype) for shape, dtype in types)
-        new = simplified(Op(function, args, kwargs, outs), made, program.constants, uses, add)
+        new = rewrite_op(
+            Op(function, args, kwargs, outs), definitions, program.constants, uses, add
+        )
         if isinstance(new, Value):
             return new
         uses.update(new.inputs)
         ops.append(new)
-        made[new.out] = new
+        definitions[new.out] = new
         return new.out
 
     for op in program.ops:
-        op = op.replaced(lambda v: same.get(v, v))
-        found = simplified(op, made, program.constants, uses, add)
+        op = op.substitute(lambda v: same.get(v, v))
+        found = rewrite_op(op, definitions, program.constants, uses, add)
         if isinstance(found, Value):
             found.hint = found.hint or op.out.hint
             same[op.out] = found
             continue
         ops.append(found)
         for value in found.outs:
-            made[value] = found
+            definitions[value] = found
     program.ops = ops
-    return _renamed(program, same)
+    return _substitute_results(program, same)
 
 
 def uniform_values(program: Program) -> dict[Value, Any]:
-    """Return the values of which all elements are the same known number, as 0-d arrays."""
+    """Return the values whose elements are all the same known number, as 0-d arrays."""
     found = {
         v: a.reshape(-1)[0].reshape(())
         for v, a in program.constants.items()
-        if a.size == 1 or (0 < a.size <= _LOOKED_AT and (a == a.reshape(-1)[0]).all())
+        if a.size == 1 or (0 < a.size <= _MAX_COMPARED_SIZE and (a == a.reshape(-1)[0]).all())
     }
     for op in program.ops:
-        if op.function in _FILLED:
-            found[op.out] = np.asarray(_FILLED[op.function], op.out.dtype)
-        elif op.function in _MOVING and op.args[0] in found:
+        if op.function in _FILL_VALUES:
+            found[op.out] = np.asarray(_FILL_VALUES[op.function], op.out.dtype)
+        elif op.function in _DATA_MOVEMENT and op.args[0] in found:
             found[op.out] = found[op.args[0]].astype(op.out.dtype)
         elif is_elementwise(op.function) and all(v in found for v in op.inputs):
-            filled = op.replaced(found.__getitem__)
+            filled = op.substitute(found.__getitem__)
             with np.errstate(all="ignore"):
                 result = resolve(op.function)(*filled.args, **filled.kwargs)
             if len(op.outs) == 1:
@@ -173,78 +174,80 @@ def uniform_values(program: Program) -> dict[Value, Any]:
     return found
 
 
-_FILLED = {"np.zeros": 0, "np.ones": 1}
-_JOINING = ("np.stack", "np.concat")
-_MOVING = ("np.broadcast_to", "np.reshape", "np.permute_dims", "np.astype", "getitem")
-_LOOKED_AT = 1 << 16
+_FILL_VALUES = {"np.zeros": 0, "np.ones": 1}
+_DATA_MOVEMENT = ("np.broadcast_to", "np.reshape", "np.permute_dims", "np.astype", "getitem")
+_MAX_COMPARED_SIZE = 1 << 16
+"""Largest number of elements of a constant that is checked for being uniform."""
 
 
-def with_operands_narrowed(program: Program) -> Program:
-    """Hand numbers and what is not yet broadcast to functions that broadcast themselves."""
-    made = {value: op for op in program.ops for value in op.outs}
+def narrow_operands(program: Program) -> Program:
+    """Pass scalars and arrays not yet broadcast to elementwise ops, which broadcast themselves."""
+    definitions = {value: op for op in program.ops for value in op.outs}
     uniform = uniform_values(program)
     ops = []
     for op in program.ops:
         if is_elementwise(op.function) and not all(v in uniform for v in op.inputs):
-            op = _narrowed(op, made, uniform)
+            op = _narrow(op, definitions, uniform)
         ops.append(op)
     return program.with_ops(ops)
 
 
-def _narrowed(op: Op, made: dict[Value, Op], uniform: dict[Value, Any]) -> Op:
-    """Replace each argument by less, as long as the result has the same type."""
-    wanted = [(v.shape, v.dtype) for v in op.outs]
+def _narrow(op: Op, definitions: dict[Value, Op], uniform: dict[Value, Any]) -> Op:
+    """Replace each operand by a smaller one that leaves the types of the results as they are."""
+    types = [(v.shape, v.dtype) for v in op.outs]
     for position, value in enumerate(op.args):
-        for less in _lesser(value, made, uniform):
-            args = (*op.args[:position], less, *op.args[position + 1 :])
+        for smaller in _smaller_operands(value, definitions, uniform):
+            args = (*op.args[:position], smaller, *op.args[position + 1 :])
             if not any(isinstance(arg, Value) for arg in args):
                 continue
             try:
-                fits = abstract_eval(op.function, args, op.kwargs).types == wanted
+                same_types = abstract_eval(op.function, args, op.kwargs).types == types
             except Exception:
                 continue
-            if fits:
+            if same_types:
                 op = Op(op.function, args, op.kwargs, op.outs, op.location)
                 break
     return op
 
 
-def _lesser(value: Any, made: dict[Value, Op], uniform: dict[Value, Any]) -> list[Any]:
-    """Return what could stand for a value in a function that broadcasts, the least first."""
+def _smaller_operands(
+    value: Any, definitions: dict[Value, Op], uniform: dict[Value, Any]
+) -> list[Any]:
+    """Return what broadcasts to an operand, the smallest first."""
     if not isinstance(value, Value):
         return []
     number = uniform.get(value)
     if number is not None and number.dtype.kind in "fiub":
         return [number_of(number), number[()]]
-    op = made.get(value)
+    op = definitions.get(value)
     while op is not None and op.function == "np.broadcast_to":
         value = op.args[0]
-        op = made.get(value)
+        op = definitions.get(value)
     return [value]
 
 
 PASSES: tuple[Pass, ...] = (
-    without_dead_lines,
-    everywhere(with_constants_folded),
-    everywhere(rolled),
-    everywhere(without_invariants),
-    without_dead_lines,
-    everywhere(batched),
-    everywhere(with_constants_folded),
-    everywhere(with_operands_narrowed),
-    everywhere(without_repeats),
-    everywhere(with_algebra),
-    everywhere(with_operands_narrowed),
-    everywhere(with_constants_folded),
-    everywhere(without_repeats),
-    without_dead_lines,
+    eliminate_dead_code,
+    in_regions(fold_constants),
+    in_regions(reroll_loops),
+    in_regions(hoist_invariants),
+    eliminate_dead_code,
+    in_regions(vectorize_independent_loops),
+    in_regions(fold_constants),
+    in_regions(narrow_operands),
+    in_regions(eliminate_common_subexpressions),
+    in_regions(simplify_algebra),
+    in_regions(narrow_operands),
+    in_regions(fold_constants),
+    in_regions(eliminate_common_subexpressions),
+    eliminate_dead_code,
 )
 
 
-def optimized(program: Program, check: bool = False) -> Program:
-    """Return the program after all passes, each verified if `check`."""
-    for step in PASSES:
-        program = step(program)
+def optimize(program: Program, check: bool = False) -> Program:
+    """Return the program after all passes, verified after each if `check`."""
+    for run in PASSES:
+        program = run(program)
         if check:
             program.check()
     return program

@@ -1,7 +1,8 @@
-"""Where values live: fresh arrays, scratch memory used again, or the memory of a parameter.
+"""Buffer planning: liveness analysis, and reuse of memory for large results.
 
-Small arrays are made as they are needed: a call with `out=` costs as much as NumPy's cache of small
-blocks saves. Large ones are laid out beforehand, since the time goes into touching fresh memory.
+A value is a new array, uses scratch memory that dead values leave, or overwrites an input. Small
+arrays are allocated as needed: a call with `out=` costs as much as NumPy's cache of small blocks
+saves. For large ones most of the time goes into the page faults of new memory.
 """
 
 from __future__ import annotations
@@ -9,44 +10,44 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from chainrule.compiler.ir.op_traits import (
-    BLOCKS,
+    TILED,
     is_elementwise,
-    makes_new,
+    overwritable_inputs,
+    returns_new_memory,
     takes_out,
-    written_over,
 )
-from chainrule.compiler.ir.program import Op, Program, Value, is_alike
+from chainrule.compiler.ir.program import Op, Program, Value, same_type
 
-LARGE = 1 << 14
-"""From so many bytes on, memory is planned."""
+MIN_PLANNED_BYTES = 1 << 14
+"""Size of a value, in bytes, from which its memory is planned."""
 
 
 class Plan(NamedTuple):
-    """What the emitter does with each value."""
+    """The memory of each value. A buffer is known by the first value that it holds."""
 
-    places: dict[Value, Value]  # lines that write with out=: into the memory of which value
-    buffers: list[Value]  # the first values of scratch memory
-    results: list[Value]  # large outputs, which go into memory that the caller gives
-    settled: set[Value]  # inputs that hold what is to be written to them already
-    borrowed: set[int]  # which outputs are memory that something else has, too
-    lent: dict[Program, set[int]]  # the same of each body
-    scratch: dict[Program, list[Value]]  # the first values of a body's own scratch memory
+    memory: dict[Value, Value]  # of results written with out=: the buffer, result or input
+    buffers: list[Value]  # scratch memory
+    results: list[Value]  # large outputs, whose memory the caller passes
+    written: set[Value]  # inputs that an op overwrites: their write at the end is done
+    aliased: set[int]  # outputs that alias an input, a constant, scratch or another output
+    region_aliased: dict[Program, set[int]]  # the same for each region
+    region_scratch: dict[Program, list[Value]]  # scratch memory of the regions of tiled ops
 
 
-def planned(program: Program) -> Plan:
-    """Decide for each large value where it lives."""
+def plan_buffers(program: Program) -> Plan:
+    """Return the memory plan of a program and its regions."""
     plan = _Planner(program).plan()
     for op in program.ops:
-        for body in op.regions:
-            inner = planned(body)
-            if op.function == BLOCKS:  # which has memory for its results, and makes its own
-                plan.places.update(inner.places)
-                plan.scratch[body] = inner.buffers
+        for region in op.regions:
+            inner = plan_buffers(region)
+            if op.function == TILED:  # its results have memory; each thread allocates scratch
+                plan.memory.update(inner.memory)
+                plan.region_scratch[region] = inner.buffers
                 continue
-            plan.places.update({v: p for v, p in inner.places.items() if p not in inner.results})
+            plan.memory.update({v: m for v, m in inner.memory.items() if m not in inner.results})
             plan.buffers.extend(inner.buffers)
-            plan.lent.update(inner.lent)
-            plan.lent[body] = inner.borrowed
+            plan.region_aliased.update(inner.region_aliased)
+            plan.region_aliased[region] = inner.aliased
     return plan
 
 
@@ -54,31 +55,31 @@ class _Planner:
     def __init__(self, program: Program) -> None:
         self.program = program
         self.roots: dict[Value, Value] = {}
-        self.last = self._last_uses()
-        self.places: dict[Value, Value] = {}
+        self.last_use = self._last_uses()
+        self.memory: dict[Value, Value] = {}
         self.buffers: list[Value] = []
-        self.free: list[Value] = []  # the first values of buffers whose content nobody needs
+        self.free: list[Value] = []  # buffers whose content is dead
         self.results: list[Value] = []
-        self.settled: set[Value] = set()
+        self.written: set[Value] = set()
         self.targets = {write.value: write.target for write in program.writes}
         self.returned = {self.root(v) for v in program.outputs}
-        self.kept = self.returned | {self.root(write.value) for write in program.writes}
+        self.live_at_end = self.returned | {self.root(write.value) for write in program.writes}
 
     def root(self, value: Value) -> Value:
-        """Return the value whose memory a value may be."""
+        """Return the value of which a value may be a view, or the value itself."""
         return self.roots.get(value, value)
 
     def _last_uses(self) -> dict[Value, int]:
-        """Return the number of the last line that needs the memory of each value."""
+        """Return the index of the last op that needs the memory of each value."""
         last: dict[Value, int] = {}
         for number, op in enumerate(self.program.ops):
             for value in op.inputs:
                 last[self.root(value)] = number
-            if not makes_new(op.function):  # it may be memory of what it's made of
-                whose = [self.root(value) for value in op.inputs]
+            if not returns_new_memory(op.function):  # the result may be a view
+                roots = [self.root(value) for value in op.inputs]
                 for out in op.outs:
-                    if whose:
-                        self.roots[out] = whose[0]
+                    if roots:
+                        self.roots[out] = roots[0]
         end = len(self.program.ops)
         for value in self.program.results():
             last[self.root(value)] = end
@@ -86,85 +87,86 @@ class _Planner:
 
     def plan(self) -> Plan:
         for number, op in enumerate(self.program.ops):
-            dying = {self.root(v) for v in op.inputs if self.last[self.root(v)] == number}
+            dying = {self.root(v) for v in op.inputs if self.last_use[self.root(v)] == number}
             if takes_out(op.function):
                 for out in op.outs:
-                    self._settle(op, out, number, dying)
+                    self._assign(op, out, number, dying)
             elif op.function == "plus_at":
-                self._go_on(op, dying)
+                self._add_in_place(op, dying)
             self.free += [
-                self.places[v] for v in dying if v in self.places and self.places[v] in self.buffers
+                self.memory[v] for v in dying if v in self.memory and self.memory[v] in self.buffers
             ]
-        for value, place in self.places.items():  # memory has the first of the user's names for it
-            place.hint = place.hint or value.hint
-        return Plan(self.places, self.buffers, self.results, self.settled, self._borrowed(), {}, {})
+        for value, buffer in self.memory.items():  # a buffer is named after its first named value
+            buffer.hint = buffer.hint or value.hint
+        return Plan(self.memory, self.buffers, self.results, self.written, self._aliased(), {}, {})
 
-    def _borrowed(self) -> set[int]:
-        """Return which outputs are memory of an input, a constant, scratch or another output."""
+    def _aliased(self) -> set[int]:
+        """Return the positions of outputs that alias memory of anything else."""
         program = self.program
-        taken = {*program.inputs, *program.constants, *program.free(), *self.buffers}
+        taken = {*program.inputs, *program.constants, *program.free_values(), *self.buffers}
         found = set()
         for position, value in enumerate(self.program.outputs):
             root = self.root(value)
-            memory = self.places.get(root, root)
+            memory = self.memory.get(root, root)
             if memory in taken:
                 found.add(position)
             taken.add(memory)
         return found
 
-    def _settle(self, op: Op, out: Value, number: int, dying: set[Value]) -> None:
+    def _assign(self, op: Op, out: Value, number: int, dying: set[Value]) -> None:
+        """Decide on the memory of a result of an op that takes `out=`."""
         if not any(isinstance(arg, Value) for arg in op.args):
             return
         target = self.targets.get(out)
-        if target is not None and self._is_over(target, op, out, number):
-            self.places[out] = target
-            self.settled.add(target)
+        if target is not None and self._can_overwrite(target, op, out, number):
+            self.memory[out] = target
+            self.written.add(target)
             return
-        if out.nbytes < LARGE:
+        if out.nbytes < MIN_PLANNED_BYTES:
             return
-        if self.root(out) in self.returned:  # what the caller keeps gets memory of its own
-            self.places[out] = out
+        if self.root(out) in self.returned:  # an output must not be in scratch memory
+            self.memory[out] = out
             self.results.append(out)
             return
-        place = self._used_again(op, dying) or self._free_one(out)
-        if place is None:
-            place = out
+        buffer = self._dying_operand(op, dying) or self._free_buffer(out)
+        if buffer is None:
+            buffer = out
             self.buffers.append(out)
-        self.places[out] = place
+        self.memory[out] = buffer
 
-    def _is_over(self, target: Value, op: Op, out: Value, number: int) -> bool:
-        """Say whether nothing needs the former content of an input after this line."""
-        last = self.last.get(target, -1)  # what is returned is needed to the end
+    def _can_overwrite(self, target: Value, op: Op, out: Value, number: int) -> bool:
+        """Whether no later op, and no other operand of this one, reads the input."""
+        last = self.last_use.get(target, -1)  # outputs are read at the end
         reads = [v for v in op.inputs if self.root(v) is target]
-        over = written_over(op, out)
+        over = overwritable_inputs(op, out)
         return last < number or (last == number and all(v in over for v in reads))
 
-    def _used_again(self, op: Op, dying: set[Value]) -> Value | None:
-        """Return the memory of an input that dies here, if the result can take its place."""
+    def _dying_operand(self, op: Op, dying: set[Value]) -> Value | None:
+        """Return the buffer of an operand that dies here, if the result fits it."""
         if not is_elementwise(op.function):
             return None
         for value in op.inputs:
-            place = self.places.get(value)
-            if value in dying and is_alike(value, op.out) and place in self.buffers:
-                dying.discard(value)  # its buffer goes on
-                return place
+            buffer = self.memory.get(value)
+            if value in dying and same_type(value, op.out) and buffer in self.buffers:
+                dying.discard(value)  # its buffer stays in use
+                return buffer
         return None
 
-    def _go_on(self, op: Op, dying: set[Value]) -> None:
-        """Add to the memory of the base itself, if nobody else needs it."""
+    def _add_in_place(self, op: Op, dying: set[Value]) -> None:
+        """Let `plus_at` add to the memory of its base, if that dies here."""
         base = op.args[0]
         given = {*self.program.inputs, *self.program.constants}
-        if base not in dying or base in given or self.root(op.out) in self.kept:
+        if base not in dying or base in given or self.root(op.out) in self.live_at_end:
             return
-        place = self.places.get(base, base)
-        if place in self.program.inputs or place in self.results:
+        memory = self.memory.get(base, base)
+        if memory in self.program.inputs or memory in self.results:
             return
         dying.discard(base)
-        self.places[op.out] = place
+        self.memory[op.out] = memory
 
-    def _free_one(self, out: Value) -> Value | None:
-        for place in self.free:
-            if is_alike(place, out):
-                self.free.remove(place)
-                return place
+    def _free_buffer(self, out: Value) -> Value | None:
+        for buffer in self.free:
+            if same_type(buffer, out):
+                self.free.remove(buffer)
+                return buffer
         return None

@@ -1,7 +1,7 @@
-"""What NumPy does quicker in other words: the last pass before NumPy source is written.
+"""Lowering for NumPy: the last pass before NumPy source is generated picks NumPy's fastest forms.
 
-`benchmarks/kernels.py` and DESIGN 7 have measurements. A sum along rows of 3 to 4096 numbers is
-two to fifty times as quick as a product with ones, which BLAS does; it rounds otherwise.
+A sum along an axis of 2 to 4096 elements is two to fifty times as fast as a BLAS product with ones,
+which rounds differently. Measurements are in `benchmarks/kernels.py` and DESIGN 7.
 """
 
 from __future__ import annotations
@@ -11,19 +11,19 @@ from typing import Any
 from chainrule.compiler.ir.abstract_eval import abstract_eval
 from chainrule.compiler.ir.program import Op, Program, Value
 
-_MANY = 1 << 12
-"""From so many elements on, a product with ones pays."""
+_MIN_SUM_SIZE = 1 << 12
+"""Number of summed elements from which a product with ones pays."""
 
-_ROW = range(2, 4097)
-"""So many numbers are added in a row: more would lose digits."""
+_SUM_LENGTHS = range(2, 4097)
+"""Lengths of the summed axis: BLAS adds sequentially, so longer sums would lose digits."""
 
 
-def lowered(program: Program) -> Program:
-    """Return the program with NumPy's quickest form of each line."""
+def lower_to_numpy(program: Program) -> Program:
+    """Return the program with NumPy's fastest form of each op."""
     ops: list[Op] = []
     ones: dict[Any, Value] = {}
     for op in program.ops:
-        parts = _as_product(op) if op.function == "np.sum" else None
+        parts = _match_sum(op) if op.function == "np.sum" else None
         if parts is None:
             ops.append(op)
             continue
@@ -41,16 +41,16 @@ def lowered(program: Program) -> Program:
     return program.with_ops(ops)
 
 
-def _as_product(op: Op) -> tuple[Value, int, tuple[int, ...]] | None:
-    """Return what is summed, along which axis and to which shape, where a product is quicker."""
+def _match_sum(op: Op) -> tuple[Value, int, tuple[int, ...]] | None:
+    """Return operand, axis and result shape of a sum that is faster as a product, else None."""
     x = op.args[0]
     axis = op.kwargs.get("axis")
     if isinstance(axis, tuple):
         axis = axis[0] if len(axis) == 1 else None
-    if axis is None or x.dtype.char not in "fd" or x.size < _MANY:
+    if axis is None or x.dtype.char not in "fd" or x.size < _MIN_SUM_SIZE:
         return None
     axis %= len(x.shape)
-    if axis < len(x.shape) - 2 or len(x.shape) == 1 or x.shape[axis] not in _ROW:
+    if axis < len(x.shape) - 2 or len(x.shape) == 1 or x.shape[axis] not in _SUM_LENGTHS:
         return None
     return x, axis, op.out.shape
 

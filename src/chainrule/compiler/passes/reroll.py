@@ -1,10 +1,9 @@
-"""Loops that Python unrolled: stretches of lines that repeat become the body of one `for`.
+"""Loop rerolling: repeated sequences of ops, from unrolled Python loops, become one `for`.
 
-Two lines are alike if they call the same function with the same settings on arrays of the same
-types. Where a stretch of lines is followed by others that are alike, again and again, each use of a
-value tells what it is to the loop: made in the same step, handed on from the step before, the same
-in all steps, or another in each. Nothing is computed in another way than before, so results are the
-same to the bit.
+Two ops are alike if they have the same structural key: function, settings and operand types. Where
+a sequence of ops repeats, the operands tell the role of each value in the loop: defined in the same
+step, carried from the step before, invariant, or sliced. The arithmetic stays as it was, so results
+are the same to the bit.
 """
 
 from __future__ import annotations
@@ -14,96 +13,100 @@ from typing import Any
 from chainrule.compiler.ir.abstract_eval import DRAW
 from chainrule.compiler.ir.op_traits import VIEWS
 from chainrule.compiler.ir.program import Op, Program, Value
-from chainrule.compiler.passes.reroll_loop import LoopBuilder, parts_of
+from chainrule.compiler.passes.reroll_loop import LoopBuilder, structural_key
 
-STEPS = 8
-"""A loop has at least so many steps,"""
-SAVED = 64
-"""and stands for at least so many lines more than its body has."""
-_CANDIDATES = 48
-"""So many places are tried where the second step might begin."""
+MIN_STEPS = 8
+"""Least number of steps of a rerolled loop."""
+MIN_OPS_SAVED = 64
+"""Least number of ops by which rerolling a loop must shorten the program."""
+_MAX_CANDIDATES = 48
+"""Number of positions that are tried as the start of the second step."""
+_MAX_COMPARED_PER_OP = 40
+"""Number of comparisons per op of the program after which the search stops."""
 _OUTSIDE = ("outside", 0, 0)
 _FAR = ("far", 0, 0)
 
-Role = tuple[str, int, int]  # made in the same step or in the one before: by which line, as what
+Role = tuple[str, int, int]  # "same" or previous step ("before"), op within the step, its result
 
 
-def rolled(program: Program) -> Program:
-    """Return the program with loops in the place of repeated stretches."""
+def reroll_loops(program: Program) -> Program:
+    """Return the program with loops in place of repeated sequences of ops."""
     constants = dict(program.constants)
-    ops = rolled_lines(program.ops, set(program.results()), constants)
+    ops = reroll_ops(program.ops, set(program.results()), constants)
     program = program.with_ops(ops)
     program.constants = constants
     return program
 
 
-def rolled_lines(ops: list[Op], needed: set[Value], constants: dict[Value, Any]) -> list[Op]:
-    """Return the same lines with loops; adds to the constants the tables that loops read."""
-    if len(ops) < SAVED:
+def reroll_ops(ops: list[Op], needed: set[Value], constants: dict[Value, Any]) -> list[Op]:
+    """Return the same ops with loops; adds the tables that the loops read to the constants."""
+    if len(ops) < MIN_OPS_SAVED:
         return ops
-    return _Roller(ops, needed, constants).run()
+    return _LoopFinder(ops, needed, constants).run()
 
 
-class _Roller:
+class _LoopFinder:
+    """Search for repeated sequences of ops, on integers that number the structural keys."""
+
     def __init__(self, ops: list[Op], needed: set[Value], constants: dict[Value, Any]) -> None:
         self.ops = ops
-        kinds: dict[Any, int] = {}
-        found = [parts_of(op) for op in ops]
+        numbers: dict[Any, int] = {}
+        found = [structural_key(op) for op in ops]
         self.leaves = [leaves for _, leaves in found]
-        self.signs = [kinds.setdefault(key, len(kinds)) for key, _ in found]
-        self.where: dict[Value, tuple[int, int]] = {}
-        last: dict[Value, int] = {}
-        for number, op in enumerate(ops):
+        self.keys = [numbers.setdefault(key, len(numbers)) for key, _ in found]
+        self.definitions: dict[Value, tuple[int, int]] = {}  # op index, result index
+        last_use: dict[Value, int] = {}
+        for index, op in enumerate(ops):
             for position, value in enumerate(op.outs):
-                self.where[value] = number, position
+                self.definitions[value] = index, position
             for value in op.inputs:
-                last[value] = number
-        last.update(dict.fromkeys(needed, len(ops)))
-        self.places: dict[int, list[int]] = {}  # where lines of each kind stand
-        self.rank: list[int] = []
-        for number, sign in enumerate(self.signs):
-            at = self.places.setdefault(sign, [])
-            self.rank.append(len(at))
-            at.append(number)
-        self.budget = 40 * len(ops)  # so many lines are compared before giving up
-        self.builder = LoopBuilder(ops, self.leaves, self.where, last, constants)
+                last_use[value] = index
+        last_use.update(dict.fromkeys(needed, len(ops)))
+        self.occurrences: dict[int, list[int]] = {}  # the indices of the ops of each key
+        self.rank: list[int] = []  # of each op among those of its key
+        for index, key in enumerate(self.keys):
+            indices = self.occurrences.setdefault(key, [])
+            self.rank.append(len(indices))
+            indices.append(index)
+        self.budget = _MAX_COMPARED_PER_OP * len(ops)
+        self.builder = LoopBuilder(ops, self.leaves, self.definitions, last_use, constants)
 
     def run(self) -> list[Op]:
         begin = 0
         while begin < len(self.ops):
-            count, period = self._loop_at(begin)
+            count, period = self._best_loop(begin)
             if period:
                 self.builder.roll(begin, period, count // period)
             else:
-                for number in range(begin, begin + count):
-                    self.builder.copy(self.ops[number])
+                for index in range(begin, begin + count):
+                    self.builder.copy(self.ops[index])
             begin += count
         return self.builder.ops
 
-    def _loop_at(self, begin: int) -> tuple[int, int]:
-        """Return how many lines a loop stands for that begins here, and how many are its body.
+    def _best_loop(self, begin: int) -> tuple[int, int]:
+        """Return the number of ops that a loop from `begin` replaces, and of those in its body.
 
-        Where none does, how many lines to go on, and 0.
+        If there is no loop: the number of ops to copy, and 0.
         """
         loops: list[tuple[int, int]] = []
-        found = [loop for loop in self._repeats(begin) if _is_worth(*loop)]
+        found = [loop for loop in self._repeats(begin) if _is_profitable(*loop)]
         most = max((period * steps for period, steps in found), default=0)
         for period, steps in [loop for loop in found if loop[0] * loop[1] > 0.9 * most][:4]:
             body = self.ops[begin : begin + period]
             if all(op.function in VIEWS for op in body):
-                return period * steps, 0  # a loop that uses them takes them in
+                return period * steps, 0  # a loop that uses these views makes them in its body
             if not any(op.function == DRAW for op in body):
-                steps = self._connected(begin, period, steps)
-                if _is_worth(period, steps):
+                steps = self._consistent_steps(begin, period, steps)
+                if _is_profitable(period, steps):
                     loops.append((period * steps, period))
         if not loops:
             return 1, 0
         most = max(loops)[0]
-        alike = [(count, period) for count, period in loops if count > 0.9 * most]
-        return min(alike, key=lambda loop: (self._stacked(begin, loop[1]), loop[1]))
+        similar = [(count, period) for count, period in loops if count > 0.9 * most]
+        return min(similar, key=lambda loop: (self._count_stacked(begin, loop[1]), loop[1]))
 
-    def _stacked(self, begin: int, period: int) -> int:
-        """Return how many values of a step would have to be stacked for the loop."""
+    def _count_stacked(self, begin: int, period: int) -> int:
+        """Return the number of values of a step that the loop would have to stack."""
         second, third = (
             [leaf for leaves in self.leaves[start : start + period] for leaf in leaves]
             for start in (begin + period, begin + 2 * period)
@@ -115,23 +118,23 @@ class _Roller:
         )
 
     def _repeats(self, begin: int) -> list[tuple[int, int]]:
-        """Return after how many lines, and how often, the lines from here repeat."""
-        signs, rank = self.signs, self.rank[begin]
+        """Return period and count of each repetition of the keys from `begin` on."""
+        keys, rank = self.keys, self.rank[begin]
         found = []
-        for second in self.places[signs[begin]][rank + 1 : rank + 1 + _CANDIDATES]:
+        for second in self.occurrences[keys[begin]][rank + 1 : rank + 1 + _MAX_CANDIDATES]:
             period, steps = second - begin, 1
-            if self.budget < 0 or begin + STEPS * period > len(signs):
+            if self.budget < 0 or begin + MIN_STEPS * period > len(keys):
                 break
-            body = signs[begin:second]
-            while signs[begin + steps * period : begin + (steps + 1) * period] == body:
+            body = keys[begin:second]
+            while keys[begin + steps * period : begin + (steps + 1) * period] == body:
                 steps += 1
             self.budget -= 1 if steps == 1 else period * steps // 4
-            if steps >= STEPS:
+            if steps >= MIN_STEPS:
                 found.append((period, steps))
         return found
 
-    def _connected(self, begin: int, period: int, steps: int) -> int:
-        """Return for how many steps values are used in the same way."""
+    def _consistent_steps(self, begin: int, period: int, steps: int) -> int:
+        """Return the number of leading steps in which all operands have the same roles."""
         first, roles = (self._roles(begin, period, step) for step in (0, 1))
         if first != [_OUTSIDE if role[0] == "before" else role for role in roles]:
             return 1
@@ -142,22 +145,22 @@ class _Roller:
         return steps
 
     def _roles(self, begin: int, period: int, step: int) -> list[Role]:
-        """Return what each leaf of a step's lines is to the step."""
+        """Return the role of each leaf in the ops of one step."""
         start = begin + step * period
-        where, roles = self.where, []
+        definitions, roles = self.definitions, []
         for leaves in self.leaves[start : start + period]:
             for leaf in leaves:
-                number, position = where.get(leaf, (-1, 0))
-                if number >= start:
-                    roles.append(("same", number - start, position))
-                elif number < begin:
+                index, position = definitions.get(leaf, (-1, 0))
+                if index >= start:
+                    roles.append(("same", index - start, position))
+                elif index < begin:
                     roles.append(_OUTSIDE)
-                elif number >= start - period:
-                    roles.append(("before", number - start + period, position))
+                elif index >= start - period:
+                    roles.append(("before", index - start + period, position))
                 else:
                     roles.append(_FAR)
         return roles
 
 
-def _is_worth(period: int, steps: int) -> bool:
-    return steps >= STEPS and period * (steps - 1) >= SAVED
+def _is_profitable(period: int, steps: int) -> bool:
+    return steps >= MIN_STEPS and period * (steps - 1) >= MIN_OPS_SAVED

@@ -1,4 +1,4 @@
-"""One loop made of the lines of its steps."""
+"""Structural keys of ops, and the `for` that replaces the ops of all steps of a rerolled loop."""
 
 from __future__ import annotations
 
@@ -10,26 +10,24 @@ import numpy as np
 from chainrule.compiler.ir.op_traits import VIEWS
 from chainrule.compiler.ir.program import Op, Program, Value
 
-# --- alike ----------------------------------------------------------------------------------------
-#
-# What lines have in common that do the same with other values.
+# --- structural keys ------------------------------------------------------------------------------
 
-Leaf = Any  # a value, or a number within an index
+Leaf = Any  # a value, or an integer within an index
 
-_INDICES = {"getitem": 1, "assign_at": 2, "plus_at": 2}
-"""Where these functions have an index; others have a keyword `key`."""
+_INDEX_POSITIONS = {"getitem": 1, "assign_at": 2, "plus_at": 2}
+"""Position of the index among the arguments; other functions have a keyword `key`."""
 
 
-def parts_of(op: Op) -> tuple[Any, list[Leaf]]:
-    """Return what is alike in lines that do the same, and what differs: values, and positions.
+def structural_key(op: Op) -> tuple[Any, list[Leaf]]:
+    """Return a hashable key of the op's structure, and its leaves: values and integer indices.
 
-    The first can be looked up. What has bodies is like nothing else.
+    Ops with equal keys do the same to other leaves. Ops with regions have unique keys.
     """
     leaves: list[Leaf] = []
     if op.regions:
         return object(), leaves
-    place = _INDICES.get(op.function)
-    args = tuple([_key(arg, leaves, i == place) for i, arg in enumerate(op.args)])
+    index = _INDEX_POSITIONS.get(op.function)
+    args = tuple([_key(arg, leaves, i == index) for i, arg in enumerate(op.args)])
     kwargs = tuple([(k, _key(arg, leaves, k == "key")) for k, arg in op.kwargs.items()])
     key = (op.function, args, kwargs)
     try:
@@ -57,131 +55,131 @@ def _ends(part: slice) -> tuple[Any, Any, Any]:
     return part.start, part.stop, part.step
 
 
-def with_leaves(op: Op, leaves: Iterator[Leaf], outs: tuple[Value, ...]) -> Op:
-    """Return a line that does the same with other leaves, given in the order of `parts_of`."""
-    place = _INDICES.get(op.function)
-    args = tuple([_filled(arg, leaves, i == place) for i, arg in enumerate(op.args)])
-    kwargs = {k: _filled(arg, leaves, k == "key") for k, arg in op.kwargs.items()}
+def rebuild_op(op: Op, leaves: Iterator[Leaf], outs: tuple[Value, ...]) -> Op:
+    """Return the op with other leaves, in the order of `structural_key`, and other results."""
+    index = _INDEX_POSITIONS.get(op.function)
+    args = tuple([_substitute(arg, leaves, i == index) for i, arg in enumerate(op.args)])
+    kwargs = {k: _substitute(arg, leaves, k == "key") for k, arg in op.kwargs.items()}
     return Op(op.function, args, kwargs, outs, op.location)
 
 
-def _filled(tree: Any, leaves: Iterator[Leaf], index: bool) -> Any:
+def _substitute(tree: Any, leaves: Iterator[Leaf], index: bool) -> Any:
     if isinstance(tree, Value) or (index and type(tree) is int):
         return next(leaves)
     if isinstance(tree, tuple | list):
-        items = [_filled(item, leaves, index) for item in tree]
+        items = [_substitute(item, leaves, index) for item in tree]
         return type(tree)(*items) if hasattr(tree, "_fields") else type(tree)(items)
     if isinstance(tree, slice):
-        return slice(*[_filled(part, leaves, False) for part in _ends(tree)])
+        return slice(*[_substitute(part, leaves, False) for part in _ends(tree)])
     return tree
 
 
-# --- reroll loop ----------------------------------------------------------------------------------
+# --- loop construction ----------------------------------------------------------------------------
 
 
 class LoopBuilder:
-    """Copies lines, and puts loops in the place of others."""
+    """Build the rerolled program: copy ops, and add loops in place of repeated ones."""
 
     def __init__(
         self,
-        given: list[Op],
+        source: list[Op],
         leaves: list[list[Leaf]],
-        where: dict[Value, tuple[int, int]],
-        last: dict[Value, int],
+        definitions: dict[Value, tuple[int, int]],
+        last_use: dict[Value, int],
         constants: dict[Value, Any],
     ) -> None:
-        self.given, self.leaves, self.where, self.last = given, leaves, where, last
-        self.constants = constants
+        self.source, self.leaves, self.constants = source, leaves, constants
+        self.definitions, self.last_use = definitions, last_use
         self.ops: list[Op] = []
         self.made: dict[Value, Op] = {}
 
     def add(self, op: Op) -> None:
-        """Add a line as it is."""
+        """Append an op as it is."""
         self.ops.append(op)
         self.made.update(dict.fromkeys(op.outs, op))
 
     def copy(self, op: Op) -> None:
-        """Add a line; one that stacks what loops stacked already takes it from there."""
+        """Append an op; a stack of values that a loop has stacked already becomes a slice."""
         if op.function == "np.stack" and op.kwargs.get("axis") == 0:
             parts = self._runs(op.args[0])
             if len(parts) == 1 and len(op.args[0]) > 1:
                 op = Op("getitem", parts[0], {}, op.outs, op.location)
             elif len(parts) <= len(op.args[0]) // 2:
-                pieces = tuple([self._piece(part) for part in parts])
-                op = Op("np.concat", (pieces,), {"axis": 0}, op.outs, op.location)
+                arrays = tuple([self._add_run(part) for part in parts])
+                op = Op("np.concat", (arrays,), {"axis": 0}, op.outs, op.location)
         self.add(op)
 
     def is_regular(self, first: Leaf, second: Leaf) -> bool:
-        """Say whether what two steps use comes from one stack, table or place."""
+        """Whether what two steps use are slices of one array or table, so needs no stacking."""
         if first is second or not isinstance(first, Value):
             return True
         if first in self.constants and second in self.constants:
             return True
-        one, other = self.made.get(first), self.made.get(second)
-        if one is None or other is None or one.function not in VIEWS:
+        maker, other = self.made.get(first), self.made.get(second)
+        if maker is None or other is None or maker.function not in VIEWS:
             return False
-        (key, leaves), (other_key, others) = parts_of(one), parts_of(other)
+        (key, leaves), (other_key, others) = structural_key(maker), structural_key(other)
         return key == other_key and all(
             self.is_regular(a, b) and not _is_larger((a, b), first)
             for a, b in zip(leaves, others, strict=True)
         )
 
     def roll(self, begin: int, period: int, steps: int) -> None:
-        """Add a loop for these lines."""
+        """Append a loop in place of `steps` times `period` ops."""
         self.begin, self.period, self.steps = begin, period, steps
         self.body: list[Op] = []
-        self.fresh: dict[tuple[int, int], Value] = {}
+        self.results: dict[tuple[int, int], Value] = {}  # of the body, by op and result index
         self.carries: dict[tuple[int, int, Value], Value] = {}
         self.slices: dict[Value, Value | range] = {}
         self.known: dict[tuple[Leaf, ...], Leaf] = {}
-        numbers = range(begin, begin + period * steps, period)
+        starts = range(begin, begin + period * steps, period)
         for offset in range(period):
-            op = self.given[begin + offset]
-            columns = zip(*(self.leaves[n + offset] for n in numbers), strict=True)
+            op = self.source[begin + offset]
+            columns = zip(*(self.leaves[start + offset] for start in starts), strict=True)
             leaves = [self._leaf(column) for column in columns]
             outs = []
             for position, value in enumerate(op.outs):
                 hint = self._out(steps - 1, offset, position).hint
                 outs.append(Value(value.shape, value.dtype, hint))
-                self.fresh[offset, position] = outs[-1]
-            self.body.append(with_leaves(op, iter(leaves), tuple(outs)))
+                self.results[offset, position] = outs[-1]
+            self.body.append(rebuild_op(op, iter(leaves), tuple(outs)))
         self._finish()
 
-    # --- what a step uses ---
+    # --- inputs of a step ---
 
     def _leaf(self, column: Sequence[Leaf]) -> Leaf:
-        """Return what stands in the body for these leaves, one of each step."""
-        number, position = self.where.get(column[1], (-1, 0))
-        if number >= self.begin + self.period:
-            return self.fresh[number - self.begin - self.period, position]
-        if number < self.begin:
+        """Return the leaf of the body for a column of leaves, one of each step."""
+        index, position = self.definitions.get(column[1], (-1, 0))
+        if index >= self.begin + self.period:
+            return self.results[index - self.begin - self.period, position]
+        if index < self.begin:
             return self._outside(column)
         value = column[1]
-        key = (number - self.begin, position, column[0])
+        key = (index - self.begin, position, column[0])
         if key not in self.carries:
             hint = self._out(self.steps - 1, *key[:2]).hint
             self.carries[key] = Value(value.shape, value.dtype, hint)
         return self.carries[key]
 
     def _outside(self, column: Sequence[Leaf]) -> Leaf:
-        """Return the same for leaves that no step makes."""
+        """Return the leaf of the body for leaves defined before the loop."""
         first = column[0]
         if all(leaf is first or leaf == first for leaf in column):
             return first
         key = tuple(column)
         if key not in self.known:
-            self.known[key] = self._viewed(key) or self._sliced(key)
+            self.known[key] = self._view_in_body(key) or self._slice(key)
         return self.known[key]
 
-    def _viewed(self, column: tuple[Leaf, ...]) -> Value | None:
-        """Make views, of which each step has its own, within the body."""
+    def _view_in_body(self, column: tuple[Leaf, ...]) -> Value | None:
+        """Return a view made in the body, if the column is views of the same kind; else None."""
         makers = [self.made.get(leaf) for leaf in column]
         if None in makers:
             return None
         ops: list[Any] = makers
         if ops[0].function not in VIEWS or len(ops[0].outs) != 1:
             return None
-        parts = [parts_of(op) for op in ops]
+        parts = [structural_key(op) for op in ops]
         if any(key != parts[0][0] for key, _ in parts):
             return None
         columns = list(zip(*(leaves for _, leaves in parts), strict=True))
@@ -189,11 +187,11 @@ class LoopBuilder:
             return None
         leaves = [self._outside(each) for each in columns]
         out = Value(column[0].shape, column[0].dtype)
-        self.body.append(with_leaves(ops[0], iter(leaves), (out,)))
+        self.body.append(rebuild_op(ops[0], iter(leaves), (out,)))
         return out
 
-    def _sliced(self, column: tuple[Leaf, ...]) -> Value:
-        """Return the slice of a table, of numbers or arrays."""
+    def _slice(self, column: tuple[Leaf, ...]) -> Value:
+        """Return a slice input of the body: of a range, a constant table or a stack."""
         table: Value | range
         if isinstance(column[0], int):
             shape, dtype = (), np.dtype(np.int64)
@@ -217,29 +215,29 @@ class LoopBuilder:
         self.constants[value] = array
         return value
 
-    # --- what comes out ---
+    # --- results of the loop ---
 
     def _out(self, step: int, offset: int, position: int) -> Value:
-        return self.given[self.begin + step * self.period + offset].outs[position]
+        return self.source[self.begin + step * self.period + offset].outs[position]
 
     def _is_used_later(self, value: Value) -> bool:
-        return self.last.get(value, -1) >= self.begin + self.period * self.steps
+        return self.last_use.get(value, -1) >= self.begin + self.period * self.steps
 
     def _finish(self) -> None:
-        """Add the loop, and what gives the values that are used after it."""
+        """Append the loop, then the slices of its stacks that later ops use."""
         final = self.steps - 1
         inputs = list(self.carries.values())
         begins = [first for _, _, first in self.carries]
-        outputs = [self.fresh[offset, position] for offset, position, _ in self.carries]
+        outputs = [self.results[offset, position] for offset, position, _ in self.carries]
         outs = [Value(v.shape, v.dtype) for v in outputs]
         stacked: list[tuple[Value, Value]] = []
         after: list[Op] = []
-        for (offset, position), value in self.fresh.items():
+        for (offset, position), value in self.results.items():
             column = [self._out(step, offset, position) for step in range(self.steps)]
             used = [step for step, each in enumerate(column) if self._is_used_later(each)]
             if used == [final] and value in outputs:
                 outs[outputs.index(value)] = column[final]
-            elif used == [final]:  # carried, though no step takes it
+            elif used == [final]:  # a carry that no step reads
                 zeros = Value(value.shape, value.dtype)
                 self.add(Op("np.zeros", (value.shape, value.dtype), {}, (zeros,)))
                 inputs.append(Value(value.shape, value.dtype, value.hint))
@@ -256,51 +254,51 @@ class LoopBuilder:
         body = Program("steps", [*inputs, *self.slices], {}, self.body, outputs, [])
         args = (tuple(begins), tuple(self.slices.values()))
         settings = {"length": self.steps, "reverse": False}
-        place = self.given[self.begin].location
-        self.add(Op("for", args, settings, tuple(outs), place, (body,)))
+        location = self.source[self.begin].location
+        self.add(Op("for", args, settings, tuple(outs), location, (body,)))
         for op in after:
             self.add(op)
 
-    # --- stacks of stacks ---
+    # --- stacks of slices of stacks ---
 
     def _runs(self, values: Sequence[Value]) -> list[tuple[Any, ...]]:
-        """Return parts of loops' stacks, with their slices, and single values."""
+        """Return the values as runs: (stack, slice) for consecutive slices, else (value,)."""
         runs: list[Any] = []
         for value in values:
-            stack, at = _place_of(self.made.get(value))
+            stack, index = _slice_index(self.made.get(value))
             if stack is None:
                 runs.append([value])
                 continue
             run: Any = runs[-1] if runs else [None]
             if run[0] is stack and len(run) == 2:
-                run.append(at - run[1][0])
-            if run[0] is stack and run[2] in (1, -1) and at == run[1][-1] + run[2]:
-                run[1].append(at)
+                run.append(index - run[1][0])
+            if run[0] is stack and run[2] in (1, -1) and index == run[1][-1] + run[2]:
+                run[1].append(index)
             else:
-                runs.append([stack, [at]])
+                runs.append([stack, [index]])
         return [tuple(run) if len(run) == 1 else (run[0], _slice_of(*run[:2])) for run in runs]
 
-    def _piece(self, part: tuple[Any, ...]) -> Value:
-        """Add a line that gives a part of a stack."""
-        value = part[0]
-        if len(part) == 1:
+    def _add_run(self, run: tuple[Any, ...]) -> Value:
+        """Append the op that gives a run as one array."""
+        value = run[0]
+        if len(run) == 1:
             out = Value((1, *value.shape), value.dtype)
             self.add(Op("np.reshape", (value, out.shape), {}, (out,)))
         else:
-            count = len(range(*part[1].indices(value.shape[0])))
+            count = len(range(*run[1].indices(value.shape[0])))
             out = Value((count, *value.shape[1:]), value.dtype)
-            self.add(Op("getitem", part, {}, (out,)))
+            self.add(Op("getitem", run, {}, (out,)))
         return out
 
 
 def _is_larger(column: Sequence[Leaf], value: Value) -> bool:
-    """Say whether these values would make a larger stack than views of them."""
+    """Whether stacking these values takes more memory than stacking views of them."""
     first = column[0]
     return isinstance(first, Value) and first.size > value.size and len(set(column)) > 1
 
 
-def _place_of(op: Op | None) -> tuple[Value | None, int]:
-    """Return what a line takes one slice of, along the first axis, and which."""
+def _slice_index(op: Op | None) -> tuple[Value | None, int]:
+    """Return the array that an op takes one slice of along the first axis, and the index."""
     if op is None or op.function != "getitem":
         return None, 0
     stack, key = op.args
@@ -309,10 +307,10 @@ def _place_of(op: Op | None) -> tuple[Value | None, int]:
     return (stack, key) if type(key) is int and key >= 0 else (None, 0)
 
 
-def _slice_of(stack: Value, positions: list[int]) -> slice:
-    """Return the slice of positions one after the other, in either direction."""
-    first, last = positions[0], positions[-1]
-    whole = len(positions) == stack.shape[0]
-    if len(positions) == 1 or last > first:
-        return slice(None) if whole else slice(first, last + 1)
-    return slice(None, None, -1) if whole else slice(first, last - 1 if last else None, -1)
+def _slice_of(stack: Value, indices: list[int]) -> slice:
+    """Return the slice of consecutive indices, in either direction."""
+    first, last = indices[0], indices[-1]
+    full = len(indices) == stack.shape[0]
+    if len(indices) == 1 or last > first:
+        return slice(None) if full else slice(first, last + 1)
+    return slice(None, None, -1) if full else slice(first, last - 1 if last else None, -1)

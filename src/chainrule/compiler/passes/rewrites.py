@@ -1,9 +1,9 @@
-"""Rewriting rules: what one line can be instead, given the lines that made its arguments.
+"""Algebraic rewrite rules: cheaper forms of an op, given the ops that define its operands.
 
-A rule returns a value that is the same as the line's, another line for it, or None. Those that only
-move numbers around (`transposed twice`) leave every bit as it is. Those that reorder arithmetic (a
-factor moved to the smaller operand of a product, a sum of squares as a dot product) change results
-by rounding; docs/compiling.md lists them.
+A rule returns a value equal to the result of the op, another op in its place, or None. Rules that
+only move data (transpose of a transpose) keep results to the bit. Rules that reorder arithmetic (a
+factor moved to the smaller operand of a product, a sum of squares as a dot product) change their
+rounding; docs/compiling.md lists these.
 """
 
 from __future__ import annotations
@@ -16,36 +16,36 @@ import numpy as np
 
 from chainrule.backend import is_basic_index
 from chainrule.compiler.ir.op_traits import scalar_of
-from chainrule.compiler.ir.program import Op, Value, is_alike
+from chainrule.compiler.ir.program import Op, Value, same_type
 
-Made = dict[Value, Op]
+Definitions = dict[Value, Op]
 Add = Callable[..., Value]
 Rule = Callable[[Op, "Context"], Any]
 
 
 class Context:
-    """What rules look at, and how they add lines of their own."""
+    """The program so far as rules see it, and `add`, which appends an op."""
 
     def __init__(
-        self, made: Made, constants: dict[Value, Any], uses: Counter[Value], add: Add
+        self, definitions: Definitions, constants: dict[Value, Any], uses: Counter[Value], add: Add
     ) -> None:
-        self.made, self.constants, self.uses, self.add = made, constants, uses, add
+        self.definitions, self.constants, self.uses, self.add = definitions, constants, uses, add
 
-    def maker(self, value: Any, function: str) -> Op | None:
-        """Return the line that made a value, if it calls this function."""
-        op = self.made.get(value) if isinstance(value, Value) else None
+    def definition(self, value: Any, function: str) -> Op | None:
+        """Return the op that defines a value, if it calls this function."""
+        op = self.definitions.get(value) if isinstance(value, Value) else None
         return op if op is not None and op.function == function else None
 
     def number(self, value: Any) -> Any:
-        """Return the number that an argument always is, or None."""
+        """Return the Python number that an argument is if it is a scalar constant, else None."""
         return scalar_of(value, self.constants)
 
 
-def simplified(
-    op: Op, made: Made, constants: dict[Value, Any], uses: Counter[Value], add: Add
+def rewrite_op(
+    op: Op, definitions: Definitions, constants: dict[Value, Any], uses: Counter[Value], add: Add
 ) -> Op | Value:
-    """Return the line, another for it, or the value that it would only compute again."""
-    context = Context(made, constants, uses, add)
+    """Return the op, its replacement, or an existing value that equals its result."""
+    context = Context(definitions, constants, uses, add)
     for rule in RULES.get(op.function, ()):
         found = rule(op, context)
         if isinstance(found, Value):
@@ -53,15 +53,15 @@ def simplified(
         if found is not None:
             function, args, kwargs = found
             changed = Op(function, args, kwargs, op.outs, op.location)
-            return simplified(changed, made, constants, uses, add)
+            return rewrite_op(changed, definitions, constants, uses, add)
     return op
 
 
-# --- nothing changes ------------------------------------------------------------------------------
+# --- exact rules ----------------------------------------------------------------------------------
 
 
-def _neutral(*numbers: tuple[int, float]) -> Rule:
-    """Return the rule that an operand which changes nothing leaves the other: x * 1, x - 0."""
+def _identity_element(*numbers: tuple[int, float]) -> Rule:
+    """Return the rule for identity elements, given by position and value: x * 1, x - 0 are x."""
 
     def rule(op: Op, context: Context) -> Value | None:
         for position, number in numbers:
@@ -75,16 +75,16 @@ def _neutral(*numbers: tuple[int, float]) -> Rule:
 
 
 def _is_like(value: Any, other: Value) -> bool:
-    return isinstance(value, Value) and is_alike(value, other)
+    return isinstance(value, Value) and same_type(value, other)
 
 
 def _reshape(op: Op, context: Context) -> Any:
     x, shape = op.args
-    before = context.maker(x, "np.reshape")
+    before = context.definition(x, "np.reshape")
     source = x if before is None else before.args[0]
     if source.shape == op.out.shape:
         return source
-    total = context.maker(source, "np.sum")
+    total = context.definition(source, "np.sum")
     if total is not None and total.kwargs["keepdims"] and context.uses[source] == 1:
         summed, axis = total.args[0], total.kwargs["axis"]
         axes = set(range(len(summed.shape))) if axis is None else {*np.atleast_1d(axis).tolist()}
@@ -95,7 +95,7 @@ def _reshape(op: Op, context: Context) -> Any:
 
 def _permute(op: Op, context: Context) -> Any:
     x, axes = op.args
-    before = context.maker(x, "np.permute_dims")
+    before = context.definition(x, "np.permute_dims")
     if before is None:
         return None
     source, first = before.args
@@ -105,7 +105,7 @@ def _permute(op: Op, context: Context) -> Any:
 
 def _broadcast(op: Op, context: Context) -> Any:
     x, shape = op.args
-    before = context.maker(x, "np.broadcast_to")
+    before = context.definition(x, "np.broadcast_to")
     return None if before is None else ("np.broadcast_to", (before.args[0], shape), {})
 
 
@@ -115,10 +115,10 @@ def _astype(op: Op, context: Context) -> Any:
 
 def _negative(op: Op, context: Context) -> Any:
     x = op.args[0]
-    before = context.maker(x, "np.negative")
+    before = context.definition(x, "np.negative")
     if before is not None:
         return before.args[0]
-    product = context.maker(x, "np.multiply")
+    product = context.definition(x, "np.multiply")
     if product is None or context.uses[x] != 1 or x.dtype.kind != "f":
         return None
     for position in (0, 1):
@@ -129,45 +129,45 @@ def _negative(op: Op, context: Context) -> Any:
 
 
 def _getitem(op: Op, context: Context) -> Any:
-    """x[:, None] only has another shape, and so has x[0] of one row."""
+    """x[:, None], or x[0] of a single row, is a reshape."""
     x, key = op.args
-    whole = x.size == op.out.size and _is_shape_only(key)
-    return ("np.reshape", (x, op.out.shape), {}) if whole else None
+    complete = x.size == op.out.size and _keeps_order(key)
+    return ("np.reshape", (x, op.out.shape), {}) if complete else None
 
 
 def _index_add(op: Op, context: Context) -> Any:
     (value,) = op.args
-    whole = isinstance(value, Value) and value.size == op.out.size
-    if not whole or not _is_shape_only(op.kwargs["key"]):
+    complete = isinstance(value, Value) and value.size == op.out.size
+    if not complete or not _keeps_order(op.kwargs["key"]):
         return None
     return "np.reshape", (value, op.kwargs["shape"]), {}
 
 
-def _added_regions(op: Op, context: Context) -> Any:
-    """x + (zeros with y in a region) adds y to that region of x."""
+def _add_to_slice(op: Op, context: Context) -> Any:
+    """x + (zeros with y in a slice) adds y to that slice of x."""
     for position in (1, 0):
-        placed = context.maker(op.args[position], "index_add")
+        padded = context.definition(op.args[position], "index_add")
         other = op.args[1 - position]
-        if placed is None or context.uses[placed.out] != 1 or not _is_like(other, op.out):
+        if padded is None or context.uses[padded.out] != 1 or not _is_like(other, op.out):
             continue
-        key = placed.kwargs["key"]
-        if _is_like(placed.out, op.out) and _is_region(key):
-            return "plus_at", (other, placed.args[0], key), {}
+        key = padded.kwargs["key"]
+        if _is_like(padded.out, op.out) and _is_basic_index(key):
+            return "plus_at", (other, padded.args[0], key), {}
     return None
 
 
-def _is_region(key: Any) -> bool:
-    """Say whether an index is of slices and numbers, be they known or not."""
+def _is_basic_index(key: Any) -> bool:
+    """Whether an index consists of slices and integers, constant or not."""
     parts = key if isinstance(key, tuple) else (key,)
-    return is_basic_index(tuple([0 if _is_number(part) else part for part in parts]))
+    return is_basic_index(tuple([0 if _is_integer(part) else part for part in parts]))
 
 
-def _is_number(part: Any) -> bool:
+def _is_integer(part: Any) -> bool:
     return isinstance(part, Value) and not part.shape and part.dtype.kind == "i"
 
 
-def _is_shape_only(key: Any) -> bool:
-    """Say whether an index leaves elements in their order, if it leaves all of them."""
+def _keeps_order(key: Any) -> bool:
+    """Whether an index that selects all elements keeps their order."""
     parts = key if isinstance(key, tuple) else (key,)
     return all(
         part is None or part is Ellipsis or part == slice(None) or type(part) is int
@@ -176,19 +176,19 @@ def _is_shape_only(key: Any) -> bool:
 
 
 def _identity_product(op: Op, context: Context) -> Any:
-    """A product with the identity is the other matrix: a Jacobian's seeds are rows of one."""
+    """I @ A is A: the seeds of a Jacobian are the rows of an identity matrix."""
     for position in (0, 1):
-        one = context.constants.get(op.args[position])
+        eye = context.constants.get(op.args[position])
         other = op.args[1 - position]
-        if one is None or not _is_like(other, op.out) or one.ndim != 2 or other.shape == (0, 0):
+        if eye is None or not _is_like(other, op.out) or eye.ndim != 2 or other.shape == (0, 0):
             continue
-        if one.shape[0] == one.shape[1] and np.array_equal(one, np.eye(one.shape[0])):
+        if eye.shape[0] == eye.shape[1] and np.array_equal(eye, np.eye(eye.shape[0])):
             return other
     return None
 
 
 def _masked(op: Op, context: Context) -> Any:
-    """A finite number where a mask is: the mask, as numbers."""
+    """A finite constant where a mask is true is the mask times that constant."""
     x, mask = op.args
     number: Any = x if isinstance(x, np.generic) else context.constants.get(x)
     if number is None or number.shape != () or not np.isfinite(number) or op.kwargs:
@@ -202,7 +202,7 @@ def _signed_product(op: Op, context: Context) -> Any:
         x, factor = op.args[position], context.number(op.args[1 - position])
         if factor is None or not _is_like(x, op.out) or x.dtype.kind != "f":
             continue
-        before = context.maker(x, "np.negative")
+        before = context.definition(x, "np.negative")
         if before is not None:
             return "np.multiply", (before.args[0], -factor), {}
         if factor == -1:
@@ -213,11 +213,11 @@ def _signed_product(op: Op, context: Context) -> Any:
 def _signed_sum(op: Op, context: Context) -> Any:
     """x + (-y) is x - y, and x - (-y) is x + y."""
     x, y = op.args
-    before = context.maker(y, "np.negative")
+    before = context.definition(y, "np.negative")
     if before is not None:
         other = "np.subtract" if op.function == "np.add" else "np.add"
         return other, (x, before.args[0]), {}
-    before = context.maker(x, "np.negative") if op.function == "np.add" else None
+    before = context.definition(x, "np.negative") if op.function == "np.add" else None
     return None if before is None else ("np.subtract", (y, before.args[0]), {})
 
 
@@ -231,7 +231,7 @@ def _clip(op: Op, context: Context) -> Any:
 
 
 def _cross(op: Op, context: Context) -> Any:
-    """A cross product is written out: NumPy's takes longer than its six products of elements."""
+    """A cross product is six products of components, which is faster than `np.linalg.cross`."""
     x, y = op.args
     axis = op.kwargs.get("axis", -1)
     if len(x.shape) != len(y.shape):
@@ -240,18 +240,18 @@ def _cross(op: Op, context: Context) -> Any:
     x, y = ([context.add("getitem", side, (..., i, *after)) for i in range(3)] for side in (x, y))
     parts = []
     for i, j in ((1, 2), (2, 0), (0, 1)):
-        one = context.add("np.multiply", x[i], y[j])
-        parts.append(context.add("np.subtract", one, context.add("np.multiply", x[j], y[i])))
+        left = context.add("np.multiply", x[i], y[j])
+        parts.append(context.add("np.subtract", left, context.add("np.multiply", x[j], y[i])))
     return "np.stack", (parts,), {"axis": axis % len(op.out.shape)}
 
 
-# --- rounding changes -----------------------------------------------------------------------------
+# --- rules that change rounding -------------------------------------------------------------------
 
 
 def _scaled_product(op: Op, context: Context) -> Any:
-    """(a @ b) * c is a @ (b * c): the factor goes to the operand that is smallest."""
+    """(a @ b) * c is a @ (b * c): the factor moves to the smaller operand."""
     for position in (0, 1):
-        product = context.maker(op.args[position], "np.matmul")
+        product = context.definition(op.args[position], "np.matmul")
         factor = context.number(op.args[1 - position])
         if product is None or factor is None or context.uses[product.out] != 1:
             continue
@@ -267,31 +267,33 @@ def _scaled_product(op: Op, context: Context) -> Any:
 
 
 def _flat_product(op: Op, context: Context) -> Any:
-    """A batch of matrices times one matrix is one product of all their rows."""
+    """A batch of matrices times one matrix is a single product of all their rows."""
     a, b = op.args
     if len(a.shape) < 3 or len(b.shape) != 2 or 0 in a.shape:
         return None
-    if context.maker(a, "np.permute_dims") is not None or context.maker(a, "np.broadcast_to"):
-        return None  # to make rows of it would copy it
+    if context.definition(a, "np.permute_dims") is not None or context.definition(
+        a, "np.broadcast_to"
+    ):
+        return None  # the reshape would copy
     rows = context.add("np.reshape", a, (-1, a.shape[-1]))
     return "np.reshape", (context.add("np.matmul", rows, b), op.out.shape), {}
 
 
 def _sum_of_matrix_products(op: Op, context: Context) -> Any:
-    """The sum of xᵀ @ y over a batch is one product, of all rows of x and of y."""
-    product = context.maker(op.args[0], "np.matmul")
-    axis, kept = op.kwargs.get("axis"), op.kwargs.get("keepdims")
-    if product is None or context.uses[product.out] != 1 or axis is None or kept:
+    """The sum of xᵀ @ y over a batch is a single product of all rows of x and y."""
+    product = context.definition(op.args[0], "np.matmul")
+    axis, keepdims = op.kwargs.get("axis"), op.kwargs.get("keepdims")
+    if product is None or context.uses[product.out] != 1 or axis is None or keepdims:
         return None
     x, y = product.args
-    turned = context.maker(x, "np.permute_dims")
+    transposed = context.definition(x, "np.permute_dims")
     batch = tuple(range(len(product.out.shape) - 2))
     axes = (axis,) if isinstance(axis, int) else tuple(axis)
-    if turned is None or axes != batch or x.shape[:-2] != y.shape[:-2] or not batch:
+    if transposed is None or axes != batch or x.shape[:-2] != y.shape[:-2] or not batch:
         return None
-    if turned.args[1] != (*batch, len(batch) + 1, len(batch)) or 0 in x.shape:
+    if transposed.args[1] != (*batch, len(batch) + 1, len(batch)) or 0 in x.shape:
         return None
-    rows = context.add("np.reshape", turned.args[0], (-1, x.shape[-2]))
+    rows = context.add("np.reshape", transposed.args[0], (-1, x.shape[-2]))
     return (
         "np.matmul",
         (
@@ -303,11 +305,11 @@ def _sum_of_matrix_products(op: Op, context: Context) -> Any:
 
 
 def _sum_of_products(op: Op, context: Context) -> Any:
-    """A sum of all x * y is a dot product: one pass, and no array of products."""
+    """The sum of all elements of x * y is a dot product, without an array of products."""
     x = op.args[0]
     if op.kwargs.get("axis") is not None or op.kwargs.get("keepdims") or x.dtype.char not in "fd":
         return None
-    square, product = context.maker(x, "np.square"), context.maker(x, "np.multiply")
+    square, product = context.definition(x, "np.square"), context.definition(x, "np.multiply")
     factors = square.args * 2 if square else product.args if product else ()
     if context.uses[x] != 1 or not factors or not all(_is_like(f, x) for f in factors):
         return None
@@ -315,10 +317,10 @@ def _sum_of_products(op: Op, context: Context) -> Any:
 
 
 RULES: dict[str, tuple[Rule, ...]] = {
-    "np.multiply": (_neutral((0, 1), (1, 1)), _signed_product, _scaled_product),
-    "np.divide": (_neutral((1, 1)),),
-    "np.add": (_neutral((0, 0), (1, 0)), _signed_sum, _added_regions),
-    "np.subtract": (_neutral((1, 0)), _signed_sum),
+    "np.multiply": (_identity_element((0, 1), (1, 1)), _signed_product, _scaled_product),
+    "np.divide": (_identity_element((1, 1)),),
+    "np.add": (_identity_element((0, 0), (1, 0)), _signed_sum, _add_to_slice),
+    "np.subtract": (_identity_element((1, 0)), _signed_sum),
     "getitem": (_getitem,),
     "index_add": (_index_add,),
     "masked": (_masked,),

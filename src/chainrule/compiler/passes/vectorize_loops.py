@@ -1,8 +1,8 @@
-"""Loops whose steps don't depend on each other, as one step on arrays of one dimension more.
+"""Loop vectorisation: loops with independent steps become ops on arrays with a batch axis.
 
-A Jacobian or a Hessian row by row multiplies the same matrix with one vector after the other, and
-reads it from memory each time: all of them at once are one product of matrices. Only such loops
-become a batch; others have their step's arrays in the cache, which those of all steps may not fit.
+A Jacobian or Hessian computed row by row multiplies the same matrix with one vector per step, and
+reads it from memory each time: all steps at once are one matrix product. Only such loops are
+vectorised: in others the arrays of one step fit the cache, and those of all steps may not.
 """
 
 from __future__ import annotations
@@ -17,30 +17,30 @@ from chainrule.compiler.ir.abstract_eval import DRAW, abstract_eval
 from chainrule.compiler.ir.op_traits import is_elementwise
 from chainrule.compiler.ir.program import Op, Program, Value, values_in
 
-MATRIX = 1 << 10
-"""A matrix of so many elements is worth being read once: smaller ones stay in the cache."""
+MIN_MATRIX_SIZE = 1 << 10
+"""Number of elements of the matrix from which vectorising pays: smaller ones stay in the cache."""
 
-MOST = 1 << 23
-"""The most elements of an array of all steps."""
-
-
-class _UnfitError(Exception):
-    """A line of the body has no form for all steps at once."""
+MAX_BATCH_SIZE = 1 << 23
+"""Largest number of elements of an array with the batch axis."""
 
 
-def batched(program: Program) -> Program:
-    """Return the program with batches in the place of loops that are worth it."""
+class _NoBatchRuleError(Exception):
+    """An op of the loop body has no vectorised form."""
+
+
+def vectorize_independent_loops(program: Program) -> Program:
+    """Return the program with batched ops in place of loops where that pays."""
     ops: list[Op] = []
     for op in program.ops:
         try:
-            ops += _Batch(op).ops if _is_worth(op) else [op]
-        except _UnfitError:
+            ops += _Batch(op).ops if _is_profitable(op) else [op]
+        except _NoBatchRuleError:
             ops.append(op)
     return program.with_ops(ops)
 
 
-def _is_worth(op: Op) -> bool:
-    """Say whether a loop multiplies one large matrix with another vector in each step."""
+def _is_profitable(op: Op) -> bool:
+    """Whether a loop without carry multiplies one large matrix with a vector of each step."""
     if op.function != "for" or op.args[0]:
         return False
     (body,) = op.regions
@@ -53,178 +53,180 @@ def _is_worth(op: Op) -> bool:
         if varying.isdisjoint(each.inputs):
             continue
         varying.update(each.outs)
-        if any(out.size * steps > MOST for out in each.outs):
+        if any(out.size * steps > MAX_BATCH_SIZE for out in each.outs):
             return False
         if each.function == "np.matmul":
-            matrix = any(v not in varying and v.size >= MATRIX for v in each.args)
+            matrix = any(v not in varying and v.size >= MIN_MATRIX_SIZE for v in each.args)
             vector = any(v in varying and v.size == max(v.shape) for v in each.args)
             found = found or (matrix and vector)
     return found
 
 
 class _Batch:
-    """The lines that do what a loop does, all steps at once: they are the last dimension."""
+    """The ops of a loop for all steps at once; the batch axis, one entry per step, is the last."""
 
     def __init__(self, loop: Op) -> None:
         self.steps: int = loop.kwargs["length"]
         self.ops: list[Op] = []
-        self.all: dict[Value, Value] = {}  # what varies: its values in all steps
+        self.batched: dict[Value, Value] = {}  # of each value that varies with the step
         (body,) = loop.regions
         for value, stack in zip(body.inputs, loop.args[1], strict=True):
             if not isinstance(stack, Value):
-                raise _UnfitError("numbers of steps")
+                raise _NoBatchRuleError("a slice of a range")
             axes = (*range(1, len(stack.shape)), 0)
-            self.all[value] = self.add("np.permute_dims", stack, axes)
+            self.batched[value] = self.add("np.permute_dims", stack, axes)
         for op in body.ops:
-            if self.all.keys().isdisjoint(op.inputs):
+            if self.batched.keys().isdisjoint(op.inputs):
                 self.ops.append(op)
             else:
-                self._op(op)
+                self._add_batched(op)
         for out, value in zip(loop.outs, body.outputs, strict=True):
-            result = self.all.get(value)
+            result = self.batched.get(value)
             if result is None:
                 self._add("np.broadcast_to", (value, out.shape), {}, loop, out)
             else:
                 axes = (len(value.shape), *range(len(value.shape)))
                 self._add("np.permute_dims", (result, axes), {}, loop, out)
 
-    def _op(self, op: Op) -> None:
-        write = _elementwise if is_elementwise(op.function) else _WRITERS.get(op.function)
-        if write is None or len(op.outs) != 1:
-            raise _UnfitError(op.function)
-        function, args, kwargs = write(self, op)
+    def _add_batched(self, op: Op) -> None:
+        rule = _elementwise if is_elementwise(op.function) else _BATCH_RULES.get(op.function)
+        if rule is None or len(op.outs) != 1:
+            raise _NoBatchRuleError(op.function)
+        function, args, kwargs = rule(self, op)
         out = Value((*op.out.shape, self.steps), op.out.dtype, op.out.hint)
         self._add(function, args, kwargs, op, out)
-        self.all[op.out] = out
+        self.batched[op.out] = out
 
     def _add(self, function: str, args: Any, kwargs: Any, op: Op, out: Value) -> None:
         if abstract_eval(function, args, kwargs).types != [(out.shape, out.dtype)]:
-            raise _UnfitError(f"another result of {function}")
+            raise _NoBatchRuleError(f"{function} has a result of another type")
         self.ops.append(Op(function, args, kwargs, (out,), op.location))
 
-    # --- what the forms of lines are made of ---
+    # --- helpers of the batch rules ---
 
     def add(self, function: str, *args: Any) -> Value:
-        """Add a line; return what comes out."""
+        """Append an op; return its result."""
         ((shape, dtype),) = abstract_eval(function, args, {}).types
         out = Value(shape, dtype)
         self.ops.append(Op(function, args, {}, (out,)))
         return out
 
-    def shaped(self, value: Value, *shape: int) -> Value:
+    def reshape(self, value: Value, *shape: int) -> Value:
         return value if value.shape == shape else self.add("np.reshape", value, shape)
 
     def operand(self, value: Any) -> Any:
-        """Return an operand of an elementwise function; what doesn't vary is broadcast."""
+        """Return an operand that broadcasts along the batch axis."""
         if not isinstance(value, Value) or not value.shape:
-            return self.all.get(value, value) if isinstance(value, Value) else value
-        found = self.all.get(value)
-        return self.shaped(value, *value.shape, 1) if found is None else found
+            return self.batched.get(value, value) if isinstance(value, Value) else value
+        found = self.batched.get(value)
+        return self.reshape(value, *value.shape, 1) if found is None else found
 
-    def repeated(self, value: Value) -> Value:
-        """Return the value of all steps, copied for each where it doesn't vary."""
+    def broadcast_operand(self, value: Value) -> Value:
+        """Return an operand with the full batch axis, repeated where it doesn't vary."""
         shape = (*value.shape, self.steps)
         found = self.operand(value)
-        return found if value in self.all else self.add("np.broadcast_to", found, shape)
+        return found if value in self.batched else self.add("np.broadcast_to", found, shape)
 
-    def only(self, op: Op) -> Value:
-        """Return the first argument in all steps, if it is all that varies."""
+    def single_operand(self, op: Op) -> Value:
+        """Return the first operand, batched; raise if any other operand varies."""
         first, *others = op.args
-        if any(v in self.all for v in values_in((others, tuple(op.kwargs.values())))):
-            raise _UnfitError(f"another argument of {op.function} varies")
-        return self.all[first]
+        if any(v in self.batched for v in values_in((others, tuple(op.kwargs.values())))):
+            raise _NoBatchRuleError(f"another argument of {op.function} varies")
+        return self.batched[first]
 
 
-Form = tuple[str, tuple[Any, ...], dict[str, Any]]
+Call = tuple[str, tuple[Any, ...], dict[str, Any]]
+"""Function, arguments and keyword arguments of the batched op."""
 
 
-def _elementwise(batch: _Batch, op: Op) -> Form:
+def _elementwise(batch: _Batch, op: Op) -> Call:
     if op.kwargs:
-        raise _UnfitError("settings of an elementwise function")
+        raise _NoBatchRuleError("settings of an elementwise function")
     return op.function, tuple([batch.operand(arg) for arg in op.args]), {}
 
 
-def _matmul(batch: _Batch, op: Op) -> Form:
-    """What varies is columns of a matrix: A @ b for all b is A @ B, and b @ A is A.T @ B."""
+def _matmul(batch: _Batch, op: Op) -> Call:
+    """The vectors become columns of B: A @ b for all b is A @ B, and b @ A is A.T @ B."""
     a, b = op.args
-    if (a in batch.all) == (b in batch.all) or max(len(a.shape), len(b.shape)) > 2:
-        raise _UnfitError("a product of two that vary")
-    if b in batch.all:
-        matrix, columns = batch.shaped(a, -1, a.shape[-1]), batch.all[b]
-        columns = batch.shaped(columns, b.shape[0], -1)
+    if (a in batch.batched) == (b in batch.batched) or max(len(a.shape), len(b.shape)) > 2:
+        raise _NoBatchRuleError("both operands vary")
+    if b in batch.batched:
+        matrix, columns = batch.reshape(a, -1, a.shape[-1]), batch.batched[b]
+        columns = batch.reshape(columns, b.shape[0], -1)
     else:
-        turned = b if len(b.shape) == 2 else batch.shaped(b, -1, 1)
-        matrix, columns = batch.add("np.permute_dims", turned, (1, 0)), batch.all[a]
+        right = b if len(b.shape) == 2 else batch.reshape(b, -1, 1)
+        matrix, columns = batch.add("np.permute_dims", right, (1, 0)), batch.batched[a]
     product = batch.add("np.matmul", matrix, columns)
     return "np.reshape", (product, (*op.out.shape, batch.steps)), {}
 
 
-def _reshape(batch: _Batch, op: Op) -> Form:
-    return "np.reshape", (batch.only(op), (*op.out.shape, batch.steps)), {}
+def _reshape(batch: _Batch, op: Op) -> Call:
+    return "np.reshape", (batch.single_operand(op), (*op.out.shape, batch.steps)), {}
 
 
-def _broadcast(batch: _Batch, op: Op) -> Form:
-    return "np.broadcast_to", (batch.only(op), (*op.out.shape, batch.steps)), {}
+def _broadcast(batch: _Batch, op: Op) -> Call:
+    return "np.broadcast_to", (batch.single_operand(op), (*op.out.shape, batch.steps)), {}
 
 
-def _permute(batch: _Batch, op: Op) -> Form:
+def _permute(batch: _Batch, op: Op) -> Call:
     axes = [axis % len(op.out.shape) for axis in op.args[1]]
-    return "np.permute_dims", (batch.only(op), (*axes, len(axes))), {}
+    return "np.permute_dims", (batch.single_operand(op), (*axes, len(axes))), {}
 
 
-def _astype(batch: _Batch, op: Op) -> Form:
-    return "np.astype", (batch.only(op), *op.args[1:]), op.kwargs
+def _astype(batch: _Batch, op: Op) -> Call:
+    return "np.astype", (batch.single_operand(op), *op.args[1:]), op.kwargs
 
 
-def _reduced(batch: _Batch, op: Op) -> Form:
+def _reduce(batch: _Batch, op: Op) -> Call:
     if len(op.args) > 1:
-        raise _UnfitError("settings by position")
+        raise _NoBatchRuleError("positional settings")
     ndim, axis = len(op.args[0].shape), op.kwargs.get("axis")
     axes = range(ndim) if axis is None else np.atleast_1d(axis).tolist()
     settings = {**op.kwargs, "axis": tuple([a % ndim for a in axes])}
-    return op.function, (batch.only(op),), settings
+    return op.function, (batch.single_operand(op),), settings
 
 
-def _picked(batch: _Batch, op: Op) -> Form:
-    return "getitem", (batch.only(op), _before(op.args[1])), {}
+def _getitem(batch: _Batch, op: Op) -> Call:
+    return "getitem", (batch.single_operand(op), _batch_index(op.args[1])), {}
 
 
-def _placed(batch: _Batch, op: Op) -> Form:
-    settings = {"shape": (*op.out.shape, batch.steps), "key": _before(op.kwargs["key"])}
-    return "index_add", (batch.only(op),), settings
+def _index_add(batch: _Batch, op: Op) -> Call:
+    settings = {"shape": (*op.out.shape, batch.steps), "key": _batch_index(op.kwargs["key"])}
+    return "index_add", (batch.single_operand(op),), settings
 
 
-def _written(batch: _Batch, op: Op) -> Form:
+def _write_at(batch: _Batch, op: Op) -> Call:
     base, value, key = op.args
-    return op.function, (batch.repeated(base), batch.operand(value), _before(key)), {}
+    args = (batch.broadcast_operand(base), batch.operand(value), _batch_index(key))
+    return op.function, args, {}
 
 
-def _joined(batch: _Batch, op: Op) -> Form:
-    parts = [batch.repeated(part) for part in op.args[0]]
+def _join(batch: _Batch, op: Op) -> Call:
+    parts = [batch.broadcast_operand(part) for part in op.args[0]]
     axis = op.kwargs.get("axis", 0)
     return op.function, (tuple(parts),), {"axis": axis % len(op.out.shape)}
 
 
-def _before(key: Any) -> Any:
-    """Return an index that leaves the dimension of steps as it is."""
+def _batch_index(key: Any) -> Any:
+    """Return the index with the batch axis kept."""
     parts = key if isinstance(key, tuple) else (key,)
     if values_in(parts) or not is_basic_index(parts):
-        raise _UnfitError("an index of arrays")
+        raise _NoBatchRuleError("array indices")
     return (*parts, slice(None)) if any(part is Ellipsis for part in parts) else key
 
 
-_WRITERS: dict[str, Callable[[_Batch, Op], Form]] = {
+_BATCH_RULES: dict[str, Callable[[_Batch, Op], Call]] = {
     "np.matmul": _matmul,
     "np.reshape": _reshape,
     "np.permute_dims": _permute,
     "np.broadcast_to": _broadcast,
     "np.astype": _astype,
-    "getitem": _picked,
-    "index_add": _placed,
-    "plus_at": _written,
-    "assign_at": _written,
+    "getitem": _getitem,
+    "index_add": _index_add,
+    "plus_at": _write_at,
+    "assign_at": _write_at,
     "np.where": _elementwise,
-    "np.stack": _joined,
-    "np.concat": _joined,
-    **dict.fromkeys(("np.sum", "np.max", "np.min", "np.mean"), _reduced),
+    "np.stack": _join,
+    "np.concat": _join,
+    **dict.fromkeys(("np.sum", "np.max", "np.min", "np.mean"), _reduce),
 }

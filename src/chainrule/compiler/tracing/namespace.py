@@ -1,7 +1,7 @@
-"""The namespace over symbols: what rules, and NumPy called by users, compute with in a trace.
+"""Namespace of symbols: array functions that record ops, for rules and for users' NumPy calls.
 
-Each function records a line that calls NumPy's of the same name. Only what makes views, and what
-looks at static things, has an entry of its own.
+Each function records an op that calls NumPy's function of the same name. Functions that return
+views, or that read shapes and dtypes only, are defined here.
 """
 
 from __future__ import annotations
@@ -16,23 +16,28 @@ from chainrule.autograd.tensor import Tensor
 from chainrule.backend import KERNELS, is_basic_index, numpy_xp
 from chainrule.compiler.codegen import runtime
 from chainrule.compiler.ir.program import Value
-from chainrule.compiler.tracing.symbol import TRACING, Layout, Symbol, note, outlived
+from chainrule.compiler.tracing.symbol import (
+    TRACING,
+    Layout,
+    Symbol,
+    note_memory_use,
+    outlived_error,
+)
 from chainrule.errors import CompileError
+from chainrule.primitives.primitive import TABLE
 
-# --- keys -----------------------------------------------------------------------------------------
-#
-# Indices in a trace: what they hold may be symbols, and what is a mask has to be known.
+# --- indices --------------------------------------------------------------------------------------
 
 
 def plain_key(key: Any) -> Any:
-    """Return an index whose lists are arrays."""
+    """Return an index with arrays in place of lists."""
     if isinstance(key, tuple):
         return tuple(map(plain_key, key))
     return np.asarray(key) if isinstance(key, list) else key
 
 
 def without_masks(key: Any) -> Any:
-    """Return an index with positions in the place of masks, which have to be known."""
+    """Return an index with integer arrays in place of masks, whose elements must be known."""
     parts = key if isinstance(key, tuple) else (key,)
     if not any(map(_is_mask, parts)):
         return key
@@ -65,37 +70,44 @@ def is_basic(key: Any) -> bool:
 
 Shape = tuple[int, ...]
 
-_KERNELS = {name for names in KERNELS.values() for name in names} - {"sigmoid", "hypot"}
+_KERNELS = {
+    name
+    for names in KERNELS.values()
+    for name in names
+    if name not in TABLE or not TABLE[name].libm  # of these, programs call NumPy's
+}
 
 
 def record(name: str, *args: Any, **kwargs: Any) -> Any:
-    """Record a call in the trace that runs; return symbols of what comes out."""
+    """Record an op in the active trace; return symbols of its results."""
     trace = TRACING.get()
     if trace is None:
-        raise outlived()
+        raise outlived_error()
     target = kwargs.pop("out", None)
     if target is not None:
         target[...] = record(name, *args, **kwargs)
         return target
-    outs, kind = trace.call(name, args, kwargs)
-    ordered = name in _ORDERED or _all_ordered((args, tuple(kwargs.values())))
-    ordered = ordered and name not in _TURNED
-    symbols = [Symbol(value, ordered) for value in outs]
-    if kind is None:
+    outs, container = trace.call(name, args, kwargs)
+    c_order = name in _ALWAYS_C_ORDER or _all_c_ordered((args, tuple(kwargs.values())))
+    c_order = c_order and name not in _UNKNOWN_ORDER
+    symbols = [Symbol(value, c_order) for value in outs]
+    if container is None:
         return symbols[0]
-    return kind(*symbols) if hasattr(kind, "_fields") else kind(symbols)
+    return container(*symbols) if hasattr(container, "_fields") else container(symbols)
 
 
-_ORDERED = frozenset(["np.matmul", "np.zeros", "np.ones", "assign_at", "add_at", "index_add"])
-"""Functions whose results are in C order, whatever their arguments are in."""
-_TURNED = frozenset(["np.linalg.cross", "kernels.convolve_weight", "kernels.cofactors"])
-"""Functions whose results may be in another order where their arguments are in C order."""
+_ALWAYS_C_ORDER = frozenset(
+    ["np.matmul", "np.zeros", "np.ones", "assign_at", "add_at", "index_add"]
+)
+"""Functions whose results are in C order, whatever the order of their arguments."""
+_UNKNOWN_ORDER = frozenset(["np.linalg.cross", "kernels.convolve_weight", "kernels.cofactors"])
+"""Functions whose results may be in another order even if their arguments are in C order."""
 
 
-def _all_ordered(tree: Any) -> bool:
+def _all_c_ordered(tree: Any) -> bool:
     if isinstance(tree, Symbol):
-        return tree.ordered
-    return not isinstance(tree, tuple | list) or all(map(_all_ordered, tree))
+        return tree.c_ordered
+    return not isinstance(tree, tuple | list) or all(map(_all_c_ordered, tree))
 
 
 def _view(
@@ -105,25 +117,25 @@ def _view(
     replace: Callable[[Value, Value], Any] | None,
     layout: Layout | None = None,
 ) -> Symbol:
-    """Return a view of `x`, taken by a function of NumPy or the prelude."""
+    """Return a view of `x` by the function `name`, which `replace` inverts for writes."""
     x = as_symbol(x)
-    array = None if layout is None else x.hollow()
+    array = None if layout is None else x.dummy()
     strides = None if array is None or layout is None else layout(array).strides
 
-    def take(whole: Value) -> Value:
-        value: Value = record(name, whole, *settings).value
+    def take(base: Value) -> Value:
+        value: Value = record(name, base, *settings).value
         return value
 
-    def put(whole: Value, part: Value) -> Value:
+    def put(base: Value, view: Value) -> Value:
         assert replace is not None
-        value: Value = replace(whole, part).value
+        value: Value = replace(base, view).value
         return value
 
-    return Symbol.region(x, take, None if replace is None else put, strides)
+    return Symbol.view_of(x, take, None if replace is None else put, strides)
 
 
 def as_symbol(x: Any) -> Symbol:
-    """Return an array or a number as a symbol: a constant of the program."""
+    """Return an array, a number or a value of the program as a symbol."""
     if isinstance(x, Symbol):
         return x
     trace = TRACING.get()
@@ -131,8 +143,8 @@ def as_symbol(x: Any) -> Symbol:
     return Symbol(x) if isinstance(x, Value) else trace.symbol_of(np.asarray(x))
 
 
-class _Part:
-    """A part of NumPy's namespace: `linalg`, `fft`."""
+class _Submodule:
+    """A submodule of NumPy: `linalg` or `fft`."""
 
     def __init__(self, prefix: str) -> None:
         self._prefix = prefix
@@ -147,26 +159,26 @@ class SymbolNamespace:
     known = False
     records = False
     rule_kernels: Any = None
-    linalg = _Part("np.linalg.")
-    fft = _Part("np.fft.")
+    linalg = _Submodule("np.linalg.")
+    fft = _Submodule("np.fft.")
 
     @property
     def loops(self) -> Any:
-        """The loops and branches of a trace, which are above this module."""
+        """The module that records loops and branches; it imports this one."""
         from chainrule.compiler.control_flow import trace as control
 
         return control
 
     def __getattr__(self, name: str) -> Any:
         if name in _KEYED:
-            found: Any = functools.partial(_at, name)
+            found: Any = functools.partial(_record_keyed, name)
         elif name in _KERNELS:
             found = functools.partial(record, f"kernels.{name}")
         elif name in runtime.__all__:
             found = functools.partial(record, name)
         else:
             found = getattr(np, name)
-            if callable(found) and not isinstance(found, type) and name not in _PLAIN:
+            if callable(found) and not isinstance(found, type) and name not in _NOT_RECORDED:
                 found = functools.partial(record, f"np.{name}")
         self.__dict__[name] = found
         return found
@@ -177,36 +189,36 @@ class SymbolNamespace:
         x = as_symbol(x)
         shape = tuple(shape) if isinstance(shape, tuple | list) else (shape,)
         if shape == x.shape:
-            return Symbol(x.value) if copy else _same(x)
-        if x.ndim and not _alike(x.shape, shape):
-            note("order")
-        array = x.hollow()
+            return Symbol(x.value) if copy else _full_view(x)
+        if x.ndim and not _differ_by_ones(x.shape, shape):
+            note_memory_use("order")
+        array = x.dummy()
         try:
             strides = None if array is None else array.reshape(shape, copy=False).strides
         except ValueError:
             copy = True
         if copy:
             return Symbol(record("np.reshape", x, shape).value)
-        found = _view(x, "np.reshape", shape, replace=_reshaped_back)
+        found = _view(x, "np.reshape", shape, replace=_reshape_back)
         found.layout = strides
-        found.doubtful = strides is None and not _alike(x.shape, found.shape)
+        found.maybe_view = strides is None and not _differ_by_ones(x.shape, found.shape)
         return found
 
     def is_contiguous(self, x: Any) -> bool | None:
-        note("order")
-        array = x.hollow()
+        note_memory_use("order")
+        array = x.dummy()
         return None if array is None else bool(array.flags.c_contiguous)
 
     def permute_dims(self, x: Any, axes: Shape) -> Symbol:
         axes = tuple(axis % len(axes) for axis in axes)
         if axes == tuple(range(len(axes))):
-            return _same(as_symbol(x))
-        back = tuple(int(i) for i in np.argsort(axes))
+            return _full_view(as_symbol(x))
+        inverse = tuple(int(i) for i in np.argsort(axes))
         return _view(
             x,
             "np.permute_dims",
             axes,
-            replace=lambda w, p: record("np.permute_dims", p, back),
+            replace=lambda base, view: record("np.permute_dims", view, inverse),
             layout=lambda a: a.transpose(axes),
         )
 
@@ -237,7 +249,7 @@ class SymbolNamespace:
 
     def broadcast_to(self, x: Any, shape: Shape) -> Symbol:
         if tuple(shape) == as_symbol(x).shape:
-            return _same(as_symbol(x))
+            return _full_view(as_symbol(x))
         return _view(
             x,
             "np.broadcast_to",
@@ -261,7 +273,7 @@ class SymbolNamespace:
     def part(self, x: Any, name: str) -> Symbol:
         """Return the real or the imaginary part as a view."""
         if x.dtype.kind != "c":
-            return _same(x) if name == "real" else self.zeros(x.shape, x.dtype)
+            return _full_view(x) if name == "real" else self.zeros(x.shape, x.dtype)
         put = functools.partial(record, f"with_{name}")
         return _view(x, f"np.{name}", replace=put, layout=lambda a: getattr(a, name))
 
@@ -271,7 +283,7 @@ class SymbolNamespace:
             x,
             "bits",
             dtype,
-            replace=lambda w, p: record("bits", p, w.dtype),
+            replace=lambda base, view: record("bits", view, base.dtype),
             layout=lambda a: a.view(dtype),
         )
 
@@ -297,7 +309,7 @@ class SymbolNamespace:
         found: Symbol = record("getitem", x, key)
         first = key[0] if isinstance(key, tuple) else key
         if found.ndim > 1 and not (isinstance(first, Symbol) or np.ndim(first)):
-            found.layout = None  # NumPy chooses
+            found.layout = None  # NumPy chooses the order of advanced indexing
         return found
 
     def set_item(self, x: Symbol, key: Any, value: Any) -> None:
@@ -307,7 +319,7 @@ class SymbolNamespace:
         key = plain_key(key)
         if key is Ellipsis or (isinstance(key, tuple) and not key):
             shape = value.shape
-            while len(shape) > x.ndim and shape[0] == 1:  # as NumPy writes it
+            while len(shape) > x.ndim and shape[0] == 1:  # as NumPy's assignment does
                 shape = shape[1:]
             x.put(self.broadcast_to(self.reshape(value, shape), x.shape).value)
             return
@@ -323,12 +335,12 @@ class SymbolNamespace:
         return found
 
     def lasting(self, key: Any, shape: Shape) -> Symbol:
-        return _at("lasting", shape=shape, key=key)
+        return _record_keyed("lasting", shape=shape, key=key)
 
     def check_phases(self, phases: Any, gradient: Any, *, operation: str) -> Symbol:
-        return as_symbol(True)  # a look at values: eager's alone
+        return as_symbol(True)  # it checks values, which only eager mode has
 
-    # --- constants and copies ---
+    # --- creation and copies ---
 
     def asarray(self, x: Any, *, dtype: Any = None, copy: bool | None = None) -> Symbol:
         found = as_symbol(x if isinstance(x, Symbol) else np.asarray(x, dtype))
@@ -344,7 +356,7 @@ class SymbolNamespace:
 
     def astype(self, x: Any, dtype: Any, *, copy: bool = True) -> Symbol:
         value: Value = record("np.astype", x, np.dtype(dtype)).value
-        return as_symbol(x).made(value)
+        return as_symbol(x).new_like(value)
 
     def zeros(self, shape: Any, dtype: Any = float) -> Symbol:
         found: Symbol = record("np.zeros", shape, np.dtype(dtype))
@@ -367,7 +379,7 @@ class SymbolNamespace:
             raise CompileError(f"a compiled function can't move arrays, from {source} to {target}")
         return x
 
-    # --- spelled in other functions ---
+    # --- functions with other signatures than NumPy's ---
 
     def sum(self, x: Any, axis: Any = None, keepdims: bool = False, **_: Any) -> Symbol:
         found: Symbol = record("np.sum", x, axis=axis, keepdims=keepdims)
@@ -382,7 +394,7 @@ class SymbolNamespace:
         return mean
 
     def clip(self, x: Any, low: Any = None, high: Any = None) -> Any:
-        if x.dtype.kind == "b":  # bounds have the dtype of x, as eagerly
+        if x.dtype.kind == "b":  # bounds get the dtype of x, as in eager mode
             low, high = [None if bound is None else bool(bound) for bound in (low, high)]
         return record("np.clip", x, low, high)
 
@@ -398,65 +410,66 @@ class SymbolNamespace:
 
 
 _KEYED = frozenset(["index_add", "add_at", "maximum_at", "minimum_at"])
-"""Functions that have an index as their setting `key`."""
-_PLAIN = frozenset(
+"""Functions with an index as keyword argument `key`."""
+_NOT_RECORDED = frozenset(
     [
         *("isdtype", "iinfo", "finfo", "dtype", "broadcast_shapes", "result_type", "errstate"),
     ]
 )
+"""Functions of NumPy that take no arrays."""
 
 
-def _at(name: str, *arrays: Any, **settings: Any) -> Symbol:
+def _record_keyed(name: str, *arrays: Any, **settings: Any) -> Symbol:
     settings["key"] = without_masks(settings["key"])
     found: Symbol = record(name, *arrays, **settings)
     return found
 
 
-def _same(x: Symbol) -> Symbol:
-    """Return a view of all of `x`."""
-    return Symbol.region(x, lambda whole: whole, lambda whole, part: part, x.layout)
+def _full_view(x: Symbol) -> Symbol:
+    """Return a view of all elements of `x`."""
+    return Symbol.view_of(x, lambda base: base, lambda base, view: view, x.layout)
 
 
-def _reshaped_back(whole: Value, part: Value) -> Any:
-    return record("np.reshape", part, whole.shape)
+def _reshape_back(base: Value, view: Value) -> Any:
+    return record("np.reshape", view, base.shape)
 
 
-def _alike(a: Shape, b: Shape) -> bool:
-    """Say whether two shapes differ by dimensions of size 1 alone."""
+def _differ_by_ones(a: Shape, b: Shape) -> bool:
+    """Whether two shapes are equal but for dimensions of size 1."""
     return [n for n in a if n != 1] == [n for n in b if n != 1]
 
 
-def _put_at(key: Any, whole: Value, part: Value) -> Any:
-    return record("assign_at", whole, part, key)
+def _put_at(key: Any, base: Value, view: Value) -> Any:
+    return record("assign_at", base, view, key)
 
 
 SYMBOL_XP = SymbolNamespace()
 Symbol.namespace = SYMBOL_XP
 
 
-# --- protocols ------------------------------------------------------------------------------------
-#
-# NumPy called with symbols: `np.sin(x)`, `np.add.reduce(x)`, `out=`.
+# --- NumPy protocols ------------------------------------------------------------------------------
 
 _STATIC = frozenset(
     ["shape", "ndim", "size", "result_type", "can_cast", "iscomplexobj", "isrealobj"]
 )
-"""Functions of shapes and dtypes alone: their results are known."""
+"""Functions that read only shapes and dtypes: their results are known while tracing."""
 
-_WRITERS = frozenset(["put", "place", "putmask", "put_along_axis", "fill_diagonal"])
-_AS_NUMPYS = frozenset(
+_IN_PLACE = frozenset(["put", "place", "putmask", "put_along_axis", "fill_diagonal"])
+"""Functions that write to an argument."""
+
+_FROM_NAMESPACE = frozenset(
     [
         *("reshape", "transpose", "permute_dims", "matrix_transpose", "moveaxis", "swapaxes"),
         *("expand_dims", "squeeze", "broadcast_to", "astype", "zeros_like", "ones_like"),
     ]
 )
-"""Functions that take here what NumPy's take, and give views."""
+"""Functions of `SymbolNamespace` with the signatures of NumPy's."""
 
 
 def _array_ufunc(self: Symbol, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
     """Record a ufunc."""
     if any(isinstance(x, Tensor) for x in inputs):
-        return NotImplemented  # what has a history is the tensor's to record
+        return NotImplemented  # tensors record their operations themselves
     name = f"np.{ufunc.__name__}" + ("" if method == "__call__" else f".{method}")
     if getattr(np, ufunc.__name__, None) is not ufunc or method == "at":
         raise CompileError(f"{name} can't be compiled: it is no function of NumPy's, or writes")
@@ -481,9 +494,9 @@ def _array_function(self: Symbol, function: Any, types: Any, args: Any, kwargs: 
         where = kwargs.get("where", True)
         target[...] = value if where is True else record("np.where", where, value, target)
         return None
-    if name in _WRITERS:
+    if name in _IN_PLACE:
         raise CompileError(f"np.{name} writes in place, which can't be compiled: assign to x[i]")
-    if name in _AS_NUMPYS and module == "np":
+    if name in _FROM_NAMESPACE and module == "np":
         return getattr(SYMBOL_XP, name)(*args, **kwargs)
     return record(f"{module}.{name}", *args, **kwargs)
 

@@ -1,9 +1,9 @@
-"""Symbols: what stands for arrays while a function is traced.
+"""Symbols: the abstract arrays on which a function is traced.
 
-A symbol is a place in memory, as an array is: it can be written to, and it may be a view of
-another. What it holds at a moment is a value of the program. A write makes a new value of the
-whole; a view that was made before asks its base again. So aliasing means in a trace what it means
-in NumPy, and the program that comes out knows nothing of it.
+Like an array, a symbol has memory: it can be written to, and it may be a view of another symbol.
+Its content at a given time is a value of the program. A write gives the base a new value; views of
+the base derive theirs again. So aliasing in a trace has NumPy's semantics, while the program that
+results is free of it.
 """
 
 from __future__ import annotations
@@ -24,18 +24,17 @@ from chainrule.errors import CompileError
 if TYPE_CHECKING:
     from chainrule.compiler.tracing.trace import Trace
 
-# --- layout ---------------------------------------------------------------------------------------
+# --- memory layout --------------------------------------------------------------------------------
 #
-# Where the elements of symbols are in memory, as far as is known: what is a view depends on it.
-#
-# NumPy is asked, on arrays of the same strides that have no memory, which are never read.
+# Strides of symbols, as far as they are known, since they decide whether reshape() gives a view.
+# NumPy computes them on dummy arrays that have these strides but no memory.
 
 Strides = tuple[int, ...] | None  # None: not known
 Layout = Callable[[Any], Any]
 
 
-def in_order(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
-    """Return the strides of memory in C order."""
+def c_strides(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
+    """Return the strides of C order."""
     strides, step = [], itemsize
     for length in reversed(shape):
         strides.append(step)
@@ -43,36 +42,36 @@ def in_order(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
     return tuple(reversed(strides))
 
 
-def hollow(shape: tuple[int, ...], dtype: Any, strides: tuple[int, ...]) -> Any:
-    """Return an array of these strides, whose elements must not be read."""
+def dummy_array(shape: tuple[int, ...], dtype: Any, strides: tuple[int, ...]) -> Any:
+    """Return an array with these strides, whose elements must not be read."""
     return np.lib.stride_tricks.as_strided(np.empty((), dtype), shape, strides)
 
 
-def copied(array: Any, dtype: Any) -> tuple[int, ...]:
-    """Return the strides of a copy of an array, which NumPy keeps in the order of the elements."""
+def copy_strides(array: Any, dtype: Any) -> tuple[int, ...]:
+    """Return the strides of a copy of an array, which keeps the order of its elements."""
     strides: tuple[int, ...] = np.empty_like(array, dtype).strides
     return strides
 
 
-# --- symbol ---------------------------------------------------------------------------------------
+# --- symbols --------------------------------------------------------------------------------------
 
 TRACING: ContextVar[Trace | None] = ContextVar("chainrule trace", default=None)
-"""The trace that runs in this thread or task."""
+"""The active trace of this thread or task."""
 
 
-def note(matter: str) -> None:
-    """Note in the trace that runs that something of memory mattered."""
+def note_memory_use(aspect: str) -> None:
+    """Record in the active trace that the program depends on this aspect of memory."""
     trace = TRACING.get()
     if trace is not None:
-        trace.asked.add(matter)
+        trace.memory_uses.add(aspect)
 
 
-Region = Callable[[Value], Value]
+Take = Callable[[Value], Value]
 Replace = Callable[[Value, Value], Value]
 
 
 class Flags:
-    """What an array tells of its memory, asked of a symbol."""
+    """The `flags` of a symbol, as of an array."""
 
     __slots__ = ("_symbol",)
 
@@ -80,12 +79,12 @@ class Flags:
         self._symbol = symbol
 
     def __getattr__(self, name: str) -> bool:
-        note("layout")
-        array = self._symbol.hollow()
+        note_memory_use("layout")
+        array = self._symbol.dummy()
         if array is None:
             raise CompileError(
                 f"flags.{name}: in which order the elements of a result are in memory is not known "
-                "in a compiled function: ask outside, or take contiguous()"
+                "in a compiled function: read it outside, or take contiguous()"
             )
         found: bool = getattr(array.flags, name)
         return found
@@ -93,17 +92,17 @@ class Flags:
     @property
     def writeable(self) -> bool:
         symbol: Symbol | None = self._symbol
-        while symbol is not None and not symbol.locked:
+        while symbol is not None and not symbol.read_only:
             symbol = symbol._base
         return symbol is None
 
     @writeable.setter
     def writeable(self, value: bool) -> None:
-        self._symbol.locked = not value
+        self._symbol.read_only = not value
 
 
-def outlived() -> CompileError:
-    """Return the error of who computes with an array after the trace that it belonged to."""
+def outlived_error() -> CompileError:
+    """Return the error for a symbol that is used after its trace."""
     return CompileError(
         "an array of a compiled function outlived its compilation: it was kept in a list, a "
         "global or an attribute. Return it from the function instead"
@@ -117,53 +116,53 @@ class Symbol(ArrayProxy):
         "__weakref__",
         "_base",
         "_replace",
-        "_seen",
         "_take",
         "_value",
-        "doubtful",
+        "_value_version",
         "layout",
-        "locked",
+        "maybe_view",
+        "read_only",
         "writes",
     )
 
     __array_priority__ = 900.0  # NumPy's scalars and arrays leave operators to symbols
     device = CPU
 
-    _take: Region
+    _take: Take
     _replace: Replace | None
-    _seen: int
+    _value_version: int  # the version of the base for which `_value` holds
 
-    def __init__(self, value: Value, ordered: bool = True) -> None:
+    def __init__(self, value: Value, c_order: bool = True) -> None:
         self._value = value
         self._base: Symbol | None = None
         self.writes = 0
-        self.layout: Strides = in_order(value.shape, value.dtype.itemsize) if ordered else None
-        self.doubtful = self.locked = False  # locked: memory from outside that is read-only
+        self.layout: Strides = c_strides(value.shape, value.dtype.itemsize) if c_order else None
+        self.maybe_view = self.read_only = False
 
     @classmethod
-    def region(
-        cls, base: Symbol, take: Region, replace: Replace | None, layout: Strides = None
+    def view_of(
+        cls, base: Symbol, take: Take, replace: Replace | None, layout: Strides = None
     ) -> Symbol:
-        """Return a symbol of a region of another's memory.
+        """Return a symbol that is a view of another.
 
-        `take` gives the region's value from the whole's; `replace` the whole's from the whole's
-        before and the region's, or is None where the region can't be written to.
+        `take` gives the value of the view from that of the base. `replace` gives the new value of
+        the base from its old one and the written view, or is None if the view is read-only.
         """
         made = cls(take(base.value))
         made._base, made._take, made._replace = base, take, replace
-        made._seen = base.stamp
+        made._value_version = base.version
         made.layout = layout
         return made
 
-    def hollow(self) -> Any:
-        """Return an array of the same strides, to be asked and not read; None if unknown."""
+    def dummy(self) -> Any:
+        """Return a dummy array with the strides of the symbol; None if they are unknown."""
         if self.layout is None:
             return None
-        return hollow(self.shape, self.dtype, self.layout)
+        return dummy_array(self.shape, self.dtype, self.layout)
 
     @property
-    def ordered(self) -> bool:
-        """Whether what a function makes of it is in C order for certain."""
+    def c_ordered(self) -> bool:
+        """Whether results of elementwise functions of it are certainly in C order."""
         if self.layout is None:
             return False
         steps = [s for s, n in zip(self.layout, self.shape, strict=True) if s and n > 1]
@@ -177,48 +176,49 @@ class Symbol(ArrayProxy):
 
     @property
     def base(self) -> Symbol | None:
-        """The symbol whose memory this one shows, as of an array."""
+        """The symbol that owns the memory, as the `base` of an array; None if it is this one."""
         base = self._base
         while base is not None and base._base is not None:
             base = base._base
         return base
 
     @property
-    def stamp(self) -> int:
-        """How often the memory was written to."""
-        return self.writes if self._base is None else self._base.stamp
+    def version(self) -> int:
+        """Number of writes to the memory so far."""
+        return self.writes if self._base is None else self._base.version
 
     @property
     def value(self) -> Value:
-        """What the memory holds now."""
-        if self._base is not None and self._seen != self._base.stamp:
-            self._certain()
-            self._value, self._seen = self._take(self._base.value), self._base.stamp
+        """The present content of the memory."""
+        if self._base is not None and self._value_version != self._base.version:
+            self._check_aliasing_known()
+            self._value = self._take(self._base.value)
+            self._value_version = self._base.version
         return self._value
 
     def put(self, value: Value) -> None:
-        """Write a value over all elements."""
-        note("writes")
-        if self._base is None and not self.locked:
+        """Overwrite all elements."""
+        note_memory_use("writes")
+        if self._base is None and not self.read_only:
             self._value = value
             self.writes += 1
             return
-        self._certain()
-        if self._base is None or self._replace is None or self.locked:
+        self._check_aliasing_known()
+        if self._base is None or self._replace is None or self.read_only:
             raise ValueError("assignment destination is read-only")
         self._base.put(self._replace(self._base.value, value))
-        self._value, self._seen = value, self._base.stamp
+        self._value, self._value_version = value, self._base.version
 
-    def _certain(self) -> None:
-        """Raise if this may be a view or a copy, and it matters."""
-        if self.doubtful:
+    def _check_aliasing_known(self) -> None:
+        """Raise if it is unknown whether this is a view or a copy of its base."""
+        if self.maybe_view:
             raise CompileError(
                 "reshape() of a tensor whose order in memory isn't known may be a view or a copy, "
                 "and one of the two was written to: clone() what is to be kept apart, or write "
                 "before the tensor is reshaped"
             )
 
-    # --- what an array tells of itself ---
+    # --- attributes of arrays ---
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -239,8 +239,8 @@ class Symbol(ArrayProxy):
     @property
     def strides(self) -> Any:
         raise CompileError(
-            "where an array is in memory is not known in a compiled function: its strides, offset "
-            "and address are questions to ask outside"
+            "where an array is in memory is not known in a compiled function: read its strides, "
+            "offset and address outside"
         )
 
     ctypes = strides
@@ -256,40 +256,41 @@ class Symbol(ArrayProxy):
     def __repr__(self) -> str:
         return f"<unknown array in a compiled function: {self._value.type_text}>"
 
-    # --- what needs the elements: not known ---
+    # --- reads of elements, which have no values ---
 
     def _unknown(self, *_: Any, **__: Any) -> NoReturn:
         if TRACING.get() is None:
-            raise outlived()
-        place = here()
+            raise outlived_error()
+        location = here()
+        where = "" if location is None else f", at {location}"
         raise CompileError(
             "a value was asked for while the function was being compiled, where only shapes and "
-            f"dtypes are known{'' if place is None else f', at {place}'}. Choose with cr.where() "
-            "in the place of `if`, loop with cr.while_loop() or cr.scan(), pass what the function "
-            "must know as a Python number (a static argument), or look at values outside"
+            f"dtypes are known{where}. Choose with cr.where() in the place of `if`, loop with "
+            "cr.while_loop() or cr.scan(), pass what the function must know as a Python number (a "
+            "static argument), or look at values outside"
         )
 
     __bool__ = __int__ = __float__ = __complex__ = __index__ = _unknown
     item = tolist = tobytes = __array__ = _unknown
 
-    # --- computing ---
+    # --- copies and views ---
 
     def copy(self, order: str = "C") -> Symbol:
-        return Symbol(self.value) if order == "C" else self.made(self.value)
+        return Symbol(self.value) if order == "C" else self.new_like(self.value)
 
-    def made(self, value: Value) -> Symbol:
-        """Return a symbol of a value in fresh memory, which has the order of this one's."""
-        array, found = self.hollow(), Symbol(value, self.ndim < 2)
+    def new_like(self, value: Value) -> Symbol:
+        """Return a symbol with new memory, whose elements are in the same order as this one's."""
+        array, found = self.dummy(), Symbol(value, self.ndim < 2)
         if array is not None:
-            found.layout = copied(array, value.dtype)
+            found.layout = copy_strides(array, value.dtype)
         return found
 
     def view(self, dtype: Any) -> Any:
         return self.namespace.bits(self, np.dtype(dtype))
 
     def reshape(self, *shape: Any, copy: bool | None = None) -> Any:
-        if copy is False and self.layout is not None:  # raises where it takes a copy
-            self.hollow().reshape(*shape, copy=False)
+        if copy is False and self.layout is not None:  # raises where a copy is needed
+            self.dummy().reshape(*shape, copy=False)
         return self.namespace.reshape(self, shape[0] if isinstance(shape[0], tuple) else shape)
 
     def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:

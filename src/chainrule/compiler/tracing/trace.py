@@ -1,4 +1,4 @@
-"""A trace: what happens while a function runs once on symbols, and what it changed."""
+"""Trace: records the ops, captures and side effects of a function that runs on symbols."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache, lru_cache
 from types import CodeType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -34,32 +34,27 @@ from chainrule.compiler.tracing.symbol import TRACING, Symbol
 from chainrule.errors import RAISED, CompileError
 from chainrule.random import draw
 
-# --- overlay --------------------------------------------------------------------------------------
-#
-# While a function is traced, the trace answers for tensors, and sees arrays and draws.
-
-if TYPE_CHECKING:
-    pass
+# --- active trace ---------------------------------------------------------------------------------
 
 
 @contextmanager
 def tracing(trace: Trace) -> Iterator[None]:
-    """Let `trace` answer for all tensors, in this thread or task."""
+    """Redirect tensors, arrays and random draws of this thread or task to a trace."""
     token, errors = TRACING.set(trace), RAISED.set(trace.errors)
-    drawn, made = draw.WATCHER.set(trace.draw), arguments.WATCHER.set(trace.seen)
+    draws, tensors = draw.WATCHER.set(trace.draw), arguments.WATCHER.set(trace.memory_of)
     try:
         with intercepting(trace):
             yield
     finally:
-        arguments.WATCHER.reset(made)
-        draw.WATCHER.reset(drawn)
+        arguments.WATCHER.reset(tensors)
+        draw.WATCHER.reset(draws)
         RAISED.reset(errors)
         TRACING.reset(token)
 
 
 @contextmanager
-def within(trace: Trace | None) -> Iterator[None]:
-    """While one traces, let another trace answer, or nobody."""
+def switched_to(trace: Trace | None) -> Iterator[None]:
+    """Switch from the active trace to another one, or to none."""
     token = TRACING.set(trace)
     try:
         with asking(trace):
@@ -68,23 +63,23 @@ def within(trace: Trace | None) -> Iterator[None]:
         TRACING.reset(token)
 
 
-# --- trace ----------------------------------------------------------------------------------------
+# --- traces ---------------------------------------------------------------------------------------
 
 _array, _grad, _node = SLOTS["_array"], SLOTS["_grad"], SLOTS["_node"]
 
 
 class Capture(NamedTuple):
-    """A tensor that existed before the trace, and the one that stands for it."""
+    """A tensor that existed before the trace, and its proxy."""
 
     tensor: Tensor
     proxy: Tensor
     symbol: Symbol
     value: Value
-    found: Any  # its node as the trace began
+    found: Any  # its node when the trace began
 
     @property
     def node(self) -> Any:
-        """The tensor's node, as the trace has it."""
+        """The node of the tensor within the trace."""
         return _node.__get__(self.proxy)
 
     @property
@@ -94,56 +89,56 @@ class Capture(NamedTuple):
 
     @property
     def grads(self) -> tuple[Tensor | None, Tensor | None]:
-        """The tensor's `.grad` before the trace, and after it."""
+        """The tensor's `.grad` before the trace, and now."""
         return _grad.__get__(self.tensor), _grad.__get__(self.proxy)
 
 
-_ARRAYS = (ndarray, np.memmap)
-"""NumPy's arrays that compute as plain ones do."""
+_ARRAY_TYPES = (ndarray, np.memmap)
+"""Array classes without operations of their own."""
 
-_TAKEN = frozenset(["np", "kernels", *runtime.__all__, *keyword.kwlist])
-"""What programs know by other names."""
+_RESERVED_NAMES = frozenset(["np", "kernels", *runtime.__all__, *keyword.kwlist])
+"""Names that generated source uses for other things."""
 
 
 class Trace:
     """One run of a function on symbols."""
 
     def __init__(self, name: str) -> None:
-        self.name = f"{name}_" if name in _TAKEN else name
+        self.name = f"{name}_" if name in _RESERVED_NAMES else name
         self.ops: list[Op] = []
         self.constants: dict[Value, Any] = {}
-        self.captures: dict[int, Capture] = {}  # by the tensor's id, in the order first used
-        self.arrays: list[tuple[Any, Symbol, Value]] = []  # NumPy arrays among the arguments
-        self.outside: dict[int, Any] = {}  # NumPy arrays that the function can get at, by storage
-        self.masks: list[tuple[Any, Any]] = []  # those looked at, and what they held
-        self.asked: set[str] = set()  # what of memory mattered: see `order_matters`
-        self.naming = True  # take names from the user's variables
-        self.errors: list[CompileError] = []  # also those that the function has caught
-        self.made: list[weakref.ref[Tensor]] = []  # tensors that were made
-        self.held: list[Any] = []  # nodes of loops, which hold tensors for their backward passes
+        self.captures: dict[int, Capture] = {}  # by the tensor's id, in the order of first use
+        self.arrays: list[tuple[Any, Symbol, Value]] = []  # NumPy arrays that are inputs
+        self.external: dict[int, Any] = {}  # reachable NumPy arrays, by storage
+        self.masks: list[tuple[Any, Any]] = []  # masks that were read, and their content
+        self.memory_uses: set[str] = set()  # see `order_matters`
+        self.naming = True  # whether values are named after the user's variables
+        self.errors: list[CompileError] = []  # also those that the function caught
+        self.made: list[weakref.ref[Tensor]] = []  # tensors created by the function
+        self.loop_nodes: list[Any] = []  # these hold tensors for their backward passes
         self._known: dict[int, tuple[Any, Value]] = {}  # constants by the array's id
         self._hinted: tuple[Any, list[Value]] = (None, [])
 
     def run(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        """Call a function with this trace answering for all tensors."""
+        """Call a function under this trace."""
         with tracing(self):
             return function(*args, **kwargs)
 
-    def given(self, arguments: Any) -> Any:
-        """Return arguments with symbols in the place of NumPy arrays.
+    def to_symbols(self, arguments: Any) -> Any:
+        """Return arguments with symbols in place of NumPy arrays.
 
-        Containers of none are the caller's: the function may change them.
+        Containers without arrays are returned as they are, since the function may change them.
         """
         parts = pytree.children(arguments)
         if parts is None:
-            return self._given(arguments)
-        given = [self.given(part) for _, part in parts]
-        if all(new is part for new, (_, part) in zip(given, parts, strict=True)):
+            return self._leaf_to_symbol(arguments)
+        symbolic = [self.to_symbols(part) for _, part in parts]
+        if all(new is part for new, (_, part) in zip(symbolic, parts, strict=True)):
             return arguments
-        return pytree.remade(arguments, given)
+        return pytree.remade(arguments, symbolic)
 
-    def _given(self, leaf: Any) -> Any:
-        if isinstance(leaf, ndarray) and type(leaf) not in _ARRAYS:
+    def _leaf_to_symbol(self, leaf: Any) -> Any:
+        if isinstance(leaf, ndarray) and type(leaf) not in _ARRAY_TYPES:
             raise CompileError(
                 f"compile: a {type(leaf).__name__} has operations of its own, which a compiled "
                 "function doesn't know: pass numpy.asarray() of it"
@@ -151,13 +146,13 @@ class Trace:
         return self._input(leaf) if isinstance(leaf, ndarray) else leaf
 
     def _input(self, array: Any) -> Symbol:
-        """Return what stands for a NumPy array from outside."""
+        """Return the symbol of a NumPy array that is an input of the program."""
         for known, symbol, _ in self.arrays:
             if known is array:
                 return symbol
         value = Value(array.shape, array.dtype)
         symbol = Symbol(value)
-        symbol.layout, symbol.locked = array.strides, not array.flags.writeable
+        symbol.layout, symbol.read_only = array.strides, not array.flags.writeable
         self.arrays.append((array, symbol, value))
         return symbol
 
@@ -166,45 +161,45 @@ class Trace:
         return array if array.__class__ is Symbol else self.symbol_of(array)
 
     def symbol_of(self, array: Any) -> Symbol:
-        """Return what stands for an array: what the function can get at may change until later."""
-        if array.__class__ is ndarray and id(storage_of(array)) in self.outside:
+        """Return the symbol of an array: an input if the function can reach it, else a constant."""
+        if array.__class__ is ndarray and id(storage_of(array)) in self.external:
             return self._input(array)
         found = Symbol(self.constant(array))
         found.layout = self.constants[found.value].strides
         return found
 
-    def seen(self, array: Any) -> Symbol:
-        """Return what shows an array's memory, for a tensor that is made of it."""
+    def memory_of(self, array: Any) -> Symbol:
+        """Return a view of an array, as the memory of a tensor that is made from it."""
         symbol = array if isinstance(array, Symbol) else self.symbol_of(array)
-        return Symbol.region(symbol, lambda whole: whole, lambda whole, part: part, symbol.layout)
+        return Symbol.view_of(symbol, lambda base: base, lambda base, view: view, symbol.layout)
 
     @property
     def order_matters(self) -> bool:
-        """Whether another order of elements in memory may make another program.
+        """Whether the program depends on the order of elements in memory.
 
-        It decides whether a reshaped array is a view, which matters where something is written, or
-        what was given is returned; and it is what `is_contiguous` says.
+        The order decides whether a reshaped array is a view, which matters if anything is written
+        or an input is returned, and it is the result of `is_contiguous`.
         """
-        asked = self.asked
-        return "layout" in asked or ("order" in asked and len(asked) > 1)
+        uses = self.memory_uses
+        return "layout" in uses or ("order" in uses and len(uses) > 1)
 
     # --- tensors ---
 
     def proxy(self, tensor: Tensor) -> Tensor:
-        """Return what stands for a tensor: itself, if it was made in this trace."""
+        """Return the proxy of a tensor; a tensor made in this trace is its own."""
         capture = self.captures.get(id(tensor))
         if capture is not None:
             return capture.proxy
         try:
             array = _array.__get__(tensor)
-        except AttributeError:  # it's being made
+        except AttributeError:  # under construction
             return tensor
         if array.__class__ is Symbol:
             return tensor
         return self.capture(tensor, array).proxy
 
     def face_for(self, tensor: Tensor, slot: str, value: Any) -> tuple[Tensor, Any]:
-        """Return where to set a slot, and to what: new tensors hold symbols from the start."""
+        """Return the tensor whose slot to set, and the value; arrays become symbols."""
         if slot == "_array":
             if value.__class__ is not Symbol:
                 value = self.symbol_of(value)
@@ -213,14 +208,14 @@ class Trace:
         return self.proxy(tensor), value
 
     def survivors(self) -> list[Tensor]:
-        """Return the tensors that were made and that somebody holds, after the run."""
-        for node in self.held:
+        """Return the tensors made in the trace that are still referenced after it."""
+        for node in self.loop_nodes:
             node.release()
         found = [t for reference in self.made if (t := reference()) is not None]
         return list({id(t): t for t in found}.values())
 
     def capture(self, tensor: Tensor, array: Any) -> Capture:
-        """Make the tensor that stands for one from outside."""
+        """Return the capture of a tensor from outside the trace, with a new proxy."""
         if array.__class__ is not ndarray:
             raise CompileError(
                 f"compile: expected tensors on the CPU, got one of {type(array).__name__}"
@@ -228,7 +223,7 @@ class Trace:
         value = Value(array.shape, array.dtype)
         proxy: Tensor = object.__new__(Tensor)
         symbol = Symbol(value)
-        symbol.layout, symbol.locked = array.strides, not array.flags.writeable
+        symbol.layout, symbol.read_only = array.strides, not array.flags.writeable
         _array.__set__(proxy, symbol)
         _grad.__set__(proxy, _grad.__get__(tensor))
         SLOTS["_view"].__set__(proxy, None)
@@ -237,10 +232,10 @@ class Trace:
         capture = self.captures[id(tensor)] = Capture(tensor, proxy, symbol, value, edge)
         return capture
 
-    def settle(self, result: Any) -> None:
-        """Bring what outlives the function up to date, as long as lines can be recorded.
+    def finish(self, result: Any) -> None:
+        """Bring values and nodes that outlive the function up to date, while ops can be recorded.
 
-        What it returns is let go of as a view, so that what it was a view of doesn't live on.
+        Returned tensors stop being views, so that they don't keep their bases alive.
         """
         leaves = [leaf for _, leaf in pytree.leaves(result)]
         tensors: list[Any] = [leaf for leaf in leaves if isinstance(leaf, Tensor)]
@@ -253,7 +248,7 @@ class Trace:
                 _ = leaf.value if isinstance(leaf, Symbol) else None
             given = {capture.value for capture in self.captures.values()}
             if any(isinstance(leaf, Tensor) and leaf._array.value in given for leaf in leaves):
-                self.asked.add("returned")  # itself, or its copy: contiguous() chooses by order
+                self.memory_uses.add("returned")  # contiguous() returns its input, or a copy
             for tensor in tensors:
                 if tensor is not None and self.proxy(tensor) is tensor:
                     current_node(tensor)
@@ -263,7 +258,7 @@ class Trace:
                     _ = _array.__get__(alive).value
 
     def hooks(self) -> list[Callable[..., Any]]:
-        """Return the hooks that passes inside may have called at leaves from outside."""
+        """Return the hooks of captured leaves, which backward passes inside may have called."""
         found = [c.node.hooks for c in self.captures.values() if type(c.node) is AccumulateGrad]
         kinds = [
             kind
@@ -274,8 +269,8 @@ class Trace:
         return [hook for kind in kinds for hook in kind.values()]
 
     def _edge(self, tensor: Tensor) -> Any:
-        """Return a leaf's own node; where history begins outside, one that no pass gets through."""
-        with within(None):
+        """Return the node of a captured leaf; of a non-leaf one that raises in a backward pass."""
+        with switched_to(None):
             node = current_node(tensor)
         if node is None or type(node) is AccumulateGrad:
             return node
@@ -286,7 +281,7 @@ class Trace:
         )
 
     def constant(self, array: Any) -> Value:
-        """Return the value of an array that is the same at every call."""
+        """Return the value of a constant array."""
         known = self._known.get(id(array))
         if known is not None:
             return known[1]
@@ -297,30 +292,30 @@ class Trace:
         return value
 
     def known(self, array: Any) -> Any:
-        """Return an array whose elements have to be known, or None; they are asked for from now."""
+        """Return the array of a symbol with known elements, else None; guards check the content."""
         if isinstance(array, Symbol):
             outer = next((a for a, _, v in self.arrays if v is array.value), None)
             if outer is None:
                 return self.constants.get(array.value)
-            array = outer if id(storage_of(outer)) in self.outside else None
-        if array is not None and id(storage_of(array)) in self.outside:
+            array = outer if id(storage_of(outer)) in self.external else None
+        if array is not None and id(storage_of(array)) in self.external:
             self.masks.append((array, array.copy()))
         return array
 
-    # --- lines ---
+    # --- ops ---
 
     def call(
         self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[tuple[Value, ...], type | None]:
-        """Record a call; return what comes out, and the kind of sequence it comes in."""
-        args = tuple([self._plain(arg) for arg in args])
-        kwargs = {key: self._plain(arg) for key, arg in kwargs.items()}
+        """Record an op; return its results, and the container that the function returns."""
+        args = tuple([self._to_values(arg) for arg in args])
+        kwargs = {key: self._to_values(arg) for key, arg in kwargs.items()}
         found = abstract_eval(name, args, kwargs)
         outs = tuple([Value(shape, dtype) for shape, dtype in found.types])
         op = Op(name, args, kwargs, outs)
-        self._place(op)
+        self._annotate(op)
         self.ops.append(op)
-        return outs, found.kind
+        return outs, found.container
 
     def draw(
         self, generator: Any, method: Any, args: tuple[Any, ...], settings: dict[str, Any]
@@ -329,8 +324,8 @@ class Trace:
         (drawn,), _ = self.call(DRAW, (generator, method, *args), settings)
         return Symbol(drawn)
 
-    def _plain(self, tree: Any) -> Any:
-        """Return arguments with values in the place of symbols, arrays and tensors."""
+    def _to_values(self, tree: Any) -> Any:
+        """Return arguments with values in place of symbols, arrays and tensors."""
         if isinstance(tree, Symbol):
             return tree.value
         if isinstance(tree, ndarray):
@@ -338,32 +333,32 @@ class Trace:
         if isinstance(tree, Tensor):
             return tree._array.value
         if isinstance(tree, tuple | list):
-            items = [self._plain(item) for item in tree]
+            items = [self._to_values(item) for item in tree]
             return type(tree)(*items) if hasattr(tree, "_fields") else type(tree)(items)
         return tree
 
-    def _place(self, op: Op) -> None:
-        """Note the user's line, and the name that it gives to what comes out."""
+    def _annotate(self, op: Op) -> None:
+        """Set the user's source location, and name the result after the variable it is bound to."""
         frame = user_frame(sys._getframe(3))
         if frame is None:
             return
         op.location = _located(frame.f_code, frame.f_lasti)
-        name = _assigned(frame.f_code, frame.f_lasti)
-        at = (id(frame), frame.f_lasti)
+        name = _assigned_name(frame.f_code, frame.f_lasti)
+        instruction = (id(frame), frame.f_lasti)
         if name is None or not name.isidentifier() or not self.naming:
             return
-        if self._hinted[0] == at:  # one call of the user's made several lines: the last has it
+        if self._hinted[0] == instruction:  # of several ops for one call, the last has the name
             for value in self._hinted[1]:
                 value.hint = ""
-        self._hinted = at, list(op.outs)
+        self._hinted = instruction, list(op.outs)
         op.outs[0].hint = name
 
 
 _located = lru_cache(1024)(locate)
 
 
-def _assigned(code: CodeType, instruction: int) -> str | None:
-    """Return the name of the variable that takes the result of an instruction, if one does."""
+def _assigned_name(code: CodeType, instruction: int) -> str | None:
+    """Return the name of the variable to which the result of an instruction is bound, if any."""
     offsets, stores = _stores(code)
     following = bisect_right(offsets, instruction)
     return stores.get(offsets[following]) if following < len(offsets) else None
@@ -371,23 +366,23 @@ def _assigned(code: CodeType, instruction: int) -> str | None:
 
 @cache
 def _stores(code: CodeType) -> tuple[list[int], dict[int, str]]:
-    """Return where the instructions of a function begin, and which of them set a variable."""
+    """Return the offsets of the instructions, and the variable of each that is a store."""
     found = list(dis.get_instructions(code))
-    stores = {i.offset: i.argval for i in found if i.opname in _STORES}
+    stores = {i.offset: i.argval for i in found if i.opname in _STORE_OPCODES}
     return [i.offset for i in found], stores
 
 
-_STORES = ("STORE_FAST", "STORE_NAME", "STORE_GLOBAL", "STORE_DEREF")
+_STORE_OPCODES = ("STORE_FAST", "STORE_NAME", "STORE_GLOBAL", "STORE_DEREF")
 
 
-def in_order(trace: Trace, args: Any, kwargs: Any) -> list[Capture]:
-    """Return the tensors from outside: arguments as they were given, then the others."""
+def ordered_captures(trace: Trace, args: Any, kwargs: Any) -> list[Capture]:
+    """Return the captured tensors: arguments in their order, then the others."""
     order = {id(leaf): i for i, (_, leaf) in enumerate(pytree.leaves((args, kwargs)))}
     return sorted(trace.captures.values(), key=lambda c: order.get(id(c.tensor), len(order)))
 
 
 def overlapping(trace: Trace) -> tuple[Value, Value] | None:
-    """Return two inputs that share memory of which one is written to, if there are such."""
+    """Return two inputs that share memory of which at least one is written to, else None."""
     inputs = [(_array.__get__(c.tensor), c.symbol, c.value) for c in trace.captures.values()]
     by_storage: dict[int, tuple[Symbol, Value]] = {}
     for array, symbol, value in [*inputs, *trace.arrays]:
@@ -403,7 +398,7 @@ def _identifier(path: str) -> str:
 
 
 def name_inputs(trace: Trace, function: Any, args: Any, kwargs: Any, found: list[Found]) -> None:
-    """Give the program's inputs the names that the function has for them, or ways to them."""
+    """Name the inputs after the variables of the function, or after the paths to them."""
     names: dict[int, str] = {}
     for name, value in named_values(function, args, kwargs):
         for path, leaf in pytree.leaves(value):
@@ -420,13 +415,11 @@ def name_inputs(trace: Trace, function: Any, args: Any, kwargs: Any, found: list
         value.hint = names.get(id(array), "")
 
 
-# --- draws ----------------------------------------------------------------------------------------
-#
-# Generators of random numbers in a trace: which may be recorded, and who else drew from them.
+# --- random generators ----------------------------------------------------------------------------
 
 
-class Watched:
-    """The generators that a function can get at, and how far they had come before it was traced."""
+class GeneratorStates:
+    """The random generators that a function can reach, and their states before the trace."""
 
     def __init__(self, args: Any, kwargs: Any, found: Iterable[Found]) -> None:
         leaves = [leaf for _, leaf in pytree.leaves([args, kwargs])]
@@ -434,7 +427,7 @@ class Watched:
         self._states = [(g, _state(g)) for g in values if is_generator(g)]
 
     def check(self, ops: list[Op]) -> None:
-        """Raise if the function drew by a generator's own method, or from one that it made."""
+        """Raise if the function called a generator's method, or drew from one that it made."""
         for generator, before in self._states:
             if _state(generator) != before:
                 raise CompileError(
@@ -445,10 +438,10 @@ class Watched:
         draws = [op for op in every_op(ops) if op.function == DRAW]
         times = Counter(id(op.args[0]) for op in draws)
         for op in draws:
-            if sys.getrefcount(op.args[0]) - _PASSING == times[id(op.args[0])]:
+            if sys.getrefcount(op.args[0]) - _CALL_REFERENCES == times[id(op.args[0])]:
                 raise CompileError(
                     "a compiled function drew from a generator that it had made itself, which "
-                    "would go on at the next call in the place of beginning anew: make it outside"
+                    "would go on at the next call instead of beginning anew: make it outside"
                 )
 
 
@@ -465,5 +458,5 @@ def _name(generator: Any) -> str:
 
 
 _PROBE = (object(),)
-_PASSING = sys.getrefcount(_PROBE[0]) - 1
-"""How many references a call of getrefcount has of its own."""
+_CALL_REFERENCES = sys.getrefcount(_PROBE[0]) - 1
+"""Number of references that a call of `getrefcount` itself holds."""

@@ -15,7 +15,7 @@ from chainrule.arguments import Operand, cast, floating, whole_number
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import is_known
 from chainrule.errors import ArgumentError, DTypeError, ShapeError
-from chainrule.kernels.resampling import Taps, taps_of
+from chainrule.kernels.resampling import Taps, make_taps
 from chainrule.nn.functional.adaptive_pooling import area
 from chainrule.primitives import contraction, elementwise, resampling, shaping
 from chainrule.primitives import indexing as indexing_primitives
@@ -207,7 +207,7 @@ def _nearest(mode: str, n: int, count: int, scale: float | None) -> Taps:
     rows = np.arange(count)
     centre = np.float32(0.5) if mode == "nearest-exact" else np.float32(0)
     places = np.floor((rows.astype(np.float32) + centre) * step).astype(np.int64)
-    return taps_of(rows, np.minimum(places, n - 1), None, (count, n))
+    return make_taps(rows, np.minimum(places, n - 1), None, (count, n))
 
 
 def _positions(n: int, count: int, align_corners: bool, scale: float | None, dtype: Any) -> Any:
@@ -269,7 +269,7 @@ def _smooth(mode: str, n: int, count: int, align_corners: bool, scale: float | N
         rows.append(np.full(len(at), i))
         places.append(at)
         weights.append(weight / weight.sum())
-    return taps_of(
+    return make_taps(
         np.concatenate(rows), np.concatenate(places), np.concatenate(weights), (count, n)
     )
 

@@ -1,1 +1,1 @@
-"""Kernels of eager operations in machine code, written by hand."""
+"""Hand-written native kernels of eager operations."""

@@ -1,6 +1,6 @@
-"""Operations that are made of matrix products, with products that are machine code.
+"""Substitutes of primitives that use matrix products: a namespace with native products.
 
-Such a primitive keeps its forward function and its rules: they compute with another namespace.
+Such primitives keep their forward functions and rules, which compute with the other namespace.
 """
 
 from __future__ import annotations
@@ -8,28 +8,28 @@ from __future__ import annotations
 from typing import Any
 
 from chainrule.backend import numpy_xp
-from chainrule.compiler.native.gemm import library
+from chainrule.compiler.native.gemm import gemm_namespace
 from chainrule.primitives.primitive import Plan, Primitive, Rule, forward_of
 
 Settings = dict[str, Any] | None
 
 
 class Products:
-    """Computes a primitive by its own functions, with machine code for products of some worth."""
+    """Substitute of a primitive with native products of `min_multiplies` multiplies or more."""
 
-    def __init__(self, primitive: Primitive, worth: int) -> None:
+    def __init__(self, primitive: Primitive, min_multiplies: int) -> None:
         self.primitive = primitive
-        self.xp = library(worth)
+        self.xp = gemm_namespace(min_multiplies)
 
     def forward(self, plain: Rule) -> Rule:
         """Return the forward function."""
         return forward_of(self.primitive, self.xp)
 
     def vjp(self, plan: Plan, plain: Rule) -> Rule:
-        """Return the pull of a plan."""
-        own = self.xp
+        """Return the VJP function of a plan."""
+        native_xp = self.xp
 
         def vjp(xp: Any, g: Any, saved: tuple[Any, ...], settings: Settings) -> Any:
-            return plain(own if xp is numpy_xp else xp, g, saved, settings)
+            return plain(native_xp if xp is numpy_xp else xp, g, saved, settings)
 
         return vjp

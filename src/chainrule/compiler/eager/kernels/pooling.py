@@ -1,4 +1,4 @@
-"""The way back from the largest number in each window of images, where no two windows meet."""
+"""Kernel of the VJP of max pooling, for windows that don't overlap."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from chainrule.compiler.eager.kernel import Kernel
 Array = Any
 Window = Any
 
-TALL = WIDE = DOWN = RIGHT = 2  # of a window, and from one to the next
+TALL = WIDE = DOWN = RIGHT = 2  # height and width of windows, vertical and horizontal stride
 
 
 def _max_pool_vjp(
@@ -28,7 +28,7 @@ def _max_pool_vjp(
     columns: int,
     total: Array,
 ) -> None:
-    """Fill in the cotangent of each window where its first largest number is."""
+    """Write the cotangent of each window to the position of its first maximum."""
     for image in range(start, stop):
         base = image * height * width
         for j in range(u8(base), u8(base + height * width)):
@@ -53,8 +53,8 @@ def _kernel(tall: int, wide: int, down: int, right: int) -> Kernel:
 
 def max_pool_vjp(g: Array, x: Array, out: Array, *, window: Window) -> Array | None:
     kernel, stride, padding, dilation = window
-    apart = all(d == 1 and s >= k for k, s, d in zip(kernel, stride, dilation, strict=True))
-    if x.ndim != 4 or not apart or any(low or high > 0 for low, high in padding):
+    disjoint = all(d == 1 and s >= k for k, s, d in zip(kernel, stride, dilation, strict=True))
+    if x.ndim != 4 or not disjoint or any(low or high > 0 for low, high in padding):
         return None
     if out.size == 0 or (top := np.maximum.reduce(out, None)) != top:  # nan
         return None

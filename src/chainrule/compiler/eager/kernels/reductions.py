@@ -1,4 +1,4 @@
-"""Sums of all numbers, of rows or of columns, and what spreads a cotangent over what was summed."""
+"""Kernels of sums and means over all elements, rows or columns, and of their VJPs."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import numpy as np
 from chainrule.backend import ndarray
 from chainrule.compiler.eager.generic import plus, real, u8
 from chainrule.compiler.eager.kernel import PART, Kernel
-from chainrule.compiler.eager.substitute import are_fit
-from chainrule.compiler.native.loop_nest import RUN
+from chainrule.compiler.eager.substitute import are_supported
+from chainrule.compiler.native.loop_nest import PARTIAL_SUM_LENGTH as RUN
 from chainrule.kernels import fast_numpy
 from chainrule.primitives.primitive import Plan, Rule
 
@@ -19,13 +19,14 @@ Array = Any
 Shape = tuple[int, ...]
 Axes = tuple[int, ...] | None
 
-_BLOCKS = 8  # of rows whose columns are added up apart
+_MAX_BLOCKS = 8
+"""Number of blocks of rows whose column sums are computed in parallel."""
 
 # --- loops ----------------------------------------------------------------------------------------
 
 
 def _total(start: int, stop: int, x: Array, parts: Array) -> None:
-    """Fill in the sum of each part."""
+    """Fill `parts` with the sum of each part."""
     total = 0.0
     for first in range(start, stop, RUN):
         part = real(0.0)
@@ -36,7 +37,7 @@ def _total(start: int, stop: int, x: Array, parts: Array) -> None:
 
 
 def _row_sums(start: int, stop: int, x: Array, n: int, scale: float, out: Array) -> None:
-    """Fill in the sum of each row, times a number."""
+    """Fill `out` with the sum of each row, times `scale`."""
     for i in range(start, stop):
         total = 0.0
         for first in range(i * n, i * n + n, RUN):
@@ -50,7 +51,7 @@ def _row_sums(start: int, stop: int, x: Array, n: int, scale: float, out: Array)
 def _column_sums(
     start: int, stop: int, x: Array, n: int, step: int, scale: float, parts: Array
 ) -> None:
-    """Fill in the sums of the columns of some rows, times a number."""
+    """Fill a row of `parts` with the column sums of these rows, times `scale`."""
     sums = u8(start // step * n)
     for j in range(u8(n)):
         parts[sums + j] = 0
@@ -64,14 +65,14 @@ def _column_sums(
 
 
 def _fill(start: int, stop: int, value: float, out: Array) -> None:
-    """Fill in a number."""
+    """Fill `out` with a number."""
     number = real(value)
     for i in range(u8(start), u8(stop)):
         out[i] = number
 
 
 def _fill_rows(start: int, stop: int, numbers: Array, n: int, out: Array) -> None:
-    """Fill each row with its number."""
+    """Fill each row of `out` with its number."""
     for i in range(start, stop):
         number, row = numbers[u8(i)], u8(i * n)
         for j in range(u8(n)):
@@ -79,14 +80,14 @@ def _fill_rows(start: int, stop: int, numbers: Array, n: int, out: Array) -> Non
 
 
 def _repeat(start: int, stop: int, numbers: Array, n: int, out: Array) -> None:
-    """Fill each row with the same numbers."""
+    """Copy `numbers` to each row of `out`."""
     for i in range(start, stop):
         row = u8(i * n)
         for j in range(u8(n)):
             out[row + j] = numbers[j]
 
 
-# --- how they are called --------------------------------------------------------------------------
+# --- calls of the loops ---------------------------------------------------------------------------
 
 _TOTAL = Kernel(_total, "real f8", PART=PART, RUN=RUN)
 _ROW_SUMS = Kernel(_row_sums, "real n d real", RUN=RUN)
@@ -96,8 +97,8 @@ _FILL_ROWS = Kernel(_fill_rows, "real n real")
 _REPEAT = Kernel(_repeat, "real n real")
 
 
-def _kept(shape: Shape, axis: Axes, keepdims: bool) -> Shape:
-    """Return the shape of a reduction."""
+def _reduced_shape(shape: Shape, axis: Axes, keepdims: bool) -> Shape:
+    """Return the shape of the result of a reduction."""
     if axis is None:
         return (1,) * len(shape) if keepdims else ()
     if keepdims:
@@ -106,9 +107,9 @@ def _kept(shape: Shape, axis: Axes, keepdims: bool) -> Shape:
 
 
 def _split(shape: Shape, axis: Axes) -> tuple[int, int, int] | None:
-    """Return how many rows and columns there are, and whether all, rows or columns are summed.
+    """Return the numbers of rows and columns, and the kind of sum; None for other axes.
 
-    As 2, 1 and 0: None where neither is.
+    Kinds: 2 for the sum of all elements, 1 for row sums, 0 for column sums.
     """
     ndim = len(shape)
     if axis is None or len(axis) == ndim:
@@ -122,7 +123,7 @@ def _split(shape: Shape, axis: Axes) -> tuple[int, int, int] | None:
     return None
 
 
-def _all(x: Array, keepdims: bool, mean: bool) -> Array:
+def _sum_all(x: Array, keepdims: bool, mean: bool) -> Array:
     n, dtype = x.size, x.dtype
     parts = np.empty(-(-n // PART))
     _TOTAL.tasks[dtype.char](n, PART, x, parts)
@@ -130,22 +131,22 @@ def _all(x: Array, keepdims: bool, mean: bool) -> Array:
     return np.array(total / n if mean else total, dtype, ndmin=x.ndim if keepdims else 0)
 
 
-def _reduced(x: Array, axis: Axes, keepdims: bool, mean: bool) -> Array | None:
+def _sum(x: Array, axis: Axes, keepdims: bool, mean: bool) -> Array | None:
     if axis is None:
-        return _all(x, keepdims, mean)
+        return _sum_all(x, keepdims, mean)
     found = _split(x.shape, axis)
     if found is None:
         return None
     rows, n, kind = found
     if kind == 2:
-        return _all(x, keepdims, mean)
-    char, out = x.dtype.char, np.empty(_kept(x.shape, axis, keepdims), x.dtype)
+        return _sum_all(x, keepdims, mean)
+    char, out = x.dtype.char, np.empty(_reduced_shape(x.shape, axis, keepdims), x.dtype)
     if kind == 1:
         scale = 1.0 / n if mean else 1.0
         _ROW_SUMS(char, rows, n, x, n, scale, out)
         return out
     task, scale = _COLUMN_SUMS.tasks[char], 1.0 / rows if mean else 1.0
-    step = max(-(-rows // _BLOCKS), PART // n, 1)
+    step = max(-(-rows // _MAX_BLOCKS), PART // n, 1)
     if step >= rows:
         task(rows, step, x, n, step, scale, out)
         return out
@@ -155,8 +156,8 @@ def _reduced(x: Array, axis: Axes, keepdims: bool, mean: bool) -> Array | None:
     return out
 
 
-def _spread(g: Array, shape: Shape, axis: Axes) -> Array | None:
-    """Return what is made of a sum's cotangent."""
+def _broadcast(g: Array, shape: Shape, axis: Axes) -> Array | None:
+    """Return the cotangent of a sum, broadcast to the shape of the operand."""
     found = _split(shape, axis)
     if found is None:
         return None
@@ -171,21 +172,21 @@ def _spread(g: Array, shape: Shape, axis: Axes) -> Array | None:
 
 
 class Sums:
-    """Computes sums or means of `least` elements and more, and spreads `later` elements or more."""
+    """Substitute of `sum` or `mean`, from numbers of elements that differ for value and VJP."""
 
-    def __init__(self, name: str, least: int, later: int) -> None:
+    def __init__(self, name: str, min_size: int, min_vjp_size: int) -> None:
         self.mean = name == "mean"
-        self.least, self.later = least, later
+        self.min_size, self.min_vjp_size = min_size, min_vjp_size
 
     def forward(self, plain: Rule) -> Rule:
-        """Return the forward function."""
-        mean, least = self.mean, self.least
+        """Return the forward function; `plain` is NumPy's."""
+        mean, min_size = self.mean, self.min_size
 
         def forward(x: Array, *, axis: Axes = None, keepdims: bool = False) -> Array:
-            if axis == (0,) and x.ndim == 2 and fast_numpy.are_narrow(x):
+            if axis == (0,) and x.ndim == 2 and fast_numpy.has_narrow_columns(x):
                 return plain(x, axis=axis, keepdims=keepdims)
-            if x.size >= least and are_fit((x,)):
-                found = _reduced(x, axis, keepdims, mean)
+            if x.size >= min_size and are_supported((x,)):
+                found = _sum(x, axis, keepdims, mean)
                 if found is not None:
                     return found
             return plain(x, axis=axis, keepdims=keepdims)
@@ -193,15 +194,15 @@ class Sums:
         return forward
 
     def vjp(self, plan: Plan, plain: Rule) -> Rule:
-        """Return the pull of a plan."""
-        mean, later = self.mean, self.later
+        """Return the VJP function of a plan."""
+        mean, min_size = self.mean, self.min_vjp_size
 
         def vjp(xp: Any, g: Any, saved: tuple[Any, ...], settings: Any) -> tuple[Any, ...]:
             (shape,) = saved
             size = math.prod(shape)
-            if g.__class__ is ndarray and size >= later and g.size and are_fit((g,)):
+            if g.__class__ is ndarray and size >= min_size and g.size and are_supported((g,)):
                 part = np.asarray(g / (size // g.size)) if mean else g
-                found = _spread(part, shape, settings["axis"])
+                found = _broadcast(part, shape, settings["axis"])
                 if found is not None:
                     return (found,)
             grads: tuple[Any, ...] = plain(xp, g, saved, settings)

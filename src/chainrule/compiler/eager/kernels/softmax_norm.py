@@ -1,4 +1,4 @@
-"""Softmax and normalisation of rows, each one pass over memory: a row stays in the cache."""
+"""Kernels of softmax, normalisation and running sums along rows, which stay in the cache."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from chainrule.compiler.eager.kernel import Kernel
 Array = Any
 Axes = tuple[int, ...]
 
-BACK = False  # a constant of kernels that go either way
+BACK = False  # compile-time constant: whether the kernel runs from the end of a row
 
 # --- loops: `n` is the length of a row ------------------------------------------------------------
 
 
 def _softmax(start: int, stop: int, x: Array, n: int, lowest: int, nan: int, out: Array) -> None:
-    """Fill in exponentials over their sum: those of several short rows by one loop."""
+    """Fill `out` with the softmax of rows; one loop computes exp for several short rows."""
     count = max(1024 // n, 1)
     for first in range(start, stop, count):
         last = min(first + count, stop)
@@ -27,8 +27,8 @@ def _softmax(start: int, stop: int, x: Array, n: int, lowest: int, nan: int, out
             row = u8(i * n)
             top = lowest
             for j in range(u8(n)):
-                place = rank(x[row + j], nan)
-                top = place if place > top else top
+                key = rank(x[row + j], nan)
+                top = key if key > top else top
             largest = ranked(top)
             for j in range(u8(n)):
                 out[row + j] = x[row + j] - largest
@@ -44,8 +44,8 @@ def _softmax(start: int, stop: int, x: Array, n: int, lowest: int, nan: int, out
                 out[row + j] *= scale
 
 
-def _softmax_rule(start: int, stop: int, v: Array, out: Array, n: int, product: Array) -> None:
-    """Fill in (v - Σ v out) out."""
+def _softmax_vjp(start: int, stop: int, v: Array, out: Array, n: int, product: Array) -> None:
+    """Fill `product` with (v - Σ v out) out."""
     for i in range(start, stop):
         row = u8(i * n)
         total = real(0.0)
@@ -58,24 +58,24 @@ def _softmax_rule(start: int, stop: int, v: Array, out: Array, n: int, product: 
 def _log_softmax(
     start: int, stop: int, x: Array, n: int, lowest: int, nan: int, out: Array
 ) -> None:
-    """Fill in x - log Σ exp x."""
+    """Fill `out` with x - log Σ exp x."""
     for i in range(start, stop):
         row = u8(i * n)
         top = lowest
         for j in range(u8(n)):
-            place = rank(x[row + j], nan)
-            top = place if place > top else top
+            key = rank(x[row + j], nan)
+            top = key if key > top else top
         largest = ranked(top)
         total = real(0.0)
         for j in range(u8(n)):
             total = plus(total, exp(x[row + j] - largest))
-        less = log(total)
+        log_total = log(total)
         for j in range(u8(n)):
-            out[row + j] = (x[row + j] - largest) - less
+            out[row + j] = (x[row + j] - largest) - log_total
 
 
 def _log_softmax_vjp(start: int, stop: int, g: Array, out: Array, n: int, product: Array) -> None:
-    """Fill in g - exp(out) Σ g."""
+    """Fill `product` with g - exp(out) Σ g."""
     for i in range(start, stop):
         row = u8(i * n)
         total = real(0.0)
@@ -88,7 +88,7 @@ def _log_softmax_vjp(start: int, stop: int, g: Array, out: Array, n: int, produc
 def _standardize(
     start: int, stop: int, x: Array, n: int, eps: float, out: Array, scale: Array
 ) -> None:
-    """Fill in (x - mean) / √(variance + eps), and what that is multiplied by."""
+    """Fill `out` with (x - mean) scale, and `scale` with 1 / √(variance + eps)."""
     for i in range(start, stop):
         row = u8(i * n)
         total = real(0.0)
@@ -105,10 +105,10 @@ def _standardize(
         scale[u8(i)] = factor
 
 
-def _standardize_rule(
+def _standardize_vjp(
     start: int, stop: int, v: Array, out: Array, scale: Array, n: int, product: Array
 ) -> None:
-    """Fill in (v - mean of v - out · mean of v out) scale."""
+    """Fill `product` with (v - mean of v - out · mean of v out) scale."""
     for i in range(start, stop):
         row = u8(i * n)
         total, inner = real(0.0), real(0.0)
@@ -120,10 +120,10 @@ def _standardize_rule(
             product[row + j] = (v[row + j] - mean - out[row + j] * slope) * factor
 
 
-def _running(start: int, stop: int, x: Array, n: int, out: Array) -> None:
-    """Fill in running sums: of four rows at a time, as each addition waits for the one before.
+def _cumsum(start: int, stop: int, x: Array, n: int, out: Array) -> None:
+    """Fill `out` with running sums of rows, from their ends if BACK.
 
-    Of each row from its end on, if BACK.
+    It interleaves four rows, since each addition waits for the one before in its row.
     """
     last, i = u8(n - 1), start
     while i + 4 <= stop:
@@ -146,22 +146,22 @@ def _running(start: int, stop: int, x: Array, n: int, out: Array) -> None:
         i += 1
 
 
-# --- how they are called --------------------------------------------------------------------------
+# --- calls of the loops ---------------------------------------------------------------------------
 
 _SOFTMAX = Kernel(_softmax, "real n n n real")
 _LOG_SOFTMAX = Kernel(_log_softmax, "real n n n real")
-_SOFTMAX_RULE = Kernel(_softmax_rule, "real real n real")
+_SOFTMAX_VJP = Kernel(_softmax_vjp, "real real n real")
 _LOG_SOFTMAX_VJP = Kernel(_log_softmax_vjp, "real real n real")
 _STANDARDIZE = Kernel(_standardize, "real n d real real")
-_STANDARDIZE_RULE = Kernel(_standardize_rule, "real real real n real")
-_RUNNING = Kernel(_running, "real n real", BACK=False)
-_RUNNING_BACK = Kernel(_running, "real n real", BACK=True)
+_STANDARDIZE_VJP = Kernel(_standardize_vjp, "real real real n real")
+_CUMSUM = Kernel(_cumsum, "real n real", BACK=False)
+_CUMSUM_VJP = Kernel(_cumsum, "real n real", BACK=True)
 
 _LIMITS = {"f": (-(1 << 31), (1 << 31) - 1), "d": (-(1 << 63), (1 << 63) - 1)}
-"""The integers below and above those that `rank` gives for numbers."""
+"""Integers below and above all those that `rank` returns."""
 
 
-def _from_largest(kernel: Kernel, x: Array, axis: int) -> Array | None:
+def _run_softmax(kernel: Kernel, x: Array, axis: int) -> Array | None:
     if axis != x.ndim - 1:
         return None
     n, char, out = x.shape[-1], x.dtype.char, np.empty(x.shape, x.dtype)
@@ -169,7 +169,7 @@ def _from_largest(kernel: Kernel, x: Array, axis: int) -> Array | None:
     return out
 
 
-def _of_two(kernel: Kernel, v: Array, out: Array, axis: int) -> Array | None:
+def _run_softmax_vjp(kernel: Kernel, v: Array, out: Array, axis: int) -> Array | None:
     if axis != v.ndim - 1:
         return None
     n, product = v.shape[-1], np.empty(v.shape, v.dtype)
@@ -178,29 +178,29 @@ def _of_two(kernel: Kernel, v: Array, out: Array, axis: int) -> Array | None:
 
 
 def softmax(x: Array, *, axis: int) -> Array | None:
-    return _from_largest(_SOFTMAX, x, axis)
+    return _run_softmax(_SOFTMAX, x, axis)
 
 
 def softmax_vjp(g: Array, out: Array, *, axis: int) -> Array | None:
-    return _of_two(_SOFTMAX_RULE, g, out, axis)
+    return _run_softmax_vjp(_SOFTMAX_VJP, g, out, axis)
 
 
 def log_softmax(x: Array, *, axis: int) -> Array | None:
-    return _from_largest(_LOG_SOFTMAX, x, axis)
+    return _run_softmax(_LOG_SOFTMAX, x, axis)
 
 
 def log_softmax_vjp(g: Array, out: Array, *, axis: int) -> Array | None:
-    return _of_two(_LOG_SOFTMAX_VJP, g, out, axis)
+    return _run_softmax_vjp(_LOG_SOFTMAX_VJP, g, out, axis)
 
 
-def _trailing(shape: tuple[int, ...], axis: Axes) -> int:
-    """Return the length of rows along the last axes; 0 for others."""
+def _trailing_size(shape: tuple[int, ...], axis: Axes) -> int:
+    """Return the number of elements along the axes if these are the last ones, else 0."""
     first = len(shape) - len(axis)
     return math.prod(shape[first:]) if tuple(sorted(axis)) == tuple(range(first, len(shape))) else 0
 
 
 def standardize(x: Array, *, axis: Axes, eps: float) -> tuple[Array, Array] | None:
-    n = _trailing(x.shape, axis)
+    n = _trailing_size(x.shape, axis)
     if not n:
         return None
     out = np.empty(x.shape, x.dtype)
@@ -211,15 +211,15 @@ def standardize(x: Array, *, axis: Axes, eps: float) -> tuple[Array, Array] | No
 
 
 def standardize_vjp(g: Array, out: Array, scale: Array, *, axis: Axes, eps: float) -> Array | None:
-    n = _trailing(g.shape, axis)
+    n = _trailing_size(g.shape, axis)
     if not n:
         return None
     product = np.empty(g.shape, g.dtype)
-    _STANDARDIZE_RULE(g.dtype.char, g.size // n, n, g, out, scale, n, product)
+    _STANDARDIZE_VJP(g.dtype.char, g.size // n, n, g, out, scale, n, product)
     return product
 
 
-def _run(kernel: Kernel, x: Array, axis: int) -> Array | None:
+def _run_cumsum(kernel: Kernel, x: Array, axis: int) -> Array | None:
     if axis != x.ndim - 1:
         return None
     n, out = x.shape[-1], np.empty(x.shape, x.dtype)
@@ -228,8 +228,8 @@ def _run(kernel: Kernel, x: Array, axis: int) -> Array | None:
 
 
 def running_sum(x: Array, *, axis: int) -> Array | None:
-    return _run(_RUNNING, x, axis)
+    return _run_cumsum(_CUMSUM, x, axis)
 
 
 def running_sum_vjp(g: Array, *, axis: int) -> Array | None:
-    return _run(_RUNNING_BACK, g, axis)
+    return _run_cumsum(_CUMSUM_VJP, g, axis)

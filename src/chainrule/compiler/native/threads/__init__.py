@@ -1,1 +1,1 @@
-"""Worker threads of machine code: a pool that shares the parts of a job."""
+"""Parallel execution of compiled loops: a team of spinning threads that share iterations."""

@@ -1,7 +1,6 @@
-"""What threads that wait for each other in machine code need, and Numba has no names for.
+"""Atomic operations on 64-bit words and indirect calls, as intrinsics for Numba.
 
-Atomic reads and writes of words of 64 bits, and a call of a function by its address. Numba is
-imported with this module.
+This module imports Numba.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from chainrule.compiler.native.threads import worker
 
 WORD = ir.IntType(64)
 _ORDER = "seq_cst"
-_RELAX = {  # what tells a core that it waits in a loop
+_RELAX = {  # the spin-wait hint of each architecture
     "x86_64": ("llvm.x86.sse2.pause", ()),
     "AMD64": ("llvm.x86.sse2.pause", ()),
     "aarch64": ("llvm.aarch64.hint", (1,)),
@@ -28,7 +27,7 @@ _RELAX = {  # what tells a core that it waits in a loop
 
 
 def _load(typing: Any, words: Any, i: Any) -> Any:
-    """Read a word."""
+    """Load a word atomically."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return builder.load_atomic(builder.gep(args[0], [args[1]]), _ORDER, 8)
@@ -37,7 +36,7 @@ def _load(typing: Any, words: Any, i: Any) -> Any:
 
 
 def _store(typing: Any, words: Any, i: Any, value: Any) -> Any:
-    """Write a word."""
+    """Store a word atomically."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         builder.store_atomic(args[2], builder.gep(args[0], [args[1]]), _ORDER, 8)
@@ -46,8 +45,8 @@ def _store(typing: Any, words: Any, i: Any, value: Any) -> Any:
     return types.void(words, types.int64, types.int64), generate
 
 
-def _advance(typing: Any, words: Any, i: Any, step: Any) -> Any:
-    """Add to a word, and return what it was."""
+def _fetch_add(typing: Any, words: Any, i: Any, step: Any) -> Any:
+    """Add to a word atomically, and return its old value."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return builder.atomic_rmw("add", builder.gep(args[0], [args[1]]), args[2], _ORDER)
@@ -55,19 +54,19 @@ def _advance(typing: Any, words: Any, i: Any, step: Any) -> Any:
     return types.int64(words, types.int64, types.int64), generate
 
 
-def _exchanged(typing: Any, words: Any, i: Any, old: Any, new: Any) -> Any:
-    """Write a word if it is `old`, and say whether it was."""
+def _compare_exchange(typing: Any, words: Any, i: Any, old: Any, new: Any) -> Any:
+    """Replace a word atomically if it equals `old`, and return whether it did."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        place = builder.gep(args[0], [args[1]])
-        pair = builder.cmpxchg(place, args[2], args[3], _ORDER, _ORDER)
+        pointer = builder.gep(args[0], [args[1]])
+        pair = builder.cmpxchg(pointer, args[2], args[3], _ORDER, _ORDER)
         return builder.extract_value(pair, 1)
 
     return types.boolean(words, types.int64, types.int64, types.int64), generate
 
 
 def _relax(typing: Any) -> Any:
-    """Wait for some nanoseconds."""
+    """Pause for some nanoseconds in a spin-wait."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         if _RELAX is not None:
@@ -82,7 +81,7 @@ def _relax(typing: Any) -> Any:
 
 
 def _sleep(typing: Any, lock: Any) -> Any:
-    """Wait until a lock of Python's is released, and take it."""
+    """Acquire a lock of Python, sleeping until it is released."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         integer, anything = ir.IntType(32), ir.IntType(8).as_pointer()
@@ -95,7 +94,7 @@ def _sleep(typing: Any, lock: Any) -> Any:
 
 
 def _call(typing: Any, task: Any, arguments: Any, start: Any, stop: Any) -> Any:
-    """Call a task by its address: with the address of its arguments, for turns from start on."""
+    """Call a task by its address, for the iterations from start to stop."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         kind = ir.FunctionType(ir.VoidType(), [WORD] * 3)
@@ -106,7 +105,7 @@ def _call(typing: Any, task: Any, arguments: Any, start: Any, stop: Any) -> Any:
 
 
 def _address_of_share(typing: Any) -> Any:
-    """Return the address of `spinning.share`, as a C function."""
+    """Return the address of `worker.share` as a C function."""
     returned = types.void(types.CPointer(types.int64), *[types.int64] * 4)
     share = FunctionType(worker.share.__code__, {**vars(worker), **globals()}, "share")
 
@@ -123,8 +122,10 @@ def _address_of_share(typing: Any) -> Any:
     return types.int64(), generate
 
 
-load, store, advance, exchanged = map(intrinsic, (_load, _store, _advance, _exchanged))
+load, store, fetch_add, compare_exchange = map(
+    intrinsic, (_load, _store, _fetch_add, _compare_exchange)
+)
 relax, sleep, call = map(intrinsic, (_relax, _sleep, _call))
-_known = {**vars(worker), **globals()}
-work = njit(FunctionType(worker.work.__code__, _known, "work"), forceinline=True)
+_namespace = {**vars(worker), **globals()}
+work = njit(FunctionType(worker.work.__code__, _namespace, "work"), forceinline=True)
 address_of_share = intrinsic(_address_of_share)

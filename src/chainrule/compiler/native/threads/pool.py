@@ -1,4 +1,4 @@
-"""The threads that wait awake: see `spinning` for what they run."""
+"""The team of spinning threads; `worker` has the code that they run."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from collections.abc import Callable
 
 import numpy as np
 
-from chainrule.compiler.native.code import code_of
-from chainrule.compiler.native.loop_nest import LOOP
+from chainrule.compiler.native.code import cached_code
+from chainrule.compiler.native.loop_nest import LOOP_NAME
 from chainrule.compiler.native.threads import worker
 from chainrule.compiler.native.threads.worker import COUNT, ENDED, MEMBERS
 from chainrule.kernels import threads
 
-AWAKE = 200e-6
-"""So many seconds a thread looks for the next job after one, on a core that others may want.
+SPIN_SECONDS = 200e-6
+"""Seconds that a thread spins after a job before it sleeps.
 
-The operations of a training step follow each other within some tens of µs; OpenMP's threads wait
+The operations of a training step follow each other within some tens of µs; OpenMP's threads spin
 for milliseconds.
 """
 
-SOON = 50e-6
-"""Jobs that begin within so many seconds after the last one are expected to go on like that."""
+FOLLOW_UP_SECONDS = 50e-6
+"""Seconds after a job within which a new one suggests that more will follow."""
 
-_KNOWN = ("OPEN", "HELPING", "SHARE", "ENDED", "MEMBERS")
+_WORKER_CONSTANTS = ("OPEN", "HELPING", "SHARE", "ENDED", "MEMBERS")
 
 _void, _python = ctypes.c_void_p, ctypes.pythonapi
 _new_lock = ctypes.PYFUNCTYPE(_void)(("PyThread_allocate_lock", _python))
@@ -39,111 +39,112 @@ _release = ctypes.PYFUNCTYPE(None, _void)(("PyThread_release_lock", _python))
 
 
 class Team:
-    """Threads that share jobs with those who call; started when first needed."""
+    """Threads that share jobs with their callers; started when first needed."""
 
     def __init__(self, count: int) -> None:
-        self.count = count  # as `get_num_threads` says, with the calling one
-        self.helpers = min(count, threads.usable_cores()) - 1  # more would wait for each other
-        size = MEMBERS + 16 * (self.helpers + 1)
-        ops = np.zeros(size + 8, np.int64)
-        begin = -ops.ctypes.data // ops.itemsize % 8  # at the begin of a cache line
-        self.words = ops[begin : begin + size]
-        self.words[COUNT] = self.helpers + 1
-        self.locks: list[int] = []  # each thread sleeps until its own is released
-        self.others = threads.Beside()
+        self.count = count  # as set by `set_num_threads`, with the calling thread
+        self.helper_count = min(count, threads.usable_cores()) - 1  # more would contend for cores
+        size = MEMBERS + 16 * (self.helper_count + 1)
+        memory = np.zeros(size + 8, np.int64)
+        begin = -memory.ctypes.data // memory.itemsize % 8  # align to a cache line
+        self.words = memory[begin : begin + size]
+        self.words[COUNT] = self.helper_count + 1
+        self.locks: list[int] = []  # each thread sleeps until its lock is released
+        self.helper_threads = threads.HelperThreads()
         self.lock = threading.Lock()
-        self.ended = 0.0  # when the last job was done
+        self.last_job_end = 0.0  # time at which the last job ended
         if count:
-            _wait()(self.words, 0, 0, 0, 0)  # which says where `share` is
+            _compiled_wait()(self.words, 0, 0, 0, 0)  # stores the address of `share`
 
     def wake(self, large: bool) -> None:
-        """Wake those who sleep for a large job, or for one of many that follow each other soon.
+        """Wake sleeping threads for a large job, or for one of many in quick succession.
 
-        That takes the caller 4 µs, and them 20 until they work: in a lonely small job it's lost.
+        That takes the caller 4 µs, and the threads 20 µs until they work, which does not pay for a
+        single small job.
         """
-        if len(self.locks) < self.helpers:
+        if len(self.locks) < self.helper_count:
             self._start()
-        self.others.keep_off()  # also those awake: on one core the two take turns
+        self.helper_threads.avoid_caller_core()  # spinning ones, too
         state = MEMBERS
         for lock in self.locks:
             state += 16
             if not self.words.item(state):
-                if not large and time.perf_counter() - self.ended > SOON:
+                if not large and time.perf_counter() - self.last_job_end > FOLLOW_UP_SECONDS:
                     return
                 self.words[state] = 1
-                _release(lock)  # twice, by two callers, makes it only look for jobs once more
+                _release(lock)  # a second release only makes it spin again
 
     def _start(self) -> None:
         with self.lock:
-            looks = _looks(AWAKE)
-            while len(self.locks) < self.helpers:
+            spins = _spin_iterations(SPIN_SECONDS)
+            while len(self.locks) < self.helper_count:
                 lock = _new_lock()
                 _acquire(lock, 1)
-                self.locks.append(lock)  # first, so that `end` wakes it if it sleeps already
-                own = len(self.locks)
-                job = (self.words, own, looks, lock, sys.maxsize)
-                self.others.start(_wait(), job, f"chainrule-native-{own}")
+                self.locks.append(lock)  # first, so that `stop` can wake it
+                index = len(self.locks)
+                job = (self.words, index, spins, lock, sys.maxsize)
+                self.helper_threads.start(_compiled_wait(), job, f"chainrule-native-{index}")
 
-    def end(self) -> None:
-        """Let the threads end."""
+    def stop(self) -> None:
+        """End the threads."""
         self.words[ENDED] = 1
         for lock in self.locks:
             _release(lock)
 
 
 @functools.cache
-def _wait() -> Callable[..., None]:
-    """Return `spinning.wait` as machine code."""
-    known = "".join(f"{name} = {getattr(worker, name)}\n" for name in _KNOWN)
-    source = inspect.getsource(worker.wait).replace("def wait(", f"def {LOOP}(", 1)
-    calls = frozenset(["address_of_share", "advance", "load"])
+def _compiled_wait() -> Callable[..., None]:
+    """Return `worker.wait` as machine code."""
+    known = "".join(f"{name} = {getattr(worker, name)}\n" for name in _WORKER_CONSTANTS)
+    source = inspect.getsource(worker.wait).replace("def wait(", f"def {LOOP_NAME}(", 1)
+    calls = frozenset(["address_of_share", "fetch_add", "load"])
     calls |= {"relax", "sleep", "store", "work"}
     text = f"from __future__ import annotations\n\n{known}\n{source}"
-    return code_of(text, ("i8", "n", "n", "n", "n"), calls).function()
+    return cached_code(text, ("i8", "n", "n", "n", "n"), calls).function()
 
 
 @functools.cache
-def _looks(seconds: float) -> int:
-    """Return how many looks for a job take so long."""
-    words, wait = np.zeros(MEMBERS + 32, np.int64), _wait()
-    times, lock, taken = 2000, _new_lock(), []
+def _spin_iterations(seconds: float) -> int:
+    """Return the number of spin iterations that take so long."""
+    words, wait = np.zeros(MEMBERS + 32, np.int64), _compiled_wait()
+    rounds, lock, durations = 2000, _new_lock(), []
     for _ in range(4):
         start = time.perf_counter()
-        wait(words, 1, times, lock, 1)
-        taken.append(time.perf_counter() - start)
+        wait(words, 1, rounds, lock, 1)
+        durations.append(time.perf_counter() - start)
         _release(lock)
-    return max(int(times * seconds / min(taken)), 1)
+    return max(int(rounds * seconds / min(durations)), 1)
 
 
-_team = Team(0)  # which is nobody's
-_changing = threading.Lock()
+_team = Team(0)
+_team_lock = threading.Lock()
 
 
 def team() -> Team:
-    """Return the threads, as many as `set_num_threads` says."""
+    """Return the team, with the number of threads of `set_num_threads`."""
     global _team
     count = threads.get_num_threads()
     if _team.count != count:
-        with _changing:  # else one that somebody else has just made would never end
+        with _team_lock:  # else a team that another thread creates would never end
             if _team.count != count:
-                _team.end()
+                _team.stop()
                 _team = Team(count)
     return _team
 
 
-def _forget_members() -> None:
-    """A forked child has none of its parent's threads: it starts its own when it needs them."""
-    global _team, _changing
-    _team, _changing = Team(0), threading.Lock()
+def _reset_after_fork() -> None:
+    """Replace the team in a forked child, which has none of its parent's threads."""
+    global _team, _team_lock
+    _team, _team_lock = Team(0), threading.Lock()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_members)
+    os.register_at_fork(after_in_child=_reset_after_fork)
 
 
 @atexit.register
-def _end() -> None:
-    """No thread is to be in machine code while that is taken down."""
-    _team.end()
-    for member in _team.others.threads:
+def _stop_at_exit() -> None:
+    """End the threads before the interpreter frees their machine code."""
+    _team.stop()
+    for member in _team.helper_threads.threads:
         member.join(1.0)

@@ -1,4 +1,4 @@
-"""Loops whose turns several threads share, called from Python."""
+"""Parallel loops that are called from Python."""
 
 from __future__ import annotations
 
@@ -8,49 +8,49 @@ from typing import Any
 
 import numpy as np
 
-from chainrule.compiler.native.code import code_of
+from chainrule.compiler.native.code import cached_code
 from chainrule.compiler.native.threads.pool import team
 
-LARGE = 10
-"""A job of so many parts is worth waking a thread for: it comes when a third is done."""
+WAKE_MIN_PARTS = 10
+"""Number of parts from which waking threads pays: they arrive when a third is done."""
 
-_ALONE = np.zeros(1, np.int64)
-"""The words for a job of one part, which has no need of any."""
+_SERIAL_WORDS = np.zeros(1, np.int64)
+"""Dummy words for jobs of one part, which do not use the team."""
 
 
 class Task:
-    """A loop `loop(start, stop, *arguments)` whose turns several threads can share.
+    """A loop `loop(start, stop, *arguments)` whose iterations threads can share.
 
-    `types` says what the arguments are: the code of a type for an array in C order, `n` for an
-    integer, `d` for a number; of `long` loops, most turns fill vectors. Nothing is checked.
+    `types` has the type of each argument: a type code for a C-contiguous array, `n` for an integer,
+    `d` for a float. `long` loops have many iterations. Arguments are not checked.
     """
 
     def __init__(
         self, text: str, types: tuple[str, ...], calls: frozenset[str], long: bool = True
     ) -> None:
-        self.code = code_of(text, types, calls, long, shared=True)
-        self._function: Callable[..., None] = self._first
+        self.code = cached_code(text, types, calls, long, parallel=True)
+        self._function: Callable[..., None] = self._compile_and_run
 
-    def _first(self, *arguments: Any) -> None:
-        self._function = self.code.function()  # compiled when it is first called
+    def _compile_and_run(self, *arguments: Any) -> None:
+        self._function = self.code.function()  # compiled at the first call
         self._function(*arguments)
 
     def function(self) -> Task:
-        """Return this task when its machine code is there."""
+        """Return this task after loading or compiling its machine code."""
         self._function = self.code.function()
         return self
 
-    def __call__(self, turns: int, step: int, *arguments: Any) -> None:
-        """Do all turns, `step` at a time, which take 5 to 10 µs."""
-        self.run(turns, step, turns >= LARGE * step, *arguments)
+    def __call__(self, iterations: int, step: int, *arguments: Any) -> None:
+        """Run all iterations, `step` at a time, which should take 5 to 10 µs."""
+        self.run(iterations, step, iterations >= WAKE_MIN_PARTS * step, *arguments)
 
-    def run(self, turns: int, step: int, large: bool, *arguments: Any) -> None:
-        """Do all turns, and wake threads if the job is large."""
-        if turns <= step:
-            self._function(_ALONE, turns, step, *arguments)
+    def run(self, iterations: int, step: int, large: bool, *arguments: Any) -> None:
+        """Run all iterations, and wake threads if the job is large."""
+        if iterations <= step:
+            self._function(_SERIAL_WORDS, iterations, step, *arguments)
             return
-        members = team()
-        if members.helpers:
-            members.wake(large)
-        self._function(members.words, turns, step, *arguments)
-        members.ended = perf_counter()
+        current = team()
+        if current.helper_count:
+            current.wake(large)
+        self._function(current.words, iterations, step, *arguments)
+        current.last_job_end = perf_counter()

@@ -1,13 +1,13 @@
-"""Threads that wait awake: machine code that hands parts of a job to other cores in a microsecond.
+"""Work sharing between spinning threads, as compiled code: a hand-over takes a microsecond.
 
-A thread that sleeps takes 25 to 40 µs until it works, longer than most operations on a million
-numbers take as a whole. So each of these threads, once it has worked, goes on looking for the next
-job for a while; then it sleeps until it is woken. Both are machine code, without the interpreter's
-lock: to get that from a caller who always takes it again at once takes milliseconds. There is one
-job at a time. Its caller works itself, and waits only for parts that another thread has begun, as
-in `kernels.threads`: a thread that gets no core costs nothing.
+A sleeping thread takes 25 to 40 µs until it works, longer than most operations on a million
+elements. So after a job each thread spins for a while, waiting for the next one, before it sleeps.
+Both happen in machine code without the interpreter lock: acquiring that from a caller that keeps
+retaking it takes milliseconds. There is one job at a time. Its caller works, too, and waits only
+for iterations that another thread has begun, as in `kernels.threads`: a thread without a free core
+costs nothing.
 
-The functions here are compiled with `atomics`; `team` has the threads that run them.
+The functions here are compiled with `atomics`; `pool` has the threads that run them.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from chainrule.compiler.native.threads.atomics import (
         address_of_share,
-        advance,
         call,
-        exchanged,
+        compare_exchange,
+        fetch_add,
         load,
         relax,
         sleep,
@@ -28,47 +28,47 @@ if TYPE_CHECKING:
 
 Words = Any
 
-# Where things are among the words that the threads share. What several of them write is in cache
-# lines of its own, of eight words.
+# Indices of the words that the threads share. Words that several threads write have cache lines, of
+# eight words, of their own.
 OWNER = 0  # 1 while a caller has a job
-OPEN = 8  # the job's number while threads may join it, else 0
-HELPING = 16  # how many threads are at the job
-JOB = 24  # task, address of its arguments, turns, turns at a time, number
-SHARE = JOB + 5  # the address of `share`, for callers
-PART = JOB + 6  # how many turns are each thread's own
-COUNT = JOB + 7  # how many threads there are, with the caller
-ENDED = 32  # 1 when the threads are to end
-MEMBERS = 40  # the caller and each thread have two lines: in the first, 1 while it looks for jobs
-NEXT = 8  # in the second, the first turn of its part that nobody has begun
+OPEN = 8  # number of the job while threads may join it, else 0
+HELPING = 16  # number of threads at the job
+JOB = 24  # task, address of its arguments, iterations, iterations at a time, number
+SHARE = JOB + 5  # address of `share`, for callers
+PART = JOB + 6  # number of iterations assigned to each thread
+COUNT = JOB + 7  # number of threads, with the caller
+ENDED = 32  # 1 when the threads must end
+MEMBERS = 40  # two cache lines for each thread, also the caller: the first is 1 while it spins
+NEXT = 8  # the second: the first iteration of its part that is not begun
 
 
-def work(words: Words, own: int) -> None:
-    """Do turns of the job until all are begun: of a thread's own part, then of the others'.
+def work(words: Words, index: int) -> None:
+    """Run iterations of the job until all are begun: the thread's own part first, then others'.
 
-    In the next job on the same arrays it finds the same part in its core's cache.
+    In the next job on the same arrays, its part is in its core's cache.
     """
     task, arguments = load(words, JOB), load(words, JOB + 1)
-    turns, step = load(words, JOB + 2), load(words, JOB + 3)
+    iterations, step = load(words, JOB + 2), load(words, JOB + 3)
     part, count = load(words, PART), load(words, COUNT)
-    for i in range(own, own + count):
-        place = i % count
-        stop = min((place + 1) * part, turns)
-        start = advance(words, MEMBERS + 16 * place + NEXT, step)
+    for i in range(index, index + count):
+        part_index = i % count
+        stop = min((part_index + 1) * part, iterations)
+        start = fetch_add(words, MEMBERS + 16 * part_index + NEXT, step)
         while start < stop:
             call(task, arguments, start, min(start + step, stop))
-            start = advance(words, MEMBERS + 16 * place + NEXT, step)
+            start = fetch_add(words, MEMBERS + 16 * part_index + NEXT, step)
 
 
-def share(words: Words, task: int, arguments: int, turns: int, step: int) -> None:
-    """Do a task by this thread and those that are awake, some turns at a time."""
-    if not exchanged(words, OWNER, 0, 1):  # there is a job
-        for start in range(0, turns, step):
-            call(task, arguments, start, min(start + step, turns))
+def share(words: Words, task: int, arguments: int, iterations: int, step: int) -> None:
+    """Run a task on this thread and the spinning ones, `step` iterations at a time."""
+    if not compare_exchange(words, OWNER, 0, 1):  # another job is running
+        for start in range(0, iterations, step):
+            call(task, arguments, start, min(start + step, iterations))
     else:
         number, count = load(words, JOB + 4) + 1, load(words, COUNT)
-        for i, value in enumerate((task, arguments, turns, step, number)):
+        for i, value in enumerate((task, arguments, iterations, step, number)):
             store(words, JOB + i, value)
-        part = -(-turns // (count * step)) * step
+        part = -(-iterations // (count * step)) * step
         store(words, PART, part)
         for i in range(count):
             store(words, MEMBERS + 16 * i + NEXT, i * part)
@@ -80,23 +80,23 @@ def share(words: Words, task: int, arguments: int, turns: int, step: int) -> Non
         store(words, OWNER, 0)
 
 
-def wait(words: Words, own: int, looks: int, lock: int, times: int) -> None:
-    """Help with jobs, and sleep after so many looks without one until the lock is released."""
+def wait(words: Words, index: int, spins: int, lock: int, rounds: int) -> None:
+    """Help with jobs; after `spins` iterations without one, sleep until the lock is released."""
     store(words, SHARE, address_of_share())
-    last = 0
-    while times > 0 and load(words, ENDED) == 0:
-        left = looks
-        store(words, MEMBERS + 16 * own, 1)
-        while left > 0 and load(words, ENDED) == 0:
+    last_job = 0
+    while rounds > 0 and load(words, ENDED) == 0:
+        remaining = spins
+        store(words, MEMBERS + 16 * index, 1)
+        while remaining > 0 and load(words, ENDED) == 0:
             number = load(words, OPEN)
-            if number not in (0, last):
-                advance(words, HELPING, 1)
-                if load(words, OPEN) == number:  # else its caller doesn't wait for this thread
-                    work(words, own)
-                advance(words, HELPING, -1)
-                last, left = number, looks
+            if number not in (0, last_job):
+                fetch_add(words, HELPING, 1)
+                if load(words, OPEN) == number:  # else its caller does not wait for this thread
+                    work(words, index)
+                fetch_add(words, HELPING, -1)
+                last_job, remaining = number, spins
             relax()
-            left -= 1
-        store(words, MEMBERS + 16 * own, 0)
+            remaining -= 1
+        store(words, MEMBERS + 16 * index, 0)
         sleep(lock)
-        times -= 1
+        rounds -= 1

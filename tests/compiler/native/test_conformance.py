@@ -1,0 +1,40 @@
+"""The conformance table for compiled loops: every primitive agrees with the eager engine.
+
+The source of a loop is plain Python. Here Python runs it, without Numba and without compile time;
+`test_loop_codegen.py` compiles some programs with Numba.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from chainrule.compiler import native
+from chainrule.compiler.native import fusion_groups
+from conformance import CONSTANTS, ROWS, Case, cases_of, checks
+from conformance.checks import demand
+
+CASES = [case for row in (*ROWS, *CONSTANTS) for case in cases_of(row) if case.dtype == "float32"]
+
+
+def groups() -> dict[str, list[Case]]:
+    found: dict[str, list[Case]] = {}
+    for case in CASES:
+        found.setdefault(f"{case.row.primitive}-{case.dtype}", []).append(case)
+    return found
+
+
+pytestmark = pytest.mark.usefixtures("interpreted")
+
+
+@pytest.mark.parametrize("cases", groups().values(), ids=groups())
+def test_loops_agree_with_eager(cases: list[Case], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(native, "_emit_whole", lambda program: None)
+    monkeypatch.setattr(fusion_groups, "LOOP_CALLS", 0)
+    demand(checks.check_compiled, cases, "native")
+
+
+@pytest.mark.parametrize("cases", groups().values(), ids=groups())
+def test_small_programs_agree_with_eager(cases: list[Case]) -> None:
+    with np.errstate(all="ignore"):  # machine code does not report floating-point errors
+        demand(checks.check_compiled, cases, "native")

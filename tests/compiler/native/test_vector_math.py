@@ -1,0 +1,115 @@
+"""Elementary functions of machine code: rounding errors against mpmath, and special values."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from chainrule.compiler.native import jit
+
+numba = pytest.importorskip("numba", reason="machine code needs Numba")
+mpmath = pytest.importorskip("mpmath", reason="the reference of the results")
+
+BOUNDS = {"exp": 1.5, "expm1": 2.5, "log": 1.5, "log1p": 2, "tanh": 2.5, "erf": 2.5}
+RANGES = {
+    "exp": {"f4": (-104, 89), "f8": (-745, 710)},
+    "expm1": {"f4": (-20, 89), "f8": (-40, 710)},
+    "log": {"f4": (0, 3e38), "f8": (0, 1e308)},
+    "log1p": {"f4": (-1, 3e38), "f8": (-1, 1e308)},
+    "tanh": {"f4": (-11, 11), "f8": (-22, 22)},
+    "erf": {"f4": (-5, 5), "f8": (-7, 7)},
+}
+
+
+def applied(name: str, *arrays: Any) -> Any:
+    """Return an elementary function of arrays, as a vectorised loop."""
+    function = jit.inline_function(name)
+    if len(arrays) == 1:
+
+        def loop(x: Any, out: Any) -> None:
+            for i in range(len(x)):
+                out[i] = function(x[i])
+    else:
+
+        def loop(x: Any, y: Any, out: Any) -> None:  # type: ignore[misc]
+            for i in range(len(x)):
+                out[i] = function(x[i], y[i])
+
+    out = np.empty_like(arrays[0])
+    numba.njit(error_model="numpy")(loop)(*arrays, out)
+    return out
+
+
+def points(dtype: Any, low: float, high: float) -> Any:
+    """Return numbers of all magnitudes between two limits."""
+    rng = np.random.default_rng(5)
+    info = np.finfo(dtype)
+    tiny = math.log(float(info.smallest_subnormal))
+    sizes = np.exp(rng.uniform(tiny, math.log(min(high, 1e300)), 1500))
+    parts = [rng.uniform(low, min(high, 100), 1500), sizes, rng.uniform(-3, 3, 1000)]
+    found = np.concatenate([*parts, -sizes, 1 + 0.3 * rng.normal(size=1000)]).astype(dtype)
+    return found[(found > low) & (found < high)]
+
+
+@pytest.mark.parametrize("code", ["f4", "f8"])
+@pytest.mark.parametrize("name", BOUNDS)
+def test_rounding(name: str, code: str) -> None:
+    dtype = np.dtype(code).type
+    x = points(dtype, *RANGES[name][code])
+    found = applied(f"{name}_{code}", x)
+    with mpmath.workprec(120):
+        exact = [getattr(mpmath, name)(mpmath.mpf(float(v))) for v in x]
+        nearest = np.array([float(v) for v in exact])
+        with np.errstate(over="ignore"):
+            spacing = np.spacing(np.abs(nearest).astype(dtype)).astype(float)
+        finite = np.isfinite(spacing)
+        errors = [
+            abs((mpmath.mpf(float(a)) - b) / c)
+            for a, b, c in zip(found[finite], np.array(exact)[finite], spacing[finite], strict=True)
+        ]
+    assert max(errors) <= BOUNDS[name]
+
+
+@pytest.mark.parametrize("code", ["f4", "f8"])
+@pytest.mark.parametrize("name", [*BOUNDS, "sign"])
+def test_special_values(name: str, code: str) -> None:
+    info = np.finfo(code)
+    edges = [0.0, 1.0, info.max, info.tiny, info.smallest_subnormal, np.inf, np.nan]
+    x = np.array([*edges, *(-e for e in edges)], code)
+    found = applied(f"{name}_{code}", x)
+    with np.errstate(all="ignore"):
+        wanted = np.vectorize(math.erf)(x) if name == "erf" else getattr(np, name)(x)
+    np.testing.assert_allclose(found, wanted.astype(code), rtol=3 * info.eps, atol=0)
+    zero = wanted == 0
+    np.testing.assert_array_equal(np.signbit(found[zero]), np.signbit(wanted[zero]))
+
+
+def test_powers() -> None:
+    edges = [0.0, 0.5, 1.0, 2.0, 3.0, 1e30, 1e-30, 1e-42, 16777217.0, np.inf, np.nan]
+    values = np.array([*edges, *(-e for e in edges)], "f4")
+    rng = np.random.default_rng(7)
+    x = np.concatenate([np.repeat(values, values.size), np.exp(rng.normal(size=2000) * 9)])
+    y = np.concatenate([np.tile(values, values.size), rng.normal(size=2000) * 3])
+    x, y = x.astype("f4"), y.astype("f4")
+    with np.errstate(all="ignore"):
+        wanted = np.power(x.astype("f8"), y.astype("f8")).astype("f4")
+        found = applied("pow_f4", x, y)
+    np.testing.assert_allclose(found, wanted, rtol=1.2e-7, atol=1e-45)
+
+
+def test_loops_are_vector_code() -> None:
+    def loop(x: Any, out: Any) -> None:
+        for i in range(len(x)):
+            out[i] = function(x[i])
+
+    for name in ("exp_f4", "log_f4", "tanh_f4", "erf_f4", "log1p_f4", "expm1_f4", "exp_f8"):
+        function = jit.inline_function(name)
+        compiled = numba.njit(error_model="numpy")(loop)
+        x = np.zeros(4, name[-2:])
+        compiled(x, x.copy())
+        (code,) = compiled.inspect_asm().values()
+        packed = "ps" if name.endswith("4") else "pd"
+        assert f"mul{packed}" in code or f"fmadd213{packed}" in code or "fmla" in code, name

@@ -1,0 +1,262 @@
+"""Loop rerolling: unrolled Python loops become loops, with the same results to the bit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+
+import chainrule as cr
+from chainrule.compiler import backward, build, passes
+from chainrule.compiler.passes import reroll
+
+compiled_to_numpy = partial(cr.compile, backend="numpy")  # to the bit as eagerly
+RNG = np.random.default_rng(5)
+N = 72
+W = cr.tensor(RNG.standard_normal((4, 4)) / 2, requires_grad=True)
+V = cr.tensor(RNG.standard_normal((4, 4)) / 2, requires_grad=True)
+XS = cr.tensor(RNG.standard_normal((N, 4)), requires_grad=True)
+YS = cr.tensor(RNG.standard_normal((N + 3, 2, 4)), requires_grad=True)
+H = cr.tensor(RNG.standard_normal(4), requires_grad=True)
+LEAVES = [W, V, XS, YS, H]
+
+
+@pytest.fixture(autouse=True)
+def verified(monkeypatch: pytest.MonkeyPatch) -> None:
+    optimize = passes.optimize
+    for module in (build, backward):
+        monkeypatch.setattr(module, "optimize", lambda program: optimize(program, check=True))
+
+
+def recurrent(h: Any, xs: Any) -> Any:
+    for i in range(N):
+        h = cr.tanh(h @ W + xs[i])
+    return h
+
+
+def listed(h: Any, xs: Any) -> Any:
+    hs = []
+    for x in xs:
+        h = cr.tanh(h @ W + x)
+        hs.append(h)
+    return cr.stack(hs), cr.stack(hs[::-1]), cr.stack([xs.sum(0)]), h, hs[7]
+
+
+def written(h: Any, xs: Any) -> Any:
+    out = cr.zeros(N, 4, dtype=cr.float64)
+    for i in range(N):
+        h = h + cr.sin(h * xs[i]) * 0.1
+        out[i] = h
+    return out
+
+
+def with_numbers(h: Any, xs: Any) -> Any:
+    for i in range(N):
+        h = cr.cos(h * 0.9**i) / (i + 1) + xs[N - 1 - i]
+    return h
+
+
+def two_back(h: Any, xs: Any) -> Any:
+    a, b = h, h * 2
+    for i in range(N):
+        a, b = b, cr.sin(a) + b * xs[i]
+    return b
+
+
+def three_back(h: Any, xs: Any) -> Any:
+    hs = [h, h * 2, h * 3]
+    for i in range(3 * N):
+        hs.append(cr.sin(hs[-3]) + hs[-1] * xs[i % N])
+    return hs[-1]
+
+
+def strided(h: Any, xs: Any) -> Any:
+    for i in range(0, N, 2):
+        h = cr.tanh(h @ W + xs[i] * xs[i + 1] + YS[i, 1] - YS[i + 2, 0])
+    return h
+
+
+def middle(h: Any, xs: Any) -> Any:
+    h = cr.exp(h * 0.1) @ V
+    for i in range(N):
+        h = cr.tanh(h @ W) if i == N // 2 else cr.tanh(h @ W + xs[i])
+    return (h @ V).sum()
+
+
+def nested(h: Any, xs: Any) -> Any:
+    for i in range(N):
+        for _ in range(3):
+            h = cr.tanh(h @ W)
+        h = h + xs[i] @ V
+    return h
+
+
+def two_loops(h: Any, xs: Any) -> Any:
+    hs = []
+    for i in range(N):
+        h = cr.tanh(h @ W + xs[i])
+        hs.append(h)
+    g = h
+    for x in reversed(hs):
+        g = cr.sigmoid(g @ V * x)
+    return g, hs[3]
+
+
+def runge_kutta(h: Any, xs: Any) -> Any:
+    def slope(y: Any) -> Any:
+        return cr.sin(y @ W) - y * 0.1
+
+    step = 0.05
+    for _ in range(N):
+        a = slope(h)
+        b = slope(h + step / 2 * a)
+        c = slope(h + step / 2 * b)
+        d = slope(h + step * c)
+        h = h + step / 6 * (a + 2 * b + 2 * c + d)
+    return h
+
+
+def inner_gradients(h: Any, xs: Any) -> Any:
+    w = W.detach().requires_grad_()
+    for i in range(N):
+        loss = ((xs[i] @ w - h) ** 2).mean()
+        (g,) = cr.autograd_grad(loss, [w])
+        w = (w - 0.1 * g).detach().requires_grad_()
+    return w.detach()
+
+
+FUNCTIONS = [
+    *(recurrent, listed, written, with_numbers, two_back, three_back, strided, middle),
+    *(nested, two_loops, runge_kutta, inner_gradients),
+]
+
+
+def results(function: Callable[..., Any]) -> Iterator[Any]:
+    """Yield the values of a compiled function, and its gradients, taken outside and inside."""
+    compiled = compiled_to_numpy(function)
+    outs = compiled(H, XS)
+    outs = list(outs) if isinstance(outs, tuple) else [outs]
+    yield from outs
+    if outs[0].requires_grad:
+        gs = [cr.cos(out.detach()) for out in outs]
+        yield from cr.autograd_grad(outs, LEAVES, gs, materialize_grads=True)
+
+        @compiled_to_numpy
+        def inside() -> Any:
+            outs = function(H, XS)
+            outs = list(outs) if isinstance(outs, tuple) else [outs]
+            return cr.autograd_grad(outs, LEAVES, gs, materialize_grads=True)
+
+        yield from inside()
+
+
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
+def test_rerolled_loops_give_the_same_results(
+    function: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rolled = [out.numpy(force=True) for out in results(function)]
+    monkeypatch.setattr(reroll, "MIN_OPS_SAVED", 10**9)
+    unrolled = [out.numpy(force=True) for out in results(function)]
+    for a, b in zip(rolled, unrolled, strict=True):
+        np.testing.assert_array_equal(a, b)
+    expected = function(H, XS)
+    expected = list(expected) if isinstance(expected, tuple) else [expected]
+    for a, e in zip(rolled, expected, strict=False):
+        np.testing.assert_allclose(a, e.numpy(force=True), rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
+def test_all_steps_are_in_the_loop(function: Callable[..., Any]) -> None:
+    compiled = compiled_to_numpy(function)
+    compiled(H, XS)
+    for program in compiled._built().programs:
+        assert len(program.ops) < 90  # and more than 500 unrolled
+    assert "for i in range(" in compiled.source
+
+
+def test_a_few_layers_are_not_rerolled() -> None:
+    @compiled_to_numpy
+    def layers(h: Any) -> Any:
+        for _ in range(6):
+            h = cr.tanh(h @ W + h)
+        return h
+
+    layers(H)
+    assert "for " not in layers.source
+
+
+def test_views_alone_are_not_rerolled() -> None:
+    compiled = compiled_to_numpy(lambda xs: [x.reshape(2, 2) for x in cr.cat([xs, xs, xs])])
+    assert len(compiled(XS)) == 3 * N
+    assert "for " not in compiled.source
+
+
+GOLDEN = """\
+def walk(h, xs, W):
+    # h f8[4], xs f8[72, 4], W f8[4, 4]
+    h2 = h
+    hs = np.empty((72, 4), np.float64)
+    for i in range(72):
+        t1 = h2 @ W                                           # f8[4]
+        t2 = t1 + xs[i, ...]                                  # f8[4]
+        h2 = np.tanh(t2)                                      # f8[4]
+        hs[i] = h2
+    return hs
+"""
+
+
+def test_the_source_of_a_rerolled_loop() -> None:
+    w = W
+
+    @compiled_to_numpy
+    def walk(h: Any, xs: Any) -> Any:
+        hs = []
+        for i in range(N):
+            h = cr.tanh(h @ w + xs[i])
+            hs.append(h)
+        return cr.stack(hs)
+
+    with cr.no_grad():
+        walk(H, XS)
+    assert walk.source == GOLDEN.replace("W", "w")
+
+
+def test_the_body_of_a_scan_is_rerolled_too() -> None:
+    def function() -> Any:
+        def step(h: Any, x: Any) -> Any:
+            for i in range(N):
+                h = cr.sin(h) * (i + 1) + x
+            return h, h.sum()
+
+        last, ys = cr.scan(step, H, XS[:5])
+        return cr.autograd_grad(last.sum() + (ys * ys).sum(), [H, XS])
+
+    compiled = compiled_to_numpy(function)
+    for a, b in zip(compiled(), function(), strict=True):
+        np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-10)
+    assert compiled.source.count("for ") > 2
+
+
+def test_large_values_are_written_into_the_stack() -> None:
+    xs = cr.tensor(RNG.standard_normal((N, 64, 64)), requires_grad=True)
+    w = cr.tensor(RNG.standard_normal((64, 64)) / 8, requires_grad=True)
+
+    def function() -> Any:
+        h, hs = xs[0], []
+        for x in xs:
+            h = cr.tanh(h @ w + x)
+            hs.append(h)
+        return h, cr.stack(hs)
+
+    compiled = compiled_to_numpy(function)
+    last, stack = compiled()
+    assert "out=hs[i]" in compiled.source
+    assert not np.shares_memory(last.numpy(force=True), stack.numpy(force=True))
+    for a, b in zip((last, stack), function(), strict=True):
+        np.testing.assert_array_equal(a.numpy(force=True), b.numpy(force=True))
+    grads = [cr.autograd_grad(f()[1].sin().sum(), [xs, w]) for f in (compiled, function)]
+    for a, b in zip(*grads, strict=True):
+        np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-10, atol=1e-12)

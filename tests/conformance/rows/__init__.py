@@ -1,0 +1,1 @@
+"""Rows of the conformance table, one module for each family of primitives."""

@@ -1,0 +1,21 @@
+"""Python source run in a fresh process."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+
+def run_script(source: str, timeout: float = 60) -> str:
+    """Run Python source in a fresh process that finds the same packages; return what it printed."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    done = subprocess.run(
+        [sys.executable, "-c", source],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout

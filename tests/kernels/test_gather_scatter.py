@@ -1,0 +1,182 @@
+"""Gather, scatter-add and max pooling of large arrays, compared with PyTorch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import chainrule as cr
+from chainrule.kernels import flat_indexing, gather_scatter, threads
+
+torch = pytest.importorskip("torch")
+
+RNG = np.random.default_rng(11)
+
+
+def agree(function: Callable[..., Any], x: np.ndarray, *others: Any) -> None:
+    """Compare value and gradient of `function(library, x, ...)` with PyTorch's."""
+    found = []
+    g = None
+    for lib in (cr, torch):
+        leaf = lib.from_numpy(x.copy()).requires_grad_()
+        out = function(lib, leaf, *[lib.from_numpy(other.copy()) for other in others])
+        if g is None:
+            g = RNG.standard_normal(tuple(out.shape)).astype(x.dtype)
+        out.backward(lib.from_numpy(g))
+        found.append((out.detach().numpy(), leaf.grad.numpy()))
+    for ours, theirs in zip(*found, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-5)
+
+
+def draw(*shape: int) -> np.ndarray:
+    return RNG.standard_normal(shape).astype("float32")
+
+
+@pytest.fixture
+def rows_used(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    names: list[str] = []
+    for module, name in (
+        (gather_scatter, "gather_along_last"),
+        (gather_scatter, "add_along_last"),
+        (flat_indexing, "_add_rows"),
+    ):
+        original = getattr(module, name)
+
+        def spy(*args: Any, name: str = name, original: Any = original) -> Any:
+            names.append(name)
+            return original(*args)
+
+        monkeypatch.setattr(module, name, spy)
+    return names
+
+
+@pytest.mark.parametrize("shape", [(40, 150), (2, 3, 1000), (700, 701), (2, 300_001)])
+def test_gather_along_the_last_axis(shape: tuple[int, ...], rows_used: list[str]) -> None:
+    index = RNG.integers(0, shape[-1], (*shape[:-1], shape[-1] + 7))
+    agree(lambda lib, x, i: x.gather(-1, i), draw(*shape), index)
+    assert rows_used == ["gather_along_last", "add_along_last"]
+
+
+def test_other_indices_of_gather(rows_used: list[str]) -> None:
+    x = draw(90, 80)
+    agree(lambda lib, x, i: x.gather(0, i), x, RNG.integers(0, 90, (70, 80)))
+    agree(lambda lib, x, i: x.gather(1, i), x, RNG.integers(0, 80, (70, 90)))
+    agree(lambda lib, x, i: x.t().gather(1, i), x, RNG.integers(0, 90, (80, 70)))
+    assert rows_used.count("gather_along_last") == 1  # the second one
+    negative = RNG.integers(-80, 80, (90, 80))
+    got = cr.take_along_axis(cr.from_numpy(x), cr.from_numpy(negative), 1).numpy()
+    np.testing.assert_array_equal(got, np.take_along_axis(x, negative, 1))
+
+
+def test_adding_along_the_last_axis(rows_used: list[str]) -> None:
+    x, index = draw(90, 80), RNG.integers(0, 80, (90, 80))
+    agree(lambda lib, x, i, y: x.scatter_add(1, i, y), x, index, draw(90, 80))
+    agree(lambda lib, x, i, y: y.scatter_add(1, i, x), x, index, draw(90, 80))
+    assert rows_used == ["add_along_last", "add_along_last", "gather_along_last"]
+    index[3, 4] -= 80
+    got = cr.from_numpy(x).scatter_add(1, cr.from_numpy(index), cr.from_numpy(x)).numpy()
+    wanted = x.copy()
+    np.add.at(wanted, (np.arange(90)[:, None], index), x)
+    np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-5)
+
+
+def test_a_full_index_equivalent_to_one_along_the_last_axis(rows_used: list[str]) -> None:
+    x, index = draw(90, 80), RNG.integers(0, 80, (90, 80))
+    for first, count in ((np.arange(90), 1), (np.arange(90)[::-1].copy(), 0)):
+        rows_used.clear()
+        agree(lambda lib, x, i, j: x[i, j], x, first[:, None], index)
+        assert rows_used.count("gather_along_last") == count
+
+
+def test_an_index_may_be_modified_after_use() -> None:
+    index = cr.from_numpy(RNG.integers(0, 80, (90, 80)))
+    x = cr.tensor(draw(90, 80), requires_grad=True)
+    weights = cr.from_numpy(draw(90, 80))
+    wanted = weights.gather(1, index).numpy()
+    out = cr.zeros(90, 80).scatter_add(1, index, x)
+    index.numpy().fill(0)
+    out.backward(weights)
+    np.testing.assert_array_equal(x.grad.numpy(), wanted)
+
+
+@pytest.mark.parametrize("wrong", [80, -81])
+def test_a_wrong_index_among_many(wrong: int) -> None:
+    index = RNG.integers(0, 80, (90, 80))
+    index[-1, -1] = wrong
+    with pytest.raises(IndexError, match=f"index {wrong} is out of bounds"):
+        cr.take_along_axis(cr.ones(90, 80), cr.from_numpy(index), 1)
+
+
+@pytest.mark.parametrize(
+    "index",
+    [
+        RNG.permutation(300),
+        RNG.integers(0, 300, 500),
+        np.full(400, 7),
+        np.array([3, 3]),
+        RNG.integers(0, 2, 300),
+    ],
+    ids=["once", "a-few-times", "the-same", "twice", "two-rows"],
+)
+def test_added_rows(index: np.ndarray, rows_used: list[str]) -> None:
+    x = draw(300, 70) if len(index) > 2 else draw(300, 20_000)
+    agree(lambda lib, x, i: x.index_select(0, i), x, index)
+    assert rows_used == ["_add_rows"]
+
+
+def test_repeated_rows_are_added_in_order() -> None:
+    """The sums are those of np.add.at, to the last bit; negative indices count from the end."""
+    index, value = RNG.integers(-50, 50, (30, 40)), draw(30, 40, 64)
+    found, wanted = draw(50, 64), np.empty((50, 64), "float32")
+    wanted[...] = found
+    flat_indexing.add(found, (index,), value)
+    np.add.at(wanted, index, value)
+    np.testing.assert_array_equal(found, wanted)
+    with pytest.raises(IndexError, match="index 50 is out of bounds for axis 0 with size 50"):
+        flat_indexing.add(found, (np.full((30, 40), 50),), value)
+
+
+POOLS = {
+    "disjoint": ((3, 4, 25, 25), dict(kernel_size=2)),
+    "overlapping": ((3, 4, 20, 21), dict(kernel_size=3, stride=2)),
+    "padded": ((3, 4, 20, 21), dict(kernel_size=3, stride=2, padding=1)),
+    "wide": ((3, 4, 20, 21), dict(kernel_size=2, stride=3)),
+    "dilated": ((3, 4, 20, 21), dict(kernel_size=2, dilation=2)),
+    "ceil": ((3, 4, 20, 21), dict(kernel_size=3, stride=2, ceil_mode=True)),
+    "large": ((30, 16, 25, 25), dict(kernel_size=2)),
+    "large, padded": ((30, 16, 25, 25), dict(kernel_size=3, stride=2, padding=1)),
+}
+
+
+@pytest.mark.parametrize("values", ["distinct", "ties", "nan", "-inf"])
+@pytest.mark.parametrize("name", POOLS)
+def test_pools(name: str, values: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threads, "_pool", threads._Pool(3))
+    shape, settings = POOLS[name]
+    x = draw(*shape)
+    if values == "ties":
+        x = np.round(x)
+    elif values != "distinct":
+        x[:, 1, 3:12] = float(values)
+    agree(lambda lib, x: lib.nn.functional.max_pool2d(x, **settings), x)
+
+
+@pytest.mark.parametrize("shape", [(5, 3), (700, 500), (4, 3, 40_000), (300_000,)], ids=str)
+@pytest.mark.parametrize("values", ["ordinary", "huge", "-inf"])
+def test_cross_entropy(shape: tuple[int, ...], values: str) -> None:
+    x = draw(*shape) * (1e4 if values == "huge" else 1)
+    if values == "-inf":
+        x[..., 1] = -np.inf
+        if len(shape) == 2:
+            x[2, :] = -np.inf  # no class has a probability: nan
+    dim = min(1, len(shape) - 1)
+    classes = np.array(RNG.integers(0, shape[dim], shape[:dim] + shape[dim + 1 :]))
+    with np.errstate(invalid="ignore"):
+        agree(lambda lib, x, c: lib.nn.functional.cross_entropy(x, c, reduction="none"), x, classes)
+    wrong = classes.copy()
+    wrong.reshape(-1)[-1] = shape[dim]
+    with pytest.raises(IndexError, match=f"Target {shape[dim]} is out of bounds"):
+        cr.nn.functional.cross_entropy(cr.from_numpy(x), cr.from_numpy(wrong))

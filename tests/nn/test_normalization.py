@@ -1,0 +1,217 @@
+"""Normalisation, compared with PyTorch over shapes and arguments; running statistics, errors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import chainrule as cr
+from chainrule.nn import functional as F
+from helpers.torch_comparison import compare_with_torch
+
+RNG = np.random.default_rng(0)
+LAYERS = {"rows": ((3, 4), (4,)), "images": ((2, 3, 4, 2), (4, 2)), "one": ((2, 3, 1), (1,))}
+
+
+@pytest.mark.parametrize("given", [0, 1, 2])
+@pytest.mark.parametrize("case", LAYERS)
+def test_layer_norm_as_in_pytorch(case: str, given: int) -> None:
+    shape, normalized = LAYERS[case]
+    arrays = [RNG.standard_normal(shape), *RNG.standard_normal((2, *normalized))]
+    compare_with_torch(
+        lambda lib, x, *more: lib.nn.functional.layer_norm(x, normalized, *more, eps=0.1),
+        *arrays[: 1 + given],
+        rtol=1e-8,
+        atol=1e-10,
+    )
+
+
+@pytest.mark.parametrize("eps", [None, 0.1])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("case", LAYERS)
+def test_rms_norm_as_in_pytorch(case: str, dtype: str, eps: float | None) -> None:
+    shape, normalized = LAYERS[case]
+    compare_with_torch(
+        lambda lib, x, w: lib.nn.functional.rms_norm(x, normalized, w, eps),
+        RNG.standard_normal(shape).astype(dtype),
+        RNG.standard_normal(normalized).astype(dtype),
+        rtol=1e-4 if dtype == "float32" else 1e-8,
+        atol=1e-5 if dtype == "float32" else 1e-10,
+        order=1,
+    )
+
+
+@pytest.mark.parametrize("shape", [(3, 4), (3, 4, 5), (2, 4, 3, 2)], ids=str)
+@pytest.mark.parametrize("training", [False, True])
+@pytest.mark.parametrize("affine", [False, True])
+def test_batch_norm_as_in_pytorch(shape: tuple[int, ...], training: bool, affine: bool) -> None:
+    torch = pytest.importorskip("torch")
+    statistics = RNG.random((2, 4)) + 0.5
+    running = {lib: [lib.tensor(a) for a in statistics] for lib in (cr, torch)}
+    arrays = [RNG.standard_normal(shape), *RNG.standard_normal((2, 4))]
+    compare_with_torch(
+        lambda lib, x, *more: lib.nn.functional.batch_norm(
+            x, *running[lib], *more, training=training, momentum=0.3, eps=0.01
+        ),
+        *arrays[: 3 if affine else 1],
+        rtol=1e-7,
+        atol=1e-9,
+    )
+    for a, b, before in zip(running[cr], running[torch], statistics, strict=True):
+        np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-12)
+        assert (a.numpy() == before).all() != training
+        assert not a.requires_grad
+
+
+def test_batch_norm_in_single_precision_of_doubles_beside_it() -> None:
+    mean, var = cr.zeros(4, dtype=cr.float64), cr.ones(4, dtype=cr.float64)
+    for training in (False, True):
+        out = F.batch_norm(cr.rand(3, 4), mean, var, mean, var, training=training)
+        assert out.dtype == cr.float32
+    assert mean.dtype == cr.float64
+
+
+@pytest.mark.parametrize("shape", [(2, 6), (2, 6, 3), (2, 6, 2, 2)], ids=str)
+@pytest.mark.parametrize("groups", [1, 2, 3])
+def test_group_norm_as_in_pytorch(shape: tuple[int, ...], groups: int) -> None:
+    compare_with_torch(
+        lambda lib, x, w, b: lib.nn.functional.group_norm(x, groups, w, b),
+        RNG.standard_normal(shape),
+        *RNG.standard_normal((2, 6)),
+        rtol=1e-7,
+        atol=1e-8,
+    )
+
+
+@pytest.mark.parametrize("own", [True, False])
+@pytest.mark.parametrize("shape", [(2, 3, 4), (2, 3, 2, 2)], ids=str)
+def test_instance_norm_as_in_pytorch(shape: tuple[int, ...], own: bool) -> None:
+    torch = pytest.importorskip("torch")
+    statistics = RNG.random((2, 3)) + 0.5
+    running = {lib: [lib.tensor(a) for a in statistics] for lib in (cr, torch)}
+    compare_with_torch(
+        lambda lib, x, w, b: lib.nn.functional.instance_norm(x, *running[lib], w, b, own, 0.4),
+        RNG.standard_normal(shape),
+        *RNG.standard_normal((2, 3)),
+        rtol=1e-7,
+        atol=1e-8,
+    )
+    for a, b in zip(running[cr], running[torch], strict=True):
+        np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-12)
+
+
+def test_instance_norm_alone_as_in_pytorch() -> None:
+    compare_with_torch(
+        lambda lib, x: lib.nn.functional.instance_norm(x),
+        RNG.standard_normal((2, 3, 4)),
+        rtol=1e-7,
+        atol=1e-9,
+    )
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5, 9])
+@pytest.mark.parametrize("shape", [(2, 4, 3), (2, 4, 3, 2), (1, 4, 2, 1, 2)], ids=str)
+def test_local_response_norm_as_in_pytorch(shape: tuple[int, ...], size: int) -> None:
+    compare_with_torch(
+        lambda lib, x: lib.nn.functional.local_response_norm(x, size, 0.5, 0.8, 2.0),
+        RNG.standard_normal(shape),
+        rtol=1e-7,
+    )
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: F.layer_norm(x, (3,)),
+        lambda x: F.rms_norm(x, 3),
+        lambda x: F.group_norm(x, 2),
+        lambda x: F.instance_norm(x),
+        lambda x: F.batch_norm(x, None, None, training=True),
+        lambda x: F.local_response_norm(x, 2, 0.5),
+    ],
+    ids=["layer", "rms", "group", "instance", "batch", "local"],
+)
+def test_derivatives_to_second_order(function: Callable[..., Any]) -> None:
+    x = cr.tensor(RNG.standard_normal((2, 2, 3)), requires_grad=True)
+    assert cr.gradcheck(function, (x,))
+    assert cr.gradgradcheck(function, (x,))
+
+
+def test_equal_elements_become_zero() -> None:
+    x = cr.full((2, 3), 7.0, requires_grad=True)
+    out = F.layer_norm(x, 3)
+    assert out.tolist() == [[0.0] * 3] * 2
+    out.sum().backward()
+    assert np.isfinite(x.grad.numpy()).all()
+
+
+_X = cr.ones(2, 4, 3)
+ERRORS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
+    "layer": (
+        lambda: F.layer_norm(_X, (4,)),
+        ValueError,
+        r"Given normalized_shape=\[4\], expected input with shape \[\*, 4\], but got.*\[2, 4, 3\]",
+    ),
+    "layer-empty": (lambda: F.layer_norm(_X, ()), ValueError, "at least 1-dimensional"),
+    "layer-weight": (
+        lambda: F.layer_norm(_X, 3, cr.ones(4)),
+        ValueError,
+        r"Expected weight to be of same shape as normalized_shape, but got weight of shape \[4\]",
+    ),
+    "rms": (lambda: F.rms_norm(_X, 2), ValueError, r"rms_norm: Given normalized_shape=\[2\]"),
+    "batch-dims": (lambda: F.batch_norm(cr.ones(3), None, None), ValueError, "at least 2D input"),
+    "batch-none": (
+        lambda: F.batch_norm(_X, None, None),
+        ValueError,
+        "Expected running_mean and running_var to be defined when training=False",
+    ),
+    "batch-weight": (
+        lambda: F.batch_norm(_X, None, None, cr.ones(3), training=True),
+        ValueError,
+        r"weight should contain 4 elements, one for each channel.*shape \[3\]",
+    ),
+    "batch-one": (
+        lambda: F.batch_norm(cr.ones(1, 4), None, None, training=True),
+        ValueError,
+        r"Expected more than 1 value per channel when training, got input size \[1, 4\]",
+    ),
+    "group": (
+        lambda: F.group_norm(_X, 3),
+        ValueError,
+        r"to be divisible by num_groups, but got input of shape \[2, 4, 3\] and num_groups=3",
+    ),
+    "group-dims": (lambda: F.group_norm(cr.ones(4), 2), ValueError, "at least 2 dimensions"),
+    "complex": (lambda: F.rms_norm(_X * 1j, 3), TypeError, "expected real numbers, got complex64"),
+    "instance-dims": (lambda: F.instance_norm(cr.ones(2, 3)), ValueError, "at least 3 dimensions"),
+    "instance-one": (
+        lambda: F.instance_norm(cr.ones(2, 3, 1)),
+        ValueError,
+        "Expected more than 1 spatial element when training",
+    ),
+    "local": (
+        lambda: F.local_response_norm(cr.ones(2, 3), 2),
+        ValueError,
+        r"Expected 3D or higher dimensionality input \(got 2 dimensions\)",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ["layer_norm", "rms_norm"])
+def test_squares_of_half_precision_do_not_overflow(name: str) -> None:
+    compare_with_torch(
+        lambda lib, x: getattr(lib.nn.functional, name)(x, (3,)),
+        np.array([[463.25, 671.0, -325.5]], np.float16),
+        order=1,
+        rtol=2e-3,
+        atol=2e-3,
+    )
+
+
+@pytest.mark.parametrize("case", ERRORS)
+def test_errors(case: str) -> None:
+    call, error, text = ERRORS[case]
+    with pytest.raises(error, match=text):
+        call()

@@ -1,0 +1,131 @@
+"""Minima, maxima, sorting and topk."""
+
+import numpy as np
+import pytest
+
+import chainrule as cr
+
+
+def data():
+    return np.random.default_rng(0).permutation(24).reshape(2, 3, 4).astype(float)
+
+
+@pytest.mark.parametrize("name", ["max", "min"])
+@pytest.mark.parametrize("dim", [0, 1, -1])
+@pytest.mark.parametrize("keepdim", [False, True])
+def test_along_a_dimension(name, dim, keepdim):
+    x = data()
+    for result in (
+        getattr(cr, name)(cr.tensor(x), dim, keepdim),
+        getattr(cr.tensor(x), name)(dim=dim, keepdims=keepdim),
+    ):
+        expected = getattr(np, f"arg{name}")(x, axis=dim, keepdims=keepdim)
+        np.testing.assert_array_equal(result.indices.numpy(), expected)
+        np.testing.assert_array_equal(
+            result.values.numpy(), getattr(np, name)(x, axis=dim, keepdims=keepdim)
+        )
+        assert result.indices.dtype == cr.int64
+        values, indices = result
+        assert values is result.values
+        assert indices is result[1]
+
+
+def test_the_three_forms_and_the_array_apis():
+    x, y = cr.tensor([[1.0, 5.0], [7.0, 2.0]]), cr.tensor([[3.0, 3.0], [3.0, 3.0]])
+    assert x.max().item() == 7
+    assert x.max(0).values.tolist() == [7, 5]
+    assert cr.max(x, y).tolist() == [[3, 5], [7, 3]]
+    assert cr.max(x, other=y).tolist() == [[3, 5], [7, 3]]
+    assert x.min(other=np.array([[3.0, 3.0]])).tolist() == [[1, 3], [3, 2]]
+    assert x.max(other=4).tolist() == [[4, 5], [7, 4]]
+    with pytest.raises(ValueError, match="min: expected a dimension or another tensor, got both"):
+        x.min(0, other=y)
+    assert cr.max(x, axis=0).tolist() == [7, 5]
+    assert cr.min(x, axis=(0, 1), keepdims=True).tolist() == [[1]]
+    assert x.max(keepdim=True).tolist() == [[7]]
+
+
+def test_gradients_at_ties():
+    x = cr.tensor([3.0, 1.0, 3.0], requires_grad=True)
+    for value, expected in (
+        (x.max(), [0.5, 0, 0.5]),
+        (x.max(0).values, [1, 0, 0]),
+        (x.amax(0), [0.5, 0, 0.5]),
+        (cr.max(x, cr.tensor([3.0, 3.0, 0.0])).sum(), [0.5, 0, 1]),
+    ):
+        (gradient,) = cr.autograd_grad(value, [x])
+        assert gradient.tolist() == expected
+
+
+def test_nan_wins():
+    x = cr.tensor([1.0, float("nan"), 3.0])
+    assert x.max(0).indices.item() == 1
+    assert np.isnan(x.max().item())
+    assert np.isnan(x.min(0).values.item())
+
+
+def test_argmax_and_argmin_arguments():
+    x = data()
+    t = cr.tensor(x)
+    assert t.argmax().item() == x.argmax()
+    np.testing.assert_array_equal(t.argmin(1, keepdim=True).numpy(), x.argmin(1, keepdims=True))
+    np.testing.assert_array_equal(cr.argmax(t, axis=-1).numpy(), x.argmax(-1))
+    assert t.argmax(keepdim=True).shape == (1, 1, 1)
+
+
+def test_extrema_of_empty_tensors():
+    x = cr.zeros(2, 0)
+    with pytest.raises(ValueError, match="Expected reduction dim to be specified"):
+        x.max()
+    with pytest.raises(ValueError, match="there is no element to choose"):
+        x.max(1)
+    with pytest.raises(ValueError, match="there is no element to choose"):
+        x.argmin()
+    assert x.max(0).values.shape == (0,)
+    assert x.amax(0).shape == (0,)
+
+
+def test_zero_dimensional_tensors():
+    x = cr.tensor(3.0)
+    assert x.max(0) == (cr.tensor(3.0), cr.tensor(0))
+    assert x.sort().values.item() == 3
+    assert x.argsort().item() == 0
+    assert x.topk(1).values.item() == 3
+
+
+@pytest.mark.parametrize("dim", [0, 1, -1])
+@pytest.mark.parametrize("descending", [False, True])
+def test_sort(dim, descending):
+    x = data()
+    values, indices = cr.sort(cr.tensor(x), dim, descending)
+    expected = np.sort(x, axis=dim)
+    np.testing.assert_array_equal(
+        values.numpy(), np.flip(expected, axis=dim) if descending else expected
+    )
+    np.testing.assert_array_equal(np.take_along_axis(x, indices.numpy(), dim), values.numpy())
+    np.testing.assert_array_equal(cr.tensor(x).argsort(dim, descending).numpy(), indices.numpy())
+
+
+@pytest.mark.parametrize("descending", [False, True])
+def test_equal_elements_keep_their_order(descending):
+    x = cr.tensor([1, 0, 1, 0, 1])
+    expected = [0, 2, 4, 1, 3] if descending else [1, 3, 0, 2, 4]
+    assert x.argsort(descending=descending).tolist() == expected
+
+
+def test_sorting_passes_gradients_back():
+    x = cr.tensor([3.0, 1.0, 2.0], requires_grad=True)
+    (x.sort().values * cr.tensor([1.0, 10.0, 100.0])).sum().backward()
+    assert x.grad.tolist() == [100, 1, 10]
+
+
+def test_topk():
+    x = cr.tensor([[3.0, 1.0, 2.0], [4.0, 6.0, 5.0]], requires_grad=True)
+    values, indices = x.topk(2)
+    assert values.tolist() == [[3, 2], [6, 5]]
+    assert indices.tolist() == [[0, 2], [1, 2]]
+    assert x.topk(1, dim=0, largest=False).values.tolist() == [[3, 1, 2]]
+    values.sum().backward()
+    assert x.grad.tolist() == [[1, 0, 1], [0, 1, 1]]
+    with pytest.raises(ValueError, match="selected index k = 4 out of range"):
+        x.topk(4)
