@@ -47,7 +47,7 @@ X = cr.ones(2, 3)
         ),
         (lambda: cr.unflatten(cr.tensor(1.0), 0, (1,)), ValueError, "a 0-d.* tensor has no dim"),
         (lambda: F.interpolate(X[None], 2, mode=3), ValueError, "mode is one of .* but got 3"),
-        (lambda: F.local_response_norm(X[None], 0), ValueError, "size must be 1 at least"),
+        (lambda: F.local_response_norm(X[None], 0), ValueError, "size must be at least 1"),
         (
             lambda: cr.searchsorted(X[0], X[1], sorter=cr.tensor([0])),
             ValueError,

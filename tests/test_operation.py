@@ -1,4 +1,4 @@
-"""Registration of operations: the spellings that follow from one line, and the places that it saves."""
+"""Registration of operations: the spellings that follow from one line above a function."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What the arguments of public functions mean: sizes, dimensions, dtypes, devices, operands."""
+"""Conversion of public arguments: operands, dimensions, sizes, dtypes and devices."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from chainrule.errors import ArgumentError, DTypeError, OutOfBoundsError
 from chainrule.primitives import elementwise
 
 Operand = Any  # a Tensor, an array or a number
-DTypeLike = Any  # what numpy.dtype takes
+DTypeLike = Any  # an argument of numpy.dtype
 DeviceLike = device | str | None
 Dims = int | Sequence[int] | None
 Sizes = int | Sequence[int]
@@ -25,22 +25,22 @@ Sizes = int | Sequence[int]
 
 WATCHER: ContextVar[Callable[[Any], Any] | None]
 WATCHER = ContextVar("chainrule arrays", default=None)
-"""What a compiler takes NumPy arrays with, while it traces."""
+"""A tracing compiler's function that replaces NumPy arrays by symbols."""
 
 
 def watched(array: Any) -> Any:
-    """Return a NumPy array that the user's code gave, as a compiler that traces it has it."""
+    """Return a NumPy array given by the user, or its symbol under a tracing compiler."""
     watcher = WATCHER.get()
     return array if watcher is None else watcher(array)
 
 
 def tensor_of(value: Operand) -> Tensor:
-    """Return a tensor: an array shared, a number in the dtype of its kind."""
+    """Return an operand as a tensor, sharing the memory of arrays."""
     return value if value.__class__ is Tensor else as_tensors((value,))[0]
 
 
 def floating(value: Operand) -> Tensor:
-    """Return a tensor of a floating or complex dtype: the default one instead of an integer."""
+    """Return a floating or complex tensor; integers are converted to the default dtype."""
     tensor = tensor_of(value)
     if tensor._array.dtype.kind in "fc":
         return tensor
@@ -48,7 +48,7 @@ def floating(value: Operand) -> Tensor:
 
 
 def cast(x: Tensor, dtype: DTypeLike) -> Tensor:
-    """Return `x` in another dtype; as it is where that is None or what it has."""
+    """Return `x` in another dtype; unchanged if that is None or its own."""
     if dtype is None or x.dtype == dtype_of(dtype):
         return x
     return elementwise.astype.apply(x, dtype=dtype_of(dtype))
@@ -58,7 +58,7 @@ def cast(x: Tensor, dtype: DTypeLike) -> Tensor:
 
 
 def one_dim(dim: Any, ndim: int) -> int:
-    """Return a dimension counted from the front."""
+    """Return a dimension as a non-negative int."""
     number: int
     if dim.__class__ is int and 0 <= dim < ndim:
         number = dim
@@ -81,7 +81,7 @@ def one_dim(dim: Any, ndim: int) -> int:
 
 
 def whole_number(value: Any, operation: str, name: str) -> int:
-    """Return a setting that has to be an int."""
+    """Return a setting as an int; raise if it isn't one."""
     if value.__class__ is int:
         number: int = value
         return number
@@ -94,7 +94,7 @@ def whole_number(value: Any, operation: str, name: str) -> int:
 
 
 def many_dims(dims: Dims, ndim: int) -> tuple[int, ...] | None:
-    """Return dimensions counted from the front; None, which means all of them, stays."""
+    """Return dimensions as non-negative ints; None, which means all, stays."""
     if dims is None:
         return None
     if dims.__class__ is int and -ndim <= dims < ndim:
@@ -110,7 +110,7 @@ def many_dims(dims: Dims, ndim: int) -> tuple[int, ...] | None:
 
 
 def either(dim: Any, axis: Any) -> Any:
-    """Return the one argument that PyTorch calls dim and the array API axis."""
+    """Return the argument that PyTorch calls `dim` and the array API `axis`."""
     if axis is None:
         return dim
     if dim is not None:
@@ -119,9 +119,9 @@ def either(dim: Any, axis: Any) -> Any:
 
 
 def over(dim: Dims, axis: Dims) -> Dims:
-    """Return what a reduction is over: no `dim` at all is everything, no `axis` at all is nothing.
+    """Return the dimensions of a reduction: an empty `dim` means all, an empty `axis` means none.
 
-    The first is PyTorch's, the second the array API's.
+    The first is PyTorch's convention, the second the array API's.
     """
     if axis is None and isinstance(dim, Sequence) and not dim:
         return None
@@ -133,7 +133,7 @@ def over(dim: Dims, axis: Dims) -> Dims:
 
 
 def sizes_of(sizes: tuple[Any, ...]) -> tuple[int, ...]:
-    """Return the shape that was given as ``f(2, 3)`` or as ``f((2, 3))``."""
+    """Return the shape given as ``f(2, 3)`` or as ``f((2, 3))``."""
     listed = sizes[0] if len(sizes) == 1 and not hasattr(sizes[0], "__index__") else sizes
     try:
         return tuple(map(index, listed))
@@ -142,7 +142,7 @@ def sizes_of(sizes: tuple[Any, ...]) -> tuple[int, ...]:
 
 
 def lengths_of(sizes: tuple[Any, ...], size: Sizes | None = None) -> tuple[int, ...]:
-    """Return the shape of something new, given by place or by name: it has no negative sizes."""
+    """Return the shape of a new tensor, given by position or by name; no size may be negative."""
     shape = sizes_of(sizes if size is None else (size,))
     if any(size < 0 for size in shape):
         raise ArgumentError(f"a size can't be negative, but got the shape {list(shape)}")
@@ -153,7 +153,7 @@ def lengths_of(sizes: tuple[Any, ...], size: Sizes | None = None) -> tuple[int, 
 
 
 def dtype_of(dtype: DTypeLike) -> np.dtype[Any]:
-    """Return a dtype that tensors can have, from whatever names it."""
+    """Return an argument of numpy.dtype as a dtype that tensors support."""
     found = np.dtype(dtype)
     if found.kind not in "biufc":
         raise DTypeError(
@@ -164,21 +164,21 @@ def dtype_of(dtype: DTypeLike) -> np.dtype[Any]:
 
 
 def dtype_or_default(dtype: DTypeLike) -> np.dtype[Any]:
-    """Return the dtype of new numbers: the default one if none is named."""
+    """Return a dtype, or the default dtype for None."""
     return default_dtype() if dtype is None else dtype_of(dtype)
 
 
 def complex_dtype() -> np.dtype[Any]:
-    """Return the dtype of tensors made from Python's complex numbers."""
+    """Return the complex dtype of the precision of the default dtype."""
     return np.dtype(np.complex128 if default_dtype().itemsize > 4 else np.complex64)
 
 
-def leaf(array: Any, place: DeviceLike = None, requires_grad: bool = False) -> Tensor:
-    """Return a new tensor of `array`, on `place` (the CPU if None)."""
+def leaf(array: Any, target: DeviceLike = None, requires_grad: bool = False) -> Tensor:
+    """Return a new leaf tensor of `array`, on the device `target` (the CPU if None)."""
     if requires_grad and array.dtype.kind not in "fc":
         raise DTypeError(
             "only Tensors of floating point and complex dtype can require gradients, got "
             f"{dtype_title(array.dtype)}: ask for a floating dtype=, or leave out requires_grad"
         )
-    tensor = make(array if place is None else move(array, device(place)), None)
+    tensor = make(array if target is None else move(array, device(target)), None)
     return tensor.requires_grad_() if requires_grad else tensor

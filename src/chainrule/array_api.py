@@ -1,7 +1,7 @@
 """The array API standard 2025.12 over tensors: what ``tensor.__array_namespace__()`` returns.
 
 `chainrule` itself has PyTorch's names and the standard's. Nearly all functions of the standard are
-chainrule's own; the few whose name, defaults or result PyTorch has otherwise are below.
+those of chainrule; the few that differ from PyTorch in arguments, defaults or results are below.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ from chainrule.ops.reshape import squeeze as _squeeze
 VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
 __array_api_version__ = VERSIONS[-1]
 
-# --- the same in chainrule ------------------------------------------------------------------------
+# --- functions that are the same in chainrule -----------------------------------------------------
 
 globals().update(ARRAY_API)
 
@@ -67,11 +67,11 @@ _DTYPES = {
 }
 globals().update(_DTYPES)
 
-# --- other names for the arguments ----------------------------------------------------------------
+# --- functions with other argument names ----------------------------------------------------------
 
 
 def _of_shape(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """PyTorch takes the sizes one by one, too; here they are one argument, `shape`."""
+    """Return a creation function with one argument `shape`; PyTorch also takes single sizes."""
 
     def create(
         shape: int | tuple[int, ...], *, dtype: DTypeLike = None, device: DeviceLike = None
@@ -93,7 +93,7 @@ def full(
     dtype: DTypeLike = None,
     device: DeviceLike = None,
 ) -> Tensor:
-    """Return `fill_value` everywhere: PyTorch's `size` is `shape`."""
+    """Return a constant tensor: PyTorch's `size` is `shape`."""
     return filled.full(shape, fill_value, dtype=dtype, device=device)
 
 
@@ -120,25 +120,25 @@ def linspace(
     device: DeviceLike = None,
     endpoint: bool = True,
 ) -> Tensor:
-    """Return `num` evenly spaced values, complex ones too; `stop` may be left out as their last."""
+    """Return `num` evenly spaced values, real or complex; `endpoint=False` excludes `stop`."""
     if endpoint:
         return ranges.linspace(start, stop, num, dtype=dtype, device=device)
     return ranges.linspace(start, stop, num + 1, dtype=dtype, device=device)[:num]
 
 
 def reshape(x: Operand, /, shape: tuple[int, ...], *, copy: bool | None = None) -> Tensor:
-    """Return `x` in another shape; `copy` says whether it may, must or must not share memory."""
+    """Return `x` in another shape; `copy` must (True), must not (False) or may (None) copy."""
     if copy:
         return _reshape(conversion.clone(x), shape)
     return tensor_of(x).view(shape) if copy is False else _reshape(x, shape)
 
 
 def roll(x: Operand, /, shift: Any, *, axis: Any = None) -> Tensor:
-    """Return `x` with its elements moved along axes: PyTorch's `shifts` is `shift`."""
+    """Return `x` with its elements shifted along axes: PyTorch's `shifts` is `shift`."""
     return _roll(x, shift, axis=axis)
 
 
-# --- other defaults -------------------------------------------------------------------------------
+# --- functions with other defaults ----------------------------------------------------------------
 
 
 def concat(arrays: Sequence[Operand], /, *, axis: int | None = 0) -> Tensor:
@@ -149,28 +149,28 @@ def concat(arrays: Sequence[Operand], /, *, axis: int | None = 0) -> Tensor:
 
 
 def meshgrid(*arrays: Operand, indexing: str = "xy") -> tuple[Tensor, ...]:
-    """Return the coordinates of a grid: PyTorch's `indexing` is "ij" if it is left out."""
+    """Return the coordinates of a grid: PyTorch's default of `indexing` is "ij"."""
     return _meshgrid(*arrays, indexing=indexing)
 
 
 def var(
     x: Operand, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False
 ) -> Tensor:
-    """Return the variance: PyTorch's correction is 1 if it is left out."""
+    """Return the variance: PyTorch's default of `correction` is 1."""
     return statistics.var(x, axis=axis, correction=correction, keepdims=keepdims)
 
 
 def std(
     x: Operand, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False
 ) -> Tensor:
-    """Return the standard deviation: PyTorch's correction is 1 if it is left out."""
+    """Return the standard deviation: PyTorch's default of `correction` is 1."""
     return statistics.std(x, axis=axis, correction=correction, keepdims=keepdims)
 
 
 def sum(
     x: Operand, /, *, axis: Any = None, dtype: DTypeLike = None, keepdims: bool = False
 ) -> Tensor:
-    """Return the sum: that of unsigned integers is uint64, where PyTorch has int64."""
+    """Return the sum, which is uint64 for unsigned integers, int64 in PyTorch."""
     dtype = reductions.accumulator(tensor_of(x)) if dtype is None else dtype
     return reductions.sum(x, axis=axis, dtype=dtype, keepdims=keepdims)
 
@@ -178,37 +178,37 @@ def sum(
 def prod(
     x: Operand, /, *, axis: Any = None, dtype: DTypeLike = None, keepdims: bool = False
 ) -> Tensor:
-    """Return the product: that of unsigned integers is uint64, where PyTorch has int64."""
+    """Return the product, which is uint64 for unsigned integers, int64 in PyTorch."""
     dtype = reductions.accumulator(tensor_of(x)) if dtype is None else dtype
     return reductions.prod(x, axis=axis, dtype=dtype, keepdims=keepdims)
 
 
-# --- other results --------------------------------------------------------------------------------
+# --- functions with other results -----------------------------------------------------------------
 
 
 def can_cast(from_: DTypeLike, to: DTypeLike, /) -> bool:
-    """Say whether promotion leads from one dtype to the other: PyTorch ignores the widths."""
+    """Tell whether promotion allows the cast: PyTorch ignores the widths."""
     joint: np.dtype[Any] = dtypes.result_type(from_, to)
     return joint == dtype_of(to)
 
 
 def clip(x: Operand, /, min: Operand | None = None, max: Operand | None = None) -> Tensor:
-    """Return `x` limited to a range: without bounds a copy, where PyTorch raises."""
+    """Return `x` limited to a range; a copy without bounds, where PyTorch raises."""
     return conversion.clone(x) if min is None is max else elementary.clip(x, min, max)
 
 
 def max(x: Operand, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
-    """Return the largest elements alone: PyTorch's `max` along a dimension says where they are."""
+    """Return the maxima: PyTorch's `max` along a dimension returns their indices, too."""
     return reductions.amax(x, axis=axis, keepdims=keepdims)
 
 
 def min(x: Operand, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
-    """Return the smallest elements alone: PyTorch's `min` along a dimension says where they are."""
+    """Return the minima: PyTorch's `min` along a dimension returns their indices, too."""
     return reductions.amin(x, axis=axis, keepdims=keepdims)
 
 
 def nonzero(x: Operand, /) -> tuple[Tensor, ...]:
-    """Return an index for each dimension: PyTorch's `nonzero` is one matrix, also of a number."""
+    """Return an index tensor for each dimension: PyTorch's `nonzero` returns one matrix."""
     x = tensor_of(x)
     if x.ndim == 0:
         raise ShapeError("nonzero: a tensor without dimensions has no places")
@@ -217,13 +217,13 @@ def nonzero(x: Operand, /) -> tuple[Tensor, ...]:
 
 
 def sort(x: Operand, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
-    """Return the elements in order: PyTorch's `sort` says where they were, too."""
+    """Return the elements in order: PyTorch's `sort` returns their indices, too."""
     found: Tensor = sort_search.sort(x, axis, descending, stable).values
     return found
 
 
 def squeeze(x: Operand, /, axis: int | tuple[int, ...]) -> Tensor:
-    """Return `x` without axes, which must have length 1: PyTorch leaves others as they are."""
+    """Return `x` without axes, which must have length 1: PyTorch ignores others."""
     x = tensor_of(x)
     for number in many_dims(axis, x.ndim) or ():
         if x.shape[number] != 1:
@@ -235,7 +235,7 @@ def squeeze(x: Operand, /, axis: int | tuple[int, ...]) -> Tensor:
 
 
 def vecdot(x1: Operand, x2: Operand, /, *, axis: int = -1) -> Tensor:
-    """Return inner products of vectors, which must have one length: PyTorch's 1 fits any."""
+    """Return inner products of vectors of equal length: PyTorch broadcasts length 1."""
     lengths = [tensor_of(x).shape[axis : axis + 1 or None] for x in (x1, x2)]
     if lengths[0] != lengths[1]:
         raise ShapeError(
@@ -246,7 +246,7 @@ def vecdot(x1: Operand, x2: Operand, /, *, axis: int = -1) -> Tensor:
 
 
 def _solve(x1: Operand, x2: Operand, /) -> Tensor:
-    """Return the solution of x1 x = x2, where `x2` is a vector only if it is 1-d."""
+    """Return the solution of x1 x = x2, in which `x2` is a vector only if it is 1-d."""
     right, ndim = tensor_of(x2), tensor_of(x1).ndim
     if right.ndim == 1 or right.ndim >= ndim:
         return _linalg.solve(x1, right)
@@ -264,11 +264,11 @@ linalg = SimpleNamespace(
     vecdot=vecdot,
 )
 
-# --- what there is --------------------------------------------------------------------------------
+# --- inspection -----------------------------------------------------------------------------------
 
 
 def __array_namespace_info__() -> SimpleNamespace:
-    """Return the functions that say what this namespace can do."""
+    """Return the inspection functions of this namespace."""
     return SimpleNamespace(
         capabilities=_capabilities,
         default_device=_default_device,
@@ -279,12 +279,12 @@ def __array_namespace_info__() -> SimpleNamespace:
 
 
 def _capabilities() -> dict[str, Any]:
-    """Return what of the standard's optional behaviour there is."""
+    """Return the supported optional behaviour of the standard."""
     return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 64}
 
 
 def _default_device() -> device:
-    """Return where new tensors live."""
+    """Return the device of new tensors."""
     return CPU
 
 
@@ -294,7 +294,7 @@ def _devices() -> tuple[device, ...]:
 
 
 def _default_dtypes(*, device: DeviceLike = None) -> dict[str, Any]:
-    """Return the dtypes that Python numbers, and indices, get."""
+    """Return the dtypes of Python numbers and of indices."""
     return {
         "real floating": default_dtype(),
         "complex floating": complex_dtype(),
@@ -306,7 +306,7 @@ def _default_dtypes(*, device: DeviceLike = None) -> dict[str, Any]:
 def _dtypes(
     *, device: DeviceLike = None, kind: str | tuple[str, ...] | None = None
 ) -> dict[str, Any]:
-    """Return the dtypes of a kind, or of several, by name."""
+    """Return the dtypes of one or several kinds by name."""
     return {
         name: dtype
         for name, dtype in _DTYPES.items()
@@ -314,12 +314,12 @@ def _dtypes(
     }
 
 
-# --- beyond the standard --------------------------------------------------------------------------
+# --- NumPy functions outside of the standard ------------------------------------------------------
 
 
 def __getattr__(name: str) -> Any:
-    """Give NumPy's functions of other names, which record on tensors: xarray asks for them."""
+    """Return a function of NumPy, which is recorded on tensors: xarray uses them."""
     function = getattr(np, name, None)
-    if isinstance(function, type(np.sum)):  # one that asks its arguments
+    if isinstance(function, type(np.sum)):  # it dispatches on its arguments
         return function
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -47,7 +47,7 @@ def _not_tensor_error(path: str, value: Any) -> TypeError:
 def matched(what: str, node: Any, expected: Tensors, other: Any) -> list[Tensor]:
     """Return the leaves of a tree as tensors; raise if structure, shapes or dtypes differ."""
     found, expected_leaves = [], iter(expected)
-    for path, first, second in pytree.beside(node, other):
+    for path, first, second in pytree.zip_leaves(node, other):
         if first is None and second is None:
             continue
         if any(part is None or pytree.children(part) is not None for part in (first, second)):
@@ -172,7 +172,7 @@ def scan(
         carry, ys = loops.scan(step, step.carry, step.xs, count, reverse, checkpoint)
     else:
         carry, ys = _scan_eagerly(step, count, reverse, checkpoint)
-    return pytree.rebuilt(init, carry), pytree.rebuilt(step.result, ys)
+    return pytree.with_leaves(init, carry), pytree.with_leaves(step.result, ys)
 
 
 class Step:
@@ -186,7 +186,7 @@ class Step:
         self.called = False
 
     def __call__(self, carry: Tensors, xs: Tensors) -> tuple[list[Tensor], list[Tensor]]:
-        result = self.f(pytree.rebuilt(self.init, carry), pytree.rebuilt(self.slices, xs))
+        result = self.f(pytree.with_leaves(self.init, carry), pytree.with_leaves(self.slices, xs))
         if not isinstance(result, tuple) or len(result) != 2:
             raise TypeError(
                 f"scan: f must return a pair (carry, y), got {described(result)}: return "
@@ -195,7 +195,7 @@ class Step:
         next_carry = matched("scan: the carry", self.init, self.carry, result[0])
         ys = tensors_of("scan: y", result[1])
         if not self.called:
-            self.result, self.called = pytree.mapped(result[1], lambda leaf: leaf), True
+            self.result, self.called = pytree.map_leaves(result[1], lambda leaf: leaf), True
             self._ys = ys
         else:
             ys = matched("scan: y", self.result, self._ys, result[1])
@@ -325,10 +325,10 @@ def while_loop(
     carry = tensors_of("while_loop: init", init)
 
     def holds(parts: Tensors) -> Any:
-        return condition(pytree.rebuilt(init, parts))
+        return condition(pytree.with_leaves(init, parts))
 
     def next_carry(parts: Tensors) -> list[Tensor]:
-        return matched("while_loop: the carry", init, carry, body(pytree.rebuilt(init, parts)))
+        return matched("while_loop: the carry", init, carry, body(pytree.with_leaves(init, parts)))
 
     for inner, users in ((holds, condition), (next_carry, body)):
         inner.__dict__["__wrapped__"] = users  # for the compiler's discovery of captured objects
@@ -340,7 +340,7 @@ def while_loop(
         while holds(parts):
             parts = next_carry(parts)
         parts = own(parts)
-    last: Carry = pytree.rebuilt(init, parts)
+    last: Carry = pytree.with_leaves(init, parts)
     return last
 
 
@@ -392,7 +392,7 @@ def cond(
     if loops is None:
         branch = Branch(true_fn if predicate else false_fn, operands)
         parts = own(branch())
-        return pytree.rebuilt(branch.result, parts)
+        return pytree.with_leaves(branch.result, parts)
     if predicate._array.size != 1:
         raise ShapeError(
             f"cond: the predicate must have one element, got shape {list(predicate.shape)}: use "
@@ -400,7 +400,7 @@ def cond(
         )
     branches = [Branch(f, operands) for f in (true_fn, false_fn)]
     parts = loops.cond(predicate, branches)
-    return pytree.rebuilt(branches[0].result, parts)
+    return pytree.with_leaves(branches[0].result, parts)
 
 
 class Branch:
@@ -411,7 +411,7 @@ class Branch:
         self.result: Any = None
 
     def __call__(self) -> list[Tensor]:
-        self.result = pytree.mapped(self.f(*self.operands), lambda leaf: leaf)
+        self.result = pytree.map_leaves(self.f(*self.operands), lambda leaf: leaf)
         return tensors_of("cond: the result", self.result)
 
 

@@ -1,8 +1,8 @@
 """The exceptions of chainrule.
 
-Every one is a RuntimeError, since code that comes from PyTorch catches that, and also the built-in
-exception that a NumPy user would expect. A message says the operation, what came, what was expected
-and the mend; it keeps the words that people search for.
+Each is a RuntimeError, which code written for PyTorch catches, and also the built-in exception that
+a NumPy user expects. A message names the operation, the actual and the expected arguments, and a
+remedy; it contains PyTorch's or NumPy's words where people search for them.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ __all__ = [
 
 
 class ArgumentError(RuntimeError, ValueError):
-    """An argument of the right type whose value makes no sense to the operation."""
+    """An argument of the right type with an invalid value."""
 
 
 class AutogradError(RuntimeError):
-    """The graph can't do what was asked: no history, freed, cut, or a rule that went wrong."""
+    """An operation that the graph doesn't allow: no history, freed, detached, or a failed rule."""
 
 
 class CompileError(AutogradError):
-    """A function that can't be compiled: it looks at values, or does what a program can't."""
+    """A function that can't be compiled: it looks at values, or has effects at run time."""
 
     def __init__(self, *args: object) -> None:
         super().__init__(*args)
@@ -46,31 +46,31 @@ class CompileError(AutogradError):
 
 
 RAISED: ContextVar[list[CompileError] | None] = ContextVar("chainrule raised", default=None)
-"""The errors of the trace that runs, which a function that catches them must not hide."""
+"""Errors raised during the current trace; a function that catches them must not hide them."""
 
 
 class FreedGraphError(AutogradError):
-    """A second pass over a node whose saved values an earlier pass released."""
+    """A second backward pass over a node whose saved values an earlier pass has freed."""
 
 
 class InPlaceError(AutogradError):
-    """An in-place write that is not allowed, or that changed a value which the graph had saved."""
+    """An in-place write that is not allowed, or that modified a value saved by the graph."""
 
 
 class OutOfBoundsError(RuntimeError, IndexError):
-    """An index that its dimension doesn't have."""
+    """An index that is out of range for its dimension."""
 
 
 class MissingRuleError(AutogradError, NotImplementedError):
-    """Something for which nobody gave a rule: PyTorch raises NotImplementedError there."""
+    """A derivative rule that doesn't exist, where PyTorch raises NotImplementedError."""
 
 
 class ShapeError(RuntimeError, ValueError):
-    """Shapes that don't fit each other."""
+    """Shapes that don't fit each other or the operation."""
 
 
 class LinAlgError(RuntimeError, _NumPyLinAlgError):
-    """A matrix that an operation is not defined for: singular, or not positive-definite."""
+    """A matrix for which an operation is not defined: singular, or not positive-definite."""
 
 
 class DTypeError(RuntimeError, TypeError):
@@ -82,4 +82,4 @@ class DeviceError(RuntimeError, ValueError):
 
 
 class MissingExtraError(ImportError):
-    """An optional package is needed: the message names the extra that brings it."""
+    """A missing optional package; the message names the extra that installs it."""

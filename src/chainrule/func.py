@@ -1,4 +1,4 @@
-"""Functions of functions under PyTorch's names: `torch.func`."""
+"""Function transforms under the names of `torch.func`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = [
 def grad_and_value(
     func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False
 ) -> Callable[..., Any]:
-    """Return the function that gives the gradient of `func` and its value: in this order.
+    """Return the function that gives the gradient of `func` and its value, in this order.
 
     Parameters
     ----------
@@ -44,11 +44,11 @@ def grad_and_value(
     >>> grad_and_value(lambda x: x**2)(3.0)
     (tensor(6.), tensor(9.))
     """
-    both = _value_and_grad(func, argnums, has_aux)
+    value_then_grad = _value_and_grad(func, argnums, has_aux)
 
     @functools.wraps(func)
     def swapped(*args: Any, **kwargs: Any) -> Any:
-        value, gradient = both(*args, **kwargs)
+        value, gradient = value_then_grad(*args, **kwargs)
         return gradient, value
 
     return swapped
@@ -59,7 +59,7 @@ def jacrev(
 ) -> Callable[..., Any]:
     """Return the function that gives the Jacobian of `func`, by reverse mode.
 
-    `chainrule.jacobian`, which says what it is, chooses the mode itself.
+    `chainrule.jacobian` chooses the mode itself; see there for the arguments and the result.
 
     Examples
     --------
@@ -76,7 +76,7 @@ def jacfwd(
 ) -> Callable[..., Any]:
     """Return the function that gives the Jacobian of `func`, by forward mode.
 
-    `chainrule.jacobian`, which says what it is, chooses the mode itself.
+    `chainrule.jacobian` chooses the mode itself; see there for the arguments and the result.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""PyTorch's names that are not here, with what to write in their place."""
+"""Names of PyTorch that chainrule doesn't have, with their replacements for error messages."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _INSTEAD = {
         "autocast amp": "convert what shall be in lower precision, with .half(), and keep the "
         "parameters in float32",
         "backends use_deterministic_algorithms are_deterministic_algorithms_enabled": "there is "
-        "nothing to choose: results are the same every time",
+        "nothing to choose: results are always deterministic",
         "set_default_device get_default_device": "functions that make tensors take device=",
         "set_default_tensor_type": "say set_default_dtype(cr.float64)",
         "set_float32_matmul_precision": "float32 products are always exact to float32; cr.blas "
@@ -21,7 +21,7 @@ _INSTEAD = {
         "distributions": "write the density, and draw with randn(), rand(), poisson(), "
         "multinomial() and their kin",
         "sparse sparse_coo_tensor sparse_csr_tensor": "tensors are dense. index_add and "
-        "scatter_add sum at places; scipy.sparse fits into an autograd_function",
+        "scatter_add sum at indices; scipy.sparse fits into an autograd_function",
         "Size": "shapes are tuples",
         "symeig": "say linalg.eigh",
         "eig": "say linalg.eig",
@@ -104,14 +104,14 @@ _MENDS = {
 
 
 def missing(module: str, name: str, functions: Iterable[str] = ()) -> AttributeError:
-    """Return the error of a module that lacks a name; `functions` are what layers are made of."""
+    """Return the error for a missing name of a module; `functions` are those of `nn.functional`."""
     mend = _MENDS.get((module, name)) or _as_function(name, functions)
     lacks = f"module {module!r} has no attribute {name!r}"
     return AttributeError(f"{lacks}: {mend}" if mend else lacks)
 
 
 def _as_function(layer: str, functions: Iterable[str]) -> str:
-    """Say which function is what a class like `Conv2d`, `MSELoss` or `BatchNorm1d` calls."""
+    """Return advice on the function behind a class like `Conv2d`, `MSELoss` or `BatchNorm1d`."""
     if not layer[:1].isupper():
         return ""
     plain = layer.lower()
@@ -119,12 +119,12 @@ def _as_function(layer: str, functions: Iterable[str]) -> str:
     for spelling in (plain, plain.removesuffix("loss"), plain.rstrip("123d")):
         if spelling in known:
             function = known[spelling]
-            with_weights = ", on weights that you keep" if function in _WEIGHED else ""
+            with_weights = ", on weights that you keep" if function in _WITH_WEIGHTS else ""
             return f"call nn.functional.{function}{with_weights}"
     return ""
 
 
-_WEIGHED = {
+_WITH_WEIGHTS = {
     *(f"conv{n}d" for n in (1, 2, 3)),
     *(f"conv_transpose{n}d" for n in (1, 2, 3)),
     *(f"{of}_norm" for of in ("batch", "layer", "group", "instance", "rms")),

@@ -1,4 +1,4 @@
-"""Trees of dicts, lists, tuples, named tuples and dataclasses, with anything as leaves."""
+"""Trees of dicts, lists, tuples, named tuples and dataclasses, with any other objects as leaves."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from typing import Any
 
 
 def children(node: Any) -> list[tuple[str, Any]] | None:
-    """Return the parts of a container, each with the source that gets it; None for a leaf."""
+    """Return the children of a container, each with its path as source code; None for a leaf."""
     if isinstance(node, dict):
         return [(f"[{key!r}]", node[key]) for key in node]
     if isinstance(node, list | tuple):
         return [(f"[{i}]", item) for i, item in enumerate(node)]
-    if hasattr(type(node), "__dataclass_fields__"):  # quicker than to ask is_dataclass()
+    if hasattr(type(node), "__dataclass_fields__"):  # faster than is_dataclass()
         return [(f".{f.name}", getattr(node, f.name)) for f in dataclasses.fields(node)]
     return None
 
 
 def leaves(node: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield the leaves of a tree, each with the source that leads to it."""
+    """Yield the leaves of a tree, each with its path as source code."""
     parts = children(node)
     if parts is None:
         yield path, node
@@ -29,16 +29,16 @@ def leaves(node: Any, path: str = "") -> Iterator[tuple[str, Any]]:
             yield from leaves(part, path + step)
 
 
-def remade(node: Any, parts: Iterable[Any]) -> Any:
-    """Return a container of the kind of `node`, with other parts in the order of `children`.
+def with_children(node: Any, parts: Iterable[Any]) -> Any:
+    """Return a container of the type of `node` with other children, in the order of `children`.
 
-    No constructor of the user's runs again: what it did is in the parts already, and it may take
-    other arguments than these.
+    No user-defined constructor runs: it has done its work on the children already, and may take
+    other arguments.
     """
     kind = type(node)
     if kind is dict:
         return dict(zip(node, parts, strict=True))
-    if isinstance(node, tuple):  # a named one is made without its own __new__
+    if isinstance(node, tuple):  # named tuples without their own __new__
         return tuple.__new__(kind, parts) if hasattr(kind, "_fields") else kind(parts)
     if kind is list:
         return list(parts)
@@ -54,22 +54,22 @@ def remade(node: Any, parts: Iterable[Any]) -> Any:
     return made
 
 
-def mapped(node: Any, change: Callable[[Any], Any]) -> Any:
-    """Return the same tree of other leaves, in new containers."""
+def map_leaves(node: Any, change: Callable[[Any], Any]) -> Any:
+    """Return the tree with a function applied to its leaves, in new containers."""
     parts = children(node)
     if parts is None:
         return change(node)
-    return remade(node, [mapped(part, change) for _, part in parts])
+    return with_children(node, [map_leaves(part, change) for _, part in parts])
 
 
-def rebuilt(node: Any, parts: Iterable[Any]) -> Any:
-    """Return the same tree with these leaves, in the order of `leaves`; None stays."""
+def with_leaves(node: Any, parts: Iterable[Any]) -> Any:
+    """Return the tree with other leaves, in the order of `leaves`; None stays."""
     following = iter(parts)
-    return mapped(node, lambda leaf: None if leaf is None else next(following))
+    return map_leaves(node, lambda leaf: None if leaf is None else next(following))
 
 
-def beside(node: Any, other: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:
-    """Yield the leaves of a tree, each with what another tree has in its place."""
+def zip_leaves(node: Any, other: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:
+    """Yield the leaves of a tree, each with its path and its counterpart in another tree."""
     parts, others = children(node), children(other)
     if parts is None or others is None or type(node) is not type(other):
         yield path, node, other
@@ -79,4 +79,4 @@ def beside(node: Any, other: Any, path: str = "") -> Iterator[tuple[str, Any, An
         yield path, node, other
         return
     for step, part in parts:
-        yield from beside(part, found[step], path + step)
+        yield from zip_leaves(part, found[step], path + step)

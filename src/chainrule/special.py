@@ -1,4 +1,4 @@
-"""Special functions, under PyTorch's names in `torch.special` and some of `scipy.special`.
+"""Special functions, under the names of `torch.special` and some of `scipy.special`.
 
 >>> import chainrule as cr
 >>> cr.special.ndtr(cr.tensor([0.0]))

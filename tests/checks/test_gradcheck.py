@@ -260,7 +260,7 @@ def test_the_elements_and_the_ratio() -> None:
 
 TEXTS: dict[str, tuple[Callable[..., Any], str]] = {
     "sign": (squaring(lambda g, x: -2 * g * x), "wrong sign"),
-    "transposed": (squaring(lambda g, x: (2 * g * x).T), "right but for a transposition"),
+    "transposed": (squaring(lambda g, x: (2 * g * x).T), "right except for a transposition"),
     "missing": (squaring(lambda g, x: None), "No gradient arrives at all"),
     "detached": (lambda x: x.detach() * 2, "no output requires grad.*was detached"),
     "variadic": (lambda *xs: squaring(lambda g, x: g)(xs[0]), r"input 0 \('xs\[0\]'\)"),

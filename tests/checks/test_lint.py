@@ -308,7 +308,7 @@ WRONG: dict[str, tuple[Callable[..., Any], Callable[..., Any], str, str]] = {
         square_forward,
         lambda ctx, g: (g * 2 * ctx.saved_variables.x).T,
         "wrong first derivative",
-        "right but for a transposition",
+        "right except for a transposition",
     ),
     "none": (
         square_forward,
@@ -355,7 +355,7 @@ WRONG: dict[str, tuple[Callable[..., Any], Callable[..., Any], str, str]] = {
         r"ctx\.both keeps a tensor.*save_for_backward\(both=",
     ),
     "noise": (noisy_forward, right, "not deterministic", "output 0 has other numbers"),
-    "memory": (kept_forward, right, "memory stays", "before a backward pass: something that out"),
+    "memory": (kept_forward, right, "memory stays", "before a backward pass: an object that out"),
     "raises": (square_forward, raising, "backward raises", "KeyError: 'backward itself'"),
     "shape": (square_forward, lambda ctx, g: g.sum(0), "backward raises", "invalid gradient"),
     "contiguous only": (
@@ -395,7 +395,7 @@ def test_a_cycle() -> None:
     names = [problem.name for problem in found.problems]
     assert names[0] == "tensor on ctx"
     assert names[-1] == "memory stays"
-    assert "a reference cycle holds on to it" in found.problems[-1].text
+    assert "a reference cycle keeps it alive" in found.problems[-1].text
 
 
 def test_an_intermediate_of_forward_refuses_a_second_derivative() -> None:
@@ -543,7 +543,7 @@ def test_outputs_without_gradient() -> None:
     assert problems(function, *SAME, 1) == []
     found = report(function, *SAME, 2)
     assert [problem.name for problem in found.problems] == ["wrong first derivative"]
-    assert "doesn't require grad although its numbers follow the input" in str(found)
+    assert "doesn't require grad although it depends on the input" in str(found)
 
 
 def test_errors_of_forward_are_the_callers() -> None:

@@ -63,9 +63,9 @@ def test_the_source_is_the_golden_one(name: str, tmp_path: pathlib.Path) -> None
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_the_source_runs_without_chainrule(name: str) -> None:
     function, args = EXAMPLES[name]
-    arrays = pytree.mapped(args, array_of)
+    arrays = pytree.map_leaves(args, array_of)
     result = without_chainrule(exported_functions.FOLDER / f"{name}.py", name, *arrays)
-    assert_alike(result, pytree.mapped(function(*args), array_of))
+    assert_alike(result, pytree.map_leaves(function(*args), array_of))
 
 
 def test_parameters_go_with_the_module(tmp_path: pathlib.Path) -> None:
@@ -96,7 +96,9 @@ def test_views_that_were_written_to_are_exported_as_they_end(tmp_path: pathlib.P
 
     x = exported_functions.numbers(2, 3)
     file = cr.export(written, tmp_path / "written.py", x)
-    assert_alike(without_chainrule(file, "written", x.numpy()), pytree.mapped(written(x), array_of))
+    assert_alike(
+        without_chainrule(file, "written", x.numpy()), pytree.map_leaves(written(x), array_of)
+    )
 
 
 def test_a_module_updates_its_parameters(tmp_path: pathlib.Path) -> None:

@@ -53,7 +53,7 @@ class _Inside:
     def _run(self, args: Any, kwargs: Any) -> Any:
         result = self.function(*args, **kwargs)
         back(result)
-        return pytree.mapped(result, lambda x: x.detach() if isinstance(x, cr.Tensor) else x)
+        return pytree.map_leaves(result, lambda x: x.detach() if isinstance(x, cr.Tensor) else x)
 
 
 def back(result: Any) -> None:
@@ -80,7 +80,7 @@ def run_once(function: Callable[..., Any], args: Any, kwargs: Any, grads: bool) 
             copies[id(leaf)] = _copied(leaf, grads)
         return copies[id(leaf)]
 
-    args, kwargs = pytree.mapped((args, kwargs), fresh)
+    args, kwargs = pytree.map_leaves((args, kwargs), fresh)
     result = function(*args, **kwargs)
     if not isinstance(function, _Inside):
         back(result)

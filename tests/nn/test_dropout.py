@@ -10,7 +10,7 @@ import pytest
 
 import chainrule as cr
 from chainrule.nn import functional as F
-from chainrule.nn.functional.dropout import kept
+from chainrule.nn.functional.dropout import keep_mask
 
 
 def rng() -> np.random.Generator:
@@ -19,7 +19,7 @@ def rng() -> np.random.Generator:
 
 @pytest.mark.parametrize("p", [0.1, 0.5, 0.9, 1e-3, 1 / 3])
 def test_each_element_stays_with_its_probability(p: float) -> None:
-    keep = kept((1000, 200), p, rng())
+    keep = keep_mask((1000, 200), p, rng())
     assert keep.dtype == bool
     assert keep.mean() == pytest.approx(1 - p, abs=5 * np.sqrt(p * (1 - p) / keep.size))
     rows = keep.mean(1)
@@ -27,7 +27,7 @@ def test_each_element_stays_with_its_probability(p: float) -> None:
 
 
 def test_a_probability_smaller_than_a_bin_is_met() -> None:
-    dropped = (~kept((4_000_000,), 1e-5, rng())).sum()
+    dropped = (~keep_mask((4_000_000,), 1e-5, rng())).sum()
     assert 15 <= dropped <= 70
 
 

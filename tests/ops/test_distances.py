@@ -37,9 +37,9 @@ def exact_gradient(x: np.ndarray, y: np.ndarray, g: np.ndarray) -> np.ndarray:
 @pytest.fixture
 def by_products(monkeypatch: pytest.MonkeyPatch) -> None:
     """Use the algorithm for many points for few ones, too."""
-    monkeypatch.setattr(distances, "_FEW", -1)
-    monkeypatch.setattr(distances, "_FLAT", 0)
-    monkeypatch.setattr(distances, "_BLOCK", 4)
+    monkeypatch.setattr(distances, "_MAX_DIRECT_SIZE", -1)
+    monkeypatch.setattr(distances, "_MAX_UNROLLED_DIMENSIONS", 0)
+    monkeypatch.setattr(distances, "_BLOCK_SIZE", 4)
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_the_algorithms_for_many_points_are_right(
     check: Callable[..., None], flat: bool, by_products: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if flat:
-        monkeypatch.setattr(distances, "_FLAT", 4)
+        monkeypatch.setattr(distances, "_MAX_UNROLLED_DIMENSIONS", 4)
     smooth = [case for case in CASES if case.situation.smooth]
     checks.demand(check, smooth)
 
@@ -72,7 +72,7 @@ def test_the_algorithms_for_many_points_need_nothing_but_the_array_api(
     flat: bool, by_products: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if flat:
-        monkeypatch.setattr(distances, "_FLAT", 4)
+        monkeypatch.setattr(distances, "_MAX_UNROLLED_DIMENSIONS", 4)
     from conformance.array_api_strict import check_forward, check_jvp, check_vjp
 
     for check in (check_forward, check_vjp, check_jvp):

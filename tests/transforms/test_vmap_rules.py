@@ -12,7 +12,7 @@ from conformance import CONSTANTS, ROWS, Case, cases_of
 from conformance.checks import Subject, arrays_of, demand, weighted_gradients
 
 CASES = [case for row in (*ROWS, *CONSTANTS) for case in cases_of(row)]
-LANES = 3
+BATCH = 3
 
 
 def groups() -> dict[str, list[Case]]:
@@ -27,8 +27,8 @@ def several(arrays: list[np.ndarray]) -> list[np.ndarray]:
     rng = np.random.default_rng(11)
     made = []
     for array in arrays:
-        scale = 1 + 0.01 * rng.uniform(-1, 1, (LANES, *array.shape)) * (
-            np.arange(LANES) > 0
+        scale = 1 + 0.01 * rng.uniform(-1, 1, (BATCH, *array.shape)) * (
+            np.arange(BATCH) > 0
         ).reshape(-1, *(1,) * array.ndim)
         made.append((array * scale).astype(array.dtype))
     return made
@@ -65,7 +65,7 @@ def check_lanes(case: Case) -> None:
                 arrays_of(t.detach() for t in part)
                 for part in of(*[[a[i] for a in arrays] for arrays in inputs])
             ]
-            for i in range(LANES)
+            for i in range(BATCH)
         ]
         found = cr.vmap(of)(*inputs)
         for k, what in enumerate(("values", "gradients", "second derivatives", "tangents")):

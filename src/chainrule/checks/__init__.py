@@ -1,4 +1,4 @@
-"""Is a derivative right? Differences say; and a linter for custom functions."""
+"""Checks of derivatives against central differences, and the linter of custom functions."""
 
 from chainrule.checks.gradcheck import gradcheck, gradgradcheck
 from chainrule.checks.lint import check

@@ -16,19 +16,19 @@ from chainrule.checks.numerical import (
     Array,
     Pair,
     Subject,
+    all_close,
+    central_differences,
     check_precision,
     checked_inputs,
-    combined,
+    combine_gradients,
     compared_outputs,
-    described,
+    describe,
     evaluate,
+    flat_numpy,
     gradients_from,
-    host,
     jvp_of,
     mismatches,
-    near,
-    shaped,
-    slopes,
+    tensor_like,
     trial_cotangents,
     vjp,
     vjp_of,
@@ -65,23 +65,23 @@ def gradcheck(
         left out, and those that don't require grad where others do.
     inputs : Tensor or sequence
         The arguments. Those that are float64 or complex128 tensors and require grad are checked, in
-        every element; everything else is handed over as it is. Nothing of theirs is changed.
+        every element; everything else is passed unchanged. No argument is modified.
     eps : float, default 1e-6
         The step of the differences, in the unit of the inputs.
     atol, rtol : float, default 1e-7, 1e-5
-        The two have to agree to ``atol + rtol * abs(numerical)``. The defaults are tighter than
-        PyTorch's: a backward that is wrong by a factor of 1.0001 fails.
+        Analytical and numerical gradients have to agree to ``atol + rtol * abs(numerical)``. The
+        defaults are tighter than PyTorch's: a backward that is wrong by a factor of 1.0001 fails.
     raise_exception : bool, default True
         Raise when the check fails, instead of returning False.
     nondet_tol : float, default 0
-        How far apart the gradients of two equal passes may be, beyond the order of summation.
+        Tolerance between the gradients of two equal passes, apart from the order of summation.
     check_forward_ad, check_backward_ad : bool
-        Which modes to check: by default, backward passes alone.
+        The modes to check: by default, only backward passes.
     check_undefined_grad, check_grad_dtypes, check_batched_grad, check_batched_forward_grad : bool
-        What PyTorch scripts pass: they change nothing. Passes start at one output each anyway,
-        without gradients for the others.
+        Accepted for compatibility with PyTorch, without effect: each backward pass starts at one
+        output in any case, without gradients for the others.
     fast_mode : bool
-        This, too: every element is checked.
+        Accepted for compatibility, without effect: every element is checked.
 
     Returns
     -------
@@ -92,7 +92,7 @@ def gradcheck(
     ------
     GradcheckError
         If they don't: it names the input, the elements and both numbers. Also if `function`, or its
-        backward, gives other numbers when run again.
+        backward, isn't deterministic.
     ArgumentError
         If no input requires grad.
     DTypeError
@@ -101,14 +101,15 @@ def gradcheck(
     Notes
     -----
     f'(x) ≈ (f(x + h) - f(x - h)) / 2h, whose error is about h² f'''/6 from truncation and
-    10⁻¹⁶ f/h from rounding: both stay far under the bars for functions of size one [1]_. At a kink
-    (relu at 0) the two sides differ and the check fails; choose another point.
+    10⁻¹⁶ f/h from rounding: both stay far below the tolerances for functions of size one [1]_.
+    Where a function isn't differentiable (relu at 0) the two differ and the check fails; choose
+    another point.
 
-    Complex numbers follow PyTorch: the gradient of a real L is ∂L/∂Re z + i ∂L/∂Im z. Real and
-    imaginary part of every element are moved, and of a complex output both parts are checked.
+    Complex numbers follow PyTorch: the gradient of a real L is ∂L/∂Re z + i ∂L/∂Im z. Both parts of
+    every element are perturbed, and both parts of complex outputs are checked.
 
-    That a backward is linear in the gradient it receives is checked too, with one combination of
-    all outputs.
+    A backward must be linear in the gradient that it receives: this is checked with one linear
+    combination of all outputs.
 
     References
     ----------
@@ -122,10 +123,10 @@ def gradcheck(
     >>> gradcheck(lambda x: x * x, x)
     True
     """
-    arguments = _listed(inputs)
+    arguments = _as_tuple(inputs)
     subject = Subject(function, arguments, _names(function, arguments))
-    how = Bars(eps, atol, rtol, nondet_tol, check_backward_ad, check_forward_ad)
-    return _verdict(lambda: check_first(subject, how), raise_exception)
+    settings = CheckSettings(eps, atol, rtol, nondet_tol, check_backward_ad, check_forward_ad)
+    return _run_check(lambda: check_first(subject, settings), raise_exception)
 
 
 def gradgradcheck(
@@ -153,14 +154,14 @@ def gradgradcheck(
     function, inputs, eps, atol, rtol, raise_exception
         As in `gradcheck`.
     grad_outputs : Tensor or sequence of Tensors, optional
-        The cotangent of each output that requires grad. Those that require grad are moved like
+        The cotangent of each output that requires grad. Those that require grad are perturbed like
         inputs. By default, numbers from 0.5 to 1.5, the same in every run.
     check_fwd_over_rev, check_rev_over_rev : bool
-        Which modes to check the second derivative in: by default, backward passes alone.
+        The modes in which to check the second derivative: by default, only backward passes.
     nondet_tol, check_undefined_grad, check_grad_dtypes, check_batched_grad, fast_mode
         As in `gradcheck`.
     gen_non_contig_grad_outputs
-        What PyTorch scripts pass: it changes nothing.
+        Accepted for compatibility with PyTorch, without effect.
 
     Returns
     -------
@@ -170,14 +171,14 @@ def gradgradcheck(
     Raises
     ------
     GradcheckError, ArgumentError, DTypeError
-        As in `gradcheck`. What a backward raises when it refuses to be differentiated (see
-        `once_differentiable`) comes through as it is.
+        As in `gradcheck`. The error of a backward that can't be differentiated (see
+        `once_differentiable`) is raised unchanged.
 
     Notes
     -----
     This is `gradcheck` of the function from inputs and cotangents to gradients, taken with
-    ``create_graph=True``. It says nothing on the first derivative: one that is wrong by a constant
-    factor has a second one that agrees with it.
+    ``create_graph=True``. It doesn't check the first derivative: if that is wrong by a constant
+    factor, the second derivative agrees with it.
 
     Examples
     --------
@@ -187,15 +188,15 @@ def gradgradcheck(
     >>> gradgradcheck(lambda x: x * x * x, x)
     True
     """
-    arguments = _listed(inputs)
+    arguments = _as_tuple(inputs)
     first = Subject(function, arguments, _names(function, arguments))
-    cotangents = None if grad_outputs is None else _listed(grad_outputs)
-    how = Bars(eps, atol, rtol, nondet_tol, check_rev_over_rev, check_fwd_over_rev)
-    return _verdict(lambda: check_second(first, cotangents, how), raise_exception)
+    cotangents = None if grad_outputs is None else _as_tuple(grad_outputs)
+    settings = CheckSettings(eps, atol, rtol, nondet_tol, check_rev_over_rev, check_fwd_over_rev)
+    return _run_check(lambda: check_second(first, cotangents, settings), raise_exception)
 
 
-class Bars(NamedTuple):
-    """How close the numbers have to be, and those of which modes."""
+class CheckSettings(NamedTuple):
+    """Step of the differences, tolerances, and the modes to check."""
 
     eps: float
     atol: float
@@ -205,7 +206,7 @@ class Bars(NamedTuple):
     forward: bool = False
 
 
-def _verdict(check: Callable[[], None], raise_exception: bool) -> bool:
+def _run_check(check: Callable[[], None], raise_exception: bool) -> bool:
     try:
         check()
     except GradcheckError:
@@ -215,59 +216,59 @@ def _verdict(check: Callable[[], None], raise_exception: bool) -> bool:
     return True
 
 
-def _listed(values: Any) -> tuple[Any, ...]:
+def _as_tuple(values: Any) -> tuple[Any, ...]:
     return (values,) if isinstance(values, Tensor) else tuple(values)
 
 
 def _names(function: Callable[..., Any], arguments: tuple[Any, ...]) -> tuple[str, ...]:
-    """Return what errors call each input: its position, and its name if there is one."""
+    """Return the title of each input in errors: its position, and its name if it has one."""
     try:
         bound = inspect.signature(function).bind(*arguments)
-    except (TypeError, ValueError):  # built in, or it doesn't take them: calling it will say so
+    except (TypeError, ValueError):  # no signature, or wrong arguments: the call raises
         return tuple([f"input {i}" for i in range(len(arguments))])
     return tuple([f"input {i} ({name!r})" for i, name in enumerate(names_of(bound))])
 
 
-# --- the checks -----------------------------------------------------------------------------------
+# --- checks of first and second derivatives -------------------------------------------------------
 
 
-def check_first(subject: Subject, how: Bars) -> None:
-    """Raise if the derivatives of `subject` are wrong, or no two runs are alike."""
+def check_first(subject: Subject, settings: CheckSettings) -> None:
+    """Raise if the derivatives of `subject` are wrong, or it isn't deterministic."""
     _check_inputs(subject)
     outputs = evaluate(subject)
     if not outputs:
         raise TypeError("gradcheck: the function must return a tensor, or a tuple or list of them")
     check_precision(subject, outputs)
-    check_same(subject, outputs)
+    check_deterministic(subject, outputs)
     positions = compared_outputs(subject, outputs)
-    if not (how.backward or how.forward):
+    if not (settings.backward or settings.forward):
         raise ArgumentError(
             "Expected at least one of check_forward_ad or check_backward_ad, not none"
         )
-    truth = slopes(subject, outputs, positions, how.eps)
-    if how.backward:
-        ours = vjp_of(subject, outputs, positions)
-        _compare(subject, outputs, (ours, truth), how, "Jacobian mismatch")
-        check_linear(subject, outputs, ours, how.nondet_tol)
-    if how.forward:
+    numerical = central_differences(subject, outputs, positions, settings.eps)
+    if settings.backward:
+        analytical = vjp_of(subject, outputs, positions)
+        _compare(subject, outputs, (analytical, numerical), settings, "Jacobian mismatch")
+        check_linear(subject, outputs, analytical, settings.nondet_tol)
+    if settings.forward:
         rows = jvp_of(subject, outputs, positions)
-        ours = {
+        analytical = {
             (o, k): gradients_from(row, outputs[o].dtype.kind == "c")
             for (o, k), row in rows.items()
         }
         what = "Jacobian computed with forward mode mismatch"
-        _compare(subject, outputs, (ours, truth), how, what)
+        _compare(subject, outputs, (analytical, numerical), settings, what)
 
 
 def _compare(
     subject: Subject,
     outputs: dict[int, Tensor],
     tables: tuple[dict[Pair, Array], dict[Pair, Array]],
-    how: Bars,
+    settings: CheckSettings,
     what: str,
 ) -> None:
-    """Raise if the derivatives in the first table are not those that follow from the second."""
-    found = list(mismatches(subject, outputs, tables, how.atol, how.rtol))
+    """Raise if the analytical derivatives (first table) differ from the numerical ones (second)."""
+    found = list(mismatches(subject, outputs, tables, settings.atol, settings.rtol))
     if found:
         rest = [
             f"{subject.output_name(m.output)} with respect to {subject.input_names[m.input]}"
@@ -275,7 +276,7 @@ def _compare(
         ]
         also = f"\nAlso wrong: {'; '.join(rest)}." if rest else ""
         raise GradcheckError(
-            f"{_head(subject, outputs, found[0], what)}: {described(subject, found[0])}{also}"
+            f"{_head(subject, outputs, found[0], what)}: {describe(subject, found[0])}{also}"
         )
 
 
@@ -283,7 +284,7 @@ def _check_inputs(subject: Subject) -> None:
     if not checked_inputs(subject):
         raise ArgumentError(
             "gradcheck expects at least one input tensor to require gradient, but none of the them "
-            "have requires_grad=True. Call requires_grad_() on what is to be checked"
+            "have requires_grad=True. Call requires_grad_() on the tensors to check"
         )
 
 
@@ -296,59 +297,61 @@ def _head(subject: Subject, outputs: dict[int, Tensor], found: Any, what: str) -
     )
 
 
-def check_same(subject: Subject, outputs: dict[int, Tensor]) -> None:
-    """Raise if the function gives other numbers when it is run again."""
+def check_deterministic(subject: Subject, outputs: dict[int, Tensor]) -> None:
+    """Raise if the function returns other numbers when it is run again."""
     again = evaluate(subject)
     for i, output in outputs.items():
-        if i not in again or not near(host(output), host(again[i])):
+        if i not in again or not all_close(flat_numpy(output), flat_numpy(again[i])):
             raise GradcheckError(
                 f"the function is not deterministic: {subject.output_name(i)} has other numbers "
-                "when it is run again with the same inputs, so differences mean nothing. Fix the "
-                "seed inside the function, or draw its random numbers outside"
+                "when it is run again with the same inputs, so finite differences are meaningless. "
+                "Fix the seed inside the function, or draw its random numbers outside"
             )
 
 
 def check_linear(
     subject: Subject, outputs: dict[int, Tensor], table: dict[Pair, Array], nondet_tol: float = 0.0
 ) -> None:
-    """Raise if a backward pass for all outputs is not the sum of those for each element."""
+    """Raise if the gradient from all outputs is not the sum of those from each element."""
     cotangents = trial_cotangents(outputs, sorted({o for o, _ in table}))
     gradients = vjp(subject, outputs, cotangents)
     again = vjp(subject, outputs, cotangents)
     for k, gradient in gradients.items():
-        if not near(gradient, again[k], nondet_tol):
+        if not all_close(gradient, again[k], nondet_tol):
             raise GradcheckError(
                 "Backward is not reentrant, i.e., running backward with same input and grad_output "
                 f"multiple times gives different values, here for {subject.input_names[k]}"
             )
-        if not agrees(gradient, combined(table, cotangents, k)):
+        if not agrees(gradient, combine_gradients(table, cotangents, k)):
             raise GradcheckError(
                 f"backward not multiplied by grad_output: the gradient of {subject.input_names[k]} "
-                "is right for unit vectors, and for a sum of them it is not the sum of their "
-                "gradients. A backward is linear in the gradients that it receives"
+                "is right for unit vectors, but for a sum of them it is not the sum of their "
+                "gradients. A backward must be linear in the gradients that it receives"
             )
 
 
 def agrees(a: Array, b: Array) -> bool:
-    """Say whether two gradients are the same but for rounding."""
+    """Tell whether two gradients agree up to rounding."""
     with np.errstate(all="ignore"):
         scale = np.abs(b).max() if b.size else 0.0
         return np.allclose(a, b, rtol=0, atol=1e-7 * scale + 1e-12, equal_nan=True)
 
 
-def check_second(first: Subject, grad_outputs: tuple[Any, ...] | None, how: Bars) -> None:
+def check_second(
+    first: Subject, grad_outputs: tuple[Any, ...] | None, settings: CheckSettings
+) -> None:
     """Raise if the derivatives of the gradients of `first` are wrong."""
     _check_inputs(first)
     outputs = evaluate(first)
     tracked = [i for i, output in outputs.items() if output.requires_grad]
     if not tracked:
-        check_first(first, how)  # says what is wrong, if anything
+        check_first(first, settings)  # raises a specific error, if anything is wrong
         return
     check_precision(first, outputs)
     if grad_outputs is None:
         trials = trial_cotangents(outputs, tracked)
-        grad_outputs = tuple([shaped(trials[i], outputs[i]).requires_grad_() for i in tracked])
-    check_first(_gradient_of(first, tracked, grad_outputs), how)
+        grad_outputs = tuple([tensor_like(trials[i], outputs[i]).requires_grad_() for i in tracked])
+    check_first(_gradient_of(first, tracked, grad_outputs), settings)
 
 
 def _gradient_of(first: Subject, tracked: Sequence[int], grad_outputs: tuple[Any, ...]) -> Subject:
@@ -356,7 +359,7 @@ def _gradient_of(first: Subject, tracked: Sequence[int], grad_outputs: tuple[Any
     count, checked = len(first.inputs), checked_inputs(first)
 
     def gradients(*arguments: Any) -> tuple[Any, ...]:
-        # Taken before the call: a function that writes in place gives its input another node.
+        # Taken before the call: a function that writes in place changes the node of its input.
         targets = [make(arguments[k]._array, current_node(arguments[k])) for k in checked]
         with enable_grad():
             result = first.function(*arguments[:count])

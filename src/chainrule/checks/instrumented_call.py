@@ -1,4 +1,4 @@
-"""A custom function on copies of somebody's arguments, and how to watch it at work."""
+"""Calls of custom functions on copies of their arguments, instrumented for the linter."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from chainrule.autograd.function_node import FunctionNode
 from chainrule.autograd.node import Node, endpoint
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import namespace
-from chainrule.checks.numerical import Array, Subject, evaluate, host, shaped, vjp
+from chainrule.checks.numerical import Array, Subject, evaluate, flat_numpy, tensor_like, vjp
 from chainrule.checks.report import names_of
 from chainrule.primitives import elementwise
 
@@ -29,7 +29,7 @@ Layout = Callable[[Tensor], Tensor]
 class InstrumentedCall:
     """A custom function and its arguments, the floating ones in double precision.
 
-    Which of them require grad is the caller's choice; where none does, all floating ones do.
+    If no argument requires grad, all floating ones are made to.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class InstrumentedCall:
         self.values = tuple([_double(v, not chosen or _tracked(v)) for v in values])
         positional = inspect.signature(spec.function).bind_partial(*args)
         self.names = (*names_of(positional), *kwargs)
-        self.dirty: tuple[int, ...] = ()  # positions of what forward marks
+        self.dirty: tuple[int, ...] = ()  # positions of the arguments that forward marks dirty
 
     @property
     def checked(self) -> list[int]:
@@ -50,7 +50,7 @@ class InstrumentedCall:
         return [i for i, value in enumerate(self.values) if _tracked(value)]
 
     def call(self, function: Callable[..., Any], values: tuple[Any, ...]) -> Any:
-        """Call `function` on these values, on copies of those that it writes to."""
+        """Call `function` on these values, copying those that it writes to."""
         passed = list(values)
         for i in self.dirty:
             passed[i] = elementwise.clone.apply(passed[i])
@@ -60,7 +60,7 @@ class InstrumentedCall:
     def subject(
         self, function: Callable[..., Any] | None = None, alone: int | None = None
     ) -> Subject:
-        """Return the function at its point, maybe with only one argument that requires grad."""
+        """Return the function at its point; only the argument `alone`, if given, requires grad."""
         called = function or self.spec.function
         values = self.values
         if alone is not None:
@@ -75,18 +75,18 @@ class InstrumentedCall:
         )
 
     def gradients(self, subject: Subject, cotangents: dict[int, Array]) -> dict[int, Array]:
-        """Return what one backward pass from all outputs gives."""
+        """Return the gradients of one backward pass from all outputs."""
         return vjp(subject, evaluate(subject), cotangents)
 
     def references(self, backward: bool) -> tuple[weakref.ref[Node], weakref.ref[Context]]:
-        """Call the function, maybe its backward, drop everything, and return where to look."""
+        """Call the function, and its backward if asked, and return weak references to the graph."""
         inputs = [self.values[i] for i in self.checked]
         outputs = evaluate(self.subject())
         node = node_of(outputs)
         assert node is not None
         if backward:
             roots = [o for o in outputs.values() if o.requires_grad]
-            ones = [shaped(np.ones(o.numel()), o) for o in roots]
+            ones = [tensor_like(np.ones(o.numel()), o) for o in roots]
             autograd_grad(roots, inputs, ones, allow_unused=True)
         return weakref.ref(node), weakref.ref(node.ctx)
 
@@ -115,8 +115,10 @@ def node_of(outputs: dict[int, Tensor]) -> FunctionNode | None:
     return None
 
 
-def missing(outputs: dict[int, Tensor], cotangents: dict[int, Array], subject: Subject) -> set[str]:
-    """Return the names of the arguments that require grad and get None."""
+def missing_gradients(
+    outputs: dict[int, Tensor], cotangents: dict[int, Array], subject: Subject
+) -> set[str]:
+    """Return the names of the arguments that require grad and whose gradient is None."""
     node = node_of(outputs)
     if node is None:
         return set()
@@ -133,33 +135,33 @@ def missing(outputs: dict[int, Tensor], cotangents: dict[int, Array], subject: S
     return seen
 
 
-# --- watching -------------------------------------------------------------------------------------
+# --- recording of side effects --------------------------------------------------------------------
 
 
 class CallRecorder:
-    """What a custom function was seen to do."""
+    """Side effects of a custom function: arguments and gradients by position, ctx by attribute."""
 
     def __init__(self) -> None:
-        self.dirty: list[int] = []  # positions of the arguments that it marked
-        self.written: list[int] = []  # of those that forward changed
-        self.written_back: list[int] = []  # of those that backward changed
-        self.kept: list[str] = []  # attributes of ctx that hold tensors
-        self.changed: list[int] = []  # gradients that backward changed
+        self.dirty: list[int] = []  # arguments that forward marks dirty
+        self.modified_by_forward: list[int] = []
+        self.modified_by_backward: list[int] = []
+        self.ctx_tensors: list[str] = []  # attributes of ctx that hold tensors
+        self.modified_gradients: list[int] = []
         self._arguments: list[Array] = []
 
     def function(self, spec: AutogradFunction, layout: Layout | None = None) -> Any:
-        """Return the custom function under observation, its gradients laid out by `layout`."""
+        """Return the instrumented function; `layout` changes the layout of received gradients."""
         rule = spec.backward_rule
         assert rule is not None
 
         @functools.wraps(spec.forward)
         def forward(ctx: Context, *args: Any, **kwargs: Any) -> Any:
             values = (*args, *kwargs.values())
-            with self._watching(values, self.written):
+            with self._recording_changes(values, self.modified_by_forward):
                 outputs = spec.forward(ctx, *args, **kwargs)
             self.dirty = [i for i, v in enumerate(values) if any(v is d for d in ctx._dirty)]
             self._arguments = [make(v._array, None) if isinstance(v, Tensor) else v for v in values]
-            self.kept = [
+            self.ctx_tensors = [
                 name
                 for name, value in vars(ctx).items()
                 if not hasattr(Context, name) and _holds_tensor(value)
@@ -169,23 +171,23 @@ class CallRecorder:
         @functools.wraps(rule)
         def backward(ctx: Context, *grads: Any) -> Any:
             if layout is not None:
-                grads = tuple(_each(grads, layout))
-            flat = list(_flat(grads))
+                grads = tuple(_map_gradients(grads, layout))
+            flat = list(_flatten(grads))
             with (
-                self._watching(tuple(self._arguments), self.written_back),
-                self._watching(tuple(flat), self.changed),
+                self._recording_changes(tuple(self._arguments), self.modified_by_backward),
+                self._recording_changes(tuple(flat), self.modified_gradients),
             ):
                 return rule(ctx, *grads)
 
         return AutogradFunction(forward, backward, spec.jvp_rule, spec.name).function
 
     @contextmanager
-    def _watching(self, values: tuple[Any, ...], changed: list[int]) -> Iterator[None]:
-        """Note the positions of the tensors whose numbers the block changes."""
-        before = [host(v) if isinstance(v, Tensor) else None for v in values]
+    def _recording_changes(self, values: tuple[Any, ...], changed: list[int]) -> Iterator[None]:
+        """Record the positions of the tensors whose elements the block changes."""
+        before = [flat_numpy(v) if isinstance(v, Tensor) else None for v in values]
         yield
         for i, (value, old) in enumerate(zip(values, before, strict=True)):
-            if old is not None and not np.array_equal(old, host(value), equal_nan=True):
+            if old is not None and not np.array_equal(old, flat_numpy(value), equal_nan=True):
                 changed.append(i)
 
 
@@ -217,25 +219,25 @@ def _holds_tensor(value: Any) -> bool:
     )
 
 
-def _each(grads: Any, layout: Layout) -> list[Any]:
-    """Return gradients, the last of which may be a tuple of several, in another layout."""
+def _map_gradients(grads: Any, layout: Layout) -> list[Any]:
+    """Return gradients in another layout; an entry may be a tuple of several."""
     return [
-        tuple(_each(g, layout)) if isinstance(g, tuple) else g if g is None else layout(g)
+        tuple(_map_gradients(g, layout)) if isinstance(g, tuple) else g if g is None else layout(g)
         for g in grads
     ]
 
 
-def _flat(grads: Any) -> Iterator[Any]:
+def _flatten(grads: Any) -> Iterator[Any]:
     for g in grads:
         if isinstance(g, tuple):
-            yield from _flat(g)
+            yield from _flatten(g)
         else:
             yield g
 
 
 @contextmanager
 def without_collector() -> Iterator[None]:
-    """Keep the garbage collector from hiding what reference counts don't free."""
+    """Disable the garbage collector, so that reference cycles show."""
     enabled = gc.isenabled()
     gc.disable()
     try:

@@ -1,4 +1,4 @@
-"""The linter of custom functions: what their authors get wrong, found on one call's arguments."""
+"""The linter of custom functions: common mistakes, found on the arguments of one call."""
 
 from __future__ import annotations
 
@@ -11,12 +11,18 @@ import numpy as np
 
 from chainrule.autograd.function import AutogradFunction
 from chainrule.autograd.tensor import Tensor
-from chainrule.checks.gradcheck import Bars, agrees, check_linear, check_same, check_second
+from chainrule.checks.gradcheck import (
+    CheckSettings,
+    agrees,
+    check_deterministic,
+    check_linear,
+    check_second,
+)
 from chainrule.checks.instrumented_call import (
     LAYOUTS,
     CallRecorder,
     InstrumentedCall,
-    missing,
+    missing_gradients,
     node_of,
     without_collector,
 )
@@ -24,14 +30,14 @@ from chainrule.checks.numerical import (
     Array,
     Pair,
     Subject,
+    central_differences,
     check_precision,
     checked_inputs,
     compared_outputs,
-    described,
+    describe,
     evaluate,
-    host,
+    flat_numpy,
     mismatches,
-    slopes,
     trial_cotangents,
     vjp_of,
 )
@@ -42,11 +48,11 @@ from chainrule.transforms import jvp
 
 __all__ = ["check"]
 
-EPS, ATOL, RTOL = 1e-6, 1e-7, 1e-5  # those of gradcheck
+EPS, ATOL, RTOL = 1e-6, 1e-7, 1e-5  # the defaults of gradcheck
 
 
 def check(spec: AutogradFunction, *args: Any, **kwargs: Any) -> CheckReport:
-    """Look for the mistakes that custom functions have, on these arguments.
+    """Check a custom function for common mistakes, on these arguments.
 
     Called as ``function.check(*args, **kwargs)``, where `autograd_function` made `function`.
 
@@ -55,13 +61,13 @@ def check(spec: AutogradFunction, *args: Any, **kwargs: Any) -> CheckReport:
     spec : AutogradFunction
         The custom function.
     *args, **kwargs
-        Its arguments, those of forward without ctx. They are copied, floating tensors to double
+        Its arguments, as for forward without ctx. They are copied, floating tensors to double
         precision. Tensors that require grad are differentiated; if none does, all floating ones.
 
     Returns
     -------
     CheckReport
-        What was looked at, and notes.
+        The checks that were made, and notes.
 
     Raises
     ------
@@ -72,10 +78,10 @@ def check(spec: AutogradFunction, *args: Any, **kwargs: Any) -> CheckReport:
 
     Notes
     -----
-    Looked for: a wrong first or second derivative (with the worst element and both numbers), a
+    The checks find: a wrong first or second derivative (with the worst element and both numbers), a
     gradient that is None or missing although the result depends on its argument, an input changed
     without `mark_dirty`, a changed grad_output, tensors kept on ctx outside `save_for_backward`,
-    results that change from run to run, a backward that fails or changes its mind when not all
+    results that change from run to run, a backward that fails or gives other gradients when not all
     outputs are used, when only one argument requires grad, or when the gradient that it receives is
     broadcast (stride 0) or not contiguous, a wrong jvp, and graphs that outlive their outputs.
 
@@ -113,11 +119,11 @@ def check(spec: AutogradFunction, *args: Any, **kwargs: Any) -> CheckReport:
             "no backward",
             f"gradients can't flow through it: give a rule with @{spec.name}.backward",
         )
-    elif _look_at_forward(instrumented, findings) and _look_at_backward(instrumented, findings):
-        _look_at_derivatives(instrumented, findings)
-        _look_at_layouts(instrumented, findings)
-        _look_at_inputs_alone(instrumented, findings)
-        _look_at_memory(instrumented, findings)
+    elif _check_forward(instrumented, findings) and _check_backward(instrumented, findings):
+        _check_derivatives(instrumented, findings)
+        _check_layouts(instrumented, findings)
+        _check_inputs_alone(instrumented, findings)
+        _check_memory(instrumented, findings)
     report = findings.report()
     if report.problems:
         raise GradcheckError(str(report), report)
@@ -128,7 +134,7 @@ AutogradFunction.checker = staticmethod(check)
 
 
 class _Findings:
-    """The report while it's being written."""
+    """Problems, notes and checks while they are collected."""
 
     def __init__(self, function: str) -> None:
         self.function = function
@@ -144,7 +150,7 @@ class _Findings:
 
     @contextmanager
     def guard(self, name: str, when: str) -> Iterator[None]:
-        """Turn an exception of the user's code into a problem."""
+        """Report an exception of the user's code as a problem."""
         try:
             yield
         except Exception as error:
@@ -156,21 +162,21 @@ class _Findings:
         )
 
 
-# --- forward and backward, watched ----------------------------------------------------------------
+# --- side effects of forward and backward ---------------------------------------------------------
 
 
-def _look_at_forward(instrumented: InstrumentedCall, findings: _Findings) -> bool:
-    """Say what forward does that it shouldn't, and whether it's worth going on."""
+def _check_forward(instrumented: InstrumentedCall, findings: _Findings) -> bool:
+    """Report side effects of forward; return whether further checks make sense."""
     findings.checked += ["forward", "determinism"]
     recorder = CallRecorder()
     tensors = tuple(i for i, v in enumerate(instrumented.values) if isinstance(v, Tensor))
-    instrumented.dirty = tensors  # until it's known which are: a leaf can't be written to
+    instrumented.dirty = tensors  # copy all until marks are known: a leaf can't be written to
     outputs = evaluate(instrumented.subject(recorder.function(instrumented.spec)))
     if not outputs:
         findings.problem("no output", "forward returns no tensor")
         return False
     instrumented.dirty = tuple(recorder.dirty)
-    for i in recorder.written:
+    for i in recorder.modified_by_forward:
         if i not in recorder.dirty:
             findings.problem(
                 "input changed",
@@ -178,24 +184,24 @@ def _look_at_forward(instrumented: InstrumentedCall, findings: _Findings) -> boo
                 "return it, else operations that saved it earlier get wrong gradients unnoticed; "
                 "or compute out of place",
             )
-    for name in recorder.kept:
+    for name in recorder.ctx_tensors:
         findings.problem(
             "tensor on ctx",
-            f"ctx.{name} keeps a tensor. Nobody notices when it's written to later, it isn't freed "
-            "after a backward pass, and an output kept so makes a reference cycle: use "
+            f"ctx.{name} keeps a tensor. Later writes to it go unnoticed, it isn't freed after a "
+            "backward pass, and an output kept this way makes a reference cycle: use "
             f"ctx.save_for_backward({name}=...) and read ctx.saved_variables.{name}",
         )
     subject = instrumented.subject()
     try:
-        check_same(subject, evaluate(subject))
+        check_deterministic(subject, evaluate(subject))
     except GradcheckError as error:
         findings.problem("not deterministic", str(error))
         return False
     return True
 
 
-def _look_at_backward(instrumented: InstrumentedCall, findings: _Findings) -> bool:
-    """Say what backward does that it shouldn't, and whether it runs at all."""
+def _check_backward(instrumented: InstrumentedCall, findings: _Findings) -> bool:
+    """Report side effects of backward; return whether it runs and leaves its inputs alone."""
     findings.checked.append("backward")
     recorder = CallRecorder()
     subject = instrumented.subject(recorder.function(instrumented.spec))
@@ -206,17 +212,17 @@ def _look_at_backward(instrumented: InstrumentedCall, findings: _Findings) -> bo
     before = len(findings.problems)
     with findings.guard("backward raises", "with all outputs used"):
         instrumented.gradients(subject, trial_cotangents(outputs, tracked))
-    for i in sorted(set(recorder.written_back)):
+    for i in sorted(set(recorder.modified_by_backward)):
         findings.problem(
             "input changed",
             f"backward writes to {instrumented.names[i]!r}, which belongs to the caller",
         )
     sound = len(findings.problems) == before
-    for i in sorted(set(recorder.changed)):
+    for i in sorted(set(recorder.modified_gradients)):
         findings.problem(
             "grad_output changed",
-            f"backward writes to the gradient of output {i} that it's handed. Others may read "
-            "the same memory: compute a new tensor, grad * 2 and not grad.mul_(2)",
+            f"backward writes to the gradient of output {i} that it receives. Other nodes may "
+            "read the same memory: compute a new tensor, grad * 2 and not grad.mul_(2)",
         )
     return sound
 
@@ -224,7 +230,7 @@ def _look_at_backward(instrumented: InstrumentedCall, findings: _Findings) -> bo
 # --- derivatives ----------------------------------------------------------------------------------
 
 
-def _look_at_derivatives(instrumented: InstrumentedCall, findings: _Findings) -> None:
+def _check_derivatives(instrumented: InstrumentedCall, findings: _Findings) -> None:
     """Compare derivatives of first and second order, backward and forward, with differences."""
     subject = instrumented.subject()
     outputs = evaluate(subject)
@@ -234,65 +240,65 @@ def _look_at_derivatives(instrumented: InstrumentedCall, findings: _Findings) ->
         findings.notes.append(f"derivatives were not compared: {error}")
         return
     positions = compared_outputs(subject, outputs)
-    truth = slopes(subject, outputs, positions, EPS)
-    _first(subject, outputs, truth, findings)
+    numerical = central_differences(subject, outputs, positions, EPS)
+    _check_first_derivative(subject, outputs, numerical, findings)
     if any(output.requires_grad for output in outputs.values()):
-        _second(subject, findings)
+        _check_second_derivative(subject, findings)
     if instrumented.spec.jvp_rule is not None:
         with findings.guard("wrong jvp", "in forward mode"):
-            _forward_mode(subject, outputs, truth, findings)
+            _check_jvp(subject, outputs, numerical, findings)
 
 
-def _first(
+def _check_first_derivative(
     subject: Subject,
     outputs: dict[int, Tensor],
-    truth: dict[Pair, Array],
+    numerical: dict[Pair, Array],
     findings: _Findings,
 ) -> None:
     findings.checked += ["first derivative", "each output alone"]
     before = len(findings.problems)
-    positions = sorted({o for o, _ in truth})
-    ours: dict[Pair, Array] = {}
+    positions = sorted({o for o, _ in numerical})
+    analytical: dict[Pair, Array] = {}
     for o in positions:
         with findings.guard("unused output", f"when only output {o} is used"):
-            ours |= vjp_of(subject, outputs, [o])
+            analytical |= vjp_of(subject, outputs, [o])
     tracked = [o for o in positions if outputs[o].requires_grad]
-    absent = missing(outputs, trial_cotangents(outputs, tracked), subject)
-    for found in mismatches(subject, outputs, (ours, truth), ATOL, RTOL):
+    absent = missing_gradients(outputs, trial_cotangents(outputs, tracked), subject)
+    for found in mismatches(subject, outputs, (analytical, numerical), ATOL, RTOL):
         if subject.input_names[found.input] in map(repr, absent):
             findings.problem(
                 "missing gradient",
                 f"backward gives None, or nothing, for {subject.input_names[found.input]}, but "
-                f"output {found.output} depends on it: {described(subject, found)}",
+                f"output {found.output} depends on it: {describe(subject, found)}",
             )
         else:
-            findings.problem("wrong first derivative", described(subject, found))
+            findings.problem("wrong first derivative", describe(subject, found))
     if len(findings.problems) == before:
         try:
-            check_linear(subject, outputs, ours)
+            check_linear(subject, outputs, analytical)
         except GradcheckError as error:
             findings.problem("unused output" if len(positions) > 1 else "not linear", str(error))
 
 
-def _second(subject: Subject, findings: _Findings) -> None:
+def _check_second_derivative(subject: Subject, findings: _Findings) -> None:
     findings.checked.append("second derivative")
     try:
-        check_second(subject, None, Bars(EPS, ATOL, RTOL))
+        check_second(subject, None, CheckSettings(EPS, ATOL, RTOL))
     except GradcheckError as error:
         if not (findings.has("not linear") or findings.has("unused output")):
             findings.problem(
                 "wrong second derivative",
                 f"{error}\nBackward has to compute it with recorded operations, from saved inputs "
-                "and outputs; @once_differentiable refuses it honestly",
+                "and outputs; @once_differentiable makes it an error instead",
             )
     except Exception as error:
         findings.notes.append(f"a second derivative is refused: {error}")
 
 
-def _forward_mode(
+def _check_jvp(
     subject: Subject,
     outputs: dict[int, Tensor],
-    truth: dict[Pair, Array],
+    numerical: dict[Pair, Array],
     findings: _Findings,
 ) -> None:
     findings.checked.append("jvp")
@@ -307,34 +313,34 @@ def _forward_mode(
         several = result if isinstance(result, tuple | list) else (result,)
         return tuple(several[o] for o in outputs)
 
-    for (o, k), rows in truth.items():
+    for (o, k), rows in numerical.items():
         if not outputs[o].requires_grad:
             continue
         for j, part in np.ndindex(rows.shape[:2]):
             tangents = [elementwise.multiply.apply(primal, 0.0) for primal in primals]
             index = tuple(map(int, np.unravel_index(j, subject.inputs[k].shape)))
             tangents[checked.index(k)]._array[index] = (1, 1j)[part]
-            jvp_of = host(jvp(function, primals, tangents)[1][list(outputs).index(o)])
-            wrong = ~np.isclose(jvp_of, rows[j, part], rtol=RTOL, atol=ATOL)
+            tangent = flat_numpy(jvp(function, primals, tangents)[1][list(outputs).index(o)])
+            wrong = ~np.isclose(tangent, rows[j, part], rtol=RTOL, atol=ATOL)
             if wrong.any():
                 i = int(wrong.argmax())
                 where = list(map(int, np.unravel_index(i, outputs[o].shape)))
                 findings.problem(
                     "wrong jvp",
                     f"along element {list(index)} of {subject.input_names[k]}, the tangent of "
-                    f"element {where} of output {o}\njvp:       {jvp_of[i]:.10g}\n"
+                    f"element {where} of output {o}\njvp:       {tangent[i]:.10g}\n"
                     f"numerical: {rows[j, part, i]:.10g}",
                 )
                 break
 
 
-# --- circumstances --------------------------------------------------------------------------------
+# --- layouts, needs_input_grad and memory ---------------------------------------------------------
 
 
-def _look_at_layouts(instrumented: InstrumentedCall, findings: _Findings) -> None:
-    """Compare gradients for the same numbers in other layouts."""
+def _check_layouts(instrumented: InstrumentedCall, findings: _Findings) -> None:
+    """Compare gradients for the same grad_output in other memory layouts."""
     if findings.has("grad_output changed"):
-        return  # writing to what is shared explains it all
+        return  # a write to shared memory changes the gradients anyway
     findings.checked.append("layouts of grad_output")
     outputs = evaluate(instrumented.subject())
     cotangents = {
@@ -348,13 +354,13 @@ def _look_at_layouts(instrumented: InstrumentedCall, findings: _Findings) -> Non
                 if not agrees(gradient, plain[k]):
                     findings.problem(
                         "layout of grad_output",
-                        f"the gradient of {instrumented.names[k]!r} is another one when what "
-                        f"backward receives is {title}, the numbers being the same",
+                        f"the gradient of {instrumented.names[k]!r} is another one when the same "
+                        f"grad_output is {title}",
                     )
 
 
-def _look_at_inputs_alone(instrumented: InstrumentedCall, findings: _Findings) -> None:
-    """Compare each argument's gradient with the one it gets when no other requires grad."""
+def _check_inputs_alone(instrumented: InstrumentedCall, findings: _Findings) -> None:
+    """Compare each argument's gradient with the one when no other argument requires grad."""
     if len(instrumented.checked) < 2:
         return
     findings.checked.append("each input alone")
@@ -374,8 +380,8 @@ def _look_at_inputs_alone(instrumented: InstrumentedCall, findings: _Findings) -
                 )
 
 
-def _look_at_memory(instrumented: InstrumentedCall, findings: _Findings) -> None:
-    """See whether dropping the output frees node and ctx."""
+def _check_memory(instrumented: InstrumentedCall, findings: _Findings) -> None:
+    """Check that dropping the outputs frees node and ctx."""
     if node_of(evaluate(instrumented.subject())) is None:
         return  # no output has a gradient
     findings.checked.append("memory")
@@ -387,13 +393,13 @@ def _look_at_memory(instrumented: InstrumentedCall, findings: _Findings) -> None
             gc.collect()
             cycle = node() is None and ctx() is None
             why = (
-                "a reference cycle holds on to it: an output on ctx outside save_for_backward?"
+                "a reference cycle keeps it alive: an output on ctx outside save_for_backward?"
                 if cycle
-                else "something that outlives the call holds on to it: a global, a list, a closure?"
+                else "an object that outlives the call refers to it: a global, a list, a closure?"
             )
             findings.problem(
                 "memory stays",
-                f"{' and '.join(stays)} stay when the output is dropped, "
+                f"{' and '.join(stays)} stay in memory when the output is dropped, "
                 f"{'after' if backward else 'before'} a backward pass: {why}",
             )
             return

@@ -1,4 +1,4 @@
-"""Derivatives of a function at a point, taken twice: by backward passes and by central differences.
+"""Derivatives of a function at a point: by backward passes, forward mode and central differences.
 
 Gradients are PyTorch's: of a real L with respect to a complex z, ∂L/∂Re z + i ∂L/∂Im z. A
 cotangent v of a complex output f stands for L = Re(conj(v) f), so 1 asks for the real part and 1j
@@ -26,14 +26,14 @@ Pair = tuple[int, int]  # positions of an output and an input
 
 
 class Subject(NamedTuple):
-    """A function, where it is checked, and what a reader calls its parts."""
+    """A function under test, the point where it is checked, and the titles for error messages."""
 
     function: Callable[..., Any]
     inputs: tuple[Any, ...]
     input_names: tuple[str, ...]
     output_name: Callable[[int], str] = "output {}".format
     order: str = "first"
-    strict: bool = False  # whether an output that doesn't require grad counts all the same
+    strict: bool = False  # whether outputs that don't require grad are compared, too
 
 
 def checked_inputs(subject: Subject) -> list[int]:
@@ -42,7 +42,7 @@ def checked_inputs(subject: Subject) -> list[int]:
 
 
 def check_precision(subject: Subject, outputs: dict[int, Tensor]) -> None:
-    """Raise if differences of these numbers would say nothing."""
+    """Raise if inputs or outputs are not in double precision, which finite differences need."""
     named = [(subject.input_names[i], subject.inputs[i]) for i in checked_inputs(subject)]
     named += [(subject.output_name(i), o) for i, o in outputs.items() if o.dtype.kind in "fc"]
     for name, tensor in named:
@@ -56,7 +56,7 @@ def check_precision(subject: Subject, outputs: dict[int, Tensor]) -> None:
             )
 
 
-# --- the function's values ------------------------------------------------------------------------
+# --- function values ------------------------------------------------------------------------------
 
 
 def evaluate(
@@ -65,7 +65,7 @@ def evaluate(
     """Return the tensors among the outputs, by position; one element of one input may differ.
 
     The inputs are the caller's own objects, so that a function that closes over them sees the
-    change, but on copies of their memory, so that nothing of the caller's is ever written to.
+    change, but on copies of their memory, so that the caller's arrays are never written to.
     """
     tensors = {id(x): x for x in subject.inputs if isinstance(x, Tensor)}.values()
     before = [(x, x._array, x._node) for x in tensors]
@@ -77,7 +77,7 @@ def evaluate(
         with enable_grad():
             outputs = subject.function(*subject.inputs)
         several = outputs if isinstance(outputs, tuple | list) else (outputs,)
-        # New objects on the same nodes: an output that is an input is about to be put back.
+        # New objects on the same nodes: the inputs, which may be outputs, are restored below.
         return {
             i: make(o._array, current_node(o))
             for i, o in enumerate(several)
@@ -89,7 +89,7 @@ def evaluate(
 
 
 def compared_outputs(subject: Subject, outputs: dict[int, Tensor]) -> list[int]:
-    """Return the positions of the outputs whose derivatives are to agree.
+    """Return the positions of the outputs whose derivatives are compared.
 
     As in PyTorch, outputs that don't require grad are left out where others do.
     """
@@ -98,26 +98,26 @@ def compared_outputs(subject: Subject, outputs: dict[int, Tensor]) -> list[int]:
     return floating if subject.strict or not tracked else tracked
 
 
-def host(tensor: Tensor) -> Array:
-    """Return a tensor's numbers as a flat NumPy array of their own."""
+def flat_numpy(tensor: Tensor) -> Array:
+    """Return a tensor's elements as a flat NumPy array, copied."""
     return np.array(move(tensor._array, CPU)).reshape(-1)
 
 
-def near(a: Array, b: Array, tolerance: float = 0.0) -> bool:
-    """Say whether two arrays are the same up to the order of summation, or a tolerance."""
+def all_close(a: Array, b: Array, tolerance: float = 0.0) -> bool:
+    """Tell whether two arrays agree up to the order of summation, or a tolerance."""
     with np.errstate(all="ignore"):
         finite = np.abs(a[np.isfinite(a)])
-        bar = max(tolerance, 1e-10 * (finite.max() if finite.size else 0.0))
-        return a.shape == b.shape and np.allclose(a, b, rtol=0, atol=bar, equal_nan=True)
+        bound = max(tolerance, 1e-10 * (finite.max() if finite.size else 0.0))
+        return a.shape == b.shape and np.allclose(a, b, rtol=0, atol=bound, equal_nan=True)
 
 
 # --- central differences --------------------------------------------------------------------------
 
 
-def slopes(
+def central_differences(
     subject: Subject, outputs: dict[int, Tensor], positions: Sequence[int], eps: float
 ) -> dict[Pair, Array]:
-    """Return each output's differences along each element of each input.
+    """Return the central differences of each output along each element of each input.
 
     The axes are (element of input, real and imaginary direction, element of output).
     """
@@ -125,18 +125,18 @@ def slopes(
     for k in checked_inputs(subject):
         x = subject.inputs[k]
         compared = {o: outputs[o] for o in positions}
-        rows = [_along(subject, compared, k, index, eps) for index in np.ndindex(x.shape)]
+        rows = [_difference(subject, compared, k, index, eps) for index in np.ndindex(x.shape)]
         for column, o in enumerate(positions):
             table[o, k] = np.array([[part[column] for part in row] for row in rows])
     return table
 
 
-def _along(
+def _difference(
     subject: Subject, outputs: dict[int, Tensor], k: int, index: tuple[int, ...], eps: float
 ) -> list[list[Array]]:
     """Return the differences of all outputs along one element, in one or two directions."""
     center = subject.inputs[k]._array[index].item()
-    # Far from zero, eps may be lost in rounding: step over at least a thousand numbers.
+    # Far from zero, eps may be lost in rounding: step over at least 1000 representable numbers.
     width = max(eps, 1000 * float(np.spacing(abs(center))))
     directions = (1.0, 1.0j) if isinstance(center, complex) else (1.0,)
     parts = []
@@ -145,17 +145,17 @@ def _along(
         above = evaluate(subject, k, index, high)
         below = evaluate(subject, k, index, low)
         for o, output in outputs.items():
-            _check_form(subject, (o, k), index, output, (above.get(o), below.get(o)))
-        step = abs(high - low)  # what the rounded numbers are really apart
+            _check_metadata(subject, (o, k), index, output, (above.get(o), below.get(o)))
+        step = abs(high - low)  # the exact distance of the rounded numbers
         with np.errstate(all="ignore"):
-            parts.append([(host(above[o]) - host(below[o])) / step for o in outputs])
+            parts.append([(flat_numpy(above[o]) - flat_numpy(below[o])) / step for o in outputs])
     return parts
 
 
-def _check_form(
+def _check_metadata(
     subject: Subject, pair: Pair, index: tuple[int, ...], output: Tensor, others: Any
 ) -> None:
-    """Raise if an output has another shape or dtype where one element of an input is moved."""
+    """Raise if perturbing one element of an input changes an output's shape or dtype."""
     for other in others:
         if other is None or other.shape != output.shape or other.dtype != output.dtype:
             got = "none" if other is None else f"{other.dtype} {list(other.shape)}"
@@ -168,7 +168,7 @@ def _check_form(
 
 
 def gradients_from(rows: Array, is_complex: bool) -> Array:
-    """Return the gradients that backward should give, from the differences of one pair."""
+    """Return the gradients of one pair that follow from its differences."""
     if not rows.size:
         return None
     parts = []
@@ -193,18 +193,18 @@ def vjp(
         grads = autograd_grad(
             list(roots.values()),
             inputs,
-            [shaped(cotangents[o], root) for o, root in roots.items()],
+            [tensor_like(cotangents[o], root) for o, root in roots.items()],
             retain_graph=True,
             allow_unused=True,
         )
     return {
-        k: np.zeros(x.numel(), x.dtype) if grad is None else host(grad)
+        k: np.zeros(x.numel(), x.dtype) if grad is None else flat_numpy(grad)
         for k, x, grad in zip(checked_inputs(subject), inputs, grads, strict=True)
     }
 
 
-def shaped(flat: Array, tensor: Tensor) -> Tensor:
-    """Return flat numbers as a tensor like another: its shape, dtype and device."""
+def tensor_like(flat: Array, tensor: Tensor) -> Tensor:
+    """Return flat numbers as a tensor of the shape, dtype and device of another."""
     array = np.asarray(flat, tensor.dtype).reshape(tensor.shape)
     return make(move(array, device_of(tensor._array)), None)
 
@@ -237,7 +237,7 @@ def jvp_of(
 ) -> dict[Pair, Array]:
     """Return each output's tangent for a unit tangent in each element of each input.
 
-    The axes are those of `slopes`.
+    The axes are those of `central_differences`.
     """
     checked = checked_inputs(subject)
     inputs = [subject.inputs[k] for k in checked]
@@ -250,8 +250,8 @@ def jvp_of(
             for direction in (1.0, 1.0j) if x.dtype.kind == "c" else (1.0,):
                 unit = np.zeros(x.numel(), x.dtype)
                 unit[i] = direction
-                tangents = [shaped(unit, x) if at == j else None for j in range(len(inputs))]
-                parts.append([host(tangent) for tangent in jvp(tangents, False)])
+                tangents = [tensor_like(unit, x) if at == j else None for j in range(len(inputs))]
+                parts.append([flat_numpy(tangent) for tangent in jvp(tangents, False)])
             rows.append(parts)
         for column, o in enumerate(positions):
             table[o, k] = np.array([[part[column] for part in row] for row in rows])
@@ -259,7 +259,7 @@ def jvp_of(
 
 
 def trial_cotangents(outputs: dict[int, Tensor], positions: Sequence[int]) -> dict[int, Array]:
-    """Return a cotangent for each output that is no unit vector: the same in every run."""
+    """Return a dense cotangent for each output, the same in every run."""
     source = np.random.default_rng(20240601)
     return {o: _trial(source, outputs[o]) for o in positions}
 
@@ -269,8 +269,8 @@ def _trial(source: np.random.Generator, tensor: Tensor) -> Array:
     return values[0] + 1j * values[1] if tensor.dtype.kind == "c" else values[0]
 
 
-def combined(table: dict[Pair, Array], cotangents: dict[int, Array], k: int) -> Array:
-    """Return the gradient of input `k` that follows from those of the outputs' elements."""
+def combine_gradients(table: dict[Pair, Array], cotangents: dict[int, Array], k: int) -> Array:
+    """Return the gradient of input `k` as the combination of those of single output elements."""
     total: Any = 0
     with np.errstate(all="ignore"):
         for o, cotangent in cotangents.items():
@@ -281,22 +281,22 @@ def combined(table: dict[Pair, Array], cotangents: dict[int, Array], k: int) -> 
     return total
 
 
-# --- where the two differ -------------------------------------------------------------------------
+# --- mismatches -----------------------------------------------------------------------------------
 
 
 class Mismatch(NamedTuple):
-    """The worst of the elements in which one output's derivative for one input is wrong."""
+    """The worst wrong element of one output's derivative for one input."""
 
     output: int
     input: int
     output_index: tuple[int, ...]
     input_index: tuple[int, ...]
-    part: str  # of a complex output
+    part: str  # "real" or "imaginary" for a complex output, else empty
     analytical: complex
     numerical: complex
     wrong: int
     total: int
-    remark: str
+    diagnosis: str
 
 
 def mismatches(
@@ -306,16 +306,18 @@ def mismatches(
     atol: float,
     rtol: float,
 ) -> Iterator[Mismatch]:
-    """Yield a description for every pair of output and input that is wrong somewhere."""
-    for (o, k), ours in tables[0].items():
-        truth = gradients_from(tables[1][o, k], outputs[o].dtype.kind == "c")
-        if truth is None:
+    """Yield the mismatch of every pair of output and input whose derivatives differ."""
+    for (o, k), analytical in tables[0].items():
+        numerical = gradients_from(tables[1][o, k], outputs[o].dtype.kind == "c")
+        if numerical is None:
             continue
         with np.errstate(all="ignore"):
-            wrong = ~np.isclose(ours, truth, rtol=rtol, atol=atol)
+            wrong = ~np.isclose(analytical, numerical, rtol=rtol, atol=atol)
             if not wrong.any():
                 continue
-            excess = np.where(wrong, np.abs(ours - truth) / (atol + rtol * np.abs(truth)), -1)
+            excess = np.where(
+                wrong, np.abs(analytical - numerical) / (atol + rtol * np.abs(numerical)), -1
+            )
         excess[np.isnan(excess)] = np.inf
         v, i, j = np.unravel_index(int(excess.argmax()), excess.shape)
         yield Mismatch(
@@ -324,33 +326,41 @@ def mismatches(
             tuple(map(int, np.unravel_index(i, outputs[o].shape))),
             tuple(map(int, np.unravel_index(j, subject.inputs[k].shape))),
             ("real", "imaginary")[v] if outputs[o].dtype.kind == "c" else "",
-            ours[v, i, j].item(),
-            truth[v, i, j].item(),
+            analytical[v, i, j].item(),
+            numerical[v, i, j].item(),
             int(wrong.sum()),
             wrong.size,
-            _remark(subject.inputs[k], outputs[o], ours, truth, wrong, (v, i, j)),
+            _diagnosis(subject.inputs[k], outputs[o], analytical, numerical, wrong, (v, i, j)),
         )
 
 
-def _remark(x: Tensor, out: Tensor, ours: Array, truth: Array, wrong: Array, worst: Any) -> str:
-    """Return what the wrong numbers have in common, where that tells something."""
+def _diagnosis(
+    x: Tensor, out: Tensor, analytical: Array, numerical: Array, wrong: Array, worst: Any
+) -> str:
+    """Return the likely cause of the wrong numbers, or their common ratio; may be empty."""
     if not out.requires_grad:
         return (
-            "This output doesn't require grad although its numbers follow the input: the way there "
+            "This output doesn't require grad although it depends on the input: the computation "
             "was detached, ran under no_grad(), or went through NumPy."
         )
-    if not ours.any():
+    if not analytical.any():
         return (
-            "No gradient arrives at all: the input was detached on the way, or its gradient is "
-            "None or missing in a custom backward."
+            "No gradient arrives at all: the computation was detached, or the gradient is None or "
+            "missing in a custom backward."
         )
     if x.ndim == 2 and x.shape[0] == x.shape[1] > 1:
-        turned = ours.reshape(*ours.shape[:2], *x.shape).swapaxes(-1, -2).reshape(ours.shape)
-        if np.allclose(turned, truth, rtol=1e-4, atol=1e-6):
-            return "The gradient is right but for a transposition."
+        transposed = (
+            analytical.reshape(*analytical.shape[:2], *x.shape)
+            .swapaxes(-1, -2)
+            .reshape(analytical.shape)
+        )
+        if np.allclose(transposed, numerical, rtol=1e-4, atol=1e-6):
+            return "The gradient is right except for a transposition."
     with np.errstate(all="ignore"):
-        ratios = (ours / truth)[wrong & (np.abs(truth) > 1e-3 * np.abs(truth).max())]
-        ratio = complex(ours[worst] / truth[worst])
+        ratios = (analytical / numerical)[
+            wrong & (np.abs(numerical) > 1e-3 * np.abs(numerical).max())
+        ]
+        ratio = complex(analytical[worst] / numerical[worst])
         alike = ratios.size > 0 and bool((np.abs(ratios - ratio) < 1e-6 * abs(ratio) + 1e-9).all())
     if not np.isfinite(ratio) or not ratio:
         return ""
@@ -361,8 +371,8 @@ def _remark(x: Tensor, out: Tensor, ours: Array, truth: Array, wrong: Array, wor
     return f"The analytical one is {number} times the numerical one{where}."
 
 
-def described(subject: Subject, found: Mismatch) -> str:
-    """Return the sentences on one mismatch."""
+def describe(subject: Subject, found: Mismatch) -> str:
+    """Return the text on one mismatch."""
     to = subject.output_name(found.output)
     by = subject.input_names[found.input]
     if found.output_index:
@@ -376,5 +386,5 @@ def described(subject: Subject, found: Mismatch) -> str:
         f"the {subject.order} derivative of {to} with respect to {by}\n"
         f"analytical: {found.analytical:.10g}\n"
         f"numerical:  {found.numerical:.10g}\n"
-        f"{found.remark}{count}".rstrip()
+        f"{found.diagnosis}{count}".rstrip()
     )

@@ -1,4 +1,4 @@
-"""What a check says: problems with names, notes, and the error that carries them."""
+"""Reports of the linter, and the error of failed checks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["CheckReport", "GradcheckError", "Problem"]
 
 
 def names_of(bound: inspect.BoundArguments) -> list[str]:
-    """Return what problems call each argument: its name, with its number among ``*args``."""
+    """Return the name of each argument, with an index for ``*args``."""
     names: list[str] = []
     for name, value in bound.arguments.items():
         if bound.signature.parameters[name].kind is inspect.Parameter.VAR_POSITIONAL:
@@ -23,7 +23,7 @@ def names_of(bound: inspect.BoundArguments) -> list[str]:
 
 
 class Problem(NamedTuple):
-    """One mistake: the kind it is of, and the whole story."""
+    """One mistake: the name of its kind, and a description."""
 
     name: str
     text: str
@@ -34,7 +34,7 @@ class Problem(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CheckReport:
-    """What the linter found about a custom function.
+    """The linter's findings on a custom function.
 
     Attributes
     ----------
@@ -43,9 +43,9 @@ class CheckReport:
     problems : tuple of Problem
         The mistakes, each with a `name` and a `text`.
     notes : tuple of str
-        What is no mistake but good to know: a second derivative that is honestly refused, for one.
+        Findings that are no mistakes, such as a second derivative that raises an error.
     checked : tuple of str
-        What was looked at.
+        The checks that were made.
     """
 
     function: str
@@ -76,7 +76,7 @@ def _indented(text: str) -> str:
 class GradcheckError(AutogradError):
     """A derivative that is wrong, or a custom function with a mistake.
 
-    `report` is the linter's whole `CheckReport` where the linter raised it, else None.
+    `report` is the linter's `CheckReport` if the linter raised it, else None.
     """
 
     def __init__(self, message: str, report: CheckReport | None = None) -> None:

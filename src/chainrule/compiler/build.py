@@ -101,7 +101,7 @@ class _Builder:
         self._check()
         tracked = self._tracked()
         back = self._trace_backward(tracked)
-        template = self._result_source(pytree.mapped(self.call.result, self._leaf_source))
+        template = self._result_source(pytree.map_leaves(self.call.result, self._leaf_source))
         changes = [line for c in self.captures for line in self._grad_lines(c)]
         once = [line for t in self._survivors() for line in self._survivor_lines(t)]
         found = self._optimize_backward(back)
@@ -311,7 +311,7 @@ class _Builder:
             return items
         if hasattr(kind, "_fields"):
             return f"{self.guards.hold(tuple.__new__)}({self.guards.hold(kind)}, {items})"
-        return f"{self.guards.hold(partial(pytree.remade, node))}({items})"
+        return f"{self.guards.hold(partial(pytree.with_children, node))}({items})"
 
 
 def _share(traced: Tensor | None, tensor: Tensor) -> None:

@@ -96,7 +96,7 @@ class _Module:
         self.paths = self._paths()
         self._check()
         self.outputs: list[Value] = []
-        template = pytree.mapped(call.result, self._leaf)
+        template = pytree.map_leaves(call.result, self._leaf)
         self.program = optimize(call.program(self.outputs))
         self.source = Source(self.program)
         self._check_numpy_only()

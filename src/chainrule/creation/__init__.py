@@ -1,4 +1,4 @@
-"""New tensors, from data and from shapes."""
+"""Creation of tensors from data, shapes and ranges."""
 
 from typing import TYPE_CHECKING
 

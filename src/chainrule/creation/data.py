@@ -1,4 +1,4 @@
-"""New tensors, from data."""
+"""Creation of tensors from data, arrays and buffers."""
 
 from __future__ import annotations
 
@@ -44,21 +44,21 @@ def tensor(
     dtype : dtype, optional
         Convert to this instead.
     device : device or str, optional
-        Where the tensor lives: where a tensor or GPU array is already, else the CPU.
+        Device of the tensor; by default that of `data`, or the CPU.
     requires_grad : bool, default False
-        Record what happens to the tensor. It needs a floating or complex dtype.
+        Record operations on the tensor. It needs a floating or complex dtype.
 
     Returns
     -------
     Tensor
-        A leaf, even under `no_grad` and even if `data` has a history: that stays behind.
+        A leaf, even under `no_grad` and even if `data` has a history, which is dropped.
 
     Raises
     ------
     ShapeError
         If nested sequences differ in length.
     DTypeError
-        If the elements are no numbers, or can't require grad although they should.
+        If the elements are not numbers, or can't require grad although they should.
 
     See Also
     --------
@@ -80,7 +80,7 @@ def tensor(
 
 
 def _is_borrowed(array: Array, data: Any) -> bool:
-    """Say whether `array_of` made no memory of its own for the array."""
+    """Tell whether `array_of` returned memory that belongs to `data`."""
     return array is data or array is getattr(data, "_array", None) or array.base is not None
 
 
@@ -123,7 +123,7 @@ def _array_of_sequence(data: Any, dtype: Any) -> Array:
 
 
 def _default_for(dtype: np.dtype[Any], data: Any) -> np.dtype[Any]:
-    """Return the dtype that Python numbers take, where NumPy took its widest one."""
+    """Return the dtype of tensors made from Python numbers, where NumPy took its widest one."""
     while isinstance(data, list | tuple) and data:
         data = data[0]
     if not isinstance(data, int | float | complex | list | tuple) or isinstance(data, np.generic):
@@ -151,18 +151,18 @@ def asarray(
         A Tensor that fits already is returned as it is, history included. Arrays of other
         libraries are taken through DLPack.
     dtype : dtype, optional
-        The dtype to have.
+        Dtype of the result.
     device : device or str, optional
-        The device to be on.
+        Device of the result.
     copy : bool, optional
-        True always copies; False raises where sharing is impossible; None copies if it must.
+        True always copies; False raises where sharing is impossible; None copies if necessary.
     requires_grad : bool, optional
-        True makes a leaf that requires grad of what has no history; False leaves history behind.
+        True makes a leaf that requires grad if `obj` has no history; False drops the history.
 
     Returns
     -------
     Tensor
-        Of the array's memory, where nothing had to be converted.
+        It shares the array's memory, unless a conversion is needed.
 
     Raises
     ------
@@ -204,15 +204,15 @@ def frombuffer(
     Parameters
     ----------
     buffer : object with Python's buffer protocol
-        Whose memory it is; what is written to one is in the other.
+        The owner of the memory; writes to one are visible in the other.
     dtype : dtype
-        What the bytes are numbers of.
+        Dtype of the numbers in the buffer.
     count : int, default -1
-        How many numbers; -1 for as many as there are.
+        Number of elements; -1 for all.
     offset : int, default 0
-        How many bytes come before them.
+        Number of bytes before the first element.
     requires_grad : bool, default False
-        Record what happens to the tensor.
+        Record operations on the tensor.
 
     Returns
     -------
@@ -240,8 +240,8 @@ def frombuffer(
 def from_numpy(array: np.ndarray[Any, Any]) -> Tensor:
     """Return a tensor that shares the memory of a NumPy array.
 
-    Writing to one changes the other. What is written through NumPy is invisible to the graph: it
-    bumps no version, so a gradient that needs the old values is silently wrong.
+    Writing to one changes the other. Writes through NumPy are invisible to the graph, since they
+    don't increment the version: a gradient that needs the old values is silently wrong.
 
     Parameters
     ----------

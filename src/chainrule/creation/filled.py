@@ -1,4 +1,4 @@
-"""New tensors, from shapes."""
+"""Creation of tensors from shapes: zeros, ones, constants, identity matrices."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ __all__ = [
 
 Array = Any
 
-# --- from shapes ----------------------------------------------------------------------------------
+# --- creation from shapes -------------------------------------------------------------------------
 
 
 def zeros(
@@ -57,7 +57,7 @@ def zeros(
     device : device or str, optional
         The CPU if left out.
     requires_grad : bool, default False
-        Record what happens to the tensor.
+        Record operations on the tensor.
 
     Returns
     -------
@@ -98,7 +98,7 @@ def empty(
     device: DeviceLike = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Return a tensor whose elements are whatever the memory held.
+    """Return a tensor of uninitialised memory.
 
     The arguments are those of `zeros`.
 
@@ -132,7 +132,7 @@ def full(
     device : device or str, optional
         The CPU if left out.
     requires_grad : bool, default False
-        Record what happens to the tensor.
+        Record operations on the tensor.
 
     Returns
     -------
@@ -168,7 +168,7 @@ def eye(
     m : int, optional
         The number of columns: as many as rows if left out.
     k : int, default 0
-        Which diagonal: 0 is the main one, 1 the one above.
+        Number of the diagonal: 0 is the main one, 1 the one above.
     dtype, device, requires_grad
         As for `zeros`.
 
@@ -190,7 +190,7 @@ def eye(
     return leaf(np.eye(rows, columns, k, dtype_or_default(dtype)), device, requires_grad)
 
 
-# --- like another ---------------------------------------------------------------------------------
+# --- creation like another tensor -----------------------------------------------------------------
 
 
 def zeros_like(
@@ -205,11 +205,11 @@ def zeros_like(
     Parameters
     ----------
     input : Tensor or array
-        What to be like; its values and history play no part.
+        The tensor whose shape, dtype and device are taken; its values and history are not used.
     dtype, device : optional
         Another dtype or device than that of `input`.
     requires_grad : bool, default False
-        Record what happens to the new tensor.
+        Record operations on the new tensor.
 
     Returns
     -------

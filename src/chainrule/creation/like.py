@@ -1,4 +1,4 @@
-"""New tensors like one that is there, and tables of indices and powers."""
+"""Creation of tensors from others, index tables, and Vandermonde matrices."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def scalar_tensor(
     device: DeviceLike = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Return a 0-d tensor of a number, of the default dtype also where that is an integer.
+    """Return a 0-d tensor of a number, in the default dtype even for an integer.
 
     Examples
     --------
@@ -73,7 +73,7 @@ def tril_indices(
     row, col : int
         The shape of the matrix.
     offset : int, default 0
-        Which diagonal: 0 is the main one, positive ones lie above it.
+        Number of the diagonal: 0 is the main one, positive numbers are above it.
     dtype, device : optional
         int64 on the CPU if left out.
 
@@ -118,9 +118,9 @@ def vander(input: Operand, N: int | None = None, increasing: bool = False) -> Te
     Parameters
     ----------
     input : Tensor, 1-d
-        What to raise to powers.
+        The base of the powers.
     N : int, optional
-        How many columns: as many as rows if left out.
+        Number of columns: as many as rows if left out.
     increasing : bool, default False
         Powers from 0 on, instead of down to 0.
 
@@ -158,7 +158,7 @@ def vander(input: Operand, N: int | None = None, increasing: bool = False) -> Te
     return elementwise.pow.apply(column, tensor_of(powers.astype(input.dtype)))
 
 
-# --- methods --------------------------------------------------------------------------------------
+# --- methods of tensors ---------------------------------------------------------------------------
 
 
 @operation()
@@ -170,10 +170,10 @@ def new_zeros(
     device: DeviceLike = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Return zeros of a shape, in the dtype and on the device of this tensor if none is given."""
-    place = device or x.device
+    """Return zeros of a shape, by default in the dtype and on the device of this tensor."""
+    target = device or x.device
     return zeros(
-        *sizes, size=size, dtype=dtype or x.dtype, device=place, requires_grad=requires_grad
+        *sizes, size=size, dtype=dtype or x.dtype, device=target, requires_grad=requires_grad
     )
 
 
@@ -186,10 +186,10 @@ def new_ones(
     device: DeviceLike = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Return ones of a shape, in the dtype and on the device of this tensor if none is given."""
-    place = device or x.device
+    """Return ones of a shape, by default in the dtype and on the device of this tensor."""
+    target = device or x.device
     return ones(
-        *sizes, size=size, dtype=dtype or x.dtype, device=place, requires_grad=requires_grad
+        *sizes, size=size, dtype=dtype or x.dtype, device=target, requires_grad=requires_grad
     )
 
 
@@ -202,10 +202,10 @@ def new_empty(
     device: DeviceLike = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Return memory as it is, in the dtype and on the device of this tensor if none is given."""
-    place = device or x.device
+    """Return uninitialised memory, by default in the dtype and on the device of this tensor."""
+    target = device or x.device
     return empty(
-        *sizes, size=size, dtype=dtype or x.dtype, device=place, requires_grad=requires_grad
+        *sizes, size=size, dtype=dtype or x.dtype, device=target, requires_grad=requires_grad
     )
 
 
@@ -219,9 +219,11 @@ def new_full(
     device: DeviceLike = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Return one number everywhere, in the dtype and on the device of this tensor by default."""
-    place = device or x.device
-    return full(size, fill_value, dtype=dtype or x.dtype, device=place, requires_grad=requires_grad)
+    """Return a constant tensor, by default in the dtype and on the device of this tensor."""
+    target = device or x.device
+    return full(
+        size, fill_value, dtype=dtype or x.dtype, device=target, requires_grad=requires_grad
+    )
 
 
 @operation()
@@ -233,7 +235,7 @@ def new_tensor(
     device: DeviceLike = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Return a copy of `data`, in the dtype and on the device of this tensor by default."""
+    """Return a copy of `data`, by default in the dtype and on the device of this tensor."""
     return tensor(
         data, dtype=dtype or x.dtype, device=device or x.device, requires_grad=requires_grad
     )

@@ -1,4 +1,4 @@
-"""Numbers in a row: evenly apart, or evenly apart as exponents."""
+"""Ranges of numbers: evenly spaced, or with evenly spaced exponents."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def arange(
     start : number
         The first value. Given alone it is `end`, and the values start at 0.
     end : number, optional
-        Where the values stop; it is not one of them.
+        The end of the range, which is excluded.
     step : number, default 1
         The distance between them; not 0.
     dtype : dtype, optional
@@ -63,7 +63,7 @@ def arange(
     if end is None:
         start, end = 0, start
     if dtype is not None:
-        start, end, step = whole((start, end, step), dtype)
+        start, end, step = _round_ends((start, end, step), dtype)
     if step == 0:
         raise ArgumentError("arange(): step must be nonzero")
     try:
@@ -90,7 +90,7 @@ def linspace(
     start, end : number
         The first and the last value; complex ones make a complex tensor.
     steps : int
-        How many values.
+        Number of values.
     dtype, device, requires_grad
         As for `zeros`.
 
@@ -106,8 +106,8 @@ def linspace(
     >>> cr.linspace(-4, 4, 5)
     tensor([-4., -2.,  0.,  2.,  4.])
     """
-    first, last = whole((start, end), dtype)
-    return rounded(spaced(first, last, steps), dtype, device, requires_grad)
+    first, last = _round_ends((start, end), dtype)
+    return _to_tensor(_evenly_spaced(first, last, steps), dtype, device, requires_grad)
 
 
 def logspace(
@@ -127,9 +127,9 @@ def logspace(
     start, end : number
         The first and the last exponent.
     steps : int
-        How many values.
+        Number of values.
     base : number, default 10
-        What is raised to these powers.
+        The base of the powers.
     dtype, device, requires_grad
         As for `zeros`.
 
@@ -144,18 +144,20 @@ def logspace(
     >>> cr.logspace(-1, 1, 3)
     tensor([ 0.1000,  1.0000, 10.0000])
     """
-    first, last = whole((start, end), dtype)
-    return rounded(np.power(base, spaced(first, last, steps)), dtype, device, requires_grad)
+    first, last = _round_ends((start, end), dtype)
+    return _to_tensor(
+        np.power(base, _evenly_spaced(first, last, steps)), dtype, device, requires_grad
+    )
 
 
-def whole(ends: tuple[Any, ...], dtype: DTypeLike) -> tuple[Any, ...]:
-    """Return what a range is made of, rounded towards zero for a dtype of integers."""
+def _round_ends(ends: tuple[Any, ...], dtype: DTypeLike) -> tuple[Any, ...]:
+    """Return the arguments of a range, rounded towards zero for a dtype of integers."""
     if dtype is None or dtype_of(dtype).kind not in "iu":
         return ends
     return tuple([int(_number(end)) for end in ends])
 
 
-def spaced(start: complex, end: complex, steps: int) -> Array:
+def _evenly_spaced(start: complex, end: complex, steps: int) -> Array:
     """Return evenly spaced values in double precision."""
     count = index(steps)
     if count < 0:
@@ -163,7 +165,7 @@ def spaced(start: complex, end: complex, steps: int) -> Array:
     return np.linspace(_number(start), _number(end), count)
 
 
-def rounded(values: Array, dtype: DTypeLike, device: DeviceLike, requires_grad: bool) -> Tensor:
+def _to_tensor(values: Array, dtype: DTypeLike, device: DeviceLike, requires_grad: bool) -> Tensor:
     """Return a tensor of values computed in double precision; of the default dtype of its kind."""
     if dtype is None and values.dtype.kind == "c":
         dtype = complex_dtype()

@@ -1,4 +1,4 @@
-"""Windows for spectra: periodic ones if not asked else."""
+"""Window functions for spectra, periodic by default."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = [
 
 Array = Any
 Weights = Callable[[Array, int], Array]
-"""What a window is at places k from 0, of which `last` is that of t = 1."""
+"""Function of the sample numbers k = 0, 1, … and the number `last` of the sample at t = 1."""
 
 
 def sampled(
@@ -31,11 +31,14 @@ def sampled(
     dtype: Any,
     device: DeviceLike,
     requires_grad: bool,
-    alone: float = 1.0,
+    single: float = 1.0,
 ) -> Tensor:
-    """Return the numbers of a window: a periodic one ends before t = 1. A single one is `alone`."""
+    """Return the samples of a window; a periodic one ends before t = 1.
+
+    A window of one sample is `single`.
+    """
     if count < 2:
-        return leaf(np.full(count, alone, dtype), device, requires_grad)
+        return leaf(np.full(count, single, dtype), device, requires_grad)
     values = weights(np.arange(count), count if periodic else count - 1)
     return leaf(values.astype(dtype), device, requires_grad)
 
@@ -94,9 +97,9 @@ def hann_window(
     Parameters
     ----------
     window_length : int
-        How many values.
+        Number of samples.
     periodic : bool, default True
-        Let t go from 0 to 1 without 1, as spectra want it; else up to 1: symmetric, as filters do.
+        Sample t from 0 to 1 without 1, for spectra; else including 1: symmetric, for filters.
     dtype : dtype, optional
         A real floating one; the default dtype if left out.
     device, requires_grad
@@ -138,7 +141,7 @@ def hamming_window(
     device: DeviceLike = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Return the Hamming window, alpha - beta · cos(2π t); the rest is as of `hann_window`.
+    """Return the Hamming window, alpha - beta · cos(2π t); otherwise as `hann_window`.
 
     Examples
     --------
@@ -188,7 +191,7 @@ def bartlett_window(
     device: DeviceLike = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Return the Bartlett window, a triangle: 1 - |2 t - 1|; the rest is as of `hann_window`.
+    """Return the Bartlett window, a triangle: 1 - |2 t - 1|; otherwise as `hann_window`.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What the arguments of Fourier transforms mean, and the three transforms that all others are."""
+"""Arguments of Fourier transforms, and the three transforms from which all others are made."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def norm_of(norm: str | None) -> str:
 
 
 def opposite(norm: str | None) -> str:
-    """Return the norm with which a transform the other way has the same factor."""
+    """Return the norm with which the inverse transform has the same factor."""
     return OPPOSITE[norm_of(norm)]
 
 
-def operand(name: str, x: Operand, *, real: bool = False) -> Tensor:
-    """Return a tensor of floating or complex numbers, of no less than single precision."""
+def checked_input(name: str, x: Operand, *, real: bool = False) -> Tensor:
+    """Return a floating or complex tensor of at least single precision."""
     x = floating(x)
     if real and x.is_complex():
         raise DTypeError(
@@ -46,8 +46,8 @@ def operand(name: str, x: Operand, *, real: bool = False) -> Tensor:
     return cast(x, np.float32) if x.dtype == np.float16 else x
 
 
-class Task(NamedTuple):
-    """What to transform, and how: `sizes` are numbers of points, -1 for as many as there are."""
+class Transform(NamedTuple):
+    """Arguments of a transform; `sizes` are numbers of points, -1 for the length of the axis."""
 
     name: str
     x: Tensor
@@ -55,13 +55,15 @@ class Task(NamedTuple):
     sizes: tuple[int, ...]
 
 
-def along_one(name: str, x: Operand, n: int | None, dim: int | None, *, real: bool = False) -> Task:
-    """Return the task along one dimension: the last one if none is named."""
-    x = operand(name, x, real=real)
+def one_axis(
+    name: str, x: Operand, n: int | None, dim: int | None, *, real: bool = False
+) -> Transform:
+    """Return the arguments of a transform along one dimension, by default the last one."""
+    x = checked_input(name, x, real=real)
     dim = -1 if dim is None else dim
     _check_there_are_dims(name, x, dim)
     axis = one_dim(dim, x.ndim)
-    return Task(name, x, (axis,), (-1 if n is None else n,))
+    return Transform(name, x, (axis,), (-1 if n is None else n,))
 
 
 def _check_there_are_dims(name: str, x: Tensor, dim: Dims) -> None:
@@ -69,9 +71,12 @@ def _check_there_are_dims(name: str, x: Tensor, dim: Dims) -> None:
         raise OutOfBoundsError(f"{name}: Dimension specified as {dim} but tensor has no dimensions")
 
 
-def along_several(name: str, x: Operand, s: Points, dim: Dims, *, real: bool = False) -> Task:
-    """Return the task along several dimensions: the last ones if `s` alone is given, else all."""
-    x = operand(name, x, real=real)
+def many_axes(name: str, x: Operand, s: Points, dim: Dims, *, real: bool = False) -> Transform:
+    """Return the arguments of a transform along several dimensions.
+
+    They are the last ones if only `s` is given, all if neither is.
+    """
+    x = checked_input(name, x, real=real)
     sizes = None if s is None else tuple(map(index, s if isinstance(s, Sequence) else (s,)))
     if dim is not None:
         _check_there_are_dims(name, x, dim)
@@ -90,21 +95,21 @@ def along_several(name: str, x: Operand, s: Points, dim: Dims, *, real: bool = F
             f"{name}: When given, dim and shape arguments must have the same length, but got "
             f"{len(axes)} dimensions and {len(sizes)} sizes"
         )
-    return Task(name, x, axes, (-1,) * len(axes) if sizes is None else sizes)
+    return Transform(name, x, axes, (-1,) * len(axes) if sizes is None else sizes)
 
 
-def points_of(name: str, n: int) -> int:
-    """Return a number of points, of which there must be one at least."""
+def check_points(name: str, n: int) -> int:
+    """Return a number of points; raise if it is less than 1."""
     if n < 1:
         raise ShapeError(f"{name}: Invalid number of data points ({n}) specified: give at least 1")
     return n
 
 
-def resized(name: str, x: Tensor, axes: Axes, sizes: Sequence[int]) -> Tensor:
-    """Return `x` cut to these sizes, or with zeros after it; -1 leaves a dimension as it is."""
+def resize(name: str, x: Tensor, axes: Axes, sizes: Sequence[int]) -> Tensor:
+    """Return `x` truncated or padded with zeros to these sizes; -1 keeps a dimension."""
     shape = list(x.shape)
     for axis, size in zip(axes, sizes, strict=True):
-        shape[axis] = points_of(name, shape[axis] if size == -1 else size)
+        shape[axis] = check_points(name, shape[axis] if size == -1 else size)
     key = tuple([slice(min(n, m)) for n, m in zip(shape, x.shape, strict=True)])
     if any(n < m for n, m in zip(shape, x.shape, strict=True)):
         x = indexing.getitem.apply(x, key=key)
@@ -121,30 +126,30 @@ def to_complex(x: Tensor) -> Tensor:
 # --- the three transforms -------------------------------------------------------------------------
 
 
-def c2c(task: Task, norm: str, *, inverse: bool = False) -> Tensor:
-    """Transform complex numbers; real ones take half the time."""
-    x = resized(*task)
-    if not task.axes:
+def c2c(transform: Transform, norm: str, *, inverse: bool = False) -> Tensor:
+    """Transform complex numbers; real input takes half the time."""
+    x = resize(*transform)
+    if not transform.axes:
         return to_complex(x)
-    return fourier.fft_c2c.apply(x, axes=task.axes, norm=norm, inverse=inverse)
+    return fourier.fft_c2c.apply(x, axes=transform.axes, norm=norm, inverse=inverse)
 
 
-def r2c(task: Task, norm: str) -> Tensor:
+def r2c(transform: Transform, norm: str) -> Tensor:
     """Transform real numbers to half of their spectrum."""
-    _check_axes(task)
-    return fourier.fft_r2c.apply(resized(*task), axes=task.axes, norm=norm)
+    _check_axes(transform)
+    return fourier.fft_r2c.apply(resize(*transform), axes=transform.axes, norm=norm)
 
 
-def c2r(task: Task, norm: str) -> Tensor:
-    """Transform half a spectrum to real numbers; the last size is the number of these."""
-    _check_axes(task)
-    name, x, axes, sizes = task
-    n = points_of(name, 2 * (x.shape[axes[-1]] - 1) if sizes[-1] == -1 else sizes[-1])
-    x = resized(name, to_complex(x), axes, [*sizes[:-1], n // 2 + 1])
+def c2r(transform: Transform, norm: str) -> Tensor:
+    """Transform half a spectrum to real numbers; the last size is their number."""
+    _check_axes(transform)
+    name, x, axes, sizes = transform
+    n = check_points(name, 2 * (x.shape[axes[-1]] - 1) if sizes[-1] == -1 else sizes[-1])
+    x = resize(name, to_complex(x), axes, [*sizes[:-1], n // 2 + 1])
     return fourier.fft_c2r.apply(x, axes=axes, norm=norm, n=n)
 
 
-def _check_axes(task: Task) -> None:
-    """A transform with half a spectrum needs an axis along which it is half."""
-    if not task.axes:
-        raise ShapeError(f"{task.name} must transform at least one axis")
+def _check_axes(transform: Transform) -> None:
+    """Raise if a transform with half a spectrum has no axis."""
+    if not transform.axes:
+        raise ShapeError(f"{transform.name} must transform at least one axis")

@@ -1,4 +1,4 @@
-"""The frequencies of a transform's elements, and their order."""
+"""Sample frequencies of transforms, and shifts of frequency 0 to the middle."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from chainrule.arguments import (
     tensor_of,
 )
 from chainrule.autograd.tensor import Tensor
-from chainrule.fft.arguments import points_of
+from chainrule.fft.arguments import check_points
 from chainrule.primitives import shaping
 
 __all__ = ["fftfreq", "fftshift", "ifftshift", "rfftfreq"]
@@ -38,18 +38,18 @@ def fftfreq(
     n : int
         The number of points.
     d : float, default 1.0
-        The time (or length) from one point to the next; frequencies are in cycles per its unit.
+        The sample spacing, a time or length; frequencies are in cycles per its unit.
     dtype : dtype, optional
         The default dtype if left out.
     device : device or str, optional
         The CPU if left out.
     requires_grad : bool, default False
-        Record what happens to the tensor.
+        Record operations on the tensor.
 
     Returns
     -------
     Tensor, shape (n,)
-        0, 1, …, then the negative ones, up to -1, all over n d.
+        0, 1, …, then the negative ones, up to -1, divided by n d.
 
     Raises
     ------
@@ -62,9 +62,9 @@ def fftfreq(
     >>> cr.fft.fftfreq(4)
     tensor([ 0.0000,  0.2500, -0.5000, -0.2500])
     """
-    steps = np.arange(points_of("fftfreq", n))
+    steps = np.arange(check_points("fftfreq", n))
     steps[(n + 1) // 2 :] -= n
-    return _over(steps, n * d, dtype, device, requires_grad)
+    return _frequencies(steps, n * d, dtype, device, requires_grad)
 
 
 def rfftfreq(
@@ -84,11 +84,11 @@ def rfftfreq(
     >>> cr.fft.rfftfreq(4)
     tensor([0.0000, 0.2500, 0.5000])
     """
-    steps = np.arange(points_of("rfftfreq", n) // 2 + 1)
-    return _over(steps, n * d, dtype, device, requires_grad)
+    steps = np.arange(check_points("rfftfreq", n) // 2 + 1)
+    return _frequencies(steps, n * d, dtype, device, requires_grad)
 
 
-def _over(
+def _frequencies(
     steps: np.ndarray, width: float, dtype: DTypeLike, device: DeviceLike, requires_grad: bool
 ) -> Tensor:
     return leaf((steps / width).astype(dtype_or_default(dtype)), device, requires_grad)
@@ -102,7 +102,7 @@ def fftshift(input: Operand, dim: Dims = None, *, axes: Dims = None) -> Tensor:
     input : Tensor
         In the order of `fftfreq`.
     dim : int or sequence of ints, optional
-        Along which dimensions: all if left out. Also spelled `axes`.
+        Dimensions to shift: all if left out. Also spelled `axes`.
 
     Returns
     -------

@@ -5,7 +5,7 @@ from __future__ import annotations
 from chainrule.arguments import Dims, Operand, either
 from chainrule.autograd.tensor import Tensor
 from chainrule.fft import n_dim
-from chainrule.fft.arguments import Points, along_several, c2c, c2r, norm_of, opposite, r2c
+from chainrule.fft.arguments import Points, c2c, c2r, many_axes, norm_of, opposite, r2c
 from chainrule.ops.complex import conj
 
 __all__ = [
@@ -44,8 +44,8 @@ def fftn(
     dim : sequence of ints, optional
         The dimensions to transform: the last ones if `s` is given, else all. Also spelled `axes`.
     norm : {"backward", "ortho", "forward"}, default "backward"
-        Where to divide by the number of points: in the inverse transform, by its root in both, or
-        in this one.
+        Divide by the number of points in the inverse transform, by its root in both, or in this
+        transform.
 
     Returns
     -------
@@ -71,7 +71,7 @@ def fftn(
     tensor([[10.+0.j, -2.+0.j],
             [-4.+0.j,  0.+0.j]])
     """
-    return c2c(along_several("fftn", input, s, either(dim, axes)), norm_of(norm))
+    return c2c(many_axes("fftn", input, s, either(dim, axes)), norm_of(norm))
 
 
 def ifftn(
@@ -86,7 +86,7 @@ def ifftn(
 
     Notes
     -----
-    Derivative: that of `fftn`, with the sign of the exponent turned round.
+    Derivative: that of `fftn`, with the opposite sign of the exponent.
 
     Examples
     --------
@@ -95,7 +95,7 @@ def ifftn(
     tensor([[1., 2.],
             [3., 4.]])
     """
-    return c2c(along_several("ifftn", input, s, either(dim, axes)), norm_of(norm), inverse=True)
+    return c2c(many_axes("ifftn", input, s, either(dim, axes)), norm_of(norm), inverse=True)
 
 
 def rfftn(
@@ -106,7 +106,7 @@ def rfftn(
     *,
     axes: Dims = None,
 ) -> Tensor:
-    """Return the transform of real numbers along several dimensions: half of it along the last.
+    """Return the transform of real numbers along several dimensions: half of it along the last one.
 
     Parameters
     ----------
@@ -130,7 +130,7 @@ def rfftn(
 
     Notes
     -----
-    Derivative: an `irfftn`, in which frequencies that stand for two count half.
+    Derivative: an `irfftn`, in which frequencies that represent two count half.
 
     Examples
     --------
@@ -138,7 +138,7 @@ def rfftn(
     >>> cr.fft.rfftn(cr.tensor([[1.0, 2.0, 3.0], [3.0, 4.0, 5.0]])).shape
     (2, 2)
     """
-    return r2c(along_several("rfftn", input, s, either(dim, axes), real=True), norm_of(norm))
+    return r2c(many_axes("rfftn", input, s, either(dim, axes), real=True), norm_of(norm))
 
 
 def irfftn(
@@ -170,7 +170,7 @@ def irfftn(
 
     Notes
     -----
-    Derivative: an `rfftn`, in which frequencies that stand for two count twice.
+    Derivative: an `rfftn`, in which frequencies that represent two count twice.
 
     Examples
     --------
@@ -179,7 +179,7 @@ def irfftn(
     tensor([[1., 2.],
             [3., 4.]])
     """
-    return c2r(along_several("irfftn", input, s, either(dim, axes)), norm_of(norm))
+    return c2r(many_axes("irfftn", input, s, either(dim, axes)), norm_of(norm))
 
 
 def hfftn(
@@ -205,7 +205,7 @@ def hfftn(
     tensor([[1., 2.],
             [3., 4.]])
     """
-    return c2r(along_several("hfftn", conj(input), s, either(dim, axes)), opposite(norm))
+    return c2r(many_axes("hfftn", conj(input), s, either(dim, axes)), opposite(norm))
 
 
 def ihfftn(
@@ -229,17 +229,13 @@ def ihfftn(
     tensor([[ 2.5000, -0.5000],
             [-1.0000,  0.0000]])
     """
-    return conj(
-        r2c(along_several("ihfftn", input, s, either(dim, axes), real=True), opposite(norm))
-    )
+    return conj(r2c(many_axes("ihfftn", input, s, either(dim, axes), real=True), opposite(norm)))
 
 
-# --- planes ---------------------------------------------------------------------------------------
-#
-# Fourier transforms along two dimensions: the last two, if none are named.
+# --- transforms along two dimensions --------------------------------------------------------------
 
 
-def _plane(dim: Dims, axes: Dims) -> Dims:
+def _two_axes(dim: Dims, axes: Dims) -> Dims:
     chosen: Dims = either(dim, axes)
     return (-2, -1) if chosen is None else chosen
 
@@ -263,7 +259,7 @@ def fft2(
     >>> cr.fft.fft2(x).equal(cr.fft.fftn(x))
     True
     """
-    return n_dim.fftn(input, s, _plane(dim, axes), norm)
+    return n_dim.fftn(input, s, _two_axes(dim, axes), norm)
 
 
 def ifft2(
@@ -285,7 +281,7 @@ def ifft2(
     >>> cr.fft.ifft2(x).equal(cr.fft.ifftn(x))
     True
     """
-    return n_dim.ifftn(input, s, _plane(dim, axes), norm)
+    return n_dim.ifftn(input, s, _two_axes(dim, axes), norm)
 
 
 def rfft2(
@@ -307,7 +303,7 @@ def rfft2(
     >>> cr.fft.rfft2(x).equal(cr.fft.rfftn(x))
     True
     """
-    return n_dim.rfftn(input, s, _plane(dim, axes), norm)
+    return n_dim.rfftn(input, s, _two_axes(dim, axes), norm)
 
 
 def irfft2(
@@ -329,7 +325,7 @@ def irfft2(
     >>> cr.fft.irfft2(x).equal(cr.fft.irfftn(x))
     True
     """
-    return n_dim.irfftn(input, s, _plane(dim, axes), norm)
+    return n_dim.irfftn(input, s, _two_axes(dim, axes), norm)
 
 
 def hfft2(
@@ -351,7 +347,7 @@ def hfft2(
     >>> cr.fft.hfft2(x).equal(cr.fft.hfftn(x))
     True
     """
-    return n_dim.hfftn(input, s, _plane(dim, axes), norm)
+    return n_dim.hfftn(input, s, _two_axes(dim, axes), norm)
 
 
 def ihfft2(
@@ -373,4 +369,4 @@ def ihfft2(
     >>> cr.fft.ihfft2(x).equal(cr.fft.ihfftn(x))
     True
     """
-    return n_dim.ihfftn(input, s, _plane(dim, axes), norm)
+    return n_dim.ihfftn(input, s, _two_axes(dim, axes), norm)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from chainrule.arguments import Operand, either
 from chainrule.autograd.tensor import Tensor
-from chainrule.fft.arguments import along_one, c2c, c2r, norm_of, opposite, r2c
+from chainrule.fft.arguments import c2c, c2r, norm_of, one_axis, opposite, r2c
 from chainrule.ops.complex import conj
 
 __all__ = ["fft", "hfft", "ifft", "ihfft", "irfft", "rfft"]
@@ -29,8 +29,8 @@ def fft(
     dim : int, default -1
         The dimension to transform. Also spelled `axis`.
     norm : {"backward", "ortho", "forward"}, default "backward"
-        Where to divide by the number of points: in the inverse transform, by its root in both, or
-        in this one.
+        Divide by the number of points in the inverse transform, by its root in both, or in this
+        transform.
 
     Returns
     -------
@@ -55,7 +55,7 @@ def fft(
     >>> cr.fft.fft(cr.tensor([1.0, 2.0, 3.0, 4.0]))
     tensor([10.+0.j, -2.+2.j, -2.+0.j, -2.-2.j])
     """
-    return c2c(along_one("fft", input, n, either(dim, axis)), norm_of(norm))
+    return c2c(one_axis("fft", input, n, either(dim, axis)), norm_of(norm))
 
 
 def ifft(
@@ -70,7 +70,7 @@ def ifft(
 
     Notes
     -----
-    Derivative: that of `fft`, with the sign of the exponent turned round.
+    Derivative: that of `fft`, with the opposite sign of the exponent.
 
     Examples
     --------
@@ -78,7 +78,7 @@ def ifft(
     >>> cr.fft.ifft(cr.tensor([10 + 0j, -2 + 2j, -2 + 0j, -2 - 2j])).real
     tensor([1., 2., 3., 4.])
     """
-    return c2c(along_one("ifft", input, n, either(dim, axis)), norm_of(norm), inverse=True)
+    return c2c(one_axis("ifft", input, n, either(dim, axis)), norm_of(norm), inverse=True)
 
 
 def rfft(
@@ -89,7 +89,7 @@ def rfft(
     *,
     axis: int | None = None,
 ) -> Tensor:
-    """Return the Fourier transform of real numbers: the half of it that says all.
+    """Return the Fourier transform of real numbers: the non-negative frequencies.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ def rfft(
 
     Notes
     -----
-    Derivative: an `irfft`, in which frequencies that stand for two count half.
+    Derivative: an `irfft`, in which frequencies that represent two count half.
 
     Examples
     --------
@@ -120,7 +120,7 @@ def rfft(
     >>> cr.fft.rfft(cr.tensor([1.0, 2.0, 3.0, 4.0]))
     tensor([10.+0.j, -2.+2.j, -2.+0.j])
     """
-    return r2c(along_one("rfft", input, n, either(dim, axis), real=True), norm_of(norm))
+    return r2c(one_axis("rfft", input, n, either(dim, axis), real=True), norm_of(norm))
 
 
 def irfft(
@@ -139,8 +139,8 @@ def irfft(
         The frequencies from 0 to n/2. The imaginary part of the first, and of the last one where
         n is even, is ignored.
     n : int, optional
-        The number of points of the result: 2 (m - 1) if left out. The parity of the original
-        length is not to be seen in `input`: give n where it was odd.
+        The number of points of the result: 2 (m - 1) if left out. `input` doesn't contain the
+        parity of the original length: give n where it was odd.
     dim, norm
         As for `fft`.
 
@@ -155,7 +155,7 @@ def irfft(
 
     Notes
     -----
-    Derivative: an `rfft`, in which frequencies that stand for two count twice.
+    Derivative: an `rfft`, in which frequencies that represent two count twice.
 
     Examples
     --------
@@ -163,7 +163,7 @@ def irfft(
     >>> cr.fft.irfft(cr.tensor([10 + 0j, -2 + 2j, -2 + 0j]))
     tensor([1., 2., 3., 4.])
     """
-    return c2r(along_one("irfft", input, n, either(dim, axis)), norm_of(norm))
+    return c2r(one_axis("irfft", input, n, either(dim, axis)), norm_of(norm))
 
 
 def hfft(
@@ -174,7 +174,7 @@ def hfft(
     *,
     axis: int | None = None,
 ) -> Tensor:
-    """Return the real spectrum of a signal of which `input` is half, the other being conjugate.
+    """Return the real spectrum of a Hermitian-symmetric signal, of which `input` is one half.
 
     The arguments are those of `irfft`.
 
@@ -188,7 +188,7 @@ def hfft(
     >>> cr.fft.hfft(cr.tensor([2.5 + 0j, -0.5 - 0.5j, -0.5 + 0j]))
     tensor([1., 2., 3., 4.])
     """
-    return c2r(along_one("hfft", conj(input), n, either(dim, axis)), opposite(norm))
+    return c2r(one_axis("hfft", conj(input), n, either(dim, axis)), opposite(norm))
 
 
 def ihfft(
@@ -199,7 +199,7 @@ def ihfft(
     *,
     axis: int | None = None,
 ) -> Tensor:
-    """Return half of the signal whose spectrum is `input`, real; the arguments are those of `rfft`.
+    """Return half of the signal with the real spectrum `input`; the arguments are those of `rfft`.
 
     Notes
     -----
@@ -211,4 +211,4 @@ def ihfft(
     >>> cr.fft.ihfft(cr.tensor([1.0, 2.0, 3.0, 4.0]))
     tensor([ 2.5000-0.0000j, -0.5000-0.5000j, -0.5000-0.0000j])
     """
-    return conj(r2c(along_one("ihfft", input, n, either(dim, axis), real=True), opposite(norm)))
+    return conj(r2c(one_axis("ihfft", input, n, either(dim, axis), real=True), opposite(norm)))

@@ -1,4 +1,4 @@
-"""Spectra of short stretches of a signal, and the signal that has them."""
+"""Short-time Fourier transform and its inverse."""
 
 from __future__ import annotations
 
@@ -33,35 +33,35 @@ def stft(
     onesided: bool | None = None,
     return_complex: bool | None = None,
 ) -> Tensor:
-    """Return the Fourier transforms of stretches of a signal: its spectrogram.
+    """Return the short-time Fourier transform: the spectra of overlapping frames of a signal.
 
     Parameters
     ----------
     input : Tensor, shape (n,) or (b, n)
         Real or complex signals.
     n_fft : int
-        The length of a stretch.
+        The length of a frame, in samples.
     hop_length : int, default n_fft // 4
-        How far apart stretches begin.
+        The distance between frames, in samples.
     win_length : int, default n_fft
-        The length of the window, which stands in the middle of a stretch.
+        The length of the window, which is centred in the frame.
     window : Tensor, shape (win_length,), optional
-        What stretches are multiplied by; ones if left out.
+        Weights of the samples of a frame; ones if left out.
     center : bool, default True
-        Lengthen the signal by n_fft // 2 at both ends, so that stretch t is around t · hop_length.
+        Pad the signal by n_fft // 2 at both ends, so that frame t is centred at t · hop_length.
     pad_mode : "reflect", "replicate", "circular" or "constant"
-        With what: as of `nn.functional.pad`.
+        The padding, as of `nn.functional.pad`.
     normalized : bool, default False
         Divide by √n_fft.
     onesided : bool, optional
-        Return the frequencies up to the half alone: by default for real signals and windows.
+        Return only the non-negative frequencies: by default for real signals and windows.
     return_complex : bool
-        True; False returns real and imaginary parts side by side, and may be left out where
-        something is complex.
+        True returns complex numbers, False real and imaginary parts in a last dimension. It may be
+        left out where the signal or the window is complex.
 
     Returns
     -------
-    Tensor, shape (..., frequencies, stretches); complex
+    Tensor, shape (..., frequencies, frames); complex
 
     Raises
     ------
@@ -97,20 +97,20 @@ def stft(
             "return_complex=True"
         )
     if center:
-        signal = _lengthened(signal, n_fft // 2, pad_mode)
+        signal = _pad_signal(signal, n_fft // 2, pad_mode)
     hop = _hop("stft", n_fft, hop_length)
     if n_fft > signal.shape[-1]:
         raise ShapeError(
             f"stft: expected 0 < n_fft <= {signal.shape[-1]}, but got n_fft={n_fft}: the signal is "
-            "shorter than a stretch"
+            "shorter than a frame"
         )
-    stretches = signal.unfold(-1, n_fft, hop)
+    frames = signal.unfold(-1, n_fft, hop)
     if weights is not None:
-        stretches = multiply(stretches, weights)
+        frames = multiply(frames, weights)
     if onesided and mixed:
         raise ArgumentError("stft: Cannot have onesided output if window or input is complex")
     norm = "ortho" if normalized else "backward"
-    spectra = (fft if mixed or onesided is False else rfft)(stretches, norm=norm)
+    spectra = (fft if mixed or onesided is False else rfft)(frames, norm=norm)
     result = transpose(spectra, -2, -1)
     return result if return_complex is None or return_complex else view_as_real(result)
 
@@ -131,21 +131,21 @@ def istft(
 
     Parameters
     ----------
-    input : Tensor, shape (..., frequencies, stretches)
-        What `stft` returned, with at most one dimension before these; complex.
+    input : Tensor, shape (..., frequencies, frames)
+        The result of `stft`, with at most one dimension before these; complex.
     n_fft, hop_length, win_length, window, center, normalized
-        What `stft` was given.
+        The arguments of `stft`.
     onesided : bool, optional
-        Whether the frequencies go up to the half alone: by default if there are n_fft // 2 + 1.
+        Whether there are only non-negative frequencies: by default if there are n_fft // 2 + 1.
     length : int, optional
-        The length of the signal: without it, what lies behind the last whole stretch is missing.
+        The length of the signal: without it, samples after the last complete frame are missing.
     return_complex : bool, default False
         Whether the signal is complex.
 
     Returns
     -------
     Tensor, shape (..., n)
-        Of all signals, the one whose spectrogram is nearest [1]_.
+        The signal whose spectrogram is nearest in the least-squares sense [1]_.
 
     Raises
     ------
@@ -154,7 +154,7 @@ def istft(
     DTypeError
         If the spectrogram is not complex.
     AutogradError
-        If the windows leave a place uncovered.
+        If a sample is covered by no window.
 
     Notes
     -----
@@ -171,10 +171,10 @@ def istft(
     >>> cr.istft(cr.stft(x, 4, window=w, return_complex=True), 4, window=w).round(decimals=4) + 0
     tensor([0., 1., 2., 3., 4., 5., 6., 7.])
     """
-    spectra = _spectra(input)
+    spectra = _check_spectra(input)
     hop = _hop("istft", n_fft, hop_length)
     frequencies, count = spectra.shape[-2:]
-    if _is_half(frequencies, n_fft, onesided) and return_complex:
+    if _check_onesided(frequencies, n_fft, onesided) and return_complex:
         raise ArgumentError(
             "istft: cannot have onesided input and a complex result: return_complex"
         )
@@ -182,16 +182,16 @@ def istft(
     norm: Any = "ortho" if normalized else "backward"
     rows = transpose(spectra, -2, -1)
     if return_complex:
-        stretches = ifft(rows, norm=norm)
-    else:  # of a real signal, the other half says the same
-        stretches = irfft(rows[..., : n_fft // 2 + 1], n_fft, norm=norm)
+        frames = ifft(rows, norm=norm)
+    else:  # for a real signal the negative frequencies are redundant
+        frames = irfft(rows[..., : n_fft // 2 + 1], n_fft, norm=norm)
     if weights is None:
         xp = namespace(spectra._array)
         weights = make(xp.ones((n_fft,), dtype=spectra.real.dtype), None)
     total = n_fft + hop * (count - 1)
     start = n_fft // 2 if center else 0
     end = total - start if length is None else start + length
-    signal = _joined(stretches, weights, hop, slice(start, end))
+    signal = _overlap_add_normalised(frames, weights, hop, slice(start, end))
     if end > total:
         warnings.warn(
             "The length of signal is shorter than the length parameter. Result is being padded "
@@ -199,16 +199,16 @@ def istft(
             UserWarning,
             stacklevel=2,
         )
-        signal = _padded(signal, 0, end - total)
+        signal = _pad_zeros(signal, 0, end - total)
     return signal
 
 
-def _spectra(input: Operand) -> Tensor:
+def _check_spectra(input: Operand) -> Tensor:
     spectra = tensor_of(input)
     if not spectra.is_complex():
         raise DTypeError(
             f"istft requires a complex-valued input tensor, got {spectra.dtype}: "
-            "view_as_complex() makes one of parts side by side"
+            "view_as_complex() makes one from real and imaginary parts"
         )
     if spectra.ndim not in (2, 3) or 0 in spectra.shape:
         raise ShapeError(
@@ -218,8 +218,8 @@ def _spectra(input: Operand) -> Tensor:
     return spectra
 
 
-def _is_half(frequencies: int, n_fft: int, onesided: bool | None) -> bool:
-    """Say whether these are the frequencies up to the half alone."""
+def _check_onesided(frequencies: int, n_fft: int, onesided: bool | None) -> bool:
+    """Tell whether these are only the non-negative frequencies; raise if the number is wrong."""
     if onesided is None:
         onesided = frequencies != n_fft
     if frequencies != (n_fft // 2 + 1 if onesided else n_fft):
@@ -231,7 +231,7 @@ def _is_half(frequencies: int, n_fft: int, onesided: bool | None) -> bool:
 
 
 def _hop(name: str, n_fft: int, hop_length: int | None) -> int:
-    """Return how far apart stretches of n_fft begin."""
+    """Return the distance between frames; raise if it or n_fft is not positive."""
     hop = n_fft // 4 if hop_length is None else hop_length
     if n_fft <= 0:
         raise ArgumentError(f"{name}: expected n_fft > 0, but got n_fft={n_fft}")
@@ -243,7 +243,7 @@ def _hop(name: str, n_fft: int, hop_length: int | None) -> int:
 def _full_window(
     name: str, n_fft: int, win_length: int | None, window: Operand | None, like: Tensor
 ) -> Tensor | None:
-    """Return the window in the middle of n_fft zeros; None if it is of ones alone."""
+    """Return the window centred in n_fft zeros; None if all weights are 1."""
     size = n_fft if win_length is None else win_length
     if not 0 < size <= n_fft:
         raise ArgumentError(f"{name}: expected 0 < win_length <= n_fft, but got win_length={size}")
@@ -260,49 +260,49 @@ def _full_window(
             f"window with size {list(weights.shape)}"
         )
     left = (n_fft - size) // 2
-    return _padded(weights, left, n_fft - size - left) if size < n_fft else weights
+    return _pad_zeros(weights, left, n_fft - size - left) if size < n_fft else weights
 
 
-def _padded(x: Tensor, before: int, behind: int) -> Tensor:
+def _pad_zeros(x: Tensor, before: int, after: int) -> Tensor:
     xp = namespace(x._array)
-    parts = [make(xp.zeros((*x.shape[:-1], n), dtype=x.dtype), None) for n in (before, behind)]
+    parts = [make(xp.zeros((*x.shape[:-1], n), dtype=x.dtype), None) for n in (before, after)]
     return cat([parts[0], x, parts[1]], -1)
 
 
-def _lengthened(x: Tensor, pad: int, mode: str) -> Tensor:
+def _pad_signal(x: Tensor, pad: int, mode: str) -> Tensor:
     if mode == "constant":
-        return _padded(x, pad, pad)
+        return _pad_zeros(x, pad, pad)
     if mode not in _MODES:
         raise ArgumentError(
             f"stft: pad_mode is one of reflect, replicate, circular and constant, got {mode!r}"
         )
     n = x.shape[-1]
-    least = pad + 1 if mode == "reflect" else pad if mode == "circular" else 1
-    if n < least:
+    min_length = pad + 1 if mode == "reflect" else pad if mode == "circular" else 1
+    if n < min_length:
         raise ShapeError(
             f"stft: Padding size should be less than the corresponding input dimension: {pad} at "
             f"both ends of a signal of {n}, by {mode!r}: take a smaller n_fft, or center=False"
         )
-    places: Any = np.pad(np.arange(n), pad, mode=_MODES[mode])
-    return indexing.index.apply(x, key=(Ellipsis, places))
+    positions: Any = np.pad(np.arange(n), pad, mode=_MODES[mode])
+    return indexing.index.apply(x, key=(Ellipsis, positions))
 
 
-def _joined(stretches: Tensor, weights: Tensor, hop: int, part: slice) -> Tensor:
-    """Return a part of the signal whose stretches, times the window, are nearest to these."""
-    count, length = stretches.shape[-2:]
-    signal = _overlapped(multiply(stretches, weights), hop)[..., part]
-    cover = _overlapped((weights * weights).expand(count, length), hop)[part]
+def _overlap_add_normalised(frames: Tensor, weights: Tensor, hop: int, part: slice) -> Tensor:
+    """Return a part of the least-squares signal of frames: overlap-add divided by the coverage."""
+    count, length = frames.shape[-2:]
+    signal = _overlap_add(multiply(frames, weights), hop)[..., part]
+    cover = _overlap_add((weights * weights).expand(count, length), hop)[part]
     if not cover.numel() or holds_somewhere(~(abs(cover._array) > 1e-11)):
         raise AutogradError(
-            "istft: window overlap add min: a place is covered by no window (sum of squares up to "
+            "istft: window overlap add min: a sample is covered by no window (sum of squares up to "
             "1e-11): take a smaller hop_length, center=True, or a window without zeros at its ends"
         )
     return signal / cover
 
 
-def _overlapped(stretches: Tensor, hop: int) -> Tensor:
-    """Return the sum of stretches laid `hop` apart: the adjoint of taking them."""
-    count, length = stretches.shape[-2:]
-    places = hop * np.arange(count)[:, None] + np.arange(length)
-    shape = (*stretches.shape[:-2], length + hop * (count - 1))
-    return indexing.index_add.apply(stretches, shape=shape, key=(Ellipsis, places))
+def _overlap_add(frames: Tensor, hop: int) -> Tensor:
+    """Return the sum of frames placed `hop` apart: the adjoint of taking them."""
+    count, length = frames.shape[-2:]
+    positions = hop * np.arange(count)[:, None] + np.arange(length)
+    shape = (*frames.shape[:-2], length + hop * (count - 1))
+    return indexing.index_add.apply(frames, shape=shape, key=(Ellipsis, positions))

@@ -1,7 +1,7 @@
-"""NumPy's functions called on tensors: recorded where there is a rule, never silently cut off.
+"""NumPy functions called on tensors: recorded where there is a rule, never silently detached.
 
-What each of them becomes is said by a table, `RULES`, `ANSWERS`, `NEW` and `REASONS`, which is also
-the source of the page `docs/numpy.md`.
+The tables `RULES`, `ANSWERS`, `NEW` and `REASONS` assign an implementation or an error to each
+function; the page `docs/numpy.md` is generated from them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["array_function"]
 
 
 def array_function(function: Any, types: Any, args: Any, kwargs: Any) -> Any:
-    """Do what NumPy's `function`, called on tensors, stands for."""
+    """Call the counterpart of a NumPy function on tensors (`__array_function__`)."""
     if not all([_is_known(kind) for kind in types]):
         return NotImplemented
     rule = RULES.get(function)
@@ -33,11 +33,11 @@ def array_function(function: Any, types: Any, args: Any, kwargs: Any) -> Any:
 
 
 def _is_known(kind: type) -> bool:
-    """Say whether an operand's type leaves the call to us: NumPy's arrays do."""
+    """Tell whether an operand's type leaves the call to tensors, as NumPy's arrays do."""
     if issubclass(kind, Tensor) or getattr(kind, "namespace", None) is not None:
         return True
-    taken_over = getattr(kind, "__array_function__", None)
-    return taken_over is np.ndarray.__array_function__
+    protocol = getattr(kind, "__array_function__", None)
+    return protocol is np.ndarray.__array_function__
 
 
 def _missing(function: Any) -> str:

@@ -1,4 +1,4 @@
-"""How a call of a NumPy function becomes a call of ours: by the names of NumPy's parameters."""
+"""Binding of NumPy calls to functions of tensors, by the names of NumPy's parameters."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ class _Parameter(NamedTuple):
     """One of NumPy's parameters that our function takes."""
 
     name: str
-    ours: str  # the keyword; "" by position, "-" not handed over since it changes nothing here
-    kind: str  # "operand", made a tensor; "operands", a sequence of them; "setting", as it is
+    ours: str  # our keyword; "" to pass by position, "-" to drop: it has no effect here
+    kind: str  # "operand": a tensor; "operands": a sequence of tensors; "setting": unchanged
 
 
 class Rule:
-    """A function of tensors in the place of one of NumPy's.
+    """A function of tensors that replaces one of NumPy's.
 
-    Which of NumPy's parameters it takes is said by `rule`, or by its own signature: those annotated
-    `Tensor` or `Sequence[Tensor]` are handed over as tensors, whatever NumPy would have taken for
-    an array. All others are refused by name where they say more than NumPy's default.
+    The parameters it takes are given to `rule`, or by its own signature: those annotated `Tensor`
+    or `Sequence[Tensor]` are converted to tensors. NumPy's other parameters raise an error unless
+    they have NumPy's default.
     """
 
     def __init__(self, function: Function, ours: Function, takes: tuple[str, ...]) -> None:
@@ -42,28 +42,28 @@ class Rule:
         self._is_bound = False
 
     def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Call our function with what NumPy's was called with."""
+        """Call our function with the arguments of NumPy's."""
         if not self._is_bound:
             self._bind()
         given = dict(zip(self._names, args, strict=False))
         given.update(kwargs)
         rest = args[len(self._names) :]
         if not given.keys() <= self._taken:
-            self._check_others(given)
+            self._check_unsupported(given)
         for value in given.values():
             if value is _NOT_GIVEN:
                 given = {key: kept for key, kept in given.items() if kept is not _NOT_GIVEN}
                 break
         are_tensors = [given.get(name).__class__ is Tensor for name in self._operands]
         if rest or self._lists or not all(are_tensors):
-            rest = self._converted(given, rest)
+            rest = self._convert_operands(given, rest)
         for name in self._settings:
             if given.get(name).__class__ is Tensor and is_tracked(given[name]):
                 raise TypeError(
                     f"{name_of(self.function)} has no derivative rule for {name} in chainrule: "
-                    f"hand over {name}.item() or {name}.detach(), if no gradient is needed"
+                    f"pass {name}.item() or {name}.detach(), if no gradient is needed"
                 )
-        positional = [given.pop(name) for name in self._by_place if name in given]
+        positional = [given.pop(name) for name in self._positional if name in given]
         for name, ours in self._renamed:
             if name in given:
                 value = given.pop(name)
@@ -71,8 +71,8 @@ class Rule:
                     given[ours] = value
         return self.ours(*positional, *rest, **given)
 
-    def _converted(self, given: dict[str, Any], rest: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Make tensors of the operands in `given` and in `rest`, all together for their dtypes."""
+    def _convert_operands(self, given: dict[str, Any], rest: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Convert the operands in `given` and `rest` to tensors, all at once for their dtypes."""
         names = [name for name in self._operands if given.get(name) is not None]
         lists = {name: list(given[name]) for name in self._lists}
         values = [given[name] for name in names]
@@ -85,12 +85,12 @@ class Rule:
             given[name] = [next(tensors) for _ in members]
         return tuple(tensors) if self._rest == "operand" else rest
 
-    def _check_others(self, given: dict[str, Any]) -> None:
-        """Take out arguments that our function doesn't have; refuse what says something."""
+    def _check_unsupported(self, given: dict[str, Any]) -> None:
+        """Drop arguments that our function doesn't have; raise if they aren't NumPy's defaults."""
         refused = set()
         for key in given.keys() - self._taken:
-            if key in self._numpys:
-                if not _is_default(given.pop(key), self._numpys[key].default, key):
+            if key in self._numpy_signature:
+                if not _is_default(given.pop(key), self._numpy_signature[key].default, key):
                     refused.add(key)
             elif not self._takes_more:
                 refused.add(key)
@@ -101,27 +101,30 @@ class Rule:
                 f"{', '.join(self.taken())}). {mends(refused)}".rstrip()
             )
 
-    # --- what the signatures say ------------------------------------------------------------------
+    # --- binding of signatures --------------------------------------------------------------------
 
     def _bind(self) -> None:
         ours = inspect.signature(self.ours).parameters
-        self._numpys = _numpys_parameters(self.function, ours)
-        by_place = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-        self._names = [p.name for p in self._numpys.values() if p.kind in by_place]
+        self._numpy_signature = _numpy_parameters(self.function, ours)
+        positional_kinds = (
+            inspect.Parameter.POSITIONAL_ONLY,
+            inspect.Parameter.POSITIONAL_OR_KEYWORD,
+        )
+        self._names = [p.name for p in self._numpy_signature.values() if p.kind in positional_kinds]
         kinds = {p.kind: _kind(p) for p in ours.values()}
         any_number = any([text.startswith("*") for text in self._takes])
         self._rest = "operand" if any_number else kinds.get(_VARIADIC, "")
         self._takes_more = _KEYWORDS in kinds
         found = list(map(_read, self._takes))
         if self.has_own_names:
-            found += _own(ours.values())
+            found += _read_signature(ours.values())
         self._parameters = [p for p in found if not p.name.startswith("*")]
         self._taken = {p.name for p in self._parameters}
         self._lists = [p.name for p in self._parameters if p.kind == "operands"]
         self._operands = [p.name for p in self._parameters if p.kind == "operand"]
-        of_others = not self.has_own_names  # which record what they take, as the tests show
+        of_others = not self.has_own_names  # functions with own names record their settings
         self._settings = [p.name for p in self._parameters if of_others and p.kind == "setting"]
-        self._by_place = [p.name for p in self._parameters if p.ours == ""]
+        self._positional = [p.name for p in self._parameters if p.ours == ""]
         self._renamed = [(p.name, p.ours) for p in self._parameters if p.ours not in ("", p.name)]
         self._is_bound = True
 
@@ -129,23 +132,25 @@ class Rule:
         """Return the names of NumPy's parameters that the rule takes."""
         if not self._is_bound:
             self._bind()
-        variadic = [f"*{p.name}" for p in self._numpys.values() if p.kind is _VARIADIC]
+        variadic = [f"*{p.name}" for p in self._numpy_signature.values() if p.kind is _VARIADIC]
         return [p.name for p in self._parameters] + variadic
 
     def refused(self) -> list[str]:
         """Return the names of NumPy's parameters that the rule doesn't take."""
-        taken = {*self.taken(), "like"}  # by which NumPy came here: it isn't handed over
-        named = [p.name for p in self._numpys.values() if p.kind not in (_VARIADIC, _KEYWORDS)]
+        taken = {*self.taken(), "like"}  # NumPy has dispatched on like= and doesn't pass it on
+        named = [
+            p.name for p in self._numpy_signature.values() if p.kind not in (_VARIADIC, _KEYWORDS)
+        ]
         return [name for name in named if name not in taken]
 
 
 def rule(function: Function, ours: Function, *takes: str) -> Rule:
-    """Return the rule that `ours` stands for NumPy's `function`.
+    """Return the rule that replaces NumPy's `function` by `ours`.
 
-    Each of `takes` is one of NumPy's parameters, as our function has it: ``"a"`` an operand and
-    ``"[arrays]"`` a sequence of operands by position, ``"axis="`` a setting by keyword,
-    ``"ddof=correction"`` one that is called otherwise, ``"kind=-"`` one that changes nothing, and
-    ``"*arrays"`` operands of any number. Without the former ones, our function has NumPy's names.
+    Each of `takes` is one of NumPy's parameters: ``"a"`` an operand and ``"[arrays]"`` a sequence
+    of operands by position, ``"axis="`` a setting by keyword, ``"ddof=correction"`` one with
+    another name here, ``"kind=-"`` one without effect, and ``"*arrays"`` any number of operands.
+    If there are none but those without effect, our function has NumPy's parameter names.
     """
     return Rule(function, ours, takes)
 
@@ -159,14 +164,14 @@ def _read(text: str) -> _Parameter:
     return _Parameter(name, "", "operand")
 
 
-def _own(parameters: Iterable[inspect.Parameter]) -> Iterator[_Parameter]:
-    """Yield our function's parameters; those before *args are handed over by position."""
+def _read_signature(parameters: Iterable[inspect.Parameter]) -> Iterator[_Parameter]:
+    """Yield our function's parameters; those before *args are passed by position."""
     listed = list(parameters)
     kinds = [p.kind for p in listed]
     before = kinds.index(_VARIADIC) if _VARIADIC in kinds else 0
-    for place, p in enumerate(listed):
+    for position, p in enumerate(listed):
         if p.kind not in (_VARIADIC, _KEYWORDS):
-            yield _Parameter(p.name, "" if place < before else p.name, _kind(p))
+            yield _Parameter(p.name, "" if position < before else p.name, _kind(p))
 
 
 def _kind(parameter: inspect.Parameter) -> str:
@@ -176,8 +181,8 @@ def _kind(parameter: inspect.Parameter) -> str:
     return "operand" if annotation.startswith("Tensor") else "setting"
 
 
-def _numpys_parameters(function: Function, ours: Any) -> Any:
-    """Return NumPy's parameters; ours, which go by the same names, where older NumPys say none."""
+def _numpy_parameters(function: Function, ours: Any) -> Any:
+    """Return NumPy's parameters; ours, which have the same names, where NumPy has no signature."""
     try:
         return inspect.signature(function).parameters
     except ValueError:
@@ -191,5 +196,5 @@ def _is_default(value: Any, default: Any, name: str) -> bool:
 
 
 def name_of(function: Any) -> str:
-    """Return the name that people call a function by, with its module."""
+    """Return the qualified name of a function."""
     return f"{function.__module__}.{function.__name__}"

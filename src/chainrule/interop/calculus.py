@@ -1,4 +1,4 @@
-"""Differences, integrals, interpolation and convolution; parts and phases of complex numbers."""
+"""Differences, integrals, interpolation, convolution, complex parts, and products."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from chainrule.primitives import convolution
 # --- differences ----------------------------------------------------------------------------------
 
 
-def _cut(a: Tensor, axis: int, start: int | None, stop: int | None) -> Tensor:
+def _slice_axis(a: Tensor, axis: int, start: int | None, stop: int | None) -> Tensor:
     return a[(slice(None),) * axis + (slice(start, stop),)]
 
 
@@ -40,14 +40,14 @@ def diff(
 
 
 def ediff1d(ary: Tensor, to_end: Tensor | None = None, to_begin: Tensor | None = None) -> Tensor:
-    """Return the differences of neighbours in a row, between what stands before and behind."""
+    """Return the differences of neighbours of the flattened array, with optional ends."""
     parts = [to_begin, diff(ravel(ary)), to_end]
     dtype = ary.dtype
     return ops.cat([cast(ravel(part), dtype) for part in parts if part is not None])
 
 
 def gradient(f: Tensor, *varargs: Tensor, axis: Any = None, edge_order: int = 1) -> Any:
-    """Return the slopes along axes by differences: central, one-sided at the ends."""
+    """Return the gradient along axes by finite differences: central, one-sided at the ends."""
     f = floating(f)
     axes = many_dims(axis, f.ndim)
     axes = tuple(range(f.ndim)) if axes is None else axes
@@ -68,7 +68,7 @@ def gradient(f: Tensor, *varargs: Tensor, axis: Any = None, edge_order: int = 1)
 def trapezoid(
     y: Tensor, x: Tensor | None = None, dx: Tensor | float = 1.0, axis: int = -1
 ) -> Tensor:
-    """Return the integral of samples by trapezoids."""
+    """Return the integral of samples by the trapezoidal rule."""
     integral = ops.trapezoid(y, x, dim=axis)
     return integral if x is not None else integral * dx
 
@@ -84,25 +84,25 @@ def interp(
     right: Tensor | None = None,
     period: float | None = None,
 ) -> Tensor:
-    """Return the values at `x` of lines through points, which lie in order of their abscissas."""
+    """Return the piecewise linear interpolant at `x`; the points are in order of `xp`."""
     if xp.ndim != 1 or xp.shape != fp.shape or not len(xp):
         raise ValueError(
-            "interp: expected as many fp as xp, in a row each, and one at least, got the shapes "
+            "interp: expected xp and fp to be 1-d, of one length and not empty, got the shapes "
             f"{list(fp.shape)} and {list(xp.shape)}"
         )
     if period is not None:
         x, xp, fp = _periodic(x, xp, fp, abs(period))
         left = right = None
-    places = _line_of(x, xp)
+    positions = _interval_of(x, xp)
     below, above = ops.less(x, xp[0]), ops.greater(x, xp[-1])
     outside = ops.logical_or(below, above)
-    if may_hold(outside):  # there is no line, and an infinity would make nan of it
-        x = ops.where(outside, xp[places], x)
-    result = fp[places]
+    if may_hold(outside):  # there an infinite x would give nan
+        x = ops.where(outside, xp[positions], x)
+    result = fp[positions]
     if len(xp) > 1:
         widths = diff(xp)
         slopes = diff(fp) / ops.where(ops.equal(widths, 0), 1.0, widths)
-        result = result + slopes[places] * (x - xp[places])
+        result = result + slopes[positions] * (x - xp[positions])
     if may_hold(below):
         result = ops.where(below, fp[0] if left is None else left, result)
     if may_hold(above):
@@ -110,8 +110,8 @@ def interp(
     return result
 
 
-def _line_of(x: Tensor, xp: Tensor) -> Any:
-    """Return which of the points begins the line that each element belongs to."""
+def _interval_of(x: Tensor, xp: Tensor) -> Any:
+    """Return for each element the index of the interval that contains it."""
     last = max(len(xp) - 2, 0)
     if is_known(x._array) and is_known(xp._array):
         return np.clip(np.searchsorted(array_of(xp), array_of(x), "right") - 1, 0, last)
@@ -134,54 +134,54 @@ def _periodic(x: Tensor, xp: Tensor, fp: Tensor, period: float) -> tuple[Tensor,
 
 
 def convolve(a: Tensor, v: Tensor, mode: str = "full") -> Tensor:
-    """Return the convolution of two rows."""
+    """Return the convolution of two vectors."""
     a, v = _rows("convolve", a, v)
     if len(v) > len(a):
         a, v = v, a
-    return _slid(a, ops.flip(v), mode)
+    return _correlate_rows(a, ops.flip(v), mode)
 
 
 def correlate(a: Tensor, v: Tensor, mode: str = "valid") -> Tensor:
-    """Return the correlation of two rows, the second conjugated."""
+    """Return the correlation of two vectors, the second conjugated."""
     a, v = _rows("correlate", a, v)
     if len(v) > len(a):
-        return ops.flip(ops.conj(_slid(v, ops.conj(a), mode)))
-    return _slid(a, ops.conj(v), mode)
+        return ops.flip(ops.conj(_correlate_rows(v, ops.conj(a), mode)))
+    return _correlate_rows(a, ops.conj(v), mode)
 
 
 def _rows(name: str, a: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
     a, v = ops.atleast_1d(a), ops.atleast_1d(v)
     if a.ndim != 1 or v.ndim != 1 or not len(a) or not len(v):
         raise ValueError(
-            f"{name}: expected two rows that are not empty, got the shapes {list(a.shape)} and "
+            f"{name}: expected two vectors that are not empty, got the shapes {list(a.shape)} and "
             f"{list(v.shape)}"
         )
     joint = ops.promote_types(a.dtype, v.dtype)
     return cast(a, joint), cast(v, joint)
 
 
-def _slid(a: Tensor, v: Tensor, mode: str) -> Tensor:
-    """Return the products of `v` with the windows of `a` that it fits, beyond its ends too."""
-    beyond = {"valid": 0, "same": len(v) // 2, "full": len(v) - 1}
-    if mode not in beyond:
+def _correlate_rows(a: Tensor, v: Tensor, mode: str) -> Tensor:
+    """Return the inner products of `v` with the windows of `a`, padded with zeros by `mode`."""
+    overlap = {"valid": 0, "same": len(v) // 2, "full": len(v) - 1}
+    if mode not in overlap:
         raise ValueError(f"mode must be one of 'valid', 'same', or 'full' (got {mode!r})")
-    before = beyond[mode]
+    before = overlap[mode]
     after = len(v) - 1 - before if mode == "same" else before
     window = ((1,), ((before, after),), (1,), 1)
     image, kernel = xp.reshape(a, (1, 1, -1)), xp.reshape(v, (1, 1, -1))
     return xp.reshape(convolution.convolve.apply(image, kernel, window=window), (-1,))
 
 
-# --- angles and parts -----------------------------------------------------------------------------
+# --- angles and complex parts ---------------------------------------------------------------------
 
 
 def unwrap(p: Tensor, discont: Any = None, axis: int = -1, *, period: float = 2 * np.pi) -> Tensor:
-    """Return angles without jumps of whole periods between neighbours."""
+    """Return angles without jumps by multiples of the period between neighbours."""
     wrapped = array_of(p)
-    whole = np.unwrap(wrapped, discont, axis, period=period) - wrapped
-    whole = np.round(whole / period) * period  # exactly, since that is a constant of the derivative
+    shift = np.unwrap(wrapped, discont, axis, period=period) - wrapped
+    shift = np.round(shift / period) * period  # exact multiples: a constant for the derivative
     return p + constant(
-        whole.astype(np.result_type(wrapped, whole) if wrapped.dtype.kind == "i" else wrapped.dtype)
+        shift.astype(np.result_type(wrapped, shift) if wrapped.dtype.kind == "i" else wrapped.dtype)
     )
 
 
@@ -191,16 +191,16 @@ def angle(z: Tensor, deg: bool = False) -> Tensor:
 
 
 def imag(val: Tensor) -> Tensor:
-    """Return the imaginary part: 0 of real numbers."""
+    """Return the imaginary part, which is 0 for real numbers."""
     return ops.imag(val) if val.is_complex() else creation.zeros_like(val)
 
 
 def real_if_close(a: Tensor, tol: float = 100) -> Tensor:
-    """Return the real part, if all imaginary ones are next to nothing."""
+    """Return the real part, if all imaginary parts are close to zero."""
     if not a.is_complex():
         return a
-    near = tol * np.finfo(a.dtype).eps if tol > 1 else tol
-    return ops.real(a) if bool((np.abs(array_of(a).imag) < near).all()) else a
+    bound = tol * np.finfo(a.dtype).eps if tol > 1 else tol
+    return ops.real(a) if bool((np.abs(array_of(a).imag) < bound).all()) else a
 
 
 def cross(
@@ -217,16 +217,16 @@ def cross(
 
 
 def dot(a: Tensor, b: Tensor) -> Tensor:
-    """Return the product; of stacks of matrices, that of each with each."""
+    """Return the dot product; for stacks, the product of each matrix with each."""
     if a.ndim == 0 or b.ndim == 0:
         return a * b
-    a, b = _of_one_dtype(a, b)
+    a, b = _with_common_dtype(a, b)
     if b.ndim <= 2:
         return ops.matmul(a, b)
     return ops.tensordot(a, b, ([-1], [-2]))
 
 
-def _of_one_dtype(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+def _with_common_dtype(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
     joint = ops.promote_types(a.dtype, b.dtype)
     return cast(a, joint), cast(b, joint)
 
@@ -237,13 +237,13 @@ def inner(a: Tensor, b: Tensor) -> Tensor:
 
 
 def outer(a: Tensor, b: Tensor) -> Tensor:
-    """Return the product of each with each."""
+    """Return the outer product of the flattened arrays."""
     return ravel(a)[:, None] * ravel(b)
 
 
 def vdot(a: Tensor, b: Tensor) -> Tensor:
-    """Return the inner product of all elements, the first ones conjugated."""
-    return ops.vdot(*_of_one_dtype(ravel(a), ravel(b)))
+    """Return the inner product of all elements, those of `a` conjugated."""
+    return ops.vdot(*_with_common_dtype(ravel(a), ravel(b)))
 
 
 def einsum(*operands: Any, optimize: Any = False) -> Tensor:

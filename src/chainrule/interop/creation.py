@@ -17,7 +17,7 @@ from chainrule.ops.permute import reverse_dims
 
 
 def array(object: Tensor, dtype: Any = None, *, copy: bool | None = True, ndmin: int = 0) -> Tensor:
-    """Return `object` as a tensor of its own, recorded."""
+    """Return `object` as a tensor, copied by default, recorded."""
     a = cast(object, dtype)
     a = ops.clone(a) if copy and a is object else a
     return a[(None,) * (ndmin - a.ndim)] if a.ndim < ndmin else a
@@ -29,15 +29,15 @@ def asarray(a: Tensor, dtype: Any = None, copy: bool | None = None) -> Tensor:
 
 
 def ascontiguousarray(a: Tensor, dtype: Any = None) -> Tensor:
-    """Return `a` as a tensor whose elements lie in their order, of at least one dimension."""
+    """Return `a` as a tensor in C order, of at least one dimension."""
     out: Tensor = array(a, dtype, copy=False, ndmin=1).contiguous()
     return out
 
 
 def asfortranarray(a: Tensor, dtype: Any = None) -> Tensor:
-    """Return `a` as a tensor whose elements lie in the order of columns."""
-    turned = reverse_dims(array(a, dtype, copy=False))
-    return reverse_dims(turned.contiguous())
+    """Return `a` as a tensor in Fortran order."""
+    reversed_axes = reverse_dims(array(a, dtype, copy=False))
+    return reverse_dims(reversed_axes.contiguous())
 
 
 def copy(a: Tensor) -> Tensor:
@@ -64,7 +64,7 @@ def full_like(a: Tensor, fill_value: Tensor, dtype: Any = None, shape: Any = Non
 
 
 def fromiter(iter: Any, dtype: Any, count: int = -1) -> Tensor:
-    """Return the items of an iterable, numbers or tensors, in a row."""
+    """Return the items of an iterable, numbers or tensors, as a vector."""
     items = list(itertools.islice(iter, None if count < 0 else count))
     if len(items) < count:
         raise ValueError(f"iterator too short: Expected {count} but iterator had only {len(items)}")
@@ -74,12 +74,12 @@ def fromiter(iter: Any, dtype: Any, count: int = -1) -> Tensor:
 def fromfunction(
     function: Callable[..., Any], shape: Any, *, dtype: Any = float, **kwargs: Any
 ) -> Any:
-    """Return what a function makes of the places in a shape."""
+    """Return a function's result for the coordinates of a shape."""
     return function(*[constant(row) for row in np.indices(shape, dtype)], **kwargs)
 
 
 def arange(start_or_stop: Any, stop: Any = None, step: Any = 1, *, dtype: Any = None) -> Tensor:
-    """Return numbers from `start` on, at distances of `step`."""
+    """Return evenly spaced numbers from `start` on."""
     start, end = (0, start_or_stop) if stop is None else (start_or_stop, stop)
     numbers = np.arange(*[array_of(part) for part in (start, end, step)], dtype=dtype)
     if not is_tracked(start, step):
@@ -97,7 +97,7 @@ def linspace(
     dtype: Any = None,
     axis: int = 0,
 ) -> Any:
-    """Return numbers at equal distances from `start` to `stop`, which may be tensors."""
+    """Return evenly spaced numbers from `start` to `stop`, which may be tensors."""
     count = operator.index(num)
     if count < 0:
         raise ValueError(f"linspace: the number of samples can't be negative, got {num}")
@@ -106,10 +106,10 @@ def linspace(
         start = cast(start, np.float64)
     distance = stop - start
     parts = count - 1 if endpoint else count
-    places = constant(np.arange(count, dtype=np.float64).reshape(-1, *(1,) * start.ndim))
-    places = cast(places, distance.dtype)
-    numbers = start + places / max(parts, 1) * distance
-    if endpoint and count > 1:  # the last is `stop` itself, not what rounding makes of it
+    positions = constant(np.arange(count, dtype=np.float64).reshape(-1, *(1,) * start.ndim))
+    positions = cast(positions, distance.dtype)
+    numbers = start + positions / max(parts, 1) * distance
+    if endpoint and count > 1:  # the last is exactly `stop`, without rounding
         numbers = ops.cat([numbers[:-1], cast(stop, numbers.dtype)[None]], 0)
     numbers = cast(ops.moveaxis(numbers, 0, one_dim(axis, numbers.ndim)), dtype)
     if not retstep:
@@ -126,7 +126,7 @@ def logspace(
     dtype: Any = None,
     axis: int = 0,
 ) -> Tensor:
-    """Return numbers whose logarithms are at equal distances."""
+    """Return numbers whose logarithms are evenly spaced."""
     if isinstance(base, Tensor) and base.ndim:
         start, stop, base = ops.broadcast_tensors(start, stop, base)
         base = ops.expand_dims(base, axis)
@@ -141,7 +141,7 @@ def geomspace(
     dtype: Any = None,
     axis: int = 0,
 ) -> Tensor:
-    """Return numbers at equal ratios from `start` to `stop`, both of one sign."""
+    """Return a geometric sequence from `start` to `stop`, both of one sign."""
     start, stop = ops.broadcast_tensors(start, stop)
     if start.is_complex() or stop.is_complex() or bool(ops.any(start * stop <= 0)):
         raise ValueError(

@@ -1,7 +1,7 @@
 """Histograms, with the arguments of NumPy's functions.
 
-A count has no derivative by the elements that are counted; sums of weights have one by the weights,
-edges that lie between the extremes of the elements one by these, and densities one by the edges.
+Counts have no derivative by the elements. Sums of weights are differentiable by the weights, edges
+computed from the extremes of the elements by these, and densities by the edges.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from chainrule import array_api as xp
 from chainrule import ops
 from chainrule.arguments import cast, floating
 from chainrule.autograd.tensor import Tensor
-from chainrule.interop.manipulation import ravel, taken
+from chainrule.interop.manipulation import ravel, take_positions
 from chainrule.interop.operands import array_of, constant, tensors_of
 
 Array = Any
@@ -23,7 +23,7 @@ Array = Any
 def histogram_bin_edges(
     a: Tensor, bins: Any = 10, range: Any = None, weights: Any = None
 ) -> Tensor:
-    """Return the edges of bins; those between the extremes of `a` move with these."""
+    """Return the edges of bins, differentiable by the extremes of `a` if they depend on these."""
     if not isinstance(bins, str) and np.ndim(array_of(bins)) == 1:
         return tensors_of([bins])[0]
     numbers = array_of(a)
@@ -48,9 +48,9 @@ def histogram(
     density: bool | None = None,
     weights: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Return how many elements, or what sum of weights, fell into each bin, and the edges."""
+    """Return the count, or the sum of weights, of each bin, and the edges."""
     edges = histogram_bin_edges(a, bins, range, weights)
-    found = _counted([array_of(a).ravel()], [array_of(edges)], weights)
+    found = _count_cells([array_of(a).ravel()], [array_of(edges)], weights)
     if not density:
         return found, edges
     return found / ops.diff(edges) / xp.sum(found), edges
@@ -63,7 +63,7 @@ def histogramdd(
     density: bool | None = None,
     weights: Tensor | None = None,
 ) -> tuple[Tensor, tuple[Tensor, ...]]:
-    """Return how many points, or what sum of weights, fell into each cell, and the edges."""
+    """Return the count, or the sum of weights, of each cell, and the edges."""
     columns = _columns(sample)
     count = len(columns)
     all_bins = list(bins) if np.iterable(bins) else [bins] * count
@@ -76,7 +76,7 @@ def histogramdd(
     triples = zip(columns, all_bins, ranges, strict=True)
     edges = tuple([histogram_bin_edges(column, part, ends) for column, part, ends in triples])
     numbers = [array_of(column) for column in columns]
-    found = _counted(numbers, [array_of(part) for part in edges], weights)
+    found = _count_cells(numbers, [array_of(part) for part in edges], weights)
     found = cast(found, np.float64) if weights is None else found
     if density:
         found = found / xp.sum(found)
@@ -93,11 +93,11 @@ def histogram2d(
     density: bool | None = None,
     weights: Tensor | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return how many points, or what sum of weights, fell into each cell, and both edges."""
+    """Return the count, or the sum of weights, of each cell, and the edges of both axes."""
     if x.shape != y.shape:
         raise ValueError("x and y must have the same length.")
     if np.iterable(bins) and len(list(bins)) != 2:
-        bins = [bins, bins]  # the edges of both
+        bins = [bins, bins]  # the edges of both axes
     found, (first, second) = histogramdd([x, y], bins, range, density, weights)
     return found, first, second
 
@@ -109,18 +109,18 @@ def _columns(sample: Any) -> list[Tensor]:
     return list(ops.unbind(points if points.ndim > 1 else points[:, None], 1))
 
 
-def _counted(numbers: list[Array], edges: list[Array], weights: Tensor | None) -> Tensor:
+def _count_cells(numbers: list[Array], edges: list[Array], weights: Tensor | None) -> Tensor:
     """Return the counts, or the sums of weights, of the cells between edges along each axis."""
     shape = [len(limits) - 1 for limits in edges]
     inside = np.ones(numbers[0].shape, bool)
-    places = []
+    positions = []
     for row, limits in zip(numbers, edges, strict=True):
         inside &= (row >= limits[0]) & (row <= limits[-1])
-        place = np.searchsorted(limits, row, "right") - 1
-        places.append(np.clip(place, 0, len(limits) - 2))  # the last edge belongs to its bin
-    cells = np.ravel_multi_index(places, shape)[inside]
+        bin_index = np.searchsorted(limits, row, "right") - 1
+        positions.append(np.clip(bin_index, 0, len(limits) - 2))  # the last edge is inclusive
+    cells = np.ravel_multi_index(positions, shape)[inside]
     if weights is None:
         return constant(np.bincount(cells, minlength=np.prod(shape)).reshape(shape))
     empty = constant(np.zeros(np.prod(shape), weights.dtype))
-    found = ops.index_add(empty, 0, constant(cells), taken(ravel(weights), inside, 0))
+    found = ops.index_add(empty, 0, constant(cells), take_positions(ravel(weights), inside, 0))
     return xp.reshape(found, tuple(shape))

@@ -1,4 +1,4 @@
-"""Elements chosen by place, by condition and by value, with the arguments of NumPy's functions."""
+"""Selection by index, by condition and by value, with the arguments of NumPy's functions."""
 
 from __future__ import annotations
 
@@ -12,31 +12,31 @@ from chainrule import ops
 from chainrule.arguments import cast, one_dim
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import is_known, promoted
-from chainrule.interop.manipulation import of_places, ravel, taken
+from chainrule.interop.manipulation import by_positions, ravel, take_positions
 from chainrule.interop.operands import array_of, arrays_of, constant, tensor_of
 
-# --- by place -------------------------------------------------------------------------------------
+# --- selection by index ---------------------------------------------------------------------------
 
 
 def take(a: Tensor, indices: Any, axis: int | None = None, mode: Any = "raise") -> Tensor:
-    """Return the elements at places along an axis, in the shape of `indices`."""
-    places = array_of(indices)
-    if isinstance(indices, list | tuple) and not places.size:
-        places = places.astype(np.intp)
-    return of_places(a, lambda numbers: _taken(numbers, places, mode), axis)
+    """Return the elements at indices along an axis, in the shape of `indices`."""
+    positions = array_of(indices)
+    if isinstance(indices, list | tuple) and not positions.size:
+        positions = positions.astype(np.intp)
+    return by_positions(a, lambda numbers: _take_numbers(numbers, positions, mode), axis)
 
 
-def _taken(numbers: Any, places: Any, mode: Any) -> Any:
-    """Return the numbers from 0 at places, which are themselves, where they are not known yet."""
-    if isinstance(places, np.ndarray):
-        return np.take(numbers, places, mode=mode)
+def _take_numbers(numbers: Any, positions: Any, mode: Any) -> Any:
+    """Return `numbers` (0, 1, …) at positions, also where positions are not known yet."""
+    if isinstance(positions, np.ndarray):
+        return np.take(numbers, positions, mode=mode)
     if mode == "clip":
-        return np.clip(places, 0, len(numbers) - 1)
-    return np.remainder(places, len(numbers)) if mode == "wrap" else places
+        return np.clip(positions, 0, len(numbers) - 1)
+    return np.remainder(positions, len(numbers)) if mode == "wrap" else positions
 
 
 def take_along_axis(arr: Tensor, indices: Any, axis: int | None = -1) -> Tensor:
-    """Return the element at each place along an axis."""
+    """Return the elements at indices along an axis."""
     if axis is None:
         arr, axis = ravel(arr), 0
     return ops.take_along_dim(arr, constant(array_of(indices)), axis)
@@ -45,19 +45,19 @@ def take_along_axis(arr: Tensor, indices: Any, axis: int | None = -1) -> Tensor:
 def compress(condition: Any, a: Tensor, axis: int | None = None) -> Tensor:
     """Return the slices along an axis for which a condition holds."""
     chosen = array_of(condition)
-    return of_places(a, lambda places: np.compress(chosen, places), axis)
+    return by_positions(a, lambda positions: np.compress(chosen, positions), axis)
 
 
 def extract(condition: Any, arr: Tensor) -> Tensor:
     """Return the elements for which a condition holds."""
-    return taken(ravel(arr), np.flatnonzero(array_of(condition)), 0)
+    return take_positions(ravel(arr), np.flatnonzero(array_of(condition)), 0)
 
 
-# --- by condition ---------------------------------------------------------------------------------
+# --- selection by condition -----------------------------------------------------------------------
 
 
 def where(condition: Any, x: Tensor | None = None, y: Tensor | None = None) -> Any:
-    """Return `x` where a condition holds, else `y`; without them, where it holds."""
+    """Return `x` where a condition holds, else `y`; without them, the indices where it holds."""
     if x is None and y is None:
         return np.nonzero(array_of(condition))
     return ops.where(_mask(condition), x, y)
@@ -71,7 +71,7 @@ def select(condlist: Any, choicelist: Sequence[Tensor], default: Tensor | float 
     """Return, element by element, the choice of the first condition that holds."""
     if len(condlist) != len(choicelist) or not len(condlist):
         raise ValueError(
-            f"select: expected as many conditions as choices, and one at least, got "
+            f"select: expected as many conditions as choices, and at least one, got "
             f"{len(condlist)} and {len(choicelist)}"
         )
     result: Any = default
@@ -82,7 +82,7 @@ def select(condlist: Any, choicelist: Sequence[Tensor], default: Tensor | float 
 
 
 def choose(a: Any, choices: Sequence[Tensor], mode: Any = "raise") -> Tensor:
-    """Return, element by element, the choice of that number."""
+    """Return, element by element, the choice whose number is given."""
     numbers = np.arange(len(choices))
     picked = np.choose(array_of(a), numbers, mode=mode)
     result = choices[0]
@@ -128,13 +128,13 @@ def clip(
 
 
 def _as_bound(a: Tensor, bound: Tensor | None) -> Any:
-    """Return a bound as a number, if it is one and has no gradient: that is faster."""
+    """Return a 0-d bound without gradient as a number, which is faster."""
     if bound is None or bound.ndim or bound.requires_grad or not is_known(bound._array):
         return bound
     return bound.item() if promoted(a.dtype, bound.dtype) == a.dtype else bound
 
 
-# --- by value -------------------------------------------------------------------------------------
+# --- sorting and unique values --------------------------------------------------------------------
 
 
 def sort(a: Tensor, axis: int | None = -1, stable: Any = None) -> Tensor:
@@ -150,7 +150,7 @@ def sort_complex(a: Tensor) -> Tensor:
 
 
 def partition(a: Tensor, kth: Any, axis: int | None = -1) -> Tensor:
-    """Return the elements with the k-th where it is in order, none behind it that is smaller."""
+    """Return the elements partially sorted: the k-th is in its sorted position."""
     if axis is None:
         a, axis = ravel(a), -1
     order = np.argpartition(array_of(a), kth, axis=axis)
@@ -166,11 +166,11 @@ def unique(
     *,
     equal_nan: bool = True,
 ) -> Any:
-    """Return the different elements, or slices: the first of those that are equal."""
+    """Return the distinct elements, or slices: the first of equal ones."""
     _, first, inverse, counts = np.unique(
         array_of(ar), True, True, True, axis=axis, equal_nan=equal_nan
     )
-    values = of_places(ar, lambda places: places[first], axis)
+    values = by_positions(ar, lambda positions: positions[first], axis)
     wanted = zip(
         (first, inverse, counts), (return_index, return_inverse, return_counts), strict=True
     )
@@ -179,13 +179,13 @@ def unique(
 
 
 def unique_values(x: Tensor) -> Tensor:
-    """Return the different elements, each nan as one of its own."""
+    """Return the distinct elements; nans are distinct from each other."""
     values: Tensor = unique(x, equal_nan=False)
     return values
 
 
 def _with_values(function: Callable[[Tensor], Any]) -> Callable[[Tensor], Any]:
-    """Return the array API's function with its values recorded."""
+    """Return a function of the array API with its values recorded."""
 
     def found(x: Tensor) -> Any:
         return function(x)._replace(values=unique_values(x))
@@ -203,46 +203,46 @@ unique_inverse = _with_values(ops.unique_inverse)
 def intersect1d(
     ar1: Tensor, ar2: Tensor, assume_unique: bool = False, return_indices: bool = False
 ) -> Any:
-    """Return the different elements that are in both: those of `ar1`."""
+    """Return the distinct elements that are in both: those of `ar1`."""
     ours, theirs = array_of(ar1).ravel(), array_of(ar2).ravel()
     _, first, second = np.intersect1d(ours, theirs, assume_unique, True)
-    common = cast(taken(ravel(ar1), first, 0), promoted(ar1.dtype, ar2.dtype))
+    common = cast(take_positions(ravel(ar1), first, 0), promoted(ar1.dtype, ar2.dtype))
     return (common, constant(first), constant(second)) if return_indices else common
 
 
 def union1d(ar1: Tensor, ar2: Tensor) -> Tensor:
-    """Return the different elements that are in one of both."""
+    """Return the distinct elements that are in either."""
     values: Tensor = unique(xp.concat([ar1, ar2], axis=None))
     return values
 
 
 def setdiff1d(ar1: Tensor, ar2: Tensor, assume_unique: bool = False) -> Tensor:
-    """Return the different elements of `ar1` that are not in `ar2`."""
+    """Return the distinct elements of `ar1` that are not in `ar2`."""
     kept = ravel(ar1) if assume_unique else unique(ar1)
-    return taken(kept, np.flatnonzero(~np.isin(array_of(kept), array_of(ar2))), 0)
+    return take_positions(kept, np.flatnonzero(~np.isin(array_of(kept), array_of(ar2))), 0)
 
 
 def setxor1d(ar1: Tensor, ar2: Tensor, assume_unique: bool = False) -> Tensor:
-    """Return the different elements that are in one, and not in the other."""
+    """Return the distinct elements that are in exactly one."""
     ours = [ravel(ar) if assume_unique else unique(ar) for ar in (ar1, ar2)]
     both = ops.cat(ours)
     _, first, counts = np.unique(array_of(both), return_index=True, return_counts=True)
-    return taken(both, first[counts == 1], 0)
+    return take_positions(both, first[counts == 1], 0)
 
 
-# --- function by function -------------------------------------------------------------------------
+# --- functions applied along axes -----------------------------------------------------------------
 
 
 def apply_along_axis(
     func1d: Callable[..., Any], axis: int, arr: Tensor, *args: Any, **kwargs: Any
 ) -> Tensor:
-    """Return what a function makes of each slice along an axis, in the place of that axis."""
+    """Return a function's results for the slices along an axis, which they replace."""
     axis = one_dim(axis, arr.ndim)
     rows = ops.moveaxis(arr, axis, -1)
     shape = rows.shape[:-1]
     if 0 in shape:
         raise ValueError("Cannot apply_along_axis when any iteration dimensions are 0")
-    results = [tensor_of(func1d(rows[place], *args, **kwargs)) for place in np.ndindex(shape)]
+    results = [tensor_of(func1d(rows[index], *args, **kwargs)) for index in np.ndindex(shape)]
     stacked = ops.stack(results)
     stacked = xp.reshape(stacked, (*shape, *stacked.shape[1:]))
     made = range(len(shape), stacked.ndim)
@@ -250,7 +250,7 @@ def apply_along_axis(
 
 
 def apply_over_axes(func: Callable[..., Any], a: Tensor, axes: Any) -> Tensor:
-    """Return what a function, given an axis, makes of one axis after the other."""
+    """Apply a function of an array and an axis for each axis in turn."""
     for number in arrays_of(axes) if np.iterable(axes) else (axes,):
         axis = one_dim(number, a.ndim)
         made = func(a, axis)

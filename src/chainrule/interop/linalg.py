@@ -1,4 +1,4 @@
-"""Linear algebra with the arguments of NumPy's functions."""
+"""Linear algebra and Fourier transforms, with the arguments of NumPy's functions."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ class EigResult(NamedTuple):
 
 
 def eigvals(a: Tensor) -> Tensor:
-    """Return the eigenvalues: real, if all of a real matrix are."""
+    """Return the eigenvalues: as real numbers, if all of a real matrix are real."""
     values = linalg.eigvals(a)
     is_real = not a.is_complex() and not array_of(values).imag.any()
     return ops.real(values) if is_real else values
 
 
 def eig(a: Tensor) -> EigResult:
-    """Return the eigenvalues and eigenvectors: real, if all eigenvalues of a real matrix are."""
+    """Return the eigenvalues and eigenvectors: as real numbers, if all eigenvalues are real."""
     values, vectors = linalg.eig(a)
     if a.is_complex() or array_of(values).imag.any():
         return EigResult(values, vectors)
@@ -39,7 +39,7 @@ def eig(a: Tensor) -> EigResult:
 
 
 def lstsq(a: Tensor, b: Tensor, rcond: float | None = None) -> tuple[Tensor, Tensor, int, Tensor]:
-    """Return the solution with the least squared residuals, these, the rank and singular values."""
+    """Return the least-squares solution, the residuals, the rank and the singular values."""
     columns = b if b.ndim == 2 else b[:, None]
     solution, residuals, rank, singular = linalg.lstsq(a, columns, rcond, driver="gelsd")
     solution = solution if b.ndim == 2 else solution[:, 0]
@@ -58,7 +58,7 @@ def svd(
 def pinv(a: Tensor, rcond: Any = None, hermitian: bool = False, *, rtol: Any = None) -> Tensor:
     """Return the pseudo-inverse."""
     cut = rcond if rtol is None else rtol
-    # NumPy's default for rcond is a number of its own, not that of the array API.
+    # NumPy's default for rcond differs from that for rtol, which is the array API's.
     if cut is None:
         cut = 1e-15 if rtol is None else np.finfo(floating(a).dtype).eps * max(a.shape[-2:])
     return linalg.pinv(a, rtol=cut, hermitian=hermitian)
@@ -80,9 +80,7 @@ def tensorsolve(a: Tensor, b: Tensor, axes: Any = None) -> Tensor:
     return linalg.tensorsolve(a, b, dims=axes)
 
 
-# --- fourier --------------------------------------------------------------------------------------
-#
-# Fourier transforms with the arguments of NumPy's functions.
+# --- Fourier transforms ---------------------------------------------------------------------------
 
 
 def of_planes(name: str) -> Callable[..., Tensor]:

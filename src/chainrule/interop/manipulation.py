@@ -1,7 +1,7 @@
-"""Shape, order and parts of tensors, with the arguments of NumPy's functions.
+"""Shape manipulation, repetition, padding, joining and splitting, with NumPy's arguments.
 
-What only moves elements moves the numbers of their places with NumPy's own function, and takes the
-elements from there: `of_places`.
+Functions that only move elements apply NumPy's own function to the positions, and take the elements
+from there: `by_positions`.
 """
 
 from __future__ import annotations
@@ -22,37 +22,37 @@ from chainrule.ops.permute import reverse_dims
 from chainrule.ops.views import unfold
 
 
-def of_places(a: Tensor, move: Callable[[Any], Any], axis: int | None = None) -> Tensor:
-    """Return the elements where `move` has put their places' numbers, along an axis or of all."""
+def by_positions(a: Tensor, move: Callable[[Any], Any], axis: int | None = None) -> Tensor:
+    """Return the elements at ``move(arange(n))``, along an axis or of the flattened tensor."""
     if axis is None:
         a = xp.reshape(a, (-1,))
-        places = move(np.arange(a.shape[0]))
-        return xp.reshape(taken(a, places.ravel(), 0), places.shape)
+        positions = move(np.arange(a.shape[0]))
+        return xp.reshape(take_positions(a, positions.ravel(), 0), positions.shape)
     axis = one_dim(axis, a.ndim)
-    return taken(a, move(np.arange(a.shape[axis])), axis)
+    return take_positions(a, move(np.arange(a.shape[axis])), axis)
 
 
-def taken(a: Tensor, places: Any, axis: int) -> Tensor:
-    """Return the elements at places along an axis: instead of it, the dimensions of `places`."""
-    return a[(slice(None),) * axis + (places,)]
+def take_positions(a: Tensor, positions: Any, axis: int) -> Tensor:
+    """Return the elements at positions along an axis, which their dimensions replace."""
+    return a[(slice(None),) * axis + (positions,)]
 
 
 # --- shape ----------------------------------------------------------------------------------------
 
 
 def reshape(a: Tensor, shape: Any, order: str = "C", copy: bool | None = None) -> Tensor:
-    """Return `a` in another shape, its elements read and written in the order C or F."""
+    """Return `a` in another shape, with elements read and written in C or Fortran order."""
     if order == "F":
         sizes = (shape,) if isinstance(shape, int) else tuple(shape)
-        turned = xp.reshape(reverse_dims(a), sizes[::-1], copy=copy)
-        return reverse_dims(turned)
+        reversed_axes = xp.reshape(reverse_dims(a), sizes[::-1], copy=copy)
+        return reverse_dims(reversed_axes)
     if order != "C":
         raise ValueError(f"reshape of a Tensor: order must be 'C' or 'F', got {order!r}")
     return xp.reshape(a, shape, copy=copy)
 
 
 def ravel(a: Tensor, order: str = "C") -> Tensor:
-    """Return all elements in a row."""
+    """Return all elements as a vector."""
     return reshape(a, (-1,), order)
 
 
@@ -78,47 +78,47 @@ def rollaxis(a: Tensor, axis: int, start: int = 0) -> Tensor:
 
 
 def broadcast_arrays(*args: Tensor) -> tuple[Tensor, ...]:
-    """Return the operands in the shape that they have together."""
+    """Return the operands broadcast to their common shape."""
     return ops.broadcast_tensors(*args)
 
 
 def sliding_window_view(x: Tensor, window_shape: Any, axis: Any = None) -> Tensor:
-    """Return all windows of a shape: a view with the windows' axes last."""
+    """Return all sliding windows as a view, with the windows' axes last."""
     shape = tuple(window_shape) if np.iterable(window_shape) else (window_shape,)
     axes = tuple(range(x.ndim)) if axis is None else tuple(axis) if np.iterable(axis) else (axis,)
     if len(shape) != len(axes):
         raise ValueError(
-            f"sliding_window_view: as many lengths as axes are needed, got {len(shape)} for "
-            f"{len(axes)}"
+            f"sliding_window_view: expected one length for each axis, got {len(shape)} lengths for "
+            f"{len(axes)} axes"
         )
     for number, length in zip(axes, shape, strict=True):
         x = unfold(x, one_dim(number, x.ndim), length, 1)
     return x
 
 
-# --- repeated, turned, left out -------------------------------------------------------------------
+# --- repetition, insertion and deletion -----------------------------------------------------------
 
 
 def tile(A: Tensor, reps: Any) -> Tensor:
-    """Return `A`, repeated as a whole along each axis."""
+    """Return `A` tiled along each axis."""
     return ops.tile(A, tuple(reps) if np.iterable(reps) else (reps,))
 
 
 def repeat(a: Tensor, repeats: Any, axis: int | None = None) -> Tensor:
     """Return `a` with each element repeated."""
     times = array_of(repeats)
-    return of_places(a, lambda places: np.repeat(places, times), axis)
+    return by_positions(a, lambda positions: np.repeat(positions, times), axis)
 
 
 def resize(a: Tensor, new_shape: Any) -> Tensor:
-    """Return a tensor of a shape, filled with the elements of `a` over and over."""
+    """Return a tensor of a shape, filled with repeated copies of `a`."""
     if not a.numel():
         return constant(np.resize(array_of(a), new_shape))
-    return of_places(a, lambda places: np.resize(places, new_shape))
+    return by_positions(a, lambda positions: np.resize(positions, new_shape))
 
 
 def roll(a: Tensor, shift: Any, axis: Any = None) -> Tensor:
-    """Return `a` with its elements moved along axes, also along one several times."""
+    """Return `a` with its elements shifted along axes; an axis may appear several times."""
     if axis is None:
         return xp.roll(a, shift)
     shifts, axes = np.broadcast_arrays(shift, axis)
@@ -130,33 +130,39 @@ def roll(a: Tensor, shift: Any, axis: Any = None) -> Tensor:
 
 
 def delete(arr: Tensor, obj: Any, axis: int | None = None) -> Tensor:
-    """Return `arr` without the elements at places along an axis."""
+    """Return `arr` without the elements at positions along an axis."""
     left_out: Any = obj if isinstance(obj, slice) else array_of(obj)
     if isinstance(obj, list) and not obj:
         left_out = left_out.astype(int)
-    return of_places(arr, lambda places: np.delete(places, left_out), axis)
+    return by_positions(arr, lambda positions: np.delete(positions, left_out), axis)
 
 
 def insert(arr: Tensor, obj: Any, values: Tensor, axis: int | None = None) -> Tensor:
-    """Return `arr` with values put before places along an axis."""
+    """Return `arr` with values inserted before positions along an axis."""
     if axis is None:
         arr, axis = ravel(arr), 0
     axis = one_dim(axis, arr.ndim)
     size = arr.shape[axis]
-    places = np.arange(size)[obj] if isinstance(obj, slice) else array_of(obj)
-    if places.dtype.kind == "b":
-        places = np.flatnonzero(places)
-    places = places.astype(int) if not places.size else places
+    positions = np.arange(size)[obj] if isinstance(obj, slice) else array_of(obj)
+    if positions.dtype.kind == "b":
+        positions = np.flatnonzero(positions)
+    positions = positions.astype(int) if not positions.size else positions
     while values.ndim < arr.ndim:
         values = values[None]
-    if places.ndim == 0:
+    if positions.ndim == 0:
         values = ops.moveaxis(values, 0, axis)
-    count = values.shape[axis] if places.size == 1 else places.size
+    count = values.shape[axis] if positions.size == 1 else positions.size
     shape = (*arr.shape[:axis], count, *arr.shape[axis + 1 :])
     values = ops.broadcast_to(cast(values, arr.dtype), shape)
-    places = places.reshape(-1) if places.size > 1 else int(places.item()) if places.size else []
-    order = np.insert(np.arange(size), places, np.arange(size, size + count))
-    return taken(ops.cat([arr, values], axis), order, axis)
+    positions = (
+        positions.reshape(-1)
+        if positions.size > 1
+        else int(positions.item())
+        if positions.size
+        else []
+    )
+    order = np.insert(np.arange(size), positions, np.arange(size, size + count))
+    return take_positions(ops.cat([arr, values], axis), order, axis)
 
 
 def append(arr: Tensor, values: Tensor, axis: int | None = None) -> Tensor:
@@ -166,21 +172,21 @@ def append(arr: Tensor, values: Tensor, axis: int | None = None) -> Tensor:
 
 def trim_zeros(filt: Tensor, trim: str = "fb", axis: Any = None) -> Tensor:
     """Return `filt` without the zeros at its front and back."""
-    places = np.argwhere(array_of(filt))
+    positions = np.argwhere(array_of(filt))
     axes = range(filt.ndim) if axis is None else axis if np.iterable(axis) else (axis,)
     key = [slice(None)] * filt.ndim
     for number in axes:
-        first = places[:, number].min(initial=filt.shape[number]) if "f" in trim.lower() else 0
+        first = positions[:, number].min(initial=filt.shape[number]) if "f" in trim.lower() else 0
         last = filt.shape[number] - 1
         if "b" in trim.lower():
-            last = places[:, number].max(initial=-1)
+            last = positions[:, number].max(initial=-1)
         key[number] = slice(int(first), int(last) + 1)
     return filt[tuple(key)]
 
 
 # --- padding --------------------------------------------------------------------------------------
 
-_OF_PLACES = ("edge", "reflect", "symmetric", "wrap")
+_POSITION_MODES = ("edge", "reflect", "symmetric", "wrap")
 
 
 def pad(
@@ -191,24 +197,25 @@ def pad(
     constant_values: Any = 0,
     reflect_type: str = "even",
 ) -> Tensor:
-    """Return `array`, continued before and after along each axis."""
-    if mode != "constant" and (mode not in _OF_PLACES or reflect_type != "even"):
+    """Return `array` padded along each axis."""
+    if mode != "constant" and (mode not in _POSITION_MODES or reflect_type != "even"):
         raise MissingRuleError(
             f"numpy.pad of a Tensor with mode {mode!r} and reflect_type {reflect_type!r} has no "
-            f"rule in chainrule: the modes are constant, {', '.join(_OF_PLACES)}, the last ones "
-            "with reflect_type 'even'. Join what you need with chainrule.cat"
+            "rule in chainrule: the modes are constant, "
+            f"{', '.join(_POSITION_MODES)}, the last ones with reflect_type 'even'. Join the parts "
+            "with chainrule.cat"
         )
     widths = _widths(pad_width, array.ndim)
     if mode != "constant":
         for axis, around in enumerate(widths):
             if any(around):
-                array = of_places(array, partial(np.pad, pad_width=around, mode=mode), axis)
+                array = by_positions(array, partial(np.pad, pad_width=around, mode=mode), axis)
         return array
     values = _pairs(constant_values, array.ndim)
     for axis, (around, (before, after)) in enumerate(zip(widths, values, strict=True)):
         if any(around):
-            parts = [_filled(array, axis, around[0], before), array]
-            array = ops.cat([*parts, _filled(array, axis, around[1], after)], axis)
+            parts = [_constant_block(array, axis, around[0], before), array]
+            array = ops.cat([*parts, _constant_block(array, axis, around[1], after)], axis)
     return array
 
 
@@ -225,12 +232,12 @@ def _pairs(values: Any, ndim: int) -> list[tuple[Tensor, Tensor]]:
     return [(pairs[axis, 0], pairs[axis, 1]) for axis in range(ndim)]
 
 
-def _filled(like: Tensor, axis: int, length: int, value: Tensor) -> Tensor:
+def _constant_block(like: Tensor, axis: int, length: int, value: Tensor) -> Tensor:
     shape = (*like.shape[:axis], length, *like.shape[axis + 1 :])
     return ops.broadcast_to(cast(value, like.dtype), shape)
 
 
-# --- joined and split -----------------------------------------------------------------------------
+# --- joining and splitting ------------------------------------------------------------------------
 
 
 def concatenate(arrays: Sequence[Tensor], axis: int | None = 0, *, dtype: Any = None) -> Tensor:
@@ -238,14 +245,14 @@ def concatenate(arrays: Sequence[Tensor], axis: int | None = 0, *, dtype: Any = 
     return cast(xp.concat(arrays, axis=axis), dtype)
 
 
-def _joined(function: Callable[[Any], Tensor]) -> Callable[..., Tensor]:
+def _with_dtype(function: Callable[[Any], Tensor]) -> Callable[..., Tensor]:
     def join(tup: Sequence[Tensor], *, dtype: Any = None) -> Tensor:
         return cast(function(tup), dtype)
 
     return join
 
 
-hstack, vstack = _joined(ops.hstack), _joined(ops.vstack)
+hstack, vstack = _with_dtype(ops.hstack), _with_dtype(ops.vstack)
 
 
 def stack(arrays: Sequence[Tensor], axis: int = 0, *, dtype: Any = None) -> Tensor:
@@ -254,7 +261,7 @@ def stack(arrays: Sequence[Tensor], axis: int = 0, *, dtype: Any = None) -> Tens
 
 
 def block(arrays: Any) -> Tensor:
-    """Return the tensor that nested lists of blocks are."""
+    """Return the tensor assembled from nested lists of blocks."""
     leaves = tensors_of(list(_leaves(arrays)))
     ndim = max(_depth(arrays), *[leaf.ndim for leaf in leaves])
     rows = iter([leaf[(None,) * (ndim - leaf.ndim)] for leaf in leaves])
@@ -272,7 +279,7 @@ def _leaves(arrays: Any) -> Any:
         yield arrays
         return
     if not arrays:
-        raise ValueError("block: a list has to hold something, got an empty one")
+        raise ValueError("block: lists can't be empty")
     for part in arrays:
         yield from _leaves(part)
 
@@ -280,23 +287,23 @@ def _leaves(arrays: Any) -> Any:
 def _depth(arrays: Any) -> int:
     depths = {_depth(part) for part in arrays} if isinstance(arrays, list) else set()
     if len(depths) > 1:
-        raise ValueError("block: all lists have to be nested equally deep")
+        raise ValueError("block: all lists must have the same depth of nesting")
     return 1 + depths.pop() if depths else 0
 
 
 def array_split(ary: Tensor, indices_or_sections: Any, axis: int = 0) -> list[Tensor]:
-    """Return parts along an axis: so many nearly equal ones, or cut before places."""
+    """Return parts along an axis: a number of nearly equal ones, or split before positions."""
     cuts = array_of(indices_or_sections)
     return list(ops.tensor_split(ary, cuts.tolist(), axis))
 
 
 def split(ary: Tensor, indices_or_sections: Any, axis: int = 0) -> list[Tensor]:
-    """Return parts along an axis; so many equal ones, if they can be."""
+    """Return parts along an axis: a number of equal ones, or split before positions."""
     sections = indices_or_sections
     if not np.iterable(sections) and ary.shape[axis] % sections:
         raise ShapeError(
             f"array split does not result in an equal division: {ary.shape[axis]} elements in "
-            f"{sections} parts. array_split takes parts of different lengths"
+            f"{sections} parts. array_split allows parts of different lengths"
         )
     return array_split(ary, sections, axis)
 
@@ -317,33 +324,33 @@ def dsplit(ary: Tensor, indices_or_sections: Any) -> list[Tensor]:
 
 
 def meshgrid(*xi: Tensor, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> Any:
-    """Return the coordinates of a grid; with `sparse`, of lengths 1 along the others' axes."""
+    """Return the coordinates of a grid; with `sparse`, of length 1 along the other axes."""
     if not sparse:
         return ops.meshgrid(*[ravel(x) for x in xi], indexing=indexing)
     axes = list(range(len(xi)))
     if indexing == "xy" and len(xi) > 1:
         axes[:2] = 1, 0
-    shapes = [[-1 if place == axis else 1 for place in range(len(xi))] for axis in axes]
+    shapes = [[-1 if i == axis else 1 for i in range(len(xi))] for axis in axes]
     return tuple([xp.reshape(x, tuple(shape)) for x, shape in zip(xi, shapes, strict=True)])
 
 
 def _rows(m: Tensor) -> Tensor:
-    """Return a matrix of equal rows for a vector, as NumPy makes triangles of it."""
+    """Return a matrix; a vector is repeated as its rows, as in NumPy's tril and triu."""
     return ops.broadcast_to(m, (m.shape[0], m.shape[0])) if m.ndim == 1 else m
 
 
 def tril(m: Tensor, k: int = 0) -> Tensor:
-    """Return the lower triangle of a matrix; of a vector, of a matrix with it in each row."""
+    """Return the lower triangle of a matrix, or of a vector repeated as rows."""
     return ops.tril(_rows(m), k)
 
 
 def triu(m: Tensor, k: int = 0) -> Tensor:
-    """Return the upper triangle of a matrix; of a vector, of a matrix with it in each row."""
+    """Return the upper triangle of a matrix, or of a vector repeated as rows."""
     return ops.triu(_rows(m), k)
 
 
 def ix_(*args: Tensor) -> tuple[Tensor, ...]:
-    """Return one row of places for each axis, as indices of their product."""
+    """Return open-mesh indices: the index vector of each axis along that axis."""
     if any([x.ndim != 1 for x in args]):
         raise ValueError(
             "ix_: Cross index must be 1 dimensional, got the shapes "

@@ -1,4 +1,4 @@
-"""What NumPy's functions are given: tensors, arrays, numbers, and lists that hold any of them."""
+"""Conversion of operands: tensors, arrays, numbers, and nested lists of them."""
 
 from __future__ import annotations
 
@@ -19,9 +19,11 @@ Array = Any
 def tensors_of(values: list[Any]) -> list[Tensor]:
     """Return operands as tensors: lists as NumPy reads them, scalars in the dtype of the tensors.
 
-    What has no tensor in it has NumPy's dtype, not the default one of tensors.
+    If none of them is a tensor, they have NumPy's dtypes, not the default one of tensors.
     """
-    listed = [_unlisted(value) if isinstance(value, list | tuple) else value for value in values]
+    listed = [
+        _array_of_list(value) if isinstance(value, list | tuple) else value for value in values
+    ]
     if not any([isinstance(value, Tensor) for value in listed]):
         listed = [value if is_array(value) else np.asarray(value) for value in listed]
     return as_tensors(tuple(listed))
@@ -32,15 +34,15 @@ def tensor_of(value: Any) -> Tensor:
     return tensors_of([value])[0]
 
 
-def _unlisted(value: Any) -> Any:
-    """Return nested lists as an array; as a tensor, recorded, if there is one in them."""
+def _array_of_list(value: Any) -> Any:
+    """Return nested lists as an array, or as a recorded tensor if they contain tensors."""
     if next(tensors_in(value), None) is None:
         return np.asarray(value)
     return join_split.stack(tensors_of(list(value)), 0)
 
 
 def array_of(value: Any) -> Array:
-    """Return an operand whose gradient is of no concern, such as an index, as an array."""
+    """Return an operand without its gradient, such as an index, as an array."""
     if isinstance(value, Tensor):
         found = value.detach().numpy()
         return np.asarray(found) if is_known(found) else found
@@ -49,12 +51,12 @@ def array_of(value: Any) -> Array:
 
 
 def may_hold(condition: Tensor) -> bool:
-    """Say whether a condition holds for an element, or isn't known."""
+    """Tell whether a condition holds for an element, or isn't known."""
     return not is_known(condition._array) or bool(condition._array.any())
 
 
 def arrays_of(value: Any) -> Any:
-    """Return arguments with NumPy arrays in the place of tensors."""
+    """Return arguments with tensors replaced by NumPy arrays."""
     if isinstance(value, Tensor):
         found = value.detach().numpy()
         return np.asarray(found) if is_known(found) else found
@@ -77,10 +79,10 @@ def tensors_in(value: Any) -> Iterator[Tensor]:
 
 
 def is_tracked(*values: Any) -> bool:
-    """Say whether there is a gradient to lose among arguments."""
+    """Tell whether any of the arguments requires grad while gradients are recorded."""
     return is_grad_enabled() and any(tensor.requires_grad for tensor in tensors_in(values))
 
 
 def constant(array: Array) -> Tensor:
-    """Return an array, or a number of NumPy's, as a tensor in its own dtype."""
+    """Return an array or a NumPy scalar as a tensor of its dtype."""
     return make(array if is_array(array) else np.asarray(array), None)

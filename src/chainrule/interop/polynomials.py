@@ -1,4 +1,4 @@
-"""Polynomials as rows of coefficients, the highest power first."""
+"""Polynomials as vectors of coefficients, the highest power first."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def polyval(p: Tensor, x: Tensor) -> Tensor:
 
 
 def _ascending(c: Tensor, x: Tensor) -> Tensor:
-    """Return the values of polynomials, their coefficients on axis 0, the lowest power first."""
+    """Return the values of polynomials with coefficients along axis 0, the lowest power first."""
     result = c[-1]
     for number in range(len(c) - 2, -1, -1):
         result = result * x + c[number]
@@ -48,7 +48,7 @@ def polygrid2d(x: Tensor, y: Tensor, c: Tensor) -> Tensor:
     return _ascending(rows[(..., *(None,) * y.ndim)], y)
 
 
-def _added(a1: Tensor, a2: Tensor, sign: int) -> Tensor:
+def _add(a1: Tensor, a2: Tensor, sign: int) -> Tensor:
     a1, a2 = _row(a1), _row(a2)
     length = max(len(a1), len(a2))
     first, second = [ops.cat([constant(np.zeros(length - len(a), a.dtype)), a]) for a in (a1, a2)]
@@ -57,12 +57,12 @@ def _added(a1: Tensor, a2: Tensor, sign: int) -> Tensor:
 
 def polyadd(a1: Tensor, a2: Tensor) -> Tensor:
     """Return the sum of polynomials."""
-    return _added(a1, a2, 1)
+    return _add(a1, a2, 1)
 
 
 def polysub(a1: Tensor, a2: Tensor) -> Tensor:
     """Return the difference of polynomials."""
-    return _added(a1, a2, -1)
+    return _add(a1, a2, -1)
 
 
 def polymul(a1: Tensor, a2: Tensor) -> Tensor:
@@ -113,7 +113,7 @@ def polyint(p: Tensor, m: int = 1, k: Any = None) -> Tensor:
 
 
 def poly(seq_of_zeros: Tensor) -> Tensor:
-    """Return the polynomial that has these zeros; of a matrix, its characteristic one."""
+    """Return the polynomial with these zeros, or the characteristic polynomial of a matrix."""
     zeros = _row(seq_of_zeros)
     if zeros.ndim == 2 and zeros.shape[0] == zeros.shape[1] and len(zeros):
         zeros = linalg.eigvals(zeros)
@@ -137,11 +137,11 @@ def roots(p: Tensor) -> Tensor:
     p = floating(_row(p))
     if p.ndim != 1:
         raise ValueError("Input must be a rank-1 array.")
-    there = np.flatnonzero(array_of(p))
-    if not len(there):
+    nonzero = np.flatnonzero(array_of(p))
+    if not len(nonzero):
         return constant(np.zeros(0))
-    zeros = len(p) - there[-1] - 1
-    p = p[int(there[0]) : int(there[-1]) + 1]
+    zeros = len(p) - nonzero[-1] - 1
+    p = p[int(nonzero[0]) : int(nonzero[-1]) + 1]
     n = len(p) - 1
     if not n:
         return constant(np.zeros(zeros, p.dtype))
@@ -155,14 +155,14 @@ def roots(p: Tensor) -> Tensor:
 def polyfit(
     x: Tensor, y: Tensor, deg: Any, rcond: float | None = None, w: Tensor | None = None
 ) -> Tensor:
-    """Return the polynomial of a degree with the least squared distances from points."""
+    """Return the least-squares polynomial of a degree."""
     if not isinstance(deg, int | np.integer):
         raise TypeError(f"polyfit on a Tensor: deg must be an int, got {type(deg).__name__}")
     x, y = floating(x), floating(y)
-    left = creation.vander(x, int(deg) + 1)
+    matrix = creation.vander(x, int(deg) + 1)
     if w is not None:
-        left, y = left * w[:, None], y * (w[:, None] if y.ndim == 2 else w)
-    scale = ops.sqrt(xp.sum(left * left, axis=0))
+        matrix, y = matrix * w[:, None], y * (w[:, None] if y.ndim == 2 else w)
+    scale = ops.sqrt(xp.sum(matrix * matrix, axis=0))
     right = y if y.ndim == 2 else y[:, None]
-    found = linalg.lstsq(left / scale, right, rcond=rcond).solution / scale[:, None]
+    found = linalg.lstsq(matrix / scale, right, rcond=rcond).solution / scale[:, None]
     return found if y.ndim == 2 else found[:, 0]

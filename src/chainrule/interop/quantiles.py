@@ -18,14 +18,14 @@ from chainrule.interop.operands import array_of, constant, is_tracked
 Array = Any
 Axis = Any
 
-MANY = 16
-"""From how many ranks on a row is sorted as a whole."""
+_MIN_RANKS_TO_SORT = 16
+"""Number of ranks from which a full sort replaces a partition."""
 
 
 def _at_ranks(
     a: Tensor, q: Any, axis: Axis, method: Any, keepdims: bool, *, skip_nan: bool
 ) -> Tensor:
-    """Return quantiles, interpolated between neighbours in order."""
+    """Return quantiles, interpolated between neighbours in the sorted order."""
     axes = many_dims(axis, a.ndim)
     axes = tuple(range(a.ndim)) if axes is None else axes
     others = [i for i in range(a.ndim) if i not in axes]
@@ -37,33 +37,33 @@ def _at_ranks(
         function = ops.nanquantile if skip_nan else ops.quantile
         result = function(rows, q.ravel(), -1, interpolation=method)
     elif n:
-        result = ops.moveaxis(_of_rows(rows, q.ravel(), method, skip_nan), -1, 0)
+        result = ops.moveaxis(_row_quantiles(rows, q.ravel(), method, skip_nan), -1, 0)
     else:
         result = constant(np.full((q.size, *shape), np.nan, rows.dtype))
     kept = [1 if i in axes else a.shape[i] for i in range(a.ndim)] if keepdims else shape
     return xp.reshape(result, (*q.shape, *kept))
 
 
-def _of_rows(rows: Tensor, q: Array, method: Any, skip_nan: bool) -> Tensor:
+def _row_quantiles(rows: Tensor, q: Array, method: Any, skip_nan: bool) -> Tensor:
     numbers = array_of(rows)
     missing = np.isnan(numbers).sum(-1, keepdims=True)
     counts = rows.shape[-1] - (missing if skip_nan else 0 * missing)
-    ranks, lost = _ranks(counts, q, method)
+    ranks, undefined = _ranks(counts, q, method)
     low = np.floor(ranks).astype(np.int64)
     high = np.minimum(low + 1, np.maximum(counts - 1, 0))
-    places = _places(numbers, low, high)
-    lower, upper = [ops.take_along_dim(rows, constant(part), -1) for part in places]
-    result = _between(lower, upper, ranks - np.floor(ranks))
+    positions = _positions_of_ranks(numbers, low, high)
+    lower, upper = [ops.take_along_dim(rows, constant(part), -1) for part in positions]
+    result = _interpolate(lower, upper, ranks - np.floor(ranks))
     if not skip_nan:
-        lost = lost | (missing > 0)
-    return ops.where(constant(lost), np.nan, result) if lost.any() else result
+        undefined = undefined | (missing > 0)
+    return ops.where(constant(undefined), np.nan, result) if undefined.any() else result
 
 
 def _ranks(counts: Array, q: Array, method: Any) -> tuple[Array, Array]:
-    """Return where the quantiles of each row lie, from 0 to its count - 1, and where there is none.
+    """Return the fractional ranks of the quantiles of each row, and a mask of undefined ones.
 
-    That is what NumPy's quantile makes of the ranks themselves: it holds for each of its methods,
-    since all of them are linear between neighbours.
+    The ranks are NumPy's quantiles of 0, 1, …, n - 1: for each method, since all of them are linear
+    between neighbours.
     """
     ranks = np.zeros((*counts.shape[:-1], q.size))
     for count in np.unique(counts[counts > 0]):
@@ -71,31 +71,31 @@ def _ranks(counts: Array, q: Array, method: Any) -> tuple[Array, Array]:
     return ranks, np.broadcast_to(counts == 0, ranks.shape)
 
 
-def _places(numbers: Array, *ranks: Array) -> list[Array]:
-    """Return where in each row the elements of these ranks stand."""
+def _positions_of_ranks(numbers: Array, *ranks: Array) -> list[Array]:
+    """Return the positions in each row of the elements of these ranks."""
     wanted = np.unique(np.concatenate([part.ravel() for part in ranks]))
-    is_few = len(wanted) < MANY
+    is_few = len(wanted) < _MIN_RANKS_TO_SORT
     order = np.argpartition(numbers, wanted, -1) if is_few else np.argsort(numbers, -1)
     return [np.take_along_axis(order, part, -1) for part in ranks]
 
 
-def _between(lower: Tensor, upper: Tensor, share: Array) -> Tensor:
-    """Return what lies that share of the way from one to the other."""
-    # Of an infinity there is nothing to interpolate: its differences are nan.
+def _interpolate(lower: Tensor, upper: Tensor, fraction: Array) -> Tensor:
+    """Return the linear interpolation between two tensors."""
+    # Differences of infinities are nan: take the lower one where it is exact.
     ends = array_of(lower), array_of(upper)
-    alone = (share == 0) | (np.isinf(ends[0]) & (ends[0] == ends[1]))
-    if alone.any():
-        mask = constant(alone)
+    exact = (fraction == 0) | (np.isinf(ends[0]) & (ends[0] == ends[1]))
+    if exact.any():
+        mask = constant(exact)
         step = ops.where(mask, 0.0, upper) - ops.where(mask, 0.0, lower)
     else:
         step = upper - lower
-    return lower + constant(share.astype(ends[0].dtype)) * step
+    return lower + constant(fraction.astype(ends[0].dtype)) * step
 
 
-# --- NumPy's functions ----------------------------------------------------------------------------
+# --- quantile, percentile and median --------------------------------------------------------------
 
 
-def _checked(name: str, q: Any, scale: float) -> Array:
+def _check_q(name: str, q: Any, scale: float) -> Array:
     if is_tracked(q):
         raise TypeError(
             f"numpy.{name} has no derivative rule for q in chainrule, only for a: call it with "
@@ -116,7 +116,7 @@ def _by_rank(name: str, scale: float, *, skip_nan: bool) -> Any:
                 f"{name}: expected real numbers, got {a.dtype}: a must be an array of real "
                 "numbers, between which to interpolate. Take the real part, or the absolute value"
             )
-        q = _checked(name, q, scale)
+        q = _check_q(name, q, scale)
         return _at_ranks(a, q, axis, method, keepdims, skip_nan=skip_nan)
 
     return find
@@ -129,10 +129,10 @@ nanpercentile = _by_rank("nanpercentile", 100, skip_nan=True)
 
 
 def median(a: Tensor, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """Return the middle of the elements in order, the mean of two where there are two."""
+    """Return the median."""
     return _at_ranks(a, 0.5, axis, "linear", keepdims, skip_nan=False)
 
 
 def nanmedian(a: Tensor, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """Return the middle of the elements that are not nan."""
+    """Return the median of the elements that are not nan."""
     return _at_ranks(a, 0.5, axis, "linear", keepdims, skip_nan=True)

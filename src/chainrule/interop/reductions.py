@@ -1,4 +1,4 @@
-"""Reductions with the arguments of NumPy's functions, of all elements or of chosen ones."""
+"""Reductions with the arguments of NumPy's functions, with `where` and `initial`."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from chainrule.interop.operands import array_of, constant
 Axis = Any
 
 
-def _chosen(a: Tensor, where: Any) -> Tensor | None:
-    """Return the mask of the elements that count, in the shape of `a`; None if all do."""
+def _mask_of(a: Tensor, where: Any) -> Tensor | None:
+    """Return the mask `where` in the shape of `a`; None if it includes all elements."""
     if where is None or where is True:
         return None
     mask = where if isinstance(where, Tensor) else constant(array_of(where))
@@ -29,15 +29,15 @@ def _chosen(a: Tensor, where: Any) -> Tensor | None:
     return ops.broadcast_to(mask, a.shape)
 
 
-def _filled(a: Tensor, mask: Tensor | None, value: Any) -> Tensor:
+def _fill(a: Tensor, mask: Tensor | None, value: Any) -> Tensor:
     return a if mask is None else ops.where(mask, a, value)
 
 
-# --- sums, products, extremes ---------------------------------------------------------------------
+# --- sums, products, extrema ----------------------------------------------------------------------
 
 
-def _total(
-    reduced: Callable[..., Tensor], of_two: Callable[..., Tensor], neutral: float
+def _sum_or_product(
+    reduction: Callable[..., Tensor], binary: Callable[..., Tensor], neutral: float
 ) -> Callable[..., Tensor]:
     def total(
         a: Tensor,
@@ -47,19 +47,19 @@ def _total(
         initial: Tensor | None = None,
         where: Any = None,
     ) -> Tensor:
-        chosen = _filled(a, _chosen(a, where), neutral)
-        found = reduced(chosen, axis=axis, dtype=dtype, keepdims=keepdims)
-        return found if initial is None else of_two(found, initial)
+        chosen = _fill(a, _mask_of(a, where), neutral)
+        found = reduction(chosen, axis=axis, dtype=dtype, keepdims=keepdims)
+        return found if initial is None else binary(found, initial)
 
     return total
 
 
-sum = _total(xp.sum, ops.add, 0)
-prod = _total(xp.prod, ops.multiply, 1)
+sum = _sum_or_product(xp.sum, ops.add, 0)
+prod = _sum_or_product(xp.prod, ops.multiply, 1)
 
 
 def _extreme(
-    name: str, reduced: Callable[..., Tensor], of_two: Callable[..., Tensor], infinity: float
+    name: str, reduction: Callable[..., Tensor], binary: Callable[..., Tensor], infinity: float
 ) -> Callable[..., Tensor]:
     def extreme(
         a: Tensor,
@@ -74,15 +74,15 @@ def _extreme(
                     f"reduction operation '{name}' does not have an identity, so to use a where "
                     "mask one has to specify 'initial'"
                 )
-            return reduced(a, axis=axis, keepdims=keepdims)
-        # Where nothing is chosen, `initial` is: floats have a number beyond it, which takes no part
-        # in the gradient of equal ones.
-        chosen = _filled(a, _chosen(a, where), infinity if a.dtype.kind == "f" else initial)
+            return reduction(a, axis=axis, keepdims=keepdims)
+        # Masked elements must not share the gradient with an equal `initial`: floats have an
+        # infinity for that.
+        chosen = _fill(a, _mask_of(a, where), infinity if a.dtype.kind == "f" else initial)
         axes = many_dims(axis, a.ndim)
         if 0 in [a.shape[i] for i in (range(a.ndim) if axes is None else axes)]:
-            nothing = xp.sum(chosen, axis=axis, dtype=a.dtype, keepdims=keepdims)
-            return nothing + cast(initial, a.dtype)
-        return of_two(reduced(chosen, axis=axis, keepdims=keepdims), initial)
+            empty = xp.sum(chosen, axis=axis, dtype=a.dtype, keepdims=keepdims)
+            return empty + cast(initial, a.dtype)
+        return binary(reduction(chosen, axis=axis, keepdims=keepdims), initial)
 
     return extreme
 
@@ -91,7 +91,7 @@ max = _extreme("maximum", xp.max, ops.maximum, -np.inf)
 min = _extreme("minimum", xp.min, ops.minimum, np.inf)
 
 
-# --- averages and spread --------------------------------------------------------------------------
+# --- means and variances --------------------------------------------------------------------------
 
 
 def mean(
@@ -99,10 +99,10 @@ def mean(
 ) -> Tensor:
     """Return the mean, of the elements for which a condition holds."""
     a = floating(cast(a, dtype))
-    mask = _chosen(a, where)
+    mask = _mask_of(a, where)
     if mask is None:
         return ops.mean(a, axis=axis, keepdims=keepdims)
-    total = xp.sum(_filled(a, mask, 0), axis=axis, keepdims=keepdims)
+    total = xp.sum(_fill(a, mask, 0), axis=axis, keepdims=keepdims)
     return total / _count(a, mask, axis, keepdims)
 
 
@@ -122,14 +122,14 @@ def var(
     correction: float | None = None,
 ) -> Tensor:
     """Return the variance: of a population, unless `ddof` or `correction` is given."""
-    lost = lost_of(ddof, correction)
+    correction = correction_of(ddof, correction)
     a = floating(cast(a, dtype))
-    mask = _chosen(a, where)
+    mask = _mask_of(a, where)
     if mask is None:
-        return ops.var(a, axis=axis, correction=lost, keepdims=keepdims)
-    centred = _filled(a - mean(a, axis, keepdims=True, where=mask), mask, 0)
+        return ops.var(a, axis=axis, correction=correction, keepdims=keepdims)
+    centred = _fill(a - mean(a, axis, keepdims=True, where=mask), mask, 0)
     squares = ops.real(centred * ops.conj(centred)) if a.is_complex() else ops.square(centred)
-    freedom = ops.clamp(_count(a, mask, axis, keepdims) - lost, min=0)
+    freedom = ops.clamp(_count(a, mask, axis, keepdims) - correction, min=0)
     return xp.sum(squares, axis=axis, keepdims=keepdims) / freedom
 
 
@@ -145,19 +145,21 @@ def std(
 ) -> Tensor:
     """Return the standard deviation: of a population, unless `ddof` or `correction` is given."""
     if where is None or where is True:
-        lost = lost_of(ddof, correction)
-        return ops.std(floating(cast(a, dtype)), axis=axis, correction=lost, keepdims=keepdims)
+        correction = correction_of(ddof, correction)
+        return ops.std(
+            floating(cast(a, dtype)), axis=axis, correction=correction, keepdims=keepdims
+        )
     return root(var(a, axis, dtype, ddof, keepdims, where=where, correction=correction))
 
 
 def root(variance: Tensor) -> Tensor:
-    """Return the square root, whose derivative is taken as 0 where it is 0."""
+    """Return the square root, with the derivative 0 at 0."""
     zero = ops.equal(variance, 0)
     return ops.where(zero, 0.0, ops.sqrt(ops.where(zero, 1.0, variance)))
 
 
-def lost_of(ddof: float, correction: float | None) -> float:
-    """Return by how much the count is less: NumPy's older name or the array API's says it."""
+def correction_of(ddof: float, correction: float | None) -> float:
+    """Return the correction of the degrees of freedom, from either of its names."""
     if correction is not None and ddof != 0:
         raise ValueError(
             f"ddof and correction can't be provided simultaneously: got {ddof} and {correction}"

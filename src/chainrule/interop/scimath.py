@@ -1,4 +1,4 @@
-"""numpy.lib.scimath: functions that go on into the complex numbers where the real ones end."""
+"""numpy.lib.scimath: functions with complex results outside of their real domain."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from chainrule.autograd.tensor import Tensor
 from chainrule.interop.operands import array_of, constant
 
 
-def _complex_where(x: Tensor, leaves: Callable[[Any], Any]) -> Tensor:
-    """Return `x` as complex numbers, if some of them leave the real domain."""
+def _complex_if_needed(x: Tensor, is_outside: Callable[[Any], Any]) -> Tensor:
+    """Return `x` as complex numbers, if some elements are outside of the real domain."""
     x = floating(x)
-    if x.is_complex() or not bool(np.any(leaves(array_of(x)))):
+    if x.is_complex() or not bool(np.any(is_outside(array_of(x)))):
         return x
     return cast(x, np.complex64 if x.dtype.itemsize <= 4 else np.complex128)
 
 
-def _extended(
-    function: Callable[[Any], Tensor], leaves: Callable[[Any], Any]
+def _extend_to_complex(
+    function: Callable[[Any], Tensor], is_outside: Callable[[Any], Any]
 ) -> Callable[..., Any]:
     def extended(x: Tensor) -> Tensor:
-        return function(_complex_where(x, leaves))
+        return function(_complex_if_needed(x, is_outside))
 
     return extended
 
@@ -34,32 +34,32 @@ def _is_negative(x: Any) -> Any:
     return x < 0
 
 
-def _is_beyond_1(x: Any) -> Any:
+def _is_outside_unit(x: Any) -> Any:
     return np.abs(x) > 1
 
 
-sqrt = _extended(ops.sqrt, _is_negative)
-log = _extended(ops.log, _is_negative)
-log2 = _extended(ops.log2, _is_negative)
-log10 = _extended(ops.log10, _is_negative)
-arctanh = _extended(ops.atanh, _is_beyond_1)
+sqrt = _extend_to_complex(ops.sqrt, _is_negative)
+log = _extend_to_complex(ops.log, _is_negative)
+log2 = _extend_to_complex(ops.log2, _is_negative)
+log10 = _extend_to_complex(ops.log10, _is_negative)
+arctanh = _extend_to_complex(ops.atanh, _is_outside_unit)
 
 
 def _arc(function: Callable[[Any], Tensor], ends: tuple[float, float], sign: int) -> Any:
-    """Return acos or asin beyond ±1: from the ends there it goes on with ±i acosh |x|.
+    """Return acos or asin extended outside of [-1, 1] by an imaginary part ±acosh |x|.
 
-    The complex functions have a cut there, on which their derivatives are of one side only.
+    The complex functions have a branch cut there, where their derivatives are one-sided.
     """
 
     def arc(x: Tensor) -> Tensor:
         x = floating(x)
-        beyond = ops.abs(x) > 1
-        if x.is_complex() or not bool(ops.any(beyond)):
+        outside = ops.abs(x) > 1
+        if x.is_complex() or not bool(ops.any(outside)):
             return function(x)
         end = constant(np.where(array_of(x) < 0, *ends).astype(x.dtype))
-        real = ops.where(beyond, end, function(ops.where(beyond, 0.0, x)))
-        imaginary = ops.acosh(ops.where(beyond, ops.abs(x), 1.5))
-        return ops.complex(cast(real, x.dtype), ops.where(beyond, sign * imaginary, 0.0))
+        real = ops.where(outside, end, function(ops.where(outside, 0.0, x)))
+        imaginary = ops.acosh(ops.where(outside, ops.abs(x), 1.5))
+        return ops.complex(cast(real, x.dtype), ops.where(outside, sign * imaginary, 0.0))
 
     return arc
 
@@ -79,7 +79,7 @@ def power(x: Tensor, p: Tensor) -> Tensor:
     x = (
         x
         if x.is_complex() or not bool(np.any(array_of(x) < 0))
-        else _complex_where(x, _is_negative)
+        else _complex_if_needed(x, _is_negative)
     )
     return ops.pow(
         x, cast(p, np.float64) if p.dtype.kind in "iu" and (array_of(p) < 0).any() else p

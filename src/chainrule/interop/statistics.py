@@ -1,4 +1,4 @@
-"""Sums, averages and spread, with the arguments of NumPy's functions."""
+"""Averages, cumulative sums, covariances and nan-functions, with NumPy's arguments."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from chainrule.autograd.tensor import Tensor
 from chainrule.backend import holds_somewhere
 from chainrule.interop.manipulation import ravel
 from chainrule.interop.operands import array_of, constant
-from chainrule.interop.reductions import lost_of, mean, root
+from chainrule.interop.reductions import correction_of, mean, root
 
 Axis = Any
 
-# --- averages and spread --------------------------------------------------------------------------
+# --- averages and ranges --------------------------------------------------------------------------
 
 
 def ptp(a: Tensor, axis: Axis = None, keepdims: bool = False) -> Tensor:
@@ -58,34 +58,34 @@ def average(
     return (result, ops.broadcast_to(total, result.shape)) if returned else result
 
 
-# --- without nan ----------------------------------------------------------------------------------
+# --- cumulative sums, and functions that ignore nan -----------------------------------------------
 
 
-def _filled(a: Tensor, value: float) -> tuple[Tensor, Tensor]:
-    """Return `a` with a value instead of each nan, and where that isn't."""
+def _replace_nan(a: Tensor, value: float) -> tuple[Tensor, Tensor]:
+    """Return `a` with nan replaced by a value, and the mask of the other elements."""
     missing = ops.isnan(a)
     return ops.where(missing, value, a), ops.logical_not(missing)
 
 
 def nanprod(a: Tensor, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
-    """Return the product of what is not nan."""
-    return xp.prod(_filled(a, 1)[0], axis=axis, dtype=dtype, keepdims=keepdims)
+    """Return the product of the elements that are not nan."""
+    return xp.prod(_replace_nan(a, 1)[0], axis=axis, dtype=dtype, keepdims=keepdims)
 
 
 def cumsum(a: Tensor, axis: int | None = None, dtype: Any = None) -> Tensor:
-    """Return running sums: of all elements, if there is no axis."""
+    """Return cumulative sums: of all elements, if there is no axis."""
     return ops.cumsum(ravel(a) if axis is None or not a.ndim else a, axis=axis or 0, dtype=dtype)
 
 
 def cumprod(a: Tensor, axis: int | None = None, dtype: Any = None) -> Tensor:
-    """Return running products: of all elements, if there is no axis."""
+    """Return cumulative products: of all elements, if there is no axis."""
     return ops.cumprod(ravel(a) if axis is None or not a.ndim else a, axis=axis or 0, dtype=dtype)
 
 
 def cumulative_sum(
     x: Tensor, axis: int | None = None, dtype: Any = None, include_initial: bool = False
 ) -> Tensor:
-    """Return running sums, of 0-d tensors too."""
+    """Return cumulative sums, of 0-d tensors too."""
     return ops.cumulative_sum(
         ops.atleast_1d(x), axis=axis, dtype=dtype, include_initial=include_initial
     )
@@ -94,29 +94,29 @@ def cumulative_sum(
 def cumulative_prod(
     x: Tensor, axis: int | None = None, dtype: Any = None, include_initial: bool = False
 ) -> Tensor:
-    """Return running products, of 0-d tensors too."""
+    """Return cumulative products, of 0-d tensors too."""
     return ops.cumulative_prod(
         ops.atleast_1d(x), axis=axis, dtype=dtype, include_initial=include_initial
     )
 
 
 def nancumsum(a: Tensor, axis: int | None = None, dtype: Any = None) -> Tensor:
-    """Return running sums of what is not nan."""
-    return cumsum(_filled(a, 0)[0], axis, dtype)
+    """Return cumulative sums that ignore nan."""
+    return cumsum(_replace_nan(a, 0)[0], axis, dtype)
 
 
 def nancumprod(a: Tensor, axis: int | None = None, dtype: Any = None) -> Tensor:
-    """Return running products of what is not nan."""
-    return cumprod(_filled(a, 1)[0], axis, dtype)
+    """Return cumulative products that ignore nan."""
+    return cumprod(_replace_nan(a, 1)[0], axis, dtype)
 
 
 def _nan_extreme(function: Callable[..., Tensor], infinity: float) -> Any:
     def extreme(a: Tensor, axis: Axis = None, keepdims: bool = False) -> Tensor:
         if a.dtype.kind not in "f":
             return function(a, axis=axis, keepdims=keepdims)
-        filled, there = _filled(a, infinity)
+        filled, present = _replace_nan(a, infinity)
         found = function(filled, axis=axis, keepdims=keepdims)
-        return ops.where(ops.any(there, axis=axis, keepdims=keepdims), found, np.nan)
+        return ops.where(ops.any(present, axis=axis, keepdims=keepdims), found, np.nan)
 
     return extreme
 
@@ -125,7 +125,7 @@ nanmax, nanmin = _nan_extreme(xp.max, -np.inf), _nan_extreme(xp.min, np.inf)
 
 
 def nanmean(a: Tensor, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
-    """Return the mean of what is not nan; nan if that is nothing."""
+    """Return the mean of the elements that are not nan; nan if there are none."""
     return ops.nanmean(floating(cast(a, dtype)), axis=axis, keepdims=keepdims)
 
 
@@ -142,12 +142,12 @@ def nanvar(
     *,
     correction: float | None = None,
 ) -> Tensor:
-    """Return the variance of what is not nan."""
+    """Return the variance of the elements that are not nan."""
     a = floating(cast(a, dtype))
-    there = ops.logical_not(ops.isnan(a))
-    centred = ops.where(there, a - nanmean(a, axis, keepdims=True), 0)
-    count = cast(ops.count_nonzero(there, axis=axis, keepdims=keepdims), _real(a))
-    freedom = count - lost_of(ddof, correction)
+    present = ops.logical_not(ops.isnan(a))
+    centred = ops.where(present, a - nanmean(a, axis, keepdims=True), 0)
+    count = cast(ops.count_nonzero(present, axis=axis, keepdims=keepdims), _real(a))
+    freedom = count - correction_of(ddof, correction)
     squares = ops.real(centred * ops.conj(centred)) if a.is_complex() else ops.square(centred)
     total = xp.sum(squares, axis=axis, keepdims=keepdims)
     return total / ops.where(freedom > 0, freedom, np.nan)
@@ -162,11 +162,11 @@ def nanstd(
     *,
     correction: float | None = None,
 ) -> Tensor:
-    """Return the standard deviation of what is not nan; its derivative is 0 where it is 0."""
+    """Return the standard deviation of the elements that are not nan, with derivative 0 at 0."""
     return root(nanvar(a, axis, dtype, ddof, keepdims, correction=correction))
 
 
-# --- together -------------------------------------------------------------------------------------
+# --- covariances and correlations -----------------------------------------------------------------
 
 
 def _variables(m: Tensor, y: Tensor | None, rowvar: bool, dtype: Any) -> Tensor:
@@ -174,8 +174,8 @@ def _variables(m: Tensor, y: Tensor | None, rowvar: bool, dtype: Any) -> Tensor:
     if m.ndim > 2 or (y is not None and y.ndim > 2):
         raise ValueError("cov: m and y can have two dimensions at most")
     rows = [ops.atleast_2d(floating(cast(part, dtype))) for part in (m, y) if part is not None]
-    turned = [part.mT if not rowvar and part.shape[0] != 1 else part for part in rows]
-    return xp.concat(turned, axis=0)
+    oriented = [part.mT if not rowvar and part.shape[0] != 1 else part for part in rows]
+    return xp.concat(oriented, axis=0)
 
 
 def cov(

@@ -1,7 +1,7 @@
-"""What becomes of each function that NumPy lets others take over: one line each.
+"""Tables of the NumPy functions that tensors implement, answer from arrays, or refuse.
 
-Of a function with a rule, what our function takes of NumPy's arguments stands beside it; where
-nothing does, our function has NumPy's names itself.
+A rule lists the parameters of NumPy's that our function takes; if it lists none, our function has
+NumPy's parameter names.
 """
 
 from __future__ import annotations
@@ -265,9 +265,9 @@ RULES: dict[Any, Rule] = {
     )
     for rule in rules
 }
-"""What is recorded."""
+"""Rules of the functions that are recorded."""
 
-# --- without derivative ---------------------------------------------------------------------------
+# --- functions without derivative -----------------------------------------------------------------
 
 
 def _functions(module: Any, names: str) -> frozenset[Any]:
@@ -288,7 +288,7 @@ ANSWERS = _functions(
     array2string array_repr array_str save savetxt savez savez_compressed
     """,
 ) | _functions(np.linalg, "matrix_rank")
-"""What NumPy itself answers, from the arrays: truths, numbers of things, places, text, files."""
+"""Functions that NumPy computes from the arrays: predicates, counts, indices, text, files."""
 
 NEW = _functions(
     np,
@@ -297,9 +297,9 @@ NEW = _functions(
     frombuffer fromfile fromstring loadtxt genfromtxt
     """,
 )
-"""What NumPy makes from no tensor's elements: the result is a tensor all the same."""
+"""Functions that use no elements of a tensor; the result is a new tensor."""
 
-# --- no rule --------------------------------------------------------------------------------------
+# --- functions without a rule ---------------------------------------------------------------------
 
 _NO_RULE = {
     "tensors hold no dates": [
@@ -313,11 +313,11 @@ _NO_RULE = {
 REASONS: dict[Any, str] = {
     function: reason for reason, functions in _NO_RULE.items() for function in functions
 }
-"""What is refused where it would lose a gradient, and why there is no rule."""
+"""Reason why a function has no rule; it raises an error where it would lose a gradient."""
 
 REASONS_OF_MODULES = {
     "numpy.lib.recfunctions": "tensors have no fields",
     "numpy.strings": "tensors hold no text",
     "numpy.char": "tensors hold no text",
 }
-"""The same, for all functions of a module."""
+"""The same for all functions of a module."""

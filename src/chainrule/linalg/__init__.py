@@ -52,7 +52,7 @@ __all__ = [
     "cholesky_inverse",
     "tensorinv",
     "tensorsolve",
-    # factors
+    # decompositions
     "cholesky",
     "cholesky_ex",
     "lu",
@@ -66,7 +66,7 @@ __all__ = [
     "eigvals",
     "svd",
     "svdvals",
-    # sizes
+    # norms, condition numbers and ranks
     "matrix_norm",
     "vector_norm",
     "norm",
@@ -83,6 +83,6 @@ __all__ = [
     "diagonal",
     "trace",
     "vander",
-    # what goes wrong
+    # errors
     "LinAlgError",
 ]

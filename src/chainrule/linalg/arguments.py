@@ -1,4 +1,4 @@
-"""What functions of matrices take, and how they say what is wrong with it."""
+"""Checks of matrix arguments, and errors that name the matrix on which LAPACK fails."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Array = Any
 
 
 def matrices(x: Operand, name: str) -> Tensor:
-    """Return a tensor of floating or complex matrices, in a precision that LAPACK computes in."""
+    """Return a tensor of floating or complex matrices, of a dtype that LAPACK supports."""
     tensor = floating(x)
     if tensor.ndim < 2:
         raise ShapeError(
@@ -45,8 +45,8 @@ def square(x: Operand, name: str) -> Tensor:
     return tensor
 
 
-def of_one_dtype(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-    """Return two tensors in the dtype that an operation on them has."""
+def with_common_dtype(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+    """Return two tensors promoted to their common dtype."""
     if x.dtype == y.dtype:
         return x, y
     dtype = promoted(x.dtype, y.dtype)
@@ -54,7 +54,7 @@ def of_one_dtype(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def is_tracked(x: Tensor) -> bool:
-    """Say whether a function of `x` is recorded."""
+    """Tell whether operations on `x` are recorded."""
     return is_recording() and x.requires_grad
 
 
@@ -79,7 +79,7 @@ def column(x: Tensor) -> Tensor:
 
 
 def without_column(x: Tensor) -> Tensor:
-    """Return matrices of one column as vectors, which are a view of nothing."""
+    """Return matrices of one column as vectors; the result is no view."""
     vectors = shaping.reshape.apply(x, shape=x.shape[:-1])
     vectors._view = None
     return vectors
@@ -88,7 +88,7 @@ def without_column(x: Tensor) -> Tensor:
 Reason = str | Callable[[Array], str]
 
 
-def computed(
+def apply_lapack(
     name: str,
     operation: Primitive | Callable[..., Any],
     reason: Reason,
@@ -96,9 +96,10 @@ def computed(
     trial: str = "",
     **settings: Any,
 ) -> Any:
-    """Apply a primitive, or a function; where LAPACK refuses a matrix, say which and why.
+    """Apply a primitive or a function; if LAPACK fails, raise an error naming the matrix and why.
 
-    It is one of the first input; `trial` names the function of NumPy's linalg that refuses it, too.
+    The matrix is one of the first input; `trial` names a function of NumPy's linalg that fails on
+    it, too.
     """
     try:
         apply = operation.apply if isinstance(operation, Primitive) else operation
@@ -106,16 +107,16 @@ def computed(
     except np.linalg.LinAlgError as error:
         x = whole(inputs[0]._array)
         kernel = getattr(namespace(x).linalg, trial or getattr(operation, "name", name))
-        place, matrix = _refused(x, kernel)
+        prefix, matrix = _first_failing(x, kernel)
         text = reason if isinstance(reason, str) else reason(matrix)
         if isinstance(reason, str) and not namespace(x).isfinite(matrix).all():
             what = text.split(" because ")[0]
             text = f"{what} because the input matrix contained non-finite values."
-        raise LinAlgError(f"linalg.{name}: {place}{text}") from error
+        raise LinAlgError(f"linalg.{name}: {prefix}{text}") from error
 
 
-def _refused(x: Array, kernel: Callable[[Array], Any]) -> tuple[str, Array]:
-    """Return the first matrix of a batch that a kernel refuses, and words for its place."""
+def _first_failing(x: Array, kernel: Callable[[Array], Any]) -> tuple[str, Array]:
+    """Return a prefix that names the first matrix on which a kernel fails, and that matrix."""
     stack = x.reshape(-1, *x.shape[-2:])
     for i, matrix in enumerate(stack):
         if not accepts(kernel, matrix):
@@ -124,9 +125,9 @@ def _refused(x: Array, kernel: Callable[[Array], Any]) -> tuple[str, Array]:
 
 
 def accepts(kernel: Callable[[Array], Any], matrix: Array) -> bool:
-    """Say whether a function of NumPy's linalg takes a matrix."""
+    """Tell whether a function of NumPy's linalg succeeds on a matrix."""
     try:
         kernel(matrix)
-    except ValueError:  # NumPy's LinAlgError is one
+    except ValueError:  # base class of NumPy's LinAlgError
         return False
     return True

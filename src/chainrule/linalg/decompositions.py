@@ -1,4 +1,4 @@
-"""Factors of matrices: Cholesky, QR."""
+"""Cholesky and QR decompositions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from chainrule.errors import ArgumentError, LinAlgError
 from chainrule.linalg.arguments import (
     accepts,
     adjoint,
-    computed,
+    apply_lapack,
     is_tracked,
     matmul,
     matrices,
@@ -39,12 +39,12 @@ def cholesky(A: Operand, *, upper: bool = False) -> Tensor:
     Returns
     -------
     Tensor, shape of `A`
-        A triangle, with positive numbers on its diagonal.
+        Triangular, with a positive diagonal.
 
     Raises
     ------
     LinAlgError
-        If a matrix isn't positive-definite: the message says from which minor on.
+        If a matrix isn't positive-definite: the message names the first minor that isn't.
     ShapeError
         If the matrices aren't square.
 
@@ -70,19 +70,19 @@ def cholesky(A: Operand, *, upper: bool = False) -> Tensor:
     def reason(matrix: Array) -> str:
         return _not_positive_definite(matrix.swapaxes(-1, -2).conj() if upper else matrix)
 
-    result: Tensor = computed("cholesky", decompositions.cholesky, reason, x, upper=upper)
-    _check_numbers(result._array, x._array, reason)
+    result: Tensor = apply_lapack("cholesky", decompositions.cholesky, reason, x, upper=upper)
+    _check_diagonal(result._array, x._array, reason)
     return result
 
 
-def _check_numbers(factor: Array, x: Array, reason: Callable[[Array], str]) -> None:
-    """Raise if a factor has nan on its diagonal: LAPACK does not see that in what it is given."""
+def _check_diagonal(factor: Array, x: Array, reason: Callable[[Array], str]) -> None:
+    """Raise if a factor has nan on its diagonal: LAPACK accepts nan in its input."""
     xp = namespace(x)
     bad = xp.isnan(factor.diagonal(0, -2, -1)).any(axis=-1) if xp.known else None
     if bad is not None and bad.any():
         first = bad.reshape(-1).argmax()
-        place = f"(Batch element {first}): " if x.ndim > 2 else ""
-        raise LinAlgError(f"linalg.cholesky: {place}{reason(x.reshape(-1, *x.shape[-2:])[first])}")
+        prefix = f"(Batch element {first}): " if x.ndim > 2 else ""
+        raise LinAlgError(f"linalg.cholesky: {prefix}{reason(x.reshape(-1, *x.shape[-2:])[first])}")
 
 
 def _not_positive_definite(matrix: Array) -> str:
@@ -104,14 +104,14 @@ def _is_positive(matrix: Array) -> bool:
 
 
 class QRResult(NamedTuple):
-    """What `qr` returns."""
+    """Result of `qr`."""
 
     Q: Tensor
     R: Tensor
 
 
 def qr(A: Operand, mode: str = "reduced") -> QRResult:
-    """Return a matrix with orthonormal columns and an upper triangle whose product is A.
+    """Return a matrix with orthonormal columns and an upper triangular one whose product is A.
 
     Parameters
     ----------
@@ -135,9 +135,9 @@ def qr(A: Operand, mode: str = "reduced") -> QRResult:
 
     Notes
     -----
-    Derivative: [1]_; of matrices with more columns than rows, that of the first m columns and of
-    Qᴴ times the rest. The columns that "complete" adds are defined up to a rotation; what does not
-    depend on it has its derivative through them too (PyTorch has none).
+    Derivative: [1]_; for matrices with more columns than rows, that of the first m columns and of
+    Qᴴ times the rest. The columns that "complete" adds are defined up to a rotation; functions that
+    don't depend on it can be differentiated through them, too (not in PyTorch).
 
     References
     ----------

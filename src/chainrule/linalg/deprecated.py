@@ -1,4 +1,4 @@
-"""Names from before `torch.linalg`: the same functions, with their arguments of then."""
+"""PyTorch's functions from before `torch.linalg`, with their older arguments."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import namespace
 from chainrule.kernels.lu import row_permutation
 from chainrule.linalg import decompositions, eigen_svd
-from chainrule.linalg.arguments import adjoint, matrices, of_one_dtype, transposed
+from chainrule.linalg.arguments import adjoint, matrices, transposed, with_common_dtype
 from chainrule.linalg.lu import (
     LUFactors,
     LUFactorsEx,
@@ -30,7 +30,7 @@ __all__ = ["cholesky", "lu", "lu_solve", "lu_unpack", "qr", "svd", "triangular_s
 
 
 class SVDResult(NamedTuple):
-    """What `svd` returns."""
+    """Result of `svd`."""
 
     U: Tensor
     S: Tensor
@@ -38,7 +38,7 @@ class SVDResult(NamedTuple):
 
 
 class TriangularSolveResult(NamedTuple):
-    """What `triangular_solve` returns."""
+    """Result of `triangular_solve`."""
 
     solution: Tensor
     cloned_coefficient: Tensor
@@ -58,7 +58,7 @@ def cholesky(input: Operand, upper: bool = False) -> Tensor:
 
 
 def qr(input: Operand, some: bool = True) -> decompositions.QRResult:
-    """Return what `linalg.qr` does, complete if not `some`.
+    """Return the QR decomposition, as `linalg.qr` does: "complete" if `some` is False.
 
     Examples
     --------
@@ -79,14 +79,14 @@ def svd(input: Operand, some: bool = True, compute_uv: bool = True) -> SVDResult
     some : bool, default True
         Return min(m, n) vectors of each kind, else all of them.
     compute_uv : bool, default True
-        Compute the vectors: if False, they are zeros, all of them.
+        Compute the vectors: if False, `U` and `V` are square matrices of zeros.
 
     Returns
     -------
     U : Tensor, shape (..., m, m) or (..., m, min(m, n))
     S : Tensor, shape (..., min(m, n)); real
     V : Tensor, shape (..., n, n) or (..., n, min(m, n))
-        The vectors are its columns, not its rows as of `linalg.svd`.
+        The vectors are its columns; in `linalg.svd` they are the rows of Vh.
 
     Raises
     ------
@@ -129,7 +129,7 @@ def triangular_solve(
     A : Tensor, shape (..., n, n)
         Matrices of which one triangle is read.
     upper : bool, default True
-        Which triangle it is.
+        Read the upper triangle, else the lower one.
     transpose : bool, default False
         Solve Aᵀ X = b.
     unitriangular : bool, default False
@@ -144,7 +144,7 @@ def triangular_solve(
     Raises
     ------
     LinAlgError, ShapeError
-        As `linalg.solve_triangular` does, whose derivatives these are, too.
+        As for `linalg.solve_triangular`, which also has the same derivatives.
 
     Examples
     --------
@@ -154,7 +154,7 @@ def triangular_solve(
     tensor([[1.],
             [1.]])
     """
-    a, sides = of_one_dtype(matrices(A, "triangular_solve"), matrices(b, "triangular_solve"))
+    a, sides = with_common_dtype(matrices(A, "triangular_solve"), matrices(b, "triangular_solve"))
     reader = transposed(a) if transpose else a
     solution = solve_triangular(
         reader, sides, upper=upper != transpose, unitriangular=unitriangular
@@ -163,10 +163,9 @@ def triangular_solve(
 
 
 def lu(A: Operand, pivot: bool = True, get_infos: bool = False) -> LUFactors | LUFactorsEx:
-    """Return what `linalg.lu_factor` does: the factors in one matrix, and the pivots.
+    """Return the LU factors in one matrix, and the pivots, as `linalg.lu_factor` does.
 
-    With `get_infos` also where a factor is singular, as `linalg.lu_factor_ex` says; without it
-    that raises.
+    With `get_infos` a singular factor doesn't raise: the result is that of `linalg.lu_factor_ex`.
 
     Examples
     --------
@@ -182,7 +181,7 @@ def lu(A: Operand, pivot: bool = True, get_infos: bool = False) -> LUFactors | L
 
 
 def lu_solve(b: Operand, LU_data: Operand, LU_pivots: Operand) -> Tensor:
-    """Return the solution of A X = b, given what `lu` made of A, as `linalg.lu_solve` does.
+    """Return the solution of A X = b from the LU factors of A, as `linalg.lu_solve` does.
 
     Examples
     --------
@@ -197,13 +196,13 @@ def lu_solve(b: Operand, LU_data: Operand, LU_pivots: Operand) -> Tensor:
 def lu_unpack(
     LU_data: Operand, LU_pivots: Operand, unpack_data: bool = True, unpack_pivots: bool = True
 ) -> LUResult:
-    """Return P, L and U, with A = P L U, of what `lu` made of A.
+    """Return P, L and U, with A = P L U, from the result of `lu`.
 
     Parameters
     ----------
     LU_data : Tensor, shape (..., m, n)
     LU_pivots : Tensor of integers, shape (..., min(m, n))
-        What `lu` or `linalg.lu_factor` returned.
+        The result of `lu` or `linalg.lu_factor`.
     unpack_data, unpack_pivots : bool, default True
         Return L and U, and P; else they are empty.
 
@@ -228,8 +227,8 @@ def lu_unpack(
     packed = matrices(LU_data, "lu_unpack")
     xp = namespace(packed._array)
     m, n = packed.shape[-2:]
-    nothing = make(xp.zeros((0,), dtype=packed.dtype), None)
-    order, lower, upper = nothing, nothing, nothing
+    empty = make(xp.zeros((0,), dtype=packed.dtype), None)
+    order, lower, upper = empty, empty, empty
     if unpack_data:
         eye = make(xp.eye(m, min(m, n), dtype=packed.dtype), None)
         lower = elementwise.add.apply(tril(packed[..., : min(m, n)], -1), eye)

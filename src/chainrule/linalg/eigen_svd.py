@@ -1,4 +1,4 @@
-"""Eigenvalues and singular values, with their vectors."""
+"""Eigenvalue and singular value decompositions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from chainrule.arguments import Operand
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import namespace
 from chainrule.errors import ArgumentError
-from chainrule.linalg.arguments import computed, is_tracked, matrices, square
+from chainrule.linalg.arguments import apply_lapack, is_tracked, matrices, square
 from chainrule.primitives import decompositions
 
 __all__ = ["eig", "eigh", "eigvals", "eigvalsh", "svd", "svdvals"]
@@ -16,14 +16,14 @@ __all__ = ["eig", "eigh", "eigvals", "eigvalsh", "svd", "svdvals"]
 Array = Any
 
 
-_ENDLESS = (
+_NOT_CONVERGED = (
     "The algorithm failed to converge because the input matrix is ill-conditioned or has too many "
     "repeated eigenvalues."
 )
 
 
 class EighResult(NamedTuple):
-    """What `eigh` returns."""
+    """Result of `eigh`."""
 
     eigenvalues: Tensor
     eigenvectors: Tensor
@@ -37,7 +37,7 @@ def eigh(A: Operand, UPLO: str = "L") -> EighResult:
     A : Tensor, shape (..., n, n)
         Symmetric or Hermitian matrices, of which one triangle is read.
     UPLO : {"L", "U"}
-        Which one: the lower or the upper.
+        The triangle that is read: the lower or the upper.
 
     Returns
     -------
@@ -57,9 +57,9 @@ def eigh(A: Operand, UPLO: str = "L") -> EighResult:
     -----
     Derivatives: dL = diag(Vᴴ dA V) and dV = V (E ∘ Vᴴ dA V), with Eᵢⱼ = 1 / (Lⱼ - Lᵢ) [1]_, for
     Hermitian dA; a gradient is Hermitian, too, whichever triangle is read. Where eigenvalues
-    coincide, the vectors of the group can be rotated: a gradient that depends on them is inf or
-    nan; one that depends on eigenvalues or on other vectors alone is finite and right. A function
-    must not depend on the free factors of vectors either.
+    coincide, their vectors can be rotated: a gradient that depends on them is inf or nan; one that
+    depends on eigenvalues or on other vectors alone is finite and right. Functions must not depend
+    on the free factors of vectors either.
 
     References
     ----------
@@ -74,7 +74,7 @@ def eigh(A: Operand, UPLO: str = "L") -> EighResult:
     """
     x = square(A, "eigh")
     return EighResult(
-        *computed("eigh", decompositions.eigh, _ENDLESS, x, upper=_is_upper(UPLO, "eigh"))
+        *apply_lapack("eigh", decompositions.eigh, _NOT_CONVERGED, x, upper=_is_upper(UPLO, "eigh"))
     )
 
 
@@ -108,18 +108,20 @@ def eigvalsh(A: Operand, UPLO: str = "L") -> Tensor:
     x = square(A, "eigvalsh")
     upper = _is_upper(UPLO, "eigvalsh")
     if is_tracked(x):
-        values: Tensor = computed("eigvalsh", decompositions.eigh, _ENDLESS, x, upper=upper)[0]
+        values: Tensor = apply_lapack(
+            "eigvalsh", decompositions.eigh, _NOT_CONVERGED, x, upper=upper
+        )[0]
         return values
 
     def alone(x: Tensor) -> Tensor:
         return make(namespace(x._array).linalg.eigvalsh(x._array, "U" if upper else "L"), None)
 
-    values = computed("eigvalsh", alone, _ENDLESS, x, trial="eigvalsh")
+    values = apply_lapack("eigvalsh", alone, _NOT_CONVERGED, x, trial="eigvalsh")
     return values
 
 
 class EigResult(NamedTuple):
-    """What `eig` returns."""
+    """Result of `eig`."""
 
     eigenvalues: Tensor
     eigenvectors: Tensor
@@ -147,8 +149,8 @@ def eig(A: Operand) -> EigResult:
 
     Notes
     -----
-    Derivatives: with P = V⁻¹ dA V, dL = diag(P) and dV = V (E ∘ P), less what would change the
-    lengths [1]_. Where eigenvalues coincide: as for `eigh`.
+    Derivatives: with P = V⁻¹ dA V, dL = diag(P) and dV = V (E ∘ P), minus the part that would
+    change the lengths [1]_. Where eigenvalues coincide: as for `eigh`.
 
     References
     ----------
@@ -162,7 +164,7 @@ def eig(A: Operand) -> EigResult:
     >>> cr.linalg.eig(cr.tensor([[2.0, 0.0], [0.0, 1.0]])).eigenvalues
     tensor([2.+0.j, 1.+0.j])
     """
-    return EigResult(*computed("eig", decompositions.eig, _ENDLESS, square(A, "eig")))
+    return EigResult(*apply_lapack("eig", decompositions.eig, _NOT_CONVERGED, square(A, "eig")))
 
 
 def eigvals(A: Operand) -> Tensor:
@@ -183,12 +185,14 @@ def eigvals(A: Operand) -> Tensor:
     >>> cr.linalg.eigvals(cr.tensor([[0.0, 0.0], [0.0, 2.0]]))
     tensor([0.+0.j, 2.+0.j])
     """
-    values: Tensor = computed("eigvals", decompositions.eig, _ENDLESS, square(A, "eigvals"))[0]
+    values: Tensor = apply_lapack(
+        "eigvals", decompositions.eig, _NOT_CONVERGED, square(A, "eigvals")
+    )[0]
     return values
 
 
 class SVDResult(NamedTuple):
-    """What `svd` returns."""
+    """Result of `svd`."""
 
     U: Tensor
     S: Tensor
@@ -205,7 +209,7 @@ def svd(A: Operand, full_matrices: bool = True, *, driver: str | None = None) ->
     full_matrices : bool, default True
         Whether `U` and `Vh` are square; else they have k = min(m, n) columns and rows.
     driver : None
-        PyTorch's choice of a CUDA algorithm; here there is one.
+        PyTorch's choice of a CUDA algorithm, which is not supported.
 
     Returns
     -------
@@ -226,9 +230,9 @@ def svd(A: Operand, full_matrices: bool = True, *, driver: str | None = None) ->
     -----
     Derivatives: [1]_, and for complex numbers [2]_. Where singular values coincide, or are zero,
     a gradient that depends on their vectors is inf or nan, and one that doesn't is finite and
-    right. Columns beyond the first k are defined up to a rotation; what does not depend on it has
-    its derivative through them too (PyTorch drops it). A function must not depend on the factors
-    of size 1 that are free in each pair of vectors.
+    right. Columns after the first k are defined up to a rotation; functions that don't depend on it
+    can be differentiated through them, too (PyTorch drops that part). A function must not depend on
+    the factors of size 1 that are free in each pair of vectors.
 
     References
     ----------
@@ -244,7 +248,9 @@ def svd(A: Operand, full_matrices: bool = True, *, driver: str | None = None) ->
     """
     _check_driver(driver, "svd")
     x = matrices(A, "svd")
-    return SVDResult(*computed("svd", decompositions.svd, _ENDLESS, x, full=bool(full_matrices)))
+    return SVDResult(
+        *apply_lapack("svd", decompositions.svd, _NOT_CONVERGED, x, full=bool(full_matrices))
+    )
 
 
 def _check_driver(driver: str | None, name: str) -> None:
@@ -277,11 +283,13 @@ def svdvals(A: Operand, *, driver: str | None = None) -> Tensor:
     _check_driver(driver, "svdvals")
     x = matrices(A, "svdvals")
     if is_tracked(x):
-        values: Tensor = computed("svdvals", decompositions.svd, _ENDLESS, x, full=False)[1]
+        values: Tensor = apply_lapack("svdvals", decompositions.svd, _NOT_CONVERGED, x, full=False)[
+            1
+        ]
         return values
 
     def alone(x: Tensor) -> Tensor:
         return make(namespace(x._array).linalg.svd(x._array, compute_uv=False), None)
 
-    values = computed("svdvals", alone, _ENDLESS, x, trial="svd")
+    values = apply_lapack("svdvals", alone, _NOT_CONVERGED, x, trial="svd")
     return values

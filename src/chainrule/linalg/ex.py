@@ -1,4 +1,4 @@
-"""Functions that tell of matrices that can't be inverted or factored, instead of raising."""
+"""Unchecked linear algebra: error codes instead of exceptions for singular matrices."""
 
 from __future__ import annotations
 
@@ -23,28 +23,28 @@ Array = Any
 
 
 class CholeskyExResult(NamedTuple):
-    """What `cholesky_ex` returns."""
+    """Result of `cholesky_ex`."""
 
     L: Tensor
     info: Tensor
 
 
 class InvExResult(NamedTuple):
-    """What `inv_ex` returns."""
+    """Result of `inv_ex`."""
 
     inverse: Tensor
     info: Tensor
 
 
 class SolveExResult(NamedTuple):
-    """What `solve_ex` returns."""
+    """Result of `solve_ex`."""
 
     result: Tensor
     info: Tensor
 
 
 def cholesky_ex(A: Operand, *, upper: bool = False, check_errors: bool = False) -> CholeskyExResult:
-    """Return the Cholesky factors of those matrices that have one, and which have none.
+    """Return Cholesky factors, and an error code for matrices that have none.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ def cholesky_ex(A: Operand, *, upper: bool = False, check_errors: bool = False) 
     Returns
     -------
     L : Tensor, shape of `A`
-        nan where there is no factor (PyTorch: what had been computed by then).
+        nan where there is no factor (PyTorch: partial results).
     info : Tensor of int32, shape (...)
         0, or the order of the first leading minor that is not positive-definite.
 
@@ -80,11 +80,11 @@ def cholesky_ex(A: Operand, *, upper: bool = False, check_errors: bool = False) 
     def factor(matrices: Tensor) -> Tensor:
         return cholesky(matrices, upper=upper)
 
-    return CholeskyExResult(*_told(x, factor, _by_cholesky, minor, check_errors))
+    return CholeskyExResult(*_unchecked(x, factor, _try_cholesky, minor, check_errors))
 
 
 def inv_ex(A: Operand, *, check_errors: bool = False) -> InvExResult:
-    """Return the inverses of those matrices that have one, and which have none.
+    """Return inverses, and an error code for singular matrices.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ def inv_ex(A: Operand, *, check_errors: bool = False) -> InvExResult:
     Returns
     -------
     inverse : Tensor, shape of `A`
-        nan where there is none (PyTorch: what had been computed by then).
+        nan where there is none (PyTorch: partial results).
     info : Tensor of int32, shape (...)
         0, or the number, from 1, of the first zero on the diagonal of U: see `lu_factor_ex`.
 
@@ -111,13 +111,13 @@ def inv_ex(A: Operand, *, check_errors: bool = False) -> InvExResult:
     tensor([0, 1], dtype=int32)
     """
     x = square(A, "inv")
-    return InvExResult(*_told(x, inv, _by_solving, _first_zero, check_errors))
+    return InvExResult(*_unchecked(x, inv, _try_inverse, _first_zero, check_errors))
 
 
 def solve_ex(
     A: Operand, B: Operand, *, left: bool = True, check_errors: bool = False
 ) -> SolveExResult:
-    """Return the solutions of those systems that have one, and which have none.
+    """Return solutions of linear systems, and an error code for singular matrices.
 
     Parameters
     ----------
@@ -129,7 +129,7 @@ def solve_ex(
     Returns
     -------
     result : Tensor, as of `solve`
-        nan where the matrix is singular (PyTorch: what had been computed by then).
+        nan where the matrix is singular (PyTorch: partial results).
     info : Tensor of int32, shape (...)
         0, or the number, from 1, of the first zero on the diagonal of U: see `lu_factor_ex`.
 
@@ -148,22 +148,23 @@ def solve_ex(
     def solution(matrices: Tensor) -> Tensor:
         return solve(matrices, B, left=left)
 
-    return SolveExResult(*_told(x, solution, _by_solving, _first_zero, check_errors))
+    return SolveExResult(*_unchecked(x, solution, _try_inverse, _first_zero, check_errors))
 
 
-def _told(
+def _unchecked(
     x: Tensor,
     function: Callable[[Tensor], Tensor],
     kernel: Callable[[Array], Array],
-    number: Callable[[Array], int],
+    error_code: Callable[[Array], int],
     check_errors: bool,
 ) -> tuple[Tensor, Tensor]:
-    """Return what a function gives for the matrices that it takes, and numbers for the others."""
+    """Return a function's results, nan where it fails, and the error codes (0 for success)."""
     xp = namespace(x._array)
     if not xp.known:
         raise CompileError(
             "inv_ex, solve_ex and cholesky_ex look at values, which a compiled function doesn't "
-            "know: call inv, solve or cholesky, which raise as it runs, or lu_factor_ex"
+            "know: call inv, solve or cholesky, which raise when the function runs, or "
+            "lu_factor_ex"
         )
     info = np.zeros(x.shape[:-2], np.int32)
     try:
@@ -171,12 +172,12 @@ def _told(
     except LinAlgError:
         if check_errors:
             raise
-    for place in np.ndindex(info.shape):
-        if not accepts(kernel, x._array[place]):
-            info[place] = number(x._array[place])
-    if not info.any():  # not finite, say
-        for place in np.ndindex(info.shape):
-            info[place] = 0 if xp.isfinite(x._array[place]).all() else 1
+    for index in np.ndindex(info.shape):
+        if not accepts(kernel, x._array[index]):
+            info[index] = error_code(x._array[index])
+    if not info.any():  # a matrix that is not finite, for one
+        for index in np.ndindex(info.shape):
+            info[index] = 0 if xp.isfinite(x._array[index]).all() else 1
     bad = xp.asarray(info != 0)
     eye = make(xp.eye(x.shape[-1], dtype=x.dtype), None)
     result = function(where(make(bad[..., None, None], None), eye, x))
@@ -184,11 +185,11 @@ def _told(
     return where(make(mask, None), np.nan, result), make(xp.asarray(info), None)
 
 
-def _by_solving(matrix: Array) -> Array:
+def _try_inverse(matrix: Array) -> Array:
     return namespace(matrix).linalg.inv(matrix)
 
 
-def _by_cholesky(matrix: Array) -> Array:
+def _try_cholesky(matrix: Array) -> Array:
     factor = namespace(matrix).linalg.cholesky(matrix)
     if not namespace(matrix).isfinite(factor).all():
         raise np.linalg.LinAlgError
@@ -196,5 +197,5 @@ def _by_cholesky(matrix: Array) -> Array:
 
 
 def _first_zero(matrix: Array) -> int:
-    # Rounding may hide the zero that LAPACK has met: it is then as good as the last one.
+    # Rounding may hide the zero pivot that LAPACK met: then report the last one.
     return int(lu_factor_ex(make(matrix, None)).info.item()) or matrix.shape[-1]

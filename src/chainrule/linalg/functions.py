@@ -41,9 +41,9 @@ def det(A: Operand) -> Tensor:
 
     Notes
     -----
-    Derivative: the cofactors, det(A) A⁻ᵀ [1]_. Those of singular matrices are found from the
+    Derivative: the cofactors, det(A) A⁻ᵀ [1]_. Those of singular matrices are computed from the
     singular value decomposition without a division, so first and second derivatives are exact at
-    every matrix; for n ≤ 3, where cofactors are polynomials, all of them are.
+    every matrix; for n ≤ 3, where cofactors are polynomials, derivatives of all orders are.
 
     References
     ----------
@@ -63,14 +63,14 @@ def det(A: Operand) -> Tensor:
 
 
 class SlogdetResult(NamedTuple):
-    """What `slogdet` returns."""
+    """Result of `slogdet`."""
 
     sign: Tensor
     logabsdet: Tensor
 
 
 def slogdet(A: Operand) -> SlogdetResult:
-    """Return the sign and the logarithm of the size of the determinant of square matrices.
+    """Return the sign of the determinant of square matrices, and the logarithm of its magnitude.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ def slogdet(A: Operand) -> SlogdetResult:
     Returns
     -------
     sign : Tensor, shape (...)
-        -1, 0 or 1; of complex matrices, a number of size 1, or 0.
+        -1, 0 or 1; for complex matrices, a number of magnitude 1, or 0.
     logabsdet : Tensor, shape (...); real
         -inf for a singular matrix.
 
@@ -91,8 +91,8 @@ def slogdet(A: Operand) -> SlogdetResult:
 
     Notes
     -----
-    Derivative: A⁻ᵀ for the logarithm, which is inf or nan for a singular matrix; the sign is
-    constant for real matrices, and turns with Im tr(A⁻¹ dA) for complex ones [1]_.
+    Derivative: A⁻ᵀ for the logarithm, which is inf or nan for a singular matrix; 0 for the sign of
+    real matrices, and i sign Im tr(A⁻¹ dA) for that of complex ones [1]_.
 
     References
     ----------
@@ -132,10 +132,10 @@ def logdet(A: Operand) -> Tensor:
     >>> cr.logdet(cr.eye(3))
     tensor(0.)
     """
-    sign, size = slogdet(A)
+    sign, logabsdet = slogdet(A)
     if sign.is_complex():
-        return ops.log(sign) + size
-    return ops.where(sign < 0, float("nan"), size)
+        return ops.log(sign) + logabsdet
+    return ops.where(sign < 0, float("nan"), logabsdet)
 
 
 def matrix_exp(A: Operand) -> Tensor:
@@ -157,7 +157,7 @@ def matrix_exp(A: Operand) -> Tensor:
 
     Notes
     -----
-    Padé approximants with scaling and squaring [1]_. Derivative along t: the corner of
+    Padé approximants with scaling and squaring [1]_. Derivative along t: the upper right block of
     exp([[A, t], [0, A]]) [2]_; differentiable to every order, also where eigenvalues coincide.
 
     References
@@ -200,7 +200,7 @@ def matrix_power(A: Operand, n: int) -> Tensor:
 
     Notes
     -----
-    By repeated squaring: about log₂ n products, whose derivative it has.
+    Computed by repeated squaring, with about log₂ n products, and differentiated through these.
 
     Examples
     --------

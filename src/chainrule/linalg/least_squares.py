@@ -1,4 +1,4 @@
-"""Least squares."""
+"""Least squares, and decompositions of low rank."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from chainrule.arguments import Operand, floating
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import check_known, namespace
 from chainrule.errors import ArgumentError, ShapeError
-from chainrule.linalg.arguments import column, matmul, matrices, of_one_dtype, without_column
+from chainrule.linalg.arguments import column, matmul, matrices, with_common_dtype, without_column
 from chainrule.linalg.deprecated import SVDResult, svd
 from chainrule.linalg.eigen_svd import svdvals
 from chainrule.linalg.rank import matrix_rank
@@ -25,7 +25,7 @@ __all__ = [
 
 
 class LstsqResult(NamedTuple):
-    """What `lstsq` returns."""
+    """Result of `lstsq`."""
 
     solution: Tensor
     residuals: Tensor
@@ -48,11 +48,11 @@ def lstsq(
     B : Tensor, shape (..., m, k), or (..., m) with one vector for each matrix
         Right sides.
     rcond : float, optional
-        Singular values up to this part of the largest one count as zero: by default max(m, n) times
-        the precision of the dtype.
+        Singular values up to this fraction of the largest one count as zero: by default max(m, n)
+        times the precision of the dtype.
     driver : {"gelsy", "gelsd", "gelss", "gels"}, optional
-        PyTorch's names. All give the same solution here; as there, "gels" leaves out the rank, and
-        only "gelsd" and "gelss" give singular values.
+        PyTorch's names. All compute the same solution; "gels" omits the rank, and only "gelsd" and
+        "gelss" return singular values.
 
     Returns
     -------
@@ -70,8 +70,8 @@ def lstsq(
 
     Notes
     -----
-    Computed as pinv(A) B, whose derivative it has [1]_, with what is said there of an `rcond` that
-    cuts off more than rounding errors; the rank has none.
+    Computed as pinv(A) B, with its derivative [1]_; see the note of `pinv` on an `rcond` that cuts
+    off more than rounding errors. The rank has no derivative.
 
     References
     ----------
@@ -89,7 +89,7 @@ def lstsq(
         raise ArgumentError(
             f"linalg.lstsq: parameter `driver` should be one of {_DRIVERS}, but got {driver!r}"
         )
-    a, b = of_one_dtype(matrices(A, "lstsq"), floating(B))
+    a, b = with_common_dtype(matrices(A, "lstsq"), floating(B))
     m, n = a.shape[-2:]
     is_vector = b.ndim == a.ndim - 1 and b.shape == a.shape[:-1]
     b = column(b) if is_vector else b
@@ -118,9 +118,7 @@ def lstsq(
     return LstsqResult(solution, residuals, rank, singular)
 
 
-# --- low rank -------------------------------------------------------------------------------------
-#
-# The largest singular values of matrices, with their vectors.
+# --- decompositions of low rank -------------------------------------------------------------------
 
 
 def svd_lowrank(
@@ -133,11 +131,11 @@ def svd_lowrank(
     A : Tensor, shape (..., m, n)
         Real or complex matrices.
     q : int, default 6
-        How many, min(m, n) at most; 6 if None.
+        Number of singular values, min(m, n) at most; 6 if None.
     niter : int, default 2
-        Plays no part: PyTorch approximates, by so many iterations from random vectors.
+        Accepted for compatibility, without effect: PyTorch approximates by this many iterations.
     M : Tensor, optional
-        What is subtracted from `A`, with which its shape broadcasts.
+        Subtracted from `A`; its shape broadcasts with that of `A`.
 
     Returns
     -------
@@ -152,7 +150,7 @@ def svd_lowrank(
 
     Notes
     -----
-    The first columns of `svd`, which is computed as a whole, and has these derivatives.
+    The first columns of the complete `svd`, with its derivatives.
 
     Examples
     --------
@@ -181,11 +179,11 @@ def pca_lowrank(A: Operand, q: int | None = None, center: bool = True, niter: in
     A : Tensor, shape (..., m, n)
         m observations of n variables.
     q : int, optional
-        How many components: the smallest of 6, m and n if left out.
+        Number of components: the smallest of 6, m and n if left out.
     center : bool, default True
         Subtract the mean observation.
     niter : int, default 2
-        Plays no part, as of `svd_lowrank`.
+        Accepted for compatibility, without effect.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""LU factors of matrices, solutions by them, and functions that return what went wrong."""
+"""LU decompositions, and solutions of linear systems from them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from chainrule.backend import namespace
 from chainrule.errors import LinAlgError, ShapeError
 from chainrule.kernels.lu import factorize, row_permutation
 from chainrule.linalg.arguments import adjoint as conjugate_transpose
-from chainrule.linalg.arguments import is_tracked, matrices, of_one_dtype, square, transposed
+from chainrule.linalg.arguments import is_tracked, matrices, square, transposed, with_common_dtype
 from chainrule.linalg.solve import solve_triangular
 from chainrule.ops import concat, conj, tril, triu
 from chainrule.primitives import decompositions, indexing, shaping
@@ -23,7 +23,7 @@ Array = Any
 
 
 class LUResult(NamedTuple):
-    """What `lu` returns."""
+    """Result of `lu`."""
 
     P: Tensor
     L: Tensor
@@ -31,14 +31,14 @@ class LUResult(NamedTuple):
 
 
 class LUFactors(NamedTuple):
-    """What `lu_factor` returns."""
+    """Result of `lu_factor`."""
 
     LU: Tensor
     pivots: Tensor
 
 
 class LUFactorsEx(NamedTuple):
-    """What `lu_factor_ex` returns."""
+    """Result of `lu_factor_ex`."""
 
     LU: Tensor
     pivots: Tensor
@@ -46,47 +46,47 @@ class LUFactorsEx(NamedTuple):
 
 
 def _triangles(x: Tensor, pivot: bool) -> tuple[Array, Tensor, Tensor]:
-    """Return the exchanges of rows, from 0, and the factors, recorded if `x` is."""
+    """Return the pivots, counted from 0, and both factors, recorded if `x` requires grad."""
     xp = namespace(x._array)
     m, n = x.shape[-2:]
     k = min(m, n)
     packed, pivots = factorize(xp, x._array, pivot=pivot)
     if not is_tracked(x):
-        whole = make(packed, None)
+        factors = make(packed, None)
         eye = make(xp.eye(m, k, dtype=x.dtype), None)
-        return pivots, tril(whole[..., :k], -1) + eye, triu(whole[..., :k, :])
-    x = _in_order(x, row_permutation(xp, pivots, m)) if pivot else x
+        return pivots, tril(factors[..., :k], -1) + eye, triu(factors[..., :k, :])
+    x = _permute_rows(x, row_permutation(xp, pivots, m)) if pivot else x
     lower, upper = decompositions.lu.apply(x[..., :k, :k])
     if m > k:
         below = solve_triangular(upper, x[..., k:, :], upper=True, left=False)
         lower = concat([lower, below], axis=-2)
     if n > k:
-        beside = solve_triangular(lower, x[..., k:], upper=False, unitriangular=True)
-        upper = concat([upper, beside], axis=-1)
+        right = solve_triangular(lower, x[..., k:], upper=False, unitriangular=True)
+        upper = concat([upper, right], axis=-1)
     return pivots, lower, upper
 
 
-def _in_order(x: Tensor, order: Array) -> Tensor:
+def _permute_rows(x: Tensor, order: Array) -> Tensor:
     """Return the rows of matrices in another order."""
     grid = np.ix_(*[np.arange(size) for size in order.shape])[:-1]
     shape = np.broadcast_shapes(x.shape[:-2], order.shape[:-1])
     if x.shape[:-2] != shape:
         x = shaping.broadcast_to.apply(x, shape=(*shape, *x.shape[-2:]))
     if order.shape[:-1] != shape:
-        return _in_order(x, np.broadcast_to(order, (*shape, order.shape[-1])))
+        return _permute_rows(x, np.broadcast_to(order, (*shape, order.shape[-1])))
     return indexing.index.apply(x, key=(*grid, order))
 
 
 def lu(A: Operand, *, pivot: bool = True) -> LUResult:
-    """Return a permutation, a lower and an upper triangle whose product is A = P L U.
+    """Return a permutation, a lower and an upper triangular matrix whose product is A = P L U.
 
     Parameters
     ----------
     A : Tensor, shape (..., m, n)
         Real or complex matrices.
     pivot : bool, default True
-        Exchange rows, so that the largest element of a column is divided by. Without that, P is
-        empty, and a zero there makes inf and nan.
+        Exchange rows, so that the pivot is the largest element of its column. Without that, P is
+        empty, and a zero pivot gives inf and nan.
 
     Returns
     -------
@@ -102,7 +102,7 @@ def lu(A: Operand, *, pivot: bool = True) -> LUResult:
 
     Notes
     -----
-    Derivative: with Φ = L⁻¹ Pᵀ dA U⁻¹, dL is L times what is below the diagonal of Φ, dU the rest
+    Derivative: with Φ = L⁻¹ Pᵀ dA U⁻¹, dL is L times the part of Φ below the diagonal, dU the rest
     times U [1]_. P has none.
 
     References
@@ -132,7 +132,7 @@ def lu(A: Operand, *, pivot: bool = True) -> LUResult:
 
 
 def lu_factor_ex(A: Operand, *, pivot: bool = True, check_errors: bool = False) -> LUFactorsEx:
-    """Return what `lu_factor` does, and where the first zero of U is, instead of raising.
+    """Return the result of `lu_factor`, and the position of the first zero pivot without raising.
 
     Returns
     -------
@@ -157,9 +157,9 @@ def lu_factor_ex(A: Operand, *, pivot: bool = True, check_errors: bool = False) 
         found = xp.zeros(x.shape[:-2], dtype=np.int64)
     if check_errors and xp.known and found.any():
         first = int(found.reshape(-1).nonzero()[0][0])
-        place = f"(Batch element {first}): " if x.ndim > 2 else ""
+        prefix = f"(Batch element {first}): " if x.ndim > 2 else ""
         raise LinAlgError(
-            f"linalg.lu_factor: {place}U[{int(found.reshape(-1)[first])},"
+            f"linalg.lu_factor: {prefix}U[{int(found.reshape(-1)[first])},"
             f"{int(found.reshape(-1)[first])}] is zero and using it on lu_solve would result in a "
             "division by zero. lu_factor_ex() returns the factors all the same"
         )
@@ -170,12 +170,12 @@ def lu_factor_ex(A: Operand, *, pivot: bool = True, check_errors: bool = False) 
     else:
         filler = make(xp.zeros((*x.shape[:-2], m - n, n), dtype=x.dtype), None)
         packed = below + concat([upper, filler], axis=-2)
-    exchanges = make(xp.asarray(pivots + 1, dtype=np.int32), None)
-    return LUFactorsEx(packed, exchanges, make(xp.asarray(found, dtype=np.int32), None))
+    one_based = make(xp.asarray(pivots + 1, dtype=np.int32), None)
+    return LUFactorsEx(packed, one_based, make(xp.asarray(found, dtype=np.int32), None))
 
 
 def lu_factor(A: Operand, *, pivot: bool = True) -> LUFactors:
-    """Return L and U in one matrix, and the exchanges of rows: what `lu_solve` takes.
+    """Return L and U in one matrix, and the row exchanges: the arguments of `lu_solve`.
 
     Parameters
     ----------
@@ -187,9 +187,9 @@ def lu_factor(A: Operand, *, pivot: bool = True) -> LUFactors:
     Returns
     -------
     LU : Tensor, shape of `A`
-        U, and below the diagonal L.
+        U, and L below the diagonal.
     pivots : Tensor of int32, shape (..., min(m, n))
-        The number, from 1, of the row that each one was exchanged with, one after the other.
+        The number, from 1, of the row with which each row was exchanged, in this order.
 
     Raises
     ------
@@ -218,7 +218,7 @@ def lu_factor(A: Operand, *, pivot: bool = True) -> LUFactors:
 def lu_solve(
     LU: Operand, pivots: Operand, B: Operand, *, left: bool = True, adjoint: bool = False
 ) -> Tensor:
-    """Return X, the solution of A X = B, given what `lu_factor` made of A.
+    """Return X, the solution of A X = B, from the result of `lu_factor` for A.
 
     Parameters
     ----------
@@ -229,7 +229,7 @@ def lu_solve(
     left : bool, default True
         Solve A X = B, else X A = B.
     adjoint : bool, default False
-        Take Aᴴ in the place of A.
+        Use Aᴴ instead of A.
 
     Returns
     -------
@@ -254,36 +254,36 @@ def lu_solve(
     tensor([[1.],
             [1.]])
     """
-    factors, sides = of_one_dtype(square(LU, "lu_solve"), matrices(B, "lu_solve"))
+    factors, sides = with_common_dtype(square(LU, "lu_solve"), matrices(B, "lu_solve"))
     n = factors.shape[-1]
-    exchanges = tensor_of(pivots)._array
-    if exchanges.shape != factors.shape[:-1]:
+    one_based = tensor_of(pivots)._array
+    if one_based.shape != factors.shape[:-1]:
         raise ShapeError(
             "linalg.lu_solve: Number of pivots per batch should be same as the dimension of the "
-            f"matrix: expected the shape {list(factors.shape[:-1])}, got {list(exchanges.shape)}"
+            f"matrix: expected the shape {list(factors.shape[:-1])}, got {list(one_based.shape)}"
         )
     if sides.shape[-2 if left else -1] != n:
         raise ShapeError(
             f"linalg.lu_solve: Incompatible shapes of A and B for the equation "
             f"{'AX = B' if left else 'XA = B'} ({n}x{n} and {sides.shape[-2]}x{sides.shape[-1]})"
         )
-    order = row_permutation(namespace(exchanges), exchanges.astype(np.int64) - 1, n)
+    order = row_permutation(namespace(one_based), one_based.astype(np.int64) - 1, n)
     if left and not adjoint:
-        return _solved(factors, order, sides)
+        return _solve_factors(factors, order, sides)
     if left:
-        return conj(_solved_transposed(factors, order, conj(sides)))
+        return conj(_solve_transposed_factors(factors, order, conj(sides)))
     if adjoint:
-        return conjugate_transpose(_solved(factors, order, conjugate_transpose(sides)))
-    return transposed(_solved_transposed(factors, order, transposed(sides)))
+        return conjugate_transpose(_solve_factors(factors, order, conjugate_transpose(sides)))
+    return transposed(_solve_transposed_factors(factors, order, transposed(sides)))
 
 
-def _solved(factors: Tensor, order: Array, sides: Tensor) -> Tensor:
-    inner = solve_triangular(factors, _in_order(sides, order), upper=False, unitriangular=True)
+def _solve_factors(factors: Tensor, order: Array, sides: Tensor) -> Tensor:
+    inner = solve_triangular(factors, _permute_rows(sides, order), upper=False, unitriangular=True)
     return solve_triangular(factors, inner, upper=True)
 
 
-def _solved_transposed(factors: Tensor, order: Array, sides: Tensor) -> Tensor:
-    turned = transposed(factors)
-    inner = solve_triangular(turned, sides, upper=False)
-    outer = solve_triangular(turned, inner, upper=True, unitriangular=True)
-    return _in_order(outer, np.argsort(order, axis=-1))
+def _solve_transposed_factors(factors: Tensor, order: Array, sides: Tensor) -> Tensor:
+    transposed_factors = transposed(factors)
+    inner = solve_triangular(transposed_factors, sides, upper=False)
+    outer = solve_triangular(transposed_factors, inner, upper=True, unitriangular=True)
+    return _permute_rows(outer, np.argsort(order, axis=-1))

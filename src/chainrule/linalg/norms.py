@@ -47,10 +47,10 @@ def vector_norm(
     x : Tensor
         Real or complex numbers; integers are taken as numbers of the default dtype.
     ord : float, default 2
-        p in (Σ |x|ᵖ)^(1/p); inf and -inf are the largest and the smallest magnitude, 0 counts what
-        is not zero.
+        p in (Σ |x|ᵖ)^(1/p); inf and -inf are the largest and the smallest magnitude, 0 the number
+        of nonzero elements.
     dim : int or sequence of ints, optional
-        What to take the norm over: everything if left out. Also spelled `axis`.
+        Dimensions to reduce: all if left out. Also spelled `axis`.
     keepdim : bool, default False
         Keep those dimensions, with length 1. Also spelled `keepdims`.
     dtype : dtype, optional
@@ -68,8 +68,8 @@ def vector_norm(
     Notes
     -----
     Elements are scaled by the largest one, so that powers of huge and of tiny numbers neither
-    overflow nor vanish. Derivative: sign(x) (|x| / norm)^(p-1); 0 for elements that are 0, and for
-    all of them where the norm is 0; for inf and -inf shared evenly among ties; 0 for the count.
+    overflow nor underflow. Derivative: sign(x) (|x| / norm)^(p-1); 0 for elements that are 0, and
+    for all of them where the norm is 0; for inf and -inf shared evenly among ties; 0 for order 0.
 
     Examples
     --------
@@ -131,7 +131,7 @@ def matrix_norm(
         The root of the sum of squares; the sum of singular values; the largest or smallest sum of
         magnitudes of a row (inf, -inf) or a column (1, -1); the largest or smallest singular value.
     dim : two ints, default (-2, -1)
-        Which dimensions are the rows and columns. Also spelled `axis`.
+        The dimensions of the rows and the columns. Also spelled `axis`.
     keepdim : bool, default False
         Keep those dimensions, with length 1. Also spelled `keepdims`.
     dtype : dtype, optional
@@ -150,9 +150,10 @@ def matrix_norm(
 
     Notes
     -----
-    Derivatives: A / norm for "fro", and 0 at 0; U Vᴴ for "nuc", and the vectors of that singular
-    value for 2 and -2 [1]_; signs for the sums. Shared evenly among ties. Where a singular value is
-    0, forward mode over a gradient of the others may be nan: reverse mode over it is not.
+    Derivatives: A / norm for "fro", and 0 at 0; U Vᴴ for "nuc", and the outer product of the
+    singular vectors for 2 and -2 [1]_; signs for the sums. Shared evenly among ties. Where a
+    singular value is 0, forward mode over a gradient of the others may be nan; reverse mode over it
+    is not.
 
     References
     ----------
@@ -189,7 +190,7 @@ def matrix_norm(
     sums = reductions.sum.apply(elementwise.abs.apply(x), axis=(added,), keepdims=True)
     extreme = ops.amax if float(ord) > 0 else ops.amin
     if ord > 0 and not sums.shape[compared]:
-        extreme = ops.sum  # the norm of nothing is 0
+        extreme = ops.sum  # the norm of an empty matrix is 0
     norms = extreme(sums, dim=compared, keepdim=True)
     return norms if keep else ops.squeeze(norms, dims)
 
@@ -307,7 +308,7 @@ def cond(A: Operand, p: Order = None) -> Tensor:
 
 
 def _cond_of_singular(x: Tensor, p: float | str) -> Tensor:
-    """Return the condition numbers of a batch with singular matrices in it, one by one."""
+    """Return the condition numbers of a batch that contains singular matrices, one by one."""
     if x.ndim > 2:
         parts = [cond(part, p) for part in ops.unbind(ops.reshape(x, -1, *x.shape[-2:]), 0)]
         return ops.reshape(ops.stack(parts), x.shape[:-2])

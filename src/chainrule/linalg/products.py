@@ -1,4 +1,4 @@
-"""Chains of products, and matrices of powers."""
+"""Products of several matrices, cross products, Vandermonde matrices, diagonals and traces."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def multi_dot(tensors: Sequence[Operand]) -> Tensor:
                 f"multi_dot(): tensors {i - 1} and {i} with shapes {list(factors[i - 1].shape)} "
                 f"and {list(factor.shape)} cannot be multiplied"
             )
-    result = _multiplied(factors, _splits(sizes), 0, len(factors) - 1)
+    result = _multiply_chain(factors, _best_splits(sizes), 0, len(factors) - 1)
     if row and column:
         return result[0, 0]
     return result[0] if row else result[:, 0] if column else result
@@ -108,8 +108,8 @@ def chain_matmul(*matrices: Operand) -> Tensor:
     return alone
 
 
-def _splits(sizes: list[int]) -> dict[tuple[int, int], int]:
-    """Return for each run of factors, first to last, after which one to split it."""
+def _best_splits(sizes: list[int]) -> dict[tuple[int, int], int]:
+    """Return for each range of factors (first, last) the index of the last factor on the left."""
     count = len(sizes) - 1
     cost = {(i, i): 0 for i in range(count)}
     splits = {}
@@ -125,17 +125,19 @@ def _splits(sizes: list[int]) -> dict[tuple[int, int], int]:
     return splits
 
 
-def _multiplied(
+def _multiply_chain(
     factors: list[Tensor], splits: dict[tuple[int, int], int], i: int, j: int
 ) -> Tensor:
     if i == j:
         return factors[i]
     k = splits[i, j]
-    return ops.matmul(_multiplied(factors, splits, i, k), _multiplied(factors, splits, k + 1, j))
+    return ops.matmul(
+        _multiply_chain(factors, splits, i, k), _multiply_chain(factors, splits, k + 1, j)
+    )
 
 
 def cross(input: Operand, other: Operand, *, dim: int = -1, axis: int | None = None) -> Tensor:
-    """Return the cross products of vectors of three elements: `chainrule.cross`, of the last ones.
+    """Return the cross products of vectors of three elements, by default along the last dimension.
 
     Parameters
     ----------
@@ -173,7 +175,7 @@ def vander(x: Operand, N: int | None = None) -> Tensor:
     x : Tensor, shape (..., n)
         Numbers.
     N : int, optional
-        How many powers: n if left out.
+        Number of powers: n if left out.
 
     Returns
     -------
@@ -217,9 +219,9 @@ def diagonal(A: Operand, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> 
     A : Tensor, shape (..., m, n)
         Matrices.
     offset : int, default 0
-        Which diagonal: 0 is the main one, positive ones lie above it.
+        Number of the diagonal: 0 is the main one, positive numbers are above it.
     dim1, dim2 : int
-        Which dimensions are the rows and columns.
+        The dimensions of the rows and the columns.
 
     Returns
     -------
@@ -246,7 +248,7 @@ def trace(A: Operand, *, offset: int = 0, dtype: DTypeLike = None) -> Tensor:
     A : Tensor, shape (..., m, n)
         Matrices.
     offset : int, default 0
-        Which diagonal: 0 is the main one, positive ones lie above it.
+        Number of the diagonal: 0 is the main one, positive numbers are above it.
     dtype : dtype, optional
         Convert to this first.
 

@@ -1,4 +1,4 @@
-"""Ranks, and the tolerances below which a singular value counts as zero."""
+"""Matrix ranks, and the tolerances below which a singular value counts as zero."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ def matrix_rank(
     tol : number or Tensor, optional
         An older name of `atol`.
     hermitian : bool, default False
-        Take `A` as Hermitian, and the sizes of eigenvalues for singular values.
+        Take `A` as Hermitian, and the magnitudes of eigenvalues for singular values.
     atol, rtol : number or Tensor of shape (...), optional
-        What counts as zero: see `pinv`.
+        Singular values that count as zero: see `pinv`.
 
     Returns
     -------

@@ -13,12 +13,12 @@ from chainrule.backend import namespace
 from chainrule.errors import ShapeError
 from chainrule.linalg.arguments import (
     adjoint,
+    apply_lapack,
     column,
-    computed,
     matrices,
-    of_one_dtype,
     square,
     transposed,
+    with_common_dtype,
     without_column,
 )
 from chainrule.linalg.rank import tolerances
@@ -38,11 +38,11 @@ __all__ = [
     "solve_triangular",
 ]
 
-_SINGULAR = "The inversion could not be completed because the input matrix is singular."
-_ENDLESS = "The algorithm failed to converge because the input matrix is ill-conditioned."
+_SINGULAR_INVERSE = "The inversion could not be completed because the input matrix is singular."
+_NOT_CONVERGED = "The algorithm failed to converge because the input matrix is ill-conditioned."
 
-UNSOLVED = "The solver failed because the input matrix is singular."
-"""What is said where a system has no solution."""
+SINGULAR_SYSTEM = "The solver failed because the input matrix is singular."
+"""Error message for systems with a singular matrix."""
 
 
 def inv(A: Operand) -> Tensor:
@@ -84,8 +84,8 @@ def inv(A: Operand) -> Tensor:
     tensor([[0.5000, 0.0000],
             [0.0000, 0.2500]])
     """
-    result: Tensor = computed(
-        "inv", solve_primitives.inv, _SINGULAR, square(A, "inv"), lenient=False
+    result: Tensor = apply_lapack(
+        "inv", solve_primitives.inv, _SINGULAR_INVERSE, square(A, "inv"), lenient=False
     )
     return result
 
@@ -114,8 +114,8 @@ def pinv(
     atol : number or Tensor of shape (...), default 0
         Singular values up to here count as zero.
     rtol : number or Tensor of shape (...), optional
-        So do those up to this part of the largest one: by default max(m, n) times the precision of
-        the dtype, or 0 where `atol` is given.
+        So do those up to this fraction of the largest one: by default max(m, n) times the precision
+        of the dtype, or 0 where `atol` is given.
 
     Returns
     -------
@@ -123,10 +123,10 @@ def pinv(
 
     Notes
     -----
-    Differentiable where the rank doesn't change nearby, by the formula of Golub and Pereyra [1]_.
-    It takes what the tolerances cut off for rounding errors of zeros: where they cut off more, this
-    is not the derivative of what is left; that of what `svd` returns is. The tolerances themselves
-    have none. For ``hermitian=True`` the gradient is Hermitian, whichever triangle is read.
+    Differentiable where the rank is locally constant, by the formula of Golub and Pereyra [1]_. The
+    formula assumes that the tolerances cut off only rounding errors of zeros. Where they cut off
+    more, differentiate through `svd` instead. The tolerances themselves have no derivative. For
+    ``hermitian=True`` the gradient is Hermitian, whichever triangle is read.
 
     References
     ----------
@@ -148,12 +148,14 @@ def pinv(
     if tuple(batch) != x.shape[:-2]:  # a matrix for each tolerance
         x = shaping.broadcast_to.apply(x, shape=(*batch, *x.shape[-2:]))
     settings = {"atol": low, "rtol": part, "hermitian": bool(hermitian)}
-    result: Tensor = computed("pinv", solve_primitives.pinv, _ENDLESS, x, trial="svd", **settings)
+    result: Tensor = apply_lapack(
+        "pinv", solve_primitives.pinv, _NOT_CONVERGED, x, trial="svd", **settings
+    )
     return result
 
 
 def pinverse(A: Operand, rcond: Operand = 1e-15) -> Tensor:
-    """Return the pseudoinverse, as `pinv` does; the tolerance is PyTorch's default of this name.
+    """Return the pseudoinverse, as `pinv` does, with PyTorch's default tolerance of this name.
 
     Notes
     -----
@@ -176,7 +178,7 @@ def solve(A: Operand, B: Operand, *, left: bool = True) -> Tensor:
     A : Tensor, shape (..., n, n)
         Square matrices.
     B : Tensor, shape (..., n, k), or (n,), or (..., n)
-        Right sides: matrices, or one vector, or for each matrix of `A` a vector.
+        Right sides: matrices, or one vector, or one vector for each matrix of `A`.
     left : bool, default True
         If False, solve X A = B.
 
@@ -207,7 +209,7 @@ def solve(A: Operand, B: Operand, *, left: bool = True) -> Tensor:
     >>> cr.linalg.solve(cr.tensor([[2.0, 0.0], [0.0, 4.0]]), cr.tensor([2.0, 2.0]))
     tensor([1.0000, 0.5000])
     """
-    a, b = of_one_dtype(square(A, "solve"), floating(B))
+    a, b = with_common_dtype(square(A, "solve"), floating(B))
     is_vector = b.ndim == 1 or (b.ndim == a.ndim - 1 and b.shape == a.shape[:-1])
     if is_vector and not left:
         raise ShapeError(
@@ -217,16 +219,18 @@ def solve(A: Operand, B: Operand, *, left: bool = True) -> Tensor:
     b = column(b) if is_vector else b
     check_rows("solve", a, b, left)
     if left:
-        result: Tensor = computed("solve", solve_primitives.solve, UNSOLVED, a, b, trial="inv")
+        result: Tensor = apply_lapack(
+            "solve", solve_primitives.solve, SINGULAR_SYSTEM, a, b, trial="inv"
+        )
         return without_column(result) if is_vector else result
-    turned = computed(
-        "solve", solve_primitives.solve, UNSOLVED, transposed(a), transposed(b), trial="inv"
+    solution = apply_lapack(
+        "solve", solve_primitives.solve, SINGULAR_SYSTEM, transposed(a), transposed(b), trial="inv"
     )
-    return transposed(turned)
+    return transposed(solution)
 
 
 def check_rows(name: str, a: Tensor, b: Tensor, left: bool) -> None:
-    """Refuse right sides whose rows, or columns, are not as many as the equations."""
+    """Raise if the number of rows (or columns) of right sides is not that of the equations."""
     n = a.shape[-1]
     if b.ndim < 2 or b.shape[-2 if left else -1] != n:
         raise ShapeError(
@@ -239,7 +243,7 @@ def _sizes(x: Tensor) -> str:
     return "x".join(map(str, x.shape))
 
 
-# --- tensors as matrices --------------------------------------------------------------------------
+# --- tensors as linear maps -----------------------------------------------------------------------
 
 
 def tensorinv(A: Operand, ind: int = 2) -> Tensor:
@@ -250,7 +254,7 @@ def tensorinv(A: Operand, ind: int = 2) -> Tensor:
     A : Tensor
         The product of its first `ind` dimensions is that of the others.
     ind : int, default 2
-        How many dimensions the rows have.
+        Number of leading dimensions that are the rows.
 
     Returns
     -------
@@ -318,7 +322,7 @@ def tensorsolve(A: Operand, B: Operand, dims: Any = None) -> Tensor:
     >>> cr.linalg.tensorsolve(cr.eye(6).reshape(2, 3, 6), cr.ones(2, 3)).shape
     (6,)
     """
-    a, b = of_one_dtype(floating(A), floating(B))
+    a, b = with_common_dtype(floating(A), floating(B))
     if dims is not None:
         a = a.movedim(tuple(dims), tuple(range(a.ndim - len(dims), a.ndim)))
     shape, count = a.shape[b.ndim :], b.numel()
@@ -333,9 +337,7 @@ def tensorsolve(A: Operand, B: Operand, dims: Any = None) -> Tensor:
     return shaping.reshape.apply(solve(matrix, vector), shape=shape)
 
 
-# --- triangular -----------------------------------------------------------------------------------
-#
-# Solutions of triangular systems, and of those whose Cholesky factor is known.
+# --- triangular systems ---------------------------------------------------------------------------
 
 
 def solve_triangular(
@@ -350,7 +352,7 @@ def solve_triangular(
     B : Tensor, shape (..., n, k)
         Right sides.
     upper : bool
-        Which triangle it is.
+        Read the upper triangle, else the lower one.
     left : bool, default True
         If False, solve X A = B.
     unitriangular : bool, default False
@@ -369,8 +371,8 @@ def solve_triangular(
 
     Notes
     -----
-    Derivative: as for `solve` [1]_, in the triangle. Solved by halves: matrix products, and LAPACK
-    for small triangles.
+    Derivative: as for `solve` [1]_, in the triangle. Solved recursively by halves: matrix products,
+    and LAPACK for small triangles.
 
     References
     ----------
@@ -385,18 +387,18 @@ def solve_triangular(
     tensor([[1.],
             [1.]])
     """
-    a, b = of_one_dtype(square(A, "solve_triangular"), matrices(B, "solve_triangular"))
+    a, b = with_common_dtype(square(A, "solve_triangular"), matrices(B, "solve_triangular"))
     check_rows("solve_triangular", a, b, left)
     if left:
-        return _under_triangle(a, b, upper, unitriangular)
-    return transposed(_under_triangle(transposed(a), transposed(b), not upper, unitriangular))
+        return _solve_triangular(a, b, upper, unitriangular)
+    return transposed(_solve_triangular(transposed(a), transposed(b), not upper, unitriangular))
 
 
-def _under_triangle(a: Tensor, b: Tensor, upper: bool, unit: bool = False) -> Tensor:
-    result: Tensor = computed(
+def _solve_triangular(a: Tensor, b: Tensor, upper: bool, unit: bool = False) -> Tensor:
+    result: Tensor = apply_lapack(
         "solve_triangular",
         solve_primitives.solve_triangular,
-        UNSOLVED,
+        SINGULAR_SYSTEM,
         a,
         b,
         trial="inv",
@@ -424,7 +426,7 @@ def cholesky_solve(B: Operand, L: Operand, upper: bool = False) -> Tensor:
 
     Notes
     -----
-    Derivative: that of the two triangular systems it solves.
+    Derivative: through the two triangular systems that it solves.
 
     Examples
     --------
@@ -434,10 +436,10 @@ def cholesky_solve(B: Operand, L: Operand, upper: bool = False) -> Tensor:
     tensor([[1.],
             [3.]])
     """
-    b, factor = of_one_dtype(matrices(B, "cholesky_solve"), square(L, "cholesky_solve"))
+    b, factor = with_common_dtype(matrices(B, "cholesky_solve"), square(L, "cholesky_solve"))
     check_rows("cholesky_solve", factor, b, True)
-    lower, raised = (adjoint(factor), factor) if upper else (factor, adjoint(factor))
-    return _under_triangle(raised, _under_triangle(lower, b, False), True)
+    lower, upper_factor = (adjoint(factor), factor) if upper else (factor, adjoint(factor))
+    return _solve_triangular(upper_factor, _solve_triangular(lower, b, False), True)
 
 
 def cholesky_inverse(L: Operand, upper: bool = False) -> Tensor:

@@ -1,6 +1,6 @@
-"""What networks are made of: functions in `functional`, the layer `Linear`, and `utils`.
+"""Neural networks: functions in `functional`, the layer `Linear`, and `utils`.
 
-A parameter is a leaf that requires grad, and nothing more.
+A parameter is a leaf that requires grad.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,7 @@ from chainrule.nn.linear import Linear
 __all__ = ["Linear", "functional", "utils"]
 
 
-if not TYPE_CHECKING:  # which would take every name for one of these
+if not TYPE_CHECKING:  # type checkers would accept every name
 
     def __getattr__(name: str) -> Any:
         raise missing(__name__, name, functional.__all__)

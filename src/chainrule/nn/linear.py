@@ -20,15 +20,15 @@ class Linear:
     Parameters
     ----------
     in_features, out_features : int
-        The sizes of what comes in and goes out.
+        The sizes of inputs and outputs.
     bias : bool, default True
         Whether there is a bias.
     device : device or str, optional
-        Where the parameters live: the CPU by default.
+        Device of the parameters: the CPU by default.
     dtype : dtype, optional
-        Theirs: the default dtype if left out.
+        Dtype of the parameters: the default dtype if left out.
     rng : numpy.random.Generator, optional
-        Draws the first values: the default generator if left out.
+        Draws the initial values: the default generator if left out.
 
     Attributes
     ----------
@@ -37,8 +37,9 @@ class Linear:
 
     Notes
     -----
-    Both start uniform between -1/√in_features and 1/√in_features, as in PyTorch: by that scale the
-    outputs vary about as much as the inputs [1]_ (section 4.6). They are leaves that require grad.
+    Initial values are uniform between -1/√in_features and 1/√in_features, as in PyTorch: with this
+    scale, outputs vary about as much as inputs [1]_ (section 4.6). Parameters are leaves that
+    require grad.
 
     References
     ----------
@@ -79,7 +80,7 @@ class Linear:
         return linear(x, self.weight, self.bias)
 
     def parameters(self) -> list[Tensor]:
-        """Return the weight, and the bias if there is one: what an optimiser is given.
+        """Return the weight, and the bias if there is one, for an optimiser.
 
         Examples
         --------

@@ -1,4 +1,4 @@
-"""What is done to all parameters at once: gradients kept small, values in one vector."""
+"""Utilities for all parameters at once: gradient clipping, conversion to and from a vector."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ def clip_grad_norm_(
     Parameters
     ----------
     parameters : Tensor, or iterable of Tensors
-        Those without a gradient are left out.
+        Parameters without a gradient are ignored.
     max_norm : float
-        What the norm of all gradients together, as one vector, is to be at most.
+        Upper bound of the norm of all gradients together, as one vector.
     norm_type : float, default 2
         The order of the norm; it may be ``inf``.
     error_if_nonfinite : bool, default False
@@ -48,12 +48,12 @@ def clip_grad_norm_(
     Returns
     -------
     Tensor, shape ()
-        The norm, as it was.
+        The norm before clipping.
 
     Raises
     ------
     AutogradError
-        If `error_if_nonfinite` finds something.
+        If the norm is nan or infinite, and `error_if_nonfinite` is True.
 
     Notes
     -----
@@ -82,7 +82,7 @@ def clip_grad_norm_(
         raise AutogradError(
             f"The total norm of order {norm_type} for gradients from `parameters` is non-finite, "
             "so it cannot be clipped. To disable this error and scale the gradients by the "
-            "non-finite norm anyway, set `error_if_nonfinite=False`; detect_anomaly() tells where "
+            "non-finite norm anyway, set `error_if_nonfinite=False`; detect_anomaly() finds where "
             "a nan came from"
         )
     factor = (float(max_norm) / (total + 1e-6)).clamp(max=1.0)
@@ -98,9 +98,9 @@ def clip_grad_value_(parameters: Parameters, clip_value: float) -> None:
     Parameters
     ----------
     parameters : Tensor, or iterable of Tensors
-        Those without a gradient are left out.
+        Parameters without a gradient are ignored.
     clip_value : float
-        How far from 0 an element may be.
+        Upper bound of the magnitude of an element.
 
     Examples
     --------
@@ -116,12 +116,12 @@ def clip_grad_value_(parameters: Parameters, clip_value: float) -> None:
 
 
 def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
-    """Return the elements of all parameters as one vector: what SciPy's optimisers search for.
+    """Return the elements of all parameters as one vector, for SciPy's optimisers.
 
     Parameters
     ----------
     parameters : iterable of Tensors
-        In the order that `vector_to_parameters` is given, too.
+        In the same order as for `vector_to_parameters`.
 
     Returns
     -------
@@ -142,14 +142,14 @@ def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
 
 @no_grad()
 def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
-    """Write the elements of a vector to parameters, one after the other, unrecorded.
+    """Write the elements of a vector to parameters, in order, unrecorded.
 
     Parameters
     ----------
     vec : Tensor, shape (number of all elements,)
-        What `parameters_to_vector` returns for values like these.
+        In the form that `parameters_to_vector` returns.
     parameters : iterable of Tensors
-        What is written to, in its own memory and dtype.
+        The parameters to overwrite, in their own memory and dtype.
 
     Raises
     ------

@@ -10,7 +10,7 @@ from chainrule.optim.sgd import SGD
 __all__ = ["Optimizer", "SGD", "Adam", "AdamW"]
 
 
-if not TYPE_CHECKING:  # which would take every name for one of these
+if not TYPE_CHECKING:  # type checkers would accept every name
 
     def __getattr__(name: str) -> Any:
         raise missing(__name__, name)

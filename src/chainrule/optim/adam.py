@@ -15,17 +15,17 @@ from chainrule.optim.optimizer import (
     Group,
     Optimizer,
     Parameters,
-    check_at_least_0,
+    check_non_negative,
     gradient,
-    in_precision,
-    number,
+    in_dtype_of,
+    option_value,
 )
 
 Array = Any
 
 
-class _ByMeans(Optimizer):
-    """What Adam and AdamW share. They differ in how weights decay."""
+class _AdamBase(Optimizer):
+    """Base of Adam and AdamW, which differ in the weight decay."""
 
     def __init__(
         self,
@@ -48,11 +48,11 @@ class _ByMeans(Optimizer):
         super().__init__(params, defaults)
 
     @abstractmethod
-    def _decayed(self, param: Tensor, options: Group) -> Array:
-        """Let the weights decay; return the gradient to step along."""
+    def _decay_weights(self, param: Tensor, options: Group) -> Array:
+        """Apply decoupled weight decay, if any; return the gradient for the moments."""
 
     def _check(self, options: Group) -> None:
-        check_at_least_0(options, "lr", "eps", "weight_decay")
+        check_non_negative(options, "lr", "eps", "weight_decay")
         for index, beta in enumerate(options["betas"]):
             if not 0 <= beta < 1:
                 raise ArgumentError(
@@ -61,57 +61,58 @@ class _ByMeans(Optimizer):
 
     def _update(self, params: list[Tensor], options: Group) -> None:
         for param in params:
-            p, g = param._array, self._decayed(param, options)
-            state = self._remembered(param, options["amsgrad"])
+            p, g = param._array, self._decay_weights(param, options)
+            state = self._init_state(param, options["amsgrad"])
             step = state["step"]._array
             step += 1
-            means = [state[name]._array for name in _MEANS if name in state]
+            moments = [state[name]._array for name in _MOMENTS if name in state]
             if p.dtype.kind == "c":
-                _advance(p.real, g.real, [mean.real for mean in means], step, options)
-                _advance(p.imag, g.imag, [mean.imag for mean in means], step, options)
+                _adam_step(p.real, g.real, [moment.real for moment in moments], step, options)
+                _adam_step(p.imag, g.imag, [moment.imag for moment in moments], step, options)
             else:
-                _advance(p, g, means, step, options)
-            for array in (p, *means):
+                _adam_step(p, g, moments, step, options)
+            for array in (p, *moments):
                 record_write(array, f"{type(self).__name__}.step")
 
-    def _remembered(self, param: Tensor, amsgrad: bool) -> dict[str, Any]:
-        """Return the state of a parameter, made at its first step."""
+    def _init_state(self, param: Tensor, amsgrad: bool) -> dict[str, Any]:
+        """Return the state of a parameter, initialised at its first step."""
         state = self.state[param]
         if not state:
             state["step"] = make(np.zeros(()), None)
-        for name in _MEANS if amsgrad else _MEANS[:2]:
+        for name in _MOMENTS if amsgrad else _MOMENTS[:2]:
             if name not in state:
                 array = param._array
                 state[name] = make(namespace(array).zeros_like(array), None)
         return state
 
-    def _restored(self, value: Any, param: Tensor, name: str) -> Any:
-        if name == "step":  # a number in what older versions and other libraries saved
+    def _load_value(self, value: Any, param: Tensor, name: str) -> Any:
+        if name == "step":  # older versions and other libraries save a number
             return make(np.array(float(value)), None)
-        return super()._restored(value, param, name)
+        return super()._load_value(value, param, name)
 
 
 @final
-class Adam(_ByMeans):
-    """Steps of about `lr` for each element, whatever the scale of its gradient.
+class Adam(_AdamBase):
+    """Adam: steps of about `lr` for each element, independent of the scale of its gradient.
 
     Parameters
     ----------
     params : iterable of Tensors, or of dicts
-        What to update: see `Optimizer`.
+        The parameters to update: see `Optimizer`.
     lr : float or Tensor, default 1e-3
         The learning rate, at least 0.
     betas : (float, float), default (0.9, 0.999)
-        How slowly the running means of the gradient and of its square forget: from 0, below 1.
+        Decay rates of the first and the second moment (exponential moving averages of the gradient
+        and of its square): from 0, below 1.
     eps : float, default 1e-8
-        Keeps the quotient finite where gradients are tiny.
+        Added to the denominator, for stability where gradients are tiny.
     weight_decay : float, default 0
         λ of an added penalty λ/2 ‖p‖².
     amsgrad : bool, default False
-        Divide by the largest mean square so far, which makes the method converge where Adam need
-        not [2]_.
+        Divide by the maximum of the second moments so far, with which the method converges in cases
+        where Adam does not [2]_.
     maximize : bool, default False
-        Ascend instead.
+        Maximise the objective instead.
 
     Raises
     ------
@@ -120,9 +121,9 @@ class Adam(_ByMeans):
 
     Notes
     -----
-    With the gradient g (its sign turned to maximise, λ p added), in step t [1]_:
+    With the gradient g (negated to maximise, plus λ p), in step t [1]_:
     m ← β₁ m + (1 - β₁) g, v ← β₂ v + (1 - β₂) g², and
-    p ← p - lr m̂ / (√v̂ + eps), where m̂ = m / (1 - β₁ᵗ) and v̂ = v / (1 - β₂ᵗ) undo the start at zero.
+    p ← p - lr m̂ / (√v̂ + eps), with the bias corrections m̂ = m / (1 - β₁ᵗ) and v̂ = v / (1 - β₂ᵗ).
     A complex parameter counts as two real ones. The state of a parameter is ``step`` (t, in
     float64), ``exp_avg`` (m), ``exp_avg_sq`` (v), and with `amsgrad` ``max_exp_avg_sq``.
 
@@ -155,22 +156,22 @@ class Adam(_ByMeans):
     ) -> None:
         super().__init__(params, lr, betas, eps, weight_decay, amsgrad, maximize)
 
-    def _decayed(self, param: Tensor, options: Group) -> Array:
+    def _decay_weights(self, param: Tensor, options: Group) -> Array:
         return gradient(param, options)
 
 
 @final
-class AdamW(_ByMeans):
-    """Adam whose weights decay by themselves, not through the gradient and its running means.
+class AdamW(_AdamBase):
+    """Adam with decoupled weight decay, which doesn't enter the gradient and its moments.
 
     Parameters
     ----------
     params : iterable of Tensors, or of dicts
-        What to update: see `Optimizer`.
+        The parameters to update: see `Optimizer`.
     lr, betas, eps, amsgrad, maximize
         As for `Adam`.
     weight_decay : float, default 1e-2
-        How much of a weight goes in each step, relative to `lr`.
+        Fraction of a weight that is subtracted in each step, relative to `lr`.
 
     Raises
     ------
@@ -210,21 +211,21 @@ class AdamW(_ByMeans):
     ) -> None:
         super().__init__(params, lr, betas, eps, weight_decay, amsgrad, maximize)
 
-    def _decayed(self, param: Tensor, options: Group) -> Array:
+    def _decay_weights(self, param: Tensor, options: Group) -> Array:
         p, decay = param._array, float(options["weight_decay"])
         if decay:
-            p *= in_precision(1 - number(options["lr"]) * decay, p)
+            p *= in_dtype_of(1 - option_value(options["lr"]) * decay, p)
         return gradient(param, {**options, "weight_decay": 0})
 
 
-_MEANS = ("exp_avg", "exp_avg_sq", "max_exp_avg_sq")
+_MOMENTS = ("exp_avg", "exp_avg_sq", "max_exp_avg_sq")
 
 
-def _advance(p: Array, g: Array, means: list[Array], step: Array, options: Group) -> None:
-    """Update a real parameter and its running means, with one array of scratch memory."""
+def _adam_step(p: Array, g: Array, moments: list[Array], step: Array, options: Group) -> None:
+    """Update a real parameter and its moments, with one array of scratch memory."""
     beta1, beta2 = map(float, options["betas"])
     xp = namespace(p)
-    m, v = means[:2]
+    m, v = moments[:2]
     scratch = xp.multiply(g, 1 - beta1, out=xp.empty_like(p))
     m *= beta1
     m += scratch
@@ -233,14 +234,14 @@ def _advance(p: Array, g: Array, means: list[Array], step: Array, options: Group
     v *= beta2
     v += scratch
     if options["amsgrad"]:
-        v = xp.maximum(means[2], v, out=means[2])
+        v = xp.maximum(moments[2], v, out=moments[2])
 
-    # p -= lr m̂ / (√v̂ + eps), with the factor c of √v̂ = √v / c moved out of the quotient.
+    # p -= lr m̂ / (√v̂ + eps), with c, the factor in √v̂ = √v / c, moved out of the quotient.
     t = step.item() if xp.known else step
     c = (1 - beta2**t) ** 0.5
-    eps, rate = float(options["eps"]) * c, number(options["lr"]) * c / (1 - beta1**t)
+    eps, rate = float(options["eps"]) * c, option_value(options["lr"]) * c / (1 - beta1**t)
     if not xp.known:
-        eps, rate = in_precision(eps, p), in_precision(rate, p)
+        eps, rate = in_dtype_of(eps, p), in_dtype_of(rate, p)
     xp.sqrt(v, out=scratch)
     scratch += eps
     xp.divide(m, scratch, out=scratch)

@@ -1,4 +1,4 @@
-"""What all optimisers share: groups of parameters with their options, state, and the step."""
+"""The base class of optimisers: parameter groups with options, state, and the step."""
 
 from __future__ import annotations
 
@@ -27,43 +27,43 @@ class Optimizer(ABC):
     Parameters
     ----------
     params : iterable of Tensors, or of dicts
-        Leaves. A dict is a group: its entry ``"params"`` holds tensors, the others are options that
-        hold for these instead of `defaults`.
+        Leaves. A dict is a parameter group: its entry ``"params"`` contains tensors, the others are
+        options of this group instead of `defaults`.
     defaults : dict
-        The options of groups that don't give their own.
+        The default options of parameter groups.
 
     Attributes
     ----------
     param_groups : list of dicts
-        Every group, with all its options. They may be changed at any time: a schedule sets
+        All groups, with all their options. They may be changed at any time: a schedule sets
         ``group["lr"]``.
     state : dict
-        What the rule remembers of each parameter: a dict by the parameter.
+        The state of each parameter, such as moments: a dict by parameter.
     defaults : dict
-        As given.
+        The argument.
 
     Raises
     ------
     TypeError
-        If `params` is a single tensor, a set, or holds something else than tensors.
+        If `params` is a single tensor, a set, or contains something else than tensors.
     ArgumentError
-        If there are no parameters, one of them is no leaf, appears twice or lies in read-only
+        If there are no parameters, one of them is not a leaf, appears twice or is in read-only
         memory, or an option is out of range.
 
     Notes
     -----
-    A subclass says what its options may be (`_check`) and how it updates (`_update`).
+    A subclass implements the check of its options (`_check`) and the update (`_update`).
     """
 
     def __init__(self, params: Parameters, defaults: Mapping[str, Any]) -> None:
         self.defaults: Group = dict(defaults)
         self.param_groups: list[Group] = []
         self.state: defaultdict[Tensor, dict[str, Any]] = defaultdict(dict)
-        listed: list[Any] = _in_order(params)
+        listed: list[Any] = _ordered(params)
         if not listed:
             raise ArgumentError(
-                "optimizer got an empty parameter list: give the tensors that are to be updated (a "
-                "generator can be walked only once)"
+                "optimizer got an empty parameter list: give the tensors to update (a generator "
+                "can be iterated only once)"
             )
         for group in listed if isinstance(listed[0], dict) else [{"params": listed}]:
             self.add_param_group(group)
@@ -88,7 +88,7 @@ class Optimizer(ABC):
         Raises
         ------
         TypeError, ArgumentError
-            As for the optimiser itself; then nothing has changed.
+            As for the optimiser itself; then nothing is changed.
 
         Examples
         --------
@@ -102,7 +102,7 @@ class Optimizer(ABC):
         if not isinstance(param_group, dict):
             raise TypeError(f"param_group must be a dict, but got {type(param_group)}")
         given = param_group["params"]
-        params = [given] if isinstance(given, Tensor) else _in_order(given)
+        params = [given] if isinstance(given, Tensor) else _ordered(given)
         group = {**self.defaults, **param_group, "params": params}
         for param in params:
             _check_parameter(param)
@@ -125,12 +125,12 @@ class Optimizer(ABC):
         Parameters
         ----------
         closure : callable, optional
-            Computes the loss anew: clears the gradients, calls ``backward()`` and returns the loss.
-            It runs recorded, before the update, also under `no_grad`.
+            Computes the loss: clears the gradients, calls ``backward()`` and returns the loss. It
+            runs before the update, recorded even under `no_grad`.
 
         Returns
         -------
-        What `closure` returned, or None
+        The result of `closure`, or None
 
         Examples
         --------
@@ -149,7 +149,7 @@ class Optimizer(ABC):
         if closure is not None:
             with enable_grad():
                 loss = closure()
-        with np.errstate(all="ignore"):  # a diverging run shows in the loss, as inf or nan
+        with np.errstate(all="ignore"):  # divergence shows in the loss, as inf or nan
             for group in self.param_groups:
                 self._update([p for p in group["params"] if p._grad is not None], group)
         return loss
@@ -160,8 +160,8 @@ class Optimizer(ABC):
         Parameters
         ----------
         set_to_none : bool, default True
-            Let go of them. False fills them with zeros instead: the same objects stay, and `step`
-            goes on updating parameters that no longer get a gradient (momentum, weight decay).
+            Set gradients to None. False fills them with zeros in place: then `step` also updates
+            parameters that no longer get a gradient (momentum, weight decay).
 
         Examples
         --------
@@ -183,14 +183,14 @@ class Optimizer(ABC):
             record_write(grad._array, "zero_grad")
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the state and the options, with numbers in the place of the parameters.
+        """Return the state and the options, with parameters replaced by numbers.
 
         Returns
         -------
         dict
-            ``"state"``: what is remembered of each parameter, by its number in reading order.
-            ``"param_groups"``: every group, ``"params"`` being a list of numbers. The tensors in it
-            are the optimiser's own, which `step` changes: ``copy.deepcopy`` keeps a moment.
+            ``"state"``: the state of each parameter, by its number in the order of the groups.
+            ``"param_groups"``: all groups, with a list of numbers as ``"params"``. The tensors are
+            the optimiser's own, which `step` changes: ``copy.deepcopy`` makes a snapshot.
 
         Examples
         --------
@@ -212,18 +212,17 @@ class Optimizer(ABC):
         }
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Go on from where another optimiser, of the same kind, was.
+        """Load the state and the options of another optimiser of the same class.
 
         Parameters
         ----------
         state_dict : dict
-            From `state_dict`. It is copied, into the dtype and onto the device of the parameters.
+            From `state_dict`. It is copied to the dtype and the device of the parameters.
 
         Raises
         ------
         ArgumentError
-            If its groups or the shapes in it are not those of this optimiser; then nothing has
-            changed.
+            If its groups or shapes are not those of this optimiser; then nothing is changed.
 
         Examples
         --------
@@ -253,13 +252,16 @@ class Optimizer(ABC):
             groups.append(group)
             for number, param in zip(theirs["params"], ours["params"], strict=True):
                 if number in state_dict["state"]:
-                    kept = state_dict["state"][number]
-                    state[param] = {name: self._restored(kept[name], param, name) for name in kept}
+                    saved_state = state_dict["state"][number]
+                    state[param] = {
+                        name: self._load_value(saved_state[name], param, name)
+                        for name in saved_state
+                    }
         self.param_groups, self.state = groups, state
 
-    def _restored(self, value: Any, param: Tensor, name: str) -> Any:
-        """Return what is remembered of a parameter, from what another optimiser remembered."""
-        return _fitted(value, param, name)
+    def _load_value(self, value: Any, param: Tensor, name: str) -> Any:
+        """Return an entry of the state of a parameter, from that of another optimiser."""
+        return _converted_copy(value, param, name)
 
     def __repr__(self) -> str:
         lines = [f"{type(self).__name__} ("]
@@ -269,13 +271,13 @@ class Optimizer(ABC):
         return "\n".join([*lines, ")"])
 
 
-# --- what the rules share -------------------------------------------------------------------------
+# --- options and gradients ------------------------------------------------------------------------
 
 _TITLES = {"lr": "learning rate", "eps": "epsilon value"}
 
 
-def check_at_least_0(options: Group, *names: str) -> None:
-    """Raise an ArgumentError if one of these options is negative, or nan."""
+def check_non_negative(options: Group, *names: str) -> None:
+    """Raise an ArgumentError if one of these options is negative or nan."""
     for name in names:
         if not options[name] >= 0:
             title = _TITLES.get(name, f"{name} value")
@@ -283,22 +285,22 @@ def check_at_least_0(options: Group, *names: str) -> None:
 
 
 def gradient(param: Tensor, options: Group) -> Array:
-    """Return the gradient of what is to be minimised: the loss or its negative, and the penalty."""
+    """Return the gradient of the objective: of the loss or its negative, plus the L2 penalty."""
     grad: Any = param._grad
     g = -grad._array if options["maximize"] else grad._array
     decay = float(options["weight_decay"])
     return g + decay * param._array if decay else g
 
 
-def number(option: Any) -> Any:
-    """Return an option as a Python number; as a compiler has it if that is a tensor it traces."""
+def option_value(option: Any) -> Any:
+    """Return an option as a Python number, or as a symbol if it is a traced tensor."""
     if isinstance(option, Tensor) and not is_known(option._array):
         return option._array
     return float(option)
 
 
-def in_precision(number: Any, array: Array) -> Any:
-    """Return a number that leaves the dtype of `array` as it is when the two are combined."""
+def in_dtype_of(number: Any, array: Array) -> Any:
+    """Return a number that preserves the dtype of `array` in arithmetic."""
     return number if number.__class__ is float else number.astype(_real(array.dtype), copy=False)
 
 
@@ -309,8 +311,8 @@ def _real(dtype: Any) -> Any:
 # --- checks of parameters -------------------------------------------------------------------------
 
 
-def _in_order(params: Any) -> list[Any]:
-    """Return parameters, or groups, as a list of a certain order."""
+def _ordered(params: Any) -> list[Any]:
+    """Return parameters or groups as a list; raise for a tensor or an unordered set."""
     if isinstance(params, Tensor):
         raise TypeError(
             "params argument given to the optimizer should be an iterable of Tensors or dicts, but "
@@ -332,19 +334,19 @@ def _check_parameter(param: Any) -> None:
     if not param.is_leaf:
         raise ArgumentError(
             f"can't optimize a non-leaf Tensor: this one, of shape {list(param.shape)}, comes from "
-            f"{param.grad_fn}. Give the leaf that it was computed from, or make a leaf of it: "
+            f"{param.grad_fn}. Give the leaf that it was computed from, or make it a leaf with "
             "detach().requires_grad_()"
         )
     if not getattr(param._array.flags, "writeable", True):
         raise ArgumentError(
             "can't optimize a Tensor in read-only memory: this one, of shape "
-            f"{list(param.shape)}, is expanded, so that several elements share one place, or "
-            "from_numpy took an array that is locked. clone() it first"
+            f"{list(param.shape)}, is expanded, so that elements share memory, or comes from a "
+            "read-only NumPy array. clone() it first"
         )
 
 
-def _fitted(value: Any, param: Tensor, name: str) -> Any:
-    """Return a copy of a remembered value, as that of `param`."""
+def _converted_copy(value: Any, param: Tensor, name: str) -> Any:
+    """Return a copy of a value of the state, in the dtype and on the device of `param`."""
     if not isinstance(value, Tensor):
         return copy.deepcopy(value)
     if value.shape != param.shape:

@@ -1,4 +1,4 @@
-"""Gradient descent, with or without momentum."""
+"""Stochastic gradient descent, with or without momentum."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from chainrule.optim.optimizer import (
     Group,
     Optimizer,
     Parameters,
-    check_at_least_0,
+    check_non_negative,
     gradient,
-    in_precision,
-    number,
+    in_dtype_of,
+    option_value,
 )
 
 
@@ -26,19 +26,19 @@ class SGD(Optimizer):
     Parameters
     ----------
     params : iterable of Tensors, or of dicts
-        What to update: see `Optimizer`.
+        The parameters to update: see `Optimizer`.
     lr : float or Tensor, default 1e-3
         The learning rate, at least 0.
     momentum : float, default 0
-        How much of the direction is kept from step to step.
+        Momentum factor: the fraction of the momentum buffer that is kept in each step.
     dampening : float, default 0
-        How much less than the whole gradient then enters the direction.
+        The gradient is added to the momentum buffer times 1 - dampening.
     weight_decay : float, default 0
         λ of an added penalty λ/2 ‖p‖².
     nesterov : bool, default False
-        Look ahead along the new direction; it needs a momentum and no dampening.
+        Use Nesterov momentum, which requires a momentum and no dampening.
     maximize : bool, default False
-        Ascend instead.
+        Maximise the objective instead.
 
     Raises
     ------
@@ -47,10 +47,10 @@ class SGD(Optimizer):
 
     Notes
     -----
-    With the gradient g (its sign turned to maximise, λ p added), the direction is g itself in the
-    first step, then b ← momentum · b + (1 - dampening) · g, and the step p ← p - lr · b, or with
+    With the gradient g (negated to maximise, plus λ p), the momentum buffer b is g in the first
+    step, then b ← momentum · b + (1 - dampening) · g, and the step p ← p - lr · b, or with
     `nesterov` p ← p - lr · (g + momentum · b) [1]_. The state of a parameter is its
-    ``momentum_buffer`` b, of its shape, if there is a momentum.
+    ``momentum_buffer`` b, if there is a momentum.
 
     References
     ----------
@@ -90,7 +90,7 @@ class SGD(Optimizer):
         super().__init__(params, defaults)
 
     def _check(self, options: Group) -> None:
-        check_at_least_0(options, "lr", "momentum", "weight_decay")
+        check_non_negative(options, "lr", "momentum", "weight_decay")
         if options["nesterov"] and (options["momentum"] == 0 or options["dampening"] != 0):
             raise ArgumentError(
                 "Nesterov momentum requires a momentum and zero dampening: got momentum "
@@ -98,17 +98,17 @@ class SGD(Optimizer):
             )
 
     def _update(self, params: list[Tensor], options: Group) -> None:
-        lr, momentum = number(options["lr"]), float(options["momentum"])
+        lr, momentum = option_value(options["lr"]), float(options["momentum"])
         for param in params:
             p, g = param._array, gradient(param, options)
             if momentum:
-                b = self._direction(param, g, momentum, 1 - float(options["dampening"]))
+                b = self._momentum_buffer(param, g, momentum, 1 - float(options["dampening"]))
                 g = g + momentum * b if options["nesterov"] else b
-            p -= in_precision(lr, p) * g
+            p -= in_dtype_of(lr, p) * g
             record_write(p, "SGD.step")
 
-    def _direction(self, param: Tensor, g: Any, momentum: float, share: float) -> Any:
-        """Return the parameter's momentum buffer, with `share` of the gradient added."""
+    def _momentum_buffer(self, param: Tensor, g: Any, momentum: float, share: float) -> Any:
+        """Return the updated momentum buffer, with `share` times the gradient added."""
         state = self.state[param]
         buffer = state.get("momentum_buffer")
         if buffer is None:

@@ -1,4 +1,4 @@
-"""What is differentiable: the table of primitives. Arrays are seen only through `xp`."""
+"""Primitives: the differentiable operations. They compute on arrays through `xp` alone."""
 
 from chainrule.primitives import (
     activations,

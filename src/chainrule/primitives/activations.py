@@ -1,7 +1,7 @@
-"""Activations: elementwise functions with settings, each the fewest passes over the array.
+"""Activation functions: elementwise functions with settings, in few passes over the array.
 
-An exponential is taken of what can't overflow, and where possible the derivative is found from the
-result, so that no other array is kept.
+Arguments of exponentials are limited so that none overflows. Where possible the derivative is
+computed from the result, so that no other array is saved.
 """
 
 from __future__ import annotations
@@ -14,30 +14,32 @@ from chainrule.primitives.primitive import elementwise, general, symmetric, use_
 Array = Any
 
 
-def _above(xp: Any, x: Array, level: float) -> Array:
+def _step_above(xp: Any, x: Array, level: float) -> Array:
     """Return 1 where x > level, else 0, as numbers."""
     return xp.astype(x > level, x.dtype)
 
 
 def _limit(x: Array, narrow: float, wide: float) -> float:
-    """Return the number that suits the range of half precision, or that of the wider ones."""
+    """Return `narrow` for half precision, `wide` for wider dtypes."""
     return narrow if getattr(x.dtype, "itemsize", 4) == 2 else wide
 
 
-# --- with kinks -----------------------------------------------------------------------------------
+# --- piecewise activations ------------------------------------------------------------------------
 
 
 def _hardtanh(xp: Any, x: Array, *, low: float, high: float) -> Array:
     return xp.minimum(xp.maximum(x, low), high)
 
 
-def _within(xp: Any, v: Array, out: Array, low: float, high: float) -> Array:
+def _inside_mask(xp: Any, v: Array, out: Array, low: float, high: float) -> Array:
     # At a bound the derivative is 0; where the result is nan, it is 1.
     return xp.masked(v, xp.logical_not(xp.logical_or(out <= low, out >= high)))
 
 
 hardtanh = symmetric(
-    "hardtanh", lambda xp, g, out, *, low, high: _within(xp, g, out, low, high), forward=_hardtanh
+    "hardtanh",
+    lambda xp, g, out, *, low, high: _inside_mask(xp, g, out, low, high),
+    forward=_hardtanh,
 )
 
 
@@ -48,7 +50,7 @@ def _leaky_relu(xp: Any, x: Array, *, slope: float) -> Array:
 
 
 def _leaky_relu_partial(xp: Any, x: Array, *, slope: float) -> Array:
-    step = _above(xp, x, 0.0)
+    step = _step_above(xp, x, 0.0)
     if 0 <= slope <= 1:
         return xp.maximum(step, slope)
     return step + slope * (1 - step)
@@ -67,7 +69,7 @@ def _elu(xp: Any, x: Array, *, alpha: float, scale: float, rate: float) -> Array
 
 
 def _elu_partial(xp: Any, x: Array, *, alpha: float, scale: float, rate: float) -> Array:
-    negative = x <= 0  # at 0 the slope is that of the left side; of nan it is the right side's
+    negative = x <= 0  # at 0 the slope of the left side, at nan that of the right side
     below = xp.masked(x, negative)
     slope = xp.exp(below if rate == 1 else below * rate)
     if alpha * scale * rate != 1:
@@ -89,15 +91,15 @@ def _hardswish_partial(xp: Any, x: Array) -> Array:
 
 hardswish = elementwise("hardswish", _hardswish_partial, forward=_hardswish)
 
-# --- smooth ---------------------------------------------------------------------------------------
+# --- smooth activations ---------------------------------------------------------------------------
 
 
 def _softplus(xp: Any, x: Array, *, beta: float, threshold: float) -> Array:
     z = x if beta == 1 else x * beta
-    # From the threshold on z itself is the larger of the two, and no exponential overflows.
+    # Above the limit z is the maximum, and no exponential overflows.
     top = min(threshold, _limit(x, 10.0, 80.0))
     out = xp.maximum(xp.log1p(xp.exp(xp.minimum(z, top))), z)
-    if threshold < 20:  # the two differ there
+    if threshold < 20:  # log(1 + exp(z)) and z differ there
         out = xp.where(z > threshold, z, out)
     return out if beta == 1 else out / beta
 
@@ -105,9 +107,9 @@ def _softplus(xp: Any, x: Array, *, beta: float, threshold: float) -> Array:
 def _softplus_partial(xp: Any, x: Array, out: Array, *, beta: float, threshold: float) -> Array:
     # sigmoid z = 1 - exp(-softplus z), to full precision in both tails
     slope = -xp.expm1(-out if beta == 1 else out * -beta)
-    if threshold >= 37:  # where it is 1 anyway
+    if threshold >= 37:  # the slope is 1 there anyway
         return slope
-    return xp.maximum(slope, _above(xp, x if beta == 1 else x * beta, threshold))
+    return xp.maximum(slope, _step_above(xp, x if beta == 1 else x * beta, threshold))
 
 
 softplus = elementwise("softplus", _softplus_partial, forward=_softplus, native="compute")
@@ -142,7 +144,7 @@ def _mish(xp: Any, x: Array) -> Array:
 def _mish_partial(xp: Any, x: Array) -> Array:
     e, n = _mish_parts(xp, x)
     inverse = 1 / (n + 2)
-    # Past the limit e is too small, which must not be multiplied by a large x.
+    # Above the limit e is too small: it must not be multiplied by a large x.
     small = xp.minimum(x, _limit(x, 5.0, 30.0))
     return n * inverse + 4 * small * (e * inverse * ((e + 1) * inverse))
 
@@ -167,7 +169,7 @@ def _gelu_rule(xp: Any, v: Array, x: Array, cdf: Array) -> Array:
 
 def _gelu_vjp(xp: Any, g: dict[int, Array], x: Array, cdf: Array) -> Array:
     total = _gelu_rule(xp, g[0], x, cdf) if 0 in g else None
-    if 1 in g:  # of Φ, which only derivatives of derivatives come to
+    if 1 in g:  # of Φ: only in derivatives of higher order
         part = g[1] * _density(xp, x)
         total = part if total is None else total + part
     return total
@@ -177,7 +179,7 @@ def _gelu_jvp(xp: Any, t: Array, x: Array, cdf: Array) -> tuple[Array, Array]:
     return _gelu_rule(xp, t, x, cdf), t * _density(xp, x)
 
 
-# x Φ(x), and Φ(x), which its derivative needs and which takes longer than all the rest
+# x Φ(x), and Φ(x): the derivative needs it, and it is the most expensive part
 gelu = general(
     "gelu",
     lambda xp, x: _gelu(xp, x),
@@ -196,7 +198,7 @@ def _gelu_tanh(xp: Any, x: Array) -> Array:
 
 
 def _gelu_tanh_partial(xp: Any, x: Array) -> Array:
-    squared = xp.minimum(x * x, 400.0)  # from 20 on the tangent is 1, and no x is too large
+    squared = xp.minimum(x * x, 400.0)  # from |x| = 20 on tanh is 1; avoids overflow
     t = xp.tanh(x * (squared * (_SLOPE * _CUBIC) + _SLOPE))
     inner = x * (squared * (1.5 * _SLOPE * _CUBIC) + 0.5 * _SLOPE)
     return t * 0.5 + 0.5 + (1 - t * t) * inner

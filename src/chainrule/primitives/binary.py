@@ -1,4 +1,4 @@
-"""Primitives of two real numbers, and what else is everyday element by element."""
+"""Elementwise primitives of two real numbers, roots, and integer functions."""
 
 from __future__ import annotations
 
@@ -9,37 +9,37 @@ from chainrule.primitives.primitive import constant, elementwise, general, symme
 Array = Any
 
 
-def _other_than(xp: Any, value: Array, mask: Array) -> Array:
-    """Return `value` with ones where `mask`: what is masked later must not divide by zero now."""
+def _with_ones(xp: Any, value: Array, mask: Array) -> Array:
+    """Return `value` with ones where `mask`, so that no division by zero occurs there."""
     return xp.where(mask, xp.ones_like(value), value)
 
 
-def _apart(xp: Any, value: Array, mask: Array) -> Array:
+def _with_zeros(xp: Any, value: Array, mask: Array) -> Array:
     return xp.masked(value, xp.logical_not(mask))
 
 
-# --- plane geometry: at the origin, where there is no derivative, it is taken as 0 ----------------
+# --- plane geometry: the derivative at the origin, where there is none, is taken as 0 -------------
 
 
-def _over_square(xp: Any, leg: Array, x: Array, y: Array) -> Array:
-    # leg / (x² + y²), by way of the hypotenuse: squares overflow at 1e19 in float32.
+def _over_squared_norm(xp: Any, leg: Array, x: Array, y: Array) -> Array:
+    # leg / (x² + y²), through the hypotenuse: squares overflow at 1e19 in float32.
     out = xp.hypot(x, y)
     origin = out == 0
-    out = _other_than(xp, out, origin)
-    return _apart(xp, leg / out / out, origin)
+    out = _with_ones(xp, out, origin)
+    return _with_zeros(xp, leg / out / out, origin)
 
 
 atan2 = elementwise(
     "atan2",
-    lambda xp, x, y: _over_square(xp, y, x, y),
-    lambda xp, x, y: -_over_square(xp, x, x, y),
+    lambda xp, x, y: _over_squared_norm(xp, y, x, y),
+    lambda xp, x, y: -_over_squared_norm(xp, x, x, y),
     form="binary",
     libm=True,
 )
 
 
 def _cosine(xp: Any, leg: Array, out: Array) -> Array:
-    return _apart(xp, leg / _other_than(xp, out, out == 0), out == 0)
+    return _with_zeros(xp, leg / _with_ones(xp, out, out == 0), out == 0)
 
 
 hypot = elementwise(
@@ -53,55 +53,55 @@ hypot = elementwise(
 # --- logarithms -----------------------------------------------------------------------------------
 
 
-def _share(xp: Any, x: Array, y: Array, scale: float) -> Array:
-    # e^x / (e^x + e^y) is 1/2 also of equal infinities, where x - y would be nan.
+def _exp_share(xp: Any, x: Array, y: Array, scale: float) -> Array:
+    # e^x / (e^x + e^y), which is 1/2 for equal infinities, too: x - y would be nan there.
     tie = xp.logical_and(x == y, xp.isinf(x))
-    return xp.sigmoid(scale * (_apart(xp, x, tie) - _apart(xp, y, tie)))
+    return xp.sigmoid(scale * (_with_zeros(xp, x, tie) - _with_zeros(xp, y, tie)))
 
 
 logaddexp = elementwise(
     "logaddexp",
-    lambda xp, x, y: _share(xp, x, y, 1.0),
-    lambda xp, x, y: _share(xp, y, x, 1.0),
+    lambda xp, x, y: _exp_share(xp, x, y, 1.0),
+    lambda xp, x, y: _exp_share(xp, y, x, 1.0),
     form="binary",
 )
 logaddexp2 = elementwise(
     "logaddexp2",
-    lambda xp, x, y: _share(xp, x, y, 0.6931471805599453),  # ln 2
-    lambda xp, x, y: _share(xp, y, x, 0.6931471805599453),
+    lambda xp, x, y: _exp_share(xp, x, y, 0.6931471805599453),  # ln 2
+    lambda xp, x, y: _exp_share(xp, y, x, 0.6931471805599453),
 )
 
 
-def _by_logarithm(xp: Any, c: Array, x: Array, y: Array) -> Array:
-    # c log y, and 0 where x log y is 0 around any x = 0.
+def _times_log(xp: Any, c: Array, x: Array, y: Array) -> Array:
+    # c log y, and 0 at x = 0, y <= 0, where x log y is 0.
     corner = xp.logical_and(x == 0, y <= 0)
-    return xp.xlogy(c, _other_than(xp, y, corner))
+    return xp.xlogy(c, _with_ones(xp, y, corner))
 
 
-def _by_logarithm1p(xp: Any, c: Array, x: Array, y: Array) -> Array:
+def _times_log1p(xp: Any, c: Array, x: Array, y: Array) -> Array:
     corner = xp.logical_and(x == 0, y <= -1)
-    return xp.xlog1py(c, _apart(xp, y, corner))
+    return xp.xlog1py(c, _with_zeros(xp, y, corner))
 
 
 def _quotient(xp: Any, x: Array, y: Array) -> Array:
-    # x / y, and 0 / 0 is 0: x log y is 0 there along all of y.
+    # x / y with 0 / 0 = 0: x log y is 0 at x = 0 for all y.
     corner = xp.logical_and(x == 0, y == 0)
-    return _apart(xp, x / _other_than(xp, y, corner), corner)
+    return _with_zeros(xp, x / _with_ones(xp, y, corner), corner)
 
 
 xlogy = symmetric(
     "xlogy",
-    lambda xp, g, x, y: _by_logarithm(xp, g, x, y),
+    lambda xp, g, x, y: _times_log(xp, g, x, y),
     lambda xp, g, x, y: g * _quotient(xp, x, y),
     form="binary",
 )
 xlog1py = symmetric(
     "xlog1py",
-    lambda xp, g, x, y: _by_logarithm1p(xp, g, x, y),
+    lambda xp, g, x, y: _times_log1p(xp, g, x, y),
     lambda xp, g, x, y: g * _quotient(xp, x, 1 + y),
 )
 
-# --- kinks and steps ------------------------------------------------------------------------------
+# --- signs, remainders and extrema ----------------------------------------------------------------
 
 copysign = elementwise(
     "copysign",
@@ -110,43 +110,43 @@ copysign = elementwise(
     form="binary",
 )
 
-nextafter = symmetric(  # x, as far as numbers that are not rounded are concerned
+nextafter = symmetric(  # the identity in x, up to rounding
     "nextafter", lambda xp, g: g, lambda xp, g: xp.zeros_like(g)
 )
 
 
-def _quotient_towards_zero(xp: Any, x: Array, y: Array, out: Array) -> Array:
-    # An integer but for rounding; trunc(x / y) may be the next one.
+def _truncated_quotient(xp: Any, x: Array, y: Array, out: Array) -> Array:
+    # An integer up to rounding; trunc(x / y) may be off by one.
     return xp.round((x - out) / y)
 
 
 fmod = symmetric(
     "fmod",
     lambda xp, g: g,
-    lambda xp, g, x, y, out: -g * _quotient_towards_zero(xp, x, y, out),
+    lambda xp, g, x, y, out: -g * _truncated_quotient(xp, x, y, out),
     form="binary",
 )
 
 
-def _first(xp: Any, x: Array, y: Array) -> Array:
-    """Say where fmax takes x: of equals, and of two nans, it is the first."""
+def _takes_first(xp: Any, x: Array, y: Array) -> Array:
+    """Return the mask where fmax takes x; for equal numbers and two nans it takes x."""
     return xp.logical_or(x >= y, xp.isnan(y))
 
 
-def _second(xp: Any, x: Array, y: Array) -> Array:
-    return xp.logical_not(_first(xp, x, y))
+def _takes_second(xp: Any, x: Array, y: Array) -> Array:
+    return xp.logical_not(_takes_first(xp, x, y))
 
 
 fmax = symmetric(
     "fmax",
-    lambda xp, g, x, y: xp.masked(g, _first(xp, x, y)),
-    lambda xp, g, x, y: xp.masked(g, _second(xp, x, y)),
+    lambda xp, g, x, y: xp.masked(g, _takes_first(xp, x, y)),
+    lambda xp, g, x, y: xp.masked(g, _takes_second(xp, x, y)),
     form="binary",
 )
 fmin = symmetric(
     "fmin",
-    lambda xp, g, x, y: xp.masked(g, _first(xp, -x, -y)),
-    lambda xp, g, x, y: xp.masked(g, _second(xp, -x, -y)),
+    lambda xp, g, x, y: xp.masked(g, _takes_first(xp, -x, -y)),
+    lambda xp, g, x, y: xp.masked(g, _takes_second(xp, -x, -y)),
     form="binary",
 )
 
@@ -173,7 +173,7 @@ complex = general(
     ),
 )
 
-# --- without derivative ---------------------------------------------------------------------------
+# --- functions without derivative -----------------------------------------------------------------
 
 signbit = constant("signbit")
 bitwise_left_shift = constant("bitwise_left_shift")

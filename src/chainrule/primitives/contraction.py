@@ -44,11 +44,14 @@ matmul = general(
 )
 
 
-# --- any product of two, by labels of their axes --------------------------------------------------
+# --- general contraction of two arrays, by axis labels --------------------------------------------
 
 
 class _Layout(NamedTuple):
-    """How a contraction becomes a matrix product: axes in order, and how many of each kind."""
+    """Layout of a contraction as a matrix product: order of the axes, and the count of each kind.
+
+    `present` tells which output axes each operand has.
+    """
 
     x_axes: Labels
     y_axes: Labels
@@ -56,21 +59,21 @@ class _Layout(NamedTuple):
     rows: int
     summed: int
     out_axes: Labels
-    own: tuple[tuple[bool, ...], tuple[bool, ...]]
+    present: tuple[tuple[bool, ...], tuple[bool, ...]]
 
 
 @functools.lru_cache(maxsize=1024)
 def _layout(x: Labels, y: Labels, out: Labels) -> _Layout:
-    """Return the layout for labels of which each is in two or three of `x`, `y` and `out`."""
+    """Return the layout for axis labels, each in two or three of `x`, `y` and `out`."""
     batch = tuple([label for label in out if label in x and label in y])
     rows = tuple([label for label in x if label not in y])
     columns = tuple([label for label in y if label not in x])
     summed = tuple([label for label in x if label not in out])
-    own = tuple([label in x for label in out]), tuple([label in y for label in out])
-    if not summed:  # then nothing needs to be a matrix, and the result is made in its order
+    present = tuple([label in x for label in out]), tuple([label in y for label in out])
+    if not summed:  # a broadcast product, whose axes are in the order of the output
         x_axes = tuple([x.index(label) for label in out if label in x])
         y_axes = tuple([y.index(label) for label in out if label in y])
-        return _Layout(x_axes, y_axes, len(batch), len(rows), 0, tuple(range(len(out))), own)
+        return _Layout(x_axes, y_axes, len(batch), len(rows), 0, tuple(range(len(out))), present)
     product = (*batch, *rows, *columns)
     return _Layout(
         tuple([x.index(label) for label in (*batch, *rows, *summed)]),
@@ -79,17 +82,21 @@ def _layout(x: Labels, y: Labels, out: Labels) -> _Layout:
         len(rows),
         len(summed),
         tuple([product.index(label) for label in out]),
-        own,
+        present,
     )
 
 
-def _spread(xp: Any, x: Array, own: tuple[bool, ...]) -> Array:
-    """Return `x` with dimensions of size 1 where it has none of its own."""
+def _insert_axes(xp: Any, x: Array, present: tuple[bool, ...]) -> Array:
+    """Return `x` with axes of length 1 for the output axes that it lacks."""
     sizes = iter(x.shape)
-    return x if all(own) else xp.reshape(x, tuple([next(sizes) if mine else 1 for mine in own]))
+    return (
+        x
+        if all(present)
+        else xp.reshape(x, tuple([next(sizes) if mine else 1 for mine in present]))
+    )
 
 
-def _permuted(xp: Any, x: Array, axes: Labels) -> Array:
+def _permute(xp: Any, x: Array, axes: Labels) -> Array:
     return x if axes == tuple(range(x.ndim)) else xp.permute_dims(x, axes)
 
 
@@ -97,9 +104,9 @@ def _contract(
     xp: Any, x: Array, y: Array, *, x_labels: Labels, y_labels: Labels, out_labels: Labels
 ) -> Array:
     layout = _layout(x_labels, y_labels, out_labels)
-    x, y = _permuted(xp, x, layout.x_axes), _permuted(xp, y, layout.y_axes)
+    x, y = _permute(xp, x, layout.x_axes), _permute(xp, y, layout.y_axes)
     if layout.summed == 0:
-        return _spread(xp, x, layout.own[0]) * _spread(xp, y, layout.own[1])
+        return _insert_axes(xp, x, layout.present[0]) * _insert_axes(xp, y, layout.present[1])
     middle, end = layout.batch + layout.rows, layout.batch + layout.summed
     batch, rows, columns = x.shape[: layout.batch], x.shape[layout.batch : middle], y.shape[end:]
     inner = math.prod(x.shape[middle:])
@@ -107,14 +114,14 @@ def _contract(
         x = xp.reshape(x, (*batch, math.prod(rows), inner) if rows else (*batch, inner))
     if layout.summed > 1 or len(columns) != 1:
         y = xp.reshape(y, (*batch, inner, math.prod(columns)) if columns else (*batch, inner))
-    product = _summed(xp, x, y, bool(rows), bool(columns), layout.batch > 0)
+    product = _batched_product(xp, x, y, bool(rows), bool(columns), layout.batch > 0)
     if len(rows) > 1 or len(columns) > 1:
         product = xp.reshape(product, (*batch, *rows, *columns))
-    return _permuted(xp, product, layout.out_axes)
+    return _permute(xp, product, layout.out_axes)
 
 
-def _summed(xp: Any, x: Array, y: Array, rows: bool, columns: bool, batch: bool) -> Array:
-    """Return the product of stacks of matrices; of vectors, where no rows or columns are."""
+def _batched_product(xp: Any, x: Array, y: Array, rows: bool, columns: bool, batch: bool) -> Array:
+    """Return the product of stacks of matrices; without rows or columns, of vectors."""
     if not batch or (rows and columns):
         return xp.matmul(x, y)
     if rows:
@@ -157,7 +164,7 @@ contract: Primitive = general(
     broadcasts=False,
 )
 
-# --- cross products: det(g, x, y) stays the same when its columns go round ------------------------
+# --- cross products: det(g, x, y) is invariant under cyclic permutation of its columns ------------
 
 
 @use_kernel

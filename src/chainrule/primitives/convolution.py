@@ -1,9 +1,9 @@
-"""Convolution: three primitives, the partials of one form, linear in image, kernel and output.
+"""Convolution: three primitives, the partial derivatives of one trilinear form.
 
-The form is Σ y[i] w[k] x[stride i + dilation k - padding]. Leaving one of the three arrays out
-gives what stands in its place, so each primitive's derivatives are the two others, to any order.
-`window` is (stride, padding, dilation, groups); `size` is that of the result, without samples and
-channels. Padding is a pair for each dimension, before and after.
+The form is Σ y[i] w[k] x[stride i + dilation k - padding], linear in image x, kernel w and output
+y. Each primitive is its derivative by one of the three arrays, so the derivatives of each are the
+two others, to any order. `window` is (stride, padding, dilation, groups); `size` is that of the
+result, without samples and channels. Padding is a pair for each dimension, before and after.
 """
 
 from __future__ import annotations

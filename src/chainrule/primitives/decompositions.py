@@ -1,7 +1,7 @@
-"""Primitives that factor a matrix: Cholesky, QR, eigenvalues, singular values.
+"""Matrix decompositions: Cholesky, QR, LU, eigenvalues, singular values.
 
-Where eigenvalues or singular values coincide, the vectors of that group are defined only up to a
-rotation: what depends on it has a derivative of inf or nan, and what doesn't is not disturbed.
+Where eigenvalues or singular values coincide, their vectors are defined only up to a rotation. The
+derivative of a function that depends on that rotation is inf or nan; others are not affected.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ check_phases = constant("check_phases")
 
 
 def _check_phases(xp: Any, inner: Array, operation: str) -> None:
-    """Raise if a gradient, seen from the vectors it is of, turns them by a phase."""
+    """Raise if the loss depends on the phase of the vectors; `inner` is vectorsᴴ · gradient."""
     if is_complex(inner):
         applied(check_phases, xp)(xp.imag(diagonal(xp, inner)), xp.abs(inner), operation=operation)
 
@@ -42,8 +42,8 @@ def _check_phases(xp: Any, inner: Array, operation: str) -> None:
 # --- Cholesky: I. Murray, "Differentiation of the Cholesky decomposition", 2016, eq. (8) and (10) -
 
 
-def _half(xp: Any, x: Array) -> Array:
-    """Return Φ(x): what lies below the diagonal, and half of the diagonal."""
+def _lower_and_half_diagonal(xp: Any, x: Array) -> Array:
+    """Return Φ(x): the part below the diagonal, and half of the diagonal."""
     lower = xp.masked(x, below_diagonal(xp, x))
     return lower + 0.5 * xp.masked(x, on_diagonal(xp, x))
 
@@ -52,7 +52,7 @@ def _cholesky_vjp(xp: Any, g: Array, out: Array, *, upper: bool) -> Array:
     g = conj(xp, g)
     factor, g = (adjoint(xp, out), adjoint(xp, g)) if upper else (out, g)
     factor_h = adjoint(xp, factor)
-    inner = _half(xp, xp.matmul(factor_h, g))
+    inner = _lower_and_half_diagonal(xp, xp.matmul(factor_h, g))
     inner = 0.5 * (inner + adjoint(xp, inner))
     under = applied(solve_triangular, xp)
     left = under(factor_h, inner, upper=True, unit=False)
@@ -66,7 +66,7 @@ def _cholesky_jvp(xp: Any, t: Array, out: Array, *, upper: bool) -> Array:
     under = applied(solve_triangular, xp)
     left = under(factor, t, upper=False, unit=False)
     both = under(factor, adjoint(xp, left), upper=False, unit=False)
-    moved = xp.matmul(factor, _half(xp, both))
+    moved = xp.matmul(factor, _lower_and_half_diagonal(xp, both))
     return adjoint(xp, moved) if upper else moved
 
 
@@ -82,11 +82,11 @@ cholesky = general(
 # For matrices with no more columns than rows; wider ones are composed of these.
 
 
-def _thin(xp: Any, q: Array, g: Array, n: int) -> Array:
-    """Return the gradient of the first `n` columns of a unitary matrix, those of the rest in it.
+def _thin_gradient(xp: Any, q: Array, g: Array, n: int) -> Array:
+    """Return the gradient of the first `n` columns of a unitary matrix, including that of the rest.
 
-    The rest moves only as it must to stay orthogonal: by -Q dQᴴ Q_rest. It is defined up to a
-    rotation, and for what does not depend on that, this is its derivative.
+    The other columns change only so far as they stay orthogonal: by -Q dQᴴ Q_rest. They are defined
+    up to a rotation; for functions that don't depend on it, this is their derivative.
     """
     if q.shape[-1] == n:
         return g
@@ -94,8 +94,8 @@ def _thin(xp: Any, q: Array, g: Array, n: int) -> Array:
     return g[..., :n] - xp.matmul(q[..., n:], moved)
 
 
-def _full(xp: Any, q: Array, dq: Array) -> Array:
-    """Return the tangent of a unitary matrix, given that of its first columns: `_thin`, forward."""
+def _complete_tangent(xp: Any, q: Array, dq: Array) -> Array:
+    """Return the tangent of a unitary matrix from that of its first columns."""
     n = dq.shape[-1]
     if q.shape[-1] == n:
         return dq
@@ -116,7 +116,7 @@ def _qr_vjp(xp: Any, g: Parts, q: Array, r: Array) -> Array:
     if 1 in g:
         total = xp.matmul(conj(xp, g[1])[..., :n, :], square_h)
     if 0 in g:
-        gq = _thin(xp, q, conj(xp, g[0]), n)
+        gq = _thin_gradient(xp, q, conj(xp, g[0]), n)
         inner = xp.matmul(adjoint(xp, thin), gq)
         total = -inner if total is None else total - inner
     over = xp.masked(total, transpose(xp, below_diagonal(xp, total)))
@@ -146,7 +146,7 @@ def _qr_jvp(xp: Any, t: Array, q: Array, r: Array) -> tuple[Array, Array]:
     dr = xp.matmul(upper, square)
     if r.shape[-2] != n:
         dr = xp.concat([dr, xp.zeros_like(r[..., n:, :])], axis=dr.ndim - 2)
-    return _full(xp, q, ratio - xp.matmul(thin, upper)), dr
+    return _complete_tangent(xp, q, ratio - xp.matmul(thin, upper)), dr
 
 
 qr = general(
@@ -158,7 +158,7 @@ qr = general(
     outputs=("q", "r"),
 )
 
-# --- LU: S. Walter, L. Lehmann, as above; of square matrices whose rows need no exchange ----------
+# --- LU without pivoting, of square matrices: S. Walter, L. Lehmann, as above ---------------------
 
 
 def _lu(xp: Any, x: Array) -> tuple[Array, Array]:
@@ -213,7 +213,7 @@ def _gaps(xp: Any, values: Array) -> Array:
 
 
 def _eigh(xp: Any, x: Array, *, upper: bool) -> tuple[Array, Array]:
-    # The lower triangle is read: that of the adjoint is the other one.
+    # LAPACK reads the lower triangle: take the adjoint for the upper one.
     values, vectors = xp.linalg.eigh(adjoint(xp, x) if upper else x)
     return values, vectors
 
@@ -234,8 +234,8 @@ def _eigh_vjp(xp: Any, g: Parts, values: Array, vectors: Array) -> Array:
 def _eigh_jvp(xp: Any, t: Array, values: Array, vectors: Array) -> tuple[Array, Array]:
     v = vectors
     moved = hermitian_part(xp, xp.matmul(xp.matmul(adjoint(xp, v), t), v))
-    turned = quotient(xp, without_diagonal(xp, moved), _gaps(xp, values))
-    return real(xp, diagonal(xp, moved)), xp.matmul(v, turned)
+    rotation = quotient(xp, without_diagonal(xp, moved), _gaps(xp, values))
+    return real(xp, diagonal(xp, moved)), xp.matmul(v, rotation)
 
 
 eigh = general(
@@ -249,7 +249,7 @@ eigh = general(
 
 
 def _eig(xp: Any, x: Array) -> tuple[Array, Array]:
-    # NumPy's are real where all eigenvalues happen to be.
+    # NumPy returns real arrays where all eigenvalues are real.
     dtype = xp.complex64 if name_of(x.dtype).endswith(("float32", "complex64")) else xp.complex128
     values, vectors = xp.linalg.eig(x)
     return xp.astype(values, dtype), xp.astype(vectors, dtype)
@@ -261,7 +261,7 @@ def _eig_vjp(xp: Any, g: Parts, x_dtype: Any, values: Array, vectors: Array) -> 
         gv = conj(xp, g[1])
         inner = xp.matmul(vh, gv)
         _check_phases(xp, inner, "eig")
-        # The vectors have length 1: along themselves they don't move.
+        # The vectors are normalised: their change has no component along themselves.
         lengths = xp.real(diagonal(xp, inner))
         inner = without_diagonal(xp, inner - xp.matmul(vh, v * rows(xp, lengths)))
         inner = quotient(xp, inner, conj(xp, _gaps(xp, values)))
@@ -300,12 +300,12 @@ def _svd(xp: Any, x: Array, *, full: bool) -> tuple[Array, Array, Array]:
     return u, s, vh
 
 
-def _rotation(xp: Any, left: Array, right: Array, s: Array, nothing: Array) -> Array:
+def _rotation(xp: Any, left: Array, right: Array, s: Array, both_zero: Array) -> Array:
     """Return (left s_j + s_i right) / (s_j² - s_i²), off the diagonal."""
     across, down = rows(xp, s), columns(xp, s)
     squares = (across - down) * (across + down)
     off = without_diagonal(xp, left * across + down * right)
-    return quotient(xp, off, squares, xp.logical_or(nothing, on_diagonal(xp, squares)))
+    return quotient(xp, off, squares, xp.logical_or(both_zero, on_diagonal(xp, squares)))
 
 
 def _svd_vjp(xp: Any, g: Parts, u: Array, s: Array, vh: Array) -> Array:
@@ -315,14 +315,16 @@ def _svd_vjp(xp: Any, g: Parts, u: Array, s: Array, vh: Array) -> Array:
     uh, thin_vh = adjoint(xp, thin_u), adjoint(xp, thin_v)
     if 0 not in g and 2 not in g:
         return conj(xp, xp.matmul(thin_u * rows(xp, g[1]), thin_vh))
-    gu = _thin(xp, u, conj(xp, g[0]), k) if 0 in g else xp.zeros_like(thin_u)
-    gv = _thin(xp, v, transpose(xp, g[2]), k) if 2 in g else xp.zeros_like(thin_v)
+    gu = _thin_gradient(xp, u, conj(xp, g[0]), k) if 0 in g else xp.zeros_like(thin_u)
+    gv = _thin_gradient(xp, v, transpose(xp, g[2]), k) if 2 in g else xp.zeros_like(thin_v)
     by_u, by_v = xp.matmul(uh, gu), xp.matmul(thin_vh, gv)
     _check_phases(xp, by_u + by_v, "svd")
-    turn_u, turn_v = by_u - adjoint(xp, by_u), by_v - adjoint(xp, by_v)
-    inner = _rotation(xp, turn_u, turn_v, s, xp.logical_and(turn_u == 0, turn_v == 0))
-    if is_complex(u):  # Re tr(uᴴ gu + vᴴ gv) aside, a phase is free; it is given to u
-        inner = inner + diagonal_matrix(xp, quotient(xp, diagonal(xp, turn_u), s + s))
+    rotation_u, rotation_v = by_u - adjoint(xp, by_u), by_v - adjoint(xp, by_v)
+    inner = _rotation(
+        xp, rotation_u, rotation_v, s, xp.logical_and(rotation_u == 0, rotation_v == 0)
+    )
+    if is_complex(u):  # the phase that u and v share is free: its gradient is given to u
+        inner = inner + diagonal_matrix(xp, quotient(xp, diagonal(xp, rotation_u), s + s))
     if 1 in g:
         inner = inner + diagonal_matrix(xp, g[1])
     total = xp.matmul(xp.matmul(thin_u, inner), thin_vh)
@@ -342,22 +344,22 @@ def _svd_jvp(xp: Any, t: Array, u: Array, s: Array, vh: Array) -> tuple[Array, A
     tv = xp.matmul(t, thin_v)
     moved = xp.matmul(adjoint(xp, thin_u), tv)
     moved_h = adjoint(xp, moved)
-    nothing = xp.logical_and(moved == 0, moved_h == 0)
-    turn_u = _rotation(xp, moved, moved_h, s, nothing)
-    turn_v = _rotation(xp, moved_h, moved, s, nothing)
+    both_zero = xp.logical_and(moved == 0, moved_h == 0)
+    rotation_u = _rotation(xp, moved, moved_h, s, both_zero)
+    rotation_v = _rotation(xp, moved_h, moved, s, both_zero)
     if is_complex(u):
         phases = quotient(xp, diagonal(xp, moved - moved_h), s + s)
-        turn_u = turn_u + diagonal_matrix(xp, phases)
-    du, dv = xp.matmul(thin_u, turn_u), xp.matmul(thin_v, turn_v)
+        rotation_u = rotation_u + diagonal_matrix(xp, phases)
+    du, dv = xp.matmul(thin_u, rotation_u), xp.matmul(thin_v, rotation_v)
     if u.shape[-2] > k:
         du = du + quotient(xp, tv - xp.matmul(thin_u, moved), rows(xp, s))
     if vh.shape[-1] > k:
         back = xp.matmul(adjoint(xp, t), thin_u) - xp.matmul(thin_v, moved_h)
         dv = dv + quotient(xp, back, rows(xp, s))
     return (
-        _full(xp, u, du),
+        _complete_tangent(xp, u, du),
         real(xp, diagonal(xp, moved)),
-        adjoint(xp, _full(xp, v, dv)),
+        adjoint(xp, _complete_tangent(xp, v, dv)),
     )
 
 

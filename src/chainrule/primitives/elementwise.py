@@ -1,4 +1,4 @@
-"""Primitives that act element by element."""
+"""Elementwise primitives: arithmetic, exponentials, trigonometry, extrema, selection, casts."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ negative = linear("negative", lambda xp, g: -g, label="NegBackward0", native="me
 
 
 def _pow_x(xp: Any, x: Array, y: Array) -> Array:
-    # y x^(y-1); x^0 is the constant 1, also at x = 0, where the formula would say 0 * inf.
+    # y x^(y-1); x^0 is the constant 1, also at x = 0, where the formula gives 0 * inf.
     corner = xp.logical_and(xp.logical_or(x == 0, x != x), y == 0)
     return xp.masked(y * x ** xp.where(corner, xp.ones_like(y), y - 1), xp.logical_not(corner))
 
@@ -69,18 +69,18 @@ def _pow_y(xp: Any, x: Array, y: Array, out: Array) -> Array:
 pow = elementwise("pow", _pow_x, _pow_y, form="binary")
 
 
-def _raised(xp: Any, x: Array, exponent: float) -> Array:
+def _raise_to(xp: Any, x: Array, exponent: float) -> Array:
     return xp.sqrt(x) if exponent == 0.5 else x * x if exponent == 2 else x**exponent
 
 
 def _power_partial(xp: Any, x: Array, *, exponent: float) -> Array:
-    return exponent * _raised(xp, x, exponent - 1) if exponent else xp.zeros_like(x)
+    return exponent * _raise_to(xp, x, exponent - 1) if exponent else xp.zeros_like(x)
 
 
-power = elementwise(  # to a constant power: no corner to mask, and roots are quick
+power = elementwise(  # to a constant power: no mask is needed, and roots are fast
     "power",
     _power_partial,
-    forward=lambda xp, x, *, exponent: _raised(xp, x, exponent),
+    forward=lambda xp, x, *, exponent: _raise_to(xp, x, exponent),
     label="PowBackward0",
     native="compute",
 )
@@ -100,7 +100,7 @@ def _root_of_spread(xp: Any, g: Array, out: Array) -> Array:
     return xp.masked(g / twice, xp.logical_not(zero))
 
 
-# √x with the derivative 0 at 0: that of a norm, which has an edge there, and no pole.
+# √x with the derivative 0 at 0, as for a norm, instead of inf.
 root_of_spread = symmetric(
     "root_of_spread", _root_of_spread, forward=lambda xp, x: xp.sqrt(x), label="StdBackward0"
 )
@@ -111,33 +111,33 @@ log1p = symmetric("log1p", lambda xp, g, x: g / (1 + x), native="compute")
 log2 = elementwise("log2", lambda xp, x: 1.4426950408889634 / x, libm=True)  # 1 / ln 2
 log10 = elementwise("log10", lambda xp, x: 0.4342944819032518 / x, libm=True)  # 1 / ln 10
 
-# --- trigonometric and hyperbolic -----------------------------------------------------------------
+# --- trigonometric, hyperbolic and logistic functions ---------------------------------------------
 
 sin = elementwise("sin", lambda xp, x: xp.cos(x), libm=True)
 cos = elementwise("cos", lambda xp, x: -xp.sin(x), libm=True)
 tan = elementwise("tan", lambda xp, out: 1 + out * out, libm=True)
 
 
-def _less_and_plus_one(x: Array) -> tuple[Array, Array]:
-    # x - 1 and x + 1. Where they are cut, the sign of a zero imaginary part says on which side of
-    # the cut x is: adding the complex number 1 would lose a minus there.
+def _minus_and_plus_one(x: Array) -> tuple[Array, Array]:
+    # x - 1 and x + 1. On a branch cut, the sign of a zero imaginary part tells the side of the cut:
+    # adding the complex number 1 would lose a minus there.
     return x - 1, -(-x - 1)
 
 
-def _root(xp: Any, x: Array) -> Array:
+def _sqrt_one_minus_square(xp: Any, x: Array) -> Array:
     if not _is_complex(x):
         return xp.sqrt(1 - x * x)
-    less, plus = _less_and_plus_one(x)
+    less, plus = _minus_and_plus_one(x)
     return xp.sqrt(-less) * xp.sqrt(plus)
 
 
 def _acosh_partial(xp: Any, x: Array) -> Array:
-    less, plus = _less_and_plus_one(x)
+    less, plus = _minus_and_plus_one(x)
     return 1 / (xp.sqrt(less) * xp.sqrt(plus))
 
 
-asin = elementwise("asin", lambda xp, x: 1 / _root(xp, x), libm=True)
-acos = elementwise("acos", lambda xp, x: -1 / _root(xp, x), libm=True)
+asin = elementwise("asin", lambda xp, x: 1 / _sqrt_one_minus_square(xp, x), libm=True)
+acos = elementwise("acos", lambda xp, x: -1 / _sqrt_one_minus_square(xp, x), libm=True)
 atan = elementwise("atan", lambda xp, x: 1 / (1 + x * x), libm=True)
 
 
@@ -145,7 +145,7 @@ def _asinh_partial(xp: Any, x: Array) -> Array:
     if _is_complex(x):
         return 1 / xp.sqrt(1 + x * x)
     scale = xp.maximum(xp.abs(x), xp.ones_like(x))  # x * x would overflow from 1e19 on in float32
-    unit = xp.minimum(xp.maximum(x, -1.0), 1.0)  # x / scale, also of infinities
+    unit = xp.minimum(xp.maximum(x, -1.0), 1.0)  # x / scale, for infinities too
     return 1 / (scale * xp.sqrt(1 / scale * (1 / scale) + unit * unit))
 
 
@@ -168,7 +168,7 @@ atanh = elementwise("atanh", lambda xp, x: 1 / (1 - x * x))
 def _sigmoid(xp: Any, x: Array) -> Array:
     if _is_complex(x):
         return 1 / (1 + xp.exp(-x))
-    # No overflow, and small results keep their precision; from 37 on the result is 1.
+    # The limit avoids overflow; small results keep their precision, and from 37 on the result is 1.
     e = xp.exp(xp.minimum(x, 11.0 if getattr(x.dtype, "itemsize", 4) == 2 else 60.0))
     return e / (1 + e)
 
@@ -185,7 +185,7 @@ sigmoid = symmetric(
     native="compute",
 )
 
-# --- kinks: where there is no derivative, SEMANTICS 63 says which value is taken ------------------
+# --- absolute value, rounding, extrema: SEMANTICS 63 lists derivatives at points without one ------
 
 
 def _abs_vjp(xp: Any, g: Array, x: Array) -> Array:
@@ -197,25 +197,25 @@ def _abs_jvp(xp: Any, t: Array, x: Array) -> Array:
     return xp.real(xp.conj(_phase(xp, x)) * t) if _is_complex(x) else t * xp.sign(x)
 
 
-def _size(xp: Any, x: Array) -> Array:
+def _nonzero_abs(xp: Any, x: Array) -> Array:
     size = xp.abs(x)
     return xp.where(size == 0, xp.zeros_like(size) + math.inf, size)
 
 
 def _phase(xp: Any, x: Array) -> Array:
-    return x / _size(xp, x)  # 0 at 0, and so is its derivative
+    return x / _nonzero_abs(xp, x)  # 0 at 0, and so is its derivative
 
 
 abs = general("abs", None, vjp=(_abs_vjp,), jvp=(_abs_jvp,), native="memory")
 
 
-def _step(name: str) -> Primitive:
-    """Make a primitive that is constant between its jumps: it has a gradient, and that is zero."""
+def _piecewise_constant(name: str) -> Primitive:
+    """Make a piecewise constant primitive: its gradient exists and is zero."""
     return symmetric(name, lambda xp, g: xp.zeros_like(g))
 
 
 sign, floor, ceil, trunc, round = (
-    _step(name) for name in ("sign", "floor", "ceil", "trunc", "round")
+    _piecewise_constant(name) for name in ("sign", "floor", "ceil", "trunc", "round")
 )
 
 
@@ -225,36 +225,36 @@ def _relu(xp: Any, x: Array) -> Array:
 
 @use_kernel_for_many
 def _relu_rule(xp: Any, v: Array, out: Array) -> Array:
-    # Not out > 0: where the result is nan, so is the gradient.
+    # Not out > 0: a nan must pass its gradient on.
     return xp.masked(v, xp.logical_not(out <= 0))
 
 
 relu = symmetric("relu", lambda xp, g, out: _relu_rule(xp, g, out), forward=_relu, native="compute")
 
 
-def _larger(xp: Any, c: Array, x: Array, y: Array) -> Array:
-    # Not x > y: a nan, which wins, keeps its gradient.
+def _mask_larger(xp: Any, c: Array, x: Array, y: Array) -> Array:
+    # Not x > y: a nan, which is the maximum, keeps its gradient.
     return xp.masked(c, xp.logical_not(x <= y)) + 0.5 * xp.masked(c, x == y)
 
 
 maximum = symmetric(
     "maximum",
-    lambda xp, g, x, y: _larger(xp, g, x, y),
-    lambda xp, g, x, y: _larger(xp, g, y, x),
+    lambda xp, g, x, y: _mask_larger(xp, g, x, y),
+    lambda xp, g, x, y: _mask_larger(xp, g, y, x),
     form="binary",
     native="memory",
 )
 
 minimum = symmetric(
     "minimum",
-    lambda xp, g, x, y: _larger(xp, g, y, x),
-    lambda xp, g, x, y: _larger(xp, g, x, y),
+    lambda xp, g, x, y: _mask_larger(xp, g, y, x),
+    lambda xp, g, x, y: _mask_larger(xp, g, x, y),
     form="binary",
     native="memory",
 )
 
 
-# Where a bound is a tensor, the gradient passes to x at the bound; nan is the result of either nan.
+# Bounds that are tensors: at the bound the gradient goes to x; nan in either gives nan.
 
 clamp_min = symmetric(
     "clamp_min",
@@ -271,27 +271,27 @@ clamp_max = symmetric(
 )
 
 
-def _inside(xp: Any, x: Array, low: Any, high: Any) -> Array:
-    # Not x > low: at the bound the gradient passes.
+def _within_bounds(xp: Any, x: Array, low: Any, high: Any) -> Array:
+    # At the bound the gradient passes.
     if low is None:
         return x <= high
     return x >= low if high is None else xp.logical_and(x >= low, x <= high)
 
 
 def _clamp(xp: Any, x: Array, *, low: Any, high: Any) -> Array:
-    # Of crossed bounds the upper one holds; the array API leaves that open.
+    # If low > high, the result is high; the array API leaves that open.
     crossed = low is not None and high is not None and low > high
     return xp.clip(x, high if crossed else low, high)
 
 
 clamp = symmetric(
     "clamp",
-    lambda xp, g, x, *, low, high: xp.masked(g, _inside(xp, x, low, high)),
+    lambda xp, g, x, *, low, high: xp.masked(g, _within_bounds(xp, x, low, high)),
     forward=_clamp,
     native="compute",
 )
 
-# --- choosing -------------------------------------------------------------------------------------
+# --- selection ------------------------------------------------------------------------------------
 
 where = symmetric(
     "where",
@@ -338,7 +338,7 @@ to_device = linear(
 )
 clone = linear("clone", lambda xp, g: g, forward=lambda xp, x: xp.asarray(x, copy=True))
 
-# --- without derivative ---------------------------------------------------------------------------
+# --- functions without derivative, or with derivative zero ----------------------------------------
 
 isnan = constant("isnan")
 isinf = constant("isinf")

@@ -1,6 +1,6 @@
-"""Discrete Fourier transforms: of complex numbers, of real ones to half a spectrum, and back.
+"""Discrete Fourier transforms: complex to complex, real to complex, complex to real.
 
-`axes` is a tuple of different non-negative ints here, of which the last one has the half spectrum;
+`axes` is a tuple of different non-negative ints here; the half spectrum is along the last one.
 `norm` is "backward", "ortho" or "forward": where to divide by the number of points.
 """
 
@@ -14,28 +14,28 @@ Array = Any
 Axes = tuple[int, ...]
 
 OPPOSITE = {"backward": "forward", "ortho": "ortho", "forward": "backward"}
-"""The norm for which the transform the other way has the same factor."""
+"""The norm for which the inverse transform has the same factor."""
 
 
-def _along(axis: int, part: slice) -> tuple[Any, ...]:
+def _axis_slice(axis: int, part: slice) -> tuple[Any, ...]:
     return (*(slice(None),) * axis, part, ...)
 
 
-# --- of complex numbers ---------------------------------------------------------------------------
+# --- complex to complex ---------------------------------------------------------------------------
 
 
-def _whole_spectrum(xp: Any, x: Array, axis: int, norm: str, inverse: bool) -> Array:
-    """Return the spectrum of real numbers: its second half is the first one's conjugate."""
+def _full_spectrum(xp: Any, x: Array, axis: int, norm: str, inverse: bool) -> Array:
+    """Return the full spectrum of real input: its second half is the conjugate of the first."""
     n = x.shape[axis]
     half = xp.fft.rfft(x, axis=axis, norm=OPPOSITE[norm] if inverse else norm)
-    rest = half[_along(axis, slice(1, n - n // 2))]
+    rest = half[_axis_slice(axis, slice(1, n - n // 2))]
     spectrum = xp.concat([half, xp.conj(xp.flip(rest, axis=axis))], axis=axis)
     return xp.conj(spectrum) if inverse else spectrum
 
 
 def _c2c(xp: Any, x: Array, *, axes: Axes, norm: str, inverse: bool) -> Array:
     if not is_complex(x):
-        x = _whole_spectrum(xp, x, axes[-1], norm, inverse)
+        x = _full_spectrum(xp, x, axes[-1], norm, inverse)
         axes = axes[:-1]
     if len(axes) > 1:
         return (xp.fft.ifftn if inverse else xp.fft.fftn)(x, axes=axes, norm=norm)
@@ -52,11 +52,11 @@ def _c2c_adjoint(xp: Any, g: Array, x_dtype: Any, *, axes: Axes, norm: str, inve
 
 fft_c2c = linear("fft_c2c", _c2c_adjoint, forward=_c2c, label="FftC2CBackward0")
 
-# --- of real numbers, and to them -----------------------------------------------------------------
+# --- real to complex, and complex to real ---------------------------------------------------------
 
 
-def _weighted(xp: Any, spectrum: Array, axis: int, n: int, weight: float) -> Array:
-    """Return half a spectrum times `weight` where an element stands for two of the whole one."""
+def _scale_doubled(xp: Any, spectrum: Array, axis: int, n: int, weight: float) -> Array:
+    """Return a half spectrum times `weight` where an element represents two of the full one."""
     size = spectrum.shape[axis]
     alone = xp.ones((1,), dtype=spectrum.dtype)  # frequency 0, and n/2 where n is even
     twice = weight * xp.ones((size - 1 - (n % 2 == 0),), dtype=spectrum.dtype)
@@ -73,7 +73,7 @@ def _r2c(xp: Any, x: Array, *, axes: Axes, norm: str) -> Array:
 def _r2c_adjoint(xp: Any, g: Array, x_shape: Axes, *, axes: Axes, norm: str) -> Array:
     # Re Σ g exp(-iθ) over half of the frequencies is a sum over all of them, of conj(g)/2.
     n = x_shape[axes[-1]]
-    half = _weighted(xp, xp.conj(g), axes[-1], n, 0.5)
+    half = _scale_doubled(xp, xp.conj(g), axes[-1], n, 0.5)
     return applied(fft_c2r, xp)(half, axes=axes, norm=OPPOSITE[norm], n=n)
 
 
@@ -89,7 +89,7 @@ def _c2r(xp: Any, x: Array, *, axes: Axes, norm: str, n: int) -> Array:
 
 def _c2r_adjoint(xp: Any, g: Array, *, axes: Axes, norm: str, n: int) -> Array:
     half = xp.conj(applied(fft_r2c, xp)(g, axes=axes, norm=OPPOSITE[norm]))
-    return _weighted(xp, half, axes[-1], n, 2.0)
+    return _scale_doubled(xp, half, axes[-1], n, 2.0)
 
 
 fft_c2r = linear("fft_c2r", _c2r_adjoint, forward=_c2r, label="FftC2RBackward0")

@@ -23,8 +23,8 @@ def _scatter(xp: Any, g: Array, x_shape: Shape, *, key: Any) -> Array:
     return xp.index_add(g, shape=x_shape, key=key)
 
 
-getitem = linear("getitem", _scatter, forward=_read, label="SliceBackward0", view=True)  # a view
-select = linear("select", _scatter, forward=_read, view=True)  # the same, with ints alone
+getitem = linear("getitem", _scatter, forward=_read, label="SliceBackward0", view=True)
+select = linear("select", _scatter, forward=_read, view=True)  # getitem with ints alone
 index = linear("index", _scatter)  # with arrays and masks: a copy
 
 index_add = linear(
@@ -35,21 +35,21 @@ index_add = linear(
 )
 
 
-def _gathered(xp: Any, g: Array, *, key: Any) -> Array:
+def _gather(xp: Any, g: Array, *, key: Any) -> Array:
     return xp.index(g, key=key)
 
 
 add_at = general(
     "add_at",
     lambda xp, base, value, *, key: xp.add_at(base, value, key=key),
-    vjp=(lambda xp, g: g, _gathered),
+    vjp=(lambda xp, g: g, _gather),
     jvp=None,
     label="IndexPutBackward0",
     broadcasts=False,
 )
 
 
-def _bound(xp: Any, dtype: Any, extreme: str) -> float:
+def _extreme_value(xp: Any, dtype: Any, extreme: str) -> float:
     """Return the largest or smallest number of a dtype."""
     if xp.isdtype(dtype, "real floating"):
         return math.inf if extreme == "max" else -math.inf
@@ -58,8 +58,8 @@ def _bound(xp: Any, dtype: Any, extreme: str) -> float:
     return int(getattr(xp.iinfo(dtype), extreme))
 
 
-def _hits(xp: Any, base: Array, value: Array, out: Array, key: Any, own: bool) -> Any:
-    """Say which candidates are the extremum, and how many of them each element has."""
+def _extremum_masks(xp: Any, base: Array, value: Array, out: Array, key: Any, own: bool) -> Any:
+    """Return masks of the candidates that are the extremum, and their number for each element."""
     old = xp.logical_or(base == out, base != base)
     new = xp.logical_or(value == xp.index(out, key=key), value != value)
     if not own:
@@ -74,34 +74,34 @@ def _hits(xp: Any, base: Array, value: Array, out: Array, key: Any, own: bool) -
 def _base_rule(
     xp: Any, g: Array, base: Array, value: Array, out: Array, *, key: Any, own: bool
 ) -> Array:
-    old, _, count = _hits(xp, base, value, out, key, own)
+    old, _, count = _extremum_masks(xp, base, value, out, key, own)
     return xp.masked(g / count, old)
 
 
 def _value_vjp(
     xp: Any, g: Array, base: Array, value: Array, out: Array, *, key: Any, own: bool
 ) -> Array:
-    _, new, count = _hits(xp, base, value, out, key, own)
+    _, new, count = _extremum_masks(xp, base, value, out, key, own)
     return xp.masked(xp.index(g / count, key=key), new)
 
 
 def _value_jvp(
     xp: Any, t: Array, base: Array, value: Array, out: Array, *, key: Any, own: bool
 ) -> Array:
-    _, new, count = _hits(xp, base, value, out, key, own)
+    _, new, count = _extremum_masks(xp, base, value, out, key, own)
     return xp.index_add(xp.masked(t, new), shape=out.shape, key=key) / count
 
 
 def _extremum_at(name: str) -> Primitive:
-    """Return the primitive of the largest or smallest among a base and what comes to its elements.
+    """Return the primitive that reduces values into a base by maximum or minimum.
 
-    With ``own=False`` an element that something comes to is not among the candidates itself.
+    With ``own=False`` the base's own element is no candidate where a value is scattered to it.
     """
     extreme = "min" if name == "maximum_at" else "max"
 
     def forward(xp: Any, base: Array, value: Array, *, key: Any, own: bool) -> Array:
         if not own:
-            worst = xp.asarray(_bound(xp, base.dtype, extreme), dtype=base.dtype)
+            worst = xp.asarray(_extreme_value(xp, base.dtype, extreme), dtype=base.dtype)
             base = xp.assign_at(base, worst, key)
         return getattr(xp, name)(base, value, key=key)
 
@@ -119,17 +119,17 @@ maximum_at = _extremum_at("maximum_at")
 minimum_at = _extremum_at("minimum_at")
 
 
-def _placed(xp: Any, g: Array, x_shape: Shape, *, key: Any) -> Array:
+def _place(xp: Any, g: Array, x_shape: Shape, *, key: Any) -> Array:
     return xp.assign_at(xp.zeros(x_shape, dtype=g.dtype), g, key)
 
 
-diagonal = linear(  # of the last two axes; `key` says the same with arrays, to write with
+diagonal = linear(  # of the last two axes; `key` is the same index as arrays, for writes
     "diagonal",
-    _placed,
+    _place,
     view=True,
 )
 
-windows = linear(  # of the last axis; `key` says the same with arrays
+windows = linear(  # of the last axis; `key` is the same index as arrays
     "windows",
     _scatter,
     label="UnfoldBackward0",
@@ -138,20 +138,20 @@ windows = linear(  # of the last axis; `key` says the same with arrays
 
 
 def region(xp: Any, x: Array, path: Path) -> Array:
-    """Return the part of `x` that a path of view operations leads to."""
+    """Return the view of `x` that a path of view operations gives."""
     for primitive, settings in path:
         x = forward_of(primitive, xp)(x, **settings)
     return x
 
 
 def _assign(xp: Any, base: Array, value: Array, *, path: Path, lasting: Any = None) -> Array:
-    """Return `base` with `value` written over the region: one step of the path in, one out.
+    """Return `base` with `value` written over the region, following the path and back.
 
-    `lasting` is None or, where an index repeats, says which of the values are not overwritten.
+    `lasting` is None or, where an index repeats, the mask of the values that are not overwritten.
     """
     writes = bool(path) and "key" in path[-1][1]
     before = path[:-1] if writes else path
-    around = []  # what each step was taken on
+    around = []  # the array that each step is applied to
     part = base
     for primitive, settings in before:
         around.append(part)
@@ -165,7 +165,7 @@ def _assign(xp: Any, base: Array, value: Array, *, path: Path, lasting: Any = No
         if "key" in settings:
             new = xp.assign_at(whole, new, settings["key"])
         else:
-            # Every other view that can be written to is a bijection: its adjoint is its inverse.
+            # All other writable views are bijections: the adjoint is the inverse.
             plan = primitive.plan((True,))
             new = plan.vjp(xp, new, (whole.shape,) if plan.saves else (), settings)[0]
     return new
@@ -190,14 +190,14 @@ assign = general(
 )
 
 
-def _along(xp: Any, g: Array, x_shape: Shape, index: Array, *, axis: int) -> Array:
+def _scatter_along_axis(xp: Any, g: Array, x_shape: Shape, index: Array, *, axis: int) -> Array:
     return xp.add_along_axis(g, index, shape=x_shape, axis=axis)
 
 
 take_along_axis = general(
     "take_along_axis",
     lambda xp, x, index, *, axis: xp.take_along_axis(x, index, axis=axis),
-    vjp=(_along, None),
+    vjp=(_scatter_along_axis, None),
     jvp=(lambda xp, t, index, *, axis: xp.take_along_axis(t, index, axis=axis), None),
     label="GatherBackward0",
     broadcasts=False,

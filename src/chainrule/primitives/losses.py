@@ -1,4 +1,4 @@
-"""Losses of single elements: those that a composition would lose digits in, or be slow at."""
+"""Elementwise losses and cross entropy, where a composition would lose precision or time."""
 
 from __future__ import annotations
 
@@ -10,36 +10,36 @@ from chainrule.primitives.reductions import softmax
 Array = Any
 
 
-def _limited(xp: Any, x: Array, delta: float) -> Array:
+def _clip(xp: Any, x: Array, delta: float) -> Array:
     return xp.minimum(xp.maximum(x, -delta), delta)
 
 
 def _huber(xp: Any, x: Array, *, delta: float) -> Array:
     # x²/2 inside; delta |x| - delta²/2 outside
-    near = _limited(xp, x, delta)
+    near = _clip(xp, x, delta)
     return near * (x - 0.5 * near)
 
 
 huber = elementwise(
     "huber",
-    lambda xp, x, *, delta: _limited(xp, x, delta),
+    lambda xp, x, *, delta: _clip(xp, x, delta),
     forward=_huber,
     label="HuberLossBackward0",
 )
 
 
-def _logs(xp: Any, x: Array) -> tuple[Array, Array]:
-    # The logarithm of 0 counts as -100.
+def _clamped_logs(xp: Any, x: Array) -> tuple[Array, Array]:
+    # Logarithms are clamped at -100, as in PyTorch.
     return xp.maximum(xp.log(x), -100.0), xp.maximum(xp.log1p(-x), -100.0)
 
 
 def _binary_cross_entropy(xp: Any, x: Array, y: Array) -> Array:
-    yes, no = _logs(xp, x)
+    yes, no = _clamped_logs(xp, x)
     return -(y * yes + (1 - y) * no)
 
 
 def _binary_cross_entropy_y(xp: Any, x: Array) -> Array:
-    yes, no = _logs(xp, x)
+    yes, no = _clamped_logs(xp, x)
     return no - yes
 
 
@@ -51,8 +51,8 @@ binary_cross_entropy = elementwise(
 )
 
 
-def _with_logits(xp: Any, x: Array, y: Array) -> Array:
-    # No two large numbers are subtracted: a small loss keeps its digits, whatever the target.
+def _loss_from_logits(xp: Any, x: Array, y: Array) -> Array:
+    # Without cancellation: a small loss keeps its precision for every target.
     return xp.maximum(x, 0.0) - x * y + xp.log1p(xp.exp(-xp.abs(x)))
 
 
@@ -60,15 +60,15 @@ binary_cross_entropy_with_logits = elementwise(
     "binary_cross_entropy_with_logits",
     lambda xp, x, y: xp.sigmoid(x) - y,
     lambda xp, x: -x,
-    forward=_with_logits,
+    forward=_loss_from_logits,
 )
 
 
-# --- cross entropy: log Σ exp x less x at the right class, and no array of logarithms ------------
+# --- cross entropy: log Σ exp x minus x at the target class ---------------------------------------
 
 
-def _at(xp: Any, x: Array, classes: Array, axis: int) -> Array:
-    """Return what `x` holds at the classes, without the axis."""
+def _take_class(xp: Any, x: Array, classes: Array, axis: int) -> Array:
+    """Return the elements of `x` at the classes, without the axis."""
     picked = xp.take_along_axis(x, xp.expand_dims(classes, axis=axis), axis=axis)
     return xp.squeeze(picked, axis=axis)
 
@@ -77,7 +77,7 @@ def _at(xp: Any, x: Array, classes: Array, axis: int) -> Array:
 def _class_losses(xp: Any, x: Array, classes: Array, *, axis: int) -> Array:
     shifted = x - xp.max(x, axis=axis, keepdims=True)
     total = xp.sum(xp.exp(shifted), axis=axis)
-    return xp.log(total) - _at(xp, shifted, classes, axis)
+    return xp.log(total) - _take_class(xp, shifted, classes, axis)
 
 
 @use_kernel
@@ -89,7 +89,7 @@ def _class_losses_vjp(xp: Any, g: Array, x: Array, classes: Array, *, axis: int)
 
 def _class_losses_jvp(xp: Any, t: Array, x: Array, classes: Array, *, axis: int) -> Array:
     share = applied(softmax, xp)(x, axis=axis)
-    return xp.sum(share * t, axis=axis) - _at(xp, t, classes, axis)
+    return xp.sum(share * t, axis=axis) - _take_class(xp, t, classes, axis)
 
 
 class_losses = general(

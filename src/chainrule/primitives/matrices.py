@@ -1,8 +1,8 @@
-"""What the rules of linear algebra share.
+"""Matrix functions for the rules of linear algebra.
 
-Papers state gradients for the pairing Re tr(gᴴ t); inside a pass, cotangents are their conjugates.
-So a rule here that is not holomorphic conjugates what comes in and what goes out, and reads as its
-paper does in between.
+Papers state gradients for the pairing Re tr(gᴴ t); cotangents in a backward pass are their
+conjugates. So a rule that is not holomorphic conjugates the cotangent and the result, and follows
+its paper in between.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Array = Any
 
 
 def conj(xp: Any, x: Array) -> Array:
-    """Return the conjugate, of complex numbers; the others are their own."""
+    """Return the conjugate; a real array is returned as it is."""
     return xp.conj(x) if is_complex(x) else x
 
 
@@ -33,17 +33,17 @@ def adjoint(xp: Any, x: Array) -> Array:
 
 
 def hermitian_part(xp: Any, x: Array) -> Array:
-    """Return the Hermitian part: Hermitian matrices move no other way, and both triangles count."""
+    """Return the Hermitian part (x + xᴴ) / 2: the projection on Hermitian matrices."""
     return (x + adjoint(xp, x)) * 0.5
 
 
 def rows(xp: Any, v: Array) -> Array:
-    """Return vectors as matrices of one row: times one, they scale columns."""
+    """Return vectors as matrices of one row; a product with it scales columns."""
     return xp.expand_dims(v, axis=-2)
 
 
 def columns(xp: Any, v: Array) -> Array:
-    """Return vectors as matrices of one column: times one, they scale rows."""
+    """Return vectors as matrices of one column; a product with it scales rows."""
     return xp.expand_dims(v, axis=-1)
 
 
@@ -55,7 +55,7 @@ def on_diagonal(xp: Any, x: Array) -> Array:
 
 @use_kernel
 def below_diagonal(xp: Any, x: Array) -> Array:
-    """Return the mask of what lies below the diagonal."""
+    """Return the mask of the elements below the diagonal."""
     return xp.triu(xp.ones(x.shape[-2:], dtype=x.dtype)) == 0
 
 
@@ -71,13 +71,13 @@ def without_diagonal(xp: Any, x: Array) -> Array:
     return xp.masked(x, xp.logical_not(on_diagonal(xp, x)))
 
 
-def quotient(xp: Any, x: Array, y: Array, nothing: Array | None = None) -> Array:
-    """Return x / y, and 0 where `y` is 0 and there is `nothing` to divide: by default x = 0.
+def quotient(xp: Any, x: Array, y: Array, negligible: Array | None = None) -> Array:
+    """Return x / y, and 0 where `y` is 0 and x is `negligible`, by default 0.
 
-    So what a function does not depend on has no say in its gradient, even where it is not defined,
-    and what it does depend on is inf or nan there.
+    So components that a function does not depend on don't contribute to its gradient, even where
+    they are not defined; those that it depends on are inf or nan there.
     """
-    empty = xp.logical_and(y == 0, x == 0 if nothing is None else nothing)
+    empty = xp.logical_and(y == 0, x == 0 if negligible is None else negligible)
     return xp.masked(x / xp.where(empty, xp.ones_like(y), y), xp.logical_not(empty))
 
 

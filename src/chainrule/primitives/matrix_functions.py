@@ -1,4 +1,4 @@
-"""Primitives that are functions of square matrices: determinants and the matrix exponential.
+"""Functions of square matrices: determinants and the matrix exponential.
 
 The rules are those of M. Giles, "Collected matrix derivative results for forward and reverse mode
 algorithmic differentiation", 2008 (its numbers are given), unless another source is named.
@@ -29,13 +29,15 @@ Array = Any
 # --- determinants ---------------------------------------------------------------------------------
 
 
-def _rolled(xp: Any, x: Array, down: int, right: int) -> Array:
+def _roll_back(xp: Any, x: Array, down: int, right: int) -> Array:
     return xp.roll(x, shift=(-down, -right), axis=(x.ndim - 2, x.ndim - 1))
 
 
 def _minors(xp: Any, x: Array, y: Array) -> Array:
     """Return the bilinear form that gives the cofactors of a 3×3 matrix for y = x."""
-    return _rolled(xp, x, 1, 1) * _rolled(xp, y, 2, 2) - _rolled(xp, x, 1, 2) * _rolled(xp, y, 2, 1)
+    return _roll_back(xp, x, 1, 1) * _roll_back(xp, y, 2, 2) - _roll_back(xp, x, 1, 2) * _roll_back(
+        xp, y, 2, 1
+    )
 
 
 def _cofactor(xp: Any, x: Array) -> Array:
@@ -49,11 +51,11 @@ def _cofactor(xp: Any, x: Array) -> Array:
     return xp.ones_like(x) if n < 2 else xp.cofactors(x)
 
 
-def _cofactor_slope(xp: Any, v: Array, x: Array) -> Array:
-    """Return the derivative of the cofactors along `v`: symmetric, so it serves both modes.
+def _cofactor_derivative(xp: Any, v: Array, x: Array) -> Array:
+    """Return the derivative of the cofactors along `v`: symmetric, so it is vjp and jvp.
 
-    It is the second derivative of det. Between singular frames, the cofactors of a diagonal matrix
-    move by sums and products of all its elements but two: no division here either.
+    It is the second derivative of det. In the basis of singular vectors, the derivative for a
+    diagonal matrix is made of products of all its elements but two: without division.
     """
     n = x.shape[-1]
     if n <= 3:
@@ -66,15 +68,15 @@ def _cofactor_slope(xp: Any, v: Array, x: Array) -> Array:
     move = xp.matmul(xp.matmul(adjoint(xp, u), v), adjoint(xp, vh))
     ones = xp.ones_like(s)
     without_i = xp.where(on_diagonal(xp, s), columns(xp, ones), rows(xp, s))
-    but_two = products_of_others(xp, without_i, (without_i.ndim - 1,))
-    but_two = xp.masked(but_two, xp.logical_not(on_diagonal(xp, s)))
-    along = xp.matmul(xp.astype(but_two, x.dtype), columns(xp, diagonal(xp, move)))[..., 0]
-    slope = diagonal_matrix(xp, along) - but_two * transpose(xp, move)
-    frames = xp.matmul(xp.matmul(conj(xp, u), slope), conj(xp, vh))
+    products_but_two = products_of_others(xp, without_i, (without_i.ndim - 1,))
+    products_but_two = xp.masked(products_but_two, xp.logical_not(on_diagonal(xp, s)))
+    along = xp.matmul(xp.astype(products_but_two, x.dtype), columns(xp, diagonal(xp, move)))[..., 0]
+    derivative = diagonal_matrix(xp, along) - products_but_two * transpose(xp, move)
+    frames = xp.matmul(xp.matmul(conj(xp, u), derivative), conj(xp, vh))
     return columns(xp, columns(xp, phase)) * frames
 
 
-cofactor = symmetric("cofactor", lambda xp, g, x: _cofactor_slope(xp, g, x), forward=_cofactor)
+cofactor = symmetric("cofactor", lambda xp, g, x: _cofactor_derivative(xp, g, x), forward=_cofactor)
 
 
 def _det_vjp(xp: Any, g: Array, x: Array) -> Array:  # 2.2.4, with cofactors for det(x) x⁻ᵀ
@@ -95,7 +97,7 @@ det = general(
 
 
 def _slogdet_vjp(xp: Any, g: dict[int, Array], x: Array, sign: Array) -> Array:
-    # With z = tr(x⁻¹ t), log|det| moves by Re z, and the sign, a phase, by i sign Im z.
+    # With z = tr(x⁻¹ t), log|det| has the derivative Re z, and the sign, a phase, i sign Im z.
     weight = g.get(1)
     if 0 in g and is_complex(x):
         turn = xp.imag(g[0] * sign) * 1j
@@ -126,8 +128,8 @@ slogdet = general(
 # --- the matrix exponential -----------------------------------------------------------------------
 
 
-def _slope_of_exp(xp: Any, x: Array, t: Array) -> Array:
-    """Return the derivative of exp at `x` along `t`: the corner of exp([[x, t], [0, x]]).
+def _exp_derivative(xp: Any, x: Array, t: Array) -> Array:
+    """Return the derivative of exp at `x` along `t`: the upper right of exp([[x, t], [0, x]]).
 
     N. Higham, "Functions of Matrices", SIAM 2008, eq. (3.16).
     """
@@ -141,7 +143,7 @@ def _slope_of_exp(xp: Any, x: Array, t: Array) -> Array:
 matrix_exp = general(
     "matrix_exp",
     lambda xp, x: xp.matrix_exp(x),
-    vjp=(lambda xp, g, x: _slope_of_exp(xp, transpose(xp, x), g),),
-    jvp=(lambda xp, t, x: _slope_of_exp(xp, x, t),),
+    vjp=(lambda xp, g, x: _exp_derivative(xp, transpose(xp, x), g),),
+    jvp=(lambda xp, t, x: _exp_derivative(xp, x, t),),
     label="LinalgMatrixExpBackward0",
 )

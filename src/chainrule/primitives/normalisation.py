@@ -1,4 +1,4 @@
-"""What normalisations are made of: no more passes over the array than they need."""
+"""Primitives of normalisation layers: centring, mean square, standardisation."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _mean_square(xp: Any, x: Array, *, axis: Axes) -> Array:
         last -= 1
     if last == ndim or x.size == 0:
         total = xp.sum(x * x, axis=axis, keepdims=True)
-    else:  # products of vectors with themselves make no array of squares
+    else:  # inner products need no array of squares
         rows = xp.reshape(x, (*shape[:last], math.prod(shape[last:])))
         total = xp.vecdot(rows, rows)
         others = tuple([i for i in axis if i < last])
@@ -76,7 +76,7 @@ def _standardize_vjp(
     total = None
     if 0 in g:
         total = _standardized_rule(xp, g[0], out, scale, axis=axis)
-    if 1 in g:  # of the scale, which only derivatives of derivatives come to
+    if 1 in g:  # of the scale: only in derivatives of higher order
         part = out * (g[1] * scale * scale * (-1 / _count(out.shape, axis)))
         total = part if total is None else total + part
     return total
@@ -89,7 +89,7 @@ def _standardize_jvp(
     return _standardized_rule(xp, t, out, scale, axis=axis), slope
 
 
-# (x - mean) / √(variance + eps) along axes, and what it was multiplied by
+# (x - mean) / √(variance + eps) along axes, and the scale 1 / √(variance + eps)
 standardize = general(
     "standardize",
     lambda xp, x, *, axis, eps: _standardized(xp, x, axis=axis, eps=eps),

@@ -11,7 +11,7 @@ Array = Any
 Axes = tuple[int, ...] | None
 
 
-def _slopes(xp: Any, x: Array, out: Array, p: float, axis: Axes) -> Array:
+def _norm_derivative(xp: Any, x: Array, out: Array, p: float, axis: Axes) -> Array:
     """Return the conjugate of sign(x) (|x| / norm)^(p-1): 0 where an element or the norm is 0."""
     norm = xp.reshape(out, kept(x.shape, axis))
     phase = xp.conj(x) if is_complex(x) else x
@@ -26,13 +26,13 @@ def _slopes(xp: Any, x: Array, out: Array, p: float, axis: Axes) -> Array:
 
 
 def _p_norm_vjp(xp: Any, g: Array, x: Array, out: Array, *, p: float, axis: Axes) -> Array:
-    return xp.reshape(g, kept(x.shape, axis)) * _slopes(xp, x, out, p, axis)
+    return xp.reshape(g, kept(x.shape, axis)) * _norm_derivative(xp, x, out, p, axis)
 
 
 def _p_norm_jvp(
     xp: Any, t: Array, x: Array, out: Array, *, p: float, axis: Axes, keepdims: bool
 ) -> Array:
-    moves = _slopes(xp, x, out, p, axis) * t
+    moves = _norm_derivative(xp, x, out, p, axis) * t
     return xp.sum(xp.real(moves) if is_complex(moves) else moves, axis=axis, keepdims=keepdims)
 
 

@@ -1,4 +1,4 @@
-"""The largest number in each window: `pool_pick` and `pool_place` are each other's adjoint.
+"""Maximum pooling; `pool_pick` and `pool_place` are each other's adjoint.
 
 `window` is (kernel, stride, padding, dilation); `size` is that of the images.
 """

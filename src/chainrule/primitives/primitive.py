@@ -1,6 +1,6 @@
-"""What a primitive is: a name, a forward function and its two rules, side by side.
+"""Primitives: each a name, a forward function and its two derivative rules.
 
-A rule is a function of arrays that is handed the namespace `xp` it computes with, so one rule runs
+A rule is a function of arrays and of the namespace `xp` that it computes with, so one rule runs
 on NumPy arrays, on CuPy arrays, on tensors (derivatives of derivatives), on a compiler's symbols.
 The names of a rule's parameters say what it needs, and only that is saved:
 
@@ -54,7 +54,7 @@ class Traits(TypedDict, total=False):
 
 
 TABLE: dict[str, Primitive] = {}
-"""Every primitive by name: what the conformance table must cover."""
+"""Every primitive by name; the conformance table must cover all of them."""
 
 _CALLBACKS: list[Callable[[Primitive], None]] = []
 
@@ -148,7 +148,7 @@ class Primitive:
         return plan
 
     def plans(self) -> list[Plan]:
-        """Return how to differentiate, for all choices of inputs that came up."""
+        """Return the plans made so far, for all choices of inputs that occurred."""
         return list(self._plans.values())
 
     def __repr__(self) -> str:
@@ -156,13 +156,13 @@ class Primitive:
 
 
 class Substitute(Protocol):
-    """What computes a primitive of NumPy arrays in the place of its own functions."""
+    """Replacement of a primitive's functions for NumPy arrays, such as compiled kernels."""
 
     def forward(self, plain: Rule) -> Rule:
-        """Return the forward function; `plain` is the primitive's."""
+        """Return the forward function; `plain` is the primitive's own."""
 
     def vjp(self, plan: Plan, plain: Rule) -> Rule:
-        """Return the VJP function of a plan, which gets what other namespaces compute on, too."""
+        """Return the VJP function of a plan, which gets arrays of other namespaces, too."""
 
 
 def _camel(name: str) -> str:
@@ -177,7 +177,7 @@ def parameters(rule: Rule) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 class Plan:
-    """How to differentiate one primitive for one choice of inputs: what to save, what to call."""
+    """Derivatives of one primitive for one choice of inputs: values to save, functions to call."""
 
     __slots__ = ("holds", "needs", "origins", "pick", "primitive", "vjp", "saves")
 
@@ -195,11 +195,11 @@ class Plan:
                 if name not in ("g", "needs")
             )
         )
-        # Where each saved value comes from: an input's position, -1 - i for output i, None for what
-        # is no array. Shapes and dtypes outlive a pass: only arrays are released (SEMANTICS 17).
-        places = {name: -1 - i for i, name in enumerate(primitive.outputs)}
-        places.update({name: i for i, name in enumerate(inputs)})
-        self.origins = tuple(map(places.get, self.saves))
+        # Origin of each saved value: an input's position, -1 - i for output i, None if it is no
+        # array. Shapes and dtypes outlive a pass: only arrays are released (SEMANTICS 17).
+        positions = {name: -1 - i for i, name in enumerate(primitive.outputs)}
+        positions.update({name: i for i, name in enumerate(inputs)})
+        self.origins = tuple(map(positions.get, self.saves))
         self.holds = any(origin is not None for origin in self.origins)
         self.pick: Callable[..., tuple[Any, ...]] = self._first_pick
         self.vjp: Callable[..., tuple[Any, ...]] = self._first_vjp
@@ -224,17 +224,17 @@ class Plan:
         return picker
 
     def _first_vjp(self, *arguments: Any) -> tuple[Any, ...]:
-        vjp = self._compile()  # only the derivatives that are taken cost time at all
+        vjp = self._compile()  # compiled at the first use only
         substitute = self.primitive.substitute
         self.vjp = vjp if substitute is None else substitute.vjp(self, vjp)
         return self.vjp(*arguments)
 
     def renew(self) -> None:
-        """Ask again what computes the VJP."""
+        """Compile the VJP again at its next use: the substitute has changed."""
         self.vjp = self._first_vjp
 
     def _compile(self) -> Callable[[Any, Any, tuple[Any, ...], Any], tuple[Any, ...]]:
-        """Write the call of the rules as source: no argument is looked up while a pass runs."""
+        """Compile the call of the rules from source, so that a pass looks up no arguments."""
         primitive = self.primitive
         scope: dict[str, Any] = {"needs": self.needs}
 
@@ -270,7 +270,7 @@ class Plan:
     def jvp(self, xp: Any, tangents: tuple[Any, ...], saved: tuple[Any, ...], settings: Any) -> Any:
         """Return the output's tangent; None entries of `tangents` are zero.
 
-        What reverse mode saved for an input is what forward mode needs for it.
+        Forward mode needs the same saved values for an input as reverse mode.
         """
         values = dict(zip(self.saves, saved, strict=True))
         jvp, scales = self.primitive.jvp, self.primitive.scales
@@ -303,7 +303,7 @@ def forward_of(primitive: Primitive, xp: Any) -> Callable[..., Any]:
 
 
 def applied(primitive: Primitive, xp: Any) -> Callable[..., Any]:
-    """Return the primitive as a function for rules to call: of tensors, it records one step."""
+    """Return the primitive as a function for rules to call; of tensors, it records one node."""
     return primitive.apply if getattr(xp, "records", False) else forward_of(primitive, xp)
 
 
@@ -313,33 +313,33 @@ def name_of(dtype: Any) -> str:
 
 
 def is_complex(x: Array) -> bool:
-    """Say whether an array of any library is of complex numbers."""
+    """Tell whether an array of any library is complex."""
     return x.dtype.kind == "c" if hasattr(x.dtype, "kind") else "complex" in str(x.dtype)
 
 
 def use_kernel(formula: Rule) -> Rule:
-    """Let a namespace compute a formula of real numbers its own way, if it has one of its name."""
+    """Let a namespace compute a formula of real numbers by its kernel of the same name, if any."""
     return _use_kernel(formula, 0)
 
 
 def use_kernel_for_many(formula: Rule) -> Rule:
-    """Let a namespace do so for so many elements that they are worth more than one thread."""
+    """Let a namespace do so from the size on at which several threads pay."""
     return _use_kernel(formula, 1 << 18)
 
 
-def _use_kernel(formula: Rule, least: int) -> Rule:
+def _use_kernel(formula: Rule, min_size: int) -> Rule:
     name = formula.__name__.lstrip("_")
 
     @functools.wraps(formula)
     def function(xp: Any, x: Array, *others: Array, **settings: Any) -> Array:
-        if xp.rule_kernels is not None and x.size >= least and x.dtype.char in "fd":
+        if xp.rule_kernels is not None and x.size >= min_size and x.dtype.char in "fd":
             return xp.rule_kernels[name](x, *others, **settings)
         return formula(xp, x, *others, **settings)
 
     return function
 
 
-# --- the makers -----------------------------------------------------------------------------------
+# --- makers of primitives -------------------------------------------------------------------------
 
 
 def elementwise(
@@ -349,7 +349,7 @@ def elementwise(
     label: str | None = None,
     **traits: Unpack[Traits],
 ) -> Primitive:
-    """Make a primitive that acts element by element from its partials, one for each input.
+    """Make an elementwise primitive from its partial derivatives, one for each input.
 
     Without `forward` it is the namespace's function of the same name. Both modes multiply by the
     partial.
@@ -372,9 +372,9 @@ def linear(
     multiple: bool = False,
     **traits: Unpack[Traits],
 ) -> Primitive:
-    """Make a primitive that is linear, from its adjoint. Its jvp is its forward.
+    """Make a linear primitive from its adjoint. Its jvp is its forward function.
 
-    Of several inputs the adjoint is one function that returns a cotangent for each.
+    For several inputs the adjoint is one function that returns a cotangent for each.
     """
     inputs = () if joint else ("x",)
     vjp = adjoint if joint else (adjoint,)
@@ -399,9 +399,9 @@ def symmetric(
     label: str | None = None,
     **traits: Unpack[Traits],
 ) -> Primitive:
-    """Make a primitive whose Jacobian is symmetric, as of all that acts element by element.
+    """Make a primitive whose Jacobian is symmetric, as that of an elementwise function is.
 
-    So one rule for each input says what becomes of a cotangent, and of a tangent.
+    So one rule for each input is both its vjp and its jvp.
     """
     return general(name, forward, vjp=rules, jvp=rules, label=label, **traits)
 
@@ -419,8 +419,8 @@ def general(
 ) -> Primitive:
     """Make a primitive from both of its rules: one per input, or one function for all of them.
 
-    With several `outputs`, a vjp gets a dict of cotangents, by output number, without those that
-    are zero; a jvp returns a tuple.
+    With several `outputs`, a vjp gets a dict of the nonzero cotangents by output number, and a jvp
+    returns a tuple.
     """
     if forward is not None:
         inputs = parameters(forward)[0]

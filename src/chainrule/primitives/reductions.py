@@ -1,4 +1,7 @@
-"""Primitives that reduce along axes. `axis` is None or a tuple of non-negative ints here."""
+"""Reductions and cumulative operations along axes.
+
+In reductions `axis` is None or a tuple of non-negative ints.
+"""
 
 from __future__ import annotations
 
@@ -25,8 +28,8 @@ def kept(shape: tuple[int, ...], axis: Axes) -> tuple[int, ...]:
     return tuple([1 if i in axis else n for i, n in enumerate(shape)])
 
 
-def _spread(xp: Any, g: Array, shape: tuple[int, ...], axis: Axes, keepdims: bool) -> Array:
-    """Return `g`, the cotangent of a reduction, repeated over what was reduced."""
+def _broadcast_back(xp: Any, g: Array, shape: tuple[int, ...], axis: Axes, keepdims: bool) -> Array:
+    """Return `g`, the cotangent of a reduction, repeated along the reduced axes."""
     if axis is not None and not keepdims:
         g = xp.reshape(g, kept(shape, axis))
     return xp.spread(g, shape)
@@ -35,7 +38,7 @@ def _spread(xp: Any, g: Array, shape: tuple[int, ...], axis: Axes, keepdims: boo
 def _sum_vjp(xp: Any, g: Array, x_shape: Any, *, axis: Axes, keepdims: bool) -> Array:
     if axis is None or keepdims:
         return xp.spread(g, x_shape)
-    return _spread(xp, g, x_shape, axis, keepdims)
+    return _broadcast_back(xp, g, x_shape, axis, keepdims)
 
 
 sum = linear("sum", _sum_vjp, form="reduction")
@@ -47,26 +50,28 @@ def _count(shape: tuple[int, ...], axis: Axes) -> int:
 
 def _mean_vjp(xp: Any, g: Array, x_shape: Any, *, axis: Axes, keepdims: bool) -> Array:
     n = _count(x_shape, axis)
-    return _spread(xp, g / n if n else g * math.nan, x_shape, axis, keepdims)
+    return _broadcast_back(xp, g / n if n else g * math.nan, x_shape, axis, keepdims)
 
 
 mean = linear("mean", _mean_vjp, form="reduction")
 
 
-def _hits(xp: Any, x: Array, out: Array, axis: Axes, keepdims: bool) -> tuple[Array, Array]:
-    """Say which elements are the extremum (a nan is), and how many they are along the axes."""
+def _extremum_mask(
+    xp: Any, x: Array, out: Array, axis: Axes, keepdims: bool
+) -> tuple[Array, Array]:
+    """Return the mask of the extremum (nan included), and its count along the axes."""
     top = out if keepdims else xp.reshape(out, kept(x.shape, axis))
     hit = xp.logical_or(x == top, x != x)
     return hit, xp.sum(xp.astype(hit, x.dtype), axis=axis, keepdims=True)
 
 
 def _extremum_vjp(xp: Any, g: Array, x: Array, out: Array, *, axis: Axes, keepdims: bool) -> Array:
-    hit, count = _hits(xp, x, out, axis, keepdims)
-    return xp.masked(_spread(xp, g, x.shape, axis, keepdims) / count, hit)
+    hit, count = _extremum_mask(xp, x, out, axis, keepdims)
+    return xp.masked(_broadcast_back(xp, g, x.shape, axis, keepdims) / count, hit)
 
 
 def _extremum_jvp(xp: Any, t: Array, x: Array, out: Array, *, axis: Axes, keepdims: bool) -> Array:
-    hit, count = _hits(xp, x, out, axis, keepdims)
+    hit, count = _extremum_mask(xp, x, out, axis, keepdims)
     return xp.sum(xp.masked(t / count, hit), axis=axis, keepdims=keepdims)
 
 
@@ -81,7 +86,7 @@ min = general(
 def products_of_others(xp: Any, x: Array, axis: Axes) -> Array:
     """Return for each element the product of all others along `axis`, exact where there are zeros.
 
-    The product from the left times the product from the right: no division.
+    It is the product of those before times that of those after: without division.
     """
     shape = x.shape
     axes = tuple(range(len(shape))) if axis is None else axis
@@ -100,7 +105,7 @@ def products_of_others(xp: Any, x: Array, axis: Axes) -> Array:
 
 
 def _prod_vjp(xp: Any, g: Array, x: Array, *, axis: Axes, keepdims: bool) -> Array:
-    return _spread(xp, g, x.shape, axis, keepdims) * products_of_others(xp, x, axis)
+    return _broadcast_back(xp, g, x.shape, axis, keepdims) * products_of_others(xp, x, axis)
 
 
 def _prod_jvp(xp: Any, t: Array, x: Array, *, axis: Axes, keepdims: bool) -> Array:
@@ -122,11 +127,11 @@ cumulative_sum = linear(
 )
 
 
-def _linked(xp: Any, v: Array, ratios: Array) -> Array:
+def _linear_recurrence(xp: Any, v: Array, ratios: Array) -> Array:
     """Return s with s_0 = v_0, s_k = v_k + ratio_k s_(k-1) along the last axis, in log n doublings.
 
-    Each step looks twice as far back (Hillis, Steele, Commun. ACM 29(12), 1986). There is one ratio
-    less than there are values: the first value has nothing before it.
+    Each step reaches twice as far back (Hillis, Steele, Commun. ACM 29(12), 1986). There is one
+    ratio fewer than values: the first value has no predecessor.
     """
     step, last = 1, v.ndim - 1
     while step < v.shape[last]:
@@ -137,17 +142,19 @@ def _linked(xp: Any, v: Array, ratios: Array) -> Array:
     return v
 
 
-def _linked_back(xp: Any, v: Array, ratios: Array) -> Array:
-    """Return s with s_k = v_k + ratio_k s_(k+1): `_linked` from the end."""
+def _linear_recurrence_reversed(xp: Any, v: Array, ratios: Array) -> Array:
+    """Return s with s_k = v_k + ratio_k s_(k+1): `_linear_recurrence` from the end."""
     axis = (v.ndim - 1,)
-    return xp.flip(_linked(xp, xp.flip(v, axis=axis), xp.flip(ratios, axis=axis)), axis=axis)
+    return xp.flip(
+        _linear_recurrence(xp, xp.flip(v, axis=axis), xp.flip(ratios, axis=axis)), axis=axis
+    )
 
 
-# Elsewhere no quotient is needed, so zeros are exact. Only where a product of some factors is too
-# large for a number, and that of all before them makes up for it, sums of products are divided.
+# Rules of cumulative_prod don't divide, so zeros are exact, except where a product of some factors
+# overflows although the product of all factors up to there doesn't: there they divide sums.
 
 
-def _before(xp: Any, out: Array) -> Array:
+def _products_before(xp: Any, out: Array) -> Array:
     """Return the product of all factors before each."""
     return xp.concat([xp.ones_like(out[..., :1]), out[..., :-1]], axis=out.ndim - 1)
 
@@ -157,18 +164,18 @@ def _cumulative_prod_vjp(xp: Any, g: Array, x: Array, out: Array, *, axis: int) 
         return g
     last = x.ndim - 1
     g, x, out = [xp.moveaxis(v, axis, -1) for v in (g, x, out)]
-    after = _linked_back(xp, g, x[..., 1:])
+    after = _linear_recurrence_reversed(xp, g, x[..., 1:])
     too_large = xp.logical_and(x != 0, xp.logical_not(xp.isfinite(after)))
     divisor = xp.where(too_large, x, xp.ones_like(x))
     quotients = _cumulative_sum_vjp(xp, g * out, axis=last) / divisor
-    return xp.moveaxis(xp.where(too_large, quotients, _before(xp, out) * after), -1, axis)
+    return xp.moveaxis(xp.where(too_large, quotients, _products_before(xp, out) * after), -1, axis)
 
 
 def _cumulative_prod_jvp(xp: Any, t: Array, x: Array, out: Array, *, axis: int) -> Array:
     if 0 in x.shape:
         return t
     t, x, out = [xp.moveaxis(v, axis, -1) for v in (t, x, out)]
-    slopes = _linked(xp, _before(xp, out) * t, x[..., 1:])
+    slopes = _linear_recurrence(xp, _products_before(xp, out) * t, x[..., 1:])
     too_large = xp.logical_not(xp.isfinite(slopes))
     shares = t / xp.where(x == 0, xp.ones_like(x), x)
     products = out * xp.cumulative_sum(shares, axis=x.ndim - 1)
@@ -184,8 +191,8 @@ cumulative_prod = general(
 )
 
 
-def _peak(xp: Any, x: Array, axis: Axes) -> Array:
-    """Return the largest elements along axes, which are kept; -inf where there is no element."""
+def _max_or_neg_inf(xp: Any, x: Array, axis: Axes) -> Array:
+    """Return the maximum along axes, with the axes kept; -inf where there is no element."""
     if 0 in x.shape:
         return xp.zeros(kept(x.shape, axis), dtype=x.dtype) - math.inf
     return xp.max(x, axis=axis, keepdims=True)
@@ -195,8 +202,8 @@ def _peak(xp: Any, x: Array, axis: Axes) -> Array:
 def _logsumexp(xp: Any, x: Array, *, axis: Axes, keepdims: bool) -> Array:
     # m + log sum exp(x - m) (Blanchard, Higham, Higham, IMA J. Numer. Anal. 41(4), 2021); an
     # infinite m is not subtracted, since inf - inf is nan, and is the result, whatever the sum.
-    # Of complex numbers m is real, so that the logarithm's phase is the principal one.
-    m = _peak(xp, xp.real(x) if is_complex(x) else x, axis)
+    # For complex numbers m is real, so that the logarithm's phase is the principal one.
+    m = _max_or_neg_inf(xp, xp.real(x) if is_complex(x) else x, axis)
     zero = xp.zeros_like(m)
     shifted = x - xp.where(xp.isfinite(m), m, zero)
     shifted = shifted if is_complex(x) else xp.minimum(shifted, zero)
@@ -207,19 +214,21 @@ def _logsumexp(xp: Any, x: Array, *, axis: Axes, keepdims: bool) -> Array:
 
 def _softmax_from(xp: Any, x: Array, out: Array, axis: Axes, keepdims: bool) -> Array:
     top = out if keepdims else xp.reshape(out, kept(x.shape, axis))
-    # exp(-inf) is 0 for a sum that is -inf; for one that is inf, PyTorch's nan.
+    # For a result of -inf, exp(-inf) = 0; for one of inf, nan as in PyTorch.
     e = xp.exp(x - xp.where(top == -math.inf, xp.zeros_like(top), top))
-    return e / _near_one(xp, xp.sum(e, axis=axis, keepdims=True))
+    return e / _normaliser(xp, xp.sum(e, axis=axis, keepdims=True))
 
 
-def _near_one(xp: Any, total: Array) -> Array:
-    """Return sums that are 1 but for the rounding of a large logarithm; 1 for 0 and for nan."""
+def _normaliser(xp: Any, total: Array) -> Array:
+    """Return sums that are 1 up to the rounding of a large logarithm; 1 for 0, inf and nan."""
     return xp.where(xp.logical_and(xp.isfinite(total), total != 0), total, xp.ones_like(total))
 
 
 @use_kernel
 def _logsumexp_vjp(xp: Any, g: Array, x: Array, out: Array, *, axis: Axes, keepdims: bool) -> Array:
-    return _spread(xp, g, x.shape, axis, keepdims) * _softmax_from(xp, x, out, axis, keepdims)
+    return _broadcast_back(xp, g, x.shape, axis, keepdims) * _softmax_from(
+        xp, x, out, axis, keepdims
+    )
 
 
 def _logsumexp_jvp(xp: Any, t: Array, x: Array, out: Array, *, axis: Axes, keepdims: bool) -> Array:
@@ -239,7 +248,7 @@ logsumexp = general(
 )
 
 
-def _shares(xp: Any, x: Array, out: Array) -> tuple[Array, Array]:
+def _exp_ratios(xp: Any, x: Array, out: Array) -> tuple[Array, Array]:
     """Return exp(x - out) and, for all but the first, exp(out_(k-1) - out_k): both at most 1."""
     some = out != -math.inf
     share = xp.masked(xp.exp(xp.masked(x, some) - xp.masked(out, some)), some)
@@ -252,16 +261,16 @@ def _logcumsumexp_vjp(xp: Any, g: Array, x: Array, out: Array, *, axis: int) -> 
     if 0 in x.shape:
         return g
     g, x, out = [xp.moveaxis(v, axis, -1) for v in (g, x, out)]
-    share, ratios = _shares(xp, x, out)
-    return xp.moveaxis(share * _linked_back(xp, g, ratios), -1, axis)
+    share, ratios = _exp_ratios(xp, x, out)
+    return xp.moveaxis(share * _linear_recurrence_reversed(xp, g, ratios), -1, axis)
 
 
 def _logcumsumexp_jvp(xp: Any, t: Array, x: Array, out: Array, *, axis: int) -> Array:
     if 0 in x.shape:
         return t
     t, x, out = [xp.moveaxis(v, axis, -1) for v in (t, x, out)]
-    share, ratios = _shares(xp, x, out)
-    return xp.moveaxis(_linked(xp, share * t, ratios), -1, axis)
+    share, ratios = _exp_ratios(xp, x, out)
+    return xp.moveaxis(_linear_recurrence(xp, share * t, ratios), -1, axis)
 
 
 logcumsumexp = general(
@@ -274,7 +283,7 @@ logcumsumexp = general(
 
 @use_kernel
 def _softmax(xp: Any, x: Array, *, axis: int) -> Array:
-    e = xp.exp(x - _peak(xp, x, (axis,)))
+    e = xp.exp(x - _max_or_neg_inf(xp, x, (axis,)))
     return e / xp.sum(e, axis=axis, keepdims=True)
 
 
@@ -292,7 +301,7 @@ softmax = symmetric(
 
 @use_kernel
 def _log_softmax(xp: Any, x: Array, *, axis: int) -> Array:
-    shifted = x - _peak(xp, x, (axis,))
+    shifted = x - _max_or_neg_inf(xp, x, (axis,))
     if 0 in x.shape:  # log 0 would warn
         return shifted
     return shifted - xp.log(xp.sum(xp.exp(shifted), axis=axis, keepdims=True))

@@ -1,4 +1,4 @@
-"""Primitives that move elements without changing them. Most give views."""
+"""Shape manipulation: reshape, permute, broadcast, join, split. Most primitives return views."""
 
 from __future__ import annotations
 
@@ -79,8 +79,8 @@ roll = linear(
 )
 
 
-def _parts(xp: Any, g: Array, shapes: tuple[Shape, ...], axis: int) -> tuple[Array, ...]:
-    """Return the pieces of `g` along `axis`, as long as each input was."""
+def _split_like(xp: Any, g: Array, shapes: tuple[Shape, ...], axis: int) -> tuple[Array, ...]:
+    """Return `g` split along `axis` into parts as long as the inputs."""
     pieces, start = [], 0
     for shape in shapes:
         stop = start + shape[axis]
@@ -91,7 +91,7 @@ def _parts(xp: Any, g: Array, shapes: tuple[Shape, ...], axis: int) -> tuple[Arr
 
 concat = linear(
     "concat",
-    lambda xp, g, shapes, *, axis: _parts(xp, g, shapes, axis),
+    lambda xp, g, shapes, *, axis: _split_like(xp, g, shapes, axis),
     forward=lambda xp, *arrays, axis: xp.concat(arrays, axis=axis),
     label="CatBackward0",
     joint=True,
@@ -114,7 +114,7 @@ def _unbind_adjoint(xp: Any, g: dict[int, Array], x_shape: Shape, *, axis: int) 
 
 
 def _unbind(xp: Any, x: Array, *, axis: int) -> tuple[Array, ...]:
-    # The Ellipsis makes a view of memory even where the part is a single number.
+    # With an Ellipsis the result is a view, even where it is 0-d.
     lead = (slice(None),) * axis
     return tuple([x[(*lead, i, ...)] for i in range(x.shape[axis])])
 

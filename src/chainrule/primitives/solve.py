@@ -1,4 +1,4 @@
-"""Primitives of linear systems: inverses and solutions.
+"""Linear systems: inverses, solutions and pseudoinverses.
 
 The rules are those of M. Giles, "Collected matrix derivative results for forward and reverse mode
 algorithmic differentiation", 2008 (its numbers are given), unless another source is named.
@@ -43,9 +43,9 @@ inv = general(
 def _solve_vjp(
     xp: Any, g: Array, a: Array, out: Array, needs: Needs
 ) -> tuple[Array | None, Array | None]:  # 2.3.1
-    by_b = applied(solve, xp)(transpose(xp, a), g)
-    by_a = -xp.matmul(by_b, transpose(xp, out)) if needs[0] else None
-    return by_a, by_b if needs[1] else None
+    grad_b = applied(solve, xp)(transpose(xp, a), g)
+    grad_a = -xp.matmul(grad_b, transpose(xp, out)) if needs[0] else None
+    return grad_a, grad_b if needs[1] else None
 
 
 solve: Primitive = general(
@@ -60,14 +60,14 @@ solve: Primitive = general(
     broadcasts=False,
 )
 
-_BLOCK = 64
-"""Triangles up to this size are solved by LAPACK's general routine, larger ones by halves."""
+_MAX_GENERAL_SIZE = 64
+"""Order up to which LAPACK's general routine solves triangular systems; larger ones are halved."""
 
 
 def _back_substitution(xp: Any, a: Array, b: Array) -> Array:
-    """Solve with an upper triangle: the general routine finds nothing to eliminate in it."""
+    """Solve with an upper triangular matrix, in which the general routine eliminates nothing."""
     n = a.shape[-1]
-    if n <= _BLOCK:
+    if n <= _MAX_GENERAL_SIZE:
         return xp.linalg.solve(a, b)
     half = n // 2
     lower = _back_substitution(xp, a[..., half:, half:], b[..., half:, :])
@@ -77,7 +77,7 @@ def _back_substitution(xp: Any, a: Array, b: Array) -> Array:
 
 
 def _triangle(xp: Any, x: Array, upper: bool, unit: bool) -> Array:
-    """Return the triangle of `x`, without its diagonal if that counts as ones."""
+    """Return the triangle of `x`, without the diagonal if `unit`."""
     below = below_diagonal(xp, x)
     if unit:
         others = xp.logical_or(below, on_diagonal(xp, x))
@@ -93,7 +93,7 @@ def _solve_triangular(xp: Any, a: Array, b: Array, *, upper: bool, unit: bool) -
         a = a + xp.eye(a.shape[-1], dtype=a.dtype)
     if upper:
         return _back_substitution(xp, a, b)
-    # In the reverse order of rows and columns, the lower triangle is an upper one.
+    # Reversing rows and columns makes a lower triangular matrix an upper one.
     a, b = xp.flip(a, axis=(a.ndim - 2, a.ndim - 1)), xp.flip(b, axis=(b.ndim - 2,))
     out = _back_substitution(xp, a, b)
     return xp.flip(out, axis=(out.ndim - 2,))
@@ -102,11 +102,11 @@ def _solve_triangular(xp: Any, a: Array, b: Array, *, upper: bool, unit: bool) -
 def _solve_triangular_vjp(
     xp: Any, g: Array, a: Array, out: Array, needs: Needs, *, upper: bool, unit: bool
 ) -> tuple[Array | None, Array | None]:
-    by_b = applied(solve_triangular, xp)(transpose(xp, a), g, upper=not upper, unit=unit)
+    grad_b = applied(solve_triangular, xp)(transpose(xp, a), g, upper=not upper, unit=unit)
     if not needs[0]:
-        return None, by_b
-    by_a = -xp.matmul(by_b, transpose(xp, out))
-    return _triangle(xp, by_a, upper, unit), by_b if needs[1] else None
+        return None, grad_b
+    grad_a = -xp.matmul(grad_b, transpose(xp, out))
+    return _triangle(xp, grad_a, upper, unit), grad_b if needs[1] else None
 
 
 def _solve_triangular_jvp(
@@ -130,16 +130,16 @@ solve_triangular: Primitive = general(
     broadcasts=False,
 )
 
-# --- what has the lower triangle of another matrix ------------------------------------------------
+# --- Hermitian matrices from their lower triangle -------------------------------------------------
 
 
-def _mirrored(xp: Any, x: Array) -> Array:
+def _mirror_lower(xp: Any, x: Array) -> Array:
     lower = xp.masked(x, below_diagonal(xp, x))
     return lower + adjoint(xp, lower) + real(xp, xp.masked(x, on_diagonal(xp, x)))
 
 
 hermitian = symmetric(
-    "hermitian", lambda xp, g: hermitian_part(xp, g), forward=lambda xp, x: _mirrored(xp, x)
+    "hermitian", lambda xp, g: hermitian_part(xp, g), forward=lambda xp, x: _mirror_lower(xp, x)
 )
 
 

@@ -1,10 +1,10 @@
-"""Primitives of the special functions.
+"""Special functions.
 
 Their derivatives are those of the Digital Library of Mathematical Functions, https://dlmf.nist.gov,
 by chapter: 5 gamma, 6 exponential integrals, 7 error functions, 8 incomplete gamma and beta,
-10 Bessel functions, 25 zeta. Each is stated in functions of this page, so that it holds to any
-order. Families with an order (Bessel functions, polygamma) lead to their neighbours, which also
-avoids the divisions by x that other formulas have.
+10 Bessel functions, 25 zeta. Each is stated in functions of this module, so that derivatives of any
+order exist. Families with an order (Bessel functions, polygamma) use the recurrences in the order,
+which avoid the divisions by x of other formulas.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from chainrule.primitives.primitive import Rule, elementwise, symmetric
 Array = Any
 
 
-def _unknown(name: str, argument: str) -> Rule:
-    """Return the rule of an argument whose derivative nobody has a program for."""
+def _not_implemented(name: str, argument: str) -> Rule:
+    """Return the rule of an argument whose derivative is not implemented."""
 
     def rule(xp: Any) -> NoReturn:
         raise AutogradError(
@@ -36,7 +36,7 @@ _SLOPE = 1.1283791670955126  # 2/√π
 
 
 def _excess(xp: Any, x: Array, out: Array, scale: float, sign: int) -> Array:
-    """Return scale · x · out - 1, and far out, where that cancels, its asymptotic series.
+    """Return scale · x · out - 1; for large x, where that cancels, its asymptotic series.
 
     For `dawsn` the scale is 2 and the sign 1, for `erfcx` they are √π and -1 (DLMF 7.12.1).
     """
@@ -60,11 +60,11 @@ ndtri = elementwise("ndtri", lambda xp, out: 2.5066282746310002 * xp.exp(out * o
 
 
 def _hazard(xp: Any, x: Array, out: Array) -> Array:
-    """Return φ/Φ: on the left by `erfcx`, where exponentials cancel; on the right it overflows."""
+    """Return φ/Φ: for x < 0 by `erfcx`, which avoids cancellation but overflows for x > 0."""
     right = x > 0
     zero = xp.zeros_like(x)
     left = 0.7978845608028654 / xp.erfcx(-0.7071067811865476 * xp.where(right, zero, x))
-    a = xp.where(right, xp.minimum(x, 1000.0), zero)  # it vanished long before
+    a = xp.where(right, xp.minimum(x, 1000.0), zero)  # the result is 0 long before
     b = xp.where(right, out, zero)
     return xp.where(right, 0.3989422804014327 * xp.exp(-0.5 * a * a - b), left)
 
@@ -93,25 +93,25 @@ beta = elementwise(
 )
 zeta = elementwise(
     "zeta",
-    _unknown("zeta", "x"),
-    lambda xp, x, y: -xp.astype(x, y.dtype) * xp.zeta(x + 1, y),  # x may have come as an integer
+    _not_implemented("zeta", "x"),
+    lambda xp, x, y: -xp.astype(x, y.dtype) * xp.zeta(x + 1, y),  # x may be of an integer dtype
 )
 
 
 def _gamma_density(xp: Any, a: Array, x: Array) -> Array:
-    a = xp.astype(a, x.dtype)  # it may have come as an integer
+    a = xp.astype(a, x.dtype)  # it may be of an integer dtype
     return xp.exp(xp.xlogy(a - 1, x) - x - xp.lgamma(a))
 
 
 gammainc = elementwise(
     "gammainc",
-    _unknown("gammainc", "a"),
+    _not_implemented("gammainc", "a"),
     _gamma_density,
     forward=lambda xp, a, x: xp.gammainc(a, x),
 )
 gammaincc = elementwise(
     "gammaincc",
-    _unknown("gammaincc", "a"),
+    _not_implemented("gammaincc", "a"),
     lambda xp, a, x: -_gamma_density(xp, a, x),
     forward=lambda xp, a, x: xp.gammaincc(a, x),
 )
@@ -124,8 +124,8 @@ def _beta_density(xp: Any, a: Array, b: Array, x: Array) -> Array:
 
 betainc = elementwise(
     "betainc",
-    _unknown("betainc", "a"),
-    _unknown("betainc", "b"),
+    _not_implemented("betainc", "a"),
+    _not_implemented("betainc", "b"),
     _beta_density,
     forward=lambda xp, a, b, x: xp.betainc(a, b, x),
 )
@@ -134,7 +134,7 @@ betainc = elementwise(
 
 
 def _neighbours(name: str, sign: int) -> Rule:
-    """Return (f₋ + sign · f₊) / 2 of the orders below and above; f₋₁ is sign · f₁."""
+    """Return the rule (f₋ + sign · f₊) / 2 of the orders below and above; f₋₁ is sign · f₁."""
 
     def rule(xp: Any, x: Array, *, order: float) -> Array:
         function = getattr(xp, name)
@@ -168,17 +168,19 @@ def _spherical_partial(xp: Any, x: Array, *, order: int) -> Array:
 
 spherical_bessel_j = elementwise("spherical_bessel_j", _spherical_partial)
 
-# --- probabilities --------------------------------------------------------------------------------
+# --- logit and entropies --------------------------------------------------------------------------
 
 
-def _within(xp: Any, x: Array) -> Array:
-    """Return x (1 - x), and nan where x is no probability."""
+def _x_times_one_minus_x(xp: Any, x: Array) -> Array:
+    """Return x (1 - x), and nan where x is outside of [0, 1]."""
     product = x * (1 - x)
     return xp.where(product < 0, xp.zeros_like(x) + float("nan"), product)
 
 
 logit = symmetric(
-    "logit", lambda xp, g, x: g / _within(xp, x), forward=lambda xp, x: xp.log(x / (1 - x))
+    "logit",
+    lambda xp, g, x: g / _x_times_one_minus_x(xp, x),
+    forward=lambda xp, x: xp.log(x / (1 - x)),
 )
 
 

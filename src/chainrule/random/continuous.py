@@ -1,4 +1,4 @@
-"""Random tensors: drawn from a given generator, or from the one that `manual_seed` seeds."""
+"""Random tensors: uniform and normal numbers, integers, permutations, Bernoulli draws."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from chainrule.arguments import (
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import is_known, namespace
 from chainrule.errors import ArgumentError, DTypeError
-from chainrule.random.draw import draw, normal_array, seeded, uniform_array, values_of
+from chainrule.random.draw import draw, normal_array, seedable_generator, uniform_array, values_of
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -59,7 +59,7 @@ def manual_seed(seed: int) -> Generator:
     >>> bool((cr.rand(3) == a).all())
     True
     """
-    return seeded("manual_seed").manual_seed(seed)
+    return seedable_generator("manual_seed").manual_seed(seed)
 
 
 def rand(
@@ -78,13 +78,13 @@ def rand(
     *sizes : int, or one sequence of ints
         The shape: ``rand(2, 3)`` and ``rand((2, 3))`` are the same. Also spelled `size`.
     rng, generator : numpy.random.Generator, optional
-        What to draw from: the generator that `manual_seed` seeds if left out.
+        The generator to draw from: the one that `manual_seed` seeds if left out.
     dtype : dtype, optional
         Floating or complex; the default dtype if left out. float32 is drawn in float32.
     device : device or str, optional
         The CPU if left out. Numbers are always drawn on the CPU, so that they are the same.
     requires_grad : bool, default False
-        Record what happens to the tensor.
+        Record operations on the tensor.
 
     Returns
     -------
@@ -202,7 +202,7 @@ def randperm(
     Parameters
     ----------
     n : int
-        How many.
+        Number of integers.
     rng, generator, device, requires_grad
         As for `rand`.
     dtype : dtype, default int64
@@ -331,7 +331,7 @@ def rand_like(
     Parameters
     ----------
     input : Tensor
-        What to be like.
+        The tensor whose shape, dtype and device are taken.
     rng, generator, dtype, device, requires_grad
         As for `rand`; dtype and device are those of `input` if left out.
 

@@ -12,7 +12,7 @@ from chainrule.backend import namespace
 from chainrule.errors import ArgumentError, DTypeError, ShapeError
 from chainrule.operation import operation
 from chainrule.random.continuous import randint
-from chainrule.random.draw import draw, seeded, values_of
+from chainrule.random.draw import draw, seedable_generator, values_of
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -30,7 +30,7 @@ __all__ = [
 
 
 def seed() -> int:
-    """Seed the default generator with a number that nobody can tell beforehand; return it.
+    """Seed the default generator with an unpredictable number; return it.
 
     Examples
     --------
@@ -38,7 +38,7 @@ def seed() -> int:
     >>> cr.seed() == cr.initial_seed()
     True
     """
-    return seeded("seed").seed()
+    return seedable_generator("seed").seed()
 
 
 def initial_seed() -> int:
@@ -51,7 +51,7 @@ def initial_seed() -> int:
     >>> cr.initial_seed()
     7
     """
-    return seeded("initial_seed").initial_seed()
+    return seedable_generator("initial_seed").initial_seed()
 
 
 def get_rng_state() -> Any:
@@ -66,7 +66,7 @@ def get_rng_state() -> Any:
     >>> cr.rand(3).equal(a)
     True
     """
-    return seeded("get_rng_state").get_state()
+    return seedable_generator("get_rng_state").get_state()
 
 
 def set_rng_state(new_state: Any) -> None:
@@ -82,7 +82,7 @@ def set_rng_state(new_state: Any) -> None:
     >>> import chainrule as cr
     >>> cr.set_rng_state(cr.get_rng_state())
     """
-    seeded("set_rng_state").set_state(new_state)
+    seedable_generator("set_rng_state").set_state(new_state)
 
 
 def randint_like(
@@ -101,7 +101,7 @@ def randint_like(
     Parameters
     ----------
     input : Tensor
-        What to be like.
+        The tensor whose shape, dtype and device are taken.
     low, high : int
         The bounds, `high` excluded. ``randint_like(x, high)`` starts at 0.
     rng, generator, dtype, device, requires_grad
@@ -124,7 +124,7 @@ def randint_like(
     return leaf(drawn._array, device or input.device, requires_grad)
 
 
-def _weights(values: Operand, name: str) -> tuple[Any, Any]:
+def _float_values(values: Operand, name: str) -> tuple[Any, Any]:
     array = values_of(values)
     if array.dtype.kind != "f":
         raise DTypeError(
@@ -147,14 +147,14 @@ def multinomial(
     Parameters
     ----------
     input : Tensor, shape (m,) or (n, m)
-        The weight of each of m categories, not negative; they need not add up to 1. Of n rows, each
-        is drawn from on its own.
+        The weight of each of m categories, not negative; they need not add up to 1. Each of n rows
+        is a distribution of its own.
     num_samples : int
-        How many to draw.
+        Number of draws.
     replacement : bool, default False
         Whether a category can be drawn several times.
     rng, generator : numpy.random.Generator, optional
-        What to draw from: the generator that `manual_seed` seeds if left out.
+        The generator to draw from: the one that `manual_seed` seeds if left out.
 
     Returns
     -------
@@ -163,17 +163,18 @@ def multinomial(
     Raises
     ------
     DTypeError
-        If the weights are no floats.
+        If the weights are not floating.
     ShapeError
-        If they are no vector or matrix, or nothing is to be drawn.
+        If they are not a vector or matrix, or `num_samples` is not positive.
     ArgumentError
-        If a weight is negative, infinite or nan, all are 0, or there are too few categories of
-        weight for what is to be drawn without replacement.
+        If a weight is negative, infinite or nan, all are 0, or, without replacement, fewer than
+        `num_samples` are positive.
 
     Notes
     -----
     Without replacement, each weight is divided by an exponentially distributed number, and the
-    largest quotients win [1]_: as if categories were drawn one by one. A draw has no derivative.
+    largest quotients are chosen [1]_: this is equivalent to draws one by one. A draw has no
+    derivative.
 
     References
     ----------
@@ -185,7 +186,7 @@ def multinomial(
     >>> cr.multinomial(cr.tensor([0.0, 2.0, 0.0]), 3, replacement=True)
     tensor([1, 1, 1])
     """
-    weights, place = _weights(input, "multinomial")
+    weights, device = _float_values(input, "multinomial")
     if weights.ndim not in (1, 2):
         raise ShapeError(
             f"multinomial: prob_dist must be 1 or 2 dim, got the shape {list(weights.shape)}"
@@ -201,11 +202,11 @@ def multinomial(
         keys = rows / draw("standard_exponential", rng or generator, rows.shape)
         drawn = np.argsort(-keys, axis=1, kind="stable")[:, :num_samples]
     drawn = drawn if weights.ndim == 2 else drawn[0]
-    return leaf(namespace(drawn).ascontiguousarray(drawn), place)
+    return leaf(namespace(drawn).ascontiguousarray(drawn), device)
 
 
 def _check_weights(rows: Any, distinct: int | None) -> None:
-    """Raise if there is nothing to draw from, or too little for so many that differ."""
+    """Raise if weights are invalid, or too few are positive for `distinct` categories."""
     if not np.all(np.isfinite(rows) & (rows >= 0)):
         raise ArgumentError("probability tensor contains either `inf`, `nan` or element < 0")
     available = np.count_nonzero(rows, axis=1)
@@ -220,16 +221,17 @@ def _check_weights(rows: Any, distinct: int | None) -> None:
 
 
 def _with_replacement(source: Generator, rows: Any, count: int) -> Any:
-    """Return for each number drawn the category whose stretch of the cumulated weights it is in."""
+    """Return categories drawn by inversion of the cumulative weights."""
     # The largest weight is 1, so no sum overflows.
     cumulated = np.cumsum(rows / rows.max(axis=1, keepdims=True), axis=1)
-    marks = source.random((len(rows), count)) * cumulated[:, -1:]
+    thresholds = source.random((len(rows), count)) * cumulated[:, -1:]
     last = rows.shape[1] - 1 - np.argmax(rows[:, ::-1] > 0, axis=1)
     found = [
-        np.searchsorted(row, mark, "right") for row, mark in zip(cumulated, marks, strict=True)
+        np.searchsorted(row, threshold, "right")
+        for row, threshold in zip(cumulated, thresholds, strict=True)
     ]
-    # Rounding may put a mark at the very end, behind the last category of weight.
-    return np.minimum(np.asarray(found, np.int64).reshape(marks.shape), last[:, None])
+    # Rounding may put a threshold after the last category with a positive weight.
+    return np.minimum(np.asarray(found, np.int64).reshape(thresholds.shape), last[:, None])
 
 
 def poisson(
@@ -265,12 +267,12 @@ def poisson(
     >>> cr.poisson(cr.zeros(2))
     tensor([0., 0.])
     """
-    means, place = _weights(input, "poisson")
+    means, device = _float_values(input, "poisson")
     xp = namespace(means)
     if xp.known and not np.all(means >= 0):
         raise ArgumentError("invalid Poisson rate, expected rate to be non-negative")
     drawn = draw("poisson", rng or generator, means)
-    return leaf(xp.asarray(drawn, dtype=means.dtype), place)
+    return leaf(xp.asarray(drawn, dtype=means.dtype), device)
 
 
 def binomial(
@@ -312,12 +314,12 @@ def binomial(
     >>> cr.binomial(cr.tensor([5.0, 5.0]), cr.tensor([0.0, 1.0]))
     tensor([0., 5.])
     """
-    trials, place = _weights(count, "binomial")
-    chances, _ = _weights(prob, "binomial")
+    trials, device = _float_values(count, "binomial")
+    chances, _ = _float_values(prob, "binomial")
     xp = namespace(chances if namespace(trials).known else trials)
     if xp.known and not np.all(trials >= 0):
         raise ArgumentError("binomial expects numbers of trials that are not negative")
     if xp.known and not np.all((chances >= 0) & (chances <= 1)):
         raise ArgumentError("binomial expects all probabilities to be in [0, 1]")
     drawn = draw("binomial", rng or generator, trials.astype(np.int64), chances)
-    return leaf(xp.asarray(drawn, dtype=trials.dtype), place)
+    return leaf(xp.asarray(drawn, dtype=trials.dtype), device)

@@ -1,4 +1,4 @@
-"""How random numbers are drawn: by one function, so that a compiler sees every draw."""
+"""Draws of random numbers: one function makes all of them, so that a compiler can record them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @cache
 def default_generator() -> generators.Generator:
-    """Return the generator that functions use when they are given none."""
+    """Return the generator for calls without one."""
     from chainrule.random.generator import (
         Generator,  # numpy.random loads when first used, not before
     )
@@ -31,7 +31,7 @@ def default_generator() -> generators.Generator:
 
 
 WATCHER: ContextVar[Callable[..., Any] | None] = ContextVar("chainrule draws", default=None)
-"""What a compiler records draws with, while it traces: ``(generator, method, args, settings)``."""
+"""A compiler's or vmap's function for draws: ``(generator, method, args, settings)``."""
 
 
 def draw(
@@ -39,7 +39,7 @@ def draw(
 ) -> Any:
     """Draw by a method of a generator, or by a function that draws from it.
 
-    All draws go through here, so that none is taken for a constant.
+    All draws go through here, so that a tracer takes none for a constant.
     """
     generator = rng or default_generator()
     watcher = WATCHER.get()
@@ -50,11 +50,11 @@ def draw(
     return method(generator, *args, **settings)
 
 
-def seeded(name: str) -> generators.Generator:
-    """Return the default generator for what looks at its state, or sets it."""
+def seedable_generator(name: str) -> generators.Generator:
+    """Return the default generator, to read or set its state; raise under a tracer."""
     if WATCHER.get() is not None:
         raise CompileError(
-            f"{name}() would run only once in a compiled function, as it is compiled: call it "
+            f"{name}() would run only once in a compiled function, while it is compiled: call it "
             "outside"
         )
     return default_generator()
@@ -62,34 +62,36 @@ def seeded(name: str) -> generators.Generator:
 
 def uniform_array(shape: tuple[int, ...], dtype: np.dtype[Any], rng: Generator | None) -> Any:
     """Draw from [0, 1) in the precision of `dtype`."""
-    return _drawn("random", shape, dtype, rng)
+    return _draw_array("random", shape, dtype, rng)
 
 
 def normal_array(shape: tuple[int, ...], dtype: np.dtype[Any], rng: Generator | None) -> Any:
     """Draw from the standard normal distribution in the precision of `dtype`."""
-    return _drawn("standard_normal", shape, dtype, rng)
+    return _draw_array("standard_normal", shape, dtype, rng)
 
 
-def _drawn(method: str, shape: tuple[int, ...], dtype: np.dtype[Any], rng: Generator | None) -> Any:
+def _draw_array(
+    method: str, shape: tuple[int, ...], dtype: np.dtype[Any], rng: Generator | None
+) -> Any:
     if dtype.kind == "f":
         precision = np.float64 if dtype.itemsize > 4 else np.float32
         return draw(method, rng, shape, dtype=precision).astype(dtype, copy=False)
     if dtype.kind == "c":
-        return draw(_drawn_pairs, rng, method, shape, dtype)
+        return draw(_draw_complex, rng, method, shape, dtype)
     raise DTypeError(
         f"random numbers of dtype {dtype} are drawn by randint(), not by this function"
     )
 
 
-def _drawn_pairs(
+def _draw_complex(
     generator: Generator, method: str, shape: tuple[int, ...], dtype: DTypeLike
 ) -> Any:
-    """Return complex numbers of two draws each."""
+    """Return complex numbers, each from two draws."""
     precision = np.float64 if np.dtype(dtype).itemsize > 8 else np.float32
     pairs = getattr(generator, method)((*shape, 2), dtype=precision)
     return pairs.view(dtype)[..., 0]
 
 
 def values_of(x: Operand) -> Any:
-    """Return the array of a tensor or of numbers, on the CPU, where everything is drawn."""
+    """Return the array of a tensor or of numbers on the CPU, where all draws are made."""
     return move(x._array, CPU) if isinstance(x, Tensor) else np.asarray(x)

@@ -1,4 +1,4 @@
-"""Generators of random numbers: NumPy's, with PyTorch's methods."""
+"""The random number generator: NumPy's, with PyTorch's methods."""
 
 from __future__ import annotations
 
@@ -41,19 +41,19 @@ class Generator(np.random.Generator):
     def __init__(self, device: Any = "cpu") -> None:
         if as_device(device) != CPU:
             raise DeviceError(
-                f"Generator: random numbers are drawn on the CPU, and moved, got {device!r}: leave "
-                "the device out"
+                f"Generator: random numbers are drawn on the CPU and then moved, got {device!r}: "
+                "leave the device out"
             )
         super().__init__(np.random.default_rng().bit_generator)
         self.seed()
 
     @property
     def device(self) -> as_device:
-        """Where numbers are drawn: the CPU."""
+        """The device of draws: the CPU."""
         return CPU
 
     def manual_seed(self, seed: int) -> Generator:
-        """Begin the sequence of numbers that belongs to a seed; return the generator."""
+        """Start the sequence of a seed; return the generator."""
         seed = int(seed) if seed >= 0 else int(seed) + 2**64  # as PyTorch maps negative ones
         bits = self.bit_generator
         bits.state = type(bits)(seed).state
@@ -61,7 +61,7 @@ class Generator(np.random.Generator):
         return self
 
     def seed(self) -> int:
-        """Begin a sequence that nobody can tell beforehand; return its seed."""
+        """Start an unpredictable sequence; return its seed."""
         entropy: Any = np.random.SeedSequence().entropy
         self.manual_seed(entropy % 2**63)
         return self._seed
@@ -71,13 +71,13 @@ class Generator(np.random.Generator):
         return self._seed
 
     def get_state(self) -> Any:
-        """Return how far the sequence has come, for `set_state`."""
+        """Return the state of the generator, for `set_state`."""
         return {**copy.deepcopy(dict(self.bit_generator.state)), "seed": self._seed}
 
     def set_state(self, state: Any) -> None:
         """Go on from a state that `get_state` returned."""
         if not isinstance(state, dict) or "seed" not in state:
-            raise TypeError(f"expected what get_state() returned, but got {type(state).__name__}")
+            raise TypeError(f"expected the result of get_state(), but got {type(state).__name__}")
         self.bit_generator.state = {k: v for k, v in state.items() if k != "seed"}
         self._seed = state["seed"]
 

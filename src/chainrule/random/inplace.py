@@ -1,4 +1,4 @@
-"""Methods that fill a tensor with random numbers, in place."""
+"""Methods that fill tensors with random numbers in place."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import move, namespace
 from chainrule.errors import ArgumentError, DTypeError
 from chainrule.operation import operation
-from chainrule.random.continuous import bernoulli as drawn_bernoulli
+from chainrule.random.continuous import bernoulli as draw_bernoulli
 from chainrule.random.draw import draw, values_of
 
 if TYPE_CHECKING:
@@ -26,11 +26,11 @@ def _fill(x: Tensor, drawn: Any, operation: str) -> Tensor:
     return x
 
 
-def _floats(x: Tensor, operation: str) -> None:
+def _check_floating(x: Tensor, operation: str) -> None:
     if x.dtype.kind != "f":
         raise DTypeError(
             f"{operation} is only implemented for real floating tensors, got {x.dtype}: draw into "
-            "one of floats, and convert it"
+            "a floating tensor and convert it"
         )
 
 
@@ -44,7 +44,7 @@ def bernoulli(
 ) -> Tensor:
     """Return ones with the probabilities in the tensor, or all with `p`, else zeros."""
     chances: Any = x if p is None else make(np.full(x.shape, p, np.float64), None)
-    drawn = drawn_bernoulli(chances, rng=rng or generator)
+    drawn = draw_bernoulli(chances, rng=rng or generator)
     return make(move(drawn._array.astype(x.dtype), x.device), None)
 
 
@@ -56,9 +56,9 @@ def bernoulli_(
     rng: Generator | None = None,
     generator: Generator | None = None,
 ) -> Tensor:
-    """Fill with ones with the probability `p`, one number or one for each, else with zeros."""
+    """Fill with ones with probability `p`, a number or one for each element, else with zeros."""
     spread = np.broadcast_to(values_of(p).astype(np.float64), x.shape)
-    return _fill(x, drawn_bernoulli(spread, rng=rng or generator)._array, "bernoulli_")
+    return _fill(x, draw_bernoulli(spread, rng=rng or generator)._array, "bernoulli_")
 
 
 @operation()
@@ -70,7 +70,7 @@ def exponential_(
     generator: Generator | None = None,
 ) -> Tensor:
     """Fill with numbers from the exponential distribution of rate `lambd`, in place."""
-    _floats(x, "exponential_")
+    _check_floating(x, "exponential_")
     if lambd <= 0:
         raise ArgumentError(f"exponential_ expects lambda > 0.0, but found lambda={lambd}")
     return _fill(x, draw("standard_exponential", rng or generator, x.shape) / lambd, "exponential_")
@@ -99,8 +99,8 @@ def cauchy_(
     rng: Generator | None = None,
     generator: Generator | None = None,
 ) -> Tensor:
-    """Fill with numbers from the Cauchy distribution, in place; `sigma` is half of its width."""
-    _floats(x, "cauchy_")
+    """Fill with numbers from the Cauchy distribution, in place; `sigma` is its half width."""
+    _check_floating(x, "cauchy_")
     if sigma <= 0:
         raise ArgumentError(f"cauchy_ expects sigma > 0.0, but found sigma={sigma}")
     return _fill(x, median + sigma * draw("standard_cauchy", rng or generator, x.shape), "cauchy_")
@@ -116,7 +116,7 @@ def log_normal_(
     generator: Generator | None = None,
 ) -> Tensor:
     """Fill with numbers whose logarithm is normal, with this mean and deviation, in place."""
-    _floats(x, "log_normal_")
+    _check_floating(x, "log_normal_")
     if std <= 0:
         raise ArgumentError(f"log_normal_ expects std > 0.0, but found std={std}")
     return _fill(x, draw("lognormal", rng or generator, mean, std, x.shape), "log_normal_")
@@ -131,10 +131,10 @@ def random_(
 ) -> Tensor:
     """Fill with integers in place: ``random_(end)`` from 0, ``random_(start, end)`` without `end`.
 
-    Without bounds, from 0 to the largest integer that the dtype can tell from its neighbours.
+    Without bounds, from 0 to the largest integer up to which the dtype represents all exactly.
     """
     start, end = bounds if len(bounds) == 2 else (0, bounds[0] if bounds else None)
-    stop = min(_largest(x.dtype), 2**63 - 1) + 1 if end is None else end
+    stop = min(_max_integer(x.dtype), 2**63 - 1) + 1 if end is None else end
     if start is None or start >= stop:
         raise ArgumentError(
             f"random_ expects 'from' to be less than 'to', but got {start} >= {stop}"
@@ -143,7 +143,7 @@ def random_(
     return _fill(x, draw("integers", rng or generator, start, stop, x.shape, dtype=kind), "random_")
 
 
-def _largest(dtype: Any) -> int:
+def _max_integer(dtype: Any) -> int:
     if dtype.kind in "fc":
         return int(2 ** (np.finfo(dtype).nmant + 1))
     return 1 if dtype.kind == "b" else int(np.iinfo(dtype).max)

@@ -1,4 +1,4 @@
-"""Windows, by which a signal is multiplied to fade in and out: symmetric ones if not asked else."""
+"""Window functions, symmetric by default."""
 
 from __future__ import annotations
 
@@ -38,16 +38,16 @@ def _window(
     dtype: DTypeLike,
     device: DeviceLike,
     requires_grad: bool,
-    alone: float = 1.0,
+    single: float = 1.0,
 ) -> Tensor:
-    """Return the numbers of a window, of which a single one is `alone`."""
+    """Return the samples of a window; a window of one sample is `single`."""
     count = index(M)
     if count < 0:
         raise ArgumentError(f"{name} requires non-negative window length, got M={count}")
     kind = dtype_or_default(dtype)
     if kind.kind != "f":
         raise DTypeError(f"{name} expects float32, float64 or float16 dtypes, got: {kind}")
-    return sampled(weights, count, not sym, kind, device, requires_grad, alone)
+    return sampled(weights, count, not sym, kind, device, requires_grad, single)
 
 
 def hann(
@@ -63,9 +63,9 @@ def hann(
     Parameters
     ----------
     M : int
-        How many values.
+        Number of samples.
     sym : bool, default True
-        Let t go from 0 to 1; if False, to the last value before 1: periodic, as spectra want it.
+        Sample t from 0 to 1; if False, without 1: periodic, for spectra.
     dtype : dtype, optional
         A real floating one; the default dtype if left out.
     device, requires_grad
@@ -74,7 +74,7 @@ def hann(
     Returns
     -------
     Tensor, shape (M,)
-        One value is 1.
+        A window of one sample is 1.
 
     Raises
     ------
@@ -201,7 +201,7 @@ def general_cosine(
     M, sym, dtype, device, requires_grad
         As for `hann`.
     a : sequence of numbers
-        What each cosine is multiplied by, from that of frequency 0, which is 1, on.
+        Coefficients of the cosines, from frequency 0 on.
 
     Returns
     -------
@@ -250,7 +250,7 @@ def cosine(
     device: DeviceLike = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Return half a sine wave, whose ends are beside the window; the arguments are `hann`'s.
+    """Return the cosine window, half a period of a sine; the arguments are those of `hann`.
 
     Examples
     --------
@@ -274,14 +274,14 @@ def gaussian(
     device: DeviceLike = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Return a Gaussian bell around the middle, exp(-n² / 2 std²) n values from it.
+    """Return the Gaussian window, exp(-n² / 2 std²) at n samples from the middle.
 
     Parameters
     ----------
     M, sym, dtype, device, requires_grad
         As for `hann`.
     std : number, default 1
-        How wide it is, in values.
+        Standard deviation, in samples.
 
     Returns
     -------
@@ -317,16 +317,16 @@ def exponential(
     device: DeviceLike = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Return a window that falls off to both sides, exp(-n / tau) n values from its centre.
+    """Return the exponential window, exp(-n / tau) at n samples from its centre.
 
     Parameters
     ----------
     M, sym, dtype, device, requires_grad
         As for `hann`.
     center : number, optional
-        Where the centre is, counted from 0: in the middle if left out, and of symmetric windows.
+        Position of the centre, in samples from 0: by default the middle, as in symmetric windows.
     tau : number, default 1
-        After how many values it has fallen to 1/e.
+        Decay length, in samples: the window is 1/e at this distance.
 
     Returns
     -------
@@ -353,8 +353,8 @@ def exponential(
     def weights(k: Array, last: int) -> Array:
         return np.exp(-np.abs(k - (last / 2 if center is None else center)) / tau)
 
-    alone = float(np.exp(-abs(center or 0) / tau))
-    return _window("exponential", M, sym, weights, dtype, device, requires_grad, alone)
+    single = float(np.exp(-abs(center or 0) / tau))
+    return _window("exponential", M, sym, weights, dtype, device, requires_grad, single)
 
 
 def kaiser(
@@ -373,7 +373,7 @@ def kaiser(
     M, sym, dtype, device, requires_grad
         As for `hann`.
     beta : number, default 12
-        Its shape: 0 is a rectangle, larger numbers are narrower bells.
+        Shape: 0 gives a rectangle, larger numbers narrower bells.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Functions of functions: derivatives without touching any `.grad`."""
+"""Function transforms: gradients, Jacobians, products with them, and vectorisation."""
 
 from chainrule.transforms.gradients import grad, hvp, value_and_grad
 from chainrule.transforms.jacobians import hessian, jacobian

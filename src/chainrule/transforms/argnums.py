@@ -1,4 +1,4 @@
-"""Which arguments of a function are differentiated by: chosen by position, or by name."""
+"""Selection of the arguments to differentiate by, by position or by name."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from chainrule.errors import ArgumentError
-from chainrule.transforms.function_call import named
+from chainrule.transforms.function_call import title_of
 
 Argnums = int | str | Sequence[int] | Sequence[str]
 
 
 class ArgnumSelection:
-    """The chosen arguments of one call; what was chosen by names comes back by them."""
+    """The selected arguments of one call; results for arguments selected by name are dicts."""
 
     def __init__(
         self,
@@ -25,50 +25,50 @@ class ArgnumSelection:
     ) -> None:
         self.title, self.function = title, function
         self.args, self.kwargs = list(args), dict(kwargs)
-        self.asked: Sequence[Any] = [argnums]
+        self.requested: Sequence[Any] = [argnums]
         self.single = isinstance(argnums, str) or not isinstance(argnums, Sequence)
         if not self.single:
-            self.asked = tuple(argnums)
-        if not self.asked:
+            self.requested = tuple(argnums)
+        if not self.requested:
             raise ArgumentError(f"{title}: argnums is empty: name an argument to differentiate by")
-        self.keys = [self._key(each) for each in self.asked]
+        self.keys = [self._key(each) for each in self.requested]
         if len(set(self.keys)) < len(self.keys):
             raise ArgumentError(f"{title}: argnums={argnums!r} has an argument twice")
-        self.values = [self._holder(key)[key] for key in self.keys]
+        self.values = [self._container(key)[key] for key in self.keys]
 
-    def _holder(self, key: int | str) -> Any:
+    def _container(self, key: int | str) -> Any:
         return self.args if isinstance(key, int) else self.kwargs
 
-    def _key(self, asked: Any) -> int | str:
-        """Return where an argument is in this call: a position, or a keyword."""
+    def _key(self, requested: Any) -> int | str:
+        """Return the position or the keyword of an argument in this call."""
         count = len(self.args)
-        if isinstance(asked, str):
+        if isinstance(requested, str):
             names = self._names()
-            name, position = asked, names.index(asked) if asked in names else -1
-        elif isinstance(asked, int) and not isinstance(asked, bool):
-            position = asked + count if asked < 0 else asked
+            name, position = requested, names.index(requested) if requested in names else -1
+        elif isinstance(requested, int) and not isinstance(requested, bool):
+            position = requested + count if requested < 0 else requested
             names = [] if position < count else self._names()
             name = names[position] if 0 <= position < len(names) else ""
         else:
             raise TypeError(
-                f"{self.title}: argnums are positions or names of arguments, but got {asked!r}"
+                f"{self.title}: argnums are positions or names of arguments, but got {requested!r}"
             )
         if 0 <= position < count:
             return position
         if name not in self.kwargs:
-            self.kwargs[name] = self._default(name, asked)
+            self.kwargs[name] = self._default(name, requested)
         return name
 
-    def _default(self, name: str, asked: Any) -> Any:
-        """Return what an argument is that the call doesn't give."""
+    def _default(self, name: str, requested: Any) -> Any:
+        """Return the default of an argument that the call doesn't give."""
         if name in self._names():
             default = inspect.signature(self.function).parameters[name].default
             if default is not inspect.Parameter.empty:
                 return default
         given = [*map(str, range(len(self.args))), *map(repr, self.kwargs)]
         raise ArgumentError(
-            f"{self.title}: argument {asked!r} of {named(self.function)} was to be differentiated "
-            f"by, but the call has {', '.join(given) or 'none'}: argnums says which"
+            f"{self.title}: argument {requested!r} of {title_of(self.function)} was to be "
+            f"differentiated by, but the call has {', '.join(given) or 'none'}: argnums says which"
         )
 
     def _names(self) -> list[str]:
@@ -78,11 +78,11 @@ class ArgnumSelection:
         except (TypeError, ValueError):  # written in C
             return []
         kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-        placed = [p.name for p in parameters if p.kind in kinds]
-        return placed + [p.name for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY]
+        positional = [p.name for p in parameters if p.kind in kinds]
+        return positional + [p.name for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY]
 
     def call(self, *values: Any) -> Any:
-        """Call the function with other values of the chosen arguments."""
+        """Call the function with other values of the selected arguments."""
         args, kwargs = list(self.args), dict(self.kwargs)
         for key, value in zip(self.keys, values, strict=True):
             if isinstance(key, int):
@@ -92,9 +92,9 @@ class ArgnumSelection:
         return self.function(*args, **kwargs)
 
     def like(self, values: Sequence[Any]) -> Any:
-        """Return one thing for each chosen argument, in the form that they were chosen in."""
+        """Return one value for each selected argument, in the form of `argnums`."""
         if self.single:
             return values[0]
-        if all(isinstance(asked, str) for asked in self.asked):
-            return dict(zip(self.asked, values, strict=True))
+        if all(isinstance(requested, str) for requested in self.requested):
+            return dict(zip(self.requested, values, strict=True))
         return tuple(values)

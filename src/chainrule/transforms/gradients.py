@@ -11,7 +11,13 @@ from chainrule.autograd.namespace import TENSOR_XP
 from chainrule.autograd.tensor import Tensor
 from chainrule.errors import AutogradError
 from chainrule.transforms.argnums import Argnums, ArgnumSelection
-from chainrule.transforms.function_call import FunctionCall, directions, listed, named, parted
+from chainrule.transforms.function_call import (
+    FunctionCall,
+    as_list,
+    directions,
+    split_aux,
+    title_of,
+)
 
 __all__ = ["grad", "hvp", "value_and_grad"]
 
@@ -29,7 +35,7 @@ def value_and_grad(
         The arguments to differentiate by: positions, or names. Each is a tensor, an array or a
         number, or dicts, lists, tuples, dataclasses of them.
     has_aux : bool, default False
-        `function` returns a pair, whose second part is handed through and not differentiated.
+        `function` returns a pair, whose second part is auxiliary data and not differentiated.
 
     Returns
     -------
@@ -41,9 +47,9 @@ def value_and_grad(
     Raises
     ------
     AutogradError
-        If what `function` returns isn't one real number.
+        If the result of `function` isn't one real number.
     ArgumentError, DTypeError
-        If a call lacks a chosen argument, or one is of integers.
+        If a call lacks a selected argument, or one is of integers.
 
     Notes
     -----
@@ -91,10 +97,10 @@ def grad(
     {'w': tensor([3., 3.]), 'b': tensor(2.)}
     """
 
-    def chosen(value: Any, grad: Any) -> Any:
+    def without_value(value: Any, grad: Any) -> Any:
         return (grad, value[1]) if has_aux else grad
 
-    return _derivative("grad", function, argnums, has_aux, chosen)
+    return _derivative("grad", function, argnums, has_aux, without_value)
 
 
 def _derivative(
@@ -108,23 +114,25 @@ def _derivative(
     def derivative(*args: Any, **kwargs: Any) -> Any:
         choice = ArgnumSelection(title, function, argnums, args, kwargs)
         call = FunctionCall(title, choice.call, choice.values)
-        slopes = call.vjp(_one(title, function, call, has_aux), again=False)
-        gradient = pytree.rebuilt(call.arguments, slopes)
+        grads = call.vjp(_scalar_cotangents(title, function, call, has_aux), retain_graph=False)
+        gradient = pytree.with_leaves(call.arguments, grads)
         return form(call.value(), choice.like(gradient))
 
     return derivative
 
 
-def _one(title: str, function: Any, call: FunctionCall, has_aux: bool) -> list[Tensor | None]:
-    """Return 1 for the number that is differentiated, None for what is returned besides."""
-    out, _ = parted(title, function, call.result, has_aux)
+def _scalar_cotangents(
+    title: str, function: Any, call: FunctionCall, has_aux: bool
+) -> list[Tensor | None]:
+    """Return the cotangents of the outputs: 1 for the scalar, None for auxiliary tensors."""
+    out, _ = split_aux(title, function, call.result, has_aux)
     if not isinstance(out, Tensor) or out.numel() != 1 or out.dtype.kind == "c":
         got = f"a {type(out).__name__}"
         if isinstance(out, Tensor):
             got = f"a tensor of shape {list(out.shape)} and dtype {out.dtype}"
         raise AutogradError(
             f"{title}: grad can be implicitly created only for real scalar outputs, but "
-            f"{named(function)} returned {got}. Reduce it, with sum() or mean(), or take "
+            f"{title_of(function)} returned {got}. Reduce it, with sum() or mean(), or take "
             "jacobian() or vjp() of the function"
         )
     rest: list[Tensor | None] = [None] * (len(call.outputs) - 1)
@@ -141,25 +149,25 @@ def hvp(function: Callable[..., Any], primals: Any, tangents: Any) -> Any:
     primals : Tensor, or tuple or list of arguments
         Where to differentiate, as for `jvp`.
     tangents : as `primals`
-        The vector: for each primal one of its shape, or None for zeros.
+        The vector t: for each primal one of its shape, or None for zeros.
 
     Returns
     -------
     as `primals`
-        H t, at the cost of one gradient and a pass back through it: no Hessian is formed.
+        H t, at the cost of one gradient and a backward pass through it: no Hessian is formed.
 
     Raises
     ------
     AutogradError
-        If what `function` returns isn't one real number.
+        If the result of `function` isn't one real number.
     ShapeError, DTypeError, TypeError
         As for `jvp`.
 
     Notes
     -----
     The gradient of ⟨∇f, t⟩ (Pearlmutter, Fast exact multiplication by the Hessian, 1994), which
-    takes rules of reverse mode alone. For many products with one Hessian, ``linearize(grad(f), x)``
-    walks forward through a gradient that is computed once.
+    needs only reverse mode. For many products with one Hessian, ``linearize(grad(f), x)`` computes
+    the gradient once, and each product by forward mode.
 
     Examples
     --------
@@ -167,9 +175,9 @@ def hvp(function: Callable[..., Any], primals: Any, tangents: Any) -> Any:
     >>> hvp(lambda x: x[0] ** 2 * x[1], cr.tensor([1.0, 2.0]), cr.tensor([1.0, 0.0]))
     tensor([4., 2.])
     """
-    arguments = listed(primals)
+    arguments = as_list(primals)
     gradient = grad(function, tuple(range(len(arguments))))
     call = FunctionCall("hvp", lambda *xs: list(gradient(*xs)), arguments)
-    product = call.vjp(directions("hvp", call.arguments, listed(tangents)), again=False)
-    found = pytree.rebuilt(call.arguments, product)
+    product = call.vjp(directions("hvp", call.arguments, as_list(tangents)), retain_graph=False)
+    found = pytree.with_leaves(call.arguments, product)
     return type(primals)(found) if isinstance(primals, tuple | list) else found[0]

@@ -13,7 +13,7 @@ from chainrule.autograd.tensor import Tensor
 from chainrule.creation import eye
 from chainrule.errors import ArgumentError, MissingRuleError
 from chainrule.transforms.argnums import Argnums, ArgnumSelection
-from chainrule.transforms.function_call import FunctionCall, parted
+from chainrule.transforms.function_call import FunctionCall, split_aux
 from chainrule.transforms.gradients import grad
 from chainrule.transforms.vmap import vmap
 
@@ -37,27 +37,27 @@ def jacobian(
         The arguments to differentiate by: positions, or names. Each is a tensor, an array or a
         number, or dicts, lists, tuples, dataclasses of them.
     has_aux : bool, default False
-        `function` returns a pair, whose second part is handed through and not differentiated.
+        `function` returns a pair, whose second part is auxiliary data and not differentiated.
     mode : "reverse", "forward" or None, default None
         One pass for each element of the outputs, or one for each element of the arguments; None
-        takes what is less.
+        chooses the smaller number.
 
     Returns
     -------
     callable
         Takes the arguments of `function`. For each tensor of the result, in its structure, it
         returns the structure of the argument (for several a tuple of these, or a dict if they were
-        named) with blocks of the shape ``(*output.shape, *argument.shape)``: blocks by name, where
-        there are names. With `has_aux`, that and the second part.
+        named) with blocks of the shape ``(*output.shape, *argument.shape)``. With `has_aux`, it
+        returns a pair of this and the auxiliary data.
 
     Raises
     ------
     AutogradError
         If outputs (reverse mode) or arguments (forward mode) are complex.
     ArgumentError, DTypeError
-        If a call lacks a chosen argument, one is of integers, or `mode` is something else.
+        If a call lacks a selected argument, one is of integers, or `mode` is something else.
     MissingRuleError
-        In forward mode, if a custom function has no jvp. By default, reverse mode is taken then.
+        In forward mode, if a custom function has no jvp. By default, reverse mode is used then.
 
     Examples
     --------
@@ -78,14 +78,14 @@ def jacobian(
     def derivative(*args: Any, **kwargs: Any) -> Any:
         choice = ArgnumSelection("jacobian", function, argnums, args, kwargs)
         call = FunctionCall("jacobian", choice.call, choice.values)
-        _, aux = parted("jacobian", function, call.value(), has_aux)
-        outputs, _ = parted("jacobian", function, call.result, has_aux)
+        _, aux = split_aux("jacobian", function, call.value(), has_aux)
+        outputs, _ = split_aux("jacobian", function, call.result, has_aux)
         count = sum(isinstance(leaf, Tensor) for _, leaf in pytree.leaves(outputs))
         blocks = iter(_blocks(call, count, mode))
-        found = pytree.mapped(
+        found = pytree.map_leaves(
             outputs,
             lambda leaf: (
-                choice.like(pytree.rebuilt(call.arguments, next(blocks)))
+                choice.like(pytree.with_leaves(call.arguments, next(blocks)))
                 if isinstance(leaf, Tensor)
                 else None
             ),
@@ -107,7 +107,7 @@ def hessian(
     argnums : int, str, or sequence of them, default 0
         As for `jacobian`.
     mode : "reverse", "forward" or None, default None
-        How the gradient is differentiated.
+        The mode in which the gradient is differentiated.
 
     Returns
     -------
@@ -119,7 +119,7 @@ def hessian(
     Raises
     ------
     AutogradError, ArgumentError, DTypeError, MissingRuleError
-        As `grad` and `jacobian` do.
+        As for `grad` and `jacobian`.
 
     Examples
     --------
@@ -134,7 +134,7 @@ def hessian(
 
 
 def _blocks(call: FunctionCall, count: int, mode: str | None) -> list[list[Tensor]]:
-    """Return the blocks of the first outputs, for each of them one for each input."""
+    """Return the blocks of the first `count` outputs: for each output, one for each input."""
     outputs = call.outputs[:count]
     columns, rows = (sum(x.numel() for x in xs) for xs in (call.inputs, outputs))
     if mode == "forward" or (mode is None and columns < rows):
@@ -149,8 +149,8 @@ def _blocks(call: FunctionCall, count: int, mode: str | None) -> list[list[Tenso
 def _by_rows(call: FunctionCall, outputs: list[Tensor]) -> list[list[Tensor]]:
     check_real("jacobian", outputs, "outputs")
     blocks = []
-    for at, out in enumerate(outputs):
-        found = _for_units(functools.partial(_pull, call, at), out)
+    for index, out in enumerate(outputs):
+        found = _for_unit_vectors(functools.partial(_row, call, index), out)
         blocks.append(
             [row.reshape((*out.shape, *x.shape)) for row, x in zip(found, call.inputs, strict=True)]
         )
@@ -160,24 +160,24 @@ def _by_rows(call: FunctionCall, outputs: list[Tensor]) -> list[list[Tensor]]:
 def _by_columns(call: FunctionCall, outputs: list[Tensor]) -> list[list[Tensor]]:
     check_real("jacobian", call.inputs, "arguments of forward mode")
     blocks: list[list[Tensor]] = [[] for _ in outputs]
-    for at, x in enumerate(call.inputs):
-        found = _for_units(functools.partial(_jvp, call, at), x)
+    for index, x in enumerate(call.inputs):
+        found = _for_unit_vectors(functools.partial(_column, call, index), x)
         for block, columns, out in zip(blocks, found, outputs, strict=False):
             last = columns.movedim(0, -1) if x.ndim else columns[0]
             block.append(last.reshape((*out.shape, *x.shape)))
     return blocks
 
 
-def _pull(call: FunctionCall, at: int, unit: Tensor) -> list[Tensor]:
-    return call.vjp([unit if i == at else None for i in range(len(call.outputs))])
+def _row(call: FunctionCall, index: int, unit: Tensor) -> list[Tensor]:
+    return call.vjp([unit if i == index else None for i in range(len(call.outputs))])
 
 
-def _jvp(call: FunctionCall, at: int, unit: Tensor) -> list[Tensor]:
-    return call.jvp([unit if i == at else None for i in range(len(call.inputs))])
+def _column(call: FunctionCall, index: int, unit: Tensor) -> list[Tensor]:
+    return call.jvp([unit if i == index else None for i in range(len(call.inputs))])
 
 
-def _for_units(function: Callable[[Tensor], list[Tensor]], x: Tensor) -> list[Tensor]:
-    """Return what a function makes of a tensor for each element of `x`: 1 there, 0 elsewhere."""
+def _for_unit_vectors(function: Callable[[Tensor], list[Tensor]], x: Tensor) -> list[Tensor]:
+    """Return a linear function's results for all unit vectors of the shape of `x`, stacked."""
     if x.numel() == 1:
         return [found.unsqueeze(0) for found in function(TENSOR_XP.ones_like(x.detach()))]
     units = eye(x.numel(), dtype=x.dtype, device=x.device).reshape((x.numel(), *x.shape))

@@ -1,4 +1,4 @@
-"""Products with Jacobians: forward mode, reverse mode, and either of them many times."""
+"""Products with Jacobians: `jvp` and `linearize` in forward mode, `vjp` in reverse mode."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from chainrule import pytree
-from chainrule.transforms.function_call import FunctionCall, directions, listed, parted
+from chainrule.transforms.function_call import FunctionCall, as_list, directions, split_aux
 
 __all__ = ["jvp", "linearize", "vjp"]
 
@@ -28,20 +28,20 @@ def jvp(function: Callable[..., Any], primals: Any, tangents: Any) -> tuple[Any,
     Returns
     -------
     (outputs, tangents)
-        What `function` returned, and its derivative along `tangents` in the same structure: zeros
-        for what doesn't depend on the primals, None for what is no tensor.
+        The result of `function`, and its derivative along `tangents` in the same structure: zeros
+        for outputs that don't depend on the primals, None for leaves that are not tensors.
 
     Raises
     ------
     ShapeError, DTypeError
-        If a tangent has another shape than its primal, is complex beside a real one, or a primal
+        If a tangent has another shape than its primal, is complex for a real primal, or a primal
         is of integers.
     TypeError
         If primals and tangents differ in structure.
 
     Notes
     -----
-    The Jacobian times a vector, J t, at the cost of one further walk through the graph. Nests with
+    The Jacobian times a vector, J t, at the cost of one more traversal of the graph. Nests with
     itself and with reverse mode, to any depth.
 
     Examples
@@ -53,8 +53,8 @@ def jvp(function: Callable[..., Any], primals: Any, tangents: Any) -> tuple[Any,
     >>> jvp(lambda p: p["w"] * 2 + p["b"], {"w": 3.0, "b": 2.0}, {"w": 1.0, "b": 0.0})
     (tensor(8.), tensor(2.))
     """
-    call = FunctionCall("jvp", function, listed(primals))
-    ts = directions("jvp", call.arguments, listed(tangents))
+    call = FunctionCall("jvp", function, as_list(primals))
+    ts = directions("jvp", call.arguments, as_list(tangents))
     return call.value(ts), call.like_result(call.jvp(ts), keep=False)
 
 
@@ -66,29 +66,29 @@ def linearize(function: Callable[..., Any], *primals: Any) -> tuple[Any, Callabl
     function : callable
         Takes the primals; returns a tensor, or dicts, lists, tuples, dataclasses of them.
     *primals : Tensor, or containers of Tensors
-        Where to differentiate: an array or a number will do.
+        Where to differentiate; arrays and numbers are converted.
 
     Returns
     -------
-    (outputs, push)
-        What `function` returned, and a function that takes a tangent for each primal, of its
+    (outputs, jvp_fn)
+        The result of `function`, and a function that takes a tangent for each primal, of its
         structure and shapes, and returns the tangent of the outputs, J t.
 
     Raises
     ------
     ShapeError, DTypeError, TypeError
-        As for `jvp`; of tangents, when `jvp_fn` is called.
+        As for `jvp`; for tangents, when `jvp_fn` is called.
 
     Notes
     -----
-    `function` is called once, however often `jvp_fn` is: each call of that is one walk through the
-    graph. So it's the thing for the products with one Jacobian that a Krylov method needs.
+    `function` is called once; each call of `jvp_fn` is one traversal of the graph. This suits
+    methods that need many products with one Jacobian, such as Krylov methods.
 
     Examples
     --------
     >>> import chainrule as cr
-    >>> value, push = linearize(lambda x: x * x, 3.0)
-    >>> value, push(1.0), push(0.5)
+    >>> value, jvp_fn = linearize(lambda x: x * x, 3.0)
+    >>> value, jvp_fn(1.0), jvp_fn(0.5)
     (tensor(9.), tensor(6.), tensor(3.))
     """
     call = FunctionCall("linearize", function, primals)
@@ -101,28 +101,28 @@ def linearize(function: Callable[..., Any], *primals: Any) -> tuple[Any, Callabl
 
 
 def vjp(function: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
-    """Return the value of a function, and what takes cotangents back through it: reverse mode.
+    """Return the value of a function and its vector-Jacobian product function: reverse mode.
 
     Parameters
     ----------
     function : callable
         Takes the primals; returns a tensor, or dicts, lists, tuples, dataclasses of them.
     *primals : Tensor, or containers of Tensors
-        Where to differentiate: an array or a number will do.
+        Where to differentiate; arrays and numbers are converted.
     has_aux : bool, default False
-        `function` returns a pair, whose second part is handed through and not differentiated.
+        `function` returns a pair, whose second part is auxiliary data and not differentiated.
 
     Returns
     -------
-    (outputs, pull) or (outputs, pull, aux)
-        What `function` returned, and a function that takes cotangents of its structure and shapes,
-        and returns gᵀJ in the structure of the primal, with several primals a tuple of these. It
+    (outputs, vjp_fn) or (outputs, vjp_fn, aux)
+        The result of `function`, and a function that takes cotangents of its structure and shapes,
+        and returns gᵀJ in the structure of the primal, for several primals a tuple of these. It
         can be called any number of times.
 
     Raises
     ------
     ShapeError, DTypeError
-        If a cotangent has another shape than its output, is complex beside a real one, or a primal
+        If a cotangent has another shape than its output, is complex for a real output, or a primal
         is of integers.
     TypeError
         If outputs and cotangents differ in structure.
@@ -134,18 +134,18 @@ def vjp(function: Callable[..., Any], *primals: Any, has_aux: bool = False) -> t
     Examples
     --------
     >>> import chainrule as cr
-    >>> value, pull = vjp(lambda x, y: {"sum": x + y, "product": x * y}, 3.0, 2.0)
-    >>> value["product"], pull({"sum": 1.0, "product": 10.0})
+    >>> value, vjp_fn = vjp(lambda x, y: {"sum": x + y, "product": x * y}, 3.0, 2.0)
+    >>> value["product"], vjp_fn({"sum": 1.0, "product": 10.0})
     (tensor(6.), (tensor(21.), tensor(31.)))
     """
     call = FunctionCall("vjp", function, primals)
-    outputs, _ = parted("vjp", function, call.result, has_aux)
-    values, aux = parted("vjp", function, call.value(), has_aux)
+    outputs, _ = split_aux("vjp", function, call.result, has_aux)
+    values, aux = split_aux("vjp", function, call.value(), has_aux)
 
     def vjp_fn(cotangents: Any) -> Any:
         gs = directions("vjp", outputs, cotangents, back=True)
         rest = [None] * (len(call.outputs) - len(gs))
-        found = pytree.rebuilt(call.arguments, call.vjp([*gs, *rest]))
+        found = pytree.with_leaves(call.arguments, call.vjp([*gs, *rest]))
         return found[0] if len(primals) == 1 else tuple(found)
 
     return (values, vjp_fn, aux) if has_aux else (values, vjp_fn)

@@ -1,4 +1,4 @@
-"""What goes with training, in PyTorch's place for it: `checkpoint`."""
+"""Utilities for training, under the names of `torch.utils`: `checkpoint`."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -8,7 +8,7 @@ from chainrule.utils import checkpoint as checkpoint
 __all__ = ["checkpoint"]
 
 
-if not TYPE_CHECKING:  # which would take every name for one of these
+if not TYPE_CHECKING:  # type checkers would accept every name
 
     def __getattr__(name: str) -> Any:
         raise missing(__name__, name)

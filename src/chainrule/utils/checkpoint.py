@@ -1,8 +1,8 @@
-"""Checkpointing: compute a part of a function again in the backward pass, instead of saving it.
+"""Checkpointing: recompute a segment of a function in the backward pass instead of saving it.
 
-What the graph would save of the part are numbers, by `saved_tensors_hooks`. When a pass asks for
-the first of them, the part runs again on the inputs it had, and what it saves now is handed out,
-each to the node that asks, and forgotten. So there is one graph, the usual one: second derivatives,
+By `saved_tensors_hooks`, the graph saves a number instead of each tensor of the segment. When a
+backward pass asks for the first of them, the segment runs again on its inputs, and each tensor that
+it saves now is returned once. So there is one graph, the usual one: second derivatives,
 `autograd_grad` and `backward(inputs=)` need nothing else.
 """
 
@@ -26,7 +26,7 @@ Contexts = tuple[contextlib.AbstractContextManager[Any], contextlib.AbstractCont
 
 
 class CheckpointError(AutogradError):
-    """A function under `checkpoint` did something else when it ran again."""
+    """A function under `checkpoint` saved other tensors in its recomputation."""
 
 
 def _no_contexts() -> Contexts:
@@ -42,41 +42,42 @@ def checkpoint(
     determinism_check: str = "default",
     **kwargs: Any,
 ) -> Any:
-    """Call a function, and keep nothing for its derivative but its arguments.
+    """Call a function and save only its arguments for the backward pass.
 
-    The backward pass calls it again for the rest: that takes the time of one more call, and the
-    memory of one part at a time.
+    The backward pass recomputes the rest: this takes the time of one more call, and the memory of
+    one segment at a time.
 
     Parameters
     ----------
     function : callable
-        Does the same whenever it is called. It may draw random numbers.
+        Must do the same in each call. It may draw random numbers.
     *args, **kwargs
-        Its arguments. Tensors among the positional ones are kept as the graph keeps saved values:
-        that they are not written to is checked, and hooks on saved values see them.
+        Its arguments. Tensors among the positional ones are saved like other values of the graph:
+        writes to them are detected, and hooks on saved tensors see them.
     use_reentrant : bool, optional
-        What PyTorch scripts pass: there is one way here, which can do what either of theirs can.
+        Accepted for compatibility with PyTorch, without effect: the one implementation here
+        supports what either of PyTorch's does.
     preserve_rng_state : bool, default True
-        Let the second call draw the numbers of the first from the default generator.
+        Let the second call draw the same numbers from the default generator as the first.
     context_fn : callable, optional
-        Returns two context managers: the first call runs in one, the second in the other.
+        Returns two context managers: for the first call, and for the recomputation.
     determinism_check : "default" or "none"
-        Whether to compare shapes and dtypes of what the two calls save.
+        Whether to compare shapes and dtypes of the tensors that the two calls save.
 
     Returns
     -------
-    What `function` returns.
+    The result of `function`.
 
     Notes
     -----
-    In a compiled function it is a plain call: what is kept is for the compiler to decide.
+    In a compiled function it is a plain call: the compiler decides what to save.
 
     Raises
     ------
     CheckpointError
-        In the backward pass, if the second call saves other things than the first.
+        In the backward pass, if the recomputation saves other tensors than the first call.
     InPlaceError
-        In the backward pass, if an argument was written to since.
+        In the backward pass, if an argument was modified since.
 
     Examples
     --------
@@ -93,12 +94,14 @@ def checkpoint(
             f"determinism_check should be one of 'default', 'none', got {determinism_check!r}"
         )
     first, second = context_fn()
-    if not is_grad_enabled() or WATCHER.get() is not None:  # a compiler decides what is kept
+    if not is_grad_enabled() or WATCHER.get() is not None:  # a compiler decides what to save
         with first:
             return function(*args, **kwargs)
     state = get_rng_state() if preserve_rng_state else None
-    part = _Part(function, _Arguments(args), kwargs, second, state, determinism_check == "default")
-    with saved_tensors_hooks(part.note, part.hand_out), first:
+    segment = _Segment(
+        function, _Arguments(args), kwargs, second, state, determinism_check == "default"
+    )
+    with saved_tensors_hooks(segment.pack, segment.unpack), first:
         return function(*args, **kwargs)
 
 
@@ -109,16 +112,16 @@ def checkpoint_sequential(
     use_reentrant: bool | None = None,
     preserve_rng_state: bool = True,
 ) -> Any:
-    """Call functions one after the other, in segments of which each is a `checkpoint`.
+    """Call functions in sequence, in segments of which each is a `checkpoint`.
 
     Parameters
     ----------
     functions : sequence of callables
-        Each takes what the one before it returned.
+        Each takes the result of the one before it.
     segments : int
-        How many parts to make. The last one is no checkpoint: its backward comes first.
+        Number of segments. The last one is no checkpoint, since its backward comes first.
     input : Tensor
-        What the first one takes.
+        The argument of the first function.
     use_reentrant, preserve_rng_state : bool
         As for `checkpoint`.
 
@@ -137,12 +140,12 @@ def checkpoint_sequential(
         raise ArgumentError(f"segments is from 1 to the {len(steps)} functions, got {segments}")
     size = len(steps) // segments
     for start in range(0, size * (segments - 1), size):
-        part = _in_turn(steps[start : start + size])
-        input = checkpoint(part, input, preserve_rng_state=preserve_rng_state)
-    return _in_turn(steps[size * (segments - 1) :])(input)
+        segment = _compose(steps[start : start + size])
+        input = checkpoint(segment, input, preserve_rng_state=preserve_rng_state)
+    return _compose(steps[size * (segments - 1) :])(input)
 
 
-def _in_turn(functions: Sequence[Callable[..., Any]]) -> Callable[..., Any]:
+def _compose(functions: Sequence[Callable[..., Any]]) -> Callable[..., Any]:
     def run(value: Any) -> Any:
         for function in functions:
             value = function(value)
@@ -151,8 +154,8 @@ def _in_turn(functions: Sequence[Callable[..., Any]]) -> Callable[..., Any]:
     return run
 
 
-class _Keep(Function):
-    """Keeps tensors as the graph does: checked for writes, and passed through hooks."""
+class _SaveArguments(Function):
+    """Saves tensors in the graph, so that writes are detected and hooks see them."""
 
     @staticmethod
     def forward(ctx: Any, anchor: Tensor, *tensors: Tensor) -> Tensor:
@@ -162,34 +165,36 @@ class _Keep(Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> None:
-        raise AssertionError("nobody differentiates the anchor")
+        raise AssertionError("the anchor is never differentiated")
 
 
 class _Arguments:
-    """The positional arguments of a call, tensors among them as a node's saved values."""
+    """The positional arguments of a call, with tensors as saved values of a node."""
 
     def __init__(self, args: tuple[Any, ...]) -> None:
         tensors = [value for value in args if isinstance(value, Tensor)]
         self.plain = [None if isinstance(value, Tensor) else value for value in args]
-        self.places = [place for place, value in enumerate(args) if isinstance(value, Tensor)]
+        self.positions = [
+            position for position, value in enumerate(args) if isinstance(value, Tensor)
+        ]
         self.needs = [tensor.requires_grad for tensor in tensors]
-        self.node: Any = _Keep.apply(empty(0, requires_grad=True), *tensors).grad_fn
+        self.node: Any = _SaveArguments.apply(empty(0, requires_grad=True), *tensors).grad_fn
 
-    def again(self) -> list[Any]:
-        """Return the arguments for another call, whose graph ends at them."""
+    def detached(self) -> list[Any]:
+        """Return the arguments for the recomputation, with tensors detached."""
         values = list(self.plain)
-        tensors = zip(self.places, self.node.saved_tensors, self.needs, strict=True)
-        for place, tensor, needs in tensors:
-            values[place] = tensor.detach().requires_grad_(needs)
+        tensors = zip(self.positions, self.node.saved_tensors, self.needs, strict=True)
+        for position, tensor, needs in tensors:
+            values[position] = tensor.detach().requires_grad_(needs)
         return values
 
 
-class _Enough(BaseException):
-    """Ends a second call that has saved what is wanted; no `except Exception` sees it."""
+class _RecomputationDone(BaseException):
+    """Ends a recomputation that has saved all tensors; not caught by `except Exception`."""
 
 
-class _Part:
-    """One call under `checkpoint`: what its graph would have saved, and how to get it back."""
+class _Segment:
+    """One call under `checkpoint`: metadata of the tensors to save, and their recomputation."""
 
     def __init__(
         self,
@@ -206,19 +211,19 @@ class _Part:
         self.context = context
         self.rng_state = rng_state
         self.checked = checked
-        self.forms: list[tuple[Any, Any]] = []  # shape and dtype of what was to be saved
-        self.found: dict[int, tuple[Tensor, int]] = {}  # the second call's, with their versions
+        self.metadata: list[tuple[Any, Any]] = []  # shape and dtype of each saved tensor
+        self.recomputed: dict[int, tuple[Tensor, int]] = {}  # tensors with their versions
 
-    def note(self, tensor: Tensor) -> int:
-        """Return the number of what the first call saves."""
-        self.forms.append((tensor.shape, tensor.dtype))
-        return len(self.forms) - 1
+    def pack(self, tensor: Tensor) -> int:
+        """Return the number of a tensor that the first call saves."""
+        self.metadata.append((tensor.shape, tensor.dtype))
+        return len(self.metadata) - 1
 
-    def hand_out(self, number: int) -> Tensor:
-        """Return what has this number, once: whoever asks again has it computed again."""
-        if number not in self.found:
-            self._run_again()
-        tensor, version = self.found.pop(number)
+    def unpack(self, number: int) -> Tensor:
+        """Return the tensor with this number once; a second request recomputes the segment."""
+        if number not in self.recomputed:
+            self._recompute()
+        tensor, version = self.recomputed.pop(number)
         if tensor._version != version:
             raise InPlaceError(
                 "one of the variables needed for gradient computation has been modified by an "
@@ -227,35 +232,35 @@ class _Part:
             )
         return tensor
 
-    def _run_again(self) -> None:
-        """Call the function again, until it has saved all that it saved the first time."""
-        self.found, count = {}, len(self.forms)
+    def _recompute(self) -> None:
+        """Call the function again until it has saved as many tensors as in the first call."""
+        self.recomputed, count = {}, len(self.metadata)
 
         def keep(tensor: Tensor) -> Tensor:
-            self.found[len(self.found)] = tensor, tensor._version
-            if len(self.found) == count:
-                raise _Enough
+            self.recomputed[len(self.recomputed)] = tensor, tensor._version
+            if len(self.recomputed) == count:
+                raise _RecomputationDone
             return tensor
 
         with (
-            _random_numbers(self.rng_state),
+            _rng_state(self.rng_state),
             enable_grad(),
             self.context,
             saved_tensors_hooks(keep, lambda tensor: tensor),
-            contextlib.suppress(_Enough),
+            contextlib.suppress(_RecomputationDone),
         ):
-            self.function(*self.arguments.again(), **self.keywords)
+            self.function(*self.arguments.detached(), **self.keywords)
         self._check(count)
 
     def _check(self, count: int) -> None:
-        if len(self.found) != count:
+        if len(self.recomputed) != count:
             raise CheckpointError(
                 "checkpoint: A different number of tensors was saved during the original forward "
                 f"and recomputation. Number of tensors saved during forward: {count}, during "
-                f"recomputation: {len(self.found)}. The function must do the same every time."
+                f"recomputation: {len(self.recomputed)}. The function must do the same every time."
             )
-        for number, (shape, dtype) in enumerate(self.forms if self.checked else ()):
-            tensor, _ = self.found[number]
+        for number, (shape, dtype) in enumerate(self.metadata if self.checked else ()):
+            tensor, _ = self.recomputed[number]
             if (tensor.shape, tensor.dtype) != (shape, dtype):
                 raise CheckpointError(
                     "checkpoint: Recomputed values for the following tensors have different "
@@ -266,8 +271,8 @@ class _Part:
 
 
 @contextlib.contextmanager
-def _random_numbers(state: Any) -> Iterator[None]:
-    """Draw from the default generator as from this state, and leave it as it was."""
+def _rng_state(state: Any) -> Iterator[None]:
+    """Set the default generator to this state in the block, and restore it afterwards."""
     if state is None:
         yield
         return

@@ -642,7 +642,7 @@ def _made_by_numpy(f: Any) -> Any:
 )
 def test_side_effects_happen_at_each_call(run: Callable[[Any], Any]) -> None:
     found, wanted = run(cr.compile), run(lambda function: function)
-    assert pytree.mapped(found, _plain) == pytree.mapped(wanted, _plain)
+    assert pytree.map_leaves(found, _plain) == pytree.map_leaves(wanted, _plain)
 
 
 def _plain(leaf: Any) -> Any:

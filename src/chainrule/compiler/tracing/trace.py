@@ -135,7 +135,7 @@ class Trace:
         symbolic = [self.to_symbols(part) for _, part in parts]
         if all(new is part for new, (_, part) in zip(symbolic, parts, strict=True)):
             return arguments
-        return pytree.remade(arguments, symbolic)
+        return pytree.with_children(arguments, symbolic)
 
     def _leaf_to_symbol(self, leaf: Any) -> Any:
         if isinstance(leaf, ndarray) and type(leaf) not in _ARRAY_TYPES:

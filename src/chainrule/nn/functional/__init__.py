@@ -1,4 +1,4 @@
-"""What networks are made of, as functions under PyTorch's names: a module for each subject."""
+"""Functions of neural networks under PyTorch's names, in a module for each subject."""
 
 import sys
 from typing import TYPE_CHECKING

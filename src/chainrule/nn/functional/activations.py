@@ -1,4 +1,4 @@
-"""Activations that are smooth: derivatives of every order have no jumps."""
+"""Activation functions: softmax and gates, smooth functions, rectifiers, piecewise linear ones."""
 
 from __future__ import annotations
 
@@ -62,9 +62,7 @@ __all__ = [
     "threshold_",
 ]
 
-# --- choices --------------------------------------------------------------------------------------
-#
-# Softmax and its kin, which weigh what lies along a dimension; and gates.
+# --- softmax and gated linear units ---------------------------------------------------------------
 
 
 def softmax(
@@ -77,7 +75,7 @@ def softmax(
     input : Tensor
         Exponents x: integers are taken as numbers of the default dtype.
     dim : int
-        Along which dimension the result sums to 1. Also spelled `axis`. It can be left out where
+        The dimension along which the result sums to 1. Also spelled `axis`. It can be left out if
         there is only one.
     dtype : dtype, optional
         Convert to this first.
@@ -150,7 +148,7 @@ def gumbel_softmax(
     *,
     rng: Generator | None = None,
 ) -> Tensor:
-    """Return random weights along a dimension: a draw of one class, made differentiable.
+    """Return random weights along a dimension: a differentiable approximation of drawing a class.
 
     Parameters
     ----------
@@ -163,9 +161,9 @@ def gumbel_softmax(
     eps : number
         Has no effect, as in PyTorch.
     dim : int, default -1
-        Along which dimension one class is drawn.
+        The dimension of the classes.
     rng : numpy.random.Generator, optional
-        What to draw from: the generator that `manual_seed` seeds if left out.
+        The generator to draw from: the one that `manual_seed` seeds if left out.
 
     Returns
     -------
@@ -214,7 +212,7 @@ def glu(input: Operand, dim: int = -1) -> Tensor:
     input : Tensor, shape (..., 2n, ...)
         Real numbers.
     dim : int, default -1
-        Which dimension to halve: of even length.
+        The dimension to halve, of even length.
 
     Returns
     -------
@@ -253,42 +251,40 @@ def glu(input: Operand, dim: int = -1) -> Tensor:
     return elementwise.multiply.apply(a, elementwise.sigmoid.apply(b))
 
 
-# --- inplace --------------------------------------------------------------------------------------
-#
-# What PyTorch's `inplace=True` and the names that end in an underscore mean.
+# --- in-place variants ----------------------------------------------------------------------------
 
 
-def applied(
+def apply_activation(
     function: Callable[[Tensor], Tensor],
     x: Operand,
     name: str,
     inplace: bool = False,
-    whole: Callable[[Tensor], Tensor] | None = None,
+    on_integers: Callable[[Tensor], Tensor] | None = None,
 ) -> Tensor:
-    """Return what `function` makes of `x`, written over `x` if `inplace`.
+    """Return ``function(x)``, written to the memory of `x` if `inplace`.
 
-    Integers are floats to it; where `whole` is given, that makes integers of them.
+    Integers are converted to floats, unless `on_integers` is given, which is applied to them.
     """
     if not inplace:
         if x.__class__ is Tensor and x._array.dtype.kind == "f":
             return function(x)
-        return _of_number(function, whole, x)
+        return _on_floats(function, on_integers, x)
     if not isinstance(x, Tensor):
         raise TypeError(f"{name}: inplace=True writes to a Tensor, but got {type(x).__name__}")
-    return in_place(x, f"{name}_", lambda t: _of_number(function, whole, t))
+    return in_place(x, f"{name}_", lambda t: _on_floats(function, on_integers, t))
 
 
-def _of_number(
-    function: Callable[[Tensor], Tensor], whole: Callable[[Tensor], Tensor] | None, x: Operand
+def _on_floats(
+    function: Callable[[Tensor], Tensor], on_integers: Callable[[Tensor], Tensor] | None, x: Operand
 ) -> Tensor:
     x = tensor_of(x)
-    if whole is not None and x._array.dtype.kind in "iu":
-        return whole(x)
+    if on_integers is not None and x._array.dtype.kind in "iu":
+        return on_integers(x)
     return function(floating(x))
 
 
-def writing(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """Return the function that does the same in place: its name ends in an underscore."""
+def in_place_variant(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """Return the in-place variant of a function, whose name ends in an underscore."""
 
     def method(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         return function(input, *args, inplace=True, **kwargs)
@@ -299,7 +295,7 @@ def writing(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
     return method
 
 
-# --- activations ----------------------------------------------------------------------------------
+# --- smooth activations ---------------------------------------------------------------------------
 
 
 def sigmoid(input: Operand) -> Tensor:
@@ -371,7 +367,7 @@ def silu(input: Operand, inplace: bool = False) -> Tensor:
     >>> cr.nn.functional.silu(cr.tensor([-1.0, 3.0]))
     tensor([-0.2689,  2.8577])
     """
-    return applied(
+    return apply_activation(
         lambda x: elementwise.multiply.apply(x, elementwise.sigmoid.apply(x)),
         input,
         "silu",
@@ -396,7 +392,7 @@ def mish(input: Operand, inplace: bool = False) -> Tensor:
     >>> cr.nn.functional.mish(cr.tensor([-1.0, 3.0]))
     tensor([-0.3034,  2.9865])
     """
-    return applied(activations.mish.apply, input, "mish", inplace)
+    return apply_activation(activations.mish.apply, input, "mish", inplace)
 
 
 def gelu(input: Operand, approximate: str = "none") -> Tensor:
@@ -452,9 +448,9 @@ def softplus(input: Operand, beta: float = 1.0, threshold: float = 20.0) -> Tens
     input : Tensor
         Real numbers x, of any shape. Integers become numbers of the default dtype.
     beta : number, default 1
-        How sharp the bend at 0 is.
+        Sharpness of the bend at 0.
     threshold : number, default 20
-        Where beta x is above this, the result is x itself.
+        The value of beta x above which the result is x itself.
 
     Returns
     -------
@@ -526,9 +522,7 @@ def tanhshrink(input: Operand) -> Tensor:
     return elementwise.subtract.apply(x, elementwise.tanh.apply(x))
 
 
-# --- rectifiers -----------------------------------------------------------------------------------
-#
-# Activations that are x itself on the right of 0, and something smaller on the left.
+# --- rectifiers: the identity for x > 0 -----------------------------------------------------------
 
 _SELU_ALPHA, _SELU_SCALE = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946
 
@@ -540,7 +534,7 @@ def relu(input: Operand, inplace: bool = False) -> Tensor:
     ----------
     input : Tensor
         Real numbers x, of any shape. Integers become numbers of the default dtype, but for `relu`,
-        `relu6`, `hardtanh` and `threshold`, which keep them if their bounds are whole.
+        `relu6`, `hardtanh` and `threshold`, which keep them if their bounds are integers.
     inplace : bool, default False
         Write the result over `input`, and return that.
 
@@ -558,7 +552,7 @@ def relu(input: Operand, inplace: bool = False) -> Tensor:
     >>> cr.nn.functional.relu(cr.tensor([-1.0, 3.0]))
     tensor([0., 3.])
     """
-    return applied(elementwise.relu.apply, input, "relu", inplace, elementwise.relu.apply)
+    return apply_activation(elementwise.relu.apply, input, "relu", inplace, elementwise.relu.apply)
 
 
 def relu6(input: Operand, inplace: bool = False) -> Tensor:
@@ -574,7 +568,7 @@ def relu6(input: Operand, inplace: bool = False) -> Tensor:
     >>> cr.nn.functional.relu6(cr.tensor([-1.0, 3.0, 9.0]))
     tensor([0., 3., 6.])
     """
-    return applied(
+    return apply_activation(
         lambda x: activations.hardtanh.apply(x, low=0.0, high=6.0),
         input,
         "relu6",
@@ -591,7 +585,7 @@ def leaky_relu(input: Operand, negative_slope: float = 0.01, inplace: bool = Fal
     input, inplace
         As for `relu`.
     negative_slope : number, default 0.01
-        The slope on the left of 0.
+        The slope for x < 0.
 
     Returns
     -------
@@ -608,7 +602,7 @@ def leaky_relu(input: Operand, negative_slope: float = 0.01, inplace: bool = Fal
     tensor([-0.5000,  3.0000])
     """
     slope = float(negative_slope)
-    return applied(
+    return apply_activation(
         lambda x: activations.leaky_relu.apply(x, slope=slope), input, "leaky_relu", inplace
     )
 
@@ -621,8 +615,8 @@ def prelu(input: Operand, weight: Operand) -> Tensor:
     input : Tensor
         Real numbers x, of any shape.
     weight : Tensor, one element, or shape (c,)
-        The slope on the left of 0: one for all, or one for each of the c channels, which are
-        dimension 1 of `input`.
+        The slope for x < 0: one for all, or one for each of the c channels (dimension 1 of
+        `input`).
 
     Returns
     -------
@@ -692,7 +686,7 @@ def rrelu(
     training : bool, default False
         Whether to draw.
     rng : numpy.random.Generator, optional
-        What to draw from: the generator that `manual_seed` seeds if left out.
+        The generator to draw from: the one that `manual_seed` seeds if left out.
 
     Returns
     -------
@@ -729,7 +723,7 @@ def rrelu(
             x, make(xp.where(x._array > 0, slopes.dtype.type(1), slopes), None)
         )
 
-    return applied(function, input, "rrelu", inplace)
+    return apply_activation(function, input, "rrelu", inplace)
 
 
 def elu(input: Operand, alpha: float = 1.0, inplace: bool = False) -> Tensor:
@@ -740,7 +734,7 @@ def elu(input: Operand, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     input, inplace
         As for `relu`.
     alpha : number, default 1
-        The result tends to -alpha on the left.
+        The result tends to -alpha for x → -∞.
 
     Returns
     -------
@@ -761,13 +755,13 @@ def elu(input: Operand, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     >>> cr.nn.functional.elu(cr.tensor([-1.0, 3.0]))
     tensor([-0.6321,  3.0000])
     """
-    return _exponential(input, "elu", float(alpha), 1.0, 1.0, inplace)
+    return _elu_family(input, "elu", float(alpha), 1.0, 1.0, inplace)
 
 
-def _exponential(
+def _elu_family(
     input: Operand, name: str, alpha: float, scale: float, rate: float, inplace: bool
 ) -> Tensor:
-    return applied(
+    return apply_activation(
         lambda x: activations.elu.apply(x, alpha=alpha, scale=scale, rate=rate),
         input,
         name,
@@ -795,18 +789,18 @@ def selu(input: Operand, inplace: bool = False) -> Tensor:
     >>> cr.nn.functional.selu(cr.tensor([-1.0, 3.0]))
     tensor([-1.1113,  3.1521])
     """
-    return _exponential(input, "selu", _SELU_ALPHA, _SELU_SCALE, 1.0, inplace)
+    return _elu_family(input, "selu", _SELU_ALPHA, _SELU_SCALE, 1.0, inplace)
 
 
 def celu(input: Operand, alpha: float = 1.0, inplace: bool = False) -> Tensor:
-    """Return x where it is positive, else alpha (exp(x / alpha) - 1): an `elu` without kink.
+    """Return x where it is positive, else alpha (exp(x / alpha) - 1): `elu` with slope 1 at 0.
 
     Parameters
     ----------
     input, inplace
         As for `relu`.
     alpha : number, default 1
-        The result tends to -alpha on the left. Not 0.
+        The result tends to -alpha for x → -∞. Not 0.
 
     Returns
     -------
@@ -834,20 +828,18 @@ def celu(input: Operand, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     if alpha == 0:
         raise ArgumentError("celu: ZeroDivisionError: alpha cannot be 0 for CELU")
     alpha = float(alpha)
-    return _exponential(input, "celu", alpha, 1.0, 1.0 / alpha, inplace)
+    return _elu_family(input, "celu", alpha, 1.0, 1.0 / alpha, inplace)
 
 
-relu_ = writing(relu)
-leaky_relu_ = writing(leaky_relu)
-rrelu_ = writing(rrelu)
-elu_ = writing(elu)
-selu_ = writing(selu)
-celu_ = writing(celu)
+relu_ = in_place_variant(relu)
+leaky_relu_ = in_place_variant(leaky_relu)
+rrelu_ = in_place_variant(rrelu)
+elu_ = in_place_variant(elu)
+selu_ = in_place_variant(selu)
+celu_ = in_place_variant(celu)
 
 
-# --- hard -----------------------------------------------------------------------------------------
-#
-# Activations of straight pieces: bounded ones, and those that cut out what is near 0.
+# --- piecewise linear activations and thresholds --------------------------------------------------
 
 
 def hardtanh(
@@ -886,16 +878,16 @@ def hardtanh(
             f"hardtanh: min_val cannot be greater than max_val, but got {min_val} and {max_val}"
         )
     low, high = float(min_val), float(max_val)
-    return applied(
+    return apply_activation(
         lambda x: activations.hardtanh.apply(x, low=low, high=high),
         input,
         "hardtanh",
         inplace,
-        (lambda x: clamp(x, int(low), int(high))) if _are_whole(low, high) else None,
+        (lambda x: clamp(x, int(low), int(high))) if _are_integral(low, high) else None,
     )
 
 
-def _are_whole(*bounds: float) -> bool:
+def _are_integral(*bounds: float) -> bool:
     return all([float(bound).is_integer() for bound in bounds])
 
 
@@ -917,7 +909,7 @@ def hardsigmoid(input: Operand, inplace: bool = False) -> Tensor:
         shifted = activations.hardtanh.apply(elementwise.add.apply(x, 3.0), low=0.0, high=6.0)
         return elementwise.divide.apply(shifted, 6.0)
 
-    return applied(function, input, "hardsigmoid", inplace)
+    return apply_activation(function, input, "hardsigmoid", inplace)
 
 
 def hardswish(input: Operand, inplace: bool = False) -> Tensor:
@@ -937,7 +929,7 @@ def hardswish(input: Operand, inplace: bool = False) -> Tensor:
     >>> cr.nn.functional.hardswish(cr.tensor([-9.0, 1.0, 9.0]))
     tensor([-0.0000, 0.6667, 9.0000])
     """
-    return applied(activations.hardswish.apply, input, "hardswish", inplace)
+    return apply_activation(activations.hardswish.apply, input, "hardswish", inplace)
 
 
 def hardshrink(input: Operand, lambd: float = 0.5) -> Tensor:
@@ -970,14 +962,14 @@ def hardshrink(input: Operand, lambd: float = 0.5) -> Tensor:
 
 
 def softshrink(input: Operand, lambd: float = 0.5) -> Tensor:
-    """Return x moved towards 0 by `lambd`, and 0 where it is nearer than that.
+    """Return x shrunk towards 0 by `lambd`, and 0 where |x| is smaller than that.
 
     Parameters
     ----------
     input : Tensor
         Real numbers x, of any shape.
     lambd : number, default 0.5
-        How far; not negative.
+        The shrinkage; not negative.
 
     Returns
     -------
@@ -1015,7 +1007,7 @@ def threshold(input: Operand, threshold: float, value: float, inplace: bool = Fa
     input, inplace
         As for `relu`.
     threshold, value : number
-        What to be above, and what to be otherwise.
+        The threshold, and the value of the result elsewhere.
 
     Returns
     -------
@@ -1047,9 +1039,9 @@ def threshold(input: Operand, threshold: float, value: float, inplace: bool = Fa
     def of_integers(x: Tensor) -> Tensor:
         return where(x > threshold, x, int(value))
 
-    whole = of_integers if _are_whole(value) else None
-    return applied(function, input, "threshold", inplace, whole)
+    on_integers = of_integers if _are_integral(value) else None
+    return apply_activation(function, input, "threshold", inplace, on_integers)
 
 
-hardtanh_ = writing(hardtanh)
-threshold_ = writing(threshold)
+hardtanh_ = in_place_variant(hardtanh)
+threshold_ = in_place_variant(threshold)

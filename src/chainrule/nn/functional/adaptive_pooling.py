@@ -1,4 +1,4 @@
-"""Pooling to a given size."""
+"""Adaptive pooling: average and maximum pooling to a given size."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from chainrule.arguments import Operand
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.errors import ArgumentError, ShapeError
 from chainrule.kernels.resampling import Taps
-from chainrule.nn.functional.pooling import Sizes, batched, unbatched
+from chainrule.nn.functional.pooling import Sizes, with_batch_axis, without_batch_axis
 from chainrule.primitives import elementwise, indexing, resampling
 
 __all__ = [
@@ -59,7 +59,7 @@ def adaptive_avg_pool2d(input: Operand, output_size: Size) -> Tensor:
     Raises
     ------
     ShapeError
-        If the input is no batch of images, or has no pixels.
+        If the input is not a batch of images, or has no pixels.
     ArgumentError
         If `output_size` is negative, or of the wrong length.
 
@@ -108,7 +108,7 @@ def adaptive_max_pool2d(input: Operand, output_size: Size, return_indices: bool 
     input, output_size
         As for `adaptive_avg_pool2d`, windows too.
     return_indices : bool, default False
-        Whether to return also where in its image each result was, counted through flat.
+        Whether to return also the indices of the maxima in the flattened images.
 
     Returns
     -------
@@ -144,11 +144,11 @@ def adaptive_max_pool3d(input: Operand, output_size: Size, return_indices: bool 
     return _max("adaptive_max_pool3d", 3, input, output_size, return_indices)
 
 
-# --- what they share ------------------------------------------------------------------------------
+# --- windows and implementation -------------------------------------------------------------------
 
 
 def _sizes(name: str, rank: int, input: Operand, output_size: Size) -> tuple[Tensor, bool, Sizes]:
-    x, single = batched(name, input, rank)
+    x, single = with_batch_axis(name, input, rank)
     if 0 in x.shape[1:]:
         raise ShapeError(
             f"{name}: Expected input to have non-zero size for non-batch dimensions, but input has "
@@ -166,7 +166,7 @@ def _sizes(name: str, rank: int, input: Operand, output_size: Size) -> tuple[Ten
 
 
 def _edges(n: int, count: int) -> tuple[Any, Any]:
-    """Return where each of `count` windows over n elements starts and stops."""
+    """Return the start and the stop of each of `count` windows over n elements."""
     i = np.arange(count)
     return i * n // max(count, 1), -(-(i + 1) * n // max(count, 1))
 
@@ -183,11 +183,11 @@ def _sums(n: int, count: int) -> Taps:
 
 def _avg(name: str, rank: int, input: Operand, output_size: Size) -> Tensor:
     x, single, sizes = _sizes(name, rank, input, output_size)
-    return unbatched(area(x, sizes), single)
+    return without_batch_axis(area(x, sizes), single)
 
 
 def area(x: Tensor, sizes: Sizes) -> Tensor:
-    """Return the means of as many windows in each dimension."""
+    """Return the means of windows, with the given number of windows in each dimension."""
     divisor = np.ones((), x._array.real.dtype)
     for i, (n, count) in enumerate(zip(x.shape[2:], sizes, strict=True)):
         starts, stops = _edges(n, count)
@@ -201,25 +201,25 @@ def area(x: Tensor, sizes: Sizes) -> Tensor:
 def _max(name: str, rank: int, input: Operand, output_size: Size, return_indices: bool) -> Any:
     x, single, sizes = _sizes(name, rank, input, output_size)
     size = x.shape[2:]
-    # Each window's places in the flattened images; a shorter one repeats its last place.
+    # Each window's positions in the flattened images; a shorter one repeats its last position.
     flat = np.zeros((1,) * 2 * rank, np.int64)
     for axis, (n, count) in enumerate(zip(size, sizes, strict=True)):
         starts, stops = _edges(n, count)
         within = np.arange(int((stops - starts).max(initial=1)))
-        places = np.minimum(starts[:, None] + within, stops[:, None] - 1)
+        positions = np.minimum(starts[:, None] + within, stops[:, None] - 1)
         shape = [1] * 2 * rank
-        shape[axis], shape[rank + axis] = places.shape
-        flat = flat * n + places.reshape(shape)
+        shape[axis], shape[rank + axis] = positions.shape
+        flat = flat * n + positions.reshape(shape)
     flat = flat.reshape(*sizes, int(np.prod(flat.shape[rank:])))
     rows = ops.reshape(x, (*x.shape[:2], int(np.prod(size))))
     windows = rows._array[:, :, flat]
     # As in PyTorch: the first of equal numbers, but the last nan.
     hit = windows.argmax(-1)
-    strange = np.isnan(windows)
-    last = windows.shape[-1] - 1 - strange[..., ::-1].argmax(-1)
-    hit = np.where(strange.any(-1), last, hit)
+    is_nan = np.isnan(windows)
+    last = windows.shape[-1] - 1 - is_nan[..., ::-1].argmax(-1)
+    hit = np.where(is_nan.any(-1), last, hit)
     indices = np.take_along_axis(np.broadcast_to(flat, windows.shape), hit[..., None], -1)[..., 0]
     chosen = make(indices.reshape(*x.shape[:2], int(np.prod(sizes))), None)
     out = indexing.take_along_axis.apply(rows, chosen, axis=2)
-    out = unbatched(ops.reshape(out, (*x.shape[:2], *sizes)), single)
-    return (out, unbatched(make(indices, None), single)) if return_indices else out
+    out = without_batch_axis(ops.reshape(out, (*x.shape[:2], *sizes)), single)
+    return (out, without_batch_axis(make(indices, None), single)) if return_indices else out

@@ -1,4 +1,4 @@
-"""Attention: means of values, weighed by how well keys answer to queries."""
+"""Attention: means of values, weighted by the match of keys and queries."""
 
 from __future__ import annotations
 
@@ -42,23 +42,23 @@ def scaled_dot_product_attention(
     value : Tensor, shape (..., s, e)
         The leading dimensions (batch, heads) broadcast.
     attn_mask : Tensor, shape (l, s) or one that broadcasts to (..., l, s), optional
-        Of bools: which keys each query may look at. Of floats: what is added to the products.
+        Of bools: True where a query may attend to a key. Of floats: added to the scores.
     dropout_p : number, default 0
         The probability of each weight to become 0, as for `dropout`. It is always applied: give 0
         outside of training.
     is_causal : bool, default False
-        Query i looks at the keys 0 … i alone.
+        Query i attends to the keys 0 … i only.
     scale : number, optional
         1/√d if left out.
     enable_gqa : bool, default False
         Let several heads of `query` (dimension -3) share one of `key` and `value`.
     rng : numpy.random.Generator, optional
-        What dropout draws from: the generator that `manual_seed` seeds if left out.
+        The generator of dropout: the one that `manual_seed` seeds if left out.
 
     Returns
     -------
     Tensor, shape (..., l, e)
-        0 for a query that may look at no key.
+        0 for a query that may attend to no key.
 
     Raises
     ------
@@ -96,10 +96,10 @@ def scaled_dot_product_attention(
         k, v = _shared_heads(q, k), _shared_heads(q, v)
     factor = 1 / math.sqrt(max(q.shape[-1], 1)) if scale is None else float(scale)
     scores = ops.matmul(ops.multiply(q, factor), ops.swapaxes(k, -1, -2))
-    scores, closed = _masked(scores, attn_mask, is_causal)
+    scores, fully_masked = _apply_mask(scores, attn_mask, is_causal)
     weights = ops.softmax(scores, -1)
-    if closed is not None:
-        weights = elementwise.masked.apply(weights, ~closed)
+    if fully_masked is not None:
+        weights = elementwise.masked.apply(weights, ~fully_masked)
     if dropout_p:
         weights = dropout(weights, dropout_p, rng=rng)
     return ops.matmul(weights, v)
@@ -114,14 +114,14 @@ def _shared_heads(q: Tensor, x: Tensor) -> Tensor:
     times = q.shape[-3] // x.shape[-3]
     if times == 1:
         return x
-    spread = ops.broadcast_to(ops.unsqueeze(x, -3), (*x.shape[:-2], times, *x.shape[-2:]))
-    return ops.reshape(spread, (*x.shape[:-3], x.shape[-3] * times, *x.shape[-2:]))
+    expanded = ops.broadcast_to(ops.unsqueeze(x, -3), (*x.shape[:-2], times, *x.shape[-2:]))
+    return ops.reshape(expanded, (*x.shape[:-3], x.shape[-3] * times, *x.shape[-2:]))
 
 
-def _masked(
+def _apply_mask(
     scores: Tensor, mask: Operand | None, is_causal: bool
 ) -> tuple[Tensor, np.ndarray | None]:
-    """Return the scores with -inf where nothing may be looked at, and where that is everything."""
+    """Return the masked scores (-inf), and the mask of queries without any key; None if none is."""
     if is_causal:
         if mask is not None:
             raise ArgumentError(
@@ -133,7 +133,7 @@ def _masked(
         return scores, None
     given = tensor_of(mask)
     if given.dtype.kind == "b":
-        # Zero and then -inf: what is masked passes no gradient, whatever its score.
+        # Zero and then -inf: masked scores pass no gradient, even where they are infinite or nan.
         hidden = np.where(given._array, scores.dtype.type(0), scores.dtype.type(-np.inf))
         scores = ops.add(elementwise.masked.apply(scores, given), make(hidden, None))
     elif given.dtype.kind == "f":
@@ -143,7 +143,7 @@ def _masked(
             "scaled_dot_product_attention: Expected attn_mask dtype to be bool or float, but got "
             f"{given.dtype}"
         )
-    closed = (scores._array == -np.inf).all(axis=-1, keepdims=True)
-    if is_known(closed) and not closed.any():
+    fully_masked = (scores._array == -np.inf).all(axis=-1, keepdims=True)
+    if is_known(fully_masked) and not fully_masked.any():
         return scores, None
-    return ops.where(make(closed, None), 0.0, scores), closed
+    return ops.where(make(fully_masked, None), 0.0, scores), fully_masked

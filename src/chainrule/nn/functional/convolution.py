@@ -9,7 +9,7 @@ from chainrule import ops
 from chainrule.arguments import Operand, floating
 from chainrule.autograd.tensor import Tensor
 from chainrule.errors import ArgumentError, DTypeError, ShapeError
-from chainrule.nn.functional.pooling import Sizes, batched, per_dim, unbatched
+from chainrule.nn.functional.pooling import Sizes, per_dim, with_batch_axis, without_batch_axis
 from chainrule.primitives import convolution, elementwise
 
 __all__ = [
@@ -67,7 +67,7 @@ def conv2d(
     dilation: IntOrInts = 1,
     groups: int = 1,
 ) -> Tensor:
-    """Return the cross-correlation of images with kernels, what networks call a convolution.
+    """Return the cross-correlation of images with kernels, called convolution in networks.
 
     Parameters
     ----------
@@ -78,14 +78,14 @@ def conv2d(
     bias : Tensor, shape (o,), optional
         Added to each output channel.
     stride : int or two ints, default 1
-        By how many pixels the kernel moves on.
+        Step of the kernel, in pixels.
     padding : int or two ints or {"valid", "same"}, default 0
-        How many zeros are put around an image, on each side; none for "valid"; for "same" as many
-        as keep its size (where their number is odd, one more at the end).
+        Number of zeros on each side of an image; none for "valid"; for "same" as many as keep its
+        size (one more at the end if their number is odd).
     dilation : int or two ints, default 1
-        How far apart the pixels are that a kernel looks at.
+        Distance between the pixels that a kernel covers.
     groups : int, default 1
-        Input and output channels are cut into so many groups, each convolved by itself.
+        Number of groups of input and output channels that are convolved separately.
 
     Returns
     -------
@@ -99,13 +99,13 @@ def conv2d(
     DTypeError
         If input, weight and bias are of different dtypes.
     ArgumentError
-        If stride, padding, dilation or groups is no number that makes sense.
+        If stride, padding, dilation or groups is out of range.
 
     Notes
     -----
-    Linear in the input and in the weight. The derivative for the input is the transposed
-    convolution of the gradient, that for the weight the correlation of input and gradient; both are
-    matrix products too [1]_. Differentiable to every order.
+    Linear in the input and in the weight, and computed as a matrix product [1]_. The derivative for
+    the input is the transposed convolution of the gradient, that for the weight the correlation of
+    input and gradient. Differentiable to every order.
 
     References
     ----------
@@ -202,26 +202,26 @@ def conv_transpose2d(
     groups: int = 1,
     dilation: IntOrInts = 1,
 ) -> Tensor:
-    """Return the transposed convolution of images: each pixel paints a kernel.
+    """Return the transposed convolution of images: the sum of kernels scaled by the pixels.
 
     Parameters
     ----------
     input : Tensor, shape (n, c, h, w) or (c, h, w)
         Images of c channels.
     weight : Tensor, shape (c, o / groups, kh, kw)
-        What a pixel of each input channel paints on the output channels.
+        For each input channel, a kernel for each output channel.
     bias : Tensor, shape (o,), optional
         Added to each output channel.
     stride : int or two ints, default 1
-        How far apart neighbouring pixels paint.
+        Distance between the kernels of neighbouring pixels.
     padding : int or two ints, default 0
-        How much is cut off on each side.
+        Number of pixels cut off on each side.
     output_padding : int or two ints, default 0
-        How much less is cut off at the end; less than stride or dilation.
+        By how many pixels less to cut off at the end; less than stride or dilation.
     groups : int, default 1
-        Input and output channels are cut into so many groups, each by itself.
+        Number of groups of input and output channels that are convolved separately.
     dilation : int or two ints, default 1
-        How far apart the pixels of a kernel are painted.
+        Distance between the pixels of a kernel.
 
     Returns
     -------
@@ -231,11 +231,11 @@ def conv_transpose2d(
     Raises
     ------
     ShapeError, DTypeError, ArgumentError
-        As for `conv2d`; also if nothing is left of the output.
+        As for `conv2d`; also if the output would be empty.
 
     Notes
     -----
-    What is adjoint to `conv2d` with the same settings, in its input. Differentiable to every order.
+    The adjoint of `conv2d` in its input, with the same settings. Differentiable to every order.
 
     Examples
     --------
@@ -295,12 +295,12 @@ def _conv(
     dilation: Any,
     groups: int,
 ) -> Tensor:
-    x, single = batched(name, input, rank)
+    x, single = with_batch_axis(name, input, rank)
     w = _weight(name, rank, x, weight)
     strides = per_dim(name, "stride", stride, rank)
-    steps = per_dim(name, "dilation", dilation, rank)
+    dilations = per_dim(name, "dilation", dilation, rank)
     kernel = w.shape[2:]
-    pads = _pads(name, padding, strides, steps, kernel)
+    pads = _pads(name, padding, strides, dilations, kernel)
     _check_groups(name, groups, w)
     if x.shape[1] != w.shape[1] * groups:
         raise ShapeError(
@@ -308,15 +308,15 @@ def _conv(
             f"{list(x.shape)} to have {w.shape[1] * groups} channels, but got {x.shape[1]} "
             "channels instead"
         )
-    room = [n + sum(pad) for n, pad in zip(x.shape[2:], pads, strict=True)]
-    extent = [d * (k - 1) + 1 for d, k in zip(steps, kernel, strict=True)]
-    if any(n < e for n, e in zip(room, extent, strict=True)):
+    padded = [n + sum(pad) for n, pad in zip(x.shape[2:], pads, strict=True)]
+    extent = [d * (k - 1) + 1 for d, k in zip(dilations, kernel, strict=True)]
+    if any(n < e for n, e in zip(padded, extent, strict=True)):
         raise ShapeError(
-            f"{name}: Calculated padded input size per channel: ({_by(room)}). Kernel size: "
-            f"({_by(extent)}). Kernel size can't be greater than actual input size: add padding"
+            f"{name}: Calculated padded input size per channel: ({_joined(padded)}). Kernel size: "
+            f"({_joined(extent)}). Kernel size can't be greater than actual input size: add padding"
         )
-    out = convolution.convolve.apply(x, w, window=(strides, pads, steps, groups))
-    return unbatched(_biased(name, out, bias, rank), single)
+    out = convolution.convolve.apply(x, w, window=(strides, pads, dilations, groups))
+    return without_batch_axis(_add_bias(name, out, bias, rank), single)
 
 
 def _conv_transpose(
@@ -331,34 +331,34 @@ def _conv_transpose(
     groups: int,
     dilation: Any,
 ) -> Tensor:
-    x, single = batched(name, input, rank)
+    x, single = with_batch_axis(name, input, rank)
     w = _weight(name, rank, x, weight)
     strides = per_dim(name, "stride", stride, rank)
-    steps = per_dim(name, "dilation", dilation, rank)
-    cut = per_dim(name, "padding", padding, rank, 0)
-    kept = per_dim(name, "output_padding", output_padding, rank, 0)
+    dilations = per_dim(name, "dilation", dilation, rank)
+    pads_cut = per_dim(name, "padding", padding, rank, 0)
+    extra = per_dim(name, "output_padding", output_padding, rank, 0)
     _check_groups(name, groups, w)
     if x.shape[1] != w.shape[0]:
         raise ShapeError(
             f"{name}: Given transposed=1, weight of size {list(w.shape)}, expected input"
             f"{list(x.shape)} to have {w.shape[0]} channels, but got {x.shape[1]} channels instead"
         )
-    if any(k >= max(s, d) for k, s, d in zip(kept, strides, steps, strict=True)):
+    if any(k >= max(s, d) for k, s, d in zip(extra, strides, dilations, strict=True)):
         raise ArgumentError(
             f"{name}: output padding must be smaller than either stride or dilation, but got "
-            f"output_padding={kept}, stride={strides}, dilation={steps}"
+            f"output_padding={extra}, stride={strides}, dilation={dilations}"
         )
-    sizes = zip(x.shape[2:], w.shape[2:], strides, steps, cut, kept, strict=True)
+    sizes = zip(x.shape[2:], w.shape[2:], strides, dilations, pads_cut, extra, strict=True)
     size = tuple([(n - 1) * s + d * (k - 1) + 1 - 2 * p + o for n, k, s, d, p, o in sizes])
     if min(size) < 1:
         raise ShapeError(
-            f"{name}: Given input size per channel: ({_by(x.shape[2:])}). Calculated output size "
-            f"per channel: ({_by(size)}). Output size is too small: less padding leaves more"
+            f"{name}: Given input size per channel: ({_joined(x.shape[2:])}). Calculated output "
+            f"size per channel: ({_joined(size)}). Output size is too small: use less padding"
         )
-    pads = tuple([(p, p - o) for p, o in zip(cut, kept, strict=True)])
-    window = (strides, pads, steps, groups)
+    pads = tuple([(p, p - o) for p, o in zip(pads_cut, extra, strict=True)])
+    window = (strides, pads, dilations, groups)
     out = convolution.convolve_input.apply(x, w, size=size, window=window)
-    return unbatched(_biased(name, out, bias, rank), single)
+    return without_batch_axis(_add_bias(name, out, bias, rank), single)
 
 
 def _weight(name: str, rank: int, x: Tensor, weight: Operand) -> Tensor:
@@ -379,7 +379,7 @@ def _weight(name: str, rank: int, x: Tensor, weight: Operand) -> Tensor:
 
 
 def _pads(
-    name: str, padding: Any, strides: Sizes, steps: Sizes, kernel: Sizes
+    name: str, padding: Any, strides: Sizes, dilations: Sizes, kernel: Sizes
 ) -> tuple[tuple[int, int], ...]:
     rank = len(kernel)
     if not isinstance(padding, str):
@@ -392,7 +392,7 @@ def _pads(
         )
     if max(strides) > 1:
         raise ArgumentError(f"{name}: padding='same' is not supported for strided convolutions")
-    totals = [d * (k - 1) for d, k in zip(steps, kernel, strict=True)]
+    totals = [d * (k - 1) for d, k in zip(dilations, kernel, strict=True)]
     return tuple([(total // 2, total - total // 2) for total in totals])
 
 
@@ -406,7 +406,7 @@ def _check_groups(name: str, groups: Any, w: Tensor) -> None:
         )
 
 
-def _biased(name: str, out: Tensor, bias: Operand | None, rank: int) -> Tensor:
+def _add_bias(name: str, out: Tensor, bias: Operand | None, rank: int) -> Tensor:
     if bias is None:
         return out
     b = floating(bias)
@@ -423,5 +423,5 @@ def _biased(name: str, out: Tensor, bias: Operand | None, rank: int) -> Tensor:
     return elementwise.add.apply(out, ops.reshape(b, (-1, *(1,) * rank)))
 
 
-def _by(sizes: Sequence[int]) -> str:
+def _joined(sizes: Sequence[int]) -> str:
     return " x ".join(map(str, sizes))

@@ -1,4 +1,4 @@
-"""Dropout: what is left out at random while training, element by element or channel by channel."""
+"""Dropout of elements or entire channels at random."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from chainrule.arguments import Operand, tensor_of
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import device_of, move
 from chainrule.errors import ArgumentError, ShapeError
-from chainrule.nn.functional.activations import applied
+from chainrule.nn.functional.activations import apply_activation
 from chainrule.primitives import elementwise
 from chainrule.random.draw import draw
 
@@ -27,24 +27,25 @@ __all__ = [
     "feature_alpha_dropout",
 ]
 
-_SELU_FLOOR = -1.7580993408473766  # what selu tends to on the left
+_SELU_FLOOR = -1.7580993408473766
+"""Limit of selu(x) for x → -∞."""
 
 
-def kept(shape: tuple[int, ...], p: float, rng: Generator | None) -> Any:
-    """Draw which elements stay: each with probability 1 - p."""
-    return draw(drawn_kept, rng, shape, p)
+def keep_mask(shape: tuple[int, ...], p: float, rng: Generator | None) -> Any:
+    """Return a random mask that is True with probability 1 - p."""
+    return draw(draw_keep_mask, rng, shape, p)
 
 
-def drawn_kept(generator: Generator, shape: tuple[int, ...], p: float) -> Any:
-    """Draw the same from a generator; how many numbers that takes depends on them."""
+def draw_keep_mask(generator: Generator, shape: tuple[int, ...], p: float) -> Any:
+    """Draw the mask from a generator; the number of random bits used depends on the draws."""
     count = math.prod(shape)
-    # 16 random bits say it of most elements; those in the one bin that p divides get 32 more.
+    # 16 random bits decide most elements; those in the bin that p divides are decided by a float.
     bins = generator.integers(0, 1 << 16, count, dtype=np.uint16)
-    cut, rest = divmod(p * (1 << 16), 1.0)
-    keep = bins >= int(cut)
-    if rest:
-        (divided,) = np.nonzero(bins == int(cut))
-        keep[divided] = generator.random(divided.size) >= rest
+    threshold, remainder = divmod(p * (1 << 16), 1.0)
+    keep = bins >= int(threshold)
+    if remainder:
+        (split_bin,) = np.nonzero(bins == int(threshold))
+        keep[split_bin] = generator.random(split_bin.size) >= remainder
     return keep.reshape(shape)
 
 
@@ -69,7 +70,7 @@ def dropout(
     inplace : bool, default False
         Write the result over `input`, and return that.
     rng : numpy.random.Generator, optional
-        What to draw from: the generator that `manual_seed` seeds if left out.
+        The generator to draw from: the one that `manual_seed` seeds if left out.
 
     Returns
     -------
@@ -78,12 +79,12 @@ def dropout(
     Raises
     ------
     ArgumentError
-        If `p` is no probability.
+        If `p` is not a probability.
 
     Notes
     -----
-    The others are multiplied by 1 / (1 - p), so that the expected value stays. That, or 0, is also
-    the derivative [1]_.
+    The other elements are multiplied by 1 / (1 - p), which preserves the expected value. The
+    derivative is this factor, or 0 [1]_.
 
     References
     ----------
@@ -98,7 +99,7 @@ def dropout(
     [0.0, 4.0]
     """
     _check_probability("dropout", p)
-    return _dropped("dropout", input, p, training, inplace, rng, None)
+    return _apply_dropout("dropout", input, p, training, inplace, rng, None)
 
 
 def _check_probability(name: str, p: float) -> None:
@@ -110,7 +111,7 @@ def _constant(array: Any, like: Tensor) -> Tensor:
     return make(move(array, device_of(like._array)), None)
 
 
-def _dropped(
+def _apply_dropout(
     name: str,
     input: Operand,
     p: float,
@@ -119,20 +120,20 @@ def _dropped(
     rng: Generator | None,
     leading: int | None,
 ) -> Tensor:
-    """Drop elements; or, if `leading` is a number, what lies behind so many dimensions together."""
+    """Drop single elements; with `leading`, entire slices behind that number of dimensions."""
 
     def function(x: Tensor) -> Tensor:
         if not training or p == 0:
             return x
-        factors = kept(_drawn_shape(x, leading), p, rng).astype(x.dtype)
+        factors = keep_mask(_mask_shape(x, leading), p, rng).astype(x.dtype)
         if p < 1:
             factors *= x.dtype.type(1 / (1 - p))
         return elementwise.multiply.apply(x, _constant(factors, x))
 
-    return applied(function, input, name, inplace and training and p > 0)
+    return apply_activation(function, input, name, inplace and training and p > 0)
 
 
-def _drawn_shape(x: Tensor, leading: int | None) -> tuple[int, ...]:
+def _mask_shape(x: Tensor, leading: int | None) -> tuple[int, ...]:
     if leading is None:
         return x.shape
     return x.shape[:leading] + (1,) * (x.ndim - leading)
@@ -146,7 +147,7 @@ def alpha_dropout(
     *,
     rng: Generator | None = None,
 ) -> Tensor:
-    """Return `input` with elements replaced by the floor of `selu` at random.
+    """Return `input` with random elements replaced by the lower limit of `selu`.
 
     Parameters
     ----------
@@ -162,11 +163,11 @@ def alpha_dropout(
     Raises
     ------
     ArgumentError
-        If `p` is no probability.
+        If `p` is not a probability.
 
     Notes
     -----
-    The result is then scaled and shifted so that mean 0 and variance 1 stay what they are [1]_.
+    The result is then scaled and shifted so that mean 0 and variance 1 are preserved [1]_.
 
     References
     ----------
@@ -199,7 +200,7 @@ def _alpha(
     def function(x: Tensor) -> Tensor:
         if p == 1:
             return elementwise.multiply.apply(x, 0.0)
-        keep = kept(_drawn_shape(x, leading), p, rng)
+        keep = keep_mask(_mask_shape(x, leading), p, rng)
         scale = 1 / math.sqrt((_SELU_FLOOR * _SELU_FLOOR * p + 1) * (1 - p))
         factors = keep.astype(x.dtype) * x.dtype.type(scale)
         offsets = (~keep).astype(x.dtype) * x.dtype.type(_SELU_FLOOR * scale)
@@ -207,7 +208,7 @@ def _alpha(
         scaled = elementwise.multiply.apply(x, _constant(factors, x))
         return elementwise.add.apply(scaled, _constant(offsets, x))
 
-    return applied(function, input, name, inplace)
+    return apply_activation(function, input, name, inplace)
 
 
 def feature_alpha_dropout(
@@ -218,7 +219,7 @@ def feature_alpha_dropout(
     *,
     rng: Generator | None = None,
 ) -> Tensor:
-    """Do `alpha_dropout` to whole channels, which are dimension 1; the arguments are the same.
+    """Apply `alpha_dropout` to entire channels (dimension 1); the arguments are the same.
 
     Raises
     ------
@@ -256,12 +257,12 @@ def dropout1d(
     *,
     rng: Generator | None = None,
 ) -> Tensor:
-    """Do `dropout` to whole channels of shape (l,); the arguments are the same.
+    """Apply `dropout` to entire channels of shape (l,); the arguments are the same.
 
     Parameters
     ----------
     input : Tensor, shape (n, c, l) or (c, l)
-        What comes out of a one-dimensional convolution.
+        Such as the output of a one-dimensional convolution.
 
     Raises
     ------
@@ -277,7 +278,7 @@ def dropout1d(
     """
     _check_probability("dropout1d", p)
     _check_dims("dropout1d", input, (2, 3))
-    return _dropped("dropout1d", input, p, training, inplace, rng, np.ndim(_array(input)) - 1)
+    return _apply_dropout("dropout1d", input, p, training, inplace, rng, np.ndim(_array(input)) - 1)
 
 
 def _array(input: Operand) -> Any:
@@ -292,13 +293,13 @@ def dropout2d(
     *,
     rng: Generator | None = None,
 ) -> Tensor:
-    """Do `dropout` to whole channels of shape (h, w); the arguments are the same.
+    """Apply `dropout` to entire channels of shape (h, w); the arguments are the same.
 
     Parameters
     ----------
     input : Tensor, shape (n, c, h, w), or (n, c, l)
-        What comes out of a two-dimensional convolution; of three dimensions the first two are taken
-        for the batch and the channels, as in PyTorch.
+        Such as the output of a two-dimensional convolution. With three dimensions, the first two
+        are the batch and the channels, as in PyTorch.
 
     Raises
     ------
@@ -314,7 +315,7 @@ def dropout2d(
     """
     _check_probability("dropout2d", p)
     _check_dims("dropout2d", input, (3, 4))
-    return _dropped("dropout2d", input, p, training, inplace, rng, 2)
+    return _apply_dropout("dropout2d", input, p, training, inplace, rng, 2)
 
 
 def dropout3d(
@@ -325,12 +326,12 @@ def dropout3d(
     *,
     rng: Generator | None = None,
 ) -> Tensor:
-    """Do `dropout` to whole channels of shape (d, h, w); the arguments are the same.
+    """Apply `dropout` to entire channels of shape (d, h, w); the arguments are the same.
 
     Parameters
     ----------
     input : Tensor, shape (n, c, d, h, w) or (c, d, h, w)
-        What comes out of a three-dimensional convolution.
+        Such as the output of a three-dimensional convolution.
 
     Raises
     ------
@@ -346,4 +347,4 @@ def dropout3d(
     """
     _check_probability("dropout3d", p)
     _check_dims("dropout3d", input, (4, 5))
-    return _dropped("dropout3d", input, p, training, inplace, rng, np.ndim(_array(input)) - 3)
+    return _apply_dropout("dropout3d", input, p, training, inplace, rng, np.ndim(_array(input)) - 3)

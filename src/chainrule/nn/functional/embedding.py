@@ -1,4 +1,4 @@
-"""Embeddings: rows of a table that is learned, looked up by number; and one-hot vectors."""
+"""Embeddings: rows of a learned table, looked up by index; and one-hot vectors."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def embedding(
     scale_grad_by_freq: bool = False,
     sparse: bool = False,
 ) -> Tensor:
-    """Return the rows of `weight` that `input` names.
+    """Return the rows of `weight` at the indices in `input`.
 
     Parameters
     ----------
@@ -39,13 +39,13 @@ def embedding(
     padding_idx : int, optional
         This row counts as constant: no gradient flows into it. Negative ones count from the end.
     max_norm : number, optional
-        Rows that are looked up and longer than this are shortened to it first, in place.
+        Rows that are looked up and have a larger norm are scaled down to it first, in place.
     norm_type : number, default 2
-        Which norm that is.
+        The order of this norm.
     scale_grad_by_freq : bool, default False
-        Divide the gradient of each row by how often `input` names it.
+        Divide the gradient of each row by its number of occurrences in `input`.
     sparse : bool, default False
-        There are no sparse gradients here: True is refused.
+        Must be False: sparse gradients are not supported.
 
     Returns
     -------
@@ -54,8 +54,8 @@ def embedding(
     Raises
     ------
     DTypeError, ShapeError, OutOfBoundsError, ArgumentError
-        If `input` holds no integers, `weight` is no matrix, a number is that of no row, or `sparse`
-        is asked for.
+        If `input` is not of integers, `weight` is not a matrix, an index is out of range, or
+        `sparse` is True.
 
     Notes
     -----
@@ -70,12 +70,12 @@ def embedding(
             [3., 4.],
             [1., 2.]])
     """
-    table, numbers = _table("embedding", weight), _numbers("embedding", input)
+    table, numbers = _table("embedding", weight), _indices("embedding", input)
     _check_sparse("embedding", sparse)
     padding = _padding("embedding", padding_idx, table.shape[0])
     _check_rows("embedding", numbers, table.shape[0])
     if max_norm is not None:
-        _shorten(table, numbers, float(max_norm), norm_type)
+        _renormalize(table, numbers, float(max_norm), norm_type)
     rows = indexing.index.apply(table, key=numbers)
     if scale_grad_by_freq:
         rows = _by_frequency(rows, numbers, table.shape[0])
@@ -91,7 +91,7 @@ def _table(name: str, weight: Operand) -> Tensor:
     return table
 
 
-def _numbers(name: str, input: Operand) -> Array:
+def _indices(name: str, input: Operand) -> Array:
     given = isinstance(input, Tensor) or is_array(input)
     tensor = tensor_of(input if given else np.asarray(input))
     if tensor.dtype.kind not in "iu":
@@ -106,7 +106,7 @@ def _check_sparse(name: str, sparse: bool) -> None:
     if sparse:
         raise ArgumentError(
             f"{name}: there are no sparse gradients here: leave out sparse=True, and the gradient "
-            "is an ordinary tensor"
+            "is a dense tensor"
         )
 
 
@@ -130,7 +130,7 @@ def _check_rows(name: str, numbers: Array, count: int) -> None:
         )
 
 
-def _shorten(table: Tensor, numbers: Array, max_norm: float, norm_type: float) -> None:
+def _renormalize(table: Tensor, numbers: Array, max_norm: float, norm_type: float) -> None:
     check_known(numbers, "embedding with max_norm", "renorm() the table")
     used = np.unique(numbers)
     with no_grad():
@@ -143,7 +143,7 @@ def _shorten(table: Tensor, numbers: Array, max_norm: float, norm_type: float) -
 
 
 def _counts(numbers: Array, count: int) -> Array:
-    """Return how often each number is there, of so many."""
+    """Return the number of occurrences of each of `count` indices."""
     xp = namespace(numbers)
     if xp.known:
         return np.bincount(numbers, minlength=count)
@@ -152,8 +152,8 @@ def _counts(numbers: Array, count: int) -> Array:
 
 
 def _by_frequency(rows: Tensor, numbers: Array, count: int) -> Tensor:
-    often = _counts(numbers.ravel(), count)[numbers]
-    share = (1 / often[..., None]).astype(rows.dtype)
+    counts = _counts(numbers.ravel(), count)[numbers]
+    share = (1 / counts[..., None]).astype(rows.dtype)
     scaled = elementwise.multiply.apply(rows, make(share, None))
     return ops.add(scaled, ops.subtract(rows.detach(), scaled.detach()))
 
@@ -162,8 +162,8 @@ def _constant_where(rows: Tensor, mask: Array) -> Tensor:
     if is_known(mask) and not mask.any():
         return rows
     constant = mask[..., None]
-    moving = elementwise.masked.apply(rows, ~constant)
-    return ops.add(moving, elementwise.masked.apply(rows.detach(), constant))
+    variable = elementwise.masked.apply(rows, ~constant)
+    return ops.add(variable, elementwise.masked.apply(rows.detach(), constant))
 
 
 def embedding_bag(
@@ -188,15 +188,15 @@ def embedding_bag(
     weight, max_norm, norm_type, scale_grad_by_freq, sparse
         As for `embedding`.
     offsets : Tensor of ints, shape (bags,), optional
-        Where each bag starts, if `input` has one dimension. The first is 0.
+        The start of each bag, if `input` has one dimension. The first is 0.
     mode : {"mean", "sum", "max"}
-        What becomes of the rows of a bag. Of an empty bag it is 0.
+        The reduction of the rows of a bag. For an empty bag it is 0.
     per_sample_weights : Tensor, shape of `input`, optional
         Multiplies each row; for "sum" alone.
     include_last_offset : bool, default False
         The last offset is where the last bag ends.
     padding_idx : int, optional
-        This row counts as not there.
+        Occurrences of this row are ignored.
 
     Returns
     -------
@@ -223,7 +223,7 @@ def embedding_bag(
     name = "embedding_bag"
     if mode not in ("mean", "sum", "max"):
         raise ArgumentError(f"{name}: mode has to be one of sum, mean or max, but got {mode!r}")
-    table, numbers = _table(name, weight), _numbers(name, input)
+    table, numbers = _table(name, weight), _indices(name, input)
     _check_sparse(name, sparse)
     padding = _padding(name, padding_idx, table.shape[0])
     _check_rows(name, numbers, table.shape[0])
@@ -231,11 +231,11 @@ def embedding_bag(
     factors = _sample_weights(per_sample_weights, numbers.shape, mode)
     numbers = numbers.ravel()
     if max_norm is not None:
-        _shorten(table, numbers, float(max_norm), norm_type)
+        _renormalize(table, numbers, float(max_norm), norm_type)
     if padding is not None:
-        numbers, bag, factors = _without(padding, numbers, bag, factors)
+        numbers, bag, factors = _drop_padding(padding, numbers, bag, factors)
     if mode == "max":
-        return _largest(table, numbers, bag, count)
+        return _bag_maxima(table, numbers, bag, count)
     rows = indexing.index.apply(table, key=numbers)
     if scale_grad_by_freq:
         rows = _by_frequency(rows, numbers, table.shape[0])
@@ -249,7 +249,7 @@ def embedding_bag(
 
 
 def _bags(numbers: Array, offsets: Operand | None, last: bool) -> tuple[Array, int]:
-    """Return which bag each number is in, flat, and how many bags there are."""
+    """Return the bag of each index, flat, and the number of bags."""
     if numbers.ndim == 2:
         if offsets is not None:
             raise ArgumentError(
@@ -264,7 +264,7 @@ def _bags(numbers: Array, offsets: Operand | None, last: bool) -> tuple[Array, i
         )
     if offsets is None:
         raise ArgumentError("embedding_bag: offsets has to be a 1D Tensor, for an input of 1D")
-    starts = _numbers("embedding_bag", offsets)
+    starts = _indices("embedding_bag", offsets)
     if starts.ndim == 1 and starts.size and not is_known(starts):
         count = starts.size - last
         return np.searchsorted(starts[:count], np.arange(numbers.size), "right") - 1, count
@@ -287,14 +287,14 @@ def _bags(numbers: Array, offsets: Operand | None, last: bool) -> tuple[Array, i
     return bag, count
 
 
-def _without(
+def _drop_padding(
     padding: int, numbers: Array, bag: Array, factors: Tensor | None
 ) -> tuple[Array, Array, Tensor | None]:
-    """Return what belongs to other numbers than that of padding."""
+    """Return the indices, bags and factors without those of the padding row."""
     check_known(numbers, "embedding_bag with padding_idx", "multiply with per_sample_weights")
-    there = numbers != padding
-    kept = None if factors is None else indexing.index.apply(factors, key=there)
-    return numbers[there], bag[there], kept
+    present = numbers != padding
+    kept = None if factors is None else indexing.index.apply(factors, key=present)
+    return numbers[present], bag[present], kept
 
 
 def _sample_weights(factors: Operand | None, shape: tuple[int, ...], mode: str) -> Tensor | None:
@@ -314,8 +314,8 @@ def _sample_weights(factors: Operand | None, shape: tuple[int, ...], mode: str) 
     return ops.reshape(weights, (-1,))
 
 
-def _largest(table: Tensor, numbers: Array, bag: Array, count: int) -> Tensor:
-    """Return the largest element of each bag and column: that of the first row that has it."""
+def _bag_maxima(table: Tensor, numbers: Array, bag: Array, count: int) -> Tensor:
+    """Return the maxima of each bag and column, taken from the first row that has them."""
     rows = table._array[numbers]
     width = table.shape[1]
     if not numbers.size:
@@ -334,7 +334,7 @@ def _largest(table: Tensor, numbers: Array, bag: Array, count: int) -> Tensor:
 
 
 def one_hot(tensor: Operand, num_classes: int = -1) -> Tensor:
-    """Return for each number a vector that is 1 at its place, else 0.
+    """Return for each class number a vector that is 1 at this position, else 0.
 
     Parameters
     ----------
@@ -350,7 +350,7 @@ def one_hot(tensor: Operand, num_classes: int = -1) -> Tensor:
     Raises
     ------
     DTypeError, ArgumentError
-        If `tensor` holds no integers, or a number is no class.
+        If `tensor` is not of integers, or a number is out of range.
 
     Examples
     --------
@@ -359,7 +359,7 @@ def one_hot(tensor: Operand, num_classes: int = -1) -> Tensor:
     tensor([[1, 0, 0],
             [0, 0, 1]])
     """
-    numbers = _numbers("one_hot", tensor)
+    numbers = _indices("one_hot", tensor)
     if num_classes < 0 and not numbers.size:
         raise ArgumentError(
             "one_hot: Can not infer total number of classes from empty tensor: give num_classes"

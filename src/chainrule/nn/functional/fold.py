@@ -1,4 +1,4 @@
-"""Rearranging images: windows as columns, channels as pixels."""
+"""Rearrangement of images: windows as columns, channels as pixels."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from chainrule.arguments import Operand, tensor_of
 from chainrule.autograd.tensor import Tensor
 from chainrule.errors import ArgumentError, ShapeError
 from chainrule.kernels.resampling import Taps
-from chainrule.nn.functional.pooling import Sizes, batched, per_dim, unbatched
+from chainrule.nn.functional.pooling import Sizes, per_dim, with_batch_axis, without_batch_axis
 from chainrule.primitives import resampling, shaping
 
 __all__ = ["unfold", "fold", "pixel_shuffle", "pixel_unshuffle", "channel_shuffle"]
@@ -28,7 +28,7 @@ def unfold(
     padding: IntOrInts = 0,
     stride: IntOrInts = 1,
 ) -> Tensor:
-    """Return all windows of images as columns.
+    """Return all sliding windows of images as columns.
 
     Parameters
     ----------
@@ -47,9 +47,9 @@ def unfold(
     Raises
     ------
     ShapeError
-        If the input is no batch of images, or no window fits in.
+        If the input is not a batch of images, or is smaller than a window.
     ArgumentError
-        If a setting is no number that makes sense.
+        If a setting is out of range.
 
     Notes
     -----
@@ -64,14 +64,16 @@ def unfold(
             [3., 4.],
             [4., 5.]])
     """
-    x, single = batched("unfold", input, 2)
+    x, single = with_batch_axis("unfold", input, 2)
     kernel, windows = _windows("unfold", x.shape[2:], kernel_size, dilation, padding, stride)
     for i, (n, window) in enumerate(zip(x.shape[2:], windows, strict=True)):
         x = resampling.resample.apply(x, taps=_unfolding(n, *window), axis=2 + i)
     n, c, counts = *x.shape[:2], [window[-1] for window in windows]
     x = ops.reshape(x, (n, c, kernel[0], counts[0], kernel[1], counts[1]))
     x = shaping.permute_dims.apply(x, axes=(0, 1, 2, 4, 3, 5))
-    return unbatched(ops.reshape(x, (n, c * kernel[0] * kernel[1], counts[0] * counts[1])), single)
+    return without_batch_axis(
+        ops.reshape(x, (n, c * kernel[0] * kernel[1], counts[0] * counts[1])), single
+    )
 
 
 def fold(
@@ -82,7 +84,7 @@ def fold(
     padding: IntOrInts = 0,
     stride: IntOrInts = 1,
 ) -> Tensor:
-    """Return images that are the sum of columns, each put where its window was.
+    """Return images that are the sum of columns, each at the position of its window.
 
     Parameters
     ----------
@@ -100,7 +102,7 @@ def fold(
     Raises
     ------
     ShapeError
-        If the shape isn't what `unfold` would make of such images.
+        If the shape isn't that of `unfold` of such images.
 
     Notes
     -----
@@ -113,7 +115,7 @@ def fold(
     tensor([[[1., 2., 1.],
              [1., 2., 1.]]])
     """
-    x, single = batched("fold", input, 1)
+    x, single = with_batch_axis("fold", input, 1)
     size = per_dim("fold", "output_size", output_size, 2)
     kernel, windows = _windows("fold", size, kernel_size, dilation, padding, stride)
     counts = [window[-1] for window in windows]
@@ -135,22 +137,22 @@ def fold(
     x = ops.reshape(x, (n, c, kernel[0] * counts[0], kernel[1] * counts[1]))
     for i, (length, window) in reversed(list(enumerate(zip(size, windows, strict=True)))):
         x = resampling.resample.apply(x, taps=_unfolding(length, *window).transposed, axis=2 + i)
-    return unbatched(x, single)
+    return without_batch_axis(x, single)
 
 
 def _windows(name: str, size: Sizes, kernel: Any, dilation: Any, padding: Any, stride: Any) -> Any:
     """Return the kernel's size, and for each dimension the settings and the count of windows."""
     kernels = per_dim(name, "kernel_size", kernel, 2)
-    steps = per_dim(name, "dilation", dilation, 2)
+    dilations = per_dim(name, "dilation", dilation, 2)
     pads = per_dim(name, "padding", padding, 2, 0)
     strides = per_dim(name, "stride", stride, 2)
     windows = []
-    for n, k, d, p, s in zip(size, kernels, steps, pads, strides, strict=True):
+    for n, k, d, p, s in zip(size, kernels, dilations, pads, strides, strict=True):
         count = (n + 2 * p - d * (k - 1) - 1) // s + 1
         if count < 1:
             raise ShapeError(
                 f"{name}: Given images of size {list(size)}, kernel_size={kernels}, dilation="
-                f"{steps}, padding={pads}, stride={strides}, calculated shape of the array of "
+                f"{dilations}, padding={pads}, stride={strides}, calculated shape of the array of "
                 "sliding blocks has a size of 0 or less, which must be positive"
             )
         windows.append((k, d, p, s, count))
@@ -162,13 +164,13 @@ def _unfolding(n: int, kernel: int, dilation: int, padding: int, stride: int, co
     """Return the map from a dimension of n elements to its windows, position by position."""
     layers = []
     for j in range(kernel):
-        places = np.arange(count) * stride + j * dilation - padding
-        inside = np.flatnonzero((places >= 0) & (places < n))
-        layers.append((j * count + inside, places[inside], None))
+        positions = np.arange(count) * stride + j * dilation - padding
+        inside = np.flatnonzero((positions >= 0) & (positions < n))
+        layers.append((j * count + inside, positions[inside], None))
     return Taps(kernel * count, n, layers)
 
 
-# --- channels and pixels --------------------------------------------------------------------------
+# --- rearrangement of channels and pixels ---------------------------------------------------------
 
 
 def pixel_shuffle(input: Operand, upscale_factor: int) -> Tensor:
@@ -207,8 +209,8 @@ def pixel_shuffle(input: Operand, upscale_factor: int) -> Tensor:
             f"of upscale_factor, but input.size(-3)={channels} is not divisible by {r * r}"
         )
     x = ops.reshape(x, (*lead, channels // (r * r), r, r, h, w))
-    x = shaping.permute_dims.apply(x, axes=_last(x.ndim, (0, 3, 1, 4, 2)))
-    return _in_one(x, (*lead, channels // (r * r), h * r, w * r))
+    x = shaping.permute_dims.apply(x, axes=_permute_last(x.ndim, (0, 3, 1, 4, 2)))
+    return _contiguous_reshape(x, (*lead, channels // (r * r), h * r, w * r))
 
 
 def pixel_unshuffle(input: Operand, downscale_factor: int) -> Tensor:
@@ -246,19 +248,19 @@ def pixel_unshuffle(input: Operand, downscale_factor: int) -> Tensor:
             f"input.size(-2)={h} and input.size(-1)={w} are not both divisible by {r}"
         )
     x = ops.reshape(x, (*lead, channels, h // r, r, w // r, r))
-    x = shaping.permute_dims.apply(x, axes=_last(x.ndim, (0, 2, 4, 1, 3)))
-    return _in_one(x, (*lead, channels * r * r, h // r, w // r))
+    x = shaping.permute_dims.apply(x, axes=_permute_last(x.ndim, (0, 2, 4, 1, 3)))
+    return _contiguous_reshape(x, (*lead, channels * r * r, h // r, w // r))
 
 
 def channel_shuffle(input: Operand, groups: int) -> Tensor:
-    """Return images whose channels are dealt out: first the first of each group, and so on.
+    """Return images with interleaved groups of channels: the first of each group, then the second.
 
     Parameters
     ----------
     input : Tensor, shape (n, c, ...)
         Images.
     groups : int
-        How many groups of channels there are.
+        Number of groups of channels.
 
     Returns
     -------
@@ -286,7 +288,7 @@ def channel_shuffle(input: Operand, groups: int) -> Tensor:
         )
     x = ops.reshape(x, (n, count, channels // count, *size))
     x = shaping.permute_dims.apply(x, axes=(0, 2, 1, *range(3, x.ndim)))
-    return _in_one(x, (n, channels, *size))
+    return _contiguous_reshape(x, (n, channels, *size))
 
 
 def _images(name: str, input: Operand, factor: int, argument: str) -> tuple[Tensor, int]:
@@ -301,13 +303,13 @@ def _images(name: str, input: Operand, factor: int, argument: str) -> tuple[Tens
     return x, factor
 
 
-def _in_one(x: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """Return memory of its own, even where nothing was moved."""
+def _contiguous_reshape(x: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """Return a reshaped copy, even where a view is possible."""
     result: Tensor = shaping.reshape_copy.apply(x, shape=shape)
     return result
 
 
-def _last(ndim: int, order: Sizes) -> Sizes:
-    """Return axes where the last ones are in another order."""
+def _permute_last(ndim: int, order: Sizes) -> Sizes:
+    """Return axes with the last ones permuted."""
     lead = ndim - len(order)
     return (*range(lead), *[lead + i for i in order])

@@ -1,4 +1,4 @@
-"""Images in another size."""
+"""Interpolation: resizing of images, and sampling at given positions."""
 
 from __future__ import annotations
 
@@ -40,27 +40,27 @@ def interpolate(
     recompute_scale_factor: bool | None = None,
     antialias: bool = False,
 ) -> Tensor:
-    """Return signals, images or volumes in another size.
+    """Return signals, images or volumes resized.
 
     Parameters
     ----------
     input : Tensor, shape (n, c, l), (n, c, h, w) or (n, c, d, h, w)
-        What to resize.
-    size : int or as many ints as there are spatial dimensions, optional
-        The new size; or else
-    scale_factor : float or as many, optional
-        how many times larger than the old one, rounded down.
+        The input to resize.
+    size : int, or an int for each spatial dimension, optional
+        The new size.
+    scale_factor : float, or a float for each spatial dimension, optional
+        The ratio of the new size, rounded down, to the old one. Give either this or `size`.
     mode : str, default "nearest"
         "nearest" and "nearest-exact" (the nearest to the left corner or to the centre of a pixel),
-        "linear", "bilinear", "trilinear" (one for each rank), "bicubic" for images, or "area", the
-        mean of what a new pixel covers.
+        "linear", "bilinear", "trilinear" (for 1, 2 and 3 spatial dimensions), "bicubic" for images,
+        or "area", the mean over the area of a new pixel.
     align_corners : bool, default False
-        For linear and cubic modes: whether the centres of the corner pixels stay where they are,
-        rather than their outer corners.
+        For linear and cubic modes: align the centres of the corner pixels, instead of their outer
+        corners.
     recompute_scale_factor : bool, default False
-        Whether positions follow from the two sizes even where `scale_factor` is given.
+        Compute positions from the two sizes even where `scale_factor` is given.
     antialias : bool, default False
-        For "bilinear" and "bicubic": whether the kernel is widened where the image is made smaller.
+        For "bilinear" and "bicubic": widen the kernel where the image becomes smaller.
 
     Returns
     -------
@@ -69,15 +69,15 @@ def interpolate(
     Raises
     ------
     ArgumentError
-        If not one of `size` and `scale_factor` is given, `mode` is another word or is not for input
-        of this rank, or an option is not for `mode`.
+        If not exactly one of `size` and `scale_factor` is given, or `mode` doesn't fit the rank of
+        the input or another option.
     ShapeError
-        If the input has less than three dimensions or more than five, or a size isn't positive.
+        If the input has fewer than three dimensions or more than five, or a size isn't positive.
 
     Notes
     -----
-    Linear, one dimension after the other, so the derivative is the transposed map. The cubic kernel
-    is that of Keys [1]_ with a = -0.75, as in PyTorch; with `antialias` a = -0.5.
+    A separable linear map, so the derivative is the transposed map. The cubic kernel is that of
+    Keys [1]_ with a = -0.75, as in PyTorch; with `antialias` a = -0.5.
 
     References
     ----------
@@ -106,7 +106,7 @@ def interpolate(
     x = floating(input)
     rank = x.ndim - 2
     _check_mode(x, mode, align_corners, antialias)
-    sizes, scales = _targets(x, size, scale_factor)
+    sizes, scales = _output_sizes(x, size, scale_factor)
     if recompute_scale_factor:
         if scale_factor is None:
             raise ArgumentError(
@@ -123,9 +123,9 @@ def interpolate(
     wide = x.dtype.itemsize >= 8
     for i, (n, count, scale) in enumerate(zip(x.shape[2:], sizes, scales, strict=True)):
         if antialias:
-            taps = _smooth(mode, n, count, bool(align_corners), scale)
+            taps = _antialiased(mode, n, count, bool(align_corners), scale)
         elif mode in _RANKS:
-            taps = _weighed(mode, n, count, bool(align_corners), scale, wide)
+            taps = _linear_or_cubic(mode, n, count, bool(align_corners), scale, wide)
         else:
             taps = _nearest(mode, n, count, scale)
         x = resampling.resample.apply(x, taps=taps, axis=2 + i)
@@ -175,8 +175,8 @@ def _check_mode(x: Tensor, mode: str, align_corners: bool | None, antialias: boo
         )
 
 
-def _targets(x: Tensor, size: Any, scale_factor: Any) -> tuple[list[int], list[float | None]]:
-    """Return the new sizes, and the factors that were given."""
+def _output_sizes(x: Tensor, size: Any, scale_factor: Any) -> tuple[list[int], list[float | None]]:
+    """Return the output sizes, and the given scale factors."""
     rank = x.ndim - 2
     if (size is None) == (scale_factor is None):
         raise ArgumentError(
@@ -197,21 +197,21 @@ def _targets(x: Tensor, size: Any, scale_factor: Any) -> tuple[list[int], list[f
     return sizes, [float(s) for s in listed]
 
 
-# --- the maps of one dimension --------------------------------------------------------------------
+# --- interpolation matrices along one dimension ---------------------------------------------------
 
 
 @lru_cache(maxsize=256)
 def _nearest(mode: str, n: int, count: int, scale: float | None) -> Taps:
-    # In single precision, as PyTorch does it, whatever the input is: the choice depends on it.
+    # In single precision for every dtype, as in PyTorch: rounding decides between neighbours.
     step = np.float32(n / count if scale is None else 1 / scale)
     rows = np.arange(count)
     centre = np.float32(0.5) if mode == "nearest-exact" else np.float32(0)
-    places = np.floor((rows.astype(np.float32) + centre) * step).astype(np.int64)
-    return make_taps(rows, np.minimum(places, n - 1), None, (count, n))
+    positions = np.floor((rows.astype(np.float32) + centre) * step).astype(np.int64)
+    return make_taps(rows, np.minimum(positions, n - 1), None, (count, n))
 
 
 def _positions(n: int, count: int, align_corners: bool, scale: float | None, dtype: Any) -> Any:
-    """Return where the new pixels' centres are among the old ones'."""
+    """Return the centres of the output pixels in coordinates of the input pixels."""
     rows = np.arange(count, dtype=dtype)
     if align_corners:
         return rows * dtype((n - 1) / (count - 1) if count > 1 else 0)
@@ -220,7 +220,7 @@ def _positions(n: int, count: int, align_corners: bool, scale: float | None, dty
 
 
 @lru_cache(maxsize=256)
-def _weighed(
+def _linear_or_cubic(
     mode: str, n: int, count: int, align_corners: bool, scale: float | None, wide: bool
 ) -> Taps:
     dtype = np.float64 if wide else np.float32
@@ -228,16 +228,16 @@ def _weighed(
     rows = np.arange(count)
     if mode == "bicubic":
         first = np.floor(at).astype(np.int64)
-        beyond = at - first
+        offset = at - first
         layers = [
-            (rows, np.clip(first + j, 0, n - 1), _cubic(abs(beyond - j), -0.75))
+            (rows, np.clip(first + j, 0, n - 1), _cubic(abs(offset - j), -0.75))
             for j in range(-1, 3)
         ]
     else:
         at = at if align_corners else np.maximum(at, 0)
         first = np.minimum(np.floor(at).astype(np.int64), n - 1)
-        beyond = np.clip(at - first, 0, 1)
-        layers = [(rows, first, 1 - beyond), (rows, np.minimum(first + 1, n - 1), beyond)]
+        offset = np.clip(at - first, 0, 1)
+        layers = [(rows, first, 1 - offset), (rows, np.minimum(first + 1, n - 1), offset)]
     return Taps(count, n, layers)
 
 
@@ -250,39 +250,37 @@ def _cubic(distance: Any, a: float) -> Any:
 
 
 @lru_cache(maxsize=256)
-def _smooth(mode: str, n: int, count: int, align_corners: bool, scale: float | None) -> Taps:
-    """Return the map whose kernel is as wide as a new pixel, where that is the wider one."""
+def _antialiased(mode: str, n: int, count: int, align_corners: bool, scale: float | None) -> Taps:
+    """Return the map with a kernel widened to the output pixel, where this is the larger one."""
     if align_corners:
         step = (n - 1) / (count - 1) if count > 1 else 0.0
     else:
         step = n / count if scale is None else 1 / scale
     half = (2.0 if mode == "bicubic" else 1.0) * max(step, 1.0)
-    stretch = max(step, 1.0)
-    rows, places, weights = [], [], []
+    scale_up = max(step, 1.0)
+    rows, positions, weights = [], [], []
     for i in range(count):
         centre = step * (i + 0.5)
         low = max(int(centre - half + 0.5), 0)
         high = min(int(centre + half + 0.5), n)
         at = np.arange(low, high)
-        distance = abs(at - centre + 0.5) / stretch
+        distance = abs(at - centre + 0.5) / scale_up
         weight = _cubic(distance, -0.5) if mode == "bicubic" else np.maximum(1 - distance, 0)
         rows.append(np.full(len(at), i))
-        places.append(at)
+        positions.append(at)
         weights.append(weight / weight.sum())
     return make_taps(
-        np.concatenate(rows), np.concatenate(places), np.concatenate(weights), (count, n)
+        np.concatenate(rows), np.concatenate(positions), np.concatenate(weights), (count, n)
     )
 
 
-# --- grids ----------------------------------------------------------------------------------------
-#
-# Images looked at through a grid of positions.
+# --- sampling on grids ----------------------------------------------------------------------------
 
 _PADDINGS = ("zeros", "border", "reflection")
 
 
 def affine_grid(theta: Operand, size: Sequence[int], align_corners: bool | None = None) -> Tensor:
-    """Return the positions that an affine map sends the pixels of an image to.
+    """Return the positions to which an affine map moves the pixels of an image.
 
     Parameters
     ----------
@@ -345,7 +343,7 @@ def grid_sample(
     padding_mode: str = "zeros",
     align_corners: bool | None = None,
 ) -> Tensor:
-    """Return what images hold at given positions, between their pixels.
+    """Return images interpolated at given positions.
 
     Parameters
     ----------
@@ -354,9 +352,9 @@ def grid_sample(
     grid : Tensor, shape (n, h', w', 2) or (n, d', h', w', 3)
         Positions (x, y) or (x, y, z), where an image reaches from -1 to 1.
     mode : {"bilinear", "nearest", "bicubic"}
-        How to read between pixels; "bicubic" for images only.
+        The interpolation; "bicubic" for images only.
     padding_mode : {"zeros", "border", "reflection"}
-        What is outside: nothing, the pixel at the edge, or the image mirrored.
+        Values outside of the image: zero, the pixel at the edge, or the mirrored image.
     align_corners : bool, default False
         Whether -1 and 1 are the centres of the corner pixels, rather than their outer corners.
 
@@ -384,19 +382,21 @@ def grid_sample(
     >>> cr.nn.functional.grid_sample(image, middle)
     tensor([[[[2.]]]])
     """
-    x, positions = floating(input), floating(grid)
-    _check(x, positions, mode, padding_mode)
-    places = []
+    x, points = floating(input), floating(grid)
+    _check(x, points, mode, padding_mode)
+    positions = []
     for i, n in enumerate(reversed(x.shape[2:])):  # x, the last dimension, comes first
-        at = indexing_primitives.getitem.apply(positions, key=(..., i))
+        at = indexing_primitives.getitem.apply(points, key=(..., i))
         at = (at + 1) * ((n - 1) / 2) if align_corners else ((at + 1) * n - 1) * 0.5
         if mode != "bicubic":
             at = _inside(at, n, padding_mode, bool(align_corners))
-        places.append(at)
-    taps = [_taps(mode, at) for at in reversed(places)]
+        positions.append(at)
+    taps = [_pixels_and_weights(mode, at) for at in reversed(positions)]
     total: Tensor | None = None
     for chosen in itertools.product(*taps):
-        value = _read(x, [place for place, _ in chosen], padding_mode, bool(align_corners), mode)
+        value = _gather_pixels(
+            x, [position for position, _ in chosen], padding_mode, bool(align_corners), mode
+        )
         for _, weight in chosen:
             if weight is not None:
                 value = value * ops.unsqueeze(weight, 1)
@@ -439,43 +439,45 @@ def _check(x: Tensor, grid: Tensor, mode: str, padding_mode: str) -> None:
 
 
 def _inside(at: Tensor, n: int, padding_mode: str, align_corners: bool) -> Tensor:
-    """Return positions brought inside, where the padding asks for it."""
+    """Return positions clamped or reflected into the image, as the padding mode says."""
     if padding_mode == "zeros":
         return at
     if padding_mode == "reflection":
         low, span = (0.0, n - 1.0) if align_corners else (-0.5, float(n))
         if span == 0:
             return at * 0
-        beyond = abs(at - low)
-        turns = beyond._array // span  # constant: how often the position is folded over
-        rest = beyond - make((turns * span).astype(at.dtype), None)
-        odd = make(turns % 2 == 1, None)
+        offset = abs(at - low)
+        folds = offset._array // span  # constant: number of reflections
+        rest = offset - make((folds * span).astype(at.dtype), None)
+        odd = make(folds % 2 == 1, None)
         at = ops.where(odd, span - rest, rest) + low
-    # At the edge itself and beyond, PyTorch lets no gradient pass.
+    # At the edge and outside, the gradient is 0, as in PyTorch.
     array = at._array
     free = make((array > 0) & (array < n - 1), None)
     return ops.where(free, at, ops.clamp(at.detach(), 0, n - 1))
 
 
-def _taps(mode: str, at: Tensor) -> list[tuple[Any, Any]]:
-    """Return the pixels that a position along one dimension reads, and their weights."""
+def _pixels_and_weights(mode: str, at: Tensor) -> list[tuple[Any, Any]]:
+    """Return the pixels that contribute to a position along one dimension, and their weights."""
     if mode == "nearest":
-        return [(_whole(np.rint(at._array)), None)]
+        return [(_to_integers(np.rint(at._array)), None)]
     floor = np.floor(at._array)
-    beyond = at - make(floor, None)
+    offset = at - make(floor, None)
     if mode == "bilinear":
-        return [(_whole(floor), 1 - beyond), (_whole(floor + 1), beyond)]
+        return [(_to_integers(floor), 1 - offset), (_to_integers(floor + 1), offset)]
     weights = [
-        _cubic_far(beyond + 1),
-        _cubic_near(beyond),
-        _cubic_near(1 - beyond),
-        _cubic_far(2 - beyond),
+        _cubic_far(offset + 1),
+        _cubic_near(offset),
+        _cubic_near(1 - offset),
+        _cubic_far(2 - offset),
     ]
-    return [(_whole(floor + j), weight) for j, weight in zip(range(-1, 3), weights, strict=True)]
+    return [
+        (_to_integers(floor + j), weight) for j, weight in zip(range(-1, 3), weights, strict=True)
+    ]
 
 
-def _whole(at: Any) -> Any:
-    """Return positions as integers; those that are none, far outside."""
+def _to_integers(at: Any) -> Any:
+    """Return positions as integers; positions that are not finite become -1."""
     return np.where(np.isfinite(at), np.clip(at, -(2.0**30), 2.0**30), -1.0).astype(np.int64)
 
 
@@ -487,18 +489,20 @@ def _cubic_far(d: Tensor, a: float = -0.75) -> Any:
     return ((d - 5) * d + 8) * d * a - 4 * a
 
 
-def _read(x: Tensor, places: list[Any], padding_mode: str, align: bool, mode: str) -> Tensor:
-    """Return the pixels at whole positions; zero for those outside."""
+def _gather_pixels(
+    x: Tensor, positions: list[Any], padding_mode: str, align: bool, mode: str
+) -> Tensor:
+    """Return the pixels at integer positions; zero for those outside."""
     found: Any = True
     key = []
-    for place, n in zip(places, x.shape[2:], strict=True):
+    for position, n in zip(positions, x.shape[2:], strict=True):
         if mode == "bicubic" and padding_mode != "zeros":
-            place = _fold(place, n, padding_mode, align)
-        found = found & (place >= 0) & (place < n)
-        key.append(np.clip(place, 0, n - 1))
+            position = _fold_inside(position, n, padding_mode, align)
+        found = found & (position >= 0) & (position < n)
+        key.append(np.clip(position, 0, n - 1))
     flat: Any = 0
-    for place, n in zip(key, x.shape[2:], strict=True):
-        flat = flat * n + place
+    for position, n in zip(key, x.shape[2:], strict=True):
+        flat = flat * n + position
     n, c = x.shape[:2]
     rows = ops.reshape(x, (n, c, int(np.prod(x.shape[2:]))))
     index = np.broadcast_to(flat.reshape(n, 1, -1), (n, c, flat[0].size))
@@ -511,16 +515,16 @@ def _read(x: Tensor, places: list[Any], padding_mode: str, align: bool, mode: st
     )
 
 
-def _fold(place: Any, n: int, padding_mode: str, align_corners: bool) -> Any:
-    """Return whole positions brought inside."""
+def _fold_inside(position: Any, n: int, padding_mode: str, align_corners: bool) -> Any:
+    """Return integer positions clamped or reflected into the image."""
     if padding_mode == "reflection":
         if align_corners:
             span = max(n - 1, 1)
-            place = abs(place)
-            rest, turns = place % span, place // span
-            place = np.where(turns % 2 == 1, span - rest, rest)
+            position = abs(position)
+            rest, folds = position % span, position // span
+            position = np.where(folds % 2 == 1, span - rest, rest)
         else:
-            place = np.where(place < 0, -1 - place, place)
-            rest, turns = place % n, place // n
-            place = np.where(turns % 2 == 1, n - 1 - rest, rest)
-    return np.clip(place, 0, n - 1)
+            position = np.where(position < 0, -1 - position, position)
+            rest, folds = position % n, position // n
+            position = np.where(folds % 2 == 1, n - 1 - rest, rest)
+    return np.clip(position, 0, n - 1)

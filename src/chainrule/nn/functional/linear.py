@@ -1,4 +1,4 @@
-"""Layers whose weights are arguments: `cr`'s own functions, with PyTorch's names of arguments."""
+"""Linear and bilinear layers, distances, similarities, and normalisation of vectors."""
 
 from __future__ import annotations
 
@@ -90,12 +90,10 @@ def bilinear(
     return ops.bilinear(input1, input2, weight, bias)
 
 
-# --- similarity -----------------------------------------------------------------------------------
-#
-# How alike vectors are: by angle, by distance; and vectors brought to length 1.
+# --- similarity and distance ----------------------------------------------------------------------
 
 
-def _length(x: Tensor, p: float, dim: int | tuple[int, ...], keepdim: bool) -> Tensor:
+def _vector_norm(x: Tensor, p: float, dim: int | tuple[int, ...], keepdim: bool) -> Tensor:
     """Return the p-norm along dimensions, with derivative 0 at 0."""
     if p in (1, 2, math.inf):
         return ops.norm(x, p, dim, keepdim)
@@ -104,13 +102,15 @@ def _length(x: Tensor, p: float, dim: int | tuple[int, ...], keepdim: bool) -> T
         return ops.amin(sizes, dim, keepdim)
     if p == 0:
         return ops.sum(ops.sign(sizes), dim, keepdim=keepdim)
-    absent = elementwise.equal.apply(sizes.detach(), 0.0)  # their slope is 0, not that of a power
-    powers = ops.pow(ops.where(absent, 1.0, sizes), p)
-    powers = elementwise.masked.apply(powers, elementwise.logical_not.apply(absent))
+    is_zero = elementwise.equal.apply(
+        sizes.detach(), 0.0
+    )  # elements with slope 0, not that of a power
+    powers = ops.pow(ops.where(is_zero, 1.0, sizes), p)
+    powers = elementwise.masked.apply(powers, elementwise.logical_not.apply(is_zero))
     total = ops.sum(powers, dim, keepdim=keepdim)
-    there = elementwise.greater.apply(total.detach(), 0.0)
-    root = ops.pow(ops.where(there, total, 1.0), 1.0 / p)
-    return elementwise.masked.apply(root, there)
+    nonzero = elementwise.greater.apply(total.detach(), 0.0)
+    root = ops.pow(ops.where(nonzero, total, 1.0), 1.0 / p)
+    return elementwise.masked.apply(root, nonzero)
 
 
 def normalize(input: Operand, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
@@ -121,11 +121,11 @@ def normalize(input: Operand, p: float = 2.0, dim: int = 1, eps: float = 1e-12) 
     input : Tensor
         Real numbers.
     p : number, default 2
-        Which norm is the length; inf too.
+        The order of the norm that is the length; inf too.
     dim : int, default 1
-        Along which dimension the vectors lie.
+        The dimension of the vectors.
     eps : number, default 1e-12
-        What shorter vectors are divided by.
+        The divisor for vectors shorter than this.
 
     Returns
     -------
@@ -143,7 +143,7 @@ def normalize(input: Operand, p: float = 2.0, dim: int = 1, eps: float = 1e-12) 
             [0.0000, 0.0000]])
     """
     x = floating(input)
-    return ops.divide(x, ops.clamp(_length(x, p, dim, True), min=eps))
+    return ops.divide(x, ops.clamp(_vector_norm(x, p, dim, True), min=eps))
 
 
 def cosine_similarity(x1: Operand, x2: Operand, dim: int = 1, eps: float = 1e-8) -> Tensor:
@@ -154,9 +154,9 @@ def cosine_similarity(x1: Operand, x2: Operand, dim: int = 1, eps: float = 1e-8)
     x1, x2 : Tensor
         Real vectors: the shapes broadcast.
     dim : int, default 1
-        Along which dimension of the broadcast shape they lie.
+        The dimension of the vectors in the broadcast shape.
     eps : number, default 1e-8
-        What the length of a shorter vector is taken for.
+        Lower bound of the lengths.
 
     Returns
     -------
@@ -164,8 +164,8 @@ def cosine_similarity(x1: Operand, x2: Operand, dim: int = 1, eps: float = 1e-8)
 
     Notes
     -----
-    Derivative for x1: (u2 - out u1) / |x1|, where u are the vectors of length 1; of a vector that
-    is shorter than eps it is u2 / eps.
+    Derivative for x1: (u2 - out u1) / |x1|, where u are the unit vectors; u2 / eps for a vector
+    shorter than eps.
 
     Examples
     --------
@@ -191,7 +191,7 @@ def pairwise_distance(
     x1, x2 : Tensor, shape (..., d)
         Real vectors: the shapes broadcast.
     p : number, default 2
-        Which norm of the difference it is; inf too.
+        The order of the norm of the difference; inf too.
     eps : number, default 1e-6
         Added to the differences.
     keepdim : bool, default False
@@ -212,4 +212,4 @@ def pairwise_distance(
     tensor([5.0000])
     """
     x, y = pair(x1, x2)
-    return _length(ops.add(ops.subtract(x, y), eps), p, -1, keepdim)
+    return _vector_norm(ops.add(ops.subtract(x, y), eps), p, -1, keepdim)

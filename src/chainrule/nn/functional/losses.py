@@ -1,4 +1,4 @@
-"""Losses of predicted quantities: how far they are from what they should be."""
+"""Losses of regression, negative log-likelihoods, and the reduction of losses."""
 
 from __future__ import annotations
 
@@ -26,9 +26,7 @@ __all__ = [
     "kl_div",
 ]
 
-# --- reduction ------------------------------------------------------------------------------------
-#
-# What losses share: their two inputs in one dtype, weights, and what becomes of many losses.
+# --- promotion, weights and reduction -------------------------------------------------------------
 
 
 def pair(input: Operand, target: Operand) -> tuple[Tensor, Tensor]:
@@ -40,8 +38,8 @@ def pair(input: Operand, target: Operand) -> tuple[Tensor, Tensor]:
     return x, y
 
 
-def like_sized(name: str, input: Operand, target: Operand) -> tuple[Tensor, Tensor]:
-    """Return `pair`, with a warning if the shapes differ: they then broadcast."""
+def pair_checked(name: str, input: Operand, target: Operand) -> tuple[Tensor, Tensor]:
+    """Return `pair`; warn if the shapes differ, since they broadcast."""
     x, y = pair(input, target)
     if x.shape != y.shape:
         warnings.warn(
@@ -62,7 +60,7 @@ def check_reduction(name: str, reduction: str) -> None:
         )
 
 
-def reduced(losses: Tensor, name: str, reduction: str) -> Tensor:
+def reduce_losses(losses: Tensor, name: str, reduction: str) -> Tensor:
     """Return the mean or the sum of the losses, or the losses."""
     check_reduction(name, reduction)
     if reduction == "mean":
@@ -70,12 +68,12 @@ def reduced(losses: Tensor, name: str, reduction: str) -> Tensor:
     return ops.sum(losses) if reduction == "sum" else losses
 
 
-def weighted(
-    losses: Tensor, weight: Operand | None, name: str, reduction: str, shared: bool = True
+def reduce_weighted(
+    losses: Tensor, weight: Operand | None, name: str, reduction: str, by_weights: bool = True
 ) -> Tensor:
-    """Return the losses times their weights, reduced; a `shared` mean is divided by their sum."""
+    """Return weighted losses, reduced; a mean `by_weights` is divided by the sum of the weights."""
     if weight is None:
-        return reduced(losses, name, reduction)
+        return reduce_losses(losses, name, reduction)
     factors = cast(floating(weight), losses.dtype)
     if factors.shape != losses.shape:
         raise ShapeError(
@@ -84,19 +82,19 @@ def weighted(
         )
     check_reduction(name, reduction)
     losses = ops.multiply(losses, factors)
-    if reduction == "mean" and shared:
+    if reduction == "mean" and by_weights:
         return ops.divide(ops.sum(losses), ops.sum(factors))
-    return reduced(losses, name, reduction)
+    return reduce_losses(losses, name, reduction)
 
 
-def shared_out(total: Tensor, count: Any) -> Tensor:
-    """Return a sum divided by a number of elements; nan for none, without NumPy's warning."""
+def mean_from_sum(total: Tensor, count: Any) -> Tensor:
+    """Return a sum divided by a count; nan for a count of 0, without NumPy's warning."""
     if is_array(count):  # not known yet
         return ops.divide(total, make(count.astype(total.dtype), None))
     return ops.divide(total, count) if count else ops.multiply(total, math.nan)
 
 
-# --- losses ---------------------------------------------------------------------------------------
+# --- losses of regression -------------------------------------------------------------------------
 
 
 def mse_loss(
@@ -107,11 +105,11 @@ def mse_loss(
     Parameters
     ----------
     input, target : Tensor, of one shape
-        Predictions and what they should be.
+        Predictions and targets.
     reduction : {"mean", "sum", "none"}
-        What becomes of the squared differences.
+        The reduction of the squared differences.
     weight : Tensor, of that shape, optional
-        Multiplies each of them; their mean is then the weighted one.
+        Weights of the squared differences; their mean is the weighted mean.
 
     Returns
     -------
@@ -127,7 +125,7 @@ def mse_loss(
     Warns
     -----
     UserWarning
-        If the shapes differ: they then broadcast, which is rarely meant.
+        If the shapes differ: they then broadcast, which is rarely intended.
 
     Notes
     -----
@@ -140,8 +138,8 @@ def mse_loss(
     >>> cr.nn.functional.mse_loss(cr.tensor([1.0, 2.0]), cr.tensor([1.0, 4.0]))
     tensor(2.)
     """
-    x, y = like_sized("mse_loss", input, target)
-    return weighted(ops.square(ops.subtract(x, y)), weight, "mse_loss", reduction)
+    x, y = pair_checked("mse_loss", input, target)
+    return reduce_weighted(ops.square(ops.subtract(x, y)), weight, "mse_loss", reduction)
 
 
 def l1_loss(
@@ -159,8 +157,8 @@ def l1_loss(
     >>> cr.nn.functional.l1_loss(cr.tensor([1.0, 2.0]), cr.tensor([1.0, 4.0]))
     tensor(1.)
     """
-    x, y = like_sized("l1_loss", input, target)
-    return weighted(ops.abs(ops.subtract(x, y)), weight, "l1_loss", reduction)
+    x, y = pair_checked("l1_loss", input, target)
+    return reduce_weighted(ops.abs(ops.subtract(x, y)), weight, "l1_loss", reduction)
 
 
 def smooth_l1_loss(
@@ -173,7 +171,7 @@ def smooth_l1_loss(
     input, target, reduction
         As for `mse_loss`, with its errors and its warning.
     beta : number, default 1
-        Where the parabola becomes a line. 0 makes it `l1_loss`.
+        The |d| from which the loss is linear. 0 gives `l1_loss`.
 
     Returns
     -------
@@ -202,12 +200,14 @@ def smooth_l1_loss(
         raise ArgumentError(
             f"smooth_l1_loss does not support negative values for beta, but got {beta}"
         )
-    x, y = like_sized("smooth_l1_loss", input, target)
+    x, y = pair_checked("smooth_l1_loss", input, target)
     difference = ops.subtract(x, y)
     if beta == 0:
-        return reduced(ops.abs(difference), "smooth_l1_loss", reduction)
+        return reduce_losses(ops.abs(difference), "smooth_l1_loss", reduction)
     losses = losses_primitives.huber.apply(difference, delta=float(beta))
-    return reduced(losses if beta == 1 else ops.divide(losses, beta), "smooth_l1_loss", reduction)
+    return reduce_losses(
+        losses if beta == 1 else ops.divide(losses, beta), "smooth_l1_loss", reduction
+    )
 
 
 def huber_loss(
@@ -224,9 +224,9 @@ def huber_loss(
     input, target, reduction
         As for `mse_loss`, with its errors and its warning; d is their difference.
     delta : number, default 1
-        Where the parabola becomes a line.
+        The |d| from which the loss is linear.
     weight : Tensor, of the shape of `input`, optional
-        Multiplies each loss; a mean is still divided by their number.
+        Weights of the losses; a mean is still divided by their number.
 
     Returns
     -------
@@ -255,9 +255,9 @@ def huber_loss(
         raise ArgumentError(
             f"huber_loss does not support non-positive values for delta, but got {delta}"
         )
-    x, y = like_sized("huber_loss", input, target)
+    x, y = pair_checked("huber_loss", input, target)
     losses = losses_primitives.huber.apply(ops.subtract(x, y), delta=float(delta))
-    return weighted(losses, weight, "huber_loss", reduction, shared=False)
+    return reduce_weighted(losses, weight, "huber_loss", reduction, by_weights=False)
 
 
 def poisson_nll_loss(
@@ -269,14 +269,14 @@ def poisson_nll_loss(
     eps: float = 1e-8,
     reduction: str = "mean",
 ) -> Tensor:
-    """Return how improbable the counts in `target` are under Poisson distributions.
+    """Return the negative log-likelihood of the counts in `target` under Poisson distributions.
 
     Parameters
     ----------
     input : Tensor
         The expected counts, or their logarithms.
     target : Tensor
-        The counts. Their shapes broadcast.
+        The counts. The shapes broadcast.
     log_input : bool, default True
         Whether `input` holds logarithms.
     full : bool, default False
@@ -284,7 +284,7 @@ def poisson_nll_loss(
     eps : number, default 1e-8
         Added to expected counts before their logarithm is taken.
     reduction : {"mean", "sum", "none"}
-        What becomes of the losses.
+        The reduction of the losses.
 
     Returns
     -------
@@ -317,7 +317,7 @@ def poisson_nll_loss(
         spread = ops.multiply(0.5, ops.log(ops.multiply(2 * math.pi, count)))
         stirling = ops.add(ops.subtract(ops.multiply(count, ops.log(count)), count), spread)
         losses = ops.add(losses, elementwise.masked.apply(stirling, many))
-    return reduced(losses, "poisson_nll_loss", reduction)
+    return reduce_losses(losses, "poisson_nll_loss", reduction)
 
 
 def gaussian_nll_loss(
@@ -328,12 +328,12 @@ def gaussian_nll_loss(
     eps: float = 1e-6,
     reduction: str = "mean",
 ) -> Tensor:
-    """Return how improbable `target` is under normal distributions.
+    """Return the negative log-likelihood of `target` under normal distributions.
 
     Parameters
     ----------
     input, target : Tensor
-        Means, and what was observed.
+        Means, and observations.
     var : Tensor or number
         Variances: one number; or of the shape of `input`, of it without the last dimension, or
         with one dimension of length 1 instead.
@@ -342,7 +342,7 @@ def gaussian_nll_loss(
     eps : number, default 1e-6
         Variances below it are replaced by it; the gradient is as if they were not.
     reduction : {"mean", "sum", "none"}
-        What becomes of the losses.
+        The reduction of the losses.
 
     Returns
     -------
@@ -380,7 +380,7 @@ def gaussian_nll_loss(
     losses = ops.multiply(0.5, ops.add(ops.log(spread), ops.divide(square, spread)))
     if full:
         losses = ops.add(losses, 0.5 * math.log(2 * math.pi))
-    return reduced(losses, "gaussian_nll_loss", reduction)
+    return reduce_losses(losses, "gaussian_nll_loss", reduction)
 
 
 def _variances(x: Tensor, var: Operand) -> Tensor:
@@ -406,16 +406,16 @@ def _variances(x: Tensor, var: Operand) -> Tensor:
 def kl_div(
     input: Operand, target: Operand, *, reduction: str = "mean", log_target: bool = False
 ) -> Tensor:
-    """Return the Kullback-Leibler divergence of distributions from predicted ones.
+    """Return the Kullback-Leibler divergence of target distributions from predicted ones.
 
     Parameters
     ----------
     input : Tensor
         Logarithms of the predicted probabilities.
     target : Tensor
-        The probabilities p that they should have. The shapes broadcast.
+        The target probabilities p. The shapes broadcast.
     reduction : {"mean", "batchmean", "sum", "none"}
-        What becomes of the terms. "batchmean" divides their sum by the length of dimension 0, and
+        The reduction of the terms. "batchmean" divides their sum by the length of dimension 0, and
         so is the divergence itself; "mean" divides by the number of terms.
     log_target : bool, default False
         Whether `target` holds logarithms too.
@@ -450,8 +450,8 @@ def kl_div(
         losses = ops.multiply(ops.exp(y), ops.subtract(y, x))
     else:
         zero = elementwise.astype.apply(elementwise.equal.apply(y.detach(), 0.0), dtype=y.dtype)
-        own = ops.multiply(y, ops.log(ops.add(y, zero)))  # log 1 where there is nothing
+        own = ops.multiply(y, ops.log(ops.add(y, zero)))  # log 1 where y is 0
         losses = ops.subtract(own, ops.multiply(y, x))
     if reduction == "batchmean":
-        return shared_out(ops.sum(losses), x.shape[0] if x.ndim else 1)
-    return reduced(losses, "kl_div", reduction)
+        return mean_from_sum(ops.sum(losses), x.shape[0] if x.ndim else 1)
+    return reduce_losses(losses, "kl_div", reduction)

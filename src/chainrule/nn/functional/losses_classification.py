@@ -1,4 +1,4 @@
-"""Losses of predicted classes: cross entropies of one among many."""
+"""Losses of classification: cross entropies, binary cross entropies, and CTC."""
 
 from __future__ import annotations
 
@@ -20,7 +20,13 @@ from chainrule.backend import (
     move,
 )
 from chainrule.errors import ArgumentError, DTypeError, OutOfBoundsError, ShapeError
-from chainrule.nn.functional.losses import check_reduction, pair, reduced, shared_out, weighted
+from chainrule.nn.functional.losses import (
+    check_reduction,
+    mean_from_sum,
+    pair,
+    reduce_losses,
+    reduce_weighted,
+)
 from chainrule.ops import log_softmax
 from chainrule.ops.wrappers import real_operands
 from chainrule.primitives import activations, elementwise, indexing, shaping
@@ -46,34 +52,34 @@ def cross_entropy(
     reduction: str = "mean",
     label_smoothing: float = 0.0,
 ) -> Tensor:
-    """Return how improbable the classes in `target` are, given unnormalised scores.
+    """Return the cross entropy of the classes in `target` for unnormalised scores.
 
     Parameters
     ----------
     input : Tensor, shape (n, c), or (c,), or (n, c, ...)
         A score (a logit) for each of c classes.
     target : Tensor of ints, shape (n,), or (), or (n, ...)
-        The right class, from 0 to c - 1. Or floats of the shape of `input`: the probability that
-        each class should have.
+        The right class, from 0 to c - 1. Or floats of the shape of `input`: the target probability
+        of each class.
     weight : Tensor, shape (c,), optional
-        Multiplies the losses of each class. A mean over classes is then the weighted one.
+        Weights of the losses by class. The mean is then the weighted mean.
     ignore_index : int, default -100
-        What `target` holds where there is nothing to learn: it counts in no sum and no mean.
+        Rows with this target are ignored, in sums and means.
     reduction : {"mean", "sum", "none"}
-        What becomes of the n losses.
+        The reduction of the n losses.
     label_smoothing : number, default 0
-        This share of the probability is spread evenly over all classes.
+        Fraction of the target probability that is distributed evenly over all classes.
 
     Returns
     -------
     Tensor, 0-d, or of the shape of `input` without the classes for "none"
-        In nats: -log of the softmax of `input` at the right class. nan is the mean of none.
+        In nats: -log of the softmax of `input` at the right class. The mean of no losses is nan.
 
     Raises
     ------
     ShapeError, DTypeError, OutOfBoundsError, ArgumentError
-        If shapes don't fit, `target` holds no integers or no class, `reduction` is another word, or
-        `label_smoothing` is outside of [0, 1].
+        If shapes don't fit, `target` is not of integers or out of range, `reduction` is another
+        word, or `label_smoothing` is outside of [0, 1].
 
     Notes
     -----
@@ -94,17 +100,17 @@ def cross_entropy(
     scores, classes = floating(input), tensor_of(target)
     if scores.shape == classes.shape and classes.dtype.kind == "f":
         settings = (ignore_index, reduction, float(label_smoothing))
-        return _of_probabilities(scores, classes, weight, *settings)
+        return _cross_entropy_of_probabilities(scores, classes, weight, *settings)
     dim = _class_dim(scores, classes, "cross_entropy")
-    if weight is None and label_smoothing == 0 and _all_count(classes, scores, dim, ignore_index):
+    if weight is None and label_smoothing == 0 and _all_valid(classes, scores, dim, ignore_index):
         losses = losses_primitives.class_losses.apply(scores, classes, axis=dim)
-        return reduced(losses, "cross_entropy", reduction)
-    rows = _Rows("cross_entropy", scores.shape[dim], dim, classes, weight, ignore_index)
+        return reduce_losses(losses, "cross_entropy", reduction)
+    rows = _ClassTargets("cross_entropy", scores.shape[dim], dim, classes, weight, ignore_index)
     logs = log_softmax(scores, dim)
     if label_smoothing == 0:
-        return rows.reduced(rows.losses(logs), reduction)
-    own = rows.reduced(rows.losses(logs), reduction)
-    even = rows.reduced(rows.spread(logs), reduction)
+        return rows.reduce(rows.losses(logs), reduction)
+    own = rows.reduce(rows.losses(logs), reduction)
+    even = rows.reduce(rows.smoothed_losses(logs), reduction)
     share = label_smoothing / max(scores.shape[dim], 1)
     return ops.add(ops.multiply(own, 1 - label_smoothing), ops.multiply(even, share))
 
@@ -117,7 +123,7 @@ def nll_loss(
     ignore_index: int = -100,
     reduction: str = "mean",
 ) -> Tensor:
-    """Return the negative of what `input` holds at the classes in `target`.
+    """Return the negative log-likelihood: -`input` at the classes in `target`.
 
     Parameters
     ----------
@@ -150,16 +156,16 @@ def nll_loss(
     """
     x, classes = floating(input), tensor_of(target)
     dim = _class_dim(x, classes, "nll_loss")
-    if weight is None and x.ndim == 2 and _all_count(classes, x, dim, ignore_index):
+    if weight is None and x.ndim == 2 and _all_valid(classes, x, dim, ignore_index):
         right = (np.arange(x.shape[0]), classes._array)
         losses = elementwise.negative.apply(indexing.index.apply(x, key=right))
-        return reduced(losses, "nll_loss", reduction)
-    rows = _Rows("nll_loss", x.shape[dim], dim, classes, weight, ignore_index)
-    return rows.reduced(rows.losses(x), reduction)
+        return reduce_losses(losses, "nll_loss", reduction)
+    rows = _ClassTargets("nll_loss", x.shape[dim], dim, classes, weight, ignore_index)
+    return rows.reduce(rows.losses(x), reduction)
 
 
 def _class_dim(x: Tensor, classes: Tensor, name: str) -> int:
-    """Return the dimension of the classes, after checking that `classes` has all the others."""
+    """Return the dimension of the classes; raise if `classes` doesn't have all other dimensions."""
     if x.ndim == 0:
         raise ShapeError(f"{name}: input has no dimension of classes: its shape is []")
     if classes.dtype.kind not in "iu":
@@ -189,8 +195,8 @@ def _class_weights(name: str, weight: Operand | None, count: int, dtype: Any) ->
     return factors
 
 
-class _Rows:
-    """The right class of each row, what it weighs, and which rows are ignored."""
+class _ClassTargets:
+    """The right class of each row, the weights of the classes, and the mask of ignored rows."""
 
     def __init__(
         self,
@@ -204,7 +210,7 @@ class _Rows:
         self.name, self.dim, self.count = name, dim, count
         numbers = classes._array
         ignored = numbers == ignore_index
-        self.kept: Any = None  # where the rows are that count, if not everywhere
+        self.kept: Any = None  # mask of the rows that are not ignored; None for all
         if not is_known(numbers) or ignored.any():
             self.kept = ~ignored
             numbers = numbers * self.kept
@@ -223,7 +229,7 @@ class _Rows:
         return x if self.kept is None else elementwise.masked.apply(x, self.kept)
 
     def losses(self, x: Tensor) -> Tensor:
-        """Return what `x` holds at the right classes: negative, and weighted."""
+        """Return the losses: -`x` at the right classes, weighted."""
         self._weights(x)
         picked = ops.squeeze(
             ops.gather(x, self.dim, ops.unsqueeze(self.classes, self.dim)), self.dim
@@ -231,7 +237,7 @@ class _Rows:
         picked = ops.negative(self._masked(picked))
         return picked if self.factors is None else ops.multiply(picked, self.factors)
 
-    def spread(self, x: Tensor) -> Tensor:
+    def smoothed_losses(self, x: Tensor) -> Tensor:
         """Return the negative sum over all classes, weighted by class."""
         weights = self._weights(x)
         if weights is not None:
@@ -239,32 +245,34 @@ class _Rows:
             x = ops.multiply(x, shaping.reshape.apply(weights, shape=shape))
         return self._masked(ops.negative(ops.sum(x, self.dim)))
 
-    def reduced(self, losses: Tensor, reduction: str) -> Tensor:
-        """Return the losses' mean over what counts, their sum, or them."""
+    def reduce(self, losses: Tensor, reduction: str) -> Tensor:
+        """Return the mean of the losses that are not ignored, their sum, or the losses."""
         if reduction != "mean" or (self.kept is None and self.factors is None):
-            return reduced(losses, self.name, reduction)
+            return reduce_losses(losses, self.name, reduction)
         total = ops.sum(losses)
         if self.factors is None:
-            return shared_out(total, np.count_nonzero(self.kept))
+            return mean_from_sum(total, np.count_nonzero(self.kept))
         divisor = ops.sum(self.factors)
         if is_known(divisor._array) and divisor.item() == 0:
-            return shared_out(total, 0)
+            return mean_from_sum(total, 0)
         return ops.divide(total, divisor)
 
 
-def _all_count(classes: Tensor, scores: Tensor, dim: int, ignore_index: int) -> bool:
-    """Say whether every class is a right number, and none is `ignore_index`: in one pass."""
+def _all_valid(classes: Tensor, scores: Tensor, dim: int, ignore_index: int) -> bool:
+    """Tell whether every target is a valid class and none is `ignore_index`, in one pass."""
     numbers = classes._array
     if ignore_index >= 0 or numbers.__class__ is not np.ndarray:
         return False
     if numbers.size == 0 or numbers.dtype != np.int64:
         return False
-    top = np.maximum.reduce(numbers.view(np.uint64), axis=None)  # a negative one were the largest
+    top = np.maximum.reduce(
+        numbers.view(np.uint64), axis=None
+    )  # negative numbers become the largest
     return bool(top < scores.shape[dim])
 
 
 def _check_classes(classes: Array, count: int, name: str) -> None:
-    """Raise if a class is not in 0 … count - 1: a negative one would count from the end."""
+    """Raise if a class is not in 0 … count - 1: indexing would accept negative ones."""
     outside = first_where((classes < 0) | (classes >= count), classes)
     if outside is not None:
         raise OutOfBoundsError(
@@ -273,7 +281,7 @@ def _check_classes(classes: Array, count: int, name: str) -> None:
         )
 
 
-def _of_probabilities(
+def _cross_entropy_of_probabilities(
     scores: Tensor,
     probabilities: Tensor,
     weight: Operand | None,
@@ -301,29 +309,27 @@ def _of_probabilities(
     if reduction == "none":
         return ops.negative(ops.sum(terms, dim))
     total = ops.negative(ops.sum(terms))
-    return total if reduction == "sum" else shared_out(total, scores.numel() // max(count, 1))
+    return total if reduction == "sum" else mean_from_sum(total, scores.numel() // max(count, 1))
 
 
-# --- binary ---------------------------------------------------------------------------------------
-#
-# Cross entropies of yes and no.
+# --- binary cross entropy -------------------------------------------------------------------------
 
 
 def binary_cross_entropy(
     input: Operand, target: Operand, weight: Operand | None = None, *, reduction: str = "mean"
 ) -> Tensor:
-    """Return how improbable `target` is, given probabilities of yes.
+    """Return the binary cross entropy of `target` for given probabilities.
 
     Parameters
     ----------
     input : Tensor
         Probabilities x, from 0 to 1.
     target : Tensor, shape of `input`
-        What they should be: usually 0 or 1.
+        The target probabilities: usually 0 or 1.
     weight : Tensor, optional
         Multiplies each loss; its shape broadcasts to that of `input`.
     reduction : {"mean", "sum", "none"}
-        What becomes of the losses.
+        The reduction of the losses.
 
     Returns
     -------
@@ -349,18 +355,20 @@ def binary_cross_entropy(
     tensor(50.3466)
     """
     x, y = pair(input, target)
-    _check_same(x, y, "binary_cross_entropy", "Using a target size that is different to the input")
+    _check_same_shape(
+        x, y, "binary_cross_entropy", "Using a target size that is different to the input"
+    )
     values = x._array
     known = values.size and is_known(values)
     if known and not (values.min() >= 0 and values.max() <= 1):
         raise ArgumentError(
             "binary_cross_entropy: all elements of input should be between 0 and 1, but they are "
-            f"between {values.min()} and {values.max()}: of scores take "
+            f"between {values.min()} and {values.max()}: for scores use "
             "binary_cross_entropy_with_logits"
         )
     with np.errstate(divide="ignore"):
         losses = losses_primitives.binary_cross_entropy.apply(x, y)
-    return _scaled(losses, weight, "binary_cross_entropy", reduction)
+    return _reduce_elements(losses, weight, "binary_cross_entropy", reduction)
 
 
 def binary_cross_entropy_with_logits(
@@ -371,20 +379,20 @@ def binary_cross_entropy_with_logits(
     reduction: str = "mean",
     pos_weight: Operand | None = None,
 ) -> Tensor:
-    """Return how improbable `target` is, given scores whose sigmoid is the probability of yes.
+    """Return the binary cross entropy of `target` for scores, whose sigmoid is the probability.
 
     Parameters
     ----------
     input : Tensor
         Scores (logits) x.
     target : Tensor, shape of `input`
-        What their sigmoid should be: usually 0 or 1.
+        The target probabilities: usually 0 or 1.
     weight : Tensor, optional
         Multiplies each loss; its shape broadcasts to that of `input`.
     reduction : {"mean", "sum", "none"}
-        What becomes of the losses.
+        The reduction of the losses.
     pos_weight : Tensor, optional
-        Multiplies the losses of yes; its shape broadcasts to that of `input`.
+        Weights of the positive class; the shape broadcasts to that of `input`.
 
     Returns
     -------
@@ -399,7 +407,7 @@ def binary_cross_entropy_with_logits(
 
     Notes
     -----
-    max(x, 0) - x y + log(1 + exp(-|x|)): nothing overflows, and small losses keep their digits.
+    max(x, 0) - x y + log(1 + exp(-|x|)): without overflow, and precise for small losses.
     Derivative: sigmoid(x) - y.
 
     Examples
@@ -411,7 +419,7 @@ def binary_cross_entropy_with_logits(
     """
     name = "binary_cross_entropy_with_logits"
     x, y = real_operands(name, input, target)
-    _check_same(x, y, name, "Target size must be the same as input size")
+    _check_same_shape(x, y, name, "Target size must be the same as input size")
     if pos_weight is None:
         losses = losses_primitives.binary_cross_entropy_with_logits.apply(x, y)
     else:
@@ -420,26 +428,24 @@ def binary_cross_entropy_with_logits(
         no = activations.softplus.apply(x, **settings)
         yes = ops.multiply(ops.multiply(yes, cast(floating(pos_weight), x.dtype)), y)
         losses = ops.add(yes, ops.multiply(no, ops.subtract(1.0, y)))
-    return _scaled(losses, weight, name, reduction)
+    return _reduce_elements(losses, weight, name, reduction)
 
 
-def _check_same(x: Tensor, y: Tensor, name: str, text: str) -> None:
+def _check_same_shape(x: Tensor, y: Tensor, name: str, text: str) -> None:
     if x.shape != y.shape:
         raise ShapeError(f"{name}: {text}: {list(y.shape)} and {list(x.shape)}")
 
 
-def _scaled(losses: Tensor, weight: Operand | None, name: str, reduction: str) -> Tensor:
+def _reduce_elements(losses: Tensor, weight: Operand | None, name: str, reduction: str) -> Tensor:
     if weight is not None:
         losses = ops.multiply(losses, cast(floating(weight), losses.dtype))
-    return weighted(losses, None, name, reduction)
+    return reduce_weighted(losses, None, name, reduction)
 
 
-# --- alignment ------------------------------------------------------------------------------------
-#
-# The loss of a sequence of labels whose places in time are not known.
+# --- connectionist temporal classification (CTC) --------------------------------------------------
 
-_NEVER = -1e30
-"""The logarithm of no probability: finite, so that differences of two of them are numbers."""
+_LOG_ZERO = -1e30
+"""Logarithm of probability 0: finite, so that differences of two of them are not nan."""
 
 
 def ctc_loss(
@@ -451,18 +457,18 @@ def ctc_loss(
     reduction: str = "mean",
     zero_infinity: bool = False,
 ) -> Tensor:
-    """Return how improbable sequences of labels are, over all ways to spread them in time.
+    """Return the negative log-likelihood of label sequences, over all alignments in time (CTC).
 
     Parameters
     ----------
     log_probs : Tensor, shape (t, n, c) or (t, c)
         The logarithms of the probabilities of c labels at t times, as of `log_softmax`.
     targets : Tensor of integers, shape (n, s), or (s,), or (sum of target_lengths,)
-        The labels: padded, or one sequence after the other.
+        The labels: padded, or concatenated.
     input_lengths, target_lengths : Tensor or sequence of ints, shape (n,); or int
-        How many times, and how many labels, count in each sequence.
+        The numbers of times, and of labels, of each sequence.
     blank : int, default 0
-        The label that stands for none: it parts equal labels, and is left out at the end.
+        The label for no output: it separates equal labels, and is removed at the end.
     reduction : {"mean", "sum", "none"}
         Divide each loss by its number of labels and take the mean; add them up; or return them.
     zero_infinity : bool, default False
@@ -471,22 +477,22 @@ def ctc_loss(
     Returns
     -------
     Tensor, shape (), or (n,) for "none"
-        -log Σ Π p: over all ways [1]_, of the product of probabilities.
+        -log Σ Π p: the sum over all alignments [1]_ of the product of probabilities.
 
     Raises
     ------
     ShapeError
         If the shapes or the lengths don't fit.
     DTypeError
-        If targets or lengths are no integers.
+        If targets or lengths are not integers.
     OutOfBoundsError
-        If a label is none of the c, or `blank` is.
+        If a label, or `blank`, is out of range.
 
     Notes
     -----
     Derivative: minus the probability of each label at each time, given the sequence; 0 where the
-    loss is infinite. That is the derivative in `log_probs` itself: PyTorch's has exp(log_probs)
-    added, which the gradient of `log_softmax` takes off again.
+    loss is infinite. This is the derivative in `log_probs` itself: PyTorch adds exp(log_probs),
+    which the gradient of `log_softmax` subtracts again.
 
     References
     ----------
@@ -516,14 +522,14 @@ def ctc_loss(
         )
     times = _lengths("input_lengths", input_lengths, count, steps)
     lengths = _lengths("target_lengths", target_lengths, count, None)
-    labels = _padded(_integers("targets", targets), lengths, batched)
+    labels = _padded_labels(_integers("targets", targets), lengths, batched)
     inside = np.arange(labels.shape[1]) < lengths[:, None]
     _check_labels(labels, inside, classes)
     dtype = scores.dtype
     if dtype.itemsize < 4:
         scores = cast(scores, np.float32)
     losses = _losses(scores, np.where(inside, labels, blank), times, lengths, blank)
-    impossible = make(losses._array > -_NEVER / 10, None)
+    impossible = make(losses._array > -_LOG_ZERO / 10, None)
     losses = cast(ops.where(impossible, 0.0 if zero_infinity else np.inf, losses), dtype)
     if reduction == "mean":
         losses = ops.mean(ops.divide(losses, make(np.maximum(lengths, 1).astype(dtype), None)))
@@ -549,20 +555,20 @@ def _integers(name: str, value: Any) -> Array:
     return array.astype(np.int64)
 
 
-def _lengths(name: str, value: Any, count: int, most: int | None) -> Array:
+def _lengths(name: str, value: Any, count: int, maximum: int | None) -> Array:
     lengths = np.atleast_1d(_integers(name, value))
     if lengths.shape != (count,):
         raise ShapeError(
             f"ctc_loss: {name} must be of size batch_size, {count}, got {list(lengths.shape)}"
         )
-    if holds_somewhere(lengths < 0) or (most is not None and holds_somewhere(lengths > most)):
-        bound = "" if most is None else f" and at most {most}, the number of times"
+    if holds_somewhere(lengths < 0) or (maximum is not None and holds_somewhere(lengths > maximum)):
+        bound = "" if maximum is None else f" and at most {maximum}, the number of times"
         raise ShapeError(f"ctc_loss: Expected {name} to be not negative{bound}, got {lengths}")
     return lengths
 
 
-def _padded(targets: Array, lengths: Array, batched: bool) -> Array:
-    """Return the labels as one row for each sequence."""
+def _padded_labels(targets: Array, lengths: Array, batched: bool) -> Array:
+    """Return the labels with one row for each sequence, padded."""
     if targets.ndim == 1 and batched:
         check_known(lengths, "ctc_loss", "pad targets to the shape (n, longest)")
     known = is_known(lengths)
@@ -570,8 +576,8 @@ def _padded(targets: Array, lengths: Array, batched: bool) -> Array:
     if targets.ndim == 1 and batched:
         if len(targets) != lengths.sum():
             raise ShapeError(
-                f"ctc_loss: {len(targets)} targets one after the other, but target_lengths add up "
-                f"to {lengths.sum()}"
+                f"ctc_loss: {len(targets)} concatenated targets, but target_lengths add up to "
+                f"{lengths.sum()}"
             )
         rows = np.zeros((len(lengths), longest), np.int64)
         rows[np.arange(longest) < lengths[:, None]] = targets
@@ -585,43 +591,43 @@ def _padded(targets: Array, lengths: Array, batched: bool) -> Array:
     return rows[:, :longest]
 
 
-def _between(values: Array, filler: Any) -> Array:
-    """Return rows with a filler before, between and after their values."""
+def _interleave(values: Array, filler: Any) -> Array:
+    """Return rows with a filler before, between and after the values."""
     fillers = np.full(values.shape, filler, values.dtype)
     pairs = np.stack([fillers, values], -1).reshape(len(values), 2 * values.shape[1])
     return np.concatenate([pairs, np.full((len(values), 1), filler, values.dtype)], 1)
 
 
 def _losses(scores: Tensor, labels: Array, times: Array, lengths: Array, blank: int) -> Tensor:
-    """Return the loss of each sequence; -`_NEVER` and more where there is no way.
+    """Return the loss of each sequence; -`_LOG_ZERO` or more where there is no alignment.
 
-    A way goes through the labels with blanks around each. In one step it stays, goes one further,
-    or two: over a blank, between labels that differ.
+    Forward recursion of CTC. The states are the labels with blanks around each. A step stays,
+    advances by one state, or by two: over a blank between labels that differ.
     """
     count, longest = labels.shape
-    places = _between(labels, blank)
-    number = np.arange(places.shape[1])
+    states = _interleave(labels, blank)
+    state_numbers = np.arange(states.shape[1])
     differs = np.concatenate(
         [np.zeros((count, 1), bool)[:, :longest], labels[:, 1:] != labels[:, :-1]], 1
     )
-    skips = _between(differs, False)
-    key = (slice(None), np.arange(count)[:, None], places)
-    rows = ops.unbind(ops.clamp_min(indexing.index.apply(scores, key=key), _NEVER))
-    never = np.asarray(_NEVER, scores.dtype)
-    edge = make(np.full((count, 2), never), None)
-    none, may_skip = make(never, None), make(skips, None)
-    # Before the first step: as if the way came from the blank in front, or had not yet begun.
-    begun = np.full(places.shape, never)
-    begun[:, 0] = 0
-    sums = make(begun, None)
-    first = make(number[None] < 2, None)
+    skips = _interleave(differs, False)
+    key = (slice(None), np.arange(count)[:, None], states)
+    rows = ops.unbind(ops.clamp_min(indexing.index.apply(scores, key=key), _LOG_ZERO))
+    log_zero = np.asarray(_LOG_ZERO, scores.dtype)
+    edge = make(np.full((count, 2), log_zero), None)
+    none, may_skip = make(log_zero, None), make(skips, None)
+    # Initial state: the first blank, with probability 1.
+    initial = np.full(states.shape, log_zero)
+    initial[:, 0] = 0
+    sums = make(initial, None)
+    first = make(state_numbers[None] < 2, None)
     for time, row in enumerate(rows):
         if time == 0:
             new = ops.where(first, row, none)
         else:
             wide = ops.cat([edge, sums], 1)
-            jumps = ops.where(may_skip, wide[:, :-2], none)
-            new = ops.logsumexp(ops.stack([sums, wide[:, 1:-1], jumps]), 0) + row
+            skipped = ops.where(may_skip, wide[:, :-2], none)
+            new = ops.logsumexp(ops.stack([sums, wide[:, 1:-1], skipped]), 0) + row
         running = time < times
         sums = (
             new

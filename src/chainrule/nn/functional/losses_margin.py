@@ -1,4 +1,4 @@
-"""Losses of distances that are content with a margin: beyond it nothing is to be gained."""
+"""Margin losses of distances, rankings and classes: zero outside of a margin."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from chainrule.autograd.tensor import Tensor
 from chainrule.backend import first_where
 from chainrule.errors import ArgumentError, DTypeError, OutOfBoundsError, ShapeError
 from chainrule.nn.functional.linear import pairwise_distance
-from chainrule.nn.functional.losses import check_reduction, pair, reduced
+from chainrule.nn.functional.losses import check_reduction, pair, reduce_losses
 from chainrule.nn.functional.losses_classification import binary_cross_entropy_with_logits
 from chainrule.ops.wrappers import real_operands
 from chainrule.primitives import activations, elementwise, indexing
@@ -43,9 +43,9 @@ def hinge_embedding_loss(
     target : Tensor
         1 or -1 for each: their shapes broadcast.
     margin : number, default 1
-        How large x should be where the target is -1.
+        The x from which the loss is 0 where the target is -1.
     reduction : {"mean", "sum", "none"}
-        What becomes of the losses.
+        The reduction of the losses.
 
     Returns
     -------
@@ -71,7 +71,7 @@ def hinge_embedding_loss(
     far = ops.clamp(ops.subtract(float(margin), x), min=0)
     near = elementwise.masked.apply(x, elementwise.not_equal.apply(y.detach(), -1.0))
     far = elementwise.masked.apply(far, elementwise.not_equal.apply(y.detach(), 1.0))
-    return reduced(ops.add(near, far), "hinge_embedding_loss", reduction)
+    return reduce_losses(ops.add(near, far), "hinge_embedding_loss", reduction)
 
 
 def margin_ranking_loss(
@@ -87,14 +87,14 @@ def margin_ranking_loss(
     Parameters
     ----------
     input1, input2 : Tensor
-        What is ranked.
+        The numbers to rank.
     target : Tensor
         1 where `input1` should be the larger one, else -1. The three shapes broadcast, but have the
         same number of dimensions.
     margin : number, default 0
-        By how much it should be larger.
+        The difference from which the loss is 0.
     reduction : {"mean", "sum", "none"}
-        What becomes of the losses.
+        The reduction of the losses.
 
     Returns
     -------
@@ -127,7 +127,7 @@ def margin_ranking_loss(
         )
     gap = ops.multiply(sign, ops.subtract(first, second))
     losses = ops.clamp(ops.subtract(float(margin), gap), min=0)
-    return reduced(losses, "margin_ranking_loss", reduction)
+    return reduce_losses(losses, "margin_ranking_loss", reduction)
 
 
 def cosine_embedding_loss(
@@ -147,9 +147,9 @@ def cosine_embedding_loss(
     target : Tensor, shape (n,) or ()
         1 or -1 for each pair.
     margin : number, default 0
-        Which cosine is low enough where the target is -1.
+        The cosine up to which the loss is 0 where the target is -1.
     reduction : {"mean", "sum", "none"}
-        What becomes of the losses.
+        The reduction of the losses.
 
     Returns
     -------
@@ -158,7 +158,7 @@ def cosine_embedding_loss(
     Raises
     ------
     ShapeError
-        If the shapes are others.
+        If the shapes don't fit.
     ArgumentError
         If `reduction` is another word.
 
@@ -196,7 +196,7 @@ def cosine_embedding_loss(
         elementwise.masked.apply(alike, ops.eq(constant, 1)),
         elementwise.masked.apply(apart, ops.eq(constant, -1)),
     )
-    return reduced(losses, "cosine_embedding_loss", reduction)
+    return reduce_losses(losses, "cosine_embedding_loss", reduction)
 
 
 def triplet_margin_loss(
@@ -217,13 +217,13 @@ def triplet_margin_loss(
     anchor, positive, negative : Tensor, shape (..., d)
         Vectors: the positive one should be nearer to the anchor. Their shapes broadcast.
     margin : number, default 1
-        By how much.
+        The difference of the distances from which the loss is 0.
     p, eps : number, default 2 and 1e-6
         As for `pairwise_distance`.
     swap : bool, default False
-        Take the distance between the positive and the negative one if that is the smaller.
+        Use the distance between positive and negative instead, if that is smaller.
     reduction : {"mean", "sum", "none"}
-        What becomes of the losses.
+        The reduction of the losses.
 
     Returns
     -------
@@ -267,7 +267,7 @@ def triplet_margin_with_distance_loss(
     swap: bool = False,
     reduction: str = "mean",
 ) -> Tensor:
-    """Return the `triplet_margin_loss` of distances that a function of yours measures.
+    """Return the `triplet_margin_loss` for a distance function of your own.
 
     Parameters
     ----------
@@ -315,12 +315,10 @@ def _triplet(
     if swap:
         far = ops.minimum(far, distance(positive, negative))
     losses = ops.clamp(ops.add(ops.subtract(near, far), float(margin)), min=0)
-    return reduced(losses, name, reduction)
+    return reduce_losses(losses, name, reduction)
 
 
-# --- class margins --------------------------------------------------------------------------------
-#
-# Losses of classes that are content with a margin between right and wrong ones.
+# --- margin losses of classes ---------------------------------------------------------------------
 
 
 def multi_margin_loss(
@@ -332,7 +330,7 @@ def multi_margin_loss(
     *,
     reduction: str = "mean",
 ) -> Tensor:
-    """Return how far other classes' scores come within the margin of the right one's.
+    """Return the hinge loss of class scores, with a margin between the right and the other classes.
 
     Parameters
     ----------
@@ -341,13 +339,13 @@ def multi_margin_loss(
     target : Tensor of ints, shape (n,) or ()
         The right class y.
     p : {1, 2}
-        The power that is taken of what is within the margin.
+        The power of the terms.
     margin : number, default 1
-        By how much the right score should be the largest.
+        The difference of the scores from which a term is 0.
     weight : Tensor, shape (c,), optional
-        Multiplies the losses of each class.
+        Weights of the losses by class.
     reduction : {"mean", "sum", "none"}
-        What becomes of the n losses.
+        The reduction of the n losses.
 
     Returns
     -------
@@ -358,12 +356,12 @@ def multi_margin_loss(
     ArgumentError
         If `p` is another number, or `reduction` is another word.
     ShapeError, DTypeError, OutOfBoundsError
-        If shapes don't fit, or `target` holds no integers or no class.
+        If shapes don't fit, or `target` is not of integers or out of range.
 
     Notes
     -----
-    Σ max(0, margin - x_y + x_i)ᵖ / c over the classes i ≠ y. Where that is cut off, also at the
-    margin, the derivative is 0.
+    Σ max(0, margin - x_y + x_i)ᵖ / c over the classes i ≠ y. The derivative of terms that are 0 is
+    0, also at the margin.
 
     Examples
     --------
@@ -374,7 +372,7 @@ def multi_margin_loss(
     name = "multi_margin_loss"
     if p not in (1, 2):
         raise ArgumentError(f"{name}: only p == 1 and p == 2 supported, but got {p}")
-    x, classes = _rows(name, input), tensor_of(target)
+    x, classes = _vector_or_matrix(name, input), tensor_of(target)
     if classes.dtype.kind not in "iu":
         raise DTypeError(f"{name}: expected integers in target, but got {classes.dtype}")
     if classes.shape not in (x.shape[:-1], (x.shape[0],) if x.ndim == 2 else (1,)):
@@ -397,10 +395,10 @@ def multi_margin_loss(
                 f"{name}: inconsistent weight size, expected {count} but got {list(factors.shape)}"
             )
         losses = ops.multiply(losses, indexing.index.apply(factors, key=classes._array))
-    return reduced(losses, name, reduction)
+    return reduce_losses(losses, name, reduction)
 
 
-def _rows(name: str, input: Operand) -> Tensor:
+def _vector_or_matrix(name: str, input: Operand) -> Tensor:
     x = floating(input)
     if x.ndim == 0:
         return ops.reshape(x, (1,))
@@ -422,7 +420,7 @@ def _check_labels(name: str, numbers: Any, count: int, text: str) -> None:
 
 
 def multilabel_margin_loss(input: Operand, target: Operand, *, reduction: str = "mean") -> Tensor:
-    """Return how far other classes' scores come within 1 of those of several right ones.
+    """Return the hinge loss of class scores with several right classes and a margin of 1.
 
     Parameters
     ----------
@@ -431,7 +429,7 @@ def multilabel_margin_loss(input: Operand, target: Operand, *, reduction: str = 
     target : Tensor of ints, shape of `input`
         The right classes of each row, up to the first -1.
     reduction : {"mean", "sum", "none"}
-        What becomes of the n losses.
+        The reduction of the n losses.
 
     Returns
     -------
@@ -440,13 +438,13 @@ def multilabel_margin_loss(input: Operand, target: Operand, *, reduction: str = 
     Raises
     ------
     ShapeError, DTypeError, OutOfBoundsError, ArgumentError
-        If the shapes differ, `target` holds no integers or no class, or `reduction` is another
+        If the shapes differ, `target` is not of integers or out of range, or `reduction` is another
         word.
 
     Notes
     -----
-    Σ max(0, 1 - x_j + x_i) / c over the right classes j and all other classes i. It takes memory of
-    c² numbers a row.
+    Σ max(0, 1 - x_j + x_i) / c over the right classes j and all other classes i. It needs memory
+    for c² numbers a row.
 
     Examples
     --------
@@ -456,7 +454,7 @@ def multilabel_margin_loss(input: Operand, target: Operand, *, reduction: str = 
     tensor(0.8500)
     """
     name = "multilabel_margin_loss"
-    x, classes = _rows(name, input), tensor_of(target)
+    x, classes = _vector_or_matrix(name, input), tensor_of(target)
     if classes.dtype.kind not in "iu":
         raise DTypeError(f"{name}: expected integers in target, but got {classes.dtype}")
     if classes.ndim == 0:
@@ -469,12 +467,12 @@ def multilabel_margin_loss(input: Operand, target: Operand, *, reduction: str = 
     listed = np.logical_and.accumulate(classes._array != -1, axis=-1)
     numbers = np.where(listed, classes._array, 0)
     _check_labels(name, numbers, x.shape[-1], "target is out of range")
-    places = np.where(listed, numbers, numbers[..., :1])
-    right = (places[..., None] == np.arange(x.shape[-1])).any(axis=-2) & listed[..., :1]
+    classes_listed = np.where(listed, numbers, numbers[..., :1])
+    right = (classes_listed[..., None] == np.arange(x.shape[-1])).any(axis=-2) & listed[..., :1]
     scores = ops.unsqueeze(ops.gather(x, -1, tensor_of(numbers)), -1)
     excess = ops.relu(ops.add(ops.subtract(ops.unsqueeze(x, -2), scores), 1.0))
     excess = elementwise.masked.apply(excess, listed[..., None] & ~right[..., None, :])
-    return reduced(ops.divide(ops.sum(excess, (-2, -1)), x.shape[-1]), name, reduction)
+    return reduce_losses(ops.divide(ops.sum(excess, (-2, -1)), x.shape[-1]), name, reduction)
 
 
 def multilabel_soft_margin_loss(
@@ -489,9 +487,9 @@ def multilabel_soft_margin_loss(
     target : Tensor, shape of `input`
         1 for the right classes, of which there may be several; else 0.
     weight : Tensor, shape (c,), optional
-        Multiplies the terms of each class.
+        Weights of the terms by class.
     reduction : {"mean", "sum", "none"}
-        What becomes of the losses.
+        The reduction of the losses.
 
     Returns
     -------
@@ -511,7 +509,7 @@ def multilabel_soft_margin_loss(
     """
     check_reduction("multilabel_soft_margin_loss", reduction)
     terms = binary_cross_entropy_with_logits(input, target, weight, reduction="none")
-    return reduced(ops.mean(terms, -1), "multilabel_soft_margin_loss", reduction)
+    return reduce_losses(ops.mean(terms, -1), "multilabel_soft_margin_loss", reduction)
 
 
 def soft_margin_loss(input: Operand, target: Operand, *, reduction: str = "mean") -> Tensor:
@@ -524,7 +522,7 @@ def soft_margin_loss(input: Operand, target: Operand, *, reduction: str = "mean"
     target : Tensor
         1 or -1 for each: their shapes broadcast.
     reduction : {"mean", "sum", "none"}
-        What becomes of the losses.
+        The reduction of the losses.
 
     Returns
     -------
@@ -548,4 +546,4 @@ def soft_margin_loss(input: Operand, target: Operand, *, reduction: str = "mean"
     x, y = real_operands("soft_margin_loss", input, target)
     wrong = ops.negative(ops.multiply(x, y))
     losses = activations.softplus.apply(wrong, beta=1.0, threshold=np.inf)
-    return reduced(losses, "soft_margin_loss", reduction)
+    return reduce_losses(losses, "soft_margin_loss", reduction)

@@ -1,4 +1,4 @@
-"""Normalisation of channels: over the batch, each instance, groups, or the channels around."""
+"""Normalisation over the batch, instances, groups, neighbouring channels or last dimensions."""
 
 from __future__ import annotations
 
@@ -24,25 +24,27 @@ __all__ = [
     "rms_norm",
 ]
 
-# --- standardizing --------------------------------------------------------------------------------
-#
-# What normalisation is made of: mean 0 and variance 1 along dimensions, a scale and an offset.
+# --- standardisation and affine maps --------------------------------------------------------------
 
 
-def standard(x: Tensor, dims: tuple[int, ...], eps: float) -> tuple[Tensor, Tensor]:
-    """Return `x` with mean 0 and variance 1 along `dims`; and the variance, dims kept."""
-    centred = normalisation.center.apply(widened(x), axis=dims)
+def standardize_with_variance(
+    x: Tensor, dims: tuple[int, ...], eps: float
+) -> tuple[Tensor, Tensor]:
+    """Return `x` with mean 0 and variance 1 along `dims`, and the variance, dims kept."""
+    centred = normalisation.center.apply(widen_half(x), axis=dims)
     variance = normalisation.mean_square.apply(centred, axis=dims)
     return cast(ops.multiply(centred, ops.rsqrt(ops.add(variance, eps))), x.dtype), variance
 
 
-def standardized(x: Tensor, dims: tuple[int, ...], eps: float) -> Tensor:
+def standardize(x: Tensor, dims: tuple[int, ...], eps: float) -> Tensor:
     """Return `x` with mean 0 and variance 1 along `dims`."""
-    return cast(normalisation.standardize.apply(widened(x), axis=dims, eps=float(eps))[0], x.dtype)
+    return cast(
+        normalisation.standardize.apply(widen_half(x), axis=dims, eps=float(eps))[0], x.dtype
+    )
 
 
-def widened(x: Tensor) -> Tensor:
-    """Return what squares are taken of: those of half precision soon overflow."""
+def widen_half(x: Tensor) -> Tensor:
+    """Return half precision as float32, since its squares overflow; raise for complex numbers."""
     if x.dtype.kind == "c":
         raise DTypeError(
             f"normalisation: expected real numbers, got {x.dtype}: the mean and the variance are "
@@ -64,7 +66,7 @@ def affine(
     return x
 
 
-# --- normalization --------------------------------------------------------------------------------
+# --- batch, group, instance and local response normalisation --------------------------------------
 
 
 def batch_norm(
@@ -84,14 +86,14 @@ def batch_norm(
     input : Tensor, shape (n, c) or (n, c, ...)
         Real numbers: dimension 1 is that of the channels.
     running_mean, running_var : Tensor, shape (c,), or None
-        Means and variances of earlier batches. They are used as they are unless `training`, when
-        they are moved towards those of this batch, in place.
+        Running means and variances. In training they are updated in place towards those of this
+        batch; otherwise they are used to normalise.
     weight, bias : Tensor, shape (c,), optional
-        What each channel is multiplied by, and what is then added.
+        Scale and offset of each channel.
     training : bool, default False
         Use the mean and the variance of this batch.
     momentum : number, default 0.1
-        How far the running ones move: 1 makes them those of this batch.
+        Weight of this batch in the update of the running statistics.
     eps : number, default 1e-5
         Added to the variance.
 
@@ -104,12 +106,12 @@ def batch_norm(
     ShapeError
         If shapes don't fit, or in training a channel has a single element.
     ArgumentError
-        If there are no running ones outside of training.
+        If there are no running statistics outside of training.
 
     Notes
     -----
-    A batch is normalised by the variance of the population, while `running_var` collects that of a
-    sample, as in PyTorch. In training, gradients flow through mean and variance too [1]_.
+    A batch is normalised by the population variance, while `running_var` is updated with the sample
+    variance, as in PyTorch. In training, gradients flow through mean and variance too [1]_.
 
     References
     ----------
@@ -141,7 +143,7 @@ def batch_norm(
                 f"{name}: Expected running_mean and running_var to be defined when training=False: "
                 "give both, or training=True"
             )
-        return _with_running(x, running_mean, running_var, weight, bias, eps)
+        return _normalize_by_running(x, running_mean, running_var, weight, bias, eps)
     size = x.numel() // max(count, 1)
     if size == 1:
         raise ShapeError(
@@ -149,16 +151,16 @@ def batch_norm(
             f"{list(x.shape)}"
         )
     dims = (0, *range(2, x.ndim))
-    out, variance = standard(x, dims, eps)
+    out, variance = standardize_with_variance(x, dims, eps)
     if running_mean is not None:
-        _collect(running_mean, ops.mean(x.detach(), dims), momentum)
+        _update_running(running_mean, ops.mean(x.detach(), dims), momentum)
     if running_var is not None:
         sample = ops.multiply(ops.reshape(variance.detach(), (-1,)), size / max(size - 1, 1))
-        _collect(running_var, sample, momentum)
+        _update_running(running_var, sample, momentum)
     return affine(out, weight, bias, shape)
 
 
-def _with_running(
+def _normalize_by_running(
     x: Tensor,
     mean: Tensor,
     variance: Tensor,
@@ -176,7 +178,7 @@ def _with_running(
     return affine(x, factor, offset, _per_channel(x))
 
 
-def _collect(running: Tensor, value: Tensor, momentum: float) -> None:
+def _update_running(running: Tensor, value: Tensor, momentum: float) -> None:
     with no_grad():
         running.mul_(1 - momentum).add_(cast(value, running.dtype), alpha=momentum)
 
@@ -195,9 +197,9 @@ def group_norm(
     input : Tensor, shape (n, c) or (n, c, ...)
         Real numbers: dimension 1 is that of the channels.
     num_groups : int
-        Into how many groups the channels are divided.
+        Number of groups of channels.
     weight, bias : Tensor, shape (c,), optional
-        What each channel is multiplied by, and what is then added.
+        Scale and offset of each channel.
     eps : number, default 1e-5
         Added to the variance.
 
@@ -208,11 +210,11 @@ def group_norm(
     Raises
     ------
     ShapeError
-        If shapes don't fit, or c is no multiple of `num_groups`.
+        If shapes don't fit, or c is not a multiple of `num_groups`.
 
     Notes
     -----
-    As `layer_norm`, of groups of channels [1]_.
+    Like `layer_norm`, over groups of channels [1]_.
 
     References
     ----------
@@ -238,7 +240,7 @@ def group_norm(
     _check_channels(name, count, weight=weight, bias=bias)
     size = math.prod(x.shape[1:]) // num_groups
     grouped = ops.reshape(x, (x.shape[0], num_groups, size))
-    out = ops.reshape(standardized(grouped, (2,), eps), x.shape)
+    out = ops.reshape(standardize(grouped, (2,), eps), x.shape)
     return affine(out, weight, bias, _per_channel(x))
 
 
@@ -259,9 +261,9 @@ def instance_norm(
     input : Tensor, shape (n, c, ...)
         Real numbers: dimension 1 is that of the channels.
     running_mean, running_var, weight, bias, momentum, eps
-        As for `batch_norm`. What is collected is the mean over the batch.
+        As for `batch_norm`. The running statistics are updated with means over the batch.
     use_input_stats : bool, default True
-        Normalise by the instance's own mean and variance, not by the running ones.
+        Normalise by the statistics of each instance, not by the running ones.
 
     Returns
     -------
@@ -270,11 +272,11 @@ def instance_norm(
     Raises
     ------
     ShapeError, ArgumentError
-        As `batch_norm`.
+        As for `batch_norm`.
 
     Notes
     -----
-    As `layer_norm`, of single channels [1]_.
+    Like `layer_norm`, over single channels [1]_.
 
     References
     ----------
@@ -310,28 +312,28 @@ def instance_norm(
             f"{list(x.shape)}"
         )
     dims = tuple(range(2, x.ndim))
-    out, variance = standard(x, dims, eps)
+    out, variance = standardize_with_variance(x, dims, eps)
     if running_mean is not None:
-        _collect(running_mean, ops.mean(x.detach(), (0, *dims)), momentum)
+        _update_running(running_mean, ops.mean(x.detach(), (0, *dims)), momentum)
     if running_var is not None:
         mean = ops.mean(ops.reshape(variance.detach(), x.shape[:2]), 0)
-        _collect(running_var, ops.multiply(mean, size / max(size - 1, 1)), momentum)
+        _update_running(running_var, ops.multiply(mean, size / max(size - 1, 1)), momentum)
     return affine(out, weight, bias, _per_channel(x))
 
 
 def local_response_norm(
     input: Operand, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
 ) -> Tensor:
-    """Return `input`, divided by a power of the squares in the channels around.
+    """Return `input` divided by a power of the mean square of neighbouring channels.
 
     Parameters
     ----------
     input : Tensor, shape (n, c, ...)
         Real numbers: dimension 1 is that of the channels.
     size : int
-        How many channels around each are looked at; there are zeros beyond the first and the last.
+        Number of neighbouring channels; there are zeros before the first and after the last one.
     alpha, beta, k : number
-        As below.
+        Scale, exponent and offset, as below.
 
     Returns
     -------
@@ -365,7 +367,7 @@ def local_response_norm(
             f"{x.ndim} dimensions)"
         )
     if whole_number(size, "local_response_norm", "size") < 1:
-        raise ArgumentError(f"local_response_norm: size must be 1 at least, but got {size}")
+        raise ArgumentError(f"local_response_norm: size must be at least 1, but got {size}")
     square = ops.square(x)
     count = x.shape[1]
     total = square
@@ -392,9 +394,7 @@ def _per_channel(x: Tensor) -> tuple[int, ...]:
     return (-1,) + (1,) * (x.ndim - 2)
 
 
-# --- layer norms ----------------------------------------------------------------------------------
-#
-# Normalisation over the last dimensions.
+# --- layer and root-mean-square normalisation -----------------------------------------------------
 
 
 def layer_norm(
@@ -413,7 +413,7 @@ def layer_norm(
     normalized_shape : int or sequence of ints
         The lengths of the last dimensions: they are normalised together.
     weight, bias : Tensor, shape `normalized_shape`, optional
-        What the result is multiplied by, and what is then added.
+        Scale and offset of the result.
     eps : number, default 1e-5
         Added to the variance.
 
@@ -428,7 +428,7 @@ def layer_norm(
 
     Notes
     -----
-    (x - mean) / √(variance + eps), with the variance of the population [1]_.
+    (x - mean) / √(variance + eps), with the population variance [1]_.
 
     References
     ----------
@@ -442,7 +442,7 @@ def layer_norm(
     """
     x = floating(input)
     dims = _last_dims("layer_norm", x, normalized_shape, weight=weight, bias=bias)
-    return affine(standardized(x, dims, eps), weight, bias)
+    return affine(standardize(x, dims, eps), weight, bias)
 
 
 def _last_dims(
@@ -510,6 +510,6 @@ def rms_norm(
     x = floating(input)
     dims = _last_dims("rms_norm", x, normalized_shape, weight=weight)
     small = 2.0 ** -{2: 10, 4: 23}.get(x.dtype.itemsize, 52) if eps is None else eps
-    wide = widened(x)
+    wide = widen_half(x)
     scale = ops.rsqrt(ops.add(normalisation.mean_square.apply(wide, axis=dims), small))
     return affine(cast(ops.multiply(wide, scale), x.dtype), weight, None)

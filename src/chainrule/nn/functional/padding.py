@@ -1,4 +1,4 @@
-"""Putting something around tensors, or cutting it off."""
+"""Padding of tensors, or cropping."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ __all__ = ["pad"]
 def pad(
     input: Operand, pad: Sequence[int], mode: str = "constant", value: float | None = None
 ) -> Tensor:
-    """Return `input` with something around it.
+    """Return `input` padded, or cropped, along its last dimensions.
 
     Parameters
     ----------
     input : Tensor
-        What stays in the middle.
+        Any shape and dtype.
     pad : sequence of an even number of ints
-        How many elements come before and after, first for the last dimension, then for the one
-        before it, and so on. A negative number cuts off.
+        Numbers of elements before and after, first for the last dimension, then for the one before
+        it, and so on. Negative numbers crop.
     mode : {"constant", "reflect", "replicate", "circular"}
-        What the new elements are: `value`; the elements beside the edge, in mirrored order; the
-        element at the edge; what stands at the other end.
+        The new elements: `value`; the mirror image without the element at the edge; the element at
+        the edge; the elements from the other end.
     value : float, default 0
         For "constant".
 
@@ -45,14 +45,14 @@ def pad(
     Raises
     ------
     ArgumentError
-        If `pad` is of odd length or `mode` is another word, or has a value but isn't constant.
+        If `pad` is of odd length, `mode` is another word, or a value is given for another mode.
     ShapeError
-        If there are more pairs than dimensions, less than nothing would be left, or there is not
-        enough to reflect or repeat.
+        If there are more pairs than dimensions, a length would become negative, or the input is too
+        short to reflect or repeat.
 
     Notes
     -----
-    Linear (apart from `value`): its derivative adds what each element received copies of.
+    Linear (apart from `value`): the gradient of an element is the sum of those of its copies.
 
     Examples
     --------
@@ -81,13 +81,13 @@ def pad(
         if low or high:
             _check(mode, x, axis, low, high)
             x = resampling.resample.apply(
-                x, taps=_around(mode, x.shape[axis], low, high), axis=axis
+                x, taps=_padding_map(mode, x.shape[axis], low, high), axis=axis
             )
     return x
 
 
 def _pairs(x: Tensor, pad: Sequence[int]) -> list[tuple[int, int]]:
-    """Return what comes before and after, for each dimension."""
+    """Return the numbers of elements before and after, for each dimension."""
     given = [index(n) for n in pad]
     if len(given) % 2:
         raise ArgumentError(f"pad: Padding length must be divisible by 2, but got {len(given)}")
@@ -123,13 +123,13 @@ def _constant(x: Tensor, pairs: list[tuple[int, int]], value: Any) -> Tensor:
 
 
 def _check(mode: str, x: Tensor, axis: int, low: int, high: int) -> None:
-    n, most = x.shape[axis], max(low, high)
-    if mode == "reflect" and most >= n:
+    n, largest = x.shape[axis], max(low, high)
+    if mode == "reflect" and largest >= n:
         raise ShapeError(
             "pad: Padding size should be less than the corresponding input dimension, but got: "
             f"padding ({low}, {high}) at dimension {axis} of input {list(x.shape)}"
         )
-    if mode == "circular" and most > n:
+    if mode == "circular" and largest > n:
         raise ShapeError(
             f"pad: Padding value causes wrapping around more than once: padding ({low}, {high}) at "
             f"dimension {axis} of input {list(x.shape)}"
@@ -139,24 +139,24 @@ def _check(mode: str, x: Tensor, axis: int, low: int, high: int) -> None:
 
 
 @lru_cache(maxsize=256)
-def _around(mode: str, n: int, low: int, high: int) -> Taps:
+def _padding_map(mode: str, n: int, low: int, high: int) -> Taps:
     """Return the map from a dimension of n elements to the padded one."""
     rows = np.arange(n + low + high)
-    places = rows - low
+    positions = rows - low
     if mode == "reflect":
-        places = n - 1 - abs(n - 1 - abs(places))
+        positions = n - 1 - abs(n - 1 - abs(positions))
     elif mode == "replicate":
-        places = np.clip(places, 0, n - 1)
+        positions = np.clip(positions, 0, n - 1)
     else:
-        places = places % n
-    # What stays is one slice; the indices are for the few that come before and after.
-    stays = (rows >= low) & (rows < low + n)
-    parts = [(rows[some], places[some], None) for some in (stays, rows < low, rows >= low + n)]
+        positions = positions % n
+    # The inside is one slice; only the few elements before and after need indices.
+    inside = (rows >= low) & (rows < low + n)
+    parts = [(rows[some], positions[some], None) for some in (inside, rows < low, rows >= low + n)]
     return Taps(n + low + high, n, parts)
 
 
 def constant_pad_nd(input: Operand, pad: Sequence[int], value: float = 0.0) -> Tensor:
-    """Return `input` with a number around it: PyTorch's other name of ``pad(input, pad)``.
+    """Return `input` padded with a number: PyTorch's other name of ``pad(input, pad)``.
 
     Examples
     --------
@@ -167,4 +167,4 @@ def constant_pad_nd(input: Operand, pad: Sequence[int], value: float = 0.0) -> T
     return _pad(input, pad, "constant", value)
 
 
-_pad = pad  # whose name is that of its own argument
+_pad = pad  # `pad` is also the name of an argument

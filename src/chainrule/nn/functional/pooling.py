@@ -1,4 +1,4 @@
-"""Average pooling: the mean, or the sum of powers, of each window."""
+"""Average, power and maximum pooling over sliding windows, and maximum unpooling."""
 
 from __future__ import annotations
 
@@ -34,16 +34,14 @@ __all__ = [
     "max_unpool3d",
 ]
 
-# --- windows --------------------------------------------------------------------------------------
-#
-# What the functions of sliding windows ask of their arguments.
+# --- arguments of sliding windows -----------------------------------------------------------------
 
 Sizes = tuple[int, ...]
 Pairs = tuple[tuple[int, int], ...]
 
 
-def per_dim(name: str, argument: str, value: Any, rank: int, least: int = 1) -> Sizes:
-    """Return an argument that is one int, or one for each spatial dimension."""
+def per_dim(name: str, argument: str, value: Any, rank: int, minimum: int = 1) -> Sizes:
+    """Return an int, or an int for each spatial dimension, as a tuple of ints."""
     try:
         listed = tuple(map(index, value)) if hasattr(value, "__iter__") else (index(value),)
     except TypeError:
@@ -57,14 +55,14 @@ def per_dim(name: str, argument: str, value: Any, rank: int, least: int = 1) -> 
             f"{name}: {argument} must be an int, or a tuple of {rank} ints, one for each spatial "
             f"dimension, but got {value!r}"
         )
-    if min(listed) < least:
-        wrong = "non-positive" if least else "negative"
+    if min(listed) < minimum:
+        wrong = "non-positive" if minimum else "negative"
         raise ArgumentError(f"{name}: {wrong} {argument} is not supported: got {value!r}")
     return listed
 
 
-def batched(name: str, input: Operand, rank: int) -> tuple[Tensor, bool]:
-    """Return floats of the shape (n, c, …), and whether the samples' dimension was missing."""
+def with_batch_axis(name: str, input: Operand, rank: int) -> tuple[Tensor, bool]:
+    """Return floats of the shape (n, c, …), and whether the batch dimension was missing."""
     x = floating(input)
     if x.ndim == rank + 1:
         return ops.unsqueeze(x, 0), True
@@ -76,12 +74,12 @@ def batched(name: str, input: Operand, rank: int) -> tuple[Tensor, bool]:
     return x, False
 
 
-def unbatched(x: Tensor, single: bool) -> Tensor:
-    """Return the result for one sample without the dimension that `batched` added."""
+def without_batch_axis(x: Tensor, single: bool) -> Tensor:
+    """Return the result for one sample without the dimension that `with_batch_axis` added."""
     return ops.squeeze(x, 0) if single else x
 
 
-def window_of(
+def window_settings(
     name: str, rank: int, kernel_size: Any, stride: Any, padding: Any
 ) -> tuple[Sizes, Sizes, Sizes]:
     """Return size, stride and padding of windows in each dimension; the stride may be left out."""
@@ -91,7 +89,7 @@ def window_of(
     return kernel, strides, per_dim(name, "padding", padding, rank, 0)
 
 
-def layout_of(
+def window_layout(
     name: str,
     size: Sizes,
     kernel: Sizes,
@@ -100,7 +98,7 @@ def layout_of(
     steps: Sizes,
     ceil_mode: bool,
 ) -> tuple[Pairs, Sizes]:
-    """Return what windows need before and after the images, and their count in each dimension."""
+    """Return the padding before and after, and the number of windows, for each dimension."""
     around, counts = [], []
     for n, k, s, p, d in zip(size, kernel, strides, pads, steps, strict=True):
         extent = d * (k - 1) + 1
@@ -112,7 +110,7 @@ def layout_of(
         reach = n + 2 * p - extent
         count = -(-reach // s) + 1 if ceil_mode else reach // s + 1
         if ceil_mode and (count - 1) * s >= n + p:
-            count -= 1  # the last window begins inside the image or its padding before
+            count -= 1  # the last window must not start in the padding at the end
         if count < 1:
             raise ShapeError(
                 f"{name}: Given input size per channel: {list(size)}. Calculated output size is "
@@ -123,7 +121,7 @@ def layout_of(
     return tuple(around), tuple(counts)
 
 
-# --- pooling --------------------------------------------------------------------------------------
+# --- average and power pooling --------------------------------------------------------------------
 
 IntOrInts = int | Sequence[int]
 
@@ -175,11 +173,11 @@ def avg_pool2d(
     input : Tensor, shape (n, c, h, w) or (c, h, w)
         Images.
     kernel_size, stride, padding, ceil_mode
-        As for `max_pool2d`; what lies over the edge is 0.
+        As for `max_pool2d`; the padding is 0.
     count_include_pad : bool, default True
-        Whether the padding counts among the numbers whose mean is taken.
+        Whether the mean includes the padding.
     divisor_override : int, optional
-        Divide the sum by this instead of by the numbers' count.
+        Divide the sum by this instead of by the count.
 
     Returns
     -------
@@ -250,10 +248,10 @@ def _avg_pool(
 ) -> Tensor:
     if divisor_override == 0:
         raise ArgumentError(f"{name}: divisor must be not zero")
-    x, single = batched(name, input, rank)
-    kernel, strides, pads = window_of(name, rank, kernel_size, stride, padding)
+    x, single = with_batch_axis(name, input, rank)
+    kernel, strides, pads = window_settings(name, rank, kernel_size, stride, padding)
     ones = (1,) * rank
-    _, counts = layout_of(name, x.shape[2:], kernel, strides, pads, ones, ceil_mode)
+    _, counts = window_layout(name, x.shape[2:], kernel, strides, pads, ones, ceil_mode)
     size, divisor = x.shape[2:], np.ones((), x._array.real.dtype)
     for i, (n, k, s, p, count) in enumerate(zip(size, kernel, strides, pads, counts, strict=True)):
         x = resampling.resample.apply(x, taps=_window_sums(n, k, s, p, count), axis=2 + i)
@@ -265,7 +263,7 @@ def _avg_pool(
         divisor = np.asarray(divisor_override, divisor.dtype)
     elif divisor.size and (divisor == divisor.flat[0]).all():
         divisor = np.asarray(divisor.flat[0])
-    return unbatched(elementwise.divide.apply(x, make(divisor, None)), single)
+    return without_batch_axis(elementwise.divide.apply(x, make(divisor, None)), single)
 
 
 @lru_cache(maxsize=256)
@@ -273,9 +271,9 @@ def _window_sums(n: int, kernel: int, stride: int, padding: int, count: int) -> 
     """Return the map from a dimension of n elements to the sums of its windows."""
     layers = []
     for j in range(kernel):
-        places = np.arange(count) * stride - padding + j
-        rows = np.flatnonzero((places >= 0) & (places < n))
-        layers.append((rows, places[rows], None))
+        positions = np.arange(count) * stride - padding + j
+        rows = np.flatnonzero((positions >= 0) & (positions < n))
+        layers.append((rows, positions[rows], None))
     return Taps(count, n, layers)
 
 
@@ -322,15 +320,15 @@ def lp_pool2d(
     input : Tensor, shape (n, c, h, w) or (c, h, w)
         Images.
     norm_type : float
-        p: 1 gives the sum; the larger it is, the nearer is the result to the maximum.
+        p: 1 gives the sum; the result tends to the maximum for large p.
     kernel_size, stride, ceil_mode
         As for `max_pool2d`.
 
     Returns
     -------
     Tensor, shape (n, c, h', w') or (c, h', w')
-        0 where the sum of powers is negative, as in PyTorch; where a last window reaches over the
-        end, its mean power counts for what is missing.
+        0 where the sum of powers is negative, as in PyTorch; a last window that extends over the
+        end is scaled up to the full size.
 
     Notes
     -----
@@ -383,20 +381,18 @@ def _lp_pool(
     stride: Any,
     ceil_mode: bool,
 ) -> Tensor:
-    x, single = batched(name, input, rank)
+    x, single = with_batch_axis(name, input, rank)
     size = math.prod(per_dim(name, "kernel_size", kernel_size, rank))
     powers = ops.pow(x, norm_type)
-    # As in PyTorch, windows that reach over the end count as if they were full.
+    # As in PyTorch, windows that extend over the end are scaled up to the full size.
     total = _avg_pool(name, rank, powers, kernel_size, stride, 0, ceil_mode, True, None) * size
-    # PyTorch's relu: where nothing is above zero, the root gets no gradient, and no infinite one.
+    # As by PyTorch's relu, the gradient is 0 where the total is not positive, instead of infinite.
     some = ops.greater(total, 0)
     root = ops.pow(ops.where(some, total, 1.0), 1.0 / norm_type)
-    return unbatched(elementwise.masked.apply(root, some), single)
+    return without_batch_axis(elementwise.masked.apply(root, some), single)
 
 
-# --- max pooling ----------------------------------------------------------------------------------
-#
-# Maximum pooling: the largest number of each window, and where it was; and the way back.
+# --- maximum pooling and unpooling ----------------------------------------------------------------
 
 
 def max_pool1d(
@@ -449,28 +445,28 @@ def max_pool2d(
     kernel_size : int or two ints
         The size of a window.
     stride : int or two ints, default `kernel_size`
-        How far apart windows begin.
+        Distance between windows.
     padding : int or two ints, default 0
-        How far windows reach over the edge; half a window at most.
+        Number of pixels by which windows extend over the edge; half a window at most.
     dilation : int or two ints, default 1
-        How far apart the pixels of a window are.
+        Distance between the pixels of a window.
     ceil_mode : bool, default False
-        Whether a last window may reach over the end.
+        Whether a last window may extend over the end.
     return_indices : bool, default False
-        Whether to return also where in its image each result was, counted through flat.
+        Whether to return also the indices of the maxima in the flattened images.
 
     Returns
     -------
     Tensor, shape (n, c, h', w') or (c, h', w'); with `return_indices` two of them
         h' = (h + 2 padding - dilation (kernel_size - 1) - 1) / stride + 1, rounded down, or up in
-        `ceil_mode` (if the last window still begins inside).
+        `ceil_mode` (if the last window still starts inside).
 
     Raises
     ------
     ShapeError
-        If the input is no batch of images or has no room for a window.
+        If the input is not a batch of images, or is smaller than a window.
     ArgumentError
-        If a setting is no number that makes sense.
+        If a setting is out of range.
 
     Notes
     -----
@@ -535,21 +531,21 @@ def _max_pool(
         return _max_pool_of_integers(
             name, rank, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices
         )
-    x, single = batched(name, input, rank)
+    x, single = with_batch_axis(name, input, rank)
     kinds = {kernel_size.__class__, stride.__class__, padding.__class__, dilation.__class__}
     known = _known_window if kinds <= _PLAIN else _window
     sizes = (kernel_size, stride, padding, dilation)
     window = known(name, rank, x._array.shape[2:], sizes, bool(ceil_mode))
     out = pooling.max_pool.apply(x, window=window)
     if not return_indices:
-        return unbatched(out, single)
+        return without_batch_axis(out, single)
     positions = pooling.pool_positions.apply(x, out, window=window)._array
     indices = make(_flat_indices(positions, x.shape[2:], window), None)
-    return unbatched(out, single), unbatched(indices, single)
+    return without_batch_axis(out, single), without_batch_axis(indices, single)
 
 
 def _max_pool_of_integers(name: str, rank: int, x: Tensor, *settings: Any) -> Any:
-    """Return the pooled integers: double precision holds them."""
+    """Return pooled integers, computed in double precision."""
     found = _max_pool(name, rank, cast(x, np.float64), *settings)
     if isinstance(found, Tensor):
         return cast(found, x.dtype)
@@ -557,17 +553,17 @@ def _max_pool_of_integers(name: str, rank: int, x: Tensor, *settings: Any) -> An
 
 
 def _window(name: str, rank: int, shape: Sizes, sizes: Any, ceil_mode: bool) -> Any:
-    """Return the windows of images of a shape, as the primitive takes them."""
+    """Return the `window` setting of the primitive for images of a shape."""
     kernel_size, stride, padding, dilation = sizes
-    kernel, strides, pads = window_of(name, rank, kernel_size, stride, padding)
+    kernel, strides, pads = window_settings(name, rank, kernel_size, stride, padding)
     steps = per_dim(name, "dilation", dilation, rank)
-    around, _ = layout_of(name, shape, kernel, strides, pads, steps, ceil_mode)
+    around, _ = window_layout(name, shape, kernel, strides, pads, steps, ceil_mode)
     return kernel, strides, around, steps
 
 
 _known_window = functools.lru_cache(256)(_window)
 _PLAIN = frozenset([int, type(None)])
-"""Arguments that are equal only if they are the same: 2.0 is 2, and refused."""
+"""Types of settings that may be cached: 2.0 equals 2, but must raise an error."""
 
 
 def _flat_indices(positions: Any, size: Sizes, window: Any) -> Any:
@@ -591,7 +587,7 @@ def max_unpool1d(
     padding: IntOrInts = 0,
     output_size: Sequence[int] | None = None,
 ) -> Tensor:
-    """Return signals with the maxima where they were: `max_unpool2d` in one dimension.
+    """Return signals with the maxima at their positions: `max_unpool2d` in one dimension.
 
     Examples
     --------
@@ -613,16 +609,16 @@ def max_unpool2d(
     padding: IntOrInts = 0,
     output_size: Sequence[int] | None = None,
 ) -> Tensor:
-    """Return images with the maxima where they were, and zeros elsewhere.
+    """Return images with the maxima at their former positions, and zeros elsewhere.
 
     Parameters
     ----------
     input : Tensor, shape (n, c, h, w) or (c, h, w)
-        What `max_pool2d` returned.
+        The result of `max_pool2d`.
     indices : Tensor of ints, shape of `input`
-        What it returned with `return_indices`.
+        The indices that `max_pool2d` returns with `return_indices`.
     kernel_size, stride, padding
-        As they were there.
+        The arguments of `max_pool2d`.
     output_size : sequence of ints, optional
         The size of the images, if it isn't (h - 1) stride - 2 padding + kernel_size.
 
@@ -633,13 +629,13 @@ def max_unpool2d(
     Raises
     ------
     ShapeError
-        If `indices` isn't of the shape of `input`, or `output_size` can't have been.
+        If `indices` isn't of the shape of `input`, or `output_size` doesn't fit the settings.
     OutOfBoundsError
-        If an index lies outside the images.
+        If an index is outside of the images.
 
     Notes
     -----
-    Linear: the gradient of each number is that of the place it went to.
+    Linear: the gradient of each number is that at its index.
 
     Examples
     --------
@@ -662,7 +658,7 @@ def max_unpool3d(
     padding: IntOrInts = 0,
     output_size: Sequence[int] | None = None,
 ) -> Tensor:
-    """Return volumes with the maxima where they were: `max_unpool2d` in three dimensions.
+    """Return volumes with the maxima at their positions: `max_unpool2d` in three dimensions.
 
     Examples
     --------
@@ -686,16 +682,16 @@ def _unpool(
     padding: Any,
     output_size: Any,
 ) -> Tensor:
-    x, single = batched(name, input, rank)
-    places = tensor_of(indices)
-    if places.shape != (x.shape[1:] if single else x.shape):
+    x, single = with_batch_axis(name, input, rank)
+    positions = tensor_of(indices)
+    if positions.shape != (x.shape[1:] if single else x.shape):
         raise ShapeError(
             f"{name}: Expected shape of indices to be same as that of the input tensor, but got "
-            f"{list(places.shape)} and {list(x.shape[1:] if single else x.shape)}"
+            f"{list(positions.shape)} and {list(x.shape[1:] if single else x.shape)}"
         )
     size = _unpooled_size(name, x.shape[2:], kernel_size, stride, padding, output_size)
     count = int(np.prod(size))
-    flat = places._array.reshape(*x.shape[:2], int(np.prod(x.shape[2:])))
+    flat = positions._array.reshape(*x.shape[:2], int(np.prod(x.shape[2:])))
     outside = first_where((flat < 0) | (flat >= count), flat)
     if outside is not None:
         raise OutOfBoundsError(
@@ -706,13 +702,13 @@ def _unpool(
     key = (*np.ogrid[: flat.shape[0], : flat.shape[1], :1][:2], flat)
     zeros = make(np.zeros((*x.shape[:2], count), x.dtype), None)
     out = ops.index_put(zeros, [make(part, None) for part in key], rows)
-    return unbatched(ops.reshape(out, (*x.shape[:2], *size)), single)
+    return without_batch_axis(ops.reshape(out, (*x.shape[:2], *size)), single)
 
 
 def _unpooled_size(
     name: str, size: Sizes, kernel_size: Any, stride: Any, padding: Any, output_size: Any
 ) -> Sizes:
-    """Return the size that maxima of the given one come from."""
+    """Return the size of the images before pooling."""
     rank = len(size)
     kernel = per_dim(name, "kernel_size", kernel_size, rank)
     strides = kernel if stride is None else per_dim(name, "stride", stride, rank)

@@ -1,4 +1,4 @@
-"""Functions mapped over a dimension, all of its entries at once."""
+"""Vectorisation of functions over a batch axis."""
 
 from chainrule.transforms.vmap.vmap import vmap
 

@@ -1,8 +1,8 @@
-"""Lanes: many arrays of one shape, side by side, that look like one of them.
+"""Batched arrays: the arrays of all examples, with the shape of one.
 
-What is mapped over, a function sees as an array without the mapped dimension. It's the first one of
-`data`, whose length is the number of lanes; or 1, where all lanes are alike, as of what comes from
-outside: then nothing is repeated, and what depends on nothing that is mapped is computed once.
+A function under `vmap` sees an array without the batch axis. That is the first axis of `data`; its
+length is the number of examples, or 1 where all examples share the values, as arrays from outside
+do. So nothing is repeated, and whatever doesn't depend on a batched argument is computed once.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from chainrule.autograd.location import here
 from chainrule.backend import CPU, is_known, whole
 from chainrule.errors import AutogradError, InPlaceError
 
-Array = Any  # of NumPy, of another library, a compiler's symbol, or lanes of a map around this one
+Array = Any  # of NumPy, of another library, a compiler's symbol, or batched by an outer vmap
 
 Take = Callable[[Array], Array]
 
@@ -33,36 +33,37 @@ def _all(data: Array) -> Array:
 
 
 class Level:
-    """One run of a mapped function: how many lanes it has; one within another is deeper.
+    """One run of a function under vmap, with its number of examples; nested runs are deeper.
 
-    `outer` gives what an array is outside of it: a compiler's symbol, lanes of a map around.
+    `outer` converts an array to the form it has outside the run: a symbol, an array that an outer
+    vmap has batched.
     """
 
-    __slots__ = ("count", "depth", "outer", "over")
+    __slots__ = ("count", "depth", "outer", "finished")
 
     def __init__(self, count: int, outer: Take) -> None:
         self.count = count
         self.depth = next(_depths)
         self.outer = outer
-        self.over = False  # the function has returned: passes go on, but no user's code
+        self.finished = False  # the function has returned; backward passes may still run
 
 
 class BatchedArray(ArrayProxy):
-    """Arrays of one shape and dtype, one for each lane of a level."""
+    """Arrays of one shape and dtype, one for each example of a level."""
 
     __slots__ = ("__weakref__", "_take", "_views", "base", "data", "level", "outside")
 
-    __array_priority__ = 950.0  # arrays and symbols leave operators to lanes
+    __array_priority__ = 950.0  # arrays and symbols leave operators to batched arrays
 
     def __init__(self, level: Level, data: Array, *, outside: bool = False) -> None:
         self.level = level
         self.data = data
-        self.base: BatchedArray | None = None  # whose memory this one shows
-        self.outside = outside  # the memory is that of an array from outside the map
-        self._take: Take = _all  # how it's taken from the base's data
-        self._views: list[weakref.ref[BatchedArray]] = []  # that show this one's memory
+        self.base: BatchedArray | None = None  # the owner of the memory, if this is a view
+        self.outside = outside  # the memory belongs to an array from outside vmap
+        self._take: Take = _all  # makes the view from the base's data
+        self._views: list[weakref.ref[BatchedArray]] = []  # views of this array's memory
 
-    # --- what an array tells of itself ---
+    # --- shape, dtype and memory layout ---
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -88,17 +89,17 @@ class BatchedArray(ArrayProxy):
 
     @property
     def memory(self) -> Any:
-        """The array whose memory this is."""
+        """The array that owns the memory."""
         return self.data
 
     @property
-    def one(self) -> Any:
-        """One of the lanes, for what they have in common: how their memory is laid out."""
+    def example(self) -> Any:
+        """The array of one example, for the memory layout, which all share."""
         return self.data[0, ...] if self.data.shape[0] else self.data
 
     @property
     def flags(self) -> Any:
-        return self.one.flags
+        return self.example.flags
 
     @property
     def strides(self) -> Any:
@@ -113,69 +114,69 @@ class BatchedArray(ArrayProxy):
         return self.namespace.imag(self)
 
     def __repr__(self) -> str:
-        return f"<{self.level.count} lanes of {self.dtype} {list(self.shape)}: {self.data!r}>"
+        return f"<batch of {self.level.count} {self.dtype} {list(self.shape)}: {self.data!r}>"
 
-    # --- values: of all lanes, if they are alike ---
+    # --- values, where all examples share them ---
 
     @property
     def known(self) -> bool:
-        """Whether elements can be looked at."""
+        """Whether elements can be read."""
         return self.data.shape[0] == 1 and is_known(self.data)
 
     @property
     def whole(self) -> Array:
-        """The elements of all lanes, with their dimension in front."""
+        """The elements of all examples, batch axis first."""
         return whole(self.data)
 
-    def _alike(self) -> Array:
+    def _shared_value(self) -> Array:
         if self.data.shape[0] == 1:
             return self.data[0]
-        place = here()
-        if self.level.over:
+        location = here()
+        if self.level.finished:
             raise AutogradError(
-                "vmap: a tensor of a mapped function was kept, and asked for a value after the "
-                f"function had returned{'' if place is None else f', at {place}'}: it has one for "
-                "each example. Return it from the function"
+                "vmap: a tensor of a function under vmap was kept, and its value was asked for "
+                f"after the function had returned{'' if location is None else f', at {location}'}: "
+                "it has a value for each example. Return it from the function"
             )
         raise AutogradError(
-            "vmap: a value was asked for, which each lane has another of"
-            f"{'' if place is None else f', at {place}'}: bool(), item(), int(), float(), tolist() "
-            "and numpy() have one answer. Choose with cr.where() in the place of `if`, or look at "
-            "values outside"
+            "vmap: a value was asked for that differs between examples"
+            f"{'' if location is None else f', at {location}'}: bool(), item(), int(), float(), "
+            "tolist() and numpy() return one value. Use cr.where() instead of `if`, or read values "
+            "outside of vmap"
         )
 
     def __bool__(self) -> bool:
-        return bool(self._alike())
+        return bool(self._shared_value())
 
     def __int__(self) -> int:
-        return int(self._alike())
+        return int(self._shared_value())
 
     def __float__(self) -> float:
-        return float(self._alike())
+        return float(self._shared_value())
 
     def __complex__(self) -> complex:
-        return complex(self._alike())
+        return complex(self._shared_value())
 
     def __index__(self) -> int:
-        return operator.index(self._alike())
+        return operator.index(self._shared_value())
 
     def item(self, *at: Any) -> Any:
-        return self._alike().item(*at)
+        return self._shared_value().item(*at)
 
     def tolist(self) -> Any:
-        return self._alike().tolist()
+        return self._shared_value().tolist()
 
     def tobytes(self, order: Any = "C") -> bytes:
-        found: bytes = self._alike().tobytes(order)
+        found: bytes = self._shared_value().tobytes(order)
         return found
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
-        return np.asarray(self._alike(), dtype, copy=copy)
+        return np.asarray(self._shared_value(), dtype, copy=copy)
 
     # --- memory ---
 
-    def showing(self, take: Take) -> BatchedArray:
-        """Return lanes that show a part of this memory, or of a copy, as `take` makes it."""
+    def make_view(self, take: Take) -> BatchedArray:
+        """Return ``take(data)`` as a view of this memory, or as a copy if `take` copies."""
         found = BatchedArray(self.level, take(self.data))
         if isinstance(found.data, np.ndarray) and not np.may_share_memory(found.data, self.data):
             return found
@@ -187,23 +188,22 @@ class BatchedArray(ArrayProxy):
             base._views.append(weakref.ref(found))
         return found
 
-    def check_own(self) -> None:
-        """Raise if the memory is not the map's own: histories outside know of no writes inside."""
+    def check_writable(self) -> None:
+        """Raise if the memory comes from outside: graphs there don't record writes inside."""
         if self.outside:
             raise InPlaceError(
-                "vmap: inplace arithmetic is not possible in a mapped function on what was passed "
-                "to it, or on a tensor from outside: clone() it and write to that, or write out of "
-                "place"
+                "vmap: inplace arithmetic is not possible in a mapped function on its arguments, "
+                "or on a tensor from outside: write to a clone() of it, or compute out of place"
             )
 
-    def spread(self) -> None:
-        """Give each lane memory of its own, before something is written that lanes differ in."""
+    def materialize(self) -> None:
+        """Give each example memory of its own, before a write that differs between examples."""
         base = self if self.base is None else self.base
         if base.data.shape[0] == self.level.count:
             return
-        xp = self.namespace.beneath(base.data)
+        xp = self.namespace.inner_xp(base.data)
         shape = (self.level.count, *base.data.shape[1:])
-        base.data = laid_out(xp.broadcast_to(base.data, shape))
+        base.data = copy_batch_major(xp.broadcast_to(base.data, shape))
         views, base._views = base._views, []
         for view in [found for reference in views if (found := reference()) is not None]:
             view.data = view._take(base.data)
@@ -212,7 +212,7 @@ class BatchedArray(ArrayProxy):
         return BatchedArray(self.level, self.data.copy(order))
 
     def view(self, dtype: Any) -> BatchedArray:
-        return self.showing(lambda data: data.view(dtype))
+        return self.make_view(lambda data: data.view(dtype))
 
     def reshape(self, *shape: Any, copy: bool | None = None) -> Any:
         shape = tuple(shape[0]) if isinstance(shape[0], tuple | list) else shape
@@ -220,19 +220,19 @@ class BatchedArray(ArrayProxy):
 
     def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
         axes = (axis1 % self.ndim + 1, axis2 % self.ndim + 1)
-        return self.showing(lambda data: data.diagonal(offset, *axes))
+        return self.make_view(lambda data: data.diagonal(offset, *axes))
 
 
-def laid_out(data: Array, front: int = 1) -> Array:
-    """Return a copy in which lanes lie one behind the other, and each as it lay.
+def copy_batch_major(data: Array, front: int = 1) -> Array:
+    """Return a copy that is contiguous along the batch axes, each example in its former order.
 
-    So what reshapes one is a view where it is one of a single example. `front` are the dimensions
-    of lanes.
+    So a reshape is a view wherever it is one for a single example. `front` is the number of batch
+    axes.
     """
     if isinstance(data, BatchedArray):
-        return BatchedArray(data.level, laid_out(data.data, front + 1))
+        return BatchedArray(data.level, copy_batch_major(data.data, front + 1))
     if not isinstance(data, np.ndarray):
-        return BatchedArray.namespace.beneath(data).array(data)
+        return BatchedArray.namespace.inner_xp(data).array(data)
     rest = sorted(range(front, data.ndim), key=lambda i: -abs(data.strides[i]))
     order = [*range(front), *rest]
     made = np.empty([data.shape[i] for i in order], data.dtype)

@@ -1,4 +1,4 @@
-"""Indices of lanes: reading, adding and writing at places that each lane may have others of."""
+"""Batching rules of indexing: reads, sums and writes whose indices may differ between examples."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from chainrule.backend import is_basic_index
 from chainrule.errors import AutogradError
 from chainrule.transforms.vmap.batched_array import BatchedArray, Level
 from chainrule.transforms.vmap.namespace import (
-    aligned,
-    beneath,
+    align_ranks,
+    batched,
+    broadcast_batch,
     data_of,
-    full,
+    inner_xp,
     is_array,
-    lanes,
-    looped,
-    padded,
+    loop_over_batch,
+    pad_rank,
     rule,
     view,
 )
@@ -39,31 +39,31 @@ def _get_item(level: Level, name: str, x: BatchedArray, key: Any) -> Any:
 
 @rule("set_item")
 def _set_item(level: Level, name: str, x: BatchedArray, key: Any, value: Any) -> None:
-    x.check_own()
+    x.check_writable()
     if data_of(level, value if is_array(value) else 0).shape[0] not in (1, x.data.shape[0]):
-        x.spread()
+        x.materialize()
     if is_basic_index(key):
         region = (slice(None), *_parts(key))
         if not is_array(value):
             x.data[region] = value
             return
         data, rank = data_of(level, value), x.data[region].ndim
-        while data.ndim > rank and data.shape[1] == 1:  # as NumPy writes it
+        while data.ndim > rank and data.shape[1] == 1:  # NumPy drops leading axes of length 1
             data = data[:, 0]
-        x.data[region] = padded(data, rank)
+        x.data[region] = pad_rank(data, rank)
         return
     if any(isinstance(part, BatchedArray) for part in _parts(key)):
-        x.spread()
+        x.materialize()
 
     def write(target: Array, value: Array, *key: Any) -> Array:
         target[key] = value
         return np.zeros(())
 
-    looped(level, write, x, value, *_parts(key))
+    loop_over_batch(level, write, x, value, *_parts(key))
 
 
-class _Axes:
-    """What an index does to the axes of an array of a shape: which it takes along, and where to."""
+class _IndexedAxes:
+    """Axes of an array that an index with integer arrays selects from, and their new position."""
 
     def __init__(self, key: Any, shape: Shape) -> None:
         parts = _parts(key)
@@ -75,33 +75,33 @@ class _Axes:
         self.basic = tuple(
             part if plain else slice(None) for part, plain in zip(self.parts, basic, strict=True)
         )
-        self.places = [i for i, plain in enumerate(basic) if not plain]
-        self.arrays = [self.parts[i] for i in self.places]
-        together = self.places[-1] - self.places[0] < len(self.places)
-        self.to = self.places[0] if together else 0  # apart, NumPy puts them to the front
+        self.indexed = [i for i, plain in enumerate(basic) if not plain]
+        self.arrays = [self.parts[i] for i in self.indexed]
+        adjacent = self.indexed[-1] - self.indexed[0] < len(self.indexed)
+        self.to = self.indexed[0] if adjacent else 0  # NumPy moves separated ones to the front
 
 
-def _simple(level: Level, key: Any, shape: Shape) -> _Axes | None:
-    """Return what an index of integers does; None for masks, which take several axes."""
+def _integer_axes(level: Level, key: Any, shape: Shape) -> _IndexedAxes | None:
+    """Return the axes of an index of integers; None for masks, which consume several axes."""
     for part in _parts(key):
         found = part if is_array(part) else np.asarray(part) if isinstance(part, list) else None
         if found is not None and found.dtype.kind == "b":
             return None
-    return _Axes(key, shape)
+    return _IndexedAxes(key, shape)
 
 
-def _positions(level: Level, axes: _Axes, count: int) -> tuple[list[Array], int]:
-    """Return index arrays that say of each lane which it is, and how many axes they have."""
-    datas = aligned(level, *[np.asarray(p) if not is_array(p) else p for p in axes.arrays])
+def _positions(level: Level, axes: _IndexedAxes, count: int) -> tuple[list[Array], int]:
+    """Return index arrays with the batch index in front, and their number of axes."""
+    datas = align_ranks(level, *[np.asarray(p) if not is_array(p) else p for p in axes.arrays])
     rank = datas[0].ndim
     own = np.arange(count).reshape(count, *(1,) * (rank - 1))
     return [own, *datas], rank - 1
 
 
-def _to_front(data: Array, axes: _Axes) -> Array:
-    """Return the axes that arrays index right behind the lanes'."""
-    xp = beneath(data)
-    order = [0, *[i + 1 for i in axes.places]]
+def _indexed_axes_first(data: Array, axes: _IndexedAxes) -> Array:
+    """Return `data` with the indexed axes right behind the batch axis."""
+    xp = inner_xp(data)
+    order = [0, *[i + 1 for i in axes.indexed]]
     order += [i for i in range(data.ndim) if i not in order]
     return xp.permute_dims(data, tuple(order))
 
@@ -110,37 +110,37 @@ def _to_front(data: Array, axes: _Axes) -> Array:
 def _index(level: Level, name: str, x: Any, key: Any) -> Any:
     if is_basic_index(key):
         return _get_item(level, name, x, key)
-    axes = _simple(level, key, x.shape)
+    axes = _integer_axes(level, key, x.shape)
     if axes is None:
         if any(data_of(level, part).shape[0] > 1 for part in _parts(key) if is_array(part)):
-            return _refused()
-        return looped(level, "index", x, key)
+            return _raise_data_dependent_shape()
+        return loop_over_batch(level, "index", x, key)
     data = data_of(level, x)[(slice(None), *axes.basic)]
     count = data.shape[0]
     own, extra = _positions(level, axes, count)
-    data = _to_front(data, axes)
-    if count == 1:  # all lanes read one array
-        found = beneath(data, *own).index(data[0], tuple(own[1:]))
+    data = _indexed_axes_first(data, axes)
+    if count == 1:  # all examples read one array
+        found = inner_xp(data, *own).index(data[0], tuple(own[1:]))
     else:
-        found = beneath(data, *own).index(data, tuple(own))
-    found = _moved(found, 1, 1 + axes.to, extra)
-    return lanes(level, np.ascontiguousarray(found) if isinstance(found, np.ndarray) else found)
+        found = inner_xp(data, *own).index(data, tuple(own))
+    found = _move_axes(found, 1, 1 + axes.to, extra)
+    return batched(level, np.ascontiguousarray(found) if isinstance(found, np.ndarray) else found)
 
 
-def _moved(data: Array, source: int, to: int, count: int) -> Array:
-    """Return an array with `count` axes at another place."""
+def _move_axes(data: Array, source: int, to: int, count: int) -> Array:
+    """Return an array with `count` axes moved from `source` to `to`."""
     if source == to:
         return data
     taken = list(range(source, source + count))
     order = [i for i in range(data.ndim) if i not in taken]
     order[to:to] = taken
-    return beneath(data).permute_dims(data, tuple(order))
+    return inner_xp(data).permute_dims(data, tuple(order))
 
 
-def _refused() -> Any:
+def _raise_data_dependent_shape() -> Any:
     raise AutogradError(
-        "vmap: the shape of the result depends on values, which examples differ in: take "
-        "where(mask, x, 0) in the place of x[mask], or index outside"
+        "vmap: the shape of the result depends on values, which differ between examples: use "
+        "where(mask, x, 0) instead of x[mask], or index outside of vmap"
     )
 
 
@@ -148,28 +148,28 @@ def _refused() -> Any:
 def _index_add(level: Level, name: str, value: Any, *, shape: Shape, key: Any) -> Any:
     data = data_of(level, value)
     if is_basic_index(key):
-        return lanes(
+        return batched(
             level,
-            beneath(data).index_add(
+            inner_xp(data).index_add(
                 data, shape=(data.shape[0], *shape), key=(slice(None), *_parts(key))
             ),
         )
-    axes = _simple(level, key, shape)
+    axes = _integer_axes(level, key, shape)
     if axes is None:
-        return looped(level, name, value, shape=shape, key=key)
-    data = full(level, data)
-    (own, *places), extra = _positions(level, axes, level.count)
+        return loop_over_batch(level, name, value, shape=shape, key=key)
+    data = broadcast_batch(level, data)
+    (own, *indices), extra = _positions(level, axes, level.count)
     region = np.broadcast_to(np.empty(()), shape)[axes.basic].shape
-    lengths = tuple(region[i] for i in axes.places)
-    rest = tuple(n for i, n in enumerate(region) if i not in axes.places)
-    data = _moved(data, 1 + axes.to, 1, extra)
-    xp = beneath(data, *places)
-    found = xp.index_add(data, shape=(level.count, *lengths, *rest), key=(own, *places))
-    order = [1 + axes.places.index(i) if i in axes.places else None for i in range(len(region))]
+    lengths = tuple(region[i] for i in axes.indexed)
+    rest = tuple(n for i, n in enumerate(region) if i not in axes.indexed)
+    data = _move_axes(data, 1 + axes.to, 1, extra)
+    xp = inner_xp(data, *indices)
+    found = xp.index_add(data, shape=(level.count, *lengths, *rest), key=(own, *indices))
+    order = [1 + axes.indexed.index(i) if i in axes.indexed else None for i in range(len(region))]
     others = iter(range(1 + len(lengths), 1 + len(region)))
     found = xp.permute_dims(found, (0, *[next(others) if i is None else i for i in order]))
     basic = (slice(None), *axes.basic)
-    return lanes(level, xp.index_add(found, shape=(level.count, *shape), key=basic))
+    return batched(level, xp.index_add(found, shape=(level.count, *shape), key=basic))
 
 
 @rule("add_at")
@@ -180,32 +180,32 @@ def _add_at(level: Level, name: str, base: Any, value: Any, *, key: Any) -> Any:
 @rule("assign_at")
 def _assign_at(level: Level, name: str, base: Any, value: Any, key: Any) -> Any:
     if not is_basic_index(key):
-        return looped(level, name, base, value, key)
+        return loop_over_batch(level, name, base, value, key)
     data, written = data_of(level, base), data_of(level, value)
     if written.shape[0] not in (1, data.shape[0]):
-        data = full(level, data)
+        data = broadcast_batch(level, data)
     region = (slice(None), *_parts(key))
     rank = np.broadcast_to(np.empty(()), data.shape)[region].ndim
-    found = beneath(data, written).assign_at(data, padded(written, rank), region)
-    return lanes(level, found)
+    found = inner_xp(data, written).assign_at(data, pad_rank(written, rank), region)
+    return batched(level, found)
 
 
 @rule("lasting")
 def _lasting(level: Level, name: str, key: Any, shape: Shape) -> Any:
     def one(*key: Any) -> Any:
-        found = beneath(*[part for part in key if is_array(part)]).lasting(key, shape)
+        found = inner_xp(*[part for part in key if is_array(part)]).lasting(key, shape)
         if found is None:
             found = np.ones(np.broadcast_to(np.empty(()), shape)[key].shape, bool)
         return found
 
-    return looped(level, one, *_parts(key))
+    return loop_over_batch(level, one, *_parts(key))
 
 
 @rule("diagonal")
 def _diagonal(level: Level, name: str, x: Any, *, offset: int = 0, key: Any) -> Any:
-    return x.showing(lambda data: beneath(data).diagonal(data, offset=offset, key=key))
+    return x.make_view(lambda data: inner_xp(data).diagonal(data, offset=offset, key=key))
 
 
 @rule("windows")
 def _windows(level: Level, name: str, x: Any, *, size: int, step: int, key: Any) -> Any:
-    return x.showing(lambda data: beneath(data).windows(data, size=size, step=step, key=key))
+    return x.make_view(lambda data: inner_xp(data).windows(data, size=size, step=step, key=key))

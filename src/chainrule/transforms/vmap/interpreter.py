@@ -1,4 +1,4 @@
-"""Into lanes and out of them: tensors, their history, and who answers for them meanwhile."""
+"""The interpreter of vmap: it batches tensors and their history, and unbatches results."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.versions import next_seq
 from chainrule.errors import AutogradError
 from chainrule.transforms.vmap import indexing, rules  # noqa: F401 - they fill the table of rules
-from chainrule.transforms.vmap.batched_array import BatchedArray, Level, laid_out
-from chainrule.transforms.vmap.namespace import belongs, beneath, data_of, full
+from chainrule.transforms.vmap.batched_array import BatchedArray, Level, copy_batch_major
+from chainrule.transforms.vmap.namespace import broadcast_batch, data_of, inner_xp, is_batched
 
 if TYPE_CHECKING:
     from chainrule.autograd.reverse import BackwardPass
@@ -26,85 +26,85 @@ _array_of = SLOTS["_array"].__get__
 
 
 class VmapInterpreter:
-    """A mapped function's run: it answers for tensors from outside, which all lanes share."""
+    """A run of a function under vmap; tensors from outside are shared by all examples."""
 
     def __init__(self, count: int) -> None:
         self.outer = ANSWERER.get()
-        self.level = Level(count, _as_it_is if self.outer is None else self.outer.array)
+        self.level = Level(count, _identity if self.outer is None else self.outer.array)
         self._begin = next_seq()
-        self._faces: dict[int, tuple[Tensor, Tensor]] = {}  # with the tensor, so that its id stays
+        self._proxies: dict[int, tuple[Tensor, Tensor]] = {}  # keeps tensors: ids stay unique
 
     def proxy(self, tensor: Tensor) -> Tensor:
         try:
             array = _array_of(tensor)
-        except AttributeError:  # it's being made
+        except AttributeError:  # under construction
             return tensor
-        if array.__class__ is BatchedArray and (array.level is self.level or self._knows(array)):
+        if array.__class__ is BatchedArray and (array.level is self.level or self._contains(array)):
             return tensor
-        known = self._faces.get(id(tensor))
+        known = self._proxies.get(id(tensor))
         if known is None:
             with asking(self.outer):
-                known = tensor, entered(self.level, tensor, None)
-            self._faces[id(tensor)] = known
+                known = tensor, batch_tensor(self.level, tensor, None)
+            self._proxies[id(tensor)] = known
         return known[1]
 
     def face_for(self, tensor: Tensor, slot: str, value: Any) -> tuple[Tensor, Any]:
-        if slot == "_array" and not self._knows(value):
+        if slot == "_array" and not self._contains(value):
             value = self.array(value)
         elif slot == "_node" and value is not None and endpoint(value)[0].seq < self._begin:
-            value = BatchBoundary(self.level, value, None, True)  # what a node outside has saved
+            value = BatchBoundary(self.level, value, None, True)  # saved by a node outside
         return self.proxy(tensor), value
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Answer for all tensors, in this thread or task."""
+        """Intercept all tensors, in this thread or task."""
         try:
             with intercepting(self):
                 yield
         finally:
-            self.level.over = True
-            self.level.outer = _as_it_is  # the graph is to hold nothing of what is around it
+            self.level.finished = True
+            self.level.outer = _identity  # the graph must not keep outer interpreters alive
 
     def array(self, array: Array) -> Array:
-        if self._knows(array):
+        if self._contains(array):
             return array
         return BatchedArray(self.level, data_of(self.level, self.level.outer(array)))
 
-    def _knows(self, array: Array) -> bool:
-        """Say whether an array has lanes of this map: within those of one that was in it, too."""
+    def _contains(self, array: Array) -> bool:
+        """Tell whether an array is batched at this level, also below deeper levels."""
         while array.__class__ is BatchedArray and array.level.depth > self.level.depth:
             array = array.data
-        return belongs(self.level, array)
+        return is_batched(self.level, array)
 
 
-def _as_it_is(array: Array) -> Array:
+def _identity(array: Array) -> Array:
     return array
 
 
-# --- arrays ---------------------------------------------------------------------------------------
+# --- batching of arrays ---------------------------------------------------------------------------
 
 
-def _enter(level: Level, array: Array, dim: int | None) -> BatchedArray:
-    """Return lanes of an array along one of its dimensions; None is one array for all lanes."""
+def _batch_array(level: Level, array: Array, dim: int | None) -> BatchedArray:
+    """Return an array batched along a dimension; None shares it between all examples."""
     if _is_deeper(array, level):
         return BatchedArray(
-            array.level, _enter(level, array.data, None if dim is None else dim + 1)
+            array.level, _batch_array(level, array.data, None if dim is None else dim + 1)
         )
     if dim is None:
         return BatchedArray(level, array[None], outside=True)
     order = (dim, *[i for i in range(array.ndim) if i != dim])
-    data = array if dim == 0 else laid_out(beneath(array).permute_dims(array, order))
+    data = array if dim == 0 else copy_batch_major(inner_xp(array).permute_dims(array, order))
     return BatchedArray(level, data, outside=True)
 
 
-def _leave(level: Level, array: Any, dim: int | None) -> Array:
-    """Return the array that has the lanes along a dimension; None is the sum of all lanes."""
+def _unbatch_array(level: Level, array: Any, dim: int | None) -> Array:
+    """Return the array with the batch axis at a dimension; None sums over the batch."""
     if _is_deeper(array, level):
         return BatchedArray(
-            array.level, _leave(level, array.data, None if dim is None else dim + 1)
+            array.level, _unbatch_array(level, array.data, None if dim is None else dim + 1)
         )
-    data = full(level, array.data if isinstance(array, BatchedArray) else array[None])
-    xp = beneath(data)
+    data = broadcast_batch(level, array.data if isinstance(array, BatchedArray) else array[None])
+    xp = inner_xp(data)
     if dim is None:
         return xp.sum(data, axis=(0,))
     order = (*range(1, dim + 1), 0, *range(dim + 1, data.ndim))
@@ -112,15 +112,15 @@ def _leave(level: Level, array: Any, dim: int | None) -> Array:
 
 
 def _is_deeper(array: Any, level: Level) -> bool:
-    """Say whether an array has lanes of a map that began later, in which this one's go on."""
+    """Tell whether an array is batched by a vmap that runs inside the one of `level`."""
     return isinstance(array, BatchedArray) and array.level.depth > level.depth
 
 
-# --- tensors --------------------------------------------------------------------------------------
+# --- batching of tensors --------------------------------------------------------------------------
 
 
 class BatchBoundary(Node):
-    """Into lanes, or out of them: each is the adjoint of the other."""
+    """Node of batching (`into`) or of unbatching: each is the adjoint of the other."""
 
     __slots__ = ("dim", "into", "level")
 
@@ -138,38 +138,44 @@ class BatchBoundary(Node):
         if self.into and self.dim is None and getattr(interceptor, "level", None) is self.level:
             raise AutogradError(
                 "vmap: a backward pass in a mapped function reached a tensor from outside, whose "
-                "gradient is the sum over lanes that don't exist yet: pass it as an argument, take "
-                "grad() or autograd_grad() by it, or call backward() on what vmap returned"
+                "gradient is a sum over examples, known only when vmap returns: pass it as an "
+                "argument, take grad() or autograd_grad() by it, or call backward() on what vmap "
+                "returned"
             )
         if run.xp is None:
-            return [(_leave if self.into else _enter)(self.level, g, self.dim)]
-        return [(left if self.into else entered)(self.level, g, self.dim)]
+            return [(_unbatch_array if self.into else _batch_array)(self.level, g, self.dim)]
+        return [(unbatch_tensor if self.into else batch_tensor)(self.level, g, self.dim)]
 
     def jvp(self, tangents: tuple[Any, ...], xp: Any) -> Any:
-        return (entered if self.into else left)(self.level, tangents[0], self.dim)
+        return (batch_tensor if self.into else unbatch_tensor)(self.level, tangents[0], self.dim)
 
 
-def _crossed(level: Level, tensor: Tensor, dim: int | None, into: bool) -> Tensor:
-    """Return a tensor on the other side, connected to this one."""
+def _across_boundary(level: Level, tensor: Tensor, dim: int | None, into: bool) -> Tensor:
+    """Return a batched or unbatched tensor, connected to this one by a `BatchBoundary`."""
     edge, array = current_node(tensor), tensor._array
     node = None if edge is None else BatchBoundary(level, edge, dim, into)
     if not into:
         interceptor: Any = ANSWERER.get()
         inside = getattr(interceptor, "level", None) is level
         with asking(interceptor.outer if inside else interceptor):
-            return make(_leave(level, array, dim), node)
-    made: Tensor = object.__new__(Tensor)  # who answers outside is not to know of it
-    values = {"_array": _enter(level, array, dim), "_node": node, "_grad": None, "_view": None}
+            return make(_unbatch_array(level, array, dim), node)
+    made: Tensor = object.__new__(Tensor)  # unknown to the outer interceptor
+    values = {
+        "_array": _batch_array(level, array, dim),
+        "_node": node,
+        "_grad": None,
+        "_view": None,
+    }
     for slot, value in values.items():
         SLOTS[slot].__set__(made, value)
     return made
 
 
-def entered(level: Level, tensor: Tensor, dim: int | None) -> Tensor:
-    """Return a tensor as lanes along a dimension; None is one for all lanes."""
-    return _crossed(level, tensor, dim, True)
+def batch_tensor(level: Level, tensor: Tensor, dim: int | None) -> Tensor:
+    """Return a tensor batched along a dimension; None shares it between all examples."""
+    return _across_boundary(level, tensor, dim, True)
 
 
-def left(level: Level, tensor: Tensor, dim: int | None) -> Tensor:
-    """Return the tensor that has the lanes along a dimension; None is the sum of all lanes."""
-    return _crossed(level, tensor, dim, False)
+def unbatch_tensor(level: Level, tensor: Tensor, dim: int | None) -> Tensor:
+    """Return the tensor with the batch axis at a dimension; None sums over the batch."""
+    return _across_boundary(level, tensor, dim, False)

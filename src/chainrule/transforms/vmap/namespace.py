@@ -1,7 +1,7 @@
-"""The namespace over lanes: what rules, and NumPy called by users, compute with in a map.
+"""The array namespace of batched arrays, for derivative rules and for NumPy called by users.
 
-A function of arrays becomes one of lanes by a rule: what becomes of the axes, now that there is one
-before them. What has none is called for one lane after the other.
+A batching rule turns a function of arrays into one of batched arrays: it accounts for the batch
+axis in front of the others. A function without a rule is called for each example in turn.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ Array = Any
 Rule = Callable[..., Any]
 
 RULES: dict[str, Rule] = {}
-"""The rules by the names of functions: of a level, the name, and the function's arguments."""
+"""Batching rules by function name; a rule takes a level, the name, and the function's arguments."""
 
 
 def rule(*names: str) -> Callable[[Rule], Rule]:
-    """Let a function be the rule of these."""
+    """Register a function as the batching rule of these names."""
 
     def decorate(function: Rule) -> Rule:
         RULES.update(dict.fromkeys(names, function))
@@ -37,10 +37,10 @@ def rule(*names: str) -> Callable[[Rule], Rule]:
     return decorate
 
 
-class LanesNamespace:
-    """Functions of lanes under the names that rules call."""
+class BatchedNamespace:
+    """Functions of batched arrays, under the names that derivative rules call."""
 
-    known = False  # each lane has other elements
+    known = False  # elements differ between examples
     records = False
     loops: Any = None
     rule_kernels: Any = None
@@ -54,28 +54,28 @@ class LanesNamespace:
         if found is None:
             found = operator.attrgetter(full_name)(numpy_xp)
             if isinstance(found, ModuleType):
-                return LanesNamespace(f"{name}.")
+                return BatchedNamespace(f"{name}.")
             if not callable(found) or isinstance(found, type) or name in _STATIC:
                 return found
-            found = RULES["ufuncs"] if isinstance(found, np.ufunc) else looped
-        call = self.__dict__[name] = functools.partial(applied, found, full_name)
+            found = RULES["ufuncs"] if isinstance(found, np.ufunc) else loop_over_batch
+        call = self.__dict__[name] = functools.partial(apply_rule, found, full_name)
         return call
 
     def asarray(self, x: Any, **settings: Any) -> Any:
         if x.__class__ is BatchedArray and not settings:  # after every operation
             return x
-        return applied(RULES["asarray"], "asarray", x, **settings)
+        return apply_rule(RULES["asarray"], "asarray", x, **settings)
 
-    def beneath(self, *datas: Any) -> Any:
-        """Return the namespace of what lanes are made of."""
-        return beneath(*datas)
+    def inner_xp(self, *datas: Any) -> Any:
+        """Return the namespace of the arrays that hold the batch."""
+        return inner_xp(*datas)
 
     def is_contiguous(self, x: BatchedArray) -> bool | None:
-        found: bool | None = beneath(x.data).is_contiguous(x.one)
+        found: bool | None = inner_xp(x.data).is_contiguous(x.example)
         return found
 
 
-LANES_XP = BatchedArray.namespace = LanesNamespace()
+BATCHED_XP = BatchedArray.namespace = BatchedNamespace()
 
 _STATIC = frozenset(
     [
@@ -83,33 +83,36 @@ _STATIC = frozenset(
         *("shape", "ndim", "size", "result_type", "can_cast", "iscomplexobj", "isrealobj"),
     ]
 )
-"""Functions of shapes and dtypes alone."""
+"""Functions that depend on shapes and dtypes alone."""
 
 
-def applied(found: Rule, name: str, *args: Any, **settings: Any) -> Any:
-    """Apply the rule of a function at the deepest level that its arguments are of."""
-    level = deepest(args, settings) if settings else deepest(args)
+def apply_rule(found: Rule, name: str, *args: Any, **settings: Any) -> Any:
+    """Apply the rule of a function at the deepest level among its arguments."""
+    level = deepest_level(args, settings) if settings else deepest_level(args)
     if level is None:
         level = getattr(ANSWERER.get(), "level", None)
-        if level is None:  # what needs no lanes, such as zeros() in the pass after a map
-            return numpys(name)(*args, **settings)
+        if level is None:  # nothing is batched, as by zeros() in a backward pass after vmap
+            return numpy_function(name)(*args, **settings)
     try:
         return found(level, name, *args, **settings)
     except IndexError:
-        if found is not looped:
-            # That of one lane has its dimensions in the text.
-            looped(level, _METHODS.get(name, name), *args, **settings)
+        if found is not loop_over_batch:
+            # Raise the error of one example, whose text has the right dimensions.
+            loop_over_batch(level, _METHODS.get(name, name), *args, **settings)
         raise
 
 
-def _written(x: Array, key: Any, value: Any) -> None:
+def _set_numpy_item(x: Array, key: Any, value: Any) -> None:
     np.asarray(x)[key] = value
 
 
-_METHODS: dict[str, Rule] = {"get_item": lambda x, key: np.asarray(x)[key], "set_item": _written}
+_METHODS: dict[str, Rule] = {
+    "get_item": lambda x, key: np.asarray(x)[key],
+    "set_item": _set_numpy_item,
+}
 
 
-def deepest(*parts: Any) -> Level | None:
+def deepest_level(*parts: Any) -> Level | None:
     """Return the deepest level among arguments."""
     found: Level | None = None
     level: Level | None
@@ -117,9 +120,9 @@ def deepest(*parts: Any) -> Level | None:
         if part.__class__ is BatchedArray:
             level = part.level
         elif isinstance(part, tuple | list):
-            level = deepest(*part)
+            level = deepest_level(*part)
         elif part.__class__ is dict:
-            level = deepest(*part.values())
+            level = deepest_level(*part.values())
         else:
             continue
         if found is None or (level is not None and level.depth > found.depth):
@@ -127,27 +130,27 @@ def deepest(*parts: Any) -> Level | None:
     return found
 
 
-# --- what rules are made of -----------------------------------------------------------------------
+# --- building blocks of rules ---------------------------------------------------------------------
 
 
-def beneath(*datas: Any) -> Any:
-    """Return the namespace that computes on what lanes are made of."""
+def inner_xp(*datas: Any) -> Any:
+    """Return the namespace of arrays that hold a batch."""
     for data in datas:
         if data.__class__ is not np.ndarray:
             return namespace(data)
     return numpy_xp
 
 
-def inner(name: str, *datas: Any) -> Rule:
-    """Return the function of a name for what lanes are made of."""
-    xp = beneath(*datas)
-    function: Rule = numpys(name) if xp is numpy_xp else operator.attrgetter(name)(xp)
+def inner_function(name: str, *datas: Any) -> Rule:
+    """Return the function of a name in the namespace of arrays that hold a batch."""
+    xp = inner_xp(*datas)
+    function: Rule = numpy_function(name) if xp is numpy_xp else operator.attrgetter(name)(xp)
     return function
 
 
 @functools.cache
-def numpys(name: str) -> Rule:
-    """Return NumPy's function of a name, which may have a dot."""
+def numpy_function(name: str) -> Rule:
+    """Return NumPy's function of a name, which may be dotted."""
     function: Rule = operator.attrgetter(name)(numpy_xp)
     return function
 
@@ -158,77 +161,77 @@ def is_array(x: Any) -> bool:
     return isinstance(x, np.ndarray | np.generic) or hasattr(type(x), "namespace")
 
 
-def belongs(level: Level, x: Any) -> bool:
-    """Say whether something has lanes of this level."""
+def is_batched(level: Level, x: Any) -> bool:
+    """Tell whether something is an array batched at this level."""
     return x.__class__ is BatchedArray and x.level is level
 
 
 def data_of(level: Level, x: Any) -> Array:
-    """Return an array with the lanes' dimension in front: of length 1, if all lanes share it."""
+    """Return the array with the batch axis in front: of length 1 if all examples share it."""
     if x.__class__ is BatchedArray and x.level is level:
         return x.data
     return (x if is_array(x) else np.asarray(x))[None]
 
 
-def aligned(level: Level, *arrays: Any) -> list[Array]:
-    """Return arrays of as many dimensions each, so that they broadcast behind the lanes."""
+def align_ranks(level: Level, *arrays: Any) -> list[Array]:
+    """Return arrays of equal rank, so that they broadcast behind the batch axis."""
     datas = [data_of(level, x) for x in arrays]
     rank = max((data.ndim for data in datas), default=1)
-    return [padded(data, rank) for data in datas]
+    return [pad_rank(data, rank) for data in datas]
 
 
-def padded(data: Array, rank: int) -> Array:
-    """Return an array of so many dimensions, with those of length 1 behind the lanes'."""
+def pad_rank(data: Array, rank: int) -> Array:
+    """Return an array of a given rank, with new axes of length 1 behind the batch axis."""
     missing = rank - data.ndim
     return data[(slice(None), *(None,) * missing)] if missing else data
 
 
-def full(level: Level, data: Array) -> Array:
-    """Return an array with all of the lanes, repeated if there was only one."""
+def broadcast_batch(level: Level, data: Array) -> Array:
+    """Return an array whose batch axis has its full length, repeated if all examples share it."""
     if data.shape[0] == level.count:
         return data
-    return beneath(data).broadcast_to(data, (level.count, *data.shape[1:]))
+    return inner_xp(data).broadcast_to(data, (level.count, *data.shape[1:]))
 
 
-def as_many(level: Level, *arrays: Any) -> list[Array]:
-    """Return arrays with as many lanes each: one, where all are alike."""
+def broadcast_batches(level: Level, *arrays: Any) -> list[Array]:
+    """Return arrays with batch axes of equal length: 1 if all examples share all of them."""
     datas = [data_of(level, x) for x in arrays]
     if all(data.shape[0] == 1 for data in datas):
         return datas
-    return [full(level, data) for data in datas]
+    return [broadcast_batch(level, data) for data in datas]
 
 
-def lanes(level: Level, out: Any) -> Any:
-    """Return what came out as lanes: an array, or several."""
+def batched(level: Level, out: Any) -> Any:
+    """Return the array, or the arrays of a tree, as batched arrays."""
     if out.__class__ is np.ndarray:
         return BatchedArray(level, out)
-    return pytree.mapped(out, lambda array: BatchedArray(level, array))
+    return pytree.map_leaves(out, lambda array: BatchedArray(level, array))
 
 
 def view(level: Level, x: Any, take: Take) -> Any:
-    """Return lanes that show a part of an array's memory."""
-    return x.showing(take) if belongs(level, x) else lanes(level, take(data_of(level, x)))
+    """Return a batched view of an array's memory."""
+    return x.make_view(take) if is_batched(level, x) else batched(level, take(data_of(level, x)))
 
 
-def looped(level: Level, name: str | Rule, *args: Any, **settings: Any) -> Any:
-    """Call a function for one lane after the other: right for all, quick for none."""
+def loop_over_batch(level: Level, name: str | Rule, *args: Any, **settings: Any) -> Any:
+    """Call a function for each example in turn: right for every function, but slow."""
     leaves = [leaf for _, leaf in pytree.leaves((args, settings))]
-    count = max((x.data.shape[0] for x in leaves if belongs(level, x)), default=1)
+    count = max((x.data.shape[0] for x in leaves if is_batched(level, x)), default=1)
     outs = []
     for i in range(max(count, 1)):
-        some, named = pytree.mapped((args, settings), functools.partial(_lane, level, i))
-        function = name if callable(name) else inner(name, *_arrays_in((some, named)))
+        some, named = pytree.map_leaves((args, settings), functools.partial(_example, level, i))
+        function = name if callable(name) else inner_function(name, *_arrays_in((some, named)))
         outs.append(function(*some, **named))
     return _stacked(level, outs, count)
 
 
-def _lane(level: Level, i: int, x: Any) -> Any:
-    """Return one lane of an argument."""
-    if not belongs(level, x):
+def _example(level: Level, i: int, x: Any) -> Any:
+    """Return one example of an argument."""
+    if not is_batched(level, x):
         return x
-    if not x.data.shape[0]:  # no lane at all: any values, for the shapes that come out
+    if not x.data.shape[0]:  # an empty batch: any values, only the results' shapes matter
         return np.zeros(x.shape, x.dtype)
-    return x.data[i if x.data.shape[0] > 1 else 0, ...]  # an array, of one number too
+    return x.data[i if x.data.shape[0] > 1 else 0, ...]  # an array also where 0-d
 
 
 def _arrays_in(arguments: Any) -> list[Any]:
@@ -238,7 +241,7 @@ def _arrays_in(arguments: Any) -> list[Any]:
 def _stacked(level: Level, outs: list[Any], count: int) -> Any:
     columns = zip(*[[leaf for _, leaf in pytree.leaves(out)] for out in outs], strict=True)
     stacks = iter([_stack(level, list(column), count) for column in columns])
-    return pytree.mapped(outs[0], lambda _: next(stacks))
+    return pytree.map_leaves(outs[0], lambda _: next(stacks))
 
 
 def _stack(level: Level, outs: list[Any], count: int) -> Any:
@@ -249,22 +252,22 @@ def _stack(level: Level, outs: list[Any], count: int) -> Any:
         first, outs = np.asarray(first), [np.asarray(out) for out in outs]
     if count == 0:
         return BatchedArray(level, np.zeros((0, *first.shape), first.dtype))
-    return BatchedArray(level, beneath(first).stack(outs, axis=0))
+    return BatchedArray(level, inner_xp(first).stack(outs, axis=0))
 
 
-# --- NumPy called with lanes ----------------------------------------------------------------------
+# --- NumPy functions called on batched arrays -----------------------------------------------------
 
 
 def _array_ufunc(self: BatchedArray, ufunc: Any, method: str, *inputs: Any, **settings: Any) -> Any:
     if any(isinstance(x, Tensor) for x in inputs):
-        return NotImplemented  # what has a history is the tensor's to record
+        return NotImplemented  # tensors record the call
     (target,) = settings.pop("out", (None,))
     if method == "__call__":
-        found = applied(RULES["ufuncs"], ufunc.__name__, *inputs, **settings)
+        found = apply_rule(RULES["ufuncs"], ufunc.__name__, *inputs, **settings)
     else:
-        level = deepest(inputs, settings)
+        level = deepest_level(inputs, settings)
         assert level is not None
-        found = looped(level, getattr(ufunc, method), *inputs, **settings)
+        found = loop_over_batch(level, getattr(ufunc, method), *inputs, **settings)
     if target is None:
         return found
     target[...] = found
@@ -284,10 +287,10 @@ def _array_function(self: BatchedArray, function: Any, types: Any, args: Any, se
     if name == "copyto":
         target, value = args[:2]
         where = settings.get("where", True)
-        target[...] = value if where is True else LANES_XP.where(where, value, target)
+        target[...] = value if where is True else BATCHED_XP.where(where, value, target)
         return None
-    return applied(RULES.get(name, looped), name, *args, **settings)
+    return apply_rule(RULES.get(name, loop_over_batch), name, *args, **settings)
 
 
-BatchedArray.__array_ufunc__ = _array_ufunc  # type: ignore[attr-defined] # its methods are all made here
+BatchedArray.__array_ufunc__ = _array_ufunc  # type: ignore[attr-defined] # set here, where the rules are known
 BatchedArray.__array_function__ = _array_function  # type: ignore[attr-defined]

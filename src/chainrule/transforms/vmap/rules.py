@@ -1,4 +1,4 @@
-"""What becomes of the axes of a function, with the lanes' axis before them."""
+"""Batching rules: functions of arrays applied to arrays with a batch axis in front."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ import numpy as np
 from chainrule.backend import KERNELS, numpy_xp
 from chainrule.transforms.vmap.batched_array import BatchedArray, Level
 from chainrule.transforms.vmap.namespace import (
-    aligned,
-    as_many,
-    belongs,
-    beneath,
+    align_ranks,
+    batched,
+    broadcast_batch,
+    broadcast_batches,
     data_of,
-    full,
-    inner,
+    inner_function,
+    inner_xp,
     is_array,
-    lanes,
-    looped,
-    padded,
+    is_batched,
+    loop_over_batch,
+    pad_rank,
     rule,
     view,
 )
@@ -28,7 +28,7 @@ Array = Any
 Shape = tuple[int, ...]
 
 
-# --- element by element ---------------------------------------------------------------------------
+# --- elementwise functions ------------------------------------------------------------------------
 
 
 @rule(
@@ -39,59 +39,61 @@ Shape = tuple[int, ...]
     *("expm1", "log1p", "bits"),
 )
 def _elementwise(level: Level, name: str, *args: Any, **settings: Any) -> Any:
-    given, places, rank = list(args), [], 1
+    given, positions, rank = list(args), [], 1
     for i, x in enumerate(args):
         if is_array(x):
             data = given[i] = data_of(level, x)
-            places.append(i)
+            positions.append(i)
             rank = max(rank, data.ndim)
-    for i in places:
-        given[i] = padded(given[i], rank)
-    out = inner(name, *[given[i] for i in places])(*given, **settings)
-    return lanes(level, out)
+    for i in positions:
+        given[i] = pad_rank(given[i], rank)
+    out = inner_function(name, *[given[i] for i in positions])(*given, **settings)
+    return batched(level, out)
 
 
-# --- along axes -----------------------------------------------------------------------------------
+# --- functions along axes -------------------------------------------------------------------------
 
 
-def shifted(axis: Any, ndim: int) -> Any:
-    """Return axes of what has the lanes' axis in front; None is all but that."""
+def shift_axis(axis: Any, ndim: int) -> Any:
+    """Return axes counted with the batch axis in front; None is all but that."""
     if axis is None:
         return tuple(range(1, ndim + 1))
     if isinstance(axis, tuple | list):
-        return tuple([shifted(one, ndim) for one in axis])
+        return tuple([shift_axis(one, ndim) for one in axis])
     bound = ndim or 1
     if not -bound <= axis < bound:
         raise np.exceptions.AxisError(axis, ndim)
     return int(axis) % bound + 1 if ndim else ()
 
 
-def _axis_among(rest: tuple[Any, ...], place: int, settings: dict[str, Any], default: Any) -> Any:
-    """Take the axis out of what a function is called with besides the array."""
+def _pop_axis(rest: tuple[Any, ...], position: int, settings: dict[str, Any], default: Any) -> Any:
+    """Separate the axis from the arguments that follow the array."""
     if "axis" in settings:
         return rest, settings.pop("axis")
-    if len(rest) > place:
-        return rest[:place] + rest[place + 1 :], rest[place]
+    if len(rest) > position:
+        return rest[:position] + rest[position + 1 :], rest[position]
     return rest, default
 
 
 @rule("sum", "mean", "prod", "max", "min", "all", "any", "std", "var", "count_nonzero", "p_norm")
 def _reduction(level: Level, name: str, x: Any, *rest: Any, **settings: Any) -> Any:
-    rest, axis = _axis_among(rest, 0, settings, None)
+    rest, axis = _pop_axis(rest, 0, settings, None)
     data = data_of(level, x)
-    out = inner(name, data)(data, *rest, axis=shifted(axis, data.ndim - 1), **settings)
-    return lanes(level, out)
+    out = inner_function(name, data)(data, *rest, axis=shift_axis(axis, data.ndim - 1), **settings)
+    return batched(level, out)
 
 
 @rule("argmax", "argmin")
-def _place(level: Level, name: str, x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
-    data, found = data_of(level, x), inner(name, data_of(level, x))
+def _arg_extremum(
+    level: Level, name: str, x: Any, axis: Any = None, *, keepdims: bool = False
+) -> Any:
+    data, found = data_of(level, x), inner_function(name, data_of(level, x))
     if axis is not None and data.ndim > 1:
-        return lanes(level, found(data, axis=shifted(axis, data.ndim - 1), keepdims=keepdims))
-    flat = beneath(data).reshape(data, (data.shape[0], _product(data.shape[1:])))
+        return batched(level, found(data, axis=shift_axis(axis, data.ndim - 1), keepdims=keepdims))
+    flat = inner_xp(data).reshape(data, (data.shape[0], _product(data.shape[1:])))
     out = found(flat, axis=1)
     ones = (1,) * (data.ndim - 1) if keepdims else ()
-    return lanes(level, beneath(out).reshape(out, (data.shape[0], *ones)))
+    return batched(level, inner_xp(out).reshape(out, (data.shape[0], *ones)))
 
 
 def _product(sizes: Shape) -> int:
@@ -99,14 +101,15 @@ def _product(sizes: Shape) -> int:
 
 
 @rule("cumulative_sum", "cumulative_prod", "logcumsumexp", "flip", "sort", "argsort")
-def _along(level: Level, name: str, x: Any, *rest: Any, **settings: Any) -> Any:
+def _along_axis(level: Level, name: str, x: Any, *rest: Any, **settings: Any) -> Any:
     default = -1 if name in ("sort", "argsort") else None
-    rest, axis = _axis_among(rest, 0, settings, default)
+    rest, axis = _pop_axis(rest, 0, settings, default)
     data = data_of(level, x)
     if data.ndim == 1 or (axis is None and name != "flip"):
-        return looped(level, name, x, *rest, axis=axis, **settings)
-    return lanes(
-        level, inner(name, data)(data, *rest, axis=shifted(axis, data.ndim - 1), **settings)
+        return loop_over_batch(level, name, x, *rest, axis=axis, **settings)
+    return batched(
+        level,
+        inner_function(name, data)(data, *rest, axis=shift_axis(axis, data.ndim - 1), **settings),
     )
 
 
@@ -115,55 +118,56 @@ def _along_by(level: Level, name: str, x: Any, *by: Any, axis: Any = None, **nam
     (by, axis) = by if len(by) == 2 else (*by, *named.values(), axis)
     data = data_of(level, x)
     if axis is None or data.ndim == 1 or isinstance(by, BatchedArray):
-        return looped(level, name, x, by, axis=axis)
-    return lanes(level, inner(name, data)(data, by, axis=shifted(axis, data.ndim - 1)))
+        return loop_over_batch(level, name, x, by, axis=axis)
+    return batched(
+        level, inner_function(name, data)(data, by, axis=shift_axis(axis, data.ndim - 1))
+    )
 
 
 @rule("take_along_axis", "add_along_axis")
 def _by_index(level: Level, name: str, x: Any, index: Any, axis: int, **settings: Any) -> Any:
-    data, places = as_many(level, x, index)
+    data, indices = broadcast_batches(level, x, index)
     if "shape" in settings:
         settings["shape"] = (data.shape[0], *settings["shape"])
-    axis = shifted(axis, data.ndim - 1)
-    return lanes(level, inner(name, data, places)(data, places, axis=axis, **settings))
+    axis = shift_axis(axis, data.ndim - 1)
+    return batched(level, inner_function(name, data, indices)(data, indices, axis=axis, **settings))
 
 
 @rule("concat", "concatenate", "stack")
-def _joined(level: Level, name: str, arrays: Any, axis: Any = 0) -> Any:
+def _join(level: Level, name: str, arrays: Any, axis: Any = 0) -> Any:
     datas = [data_of(level, x) for x in arrays]
     if axis is None:
-        return looped(level, name, list(arrays), axis=None)
+        return loop_over_batch(level, name, list(arrays), axis=None)
     if any(data.shape[0] > 1 for data in datas) or level.count == 0:
-        datas = [full(level, data) for data in datas]
+        datas = [broadcast_batch(level, data) for data in datas]
     ndim = datas[0].ndim - 1 + (name == "stack")
-    return lanes(level, inner(name, *datas)(datas, axis=shifted(axis, ndim)))
+    return batched(level, inner_function(name, *datas)(datas, axis=shift_axis(axis, ndim)))
 
 
 @rule("vecdot", "linalg.cross")
 def _along_both(level: Level, name: str, x: Any, y: Any, *, axis: int = -1) -> Any:
-    datas = aligned(level, x, y)
+    datas = align_ranks(level, x, y)
     axis = axis if axis < 0 else axis - max(data.ndim - 1 for data in datas)
-    return lanes(level, inner(name, *datas)(*datas, axis=axis))
+    return batched(level, inner_function(name, *datas)(*datas, axis=axis))
 
 
 @rule("fft.fft", "fft.ifft", "fft.rfft", "fft.irfft", "fft.hfft", "fft.ihfft")
-def _transform(level: Level, name: str, x: Any, *rest: Any, **settings: Any) -> Any:
-    rest, axis = _axis_among(rest, 1, settings, -1)
+def _fft(level: Level, name: str, x: Any, *rest: Any, **settings: Any) -> Any:
+    rest, axis = _pop_axis(rest, 1, settings, -1)
     data = data_of(level, x)
-    return lanes(
-        level, inner(name, data)(data, *rest, axis=shifted(axis, data.ndim - 1), **settings)
+    return batched(
+        level,
+        inner_function(name, data)(data, *rest, axis=shift_axis(axis, data.ndim - 1), **settings),
     )
 
 
 @rule("fft.fftn", "fft.ifftn", "fft.rfftn", "fft.irfftn")
-def _transforms(
-    level: Level, name: str, x: Any, s: Any = None, axes: Any = None, **rest: Any
-) -> Any:
+def _fft_n(level: Level, name: str, x: Any, s: Any = None, axes: Any = None, **rest: Any) -> Any:
     data = data_of(level, x)
     if axes is None:
         axes = range(-len(s), 0) if s is not None else range(data.ndim - 1)
-    axes = shifted(tuple(axes), data.ndim - 1)
-    return lanes(level, inner(name, data)(data, s=s, axes=axes, **rest))
+    axes = shift_axis(tuple(axes), data.ndim - 1)
+    return batched(level, inner_function(name, data)(data, s=s, axes=axes, **rest))
 
 
 # --- shapes ---------------------------------------------------------------------------------------
@@ -177,9 +181,9 @@ def _reshape(level: Level, name: str, x: Any, shape: Any, copy: bool | None = No
         shape = tuple(x.size // max(known, 1) if n == -1 else n for n in shape)
 
     def take(data: Array) -> Array:
-        return beneath(data).reshape(data, (data.shape[0], *shape), copy=copy)
+        return inner_xp(data).reshape(data, (data.shape[0], *shape), copy=copy)
 
-    return lanes(level, take(data_of(level, x))) if copy else view(level, x, take)
+    return batched(level, take(data_of(level, x))) if copy else view(level, x, take)
 
 
 @rule("broadcast_to", "spread")
@@ -187,7 +191,7 @@ def _broadcast_to(level: Level, name: str, x: Any, shape: Shape) -> Any:
     missing = (None,) * (len(shape) - x.ndim)
 
     def take(data: Array) -> Array:
-        return inner(name, data)(data[(slice(None), *missing)], (data.shape[0], *shape))
+        return inner_function(name, data)(data[(slice(None), *missing)], (data.shape[0], *shape))
 
     return view(level, x, take)
 
@@ -196,7 +200,7 @@ def _broadcast_to(level: Level, name: str, x: Any, shape: Shape) -> Any:
 def _permute_dims(level: Level, name: str, x: Any, axes: Any = None) -> Any:
     axes = range(x.ndim - 1, -1, -1) if axes is None else axes
     order = (0, *[axis % x.ndim + 1 for axis in axes])
-    return view(level, x, lambda data: beneath(data).permute_dims(data, order))
+    return view(level, x, lambda data: inner_xp(data).permute_dims(data, order))
 
 
 @rule("matrix_transpose")
@@ -234,22 +238,24 @@ def _squeeze(level: Level, name: str, x: Any, axis: Any = None) -> Any:
 @rule("matmul")
 def _matmul(level: Level, name: str, x: Any, y: Any) -> Any:
     a, b = data_of(level, x), data_of(level, y)
-    xp = beneath(a, b)
+    xp = inner_xp(a, b)
     if a.ndim == 1 or b.ndim == 1:
         raise ValueError("matmul: expected vectors or matrices, got a number")
     if b.ndim == 2 and a.ndim == 3 and a.shape[0] == 1:  # one matrix, many vectors: one product
-        return lanes(level, xp.matmul(b, xp.matrix_transpose(a[0])))
-    if b.ndim == 3 and b.shape[0] == 1:  # rows of all lanes, one matrix
+        return batched(level, xp.matmul(b, xp.matrix_transpose(a[0])))
+    if b.ndim == 3 and b.shape[0] == 1:  # rows of all examples, one matrix
         rows = xp.reshape(a, (_product(a.shape[:-1]), a.shape[-1]))
         out = xp.matmul(rows, b[0])
-        return lanes(level, xp.reshape(out, (*a.shape[:-1], b.shape[-1])))
+        return batched(level, xp.reshape(out, (*a.shape[:-1], b.shape[-1])))
     drop_x, drop_y = a.ndim == 2, b.ndim == 2
     a, b = a[:, None] if drop_x else a, b[..., None] if drop_y else b
     rank = max(a.ndim, b.ndim)
-    a, b = padded(a, rank), padded(b, rank)
+    a, b = pad_rank(a, rank), pad_rank(b, rank)
     out = xp.matmul(a, b)
     out = out[..., 0] if drop_y else out
-    return lanes(level, out[..., 0, :] if drop_x and not drop_y else out[..., 0] if drop_x else out)
+    return batched(
+        level, out[..., 0, :] if drop_x and not drop_y else out[..., 0] if drop_x else out
+    )
 
 
 @rule(
@@ -262,86 +268,87 @@ def _matmul(level: Level, name: str, x: Any, y: Any) -> Any:
 )
 def _of_matrices(level: Level, name: str, x: Any, *rest: Any, **settings: Any) -> Any:
     data = data_of(level, x)
-    return lanes(level, inner(name, data)(data, *rest, **settings))
+    return batched(level, inner_function(name, data)(data, *rest, **settings))
 
 
 @rule("triu", "tril")
 def _triangle(level: Level, name: str, x: Any, **settings: Any) -> Any:
     if x.ndim < 2:
-        return looped(level, name, x, **settings)
+        return loop_over_batch(level, name, x, **settings)
     return _of_matrices(level, name, x, **settings)
 
 
 @rule("check_phases")
 def _check_phases(level: Level, name: str, *arrays: Any, operation: str) -> Any:
-    datas = [full(level, data_of(level, x)) for x in arrays]
-    return lanes(level, inner(name, *datas)(*datas, operation=operation)[None])
+    datas = [broadcast_batch(level, data_of(level, x)) for x in arrays]
+    return batched(level, inner_function(name, *datas)(*datas, operation=operation)[None])
 
 
 @rule("linalg.solve")
 def _solve(level: Level, name: str, a: Any, b: Any) -> Any:
     vector = b.ndim == 1
-    datas = aligned(level, a, b[..., None] if vector else b)
-    out = inner(name, *datas)(*datas)
-    return lanes(level, out[..., 0] if vector else out)
+    datas = align_ranks(level, a, b[..., None] if vector else b)
+    out = inner_function(name, *datas)(*datas)
+    return batched(level, out[..., 0] if vector else out)
 
 
-# --- what is made ---------------------------------------------------------------------------------
+# --- creation and conversion ----------------------------------------------------------------------
 
 
 @rule("zeros_like", "ones_like", "empty_like", "full_like")
 def _like(level: Level, name: str, x: Any, *rest: Any, **settings: Any) -> Any:
     data = data_of(level, x)[:1]
-    return lanes(level, inner(name, data)(data, *rest, **settings))
+    return batched(level, inner_function(name, data)(data, *rest, **settings))
 
 
 @rule("zeros", "ones", "empty", "eye", "full", "arange", "linspace")
-def _made(level: Level, name: str, *args: Any, **settings: Any) -> Any:
-    return lanes(level, level.outer(getattr(numpy_xp, name)(*args, **settings))[None])
+def _creation(level: Level, name: str, *args: Any, **settings: Any) -> Any:
+    return batched(level, level.outer(getattr(numpy_xp, name)(*args, **settings))[None])
 
 
 @rule("asarray", "array")
-def _as_lanes(level: Level, name: str, x: Any, dtype: Any = None, copy: Any = None) -> Any:
+def _as_batched(level: Level, name: str, x: Any, dtype: Any = None, copy: Any = None) -> Any:
     data = data_of(level, x)
     if dtype is not None and np.dtype(dtype) != data.dtype:
-        return lanes(level, beneath(data).astype(data, np.dtype(dtype)))
+        return batched(level, inner_xp(data).astype(data, np.dtype(dtype)))
     if copy or name == "array":
-        return lanes(level, beneath(data).array(data))
-    return x if belongs(level, x) else lanes(level, data)
+        return batched(level, inner_xp(data).array(data))
+    return x if is_batched(level, x) else batched(level, data)
 
 
 @rule("to_device")
 def _to_device(level: Level, name: str, x: Any, *, source: Any, target: Any) -> Any:
     data = data_of(level, x)
-    return lanes(level, beneath(data).to_device(data, source=source, target=target))
+    return batched(level, inner_xp(data).to_device(data, source=source, target=target))
 
 
-# --- images ---------------------------------------------------------------------------------------
+# --- convolution, pooling and resampling ----------------------------------------------------------
 #
-# Convolution and pooling of lanes: as more samples, or where kernels differ as more groups.
+# The batch axis becomes part of the samples or, where kernels differ between examples, of the
+# groups.
 
 
-def _together(data: Array) -> Array:
-    """Return the lanes as more entries of the first dimension."""
-    return beneath(data).reshape(data, (data.shape[0] * data.shape[1], *data.shape[2:]))
+def _merge_batch(data: Array) -> Array:
+    """Return data with the batch axis merged into the samples."""
+    return inner_xp(data).reshape(data, (data.shape[0] * data.shape[1], *data.shape[2:]))
 
 
-def _apart(data: Array, count: int) -> Array:
-    """Return the entries of the first dimension as those of so many lanes."""
-    return beneath(data).reshape(data, (count, data.shape[0] // max(count, 1), *data.shape[1:]))
+def _split_batch(data: Array, count: int) -> Array:
+    """Return data with the samples split into `count` examples."""
+    return inner_xp(data).reshape(data, (count, data.shape[0] // max(count, 1), *data.shape[1:]))
 
 
-def _as_channels(data: Array) -> Array:
-    """Return samples that have the channels of all lanes."""
+def _batch_to_channels(data: Array) -> Array:
+    """Return data with the batch axis merged into the channels."""
     n, samples, channels, *size = data.shape
-    xp = beneath(data)
+    xp = inner_xp(data)
     order = (1, 0, *range(2, data.ndim))
     return xp.reshape(xp.permute_dims(data, order), (samples, n * channels, *size))
 
 
-def _of_channels(data: Array, count: int) -> Array:
+def _channels_to_batch(data: Array, count: int) -> Array:
     samples, channels, *size = data.shape
-    xp = beneath(data)
+    xp = inner_xp(data)
     parts = xp.reshape(data, (samples, count, channels // max(count, 1), *size))
     return xp.permute_dims(parts, (1, 0, *range(2, parts.ndim)))
 
@@ -349,37 +356,42 @@ def _of_channels(data: Array, count: int) -> Array:
 @rule("convolve", "convolve_input")
 def _convolve(level: Level, name: str, x: Any, w: Any, *, window: Any, **size: Any) -> Any:
     images, kernels = data_of(level, x), data_of(level, w)
-    function = inner(name, images, kernels)
+    function = inner_function(name, images, kernels)
     if kernels.shape[0] == 1:
-        out = function(_together(images), kernels[0], window=window, **size)
-        return lanes(level, _apart(out, images.shape[0]))
-    if not level.count:  # there are no groups, then
-        return looped(level, name, x, w, window=window, **size)
-    images, kernels = full(level, images), full(level, kernels)
+        out = function(_merge_batch(images), kernels[0], window=window, **size)
+        return batched(level, _split_batch(out, images.shape[0]))
+    if not level.count:  # a convolution needs at least one group
+        return loop_over_batch(level, name, x, w, window=window, **size)
+    images, kernels = broadcast_batch(level, images), broadcast_batch(level, kernels)
     groups = (*window[:3], window[3] * level.count)
-    out = function(_as_channels(images), _together(kernels), window=groups, **size)
-    return lanes(level, _of_channels(out, level.count))
+    out = function(_batch_to_channels(images), _merge_batch(kernels), window=groups, **size)
+    return batched(level, _channels_to_batch(out, level.count))
 
 
 @rule("convolve_weight")
 def _convolve_weight(level: Level, name: str, x: Any, y: Any, *, size: Any, window: Any) -> Any:
     if not level.count:
-        return looped(level, name, x, y, size=size, window=window)
-    images, outputs = full(level, data_of(level, x)), full(level, data_of(level, y))
+        return loop_over_batch(level, name, x, y, size=size, window=window)
+    images, outputs = (
+        broadcast_batch(level, data_of(level, x)),
+        broadcast_batch(level, data_of(level, y)),
+    )
     groups = (*window[:3], window[3] * level.count)
-    function = inner(name, images, outputs)
-    out = function(_as_channels(images), _as_channels(outputs), size=size, window=groups)
-    return lanes(level, _apart(out, level.count))
+    function = inner_function(name, images, outputs)
+    out = function(
+        _batch_to_channels(images), _batch_to_channels(outputs), size=size, window=groups
+    )
+    return batched(level, _split_batch(out, level.count))
 
 
 @rule("max_pool", "pool_positions", "pool_pick", "pool_place")
 def _pool(level: Level, name: str, *arrays: Any, **settings: Any) -> Any:
-    datas = as_many(level, *arrays)
-    out = inner(name, *datas)(*map(_together, datas), **settings)
-    return lanes(level, _apart(out, datas[0].shape[0]))
+    datas = broadcast_batches(level, *arrays)
+    out = inner_function(name, *datas)(*map(_merge_batch, datas), **settings)
+    return batched(level, _split_batch(out, datas[0].shape[0]))
 
 
 @rule("resample")
 def _resample(level: Level, name: str, x: Any, *, taps: Any, axis: int) -> Any:
     data = data_of(level, x)
-    return lanes(level, inner(name, data)(data, taps=taps, axis=axis + 1))
+    return batched(level, inner_function(name, data)(data, taps=taps, axis=axis + 1))
