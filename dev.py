@@ -113,7 +113,7 @@ def bench(options):
 
 def docs(options):
     set_up()
-    code = call(PYTHON, "tools/numpy_coverage.py")
+    code = call(PYTHON, "tools/numpy_coverage.py") or call(PYTHON, "tools/design_page.py")
     if not (ROOT / "docs" / "build.py").exists():
         say("Nothing else to build: the pages are plain Markdown, in docs/.")
         return code

@@ -6,11 +6,13 @@ Run as a script with the name of a page, this writes the output of the blocks in
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import io
 import pathlib
 import re
 import sys
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -61,6 +63,46 @@ def test_the_glossary_names_what_exists(term: str, meaning: str, files: str) -> 
         content += "".join(source.read_text(encoding="utf-8") for source in sources)
     for name in re.findall(r"`(\w+)`", term + meaning):
         assert not content or re.search(rf"\b{name}\b", content)
+
+
+def design_tool() -> Any:
+    """Return tools/design_page.py, which writes the generated parts of docs/design.md."""
+    spec = importlib.util.spec_from_file_location("design_page", ROOT / "tools" / "design_page.py")
+    assert spec is not None
+    assert spec.loader is not None
+    tool = importlib.util.module_from_spec(spec)
+    sys.modules["design_page"] = tool  # where dataclasses look for it
+    spec.loader.exec_module(tool)
+    return tool
+
+
+def test_the_design_page_is_current(capsys: pytest.CaptureFixture[str]) -> None:
+    status = design_tool().main(["--check"])
+    assert status == 0, capsys.readouterr().out
+
+
+def test_an_outdated_design_page_is_noticed(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tool = design_tool()
+    monkeypatch.setattr(tool, "PAGE", tmp_path / "design.md")
+    row = "<!-- code tests/conformance/rows/binary.py: row:hypot -->\nold\n<!-- end of code -->\n"
+    tool.PAGE.write_text(row, encoding="utf-8")
+    assert tool.main(["--check"]) == 1
+    assert "run python3 tools/design_page.py" in capsys.readouterr().out
+    assert tool.main([]) == 0
+    assert 'row(\n    "hypot"' in tool.PAGE.read_text(encoding="utf-8")
+    assert tool.main(["--check"]) == 0
+
+
+def test_the_design_page_quotes_only_what_exists() -> None:
+    with pytest.raises(SystemExit, match="no_such_name"):
+        design_tool().page("<!-- code dev.py: no_such_name -->\n<!-- end of code -->")
+
+
+def test_import_circles_are_found() -> None:
+    graph = {"a": {"b"}, "b": {"c"}, "c": {"b", "d"}, "d": set(), "e": {"e"}}
+    assert design_tool().circles(graph) == [{"b", "c"}]
 
 
 def write(page: pathlib.Path) -> None:
