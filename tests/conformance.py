@@ -14,7 +14,8 @@ import numpy as np
 
 import chainrule as cr
 from cases import Case, Row
-from chainrule.autograd.node import Node, PrimitiveNode, endpoint
+from chainrule.autograd.node import Node, endpoint
+from chainrule.autograd.primitive_node import PrimitiveNode
 from chainrule.transforms import jvp
 
 Arrays = list[np.ndarray]

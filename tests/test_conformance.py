@@ -16,7 +16,7 @@ from cases import CONSTANTS, ROWS, Case, Row, cases_of, situation
 from cases.elementwise import EXPONENTIAL, TRIGONOMETRIC
 from cases.model import REAL
 from cases.situations import UNARY
-from chainrule.autograd.node import PrimitiveNode
+from chainrule.autograd.primitive_node import PrimitiveNode
 from chainrule.autograd.reverse import BackwardPass
 from chainrule.backend import namespace
 from chainrule.primitives import TABLE

@@ -14,10 +14,10 @@ from chainrule.autograd.modes import MODES, Modes, enable_grad, is_grad_enabled,
 from chainrule.autograd.namespace import TENSOR_XP
 from chainrule.autograd.node import AccumulateGrad, Edge, GradientEdge, NodeOutput, endpoint
 from chainrule.autograd.operands import as_tensors
-from chainrule.autograd.record import current_node
 from chainrule.autograd.reverse import ALONE, BackwardPass, count_references, owned
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.versions import next_seq
+from chainrule.autograd.views import current_node
 from chainrule.backend import REPORTS, namespace, ndarray, silent
 from chainrule.errors import ArgumentError, AutogradError, DTypeError, ShapeError
 from chainrule.primitives import elementwise

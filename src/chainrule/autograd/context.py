@@ -12,13 +12,14 @@ from chainrule.autograd.node import (
     AccumulateGrad,
     Edge,
     ErrorNode,
-    SavedTensor,
     check_unwritten,
     freed_error,
 )
-from chainrule.autograd.record import current_node, pack_array
+from chainrule.autograd.primitive_node import SavedTensor
+from chainrule.autograd.record import pack_array
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.versions import write_log
+from chainrule.autograd.views import current_node
 from chainrule.errors import InPlaceError
 
 if TYPE_CHECKING:

@@ -16,9 +16,9 @@ import numpy as np
 from chainrule.autograd.modes import enable_grad, set_grad_enabled
 from chainrule.autograd.namespace import TENSOR_XP
 from chainrule.autograd.node import AccumulateGrad, Node, endpoint
-from chainrule.autograd.record import current_node
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.versions import next_seq
+from chainrule.autograd.views import current_node
 from chainrule.primitives import elementwise
 
 

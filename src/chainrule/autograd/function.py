@@ -22,9 +22,9 @@ from chainrule.autograd.function_node import (
 from chainrule.autograd.location import INTERNAL
 from chainrule.autograd.modes import MODES, Modes
 from chainrule.autograd.node import Edge
-from chainrule.autograd.record import current_node
 from chainrule.autograd.tensor import Tensor
 from chainrule.autograd.versions import next_seq, write_log
+from chainrule.autograd.views import current_node
 from chainrule.errors import AutogradError
 
 # --- signature ------------------------------------------------------------------------------------

@@ -10,15 +10,14 @@ import numpy as np
 
 from chainrule.autograd.context import NOTHING, Context, for_edges, seal_saved
 from chainrule.autograd.inplace import check_writable, rebase
-from chainrule.autograd.modes import no_grad
+from chainrule.autograd.modes import is_grad_enabled, no_grad
 from chainrule.autograd.namespace import TENSOR_XP
 from chainrule.autograd.node import ErrorNode, Node, NodeName, NodeOutput
 from chainrule.autograd.operands import as_tensors
-from chainrule.autograd.record import current_node, is_recording
 from chainrule.autograd.reverse import ALONE_IN_CALL, BackwardPass, count_references
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.versions import record_write, writes_since
-from chainrule.autograd.views import View
+from chainrule.autograd.views import View, current_node
 from chainrule.backend import namespace, ndarray
 from chainrule.errors import AutogradError, InPlaceError, MissingRuleError, ShapeError
 from chainrule.primitives import indexing
@@ -160,7 +159,7 @@ class FunctionNode(Node):
                 f"{whose} a tangent of shape {list(tangent.shape)} for output {index}, which has "
                 f"shape {list(shape)}: the tangent of an output must have its shape"
             )
-        if is_recording() and not isinstance(value, Tensor):
+        if is_grad_enabled() and not isinstance(value, Tensor):
             tangent = self._severed(tangent, _unknown(whose, value), tangents)
         if tangent.dtype.kind == "c" and dtype.kind != "c":
             tangent = TENSOR_XP.real(tangent)
@@ -410,7 +409,7 @@ def place_output(
     if node is None:
         if _holds(values, output) and not _holds(ctx._dirty, output):
             output = indexing.getitem.apply(output, key=Ellipsis)
-        elif output._view is not None and output._view.refusal == "no_grad" and is_recording():
+        elif output._view is not None and output._view.refusal == "no_grad" and is_grad_enabled():
             output._view.refusal = "custom"  # forward itself runs without recording
         return output if current_node(output) is None else output.detach()
     view = output._view

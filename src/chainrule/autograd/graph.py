@@ -8,10 +8,10 @@ from weakref import WeakKeyDictionary
 
 from chainrule.autograd.modes import disable_saved_tensors_hooks, saved_tensors_hooks
 from chainrule.autograd.node import GradientEdge, Node, RemovableHandle, endpoint, hooks_of
-from chainrule.autograd.record import current_node
 from chainrule.autograd.reverse import BackwardPass, PassHook
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.versions import record_write
+from chainrule.autograd.views import current_node
 from chainrule.backend import CPU, move
 from chainrule.errors import ArgumentError, AutogradError
 

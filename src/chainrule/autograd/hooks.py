@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from chainrule.autograd.node import AccumulateGrad, Node, PrimitiveNode, endpoint, hooks_of
+from chainrule.autograd.node import AccumulateGrad, Node, endpoint, hooks_of
+from chainrule.autograd.primitive_node import PrimitiveNode
 from chainrule.autograd.tensor import Tensor
 from chainrule.errors import AutogradError, DTypeError, InPlaceError, ShapeError
 

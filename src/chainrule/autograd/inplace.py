@@ -13,18 +13,13 @@ from typing import Any
 import numpy as np
 
 from chainrule.autograd.error_messages import broadcast_text
-from chainrule.autograd.modes import enable_grad
+from chainrule.autograd.modes import enable_grad, is_grad_enabled
 from chainrule.autograd.node import AccumulateGrad, Edge, endpoint
 from chainrule.autograd.operands import scalar_array
-from chainrule.autograd.record import (
-    current_node,
-    is_recording,
-    move_retained,
-    record,
-)
+from chainrule.autograd.record import record
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.versions import record_write
-from chainrule.autograd.views import ReshapedInPlace
+from chainrule.autograd.views import ReshapedInPlace, current_node, move_retained
 from chainrule.backend import dtype_title, is_basic_index, namespace, ndarray, promoted
 from chainrule.errors import DTypeError, InPlaceError, ShapeError
 from chainrule.kernels import flat_indexing
@@ -54,7 +49,7 @@ _REFUSALS = {
 
 def check_writable(target: Tensor, operation: str, value_node: Edge = None) -> None:
     """Raise if `operation` must not write to `target` while recording."""
-    if not is_recording():
+    if not is_grad_enabled():
         return
     node = current_node(target)
     view = target._view
@@ -115,7 +110,7 @@ def in_place(target: Tensor, operation: str, function: Callable[[Tensor], Tensor
     """Replace the values of `target` by ``function(target)``, and its history too; return it."""
     check_writable(target, operation)
     source = target
-    if is_recording():
+    if is_grad_enabled():
         # The graph may save the old values: let it save a copy, not the memory that is written.
         source = make(target._array.copy(), current_node(target))
     result = function(source)
@@ -125,7 +120,7 @@ def in_place(target: Tensor, operation: str, function: Callable[[Tensor], Tensor
     if result._node is not None:
         check_writable(target, operation, result._node)
     _store(target._array, Ellipsis, result._array, operation)
-    if is_recording() and (result._node is not None or source._node is not None):
+    if is_grad_enabled() and (result._node is not None or source._node is not None):
         rebase(target, result._node, result._array)
     return target
 
@@ -168,7 +163,7 @@ def ufunc_in_place(target: Tensor, operation: str, primitive: Primitive, other: 
         value = other._array
     elif isinstance(other, int | float):
         value = scalar_array(other, array)
-    if is_recording():
+    if is_grad_enabled():
         check_writable(target, operation)
         operands = (target, other) if isinstance(other, Tensor) else (target,)
         recorded = any([current_node(t) is not None for t in operands])
@@ -212,7 +207,7 @@ def fill(target: Tensor, value: float, operation: str) -> Tensor:
     """Write one number over all elements: straight into the memory, where that is all there is."""
     check_writable(target, operation)
     array = target._array
-    recorded = is_recording() and current_node(target) is not None
+    recorded = is_grad_enabled() and current_node(target) is not None
     if recorded or array.__class__ is not ndarray or not array.flags.writeable:
         set_item(target, Ellipsis, make(scalar_array(value, array), None), operation)
     else:
@@ -264,7 +259,7 @@ def set_item(target: Tensor, key: Any, value: Tensor, operation: str = "setitem"
     if value._array.dtype != target.dtype:
         array = array.astype(target.dtype)
     _store(target._array, key, array, operation)
-    if not is_recording() or (node is None and value_node is None):
+    if not is_grad_enabled() or (node is None and value_node is None):
         return
     if target.dtype.kind not in "fc":
         return  # integers have no gradient

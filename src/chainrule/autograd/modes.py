@@ -224,7 +224,8 @@ def is_grad_enabled() -> bool:
     ...     is_grad_enabled()
     False
     """
-    return modes().grad
+    modes = current_modes()
+    return modes is None or modes.grad
 
 
 def is_anomaly_enabled() -> bool:

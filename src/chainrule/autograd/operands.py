@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from chainrule.autograd.location import entered
-from chainrule.autograd.tensor import Tensor, current_edge, default_dtype, make
+from chainrule.autograd.tensor import Tensor, default_dtype, make
+from chainrule.autograd.views import current_node
 from chainrule.backend import is_array, namespace
 
 Array = Any
@@ -53,7 +54,7 @@ def is_operand(value: Any) -> bool:
 
 def _operand(value: Any, other: Any) -> Any:
     if isinstance(value, Tensor):  # of a subclass: operations are on tensors as such
-        return make(value._array, value._node if value._view is None else current_edge(value))
+        return make(value._array, value._node if value._view is None else current_node(value))
     if isinstance(value, _SCALARS):
         if isinstance(other, Tensor):
             return make(scalar_array(value, other._array), None)

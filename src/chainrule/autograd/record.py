@@ -11,23 +11,18 @@ from typing import Any
 
 from chainrule.autograd.error_messages import fail
 from chainrule.autograd.location import user_frame
-from chainrule.autograd.modes import MODES, enable_grad
-from chainrule.autograd.node import (
-    AccumulateGrad,
-    Edge,
+from chainrule.autograd.modes import MODES
+from chainrule.autograd.node import Edge, Node, NodeOutput
+from chainrule.autograd.operands import as_tensors
+from chainrule.autograd.primitive_node import (
     HookedNode,
     MultiOutputNode,
-    Node,
-    NodeOutput,
     PrimitiveNode,
     SavedTensor,
-    endpoint,
-    hooks_of,
 )
-from chainrule.autograd.operands import as_tensors
 from chainrule.autograd.tensor import Tensor, make
-from chainrule.autograd.versions import next_seq, version_of, write_log, writes_since
-from chainrule.autograd.views import View
+from chainrule.autograd.versions import next_seq, version_of
+from chainrule.autograd.views import current_node, view_of
 from chainrule.backend import namespace_among, ndarray, numpy_xp
 from chainrule.errors import InPlaceError
 from chainrule.primitives.primitive import Primitive, forward_of
@@ -38,69 +33,6 @@ _new = object.__new__
 _mode = MODES.get
 _frame = sys._getframe
 np_asarray, np_array = numpy_xp.asarray, numpy_xp.array
-
-
-def current_node(tensor: Tensor) -> Edge:
-    """Return the node of `tensor`; that of a view is made anew when its base has a new history."""
-    view = tensor._view
-    if view is None:
-        return tensor._node
-    base = view.base
-    if base is None:
-        if tensor._node is not None and write_log.last > view.stamp:
-            _check_alias(tensor, view)
-        return tensor._node
-    if base._view is not None:
-        base = root_of(view)
-        current_node(base)  # an alias that a custom function made: raises if it is stale
-    if base._node is view.base_node:
-        return tensor._node
-    if base._node is None or type(base._node) is AccumulateGrad:
-        return tensor._node  # the base was detached, or made to require grad: no new history
-    view.base_node = base._node
-    alias = make(base._array, base._node)
-    with enable_grad():
-        for primitive, settings in view.steps():
-            alias = primitive.apply(alias, **settings)
-    move_retained(tensor, tensor._node, alias._node)
-    tensor._node = alias._node
-    return tensor._node
-
-
-def root_of(view: View) -> Tensor:
-    """Return the base of a view; a base that became a view, its shape changed in place, has one."""
-    base: Any = view.base
-    while base._view is not None and base._view.base is not None:
-        base = base._view.base
-    root: Tensor = base
-    view.base = root
-    return root
-
-
-def move_retained(tensor: Tensor, old: Edge, new: Edge) -> None:
-    """A tensor that retains its grad keeps doing so with its new history."""
-    if old is None or new is None:
-        return
-    node, number = endpoint(old)
-    reference = None if node.hooks is None else node.hooks.retained.get(number)
-    if reference is not None and reference() is tensor:
-        del hooks_of(node).retained[number]
-        owner, position = endpoint(new)
-        hooks_of(owner).retained[position] = reference
-
-
-def _check_alias(tensor: Tensor, view: View) -> None:
-    """Raise if the input that a custom function returned as it is was written to since."""
-    if is_recording() and writes_since(tensor._array, view.stamp):
-        raise InPlaceError(
-            f"Output {endpoint(tensor._node)[1]} of {endpoint(tensor._node)[0].name} is a view and "
-            "its base or another view of its base has been modified inplace. This view was created "
-            "inside a custom function (or because an input was returned as-is), so its history "
-            "can't follow the write: clone() the output."
-        )
-
-
-# --- recording one application --------------------------------------------------------------------
 
 
 def record(
@@ -169,12 +101,6 @@ def pack_array(
             "to a pack hook are the graph's own: clone() what you change."
         )
     return SavedTensor(packed, unpack, array)
-
-
-def is_recording() -> bool:
-    """Say whether operations are recorded now."""
-    modes = _mode()
-    return modes is None or modes.grad
 
 
 def apply(
@@ -246,20 +172,3 @@ def _originals(
         else:
             return None
     return tuple([(array.shape, array.dtype) for array in arrays])
-
-
-def view_of(tensor: Tensor, primitive: Primitive, settings: dict[str, Any]) -> View:
-    """Return what makes the result of a view primitive a view of the input's base."""
-    parent, modes = tensor._view, _mode()
-    view: View = _new(View)
-    view.refusal = None if modes is None or modes.grad else "no_grad"
-    if parent is None or parent.base is None:
-        view.base, view.path, view.base_node = tensor, (None, primitive, settings), tensor._node
-    else:
-        base = parent.base if parent.base._view is None else root_of(parent)
-        view.base, view.base_node = base, base._node
-        view.path = (parent.path, primitive, settings)
-    if parent is not None:
-        view.refusal = view.refusal or parent.refusal
-    view.stamp = 0
-    return view

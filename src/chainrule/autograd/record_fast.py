@@ -14,11 +14,12 @@ from typing import Any
 from chainrule.autograd.error_messages import fail
 from chainrule.autograd.location import INTERNAL
 from chainrule.autograd.modes import MODES
-from chainrule.autograd.node import PrimitiveNode
 from chainrule.autograd.operands import as_operands
-from chainrule.autograd.record import apply, current_node, place, record, view_of
+from chainrule.autograd.primitive_node import PrimitiveNode
+from chainrule.autograd.record import apply, place, record
 from chainrule.autograd.tensor import Tensor
 from chainrule.autograd.versions import next_seq
+from chainrule.autograd.views import current_node, view_of
 from chainrule.backend import namespace, namespace_among, ndarray, numpy_xp, promote
 from chainrule.primitives.primitive import (
     Primitive,

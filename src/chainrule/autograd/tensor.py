@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import warnings
+import weakref
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from chainrule.autograd.formatting import format_tensor
 from chainrule.autograd.modes import is_grad_enabled
 from chainrule.autograd.node import (
     AccumulateGrad,
@@ -19,7 +21,7 @@ from chainrule.autograd.node import (
     made_at,
 )
 from chainrule.autograd.versions import version_of
-from chainrule.autograd.views import View
+from chainrule.autograd.views import View, current_node
 from chainrule.backend import CPU, device, device_of, dtype_title, is_known, move, ndarray
 from chainrule.errors import AutogradError, DTypeError, InPlaceError, ShapeError
 
@@ -127,7 +129,7 @@ class Tensor:
         if self._view is None:
             return self._node
         try:
-            return current_edge(self)
+            return current_node(self)
         except InPlaceError:
             return self._node
 
@@ -260,7 +262,7 @@ class Tensor:
         >>> x.grad.item()
         20.0
         """
-        node = current_edge(self)
+        node = current_node(self)
         if node is None:
             raise AutogradError(f"{_NO_HOOK}: {_NO_GRADIENT}")
         owner, index = endpoint(node)
@@ -268,7 +270,7 @@ class Tensor:
 
     def register_post_accumulate_grad_hook(self, hook: Callable[[Tensor], None]) -> RemovableHandle:
         """Call ``hook(self)`` after a pass has added to this leaf's `.grad`."""
-        node = current_edge(self)
+        node = current_node(self)
         if node is None:
             raise AutogradError(f"{_NO_HOOK}: {_NO_GRADIENT}")
         if type(node) is not AccumulateGrad:
@@ -280,14 +282,12 @@ class Tensor:
 
     def retain_grad(self) -> None:
         """Keep the gradient of this non-leaf in `.grad`; a leaf does so anyway."""
-        node = current_edge(self)
+        node = current_node(self)
         if node is None:
             raise AutogradError(
                 f"can't retain_grad on Tensor that has requires_grad=False: {_NO_GRADIENT}"
             )
         if type(node) is not AccumulateGrad:
-            import weakref
-
             owner, index = endpoint(node)
             hooks_of(owner).retained[index] = weakref.ref(self)
 
@@ -434,8 +434,6 @@ class Tensor:
         return id(self)
 
     def __repr__(self) -> str:
-        from chainrule.autograd.formatting import format_tensor
-
         suffixes = []
         array = move(self._array, CPU)
         default = default_dtype()
@@ -535,13 +533,6 @@ def _rebuild(array: Array, place: str, requires_grad: bool, grad: Tensor | None)
     tensor = make(move(array, device(place)), None)
     tensor._grad = grad
     return tensor.requires_grad_(requires_grad)
-
-
-def current_edge(tensor: Tensor) -> Edge:
-    """Return the tensor's node as it is now; of a view, made anew if its base was rewritten."""
-    from chainrule.autograd.record import current_node
-
-    return current_node(tensor)
 
 
 def make(array: Array, node: Edge) -> Tensor:

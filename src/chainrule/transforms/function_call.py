@@ -9,12 +9,12 @@ from chainrule import pytree
 from chainrule.arguments import cast, tensor_of
 from chainrule.autograd.backward import autograd_grad
 from chainrule.autograd.forward import jvp_through, tracked
-from chainrule.autograd.modes import enable_grad
+from chainrule.autograd.modes import enable_grad, is_grad_enabled
 from chainrule.autograd.namespace import TENSOR_XP
 from chainrule.autograd.node import GradientEdge, endpoint
 from chainrule.autograd.operands import as_tensors
-from chainrule.autograd.record import current_node, is_recording
 from chainrule.autograd.tensor import Tensor
+from chainrule.autograd.views import current_node
 from chainrule.errors import DTypeError, ShapeError
 
 
@@ -27,7 +27,7 @@ class FunctionCall:
     """
 
     def __init__(self, title: str, function: Callable[..., Any], arguments: Sequence[Any]) -> None:
-        recording = is_recording()
+        recording = is_grad_enabled()
         primals = [primal(title, path, leaf) for path, leaf in pytree.leaves(list(arguments))]
         with enable_grad():
             self.inputs = [tracked(x) for x in primals if x is not None]

@@ -12,8 +12,8 @@ from typing import Any
 
 from chainrule.autograd.intercept import SLOTS
 from chainrule.autograd.node import AccumulateGrad
-from chainrule.autograd.record import current_node
 from chainrule.autograd.tensor import Tensor, make
+from chainrule.autograd.views import current_node
 from chainrule.compiler.ir.program import Program, Value
 from chainrule.compiler.tracing.symbol import TRACING, Symbol
 from chainrule.compiler.tracing.trace import Capture, Trace, within

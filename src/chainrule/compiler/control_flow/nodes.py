@@ -9,10 +9,11 @@ from typing import Any
 from chainrule import control_flow
 from chainrule.autograd.backward import autograd_grad
 from chainrule.autograd.forward import pushed_on, tracked
-from chainrule.autograd.modes import enable_grad
+from chainrule.autograd.modes import enable_grad, is_grad_enabled
 from chainrule.autograd.node import Node, NodeName, NodeOutput
-from chainrule.autograd.record import current_node, is_recording, place
+from chainrule.autograd.record import place
 from chainrule.autograd.tensor import Tensor, make
+from chainrule.autograd.views import current_node
 from chainrule.compiler.control_flow.inner_trace import Body
 from chainrule.compiler.ir.abstract_eval import DRAW
 from chainrule.compiler.ir.program import Op, Value, every_op
@@ -232,7 +233,7 @@ class WhileNode(LoopNode):
 
         def forward(state: Any) -> Any:
             carry, arriving = state
-            recorded = is_recording()  # by a derivative of this one
+            recorded = is_grad_enabled()  # by a derivative of this one
             inputs = [tracked(t) if i in carried else t for i, t in enumerate(carry)]
             wrt = [inputs[i] for i in carried] + self.sources
             outs, found = pushed_on(lambda: self.function(inputs), wrt, [*arriving, *rest])

@@ -15,9 +15,9 @@ from chainrule import pytree
 from chainrule.autograd.intercept import ANSWERER, SLOTS
 from chainrule.autograd.modes import MODES
 from chainrule.autograd.node import AccumulateGrad, NodeOutput
-from chainrule.autograd.record import current_node
 from chainrule.autograd.tensor import Tensor, default_dtype, make
 from chainrule.autograd.versions import record_write
+from chainrule.autograd.views import current_node
 from chainrule.backend import ndarray, storage_of
 from chainrule.compiler.backward import recorded
 from chainrule.compiler.codegen.run import defined

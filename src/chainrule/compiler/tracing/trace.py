@@ -22,8 +22,8 @@ from chainrule import arguments, pytree
 from chainrule.autograd.intercept import SLOTS, asking, intercepting
 from chainrule.autograd.location import locate, user_frame
 from chainrule.autograd.node import AccumulateGrad, ErrorNode
-from chainrule.autograd.record import current_node
 from chainrule.autograd.tensor import Tensor
+from chainrule.autograd.views import current_node
 from chainrule.backend import ndarray, storage_of
 from chainrule.compiler.codegen import runtime
 from chainrule.compiler.guards.discovery import Found, is_generator

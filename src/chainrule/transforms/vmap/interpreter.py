@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from chainrule.autograd.intercept import ANSWERER, SLOTS, asking, intercepting
 from chainrule.autograd.node import Edge, Node, endpoint
-from chainrule.autograd.record import current_node, place
+from chainrule.autograd.record import place
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.versions import next_seq
+from chainrule.autograd.views import current_node
 from chainrule.errors import AutogradError
 from chainrule.transforms.vmap import indexing, rules  # noqa: F401 - they fill the table of rules
 from chainrule.transforms.vmap.batched_array import BatchedArray, Level, laid_out
