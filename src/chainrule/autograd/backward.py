@@ -55,7 +55,7 @@ def start(
         raise AutogradError("'tensors' argument to backward() cannot be empty")
     for i, root in enumerate(roots):
         if grads[i] is not None:
-            grads[i] = _checked_gradient(root, grads[i], i)
+            grads[i] = checked_gradient(root, grads[i], i)
         run.accumulate(_checked_root(root, grads[i], i), _cotangent(root, grads[i], run))
     return run
 
@@ -111,7 +111,8 @@ def _checked_root(root: Any, grad: Tensor | None, index: int) -> Edge:
     return edge
 
 
-def _checked_gradient(root: Any, grad: Any, index: int) -> Tensor:
+def checked_gradient(root: Any, grad: Any, index: int) -> Tensor:
+    """Return a gradient in the dtype of its root, or raise if it does not fit."""
     if not isinstance(grad, Tensor):
         (grad,) = as_tensors((grad,))
     if isinstance(root, Tensor) and grad.shape != root.shape:

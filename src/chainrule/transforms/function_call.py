@@ -1,4 +1,4 @@
-"""A function applied to tensors of its own: what came out, and the ways there and back."""
+"""Calls of users' functions: their arguments, directions and results, checked."""
 
 from __future__ import annotations
 
@@ -7,85 +7,18 @@ from typing import Any
 
 from chainrule import pytree
 from chainrule.arguments import cast, tensor_of
-from chainrule.autograd.backward import autograd_grad
-from chainrule.autograd.forward import jvp_through, tracked
-from chainrule.autograd.modes import enable_grad, is_grad_enabled
-from chainrule.autograd.namespace import TENSOR_XP
-from chainrule.autograd.node import GradientEdge, endpoint
+from chainrule.autograd.function_call import FunctionCall
 from chainrule.autograd.operands import as_tensors
 from chainrule.autograd.tensor import Tensor
-from chainrule.autograd.views import current_node
 from chainrule.errors import DTypeError, ShapeError
 
 
-class FunctionCall:
-    """One call of a function whose derivatives are asked for.
-
-    The function gets tensors that only this call knows, connected to the history of what it was
-    given. So what it closes over is not mistaken for that, and calls nest. Results have a history
-    where they depend on anything else that requires grad, and the caller records.
-    """
-
-    def __init__(self, title: str, function: Callable[..., Any], arguments: Sequence[Any]) -> None:
-        recording = is_grad_enabled()
-        primals = [primal(title, path, leaf) for path, leaf in pytree.leaves(list(arguments))]
-        with enable_grad():
-            self.inputs = [tracked(x) for x in primals if x is not None]
-            self.arguments = pytree.rebuilt(list(arguments), self.inputs)
-            self.result = function(*self.arguments)
-        leaves = [leaf for _, leaf in pytree.leaves(self.result)]
-        self.places = [i for i, leaf in enumerate(leaves) if isinstance(leaf, Tensor)]
-        self.outputs: list[Tensor] = [leaves[i] for i in self.places]
-        self._jvp, beyond = jvp_through(self.inputs, self.outputs)
-        # Edges, not tensors: a map in which a pass is made has other faces of these.
-        self._ends = [_edge(t) for t in self.outputs]
-        self._starts = [_edge(t) for t in self.inputs]
-        self._recording, self._history = recording, recording and beyond
-
-    def _recorded(self, directions: Sequence[Tensor | None]) -> bool:
-        if self._history:
-            return True
-        return self._recording and any(d is not None and d.requires_grad for d in directions)
-
-    def vjp(self, cotangents: Sequence[Tensor | None], *, again: bool = True) -> list[Tensor]:
-        """Return cotangents of the inputs for those of the outputs: once, if not `again`."""
-        pairs = zip(self._ends, cotangents, strict=True)
-        chosen = [(end, g) for end, g in pairs if g is not None and end is not None]
-        grads: Sequence[Any] = [None] * len(self.inputs)
-        if chosen and self.inputs:
-            roots, gs = zip(*chosen, strict=True)
-            create = self._recorded(gs)
-            grads = autograd_grad(roots, self._starts, gs, again or create, create, True)
-        return [
-            TENSOR_XP.zeros_like(x.detach()) if g is None else g
-            for x, g in zip(self.inputs, grads, strict=True)
-        ]
-
-    def jvp(self, tangents: Sequence[Tensor | None]) -> list[Tensor]:
-        """Return tangents of the outputs for those of the inputs."""
-        return self._jvp(tangents, self._recorded(tangents))
-
-    def value(self, tangents: Sequence[Tensor | None] = ()) -> Any:
-        """Return what the function returned: with a history, where its derivatives have one."""
-        if self._recorded(tangents):
-            return self.result
-        return self.like_result([t.detach() for t in self.outputs], keep=True)
-
-    def like_result(self, tensors: Sequence[Any], *, keep: bool) -> Any:
-        """Return the structure of the result with these in the place of its tensors.
-
-        What is no tensor stays, if it's to be kept, or is None.
-        """
-        parts = [leaf if keep else None for _, leaf in pytree.leaves(self.result)]
-        for place, tensor in zip(self.places, tensors, strict=True):
-            parts[place] = tensor
-        following = iter(parts)
-        return pytree.mapped(self.result, lambda leaf: next(following))
-
-
-def _edge(tensor: Tensor) -> Any:
-    node = current_node(tensor)
-    return None if node is None else GradientEdge(*endpoint(node))
+def recorded_call(
+    title: str, function: Callable[..., Any], arguments: Sequence[Any]
+) -> FunctionCall:
+    """Call a function of trees of tensors, arrays and numbers, recorded to be differentiated."""
+    primals = [primal(title, path, leaf) for path, leaf in pytree.leaves(list(arguments))]
+    return FunctionCall(function, arguments, [x for x in primals if x is not None])
 
 
 def primal(title: str, path: str, leaf: Any) -> Tensor | None:

@@ -7,11 +7,12 @@ from collections.abc import Callable
 from typing import Any
 
 from chainrule import pytree
+from chainrule.autograd.function_call import FunctionCall
 from chainrule.autograd.namespace import TENSOR_XP
 from chainrule.autograd.tensor import Tensor
 from chainrule.errors import AutogradError
 from chainrule.transforms.argnums import Argnums, ArgnumSelection
-from chainrule.transforms.function_call import FunctionCall, directions, listed, named, parted
+from chainrule.transforms.function_call import directions, listed, named, parted, recorded_call
 
 __all__ = ["grad", "hvp", "value_and_grad"]
 
@@ -107,8 +108,8 @@ def _derivative(
     @functools.wraps(function)
     def derivative(*args: Any, **kwargs: Any) -> Any:
         choice = ArgnumSelection(title, function, argnums, args, kwargs)
-        call = FunctionCall(title, choice.call, choice.values)
-        slopes = call.vjp(_one(title, function, call, has_aux), again=False)
+        call = recorded_call(title, choice.call, choice.values)
+        slopes = call.vjp(_one(title, function, call, has_aux), retain_graph=False)
         gradient = pytree.rebuilt(call.arguments, slopes)
         return form(call.value(), choice.like(gradient))
 
@@ -169,7 +170,7 @@ def hvp(function: Callable[..., Any], primals: Any, tangents: Any) -> Any:
     """
     arguments = listed(primals)
     gradient = grad(function, tuple(range(len(arguments))))
-    call = FunctionCall("hvp", lambda *xs: list(gradient(*xs)), arguments)
-    product = call.vjp(directions("hvp", call.arguments, listed(tangents)), again=False)
+    call = recorded_call("hvp", lambda *xs: list(gradient(*xs)), arguments)
+    product = call.vjp(directions("hvp", call.arguments, listed(tangents)), retain_graph=False)
     found = pytree.rebuilt(call.arguments, product)
     return type(primals)(found) if isinstance(primals, tuple | list) else found[0]
