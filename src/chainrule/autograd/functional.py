@@ -38,9 +38,9 @@ def vjp(
     func : callable
         Takes the inputs as arguments; returns a tensor or a tuple of tensors.
     inputs : Tensor or tuple of Tensors
-        Where to differentiate.
+        The point at which to differentiate.
     v : Tensor or tuple of Tensors, optional
-        The vector: of the shape of what `func` returns. One, if that has one element.
+        The vector, of the shape of the result of `func`. By default 1, if that has one element.
     create_graph : bool, default False
         Record it, so that both results can be differentiated.
     strict : bool, default False
@@ -49,14 +49,14 @@ def vjp(
     Returns
     -------
     (outputs, product)
-        What `func` returned; vᵀJ, in the shapes of the inputs.
+        The result of `func`; vᵀJ, in the shapes of the inputs.
 
     Raises
     ------
     TypeError
-        If the inputs, or what `func` returns, are no tensors.
+        If the inputs, or the results of `func`, are no tensors.
     AutogradError
-        If something does not depend on an input, and `strict` is true.
+        If the output does not depend on an input, and `strict` is true.
 
     Examples
     --------
@@ -88,12 +88,12 @@ def jvp(
     func, inputs, create_graph, strict
         As for `vjp`.
     v : Tensor or tuple of Tensors, optional
-        The vector: of the shape of the inputs. One, if that is one tensor of one element.
+        The vector, of the shape of the inputs. By default 1, for one input of one element.
 
     Returns
     -------
     (outputs, product)
-        What `func` returned; J v, in the same shapes.
+        The result of `func`; J v, in the same shapes.
 
     Notes
     -----
@@ -136,12 +136,12 @@ def vhp(
     inputs, create_graph, strict
         As for `vjp`.
     v : Tensor or tuple of Tensors, optional
-        The vector: of the shape of the inputs. One, if that is one tensor of one element.
+        The vector, of the shape of the inputs. By default 1, for one input of one element.
 
     Returns
     -------
     (output, product)
-        What `func` returned; vᵀH, in the shapes of the inputs.
+        The result of `func`; vᵀH, in the shapes of the inputs.
 
     Examples
     --------
@@ -162,7 +162,7 @@ def hvp(
 ) -> tuple[Tensors, Tensors]:
     """Return the value of a scalar function, and its Hessian times a vector.
 
-    A Hessian is symmetric: this is `vhp`, under the name that one looks for.
+    A Hessian is symmetric: this is the same as `vhp`.
 
     Examples
     --------
@@ -199,8 +199,8 @@ def jacobian(
     func, inputs, create_graph, strict
         As for `vjp`.
     vectorize : bool, default False
-        What PyTorch scripts pass: it changes nothing. `chainrule.compile` makes products of
-        matrices of the passes for the rows.
+        For compatibility with PyTorch; ignored. `chainrule.compile` turns the passes for the rows
+        into products of matrices.
     strategy : "reverse-mode" or "forward-mode"
         A pass for each element of the outputs, or for each element of the inputs.
 
@@ -224,7 +224,7 @@ def jacobian(
             f"{strategy!r}. Hint: take forward mode if the function has more outputs than inputs"
         )
     if create_graph and not is_grad_enabled():
-        with enable_grad():  # for putting the blocks together, too
+        with enable_grad():  # also when the blocks are joined
             return jacobian(func, inputs, True, strict, vectorize, strategy)
     call = _CheckedCall("jacobian", func, inputs, create_graph, strict)
     blocks = call.columns() if strategy == "forward-mode" else call.rows()
@@ -256,7 +256,7 @@ def hessian(
     inputs, create_graph, strict, vectorize
         As for `jacobian`.
     outer_jacobian_strategy : "reverse-mode" or "forward-mode"
-        How the gradient is differentiated.
+        The mode in which the gradient is differentiated.
 
     Returns
     -------

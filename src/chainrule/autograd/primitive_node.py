@@ -1,4 +1,4 @@
-"""Nodes of primitives: the arrays that they save, and their derivatives by the rules."""
+"""Nodes of primitives: saved arrays, checked for in-place writes, and derivatives by rule."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class PrimitiveNode(Node):
     __slots__ = ("plan", "saved", "settings", "input_meta")
 
     plan: Plan
-    saved: tuple[Any, ...] | None  # None: released
+    saved: tuple[Any, ...] | None  # None once released
     settings: dict[str, Any] | None
     input_meta: (
         tuple[tuple[tuple[int, ...], Any], ...] | None
@@ -45,21 +45,21 @@ class PrimitiveNode(Node):
     def name(self) -> str:
         return NodeName(self.plan.primitive.label)
 
-    # PyTorch's names. Properties, since a `__getattr__` would slow all attributes of nodes down.
+    # PyTorch's names. Properties, since `__getattr__` would slow down all attributes of nodes.
     _saved_self = property(lambda self: self._saved(0))
     _saved_other = property(lambda self: self._saved(1))
     _saved_result = property(lambda self: self._saved(-1))
 
     def _saved(self, origin: int) -> Tensor | None:
-        """Return what was saved of an input, or of output -1 - origin: None if nothing was."""
+        """Return the saved tensor of input `origin` (output ~`origin`), None if not saved."""
         if origin not in self.plan.origins:
             return None
-        tensor: Tensor = self.lifted(self.values())[self.plan.origins.index(origin)]
+        tensor: Tensor = self.as_tensors(self.saved_values())[self.plan.origins.index(origin)]
         leaf = tensor._node.variable if type(tensor._node) is AccumulateGrad else None
         return leaf if leaf is not None and leaf._array is tensor._array else tensor
 
-    def values(self) -> tuple[Any, ...]:
-        """Return the saved values, checked or unpacked."""
+    def saved_values(self) -> tuple[Any, ...]:
+        """Return the saved values, checked for writes or unpacked by the user's hook."""
         saved = self.saved
         if saved is None:
             raise freed_error(self)
@@ -74,31 +74,31 @@ class PrimitiveNode(Node):
             check_saved(self, saved)
         return saved
 
-    def lifted(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Return saved arrays as tensors with their place in the graph."""
+    def as_tensors(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Return saved arrays as tensors connected to the graph."""
         return tuple(
             [
-                value if origin is None else self._lifted(value, origin)
+                value if origin is None else self._as_tensor(value, origin)
                 for value, origin in zip(values, self.plan.origins, strict=True)
             ]
         )
 
-    def _lifted(self, value: Array, origin: int) -> Tensor:
-        edge = self.source(origin)
+    def _as_tensor(self, value: Array, origin: int) -> Tensor:
+        edge = self.edge_of(origin)
         if origin < 0 or edge is None or self.input_meta is None:
             return make(value, edge)
         dtype = self.input_meta[origin][1]
         if value.dtype == dtype:
             return make(value, edge)
-        # It was saved in the promoted dtype, which is not that of the edge's cotangents.
+        # Saved in the promoted dtype, while cotangents of the edge have the input's.
         given = value.real if value.dtype.kind == "c" and dtype.kind != "c" else value
         converted: Tensor = elementwise.astype.apply(
             make(given.astype(dtype), edge), dtype=value.dtype
         )
         return converted
 
-    def source(self, origin: int) -> Edge:
-        """Return the edge to what a saved value came from."""
+    def edge_of(self, origin: int) -> Edge:
+        """Return the edge to the input or output that a saved value is from."""
         if origin >= 0:
             return self.edges[origin]
         return NodeOutput(self, ~origin) if self.plan.primitive.multiple else self
@@ -112,7 +112,7 @@ class PrimitiveNode(Node):
                     for t, (shape, dtype) in zip(tangents, shapes, strict=True)
                 ]
             )
-        t = self.plan.jvp(xp, tangents, self.lifted(self.values()), self.settings)
+        t = self.plan.jvp(xp, tangents, self.as_tensors(self.saved_values()), self.settings)
         if shapes is None or not self.plan.primitive.broadcasts:
             return t
         shape = np.broadcast_shapes(*(shape for shape, _ in shapes))
@@ -123,13 +123,13 @@ class PrimitiveNode(Node):
     def vjp(self, g: Any, run: BackwardPass) -> Sequence[Any]:
         saved = self.saved
         if saved is None or write_log.last > self.seq or self.__class__ is HookedNode:
-            saved = self.values()
+            saved = self.saved_values()
         plan = self.plan
         if run.xp is None:
             xp = numpy_xp if g.__class__ is ndarray else _namespace_of(g)
             grads = plan.vjp(xp, g, saved, self.settings)
         else:
-            grads = plan.vjp(run.xp, g, self.lifted(saved), self.settings)
+            grads = plan.vjp(run.xp, g, self.as_tensors(saved), self.settings)
         if self.input_meta is not None:
             grads = run.restore(grads, self.input_meta)
         if plan.holds and not run.retain_graph:
@@ -143,7 +143,7 @@ def _namespace_of(g: Any) -> Any:
 
 
 class SavedTensor:
-    """A saved array that went through the user's `saved_tensors_hooks`."""
+    """A saved array, packed by the user's `saved_tensors_hooks`."""
 
     __slots__ = ("_packed", "_storage", "_unpack")
 
@@ -160,7 +160,7 @@ class SavedTensor:
             raise TypeError(
                 f"the unpack hook of saved_tensors_hooks must return a Tensor, got {type(tensor)}"
             )
-        if storage_of(array) is self._storage():  # the very memory that was saved came back
+        if storage_of(array) is self._storage():  # the hooks kept the memory
             check_unwritten(node, array, None, position)
         return array
 
@@ -178,7 +178,7 @@ class MultiOutputNode(PrimitiveNode):
 
 
 class HookedNode(MultiOutputNode):
-    """A node whose saved arrays are `SavedTensor`."""
+    """A node whose saved arrays are each a `SavedTensor`."""
 
     __slots__ = ()
 
@@ -187,4 +187,4 @@ def check_saved(node: PrimitiveNode, saved: tuple[Any, ...]) -> None:
     """Raise if the memory of a saved array was written after the node was recorded."""
     for position, (value, origin) in enumerate(zip(saved, node.plan.origins, strict=True)):
         if origin is not None:
-            check_unwritten(node, value, node.source(origin), position)
+            check_unwritten(node, value, node.edge_of(origin), position)

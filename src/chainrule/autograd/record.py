@@ -1,6 +1,6 @@
-"""Recording one application of a primitive: its node, its place in the user's code, its view.
+"""Application of a primitive: compute the result, and record a node if an input requires grad.
 
-`apply` does all of it, for any primitive; `recorders` has shorter ways for the commonest.
+`apply` works for every primitive; `record_fast` has shorter recorders for the commonest forms.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def record(
     shapes: tuple[tuple[tuple[int, ...], Any], ...] | None,
     numbers: tuple[bool, ...] = (),
 ) -> Any:
-    """Return the node of an application whose output is computed already."""
+    """Return the node of an application whose output is already computed."""
     plan = primitive.plan(tuple([edge is not None for edge in edges]))
     saved = plan.pick(out, *arrays)
     modes = _mode()
@@ -68,12 +68,12 @@ def record(
     node.saved = saved
     node.settings = settings
     node.input_meta = shapes
-    place(node, 2)
+    stamp_node(node, 2)
     return node
 
 
-def place(node: Node, depth: int) -> None:
-    """Number a node, and keep the user's line, `depth` frames up or above."""
+def stamp_node(node: Node, depth: int) -> None:
+    """Give a node its number and the line of user code, searched from `depth` frames up."""
     node.hooks = None
     node.seq = next_seq()
     frame = user_frame(_frame(depth))
@@ -86,7 +86,7 @@ def place(node: Node, depth: int) -> None:
 def pack_array(
     array: Array, pack: Callable[[Any], Any], unpack: Callable[[Any], Any]
 ) -> SavedTensor:
-    """Pass a saved array through the user's pack hook, with recording and hooks off."""
+    """Return a saved array packed by the user's hook, which runs without recording and hooks."""
     outer = MODES.get()
     assert outer is not None
     version = version_of(array)
@@ -111,7 +111,7 @@ def apply(
 ) -> Any:
     """Apply a primitive to tensors: compute, and record if an input requires grad.
 
-    `kernel` is its forward function of NumPy arrays, where the caller has it at hand.
+    `kernel` is the primitive's forward function of NumPy arrays, if the caller has it.
     """
     for operand in operands:
         if operand.__class__ is not Tensor:
@@ -147,7 +147,7 @@ def apply(
     if out.__class__ is not ndarray:
         out = xp.asarray(out)
     if edges.count(None) < len(edges) and out.dtype.kind in "fc":
-        input_meta = _originals(primitive, edges, arrays, out)
+        input_meta = _input_meta(primitive, edges, arrays, out)
         node = record(primitive, edges, arrays, out, settings, input_meta)
     result = make(out, node)
     if primitive.view:
@@ -155,12 +155,12 @@ def apply(
     return result
 
 
-def _originals(
+def _input_meta(
     primitive: Primitive, edges: tuple[Edge, ...], arrays: tuple[Array, ...], out: Array
 ) -> Any:
-    """Return what a pass restores the cotangents of several inputs to: their shapes and dtypes.
+    """Return the shapes and dtypes of several inputs, to which a pass reduces the cotangents.
 
-    None where nothing was broadcast or promoted.
+    None if nothing was broadcast or promoted.
     """
     if len(arrays) == 1:
         return None

@@ -1,4 +1,4 @@
-"""Tensor: an array, and its place in the graph."""
+"""The class `Tensor`: an array and its node in the graph."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Tensor:
 
     _array: Array
     _node: Edge
-    _frozen: AccumulateGrad  # set only on a leaf that was made not to require grad
+    _frozen: AccumulateGrad  # only of a leaf that no longer requires grad
     _grad: Tensor | None
     _view: View | None
 
@@ -121,11 +121,11 @@ class Tensor:
         kind: str = self._array.dtype.kind
         return kind == "c"
 
-    # --- the place in the graph ---
+    # --- the graph ---
 
     @property
     def _edge(self) -> Edge:
-        """The node as it is now. Of an alias whose history is stale, asking is no error yet."""
+        """The current node; for an alias with a stale history, the last one instead of an error."""
         if self._view is None:
             return self._node
         try:
@@ -161,8 +161,8 @@ class Tensor:
                 self._frozen, self._node = self._node, None
             elif requires_grad and self._node is None:
                 if self._view is not None and self._view.hidden:
-                    self._view = None  # a leaf of its own, as one that was never turned
-                # One node all its life: hooks, and graphs recorded so far, stay with it.
+                    self._view = None  # a leaf of its own, as if never reshaped in place
+                # The same node as before, if any: its hooks and recorded graphs stay valid.
                 self._node = getattr(self, "_frozen", None) or AccumulateGrad(self)
         elif not requires_grad:
             raise AutogradError(
@@ -188,7 +188,7 @@ class Tensor:
 
     @property
     def output_nr(self) -> int:
-        """Which output of `grad_fn` this tensor is."""
+        """Index of this tensor among the outputs of `grad_fn`."""
         node = self._edge
         return 0 if node is None else endpoint(node)[1]
 
@@ -251,7 +251,7 @@ class Tensor:
     # --- hooks ---
 
     def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> RemovableHandle:
-        """Call ``hook(grad)`` with the total gradient, once per pass; it may return another.
+        """Call ``hook(grad)`` with the total gradient, once per pass; it may return a replacement.
 
         Examples
         --------
@@ -269,7 +269,7 @@ class Tensor:
         return RemovableHandle(hooks_of(owner).of(index), hook)
 
     def register_post_accumulate_grad_hook(self, hook: Callable[[Tensor], None]) -> RemovableHandle:
-        """Call ``hook(self)`` after a pass has added to this leaf's `.grad`."""
+        """Call ``hook(self)`` after a backward pass has added to the `.grad` of this leaf."""
         node = current_node(self)
         if node is None:
             raise AutogradError(f"{_NO_HOOK}: {_NO_GRADIENT}")
@@ -281,7 +281,7 @@ class Tensor:
         return RemovableHandle(hooks_of(node).post_accumulate, hook)
 
     def retain_grad(self) -> None:
-        """Keep the gradient of this non-leaf in `.grad`; a leaf does so anyway."""
+        """Keep the gradient of this non-leaf in `.grad`, as leaves always do."""
         node = current_node(self)
         if node is None:
             raise AutogradError(
@@ -320,7 +320,7 @@ class Tensor:
 
     @property
     def data(self) -> Any:
-        """Not here: writes through `.data` are invisible to the graph."""
+        """Not available: writes through `.data` would be invisible to the graph."""
         raise AttributeError(
             "a chainrule Tensor has no .data: use detach() for the values, or update in place "
             "under no_grad(), as in: with cr.no_grad(): w.sub_(lr * w.grad)"
@@ -328,9 +328,9 @@ class Tensor:
 
     @data.setter
     def data(self, value: Any) -> None:
-        _ = self.data  # raises, and says what to do
+        _ = self.data  # raises
 
-    # --- towards Python and NumPy ---
+    # --- conversion to Python and NumPy ---
 
     def numpy(self, *, force: bool = False) -> Any:
         """Return the NumPy array, sharing memory.
@@ -487,7 +487,7 @@ class Tensor:
         return copied
 
     if TYPE_CHECKING:
-        # What derivatives.py and ops attach: an explicit table there, for type checkers here.
+        # Declared for type checkers; `backward.py` and `ops` attach the functions.
         backward: Any
 
         def __getattr__(self, name: str) -> Any: ...

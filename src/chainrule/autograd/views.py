@@ -1,4 +1,4 @@
-"""How a view leads from its base."""
+"""Views: their base, the operations that lead from it, and their history."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _mode = current_modes
 
 
 class View:
-    """What makes a tensor a view: its base, and the view operations that lead from it.
+    """The view record of a tensor: its base, and the view operations that lead from it.
 
-    The operations are a chain of (earlier ones, primitive, settings): one more costs the same
-    however many there are.
+    The operations are a linked list of (earlier operations, primitive, settings), so that adding
+    one takes constant time.
 
-    `base_node` is the base's node that the view's own was made from: another operation's there now
-    means that the base has a new history. `refusal` says why in-place writes are refused, if they
-    are. Without a base it is the alias that a custom function made at `stamp`.
+    `base_node` is the node of the base when the view's own node was made: if the base has another
+    one now, its history is new. `refusal` is the key of the reason why in-place writes are refused,
+    or None. Without a base, the tensor is an alias that a custom function made at `stamp`.
     """
 
     __slots__ = ("base", "base_node", "path", "refusal", "stamp")
@@ -53,15 +53,15 @@ class View:
 
     @property
     def hidden(self) -> bool:
-        """Whether nobody else holds the base: see `ReshapedInPlace`."""
+        """Whether users cannot see the base: see `ReshapedInPlace`."""
         return False
 
 
 class ReshapedInPlace(View):
-    """What a tensor has that owned its memory before its shape was changed in place.
+    """The view record of a tensor whose shape was changed in place.
 
-    Its base is a tensor that only this one, and views made earlier, know of: it holds the history
-    in the shape that the memory had then. So those views keep their place in it.
+    Its base is a tensor that only this record and earlier views know. It keeps the memory's former
+    shape and history, to which the earlier views refer.
     """
 
     __slots__ = ()
@@ -72,7 +72,7 @@ class ReshapedInPlace(View):
 
 
 def view_of(tensor: Tensor, primitive: Primitive, settings: dict[str, Any]) -> View:
-    """Return what makes the result of a view primitive a view of the input's base."""
+    """Return the view record of the result of a view primitive."""
     parent, modes = tensor._view, _mode()
     view: View = _new(View)
     view.refusal = None if modes is None or modes.grad else "no_grad"
@@ -89,7 +89,7 @@ def view_of(tensor: Tensor, primitive: Primitive, settings: dict[str, Any]) -> V
 
 
 def current_node(tensor: Tensor) -> Edge:
-    """Return the node of `tensor`; that of a view is made anew when its base has a new history."""
+    """Return the node of `tensor`; rebuild that of a view whose base has a new history."""
     view = tensor._view
     if view is None:
         return tensor._node
@@ -100,11 +100,11 @@ def current_node(tensor: Tensor) -> Edge:
         return tensor._node
     if base._view is not None:
         base = root_of(view)
-        current_node(base)  # an alias that a custom function made: raises if it is stale
+        current_node(base)  # raises if it is an alias and was written to
     if base._node is view.base_node:
         return tensor._node
     if base._node is None or type(base._node) is AccumulateGrad:
-        return tensor._node  # the base was detached, or made to require grad: no new history
+        return tensor._node  # detached, or made a leaf: no new history
     view.base_node = base._node
     alias = base.detach()
     alias._node = base._node
@@ -117,7 +117,7 @@ def current_node(tensor: Tensor) -> Edge:
 
 
 def root_of(view: View) -> Tensor:
-    """Return the base of a view; a base that became a view, its shape changed in place, has one."""
+    """Return the base of a view; follow a base that was reshaped in place to its own base."""
     base: Any = view.base
     while base._view is not None and base._view.base is not None:
         base = base._view.base
@@ -127,7 +127,7 @@ def root_of(view: View) -> Tensor:
 
 
 def move_retained(tensor: Tensor, old: Edge, new: Edge) -> None:
-    """A tensor that retains its grad keeps doing so with its new history."""
+    """Move the `retain_grad` of a tensor from its old node to its new one."""
     if old is None or new is None:
         return
     node, number = endpoint(old)
@@ -139,7 +139,7 @@ def move_retained(tensor: Tensor, old: Edge, new: Edge) -> None:
 
 
 def _check_alias(tensor: Tensor, view: View) -> None:
-    """Raise if the input that a custom function returned as it is was written to since."""
+    """Raise if an alias, an input that a custom function returned as is, was written to since."""
     if is_grad_enabled() and writes_since(tensor._array, view.stamp):
         raise InPlaceError(
             f"Output {endpoint(tensor._node)[1]} of {endpoint(tensor._node)[0].name} is a view and "

@@ -49,10 +49,10 @@ class InnerTrace(Trace):
             return tensor
         return self.capture(tensor, array).proxy
 
-    def face_for(self, tensor: Tensor, slot: str, value: Any) -> tuple[Tensor, Any]:
+    def proxy_for_write(self, tensor: Tensor, slot: str, value: Any) -> tuple[Tensor, Any]:
         if slot == "_array" and not hasattr(_Raw(tensor), "array"):
             self._own[id(tensor)] = weakref.ref(tensor)
-        return super().face_for(tensor, slot, value)
+        return super().proxy_for_write(tensor, slot, value)
 
     def capture(self, tensor: Tensor, array: Any) -> Capture:
         """Make the leaf that stands for a tensor of the surroundings."""

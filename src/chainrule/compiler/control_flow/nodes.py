@@ -8,10 +8,10 @@ from typing import Any
 
 from chainrule import control_flow
 from chainrule.autograd.backward import autograd_grad
-from chainrule.autograd.forward import pushed_on, tracked
+from chainrule.autograd.forward import outputs_and_jvp_of, tracked
 from chainrule.autograd.modes import enable_grad, is_grad_enabled
 from chainrule.autograd.node import Node, NodeName, NodeOutput
-from chainrule.autograd.record import place
+from chainrule.autograd.record import stamp_node
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.views import current_node
 from chainrule.compiler.control_flow.inner_trace import Body
@@ -61,7 +61,7 @@ class LoopNode(Node):
         found = {id(t): t for body in regions for t in body.sources}
         self.sources = list(found.values())
         self.edges = tuple([current_node(t) for t in (*inputs, *self.sources)])
-        place(self, 4)
+        stamp_node(self, 4)
         trace = TRACING.get()
         assert trace is not None
         trace.held.append(self)
@@ -146,7 +146,7 @@ class CondNode(LoopNode):
         return as_cotangents(self._chosen(back), run)
 
     def _tangents(self, tangents: Sequence[Any]) -> list[Tensor | None]:
-        return self._chosen(lambda branch: pushed_on(branch, self.sources, tangents))
+        return self._chosen(lambda branch: outputs_and_jvp_of(branch, self.sources, tangents))
 
     def _chosen(
         self, along: Callable[[Callable[..., Any]], tuple[Sequence[Any], list[Any]]]
@@ -222,7 +222,7 @@ class WhileNode(LoopNode):
             arriving = [nothing(t) if i in reached else None for i, t in enumerate(self.carry)]
             wrt = [inputs[i] for i in reached] + self.sources
             given = [arriving[i] for i in reached] + list(tangents[len(self.carry) :])
-            _, found = pushed_on(partial(self.function, inputs), wrt, given)
+            _, found = outputs_and_jvp_of(partial(self.function, inputs), wrt, given)
             more = {i for i in range(len(self.carry)) if found[i] is not None} - reached
             if not more:
                 return sorted(reached)
@@ -236,7 +236,7 @@ class WhileNode(LoopNode):
             recorded = is_grad_enabled()  # by a derivative of this one
             inputs = [tracked(t) if i in carried else t for i, t in enumerate(carry)]
             wrt = [inputs[i] for i in carried] + self.sources
-            outs, found = pushed_on(lambda: self.function(inputs), wrt, [*arriving, *rest])
+            outs, found = outputs_and_jvp_of(lambda: self.function(inputs), wrt, [*arriving, *rest])
             ends = [nothing(outs[i]) if found[i] is None else found[i] for i in carried]
             return outs if recorded else [t.detach() for t in outs], ends
 

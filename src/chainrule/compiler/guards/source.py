@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from chainrule import pytree
-from chainrule.autograd.intercept import ANSWERER, SLOTS
+from chainrule.autograd.intercept import INTERCEPTOR, SLOTS
 from chainrule.autograd.modes import MODES
 from chainrule.autograd.node import AccumulateGrad, NodeOutput
 from chainrule.autograd.tensor import Tensor, default_dtype, make
@@ -46,7 +46,7 @@ class Guards:
         self.trace, self.contents = call.trace, call.contents
         self.scope: dict[str, Any] = {
             "MISS": MISS,
-            "ANSWERER": ANSWERER,
+            "ANSWERER": INTERCEPTOR,
             "MODES": MODES,
             "default_dtype": default_dtype,
             "Tensor": Tensor,

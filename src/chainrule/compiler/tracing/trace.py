@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from chainrule import arguments, pytree
-from chainrule.autograd.intercept import SLOTS, asking, intercepting
+from chainrule.autograd.intercept import SLOTS, intercepted_by, intercepting
 from chainrule.autograd.location import locate, user_frame
 from chainrule.autograd.node import AccumulateGrad, ErrorNode
 from chainrule.autograd.tensor import Tensor
@@ -62,7 +62,7 @@ def within(trace: Trace | None) -> Iterator[None]:
     """While one traces, let another trace answer, or nobody."""
     token = TRACING.set(trace)
     try:
-        with asking(trace):
+        with intercepted_by(trace):
             yield
     finally:
         TRACING.reset(token)
@@ -203,7 +203,7 @@ class Trace:
             return tensor
         return self.capture(tensor, array).proxy
 
-    def face_for(self, tensor: Tensor, slot: str, value: Any) -> tuple[Tensor, Any]:
+    def proxy_for_write(self, tensor: Tensor, slot: str, value: Any) -> tuple[Tensor, Any]:
         """Return where to set a slot, and to what: new tensors hold symbols from the start."""
         if slot == "_array":
             if value.__class__ is not Symbol:
