@@ -114,7 +114,7 @@ class ModeContext:
         """Return `function` running in this mode; a generator runs in it at each step."""
         if not callable(function):
             raise TypeError(
-                f"{type(self).__name__} decorates a function or stands in a `with`, and got "
+                f"{type(self).__name__} is a context manager or a decorator of functions, got "
                 f"{type(function).__name__}: for a flag there is set_grad_enabled(flag)"
             )
         if inspect.isgeneratorfunction(function):
@@ -407,7 +407,7 @@ class disable_saved_tensors_hooks(ModeContext):
     Parameters
     ----------
     error_message : str
-        What the error says that comes instead.
+        The message of the error that is raised.
 
     Raises
     ------

@@ -63,8 +63,8 @@ def leading(nodes: Collection[Node], targets: Collection[Node]) -> set[Node]:
 
 # --- reference counts -----------------------------------------------------------------------------
 #
-# An array that only one variable holds is taken over instead of copied, as in PyTorch. What its
-# reference count is differs between versions of Python, so it is measured at import.
+# An array that only one variable holds is taken over instead of copied, as in PyTorch. The
+# reference count that shows it depends on the version of Python and is measured at import.
 
 Array = Any
 count_references = sys.getrefcount

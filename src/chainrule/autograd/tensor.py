@@ -108,16 +108,16 @@ class Tensor:
         return int(self._array.dtype.itemsize)
 
     def is_contiguous(self) -> bool:
-        """Say whether the elements lie in memory in C order."""
+        """Return whether the elements are contiguous in memory, in C order."""
         return bool(self._array.flags.c_contiguous)
 
     def is_floating_point(self) -> bool:
-        """Say whether the dtype is a real floating one."""
+        """Return whether the dtype is a real floating one."""
         kind: str = self._array.dtype.kind
         return kind == "f"
 
     def is_complex(self) -> bool:
-        """Say whether the dtype is complex."""
+        """Return whether the dtype is complex."""
         kind: str = self._array.dtype.kind
         return kind == "c"
 
@@ -480,9 +480,9 @@ class Tensor:
         return _rebuild, (array, str(self.device), self.requires_grad, self._grad)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
-        rebuild, (_, place, requires_grad, grad) = self.__reduce_ex__(4)
+        rebuild, (_, device_name, requires_grad, grad) = self.__reduce_ex__(4)
         grad = None if grad is None else grad.__deepcopy__(memo)
-        copied: Tensor = rebuild(self._array.copy(), place, requires_grad, grad)
+        copied: Tensor = rebuild(self._array.copy(), device_name, requires_grad, grad)
         memo[id(self)] = copied
         return copied
 
@@ -529,8 +529,8 @@ _NO_GRADIENT = (
 )
 
 
-def _rebuild(array: Array, place: str, requires_grad: bool, grad: Tensor | None) -> Tensor:
-    tensor = make(move(array, device(place)), None)
+def _rebuild(array: Array, device_name: str, requires_grad: bool, grad: Tensor | None) -> Tensor:
+    tensor = make(move(array, device(device_name)), None)
     tensor._grad = grad
     return tensor.requires_grad_(requires_grad)
 
