@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 import chainrule as cr
-from chainrule.autograd.node import Node, PrimitiveNode, endpoint
+from chainrule.autograd.node import Node, endpoint
+from chainrule.autograd.primitive_node import PrimitiveNode
 from chainrule.transforms import jvp
 from conformance import Case, Row
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import chainrule as cr
-from chainrule.autograd.node import PrimitiveNode
+from chainrule.autograd.primitive_node import PrimitiveNode
 from chainrule.autograd.reverse import BackwardPass
 from chainrule.backend import namespace
 from chainrule.primitives import TABLE
@@ -276,17 +276,17 @@ def test_every_second_derivative_dropped_is_noticed(
     row: Row, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     case = next(case for case in cases_of(row) if case in SMOOTH)
-    lifted = PrimitiveNode.lifted
+    as_tensors = PrimitiveNode.as_tensors
 
     def cut(self: PrimitiveNode, values: Any) -> Any:
         return tuple(
             [
                 part.detach() if isinstance(part, cr.Tensor) else part
-                for part in lifted(self, values)
+                for part in as_tensors(self, values)
             ]
         )
 
-    monkeypatch.setattr(PrimitiveNode, "lifted", cut)
+    monkeypatch.setattr(PrimitiveNode, "as_tensors", cut)
     assert not fails(checks.check_vjp, case)
     assert fails(checks.check_second_order, case)
 

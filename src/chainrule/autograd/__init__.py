@@ -1,6 +1,6 @@
-"""How derivatives are taken: tensors, the graph they record, and the passes through it.
+"""Automatic differentiation: tensors, the graph that they record, and passes through it.
 
-Who comes from PyTorch finds `autograd.backward`, `autograd.grad` and `autograd.Function` here.
+As in PyTorch, it has `autograd.backward`, `autograd.grad` and `autograd.Function`.
 """
 
 from importlib import import_module
@@ -38,7 +38,7 @@ __all__ = [
 
 
 class _Variables(type):
-    """What makes `Variable` a function that tensors are instances of."""
+    """Metaclass of `Variable`: calling it makes a tensor, and all tensors are its instances."""
 
     def __call__(cls, data: Any, requires_grad: bool = False) -> Tensor:
         return as_tensors((data,))[0].detach().requires_grad_(requires_grad)
@@ -48,7 +48,7 @@ class _Variables(type):
 
 
 class Variable(metaclass=_Variables):
-    """A tensor of the same memory, outside the graph: what PyTorch once needed to record.
+    """A tensor of the same memory, outside the graph: PyTorch's former class for recording.
 
     Examples
     --------
@@ -63,8 +63,8 @@ class Variable(metaclass=_Variables):
 def __getattr__(name: str) -> Any:
     if name in ("functional", "graph"):
         return import_module(f"chainrule.autograd.{name}")
-    if name == "grad_mode":  # PyTorch's name for it
+    if name == "grad_mode":  # PyTorch's name
         return import_module("chainrule.autograd.modes")
-    if name in ("gradcheck", "gradgradcheck"):  # which are above this package
+    if name in ("gradcheck", "gradgradcheck"):  # a layer above this package
         return getattr(import_module("chainrule.checks"), name)
     raise missing(__name__, name)

@@ -1,7 +1,7 @@
-"""What stands in the place of an array: a compiler's symbols, the lanes of a map.
+"""Base class of array proxies: the symbols of a compiler, the batched arrays of `vmap`.
 
-What an array says and does comes down to functions of its namespace. A stand-in brings that, and
-what it knows of itself: its shape, its dtype, its memory.
+A proxy has the interface of an array. Methods and operators call functions of its namespace; a
+subclass defines that and the shape, dtype and memory.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from chainrule.autograd.tensor import Tensor
 
 
 class ArrayProxy:
-    """The attributes, methods and operators of arrays, by functions of a namespace."""
+    """Attributes, methods and operators of arrays, defined by functions of a namespace."""
 
     __slots__ = ()
 
-    namespace: Any = None  # set by the module of that name, which is above each kind
+    namespace: Any = None  # set by the module `namespace` of each kind of proxy
     shape: Any
     dtype: Any
     ndim: Any
@@ -96,7 +96,7 @@ _METHODS = frozenset(
         *("squeeze", "std", "sum", "take", "trace", "var"),
     ]
 )
-"""Methods of arrays that are functions of their first argument."""
+"""Methods of arrays that are namespace functions of the same name."""
 
 _ARITHMETIC = {
     "add": "add",

@@ -1,4 +1,4 @@
-"""The public doors to a backward pass: `autograd_backward` and `autograd_grad`."""
+"""The public functions of reverse mode: `autograd_backward`, `autograd_grad`, `backward`."""
 
 from __future__ import annotations
 
@@ -14,21 +14,19 @@ from chainrule.autograd.modes import MODES, Modes, enable_grad, is_grad_enabled,
 from chainrule.autograd.namespace import TENSOR_XP
 from chainrule.autograd.node import AccumulateGrad, Edge, GradientEdge, NodeOutput, endpoint
 from chainrule.autograd.operands import as_tensors
-from chainrule.autograd.record import current_node
 from chainrule.autograd.reverse import ALONE, BackwardPass, count_references, owned
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.versions import next_seq
+from chainrule.autograd.views import current_node
 from chainrule.backend import ERRSTATE, ignore_all, namespace, ndarray
 from chainrule.errors import ArgumentError, AutogradError, DTypeError, ShapeError
 from chainrule.primitives import elementwise
 
-# --- roots ----------------------------------------------------------------------------------------
-#
-# Where a pass starts, and what it is for: what users hand to it, checked.
+# --- roots and inputs of a pass -------------------------------------------------------------------
 
 
-def listed(tensors: Any) -> list[Any]:
-    """Return one tensor, several or a dict of them as a list."""
+def as_list(tensors: Any) -> list[Any]:
+    """Return a tensor, several or a dict of them as a list."""
     if tensors.__class__ is Tensor or isinstance(tensors, Tensor | np.ndarray | GradientEdge):
         return [tensors]
     if not isinstance(tensors, Iterable):
@@ -36,16 +34,16 @@ def listed(tensors: Any) -> list[Any]:
     return list(tensors.values() if isinstance(tensors, Mapping) else tensors)
 
 
-def start(
+def start_pass(
     tensors: Any, grad_tensors: Any, retain_graph: bool | None, create_graph: bool
 ) -> BackwardPass:
-    """Return a pass with the roots' cotangents in it, after checking everything about them."""
+    """Return a backward pass with the cotangents of its roots, checked."""
     run = BackwardPass(create_graph if retain_graph is None else retain_graph, create_graph)
-    if tensors.__class__ is Tensor and grad_tensors is None:  # as nearly every pass starts
+    if tensors.__class__ is Tensor and grad_tensors is None:  # nearly every pass
         run.accumulate(_checked_root(tensors, None, 0), _cotangent(tensors, None, run))
         return run
-    roots = listed(tensors)
-    grads: list[Any] = [None] * len(roots) if grad_tensors is None else listed(grad_tensors)
+    roots = as_list(tensors)
+    grads: list[Any] = [None] * len(roots) if grad_tensors is None else as_list(grad_tensors)
     if len(roots) != len(grads):
         raise AutogradError(
             f"got {len(roots)} tensors and {len(grads)} gradients: give one gradient (or None) for "
@@ -55,7 +53,7 @@ def start(
         raise AutogradError("'tensors' argument to backward() cannot be empty")
     for i, root in enumerate(roots):
         if grads[i] is not None:
-            grads[i] = _checked_gradient(root, grads[i], i)
+            grads[i] = checked_gradient(root, grads[i], i)
         run.accumulate(_checked_root(root, grads[i], i), _cotangent(root, grads[i], run))
     return run
 
@@ -65,22 +63,22 @@ def _cotangent(root: Tensor, grad: Tensor | None, run: BackwardPass) -> Any:
         return run.take(grad)
     array = root._array
     if array.__class__ is ndarray and not array.shape:
-        g = _one(array.dtype)
+        g = _shared_one(array.dtype)
     else:
         g = namespace(array).ones(array.shape, array.dtype)
     return g if run.xp is None else make(g, None)
 
 
 @functools.cache
-def _one(dtype: Any) -> Any:
-    """Return the number 1, which all passes share: nobody may write to it."""
+def _shared_one(dtype: Any) -> Any:
+    """Return the number 1, read-only since all passes share it."""
     one = np.ones((), dtype)
     one.flags.writeable = False
     return one
 
 
 def _checked_root(root: Any, grad: Tensor | None, index: int) -> Edge:
-    """Return the edge to a root, from which a pass can start with `grad`."""
+    """Return the edge to a root, or raise if no pass can start there with `grad`."""
     if root.__class__ is GradientEdge:
         if grad is None:
             raise AutogradError(
@@ -111,7 +109,8 @@ def _checked_root(root: Any, grad: Tensor | None, index: int) -> Edge:
     return edge
 
 
-def _checked_gradient(root: Any, grad: Any, index: int) -> Tensor:
+def checked_gradient(root: Any, grad: Any, index: int) -> Tensor:
+    """Return a gradient in the dtype of its root, or raise if it does not fit."""
     if not isinstance(grad, Tensor):
         (grad,) = as_tensors((grad,))
     if isinstance(root, Tensor) and grad.shape != root.shape:
@@ -131,8 +130,8 @@ def _checked_gradient(root: Any, grad: Any, index: int) -> Tensor:
     return checked
 
 
-def target(tensor: Any, name: Any) -> Any:
-    """Return the node of an input, and which of its outputs it is."""
+def input_node(tensor: Any, name: Any) -> Any:
+    """Return the node and the output index of an input."""
     if tensor.__class__ is GradientEdge:
         return tuple(tensor)
     if not isinstance(tensor, Tensor):
@@ -150,14 +149,14 @@ def target(tensor: Any, name: Any) -> Any:
 
 
 def _walk(run: BackwardPass) -> None:
-    """Walk with grad mode as the pass has it, without NumPy's warnings on inf and nan."""
+    """Run a pass in its grad mode, without NumPy's warnings of inf and nan."""
     outer, errstate = MODES.get(), ERRSTATE.get()
     inner = _RECORDED if run.xp is not None else _UNRECORDED
     walk = run.walk
     if outer is not None:
         inner = outer.changed(grad=inner.grad, outer=outer, nesting=outer.nesting + 1)
-        if inner.nesting % _LEVELS == 0:
-            walk = functools.partial(_apart, walk)
+        if inner.nesting % _PASSES_PER_STACK == 0:
+            walk = functools.partial(_walk_in_thread, walk)
     try:  # before the mode changes: an interrupt may come between any two instructions
         MODES.set(inner)
         try:
@@ -169,8 +168,8 @@ def _walk(run: BackwardPass) -> None:
         MODES.set(outer)
 
 
-def _apart(walk: Callable[[], None]) -> None:
-    """Walk in a thread of its own, whose stack is empty: passes nest deeper than calls may."""
+def _walk_in_thread(walk: Callable[[], None]) -> None:
+    """Walk in a new thread, whose stack is empty: nested passes may exceed the recursion limit."""
     failures: list[BaseException] = []
     context, begun, ended = copy_context(), threading.Lock(), threading.Event()
 
@@ -186,16 +185,16 @@ def _apart(walk: Callable[[], None]) -> None:
 
     try:
         threading.Thread(target=run, name="chainrule pass", daemon=True).start()
-        ended.wait()  # not join(): when that is interrupted, it takes the thread for ended
-    except BaseException:  # nobody may go on while a pass does
-        if not begun.acquire(blocking=False):  # else it hasn't begun, and won't
+        ended.wait()  # not join(), which takes the thread for ended if interrupted
+    except BaseException:  # wait: the caller must not go on during the pass
+        if not begun.acquire(blocking=False):  # else it has not begun, and won't
             ended.wait()
         raise
     if failures:
         raise failures.pop()
 
 
-_LEVELS = 20  # of passes within passes on one stack: each takes six calls and the user's own
+_PASSES_PER_STACK = 20  # nested passes: each takes six calls and those of the user
 _RECORDED, _UNRECORDED = Modes(grad=True), Modes(grad=False)
 
 
@@ -219,7 +218,7 @@ def autograd_backward(
     create_graph : bool, default False
         Record the pass, so that the gradients can be differentiated.
     inputs : Tensor or sequence of Tensors, optional
-        Accumulate only into these, which need not be leaves. A `GradientEdge` stands for its leaf.
+        Accumulate only into these, which need not be leaves. A `GradientEdge` represents its leaf.
 
     Raises
     ------
@@ -237,23 +236,23 @@ def autograd_backward(
     tensor([4., 6.])
     """
     if create_graph and not is_grad_enabled():
-        with enable_grad():  # for what is done before and after the walk, too
+        with enable_grad():  # also before and after the walk
             return autograd_backward(tensors, grad_tensors, retain_graph, create_graph, inputs)
     if inputs is None:
-        _walk(start(tensors, grad_tensors, retain_graph, create_graph))
+        _walk(start_pass(tensors, grad_tensors, retain_graph, create_graph))
         return
-    wanted = listed(inputs)
+    wanted = as_list(inputs)
     if not wanted:
         raise AutogradError("'inputs' argument to backward() cannot be empty")
-    run = start(tensors, grad_tensors, retain_graph, create_graph)
+    run = start_pass(tensors, grad_tensors, retain_graph, create_graph)
     unique = list({id(tensor): tensor for tensor in wanted}.values())
-    targets = [target(tensor, i) for i, tensor in enumerate(unique)]
+    targets = [input_node(tensor, i) for i, tensor in enumerate(unique)]
     run.capture_only(targets, run_leaves=True)
     _walk(run)
     for key, (tensor, (node, _)) in enumerate(zip(unique, targets, strict=True)):
         if isinstance(node, AccumulateGrad) or isinstance(tensor, GradientEdge):
-            continue  # it has its grad, or there is no tensor to have it
-        retained = node in run.running and tensor.retains_grad  # then it has its grad already
+            continue  # it has its .grad, or there is no tensor
+        retained = node in run.running and tensor.retains_grad  # then it has its .grad
         if key in run.captured and not retained:
             run.add_to_grad(tensor, run.captured.pop(key), False)
 
@@ -305,10 +304,11 @@ def autograd_grad(
     Parameters
     ----------
     outputs : Tensor or sequence of Tensors
-        What is differentiated; several are summed, weighted by `grad_outputs`. A `GradientEdge`
-        stands for its tensor, if its gradient is given.
+        The tensors to differentiate; several are summed, weighted by `grad_outputs`. A
+        `GradientEdge` represents its tensor, if its gradient is given.
     inputs : Tensor, sequence or dict of Tensors
-        With respect to what: leaves or not. A `GradientEdge` stands for its tensor.
+        The tensors to differentiate with respect to, leaves or not. A `GradientEdge` represents its
+        tensor.
     grad_outputs : Tensor or sequence, optional
         The cotangent of each output, of its shape; None means ones, for an output of one element.
     retain_graph, create_graph : bool
@@ -318,10 +318,10 @@ def autograd_grad(
     materialize_grads : bool, default False
         Return zeros there; implies `allow_unused`.
     is_grads_batched : bool, default False
-        The first dimension of `grad_outputs` counts cotangents, and that of the results gradients:
-        one pass for each.
+        The first dimension of `grad_outputs` and of the results is a batch: one pass for each
+        cotangent.
     only_inputs : bool, default True
-        What PyTorch scripts pass; it can only be True.
+        For compatibility with PyTorch; only True is supported.
 
     Returns
     -------
@@ -351,26 +351,26 @@ def autograd_grad(
         )
     if is_grads_batched or (create_graph and not is_grad_enabled()):
         options = (create_graph, allow_unused, materialize_grads)
-        with set_grad_enabled(create_graph):  # for what is done before and after the walk, too
+        with set_grad_enabled(create_graph):  # also before and after the walk
             if is_grads_batched:
-                return _batch(outputs, inputs, grad_outputs, retain_graph, *options)
+                return _batched_grads(outputs, inputs, grad_outputs, retain_graph, *options)
             return autograd_grad(outputs, inputs, grad_outputs, retain_graph, *options)
     named = isinstance(inputs, Mapping)
-    tensors = listed(inputs)
+    tensors = as_list(inputs)
     if not tensors:
         raise AutogradError(
             "`inputs` argument to `grad()` cannot be empty: is it a generator used up before?"
         )
     names = list(inputs) if named else list(range(len(tensors)))
-    targets = [target(tensor, name) for name, tensor in zip(names, tensors, strict=True)]
-    run = start(outputs, grad_outputs, retain_graph, create_graph)
+    targets = [input_node(tensor, name) for name, tensor in zip(names, tensors, strict=True)]
+    run = start_pass(outputs, grad_outputs, retain_graph, create_graph)
     run.retaining = False
     run.capture_only(targets)
     _walk(run)
     results: list[Tensor | None] = []
     for key, (name, tensor) in enumerate(zip(names, tensors, strict=True)):
         if key in run.captured:
-            results.append(_result(run, key, tensor))
+            results.append(_captured_gradient(run, key, tensor))
         elif materialize_grads:
             results.append(_zeros(tensor, name).requires_grad_(create_graph))
         elif allow_unused:
@@ -386,34 +386,34 @@ def vjp_of(
     cotangents: Mapping[int, Any],
     create_graph: bool = True,
 ) -> tuple[Sequence[Tensor], list[Tensor | None]]:
-    """Return what a function makes of `inputs`, and gradients of it, by its own nodes alone.
+    """Return the outputs of a function of `inputs`, and its gradients through its own nodes only.
 
-    Inputs may depend on each other: who differentiates them in turn adds what that contributes.
+    Inputs may depend on each other: the caller adds what these dependences contribute.
     """
-    targets = [target(tensor, i) for i, tensor in enumerate(inputs)]
+    targets = [input_node(tensor, i) for i, tensor in enumerate(inputs)]
     begin = next_seq()
     with enable_grad():
         outputs = function()
-    roots = [i for i in cotangents if outputs[i].requires_grad]  # others are constant this time
+    roots = [i for i in cotangents if outputs[i].requires_grad]  # the others are constant
     if not roots or not inputs:
         return outputs, [None] * len(inputs)
     gs = [cotangents[i] for i in roots]
-    run = start([outputs[i] for i in roots], gs, True, create_graph)
+    run = start_pass([outputs[i] for i in roots], gs, True, create_graph)
     run.retaining = False
     run.capture_only(targets, earliest=begin + 1)
     _walk(run)
     return outputs, [
-        _result(run, key, tensor) if key in run.captured else None
+        _captured_gradient(run, key, tensor) if key in run.captured else None
         for key, tensor in enumerate(inputs)
     ]
 
 
-def _batch(
+def _batched_grads(
     outputs: Any, inputs: Any, grad_outputs: Any, retain_graph: bool | None, *options: Any
 ) -> Any:
     """Return the gradients for each of several cotangents, stacked."""
-    grads = listed(grad_outputs)
-    for grad, out in zip(grads, listed(outputs), strict=False):
+    grads = as_list(grad_outputs)
+    for grad, out in zip(grads, as_list(outputs), strict=False):
         if grad is not None and isinstance(out, Tensor) and grad.shape[1:] != out.shape:
             raise ShapeError(
                 "If `is_grads_batched=True`, we interpret the first dimension of each grad_output "
@@ -466,8 +466,8 @@ def _described(target: Tensor | GradientEdge) -> str:
     return f"of shape {list(target.shape)}"
 
 
-def _result(run: BackwardPass, key: int, tensor: Tensor | GradientEdge) -> Tensor:
-    """Return a captured cotangent as the user's gradient, sharing memory with nothing."""
+def _captured_gradient(run: BackwardPass, key: int, tensor: Tensor | GradientEdge) -> Tensor:
+    """Return a captured cotangent as a gradient that shares memory with nothing."""
     g = run.captured.pop(key)
     if isinstance(tensor, GradientEdge):
         g = run.conjugate(g)

@@ -1,4 +1,4 @@
-"""`ctx`: what the forward of a custom function leaves for its backward."""
+"""The context `ctx` of a custom function: values saved by forward for backward."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from chainrule.autograd.node import (
     AccumulateGrad,
     Edge,
     ErrorNode,
-    SavedTensor,
     check_unwritten,
     freed_error,
 )
-from chainrule.autograd.record import current_node, pack_array
+from chainrule.autograd.primitive_node import SavedTensor
+from chainrule.autograd.record import pack_array
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.versions import write_log
+from chainrule.autograd.views import current_node
 from chainrule.errors import InPlaceError
 
 if TYPE_CHECKING:
@@ -29,10 +30,10 @@ _new = object.__new__
 
 
 class Named:
-    """Values read by attribute, by key and by position.
+    """Values that are read by attribute, by key and by position.
 
-    Its `__dict__` is the values by name (by number, where they have none) and it has no methods but
-    Python's own: so a value named ``keys`` or ``count`` reads as the user's.
+    Its `__dict__` holds the values by name, or by number without a name. It has only special
+    methods, so that a value can be named ``keys`` or ``count``.
     """
 
     def __init__(self, values: dict[Any, Any]) -> None:
@@ -43,11 +44,11 @@ class Named:
         if not isinstance(key, str):
             return tuple(values.values())[key]
         if key not in values:
-            raise KeyError(f"there is no {key!r} here, only {_listed(self)}")
+            raise KeyError(f"there is no {key!r} here, only {_available(self)}")
         return values[key]
 
     def __getattr__(self, name: str) -> Any:
-        raise AttributeError(f"there is no {name!r} here, only {_listed(self)}")
+        raise AttributeError(f"there is no {name!r} here, only {_available(self)}")
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self.__dict__.values())
@@ -71,13 +72,13 @@ class Named:
         return f"({', '.join(parts)})"
 
 
-def _listed(named: Named) -> str:
+def _available(named: Named) -> str:
     names = [repr(name) for name in named.__dict__ if isinstance(name, str)]
     return f"the names {', '.join(names)}" if names else f"{len(named)} by position"
 
 
 class Needs(Named):
-    """Which arguments need a gradient: made once for each choice, so nobody may change it."""
+    """Flags of the arguments that need a gradient; immutable, since cached and shared."""
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"needs_input_grad can't be changed: {name!r}")
@@ -92,16 +93,16 @@ def needs_of(names: tuple[str, ...], needs: tuple[bool, ...]) -> Needs:
 
 
 NOTHING: dict[Any, Any] = {}
-"""What is saved where `save_for_backward` isn't called."""
+"""The saved values if `save_for_backward` is not called."""
 
-_NO_TENSOR: Any = object()  # the origin of what is no tensor
-_INTERMEDIATE: Any = object()  # that of a tensor that forward computed on the way
+_NO_TENSOR: Any = object()  # the origin of a value that is no tensor
+_INTERMEDIATE: Any = object()  # the origin of a tensor that is neither input nor output
 
-Saved = list[tuple[Any, Any, Any]]  # the name, the value (of a tensor its array), where it is from
+Saved = list[tuple[Any, Any, Any]]  # name, value (the array of a tensor), origin
 
 
 def _restored(node: Any, value: Any, origin: Any) -> Tensor:
-    """Return a saved tensor with its place in the graph, after checking for writes."""
+    """Return a saved tensor connected to the graph, checked for in-place writes."""
     source = None if origin is _INTERMEDIATE else origin
     if type(origin) is int:
         source = None if node is None else node.output_edge(origin)
@@ -111,11 +112,11 @@ def _restored(node: Any, value: Any, origin: Any) -> Tensor:
         check_unwritten(node, value, source, 0)
     unknown = node is not None and origin is _INTERMEDIATE
     if unknown and is_grad_enabled() and value.dtype.kind in "fc":
-        source = ErrorNode(_severed_text(node), node.edges)
+        source = ErrorNode(_unknown_derivative_text(node), node.edges)
     return make(value, source)
 
 
-def _severed_text(node: FunctionNode) -> str:
+def _unknown_derivative_text(node: FunctionNode) -> str:
     return (
         f"the backward of {node.function.name} uses a tensor that its forward computed on the way "
         "and saved. Forward runs unrecorded, so how that tensor depends on the inputs is unknown "
@@ -126,10 +127,10 @@ def _severed_text(node: FunctionNode) -> str:
 
 
 class Context:
-    """What forward and backward of a custom function share; `ctx` in their signatures.
+    """State shared by forward and backward of a custom function: `ctx` in their signatures.
 
-    Any attribute may be set on it. Tensors belong into `save_for_backward`, which checks that
-    nobody wrote to them and lets them go when the graph is freed.
+    Any attribute may be set on it. Tensors belong in `save_for_backward`, which checks that they
+    are not written to in place, and releases them when the graph is freed.
     """
 
     __slots__ = (
@@ -145,12 +146,12 @@ class Context:
 
     _names: tuple[str, ...]
     _edges: tuple[Edge, ...]  # of the arguments, None where no gradient is needed
-    _saved: dict[Any, Any] | Saved | None  # None: released
-    _node: weakref.ref[Any] | None  # set when there are tensors among the saved values: `Saved`
+    _saved: dict[Any, Any] | Saved | None  # None once released
+    _node: weakref.ref[Any] | None  # set if tensors are saved: `_saved` is a `Saved`
 
-    _dirty: tuple[Any, ...]  # what forward marked
+    _dirty: tuple[Any, ...]  # marked by forward
     _constant: tuple[Any, ...]
-    _materialize: bool = True  # few functions change it: then in the instance's own dict
+    _materialize: bool = True  # rarely changed: then in the instance's `__dict__`
 
     if TYPE_CHECKING:
 
@@ -158,11 +159,11 @@ class Context:
 
     @property
     def needs_input_grad(self) -> Needs:
-        """For each argument of forward, whether its gradient is needed; truthful in each pass."""
+        """For each argument of forward, whether the running pass needs its gradient."""
         return needs_of(self._names, tuple(map(bool, self._edges)))
 
     def save_for_backward(self, /, *values: Any, **by_name: Any) -> None:
-        """Save values, of any type, for backward; named ones are read by name. The last call wins.
+        """Save values of any type for backward; keywords are read by name. The last call wins.
 
         Parameters
         ----------
@@ -174,13 +175,13 @@ class Context:
 
     @property
     def saved_variables(self) -> Named:
-        """What was saved, by attribute, key and position; tensors are checked for writes."""
+        """The saved values, by attribute, key and position; tensors are checked for writes."""
         saved: Any = self._saved
         if saved is None:
             raise freed_error(None if self._node is None else self._node())
         if self._node is None:
             return Named(saved)
-        node: Any = self._node()  # None if the graph is gone, and somebody kept ctx
+        node: Any = self._node()  # None if ctx has outlived the graph
         written = node is not None and write_log.last > node.seq
         values = {}
         for name, value, origin in saved:
@@ -194,7 +195,7 @@ class Context:
             ):
                 values[name] = _restored(node, value, origin)
             else:
-                tensor = values[name] = _new(Tensor)  # as `make` does, in half the time
+                tensor = values[name] = _new(Tensor)  # `make` inline, in half the time
                 tensor._array, tensor._node = value, origin
                 tensor._grad = tensor._view = None
         found: Named = _new(Named)
@@ -203,11 +204,11 @@ class Context:
 
     @property
     def saved_tensors(self) -> tuple[Any, ...]:
-        """What was saved, as a tuple: PyTorch's spelling."""
+        """The saved values as a tuple, as in PyTorch."""
         return tuple(self.saved_variables)
 
     def mark_dirty(self, *tensors: Tensor) -> None:
-        """Say that forward wrote to these inputs in place; they must be returned."""
+        """Declare that forward wrote to these inputs in place; it must return them."""
         _check_tensors("mark_dirty", tensors)
         for tensor in tensors:
             node = tensor._node
@@ -219,7 +220,7 @@ class Context:
         self._dirty = (*self._dirty, *tensors)
 
     def mark_non_differentiable(self, *tensors: Tensor) -> None:
-        """Say that these outputs have no gradient; backward gets zeros for them."""
+        """Declare that these outputs have no gradient; backward gets zeros for them."""
         _check_tensors("mark_non_differentiable", tensors)
         self._constant = (*self._constant, *tensors)
 
@@ -231,7 +232,7 @@ class Context:
 def seal_saved(
     ctx: Context, node: FunctionNode, arguments: Sequence[Any], outputs: Sequence[Any]
 ) -> None:
-    """Replace saved tensors by arrays and where they come from, so that no cycle is left."""
+    """Replace saved tensors by their arrays and origins, so that there is no reference cycle."""
     sealed: Saved = []
     tensors = False
     only = outputs[0] if len(outputs) == 1 else None
@@ -267,7 +268,7 @@ def _check_tensors(method: str, values: tuple[Any, ...]) -> None:
 
 
 def for_edges(ctx: Context, edges: tuple[Edge, ...]) -> Context:
-    """Return `ctx` as a pass sees it that needs only these edges; attributes are shared."""
+    """Return a `ctx` for a pass that needs only these edges; attributes are shared."""
     view = Context()
     view.__dict__ = ctx.__dict__
     view._names, view._edges = ctx._names, edges
@@ -279,16 +280,16 @@ def for_edges(ctx: Context, edges: tuple[Edge, ...]) -> Context:
 def _origin(
     tensor: Tensor, edge: Edge, arguments: Sequence[Any], outputs: Sequence[Any], ctx: Context
 ) -> Any:
-    """Return where a saved tensor came from: an output's number, its edge, or `_INTERMEDIATE`."""
+    """Return the origin of a saved tensor: its edge, an output index, or `_INTERMEDIATE`."""
     for argument in arguments:
-        if argument is tensor and not (ctx._dirty and _among(ctx._dirty, tensor)):
+        if argument is tensor and not (ctx._dirty and _contains(ctx._dirty, tensor)):
             return edge
     for index in range(len(outputs) - 1, -1, -1):
         if outputs[index] is tensor:
-            plain = tensor._array.dtype.kind not in "fc" or _among(ctx._constant, tensor)
+            plain = tensor._array.dtype.kind not in "fc" or _contains(ctx._constant, tensor)
             return None if plain else index
     return _INTERMEDIATE if edge is None else edge
 
 
-def _among(values: Sequence[Any], tensor: Tensor) -> bool:
+def _contains(values: Sequence[Any], tensor: Tensor) -> bool:
     return any(value is tensor for value in values)

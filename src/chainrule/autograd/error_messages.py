@@ -1,4 +1,4 @@
-"""The errors of array libraries, said in the words of a tensor's user."""
+"""Errors of array libraries, reworded for users of tensors."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Array = Any
 
 
 def fail(error: Exception, primitive: Primitive, arrays: tuple[Array, ...]) -> NoReturn:
-    """Raise what computing `primitive` on `arrays` gave, in better words where we have them."""
+    """Raise the error of computing `primitive` on `arrays`, reworded where possible."""
     better = _explained(error, primitive, arrays)
     try:
         if better is error:
@@ -73,7 +73,7 @@ def _where() -> str:
 
 
 def broadcast_text(shapes: list[tuple[int, ...]]) -> str:
-    """Return PyTorch's sentence on the first dimension that doesn't broadcast."""
+    """Return PyTorch's message about the first dimension that doesn't broadcast."""
     names = "abcdefgh"
     ndim = max(map(len, shapes))
     aligned = [(1,) * (ndim - len(shape)) + shape for shape in shapes]

@@ -1,7 +1,7 @@
-"""The text of a tensor, laid out as PyTorch lays it out, so that printed values compare by eye.
+"""Printing of tensors in PyTorch's layout, so that printed values compare by eye.
 
-One pass over the values that will be seen picks a notation and a width; a second writes them. The
-rules were read off PyTorch 2.13's output, and the tests compare the two where it is installed.
+One pass over the values to be printed chooses notation and width; a second writes them. The rules
+are those of PyTorch 2.13, and the tests compare the two where it is installed.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def set_printoptions(
 ) -> None:
     """Set how tensors print, in the current context (thread or task).
 
-    What is left out stays as it was, except `sci_mode`: as in PyTorch, each call sets it.
+    Options that are left out keep their values, except `sci_mode`, which each call sets.
 
     Parameters
     ----------
@@ -93,9 +93,9 @@ def format_tensor(
     array : ndarray, any shape; bool, integer, real or complex floating
         The values.
     prefix : str, default "tensor"
-        What stands before the parenthesis; its length sets the indent of later lines.
+        The text before the parenthesis; its length sets the indent of later lines.
     suffixes : sequence of str, default ()
-        What follows the values, such as ``dtype=float64``: the caller decides which are due.
+        Texts after the values, such as ``dtype=float64``.
 
     Returns
     -------
@@ -113,11 +113,11 @@ def format_tensor(
     if array.size == 0:
         body = "[]"
     else:
-        # Beyond the threshold only the edges are shown: below, math.inf stands for "all of them".
+        # Above the threshold only the edges are printed; math.inf means all items.
         edge = options.edgeitems if array.size > options.threshold else math.inf
         writer = _writer(_shown(array, edge), options)
         body = _block(array, writer, edge, indent, options.linewidth)
-    # The shape is told where the brackets don't tell it.
+    # The shape is printed where the brackets don't show it.
     hidden = array.ndim != 1 if array.size == 0 else options.edgeitems == 0
     if hidden:
         at = sum(suffix.startswith("device=") for suffix in suffixes)
@@ -126,7 +126,7 @@ def format_tensor(
 
 
 class _Writer(NamedTuple):
-    """How each value of one tensor is written, and the columns that a value is reckoned at."""
+    """The text of one value of a tensor, and the number of columns reserved for it."""
 
     write: Callable[[Any], str]
     width: int
@@ -159,7 +159,7 @@ def _float_writer(shown: np.ndarray, options: _PrintOptions) -> _Writer:
     def text(value: float) -> str:
         return format(value, spec) + ("." if dotted and math.isfinite(value) else "")
 
-    # Zeros, infinities and nans don't count: they can stick out, in PyTorch too.
+    # Zeros, infinities and nans don't count, and can be wider, as in PyTorch.
     width = max((len(text(value)) for value in values), default=1)
     return _Writer(lambda value: text(value).rjust(width), width)
 
@@ -176,7 +176,7 @@ def _complex_writer(shown: np.ndarray, options: _PrintOptions) -> _Writer:
 
 
 def _shown(array: np.ndarray, edge: float) -> np.ndarray:
-    """Return what is left of `array` without the middle of its long axes."""
+    """Return `array` without the middle of its long axes."""
     for axis, length in enumerate(array.shape):
         if length > 2 * edge:
             ends = [*range(int(edge)), *range(length - int(edge), length)]
@@ -185,7 +185,7 @@ def _shown(array: np.ndarray, edge: float) -> np.ndarray:
 
 
 def _block(array: np.ndarray, writer: _Writer, edge: float, indent: int, linewidth: int) -> str:
-    """Return the bracketed text of `array`, whose opening bracket stands in column `indent`."""
+    """Return the bracketed text of `array`, whose opening bracket is in column `indent`."""
     if array.ndim == 0:
         return writer.write(array.item())
 
@@ -204,7 +204,7 @@ def _block(array: np.ndarray, writer: _Writer, edge: float, indent: int, linewid
         texts = [*items(array[:cut]), dots, *items(array[-cut:])]
     margin = " " * (indent + 1)
     if array.ndim > 1:
-        # A newline for each axis within: blank lines set blocks apart.
+        # A newline for each inner axis: blank lines separate blocks.
         newlines = "\n" * (array.ndim - 1)
         return "[" + f",{newlines}{margin}".join(texts) + "]"
     per_line = max(1, (linewidth - indent) // (writer.width + len(", ")))
@@ -213,8 +213,8 @@ def _block(array: np.ndarray, writer: _Writer, edge: float, indent: int, linewid
 
 
 def _with_suffixes(text: str, suffixes: Sequence[str], indent: int, linewidth: int) -> str:
-    """Return `text` and the suffixes, each on a new line if the last one has no room for it."""
-    # PyTorch reckons the values' last line two columns longer than it is, but no line after it.
+    """Return `text` and the suffixes, each on a new line if it does not fit on the last one."""
+    # PyTorch counts the last line of values two columns too long, but no later line.
     column = len(text) - (text.rfind("\n") + 1) + 2
     for suffix in suffixes:
         if column + len(", ") + len(suffix) > linewidth:

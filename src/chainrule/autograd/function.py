@@ -1,4 +1,4 @@
-"""Custom functions: `autograd_function` in all its forms."""
+"""Custom functions: `autograd_function`, and PyTorch's `Function`."""
 
 from __future__ import annotations
 
@@ -9,37 +9,31 @@ import keyword
 import linecache
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
+from typing import Any, Protocol, TypeVar, overload
 
 from chainrule.autograd.context import NOTHING, Context
 from chainrule.autograd.function_node import (
     FunctionNode,
-    finish,
-    finish_several,
-    note_writes,
+    attach_outputs,
+    attach_single_output,
+    record_unseen_writes,
     warn_of_hidden_tensors,
 )
 from chainrule.autograd.location import INTERNAL
 from chainrule.autograd.modes import MODES, Modes
 from chainrule.autograd.node import Edge
-from chainrule.autograd.record import current_node
 from chainrule.autograd.tensor import Tensor
 from chainrule.autograd.versions import next_seq, write_log
+from chainrule.autograd.views import current_node
 from chainrule.errors import AutogradError
 
-# --- signature ------------------------------------------------------------------------------------
-#
-# Functions written as source: a custom function's signature without `ctx`.
-
-if TYPE_CHECKING:
-    pass
+# --- generated wrappers ---------------------------------------------------------------------------
 
 
 def make_wrapper(spec: AutogradFunction) -> Callable[..., Any]:
-    """Return the function that users call: forward's signature without `ctx`, then `spec.apply`.
+    """Return the public function: forward's signature without `ctx`, and a call of `spec.apply`.
 
-    It is written as source, so that Python itself sorts the arguments, and complains in its own
-    words where they don't fit.
+    It is compiled from source, so that Python binds the arguments and raises its own errors.
     """
     signature = inspect.signature(spec.forward)
     context, *parameters = signature.parameters.values() or (None,)
@@ -50,12 +44,12 @@ def make_wrapper(spec: AutogradFunction) -> Callable[..., Any]:
         raise TypeError(f"the forward of {spec.name} must take ctx as its first argument")
     own = "_" * (1 + max((len(p.name) - len(p.name.lstrip("_")) for p in parameters), default=0))
     scope = {f"{own}{i}": p.default for i, p in enumerate(parameters)}
-    values, names, positional, scope[f"{own}names"] = _sorted(parameters, own)
-    scope |= {f"{own}apply": spec.apply, f"{own}numbered": _numbered}
+    values, names, positional, scope[f"{own}names"] = _argument_source(parameters, own)
+    scope |= {f"{own}apply": spec.apply, f"{own}numbered": _indexed_names}
     usable = spec.name.isidentifier() and not keyword.iskeyword(spec.name)
     title = spec.name if usable else "function"
     source = (
-        f"def {title}({_spelled(parameters, own)}):\n"
+        f"def {title}({_parameters_source(parameters, own)}):\n"
         f"    return {own}apply(({values}), {names}, {positional})\n"
     )
     filename = f"<binder of {spec.name}>"
@@ -66,17 +60,19 @@ def make_wrapper(spec: AutogradFunction) -> Callable[..., Any]:
     function.__module__ = getattr(spec.forward, "__module__", __name__)
     function.__qualname__ = getattr(spec.forward, "__qualname__", spec.name)
     function.__signature__ = signature.replace(parameters=parameters)
-    spec.known = frozenset(scope[f"{own}names"])
+    spec.argument_names = frozenset(scope[f"{own}names"])
     function.spec, function.check = spec, spec.check
     function.backward, function.jvp = spec.backward, spec.jvp
     made: Callable[..., Any] = function
     return made
 
 
-def _sorted(parameters: list[inspect.Parameter], own: str) -> tuple[str, str, str, tuple[str, ...]]:
-    """Return as source the values, their names, how many go by position; and the plain names.
+def _argument_source(
+    parameters: list[inspect.Parameter], own: str
+) -> tuple[str, str, str, tuple[str, ...]]:
+    """Return the source of values, names and positional count, and the names known beforehand.
 
-    `own` begins the names that are ours, and no parameter's.
+    `own` is the prefix of generated names, which no parameter has.
     """
     plain = [p.name for p in parameters if p.kind < p.VAR_POSITIONAL]
     rest = [p.name for p in parameters if p.kind is p.VAR_POSITIONAL]
@@ -91,8 +87,8 @@ def _sorted(parameters: list[inspect.Parameter], own: str) -> tuple[str, str, st
     return "".join(f"{part}, " for part in parts), names, positional, (*plain, *named)
 
 
-def _spelled(parameters: list[inspect.Parameter], own: str) -> str:
-    """Return parameters as source, the default of the i-th being the variable `own`i."""
+def _parameters_source(parameters: list[inspect.Parameter], own: str) -> str:
+    """Return parameters as source; the default of the i-th is the variable `own`i."""
     texts: list[str] = []
     for i, p in enumerate(parameters):
         if p.kind is p.KEYWORD_ONLY and not any(text.startswith("*") for text in texts):
@@ -105,12 +101,12 @@ def _spelled(parameters: list[inspect.Parameter], own: str) -> str:
     return ", ".join(texts)
 
 
-def _numbered(name: str, values: tuple[Any, ...]) -> list[str]:
+def _indexed_names(name: str, values: tuple[Any, ...]) -> list[str]:
     return [f"{name}[{i}]" for i in range(len(values))]
 
 
 def max_positional_grads(rule: Callable[..., Any]) -> int | None:
-    """Return how many gradients a backward takes by position, None if any number."""
+    """Return the number of positional gradients that a backward takes; None if unlimited."""
     parameters = list(inspect.signature(rule).parameters.values())
     if not parameters:
         name = getattr(rule, "__name__", type(rule).__name__)
@@ -124,15 +120,15 @@ def max_positional_grads(rule: Callable[..., Any]) -> int | None:
     return sum(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters)
 
 
-# --- function -------------------------------------------------------------------------------------
+# --- custom functions -----------------------------------------------------------------------------
 
 _UNRECORDED = Modes(grad=False)
 
 
 def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
-    """Mark a custom function's backward as not differentiable itself.
+    """Mark the backward of a custom function as not differentiable.
 
-    It then runs unrecorded, and a second derivative raises instead of being wrong.
+    It then runs without recording, and a second derivative raises an error instead of being wrong.
 
     Examples
     --------
@@ -160,7 +156,7 @@ def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class AutogradFunction:
-    """What there is to know of a custom function; `function` is what its user calls."""
+    """A custom function: its forward, its rules, and `function`, the public wrapper."""
 
     def __init__(
         self,
@@ -172,26 +168,24 @@ class AutogradFunction:
         self.forward = forward
         self.name = name or getattr(forward, "__name__", type(forward).__name__).strip("<>")
         self.backward_rule: Callable[..., Any] | None = None
-        self.max_positional_grads: int | None = (
-            None  # how many gradients backward takes by position
-        )
+        self.max_positional_grads: int | None = None  # of backward; None if unlimited
         self.once = False
         self.jvp_rule = jvp
-        self.known: frozenset[str] = frozenset()  # the names of the arguments
+        self.argument_names: frozenset[str] = frozenset()  # those known beforehand
         self.function = make_wrapper(self)
         if backward is not None:
             self.backward(backward)
 
     def backward(self, rule: Callable[..., Any]) -> Callable[..., Any]:
-        """Use `rule` as this function's backward; made for use as a decorator.
+        """Use `rule` as the backward of this function; can be used as a decorator.
 
         Parameters
         ----------
         rule : callable
             Called as ``rule(ctx, *grad_outputs)``. Returns gradients as a dict by argument name, a
             tuple with one for each argument (or for each tensor argument that requires grad), or a
-            single tensor where one argument can have a gradient. Arrays and numbers will do, but a
-            second derivative raises then: how they came about is not recorded.
+            single tensor where one argument can have a gradient. Arrays and numbers are accepted,
+            but a second derivative then raises an error, since they have no history.
         """
         self.backward_rule = rule
         self.max_positional_grads = max_positional_grads(rule)
@@ -207,22 +201,22 @@ class AutogradFunction:
         return rule
 
     checker: Callable[..., Any]
-    """What `check` calls: chainrule.checks sets it."""
+    """Implementation of `check`, set by chainrule.checks."""
 
     def check(self, *args: Any, **kwargs: Any) -> Any:
-        """Look for mistakes in this function's rules: see `chainrule.checks`."""
+        """Check the rules of this function: see `chainrule.checks`."""
         if not hasattr(AutogradFunction, "checker"):
-            importlib.import_module("chainrule.checks")  # which is above this module
+            importlib.import_module("chainrule.checks")  # a layer above this module
         return type(self).checker(self, *args, **kwargs)
 
     def apply(self, values: tuple[Any, ...], names: tuple[str, ...], positional: int) -> Any:
-        """Run forward, unrecorded, on its sorted arguments; record one node for all it did.
+        """Run forward without recording on its bound arguments, and record it as one node.
 
-        It is one function because it is the hot path: a call more costs 30 to 60 ns.
+        One function because it is the hot path: each further call costs 30 to 60 ns.
         """
         outer = MODES.get()
         edges: list[Edge] = []
-        given: list[Any] = []
+        input_meta: list[Any] = []
         recording = outer is None or outer.grad
         for value in values:
             edge = form = None
@@ -234,7 +228,7 @@ class AutogradFunction:
                 elif value.__class__ not in _PLAIN and isinstance(value, _CONTAINERS):
                     warn_of_hidden_tensors(self.name, value)
             edges.append(edge)
-            given.append(form)
+            input_meta.append(form)
         ctx = Context()
         ctx._names = names
         ctx._edges = tuple(edges)
@@ -258,19 +252,19 @@ class AutogradFunction:
             node.function = self
             node.ctx = ctx
             node.edges = ctx._edges
-            node.given = given
+            node.input_meta = input_meta
             node.outputs = ()
             node.hooks = None
             node.seq = next_seq()
-            frame: Any = _frame(2)  # the written function's caller
+            frame: Any = _frame(2)  # the caller of the generated wrapper
             while INTERNAL[frame.f_code.co_filename]:
                 frame = frame.f_back
             node.code, node.instruction = frame.f_code, frame.f_lasti
         if ctx._dirty:
-            note_writes(ctx._dirty, last, self.name)
+            record_unseen_writes(ctx._dirty, last, self.name)
         if outputs.__class__ is not Tensor:
-            return finish_several(ctx, node, values, outputs)
-        return finish(ctx, node, values, outputs)
+            return attach_outputs(ctx, node, values, outputs)
+        return attach_single_output(ctx, node, values, outputs)
 
 
 FunctionCtx = Context  # PyTorch's name, for annotations
@@ -283,7 +277,7 @@ Rule = TypeVar("Rule", bound=Callable[..., Any])
 
 
 class CustomFunction(Protocol):
-    """What `autograd_function` makes, for type checkers: see `AutogradFunction`."""
+    """Type of the functions made by `autograd_function`: see `AutogradFunction`."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
     def backward(self, rule: Rule, /) -> Rule: ...
@@ -318,19 +312,20 @@ def autograd_function(
     jvp: Callable[..., Any] | None = None,
     name: str | None = None,
 ) -> Any:
-    """Make a differentiable function from a forward and a backward of your own.
+    """Make a differentiable function from a forward and a backward.
 
     Parameters
     ----------
     forward : callable
-        Called unrecorded as ``forward(ctx, *args, **kwargs)``; returns a tensor, a tuple or a list.
+        Called as ``forward(ctx, *args, **kwargs)``, without recording; returns a tensor, a tuple or
+        a list.
     backward : callable, optional
         Called as ``backward(ctx, *grad_outputs)``; see `AutogradFunction.backward`, which also
         serves as a decorator.
     jvp : callable, optional
         The forward-mode rule, called as ``jvp(ctx, *tangents)``.
     name : str, optional
-        What errors and `grad_fn` call it; the name of `forward` by default.
+        The name in errors and in `grad_fn`; by default that of `forward`.
 
     Returns
     -------
@@ -380,7 +375,7 @@ class Function:
     """
 
     def __call__(self, *args: Any) -> Any:
-        """Raise: an instance is of no use."""
+        """Raise: instances are not callable."""
         raise AutogradError(
             "Legacy autograd function with non-static forward method is deprecated. Please use "
             f"new-style autograd function with static forward method: {type(self).__name__}.apply"
@@ -390,7 +385,7 @@ class Function:
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Apply the function, recorded as one node."""
-        function: Any = getattr(cls, "_function", None)  # of a class with a forward
+        function: Any = getattr(cls, "_function", None)  # if the class has a forward
         if function is None:
             raise NotImplementedError(
                 "You must implement the forward function for custom autograd.Function: "
@@ -416,7 +411,7 @@ class Function:
         made: Any = cls
         made._function = staticmethod(spec.function)
         found: Any = next(each for each in cls.__mro__ if "apply" in vars(each))
-        if found is Function or hasattr(found.apply, "spec"):  # no user wrote one
+        if found is Function or hasattr(found.apply, "spec"):  # not overridden
             made.apply = staticmethod(spec.function)
 
 

@@ -1,4 +1,4 @@
-"""The node of a custom function: what happens between a pass and the user's backward."""
+"""Nodes of custom functions: calls of the user's rules, checks, and outputs in the graph."""
 
 from __future__ import annotations
 
@@ -10,15 +10,14 @@ import numpy as np
 
 from chainrule.autograd.context import NOTHING, Context, for_edges, seal_saved
 from chainrule.autograd.inplace import check_writable, rebase
-from chainrule.autograd.modes import no_grad
+from chainrule.autograd.modes import is_grad_enabled, no_grad
 from chainrule.autograd.namespace import TENSOR_XP
 from chainrule.autograd.node import ErrorNode, Node, NodeName, NodeOutput
 from chainrule.autograd.operands import as_tensors
-from chainrule.autograd.record import current_node, is_recording
 from chainrule.autograd.reverse import ALONE_IN_CALL, BackwardPass, count_references
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.versions import record_write, writes_since
-from chainrule.autograd.views import View
+from chainrule.autograd.views import View, current_node
 from chainrule.backend import namespace, ndarray
 from chainrule.errors import AutogradError, InPlaceError, MissingRuleError, ShapeError
 from chainrule.primitives import indexing
@@ -28,15 +27,15 @@ if TYPE_CHECKING:
 
 
 class FunctionNode(Node):
-    """One recorded application of a custom function: one edge for each argument of forward."""
+    """A recorded application of a custom function, with an edge for each argument of forward."""
 
-    __slots__ = ("ctx", "function", "given", "outputs", "single")
+    __slots__ = ("ctx", "function", "input_meta", "outputs", "single")
 
     function: AutogradFunction
     ctx: Context
-    given: list[tuple[tuple[int, ...], Any] | None]  # each argument's shape and dtype, of tensors
-    outputs: tuple[Any, ...]  # () for a single one; else shape, dtype and namespace of each tensor
-    single: Any  # those of a single output, where there is a rule for forward mode
+    input_meta: list[tuple[tuple[int, ...], Any] | None]  # shape and dtype of each tensor argument
+    outputs: tuple[Any, ...]  # (shape, dtype, namespace) of each of several tensors, else ()
+    single: Any  # that of a single output, if there is a jvp rule
 
     @property
     def name(self) -> str:
@@ -44,28 +43,28 @@ class FunctionNode(Node):
 
     @property
     def saved_tensors(self) -> tuple[Any, ...]:
-        """What forward saved; `ctx.saved_tensors` seen from outside."""
+        """The values saved by forward: `ctx.saved_tensors`."""
         return self.ctx.saved_tensors
 
     @property
     def needs_input_grad(self) -> Any:
-        """Which arguments need a gradient; `ctx.needs_input_grad` seen from outside."""
+        """Flags of the arguments that need a gradient: `ctx.needs_input_grad`."""
         return self.ctx.needs_input_grad
 
     @property
     def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
-        pairs = zip(super().next_functions, self.given, strict=True)
+        pairs = zip(super().next_functions, self.input_meta, strict=True)
         return tuple(pair for pair, form in pairs if form is not None)
 
     def __getattr__(self, name: str) -> Any:
-        """Return an attribute of `ctx`, which in PyTorch is the node itself."""
+        """Return an attribute of `ctx`, since in PyTorch the node is the `ctx`."""
         attributes = {} if name in FunctionNode.__slots__ else self.ctx.__dict__
         if name not in attributes:
             raise AttributeError(f"{self.name} has no attribute {name!r}, nor has its ctx")
         return attributes[name]
 
     def tensor_inputs(self, count: int) -> Sequence[int]:
-        return [index for index, form in enumerate(self.given) if form is not None]
+        return [index for index, form in enumerate(self.input_meta) if form is not None]
 
     def output_edge(self, index: int) -> Any:
         """Return the edge to one output."""
@@ -90,24 +89,26 @@ class FunctionNode(Node):
             wanted = tuple([edge if run.needs(edge) else None for edge in self.edges])
             ctx = for_edges(ctx, wanted)
         if run.xp is not None or g.__class__ is dict or g.dtype.kind == "c":
-            result = self._called(backward, ctx, g, run)
+            result = self._call_backward(backward, ctx, g, run)
         else:
             if count_references(g) > ALONE_IN_CALL or g.base is not None:
-                g = namespace(g).array(g)  # held by others or broadcast: backward may write to it
+                g = namespace(g).array(g)  # shared or broadcast, and backward may write to it
             elif g.__class__ is not ndarray:
                 g = namespace(g).asarray(g)
-            gradient = _new(Tensor)  # as `make` does, without the call
+            gradient = _new(Tensor)  # `make` inline
             gradient._array = g
             gradient._node = gradient._grad = gradient._view = None
             result = backward(ctx, gradient)
-        cotangents = self._fitted(result, run, g)
+        cotangents = self._checked_gradients(result, run, g)
         if not run.retain_graph and self.ctx._saved is not NOTHING:
             self.ctx._saved = None
         return cotangents
 
-    def _called(self, backward: Callable[..., Any], ctx: Context, g: Any, run: BackwardPass) -> Any:
-        """Return what backward returns, for the gradients of all outputs."""
-        function, grads = self.function, self._shown(g, run)
+    def _call_backward(
+        self, backward: Callable[..., Any], ctx: Context, g: Any, run: BackwardPass
+    ) -> Any:
+        """Call the user's backward on the gradients of all outputs."""
+        function, grads = self.function, self._output_gradients(g, run)
         if (
             self.outputs
             and function.max_positional_grads is not None
@@ -131,10 +132,10 @@ class FunctionNode(Node):
             )
         filled = [
             xp.zeros(form[0], dtype=form[1]) if t is None and form is not None else t
-            for t, form in zip(tangents, self.given, strict=True)
+            for t, form in zip(tangents, self.input_meta, strict=True)
         ]
         result = rule(ctx, *filled)
-        forms = self.outputs or (getattr(self, "single", ()),)  # () if the rule came later
+        forms = self.outputs or (getattr(self, "single", ()),)  # () if the rule was set later
         values = tuple(result) if isinstance(result, tuple | list) else (result,)
         if result is None:
             values = (None,) * len(forms)
@@ -151,7 +152,7 @@ class FunctionNode(Node):
         )
 
     def _as_tangent(self, value: Any, form: Any, tangents: Sequence[Any], index: int) -> Any:
-        """Return the tangent of an output from what the user's jvp returned for it."""
+        """Return the result of the user's jvp for one output, checked, as its tangent."""
         whose = f"the jvp of {self.function.name} returned"
         tangent = _as_tensor(value, f"{whose} {{}} as the tangent of output {index}")
         shape, dtype, _ = form or (tangent.shape, tangent.dtype, None)
@@ -160,19 +161,19 @@ class FunctionNode(Node):
                 f"{whose} a tangent of shape {list(tangent.shape)} for output {index}, which has "
                 f"shape {list(shape)}: the tangent of an output must have its shape"
             )
-        if is_recording() and not isinstance(value, Tensor):
-            tangent = self._severed(tangent, _unknown(whose, value), tangents)
+        if is_grad_enabled() and not isinstance(value, Tensor):
+            tangent = self._undifferentiable(tangent, _no_history_text(whose, value), tangents)
         if tangent.dtype.kind == "c" and dtype.kind != "c":
             tangent = TENSOR_XP.real(tangent)
         return tangent if tangent.dtype == dtype else TENSOR_XP.astype(tangent, dtype)
 
-    def _severed(self, value: Tensor, reason: str, others: Iterable[Any]) -> Tensor:
-        """Return what raises when it is differentiated by the inputs, or by what `others` are."""
+    def _undifferentiable(self, value: Tensor, reason: str, others: Iterable[Any]) -> Tensor:
+        """Return a tensor whose derivative by the inputs, or by `others`, raises `reason`."""
         sources = [current_node(other) for other in others if other is not None]
         return make(value._array, ErrorNode(reason, (*self.edges, *sources)))
 
-    def _shown(self, g: Any, run: BackwardPass) -> tuple[Any, ...]:
-        """Return the gradient of each output as a tensor that backward may even write to."""
+    def _output_gradients(self, g: Any, run: BackwardPass) -> tuple[Any, ...]:
+        """Return the gradient of each output as a tensor that backward may write to."""
         if not self.outputs:
             return (run.show(g),)
         grads: list[Any] = []
@@ -186,17 +187,17 @@ class FunctionNode(Node):
                 grads.append(make(xp.zeros(shape, dtype=dtype), None))
         return tuple(grads)
 
-    def _fitted(self, result: Any, run: BackwardPass, received: Any) -> list[Any]:
-        """Return the cotangent of each argument from what backward returned, fit for the input."""
+    def _checked_gradients(self, result: Any, run: BackwardPass, received: Any) -> list[Any]:
+        """Return the result of backward, checked, as the cotangent of each argument."""
         fitted: list[Any] = []
         recorded, restricted = run.xp is not None, run.receiving is not None
         once = recorded and self.function.once
         values: Any = result
-        if result.__class__ is dict and self.function.known.issuperset(result):
+        if result.__class__ is dict and self.function.argument_names.issuperset(result):
             values = map(result.get, self.ctx._names)
         elif result.__class__ is not tuple or len(result) != len(self.edges):
-            values = self._sorted(result)
-        for value, edge, form in zip(values, self.edges, self.given):  # noqa: B905 - strict= costs 60 ns
+            values = self._by_argument(result)
+        for value, edge, form in zip(values, self.edges, self.input_meta):  # noqa: B905 - strict= costs 60 ns
             if value is None or edge is None or (restricted and not run.needs(edge)):
                 fitted.append(None)
                 continue
@@ -211,8 +212,8 @@ class FunctionNode(Node):
             fitted.append(g)
         return fitted
 
-    def _sorted(self, result: Any) -> Sequence[Any]:
-        """Return the gradients that backward returned, one entry for each argument of forward."""
+    def _by_argument(self, result: Any) -> Sequence[Any]:
+        """Return the result of backward with one entry for each argument of forward."""
         names, edges = self.ctx._names, self.edges
         if isinstance(result, Mapping):
             for name in result:
@@ -247,7 +248,7 @@ class FunctionNode(Node):
     def _check_shape(
         self, index: int, got: tuple[int, ...], shape: tuple[int, ...], by_name: bool
     ) -> None:
-        if got != shape and not _expands(shape, got):
+        if got != shape and not _broadcasts_to(shape, got):
             name = self.ctx._names[index]
             raise ShapeError(
                 f"Function {self.name} returned an invalid gradient at "
@@ -257,24 +258,26 @@ class FunctionNode(Node):
             )
 
     def _as_gradient(self, value: Any, index: int, recorded: bool, received: Any) -> Tensor:
-        """Return a gradient as a tensor; one whose own derivative is unknown raises that."""
+        """Return a gradient as a tensor, which raises when differentiated if it has no history."""
         whose = f"Function {self.name} returned"
         tensor = _as_tensor(value, f"{whose} {{}} as the gradient of {self.ctx._names[index]!r}")
         if not recorded or (isinstance(value, Tensor) and not self.function.once):
             return tensor
         others = received.values() if received.__class__ is dict else (received,)
-        reason = _once_text(self.function.name) if self.function.once else _unknown(whose, value)
-        return self._severed(tensor, reason, others)
+        reason = (
+            _once_text(self.function.name) if self.function.once else _no_history_text(whose, value)
+        )
+        return self._undifferentiable(tensor, reason, others)
 
 
 _new = object.__new__
 
-# Compared by identity, which takes a third of what asking for the kind does.
+# Compared by identity, in a third of the time of comparing `kind`.
 _C64, _C128 = np.dtype(np.complex64), np.dtype(np.complex128)
 
 
-def _expands(small: tuple[int, ...], large: tuple[int, ...]) -> bool:
-    """Say whether `small` broadcasts to `large`."""
+def _broadcasts_to(small: tuple[int, ...], large: tuple[int, ...]) -> bool:
+    """Return whether `small` broadcasts to `large`."""
     lead = len(large) - len(small)
     return lead >= 0 and all(n in (1, m) for n, m in zip(small, large[lead:], strict=True))
 
@@ -293,7 +296,7 @@ def _once_text(name: str) -> str:
     )
 
 
-def _unknown(whose: str, value: Any) -> str:
+def _no_history_text(whose: str, value: Any) -> str:
     return (
         f"{whose} {type(value).__name__}, which keeps no history: how it depends on the inputs is "
         "unknown and a second derivative would silently lack a term. Compute it of tensors, with "
@@ -301,23 +304,21 @@ def _unknown(whose: str, value: Any) -> str:
     )
 
 
-# --- outputs --------------------------------------------------------------------------------------
-#
-# Giving what a custom forward returned its place in the graph.
+# --- outputs of forward ---------------------------------------------------------------------------
 
 
-def finish(
+def attach_single_output(
     ctx: Context, node: FunctionNode | None, values: tuple[Any, ...], output: Tensor
 ) -> Tensor:
-    """Give the single output of forward its place in the graph."""
+    """Connect the single output of forward to its node."""
     if output._node is None is output._view and not (ctx._dirty or ctx._constant):
         for value in values:
             if value is output:
                 break
-        else:  # what nearly every forward returns: a new tensor
+        else:  # the usual case: forward returned a new tensor
             if node is not None:
                 if node.function.jvp_rule is not None:
-                    node.single = _template(output)
+                    node.single = _output_meta(output)
                 if ctx._saved is not NOTHING:
                     seal_saved(ctx, node, values, (output,))
                 if output._array.dtype.kind in "fc":
@@ -326,36 +327,36 @@ def finish(
     if ctx._dirty:
         check_dirty(ctx, values, (output,))
     if node is not None:
-        node.single = _template(output)
+        node.single = _output_meta(output)
         if ctx._saved is not NOTHING:
             seal_saved(ctx, node, values, (output,))
     if ctx._dirty or ctx._constant:
-        output = place_output(output, ctx, node, values, 0)
+        output = attach_output(output, ctx, node, values, 0)
         ctx._dirty = ctx._constant = ()  # the output leads back to ctx: no cycle
         return output
-    return place_output(output, ctx, node, values, 0)
+    return attach_output(output, ctx, node, values, 0)
 
 
-def finish_several(
+def attach_outputs(
     ctx: Context, node: FunctionNode | None, values: tuple[Any, ...], outputs: Any
 ) -> Any:
-    """Give the outputs of forward their place in the graph; the same kind comes back."""
+    """Connect the outputs of forward to their node; return them in the same kind of container."""
     raw = outputs if isinstance(outputs, tuple | list) else (outputs,)
     if ctx._dirty:
         check_dirty(ctx, values, raw)
     if node is not None:
-        node.outputs = tuple([_template(output) for output in raw])
+        node.outputs = tuple([_output_meta(output) for output in raw])
         if ctx._saved is not NOTHING:
             seal_saved(ctx, node, values, raw)
     if len(set(map(id, raw))) == len(raw):
         results = [
-            place_output(output, ctx, node, values, index)
+            attach_output(output, ctx, node, values, index)
             if output.__class__ is Tensor or isinstance(output, Tensor)
             else output
             for index, output in enumerate(raw)
         ]
     else:
-        results = _place_repeated(raw, ctx, node, values)
+        results = _attach_repeated(raw, ctx, node, values)
     if ctx._dirty or ctx._constant:
         ctx._dirty = ctx._constant = ()  # the outputs lead back to ctx: no cycle
     if not isinstance(outputs, tuple | list):
@@ -366,81 +367,85 @@ def finish_several(
     return results if isinstance(outputs, list) else tuple(results)
 
 
-def _place_repeated(
+def _attach_repeated(
     raw: Sequence[Any], ctx: Context, node: FunctionNode | None, values: tuple[Any, ...]
 ) -> list[Any]:
-    """Place outputs some of which are the same: one object, in the last of its places.
+    """Connect outputs some of which are the same tensor, which gets its last output index.
 
-    An input that forward returned as it is gets an alias in each place.
+    An input that forward returned as is gets an alias for each output.
     """
     last = {id(output): index for index, output in enumerate(raw)}
     finished: dict[int, Any] = {}
     for key, index in last.items():
         if isinstance(raw[index], Tensor):
-            finished[key] = place_output(raw[index], ctx, node, values, index)
+            finished[key] = attach_output(raw[index], ctx, node, values, index)
     results: list[Any] = []
     for index, output in enumerate(raw):
         result = finished.get(id(output), output)
-        if index != last[id(output)] and _returned(ctx, values, output):
-            result = place_output(output, ctx, node, values, index)
+        if index != last[id(output)] and _is_returned_input(ctx, values, output):
+            result = attach_output(output, ctx, node, values, index)
         results.append(result)
     return results
 
 
-def _template(output: Any) -> Any:
-    """Return what a gradient or tangent of an output has to be like."""
+def _output_meta(output: Any) -> Any:
+    """Return shape, dtype and namespace of an output, for its gradients and tangents."""
     if not isinstance(output, Tensor):
         return None
     return output._array.shape, output._array.dtype, namespace(output._array)
 
 
-def place_output(
+def attach_output(
     output: Tensor, ctx: Context, node: FunctionNode | None, values: tuple[Any, ...], index: int
 ) -> Tensor:
-    """Return one output of forward as a tensor that `node` made."""
+    """Return one output of forward connected to `node`."""
     edge = None
     if node is not None and output._array.dtype.kind in "fc":
         edge = node.output_edge(index) if node.outputs else node
-        if ctx._constant and _holds(ctx._constant, output):
+        if ctx._constant and _contains(ctx._constant, output):
             edge = None
-    if ctx._dirty and _holds(ctx._dirty, output):
+    if ctx._dirty and _contains(ctx._dirty, output):
         if edge is not None or (node is not None and output._node is not None):
-            rebase(output, edge, output._array)  # without an edge: what it was is overwritten
+            rebase(output, edge, output._array)  # None: the former values are overwritten
         return output
     if node is None:
-        if _holds(values, output) and not _holds(ctx._dirty, output):
+        if _contains(values, output) and not _contains(ctx._dirty, output):
             output = indexing.getitem.apply(output, key=Ellipsis)
-        elif output._view is not None and output._view.refusal == "no_grad" and is_recording():
+        elif output._view is not None and output._view.refusal == "no_grad" and is_grad_enabled():
             output._view.refusal = "custom"  # forward itself runs without recording
         return output if current_node(output) is None else output.detach()
     view = output._view
-    if view is not None and view.hidden:  # its own memory, in another shape than at first
+    if view is not None and view.hidden:  # its own memory, reshaped in place
         view = output._view = None
-    if output._node is not None or _holds(values, output):
+    if output._node is not None or _contains(values, output):
         output = make(output._array, edge)
         view = View(None, None)
     else:
         output._node = edge
-    if view is not None:  # memory of an input: written through it, backward would be bypassed
+    if view is not None:  # of an input: writes would bypass backward
         output._view = View(None, None, "multiple" if len(node.outputs) > 1 else "custom")
     return output
 
 
-def _returned(ctx: Context, values: tuple[Any, ...], output: Any) -> bool:
-    """Say whether an output is an input that forward returned as it is."""
-    return isinstance(output, Tensor) and _holds(values, output) and not _holds(ctx._dirty, output)
+def _is_returned_input(ctx: Context, values: tuple[Any, ...], output: Any) -> bool:
+    """Return whether an output is an input that forward returned as is."""
+    return (
+        isinstance(output, Tensor)
+        and _contains(values, output)
+        and not _contains(ctx._dirty, output)
+    )
 
 
-def _holds(values: Sequence[Any], tensor: Tensor) -> bool:
-    """Say whether this very tensor is among `values` (`in` would compare elements)."""
-    for value in values:  # noqa: SIM110 - a generator costs more than what it looks at
+def _contains(values: Sequence[Any], tensor: Tensor) -> bool:
+    """Return whether `values` contain this tensor itself (`in` would compare elements)."""
+    for value in values:  # noqa: SIM110 - a generator is slower
         if value is tensor:
             return True
     return False
 
 
-def note_writes(dirty: tuple[Tensor, ...], since: int, name: str) -> None:
-    """Count a write for what forward marked dirty, if it wrote unseen (through NumPy)."""
+def record_unseen_writes(dirty: tuple[Tensor, ...], since: int, name: str) -> None:
+    """Record a write to dirty tensors that forward wrote to unseen, as through NumPy."""
     for tensor in dirty:
         if not writes_since(tensor._array, since):
             record_write(tensor._array, name)
@@ -448,9 +453,9 @@ def note_writes(dirty: tuple[Tensor, ...], since: int, name: str) -> None:
 
 def check_dirty(ctx: Context, values: Sequence[Any], outputs: Sequence[Any]) -> None:
     for dirty in ctx._dirty:
-        if not _holds(values, dirty):
+        if not _contains(values, dirty):
             raise InPlaceError("mark_dirty got a tensor that is no direct argument of forward")
-        if not _holds(outputs, dirty):
+        if not _contains(outputs, dirty):
             raise InPlaceError(
                 "Some elements marked as dirty during the forward method were not returned as "
                 "output. The inputs that are modified inplace must all be outputs of the function."
@@ -459,7 +464,7 @@ def check_dirty(ctx: Context, values: Sequence[Any], outputs: Sequence[Any]) -> 
 
 
 def warn_of_hidden_tensors(function: str, container: Any) -> None:
-    """Warn if a container among the arguments holds tensors that will get no gradient."""
+    """Warn if a container argument holds tensors that require grad, which get no gradient."""
     if _hides_tensors(container):
         warnings.warn(
             f"{function} got a {type(container).__name__} with tensors that require grad. Only "

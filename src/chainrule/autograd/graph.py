@@ -1,4 +1,4 @@
-"""What looks at the graph, or listens to it: PyTorch's `torch.autograd.graph`."""
+"""Inspection of the graph, and hooks on it: PyTorch's `torch.autograd.graph`."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from weakref import WeakKeyDictionary
 
 from chainrule.autograd.modes import disable_saved_tensors_hooks, saved_tensors_hooks
 from chainrule.autograd.node import GradientEdge, Node, RemovableHandle, endpoint, hooks_of
-from chainrule.autograd.record import current_node
 from chainrule.autograd.reverse import BackwardPass, PassHook
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.versions import record_write
+from chainrule.autograd.views import current_node
 from chainrule.backend import CPU, move
 from chainrule.errors import ArgumentError, AutogradError
 
@@ -29,9 +29,9 @@ __all__ = [
 
 
 def get_gradient_edge(tensor: Tensor) -> GradientEdge:
-    """Return where the gradient of a tensor arrives: a node, and which of its outputs.
+    """Return the node and the output number of a tensor: the edge along which its gradient arrives.
 
-    It stands for the tensor among the `inputs` of `autograd_grad`, and does not keep its elements.
+    It can replace the tensor among the `inputs` of `autograd_grad`, and does not keep its elements.
 
     Raises
     ------
@@ -59,12 +59,12 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
 
 
 def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
-    """Note a write that chainrule did not see: what the graph saved of that memory is stale.
+    """Record a write that chainrule did not see: values saved from that memory are stale.
 
     Parameters
     ----------
     tensor : Tensor or iterable of Tensors
-        What was written to, through NumPy say.
+        The tensors whose memory was written, for instance through NumPy.
 
     Examples
     --------
@@ -83,12 +83,12 @@ def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
 
 
 class save_on_cpu(saved_tensors_hooks):
-    """Keep what the graph saves in the memory of the CPU, until the backward pass needs it.
+    """Keep the arrays that the graph saves in CPU memory, until the backward pass needs them.
 
     Parameters
     ----------
     pin_memory, device_type
-        What PyTorch scripts pass: they change nothing.
+        For compatibility with PyTorch; ignored.
 
     Examples
     --------
@@ -109,7 +109,7 @@ class save_on_cpu(saved_tensors_hooks):
 
 
 class allow_mutation_on_saved_tensors(saved_tensors_hooks):
-    """Let tensors be written to that the graph saved in the block: it keeps copies of them.
+    """Allow writes to tensors that the graph saves in the block: it saves copies.
 
     Examples
     --------
@@ -131,23 +131,22 @@ class allow_mutation_on_saved_tensors(saved_tensors_hooks):
 def register_multi_grad_hook(
     tensors: Sequence[Tensor], fn: Callable[..., None], *, mode: str = "all"
 ) -> RemovableHandle:
-    """Call a function when the gradients of several tensors are there, once in each pass.
+    """Call a function once per backward pass, when the gradients of several tensors are computed.
 
     Parameters
     ----------
     tensors : sequence of Tensors
-        They require grad.
+        Tensors that require grad.
     fn : callable
-        In the mode "all", it gets a list of the gradients, None for those tensors that the pass
-        doesn't come by. In the mode "any", it gets the first gradient that arrives. What it returns
-        is not looked at.
+        In the mode "all", it gets a list of the gradients, None for tensors that the pass does not
+        reach. In the mode "any", it gets the first gradient that arrives. Its result is ignored.
     mode : "all" or "any"
-        When it is called.
+        Whether to wait for all gradients, or to take the first.
 
     Returns
     -------
     RemovableHandle
-        ``remove()``, or leaving its ``with`` block, takes the hook off.
+        ``remove()``, or the end of its ``with`` block, removes the hook.
 
     Raises
     ------
@@ -176,28 +175,28 @@ def register_multi_grad_hook(
                 "tensors of register_multi_grad_hook to require it"
             )
         ends.append(endpoint(edge))
-    group = _Group(tuple([node for node, _ in ends]), fn, mode)
-    return _Handles(
+    group = _HookGroup(tuple([node for node, _ in ends]), fn, mode)
+    return _GroupHandle(
         [
-            RemovableHandle(hooks_of(node).of(index), _Listener(group, position))
+            RemovableHandle(hooks_of(node).of(index), _GroupMember(group, position))
             for position, (node, index) in enumerate(ends)
         ]
     )
 
 
-class _Group:
-    """Several hooks that wait for each other, in each pass anew."""
+class _HookGroup:
+    """The hooks of one `register_multi_grad_hook`, with the gradients so far in each pass."""
 
     def __init__(self, nodes: tuple[Node, ...], fn: Callable[..., None], mode: str) -> None:
         self.nodes = nodes
         self.fn = fn
         self.mode = mode
-        # By pass: the gradients so far, and the places of those still to come.
+        # By pass: the gradients so far, and the indices of those still to come.
         self.passes: WeakKeyDictionary[BackwardPass, tuple[list[Any], set[int]]] = (
             WeakKeyDictionary()
         )
 
-    def arrived(self, position: int, grad: Tensor | None, run: BackwardPass) -> None:
+    def receive(self, position: int, grad: Tensor | None, run: BackwardPass) -> None:
         state = self.passes.get(run)
         if self.mode == "any":
             if state is None and grad is not None:
@@ -206,8 +205,8 @@ class _Group:
             return
         if state is None:
             reached = run.reached(self.nodes)
-            places = {place for place, node in enumerate(self.nodes) if node in reached}
-            state = self.passes[run] = ([None] * len(self.nodes), places)
+            expected = {i for i, node in enumerate(self.nodes) if node in reached}
+            state = self.passes[run] = ([None] * len(self.nodes), expected)
         grads, missing = state
         grads[position] = grad
         missing.remove(position)
@@ -215,19 +214,19 @@ class _Group:
             self.fn(grads)
 
 
-class _Listener(PassHook):
-    """The hook on one tensor of a group."""
+class _GroupMember(PassHook):
+    """The hook of one tensor of a group."""
 
-    def __init__(self, group: _Group, position: int) -> None:
+    def __init__(self, group: _HookGroup, position: int) -> None:
         self.group = group
         self.position = position
 
     def __call__(self, grad: Tensor | None, run: BackwardPass) -> None:
-        self.group.arrived(self.position, grad, run)
+        self.group.receive(self.position, grad, run)
 
 
-class _Handles(RemovableHandle):
-    """Takes all hooks of a group off."""
+class _GroupHandle(RemovableHandle):
+    """The handle of all hooks of a group."""
 
     __slots__ = ("_handles",)
 

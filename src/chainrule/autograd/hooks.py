@@ -1,16 +1,17 @@
-"""What hooks may return, those that wait for a leaf's gradient, and why a pass failed."""
+"""Checks of what hooks return, post-accumulate hooks, and the failure of a backward pass."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from chainrule.autograd.node import AccumulateGrad, Node, PrimitiveNode, endpoint, hooks_of
+from chainrule.autograd.node import AccumulateGrad, Node, endpoint, hooks_of
+from chainrule.autograd.primitive_node import PrimitiveNode
 from chainrule.autograd.tensor import Tensor
 from chainrule.errors import AutogradError, DTypeError, InPlaceError, ShapeError
 
 
 def run_post_accumulate(node: AccumulateGrad, leaf: Tensor | None) -> None:
-    """Call the hooks that wait for a leaf's gradient to be there."""
+    """Call the post-accumulate hooks of a leaf."""
     if node.hooks is not None and leaf is not None:
         for hook in list(node.hooks.post_accumulate.values()):
             if hook(leaf) is not None:
@@ -22,7 +23,7 @@ def name_of(hook: Any) -> str:
 
 
 def check_replacement(hook: Any, new: Tensor, old: Tensor) -> None:
-    """Raise if a hook's replacement could not stand in the gradient's place."""
+    """Raise if a hook's replacement differs from the gradient in shape or dtype."""
     if new.shape != old.shape:
         raise ShapeError(
             f"hook {name_of(hook)!r} has changed the size of value: got {list(new.shape)}, "
@@ -36,7 +37,7 @@ def check_replacement(hook: Any, new: Tensor, old: Tensor) -> None:
 
 
 def replacements(hook: Any, result: Any, shown: list[Tensor | None]) -> Any:
-    """Return what a node's hook puts in the place of gradients, None if nothing."""
+    """Return the gradients that a node's hook returned, checked; None if it returned none."""
     if result is None:
         return None
     values = (result,) if isinstance(result, Tensor) else result
@@ -56,7 +57,7 @@ def replacements(hook: Any, result: Any, shown: list[Tensor | None]) -> Any:
 
 
 def remember_failure(roots: list[Node], error: InPlaceError) -> None:
-    """Let a second try fail as this one did, and not for the values that this one released."""
+    """Keep the error of a failed pass: a second one raises it, not that values were freed."""
     seen, stack = set(roots), list(roots)
     while stack:
         node = stack.pop()

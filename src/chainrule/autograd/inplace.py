@@ -1,8 +1,8 @@
-"""Writing in place, to tensors and through views of them.
+"""In-place operations, on tensors and through views.
 
-An in-place operation is the ordinary one, recorded, and then its result written over the target.
-The target, or the base that it is a view of, then has the history of what was written. Nothing is
-changed before everything was checked and computed, so an operation that fails leaves no trace.
+An in-place operation is the ordinary one, recorded, whose result is then written over the target.
+The target, or the base that it is a view of, takes over the history of the result. Nothing is
+changed before everything is checked and computed, so an operation that fails leaves no trace.
 """
 
 from __future__ import annotations
@@ -13,18 +13,13 @@ from typing import Any
 import numpy as np
 
 from chainrule.autograd.error_messages import broadcast_text
-from chainrule.autograd.modes import enable_grad
+from chainrule.autograd.modes import enable_grad, is_grad_enabled
 from chainrule.autograd.node import AccumulateGrad, Edge, endpoint
 from chainrule.autograd.operands import scalar_array
-from chainrule.autograd.record import (
-    current_node,
-    is_recording,
-    move_retained,
-    record,
-)
+from chainrule.autograd.record import record
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.versions import record_write
-from chainrule.autograd.views import ReshapedInPlace
+from chainrule.autograd.views import ReshapedInPlace, current_node, move_retained
 from chainrule.backend import dtype_title, is_basic_index, namespace, ndarray, promoted
 from chainrule.errors import DTypeError, InPlaceError, ShapeError
 from chainrule.kernels import flat_indexing
@@ -53,8 +48,8 @@ _REFUSALS = {
 
 
 def check_writable(target: Tensor, operation: str, value_node: Edge = None) -> None:
-    """Raise if `operation` must not write to `target` while recording."""
-    if not is_recording():
+    """Raise if `operation` must not write to `target`, when recording."""
+    if not is_grad_enabled():
         return
     node = current_node(target)
     view = target._view
@@ -67,7 +62,7 @@ def check_writable(target: Tensor, operation: str, value_node: Edge = None) -> N
             f"{_REFUSALS[view.refusal]} The operation was {operation}."
         )
     if type(node if base is None else base._node) is AccumulateGrad and (
-        base is not None or operation == "setitem"  # which writes through a view of the target
+        base is not None or operation == "setitem"  # it writes through a view of the target
     ):
         raise InPlaceError(
             "a view of a leaf Variable that requires grad is being used in an in-place operation "
@@ -93,9 +88,9 @@ _LEAF_MEND = (
 
 
 def check_result(target: Tensor, result: Tensor, operation: str) -> None:
-    """Raise if `result` doesn't fit into `target`."""
+    """Raise if `result` has not the shape of `target`, or cannot be cast to its dtype."""
     if result.shape != target.shape:
-        raise ShapeError(_too_large(target.shape, result.shape, operation))
+        raise ShapeError(_shape_text(target.shape, result.shape, operation))
     if not np.can_cast(result.dtype, target.dtype, "same_kind"):
         raise DTypeError(
             f"result type {dtype_title(result.dtype)} can't be cast to the desired output type "
@@ -104,7 +99,7 @@ def check_result(target: Tensor, result: Tensor, operation: str) -> None:
         )
 
 
-def _too_large(target: tuple[int, ...], result: tuple[int, ...], operation: str) -> str:
+def _shape_text(target: tuple[int, ...], result: tuple[int, ...], operation: str) -> str:
     return (
         f"output with shape {list(target)} doesn't match the broadcast shape {list(result)} "
         f"({operation}): an in-place operation can't change the shape"
@@ -112,11 +107,11 @@ def _too_large(target: tuple[int, ...], result: tuple[int, ...], operation: str)
 
 
 def in_place(target: Tensor, operation: str, function: Callable[[Tensor], Tensor]) -> Tensor:
-    """Replace the values of `target` by ``function(target)``, and its history too; return it."""
+    """Replace the values and the history of `target` by ``function(target)``; return it."""
     check_writable(target, operation)
     source = target
-    if is_recording():
-        # The graph may save the old values: let it save a copy, not the memory that is written.
+    if is_grad_enabled():
+        # The graph may save the old values: it gets a copy, not the memory that is written.
         source = make(target._array.copy(), current_node(target))
     result = function(source)
     check_result(target, result, operation)
@@ -125,17 +120,16 @@ def in_place(target: Tensor, operation: str, function: Callable[[Tensor], Tensor
     if result._node is not None:
         check_writable(target, operation, result._node)
     _store(target._array, Ellipsis, result._array, operation)
-    if is_recording() and (result._node is not None or source._node is not None):
+    if is_grad_enabled() and (result._node is not None or source._node is not None):
         rebase(target, result._node, result._array)
     return target
 
 
-def turn_in_place(target: Tensor, operation: str, function: Callable[[Tensor], Tensor]) -> Tensor:
-    """Make `target` the view of it that `function` returns; return it.
+def view_in_place(target: Tensor, operation: str, function: Callable[[Tensor], Tensor]) -> Tensor:
+    """Turn `target` into the view of it that `function` returns, such as a reshape; return it.
 
-    Nothing is written: the target becomes what `function` gives, and what it was lives on as the
-    base of that, and of all views of it that there are. So its history follows without recording
-    too, and nothing that the graph has saved is stale.
+    No memory is written: a new tensor takes over what `target` was, as the base of `target` and of
+    its earlier views. So the history follows even without recording, and saved values stay valid.
     """
     node = current_node(target)
     if type(node) is AccumulateGrad:
@@ -155,29 +149,28 @@ def turn_in_place(target: Tensor, operation: str, function: Callable[[Tensor], T
         view = ReshapedInPlace(before, view.path, view.refusal)
     move_retained(target, node, after._node)
     target._array, target._node, target._view = after._array, after._node, view
-    if hasattr(target, "_frozen"):  # graphs that lead to it have gradients of the former shape
+    if hasattr(target, "_frozen"):  # gradients of its graphs have the former shape
         target._frozen.forget()
         del target._frozen
     return target
 
 
 def ufunc_in_place(target: Tensor, operation: str, primitive: Primitive, other: Any) -> Tensor:
-    """Apply a binary ufunc in place: straight into the memory where nothing is to be recorded."""
+    """Apply a binary ufunc in place: directly into the memory if nothing is to be recorded."""
     array, value, recorded = target._array, other, False
     if isinstance(other, Tensor):
         value = other._array
     elif isinstance(other, int | float):
         value = scalar_array(other, array)
-    if is_recording():
+    if is_grad_enabled():
         check_writable(target, operation)
         operands = (target, other) if isinstance(other, Tensor) else (target,)
         recorded = any([current_node(t) is not None for t in operands])
-    if recorded or not _takes(array, value):
-        return in_place(target, operation, lambda t: _applied(primitive, t, other, operation))
-    if array.size <= _SMALL:
-        array[...] = getattr(np, primitive.name)(
-            array, value
-        )  # an error (np.errstate) then changes nothing
+    if recorded or not _can_hold(array, value):
+        return in_place(target, operation, lambda t: _apply_binary(primitive, t, other, operation))
+    if array.size <= _MAX_COPY_SIZE:
+        # Not with `out`, so that an error, as of np.errstate(all="raise"), changes nothing.
+        array[...] = getattr(np, primitive.name)(array, value)
         record_write(array, operation)
     else:
         record_write(array, operation)
@@ -185,7 +178,7 @@ def ufunc_in_place(target: Tensor, operation: str, primitive: Primitive, other: 
     return target
 
 
-def _applied(primitive: Primitive, x: Tensor, other: Any, operation: str) -> Tensor:
+def _apply_binary(primitive: Primitive, x: Tensor, other: Any, operation: str) -> Tensor:
     result: Tensor = primitive.apply(x, other)
     if result is NotImplemented:
         raise TypeError(
@@ -194,8 +187,8 @@ def _applied(primitive: Primitive, x: Tensor, other: Any, operation: str) -> Ten
     return result
 
 
-def _takes(array: Array, value: Any) -> bool:
-    """Say whether a ufunc of NumPy can write its result for the two straight into the first."""
+def _can_hold(array: Array, value: Any) -> bool:
+    """Return whether a ufunc of NumPy can write its result for both into the first."""
     return (
         array.__class__ is ndarray is value.__class__
         and (value.shape == array.shape or value.shape == ())
@@ -204,15 +197,15 @@ def _takes(array: Array, value: Any) -> bool:
     )
 
 
-_SMALL = 4096
-"""Up to so many elements, computing beside the target and copying costs no more than the call."""
+_MAX_COPY_SIZE = 4096
+"""Number of elements up to which a result is computed in new memory and copied: no slower."""
 
 
 def fill(target: Tensor, value: float, operation: str) -> Tensor:
-    """Write one number over all elements: straight into the memory, where that is all there is."""
+    """Write one number over all elements: directly if nothing is to be recorded."""
     check_writable(target, operation)
     array = target._array
-    recorded = is_recording() and current_node(target) is not None
+    recorded = is_grad_enabled() and current_node(target) is not None
     if recorded or array.__class__ is not ndarray or not array.flags.writeable:
         set_item(target, Ellipsis, make(scalar_array(value, array), None), operation)
     else:
@@ -241,7 +234,7 @@ def _store(array: Array, key: Any, value: Array, operation: str) -> None:
             ) from error
         if key is Ellipsis:
             common = np.broadcast_shapes(array.shape, value.shape)
-            raise ShapeError(_too_large(array.shape, common, operation)) from error
+            raise ShapeError(_shape_text(array.shape, common, operation)) from error
         raise ShapeError(
             f"{operation}: shape mismatch: value tensor of shape {list(value.shape)} cannot be "
             f"broadcast to indexing result of shape {list(array[key].shape)}, which is a part of a "
@@ -264,7 +257,7 @@ def set_item(target: Tensor, key: Any, value: Tensor, operation: str = "setitem"
     if value._array.dtype != target.dtype:
         array = array.astype(target.dtype)
     _store(target._array, key, array, operation)
-    if not is_recording() or (node is None and value_node is None):
+    if not is_grad_enabled() or (node is None and value_node is None):
         return
     if target.dtype.kind not in "fc":
         return  # integers have no gradient
@@ -272,22 +265,22 @@ def set_item(target: Tensor, key: Any, value: Tensor, operation: str = "setitem"
     step = ((getitem if basic else index, {"key": key}),)
     alone = basic or value_node is None or flat_indexing.is_masks(key)
     lasting = None if alone else namespace(target._array).lasting(key, target.shape)
-    _assigned(target, step, value_node, value._array, lasting)
+    _record_assign(target, step, value_node, value._array, lasting)
 
 
 def rebase(target: Tensor, node: Edge, value: Array) -> None:
-    """Give `target`, whose memory now holds `value`, the history that ends in `node`."""
+    """Give `target`, whose memory now holds `value`, the history of `node`."""
     if target._view is None or target._view.base is None:
         move_retained(target, target._node, node)
         target._node = node
     else:
-        _assigned(target, (), node, value)
+        _record_assign(target, (), node, value)
 
 
-def _assigned(
+def _record_assign(
     target: Tensor, path: tuple[Any, ...], node: Edge, value: Array, lasting: Any = None
 ) -> None:
-    """Record that `value` was written at `path` of `target`: on its base, if it is a view."""
+    """Record that `value` was written at `path` of `target`, or of its base if it is a view."""
     view = target._view
     owner = target
     if view is not None and view.base is not None:

@@ -1,10 +1,10 @@
-"""What a tensor holds may be asked of somebody else: of a compiler that traces, of `vmap`.
+"""Interception: the slots of existing tensors, redirected to a compiler's trace or to `vmap`.
 
-A tensor that exists already must not change while a function is run on something else than arrays,
-and every use of it has to be seen. So, in the thread that does so, its slots are those of a proxy:
-a second tensor, which holds a symbol, or lanes, in the place of the array. All of the engine then
-works on these as it does on arrays. Other threads see the tensors as they are; when nobody answers
-for tensors, the slots are plain slots again.
+A trace, or a vmap, runs a function on array proxies and has to see every use of a tensor that
+existed before, without changing that tensor. So, in its thread, the slots of such a tensor are
+those of a proxy: a second tensor that holds a symbol or a batched array. The engine works on these
+as on arrays. Other threads see the tensors as they are. Without an interceptor in any thread, the
+slots are plain slots.
 """
 
 from __future__ import annotations
@@ -20,31 +20,31 @@ from chainrule.autograd.tensor import Tensor
 
 
 class Interceptor(Protocol):
-    """Who answers for tensors."""
+    """A trace or a vmap to which reads and writes of tensors' slots are redirected."""
 
     def proxy(self, tensor: Tensor) -> Tensor:
-        """Return whose slots are meant where those of `tensor` are read."""
+        """Return the tensor whose slots are read instead of those of `tensor`."""
 
-    def face_for(self, tensor: Tensor, slot: str, value: Any) -> tuple[Tensor, Any]:
-        """Return whose slot to set, and to what, where that of `tensor` is set."""
+    def proxy_for_write(self, tensor: Tensor, slot: str, value: Any) -> tuple[Tensor, Any]:
+        """Return the tensor whose slot is set instead of that of `tensor`, and the value."""
 
     def array(self, array: Any) -> Any:
-        """Return what an array that was made meanwhile is."""
+        """Return the proxy of an array that was made during the interception."""
 
 
-ANSWERER: ContextVar[Interceptor | None] = ContextVar("chainrule answerer", default=None)
-"""Who answers in this thread or task."""
+INTERCEPTOR: ContextVar[Interceptor | None] = ContextVar("chainrule interceptor", default=None)
+"""The interceptor of this thread or task."""
 
-_answerer = ANSWERER.get
+_current = INTERCEPTOR.get
 
 SLOTS: dict[str, Any] = {
     name: vars(Tensor)[name] for name in ("_array", "_frozen", "_grad", "_node", "_view")
 }
-"""The tensors' own slots, which ask nobody."""
+"""The plain slots of tensors, which bypass interception."""
 
 
-class _Asked:
-    """A slot of which the answerer is asked first."""
+class _InterceptedSlot:
+    """A slot that is redirected to the interceptor, if there is one in this thread."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -54,69 +54,69 @@ class _Asked:
     def __get__(self, tensor: Any, owner: Any = None) -> Any:
         if tensor is None:
             return self
-        interceptor = _answerer()
+        interceptor = _current()
         return self.read(tensor if interceptor is None else interceptor.proxy(tensor))
 
     def __set__(self, tensor: Any, value: Any) -> None:
-        interceptor = _answerer()
+        interceptor = _current()
         if interceptor is not None:
-            tensor, value = interceptor.face_for(tensor, self.name, value)
+            tensor, value = interceptor.proxy_for_write(tensor, self.name, value)
         self.write(tensor, value)
 
     def __delete__(self, tensor: Any) -> None:
-        interceptor = _answerer()
+        interceptor = _current()
         self.slot.__delete__(tensor if interceptor is None else interceptor.proxy(tensor))
 
 
-_ASKED = {name: _Asked(name) for name in SLOTS}
+_INTERCEPTED_SLOTS = {name: _InterceptedSlot(name) for name in SLOTS}
 
 _lock = threading.Lock()
-_answerers = 0
+_active = 0
 
 
 @contextmanager
 def intercepting(interceptor: Interceptor) -> Iterator[None]:
-    """Let `interceptor` answer for all tensors, in this thread or task."""
-    _count(1)
+    """Redirect the slots of all tensors to `interceptor`, in this thread or task."""
+    _count_active(1)
     try:
-        with asking(interceptor):
+        with intercepted_by(interceptor):
             yield
     finally:
-        _count(-1)
+        _count_active(-1)
 
 
-class asking:
-    """Within a call that is answered for, let somebody else answer, or nobody."""
+class intercepted_by:
+    """Within interception, redirect to another interceptor, or to none."""
 
-    __slots__ = ("_answerer", "_token")
+    __slots__ = ("_interceptor", "_token")
 
     def __init__(self, interceptor: Interceptor | None) -> None:
-        self._answerer = interceptor
+        self._interceptor = interceptor
 
     def __enter__(self) -> None:
-        self._token = ANSWERER.set(self._answerer)
+        self._token = INTERCEPTOR.set(self._interceptor)
 
     def __exit__(self, *_: object) -> None:
-        ANSWERER.reset(self._token)
+        INTERCEPTOR.reset(self._token)
 
 
-def _count(change: int) -> None:
-    """Put the slots that ask in place as the first begins, the plain ones after the last."""
-    global _answerers
+def _count_active(change: int) -> None:
+    """Install the intercepted slots for the first interceptor, the plain ones after the last."""
+    global _active
     with _lock:
-        before, _answerers = _answerers, _answerers + change
-        if bool(before) != bool(_answerers):
+        before, _active = _active, _active + change
+        if bool(before) != bool(_active):
             for name, slot in SLOTS.items():
-                setattr(Tensor, name, _ASKED[name] if _answerers else slot)
+                setattr(Tensor, name, _INTERCEPTED_SLOTS[name] if _active else slot)
 
 
-def _forget_others() -> None:
-    """In a forked child, only the thread that goes on may have an answerer."""
+def _drop_other_threads() -> None:
+    """In a forked child, forget the interceptors of threads that no longer exist."""
     global _lock
     _lock = threading.Lock()
-    if ANSWERER.get() is None and _answerers:
-        _count(-_answerers)
+    if INTERCEPTOR.get() is None and _active:
+        _count_active(-_active)
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_others)
+    os.register_at_fork(after_in_child=_drop_other_threads)

@@ -1,4 +1,4 @@
-"""Where the user's code was: kept as code object and instruction, made into text when asked."""
+"""Lines of user code: kept as code object and instruction, made into text on request."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _DEMO = os.path.join(_PACKAGE, "__main__.py")
 
 
 class _Internal(dict[str, bool]):
-    """Says of a file name whether it belongs to the package, looking at the path only once."""
+    """Cache of whether a file belongs to the package, by file name."""
 
     def __missing__(self, filename: str) -> bool:
         inside = filename.startswith((_PACKAGE, "<vjp of ", "<binder of ")) and filename != _DEMO
@@ -25,14 +25,14 @@ INTERNAL = _Internal()
 
 
 def user_frame(frame: FrameType | None) -> FrameType | None:
-    """Return the first frame at or above `frame` that is not chainrule's own."""
+    """Return the first frame at or above `frame` that is not in the package."""
     while frame is not None and INTERNAL[frame.f_code.co_filename]:
         frame = frame.f_back
     return frame
 
 
 def entered() -> str:
-    """Return the name of the function of chainrule's that the user called, ready for a message."""
+    """Return the name of the public function that the user called, as a prefix of a message."""
     name = ""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and INTERNAL[frame.f_code.co_filename]:
@@ -41,7 +41,7 @@ def entered() -> str:
 
 
 class Location(NamedTuple):
-    """A place in the user's code."""
+    """A line of user code."""
 
     filename: str
     line: int
@@ -54,7 +54,7 @@ class Location(NamedTuple):
 
 
 def locate(code: CodeType | None, instruction: int) -> Location | None:
-    """Return the place of an instruction, or None where no user frame was seen."""
+    """Return the line of an instruction; None if there is no user code."""
     if code is None:
         return None
     line = code.co_firstlineno
@@ -65,6 +65,6 @@ def locate(code: CodeType | None, instruction: int) -> Location | None:
 
 
 def here() -> Location | None:
-    """Return the user's line that is running now."""
+    """Return the line of user code that is running."""
     frame = user_frame(sys._getframe(1))
     return None if frame is None else locate(frame.f_code, frame.f_lasti)

@@ -1,4 +1,4 @@
-"""Grad mode, anomaly mode and saved-tensor hooks: what the user switches, and asks for."""
+"""Grad mode, anomaly mode and saved-tensor hooks: contexts that switch them, and queries."""
 
 from __future__ import annotations
 
@@ -11,23 +11,21 @@ from typing import Any, Self, TypeVar, cast, overload
 
 from chainrule.errors import AutogradError
 
-# --- blocks ---------------------------------------------------------------------------------------
-#
-# The modes in force, and the blocks that change them.
+# --- mode contexts --------------------------------------------------------------------------------
 #
 # The modes are one immutable record in a context variable, so they follow threads and asyncio
-# tasks. None is the usual state (recording, nothing else): the hot path asks only for that. A
-# record knows the one it replaced and the block that made it, so one context manager object may be
-# entered many times, and blocks may end in another order than they began: those of generators do.
+# tasks. None is the usual state (recording, nothing else), which is all that the hot path tests. A
+# record refers to the one it replaced and to its context manager, so a context manager can be
+# entered repeatedly, and contexts can end in another order than they began, as in generators.
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Modes:
-    """The modes in force, and those to return to. Nobody changes one: `changed` makes another.
+    """The modes in force, and those to return to. Immutable: `changed` returns a new record.
 
-    A class with slots, since every operation in a `no_grad` block or a pass asks for `grad`: a
-    named tuple takes three times as long to answer.
+    A class with slots, since every operation in a `no_grad` block or a pass reads `grad`: that of a
+    named tuple takes three times as long.
     """
 
     __slots__ = (
@@ -49,8 +47,8 @@ class Modes:
         saved_hooks: tuple[Callable[..., Any], Callable[..., Any]] | None = None,
         hooks_refused: str | None = None,  # why `saved_tensors_hooks` must not be used
         outer: Modes | None = None,
-        context: Any = None,  # what made it: a block, or the class of one
-        nesting: int = 0,  # how many passes this is inside of
+        context: Any = None,  # the context manager that made it, or its class
+        nesting: int = 0,  # number of backward passes around it
     ) -> None:
         self.grad = grad
         self.anomaly = anomaly
@@ -62,11 +60,11 @@ class Modes:
         self.nesting = nesting
 
     def in_force(self) -> tuple[Any, ...]:
-        """Return all but the modes to return to: equal where the same holds."""
+        """Return the modes without those to return to, for comparison."""
         return (self.grad, self.anomaly, self.check_nan, self.saved_hooks, self.hooks_refused)
 
     def changed(self, **changes: Any) -> Modes:
-        """Return these modes but for some."""
+        """Return a copy of these modes with some changes."""
         return Modes(**({name: getattr(self, name) for name in Modes.__slots__} | changes))
 
 
@@ -75,8 +73,8 @@ MODES: ContextVar[Modes | None] = ContextVar("chainrule modes", default=None)
 current_modes: Callable[[], Modes | None] = MODES.get
 
 
-def simplest(modes: Modes) -> Modes | None:
-    """Return None for the usual state, if no block is to end: the hot path asks for that."""
+def normalized(modes: Modes) -> Modes | None:
+    """Return None for the usual state outside of any context, for which the hot path tests."""
     usual = modes.in_force() == DEFAULT.in_force()
     return None if usual and modes.outer is None is modes.context else modes
 
@@ -90,7 +88,7 @@ class ModeContext:
     """A context manager and decorator that changes some fields of the modes."""
 
     _changes: dict[str, Any]
-    _alone: Modes | None = None  # the record, where there is no block around: made beforehand
+    _alone: Modes | None = None  # the record for entry in the usual state, prepared
 
     def __enter__(self) -> Any:
         outer = MODES.get()
@@ -108,7 +106,7 @@ class ModeContext:
         while (
             record is not None and record.context is not self and record.context is not type(self)
         ):
-            record = record.outer  # that of a block which is still to end
+            record = record.outer  # of a context that is still to end
         if record is not None:
             MODES.set(record.outer)
 
@@ -116,7 +114,7 @@ class ModeContext:
         """Return `function` running in this mode; a generator runs in it at each step."""
         if not callable(function):
             raise TypeError(
-                f"{type(self).__name__} decorates a function or stands in a `with`, and got "
+                f"{type(self).__name__} is a context manager or a decorator of functions, got "
                 f"{type(function).__name__}: for a flag there is set_grad_enabled(flag)"
             )
         if inspect.isgeneratorfunction(function):
@@ -144,7 +142,7 @@ class ModeContext:
         def wrapper(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
             with self:
                 generator = function(*args, **kwargs)
-            resumed = _Step(self)
+            resumed = _GeneratorStep(self)
             step: Callable[[], Any] = functools.partial(next, generator)
             while True:
                 try:
@@ -168,7 +166,7 @@ class ModeContext:
         @functools.wraps(function)
         async def wrapper(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
             generator = function(*args, **kwargs)
-            resumed = _Step(self)
+            resumed = _GeneratorStep(self)
             step: Callable[[], Any] = functools.partial(generator.asend, None)
             while True:
                 try:
@@ -189,8 +187,8 @@ class ModeContext:
         return wrapper
 
 
-class _Step:
-    """Around each step of a generator: in a block, and in those that it is in the middle of."""
+class _GeneratorStep:
+    """The context of each step of a generator: its decorator's, and those that it has entered."""
 
     def __init__(self, context: ModeContext) -> None:
         self._block = context
@@ -212,11 +210,11 @@ class _Step:
         MODES.set(self._outer)
 
 
-# --- modes ----------------------------------------------------------------------------------------
+# --- the modes ------------------------------------------------------------------------------------
 
 
 def is_grad_enabled() -> bool:
-    """Say whether operations are being recorded.
+    """Return whether operations are being recorded.
 
     Examples
     --------
@@ -224,11 +222,12 @@ def is_grad_enabled() -> bool:
     ...     is_grad_enabled()
     False
     """
-    return modes().grad
+    modes = current_modes()
+    return modes is None or modes.grad
 
 
 def is_anomaly_enabled() -> bool:
-    """Say whether anomaly mode is on: see `detect_anomaly`.
+    """Return whether anomaly mode is on: see `detect_anomaly`.
 
     Examples
     --------
@@ -254,7 +253,7 @@ class no_grad(ModeContext):
     False
     """
 
-    _changes = {"grad": False}  # noqa: RUF012 - nobody writes to it; a proxy is slower
+    _changes = {"grad": False}  # noqa: RUF012 - never written; a mapping proxy is slower
 
     @overload
     def __new__(cls) -> Self: ...
@@ -277,11 +276,11 @@ class enable_grad(no_grad):
     True
     """
 
-    _changes = {"grad": True}  # noqa: RUF012 - nobody writes to it; a proxy is slower
+    _changes = {"grad": True}  # noqa: RUF012 - never written; a mapping proxy is slower
 
 
-for _block in (no_grad, enable_grad):
-    _block._alone = Modes(**_block._changes, context=_block)
+for _context in (no_grad, enable_grad):
+    _context._alone = Modes(**_context._changes, context=_context)
 
 
 class set_grad_enabled(ModeContext):
@@ -305,7 +304,7 @@ class set_grad_enabled(ModeContext):
         self._changes = {"grad": bool(mode)}
         self._before = MODES.get()
         self._entered = 0
-        MODES.set(simplest((self._before or DEFAULT).changed(**self._changes)))
+        MODES.set(normalized((self._before or DEFAULT).changed(**self._changes)))
 
     def __enter__(self) -> set_grad_enabled:
         super().__enter__()
@@ -316,10 +315,10 @@ class set_grad_enabled(ModeContext):
         inner = MODES.get()
         super().__exit__(*details)
         self._entered -= 1
-        if not self._entered and MODES.get() is not inner:  # else an outer block ended it already
-            # As it was before the call that made this block, in the blocks that are around it now.
+        if not self._entered and MODES.get() is not inner:  # else an outer one ended it already
+            # The modes before the call that made this context, within those around it now.
             before = {name: getattr(self._before or DEFAULT, name) for name in self._changes}
-            MODES.set(simplest((MODES.get() or DEFAULT).changed(**before)))
+            MODES.set(normalized((MODES.get() or DEFAULT).changed(**before)))
 
     def __call__(self, function: F) -> F:
         MODES.set(self._before)  # a decorator switches when its function runs, not now
@@ -361,7 +360,7 @@ class set_detect_anomaly(set_grad_enabled):
         self._changes = {"anomaly": bool(mode), "check_nan": check_nan}
         self._before = MODES.get()
         self._entered = 0
-        MODES.set(simplest((self._before or DEFAULT).changed(**self._changes)))
+        MODES.set(normalized((self._before or DEFAULT).changed(**self._changes)))
 
     def __call__(self, function: F) -> F:
         raise TypeError("use detect_anomaly() as the decorator")
@@ -408,7 +407,7 @@ class disable_saved_tensors_hooks(ModeContext):
     Parameters
     ----------
     error_message : str
-        What the error says that comes instead.
+        The message of the error that is raised.
 
     Raises
     ------

@@ -1,6 +1,6 @@
-"""The namespace over tensors: what a rule computes with when its computation is itself recorded.
+"""The array namespace of tensors, in which rules compute when they are themselves recorded.
 
-It has the array API's spellings, so that a rule reads the same for arrays and for tensors.
+It has the names of the array API, so that a rule is the same for arrays and for tensors.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Shape = tuple[int, ...]
 
 
 class TensorNamespace:
-    """Functions of tensors under the names that rules call."""
+    """Functions of tensors, by the names that rules call."""
 
     records = True
     rule_kernels: Any = None

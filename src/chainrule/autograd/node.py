@@ -1,9 +1,9 @@
-"""The graph: nodes, their edges, and the hooks on them.
+"""The graph: nodes, their edges and their hooks.
 
 The graph holds nodes, never tensors. A tensor points at the node that made it; a node points at the
-nodes of its inputs and keeps the arrays that its rules asked for. `seq` numbers nodes as they are
-made, so inputs always come before outputs: the reverse is the order of a backward pass. A node with
-several outputs is reached through one `NodeOutput` for each.
+nodes of its inputs and keeps the arrays that its rules need. `seq` numbers nodes in order of
+creation, so inputs come before outputs, and a backward pass takes the reverse order. Edges lead to
+a node, or to a `NodeOutput` of a node with several outputs.
 """
 
 from __future__ import annotations
@@ -13,64 +13,57 @@ from collections.abc import Callable, Sequence
 from types import CodeType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-
 from chainrule.autograd.location import Location, locate
-from chainrule.autograd.versions import next_seq, version_at, version_of, write_log, writes_since
-from chainrule.backend import namespace, ndarray, numpy_xp, promoted, storage_of
+from chainrule.autograd.versions import next_seq, version_at, version_of, writes_since
 from chainrule.errors import AutogradError, FreedGraphError, InPlaceError
-from chainrule.primitives import elementwise
-from chainrule.primitives.primitive import Plan
 
 if TYPE_CHECKING:
     from chainrule.autograd.reverse import BackwardPass
     from chainrule.autograd.tensor import Tensor
 
-# --- handles --------------------------------------------------------------------------------------
-#
-# What is hooked on a node, and what takes it off again.
+# --- hooks ----------------------------------------------------------------------------------------
 
 
-class Registered(dict[int, Callable[..., Any]]):
-    """Hooks of one kind by their number, which is the order of registration."""
+class HookDict(dict[int, Callable[..., Any]]):
+    """Hooks of one kind, by number in order of registration."""
 
     __slots__ = ("__weakref__",)
 
 
 class Hooks:
-    """What is to be called as a pass goes through a node, each kind in registration order."""
+    """All hooks of a node, each kind in order of registration."""
 
     __slots__ = ("failure", "metadata", "post", "post_accumulate", "pre", "retained", "tensor")
 
     def __init__(self) -> None:
-        self.tensor: dict[int, Registered] = {}  # by output index
-        self.pre = Registered()
+        self.tensor: dict[int, HookDict] = {}  # by output index
+        self.pre = HookDict()
         self.retained: dict[int, weakref.ref[Tensor]] = {}
-        self.post_accumulate = Registered()
-        self.post = Registered()
-        self.metadata: dict[str, Any] = {}  # users' notes
-        self.failure: Exception | None = None  # why the pass that released the node's values failed
+        self.post_accumulate = HookDict()
+        self.post = HookDict()
+        self.metadata: dict[str, Any] = {}  # set by users
+        self.failure: Exception | None = None  # of the pass that released the saved values
 
-    def of(self, index: int) -> Registered:
-        """Return the hooks on an output, making room for them if there are none."""
-        return self.tensor.setdefault(index, Registered())
+    def of(self, index: int) -> HookDict:
+        """Return the hooks of an output; create an empty dict if there are none."""
+        return self.tensor.setdefault(index, HookDict())
 
 
 class RemovableHandle:
-    """What registering a hook returns; `remove()`, or leaving its `with` block, takes it off.
+    """Handle of a registered hook: `remove()`, or the end of its `with` block, removes the hook.
 
-    It doesn't keep the hook, which goes with the node that it is on.
+    It does not keep the hook alive: the node does.
     """
 
     __slots__ = ("_hooks", "_key")
 
-    def __init__(self, hooks: Registered, hook: Callable[..., Any]) -> None:
+    def __init__(self, hooks: HookDict, hook: Callable[..., Any]) -> None:
         self._hooks = weakref.ref(hooks)
         self._key = next_seq()
         hooks[self._key] = hook
 
     def remove(self) -> None:
-        """Take the hook off; doing it twice is fine."""
+        """Remove the hook; removing it twice is fine."""
         hooks = self._hooks()
         if hooks is not None:
             hooks.pop(self._key, None)
@@ -85,7 +78,7 @@ class RemovableHandle:
 # --- node -----------------------------------------------------------------------------------------
 
 Array = Any
-Edge = Any  # Node | Port | None
+Edge = Any  # Node | NodeOutput | None
 
 
 class NodeName(str):
@@ -118,21 +111,21 @@ class Node:
 
     @property
     def output_count(self) -> int:
-        """How many outputs the operation has."""
+        """Number of outputs of the operation."""
         return 1
 
     def tensor_inputs(self, count: int) -> Sequence[int]:
-        """Return which of its inputs, `count` in all, are tensors: hooks see their gradients."""
+        """Return the indices of the inputs, `count` in all, that are tensors: hooks see these."""
         return range(count)
 
     @property
     def name(self) -> str:
-        """The name that PyTorch would print, like ``MulBackward0``."""
+        """The name as in PyTorch, such as ``MulBackward0``."""
         return NodeName(type(self).__name__)
 
     @property
     def location(self) -> Location | None:
-        """The user's line that made this node."""
+        """The line of user code that made this node."""
         return locate(self.code, self.instruction)
 
     @property
@@ -144,7 +137,7 @@ class Node:
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """A dict for notes about this node, which lives as long as it does."""
+        """A dict for users, which lives as long as the node."""
         return hooks_of(self).metadata
 
     def register_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
@@ -160,14 +153,14 @@ class Node:
 
 
 class GradientEdge(NamedTuple):
-    """Where the gradient of a tensor arrives: a node, and which of its outputs."""
+    """A tensor's node and output number: the tensor's position in the graph."""
 
     node: Node
     output_nr: int
 
 
 class NodeOutput:
-    """One output of a node that has several: where an edge leads to."""
+    """One output of a node with several: the target of an edge."""
 
     __slots__ = ("index", "node")
 
@@ -181,25 +174,25 @@ def _endpoint(edge: NodeOutput | None) -> tuple[Node | None, int]:
 
 
 def endpoint(edge: Edge) -> tuple[Node, int]:
-    """Return the node that an edge leads to, and which of its outputs."""
+    """Return the node and the output index that an edge leads to."""
     return (edge.node, edge.index) if type(edge) is NodeOutput else (edge, 0)
 
 
 def hooks_of(node: Node) -> Hooks:
-    """Return the node's hooks, making room for them if there are none."""
+    """Return the node's hooks; create them if there are none."""
     if node.hooks is None:
         node.hooks = Hooks()
     return node.hooks
 
 
-def _nobody() -> None:
-    """Return what a weak reference to nothing does."""
+def _dead_reference() -> None:
+    """Return None, as a weak reference to a dead object does."""
 
 
 class AccumulateGrad(Node):
-    """The one node of a leaf: adds what arrives to the leaf's `.grad`.
+    """The node of a leaf: adds the gradients that arrive to the leaf's `.grad`.
 
-    The leaf holds its node and not the other way round, so no cycle is made.
+    The leaf holds its node, and the node only a weak reference to the leaf: no cycle.
     """
 
     __slots__ = ("_variable",)
@@ -216,185 +209,22 @@ class AccumulateGrad(Node):
 
     @property
     def variable(self) -> Tensor | None:
-        """The leaf, or None when nobody holds it any more."""
+        """The leaf, or None if it no longer exists."""
         return self._variable()
 
     def forget(self) -> None:
-        """Let the leaf go: what arrives from now on is dropped, as if nobody held the leaf."""
-        self._variable = _nobody
-
-
-class PrimitiveNode(Node):
-    """A recorded application of a primitive."""
-
-    __slots__ = ("plan", "saved", "settings", "input_meta")
-
-    plan: Plan
-    saved: tuple[Any, ...] | None  # None: released
-    settings: dict[str, Any] | None
-    input_meta: (
-        tuple[tuple[tuple[int, ...], Any], ...] | None
-    )  # the inputs' shapes and dtypes, if they differ
-
-    @property
-    def name(self) -> str:
-        return NodeName(self.plan.primitive.label)
-
-    # PyTorch's names. Properties, since a `__getattr__` would slow all attributes of nodes down.
-    _saved_self = property(lambda self: self._saved(0))
-    _saved_other = property(lambda self: self._saved(1))
-    _saved_result = property(lambda self: self._saved(-1))
-
-    def _saved(self, origin: int) -> Tensor | None:
-        """Return what was saved of an input, or of output -1 - origin: None if nothing was."""
-        if origin not in self.plan.origins:
-            return None
-        tensor: Tensor = self.lifted(self.values())[self.plan.origins.index(origin)]
-        leaf = tensor._node.variable if type(tensor._node) is AccumulateGrad else None
-        return leaf if leaf is not None and leaf._array is tensor._array else tensor
-
-    def values(self) -> tuple[Any, ...]:
-        """Return the saved values, checked or unpacked."""
-        saved = self.saved
-        if saved is None:
-            raise freed_error(self)
-        if type(self) is HookedNode:
-            return tuple(
-                [
-                    item.unpack(self, i) if type(item) is SavedTensor else item
-                    for i, item in enumerate(saved)
-                ]
-            )
-        if write_log.last > self.seq:
-            check_saved(self, saved)
-        return saved
-
-    def lifted(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Return saved arrays as tensors with their place in the graph."""
-        return tuple(
-            [
-                value if origin is None else self._lifted(value, origin)
-                for value, origin in zip(values, self.plan.origins, strict=True)
-            ]
-        )
-
-    def _lifted(self, value: Array, origin: int) -> Tensor:
-        edge = self.source(origin)
-        if origin < 0 or edge is None or self.input_meta is None:
-            return _lift(value, edge)
-        dtype = self.input_meta[origin][1]
-        if value.dtype == dtype:
-            return _lift(value, edge)
-        # It was saved in the promoted dtype, which is not that of the edge's cotangents.
-        given = value.real if value.dtype.kind == "c" and dtype.kind != "c" else value
-        return _cast(_lift(given.astype(dtype), edge), value.dtype)
-
-    def source(self, origin: int) -> Edge:
-        """Return the edge to what a saved value came from."""
-        if origin >= 0:
-            return self.edges[origin]
-        return NodeOutput(self, ~origin) if self.plan.primitive.multiple else self
-
-    def jvp(self, tangents: tuple[Any, ...], xp: Any) -> Any:
-        shapes = self.input_meta
-        if self.plan.primitive.jvp is None and shapes is not None:
-            tangents = tuple(
-                [
-                    xp.zeros(shape, dtype=dtype) if t is None else t
-                    for t, (shape, dtype) in zip(tangents, shapes, strict=True)
-                ]
-            )
-        t = self.plan.jvp(xp, tangents, self.lifted(self.values()), self.settings)
-        if shapes is None or not self.plan.primitive.broadcasts:
-            return t
-        shape = np.broadcast_shapes(*(shape for shape, _ in shapes))
-        for _, dtype in shapes:
-            t = xp.astype(t, promoted(t.dtype, dtype))
-        return t if t.shape == shape else xp.broadcast_to(t, shape)
-
-    def vjp(self, g: Any, run: BackwardPass) -> Sequence[Any]:
-        saved = self.saved
-        if saved is None or write_log.last > self.seq or self.__class__ is HookedNode:
-            saved = self.values()
-        plan = self.plan
-        if run.xp is None:
-            xp = numpy_xp if g.__class__ is ndarray else _namespace_of(g)
-            grads = plan.vjp(xp, g, saved, self.settings)
-        else:
-            grads = plan.vjp(run.xp, g, self.lifted(saved), self.settings)
-        if self.input_meta is not None:
-            grads = run.restore(grads, self.input_meta)
-        if plan.holds and not run.retain_graph:
-            self.saved = None
-        return grads
-
-
-def _namespace_of(g: Any) -> Any:
-    """Return the namespace of a cotangent, or of those of several outputs."""
-    return namespace(next(iter(g.values())) if g.__class__ is dict else g)
-
-
-def _lift(array: Array, edge: Edge) -> Tensor:
-    from chainrule.autograd.tensor import make  # a tensor's class knows of nodes, not they of it
-
-    return make(array, edge)
-
-
-def _cast(x: Tensor, dtype: Any) -> Tensor:
-
-    converted: Tensor = elementwise.astype.apply(x, dtype=dtype)
-    return converted
-
-
-class SavedTensor:
-    """A saved array that went through the user's `saved_tensors_hooks`."""
-
-    __slots__ = ("_packed", "_storage", "_unpack")
-
-    def __init__(self, packed: Any, unpack: Callable[[Any], Any], array: Array) -> None:
-        self._packed = packed
-        self._unpack = unpack
-        self._storage = weakref.ref(storage_of(array))
-
-    def unpack(self, node: Node, position: int) -> Array:
-        """Return the array that the user's hook gives back."""
-        tensor = self._unpack(self._packed)
-        array = getattr(tensor, "_array", None)
-        if array is None:
-            raise TypeError(
-                f"the unpack hook of saved_tensors_hooks must return a Tensor, got {type(tensor)}"
-            )
-        if storage_of(array) is self._storage():  # the very memory that was saved came back
-            check_unwritten(node, array, None, position)
-        return array
-
-
-class MultiOutputNode(PrimitiveNode):
-    """A recorded application of a primitive that has several outputs."""
-
-    __slots__ = ("count",)
-
-    count: int
-
-    @property
-    def output_count(self) -> int:
-        return self.count
-
-
-class HookedNode(MultiOutputNode):
-    """A node whose saved arrays are `SavedTensor`."""
-
-    __slots__ = ()
+        """Drop the leaf: gradients that arrive from now on are discarded."""
+        self._variable = _dead_reference
 
 
 class ErrorNode(Node):
-    """Where a derivative is not known: raises its reason when a pass arrives."""
+    """A node of unknown derivative: a backward pass that arrives here raises its reason."""
 
     __slots__ = ("reason",)
 
     def __init__(self, reason: str, edges: tuple[Edge, ...]) -> None:
         self.reason = reason
-        self.edges = edges  # what the lost derivative would have led to
+        self.edges = edges  # what the unknown derivative depends on
         self.seq = next_seq()
         self.hooks = None
         self.code = None
@@ -404,7 +234,7 @@ class ErrorNode(Node):
         raise AutogradError(self.reason)
 
 
-# --- what goes wrong with saved values ------------------------------------------------------------
+# --- errors of saved values -----------------------------------------------------------------------
 
 
 def freed_error(node: Node | None) -> AutogradError:
@@ -422,15 +252,8 @@ def freed_error(node: Node | None) -> AutogradError:
 
 
 def made_at(node: Node) -> str:
-    """Return the node's name and the user's line that made it."""
+    """Return the node's name and the line of user code that made it, for an error message."""
     return node.name if node.location is None else f"{node.name}, made at {node.location}"
-
-
-def check_saved(node: PrimitiveNode, saved: tuple[Any, ...]) -> None:
-    """Raise if the memory of a saved array was written after the node was recorded."""
-    for position, (value, origin) in enumerate(zip(saved, node.plan.origins, strict=True)):
-        if origin is not None:
-            check_unwritten(node, value, node.source(origin), position)
 
 
 def check_unwritten(node: Node, array: Array, source: Edge, position: int) -> None:

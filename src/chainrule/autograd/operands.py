@@ -1,4 +1,4 @@
-"""What a function or an operator was given, as tensors."""
+"""Operands of functions and operators, converted to tensors."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from chainrule.autograd.location import entered
-from chainrule.autograd.tensor import Tensor, current_edge, default_dtype, make
+from chainrule.autograd.tensor import Tensor, default_dtype, make
+from chainrule.autograd.views import current_node
 from chainrule.backend import is_array, namespace
 
 Array = Any
@@ -34,7 +35,7 @@ def scalar_array(value: Any, like: Array) -> Array:
 
 
 def as_operands(a: Any, b: Any) -> tuple[Any, Any]:
-    """Return both operands of an operator as tensors, `(NotImplemented, None)` if one can't be."""
+    """Return both operands of an operator as tensors, or `(NotImplemented, None)`."""
     if a.__class__ is not Tensor:
         a = _operand(a, b)
     if b.__class__ is not Tensor:
@@ -45,15 +46,15 @@ def as_operands(a: Any, b: Any) -> tuple[Any, Any]:
 
 
 def is_operand(value: Any) -> bool:
-    """Say whether something is taken as an operand; if not, Python asks it for its own operator."""
+    """Return whether a value is accepted as an operand; if not, Python tries its operator."""
     if isinstance(value, (Tensor, *_SCALARS)):
         return True
     return is_array(value) and value.dtype.kind in "biufc"
 
 
 def _operand(value: Any, other: Any) -> Any:
-    if isinstance(value, Tensor):  # of a subclass: operations are on tensors as such
-        return make(value._array, value._node if value._view is None else current_edge(value))
+    if isinstance(value, Tensor):  # of a subclass: results are plain tensors
+        return make(value._array, value._node if value._view is None else current_node(value))
     if isinstance(value, _SCALARS):
         if isinstance(other, Tensor):
             return make(scalar_array(value, other._array), None)
@@ -65,7 +66,7 @@ def _operand(value: Any, other: Any) -> Any:
 
 
 def _scalar_dtype(value: Any) -> Any:
-    """Return the dtype of a Python number by itself; None, which is NumPy's choice, of integers."""
+    """Return the dtype of a Python number without a tensor; None is NumPy's, for integers."""
     if isinstance(value, complex):
         return np.complex128 if default_dtype().itemsize > 4 else np.complex64
     return default_dtype() if isinstance(value, float) else None

@@ -1,6 +1,6 @@
-"""Recording one application of a primitive: its node, its place in the user's code, its view.
+"""Application of a primitive: compute the result, and record a node if an input requires grad.
 
-`apply` does all of it, for any primitive; `recorders` has shorter ways for the commonest.
+`apply` works for every primitive; `record_fast` has shorter recorders for the commonest forms.
 """
 
 from __future__ import annotations
@@ -11,23 +11,18 @@ from typing import Any
 
 from chainrule.autograd.error_messages import fail
 from chainrule.autograd.location import user_frame
-from chainrule.autograd.modes import MODES, enable_grad
-from chainrule.autograd.node import (
-    AccumulateGrad,
-    Edge,
+from chainrule.autograd.modes import MODES
+from chainrule.autograd.node import Edge, Node, NodeOutput
+from chainrule.autograd.operands import as_tensors
+from chainrule.autograd.primitive_node import (
     HookedNode,
     MultiOutputNode,
-    Node,
-    NodeOutput,
     PrimitiveNode,
     SavedTensor,
-    endpoint,
-    hooks_of,
 )
-from chainrule.autograd.operands import as_tensors
 from chainrule.autograd.tensor import Tensor, make
-from chainrule.autograd.versions import next_seq, version_of, write_log, writes_since
-from chainrule.autograd.views import View
+from chainrule.autograd.versions import next_seq, version_of
+from chainrule.autograd.views import current_node, view_of
 from chainrule.backend import namespace_among, ndarray, numpy_xp
 from chainrule.errors import InPlaceError
 from chainrule.primitives.primitive import Primitive, forward_of
@@ -40,69 +35,6 @@ _frame = sys._getframe
 np_asarray, np_array = numpy_xp.asarray, numpy_xp.array
 
 
-def current_node(tensor: Tensor) -> Edge:
-    """Return the node of `tensor`; that of a view is made anew when its base has a new history."""
-    view = tensor._view
-    if view is None:
-        return tensor._node
-    base = view.base
-    if base is None:
-        if tensor._node is not None and write_log.last > view.stamp:
-            _check_alias(tensor, view)
-        return tensor._node
-    if base._view is not None:
-        base = root_of(view)
-        current_node(base)  # an alias that a custom function made: raises if it is stale
-    if base._node is view.base_node:
-        return tensor._node
-    if base._node is None or type(base._node) is AccumulateGrad:
-        return tensor._node  # the base was detached, or made to require grad: no new history
-    view.base_node = base._node
-    alias = make(base._array, base._node)
-    with enable_grad():
-        for primitive, settings in view.steps():
-            alias = primitive.apply(alias, **settings)
-    move_retained(tensor, tensor._node, alias._node)
-    tensor._node = alias._node
-    return tensor._node
-
-
-def root_of(view: View) -> Tensor:
-    """Return the base of a view; a base that became a view, its shape changed in place, has one."""
-    base: Any = view.base
-    while base._view is not None and base._view.base is not None:
-        base = base._view.base
-    root: Tensor = base
-    view.base = root
-    return root
-
-
-def move_retained(tensor: Tensor, old: Edge, new: Edge) -> None:
-    """A tensor that retains its grad keeps doing so with its new history."""
-    if old is None or new is None:
-        return
-    node, number = endpoint(old)
-    reference = None if node.hooks is None else node.hooks.retained.get(number)
-    if reference is not None and reference() is tensor:
-        del hooks_of(node).retained[number]
-        owner, position = endpoint(new)
-        hooks_of(owner).retained[position] = reference
-
-
-def _check_alias(tensor: Tensor, view: View) -> None:
-    """Raise if the input that a custom function returned as it is was written to since."""
-    if is_recording() and writes_since(tensor._array, view.stamp):
-        raise InPlaceError(
-            f"Output {endpoint(tensor._node)[1]} of {endpoint(tensor._node)[0].name} is a view and "
-            "its base or another view of its base has been modified inplace. This view was created "
-            "inside a custom function (or because an input was returned as-is), so its history "
-            "can't follow the write: clone() the output."
-        )
-
-
-# --- recording one application --------------------------------------------------------------------
-
-
 def record(
     primitive: Primitive,
     edges: tuple[Edge, ...],
@@ -112,7 +44,7 @@ def record(
     shapes: tuple[tuple[tuple[int, ...], Any], ...] | None,
     numbers: tuple[bool, ...] = (),
 ) -> Any:
-    """Return the node of an application whose output is computed already."""
+    """Return the node of an application whose output is already computed."""
     plan = primitive.plan(tuple([edge is not None for edge in edges]))
     saved = plan.pick(out, *arrays)
     modes = _mode()
@@ -136,12 +68,12 @@ def record(
     node.saved = saved
     node.settings = settings
     node.input_meta = shapes
-    place(node, 2)
+    stamp_node(node, 2)
     return node
 
 
-def place(node: Node, depth: int) -> None:
-    """Number a node, and keep the user's line, `depth` frames up or above."""
+def stamp_node(node: Node, depth: int) -> None:
+    """Give a node its number and the line of user code, searched from `depth` frames up."""
     node.hooks = None
     node.seq = next_seq()
     frame = user_frame(_frame(depth))
@@ -154,7 +86,7 @@ def place(node: Node, depth: int) -> None:
 def pack_array(
     array: Array, pack: Callable[[Any], Any], unpack: Callable[[Any], Any]
 ) -> SavedTensor:
-    """Pass a saved array through the user's pack hook, with recording and hooks off."""
+    """Return a saved array packed by the user's hook, which runs without recording and hooks."""
     outer = MODES.get()
     assert outer is not None
     version = version_of(array)
@@ -171,12 +103,6 @@ def pack_array(
     return SavedTensor(packed, unpack, array)
 
 
-def is_recording() -> bool:
-    """Say whether operations are recorded now."""
-    modes = _mode()
-    return modes is None or modes.grad
-
-
 def apply(
     primitive: Primitive,
     operands: Sequence[Any],
@@ -185,7 +111,7 @@ def apply(
 ) -> Any:
     """Apply a primitive to tensors: compute, and record if an input requires grad.
 
-    `kernel` is its forward function of NumPy arrays, where the caller has it at hand.
+    `kernel` is the primitive's forward function of NumPy arrays, if the caller has it.
     """
     for operand in operands:
         if operand.__class__ is not Tensor:
@@ -221,7 +147,7 @@ def apply(
     if out.__class__ is not ndarray:
         out = xp.asarray(out)
     if edges.count(None) < len(edges) and out.dtype.kind in "fc":
-        input_meta = _originals(primitive, edges, arrays, out)
+        input_meta = _input_meta(primitive, edges, arrays, out)
         node = record(primitive, edges, arrays, out, settings, input_meta)
     result = make(out, node)
     if primitive.view:
@@ -229,12 +155,12 @@ def apply(
     return result
 
 
-def _originals(
+def _input_meta(
     primitive: Primitive, edges: tuple[Edge, ...], arrays: tuple[Array, ...], out: Array
 ) -> Any:
-    """Return what a pass restores the cotangents of several inputs to: their shapes and dtypes.
+    """Return the shapes and dtypes of several inputs, to which a pass reduces the cotangents.
 
-    None where nothing was broadcast or promoted.
+    None if nothing was broadcast or promoted.
     """
     if len(arrays) == 1:
         return None
@@ -246,20 +172,3 @@ def _originals(
         else:
             return None
     return tuple([(array.shape, array.dtype) for array in arrays])
-
-
-def view_of(tensor: Tensor, primitive: Primitive, settings: dict[str, Any]) -> View:
-    """Return what makes the result of a view primitive a view of the input's base."""
-    parent, modes = tensor._view, _mode()
-    view: View = _new(View)
-    view.refusal = None if modes is None or modes.grad else "no_grad"
-    if parent is None or parent.base is None:
-        view.base, view.path, view.base_node = tensor, (None, primitive, settings), tensor._node
-    else:
-        base = parent.base if parent.base._view is None else root_of(parent)
-        view.base, view.base_node = base, base._node
-        view.path = (parent.path, primitive, settings)
-    if parent is not None:
-        view.refusal = view.refusal or parent.refusal
-    view.stamp = 0
-    return view

@@ -1,8 +1,8 @@
-"""The recording function of each primitive: the hot path.
+"""Fast recorders: the function `apply` of each primitive, specialised by its form.
 
-Primitives of one input, reductions, permutations and the operators of two have a recorder of their
-own, since the cost of a small operation is decided here; so is why they end alike, line by line:
-a shared function would cost 60 ns a call. Everything else goes through `record.apply`.
+This is the hot path: the time of a small operation is spent here. Unary primitives, reductions,
+permutations and binary operators have a recorder each. Their endings repeat line by line, since a
+shared function would cost 60 ns a call. Other primitives use `record.apply`.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ from typing import Any
 from chainrule.autograd.error_messages import fail
 from chainrule.autograd.location import INTERNAL
 from chainrule.autograd.modes import MODES
-from chainrule.autograd.node import PrimitiveNode
 from chainrule.autograd.operands import as_operands
-from chainrule.autograd.record import apply, current_node, place, record, view_of
+from chainrule.autograd.primitive_node import PrimitiveNode
+from chainrule.autograd.record import apply, record, stamp_node
 from chainrule.autograd.tensor import Tensor
 from chainrule.autograd.versions import next_seq
+from chainrule.autograd.views import current_node, view_of
 from chainrule.backend import namespace, namespace_among, ndarray, numpy_xp, promote
 from chainrule.primitives.primitive import (
     Primitive,
@@ -43,9 +44,9 @@ def _set_recorder(primitive: Primitive) -> None:
 
 
 def exchange(primitive: Primitive, substitute: Substitute | None) -> None:
-    """Have a primitive of NumPy arrays computed by something else from now on; None: as before.
+    """Replace the kernel of a primitive for NumPy arrays; None restores its own.
 
-    A recorder closes over its kernel, so that no call has to look for it: it is changed there.
+    A recorder holds its kernel in a closure cell, to save a lookup in each call: the cell is set.
     """
     primitive.substitute = substitute
     function: Any = primitive.apply
@@ -56,13 +57,13 @@ def exchange(primitive: Primitive, substitute: Substitute | None) -> None:
 
 
 def _kernel(primitive: Primitive) -> Callable[..., Any]:
-    """Return the forward function of a primitive of NumPy arrays."""
+    """Return the forward function of a primitive for NumPy arrays."""
     plain, substitute = forward_of(primitive, numpy_xp), primitive.substitute
     return plain if substitute is None else substitute.forward(plain)
 
 
 def _any(primitive: Primitive) -> Callable[..., Any]:
-    """Return the recorder of a primitive that has no shorter way."""
+    """Return the recorder of a primitive of no special form."""
     kernel = _kernel(primitive)
     general = primitive.multiple or primitive.view
 
@@ -77,7 +78,7 @@ def _any(primitive: Primitive) -> Callable[..., Any]:
             arrays.append(x)
         if general:
             return apply(primitive, operands, settings, kernel)
-        try:  # nothing is to be recorded
+        try:  # no input requires grad
             out = kernel(*arrays, **settings)
         except Exception as error:
             fail(error, primitive, tuple(arrays))
@@ -206,7 +207,7 @@ def _reduction(primitive: Primitive) -> Callable[..., Any]:
 
 
 def _permutation(primitive: Primitive) -> Callable[..., Any]:
-    """Return the recorder of a change of the order of dimensions, which gives a view."""
+    """Return the recorder of a permutation of dimensions, which returns a view."""
     plan = primitive.plan((True,))
 
     def function(a: Any, *, axes: tuple[int, ...]) -> Any:
@@ -235,7 +236,7 @@ def _permutation(primitive: Primitive) -> Callable[..., Any]:
         node.saved = ()
         node.settings = settings
         node.input_meta = None
-        place(node, 2)
+        stamp_node(node, 2)
         return result
 
     return function
@@ -248,7 +249,7 @@ def _binary(primitive: Primitive) -> Callable[..., Any]:
         primitive.plan(needs) for needs in ((True, True), (True, False), (False, True))
     ]
     seen: list[Any] = [None]
-    last: list[Any] = [(None, None, None)]  # a number, a dtype, and the array of the two
+    last: list[Any] = [(None, None, None)]  # a number, a dtype, and the number as such an array
 
     def function(a: Any, b: Any) -> Any:
         if b.__class__ is Tensor and a.__class__ is Tensor:

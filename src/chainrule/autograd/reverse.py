@@ -1,8 +1,8 @@
 """The backward pass.
 
 A node's number is higher than those of all nodes it depends on. So the pending node with the
-highest number is always complete: whatever could still add to its cotangent has run. The pass takes
-that one, again and again. No recursion, no counting beforehand, the same order every time.
+highest number is always complete: every node that could add to its cotangent has run. The pass
+takes that one, again and again: no recursion, no counting beforehand, the same order every time.
 """
 
 from __future__ import annotations
@@ -30,15 +30,13 @@ from chainrule.errors import AutogradError, InPlaceError
 from chainrule.primitives import elementwise
 from chainrule.primitives.shaping import sum_to
 
-# --- reach ----------------------------------------------------------------------------------------
-#
-# Which nodes a pass comes by, and which of them lead to what is asked for.
+# --- reachability ---------------------------------------------------------------------------------
 
 _number = attrgetter("seq")
 
 
 def reachable(roots: Collection[Node], earliest: int) -> set[Node]:
-    """Return those of the roots, and of all nodes that they lead to, from `earliest` on."""
+    """Return the nodes that the roots lead to, and the roots, numbered `earliest` or later."""
     reached = {node for node in roots if node.seq >= earliest}
     stack = list(reached)
     while stack:
@@ -51,7 +49,7 @@ def reachable(roots: Collection[Node], earliest: int) -> set[Node]:
 
 
 def leading(nodes: Collection[Node], targets: Collection[Node]) -> set[Node]:
-    """Return those of the nodes from which an edge leads to a target, or to another of them."""
+    """Return those of `nodes` that lead to a target through `nodes`."""
     found: set[Node] = set()
     arriving = set(targets)
     for node in sorted(nodes, key=_number):
@@ -63,12 +61,10 @@ def leading(nodes: Collection[Node], targets: Collection[Node]) -> set[Node]:
     return found
 
 
-# --- references -----------------------------------------------------------------------------------
+# --- reference counts -----------------------------------------------------------------------------
 #
-# Who else holds an array: what only one variable holds is handed over, not copied.
-#
-# The reference count says so, as in PyTorch. What it is for one variable differs among Pythons, so
-# it is measured at import.
+# An array that only one variable holds is taken over instead of copied, as in PyTorch. The
+# reference count that shows it depends on the version of Python and is measured at import.
 
 Array = Any
 count_references = sys.getrefcount
@@ -80,7 +76,7 @@ def _references() -> int:
 
 
 ALONE = _references()
-"""What `getrefcount` says of an object that one local variable holds, in this Python."""
+"""Reference count of an object that only one local variable holds."""
 
 
 def _references_in_call() -> int:
@@ -93,23 +89,23 @@ def _inner(argument: object) -> int:
 
 
 ALONE_IN_CALL = _references_in_call()
-"""The same for an argument that only one local variable of the caller holds besides."""
+"""Reference count of an argument that only one local variable of the caller holds as well."""
 
 
 def owned(array: Array, alone: bool) -> Array:
-    """Return `array`, or a copy if somebody else may hold it or its memory."""
+    """Return `array`, or a copy if something else may hold it or its memory."""
     if alone and array.__class__ is ndarray and array.base is None and array.flags.writeable:
         return array
     return namespace(array).array(array)
 
 
-# --- reverse --------------------------------------------------------------------------------------
+# --- the pass -------------------------------------------------------------------------------------
 
 
 class PassHook:
-    """A tensor's hook that is told of the pass, too: ``hook(grad, run)``.
+    """A tensor's hook that also gets the pass: ``hook(grad, run)``.
 
-    `grad` is None where the pass comes by with gradients of other outputs of the node alone.
+    `grad` is None if the pass has gradients of other outputs of the node only.
     """
 
     def __call__(self, grad: Tensor | None, run: BackwardPass) -> None:
@@ -117,25 +113,25 @@ class PassHook:
 
 
 class BackwardPass:
-    """One walk through the graph, from cotangents of some outputs towards the leaves.
+    """One backward pass, from the cotangents of roots towards the leaves.
 
-    `xp` is None when cotangents are arrays, and the namespace of tensors when the pass is recorded.
+    `xp` is None if cotangents are arrays, and the namespace of tensors if the pass is recorded.
     """
 
     anomaly: bool
     captures: Mapping[Node, list[tuple[int, int]]] = {}  # (output index, key in `captured`)
     captured: dict[int, Any]
     receiving: set[Node] | None  # with captures: the nodes on a path to one
-    running: Collection[Node] = ()  # and those of them that must run for it
-    retaining: bool = True  # fill the .grad of tensors that retain theirs
-    roots: Sequence[Node] = ()  # where it starts
+    running: Collection[Node] = ()  # those of them that must run
+    retaining: bool = True  # set the .grad of tensors with retain_grad()
+    roots: Sequence[Node] = ()  # the nodes that it starts at
 
     def __init__(self, retain_graph: bool, create_graph: bool) -> None:
         self.retain_graph = retain_graph
         self.xp: Any = TENSOR_XP if create_graph else None
-        self.pending: dict[Node, Any] = {}  # {output index: cotangent} for a node with ports
+        self.pending: dict[Node, Any] = {}  # {output index: cotangent} of multi-output nodes
         self.queue: list[tuple[int, Node]] = []
-        self.sums: set[Any] | None = None  # where what is pending is a sum in a buffer of our own
+        self.sums: set[Any] | None = None  # keys of pending sums in buffers of our own
         self.receiving = None
         state = current_modes()
         self.anomaly = state is not None and state.anomaly and state.check_nan
@@ -143,7 +139,7 @@ class BackwardPass:
     # --- the walk ---
 
     def accumulate(self, edge: Edge, g: Any) -> None:
-        """Add `g` to the cotangent that waits for the output that `edge` leads to."""
+        """Add `g` to the pending cotangent of the output that `edge` leads to."""
         pending = self.pending
         if edge.__class__ is NodeOutput:
             node, index = edge.node, edge.index
@@ -178,7 +174,7 @@ class BackwardPass:
         queue, pending = self.queue, self.pending
         receiving, anomaly = self.receiving, self.anomaly
         self.roots = roots = [*pending]
-        leaves: dict[AccumulateGrad, Any] = {}  # those without hooks: nobody sees when they run
+        leaves: dict[AccumulateGrad, Any] = {}  # without hooks, whose order does not matter
         node: Any = None
         ahead: Any = None  # a pending node kept out of the queue, with its cotangent in g:
         g: Any = None  # in a chain, the queue is never touched
@@ -202,7 +198,7 @@ class BackwardPass:
                     node, ahead = ahead, None
                 if node.hooks is not None or receiving is not None:
                     if receiving is not None and node not in receiving:
-                        continue  # a root from which no way leads to what is wanted
+                        continue  # a root that leads to no target
                     g = self._run_pre_hooks(node, g)
                     if g is None or (receiving is not None and node not in self.running):
                         continue
@@ -248,7 +244,7 @@ class BackwardPass:
                         pending[ahead] = g
                         heappush(queue, (-ahead.seq, ahead))
                         ahead, g = edge, grad
-                grads = grad = None  # else a gradient would look as if somebody held it
+                grads = grad = None  # they would count as references to a gradient
         except BaseException as error:
             if node is not None:
                 error.add_note(f"In the backward pass, at {made_at(node)}.")
@@ -259,9 +255,10 @@ class BackwardPass:
     def capture_only(
         self, targets: Sequence[tuple[Node, int]], *, run_leaves: bool = False, earliest: int = 0
     ) -> None:
-        """Run only what lies between the pending roots and `targets`, and capture those.
+        """Run only the nodes between the pending roots and `targets`, and capture the targets.
 
-        If no node before number `earliest` runs, targets that lead to each other are apart.
+        With `earliest`, no node of a lower number runs, which separates targets that lead to each
+        other.
         """
         captures: dict[Node, list[tuple[int, int]]] = {}
         self.captured = {}
@@ -276,24 +273,24 @@ class BackwardPass:
         self.running = running
 
     def reached(self, nodes: Collection[Node]) -> set[Node]:
-        """Return which of the nodes this pass comes by."""
+        """Return those of `nodes` that this pass reaches."""
         reached = reachable(self.roots, min((node.seq for node in nodes), default=0))
         if self.receiving is not None:
             reached &= self.receiving
         return reached.intersection(nodes)
 
     def needs(self, edge: Edge) -> bool:
-        """Say whether this pass wants a cotangent for the output that `edge` leads to."""
+        """Return whether this pass needs the cotangent of the output that `edge` leads to."""
         if edge is None:
             return False
         return self.receiving is None or endpoint(edge)[0] in self.receiving
 
-    # --- what nodes ask of the pass ---
+    # --- helpers of nodes ---
 
     def restore(
         self, grads: tuple[Any, ...], originals: tuple[tuple[tuple[int, ...], Any], ...]
     ) -> tuple[Any, ...]:
-        """Undo broadcasting and promotion: the cotangents as the inputs were."""
+        """Undo broadcasting and promotion: return cotangents of the inputs' shapes and dtypes."""
         return tuple(
             [
                 g if g is None else self.unbroadcast(g, shape, dtype)
@@ -318,7 +315,7 @@ class BackwardPass:
         return g if g.dtype.kind != "c" else (self.xp or namespace(g)).conj(g)
 
     def show(self, g: Any) -> Tensor:
-        """Return a cotangent as the tensor that a hook may see, and even write to."""
+        """Return a cotangent as a gradient tensor that a hook may write to."""
         gradient = self.conjugate(g)
         if self.xp is None:
             return make(namespace(g).array(g) if gradient is g else gradient, None)
@@ -326,7 +323,7 @@ class BackwardPass:
         return copy
 
     def take(self, grad: Tensor) -> Any:
-        """Return the cotangent of a gradient that a user handed over."""
+        """Return the cotangent of a gradient given by a user."""
         return self.conjugate(grad if self.xp is not None else grad._array)
 
     def _run_pre_hooks(self, node: Node, g: Any) -> Any:
@@ -379,13 +376,13 @@ class BackwardPass:
         outputs = tuple(
             self.show(parts[i]) if i in parts else None for i in range(node.output_count)
         )
-        places = node.tensor_inputs(len(grads))
+        positions = node.tensor_inputs(len(grads))
         for hook in list(node.hooks.post.values()):
-            shown = [None if grads[i] is None else self.show(grads[i]) for i in places]
+            shown = [None if grads[i] is None else self.show(grads[i]) for i in positions]
             values = replacements(hook, hook(tuple(shown), outputs), shown)
             if values is not None:
                 grads = list(grads)
-                for i, value in zip(places, values, strict=True):
+                for i, value in zip(positions, values, strict=True):
                     grads[i] = None if value is None else self.take(value)
         return grads
 
@@ -403,14 +400,14 @@ class BackwardPass:
     # --- leaves ---
 
     def _accumulated(self, node: AccumulateGrad, leaf: Tensor | None, g: Any) -> None:
-        """Run the hooks that wait until the leaf's `.grad` is there."""
+        """Run the hooks that follow the accumulation into a leaf's `.grad`."""
         run_post_accumulate(node, leaf)
         assert node.hooks is not None
         if node.hooks.post:
             self._run_post_hooks(node, (), g)
 
     def _flush_leaves(self, leaves: dict[AccumulateGrad, Any]) -> None:
-        """Add to the `.grad` of these leaves; those that have hooks by now go to the queue."""
+        """Add to the `.grad` of these leaves; queue those that have hooks by now."""
         node = None
         try:
             with write_log.accumulating:
@@ -428,7 +425,7 @@ class BackwardPass:
             raise
 
     def add_to_grad(self, tensor: Tensor, g: Any, alone: bool) -> None:
-        """Add a cotangent to `tensor.grad`; `alone` says that nobody else holds it."""
+        """Add a cotangent to `tensor.grad`; `alone` says that nothing else holds it."""
         with write_log.accumulating:
             self._add(tensor, g, alone)
 
@@ -452,7 +449,7 @@ class BackwardPass:
             except ValueError as error:
                 raise InPlaceError(_UNWRITABLE) from error
             if total.base is not None or count_references(total) > ALONE + 1:
-                # else nobody has saved it, or memory of which it is a part: nothing is stale
+                # otherwise nothing has saved it, or the memory that it is a view of
                 record_write(total, "accumulation into .grad")
 
 

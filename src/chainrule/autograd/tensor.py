@@ -1,13 +1,15 @@
-"""Tensor: an array, and its place in the graph."""
+"""The class `Tensor`: an array and its node in the graph."""
 
 from __future__ import annotations
 
 import warnings
+import weakref
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from chainrule.autograd.formatting import format_tensor
 from chainrule.autograd.modes import is_grad_enabled
 from chainrule.autograd.node import (
     AccumulateGrad,
@@ -19,7 +21,7 @@ from chainrule.autograd.node import (
     made_at,
 )
 from chainrule.autograd.versions import version_of
-from chainrule.autograd.views import View
+from chainrule.autograd.views import View, current_node
 from chainrule.backend import CPU, device, device_of, dtype_title, is_known, move, ndarray
 from chainrule.errors import AutogradError, DTypeError, InPlaceError, ShapeError
 
@@ -47,7 +49,7 @@ class Tensor:
 
     _array: Array
     _node: Edge
-    _frozen: AccumulateGrad  # set only on a leaf that was made not to require grad
+    _frozen: AccumulateGrad  # only of a leaf that no longer requires grad
     _grad: Tensor | None
     _view: View | None
 
@@ -106,28 +108,28 @@ class Tensor:
         return int(self._array.dtype.itemsize)
 
     def is_contiguous(self) -> bool:
-        """Say whether the elements lie in memory in C order."""
+        """Return whether the elements are contiguous in memory, in C order."""
         return bool(self._array.flags.c_contiguous)
 
     def is_floating_point(self) -> bool:
-        """Say whether the dtype is a real floating one."""
+        """Return whether the dtype is a real floating one."""
         kind: str = self._array.dtype.kind
         return kind == "f"
 
     def is_complex(self) -> bool:
-        """Say whether the dtype is complex."""
+        """Return whether the dtype is complex."""
         kind: str = self._array.dtype.kind
         return kind == "c"
 
-    # --- the place in the graph ---
+    # --- the graph ---
 
     @property
     def _edge(self) -> Edge:
-        """The node as it is now. Of an alias whose history is stale, asking is no error yet."""
+        """The current node; for an alias with a stale history, the last one instead of an error."""
         if self._view is None:
             return self._node
         try:
-            return current_edge(self)
+            return current_node(self)
         except InPlaceError:
             return self._node
 
@@ -159,8 +161,8 @@ class Tensor:
                 self._frozen, self._node = self._node, None
             elif requires_grad and self._node is None:
                 if self._view is not None and self._view.hidden:
-                    self._view = None  # a leaf of its own, as one that was never turned
-                # One node all its life: hooks, and graphs recorded so far, stay with it.
+                    self._view = None  # a leaf of its own, as if never reshaped in place
+                # The same node as before, if any: its hooks and recorded graphs stay valid.
                 self._node = getattr(self, "_frozen", None) or AccumulateGrad(self)
         elif not requires_grad:
             raise AutogradError(
@@ -186,7 +188,7 @@ class Tensor:
 
     @property
     def output_nr(self) -> int:
-        """Which output of `grad_fn` this tensor is."""
+        """Index of this tensor among the outputs of `grad_fn`."""
         node = self._edge
         return 0 if node is None else endpoint(node)[1]
 
@@ -249,7 +251,7 @@ class Tensor:
     # --- hooks ---
 
     def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> RemovableHandle:
-        """Call ``hook(grad)`` with the total gradient, once per pass; it may return another.
+        """Call ``hook(grad)`` with the total gradient, once per pass; it may return a replacement.
 
         Examples
         --------
@@ -260,15 +262,15 @@ class Tensor:
         >>> x.grad.item()
         20.0
         """
-        node = current_edge(self)
+        node = current_node(self)
         if node is None:
             raise AutogradError(f"{_NO_HOOK}: {_NO_GRADIENT}")
         owner, index = endpoint(node)
         return RemovableHandle(hooks_of(owner).of(index), hook)
 
     def register_post_accumulate_grad_hook(self, hook: Callable[[Tensor], None]) -> RemovableHandle:
-        """Call ``hook(self)`` after a pass has added to this leaf's `.grad`."""
-        node = current_edge(self)
+        """Call ``hook(self)`` after a backward pass has added to the `.grad` of this leaf."""
+        node = current_node(self)
         if node is None:
             raise AutogradError(f"{_NO_HOOK}: {_NO_GRADIENT}")
         if type(node) is not AccumulateGrad:
@@ -279,15 +281,13 @@ class Tensor:
         return RemovableHandle(hooks_of(node).post_accumulate, hook)
 
     def retain_grad(self) -> None:
-        """Keep the gradient of this non-leaf in `.grad`; a leaf does so anyway."""
-        node = current_edge(self)
+        """Keep the gradient of this non-leaf in `.grad`, as leaves always do."""
+        node = current_node(self)
         if node is None:
             raise AutogradError(
                 f"can't retain_grad on Tensor that has requires_grad=False: {_NO_GRADIENT}"
             )
         if type(node) is not AccumulateGrad:
-            import weakref
-
             owner, index = endpoint(node)
             hooks_of(owner).retained[index] = weakref.ref(self)
 
@@ -320,7 +320,7 @@ class Tensor:
 
     @property
     def data(self) -> Any:
-        """Not here: writes through `.data` are invisible to the graph."""
+        """Not available: writes through `.data` would be invisible to the graph."""
         raise AttributeError(
             "a chainrule Tensor has no .data: use detach() for the values, or update in place "
             "under no_grad(), as in: with cr.no_grad(): w.sub_(lr * w.grad)"
@@ -328,9 +328,9 @@ class Tensor:
 
     @data.setter
     def data(self, value: Any) -> None:
-        _ = self.data  # raises, and says what to do
+        _ = self.data  # raises
 
-    # --- towards Python and NumPy ---
+    # --- conversion to Python and NumPy ---
 
     def numpy(self, *, force: bool = False) -> Any:
         """Return the NumPy array, sharing memory.
@@ -434,8 +434,6 @@ class Tensor:
         return id(self)
 
     def __repr__(self) -> str:
-        from chainrule.autograd.formatting import format_tensor
-
         suffixes = []
         array = move(self._array, CPU)
         default = default_dtype()
@@ -482,14 +480,14 @@ class Tensor:
         return _rebuild, (array, str(self.device), self.requires_grad, self._grad)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
-        rebuild, (_, place, requires_grad, grad) = self.__reduce_ex__(4)
+        rebuild, (_, device_name, requires_grad, grad) = self.__reduce_ex__(4)
         grad = None if grad is None else grad.__deepcopy__(memo)
-        copied: Tensor = rebuild(self._array.copy(), place, requires_grad, grad)
+        copied: Tensor = rebuild(self._array.copy(), device_name, requires_grad, grad)
         memo[id(self)] = copied
         return copied
 
     if TYPE_CHECKING:
-        # What derivatives.py and ops attach: an explicit table there, for type checkers here.
+        # Declared for type checkers; `backward.py` and `ops` attach the functions.
         backward: Any
 
         def __getattr__(self, name: str) -> Any: ...
@@ -531,17 +529,10 @@ _NO_GRADIENT = (
 )
 
 
-def _rebuild(array: Array, place: str, requires_grad: bool, grad: Tensor | None) -> Tensor:
-    tensor = make(move(array, device(place)), None)
+def _rebuild(array: Array, device_name: str, requires_grad: bool, grad: Tensor | None) -> Tensor:
+    tensor = make(move(array, device(device_name)), None)
     tensor._grad = grad
     return tensor.requires_grad_(requires_grad)
-
-
-def current_edge(tensor: Tensor) -> Edge:
-    """Return the tensor's node as it is now; of a view, made anew if its base was rewritten."""
-    from chainrule.autograd.record import current_node
-
-    return current_node(tensor)
 
 
 def make(array: Array, node: Edge) -> Tensor:

@@ -1,9 +1,9 @@
-"""Which memory was written in place, and when.
+"""The log of in-place writes: which memory was written, and when.
 
 One counter numbers everything that happens: nodes as they are recorded and in-place writes as they
 are made. A saved value is stale iff its storage was written after its node was recorded. So saving
-costs nothing, checking costs one comparison until somebody writes in place, and only storages that
-were ever written have an entry here.
+costs nothing, checking costs one comparison until something is written in place, and only storages
+that were ever written have an entry here.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ Write = tuple[int, str, CodeType | None, int]
 """One in-place write: its number, the operation, the user's code and instruction."""
 
 
-_REMEMBERED = 64
-"""How many writes to a storage are kept: parameters are written millions of times."""
+_KEPT_WRITES = 64
+"""Number of last writes to a storage that are kept: parameters are written millions of times."""
 
 
 class _Storage:
-    """What is known of a storage that was written in place."""
+    """The writes to one storage."""
 
     __slots__ = ("first", "owner", "recent", "version")
 
@@ -43,11 +43,11 @@ class _Storage:
         self.owner = owner
         self.first = next_seq()
         self.version = 0
-        self.recent: deque[Write] = deque(maxlen=_REMEMBERED)
+        self.recent: deque[Write] = deque(maxlen=_KEPT_WRITES)
 
 
-class _Ledger:
-    """Every in-place write that can still matter."""
+class _WriteLog:
+    """All in-place writes that can still matter."""
 
     __slots__ = ("accumulating", "last", "lock", "storages")
 
@@ -60,16 +60,16 @@ class _Ledger:
         """Make new locks: in a forked child, the thread that held an old one may not exist."""
         # Reentrant: a signal handler may run a pass of its own in the middle of ours.
         self.lock = threading.RLock()
-        self.accumulating = threading.RLock()  # held while a pass adds to a .grad
+        self.accumulating = threading.RLock()  # held while a backward pass adds to a .grad
 
 
-write_log = _Ledger()
+write_log = _WriteLog()
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=write_log.renew_locks)
 
 
 def record_write(array: Array, operation: str, frame: FrameType | None = None) -> None:
-    """Note that `operation` has written to the memory of `array`, in `frame` or above."""
+    """Record that `operation` wrote to the memory of `array`, in `frame` or above."""
     frame = user_frame(frame or sys._getframe(1))
     code, instruction = (None, 0) if frame is None else (frame.f_code, frame.f_lasti)
     owner = array if array.base is None else storage_of(array)
@@ -86,7 +86,7 @@ def record_write(array: Array, operation: str, frame: FrameType | None = None) -
 
 
 def version_of(array: Array) -> int:
-    """Return how many in-place operations wrote to the memory of `array`."""
+    """Return the number of in-place operations that wrote to the memory of `array`."""
     storage = write_log.storages.get(id(storage_of(array)))
     return 0 if storage is None else storage.version
 
@@ -97,7 +97,7 @@ def version_at(array: Array, stamp: int) -> str:
     if storage is None or storage.first > stamp:
         return "0"
     later = len(writes_since(array, stamp))
-    return f"{storage.version - later}{' or earlier' if later == _REMEMBERED else ''}"
+    return f"{storage.version - later}{' or earlier' if later == _KEPT_WRITES else ''}"
 
 
 def writes_since(array: Array, stamp: int) -> list[Write]:

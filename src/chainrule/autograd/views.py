@@ -1,26 +1,31 @@
-"""How a view leads from its base."""
+"""Views: their base, the operations that lead from it, and their history."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from chainrule.autograd.node import Edge
-from chainrule.autograd.versions import next_seq
+from chainrule.autograd.modes import current_modes, enable_grad, is_grad_enabled
+from chainrule.autograd.node import AccumulateGrad, Edge, endpoint, hooks_of
+from chainrule.autograd.versions import next_seq, write_log, writes_since
+from chainrule.errors import InPlaceError
 from chainrule.primitives.primitive import Primitive
 
 if TYPE_CHECKING:
     from chainrule.autograd.tensor import Tensor
 
+_new = object.__new__
+_mode = current_modes
+
 
 class View:
-    """What makes a tensor a view: its base, and the view operations that lead from it.
+    """The view record of a tensor: its base, and the view operations that lead from it.
 
-    The operations are a chain of (earlier ones, primitive, settings): one more costs the same
-    however many there are.
+    The operations are a linked list of (earlier operations, primitive, settings), so that adding
+    one takes constant time.
 
-    `base_node` is the base's node that the view's own was made from: another operation's there now
-    means that the base has a new history. `refusal` says why in-place writes are refused, if they
-    are. Without a base it is the alias that a custom function made at `stamp`.
+    `base_node` is the node of the base when the view's own node was made: if the base has another
+    one now, its history is new. `refusal` is the key of the reason why in-place writes are refused,
+    or None. Without a base, the tensor is an alias that a custom function made at `stamp`.
     """
 
     __slots__ = ("base", "base_node", "path", "refusal", "stamp")
@@ -48,15 +53,15 @@ class View:
 
     @property
     def hidden(self) -> bool:
-        """Whether nobody else holds the base: see `ReshapedInPlace`."""
+        """Whether users cannot see the base: see `ReshapedInPlace`."""
         return False
 
 
 class ReshapedInPlace(View):
-    """What a tensor has that owned its memory before its shape was changed in place.
+    """The view record of a tensor whose shape was changed in place.
 
-    Its base is a tensor that only this one, and views made earlier, know of: it holds the history
-    in the shape that the memory had then. So those views keep their place in it.
+    Its base is a tensor that only this record and earlier views know. It keeps the memory's former
+    shape and history, to which the earlier views refer.
     """
 
     __slots__ = ()
@@ -64,3 +69,81 @@ class ReshapedInPlace(View):
     @property
     def hidden(self) -> bool:
         return True
+
+
+def view_of(tensor: Tensor, primitive: Primitive, settings: dict[str, Any]) -> View:
+    """Return the view record of the result of a view primitive."""
+    parent, modes = tensor._view, _mode()
+    view: View = _new(View)
+    view.refusal = None if modes is None or modes.grad else "no_grad"
+    if parent is None or parent.base is None:
+        view.base, view.path, view.base_node = tensor, (None, primitive, settings), tensor._node
+    else:
+        base = parent.base if parent.base._view is None else root_of(parent)
+        view.base, view.base_node = base, base._node
+        view.path = (parent.path, primitive, settings)
+    if parent is not None:
+        view.refusal = view.refusal or parent.refusal
+    view.stamp = 0
+    return view
+
+
+def current_node(tensor: Tensor) -> Edge:
+    """Return the node of `tensor`; rebuild that of a view whose base has a new history."""
+    view = tensor._view
+    if view is None:
+        return tensor._node
+    base = view.base
+    if base is None:
+        if tensor._node is not None and write_log.last > view.stamp:
+            _check_alias(tensor, view)
+        return tensor._node
+    if base._view is not None:
+        base = root_of(view)
+        current_node(base)  # raises if it is an alias and was written to
+    if base._node is view.base_node:
+        return tensor._node
+    if base._node is None or type(base._node) is AccumulateGrad:
+        return tensor._node  # detached, or made a leaf: no new history
+    view.base_node = base._node
+    alias = base.detach()
+    alias._node = base._node
+    with enable_grad():
+        for primitive, settings in view.steps():
+            alias = primitive.apply(alias, **settings)
+    move_retained(tensor, tensor._node, alias._node)
+    tensor._node = alias._node
+    return tensor._node
+
+
+def root_of(view: View) -> Tensor:
+    """Return the base of a view; follow a base that was reshaped in place to its own base."""
+    base: Any = view.base
+    while base._view is not None and base._view.base is not None:
+        base = base._view.base
+    root: Tensor = base
+    view.base = root
+    return root
+
+
+def move_retained(tensor: Tensor, old: Edge, new: Edge) -> None:
+    """Move the `retain_grad` of a tensor from its old node to its new one."""
+    if old is None or new is None:
+        return
+    node, number = endpoint(old)
+    reference = None if node.hooks is None else node.hooks.retained.get(number)
+    if reference is not None and reference() is tensor:
+        del hooks_of(node).retained[number]
+        owner, position = endpoint(new)
+        hooks_of(owner).retained[position] = reference
+
+
+def _check_alias(tensor: Tensor, view: View) -> None:
+    """Raise if an alias, an input that a custom function returned as is, was written to since."""
+    if is_grad_enabled() and writes_since(tensor._array, view.stamp):
+        raise InPlaceError(
+            f"Output {endpoint(tensor._node)[1]} of {endpoint(tensor._node)[0].name} is a view and "
+            "its base or another view of its base has been modified inplace. This view was created "
+            "inside a custom function (or because an input was returned as-is), so its history "
+            "can't follow the write: clone() the output."
+        )

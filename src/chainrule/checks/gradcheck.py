@@ -10,8 +10,8 @@ import numpy as np
 
 from chainrule.autograd.backward import autograd_grad
 from chainrule.autograd.modes import enable_grad
-from chainrule.autograd.record import current_node
 from chainrule.autograd.tensor import Tensor, make
+from chainrule.autograd.views import current_node
 from chainrule.checks.numerical import (
     Array,
     Pair,

@@ -15,8 +15,8 @@ import numpy as np
 from chainrule.autograd.backward import autograd_grad
 from chainrule.autograd.forward import jvp_through
 from chainrule.autograd.modes import enable_grad
-from chainrule.autograd.record import current_node
 from chainrule.autograd.tensor import Tensor, make
+from chainrule.autograd.views import current_node
 from chainrule.backend import CPU, device_of, move, namespace
 from chainrule.checks.report import GradcheckError
 from chainrule.errors import DTypeError

@@ -12,7 +12,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any, overload
 
-from chainrule.autograd.intercept import ANSWERER
+from chainrule.autograd.intercept import INTERCEPTOR
 from chainrule.autograd.modes import MODES
 from chainrule.compiler.build import Built, build
 from chainrule.compiler.cost import Report
@@ -68,7 +68,7 @@ class Compiled:
     def _first(self, args: Any, kwargs: Any, entries: tuple[Built, ...]) -> Any:
         """Run a call that none of `entries` serves: trace it, and keep the program."""
         modes = MODES.get()
-        if ANSWERER.get() is not None or (modes and (modes.anomaly or modes.saved_hooks)):
+        if INTERCEPTOR.get() is not None or (modes and (modes.anomaly or modes.saved_hooks)):
             return self.function(*args, **kwargs)
         with self._lock:
             if self._entries is not entries:  # another thread has compiled since

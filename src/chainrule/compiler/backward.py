@@ -9,9 +9,9 @@ import numpy as np
 
 from chainrule import pytree
 from chainrule.autograd.backward import autograd_grad, vjp_of
-from chainrule.autograd.forward import pushed_on
+from chainrule.autograd.forward import outputs_and_jvp_of
 from chainrule.autograd.node import Node, NodeName, check_unwritten, freed_error
-from chainrule.autograd.record import place
+from chainrule.autograd.record import stamp_node
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.compiler.ir.program import Op, Program, Value
 from chainrule.compiler.passes import optimize
@@ -218,7 +218,7 @@ class CompiledNode(Node):
 
     def jvp(self, tangents: tuple[Any, ...], xp: Any) -> Any:
         run, tensors = self._rerun("forward mode")
-        return tuple(pushed_on(run, tensors, tangents)[1])
+        return tuple(outputs_and_jvp_of(run, tensors, tangents)[1])
 
     def _differentiable_vjp(self, parts: dict[int, Any], back: Backward, run: Any) -> Sequence[Any]:
         """Run the function again in eager mode, and record its backward pass."""
@@ -320,5 +320,5 @@ def recorded(
     """Return a new node for a call."""
     node: CompiledNode = object.__new__(CompiledNode)
     node.spec, node.edges, node.saved, node.call = spec, edges, saved, call
-    place(node, 3)
+    stamp_node(node, 3)
     return node

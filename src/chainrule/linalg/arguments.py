@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from chainrule.arguments import Operand, cast, floating
-from chainrule.autograd.record import is_recording
+from chainrule.autograd.modes import is_grad_enabled
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import dtype_title, namespace, promoted, whole
 from chainrule.errors import DTypeError, LinAlgError, ShapeError
@@ -55,7 +55,7 @@ def with_common_dtype(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
 
 def is_tracked(x: Tensor) -> bool:
     """Tell whether operations on `x` are recorded."""
-    return is_recording() and x.requires_grad
+    return is_grad_enabled() and x.requires_grad
 
 
 def adjoint(x: Tensor) -> Tensor:

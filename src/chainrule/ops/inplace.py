@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from chainrule.arguments import Operand, cast, tensor_of
-from chainrule.autograd.inplace import fill, set_item, turn_in_place
+from chainrule.autograd.inplace import fill, set_item, view_in_place
 from chainrule.autograd.operands import as_tensors, scalar_array
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import namespace
@@ -204,7 +204,7 @@ def t_(x: Tensor) -> Tensor:
     >>> x.t_().shape, x.shape
     ((3, 2), (3, 2))
     """
-    return turn_in_place(x, "t_", t)
+    return view_in_place(x, "t_", t)
 
 
 @operation(aliases="swapaxes_ swapdims_")
@@ -217,7 +217,7 @@ def transpose_(x: Tensor, dim0: int, dim1: int) -> Tensor:
     >>> cr.zeros(2, 3, 4).transpose_(0, 2).shape
     (4, 3, 2)
     """
-    return turn_in_place(x, "transpose_", lambda y: transpose(y, dim0, dim1))
+    return view_in_place(x, "transpose_", lambda y: transpose(y, dim0, dim1))
 
 
 @operation()
@@ -230,7 +230,7 @@ def squeeze_(x: Tensor, dim: int | Sequence[int] | None = None, *, axis: Any = N
     >>> cr.zeros(1, 2, 1).squeeze_(0).shape
     (2, 1)
     """
-    return turn_in_place(x, "squeeze_", lambda y: squeeze(y, dim, axis=axis))
+    return view_in_place(x, "squeeze_", lambda y: squeeze(y, dim, axis=axis))
 
 
 @operation()
@@ -243,7 +243,7 @@ def unsqueeze_(x: Tensor, dim: int | None = None, *, axis: int | None = None) ->
     >>> cr.zeros(2).unsqueeze_(0).shape
     (1, 2)
     """
-    return turn_in_place(x, "unsqueeze_", lambda y: unsqueeze(y, dim, axis=axis))
+    return view_in_place(x, "unsqueeze_", lambda y: unsqueeze(y, dim, axis=axis))
 
 
 tensor_property("real", real, set_real, doc="The real part; writable.")

@@ -10,9 +10,8 @@ import numpy as np
 
 from chainrule.arguments import Operand, cast, either, one_dim, tensor_of, whole_number
 from chainrule.autograd.operands import as_tensors
-from chainrule.autograd.record import view_of
 from chainrule.autograd.tensor import Tensor
-from chainrule.autograd.views import View
+from chainrule.autograd.views import View, view_of
 from chainrule.backend import promoted
 from chainrule.errors import ArgumentError, OutOfBoundsError, ShapeError
 from chainrule.operation import operation

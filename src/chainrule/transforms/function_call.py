@@ -1,4 +1,4 @@
-"""Calls of functions to differentiate: their results, JVPs and VJPs."""
+"""Calls of users' functions: their arguments, directions and results, checked."""
 
 from __future__ import annotations
 
@@ -7,89 +7,18 @@ from typing import Any
 
 from chainrule import pytree
 from chainrule.arguments import cast, tensor_of
-from chainrule.autograd.backward import autograd_grad
-from chainrule.autograd.forward import jvp_through, tracked
-from chainrule.autograd.modes import enable_grad
-from chainrule.autograd.namespace import TENSOR_XP
-from chainrule.autograd.node import GradientEdge, endpoint
+from chainrule.autograd.function_call import FunctionCall
 from chainrule.autograd.operands import as_tensors
-from chainrule.autograd.record import current_node, is_recording
 from chainrule.autograd.tensor import Tensor
 from chainrule.errors import DTypeError, ShapeError
 
 
-class FunctionCall:
-    """One call of a function to differentiate.
-
-    The function gets new tensors, connected to the history of the arguments. So tensors that it
-    closes over are not mistaken for its arguments, and calls nest. Results have a history where
-    they depend on anything else that requires grad and the caller records.
-    """
-
-    def __init__(self, title: str, function: Callable[..., Any], arguments: Sequence[Any]) -> None:
-        recording = is_recording()
-        primals = [primal(title, path, leaf) for path, leaf in pytree.leaves(list(arguments))]
-        with enable_grad():
-            self.inputs = [tracked(x) for x in primals if x is not None]
-            self.arguments = pytree.with_leaves(list(arguments), self.inputs)
-            self.result = function(*self.arguments)
-        leaves = [leaf for _, leaf in pytree.leaves(self.result)]
-        self.tensor_positions = [i for i, leaf in enumerate(leaves) if isinstance(leaf, Tensor)]
-        self.outputs: list[Tensor] = [leaves[i] for i in self.tensor_positions]
-        self._jvp, has_outer_history = jvp_through(self.inputs, self.outputs)
-        # Edges, not tensors: within vmap, a backward pass sees other proxies of the tensors.
-        self._output_edges = [_edge(t) for t in self.outputs]
-        self._input_edges = [_edge(t) for t in self.inputs]
-        self._recording, self._history = recording, recording and has_outer_history
-
-    def _is_recorded(self, directions: Sequence[Tensor | None]) -> bool:
-        if self._history:
-            return True
-        return self._recording and any(d is not None and d.requires_grad for d in directions)
-
-    def vjp(
-        self, cotangents: Sequence[Tensor | None], *, retain_graph: bool = True
-    ) -> list[Tensor]:
-        """Return cotangents of the inputs for those of the outputs; only once, if not retained."""
-        pairs = zip(self._output_edges, cotangents, strict=True)
-        chosen = [(end, g) for end, g in pairs if g is not None and end is not None]
-        grads: Sequence[Any] = [None] * len(self.inputs)
-        if chosen and self.inputs:
-            roots, gs = zip(*chosen, strict=True)
-            create = self._is_recorded(gs)
-            grads = autograd_grad(
-                roots, self._input_edges, gs, retain_graph or create, create, True
-            )
-        return [
-            TENSOR_XP.zeros_like(x.detach()) if g is None else g
-            for x, g in zip(self.inputs, grads, strict=True)
-        ]
-
-    def jvp(self, tangents: Sequence[Tensor | None]) -> list[Tensor]:
-        """Return tangents of the outputs for those of the inputs."""
-        return self._jvp(tangents, self._is_recorded(tangents))
-
-    def value(self, tangents: Sequence[Tensor | None] = ()) -> Any:
-        """Return the function's result, with a history where its derivatives have one."""
-        if self._is_recorded(tangents):
-            return self.result
-        return self.like_result([t.detach() for t in self.outputs], keep=True)
-
-    def like_result(self, tensors: Sequence[Any], *, keep: bool) -> Any:
-        """Return the structure of the result with its tensors replaced.
-
-        Other leaves stay if `keep`, else they become None.
-        """
-        parts = [leaf if keep else None for _, leaf in pytree.leaves(self.result)]
-        for position, tensor in zip(self.tensor_positions, tensors, strict=True):
-            parts[position] = tensor
-        following = iter(parts)
-        return pytree.map_leaves(self.result, lambda leaf: next(following))
-
-
-def _edge(tensor: Tensor) -> Any:
-    node = current_node(tensor)
-    return None if node is None else GradientEdge(*endpoint(node))
+def recorded_call(
+    title: str, function: Callable[..., Any], arguments: Sequence[Any]
+) -> FunctionCall:
+    """Call a function of trees of tensors, arrays and numbers, recorded to be differentiated."""
+    primals = [primal(title, path, leaf) for path, leaf in pytree.leaves(list(arguments))]
+    return FunctionCall(function, arguments, [x for x in primals if x is not None])
 
 
 def primal(title: str, path: str, leaf: Any) -> Tensor | None:

@@ -7,14 +7,15 @@ from collections.abc import Callable
 from typing import Any
 
 from chainrule import pytree
+from chainrule.autograd.function_call import FunctionCall
 from chainrule.autograd.namespace import TENSOR_XP
 from chainrule.autograd.tensor import Tensor
 from chainrule.errors import AutogradError
 from chainrule.transforms.argnums import Argnums, ArgnumSelection
 from chainrule.transforms.function_call import (
-    FunctionCall,
     as_list,
     directions,
+    recorded_call,
     split_aux,
     title_of,
 )
@@ -113,7 +114,7 @@ def _derivative(
     @functools.wraps(function)
     def derivative(*args: Any, **kwargs: Any) -> Any:
         choice = ArgnumSelection(title, function, argnums, args, kwargs)
-        call = FunctionCall(title, choice.call, choice.values)
+        call = recorded_call(title, choice.call, choice.values)
         grads = call.vjp(_scalar_cotangents(title, function, call, has_aux), retain_graph=False)
         gradient = pytree.with_leaves(call.arguments, grads)
         return form(call.value(), choice.like(gradient))
@@ -177,7 +178,7 @@ def hvp(function: Callable[..., Any], primals: Any, tangents: Any) -> Any:
     """
     arguments = as_list(primals)
     gradient = grad(function, tuple(range(len(arguments))))
-    call = FunctionCall("hvp", lambda *xs: list(gradient(*xs)), arguments)
+    call = recorded_call("hvp", lambda *xs: list(gradient(*xs)), arguments)
     product = call.vjp(directions("hvp", call.arguments, as_list(tangents)), retain_graph=False)
     found = pytree.with_leaves(call.arguments, product)
     return type(primals)(found) if isinstance(primals, tuple | list) else found[0]

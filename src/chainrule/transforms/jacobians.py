@@ -7,13 +7,13 @@ from collections.abc import Callable
 from typing import Any
 
 from chainrule import pytree
-from chainrule.autograd.function_call import check_real
+from chainrule.autograd.function_call import FunctionCall, check_real
 from chainrule.autograd.namespace import TENSOR_XP
 from chainrule.autograd.tensor import Tensor
 from chainrule.creation import eye
 from chainrule.errors import ArgumentError, MissingRuleError
 from chainrule.transforms.argnums import Argnums, ArgnumSelection
-from chainrule.transforms.function_call import FunctionCall, split_aux
+from chainrule.transforms.function_call import recorded_call, split_aux
 from chainrule.transforms.gradients import grad
 from chainrule.transforms.vmap import vmap
 
@@ -77,7 +77,7 @@ def jacobian(
     @functools.wraps(function)
     def derivative(*args: Any, **kwargs: Any) -> Any:
         choice = ArgnumSelection("jacobian", function, argnums, args, kwargs)
-        call = FunctionCall("jacobian", choice.call, choice.values)
+        call = recorded_call("jacobian", choice.call, choice.values)
         _, aux = split_aux("jacobian", function, call.value(), has_aux)
         outputs, _ = split_aux("jacobian", function, call.result, has_aux)
         count = sum(isinstance(leaf, Tensor) for _, leaf in pytree.leaves(outputs))

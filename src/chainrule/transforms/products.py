@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from chainrule import pytree
-from chainrule.transforms.function_call import FunctionCall, as_list, directions, split_aux
+from chainrule.transforms.function_call import as_list, directions, recorded_call, split_aux
 
 __all__ = ["jvp", "linearize", "vjp"]
 
@@ -53,7 +53,7 @@ def jvp(function: Callable[..., Any], primals: Any, tangents: Any) -> tuple[Any,
     >>> jvp(lambda p: p["w"] * 2 + p["b"], {"w": 3.0, "b": 2.0}, {"w": 1.0, "b": 0.0})
     (tensor(8.), tensor(2.))
     """
-    call = FunctionCall("jvp", function, as_list(primals))
+    call = recorded_call("jvp", function, as_list(primals))
     ts = directions("jvp", call.arguments, as_list(tangents))
     return call.value(ts), call.like_result(call.jvp(ts), keep=False)
 
@@ -91,7 +91,7 @@ def linearize(function: Callable[..., Any], *primals: Any) -> tuple[Any, Callabl
     >>> value, jvp_fn(1.0), jvp_fn(0.5)
     (tensor(9.), tensor(6.), tensor(3.))
     """
-    call = FunctionCall("linearize", function, primals)
+    call = recorded_call("linearize", function, primals)
 
     def jvp_fn(*tangents: Any) -> Any:
         ts = directions("linearize", call.arguments, list(tangents))
@@ -138,7 +138,7 @@ def vjp(function: Callable[..., Any], *primals: Any, has_aux: bool = False) -> t
     >>> value["product"], vjp_fn({"sum": 1.0, "product": 10.0})
     (tensor(6.), (tensor(21.), tensor(31.)))
     """
-    call = FunctionCall("vjp", function, primals)
+    call = recorded_call("vjp", function, primals)
     outputs, _ = split_aux("vjp", function, call.result, has_aux)
     values, aux = split_aux("vjp", function, call.value(), has_aux)
 

@@ -114,7 +114,7 @@ if child == 0:
         np.testing.assert_allclose(function(x), np.tanh(x) * 3, rtol=1e-5)
         other = cr.compile(lambda x: cr.exp(x) * 3, backend="native")
         np.testing.assert_allclose(other(x), np.exp(x) * 3, rtol=1e-5)
-        assert not type(vars(cr.Tensor)["_array"]).__name__.startswith("_Asked")
+        assert not type(vars(cr.Tensor)["_array"]).__name__.startswith("_InterceptedSlot")
         code = 0
     finally:
         os._exit(code)

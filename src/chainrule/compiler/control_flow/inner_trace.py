@@ -12,8 +12,8 @@ from typing import Any
 
 from chainrule.autograd.intercept import SLOTS
 from chainrule.autograd.node import AccumulateGrad
-from chainrule.autograd.record import current_node
 from chainrule.autograd.tensor import Tensor, make
+from chainrule.autograd.views import current_node
 from chainrule.compiler.ir.program import Program, Value
 from chainrule.compiler.tracing.symbol import TRACING, Symbol
 from chainrule.compiler.tracing.trace import Capture, Trace, switched_to
@@ -49,10 +49,10 @@ class InnerTrace(Trace):
             return tensor
         return self.capture(tensor, array).proxy
 
-    def face_for(self, tensor: Tensor, slot: str, value: Any) -> tuple[Tensor, Any]:
+    def proxy_for_write(self, tensor: Tensor, slot: str, value: Any) -> tuple[Tensor, Any]:
         if slot == "_array" and not hasattr(_Raw(tensor), "array"):
             self._own[id(tensor)] = weakref.ref(tensor)
-        return super().face_for(tensor, slot, value)
+        return super().proxy_for_write(tensor, slot, value)
 
     def capture(self, tensor: Tensor, array: Any) -> Capture:
         """Return the capture of a tensor of the enclosing trace, with a leaf as its proxy."""

@@ -8,11 +8,12 @@ from typing import Any
 
 from chainrule import control_flow
 from chainrule.autograd.backward import autograd_grad
-from chainrule.autograd.forward import pushed_on, tracked
-from chainrule.autograd.modes import enable_grad
+from chainrule.autograd.forward import outputs_and_jvp_of, tracked
+from chainrule.autograd.modes import enable_grad, is_grad_enabled
 from chainrule.autograd.node import Node, NodeName, NodeOutput
-from chainrule.autograd.record import current_node, is_recording, place
+from chainrule.autograd.record import stamp_node
 from chainrule.autograd.tensor import Tensor, make
+from chainrule.autograd.views import current_node
 from chainrule.compiler.control_flow.inner_trace import Body
 from chainrule.compiler.ir.abstract_eval import DRAW
 from chainrule.compiler.ir.program import Op, Value, every_op
@@ -60,7 +61,7 @@ class LoopNode(Node):
         found = {id(t): t for region in regions for t in region.sources}
         self.sources = list(found.values())
         self.edges = tuple([current_node(t) for t in (*inputs, *self.sources)])
-        place(self, 4)
+        stamp_node(self, 4)
         trace = TRACING.get()
         assert trace is not None
         trace.loop_nodes.append(self)
@@ -146,7 +147,9 @@ class CondNode(LoopNode):
         return as_cotangents(self._differentiate(back), run)
 
     def _tangents(self, tangents: Sequence[Any]) -> list[Tensor | None]:
-        return self._differentiate(lambda branch: pushed_on(branch, self.sources, tangents))
+        return self._differentiate(
+            lambda branch: outputs_and_jvp_of(branch, self.sources, tangents)
+        )
 
     def _differentiate(
         self, derivative: Callable[[Callable[..., Any]], tuple[Sequence[Any], list[Any]]]
@@ -224,7 +227,7 @@ class WhileNode(LoopNode):
                 inputs = [tracked(t) if i in active else t for i, t in enumerate(self.carry)]
             wrt = [inputs[i] for i in active] + self.sources
             given = [zeros_like(self.carry[i]) for i in active] + list(tangents[len(self.carry) :])
-            _, found = pushed_on(partial(self.function, inputs), wrt, given)
+            _, found = outputs_and_jvp_of(partial(self.function, inputs), wrt, given)
             more = {i for i in range(len(self.carry)) if found[i] is not None} - active
             if not more:
                 return sorted(active)
@@ -235,11 +238,11 @@ class WhileNode(LoopNode):
 
         def forward(state: Any) -> Any:
             carry, carry_tangents = state
-            recorded = is_recording()  # by a higher derivative
+            recorded = is_grad_enabled()  # by a higher derivative
             inputs = [tracked(t) if i in active else t for i, t in enumerate(carry)]
             wrt = [inputs[i] for i in active] + self.sources
             given = [*carry_tangents, *of_sources]
-            outs, found = pushed_on(lambda: self.function(inputs), wrt, given)
+            outs, found = outputs_and_jvp_of(lambda: self.function(inputs), wrt, given)
             ends = [zeros_like(outs[i]) if found[i] is None else found[i] for i in active]
             return outs if recorded else [t.detach() for t in outs], ends
 

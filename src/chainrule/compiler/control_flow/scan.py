@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from chainrule import control_flow
 from chainrule.autograd.backward import vjp_of
-from chainrule.autograd.forward import pushed_on
+from chainrule.autograd.forward import outputs_and_jvp_of
 from chainrule.autograd.node import NodeName, NodeOutput
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.compiler.control_flow.inner_trace import Body
@@ -232,7 +232,7 @@ class ScanNode(LoopNode):
         """Return the output tangents of a step, from those of carries, xs and other tensors."""
         inputs = self.tracked(given[len(rows) :])
         arriving = {**carries, **dict(zip(rows, given, strict=False))}
-        _, found = pushed_on(
+        _, found = outputs_and_jvp_of(
             lambda: self.function(inputs),
             [inputs[i] for i in arriving] + self.sources,
             [*arriving.values(), *others],

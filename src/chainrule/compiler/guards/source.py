@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from chainrule import pytree
-from chainrule.autograd.intercept import ANSWERER, SLOTS
+from chainrule.autograd.intercept import INTERCEPTOR, SLOTS
 from chainrule.autograd.modes import MODES
 from chainrule.autograd.node import AccumulateGrad, NodeOutput
-from chainrule.autograd.record import current_node
 from chainrule.autograd.tensor import Tensor, default_dtype, make
 from chainrule.autograd.versions import record_write
+from chainrule.autograd.views import current_node
 from chainrule.backend import ndarray, storage_of
 from chainrule.compiler.backward import recorded
 from chainrule.compiler.codegen.run import defined
@@ -46,7 +46,7 @@ class Guards:
         self.trace, self.contents = call.trace, call.contents
         self.scope: dict[str, Any] = {
             "MISS": MISS,
-            "ANSWERER": ANSWERER,
+            "INTERCEPTOR": INTERCEPTOR,
             "MODES": MODES,
             "default_dtype": default_dtype,
             "Tensor": Tensor,
@@ -89,7 +89,7 @@ class Guards:
         self.lines.append(f"if not ({condition}): return MISS")
 
     def _modes(self) -> None:
-        self.require("ANSWERER.get() is None")  # within another trace, trace the function itself
+        self.require("INTERCEPTOR.get() is None")  # within another trace, trace the function itself
         modes = MODES.get()
         if modes is None:
             self.require("MODES.get() is None")

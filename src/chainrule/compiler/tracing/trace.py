@@ -19,11 +19,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from chainrule import arguments, pytree
-from chainrule.autograd.intercept import SLOTS, asking, intercepting
+from chainrule.autograd.intercept import SLOTS, intercepted_by, intercepting
 from chainrule.autograd.location import locate, user_frame
 from chainrule.autograd.node import AccumulateGrad, ErrorNode
-from chainrule.autograd.record import current_node
 from chainrule.autograd.tensor import Tensor
+from chainrule.autograd.views import current_node
 from chainrule.backend import ndarray, storage_of
 from chainrule.compiler.codegen import runtime
 from chainrule.compiler.ir.abstract_eval import DRAW, abstract_eval
@@ -57,7 +57,7 @@ def switched_to(trace: Trace | None) -> Iterator[None]:
     """Switch from the active trace to another one, or to none."""
     token = TRACING.set(trace)
     try:
-        with asking(trace):
+        with intercepted_by(trace):
             yield
     finally:
         TRACING.reset(token)
@@ -198,7 +198,7 @@ class Trace:
             return tensor
         return self.capture(tensor, array).proxy
 
-    def face_for(self, tensor: Tensor, slot: str, value: Any) -> tuple[Tensor, Any]:
+    def proxy_for_write(self, tensor: Tensor, slot: str, value: Any) -> tuple[Tensor, Any]:
         """Return the tensor whose slot to set, and the value; arrays become symbols."""
         if slot == "_array":
             if value.__class__ is not Symbol:

@@ -6,11 +6,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from chainrule.autograd.intercept import ANSWERER, SLOTS, asking, intercepting
+from chainrule.autograd.intercept import INTERCEPTOR, SLOTS, intercepted_by, intercepting
 from chainrule.autograd.node import Edge, Node, endpoint
-from chainrule.autograd.record import current_node, place
+from chainrule.autograd.record import stamp_node
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.versions import next_seq
+from chainrule.autograd.views import current_node
 from chainrule.errors import AutogradError
 from chainrule.transforms.vmap import indexing, rules  # noqa: F401 - they fill the table of rules
 from chainrule.transforms.vmap.batched_array import BatchedArray, Level, copy_batch_major
@@ -29,7 +30,7 @@ class VmapInterpreter:
     """A run of a function under vmap; tensors from outside are shared by all examples."""
 
     def __init__(self, count: int) -> None:
-        self.outer = ANSWERER.get()
+        self.outer = INTERCEPTOR.get()
         self.level = Level(count, _identity if self.outer is None else self.outer.array)
         self._begin = next_seq()
         self._proxies: dict[int, tuple[Tensor, Tensor]] = {}  # keeps tensors: ids stay unique
@@ -43,12 +44,12 @@ class VmapInterpreter:
             return tensor
         known = self._proxies.get(id(tensor))
         if known is None:
-            with asking(self.outer):
+            with intercepted_by(self.outer):
                 known = tensor, batch_tensor(self.level, tensor, None)
             self._proxies[id(tensor)] = known
         return known[1]
 
-    def face_for(self, tensor: Tensor, slot: str, value: Any) -> tuple[Tensor, Any]:
+    def proxy_for_write(self, tensor: Tensor, slot: str, value: Any) -> tuple[Tensor, Any]:
         if slot == "_array" and not self._contains(value):
             value = self.array(value)
         elif slot == "_node" and value is not None and endpoint(value)[0].seq < self._begin:
@@ -127,14 +128,14 @@ class BatchBoundary(Node):
     def __init__(self, level: Level, edge: Edge, dim: int | None, into: bool) -> None:
         self.level, self.dim, self.into = level, dim, into
         self.edges = (edge,)
-        place(self, 1)
+        stamp_node(self, 1)
 
     @property
     def name(self) -> str:
         return "VmapBackward0"
 
     def vjp(self, g: Any, run: BackwardPass) -> Sequence[Any]:
-        interceptor: Any = ANSWERER.get()
+        interceptor: Any = INTERCEPTOR.get()
         if self.into and self.dim is None and getattr(interceptor, "level", None) is self.level:
             raise AutogradError(
                 "vmap: a backward pass in a mapped function reached a tensor from outside, whose "
@@ -155,9 +156,9 @@ def _across_boundary(level: Level, tensor: Tensor, dim: int | None, into: bool) 
     edge, array = current_node(tensor), tensor._array
     node = None if edge is None else BatchBoundary(level, edge, dim, into)
     if not into:
-        interceptor: Any = ANSWERER.get()
+        interceptor: Any = INTERCEPTOR.get()
         inside = getattr(interceptor, "level", None) is level
-        with asking(interceptor.outer if inside else interceptor):
+        with intercepted_by(interceptor.outer if inside else interceptor):
             return make(_unbatch_array(level, array, dim), node)
     made: Tensor = object.__new__(Tensor)  # unknown to the outer interceptor
     values = {

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from chainrule import pytree
-from chainrule.autograd.intercept import ANSWERER
+from chainrule.autograd.intercept import INTERCEPTOR
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import namespace, numpy_xp
 from chainrule.transforms.vmap.batched_array import BatchedArray, Level, Take
@@ -90,7 +90,7 @@ def apply_rule(found: Rule, name: str, *args: Any, **settings: Any) -> Any:
     """Apply the rule of a function at the deepest level among its arguments."""
     level = deepest_level(args, settings) if settings else deepest_level(args)
     if level is None:
-        level = getattr(ANSWERER.get(), "level", None)
+        level = getattr(INTERCEPTOR.get(), "level", None)
         if level is None:  # nothing is batched, as by zeros() in a backward pass after vmap
             return numpy_function(name)(*args, **settings)
     try:
