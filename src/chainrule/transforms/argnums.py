@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from chainrule.errors import ArgumentError
-from chainrule.transforms.function_call import title_of
+from chainrule.transforms.arguments import title_of
 
 Argnums = int | str | Sequence[int] | Sequence[str]
 

@@ -12,13 +12,7 @@ from chainrule.autograd.namespace import TENSOR_XP
 from chainrule.autograd.tensor import Tensor
 from chainrule.errors import AutogradError
 from chainrule.transforms.argnums import Argnums, ArgnumSelection
-from chainrule.transforms.function_call import (
-    as_list,
-    directions,
-    recorded_call,
-    split_aux,
-    title_of,
-)
+from chainrule.transforms.arguments import as_list, directions, recorded_call, split_aux, title_of
 
 __all__ = ["grad", "hvp", "value_and_grad"]
 

@@ -13,7 +13,7 @@ from chainrule.autograd.tensor import Tensor
 from chainrule.creation import eye
 from chainrule.errors import ArgumentError, MissingRuleError
 from chainrule.transforms.argnums import Argnums, ArgnumSelection
-from chainrule.transforms.function_call import recorded_call, split_aux
+from chainrule.transforms.arguments import recorded_call, split_aux
 from chainrule.transforms.gradients import grad
 from chainrule.transforms.vmap import vmap
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from chainrule import pytree
-from chainrule.transforms.function_call import as_list, directions, recorded_call, split_aux
+from chainrule.transforms.arguments import as_list, directions, recorded_call, split_aux
 
 __all__ = ["jvp", "linearize", "vjp"]
 

@@ -14,7 +14,7 @@ from chainrule.arguments import tensor_of
 from chainrule.autograd.tensor import Tensor
 from chainrule.errors import ArgumentError, AutogradError, ShapeError
 from chainrule.random import draw as sampling
-from chainrule.transforms.function_call import title_of
+from chainrule.transforms.arguments import title_of
 from chainrule.transforms.vmap.batched_array import BatchedArray, Level
 from chainrule.transforms.vmap.interpreter import VmapInterpreter, batch_tensor, unbatch_tensor
 from chainrule.transforms.vmap.namespace import deepest_level, inner_xp, loop_over_batch
