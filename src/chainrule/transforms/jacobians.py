@@ -15,7 +15,7 @@ from chainrule.errors import ArgumentError, MissingRuleError
 from chainrule.transforms.argnums import Argnums, ArgnumSelection
 from chainrule.transforms.function_call import FunctionCall, parted
 from chainrule.transforms.gradients import grad
-from chainrule.transforms.vmap import vmap
+from chainrule.transforms.vmap.vmap import vmap
 
 __all__ = ["hessian", "jacobian"]
 
