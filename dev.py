@@ -95,6 +95,7 @@ def lint(options):
         "ruff check": [PYTHON, "-m", "ruff", "check"],
         "ruff format": [PYTHON, "-m", "ruff", "format", "--check"],
         "mypy": [PYTHON, "-m", "mypy"],
+        "pyright": [PYTHON, "-m", "basedpyright", "--pythonpath", PYTHON],
         "lint-imports": [BIN / "lint-imports", "--no-logo"],
     }
     failed = []

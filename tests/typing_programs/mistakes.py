@@ -28,8 +28,7 @@ x.exp_(2)  # type: ignore[call-arg]
 cr.exp_(x, 2)  # type: ignore[call-arg]
 x + "1"  # type: ignore[operator]
 x @ [1.0, 2.0, 3.0]  # type: ignore[operator]
-x < "a"  # type: ignore[operator]
-x += None  # type: ignore[arg-type]
+print(x < "a")  # type: ignore[operator]
 
 # settings
 cr.sum(x, "rows")  # type: ignore[arg-type]
@@ -45,4 +44,6 @@ a: int = x.sum()  # type: ignore[assignment]
 b: float = x.shape  # type: ignore[assignment]
 c: cr.Tensor = x.max(0)  # type: ignore[assignment]
 x.T = x  # type: ignore[misc]
-(x.grad * 2).sum()  # type: ignore[operator]
+x.grad * 2  # type: ignore[operator]
+
+x += None  # type: ignore[arg-type]
