@@ -1,4 +1,4 @@
-"""Write the stubs: the public names of chainrule, and the methods that operations give `Tensor`.
+"""Write the stubs: the public names of chainrule and the methods that operations give `Tensor`.
 
     python3 tools/stubs.py            write the stubs
     python3 tools/stubs.py --check    only say whether they are current
@@ -19,7 +19,7 @@ import re
 import sys
 import textwrap
 import typing
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -54,9 +54,14 @@ def stubs() -> dict[Path, str]:
 def package() -> str:
     """Return the stub of `chainrule` itself: every public name, from where it is defined."""
     imports, constants = Imports(), []
-    lazy = cr._LATER  # type: ignore[attr-defined]
-    modules = {alias.name for alias in _imported_names("chainrule", "chainrule")}
-    for name in sorted({*cr.__all__, *lazy, *modules}):  # type: ignore[attr-defined]
+    lazy = vars(cr)["_LATER"]
+    modules = {
+        alias.name
+        for statement in _tree("chainrule").body
+        if isinstance(statement, ast.ImportFrom) and statement.module == "chainrule"
+        for alias in statement.names
+    }
+    for name in sorted({*vars(cr)["__all__"], *lazy, *modules}):
         value = getattr(cr, name)
         if isinstance(value, ModuleType):
             imports.add(("chainrule", name), name)
@@ -117,9 +122,11 @@ BINARY = {
 def tensor_methods() -> str:
     """Return the stub of the base class that `Tensor` has for type checkers alone."""
     in_class = {
-        statement.name
-        for statement in _class_body("chainrule.autograd.tensor", "Tensor")
-        if isinstance(statement, ast.FunctionDef)
+        member.name
+        for statement in _tree("chainrule.autograd.tensor").body
+        if isinstance(statement, ast.ClassDef) and statement.name == "Tensor"
+        for member in statement.body
+        if isinstance(member, ast.FunctionDef)
     }
     attached = {
         name: value
@@ -162,7 +169,7 @@ def _member(name: str, value: Any, writer: SignatureWriter) -> tuple[str, list[s
 
 
 def _forward(name: str) -> str:
-    """Return the name of the operator whose reflected or in-place form has a name."""
+    """Return the operator's name without the prefix of its reflected or in-place form."""
     own = name.removeprefix("__").removesuffix("__")
     return own if own in BINARY or own[:1] not in ("i", "r") else own[1:]
 
@@ -218,24 +225,18 @@ class SignatureWriter:
         """Yield the lines of a method, whose first parameter is the tensor."""
         signature = inspect.signature(function)
         module = function.__module__
-        first, *rest = signature.parameters.values()
-        parameters = ["self"]
-        if first.kind is first.POSITIONAL_ONLY and not _has_kind(rest, first.POSITIONAL_ONLY):
-            parameters.append("/")
-        starred = False
-        for number, parameter in enumerate(rest):
-            if parameter.kind is parameter.KEYWORD_ONLY and not starred:
-                parameters.append("*")
-            starred |= parameter.kind in (parameter.KEYWORD_ONLY, parameter.VAR_POSITIONAL)
-            parameters.append(self._parameter(parameter, module))
-            last = not _has_kind(rest[number + 1 :], parameter.POSITIONAL_ONLY)
-            if parameter.kind is parameter.POSITIONAL_ONLY and last:
-                parameters.append("/")
+        tensor, *others = signature.parameters.values()
+        kinds = [tensor.kind, *(parameter.kind for parameter in others)]
+        texts = ["self", *(self._parameter(parameter, module) for parameter in others)]
+        if tensor.KEYWORD_ONLY in kinds and tensor.VAR_POSITIONAL not in kinds:
+            texts.insert(kinds.index(tensor.KEYWORD_ONLY), "*")
+        if positional := kinds.count(tensor.POSITIONAL_ONLY):
+            texts.insert(positional, "/")
         result = self.annotation(signature.return_annotation, module)
-        yield from _definition_lines(name, parameters, result, summary)
+        yield from _definition_lines(name, texts, result, summary)
 
     def operator(self, name: str) -> str:
-        """Return the line of an operator: the function of one takes anything, to refuse it."""
+        """Return the line of an operator, whose function takes anything and refuses it itself."""
         result = self.annotation("Tensor", "chainrule.arguments")
         if name in UNARY:
             return f"    def {name}(self) -> {result}: ..."
@@ -260,16 +261,11 @@ class SignatureWriter:
         return _in_double_quotes(ast.unparse(tree))
 
     def _parameter(self, parameter: inspect.Parameter, module: str) -> str:
-        stars = {parameter.VAR_POSITIONAL: "*", parameter.VAR_KEYWORD: "**"}
-        text = f"{stars.get(parameter.kind, '')}{parameter.name}"
+        text = str(parameter.replace(annotation=parameter.empty, default=parameter.empty))
         text += f": {self.annotation(parameter.annotation, module)}"
         if parameter.default is parameter.empty:
             return text
         return f"{text} = {_default(parameter.default)}"
-
-
-def _has_kind(parameters: Iterable[inspect.Parameter], kind: Any) -> bool:
-    return any(parameter.kind is kind for parameter in parameters)
 
 
 def _default(value: Any) -> str:
@@ -391,25 +387,6 @@ def _tree(module: str) -> ast.Module:
     return ast.parse(inspect.getsource(import_module(module)))
 
 
-def _class_body(module: str, name: str) -> list[ast.stmt]:
-    (found,) = [
-        statement
-        for statement in _tree(module).body
-        if isinstance(statement, ast.ClassDef) and statement.name == name
-    ]
-    return found.body
-
-
-def _imported_names(module: str, source: str) -> list[ast.alias]:
-    """Return what the import statements of a module take from another."""
-    return [
-        alias
-        for statement in _tree(module).body
-        if isinstance(statement, ast.ImportFrom) and statement.module == source
-        for alias in statement.names
-    ]
-
-
 def main(options: list[str]) -> int:
     """Write the stubs, or say which are out of date."""
     texts = stubs()
@@ -421,7 +398,7 @@ def main(options: list[str]) -> int:
             print(f"{path} is out of date: run `python3 tools/stubs.py`")
         return 1 if stale else 0
     for path in stale:
-        path.write_text(texts[path], encoding="utf-8")
+        path.write_text(texts[path], encoding="utf-8", newline="\n")
     return 0
 
 
