@@ -94,7 +94,9 @@ def lint(options):
     checks = {
         "ruff check": [PYTHON, "-m", "ruff", "check"],
         "ruff format": [PYTHON, "-m", "ruff", "format", "--check"],
+        "stubs": [PYTHON, "tools/stubs.py", "--check"],
         "mypy": [PYTHON, "-m", "mypy"],
+        "pyright": [PYTHON, "-m", "basedpyright", "--pythonpath", PYTHON],
         "lint-imports": [BIN / "lint-imports", "--no-logo"],
     }
     failed = []

@@ -15,6 +15,7 @@ from importlib import import_module as _import_module
 
 import numpy as _np
 
+from chainrule import autograd as autograd
 from chainrule import creation, errors, ops, random
 from chainrule.autograd.backward import autograd_backward as autograd_backward
 from chainrule.autograd.backward import autograd_grad as autograd_grad
@@ -39,99 +40,6 @@ from chainrule.errors import *
 from chainrule.missing_names import missing as _missing
 from chainrule.ops import *
 from chainrule.random import *
-
-if _typing.TYPE_CHECKING:
-    from chainrule import array_api as array_api
-    from chainrule import checks as checks
-    from chainrule import cuda as cuda
-    from chainrule import fft as fft
-    from chainrule import func as func
-    from chainrule import linalg as linalg
-    from chainrule import nn as nn
-    from chainrule import optim as optim
-    from chainrule import signal as signal
-    from chainrule import special as special
-    from chainrule import transforms as transforms
-    from chainrule import utils as utils
-    from chainrule.checks import GradcheckError as GradcheckError
-    from chainrule.checks.gradcheck import gradcheck as gradcheck
-    from chainrule.checks.gradcheck import gradgradcheck as gradgradcheck
-    from chainrule.compiler import compile as compile
-    from chainrule.compiler import profile as profile
-    from chainrule.compiler.eager import get_kernels as get_kernels
-    from chainrule.compiler.eager import set_kernels as set_kernels
-    from chainrule.compiler.export import export as export
-    from chainrule.control_flow import cond as cond
-    from chainrule.control_flow import scan as scan
-    from chainrule.control_flow import while_loop as while_loop
-    from chainrule.fft.stft import istft as istft
-    from chainrule.fft.stft import stft as stft
-    from chainrule.kernels.threads import get_num_threads as get_num_threads
-    from chainrule.kernels.threads import set_num_threads as set_num_threads
-    from chainrule.linalg import cholesky_inverse as cholesky_inverse
-    from chainrule.linalg import cholesky_solve as cholesky_solve
-    from chainrule.linalg import det as det
-    from chainrule.linalg import inverse as inverse
-    from chainrule.linalg import logdet as logdet
-    from chainrule.linalg import matrix_exp as matrix_exp
-    from chainrule.linalg import matrix_power as matrix_power
-    from chainrule.linalg import pinverse as pinverse
-    from chainrule.linalg import slogdet as slogdet
-    from chainrule.linalg.deprecated import cholesky as cholesky
-    from chainrule.linalg.deprecated import lu as lu
-    from chainrule.linalg.deprecated import lu_solve as lu_solve
-    from chainrule.linalg.deprecated import lu_unpack as lu_unpack
-    from chainrule.linalg.deprecated import qr as qr
-    from chainrule.linalg.deprecated import svd as svd
-    from chainrule.linalg.deprecated import triangular_solve as triangular_solve
-    from chainrule.linalg.least_squares import pca_lowrank as pca_lowrank
-    from chainrule.linalg.least_squares import svd_lowrank as svd_lowrank
-    from chainrule.linalg.products import chain_matmul as chain_matmul
-    from chainrule.nn.functional import adaptive_avg_pool1d as adaptive_avg_pool1d
-    from chainrule.nn.functional import adaptive_max_pool1d as adaptive_max_pool1d
-    from chainrule.nn.functional import avg_pool1d as avg_pool1d
-    from chainrule.nn.functional import celu as celu
-    from chainrule.nn.functional import celu_ as celu_
-    from chainrule.nn.functional import channel_shuffle as channel_shuffle
-    from chainrule.nn.functional import conv1d as conv1d
-    from chainrule.nn.functional import conv2d as conv2d
-    from chainrule.nn.functional import conv3d as conv3d
-    from chainrule.nn.functional import conv_transpose1d as conv_transpose1d
-    from chainrule.nn.functional import conv_transpose2d as conv_transpose2d
-    from chainrule.nn.functional import conv_transpose3d as conv_transpose3d
-    from chainrule.nn.functional import cosine_similarity as cosine_similarity
-    from chainrule.nn.functional import feature_alpha_dropout as feature_alpha_dropout
-    from chainrule.nn.functional import group_norm as group_norm
-    from chainrule.nn.functional import hardshrink as hardshrink
-    from chainrule.nn.functional import layer_norm as layer_norm
-    from chainrule.nn.functional import max_pool1d as max_pool1d
-    from chainrule.nn.functional import max_pool2d as max_pool2d
-    from chainrule.nn.functional import max_pool3d as max_pool3d
-    from chainrule.nn.functional import pairwise_distance as pairwise_distance
-    from chainrule.nn.functional import pixel_shuffle as pixel_shuffle
-    from chainrule.nn.functional import pixel_unshuffle as pixel_unshuffle
-    from chainrule.nn.functional import prelu as prelu
-    from chainrule.nn.functional import relu_ as relu_
-    from chainrule.nn.functional import rms_norm as rms_norm
-    from chainrule.nn.functional import rrelu as rrelu
-    from chainrule.nn.functional import rrelu_ as rrelu_
-    from chainrule.nn.functional import selu as selu
-    from chainrule.nn.functional import selu_ as selu_
-    from chainrule.nn.functional import threshold as threshold
-    from chainrule.nn.functional import threshold_ as threshold_
-    from chainrule.nn.functional.dropout import alpha_dropout as alpha_dropout
-    from chainrule.nn.functional.dropout import dropout as dropout
-    from chainrule.nn.functional.padding import constant_pad_nd as constant_pad_nd
-    from chainrule.random.generator import Generator as Generator
-    from chainrule.transforms import grad as grad
-    from chainrule.transforms import hessian as hessian
-    from chainrule.transforms import hvp as hvp
-    from chainrule.transforms import jacobian as jacobian
-    from chainrule.transforms import jvp as jvp
-    from chainrule.transforms import linearize as linearize
-    from chainrule.transforms import value_and_grad as value_and_grad
-    from chainrule.transforms import vjp as vjp
-    from chainrule.transforms.vmap.vmap import vmap as vmap
 
 __version__ = "0.1.0"
 
@@ -255,7 +163,7 @@ if not _typing.TYPE_CHECKING:
         "get_default_dtype",
         "set_default_dtype",
         "device",
-        "cuda",
+        "cuda",  # noqa: F405 - in `_LATER`
         # printing
         "set_printoptions",
     ]

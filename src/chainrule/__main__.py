@@ -185,6 +185,7 @@ def draw_approximation(at: float = 2.0) -> Any:
     point = cr.tensor(at, requires_grad=True)
     value = f(point)
     value.backward()
+    assert point.grad is not None
     x = cr.linspace(-4, 4, 100)
     line = value.detach() + point.grad * (x - at)
     return plotting.linear_approximation(x, f(x), line, at=at, label="x² + 3x + 2")

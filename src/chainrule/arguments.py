@@ -16,7 +16,7 @@ from chainrule.backend import device, dtype_title, move
 from chainrule.errors import ArgumentError, DTypeError, OutOfBoundsError
 from chainrule.primitives import elementwise
 
-Operand = Any  # a Tensor, an array or a number
+Operand = Tensor | np.ndarray[Any, Any] | np.generic | complex  # a number, a bool too
 DTypeLike = Any  # an argument of numpy.dtype
 DeviceLike = device | str | None
 Dims = int | Sequence[int] | None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -51,6 +51,9 @@ from chainrule.ops.permute import roll as _roll
 from chainrule.ops.repeat import meshgrid as _meshgrid
 from chainrule.ops.reshape import reshape as _reshape
 from chainrule.ops.reshape import squeeze as _squeeze
+
+if TYPE_CHECKING:
+    from chainrule.array_api_names import *  # what `ARRAY_API` and `_DTYPES` add below
 
 VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
 __array_api_version__ = VERSIONS[-1]

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from chainrule.autograd.inplace import in_place, ufunc_in_place
 from chainrule.autograd.operands import is_operand
@@ -20,6 +20,7 @@ from chainrule.primitives.primitive import Primitive
 
 Function = Callable[..., Any]
 F = TypeVar("F", bound=Function)
+P = ParamSpec("P")
 
 UFUNCS: dict[str, Function] = {}
 """Functions of tensors by the name of the NumPy ufunc that they are."""
@@ -103,7 +104,7 @@ def _names(chosen: bool | str, own: list[str]) -> list[str]:
 # --- in place -------------------------------------------------------------------------------------
 
 
-def inplace_form(function: Function, name: str = "") -> Callable[..., Tensor]:
+def inplace_form(function: Callable[P, Any], name: str = "") -> Callable[P, Tensor]:
     """Return the in-place form of a function that was registered with `inplace`."""
     return _IN_PLACE[function, name or f"{function.__name__}_"]
 

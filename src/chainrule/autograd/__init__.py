@@ -4,7 +4,7 @@ As in PyTorch, it has `autograd.backward`, `autograd.grad` and `autograd.Functio
 """
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import chainrule.primitives  # noqa: F401
 from chainrule.autograd import record_fast as record_fast  # sets `Primitive.apply`
@@ -60,11 +60,21 @@ class Variable(metaclass=_Variables):
     """
 
 
-def __getattr__(name: str) -> Any:
-    if name in ("functional", "graph"):
-        return import_module(f"chainrule.autograd.{name}")
-    if name == "grad_mode":  # PyTorch's name
-        return import_module("chainrule.autograd.modes")
-    if name in ("gradcheck", "gradgradcheck"):  # a layer above this package
-        return getattr(import_module("chainrule.checks"), name)
-    raise missing(__name__, name)
+if TYPE_CHECKING:
+    from chainrule.autograd import functional as functional
+    from chainrule.autograd import graph as graph
+    from chainrule.autograd import modes
+    from chainrule.checks.gradcheck import gradcheck as gradcheck
+    from chainrule.checks.gradcheck import gradgradcheck as gradgradcheck
+
+    grad_mode = modes
+else:
+
+    def __getattr__(name: str) -> Any:
+        if name in ("functional", "graph"):
+            return import_module(f"chainrule.autograd.{name}")
+        if name == "grad_mode":  # PyTorch's name
+            return import_module("chainrule.autograd.modes")
+        if name in ("gradcheck", "gradgradcheck"):  # a layer above this package
+            return getattr(import_module("chainrule.checks"), name)
+        raise missing(__name__, name)

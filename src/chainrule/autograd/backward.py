@@ -519,4 +519,4 @@ def _backward(
 
 
 _backward.__name__, _backward.__qualname__ = "backward", "Tensor.backward"
-Tensor.backward = _backward
+Tensor.backward = _backward  # type: ignore[assignment, method-assign]

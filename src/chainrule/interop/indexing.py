@@ -60,7 +60,8 @@ def where(condition: Any, x: Tensor | None = None, y: Tensor | None = None) -> A
     """Return `x` where a condition holds, else `y`; without them, the indices where it holds."""
     if x is None and y is None:
         return np.nonzero(array_of(condition))
-    return ops.where(_mask(condition), x, y)
+    operands: Any = x, y
+    return ops.where(_mask(condition), *operands)
 
 
 def _mask(condition: Any) -> Tensor:

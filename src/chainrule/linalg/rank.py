@@ -22,7 +22,7 @@ def tolerances(x: Tensor, atol: Operand | None, rtol: Operand | None) -> tuple[A
     return _column(atol if atol is not None else 0.0), _column(rtol)
 
 
-def _column(value: Operand) -> Any:
+def _column(value: Any) -> Any:
     array = value._array if isinstance(value, Tensor) else value
     return array[..., None] if getattr(array, "ndim", 0) else float(array)
 

@@ -1,7 +1,7 @@
 """The public operations, by subject.
 
 One more costs a primitive's block, a function in one of these modules, registered by `operation`,
-and a row in the conformance table of the tests.
+and a row in the conformance table of the tests; `python tools/stubs.py` then shows it to editors.
 """
 
 import sys

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 
@@ -42,6 +42,34 @@ __all__ = [
 ]
 
 Array = Any
+
+
+@overload
+def median(
+    input: Operand,
+    dim: None = None,
+    keepdim: bool = False,
+    *,
+    axis: None = None,
+    keepdims: bool = False,
+) -> Tensor: ...
+
+
+@overload
+def median(
+    input: Operand, dim: int, keepdim: bool = False, *, keepdims: bool = False
+) -> Extremes: ...
+
+
+@overload
+def median(
+    input: Operand,
+    dim: None = None,
+    keepdim: bool = False,
+    *,
+    axis: int,
+    keepdims: bool = False,
+) -> Extremes: ...
 
 
 @operation()
@@ -88,6 +116,34 @@ def median(
     tensor([2])
     """
     return _median("median", input, either(dim, axis), keepdim or keepdims)
+
+
+@overload
+def nanmedian(
+    input: Operand,
+    dim: None = None,
+    keepdim: bool = False,
+    *,
+    axis: None = None,
+    keepdims: bool = False,
+) -> Tensor: ...
+
+
+@overload
+def nanmedian(
+    input: Operand, dim: int, keepdim: bool = False, *, keepdims: bool = False
+) -> Extremes: ...
+
+
+@overload
+def nanmedian(
+    input: Operand,
+    dim: None = None,
+    keepdim: bool = False,
+    *,
+    axis: int,
+    keepdims: bool = False,
+) -> Extremes: ...
 
 
 @operation()

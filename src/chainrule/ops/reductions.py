@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 
@@ -403,6 +403,22 @@ class Extremes(NamedTuple):
     indices: Tensor
 
 
+@overload
+def max(
+    input: Operand,
+    dim: Tensor | None = None,
+    keepdim: bool = False,
+    *,
+    axis: Dims = None,
+    keepdims: bool = False,
+    other: Operand | None = None,
+) -> Tensor: ...
+
+
+@overload
+def max(input: Operand, dim: int, keepdim: bool = False, *, keepdims: bool = False) -> Extremes: ...
+
+
 @operation()
 def max(
     input: Operand,
@@ -454,6 +470,22 @@ def max(
     tensor([1, 0])
     """
     return _extreme(reductions.max, input, dim, keepdim, axis, keepdims, other)
+
+
+@overload
+def min(
+    input: Operand,
+    dim: Tensor | None = None,
+    keepdim: bool = False,
+    *,
+    axis: Dims = None,
+    keepdims: bool = False,
+    other: Operand | None = None,
+) -> Tensor: ...
+
+
+@overload
+def min(input: Operand, dim: int, keepdim: bool = False, *, keepdims: bool = False) -> Extremes: ...
 
 
 @operation()

@@ -190,7 +190,7 @@ def scatter(
     input: Operand,
     dim: int,
     index: Operand,
-    src: Operand = None,
+    src: Operand | None = None,
     *,
     value: Any = None,
     reduce: str | None = None,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple, cast
+from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
 
@@ -43,6 +43,14 @@ __all__ = [
 Array = Any
 
 # --- where ----------------------------------------------------------------------------------------
+
+
+@overload
+def nonzero(input: Operand, *, as_tuple: Literal[False] = False) -> Tensor: ...
+
+
+@overload
+def nonzero(input: Operand, *, as_tuple: Literal[True]) -> tuple[Tensor, ...]: ...
 
 
 @operation()
@@ -91,7 +99,7 @@ def argwhere(input: Operand) -> Tensor:
     tensor([[1],
             [2]])
     """
-    return cast(Tensor, nonzero(input))
+    return nonzero(input)
 
 
 # --- which ----------------------------------------------------------------------------------------
@@ -510,6 +518,23 @@ def foremost(rows: Array, k: int, largest: bool) -> Array:
 
 
 # --- sort search ----------------------------------------------------------------------------------
+
+
+@overload
+def sort(
+    input: Operand,
+    dim: int = -1,
+    descending: bool = False,
+    stable: bool = True,
+    *,
+    axis: None = None,
+) -> Extremes: ...
+
+
+@overload
+def sort(
+    input: Operand, dim: int = -1, descending: bool = False, stable: bool = True, *, axis: int
+) -> Tensor: ...
 
 
 @operation()

@@ -27,15 +27,13 @@ from chainrule.ops import (
     special,
     statistics,
 )
-from chainrule.ops import (
-    complex as complexes,
-)
 from chainrule.ops.wrappers import of_reals
 from chainrule.primitives import binary as binary_primitives
 from chainrule.primitives import elementwise
 from chainrule.primitives import special as special_primitives
 from chainrule.primitives.primitive import Primitive
 
+complexes: Any = import_module("chainrule.ops.complex")
 matmul: Any = import_module("chainrule.ops.matmul")
 reshape: Any = import_module("chainrule.ops.reshape")
 where: Any = import_module("chainrule.ops.where")

@@ -15,7 +15,7 @@ from chainrule.errors import ArgumentError, MissingRuleError
 from chainrule.transforms.argnums import Argnums, ArgnumSelection
 from chainrule.transforms.arguments import recorded_call, split_aux
 from chainrule.transforms.gradients import grad
-from chainrule.transforms.vmap import vmap
+from chainrule.transforms.vmap.vmap import vmap
 
 __all__ = ["hessian", "jacobian"]
 

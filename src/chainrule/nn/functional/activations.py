@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ParamSpec
 
 import numpy as np
 
@@ -22,6 +22,8 @@ from chainrule.random.draw import draw, uniform_array
 
 if TYPE_CHECKING:
     from numpy.random import Generator
+
+P = ParamSpec("P")
 
 __all__ = [
     "softmax",
@@ -283,16 +285,17 @@ def _on_floats(
     return function(floating(x))
 
 
-def in_place_variant(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+def in_place_variant(function: Callable[P, Tensor]) -> Callable[P, Tensor]:
     """Return the in-place variant of a function, whose name ends in an underscore."""
+    call: Callable[..., Tensor] = function
 
     def method(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        return function(input, *args, inplace=True, **kwargs)
+        return call(input, *args, inplace=True, **kwargs)
 
     method.__name__ = method.__qualname__ = f"{function.__name__}_"
     method.__module__ = function.__module__
     method.__doc__ = f"Do `{function.__name__}` in place."
-    return method
+    return method  # type: ignore[return-value]
 
 
 # --- smooth activations ---------------------------------------------------------------------------
