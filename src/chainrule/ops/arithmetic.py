@@ -13,7 +13,12 @@ from chainrule.autograd.operands import as_tensors
 from chainrule.autograd.tensor import Tensor
 from chainrule.errors import ArgumentError, DTypeError
 from chainrule.operation import inplace_form, operation, reflected, ufunc_in_place_operator
-from chainrule.ops.wrappers import binary, of_floats, piecewise, strict
+from chainrule.ops.wrappers import (
+    binary_function,
+    function_of_operator,
+    nondifferentiable_operator,
+    unary_floating,
+)
 from chainrule.primitives import binary as binary_primitives
 from chainrule.primitives import elementwise
 
@@ -47,15 +52,15 @@ __all__ = [
     "lcm_",
 ]
 
-_add = binary(elementwise.add)
-_subtract = binary(elementwise.subtract)
-_multiply = binary(elementwise.multiply)
-_divide = binary(elementwise.divide)
+_add = binary_function(elementwise.add)
+_subtract = binary_function(elementwise.subtract)
+_multiply = binary_function(elementwise.multiply)
+_divide = binary_function(elementwise.divide)
 floor_quotient = elementwise.floor_divide.apply
-_floor_divide = strict(floor_quotient, "floor_divide")
-_remainder = binary(elementwise.remainder)
-_pow = binary(elementwise.pow)
-_reciprocal = of_floats(elementwise.reciprocal)
+_floor_divide = function_of_operator(floor_quotient, "floor_divide")
+_remainder = binary_function(elementwise.remainder)
+_pow = binary_function(elementwise.pow)
+_reciprocal = unary_floating(elementwise.reciprocal)
 
 
 @operation(
@@ -505,9 +510,10 @@ reciprocal_ = inplace_form(reciprocal)
 #
 # What is defined for integers alone: divisors, multiples, shifts of bits.
 
-_gcd, _lcm = piecewise(binary_primitives.gcd), piecewise(binary_primitives.lcm)
-_left_shift = piecewise(binary_primitives.bitwise_left_shift)
-_right_shift = piecewise(binary_primitives.bitwise_right_shift)
+_gcd = nondifferentiable_operator(binary_primitives.gcd)
+_lcm = nondifferentiable_operator(binary_primitives.lcm)
+_left_shift = nondifferentiable_operator(binary_primitives.bitwise_left_shift)
+_right_shift = nondifferentiable_operator(binary_primitives.bitwise_right_shift)
 
 
 def _integers(name: str, operator: Callable[[Any, Any], Any], x: Operand, y: Operand) -> Tensor:

@@ -18,7 +18,7 @@ from chainrule.ops.arithmetic import add, divide, multiply, subtract
 from chainrule.ops.arithmetic import pow as _pow
 from chainrule.ops.complex import real
 from chainrule.ops.where import where
-from chainrule.ops.wrappers import of_floats, of_reals, real_floating, real_pair
+from chainrule.ops.wrappers import binary_real, real_floating, unary_floating, unary_real
 from chainrule.primitives import binary, elementwise
 
 __all__ = [
@@ -61,17 +61,17 @@ __all__ = [
     "rad2deg_",
 ]
 
-_atan2 = real_pair(binary.atan2)
-_hypot = real_pair(binary.hypot)
-_logaddexp = real_pair(binary.logaddexp)
-_logaddexp2 = real_pair(binary.logaddexp2)
-_copysign = real_pair(binary.copysign)
-_nextafter = real_pair(binary.nextafter)
-_fmod = real_pair(binary.fmod, floats=False)
-_fmax = real_pair(binary.fmax, floats=False)
-_fmin = real_pair(binary.fmin, floats=False)
-_heaviside = real_pair(binary.heaviside, floats=False)
-_xlogy = real_pair(binary.xlogy)
+_atan2 = binary_real(binary.atan2)
+_hypot = binary_real(binary.hypot)
+_logaddexp = binary_real(binary.logaddexp)
+_logaddexp2 = binary_real(binary.logaddexp2)
+_copysign = binary_real(binary.copysign)
+_nextafter = binary_real(binary.nextafter)
+_fmod = binary_real(binary.fmod, to_floating=False)
+_fmax = binary_real(binary.fmax, to_floating=False)
+_fmin = binary_real(binary.fmin, to_floating=False)
+_heaviside = binary_real(binary.heaviside, to_floating=False)
+_xlogy = binary_real(binary.xlogy)
 
 
 @operation(aliases="arctan2", inplace=True, ufunc="arctan2", array_api=True)
@@ -430,7 +430,7 @@ def float_power(input: Operand, exponent: Operand) -> Tensor:
 #
 # What is blended, limited or repaired element by element; angles.
 
-_exp2 = of_floats(binary.exp2)
+_exp2 = unary_floating(binary.exp2)
 _deg2rad_factor = 0.017453292519943295  # π / 180
 _rad2deg_factor = 57.29577951308232
 
@@ -714,7 +714,7 @@ exp2_ = inplace_form(exp2)
 
 # --- questions ------------------------------------------------------------------------------------
 
-_signbit = of_reals(binary.signbit)
+_signbit = unary_real(binary.signbit)
 
 
 @operation(ufunc="signbit", array_api=True)

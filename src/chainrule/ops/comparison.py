@@ -11,30 +11,34 @@ from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import namespace
 from chainrule.errors import ArgumentError, ShapeError
 from chainrule.operation import operation
-from chainrule.ops.wrappers import piecewise, strict
+from chainrule.ops.wrappers import function_of_operator, nondifferentiable_operator
 from chainrule.primitives import elementwise
 
-_equal_operator = piecewise(elementwise.equal)
-_not_equal_operator = piecewise(elementwise.not_equal)
-_less_operator = piecewise(elementwise.less)
-_less_equal_operator = piecewise(elementwise.less_equal)
-_greater_operator = piecewise(elementwise.greater)
-_greater_equal_operator = piecewise(elementwise.greater_equal)
-_bitwise_and_operator = piecewise(elementwise.bitwise_and)
-_bitwise_or_operator = piecewise(elementwise.bitwise_or)
-_bitwise_xor_operator = piecewise(elementwise.bitwise_xor)
-_equal = strict(_equal_operator, "equal")
-_not_equal = strict(_not_equal_operator, "not_equal")
-_less = strict(_less_operator, "less")
-_less_equal = strict(_less_equal_operator, "less_equal")
-_greater = strict(_greater_operator, "greater")
-_greater_equal = strict(_greater_equal_operator, "greater_equal")
-_logical_and = strict(piecewise(elementwise.logical_and), "logical_and")
-_logical_or = strict(piecewise(elementwise.logical_or), "logical_or")
-_logical_xor = strict(piecewise(elementwise.logical_xor), "logical_xor")
-_bitwise_and = strict(_bitwise_and_operator, "bitwise_and")
-_bitwise_or = strict(_bitwise_or_operator, "bitwise_or")
-_bitwise_xor = strict(_bitwise_xor_operator, "bitwise_xor")
+_equal_operator = nondifferentiable_operator(elementwise.equal)
+_not_equal_operator = nondifferentiable_operator(elementwise.not_equal)
+_less_operator = nondifferentiable_operator(elementwise.less)
+_less_equal_operator = nondifferentiable_operator(elementwise.less_equal)
+_greater_operator = nondifferentiable_operator(elementwise.greater)
+_greater_equal_operator = nondifferentiable_operator(elementwise.greater_equal)
+_bitwise_and_operator = nondifferentiable_operator(elementwise.bitwise_and)
+_bitwise_or_operator = nondifferentiable_operator(elementwise.bitwise_or)
+_bitwise_xor_operator = nondifferentiable_operator(elementwise.bitwise_xor)
+_equal = function_of_operator(_equal_operator, "equal")
+_not_equal = function_of_operator(_not_equal_operator, "not_equal")
+_less = function_of_operator(_less_operator, "less")
+_less_equal = function_of_operator(_less_equal_operator, "less_equal")
+_greater = function_of_operator(_greater_operator, "greater")
+_greater_equal = function_of_operator(_greater_equal_operator, "greater_equal")
+_logical_and = function_of_operator(
+    nondifferentiable_operator(elementwise.logical_and), "logical_and"
+)
+_logical_or = function_of_operator(nondifferentiable_operator(elementwise.logical_or), "logical_or")
+_logical_xor = function_of_operator(
+    nondifferentiable_operator(elementwise.logical_xor), "logical_xor"
+)
+_bitwise_and = function_of_operator(_bitwise_and_operator, "bitwise_and")
+_bitwise_or = function_of_operator(_bitwise_or_operator, "bitwise_or")
+_bitwise_xor = function_of_operator(_bitwise_xor_operator, "bitwise_xor")
 
 __all__ = [
     "equal",

@@ -13,7 +13,7 @@ from chainrule.ops import elementary
 from chainrule.ops.arithmetic import multiply
 from chainrule.ops.elementary import cos, sin
 from chainrule.ops.permute import matrix_transpose
-from chainrule.ops.wrappers import real_operands, real_pair
+from chainrule.ops.wrappers import binary_real, real_operands
 from chainrule.primitives import binary, elementwise, shaping
 
 __all__ = [
@@ -232,7 +232,7 @@ def hermitian(x: Tensor) -> Tensor:
 
 # --- made of real numbers -------------------------------------------------------------------------
 
-_complex = real_pair(binary.complex)
+_complex = binary_real(binary.complex)
 
 
 def complex(real: Operand, imag: Operand) -> Tensor:

@@ -27,7 +27,7 @@ from chainrule.ops.permute import moveaxis, movedim
 from chainrule.ops.reductions import Extremes, cumsum, sum
 from chainrule.ops.reshape import broadcast_to
 from chainrule.ops.statistics import logsumexp
-from chainrule.ops.wrappers import along
+from chainrule.ops.wrappers import apply_along_dim
 from chainrule.primitives import elementwise, indexing, reductions, shaping
 
 __all__ = [
@@ -135,7 +135,7 @@ def logcumsumexp(input: Operand, dim: int | None = None, *, axis: int | None = N
     input = floating(input)
     if input._array.dtype.kind == "c":
         return _complex_logcumsumexp(input, either(dim, axis))
-    return along(reductions.logcumsumexp, input, either(dim, axis))
+    return apply_along_dim(reductions.logcumsumexp, input, either(dim, axis))
 
 
 def _complex_logcumsumexp(x: Tensor, dim: int | None) -> Tensor:
@@ -394,7 +394,7 @@ def gradient(
         )
     return tuple(
         [
-            slopes(samples, _distance(h, samples), number, edge_order)
+            gradient_along_axis(samples, _distance(h, samples), number, edge_order)
             for h, number in zip(distances, dims, strict=True)
         ]
     )
@@ -406,7 +406,7 @@ def _distance(value: Any, samples: Tensor) -> Tensor:
     return tensor_of(value)
 
 
-def slopes(f: Tensor, h: Tensor, axis: int, edge_order: int) -> Tensor:
+def gradient_along_axis(f: Tensor, h: Tensor, axis: int, edge_order: int) -> Tensor:
     """Return the slopes along one axis: those of parabolas through three neighbours.
 
     At distances d and e before and behind, the weights are -e / (d (d + e)), (e - d) / (d e) and

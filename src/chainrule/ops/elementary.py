@@ -10,7 +10,7 @@ from chainrule.arguments import Operand, cast, floating, tensor_of
 from chainrule.autograd.tensor import Tensor
 from chainrule.errors import ArgumentError
 from chainrule.operation import inplace_form, operation
-from chainrule.ops.wrappers import binary, of_floats, real_pair
+from chainrule.ops.wrappers import binary_function, binary_real, unary_floating
 from chainrule.primitives import elementwise
 
 __all__ = [
@@ -91,14 +91,14 @@ __all__ = [
     "round_",
 ]
 
-_sqrt = of_floats(elementwise.sqrt)
-_exp = of_floats(elementwise.exp)
-_expm1 = of_floats(elementwise.expm1)
-_log = of_floats(elementwise.log)
-_log1p = of_floats(elementwise.log1p)
-_log2 = of_floats(elementwise.log2)
-_log10 = of_floats(elementwise.log10)
-_sigmoid = of_floats(elementwise.sigmoid)
+_sqrt = unary_floating(elementwise.sqrt)
+_exp = unary_floating(elementwise.exp)
+_expm1 = unary_floating(elementwise.expm1)
+_log = unary_floating(elementwise.log)
+_log1p = unary_floating(elementwise.log1p)
+_log2 = unary_floating(elementwise.log2)
+_log10 = unary_floating(elementwise.log10)
+_sigmoid = unary_floating(elementwise.sigmoid)
 
 
 @operation(inplace=True, ufunc="sqrt", array_api=True)
@@ -366,18 +366,18 @@ rsqrt_ = inplace_form(rsqrt)
 #
 # Trigonometric and hyperbolic functions, and their inverses. Angles are in radians.
 
-_sin = of_floats(elementwise.sin)
-_cos = of_floats(elementwise.cos)
-_tan = of_floats(elementwise.tan)
-_asin = of_floats(elementwise.asin)
-_acos = of_floats(elementwise.acos)
-_atan = of_floats(elementwise.atan)
-_sinh = of_floats(elementwise.sinh)
-_cosh = of_floats(elementwise.cosh)
-_tanh = of_floats(elementwise.tanh)
-_asinh = of_floats(elementwise.asinh)
-_acosh = of_floats(elementwise.acosh)
-_atanh = of_floats(elementwise.atanh)
+_sin = unary_floating(elementwise.sin)
+_cos = unary_floating(elementwise.cos)
+_tan = unary_floating(elementwise.tan)
+_asin = unary_floating(elementwise.asin)
+_acos = unary_floating(elementwise.acos)
+_atan = unary_floating(elementwise.atan)
+_sinh = unary_floating(elementwise.sinh)
+_cosh = unary_floating(elementwise.cosh)
+_tanh = unary_floating(elementwise.tanh)
+_asinh = unary_floating(elementwise.asinh)
+_acosh = unary_floating(elementwise.acosh)
+_atanh = unary_floating(elementwise.atanh)
 
 
 @operation(inplace=True, ufunc="sin", array_api=True)
@@ -745,10 +745,10 @@ arcsinh, arccosh, arctanh = asinh, acosh, atanh
 _relu = elementwise.relu.apply
 _clamp = elementwise.clamp.apply
 
-_maximum = binary(elementwise.maximum)
-_clamp_min = real_pair(elementwise.clamp_min, floats=False)
-_clamp_max = real_pair(elementwise.clamp_max, floats=False)
-_minimum = binary(elementwise.minimum)
+_maximum = binary_function(elementwise.maximum)
+_clamp_min = binary_real(elementwise.clamp_min, to_floating=False)
+_clamp_max = binary_real(elementwise.clamp_max, to_floating=False)
+_minimum = binary_function(elementwise.minimum)
 
 _PLAIN = frozenset([float, int, type(None)])
 """Bounds of floating numbers that are taken as they are."""

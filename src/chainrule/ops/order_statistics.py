@@ -21,11 +21,11 @@ from chainrule.backend import check_known, dtype_title, holds_somewhere, is_know
 from chainrule.errors import ArgumentError, DTypeError, ShapeError
 from chainrule.operation import operation
 from chainrule.ops.permute import movedim
-from chainrule.ops.reductions import Extremes, chosen
+from chainrule.ops.reductions import Extremes, take_extremes
 from chainrule.ops.reshape import reshape
 from chainrule.ops.sort_search import MANY, sort
 from chainrule.ops.where import where
-from chainrule.ops.wrappers import reshaped
+from chainrule.ops.wrappers import reshape_result
 from chainrule.primitives import elementwise, indexing, reductions
 
 __all__ = [
@@ -163,7 +163,7 @@ def _ranked(name: str, x: Tensor, dim: int, keepdim: bool, places_in: Any) -> Ex
     if x.shape[number] == 0:
         raise ShapeError(f"{name}(): Expected reduction dim {number} to have non-zero size.")
     places = np.moveaxis(places_in(np.moveaxis(x._array, number, -1)), -1, number)
-    return chosen(x, make(places, None), number, keepdim)
+    return take_extremes(x, make(places, None), number, keepdim)
 
 
 @operation()
@@ -407,7 +407,7 @@ def _quantile(
     short = () if number is None else (*x.shape[:number], *x.shape[number + 1 :])
     shape = kept if keepdim else short
     if shares.ndim == 0:
-        return reshaped(values, shape)
+        return reshape_result(values, shape)
     return reshape(movedim(values, -1, 0), (len(shares), *shape))
 
 

@@ -21,7 +21,7 @@ from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import dtype_title, namespace
 from chainrule.errors import ArgumentError, DTypeError, OutOfBoundsError
 from chainrule.operation import operation
-from chainrule.ops.wrappers import along, reshaped
+from chainrule.ops.wrappers import apply_along_dim, reshape_result
 from chainrule.primitives import elementwise, indexing, reductions, shaping
 from chainrule.primitives.primitive import Primitive
 
@@ -217,7 +217,7 @@ def cumsum(
     tensor([1., 3., 6.])
     """
     input = cast(tensor_of(input), dtype)
-    return _accumulated(along(reductions.cumulative_sum, input, either(dim, axis)), dtype)
+    return _accumulated(apply_along_dim(reductions.cumulative_sum, input, either(dim, axis)), dtype)
 
 
 @operation(method=False, array_api=True)
@@ -263,8 +263,8 @@ def _cumulated(
     primitive: Primitive, x: Operand, axis: Any, dtype: DTypeLike, initial: int | None
 ) -> Tensor:
     x = tensor_of(x)
-    dtype = accumulator(x) if dtype is None else dtype
-    result = cast(along(primitive, cast(x, dtype), axis), dtype)
+    dtype = accumulator_dtype(x) if dtype is None else dtype
+    result = cast(apply_along_dim(primitive, cast(x, dtype), axis), dtype)
     if initial is None:
         return result
     number = one_dim(0 if axis is None else axis, result.ndim)
@@ -273,7 +273,7 @@ def _cumulated(
     return shaping.concat.apply(first, result, axis=number)
 
 
-def accumulator(x: Tensor) -> Any:
+def accumulator_dtype(x: Tensor) -> Any:
     """Return the dtype that the array API sums in: a wide one for integers."""
     kind = x._array.dtype.kind
     return np.dtype("uint64" if kind == "u" else "int64") if kind in "biu" else x.dtype
@@ -297,7 +297,9 @@ def cumprod(
     tensor([1., 2., 6.])
     """
     input = cast(tensor_of(input), dtype)
-    return _accumulated(along(reductions.cumulative_prod, input, either(dim, axis)), dtype)
+    return _accumulated(
+        apply_along_dim(reductions.cumulative_prod, input, either(dim, axis)), dtype
+    )
 
 
 @operation(method=False, array_api=True)
@@ -508,7 +510,7 @@ def _extreme(
     number = one_dim(either(dim, axis), x.ndim)
     _, argument = _EXTREMES[primitive]
     indices = _positions(argument, x, number, True)
-    return chosen(x, indices, number, keepdim or keepdims)
+    return take_extremes(x, indices, number, keepdim or keepdims)
 
 
 _EXTREMES = {
@@ -518,7 +520,7 @@ _EXTREMES = {
 """By reduction: the primitive of two operands, and that of the index."""
 
 
-def chosen(x: Tensor, indices: Tensor, dim: int, keepdim: bool) -> Extremes:
+def take_extremes(x: Tensor, indices: Tensor, dim: int, keepdim: bool) -> Extremes:
     """Return the elements at `indices`, of length 1 along `dim`."""
     if x.ndim == 0:
         return Extremes(elementwise.clone.apply(x), indices)
@@ -526,7 +528,7 @@ def chosen(x: Tensor, indices: Tensor, dim: int, keepdim: bool) -> Extremes:
     if keepdim:
         return Extremes(values, indices)
     shape = (*x.shape[:dim], *x.shape[dim + 1 :])
-    return Extremes(reshaped(values, shape), make(indices._array.reshape(shape), None))
+    return Extremes(reshape_result(values, shape), make(indices._array.reshape(shape), None))
 
 
 def _reduced(

@@ -18,7 +18,7 @@ from chainrule.operation import inplace_form, operation
 from chainrule.ops.arithmetic import add, multiply, negative, subtract
 from chainrule.ops.binary import logaddexp
 from chainrule.ops.elementary import clamp
-from chainrule.ops.wrappers import of_reals, real_floating, real_operands, real_pair
+from chainrule.ops.wrappers import binary_real, real_floating, real_operands, unary_real
 from chainrule.primitives import binary, special
 from chainrule.primitives.primitive import Primitive
 
@@ -42,16 +42,16 @@ __all__ = [
     "sinc_",
 ]
 
-_erf = of_reals(special.erf)
-_erfc = of_reals(special.erfc)
-_erfinv = of_reals(special.erfinv)
-_lgamma = of_reals(special.lgamma)
-_polygamma = of_reals(special.polygamma)
-_digamma = of_reals(special.polygamma, "digamma")
-_i0 = of_reals(special.bessel_i, "i0")
-_logit = of_reals(special.logit)
-_gammainc = real_pair(special.gammainc)
-_gammaincc = real_pair(special.gammaincc)
+_erf = unary_real(special.erf)
+_erfc = unary_real(special.erfc)
+_erfinv = unary_real(special.erfinv)
+_lgamma = unary_real(special.lgamma)
+_polygamma = unary_real(special.polygamma)
+_digamma = unary_real(special.polygamma, "digamma")
+_i0 = unary_real(special.bessel_i, "i0")
+_logit = unary_real(special.logit)
+_gammainc = binary_real(special.gammainc)
+_gammaincc = binary_real(special.gammaincc)
 
 
 @operation(inplace=True, scipy="erf")
@@ -452,20 +452,20 @@ logit_ = inplace_form(logit)
 # All take real numbers, integers as numbers of the default dtype, and need SciPy (the extra
 # `scipy`) but where it says otherwise.
 
-_erfcx = of_reals(special.erfcx)
-_erfi = of_reals(special.erfi)
-_dawsn = of_reals(special.dawsn)
-_ndtri = of_reals(special.ndtri)
-_log_ndtr = of_reals(special.log_ndtr)
-_entr = of_reals(special.entr)
-_rel_entr = real_pair(special.rel_entr)
-_xlog1py = real_pair(binary.xlog1py)
-_gamma = of_reals(special.gamma)
-_beta = real_pair(special.beta)
-_betaln = real_pair(special.betaln)
-_zeta = real_pair(special.zeta)
-_expi = of_reals(special.expi)
-_exp1 = of_reals(special.exp1)
+_erfcx = unary_real(special.erfcx)
+_erfi = unary_real(special.erfi)
+_dawsn = unary_real(special.dawsn)
+_ndtri = unary_real(special.ndtri)
+_log_ndtr = unary_real(special.log_ndtr)
+_entr = unary_real(special.entr)
+_rel_entr = binary_real(special.rel_entr)
+_xlog1py = binary_real(binary.xlog1py)
+_gamma = unary_real(special.gamma)
+_beta = binary_real(special.beta)
+_betaln = binary_real(special.betaln)
+_zeta = binary_real(special.zeta)
+_expi = unary_real(special.expi)
+_exp1 = unary_real(special.exp1)
 
 # --- error functions and the normal distribution --------------------------------------------------
 
@@ -819,7 +819,7 @@ def _of_order(
     scipy: str = "",
 ) -> Callable[[Operand], Tensor]:
     """Return the public function of one order of a family."""
-    recorded = of_reals(primitive, name)
+    recorded = unary_real(primitive, name)
 
     def function(input: Operand) -> Tensor:
         return recorded(input, order=order)

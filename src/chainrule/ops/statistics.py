@@ -28,7 +28,7 @@ from chainrule.ops.elementary import clamp
 from chainrule.ops.matmul import matmul
 from chainrule.ops.reductions import amax, amin, check_floating, mean, sum
 from chainrule.ops.where import where
-from chainrule.ops.wrappers import along, nothing_of, reshaped
+from chainrule.ops.wrappers import apply_along_dim, reshape_result, zeros_depending_on
 from chainrule.primitives import elementwise, norms, reductions, shaping
 
 __all__ = [
@@ -222,7 +222,7 @@ def norm(
     if p == 0:
         sizes = elementwise.abs.apply(input)
         count = cast(reductions.count_nonzero.apply(input, **settings), sizes.dtype)
-        return count + _sum(nothing_of(sizes), **settings)
+        return count + _sum(zeros_depending_on(sizes), **settings)
     return norms.p_norm.apply(input, p=2.0 if p == "fro" else float(p), **settings)
 
 
@@ -303,7 +303,7 @@ def softmax(
     >>> cr.softmax(cr.tensor([1.0, 1.0]), dim=0)
     tensor([0.5000, 0.5000])
     """
-    return along(reductions.softmax, cast(floating(input), dtype), either(dim, axis))
+    return apply_along_dim(reductions.softmax, cast(floating(input), dtype), either(dim, axis))
 
 
 @operation()
@@ -322,7 +322,7 @@ def log_softmax(
     >>> cr.log_softmax(cr.tensor([0.0, 1000.0]), dim=0)
     tensor([-1000.,     0.])
     """
-    return along(reductions.log_softmax, cast(floating(input), dtype), either(dim, axis))
+    return apply_along_dim(reductions.log_softmax, cast(floating(input), dtype), either(dim, axis))
 
 
 # --- moments --------------------------------------------------------------------------------------
@@ -669,7 +669,7 @@ def _weights(rows: Tensor, **given: Operand | None) -> Tensor | None:
 
 
 def _squeezed(x: Tensor) -> Tensor:
-    return reshaped(x, ()) if x.shape == (1, 1) else x
+    return reshape_result(x, ()) if x.shape == (1, 1) else x
 
 
 @operation()
