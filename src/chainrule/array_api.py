@@ -174,7 +174,7 @@ def sum(
     x: Operand, /, *, axis: Any = None, dtype: DTypeLike = None, keepdims: bool = False
 ) -> Tensor:
     """Return the sum, which is uint64 for unsigned integers, int64 in PyTorch."""
-    dtype = reductions.accumulator(tensor_of(x)) if dtype is None else dtype
+    dtype = reductions.accumulator_dtype(tensor_of(x)) if dtype is None else dtype
     return reductions.sum(x, axis=axis, dtype=dtype, keepdims=keepdims)
 
 
@@ -182,7 +182,7 @@ def prod(
     x: Operand, /, *, axis: Any = None, dtype: DTypeLike = None, keepdims: bool = False
 ) -> Tensor:
     """Return the product, which is uint64 for unsigned integers, int64 in PyTorch."""
-    dtype = reductions.accumulator(tensor_of(x)) if dtype is None else dtype
+    dtype = reductions.accumulator_dtype(tensor_of(x)) if dtype is None else dtype
     return reductions.prod(x, axis=axis, dtype=dtype, keepdims=keepdims)
 
 

@@ -1,4 +1,4 @@
-"""Registration of public operations: every other spelling follows from one line above a function.
+"""Registration of public operations: one decorator declares all other spellings of a function.
 
 >>> from chainrule.operation import UFUNCS
 >>> import chainrule as cr
@@ -23,19 +23,21 @@ F = TypeVar("F", bound=Function)
 P = ParamSpec("P")
 
 UFUNCS: dict[str, Function] = {}
-"""Functions of tensors by the name of the NumPy ufunc that they are."""
+"""Functions of tensors by the name of the NumPy ufunc that they implement."""
 
 SCIPY_UFUNCS: dict[str, Function] = {}
-"""The same for the ufuncs of `scipy.special`, by their `__name__`."""
+"""Functions of tensors by the `__name__` of the `scipy.special` ufunc that they implement."""
 
 NUMPY_FUNCTIONS: list[tuple[str, Function]] = []
-"""NumPy functions as "name parameter ..." and the functions of tensors that they are: see
-`interop.binding.rule` for how parameters are spelled."""
+"""NumPy functions as "name parameter ..." with the functions of tensors that implement them.
+
+`interop.binding.rule` documents the spelling of parameters."""
 
 ARRAY_API: dict[str, Function] = {}
-"""Functions of the array API standard that are the same in `chainrule`."""
+"""Functions of the array API standard that `chainrule` implements unchanged."""
 
 _IN_PLACE: dict[tuple[Function, str], Function] = {}
+"""In-place forms by function and name."""
 
 
 def operation(
@@ -49,7 +51,7 @@ def operation(
     numpy: str | tuple[str, ...] = (),
     array_api: bool | str = False,
 ) -> Callable[[F], F]:
-    """Register a public function under its other spellings, and return it as it is.
+    """Register a public function under its other spellings, and return it unchanged.
 
     Lists of names are separated by spaces. True stands for the function's own name and `aliases`.
 
@@ -63,12 +65,12 @@ def operation(
         Names, without the underscore, of methods that write the result over their first argument.
         `inplace_form` returns them.
     operators : mapping of str to callable or None
-        Special methods of `Tensor`, such as ``__add__``, and what they call: often the primitive
-        itself, since small tensors notice each Python call. None: the in-place form.
+        Special methods of `Tensor`, such as ``__add__``, and the functions that they call: often
+        the primitive itself, which saves a Python call. None: the in-place form.
     ufunc, scipy : str
-        Names of the ufuncs of NumPy and of `scipy.special` that are this function.
+        Names of the ufuncs of NumPy and of `scipy.special` that this function implements.
     numpy : str or tuple of str
-        Other NumPy functions that are this one, with the parameters that it takes.
+        Other NumPy functions that this function implements, with their parameters.
     array_api : bool or str
         Names in the array API standard.
     """
@@ -95,13 +97,14 @@ def operation(
     return register
 
 
-def _names(chosen: bool | str, own: list[str]) -> list[str]:
-    if isinstance(chosen, str):
-        return chosen.split()
-    return own if chosen else []
+def _names(option: bool | str, default: list[str]) -> list[str]:
+    """Return the names that an option of `operation` lists: `default` if it is True."""
+    if isinstance(option, str):
+        return option.split()
+    return default if option else []
 
 
-# --- in place -------------------------------------------------------------------------------------
+# --- in-place forms -------------------------------------------------------------------------------
 
 
 def inplace_form(function: Callable[P, Any], name: str = "") -> Callable[P, Tensor]:
@@ -120,21 +123,22 @@ def _in_place_form(function: Function, name: str) -> Callable[..., Tensor]:
 
 
 def check_tensor(name: str, input: Any) -> None:
-    """Raise if the first argument of a function that writes in place is no tensor."""
+    """Raise TypeError if the first argument of an in-place function is not a tensor."""
     if not isinstance(input, Tensor):
         raise TypeError(
-            f"{name}(): argument 'input' must be a Tensor, not {type(input).__name__}: what is "
-            "written to in place has to be one already"
+            f"{name}(): argument 'input' must be a Tensor, not {type(input).__name__}: only "
+            "a Tensor can be modified in place"
         )
 
 
 # --- operators ------------------------------------------------------------------------------------
 
-_USUAL = frozenset([Tensor, float, int])
+_COMMON_OPERANDS = frozenset([Tensor, float, int])
+"""Types of operands that are accepted without calling `is_operand`."""
 
 
 def reflected(operator: Callable[[Any, Any], Any]) -> Callable[[Tensor, Any], Any]:
-    """Return the special method for where the tensor is the right operand, as ``__rsub__``."""
+    """Return a reflected special method, such as ``__rsub__``, of an operator."""
 
     def method(x: Tensor, y: Any) -> Any:
         return operator(y, x)
@@ -143,42 +147,42 @@ def reflected(operator: Callable[[Any, Any], Any]) -> Callable[[Tensor, Any], An
 
 
 def in_place_operator(form: Function) -> Callable[[Tensor, Any], Any]:
-    """Return the special method, as ``__ipow__``, of a function that writes in place."""
+    """Return an in-place special method, such as ``__ipow__``, of an in-place function."""
 
     def method(x: Tensor, y: Any) -> Any:
-        return form(x, y) if y.__class__ in _USUAL or is_operand(y) else NotImplemented
+        return form(x, y) if y.__class__ in _COMMON_OPERANDS or is_operand(y) else NotImplemented
 
     return method
 
 
 def ufunc_in_place_operator(name: str, primitive: Primitive) -> Callable[[Tensor, Any], Any]:
-    """Return the special method, as ``__iadd__``, of a ufunc that writes straight into memory."""
+    """Return an in-place special method, such as ``__iadd__``, of a ufunc with `out`."""
 
     def method(x: Tensor, y: Any) -> Any:
-        if y.__class__ in _USUAL or is_operand(y):
+        if y.__class__ in _COMMON_OPERANDS or is_operand(y):
             return ufunc_in_place(x, name, primitive, y)
         return NotImplemented
 
     return method
 
 
-# --- methods that are no functions, or not yet ----------------------------------------------------
+# --- properties and lazily imported methods -------------------------------------------------------
 
 
 def tensor_property(
     name: str, get: Function, set: Callable[[Any, Any], None] | None = None, *, doc: str
 ) -> None:
-    """Give `Tensor` a property."""
+    """Add a property to `Tensor`."""
     setattr(Tensor, name, property(get, set, doc=doc))
 
 
 def lazy_methods(module: str, names: str) -> None:
-    """Give `Tensor` methods whose functions are imported when they are first called."""
+    """Add methods to `Tensor` that import `module` when they are called."""
     for name in names.split():
-        setattr(Tensor, name, _of_module(module, name))
+        setattr(Tensor, name, _lazy_method(module, name))
 
 
-def _of_module(module: str, name: str) -> Function:
+def _lazy_method(module: str, name: str) -> Function:
     def method(x: Tensor, *arguments: Any, **settings: Any) -> Any:
         return getattr(import_module(module), name)(x, *arguments, **settings)
 

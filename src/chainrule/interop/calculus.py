@@ -13,7 +13,7 @@ from chainrule.autograd.tensor import Tensor
 from chainrule.backend import is_known, promoted
 from chainrule.interop.manipulation import ravel
 from chainrule.interop.operands import array_of, constant, may_hold, tensors_of
-from chainrule.ops.cumulative import slopes
+from chainrule.ops.cumulative import gradient_along_axis
 from chainrule.primitives import convolution
 
 # --- differences ----------------------------------------------------------------------------------
@@ -61,7 +61,7 @@ def gradient(f: Tensor, *varargs: Tensor, axis: Any = None, edge_order: int = 1)
         )
     if edge_order not in (1, 2):
         raise ValueError(f"gradient: 'edge_order' greater than 2 not supported, got {edge_order}")
-    along = [slopes(f, h, i, edge_order) for h, i in zip(distances, axes, strict=True)]
+    along = [gradient_along_axis(f, h, i, edge_order) for h, i in zip(distances, axes, strict=True)]
     return along[0] if len(along) == 1 else tuple(along)
 
 

@@ -12,7 +12,7 @@ from chainrule.backend import namespace
 from chainrule.errors import ShapeError
 from chainrule.linalg.arguments import matmul, square
 from chainrule.linalg.solve import inv
-from chainrule.ops.wrappers import nothing_of
+from chainrule.ops.wrappers import zeros_depending_on
 from chainrule.primitives import elementwise, matrix_functions
 
 __all__ = ["det", "logdet", "matrix_exp", "matrix_power", "slogdet"]
@@ -220,7 +220,7 @@ def matrix_power(A: Operand, n: int) -> Tensor:
     if power == 0:
         xp = namespace(x._array)
         eye = make(xp.zeros(x.shape, x.dtype) + xp.eye(x.shape[-1], dtype=x.dtype), None)
-        return nothing_of(x) + eye if x.requires_grad else eye
+        return zeros_depending_on(x) + eye if x.requires_grad else eye
     if power == 1:
         return elementwise.clone.apply(x)
     while not power & 1:

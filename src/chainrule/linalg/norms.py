@@ -21,7 +21,7 @@ from chainrule.errors import ArgumentError, LinAlgError, ShapeError
 from chainrule.linalg.arguments import matrices, square
 from chainrule.linalg.eigen_svd import svdvals
 from chainrule.linalg.solve import inv
-from chainrule.ops.wrappers import nothing_of
+from chainrule.ops.wrappers import zeros_depending_on
 from chainrule.primitives import elementwise, reductions
 from chainrule.primitives import norms as norms_primitives
 
@@ -91,7 +91,7 @@ def vector_norm(
         count = reductions.sum.apply(
             cast(elementwise.not_equal.apply(x, 0), sizes.dtype), **settings
         )
-        return count + reductions.sum.apply(ops.real(nothing_of(x)), **settings)
+        return count + reductions.sum.apply(ops.real(zeros_depending_on(x)), **settings)
     if ord < 0 or ord == math.inf:
         _check_not_empty(x, dims, ord)
     if abs(ord) == math.inf:

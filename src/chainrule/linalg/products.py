@@ -10,7 +10,7 @@ from chainrule.arguments import DTypeLike, Operand, cast, tensor_of
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import namespace
 from chainrule.errors import ArgumentError, ShapeError
-from chainrule.ops.reductions import accumulator
+from chainrule.ops.reductions import accumulator_dtype
 from chainrule.primitives import elementwise
 
 __all__ = ["chain_matmul", "cross", "diagonal", "multi_dot", "trace", "vander"]
@@ -268,4 +268,4 @@ def trace(A: Operand, *, offset: int = 0, dtype: DTypeLike = None) -> Tensor:
     tensor(5.)
     """
     parts = diagonal(A, offset=offset)
-    return ops.sum(parts, dim=-1, dtype=accumulator(parts) if dtype is None else dtype)
+    return ops.sum(parts, dim=-1, dtype=accumulator_dtype(parts) if dtype is None else dtype)

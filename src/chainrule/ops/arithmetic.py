@@ -1,4 +1,4 @@
-"""Arithmetic, element by element, with broadcasting."""
+"""Elementwise arithmetic with broadcasting, and functions of integers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,12 @@ from chainrule.autograd.operands import as_tensors
 from chainrule.autograd.tensor import Tensor
 from chainrule.errors import ArgumentError, DTypeError
 from chainrule.operation import inplace_form, operation, reflected, ufunc_in_place_operator
-from chainrule.ops.wrappers import binary, of_floats, piecewise, strict
+from chainrule.ops.wrappers import (
+    binary_function,
+    function_of_operator,
+    nondifferentiable_operator,
+    unary_floating,
+)
 from chainrule.primitives import binary as binary_primitives
 from chainrule.primitives import elementwise
 
@@ -47,15 +52,15 @@ __all__ = [
     "lcm_",
 ]
 
-_add = binary(elementwise.add)
-_subtract = binary(elementwise.subtract)
-_multiply = binary(elementwise.multiply)
-_divide = binary(elementwise.divide)
-floor_quotient = elementwise.floor_divide.apply
-_floor_divide = strict(floor_quotient, "floor_divide")
-_remainder = binary(elementwise.remainder)
-_pow = binary(elementwise.pow)
-_reciprocal = of_floats(elementwise.reciprocal)
+_add = binary_function(elementwise.add)
+_subtract = binary_function(elementwise.subtract)
+_multiply = binary_function(elementwise.multiply)
+_divide = binary_function(elementwise.divide)
+floor_division = elementwise.floor_divide.apply
+_floor_divide = function_of_operator(floor_division, "floor_divide")
+_remainder = binary_function(elementwise.remainder)
+_pow = binary_function(elementwise.pow)
+_reciprocal = unary_floating(elementwise.reciprocal)
 
 
 @operation(
@@ -71,7 +76,7 @@ def add(input: Operand, other: Operand, *, alpha: Any = 1) -> Tensor:
     input, other : Tensor, array or number
         x and y: their shapes broadcast. A number takes the dtype of the tensor.
     alpha : number, default 1
-        A factor for `other`.
+        Factor of `other`.
 
     Returns
     -------
@@ -199,7 +204,7 @@ def mul_(x: Tensor, other: Operand) -> Tensor:
 
 
 def true_quotient(x: Any, y: Any) -> Any:
-    """Return x / y, integers divided in the default dtype; NotImplemented for foreign operands."""
+    """Return x / y, of integers in the default dtype, or NotImplemented for a foreign operand."""
     if x.__class__ is Tensor and x._array.dtype.kind not in "fc":
         if y.__class__ is not Tensor or y._array.dtype.kind not in "fc":
             x = floating(x)
@@ -209,7 +214,7 @@ def true_quotient(x: Any, y: Any) -> Any:
 
 
 def _truediv(x: Tensor, y: Any) -> Any:
-    """Return x / y for a tensor on the left."""
+    """Return x / y for a tensor x: the special method ``__truediv__``."""
     if x._array.dtype.kind in "fc":
         return elementwise.divide.apply(x, y)
     return true_quotient(x, y)
@@ -230,11 +235,11 @@ def divide(input: Operand, other: Operand, *, rounding_mode: str | None = None) 
     input, other : Tensor, array or number
         x and y: their shapes broadcast. Integers are divided as numbers of the default dtype.
     rounding_mode : {None, "floor", "trunc"}, default None
-        Round the quotient, down or towards zero.
+        Round the quotient: down or towards zero.
 
     Returns
     -------
-    Tensor, of the broadcast shape and a floating dtype (of the promoted one, if rounded)
+    Tensor, of the broadcast shape and a floating dtype (the promoted dtype if rounded)
 
     Raises
     ------
@@ -282,8 +287,8 @@ def div_(x: Tensor, other: Operand, *, rounding_mode: str | None = None) -> Tens
 @operation(
     inplace=True,
     operators={
-        "__floordiv__": floor_quotient,
-        "__rfloordiv__": reflected(floor_quotient),
+        "__floordiv__": floor_division,
+        "__rfloordiv__": reflected(floor_division),
         "__ifloordiv__": None,
     },
     ufunc="floor_divide",
@@ -353,7 +358,7 @@ def negative(input: Operand) -> Tensor:
     Raises
     ------
     TypeError
-        If `input` is of bools: their opposite is `logical_not`.
+        If `input` has bools: `logical_not` negates them.
 
     Notes
     -----
@@ -375,7 +380,7 @@ negative_ = inplace_form(negative)
 
 @operation(method="positive __pos__", ufunc="positive", array_api=True)
 def positive(input: Operand) -> Tensor:
-    """Return `input` as it is.
+    """Return `input` unchanged.
 
     Notes
     -----
@@ -391,8 +396,8 @@ def positive(input: Operand) -> Tensor:
 
 
 def power(x: Any, y: Any) -> Any:
-    """Return x to the power y, numbers quickly; NotImplemented for foreign operands."""
-    # np.power takes 0.24 ms for a million squares, the product 0.08.
+    """Return x to the power y, or NotImplemented for a foreign operand."""
+    # For the squares of a million numbers np.power takes 0.24 ms, the product 0.08 ms.
     if (y.__class__ is int or y.__class__ is float) and x.__class__ is Tensor:
         kind = x._array.dtype.kind
         if y == 2 and (kind in "fc" or (kind in "iu" and y.__class__ is int)):
@@ -465,7 +470,7 @@ def square(input: Operand) -> Tensor:
     """
     input = tensor_of(input)
     if input._array.dtype.kind == "b":
-        input = cast(input, np.int64)  # of True, NumPy's square is an int8
+        input = cast(input, np.int64)  # np.square of bools returns int8
     return elementwise.square.apply(input)
 
 
@@ -501,16 +506,18 @@ def reciprocal(input: Operand) -> Tensor:
 reciprocal_ = inplace_form(reciprocal)
 
 
-# --- integers -------------------------------------------------------------------------------------
-#
-# What is defined for integers alone: divisors, multiples, shifts of bits.
+# --- integer functions: divisors, multiples, bit shifts -------------------------------------------
 
-_gcd, _lcm = piecewise(binary_primitives.gcd), piecewise(binary_primitives.lcm)
-_left_shift = piecewise(binary_primitives.bitwise_left_shift)
-_right_shift = piecewise(binary_primitives.bitwise_right_shift)
+_gcd = nondifferentiable_operator(binary_primitives.gcd)
+_lcm = nondifferentiable_operator(binary_primitives.lcm)
+_left_shift = nondifferentiable_operator(binary_primitives.bitwise_left_shift)
+_right_shift = nondifferentiable_operator(binary_primitives.bitwise_right_shift)
 
 
-def _integers(name: str, operator: Callable[[Any, Any], Any], x: Operand, y: Operand) -> Tensor:
+def _apply_to_integers(
+    name: str, operator: Callable[[Any, Any], Any], x: Operand, y: Operand
+) -> Tensor:
+    """Apply an operator to two operands of integers; raise DTypeError for other dtypes."""
     operands = as_tensors((x, y))
     for operand in operands:
         if operand.dtype.kind not in "iu":
@@ -538,7 +545,7 @@ def gcd(input: Operand, other: Operand) -> Tensor:
     Raises
     ------
     DTypeError
-        If one is not of integers.
+        If an operand is not of integers.
 
     Examples
     --------
@@ -546,7 +553,7 @@ def gcd(input: Operand, other: Operand) -> Tensor:
     >>> cr.gcd(cr.tensor([12, -4, 0]), 6)
     tensor([6, 2, 6])
     """
-    return _integers("gcd", _gcd, input, other)
+    return _apply_to_integers("gcd", _gcd, input, other)
 
 
 gcd_ = inplace_form(gcd)
@@ -562,7 +569,7 @@ def lcm(input: Operand, other: Operand) -> Tensor:
     >>> cr.lcm(cr.tensor([12, -4, 0]), 6)
     tensor([12, 12,  0])
     """
-    return _integers("lcm", _lcm, input, other)
+    return _apply_to_integers("lcm", _lcm, input, other)
 
 
 lcm_ = inplace_form(lcm)
@@ -579,7 +586,7 @@ lcm_ = inplace_form(lcm)
     array_api=True,
 )
 def bitwise_left_shift(input: Operand, other: Operand) -> Tensor:
-    """Return x · 2**y, by moving bits to the left; the arguments are those of `gcd`.
+    """Return x · 2**y, by shifting bits to the left; the arguments are those of `gcd`.
 
     Examples
     --------
@@ -587,7 +594,7 @@ def bitwise_left_shift(input: Operand, other: Operand) -> Tensor:
     >>> cr.bitwise_left_shift(cr.tensor([1, 5]), 2)
     tensor([ 4, 20])
     """
-    return _integers("bitwise_left_shift", _left_shift, input, other)
+    return _apply_to_integers("bitwise_left_shift", _left_shift, input, other)
 
 
 @operation(
@@ -601,7 +608,7 @@ def bitwise_left_shift(input: Operand, other: Operand) -> Tensor:
     array_api=True,
 )
 def bitwise_right_shift(input: Operand, other: Operand) -> Tensor:
-    """Return ⌊x / 2**y⌋, by moving bits to the right; the arguments are those of `gcd`.
+    """Return ⌊x / 2**y⌋, by shifting bits to the right; the arguments are those of `gcd`.
 
     Examples
     --------
@@ -609,12 +616,12 @@ def bitwise_right_shift(input: Operand, other: Operand) -> Tensor:
     >>> cr.bitwise_right_shift(cr.tensor([5, -5]), 1)
     tensor([ 2, -3])
     """
-    return _integers("bitwise_right_shift", _right_shift, input, other)
+    return _apply_to_integers("bitwise_right_shift", _right_shift, input, other)
 
 
 def divide_with_remainder(x: Any, y: Any) -> Any:
-    """Return ⌊x / y⌋ and what remains, as `divmod`; NotImplemented for foreign operands."""
-    quotient = floor_quotient(x, y)
+    """Return (⌊x / y⌋, remainder), or NotImplemented for a foreign operand."""
+    quotient = floor_division(x, y)
     return quotient if quotient is NotImplemented else (quotient, elementwise.remainder.apply(x, y))
 
 

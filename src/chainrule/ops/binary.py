@@ -1,4 +1,4 @@
-"""Functions of two real numbers, element by element, with broadcasting."""
+"""Elementwise functions of two real numbers, interpolation, clipping, powers of two, angles."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from chainrule.ops.arithmetic import add, divide, multiply, subtract
 from chainrule.ops.arithmetic import pow as _pow
 from chainrule.ops.complex import real
 from chainrule.ops.where import where
-from chainrule.ops.wrappers import of_floats, of_reals, real_floating, real_pair
+from chainrule.ops.wrappers import binary_real, real_floating, unary_floating, unary_real
 from chainrule.primitives import binary, elementwise
 
 __all__ = [
@@ -61,17 +61,17 @@ __all__ = [
     "rad2deg_",
 ]
 
-_atan2 = real_pair(binary.atan2)
-_hypot = real_pair(binary.hypot)
-_logaddexp = real_pair(binary.logaddexp)
-_logaddexp2 = real_pair(binary.logaddexp2)
-_copysign = real_pair(binary.copysign)
-_nextafter = real_pair(binary.nextafter)
-_fmod = real_pair(binary.fmod, floats=False)
-_fmax = real_pair(binary.fmax, floats=False)
-_fmin = real_pair(binary.fmin, floats=False)
-_heaviside = real_pair(binary.heaviside, floats=False)
-_xlogy = real_pair(binary.xlogy)
+_atan2 = binary_real(binary.atan2)
+_hypot = binary_real(binary.hypot)
+_logaddexp = binary_real(binary.logaddexp)
+_logaddexp2 = binary_real(binary.logaddexp2)
+_copysign = binary_real(binary.copysign)
+_nextafter = binary_real(binary.nextafter)
+_fmod = binary_real(binary.fmod, to_floating=False)
+_fmax = binary_real(binary.fmax, to_floating=False)
+_fmin = binary_real(binary.fmin, to_floating=False)
+_heaviside = binary_real(binary.heaviside, to_floating=False)
+_xlogy = binary_real(binary.xlogy)
 
 
 @operation(aliases="arctan2", inplace=True, ufunc="arctan2", array_api=True)
@@ -81,8 +81,8 @@ def atan2(input: Operand, other: Operand) -> Tensor:
     Parameters
     ----------
     input, other : Tensor, array or number
-        y and x: real coordinates, the second one first; their shapes broadcast. Integers are
-        taken as numbers of the default dtype.
+        y and x: real coordinates, in this order; their shapes broadcast. Integers are taken as
+        numbers of the default dtype.
 
     Returns
     -------
@@ -91,14 +91,14 @@ def atan2(input: Operand, other: Operand) -> Tensor:
     Raises
     ------
     DTypeError
-        If one is complex.
+        If an operand is complex.
     ShapeError
         If the shapes don't broadcast.
 
     Notes
     -----
-    Derivatives: x / (x² + y²) for y, -y / (x² + y²) for x. At the origin, where there is none,
-    they are 0 (PyTorch gives 0 too).
+    Derivatives: x / (x² + y²) for y, -y / (x² + y²) for x. Both are set to 0 at the
+    origin, where they are undefined (as in PyTorch).
 
     Examples
     --------
@@ -114,11 +114,11 @@ arctan2 = atan2
 
 @operation(inplace=True, ufunc="hypot", array_api=True)
 def hypot(input: Operand, other: Operand) -> Tensor:
-    """Return √(x² + y²), without overflow on the way; the arguments are real, as of `atan2`.
+    """Return √(x² + y²), without intermediate overflow; the arguments are those of `atan2`.
 
     Notes
     -----
-    Derivatives: x / out and y / out. At the origin they are 0, as of `norm` (PyTorch gives nan).
+    Derivatives: x / out and y / out; 0 at the origin, as for `norm` (PyTorch gives nan).
 
     Examples
     --------
@@ -131,11 +131,13 @@ def hypot(input: Operand, other: Operand) -> Tensor:
 
 @operation(ufunc="logaddexp", array_api=True)
 def logaddexp(input: Operand, other: Operand) -> Tensor:
-    """Return log(exp(x) + exp(y)), without overflow; x and y are as of `atan2`, but may be complex.
+    """Return log(exp(x) + exp(y)), without overflow.
+
+    The arguments are those of `atan2`, but may be complex.
 
     Notes
     -----
-    Derivatives: exp(x - out) and exp(y - out), which add up to 1. They are 1/2 where x and y are
+    Derivatives: exp(x - out) and exp(y - out), whose sum is 1. They are 1/2 where x and y are
     the same infinity (PyTorch gives nan).
 
     Examples
@@ -146,17 +148,17 @@ def logaddexp(input: Operand, other: Operand) -> Tensor:
     """
     try:
         return _logaddexp(input, other)
-    except DTypeError:  # of complex numbers
+    except DTypeError:  # complex numbers
         x, y = as_tensors((input, other))
-        first = elementwise.greater_equal.apply(real(x.detach()), real(y.detach()))
-        top, rest = where(first, x, y), where(first, y, x)
-        ratio = elementwise.exp.apply(elementwise.subtract.apply(rest, top))
-        return elementwise.add.apply(top, elementwise.log1p.apply(ratio))
+        is_larger = elementwise.greater_equal.apply(real(x.detach()), real(y.detach()))
+        large, small = where(is_larger, x, y), where(is_larger, y, x)
+        ratio = elementwise.exp.apply(elementwise.subtract.apply(small, large))
+        return elementwise.add.apply(large, elementwise.log1p.apply(ratio))
 
 
 @operation(ufunc="logaddexp2")
 def logaddexp2(input: Operand, other: Operand) -> Tensor:
-    """Return log2(2**x + 2**y), without overflow; the arguments are real, as of `atan2`.
+    """Return log2(2**x + 2**y), without overflow; the arguments are those of `atan2`.
 
     Notes
     -----
@@ -173,11 +175,11 @@ def logaddexp2(input: Operand, other: Operand) -> Tensor:
 
 @operation(inplace=True, scipy="xlogy")
 def xlogy(input: Operand, other: Operand) -> Tensor:
-    """Return x log y, which is 0 where x is 0; the arguments are real, as of `atan2`.
+    """Return x log y, which is 0 where x is 0; the arguments are those of `atan2`.
 
     Notes
     -----
-    nan where y is nan. Derivatives: log y for x, x / y for y; at x = 0, y = 0 both are 0.
+    nan where y is nan. Derivatives: log y for x, x / y for y; both are 0 at x = y = 0.
 
     Examples
     --------
@@ -193,7 +195,7 @@ xlogy_ = inplace_form(xlogy)
 
 @operation(inplace=True, ufunc="copysign", array_api=True)
 def copysign(input: Operand, other: Operand) -> Tensor:
-    """Return |x| with the sign of y, also of -0.0; the arguments are real, as of `atan2`.
+    """Return |x| with the sign of y, which -0.0 has too; the arguments are those of `atan2`.
 
     Notes
     -----
@@ -210,11 +212,11 @@ def copysign(input: Operand, other: Operand) -> Tensor:
 
 @operation(inplace=True, ufunc="nextafter", array_api=True)
 def nextafter(input: Operand, other: Operand) -> Tensor:
-    """Return the number next to x in the direction of y; the arguments are real, as of `atan2`.
+    """Return the next floating number after x towards y; the arguments are those of `atan2`.
 
     Notes
     -----
-    Derivatives: 1 for x, 0 for y: it's x, but for rounding.
+    Derivatives: 1 for x, 0 for y.
 
     Examples
     --------
@@ -241,7 +243,7 @@ def fmod(input: Operand, other: Operand) -> Tensor:
     Raises
     ------
     DTypeError
-        If one is complex.
+        If an operand is complex.
 
     Notes
     -----
@@ -258,12 +260,12 @@ def fmod(input: Operand, other: Operand) -> Tensor:
 
 @operation(ufunc="fmax")
 def fmax(input: Operand, other: Operand) -> Tensor:
-    """Return the larger of x and y; the other one if one is nan; as `fmod` takes arguments.
+    """Return the larger of x and y, ignoring nan; the arguments are those of `fmod`.
 
     Notes
     -----
-    Derivatives: 1 for the one that was taken, 0 for the other. Of equal numbers, and of two nans,
-    x is taken, as in PyTorch; `maximum` gives each a half.
+    Derivatives: 1 for the selected operand, 0 for the other. If both are equal or nan, x is
+    selected, as in PyTorch; `maximum` gives 1/2 to each.
 
     Examples
     --------
@@ -276,12 +278,12 @@ def fmax(input: Operand, other: Operand) -> Tensor:
 
 @operation(ufunc="fmin")
 def fmin(input: Operand, other: Operand) -> Tensor:
-    """Return the smaller of x and y; the other one if one is nan; as `fmod` takes arguments.
+    """Return the smaller of x and y, ignoring nan; the arguments are those of `fmod`.
 
     Notes
     -----
-    Derivatives: 1 for the one that was taken, 0 for the other. Of equal numbers, and of two nans,
-    x is taken, as in PyTorch; `minimum` gives each a half.
+    Derivatives: 1 for the selected operand, 0 for the other. If both are equal or nan, x is
+    selected, as in PyTorch; `minimum` gives 1/2 to each.
 
     Examples
     --------
@@ -294,7 +296,7 @@ def fmin(input: Operand, other: Operand) -> Tensor:
 
 @operation(inplace=True, ufunc="heaviside")
 def heaviside(input: Operand, values: Operand) -> Tensor:
-    """Return 0 where x < 0, 1 where x > 0, and `values` where x is 0; as `fmod` takes arguments.
+    """Return 0 where x < 0, 1 where x > 0, `values` where x is 0; arguments are those of `fmod`.
 
     Notes
     -----
@@ -308,11 +310,11 @@ def heaviside(input: Operand, values: Operand) -> Tensor:
     """
     result = _heaviside(input, values)
     integers = [t.dtype for t in as_tensors((input, values)) if t.dtype.kind in "iub"]
-    # NumPy's makes numbers of integers.
+    # np.heaviside of integers returns floating numbers.
     return cast(result, promoted(*integers)) if len(integers) == 2 else result
 
 
-# --- powers of two, and powers in double precision ------------------------------------------------
+# --- mantissa and exponent, powers in double precision --------------------------------------------
 
 
 @operation(inplace=True, ufunc="ldexp")
@@ -324,7 +326,7 @@ def ldexp(input: Operand, other: Operand) -> Tensor:
     input : Tensor, array or number
         x: integers are taken as numbers of the default dtype.
     other : Tensor, array or number
-        Exponents, as a rule integers; the shapes broadcast.
+        Exponents, usually integers; the shapes broadcast.
 
     Returns
     -------
@@ -332,8 +334,8 @@ def ldexp(input: Operand, other: Operand) -> Tensor:
 
     Notes
     -----
-    With integer exponents the result is exact wherever it can be held, as 2**other need not be.
-    Derivatives: 2**other for x; out · ln 2 for an `other` of floats.
+    With integer exponents the result is exact if it is representable, even if 2**other is not.
+    Derivatives: 2**other for x; out · ln 2 for floating `other`.
 
     Examples
     --------
@@ -346,7 +348,7 @@ def ldexp(input: Operand, other: Operand) -> Tensor:
     if number._array.dtype.kind not in "iub":
         return multiply(base, _pow(2.0, number))
     half = elementwise.floor_divide.apply(number, 2)
-    # Two steps: 2**other itself may overflow where x * 2**other doesn't.
+    # Two steps, since 2**other may overflow where x * 2**other does not.
     for part in (half, elementwise.subtract.apply(number, half)):
         base = multiply(base, binary.exp2.apply(cast(part, base.dtype)))
     return base
@@ -356,7 +358,7 @@ ldexp_ = inplace_form(ldexp)
 
 
 class Frexp(NamedTuple):
-    """What `frexp` returns."""
+    """The result of `frexp`."""
 
     mantissa: Tensor
     exponent: Tensor
@@ -374,8 +376,8 @@ def frexp(input: Operand) -> Frexp:
     Returns
     -------
     Frexp, a named tuple
-        `mantissa` in the dtype of `input`, `exponent` in int32. Of 0, infinities and nan they are
-        that number and 0.
+        `mantissa` in the dtype of `input`, `exponent` in int32. For 0, infinities and nan the
+        mantissa is that number and the exponent 0.
 
     Raises
     ------
@@ -399,7 +401,7 @@ def frexp(input: Operand) -> Frexp:
 
 @operation(inplace=True, ufunc="float_power")
 def float_power(input: Operand, exponent: Operand) -> Tensor:
-    """Return x to the power y, computed in double precision whatever came.
+    """Return x to the power y, computed in double precision.
 
     Parameters
     ----------
@@ -426,27 +428,23 @@ def float_power(input: Operand, exponent: Operand) -> Tensor:
     return _pow(cast(base, dtype), cast(power, dtype))
 
 
-# --- blends ---------------------------------------------------------------------------------------
-#
-# What is blended, limited or repaired element by element; angles.
+# --- interpolation and fused products -------------------------------------------------------------
 
-_exp2 = of_floats(binary.exp2)
-_deg2rad_factor = 0.017453292519943295  # π / 180
-_rad2deg_factor = 57.29577951308232
-
-# --- sums of products -----------------------------------------------------------------------------
+_exp2 = unary_floating(binary.exp2)
+_RADIANS_PER_DEGREE = 0.017453292519943295  # π / 180
+_DEGREES_PER_RADIAN = 57.29577951308232
 
 
 @operation()
 def lerp(input: Operand, end: Operand, weight: Operand) -> Tensor:
-    """Return input + weight · (end - input), a point on the way from `input` to `end`.
+    """Return input + weight · (end - input), the linear interpolation from `input` to `end`.
 
     Parameters
     ----------
     input, end : Tensor, array or number
-        Where the way starts, and where it ends; their shapes broadcast.
+        Start and end values; their shapes broadcast.
     weight : number or Tensor
-        Which part of the way was gone: 0 gives `input`, 1 gives `end`, both exactly.
+        Interpolation weight: 0 gives `input`, 1 gives `end`, both exactly.
 
     Returns
     -------
@@ -462,21 +460,21 @@ def lerp(input: Operand, end: Operand, weight: Operand) -> Tensor:
     >>> cr.lerp(cr.tensor([0.0, 10.0]), cr.tensor([4.0, 20.0]), 0.25)
     tensor([ 1.0000, 12.5000])
     """
-    way = subtract(end, input)
+    difference = subtract(end, input)
     if isinstance(weight, int | float):
         if weight < 0.5:
-            return add(input, multiply(way, weight))
-        return subtract(end, multiply(way, 1 - weight))
-    weight = as_tensors((weight, way))[0]
-    from_start = add(input, multiply(way, weight))
-    from_end = subtract(end, multiply(way, subtract(1, weight)))
-    size = elementwise.abs.apply(weight)
-    return where(elementwise.less.apply(size, 0.5), from_start, from_end)
+            return add(input, multiply(difference, weight))
+        return subtract(end, multiply(difference, 1 - weight))
+    weight = as_tensors((weight, difference))[0]
+    from_start = add(input, multiply(difference, weight))
+    from_end = subtract(end, multiply(difference, subtract(1, weight)))
+    magnitude = elementwise.abs.apply(weight)
+    return where(elementwise.less.apply(magnitude, 0.5), from_start, from_end)
 
 
 @operation()
 def lerp_(x: Tensor, end: Operand, weight: Operand) -> Tensor:
-    """Move towards `end` by the fraction `weight` in place."""
+    """Interpolate towards `end` by the fraction `weight` in place."""
     step = multiply(subtract(end, x), weight)
     return ufunc_in_place(x, "lerp_", elementwise.add, step)
 
@@ -490,7 +488,7 @@ def addcmul(input: Operand, tensor1: Operand, tensor2: Operand, *, value: Any = 
     input, tensor1, tensor2 : Tensor, array or number
         Their shapes broadcast.
     value : number, default 1
-        A factor of the product.
+        Factor of the product.
 
     Returns
     -------
@@ -544,12 +542,12 @@ def addcdiv_(x: Tensor, tensor1: Operand, tensor2: Operand, *, value: Any = 1) -
     )
 
 
-# --- limits, fractions, repairs -------------------------------------------------------------------
+# --- clipping, fractions, replacement of nan ------------------------------------------------------
 
 
 @operation(inplace=True)
 def clamp_min(input: Operand, min: Operand) -> Tensor:
-    """Return `input`, limited to what is not below `min`: `clamp` with one bound.
+    """Return max(input, min): `clamp` with a lower bound only.
 
     Examples
     --------
@@ -565,7 +563,7 @@ clamp_min_ = inplace_form(clamp_min)
 
 @operation(inplace=True)
 def clamp_max(input: Operand, max: Operand) -> Tensor:
-    """Return `input`, limited to what is not above `max`: `clamp` with one bound.
+    """Return min(input, max): `clamp` with an upper bound only.
 
     Examples
     --------
@@ -581,7 +579,7 @@ clamp_max_ = inplace_form(clamp_max)
 
 @operation(inplace=True)
 def frac(input: Operand) -> Tensor:
-    """Return x - trunc(x), the fraction of each element, which has its sign.
+    """Return x - trunc(x), the fractional part of each element, with its sign.
 
     Notes
     -----
@@ -607,16 +605,17 @@ def nan_to_num(
     posinf: float | None = None,
     neginf: float | None = None,
 ) -> Tensor:
-    """Return `input` with numbers in the place of nan and the infinities.
+    """Return `input` with nan and the infinities replaced by numbers.
 
     Parameters
     ----------
     input : Tensor
-        Real or complex numbers; of complex ones, each part is repaired.
+        Real or complex numbers; of complex ones, each part is treated separately.
     nan : float, default 0
-        What replaces nan.
+        Replacement of nan.
     posinf, neginf : float, optional
-        What replaces the infinities; by default the largest and the smallest number of the dtype.
+        Replacements of the infinities; by default the largest and smallest finite number of the
+        dtype.
 
     Returns
     -------
@@ -639,12 +638,12 @@ def nan_to_num(
 nan_to_num_ = inplace_form(nan_to_num)
 
 
-# --- angles, powers of two ------------------------------------------------------------------------
+# --- angles and powers of two ---------------------------------------------------------------------
 
 
 @operation(inplace=True, ufunc="deg2rad radians")
 def deg2rad(input: Operand) -> Tensor:
-    """Return angles in radians that were in degrees.
+    """Convert angles from degrees to radians.
 
     Notes
     -----
@@ -656,7 +655,7 @@ def deg2rad(input: Operand) -> Tensor:
     >>> cr.deg2rad(cr.tensor([180.0, 90.0]))
     tensor([3.1416, 1.5708])
     """
-    return elementwise.multiply.apply(floating(input), _deg2rad_factor)
+    return elementwise.multiply.apply(floating(input), _RADIANS_PER_DEGREE)
 
 
 deg2rad_ = inplace_form(deg2rad)
@@ -664,7 +663,7 @@ deg2rad_ = inplace_form(deg2rad)
 
 @operation(inplace=True, ufunc="rad2deg degrees")
 def rad2deg(input: Operand) -> Tensor:
-    """Return angles in degrees that were in radians.
+    """Convert angles from radians to degrees.
 
     Notes
     -----
@@ -676,7 +675,7 @@ def rad2deg(input: Operand) -> Tensor:
     >>> cr.rad2deg(cr.tensor([cr.pi, 1.0]))
     tensor([180.0000,  57.2958])
     """
-    return elementwise.multiply.apply(floating(input), _rad2deg_factor)
+    return elementwise.multiply.apply(floating(input), _DEGREES_PER_RADIAN)
 
 
 rad2deg_ = inplace_form(rad2deg)
@@ -712,14 +711,14 @@ def exp2(input: Operand) -> Tensor:
 exp2_ = inplace_form(exp2)
 
 
-# --- questions ------------------------------------------------------------------------------------
+# --- signs and infinities -------------------------------------------------------------------------
 
-_signbit = of_reals(binary.signbit)
+_signbit = unary_real(binary.signbit)
 
 
 @operation(ufunc="signbit", array_api=True)
 def signbit(input: Operand) -> Tensor:
-    """Say of each element whether its sign is negative, also of -0.0.
+    """Test each element for a negative sign, which -0.0 has too.
 
     Examples
     --------
@@ -733,7 +732,7 @@ def signbit(input: Operand) -> Tensor:
 
 @operation()
 def isposinf(input: Operand) -> Tensor:
-    """Say of each element whether it is positive infinity.
+    """Test each element for positive infinity.
 
     Raises
     ------
@@ -746,12 +745,12 @@ def isposinf(input: Operand) -> Tensor:
     >>> cr.isposinf(cr.tensor([cr.inf, -cr.inf, 0.0]))
     tensor([ True, False, False])
     """
-    return _is_infinity("isposinf", input, float("inf"))
+    return _equals_infinity("isposinf", input, float("inf"))
 
 
 @operation()
 def isneginf(input: Operand) -> Tensor:
-    """Say of each element whether it is negative infinity.
+    """Test each element for negative infinity.
 
     Raises
     ------
@@ -764,14 +763,14 @@ def isneginf(input: Operand) -> Tensor:
     >>> cr.isneginf(cr.tensor([cr.inf, -cr.inf, 0.0]))
     tensor([False,  True, False])
     """
-    return _is_infinity("isneginf", input, -float("inf"))
+    return _equals_infinity("isneginf", input, -float("inf"))
 
 
-def _is_infinity(name: str, x: Operand, infinity: float) -> Tensor:
+def _equals_infinity(name: str, x: Operand, infinity: float) -> Tensor:
     x = tensor_of(x)
     if x.dtype.kind == "c":
         raise DTypeError(
-            f"{name} does not support complex inputs, got {x.dtype}: isinf takes them, and the "
-            "real and imaginary parts can be asked one by one"
+            f"{name} does not support complex inputs, got {x.dtype}: use isinf, or test "
+            "the real and the imaginary part separately"
         )
     return elementwise.equal.apply(floating(x), infinity)

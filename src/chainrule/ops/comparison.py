@@ -1,4 +1,4 @@
-"""Comparisons, tests and logic, through which no gradient flows."""
+"""Comparisons, tests, logical and bitwise operations: none has a derivative."""
 
 from __future__ import annotations
 
@@ -11,30 +11,34 @@ from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import namespace
 from chainrule.errors import ArgumentError, ShapeError
 from chainrule.operation import operation
-from chainrule.ops.wrappers import piecewise, strict
+from chainrule.ops.wrappers import function_of_operator, nondifferentiable_operator
 from chainrule.primitives import elementwise
 
-_equal_operator = piecewise(elementwise.equal)
-_not_equal_operator = piecewise(elementwise.not_equal)
-_less_operator = piecewise(elementwise.less)
-_less_equal_operator = piecewise(elementwise.less_equal)
-_greater_operator = piecewise(elementwise.greater)
-_greater_equal_operator = piecewise(elementwise.greater_equal)
-_bitwise_and_operator = piecewise(elementwise.bitwise_and)
-_bitwise_or_operator = piecewise(elementwise.bitwise_or)
-_bitwise_xor_operator = piecewise(elementwise.bitwise_xor)
-_equal = strict(_equal_operator, "equal")
-_not_equal = strict(_not_equal_operator, "not_equal")
-_less = strict(_less_operator, "less")
-_less_equal = strict(_less_equal_operator, "less_equal")
-_greater = strict(_greater_operator, "greater")
-_greater_equal = strict(_greater_equal_operator, "greater_equal")
-_logical_and = strict(piecewise(elementwise.logical_and), "logical_and")
-_logical_or = strict(piecewise(elementwise.logical_or), "logical_or")
-_logical_xor = strict(piecewise(elementwise.logical_xor), "logical_xor")
-_bitwise_and = strict(_bitwise_and_operator, "bitwise_and")
-_bitwise_or = strict(_bitwise_or_operator, "bitwise_or")
-_bitwise_xor = strict(_bitwise_xor_operator, "bitwise_xor")
+_equal_operator = nondifferentiable_operator(elementwise.equal)
+_not_equal_operator = nondifferentiable_operator(elementwise.not_equal)
+_less_operator = nondifferentiable_operator(elementwise.less)
+_less_equal_operator = nondifferentiable_operator(elementwise.less_equal)
+_greater_operator = nondifferentiable_operator(elementwise.greater)
+_greater_equal_operator = nondifferentiable_operator(elementwise.greater_equal)
+_bitwise_and_operator = nondifferentiable_operator(elementwise.bitwise_and)
+_bitwise_or_operator = nondifferentiable_operator(elementwise.bitwise_or)
+_bitwise_xor_operator = nondifferentiable_operator(elementwise.bitwise_xor)
+_equal = function_of_operator(_equal_operator, "equal")
+_not_equal = function_of_operator(_not_equal_operator, "not_equal")
+_less = function_of_operator(_less_operator, "less")
+_less_equal = function_of_operator(_less_equal_operator, "less_equal")
+_greater = function_of_operator(_greater_operator, "greater")
+_greater_equal = function_of_operator(_greater_equal_operator, "greater_equal")
+_logical_and = function_of_operator(
+    nondifferentiable_operator(elementwise.logical_and), "logical_and"
+)
+_logical_or = function_of_operator(nondifferentiable_operator(elementwise.logical_or), "logical_or")
+_logical_xor = function_of_operator(
+    nondifferentiable_operator(elementwise.logical_xor), "logical_xor"
+)
+_bitwise_and = function_of_operator(_bitwise_and_operator, "bitwise_and")
+_bitwise_or = function_of_operator(_bitwise_or_operator, "bitwise_or")
+_bitwise_xor = function_of_operator(_bitwise_xor_operator, "bitwise_xor")
 
 __all__ = [
     "equal",
@@ -75,10 +79,10 @@ __all__ = [
     array_api=True,
 )
 def equal(input: Operand, other: Operand) -> Tensor:
-    """Say of each element whether x = y.
+    """Return for each element whether x = y.
 
-    This is the array API's `equal`. Whether two tensors are equal as a whole, which PyTorch's
-    function of this name says, is ``x.equal(y)``.
+    This is the array API's `equal`. PyTorch's function of this name, which compares two tensors as
+    a whole, is ``x.equal(y)``.
 
     Parameters
     ----------
@@ -109,7 +113,7 @@ eq = equal
     array_api=True,
 )
 def not_equal(input: Operand, other: Operand) -> Tensor:
-    """Say of each element whether x ≠ y; the arguments are those of `equal`.
+    """Return for each element whether x ≠ y; the arguments are those of `equal`.
 
     Examples
     --------
@@ -127,7 +131,7 @@ ne = not_equal
     aliases="lt", inplace=True, operators={"__lt__": _less_operator}, ufunc="less", array_api=True
 )
 def less(input: Operand, other: Operand) -> Tensor:
-    """Say of each element whether x < y; the arguments are those of `equal`.
+    """Return for each element whether x < y; the arguments are those of `equal`.
 
     Examples
     --------
@@ -149,7 +153,7 @@ lt = less
     array_api=True,
 )
 def less_equal(input: Operand, other: Operand) -> Tensor:
-    """Say of each element whether x ≤ y; the arguments are those of `equal`.
+    """Return for each element whether x ≤ y; the arguments are those of `equal`.
 
     Examples
     --------
@@ -171,7 +175,7 @@ le = less_equal
     array_api=True,
 )
 def greater(input: Operand, other: Operand) -> Tensor:
-    """Say of each element whether x > y; the arguments are those of `equal`.
+    """Return for each element whether x > y; the arguments are those of `equal`.
 
     Examples
     --------
@@ -193,7 +197,7 @@ gt = greater
     array_api=True,
 )
 def greater_equal(input: Operand, other: Operand) -> Tensor:
-    """Say of each element whether x ≥ y; the arguments are those of `equal`.
+    """Return for each element whether x ≥ y; the arguments are those of `equal`.
 
     Examples
     --------
@@ -209,7 +213,7 @@ ge = greater_equal
 
 @operation(ufunc="isnan", array_api=True)
 def isnan(input: Operand) -> Tensor:
-    """Say of each element whether it is nan.
+    """Test each element for nan.
 
     Examples
     --------
@@ -222,7 +226,7 @@ def isnan(input: Operand) -> Tensor:
 
 @operation(ufunc="isinf", array_api=True)
 def isinf(input: Operand) -> Tensor:
-    """Say of each element whether it is inf or -inf.
+    """Test each element for inf or -inf.
 
     Examples
     --------
@@ -235,7 +239,7 @@ def isinf(input: Operand) -> Tensor:
 
 @operation(ufunc="isfinite", array_api=True)
 def isfinite(input: Operand) -> Tensor:
-    """Say of each element whether it is neither inf, -inf nor nan.
+    """Test each element for a finite number: not inf, -inf or nan.
 
     Examples
     --------
@@ -248,7 +252,7 @@ def isfinite(input: Operand) -> Tensor:
 
 @operation(inplace=True, ufunc="logical_not", array_api=True)
 def logical_not(input: Operand) -> Tensor:
-    """Say of each element whether it is zero or False.
+    """Test each element for zero or False.
 
     Examples
     --------
@@ -261,7 +265,7 @@ def logical_not(input: Operand) -> Tensor:
 
 @operation(inplace=True, ufunc="logical_and", array_api=True)
 def logical_and(input: Operand, other: Operand) -> Tensor:
-    """Say of each element whether x and y are both nonzero; the arguments are those of `equal`.
+    """Return x AND y for each element, where nonzero is true; the arguments are those of `equal`.
 
     Examples
     --------
@@ -274,7 +278,7 @@ def logical_and(input: Operand, other: Operand) -> Tensor:
 
 @operation(inplace=True, ufunc="logical_or", array_api=True)
 def logical_or(input: Operand, other: Operand) -> Tensor:
-    """Say of each element whether x or y is nonzero; the arguments are those of `equal`.
+    """Return x OR y for each element, where nonzero is true; the arguments are those of `equal`.
 
     Examples
     --------
@@ -287,7 +291,7 @@ def logical_or(input: Operand, other: Operand) -> Tensor:
 
 @operation(inplace=True, ufunc="logical_xor", array_api=True)
 def logical_xor(input: Operand, other: Operand) -> Tensor:
-    """Say of each element whether one of x and y is nonzero; the arguments are those of `equal`.
+    """Return x XOR y for each element, where nonzero is true; the arguments are those of `equal`.
 
     Examples
     --------
@@ -307,7 +311,7 @@ def logical_xor(input: Operand, other: Operand) -> Tensor:
     array_api=True,
 )
 def bitwise_invert(input: Operand) -> Tensor:
-    """Return integers with each bit turned over, bools with each turned: what ``~x`` does.
+    """Invert each bit of integers, or each bool: ``~x``.
 
     Examples
     --------
@@ -332,7 +336,7 @@ bitwise_not = bitwise_invert
     array_api=True,
 )
 def bitwise_and(input: Operand, other: Operand) -> Tensor:
-    """Return the bits that x and y, integers or bools, both have: what ``x & y`` does.
+    """Return the bitwise AND of integers or bools: ``x & y``.
 
     Examples
     --------
@@ -350,7 +354,7 @@ def bitwise_and(input: Operand, other: Operand) -> Tensor:
     array_api=True,
 )
 def bitwise_or(input: Operand, other: Operand) -> Tensor:
-    """Return the bits that x or y, integers or bools, has: what ``x | y`` does.
+    """Return the bitwise OR of integers or bools: ``x | y``.
 
     Examples
     --------
@@ -372,7 +376,7 @@ def bitwise_or(input: Operand, other: Operand) -> Tensor:
     array_api=True,
 )
 def bitwise_xor(input: Operand, other: Operand) -> Tensor:
-    """Return the bits that one of x and y, integers or bools, has: what ``x ^ y`` does.
+    """Return the bitwise XOR of integers or bools: ``x ^ y``.
 
     Examples
     --------
@@ -383,7 +387,7 @@ def bitwise_xor(input: Operand, other: Operand) -> Tensor:
     return _bitwise_xor(input, other)
 
 
-# --- close, and equal as a whole ------------------------------------------------------------------
+# --- closeness, and equality of whole tensors -----------------------------------------------------
 
 
 @operation()
@@ -394,16 +398,16 @@ def isclose(
     atol: float = 1e-08,
     equal_nan: bool = False,
 ) -> Tensor:
-    """Say of each element whether |x - y| ≤ atol + rtol |y|, or x = y.
+    """Test for each element whether |x - y| ≤ atol + rtol |y|, or x = y.
 
     Parameters
     ----------
     input, other : Tensor, array or number
         x and y: their shapes broadcast.
     rtol, atol : float
-        The relative and the absolute tolerance.
+        Relative and absolute tolerance.
     equal_nan : bool, default False
-        Whether two nan are close.
+        Treat two nan as close.
 
     Returns
     -------
@@ -421,9 +425,9 @@ def isclose(
                 f"isclose: {name} must be greater than or equal to zero, but got {tolerance}"
             )
     a, b = [t._array for t in as_tensors((input, other))]
-    misfit = broadcast_text([a.shape, b.shape])
-    if misfit:
-        raise ShapeError(f"isclose: {misfit}")
+    mismatch = broadcast_text([a.shape, b.shape])
+    if mismatch:
+        raise ShapeError(f"isclose: {mismatch}")
     return make(namespace(a).isclose(a, b, rtol=rtol, atol=atol, equal_nan=equal_nan), None)
 
 
@@ -435,7 +439,7 @@ def allclose(
     atol: float = 1e-08,
     equal_nan: bool = False,
 ) -> bool:
-    """Say whether all elements of x and y are close; the arguments are those of `isclose`.
+    """Test whether all elements of x and y are close; the arguments are those of `isclose`.
 
     Examples
     --------
@@ -447,8 +451,8 @@ def allclose(
 
 
 @operation(method="equal")
-def same(x: Tensor, y: Any) -> bool:
-    """Say whether two tensors have one shape and equal elements: PyTorch's ``x.equal(y)``.
+def equal_method(x: Tensor, y: Any) -> bool:
+    """Test whether two tensors have the same shape and equal elements: PyTorch's ``x.equal(y)``.
 
     Examples
     --------

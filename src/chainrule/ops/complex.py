@@ -1,4 +1,4 @@
-"""The parts of complex numbers."""
+"""Complex numbers: parts, conjugates, angles, and construction from real numbers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from chainrule.ops import elementary
 from chainrule.ops.arithmetic import multiply
 from chainrule.ops.elementary import cos, sin
 from chainrule.ops.permute import matrix_transpose
-from chainrule.ops.wrappers import real_operands, real_pair
+from chainrule.ops.wrappers import binary_real, real_operands
 from chainrule.primitives import binary, elementwise, shaping
 
 __all__ = [
@@ -35,7 +35,7 @@ __all__ = [
 
 @operation(aliases="conj_physical", inplace="conj_physical", ufunc="conjugate", array_api=True)
 def conj(input: Operand) -> Tensor:
-    """Return the complex conjugate of each element; a real tensor as it is.
+    """Return the complex conjugate of each element; a real tensor unchanged.
 
     Parameters
     ----------
@@ -60,13 +60,13 @@ def conj(input: Operand) -> Tensor:
     return elementwise.conj.apply(input) if input.is_complex() else input
 
 
-conj_physical = conj  # always computed here, never just noted
+conj_physical = conj  # conj is always computed, never a lazy flag
 conj_physical_ = inplace_form(conj, "conj_physical_")
 
 
 @operation(method=False, numpy="real val", array_api=True)
 def real(input: Operand) -> Tensor:
-    """Return the real part of each element; a real tensor as it is.
+    """Return the real part of each element; a real tensor unchanged.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ def real(input: Operand) -> Tensor:
 
 @operation(method=False, array_api=True)
 def imag(input: Operand) -> Tensor:
-    """Return the imaginary part of each element; zeros for a real tensor, as NumPy does.
+    """Return the imaginary part of each element; zeros for a real tensor, as in NumPy.
 
     Parameters
     ----------
@@ -116,19 +116,17 @@ def imag(input: Operand) -> Tensor:
     tensor([2.])
     """
     input = tensor_of(input)
-    if (
-        not input.is_complex()
-    ):  # not an error: whoever looks for attributes (a protocol) must not fail
+    if not input.is_complex():  # no error, since code that inspects attributes must not fail
         return make(namespace(input._array).zeros_like(input._array), None)
     return elementwise.imag.apply(input)
 
 
-# --- parts and directions -------------------------------------------------------------------------
+# --- signs and angles -----------------------------------------------------------------------------
 
 
 @operation()
 def isreal(input: Operand) -> Tensor:
-    """Say of each element whether its imaginary part is 0; of real numbers it is.
+    """Test each element for an imaginary part of 0, which real numbers have.
 
     Examples
     --------
@@ -144,7 +142,7 @@ def isreal(input: Operand) -> Tensor:
 
 @operation(inplace=True)
 def sgn(input: Operand) -> Tensor:
-    """Return z / |z|, and 0 at 0, of complex numbers z; the `sign` of real ones.
+    """Return z / |z| for complex numbers z (0 at 0), and `sign` for real numbers.
 
     Notes
     -----
@@ -161,7 +159,7 @@ def sgn(input: Operand) -> Tensor:
 
 @operation()
 def angle(input: Operand) -> Tensor:
-    """Return the angle of each complex number in the plane; 0 or π of a real one.
+    """Return the argument of each complex number; for a real number, 0 or π.
 
     Parameters
     ----------
@@ -174,7 +172,7 @@ def angle(input: Operand) -> Tensor:
 
     Notes
     -----
-    Derivative: that of atan2(imag, real), 0 at 0; 0 for real numbers. nan where those are nan.
+    Derivative: that of atan2(imag, real), 0 at 0; 0 for real numbers. The angle of nan is nan.
 
     Examples
     --------
@@ -187,19 +185,19 @@ def angle(input: Operand) -> Tensor:
     input = floating(input)
     if input.is_complex():
         return binary.atan2.apply(elementwise.imag.apply(input), elementwise.real.apply(input))
-    # Half of 1 - sign x is 0, 1/2 or 1, and nan of nan: rounded to even, 1/2 counts as 0.
+    # (1 - sign x) / 2 is 0, 1/2, 1 or nan; rounding to even makes 0 of 1/2.
     half = elementwise.multiply.apply(
         elementwise.subtract.apply(1.0, elementwise.sign.apply(input)), 0.5
     )
     return elementwise.multiply.apply(elementwise.round.apply(half), math.pi)
 
 
-# --- with matrices transposed ---------------------------------------------------------------------
+# --- conjugate transposes -------------------------------------------------------------------------
 
 
 @operation()
 def adjoint(input: Operand) -> Tensor:
-    """Return the matrices transposed and conjugated; those of real numbers are views.
+    """Return the conjugate transpose of each matrix; for real numbers, a view.
 
     Raises
     ------
@@ -220,8 +218,8 @@ def adjoint(input: Operand) -> Tensor:
     return conj(matrix_transpose(input))
 
 
-def hermitian(x: Tensor) -> Tensor:
-    """Return one matrix, transposed and conjugated: PyTorch's `H`."""
+def conjugate_transpose(x: Tensor) -> Tensor:
+    """Return the conjugate transpose of one matrix: PyTorch's `H`."""
     if x.ndim not in (0, 2):
         raise ShapeError(
             f"tensor.H is only supported on matrices (2-D tensors). Got {x.ndim}-D tensor. Use mH "
@@ -230,13 +228,13 @@ def hermitian(x: Tensor) -> Tensor:
     return adjoint(x) if x.ndim else conj(x)
 
 
-# --- made of real numbers -------------------------------------------------------------------------
+# --- complex numbers from real numbers ------------------------------------------------------------
 
-_complex = real_pair(binary.complex)
+_complex = binary_real(binary.complex)
 
 
 def complex(real: Operand, imag: Operand) -> Tensor:
-    """Return the complex numbers of these real and imaginary parts.
+    """Return complex numbers with the given real and imaginary parts.
 
     Parameters
     ----------
@@ -250,7 +248,7 @@ def complex(real: Operand, imag: Operand) -> Tensor:
     Raises
     ------
     DTypeError
-        If one is complex, or of float16, for which there are no complex numbers.
+        If an operand is complex, or float16, which has no complex dtype.
 
     Notes
     -----
@@ -266,7 +264,7 @@ def complex(real: Operand, imag: Operand) -> Tensor:
 
 
 def polar(abs: Operand, angle: Operand) -> Tensor:
-    """Return the complex numbers abs · (cos angle + i sin angle).
+    """Return complex numbers in polar form, abs · (cos angle + i sin angle).
 
     Parameters
     ----------
@@ -280,7 +278,7 @@ def polar(abs: Operand, angle: Operand) -> Tensor:
     Raises
     ------
     DTypeError
-        If one is complex.
+        If an operand is complex.
 
     Notes
     -----
@@ -292,12 +290,12 @@ def polar(abs: Operand, angle: Operand) -> Tensor:
     >>> cr.polar(cr.tensor([1.0, 2.0]), cr.tensor([0.0, cr.pi]))
     tensor([ 1.+0.0000e+00j, -2.-1.7485e-07j])
     """
-    size, turn = real_operands("polar", abs, angle)
-    return _complex(multiply(size, cos(turn)), multiply(size, sin(turn)))
+    abs, angle = real_operands("polar", abs, angle)
+    return _complex(multiply(abs, cos(angle)), multiply(abs, sin(angle)))
 
 
 def view_as_real(input: Operand) -> Tensor:
-    """Return real and imaginary parts side by side, in a last dimension of length 2.
+    """Return real and imaginary parts, stacked in a last dimension of length 2.
 
     Parameters
     ----------
@@ -314,8 +312,8 @@ def view_as_real(input: Operand) -> Tensor:
 
     Notes
     -----
-    A copy, as `real` and `imag` are: a write to the result leaves `input` alone. The gradient of a
-    real L is ∂L/∂(Re z) + i ∂L/∂(Im z).
+    A copy, as for `real` and `imag`: a write to the result leaves `input` unchanged. The gradient
+    of a real L is ∂L/∂(Re z) + i ∂L/∂(Im z).
 
     Examples
     --------
@@ -336,7 +334,7 @@ def view_as_real(input: Operand) -> Tensor:
 
 
 def view_as_complex(input: Operand) -> Tensor:
-    """Return the complex numbers whose parts stand side by side: the inverse of `view_as_real`.
+    """Return complex numbers from pairs of real and imaginary parts: inverse of `view_as_real`.
 
     Parameters
     ----------
@@ -355,7 +353,7 @@ def view_as_complex(input: Operand) -> Tensor:
 
     Notes
     -----
-    A copy: a write to the result leaves `input` alone.
+    A copy: a write to the result leaves `input` unchanged.
 
     Examples
     --------
@@ -371,10 +369,11 @@ def view_as_complex(input: Operand) -> Tensor:
     if input.ndim == 0 or input.shape[-1] != 2:
         raise ShapeError(
             f"view_as_complex: Tensor must have a last dimension of size 2, got the shape "
-            f"{list(input.shape)}: stack the real and the imaginary parts there"
+            f"{list(input.shape)}: stack the real and the imaginary parts "
+            "along it"
         )
     return _complex(input[..., 0], input[..., 1])
 
 
-tensor_property("H", hermitian, doc="The matrix, transposed and conjugated.")
-tensor_property("mH", adjoint, doc="The tensor with each matrix transposed and conjugated.")
+tensor_property("H", conjugate_transpose, doc="The conjugate transpose of a matrix.")
+tensor_property("mH", adjoint, doc="The conjugate transpose of each matrix.")

@@ -1,4 +1,4 @@
-"""Running extremes, running sums of exponentials, differences and integrals."""
+"""Cumulative extrema, cumulative logsumexp, finite differences and integrals."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from chainrule.ops.permute import moveaxis, movedim
 from chainrule.ops.reductions import Extremes, cumsum, sum
 from chainrule.ops.reshape import broadcast_to
 from chainrule.ops.statistics import logsumexp
-from chainrule.ops.wrappers import along
+from chainrule.ops.wrappers import apply_along_dim
 from chainrule.primitives import elementwise, indexing, reductions, shaping
 
 __all__ = [
@@ -43,28 +43,28 @@ __all__ = [
 
 Array = Any
 
-# --- running --------------------------------------------------------------------------------------
+# --- cumulative extrema and logsumexp -------------------------------------------------------------
 
 
 @operation()
 def cummax(input: Operand, dim: int | None = None, *, axis: int | None = None) -> Extremes:
-    """Return the largest element so far along a dimension, and where it is.
+    """Return the cumulative maximum along a dimension, and its indices.
 
     Parameters
     ----------
     input : Tensor
         Real numbers; nan is larger than any.
     dim : int
-        Along which dimension. Also spelled `axis`.
+        Dimension to scan. Also spelled `axis`.
 
     Returns
     -------
     named tuple (values, indices) of Tensors, shape of `input`
-        The last of several equal elements is named.
+        Of equal elements, the index of the last one.
 
     Notes
     -----
-    Derivative: 1 for the element that is named.
+    Derivative: 1 for the element whose index is returned.
 
     Examples
     --------
@@ -72,12 +72,12 @@ def cummax(input: Operand, dim: int | None = None, *, axis: int | None = None) -
     >>> cr.cummax(cr.tensor([1.0, 3.0, 2.0]), 0).values
     tensor([1., 3., 3.])
     """
-    return _running("cummax", np.maximum, input, either(dim, axis))
+    return _cumulative_extreme("cummax", np.maximum, input, either(dim, axis))
 
 
 @operation()
 def cummin(input: Operand, dim: int | None = None, *, axis: int | None = None) -> Extremes:
-    """Return the smallest element so far along a dimension, and where it is; see `cummax`.
+    """Return the cumulative minimum along a dimension, and its indices; see `cummax`.
 
     Examples
     --------
@@ -85,10 +85,11 @@ def cummin(input: Operand, dim: int | None = None, *, axis: int | None = None) -
     >>> cr.cummin(cr.tensor([2.0, 3.0, 1.0]), 0).values
     tensor([2., 2., 1.])
     """
-    return _running("cummin", np.minimum, input, either(dim, axis))
+    return _cumulative_extreme("cummin", np.minimum, input, either(dim, axis))
 
 
-def _running(name: str, ufunc: Any, x: Operand, dim: int | None) -> Extremes:
+def _cumulative_extreme(name: str, ufunc: Any, x: Operand, dim: int | None) -> Extremes:
+    """Return the cumulative results of np.maximum or np.minimum, with their last indices."""
     x = tensor_of(x)
     if dim is None:
         raise TypeError(f"{name}() needs dim (or axis)")
@@ -96,35 +97,35 @@ def _running(name: str, ufunc: Any, x: Operand, dim: int | None) -> Extremes:
     if x.ndim == 0:
         return Extremes(elementwise.clone.apply(x), make(np.zeros((), np.int64), None))
     array = x._array
-    best = ufunc.accumulate(array, axis=number)
-    hit = array == best
-    if array.dtype.kind == "f" and (not is_known(best) or np.isnan(best).any()):
-        hit = hit | np.isnan(array)
-    counted = np.arange(array.shape[number]).reshape((-1,) + (1,) * (x.ndim - 1 - number))
-    places = make(np.maximum.accumulate(hit * counted, axis=number), None)
-    return Extremes(indexing.take_along_axis.apply(x, places, axis=number), places)
+    extreme = ufunc.accumulate(array, axis=number)
+    is_extreme = array == extreme
+    if array.dtype.kind == "f" and (not is_known(extreme) or np.isnan(extreme).any()):
+        is_extreme = is_extreme | np.isnan(array)
+    positions = np.arange(array.shape[number]).reshape((-1,) + (1,) * (x.ndim - 1 - number))
+    indices = make(np.maximum.accumulate(is_extreme * positions, axis=number), None)
+    return Extremes(indexing.take_along_axis.apply(x, indices, axis=number), indices)
 
 
 @operation()
 def logcumsumexp(input: Operand, dim: int | None = None, *, axis: int | None = None) -> Tensor:
-    """Return the logarithms of the running sums of exponentials along a dimension.
+    """Return the logarithms of the cumulative sums of exponentials along a dimension.
 
     Parameters
     ----------
     input : Tensor
         Exponents: integers are taken as numbers of the default dtype.
     dim : int
-        Along which dimension. Also spelled `axis`. It can be left out where there is only one.
+        Dimension to sum along. Also spelled `axis`. Optional if there is only one.
 
     Returns
     -------
     Tensor, shape of `input`
-        Of complex numbers the principal values, as `logsumexp` has them (PyTorch's may be others).
+        For complex numbers the principal values, as for `logsumexp` (PyTorch's may differ).
 
     Notes
     -----
-    Nothing overflows. Derivative: exp(xᵢ - outₖ) of outₖ with respect to xᵢ, i ≤ k; 0 where both
-    are -inf.
+    Evaluated without overflow. Derivative: exp(xᵢ - outₖ) of outₖ with respect to xᵢ, i ≤ k; 0
+    where both are -inf.
 
     Examples
     --------
@@ -135,11 +136,11 @@ def logcumsumexp(input: Operand, dim: int | None = None, *, axis: int | None = N
     input = floating(input)
     if input._array.dtype.kind == "c":
         return _complex_logcumsumexp(input, either(dim, axis))
-    return along(reductions.logcumsumexp, input, either(dim, axis))
+    return apply_along_dim(reductions.logcumsumexp, input, either(dim, axis))
 
 
 def _complex_logcumsumexp(x: Tensor, dim: int | None) -> Tensor:
-    """Add up twice as many neighbours in each step (Hillis, Steele, Commun. ACM 29(12), 1986)."""
+    """Return a prefix scan by recursive doubling (Hillis, Steele, Commun. ACM 29(12), 1986)."""
     if dim is None and x.ndim > 1:
         raise TypeError(f"logcumsumexp() needs dim (or axis): the tensor has {x.ndim} dimensions")
     number = one_dim(0 if dim is None else dim, x.ndim)
@@ -166,18 +167,18 @@ def diff(
     *,
     axis: int | None = None,
 ) -> Tensor:
-    """Return the differences between neighbours along a dimension.
+    """Return the n-th differences of neighbouring elements along a dimension.
 
     Parameters
     ----------
     input : Tensor
-        Of at least one dimension. Neighbouring bools differ or not.
+        At least one dimension. The difference of two bools is `not_equal`.
     n : int, default 1
-        How often to take differences.
+        Order: how many times differences are taken.
     dim : int, default -1
-        Along which dimension. Also spelled `axis`.
+        Dimension along which to subtract. Also spelled `axis`.
     prepend, append : Tensor, optional
-        What to put before and after `input` first.
+        Values to concatenate before and after `input` first.
 
     Returns
     -------
@@ -193,7 +194,7 @@ def diff(
 
     Notes
     -----
-    Derivative: 1 and -1.
+    Derivative, for n = 1: 1 for the later element, -1 for the earlier.
 
     Examples
     --------
@@ -209,8 +210,8 @@ def diff(
         raise ArgumentError(f"diff: order must be non-negative but got {n}")
     number = one_dim(dim if axis is None else axis, input.ndim)
     if n == 0:
-        same: Tensor = elementwise.clone.apply(input)
-        return same
+        copy: Tensor = elementwise.clone.apply(input)
+        return copy
     ends = [tensor_of(end) for end in (prepend, input, append) if end is not None]
     input = cat(ends, number) if len(ends) > 1 else input
     lead = (slice(None),) * number
@@ -220,8 +221,8 @@ def diff(
         input = subtract.apply(
             later, indexing.getitem.apply(input, key=(*lead, slice(None, -1), ...))
         )
-    found: Tensor = input
-    return found
+    result: Tensor = input
+    return result
 
 
 def trapezoid(
@@ -239,11 +240,11 @@ def trapezoid(
     y : Tensor
         The values; integers are taken as numbers of the default dtype.
     x : Tensor, optional
-        Where they are taken: of the shape of `y`, or a vector.
+        Coordinates of the values: of the shape of `y`, or a vector.
     dx : number, default 1
-        Their distance, if `x` is left out.
+        Spacing of the values, if `x` is left out.
     dim : int, default -1
-        Along which dimension. Also spelled `axis`.
+        Dimension to integrate along. Also spelled `axis`.
 
     Returns
     -------
@@ -257,8 +258,7 @@ def trapezoid(
 
     Notes
     -----
-    Derivative: half of the distance between the neighbours of each value; half of the sum of
-    neighbouring values, with its sign, for each place.
+    Derivatives at inner points: (xᵢ₊₁ - xᵢ₋₁) / 2 for yᵢ, (yᵢ₋₁ - yᵢ₊₁) / 2 for xᵢ.
 
     Examples
     --------
@@ -266,8 +266,8 @@ def trapezoid(
     >>> cr.trapezoid(cr.tensor([1.0, 2.0, 3.0]))
     tensor(4.)
     """
-    along = _last(dim, axis)
-    return sum(_areas("trapezoid", y, x, dx, along), along)
+    dim = _dim_or_last(dim, axis)
+    return sum(_trapezoid_areas("trapezoid", y, x, dx, dim), dim)
 
 
 trapz = trapezoid
@@ -281,7 +281,7 @@ def cumulative_trapezoid(
     dim: int | None = None,
     axis: int | None = None,
 ) -> Tensor:
-    """Return the running integrals along a dimension; the arguments are those of `trapezoid`.
+    """Return the cumulative integrals along a dimension; the arguments are those of `trapezoid`.
 
     Examples
     --------
@@ -289,23 +289,25 @@ def cumulative_trapezoid(
     >>> cr.cumulative_trapezoid(cr.tensor([1.0, 2.0, 3.0]))
     tensor([1.5000, 4.0000])
     """
-    along = _last(dim, axis)
-    return cumsum(_areas("cumulative_trapezoid", y, x, dx, along), along)
+    dim = _dim_or_last(dim, axis)
+    return cumsum(_trapezoid_areas("cumulative_trapezoid", y, x, dx, dim), dim)
 
 
-def _last(dim: int | None, axis: int | None) -> int:
-    """Return the dimension that is named, or else the last one."""
+def _dim_or_last(dim: int | None, axis: int | None) -> int:
+    """Return `dim` or `axis`, by default the last dimension."""
     named: int | None = either(dim, axis)
     return -1 if named is None else named
 
 
-def _areas(name: str, y: Operand, x: Operand | None, dx: float | None, dim: int) -> Tensor:
-    """Return the areas between neighbours."""
+def _trapezoid_areas(
+    name: str, y: Operand, x: Operand | None, dx: float | None, dim: int
+) -> Tensor:
+    """Return the areas of the trapezoids between neighbouring values."""
     y = floating(y)
     if y.ndim == 0:
         raise ShapeError(f"{name}: expected y of at least one dimension, got 0")
     if x is not None and dx is not None:
-        raise TypeError(f"{name}: x and dx both say how far values are apart: give one of them")
+        raise TypeError(f"{name}: x and dx both define the spacing of the values: give one of them")
     number = one_dim(dim, y.ndim)
     lead = (slice(None),) * number
     left = indexing.getitem.apply(y, key=(*lead, slice(None, -1), ...))
@@ -320,9 +322,7 @@ def _areas(name: str, y: Operand, x: Operand | None, dx: float | None, dim: int)
     return elementwise.multiply.apply(mean, width)
 
 
-# --- slopes ---------------------------------------------------------------------------------------
-#
-# Slopes by differences of neighbours.
+# --- numerical gradients --------------------------------------------------------------------------
 
 
 def gradient(
@@ -333,19 +333,20 @@ def gradient(
     edge_order: int = 1,
     axis: Dims = None,
 ) -> tuple[Tensor, ...]:
-    """Return the slopes of sampled values along dimensions, by differences of neighbours.
+    """Return the numerical gradient of sampled values along dimensions, by finite differences.
 
     Parameters
     ----------
     input : Tensor
         The samples; integers are taken as numbers of the default dtype.
     spacing : number, or sequence of numbers or Tensors, optional
-        How far samples are apart, 1 if left out: one number for all dimensions, or one for each. A
-        vector is the samples' coordinates along its dimension.
+        Spacing of the samples, by default 1: one number for all dimensions, or one for each. A
+        vector has the coordinates of the samples along its dimension.
     dim : int or sequence of ints, optional
-        Along which dimensions: all if left out. Also spelled `axis`.
+        Dimensions to differentiate along: all if left out. Also spelled `axis`.
     edge_order : 1 or 2
-        At the ends, the slope of a line through two samples, or of a parabola through three.
+        Accuracy at the ends: the slope of the line through two samples, or of the parabola through
+        three.
 
     Returns
     -------
@@ -355,18 +356,18 @@ def gradient(
     Raises
     ------
     ShapeError
-        If there is not one spacing for each dimension.
+        If `spacing` is a sequence whose length is not the number of dimensions.
     ArgumentError
-        If `edge_order` is another, or there are no more than `edge_order` samples.
+        If `edge_order` is neither 1 nor 2, or there are at most `edge_order` samples.
 
     See Also
     --------
-    autograd_grad : the exact derivatives of what chainrule computed.
+    autograd_grad : exact derivatives of computed tensors.
 
     Notes
     -----
-    Within, the slope of the parabola through three neighbours [1]_. Derivative: linear in `input`;
-    coordinates that require grad have theirs, too.
+    At inner samples, the slope of the parabola through three neighbours [1]_. The result is linear
+    in `input`, and also differentiable with respect to coordinates.
 
     References
     ----------
@@ -394,23 +395,24 @@ def gradient(
         )
     return tuple(
         [
-            slopes(samples, _distance(h, samples), number, edge_order)
+            gradient_along_axis(samples, _spacing_tensor(h, samples), number, edge_order)
             for h, number in zip(distances, dims, strict=True)
         ]
     )
 
 
-def _distance(value: Any, samples: Tensor) -> Tensor:
+def _spacing_tensor(value: Any, samples: Tensor) -> Tensor:
+    """Return a spacing or coordinates as a tensor; numbers get the dtype of the samples."""
     if isinstance(value, int | float):
         return full((), value, dtype=samples.dtype)
     return tensor_of(value)
 
 
-def slopes(f: Tensor, h: Tensor, axis: int, edge_order: int) -> Tensor:
-    """Return the slopes along one axis: those of parabolas through three neighbours.
+def gradient_along_axis(f: Tensor, h: Tensor, axis: int, edge_order: int) -> Tensor:
+    """Return the slopes of the parabolas through three neighbours along one axis.
 
-    At distances d and e before and behind, the weights are -e / (d (d + e)), (e - d) / (d e) and
-    d / (e (d + e)); the slope of the same parabola at its ends is the second-order edge.
+    With distances d to the previous and e to the next sample, the weights are -e / (d (d + e)),
+    (e - d) / (d e) and d / (e (d + e)). Second-order edges are slopes of the outermost parabolas.
     """
     n = f.shape[axis]
     if n < edge_order + 1:
@@ -431,7 +433,7 @@ def slopes(f: Tensor, h: Tensor, axis: int, edge_order: int) -> Tensor:
     d, e = steps[:-1], steps[1:]
     if h.ndim:
         inner = (rises[..., :-1] * e + rises[..., 1:] * d) / (d + e)
-    else:  # without the middle, which may be infinite
+    else:  # the middle sample has weight 0, and would give nan if it is infinite
         inner = (f[..., 2:] - f[..., :-2]) / (2 * h)
     if edge_order == 2:
         first = first + (rises[..., :1] - rises[..., 1:2]) * d[:1] / (d + e)[:1]

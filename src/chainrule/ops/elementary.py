@@ -1,4 +1,4 @@
-"""Roots, exponentials, logarithms and what is made of them."""
+"""Elementary functions: roots, exponentials, trigonometry, absolute values, clipping, rounding."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from chainrule.arguments import Operand, cast, floating, tensor_of
 from chainrule.autograd.tensor import Tensor
 from chainrule.errors import ArgumentError
 from chainrule.operation import inplace_form, operation
-from chainrule.ops.wrappers import binary, of_floats, real_pair
+from chainrule.ops.wrappers import binary_function, binary_real, unary_floating
 from chainrule.primitives import elementwise
 
 __all__ = [
@@ -91,14 +91,14 @@ __all__ = [
     "round_",
 ]
 
-_sqrt = of_floats(elementwise.sqrt)
-_exp = of_floats(elementwise.exp)
-_expm1 = of_floats(elementwise.expm1)
-_log = of_floats(elementwise.log)
-_log1p = of_floats(elementwise.log1p)
-_log2 = of_floats(elementwise.log2)
-_log10 = of_floats(elementwise.log10)
-_sigmoid = of_floats(elementwise.sigmoid)
+_sqrt = unary_floating(elementwise.sqrt)
+_exp = unary_floating(elementwise.exp)
+_expm1 = unary_floating(elementwise.expm1)
+_log = unary_floating(elementwise.log)
+_log1p = unary_floating(elementwise.log1p)
+_log2 = unary_floating(elementwise.log2)
+_log10 = unary_floating(elementwise.log10)
+_sigmoid = unary_floating(elementwise.sigmoid)
 
 
 @operation(inplace=True, ufunc="sqrt", array_api=True)
@@ -161,7 +161,7 @@ exp_ = inplace_form(exp)
 
 @operation(inplace=True, ufunc="expm1", scipy="expm1", array_api=True)
 def expm1(input: Operand) -> Tensor:
-    """Return exp x - 1, precise also where x is small.
+    """Return exp x - 1, accurate also where x is small.
 
     Parameters
     ----------
@@ -219,7 +219,7 @@ log_ = inplace_form(log)
 
 @operation(inplace=True, ufunc="log1p", scipy="log1p", array_api=True)
 def log1p(input: Operand) -> Tensor:
-    """Return log(1 + x), precise also where x is small.
+    """Return log(1 + x), accurate also where x is small.
 
     Parameters
     ----------
@@ -248,7 +248,7 @@ log1p_ = inplace_form(log1p)
 
 @operation(inplace=True, ufunc="log2", array_api=True)
 def log2(input: Operand) -> Tensor:
-    """Return the logarithm of each element to the base 2.
+    """Return the base-2 logarithm of each element.
 
     Parameters
     ----------
@@ -277,7 +277,7 @@ log2_ = inplace_form(log2)
 
 @operation(inplace=True, ufunc="log10", array_api=True)
 def log10(input: Operand) -> Tensor:
-    """Return the logarithm of each element to the base 10.
+    """Return the base-10 logarithm of each element.
 
     Parameters
     ----------
@@ -319,7 +319,7 @@ def sigmoid(input: Operand) -> Tensor:
 
     Notes
     -----
-    Derivative: s (1 - s), where s is the result. No exponential overflows.
+    Derivative: s (1 - s), where s is the result. Evaluated without overflow.
 
     Examples
     --------
@@ -362,22 +362,20 @@ def rsqrt(input: Operand) -> Tensor:
 rsqrt_ = inplace_form(rsqrt)
 
 
-# --- trigonometry ---------------------------------------------------------------------------------
-#
-# Trigonometric and hyperbolic functions, and their inverses. Angles are in radians.
+# --- trigonometric and hyperbolic functions, angles in radians ------------------------------------
 
-_sin = of_floats(elementwise.sin)
-_cos = of_floats(elementwise.cos)
-_tan = of_floats(elementwise.tan)
-_asin = of_floats(elementwise.asin)
-_acos = of_floats(elementwise.acos)
-_atan = of_floats(elementwise.atan)
-_sinh = of_floats(elementwise.sinh)
-_cosh = of_floats(elementwise.cosh)
-_tanh = of_floats(elementwise.tanh)
-_asinh = of_floats(elementwise.asinh)
-_acosh = of_floats(elementwise.acosh)
-_atanh = of_floats(elementwise.atanh)
+_sin = unary_floating(elementwise.sin)
+_cos = unary_floating(elementwise.cos)
+_tan = unary_floating(elementwise.tan)
+_asin = unary_floating(elementwise.asin)
+_acos = unary_floating(elementwise.acos)
+_atan = unary_floating(elementwise.atan)
+_sinh = unary_floating(elementwise.sinh)
+_cosh = unary_floating(elementwise.cosh)
+_tanh = unary_floating(elementwise.tanh)
+_asinh = unary_floating(elementwise.asinh)
+_acosh = unary_floating(elementwise.acosh)
+_atanh = unary_floating(elementwise.atanh)
 
 
 @operation(inplace=True, ufunc="sin", array_api=True)
@@ -738,20 +736,20 @@ arcsin, arccos, arctan = asin, acos, atan
 arcsinh, arccosh, arctanh = asinh, acosh, atanh
 
 
-# --- kinks ----------------------------------------------------------------------------------------
+# --- absolute value, sign, extrema, clipping, rounding --------------------------------------------
 #
-# Functions with kinks and steps: at a kink the derivative is the one that each docstring says.
+# Where a function has no derivative, its docstring defines the value that is used.
 
 _relu = elementwise.relu.apply
 _clamp = elementwise.clamp.apply
 
-_maximum = binary(elementwise.maximum)
-_clamp_min = real_pair(elementwise.clamp_min, floats=False)
-_clamp_max = real_pair(elementwise.clamp_max, floats=False)
-_minimum = binary(elementwise.minimum)
+_maximum = binary_function(elementwise.maximum)
+_clamp_min = binary_real(elementwise.clamp_min, to_floating=False)
+_clamp_max = binary_real(elementwise.clamp_max, to_floating=False)
+_minimum = binary_function(elementwise.minimum)
 
-_PLAIN = frozenset([float, int, type(None)])
-"""Bounds of floating numbers that are taken as they are."""
+_BOUND_TYPES = frozenset([float, int, type(None)])
+"""Types of bounds that `clamp` of floating numbers takes without conversion."""
 
 
 @operation(
@@ -792,11 +790,11 @@ abs_ = inplace_form(abs)
 
 @operation(inplace=True, ufunc="sign", array_api=True)
 def sign(input: Operand) -> Tensor:
-    """Return -1, 0 or 1, the sign of each element; z / |z| of a complex number z.
+    """Return -1, 0 or 1, the sign of each element; for a complex number z, z / |z|.
 
     Notes
     -----
-    Derivative: 0 everywhere; of complex numbers, that of z / |z|.
+    Derivative: 0 everywhere; for complex numbers, that of z / |z|.
 
     Examples
     --------
@@ -805,12 +803,13 @@ def sign(input: Operand) -> Tensor:
     tensor([-1.,  0.,  1.])
     """
     if isinstance(input, Tensor) and input.is_complex():
-        size = elementwise.abs.apply(input)
-        zero = elementwise.equal.apply(size, 0.0)
-        phase = elementwise.divide.apply(input, elementwise.where.apply(zero, 1.0, size))
-        return elementwise.masked.apply(phase, elementwise.logical_not.apply(zero))
+        magnitude = elementwise.abs.apply(input)
+        is_zero = elementwise.equal.apply(magnitude, 0.0)
+        divisor = elementwise.where.apply(is_zero, 1.0, magnitude)
+        phase = elementwise.divide.apply(input, divisor)
+        return elementwise.masked.apply(phase, elementwise.logical_not.apply(is_zero))
     if tensor_of(input).dtype.kind == "b":
-        return elementwise.clone.apply(tensor_of(input))  # NumPy has no sign of bools
+        return elementwise.clone.apply(tensor_of(input))  # np.sign rejects bools
     return elementwise.sign.apply(tensor_of(input))
 
 
@@ -842,7 +841,7 @@ def relu(input: Operand) -> Tensor:
 
 @operation(ufunc="maximum", array_api=True)
 def maximum(input: Operand, other: Operand) -> Tensor:
-    """Return the larger of x and y, element by element; nan if one is nan.
+    """Return the larger of x and y, element by element; nan if either is nan.
 
     Parameters
     ----------
@@ -892,7 +891,7 @@ def clamp(input: Operand, min: Operand | None = None, max: Operand | None = None
     input : Tensor
         Real numbers.
     min, max : number or Tensor, optional
-        The bounds; one may be left out. Where `min` is above `max`, the result is `max`.
+        The bounds, at least one of them. Where `min` is above `max`, the result is `max`.
 
     Returns
     -------
@@ -901,11 +900,12 @@ def clamp(input: Operand, min: Operand | None = None, max: Operand | None = None
     Raises
     ------
     ArgumentError
-        If there is no bound.
+        If both bounds are None.
 
     Notes
     -----
-    Derivative: 1 inside and at a bound, 0 outside; a bound that is a tensor has the rest.
+    Derivative for `input`: 1 inside and at a bound, 0 outside; for a bound that is a tensor: 1
+    outside, where the bound is the result.
 
     Examples
     --------
@@ -916,7 +916,11 @@ def clamp(input: Operand, min: Operand | None = None, max: Operand | None = None
     if min is None and max is None:
         raise ArgumentError("clamp: At least one of 'min' or 'max' must not be None")
     input = tensor_of(input)
-    if min.__class__ in _PLAIN and max.__class__ in _PLAIN and input._array.dtype.kind == "f":
+    if (
+        min.__class__ in _BOUND_TYPES
+        and max.__class__ in _BOUND_TYPES
+        and input._array.dtype.kind == "f"
+    ):
         return _clamp(input, low=min, high=max)
     if not _is_number(min) or not _is_number(max):
         return _clamp_to_tensors(input, min, max)
@@ -938,6 +942,7 @@ def _is_number(bound: Any) -> bool:
 
 
 def _clamp_to_tensors(x: Tensor, low: Any, high: Any) -> Tensor:
+    """Clamp to bounds that broadcast, either of which may be None."""
     if low is not None:
         x = _clamp_min(x, low)
     return x if high is None else _clamp_max(x, high)
@@ -945,7 +950,7 @@ def _clamp_to_tensors(x: Tensor, low: Any, high: Any) -> Tensor:
 
 @operation(inplace=True, ufunc="floor", array_api=True)
 def floor(input: Operand) -> Tensor:
-    """Return the largest integer that is not above x, element by element.
+    """Return the largest integer ≤ x, element by element.
 
     Notes
     -----
@@ -965,7 +970,7 @@ floor_ = inplace_form(floor)
 
 @operation(inplace=True, ufunc="ceil", array_api=True)
 def ceil(input: Operand) -> Tensor:
-    """Return the smallest integer that is not below x, element by element.
+    """Return the smallest integer ≥ x, element by element.
 
     Notes
     -----
@@ -985,7 +990,7 @@ ceil_ = inplace_form(ceil)
 
 @operation(aliases="fix", inplace=True, ufunc="trunc", numpy="fix x", array_api=True)
 def trunc(input: Operand) -> Tensor:
-    """Return each element without its fraction: rounded towards zero.
+    """Return each element rounded towards zero.
 
     Notes
     -----
@@ -1009,14 +1014,14 @@ trunc_ = inplace_form(trunc)
     inplace=True, ufunc="rint", numpy=("round a decimals=", "around a decimals="), array_api=True
 )
 def round(input: Operand, *, decimals: int = 0) -> Tensor:
-    """Return each element rounded to the nearest integer, halves to the even one.
+    """Return each element rounded to the nearest integer, halves to the nearest even integer.
 
     Parameters
     ----------
     input : Tensor
         Numbers.
     decimals : int, default 0
-        Round to this many decimal places; negative ones stand left of the point.
+        Number of decimal places; negative numbers are positions left of the decimal point.
 
     Returns
     -------

@@ -16,7 +16,7 @@ from chainrule.errors import ArgumentError, DTypeError, OutOfBoundsError, ShapeE
 from chainrule.operation import operation
 from chainrule.ops.index_errors import in_our_words
 from chainrule.ops.reshape import broadcast_to, reshape
-from chainrule.ops.wrappers import reshaped
+from chainrule.ops.wrappers import reshape_result
 from chainrule.primitives import indexing, shaping
 
 __all__ = ["gather", "take_along_dim", "take_along_axis", "index_select", "take", "masked_select"]
@@ -208,7 +208,7 @@ def gather(input: Operand, dim: int, index: Operand, *, sparse_grad: bool = Fals
 
 def _reached(x: Tensor, index: Tensor, dim: int, shape: tuple[int, ...]) -> Tensor:
     taken = _taken(x, index, dim)
-    return taken if taken.shape == shape else reshaped(taken, shape)
+    return taken if taken.shape == shape else reshape_result(taken, shape)
 
 
 def _taken(x: Tensor, index: Tensor, dim: int) -> Tensor:
@@ -340,7 +340,7 @@ def index_select(input: Operand, dim: int, index: Operand) -> Tensor:
             f"index_select(): Index to scalar can have only 1 value, got {index.numel()} value(s)"
         )
     if ndim == 0:
-        return reshaped(get_item(reshape(input, (1,)), reshape(index, -1)), ())
+        return reshape_result(get_item(reshape(input, (1,)), reshape(index, -1)), ())
     part = _as_part(index if index._array.ndim else reshape(index, (1,)), input._array)
     try:
         return _index(input, key=(*(slice(None),) * number, part))

@@ -10,7 +10,7 @@ from chainrule.backend import namespace
 from chainrule.errors import DTypeError, ShapeError
 from chainrule.operation import inplace_form, operation, reflected
 from chainrule.ops.products import tensordot
-from chainrule.ops.wrappers import binary
+from chainrule.ops.wrappers import binary_function
 from chainrule.primitives import contraction, elementwise, shaping
 
 __all__ = [
@@ -30,7 +30,7 @@ __all__ = [
     "addmv_",
 ]
 
-_matmul = binary(contraction.matmul)
+_matmul = binary_function(contraction.matmul)
 
 
 @operation(

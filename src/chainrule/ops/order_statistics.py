@@ -1,4 +1,4 @@
-"""Order statistics: the elements at a rank, and those that are there most often."""
+"""Order statistics: medians, k-th values, modes, quantiles, histograms."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from chainrule.backend import check_known, dtype_title, holds_somewhere, is_know
 from chainrule.errors import ArgumentError, DTypeError, ShapeError
 from chainrule.operation import operation
 from chainrule.ops.permute import movedim
-from chainrule.ops.reductions import Extremes, chosen
+from chainrule.ops.reductions import Extremes, take_extremes
 from chainrule.ops.reshape import reshape
 from chainrule.ops.sort_search import MANY, sort
 from chainrule.ops.where import where
-from chainrule.ops.wrappers import reshaped
+from chainrule.ops.wrappers import reshape_result
 from chainrule.primitives import elementwise, indexing, reductions
 
 __all__ = [
@@ -81,31 +81,32 @@ def median(
     axis: int | None = None,
     keepdims: bool = False,
 ) -> Any:
-    """Return the median: of all elements, or of each row along a dimension and where it is.
+    """Return the median of all elements, or the medians along a dimension with their indices.
 
     Parameters
     ----------
     input : Tensor
-        Real numbers. Where one is nan, the median is nan.
+        Real numbers. If an element is nan, the median is nan.
     dim : int, optional
-        Along which dimension: of everything, as a 0-d tensor, if left out. Also spelled `axis`.
+        Dimension to reduce. If left out, the median of all elements as a 0-d tensor. Also spelled
+        `axis`.
     keepdim : bool, default False
-        Keep the dimension, with length 1. Also spelled `keepdims`.
+        Keep the reduced dimension, with length 1. Also spelled `keepdims`.
 
     Returns
     -------
     Tensor, or named tuple (values, indices) of Tensors
-        The lower one of two elements in the middle. Of nothing at all: nan.
+        Of an even number of elements, the lower of the two in the middle. nan if `input` is empty.
 
     Raises
     ------
     ShapeError
-        If there is no element along `dim`.
+        If `dim` has length 0.
 
     Notes
     -----
-    Derivative: 1 for the element whose index is returned; without `dim` shared evenly by all
-    elements that are equal to the median.
+    Derivative: 1 for the element whose index is returned; without `dim`, shared evenly by all
+    elements equal to the median.
 
     Examples
     --------
@@ -155,7 +156,7 @@ def nanmedian(
     axis: int | None = None,
     keepdims: bool = False,
 ) -> Any:
-    """Return the median of what is not nan; the arguments and results are those of `median`.
+    """Return the median, ignoring nan; the arguments and results are those of `median`.
 
     Examples
     --------
@@ -172,54 +173,53 @@ def _median(name: str, x: Operand, dim: int | None, keepdim: bool) -> Any:
         return elementwise.add.apply(reductions.sum.apply(x, axis=None, keepdims=False), math.nan)
     if dim is None:
         row = reshape(x, -1)
-        place = _middle(row._array, name == "nanmedian")
-        value = row._array[place]
+        value = row._array[_median_index(row._array, name == "nanmedian")]
         if not is_known(row._array):
-            return _at_value(row, value)
-        hits = np.flatnonzero((row._array == value) | ((value != value) & np.isnan(row._array)))
-        return reductions.max.apply(indexing.index.apply(row, key=hits), axis=None, keepdims=False)
-    return _ranked(name, x, dim, keepdim, lambda array: _middle(array, name == "nanmedian"))
+            return _element_of_value(row, value)
+        equal = np.flatnonzero((row._array == value) | ((value != value) & np.isnan(row._array)))
+        return reductions.max.apply(indexing.index.apply(row, key=equal), axis=None, keepdims=False)
+    return _select(name, x, dim, keepdim, lambda array: _median_index(array, name == "nanmedian"))
 
 
-def _at_value(row: Tensor, value: Array) -> Tensor:
-    """Return the one element of `value`; its gradient is shared by all that equal it."""
+def _element_of_value(row: Tensor, value: Array) -> Tensor:
+    """Return `value` as a scalar whose gradient is shared by all elements that equal it."""
     if row.dtype.kind != "f":
         return make(value.reshape(()), None)
-    hits = (row._array == value) | ((value != value) & np.isnan(row._array))
+    equal = (row._array == value) | ((value != value) & np.isnan(row._array))
     low = make(np.asarray(-np.inf, row.dtype), None)
-    return reductions.max.apply(where(make(hits, None), row, low), axis=None, keepdims=False)
+    return reductions.max.apply(where(make(equal, None), row, low), axis=None, keepdims=False)
 
 
-def _middle(array: Array, past_nan: bool) -> Array:
-    """Return where the median is along the last axis, which is kept."""
+def _median_index(array: Array, ignore_nan: bool) -> Array:
+    """Return the index of the median along the last axis, which is kept with length 1."""
     length = array.shape[-1]
     middle = (length - 1) // 2
     if array.dtype.kind != "f":
-        return _kth(array, middle)
+        return _kth_index(array, middle)
     count = np.count_nonzero(np.isnan(array), axis=-1, keepdims=True)
     if is_known(count) and not count.any():
-        return _kth(array, middle)
-    if past_nan:
+        return _kth_index(array, middle)
+    if ignore_nan:
         ranks = np.maximum(length - count - 1, 0) // 2
         return np.take_along_axis(np.argsort(array, axis=-1, kind="stable"), ranks, -1)
     first = np.argmax(np.isnan(array), axis=-1, keepdims=True)
-    return np.where(count > 0, first, _kth(array, middle))
+    return np.where(count > 0, first, _kth_index(array, middle))
 
 
-def _kth(array: Array, rank: int) -> Array:
-    """Return where the element of a rank is along the last axis, which is kept."""
+def _kth_index(array: Array, rank: int) -> Array:
+    """Return the index of the element of a rank along the last axis, kept with length 1."""
     return np.argpartition(array, rank, axis=-1)[..., rank : rank + 1]
 
 
-def _ranked(name: str, x: Tensor, dim: int, keepdim: bool, places_in: Any) -> Extremes:
-    """Return the elements whose places along a dimension a function of rows gives."""
+def _select(name: str, x: Tensor, dim: int, keepdim: bool, index_of: Any) -> Extremes:
+    """Return the elements along a dimension at the indices that `index_of` finds in each row."""
     number = one_dim(dim, x.ndim)
     if x.ndim == 0:
         return Extremes(elementwise.clone.apply(x), make(np.zeros((), np.int64), None))
     if x.shape[number] == 0:
         raise ShapeError(f"{name}(): Expected reduction dim {number} to have non-zero size.")
-    places = np.moveaxis(places_in(np.moveaxis(x._array, number, -1)), -1, number)
-    return chosen(x, make(places, None), number, keepdim)
+    indices = np.moveaxis(index_of(np.moveaxis(x._array, number, -1)), -1, number)
+    return take_extremes(x, make(indices, None), number, keepdim)
 
 
 @operation()
@@ -232,18 +232,18 @@ def kthvalue(
     axis: int | None = None,
     keepdims: bool = False,
 ) -> Extremes:
-    """Return the k-th smallest element along a dimension, and where it is.
+    """Return the k-th smallest element along a dimension, and its index.
 
     Parameters
     ----------
     input : Tensor
         Real numbers; nan is larger than any.
     k : int
-        1 for the smallest.
+        Rank: 1 for the smallest element.
     dim : int, default -1
-        Along which dimension. Also spelled `axis`.
+        Dimension to reduce. Also spelled `axis`.
     keepdim : bool, default False
-        Keep the dimension, with length 1. Also spelled `keepdims`.
+        Keep the reduced dimension, with length 1. Also spelled `keepdims`.
 
     Returns
     -------
@@ -272,7 +272,9 @@ def kthvalue(
             f"kthvalue(): selected number k out of range for dimension {number}: got {k}, expected "
             f"1 to {length}"
         )
-    return _ranked("kthvalue", input, number, keepdim or keepdims, lambda array: _kth(array, k - 1))
+    return _select(
+        "kthvalue", input, number, keepdim or keepdims, lambda array: _kth_index(array, k - 1)
+    )
 
 
 @operation()
@@ -284,26 +286,26 @@ def mode(
     axis: int | None = None,
     keepdims: bool = False,
 ) -> Extremes:
-    """Return the most frequent element along a dimension, and where it is last.
+    """Return the most frequent element along a dimension, and the index of its last occurrence.
 
     Parameters
     ----------
     input : Tensor
         Real numbers.
     dim : int, default -1
-        Along which dimension. Also spelled `axis`.
+        Dimension to reduce. Also spelled `axis`.
     keepdim : bool, default False
-        Keep the dimension, with length 1. Also spelled `keepdims`.
+        Keep the reduced dimension, with length 1. Also spelled `keepdims`.
 
     Returns
     -------
     named tuple (values, indices) of Tensors
-        The smallest of several that are as frequent.
+        The smallest of several equally frequent elements.
 
     Raises
     ------
     ShapeError
-        If there is no element along `dim`.
+        If `dim` has length 0.
 
     Notes
     -----
@@ -316,31 +318,29 @@ def mode(
     Extremes(values=tensor(2.), indices=tensor(2))
     """
     input = tensor_of(input)
-    return _ranked(
-        "mode", input, dim if axis is None else axis, keepdim or keepdims, _most_frequent
-    )
+    return _select("mode", input, dim if axis is None else axis, keepdim or keepdims, _mode_index)
 
 
-def _most_frequent(array: Array) -> Array:
-    """Return where the most frequent element is along the last axis, which is kept."""
+def _mode_index(array: Array) -> Array:
+    """Return the index of the most frequent element along the last axis, kept with length 1."""
     order = np.argsort(array, axis=-1, kind="stable")
     ordered = np.take_along_axis(array, order, -1)
     number = np.arange(array.shape[-1])
     first = np.ones((*array.shape[:-1], 1), bool)
-    new = np.concatenate([first, ordered[..., 1:] != ordered[..., :-1]], axis=-1)
-    start = np.maximum.accumulate(np.where(new, number, 0), axis=-1)
-    # How often each has come so far is largest where the longest run of equal elements ends.
-    ends = np.argmax(number - start, axis=-1, keepdims=True)
-    return np.take_along_axis(order, ends, -1)
+    is_start = np.concatenate([first, ordered[..., 1:] != ordered[..., :-1]], axis=-1)
+    start = np.maximum.accumulate(np.where(is_start, number, 0), axis=-1)
+    # number - start, the position in a run of equal elements, is largest at the end of the longest.
+    end = np.argmax(number - start, axis=-1, keepdims=True)
+    return np.take_along_axis(order, end, -1)
 
 
 @operation()
 def msort(input: Operand) -> Tensor:
-    """Return the elements in order along the first dimension.
+    """Sort the elements along the first dimension, in ascending order.
 
     Notes
     -----
-    Derivative: each element's gradient goes back to where the element was.
+    Derivative: 1 from each element of `input` to its position in the result.
 
     Examples
     --------
@@ -353,8 +353,6 @@ def msort(input: Operand) -> Tensor:
 
 
 # --- quantiles ------------------------------------------------------------------------------------
-#
-# Quantiles: what lies between the elements at two ranks.
 
 
 @operation()
@@ -368,40 +366,40 @@ def quantile(
     axis: int | None = None,
     keepdims: bool = False,
 ) -> Tensor:
-    """Return quantiles: values that given shares of the elements lie below.
+    """Return the q-quantiles: values below which a fraction q of the elements lies.
 
     Parameters
     ----------
     input : Tensor
-        Real floating numbers. Where one is nan, so are the quantiles.
+        Real floating numbers. If an element is nan, so are the quantiles.
     q : number, or Tensor of at most one dimension
-        Shares, from 0 (the smallest element) to 1 (the largest).
+        Fractions, from 0 (the smallest element) to 1 (the largest).
     dim : int, optional
-        Along which dimension: of everything if left out. Also spelled `axis`.
+        Dimension to reduce: all elements if left out. Also spelled `axis`.
     keepdim : bool, default False
-        Keep the dimension, with length 1. Also spelled `keepdims`.
+        Keep the reduced dimension, with length 1. Also spelled `keepdims`.
     interpolation : {"linear", "lower", "higher", "midpoint", "nearest"}, default "linear"
-        What to do where the rank q (n - 1) is no integer.
+        Interpolation between neighbours where the rank q (n - 1) is not an integer.
 
     Returns
     -------
     Tensor
-        If `q` has a dimension, it comes first.
+        If `q` has a dimension, it is the first one of the result.
 
     Raises
     ------
     DTypeError
         If `input` is not of real floating numbers.
     ArgumentError
-        If `q` is not from [0, 1], or `interpolation` is something else.
+        If `q` is outside of [0, 1], or `interpolation` is unknown.
     ShapeError
-        If there is no element.
+        If `input` is empty.
 
     Notes
     -----
-    Derivative: of an element next to the rank, its weight; of `q`, the difference of the two
-    elements, times n - 1, unless `interpolation` makes steps. Where the rank is an integer, or both
-    neighbours are one infinity, they are not subtracted; PyTorch gets a nan there.
+    Derivative: for an element next to the rank, its weight; for `q`, with linear interpolation, the
+    difference of the two elements times n - 1, else 0. The neighbours are not subtracted where the
+    rank is an integer or both are the same infinity; PyTorch gives nan there.
 
     Examples
     --------
@@ -423,7 +421,7 @@ def nanquantile(
     axis: int | None = None,
     keepdims: bool = False,
 ) -> Tensor:
-    """Return quantiles of what is not nan; the arguments are those of `quantile`.
+    """Return quantiles, ignoring nan; the arguments are those of `quantile`.
 
     Examples
     --------
@@ -445,35 +443,40 @@ def _quantile(
         )
     if x.numel() == 0:
         raise ShapeError(f"{name}() input tensor must be non-empty, got shape {list(x.shape)}")
-    shares = q._array.astype(np.float64) if isinstance(q, Tensor) else np.asarray(q, np.float64)
-    if shares.ndim > 1:
+    fractions = q._array.astype(np.float64) if isinstance(q, Tensor) else np.asarray(q, np.float64)
+    if fractions.ndim > 1:
         raise ArgumentError(
-            f"{name}() q must be a scalar or 1D tensor, got {shares.ndim} dimensions"
+            f"{name}() q must be a scalar or 1D tensor, got {fractions.ndim} dimensions"
         )
-    if holds_somewhere(~((shares >= 0) & (shares <= 1))):
+    if holds_somewhere(~((fractions >= 0) & (fractions <= 1))):
         raise ArgumentError(
-            f"{name}() q must be in the range [0, 1] but got {whole(shares).tolist()}"
+            f"{name}() q must be in the range [0, 1] but got {whole(fractions).tolist()}"
         )
     number = None if dim is None or x.ndim == 0 else one_dim(dim, x.ndim)
     rows = reshape(x, -1) if number is None else movedim(x, number, -1)
     q = reshape(q, -1) if isinstance(q, Tensor) and q.requires_grad else None
-    values = _at_ranks(rows, shares.reshape(-1), q, interpolation, name)
-    # The shares stand last: to the front with them, or away.
+    values = _at_ranks(rows, fractions.reshape(-1), q, interpolation, name)
+    # The fractions are the last axis of `values`: move it to the front, or remove it.
     kept = (1,) * x.ndim if number is None else (*x.shape[:number], 1, *x.shape[number + 1 :])
-    short = () if number is None else (*x.shape[:number], *x.shape[number + 1 :])
-    shape = kept if keepdim else short
-    if shares.ndim == 0:
-        return reshaped(values, shape)
-    return reshape(movedim(values, -1, 0), (len(shares), *shape))
+    reduced = () if number is None else (*x.shape[:number], *x.shape[number + 1 :])
+    shape = kept if keepdim else reduced
+    if fractions.ndim == 0:
+        return reshape_result(values, shape)
+    return reshape(movedim(values, -1, 0), (len(fractions), *shape))
 
 
-def _at_ranks(x: Tensor, shares: Array, q: Tensor | None, interpolation: str, name: str) -> Tensor:
-    """Return what is at the ranks q (n - 1) of each row; `q` are the shares, if they need grad."""
+def _at_ranks(
+    x: Tensor, fractions: Array, q: Tensor | None, interpolation: str, name: str
+) -> Tensor:
+    """Return the values at the ranks fractions · (n - 1) of each row.
+
+    `q` are the same fractions as a tensor if they require grad.
+    """
     missing = np.count_nonzero(np.isnan(x._array), axis=-1, keepdims=True)
     length = x.shape[-1]
-    known = is_known(missing) and is_known(shares)
-    if length > MANY and known and not missing.any():  # then the ranks are the same in all rows
-        needed = shares * (length - 1)
+    known = is_known(missing) and is_known(fractions)
+    if length > MANY and known and not missing.any():  # the ranks are the same in all rows
+        needed = fractions * (length - 1)
         wanted = np.unique([np.floor(needed), np.ceil(needed)]).astype(np.intp)
         order = np.argpartition(x._array, wanted, axis=-1)
     else:
@@ -481,26 +484,26 @@ def _at_ranks(x: Tensor, shares: Array, q: Tensor | None, interpolation: str, na
     steps = length - 1
     if name == "nanquantile":
         steps = np.maximum(length - missing - 1, 0)
-    ranks = shares * steps
+    ranks = fractions * steps
     if name != "nanquantile":
-        ranks = np.where(missing > 0, length - 1, ranks)  # where a nan is
-    low, weight = _neighbours(ranks, interpolation, name)
-    below = _picked(x, order, low)
+        ranks = np.where(missing > 0, length - 1, ranks)  # nan is sorted last
+    low, weight = _rank_and_weight(ranks, interpolation, name)
+    below = _take_ranks(x, order, low)
     if weight is None or (known and q is None and not weight.any()):
         return below
-    above = _picked(x, order, np.ceil(ranks))
+    above = _take_ranks(x, order, np.ceil(ranks))
     usable = (weight > 0) & ~((above._array == below._array) & np.isinf(above._array))
     ends = [elementwise.masked.apply(end, make(usable, None)) for end in (above, below)]
     step = elementwise.subtract.apply(*ends)
-    share = make(weight.astype(x.dtype), None)
+    step_weight = make(weight.astype(x.dtype), None)
     if q is not None and interpolation == "linear":
         exact = elementwise.multiply.apply(cast(q, np.float64), make(np.multiply(steps, 1.0), None))
-        share = cast(elementwise.subtract.apply(exact, make(low, None)), x.dtype)
-    return elementwise.add.apply(below, elementwise.multiply.apply(step, share))
+        step_weight = cast(elementwise.subtract.apply(exact, make(low, None)), x.dtype)
+    return elementwise.add.apply(below, elementwise.multiply.apply(step, step_weight))
 
 
-def _neighbours(ranks: Array, interpolation: str, name: str) -> tuple[Array, Array | None]:
-    """Return the rank to take, and the weight of the next; None if it never has any."""
+def _rank_and_weight(ranks: Array, interpolation: str, name: str) -> tuple[Array, Array | None]:
+    """Return the rank of the lower neighbour, and the weight of the upper one or None."""
     if interpolation == "nearest":
         return np.rint(ranks), None
     if interpolation == "higher":
@@ -518,28 +521,27 @@ def _neighbours(ranks: Array, interpolation: str, name: str) -> tuple[Array, Arr
     )
 
 
-def _picked(x: Tensor, order: Array, ranks: Array) -> Tensor:
-    places = np.take_along_axis(order, ranks.astype(np.intp), -1)
-    return indexing.take_along_axis.apply(x, make(places, None), axis=x.ndim - 1)
+def _take_ranks(x: Tensor, order: Array, ranks: Array) -> Tensor:
+    """Return the elements of each row at `ranks`, given the indices that sort the rows."""
+    indices = np.take_along_axis(order, ranks.astype(np.intp), -1)
+    return indexing.take_along_axis.apply(x, make(indices, None), axis=x.ndim - 1)
 
 
-# --- histograms -----------------------------------------------------------------------------------
-#
-# How many elements there are of each number, or in each bin.
+# --- counts and histograms ------------------------------------------------------------------------
 
 
 @operation(numpy="bincount x weights minlength=")
 def bincount(input: Operand, weights: Operand | None = None, minlength: int = 0) -> Tensor:
-    """Return how often each of the numbers 0, 1, 2 … is there, or the sum of its weights.
+    """Count the occurrences of each of the numbers 0, 1, 2, …, or sum their weights.
 
     Parameters
     ----------
     input : Tensor of integers, 1-d
-        None is negative.
+        Not negative.
     weights : Tensor, shape of `input`, optional
-        What each counts.
+        Weight of each element.
     minlength : int, default 0
-        The least length of the result.
+        Minimum length of the result.
 
     Returns
     -------
@@ -549,15 +551,15 @@ def bincount(input: Operand, weights: Operand | None = None, minlength: int = 0)
     Raises
     ------
     ShapeError
-        If `input` is no vector, or the weights don't fit.
+        If `input` is not a vector, or `weights` has another shape.
     DTypeError
         If `input` is not of integers.
     ArgumentError
-        If one of them is negative.
+        If an element is negative.
 
     Notes
     -----
-    Derivative by a weight: 1 where it is summed.
+    Derivative for a weight: 1 for the sum that it is part of.
 
     Examples
     --------
@@ -565,51 +567,51 @@ def bincount(input: Operand, weights: Operand | None = None, minlength: int = 0)
     >>> cr.bincount(cr.tensor([1, 1, 3]))
     tensor([0, 2, 0, 1])
     """
-    places = tensor_of(input)._array
-    if places.dtype.kind not in "iu":
-        raise DTypeError(f"bincount: expected integers, got {places.dtype}")
-    if places.ndim != 1 or holds_somewhere(places < 0):
-        raise (ShapeError if places.ndim != 1 else ArgumentError)(
+    values = tensor_of(input)._array
+    if values.dtype.kind not in "iu":
+        raise DTypeError(f"bincount: expected integers, got {values.dtype}")
+    if values.ndim != 1 or holds_somewhere(values < 0):
+        raise (ShapeError if values.ndim != 1 else ArgumentError)(
             "bincount only supports 1-d non-negative integral inputs."
         )
-    check_known(places, "bincount", "scatter_add() ones into zeros of a length that you know")
-    length = max(minlength, int(places.max()) + 1 if places.size else 0)
+    check_known(values, "bincount", "add ones to zeros of a known length with scatter_add()")
+    length = max(minlength, int(values.max()) + 1 if values.size else 0)
     if weights is None:
-        return make(np.bincount(places, minlength=length), None)
+        return make(np.bincount(values, minlength=length), None)
     weight = tensor_of(weights)
-    if weight.shape != places.shape:
+    if weight.shape != values.shape:
         raise ShapeError(
             f"weights should be 1-d and have the same length as input: got {list(weight.shape)} "
-            f"and {list(places.shape)}"
+            f"and {list(values.shape)}"
         )
     if weight.dtype.kind not in "fc":
         weight = elementwise.astype.apply(weight, dtype=np.dtype(np.float64))
-    return indexing.index_add.apply(weight, shape=(length,), key=(places.astype(np.intp),))
+    return indexing.index_add.apply(weight, shape=(length,), key=(values.astype(np.intp),))
 
 
 @operation()
 def histc(input: Operand, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
-    """Return how many elements lie in each of several equally wide bins.
+    """Count the elements in each of several bins of equal width.
 
     Parameters
     ----------
     input : Tensor
-        Real numbers; nan and what lies outside are not counted.
+        Real numbers; nan and elements outside of the range are not counted.
     bins : int, default 100
-        How many bins.
+        Number of bins.
     min, max : number, default 0
-        Where the first bin begins and the last one ends. If they are equal, the smallest and the
-        largest element.
+        Lower edge of the first bin and upper edge of the last one. If they are equal, the smallest
+        and the largest element.
 
     Returns
     -------
     Tensor, shape (bins,), of the dtype of `input`
-        Without history: the result has no derivative.
+        The result has no derivative.
 
     Raises
     ------
     ArgumentError
-        If there is no bin, or `max` is less than `min`, or the range is not finite.
+        If `bins` is not positive, `max` is less than `min`, or the range is not finite.
 
     Examples
     --------
@@ -636,7 +638,7 @@ def histc(input: Operand, bins: int = 100, min: float = 0, max: float = 0) -> Te
 
 
 class Histogram(NamedTuple):
-    """Counts, and the edges of the bins."""
+    """Counts and bin edges."""
 
     hist: Tensor
     bin_edges: Tensor
@@ -651,25 +653,26 @@ def histogram(
     weight: Operand | None = None,
     density: bool = False,
 ) -> Histogram:
-    """Return how many elements lie in each of several bins, and the bins' edges.
+    """Count the elements in each of several bins; return the counts and the bin edges.
 
     Parameters
     ----------
     input : Tensor
-        Real numbers; what lies outside is not counted.
+        Real numbers; elements outside of the range are not counted.
     bins : int, or Tensor, 1-d
-        How many equally wide bins, or the edges of bins.
+        Number of bins of equal width, or the bin edges.
     range : pair of numbers, optional
-        Where the first bin begins and the last one ends: the smallest and the largest element.
+        Lower edge of the first bin and upper edge of the last one. By default the smallest and the
+        largest element.
     weight : Tensor, shape of `input`, optional
-        What each element counts.
+        Weight of each element.
     density : bool, default False
-        Divide so that the integral is 1.
+        Normalize the histogram to an integral of 1.
 
     Returns
     -------
     named tuple (hist, bin_edges) of Tensors, of the dtype of `input`
-        Without history: the result has no derivative.
+        The result has no derivative.
 
     Examples
     --------

@@ -18,7 +18,7 @@ from chainrule.operation import operation
 from chainrule.ops.complex import conj
 from chainrule.ops.einsum import einsum, pair
 from chainrule.ops.where import where
-from chainrule.ops.wrappers import reshaped
+from chainrule.ops.wrappers import reshape_result
 from chainrule.primitives import contraction, distances, elementwise, indexing, reductions, shaping
 
 __all__ = [
@@ -364,7 +364,7 @@ def kron(input: Operand, other: Operand) -> Tensor:
     rows = shaping.reshape.apply(left, shape=tuple([size for n, _ in pairs for size in (n, 1)]))
     whole = shaping.reshape.apply(right, shape=tuple([size for _, m in pairs for size in (1, m)]))
     product = elementwise.multiply.apply(rows, whole)
-    return reshaped(product, tuple([n * m for n, m in pairs]))
+    return reshape_result(product, tuple([n * m for n, m in pairs]))
 
 
 def bilinear(x: Operand, y: Operand, /, weight: Operand, bias: Operand | None = None) -> Tensor:
@@ -608,5 +608,5 @@ def pdist(input: Operand, p: float = 2.0) -> Tensor:
     _check_exponent("pdist", p)
     n = points.shape[0]
     rows, columns = np.triu_indices(n, 1)
-    square = reshaped(cdist(points, points, p), (n * n,))
+    square = reshape_result(cdist(points, points, p), (n * n,))
     return indexing.index.apply(square, key=rows * n + columns)

@@ -1,4 +1,4 @@
-"""Sums, products, counts and truth along dimensions."""
+"""Reductions along dimensions: sums, products, counts, logical reductions, extrema."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import dtype_title, namespace
 from chainrule.errors import ArgumentError, DTypeError, OutOfBoundsError
 from chainrule.operation import operation
-from chainrule.ops.wrappers import along, reshaped
+from chainrule.ops.wrappers import apply_along_dim, reshape_result
 from chainrule.primitives import elementwise, indexing, reductions, shaping
 from chainrule.primitives.primitive import Primitive
 
@@ -62,16 +62,16 @@ def sum(
     input : Tensor
         Numbers or bools.
     dim : int or sequence of ints, optional
-        What to sum over: everything if left out. Also spelled `axis`.
+        Dimensions to sum over: all if left out. Also spelled `axis`.
     keepdim : bool, default False
-        Keep the dimensions that were summed over, with length 1. Also spelled `keepdims`.
+        Keep the reduced dimensions, with length 1. Also spelled `keepdims`.
     dtype : dtype, optional
         Convert to this first.
 
     Returns
     -------
     Tensor, shape of `input` without `dim`
-        Of the dtype of `input`; int64 for integers and bools. Of no element: 0.
+        Of the dtype of `input`; int64 for integers and bools. The sum of no elements is 0.
 
     Raises
     ------
@@ -98,18 +98,18 @@ def sum(
     if dim is not None:
         dim = many_dims(dim, input._array.ndim)
         if dim == () and axis is None:
-            dim = None  # as `over` says
+            dim = None  # see `over`
     total = _sum(input, axis=dim, keepdims=keepdim or keepdims)
     if total._node is not None or (dtype is None and total._array.dtype.kind == "f"):
         return total
-    return _accumulated(total, dtype)
+    return _cast_accumulated(total, dtype)
 
 
 _sum = reductions.sum.apply
 
 
-def _accumulated(x: Tensor, dtype: DTypeLike) -> Tensor:
-    """Return a sum in the dtype that was asked for; if none was, NumPy's uint64 as int64."""
+def _cast_accumulated(x: Tensor, dtype: DTypeLike) -> Tensor:
+    """Cast a sum to `dtype`; if it is None, uint64 to int64."""
     if dtype is not None:
         return cast(x, dtype)
     return cast(x, "int64") if x._array.dtype.kind == "u" else x
@@ -134,7 +134,7 @@ def mean(
 
     Notes
     -----
-    Derivative: 1/n for every element, where n of them are averaged. No element gives nan.
+    Derivative: 1/n for the mean of n elements. The mean of no elements is nan.
 
     Examples
     --------
@@ -149,6 +149,7 @@ def mean(
 
 
 def check_floating(x: Tensor, operation: str) -> None:
+    """Raise DTypeError if `x` is not of real or complex floating numbers."""
     if x._array.dtype.kind not in "fc":
         raise DTypeError(
             f"{operation}(): could not infer output dtype. Input dtype must be either a floating "
@@ -170,8 +171,8 @@ def prod(
 
     Notes
     -----
-    Derivative: for each element the product of the others, computed without division, so it is
-    right where there are zeros. The product of no element is 1.
+    Derivative: for each element the product of the others, computed without division, so that it
+    is correct where there are zeros. The product of no elements is 1.
 
     Examples
     --------
@@ -181,7 +182,7 @@ def prod(
     """
     input = cast(tensor_of(input), dtype)
     dims = many_dims(either(dim, axis), input.ndim)
-    return _accumulated(
+    return _cast_accumulated(
         reductions.prod.apply(input, axis=dims, keepdims=keepdim or keepdims), dtype
     )
 
@@ -190,14 +191,14 @@ def prod(
 def cumsum(
     input: Operand, dim: int | None = None, *, axis: int | None = None, dtype: DTypeLike = None
 ) -> Tensor:
-    """Return the running sums of the elements along a dimension.
+    """Return the cumulative sums of the elements along a dimension.
 
     Parameters
     ----------
     input : Tensor
         Numbers or bools.
     dim : int
-        Along which dimension. Also spelled `axis`. It can be left out where there is only one.
+        Dimension to sum along. Also spelled `axis`. Optional if there is only one.
     dtype : dtype, optional
         Convert to this first.
 
@@ -208,7 +209,7 @@ def cumsum(
 
     Notes
     -----
-    Derivative: element i contributes 1 to every sum from the i-th on.
+    Derivative: 1 of sum k for element i ≤ k, else 0.
 
     Examples
     --------
@@ -217,7 +218,9 @@ def cumsum(
     tensor([1., 3., 6.])
     """
     input = cast(tensor_of(input), dtype)
-    return _accumulated(along(reductions.cumulative_sum, input, either(dim, axis)), dtype)
+    return _cast_accumulated(
+        apply_along_dim(reductions.cumulative_sum, input, either(dim, axis)), dtype
+    )
 
 
 @operation(method=False, array_api=True)
@@ -228,18 +231,18 @@ def cumulative_sum(
     dtype: DTypeLike = None,
     include_initial: bool = False,
 ) -> Tensor:
-    """Return the running sums along an axis: the array API's `cumsum`.
+    """Return the cumulative sums along an axis: the array API's `cumsum`.
 
     Parameters
     ----------
     input : Tensor
         Numbers or bools.
     axis : int, optional
-        Along which axis. It can be left out where there is only one.
+        Axis to sum along. Optional if there is only one.
     dtype : dtype, optional
         Convert to this first.
     include_initial : bool, default False
-        Begin with the sum of nothing, 0: the result is longer by one.
+        Begin with 0, the sum of no elements: the result is longer by one.
 
     Returns
     -------
@@ -256,15 +259,18 @@ def cumulative_sum(
     >>> cr.cumulative_sum(cr.tensor([1, 2, 3]), include_initial=True)
     tensor([0, 1, 3, 6])
     """
-    return _cumulated(reductions.cumulative_sum, input, axis, dtype, 0 if include_initial else None)
+    return _cumulative(
+        reductions.cumulative_sum, input, axis, dtype, 0 if include_initial else None
+    )
 
 
-def _cumulated(
+def _cumulative(
     primitive: Primitive, x: Operand, axis: Any, dtype: DTypeLike, initial: int | None
 ) -> Tensor:
+    """Apply a cumulative primitive along an axis; prepend `initial` unless it is None."""
     x = tensor_of(x)
-    dtype = accumulator(x) if dtype is None else dtype
-    result = cast(along(primitive, cast(x, dtype), axis), dtype)
+    dtype = accumulator_dtype(x) if dtype is None else dtype
+    result = cast(apply_along_dim(primitive, cast(x, dtype), axis), dtype)
     if initial is None:
         return result
     number = one_dim(0 if axis is None else axis, result.ndim)
@@ -273,8 +279,8 @@ def _cumulated(
     return shaping.concat.apply(first, result, axis=number)
 
 
-def accumulator(x: Tensor) -> Any:
-    """Return the dtype that the array API sums in: a wide one for integers."""
+def accumulator_dtype(x: Tensor) -> Any:
+    """Return the dtype in which the array API accumulates: 64 bits for integers and bools."""
     kind = x._array.dtype.kind
     return np.dtype("uint64" if kind == "u" else "int64") if kind in "biu" else x.dtype
 
@@ -283,12 +289,12 @@ def accumulator(x: Tensor) -> Any:
 def cumprod(
     input: Operand, dim: int | None = None, *, axis: int | None = None, dtype: DTypeLike = None
 ) -> Tensor:
-    """Return the running products along a dimension; the arguments are those of `cumsum`.
+    """Return the cumulative products along a dimension; the arguments are those of `cumsum`.
 
     Notes
     -----
-    Derivative: element i contributes to every product from the i-th on what the others multiply to,
-    computed without division (in n² steps), so it is right where there are zeros.
+    Derivative: of product k for element i ≤ k, the product of the other elements up to k, computed
+    without division (in n² steps), so that it is correct where there are zeros.
 
     Examples
     --------
@@ -297,7 +303,9 @@ def cumprod(
     tensor([1., 2., 6.])
     """
     input = cast(tensor_of(input), dtype)
-    return _accumulated(along(reductions.cumulative_prod, input, either(dim, axis)), dtype)
+    return _cast_accumulated(
+        apply_along_dim(reductions.cumulative_prod, input, either(dim, axis)), dtype
+    )
 
 
 @operation(method=False, array_api=True)
@@ -308,9 +316,9 @@ def cumulative_prod(
     dtype: DTypeLike = None,
     include_initial: bool = False,
 ) -> Tensor:
-    """Return the running products along an axis; the arguments are those of `cumulative_sum`.
+    """Return the cumulative products along an axis; the arguments are those of `cumulative_sum`.
 
-    With `include_initial` the result begins with the product of nothing, 1.
+    With `include_initial` the result begins with 1, the product of no elements.
 
     Notes
     -----
@@ -322,7 +330,7 @@ def cumulative_prod(
     >>> cr.cumulative_prod(cr.tensor([2, 3]), include_initial=True)
     tensor([1, 2, 6])
     """
-    return _cumulated(
+    return _cumulative(
         reductions.cumulative_prod, input, axis, dtype, 1 if include_initial else None
     )
 
@@ -336,7 +344,7 @@ def all(
     axis: Dims = None,
     keepdims: bool = False,
 ) -> Tensor:
-    """Say along dimensions whether every element is true; the arguments are those of `sum`.
+    """Test whether all elements along dimensions are true; the arguments are those of `sum`.
 
     Examples
     --------
@@ -344,7 +352,7 @@ def all(
     >>> cr.all(cr.tensor([True, False]))
     tensor(False)
     """
-    return _counted(reductions.all, input, either(dim, axis), keepdim or keepdims)
+    return _reduce(reductions.all, input, either(dim, axis), keepdim or keepdims)
 
 
 @operation(array_api=True)
@@ -356,7 +364,7 @@ def any(
     axis: Dims = None,
     keepdims: bool = False,
 ) -> Tensor:
-    """Say along dimensions whether some element is true; the arguments are those of `sum`.
+    """Test whether any element along dimensions is true; the arguments are those of `sum`.
 
     Examples
     --------
@@ -364,7 +372,7 @@ def any(
     >>> cr.any(cr.tensor([True, False]))
     tensor(True)
     """
-    return _counted(reductions.any, input, either(dim, axis), keepdim or keepdims)
+    return _reduce(reductions.any, input, either(dim, axis), keepdim or keepdims)
 
 
 @operation(array_api=True)
@@ -375,7 +383,7 @@ def count_nonzero(
     axis: Dims = None,
     keepdims: bool = False,
 ) -> Tensor:
-    """Return along dimensions how many elements are not zero; the arguments are those of `sum`.
+    """Count the nonzero elements along dimensions; the arguments are those of `sum`.
 
     Examples
     --------
@@ -383,21 +391,20 @@ def count_nonzero(
     >>> cr.count_nonzero(cr.tensor([1.0, 0.0, 2.0]))
     tensor(2)
     """
-    return _counted(reductions.count_nonzero, input, over(dim, axis), keepdims)
+    return _reduce(reductions.count_nonzero, input, over(dim, axis), keepdims)
 
 
-def _counted(primitive: Primitive, x: Operand, dim: Dims, keepdims: bool) -> Tensor:
+def _reduce(primitive: Primitive, x: Operand, dim: Dims, keepdims: bool) -> Tensor:
+    """Apply a reduction that accepts empty dimensions."""
     x = tensor_of(x)
     return primitive.apply(x, axis=many_dims(dim, x.ndim), keepdims=keepdims)
 
 
-# --- extrema --------------------------------------------------------------------------------------
-#
-# Largest and smallest elements, and where they are.
+# --- extrema and their indices --------------------------------------------------------------------
 
 
 class Extremes(NamedTuple):
-    """Values, and where along the dimension they were."""
+    """Selected elements, and their indices along the dimension."""
 
     values: Tensor
     indices: Tensor
@@ -437,13 +444,13 @@ def max(
         Real numbers; nan is larger than any.
     dim : int or Tensor, optional
         ``max(x)`` is the largest of all elements. ``max(x, dim)`` is PyTorch's form: the largest
-        along one dimension, and where it is. ``max(x, y)`` with a tensor is `maximum`.
+        along one dimension, and its index. ``max(x, y)`` with a tensor is `maximum`.
     keepdim : bool, default False
         Keep the dimension, with length 1.
     axis, keepdims : optional
-        The array API's form: the largest along one or several dimensions, as `amax` returns it.
+        The array API's form: the largest along one or several dimensions, as `amax`.
     other : Tensor, array or number, optional
-        The second of two tensors, by name.
+        The second tensor, passed by name.
 
     Returns
     -------
@@ -452,12 +459,12 @@ def max(
     Raises
     ------
     ArgumentError
-        If there is no element to choose.
+        If there is no element.
 
     Notes
     -----
-    Derivative: ``max(x)`` spreads evenly over equal largest elements, ``max(x, dim)`` goes to the
-    index that it returns, ``max(x, y)`` gives half to each where they are equal.
+    Derivative: for ``max(x)``, 1 shared evenly by the largest elements; for ``max(x, dim)``, 1 at
+    the returned index; for ``max(x, y)``, 1/2 for each where they are equal.
 
     Examples
     --------
@@ -524,6 +531,7 @@ def _extreme(
     keepdims: bool,
     other: Any,
 ) -> Any:
+    """Implement the three forms of `max` and `min`."""
     x = tensor_of(x)
     if isinstance(dim, Tensor) and other is None:
         dim, other = None, dim
@@ -533,49 +541,50 @@ def _extreme(
                 f"{primitive.name}: expected a dimension or another tensor, got both: compare "
                 "first, and reduce the result"
             )
-        pairwise, _ = _EXTREMES[primitive]
-        return pairwise.apply(x, other)
+        binary, _ = _EXTREMES[primitive]
+        return binary.apply(x, other)
     if dim is None:
-        return _reduced(primitive, x, axis, keepdim or keepdims)
+        return _reduce_nonempty(primitive, x, axis, keepdim or keepdims)
     number = one_dim(either(dim, axis), x.ndim)
-    _, argument = _EXTREMES[primitive]
-    indices = _positions(argument, x, number, True)
-    return chosen(x, indices, number, keepdim or keepdims)
+    _, arg_primitive = _EXTREMES[primitive]
+    indices = _arg_extreme(arg_primitive, x, number, True)
+    return take_extremes(x, indices, number, keepdim or keepdims)
 
 
 _EXTREMES = {
     reductions.max: (elementwise.maximum, reductions.argmax),
     reductions.min: (elementwise.minimum, reductions.argmin),
 }
-"""By reduction: the primitive of two operands, and that of the index."""
+"""The binary primitive and the index primitive of each reduction."""
 
 
-def chosen(x: Tensor, indices: Tensor, dim: int, keepdim: bool) -> Extremes:
-    """Return the elements at `indices`, of length 1 along `dim`."""
+def take_extremes(x: Tensor, indices: Tensor, dim: int, keepdim: bool) -> Extremes:
+    """Return the elements at `indices`, which have length 1 along `dim`, with the indices."""
     if x.ndim == 0:
         return Extremes(elementwise.clone.apply(x), indices)
     values = indexing.take_along_axis.apply(x, indices, axis=dim)
     if keepdim:
         return Extremes(values, indices)
     shape = (*x.shape[:dim], *x.shape[dim + 1 :])
-    return Extremes(reshaped(values, shape), make(indices._array.reshape(shape), None))
+    return Extremes(reshape_result(values, shape), make(indices._array.reshape(shape), None))
 
 
-def _reduced(
-    primitive: Primitive, x: Tensor, dims: Dims, keepdims: bool, called: str | None = None
+def _reduce_nonempty(
+    primitive: Primitive, x: Tensor, dims: Dims, keepdims: bool, name: str = ""
 ) -> Tensor:
+    """Apply a reduction; raise if a reduced dimension has length 0."""
+    name = name or primitive.name
     axes = many_dims(dims, x.ndim)
     empty = [i for i in (range(x.ndim) if axes is None else axes) if x.shape[i] == 0]
     if empty and axes is None:
         raise ArgumentError(
-            f"{called or primitive.name}(): Expected reduction dim to be specified for "
-            "input.numel() == 0, and to have a length that is not 0: the "
-            f"shape is {list(x.shape)}"
+            f"{name}(): Expected reduction dim to be specified for input.numel() == 0, and to have "
+            f"nonzero length: the shape is {list(x.shape)}"
         )
     if empty:
         raise OutOfBoundsError(
-            f"{called or primitive.name}(): Expected reduction dim {empty[0]} to have non-zero "
-            f"size: the shape is {list(x.shape)}"
+            f"{name}(): Expected reduction dim {empty[0]} to have non-zero size: the shape is "
+            f"{list(x.shape)}"
         )
     return primitive.apply(x, axis=axes, keepdims=keepdims)
 
@@ -596,9 +605,9 @@ def amax(
     input : Tensor
         Real numbers; nan is larger than any.
     dim : int or sequence of ints, optional
-        Along what: everything if left out. Also spelled `axis`.
+        Dimensions to reduce: all if left out. Also spelled `axis`.
     keepdim : bool, default False
-        Keep those dimensions, with length 1. Also spelled `keepdims`.
+        Keep the reduced dimensions, with length 1. Also spelled `keepdims`.
 
     Returns
     -------
@@ -607,11 +616,11 @@ def amax(
     Raises
     ------
     ArgumentError
-        If there is no element to choose.
+        If there is no element.
 
     Notes
     -----
-    Derivative: 1, spread evenly over equal largest elements.
+    Derivative: 1, shared evenly by the largest elements.
 
     Examples
     --------
@@ -619,7 +628,8 @@ def amax(
     >>> cr.amax(cr.tensor([[1.0, 5.0], [7.0, 2.0]]), dim=0)
     tensor([7., 5.])
     """
-    return _reduced(reductions.max, tensor_of(input), over(dim, axis), keepdim or keepdims, "amax")
+    dims = over(dim, axis)
+    return _reduce_nonempty(reductions.max, tensor_of(input), dims, keepdim or keepdims, "amax")
 
 
 @operation()
@@ -635,7 +645,7 @@ def amin(
 
     Notes
     -----
-    Derivative: 1, spread evenly over equal smallest elements.
+    Derivative: 1, shared evenly by the smallest elements.
 
     Examples
     --------
@@ -643,7 +653,8 @@ def amin(
     >>> cr.amin(cr.tensor([[1.0, 5.0], [7.0, 2.0]]), dim=0)
     tensor([1., 2.])
     """
-    return _reduced(reductions.min, tensor_of(input), over(dim, axis), keepdim or keepdims, "amin")
+    dims = over(dim, axis)
+    return _reduce_nonempty(reductions.min, tensor_of(input), dims, keepdim or keepdims, "amin")
 
 
 @operation(array_api=True)
@@ -655,14 +666,14 @@ def argmax(
     axis: int | None = None,
     keepdims: bool = False,
 ) -> Tensor:
-    """Return where the largest element is: the first one, if several are equal.
+    """Return the index of the largest element, the first of equal ones.
 
     Parameters
     ----------
     input : Tensor
         Real numbers; nan is larger than any.
     dim : int, optional
-        Along which dimension: in the flattened tensor if left out. Also spelled `axis`.
+        Dimension to reduce; the index into the flattened tensor if left out. Also spelled `axis`.
     keepdim : bool, default False
         Keep the dimension, with length 1. Also spelled `keepdims`.
 
@@ -673,7 +684,7 @@ def argmax(
     Raises
     ------
     ArgumentError
-        If there is no element to choose.
+        If there is no element.
 
     Examples
     --------
@@ -681,7 +692,7 @@ def argmax(
     >>> cr.argmax(cr.tensor([[1.0, 5.0], [7.0, 2.0]]), dim=1)
     tensor([1, 0])
     """
-    return _positions(reductions.argmax, tensor_of(input), either(dim, axis), keepdim or keepdims)
+    return _arg_extreme(reductions.argmax, tensor_of(input), either(dim, axis), keepdim or keepdims)
 
 
 @operation(array_api=True)
@@ -693,7 +704,7 @@ def argmin(
     axis: int | None = None,
     keepdims: bool = False,
 ) -> Tensor:
-    """Return where the smallest element is; the arguments are those of `argmax`.
+    """Return the index of the smallest element; the arguments are those of `argmax`.
 
     Examples
     --------
@@ -701,10 +712,11 @@ def argmin(
     >>> cr.argmin(cr.tensor([3.0, 1.0, 2.0]))
     tensor(1)
     """
-    return _positions(reductions.argmin, tensor_of(input), either(dim, axis), keepdim or keepdims)
+    return _arg_extreme(reductions.argmin, tensor_of(input), either(dim, axis), keepdim or keepdims)
 
 
-def _positions(primitive: Primitive, x: Tensor, dim: int | None, keepdims: bool) -> Tensor:
+def _arg_extreme(primitive: Primitive, x: Tensor, dim: int | None, keepdims: bool) -> Tensor:
+    """Apply argmax or argmin; raise if there is no element."""
     number = None if dim is None else one_dim(dim, x.ndim)
     if x.numel() == 0 and (number is None or x.shape[number] == 0):
         raise ArgumentError(

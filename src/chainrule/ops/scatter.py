@@ -20,7 +20,7 @@ from chainrule.ops.index_errors import in_our_words, indexing
 from chainrule.ops.indexing import as_key, index_of
 from chainrule.ops.reshape import broadcast_to
 from chainrule.ops.where import where
-from chainrule.ops.wrappers import reshaped
+from chainrule.ops.wrappers import reshape_result
 from chainrule.primitives import elementwise, shaping
 from chainrule.primitives import indexing as indexing_primitives
 from chainrule.primitives.indexing import index as index_primitive
@@ -177,7 +177,7 @@ def product(x: Tensor, value: Tensor, key: Any, own: bool) -> Tensor:
             indexing_primitives.index.apply(padded, key=right),
         )
         owner = owner[left]
-    return reshaped(factors, x.shape)
+    return reshape_result(factors, x.shape)
 
 
 # --- scatter --------------------------------------------------------------------------------------
@@ -324,7 +324,7 @@ def _along(
     if not shape:
         src = src if src.ndim else shaping.reshape.apply(src, shape=(1,))
         row = shaping.reshape.apply(x, shape=(1,))
-        return reshaped(_along(operation, combine, row, 0, places.reshape(-1), src), ())
+        return reshape_result(_along(operation, combine, row, 0, places.reshape(-1), src), ())
     if places.size == 0:
         return elementwise.clone.apply(x)
     if not places.shape == shape == src._array.shape:
@@ -513,7 +513,7 @@ def _slices(
     if x.ndim == 0:
         row = shaping.reshape.apply(x, shape=(1,))
         source = source if source.ndim else shaping.reshape.apply(source, shape=(1,))
-        return reshaped(_slices(operation, combine, row, 0, places, source), ())
+        return reshape_result(_slices(operation, combine, row, 0, places, source), ())
     wanted = (*x.shape[:number], len(places), *x.shape[number + 1 :])
     if operation == "index_fill":
         source = broadcast_to(source, wanted)
@@ -646,7 +646,7 @@ def put(input: Operand, index: Operand, source: Operand, accumulate: bool = Fals
             f"source.numel() = {source.numel()}, index.numel() = {places.size}"
         )
     row, values = [shaping.reshape_copy.apply(t, shape=(t.numel(),)) for t in (input, source)]
-    return reshaped(
+    return reshape_result(
         _put(row, values, (places.reshape(-1).astype(np.intp),), accumulate), input.shape
     )
 

@@ -1,7 +1,8 @@
-"""The special functions that PyTorch has at the top level; `chainrule.special` has more.
+"""Special functions: error, gamma, beta, zeta and Bessel functions, normal distribution, entropies.
 
-Those of real numbers take integers as numbers of the default dtype. erf, erfc, lgamma, digamma,
-sinc, logit and xlogy need NumPy alone; the others need SciPy (the extra `scipy`).
+Functions of real numbers convert integers to the default dtype. erf, erfc, lgamma, digamma, sinc,
+logit, ndtr, log_expit, entr, xlog1py and spherical_bessel_j0 need NumPy only; the others need SciPy
+(the extra `scipy`).
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from chainrule.operation import inplace_form, operation
 from chainrule.ops.arithmetic import add, multiply, negative, subtract
 from chainrule.ops.binary import logaddexp
 from chainrule.ops.elementary import clamp
-from chainrule.ops.wrappers import of_reals, real_floating, real_operands, real_pair
+from chainrule.ops.wrappers import binary_real, real_floating, real_operands, unary_real
 from chainrule.primitives import binary, special
 from chainrule.primitives.primitive import Primitive
 
@@ -42,16 +43,16 @@ __all__ = [
     "sinc_",
 ]
 
-_erf = of_reals(special.erf)
-_erfc = of_reals(special.erfc)
-_erfinv = of_reals(special.erfinv)
-_lgamma = of_reals(special.lgamma)
-_polygamma = of_reals(special.polygamma)
-_digamma = of_reals(special.polygamma, "digamma")
-_i0 = of_reals(special.bessel_i, "i0")
-_logit = of_reals(special.logit)
-_gammainc = real_pair(special.gammainc)
-_gammaincc = real_pair(special.gammaincc)
+_erf = unary_real(special.erf)
+_erfc = unary_real(special.erfc)
+_erfinv = unary_real(special.erfinv)
+_lgamma = unary_real(special.lgamma)
+_polygamma = unary_real(special.polygamma)
+_digamma = unary_real(special.polygamma, "digamma")
+_i0 = unary_real(special.bessel_i, "i0")
+_logit = unary_real(special.logit)
+_gammainc = binary_real(special.gammainc)
+_gammaincc = binary_real(special.gammaincc)
 
 
 @operation(inplace=True, scipy="erf")
@@ -74,8 +75,8 @@ def erf(input: Operand) -> Tensor:
 
     Notes
     -----
-    Derivative: 2/√π exp(-x²). Computed by SciPy where it is installed, else by a Chebyshev series
-    here, both to some units in the last place.
+    Derivative: 2/√π exp(-x²). Computed by SciPy where it is installed, else by a Chebyshev
+    series; both are accurate to some units in the last place.
 
     Examples
     --------
@@ -91,11 +92,11 @@ erf_ = inplace_form(erf)
 
 @operation(inplace=True, scipy="erfc")
 def erfc(input: Operand) -> Tensor:
-    """Return 1 - erf(x), precise also where that is tiny; the argument is that of `erf`.
+    """Return 1 - erf(x), accurate also where it is tiny; the argument is that of `erf`.
 
     Notes
     -----
-    Derivative: -2/√π exp(-x²). Computed as `erf` is, without SciPy by the method of [1]_.
+    Derivative: -2/√π exp(-x²). Computed by SciPy where it is installed, else by the method of [1]_.
 
     References
     ----------
@@ -115,7 +116,7 @@ erfc_ = inplace_form(erfc)
 
 @operation(inplace=True, scipy="erfinv")
 def erfinv(input: Operand) -> Tensor:
-    """Return the number whose `erf` is x: ±inf at ±1, nan beyond.
+    """Return the inverse of `erf`: ±inf at ±1, nan outside of [-1, 1].
 
     Parameters
     ----------
@@ -148,7 +149,7 @@ def erfinv(input: Operand) -> Tensor:
 
 @operation(inplace=True, scipy="gammaln")
 def lgamma(input: Operand) -> Tensor:
-    """Return log |Γ(x)|: inf at 0, -1, -2, …
+    """Return log |Γ(x)|, which is inf at 0, -1, -2, …
 
     Parameters
     ----------
@@ -234,7 +235,7 @@ def polygamma(n: int, input: Operand) -> Tensor:
 
 @operation()
 def polygamma_(x: Tensor, n: int) -> Tensor:
-    """Replace each element by the n-th derivative of digamma there."""
+    """Replace each element x by the n-th derivative of digamma at x."""
     return in_place(x, "polygamma_", lambda t: polygamma(n, t))
 
 
@@ -260,7 +261,7 @@ def mvlgamma(input: Operand, p: int) -> Tensor:
 
     Notes
     -----
-    p (p - 1) / 4 log π + Σ lgamma(x + (1 - j) / 2), j = 1 … p.
+    Definition: p (p - 1) / 4 log π + Σ lgamma(x + (1 - j) / 2), j = 1 … p.
     Derivative: Σ digamma(x + (1 - j) / 2).
 
     Examples
@@ -300,7 +301,7 @@ def i0(input: Operand) -> Tensor:
 
     Notes
     -----
-    Derivative: the one of order 1, `chainrule.special.i1`.
+    Derivative: the Bessel function of order 1, `chainrule.special.i1`.
 
     Examples
     --------
@@ -316,9 +317,9 @@ i0_ = inplace_form(i0)
 
 @operation(inplace=True, scipy="gammainc")
 def igamma(input: Operand, other: Operand) -> Tensor:
-    """Return the regularised lower incomplete gamma function, from 0 at x = 0 up to 1.
+    """Return the regularised lower incomplete gamma function, which rises from 0 at x = 0 to 1.
 
-    It is `gammainc` in `chainrule.special`.
+    Also named `gammainc` in `chainrule.special`.
 
     Parameters
     ----------
@@ -332,7 +333,7 @@ def igamma(input: Operand, other: Operand) -> Tensor:
     Raises
     ------
     DTypeError
-        If one is complex.
+        If an operand is complex.
     MissingExtraError
         If SciPy is not installed.
     AutogradError
@@ -340,7 +341,7 @@ def igamma(input: Operand, other: Operand) -> Tensor:
 
     Notes
     -----
-    Derivative for x: x^(a-1) exp(-x) / Γ(a). The one for a has no closed form.
+    Derivative for x: x^(a-1) exp(-x) / Γ(a). The derivative for a has no closed form.
 
     Examples
     --------
@@ -353,9 +354,10 @@ def igamma(input: Operand, other: Operand) -> Tensor:
 
 @operation(inplace=True, scipy="gammaincc")
 def igammac(input: Operand, other: Operand) -> Tensor:
-    """Return the regularised upper incomplete gamma function, 1 - igamma(a, x), also in its tail.
+    """Return the regularised upper incomplete gamma function, 1 - igamma(a, x).
 
-    The arguments are those of `igamma`. It is `gammaincc` in `chainrule.special`.
+    Accurate also where it is tiny. The arguments are those of `igamma`. Also named `gammaincc` in
+    `chainrule.special`.
 
     Raises
     ------
@@ -364,7 +366,7 @@ def igammac(input: Operand, other: Operand) -> Tensor:
 
     Notes
     -----
-    Derivative for x: -x^(a-1) exp(-x) / Γ(a). The one for a has no closed form.
+    Derivative for x: -x^(a-1) exp(-x) / Γ(a). The derivative for a has no closed form.
 
     Examples
     --------
@@ -391,7 +393,7 @@ def sinc(input: Operand) -> Tensor:
     Notes
     -----
     Derivative: (cos(πx) - out) / x, and 0 at 0. It is computed from the spherical Bessel functions
-    and their power series, so that derivatives of every order are precise at 0 and around it.
+    and their power series, so that derivatives of every order are accurate at and near 0.
 
     Examples
     --------
@@ -412,9 +414,9 @@ def logit(input: Operand, eps: float | None = None) -> Tensor:
     Parameters
     ----------
     input : Tensor
-        Probabilities: ±inf at 1 and 0, nan beyond.
+        Probabilities. The result is -inf at 0, inf at 1, and nan outside of [0, 1].
     eps : float, optional
-        Limit `input` to the range from eps to 1 - eps first.
+        Clamp `input` to the range from eps to 1 - eps first.
 
     Returns
     -------
@@ -427,7 +429,8 @@ def logit(input: Operand, eps: float | None = None) -> Tensor:
 
     Notes
     -----
-    Derivative: 1 / (x (1 - x)); inf at 0 and 1, nan beyond. With `eps`, 0 outside of its range.
+    Derivative: 1 / (x (1 - x)); inf at 0 and 1, nan outside of [0, 1]. With `eps`, 0 where `input`
+    is clamped.
 
     Examples
     --------
@@ -445,34 +448,27 @@ def logit(input: Operand, eps: float | None = None) -> Tensor:
 logit_ = inplace_form(logit)
 
 
-# --- probability ----------------------------------------------------------------------------------
-#
-# Special functions of probability: normal, gamma and beta distributions, entropies.
-#
-# All take real numbers, integers as numbers of the default dtype, and need SciPy (the extra
-# `scipy`) but where it says otherwise.
-
-_erfcx = of_reals(special.erfcx)
-_erfi = of_reals(special.erfi)
-_dawsn = of_reals(special.dawsn)
-_ndtri = of_reals(special.ndtri)
-_log_ndtr = of_reals(special.log_ndtr)
-_entr = of_reals(special.entr)
-_rel_entr = real_pair(special.rel_entr)
-_xlog1py = real_pair(binary.xlog1py)
-_gamma = of_reals(special.gamma)
-_beta = real_pair(special.beta)
-_betaln = real_pair(special.betaln)
-_zeta = real_pair(special.zeta)
-_expi = of_reals(special.expi)
-_exp1 = of_reals(special.exp1)
-
 # --- error functions and the normal distribution --------------------------------------------------
+
+_erfcx = unary_real(special.erfcx)
+_erfi = unary_real(special.erfi)
+_dawsn = unary_real(special.dawsn)
+_ndtri = unary_real(special.ndtri)
+_log_ndtr = unary_real(special.log_ndtr)
+_entr = unary_real(special.entr)
+_rel_entr = binary_real(special.rel_entr)
+_xlog1py = binary_real(binary.xlog1py)
+_gamma = unary_real(special.gamma)
+_beta = binary_real(special.beta)
+_betaln = binary_real(special.betaln)
+_zeta = binary_real(special.zeta)
+_expi = unary_real(special.expi)
+_exp1 = unary_real(special.exp1)
 
 
 @operation(method=False, scipy="erfcx")
 def erfcx(input: Operand) -> Tensor:
-    """Return exp(x²) erfc(x), which neither over- nor underflows for large x.
+    """Return exp(x²) erfc(x), without overflow or underflow for large x.
 
     Notes
     -----
@@ -523,11 +519,12 @@ def dawsn(input: Operand) -> Tensor:
 
 @operation(method=False, scipy="ndtr")
 def ndtr(input: Operand) -> Tensor:
-    """Return the probability that a standard normal number is at most x. Needs NumPy alone.
+    """Return the cumulative distribution function of the normal distribution. Needs NumPy only.
 
     Notes
     -----
-    erfc(-x/√2) / 2, precise in both tails. Derivative: the density, exp(-x²/2) / √(2π).
+    Computed as erfc(-x/√2) / 2, accurate in both tails. Derivative: the density,
+    exp(-x²/2) / √(2π).
 
     Examples
     --------
@@ -541,7 +538,7 @@ def ndtr(input: Operand) -> Tensor:
 
 @operation(method=False, scipy="ndtri")
 def ndtri(input: Operand) -> Tensor:
-    """Return the number whose `ndtr` is x: ±inf at 1 and 0, nan beyond.
+    """Return the inverse of `ndtr`: -inf at 0, inf at 1, nan outside of [0, 1].
 
     Notes
     -----
@@ -558,7 +555,7 @@ def ndtri(input: Operand) -> Tensor:
 
 @operation(method=False, scipy="log_ndtr")
 def log_ndtr(input: Operand) -> Tensor:
-    """Return log ndtr(x), precise also where that underflows.
+    """Return log ndtr(x), accurate also where ndtr(x) underflows.
 
     Notes
     -----
@@ -575,7 +572,7 @@ def log_ndtr(input: Operand) -> Tensor:
 
 @operation(method=False, scipy="log_expit")
 def log_expit(input: Operand) -> Tensor:
-    """Return log sigmoid(x), without underflow. Needs NumPy alone.
+    """Return log sigmoid(x), without underflow. Needs NumPy only.
 
     Notes
     -----
@@ -595,11 +592,11 @@ def log_expit(input: Operand) -> Tensor:
 
 @operation(method=False, scipy="entr")
 def entr(input: Operand) -> Tensor:
-    """Return -x log x, which is 0 at 0 and -inf below. Needs NumPy alone.
+    """Return -x log x, which is 0 at 0 and -inf for x < 0. Needs NumPy only.
 
     Notes
     -----
-    Derivative: -1 - log x; inf at 0, nan below.
+    Derivative: -1 - log x; inf at 0, nan for x < 0.
 
     Examples
     --------
@@ -612,7 +609,7 @@ def entr(input: Operand) -> Tensor:
 
 @operation(method=False, scipy="rel_entr")
 def rel_entr(x: Operand, y: Operand, /) -> Tensor:
-    """Return x log(x/y), which is 0 at x = 0, y ≥ 0, and inf where one is negative.
+    """Return x log(x/y), which is 0 for x = 0, y ≥ 0, and inf if x or y is negative.
 
     Notes
     -----
@@ -631,7 +628,7 @@ def rel_entr(x: Operand, y: Operand, /) -> Tensor:
 def kl_div(x: Operand, y: Operand, /) -> Tensor:
     """Return x log(x/y) - x + y, as scipy.special.kl_div does.
 
-    The loss of that name is `chainrule.nn.functional.kl_div`.
+    The loss of the same name is `chainrule.nn.functional.kl_div`.
 
     Notes
     -----
@@ -648,7 +645,7 @@ def kl_div(x: Operand, y: Operand, /) -> Tensor:
 
 @operation(method=False, scipy="xlog1py")
 def xlog1py(input: Operand, other: Operand) -> Tensor:
-    """Return x log(1 + y), which is 0 where x is 0. Needs NumPy alone.
+    """Return x log(1 + y), which is 0 where x is 0. Needs NumPy only.
 
     Notes
     -----
@@ -663,12 +660,12 @@ def xlog1py(input: Operand, other: Operand) -> Tensor:
     return _xlog1py(input, other)
 
 
-# --- gamma, beta, zeta ----------------------------------------------------------------------------
+# --- gamma, beta and zeta functions ---------------------------------------------------------------
 
 
 @operation(method=False, scipy="gamma")
 def gamma(input: Operand) -> Tensor:
-    """Return Γ(x); it overflows soon, `lgamma` doesn't.
+    """Return Γ(x), which overflows for moderate x; `lgamma` does not.
 
     Notes
     -----
@@ -689,7 +686,7 @@ def beta(a: Operand, b: Operand, /) -> Tensor:
 
     Notes
     -----
-    Derivatives: out · (digamma(a) - digamma(a + b)), and likewise for b.
+    Derivative for a: out · (digamma(a) - digamma(a + b)); for b likewise.
 
     Examples
     --------
@@ -706,7 +703,7 @@ def betaln(a: Operand, b: Operand, /) -> Tensor:
 
     Notes
     -----
-    Derivatives: digamma(a) - digamma(a + b), and likewise for b.
+    Derivative for a: digamma(a) - digamma(a + b); for b likewise.
 
     Examples
     --------
@@ -719,7 +716,7 @@ def betaln(a: Operand, b: Operand, /) -> Tensor:
 
 @operation(method=False, scipy="betainc")
 def betainc(a: Operand, b: Operand, x: Operand, /) -> Tensor:
-    """Return the regularised incomplete beta function, 0 at x = 0 and 1 at x = 1.
+    """Return the regularised incomplete beta function, which rises from 0 at x = 0 to 1 at x = 1.
 
     Raises
     ------
@@ -728,7 +725,8 @@ def betainc(a: Operand, b: Operand, x: Operand, /) -> Tensor:
 
     Notes
     -----
-    Derivative for x: x^(a-1) (1 - x)^(b-1) / beta(a, b). Those for a and b have no closed form.
+    Derivative for x: x^(a-1) (1 - x)^(b-1) / beta(a, b). The derivatives for
+    a and b have no closed form.
 
     Examples
     --------
@@ -741,7 +739,7 @@ def betainc(a: Operand, b: Operand, x: Operand, /) -> Tensor:
 
 @operation(method=False, scipy="_zeta")
 def zeta(input: Operand, other: Operand) -> Tensor:
-    """Return Hurwitz' zeta function, Σ (k + q)^(-x) over k = 0, 1, …; Riemann's has q = 1.
+    """Return the Hurwitz zeta function, Σ (k + q)^(-x) over k = 0, 1, …; Riemann's has q = 1.
 
     `input` is x, `other` is q.
 
@@ -752,7 +750,7 @@ def zeta(input: Operand, other: Operand) -> Tensor:
 
     Notes
     -----
-    Derivative for q: -x zeta(x + 1, q). The one for x has no closed form.
+    Derivative for q: -x zeta(x + 1, q). The derivative for x has no closed form.
 
     Examples
     --------
@@ -800,32 +798,29 @@ def exp1(input: Operand) -> Tensor:
     return _exp1(input)
 
 
-# --- bessel ---------------------------------------------------------------------------------------
+# --- Bessel functions -----------------------------------------------------------------------------
 #
-# Bessel functions, of real numbers; integers are taken as numbers of the default dtype.
-#
-# They need SciPy (the extra `scipy`), but for the spherical one. The derivative of each is a
-# difference or a sum of its neighbours' in order (DLMF 10.6.1, 10.29.1, 10.51.2), which holds at 0
-# and to every order.
+# Derivatives combine the functions of adjacent orders (DLMF 10.6.1, 10.29.1, 10.51.2), which also
+# holds at 0.
 
 
-def _of_order(
+def _bessel_function(
     primitive: Primitive,
     order: int,
     name: str,
-    text: str,
+    summary: str,
     derivative: str,
-    shown: str,
+    values: str,
     scipy: str = "",
 ) -> Callable[[Operand], Tensor]:
-    """Return the public function of one order of a family."""
-    recorded = of_reals(primitive, name)
+    """Return the public function of one order of a family of Bessel functions."""
+    apply = unary_real(primitive, name)
 
     def function(input: Operand) -> Tensor:
-        return recorded(input, order=order)
+        return apply(input, order=order)
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"""Return {text}.
+    function.__doc__ = f"""Return {summary}.
 
     Notes
     -----
@@ -835,33 +830,33 @@ def _of_order(
     --------
     >>> import chainrule as cr
     >>> cr.special.{name}(cr.tensor([1.0, 2.0]))
-    tensor([{shown}])
+    tensor([{values}])
     """
     operation(method=False, scipy=scipy)(function)
     return function
 
 
-bessel_j0 = _of_order(
+bessel_j0 = _bessel_function(
     *(special.bessel_j, 0, "bessel_j0", "the Bessel function of the first kind of order 0"),
     *("-bessel_j1(x)", "0.7652, 0.2239", "j0"),
 )
-bessel_j1 = _of_order(
+bessel_j1 = _bessel_function(
     *(special.bessel_j, 1, "bessel_j1", "the Bessel function of the first kind of order 1"),
     *("(J₀(x) - J₂(x)) / 2", "0.4401, 0.5767", "j1"),
 )
-bessel_y0 = _of_order(
+bessel_y0 = _bessel_function(
     *(special.bessel_y, 0, "bessel_y0", "the Bessel function of the second kind of order 0"),
     *("-bessel_y1(x)", "0.0883, 0.5104", "y0"),
 )
-bessel_y1 = _of_order(
+bessel_y1 = _bessel_function(
     *(special.bessel_y, 1, "bessel_y1", "the Bessel function of the second kind of order 1"),
     *("(Y₀(x) - Y₂(x)) / 2", "-0.7812, -0.1070", "y1"),
 )
-spherical_bessel_j0 = _of_order(
+spherical_bessel_j0 = _bessel_function(
     *(special.spherical_bessel_j, 0, "spherical_bessel_j0", "sin(x) / x, which is 1 at 0"),
     *("(cos x - out) / x, and 0 at 0", "0.8415, 0.4546"),
 )
-modified_bessel_i0 = _of_order(
+modified_bessel_i0 = _bessel_function(
     *(
         special.bessel_i,
         0,
@@ -870,7 +865,7 @@ modified_bessel_i0 = _of_order(
     ),
     *("i1(x)", "1.2661, 2.2796"),
 )
-modified_bessel_i1 = _of_order(
+modified_bessel_i1 = _bessel_function(
     *(
         special.bessel_i,
         1,
@@ -879,7 +874,7 @@ modified_bessel_i1 = _of_order(
     ),
     *("(I₀(x) + I₂(x)) / 2", "0.5652, 1.5906"),
 )
-modified_bessel_k0 = _of_order(
+modified_bessel_k0 = _bessel_function(
     *(
         special.bessel_k,
         0,
@@ -888,7 +883,7 @@ modified_bessel_k0 = _of_order(
     ),
     *("-modified_bessel_k1(x)", "0.4210, 0.1139", "k0"),
 )
-modified_bessel_k1 = _of_order(
+modified_bessel_k1 = _bessel_function(
     *(
         special.bessel_k,
         1,
@@ -897,15 +892,15 @@ modified_bessel_k1 = _of_order(
     ),
     *("-(K₀(x) + K₂(x)) / 2", "0.6019, 0.1399", "k1"),
 )
-scaled_modified_bessel_k0 = _of_order(
+scaled_modified_bessel_k0 = _bessel_function(
     *(special.bessel_ke, 0, "scaled_modified_bessel_k0", "exp(x) modified_bessel_k0(x)"),
     *("out - scaled_modified_bessel_k1(x)", "1.1445, 0.8416", "k0e"),
 )
-scaled_modified_bessel_k1 = _of_order(
+scaled_modified_bessel_k1 = _bessel_function(
     *(special.bessel_ke, 1, "scaled_modified_bessel_k1", "exp(x) modified_bessel_k1(x)"),
     *("out - exp(x) (K₀(x) + K₂(x)) / 2", "1.6362, 1.0335", "k1e"),
 )
-i0e = _of_order(
+i0e = _bessel_function(
     *(
         special.bessel_ie,
         0,
@@ -916,11 +911,11 @@ i0e = _of_order(
         "i0e",
     ),
 )
-i1 = _of_order(
+i1 = _bessel_function(
     *(special.bessel_i, 1, "i1", "the modified Bessel function of the first kind of order 1"),
     *("(I₀(x) + I₂(x)) / 2", "0.5652, 1.5906", "i1"),
 )
-i1e = _of_order(
+i1e = _bessel_function(
     *(special.bessel_ie, 1, "i1e", "exp(-|x|) i1(x)"),
     *("exp(-|x|) (I₀(x) + I₂(x)) / 2 - sign(x) · out", "0.2079, 0.2153", "i1e"),
 )

@@ -1,4 +1,4 @@
-"""Spread, size and softmax: what is composed of reductions."""
+"""Variances, norms, softmax, covariances: functions composed of reductions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from chainrule.ops.elementary import clamp
 from chainrule.ops.matmul import matmul
 from chainrule.ops.reductions import amax, amin, check_floating, mean, sum
 from chainrule.ops.where import where
-from chainrule.ops.wrappers import along, nothing_of, reshaped
+from chainrule.ops.wrappers import apply_along_dim, reshape_result, zeros_depending_on
 from chainrule.primitives import elementwise, norms, reductions, shaping
 
 __all__ = [
@@ -70,19 +70,19 @@ def var(
     input : Tensor
         Real or complex floating numbers.
     dim : int or sequence of ints, optional
-        What to take the variance over: everything if left out. Also spelled `axis`.
+        Dimensions to reduce: all if left out. Also spelled `axis`.
     unbiased : bool, optional
-        PyTorch's older spelling of the correction: True is 1, False is 0. ``x.var(False)`` means
-        this, too.
+        PyTorch's older spelling of the correction: True is 1, False is 0. A bool as `dim`, as in
+        ``x.var(False)``, is taken as `unbiased`.
     correction : number, default 1
         The sum of squares is divided by n - correction: 1 for a sample, 0 for a population.
     keepdim : bool, default False
-        Keep those dimensions, with length 1. Also spelled `keepdims`.
+        Keep the reduced dimensions, with length 1. Also spelled `keepdims`.
 
     Returns
     -------
     Tensor, shape of `input` without `dim`; real
-        Where n ≤ correction, inf; nan if there is no spread either, as of one element.
+        If n ≤ correction: inf, or nan if all elements are equal, as for n ≤ 1.
 
     Raises
     ------
@@ -114,12 +114,12 @@ def var(
         total = _sum(_squares(centred), axis=dims, keepdims=keepdim or keepdims)
     lost = unbiased if correction is None else correction
     freedom = count - (1 if lost is None else lost)
-    infinite = math.inf if count > 1 else math.nan  # the spread of one element is 0
-    return elementwise.multiply.apply(total, 1 / freedom if freedom > 0 else infinite)
+    undefined = math.inf if count > 1 else math.nan  # of one element, the sum is 0
+    return elementwise.multiply.apply(total, 1 / freedom if freedom > 0 else undefined)
 
 
 def _squares(x: Tensor) -> Tensor:
-    """Return |x|²: real also where x is complex."""
+    """Return |x|², which is real also for complex x."""
     if x._array.dtype.kind == "c":
         return elementwise.real.apply(elementwise.multiply.apply(x, elementwise.conj.apply(x)))
     return elementwise.square.apply(x)
@@ -136,12 +136,12 @@ def std(
     axis: Dims = None,
     keepdims: bool = False,
 ) -> Tensor:
-    """Return the standard deviation, the root of the variance; the arguments are those of `var`.
+    """Return the standard deviation; the arguments are those of `var`.
 
     Notes
     -----
-    Derivative: (x - mean) / ((n - correction) · std), and 0 where all elements are equal. Of one
-    element, and of none, both are nan, unless ``correction=0``.
+    Derivative: (x - mean) / ((n - correction) · std), and 0 where all elements are equal. For fewer
+    than two elements, result and derivative are nan unless ``correction=0``.
 
     Examples
     --------
@@ -165,21 +165,21 @@ def norm(
     keepdims: bool = False,
     dtype: DTypeLike = None,
 ) -> Tensor:
-    """Return the norm of the elements along dimensions, taken as one vector.
+    """Return the vector norm of the elements along dimensions.
 
     Parameters
     ----------
     input : Tensor
         Real or complex floating numbers.
     p : number or "fro", default 2
-        The p-th root of the sum of p-th powers of magnitudes: 2 (also "fro") the root of the sum of
-        squares, 1 their sum, inf the largest and -inf the smallest one; 0 counts what is not 0.
+        Order: the norm is the p-th root of the sum of the p-th powers of magnitudes. "fro" is 2;
+        inf gives the largest magnitude, -inf the smallest; 0 counts the nonzero elements.
     dim : int or sequence of ints, optional
-        What to take the norm over: everything if left out. Also spelled `axis`.
+        Dimensions to reduce: all if left out. Also spelled `axis`.
     keepdim : bool, default False
-        Keep those dimensions, with length 1. Also spelled `keepdims`.
+        Keep the reduced dimensions, with length 1. Also spelled `keepdims`.
     dtype : dtype, optional
-        What to convert `input` to first.
+        Convert `input` to this first.
 
     Returns
     -------
@@ -188,14 +188,14 @@ def norm(
     Raises
     ------
     ArgumentError
-        If `p` is something else.
+        If `p` is another string.
     DTypeError
         If `input` is of integers or bools.
 
     Notes
     -----
     Derivative for p = 2: x / norm, and 0 at 0. Elements are scaled by the largest one, so that
-    squares of huge and of tiny numbers neither overflow nor vanish.
+    squares of large and of small numbers neither overflow nor underflow.
 
     Examples
     --------
@@ -217,12 +217,12 @@ def norm(
         return extreme.apply(elementwise.abs.apply(input), **settings)
     if isinstance(p, str) and p != "fro":
         raise ArgumentError(
-            f"norm: p must be a number or 'fro', got {p!r}: matrices have linalg.matrix_norm"
+            f"norm: p must be a number or 'fro', got {p!r}: for matrices, use linalg.matrix_norm"
         )
     if p == 0:
-        sizes = elementwise.abs.apply(input)
-        count = cast(reductions.count_nonzero.apply(input, **settings), sizes.dtype)
-        return count + _sum(nothing_of(sizes), **settings)
+        magnitudes = elementwise.abs.apply(input)
+        count = cast(reductions.count_nonzero.apply(input, **settings), magnitudes.dtype)
+        return count + _sum(zeros_depending_on(magnitudes), **settings)
     return norms.p_norm.apply(input, p=2.0 if p == "fro" else float(p), **settings)
 
 
@@ -242,9 +242,9 @@ def logsumexp(
     input : Tensor
         Exponents: integers are taken as numbers of the default dtype.
     dim : int or sequence of ints, optional
-        What to sum over: everything if left out. Also spelled `axis`.
+        Dimensions to sum over: all if left out. Also spelled `axis`.
     keepdim : bool, default False
-        Keep those dimensions, with length 1. Also spelled `keepdims`.
+        Keep the reduced dimensions, with length 1. Also spelled `keepdims`.
 
     Returns
     -------
@@ -254,7 +254,7 @@ def logsumexp(
     -----
     Evaluated as m + log Σ exp(x - m) with m = max x, which cannot overflow [1]_.
     Derivative: softmax x; 0 where all of `input` is -inf, nan for an element that is inf.
-    The logarithm of no exponentials is -inf.
+    Of no elements, the result is -inf.
 
     References
     ----------
@@ -275,15 +275,15 @@ def logsumexp(
 def softmax(
     input: Operand, dim: int | None = None, *, axis: int | None = None, dtype: DTypeLike = None
 ) -> Tensor:
-    """Return exp x, divided by its sum along a dimension.
+    """Return exp x divided by its sum along a dimension.
 
     Parameters
     ----------
     input : Tensor
         Exponents: integers are taken as numbers of the default dtype.
     dim : int
-        Along which dimension the result sums to 1. Also spelled `axis`. It can be left out where
-        there is only one.
+        Dimension along which the result sums to 1. Also spelled `axis`. Optional if there is only
+        one.
     dtype : dtype, optional
         Convert to this first.
 
@@ -293,8 +293,8 @@ def softmax(
 
     Notes
     -----
-    The largest exponent is subtracted first, so nothing overflows; -inf gives 0. Where all are
-    -inf, or one is inf, result and gradient are nan. Derivative: diag s - s sᵀ, where s is the
+    The largest exponent is subtracted first, which avoids overflow; -inf gives 0. If all exponents
+    are -inf, or one is inf, result and gradient are nan. Derivative: diag s - s sᵀ, where s is the
     result.
 
     Examples
@@ -303,14 +303,14 @@ def softmax(
     >>> cr.softmax(cr.tensor([1.0, 1.0]), dim=0)
     tensor([0.5000, 0.5000])
     """
-    return along(reductions.softmax, cast(floating(input), dtype), either(dim, axis))
+    return apply_along_dim(reductions.softmax, cast(floating(input), dtype), either(dim, axis))
 
 
 @operation()
 def log_softmax(
     input: Operand, dim: int | None = None, *, axis: int | None = None, dtype: DTypeLike = None
 ) -> Tensor:
-    """Return the logarithm of `softmax`, precise where that is tiny; the arguments are the same.
+    """Return the logarithm of `softmax`, accurate where it is tiny; the arguments are the same.
 
     Notes
     -----
@@ -322,14 +322,10 @@ def log_softmax(
     >>> cr.log_softmax(cr.tensor([0.0, 1000.0]), dim=0)
     tensor([-1000.,     0.])
     """
-    return along(reductions.log_softmax, cast(floating(input), dtype), either(dim, axis))
+    return apply_along_dim(reductions.log_softmax, cast(floating(input), dtype), either(dim, axis))
 
 
-# --- moments --------------------------------------------------------------------------------------
-#
-# Means and spreads around gaps, and sizes held within bounds.
-
-# --- around gaps ----------------------------------------------------------------------------------
+# --- sums and means that ignore nan ---------------------------------------------------------------
 
 
 @operation(numpy="nansum a axis= dtype= keepdims=")
@@ -342,11 +338,11 @@ def nansum(
     keepdims: bool = False,
     dtype: DTypeLike = None,
 ) -> Tensor:
-    """Return the sum of what is not nan along dimensions; the arguments are those of `sum`.
+    """Return the sum along dimensions, ignoring nan; the arguments are those of `sum`.
 
     Notes
     -----
-    Derivative: 1, and 0 for a nan.
+    Derivative: 1; 0 for nan.
 
     Examples
     --------
@@ -356,11 +352,11 @@ def nansum(
     """
     input = cast(tensor_of(input), dtype)
     if input.dtype.kind in "fc":
-        input = elementwise.masked.apply(input, _present(input))
+        input = elementwise.masked.apply(input, _not_nan(input))
     return sum(input, axis=over(dim, axis), keepdims=keepdim or keepdims)
 
 
-def _present(x: Tensor) -> Tensor:
+def _not_nan(x: Tensor) -> Tensor:
     return elementwise.logical_not.apply(elementwise.isnan.apply(x))
 
 
@@ -374,7 +370,7 @@ def nanmean(
     keepdims: bool = False,
     dtype: DTypeLike = None,
 ) -> Tensor:
-    """Return the mean of what is not nan along dimensions; the arguments are those of `sum`.
+    """Return the mean along dimensions, ignoring nan; the arguments are those of `sum`.
 
     Raises
     ------
@@ -383,7 +379,7 @@ def nanmean(
 
     Notes
     -----
-    Derivative: 1/n where n elements are averaged, and 0 for a nan. No element gives nan.
+    Derivative: 1/n for the mean of n elements; 0 for nan. The mean of no elements is nan.
 
     Examples
     --------
@@ -394,13 +390,13 @@ def nanmean(
     input = cast(tensor_of(input), dtype)
     check_floating(input, "nanmean")
     dims, keep = over(dim, axis), keepdim or keepdims
-    number = sum(_present(input), axis=dims, keepdims=keep)._array
-    share = np.where(number > 0, 1 / np.maximum(number, 1), np.nan)
-    weight = share.astype(elementwise.abs.apply(input.detach()).dtype)
+    count = sum(_not_nan(input), axis=dims, keepdims=keep)._array
+    inverse = np.where(count > 0, 1 / np.maximum(count, 1), np.nan)
+    weight = inverse.astype(elementwise.abs.apply(input.detach()).dtype)
     return elementwise.multiply.apply(nansum(input, axis=dims, keepdims=keep), make(weight, None))
 
 
-# --- two at once ----------------------------------------------------------------------------------
+# --- pairs of statistics --------------------------------------------------------------------------
 
 
 def var_mean(
@@ -421,9 +417,11 @@ def var_mean(
     >>> cr.var_mean(cr.tensor([1.0, 2.0, 3.0]))
     (tensor(1.), tensor(2.))
     """
-    spread = var(input, dim, unbiased, keepdim, correction=correction, axis=axis, keepdims=keepdims)
+    variance = var(
+        input, dim, unbiased, keepdim, correction=correction, axis=axis, keepdims=keepdims
+    )
     dims = None if isinstance(dim, bool) else over(dim, axis)
-    return spread, mean(input, axis=dims, keepdims=keepdim or keepdims)
+    return variance, mean(input, axis=dims, keepdims=keepdim or keepdims)
 
 
 def std_mean(
@@ -444,13 +442,15 @@ def std_mean(
     >>> cr.std_mean(cr.tensor([1.0, 2.0, 3.0]))
     (tensor(1.), tensor(2.))
     """
-    spread = std(input, dim, unbiased, keepdim, correction=correction, axis=axis, keepdims=keepdims)
+    deviation = std(
+        input, dim, unbiased, keepdim, correction=correction, axis=axis, keepdims=keepdims
+    )
     dims = None if isinstance(dim, bool) else over(dim, axis)
-    return spread, mean(input, axis=dims, keepdims=keepdim or keepdims)
+    return deviation, mean(input, axis=dims, keepdims=keepdim or keepdims)
 
 
 class Bounds(NamedTuple):
-    """Smallest and largest elements."""
+    """The smallest and the largest elements."""
 
     min: Tensor
     max: Tensor
@@ -477,7 +477,7 @@ def aminmax(
     return Bounds(amin(input, dims, keep), amax(input, dims, keep))
 
 
-# --- sizes ----------------------------------------------------------------------------------------
+# --- distances and clipped norms ------------------------------------------------------------------
 
 
 @operation()
@@ -510,18 +510,18 @@ def dist(input: Operand, other: Operand, p: float = 2) -> Tensor:
 
 @operation(inplace=True)
 def renorm(input: Operand, p: float, dim: int, maxnorm: float) -> Tensor:
-    """Return `input` with the slices along a dimension shortened to a norm of at most `maxnorm`.
+    """Return `input` with each slice along a dimension scaled to a norm of at most `maxnorm`.
 
     Parameters
     ----------
     input : Tensor
-        Of at least two dimensions; floating numbers.
+        Floating numbers, at least two dimensions.
     p : number
-        The order of the norm: positive.
+        Order of the norm, positive.
     dim : int
-        The dimension whose slices are meant.
+        Dimension that the slices are indexed by.
     maxnorm : number
-        The largest norm to have.
+        Upper bound of the norms.
 
     Returns
     -------
@@ -536,7 +536,7 @@ def renorm(input: Operand, p: float, dim: int, maxnorm: float) -> Tensor:
 
     Notes
     -----
-    Longer slices are multiplied by maxnorm / (norm + 1e-7).
+    Slices of a larger norm are multiplied by maxnorm / (norm + 1e-7).
 
     Examples
     --------
@@ -555,17 +555,15 @@ def renorm(input: Operand, p: float, dim: int, maxnorm: float) -> Tensor:
         raise ArgumentError(f"renorm: expected maxnorm to be >= 0 but got {maxnorm}")
     number = one_dim(dim, input.ndim)
     others = many_dims([i for i in range(input.ndim) if i != number], input.ndim)
-    size = norm(input, p, others, True)
-    shorter = elementwise.divide.apply(
-        make(np.asarray(maxnorm, size.dtype), None), elementwise.add.apply(size, 1e-7)
+    slice_norms = norm(input, p, others, True)
+    ratio = elementwise.divide.apply(
+        make(np.asarray(maxnorm, slice_norms.dtype), None), elementwise.add.apply(slice_norms, 1e-7)
     )
-    factor = where(elementwise.greater.apply(size, maxnorm), shorter, 1.0)
+    factor = where(elementwise.greater.apply(slice_norms, maxnorm), ratio, 1.0)
     return elementwise.multiply.apply(input, cast(factor, input.dtype))
 
 
-# --- covariance -----------------------------------------------------------------------------------
-#
-# Covariance and correlation of variables.
+# --- covariance and correlation -------------------------------------------------------------------
 
 
 @operation()
@@ -576,35 +574,35 @@ def cov(
     fweights: Operand | None = None,
     aweights: Operand | None = None,
 ) -> Tensor:
-    """Return the covariances of variables, which are the rows of a matrix.
+    """Return the covariance matrix of variables, which are the rows of a matrix.
 
     Parameters
     ----------
     input : Tensor, shape (variables, observations) or (observations,)
         Integers are taken as numbers of the default dtype.
     correction : int, default 1
-        What is subtracted from the number of observations: 1 for a sample, 0 for a population.
+        Subtracted from the number of observations: 1 for a sample, 0 for a population.
     fweights : Tensor of integers, shape (observations,), optional
-        How often each observation was made.
+        Frequency of each observation.
     aweights : Tensor, shape (observations,), optional
-        How much each observation counts.
+        Weight of each observation.
 
     Returns
     -------
-    Tensor, shape (variables, variables); 0-d of one variable
+    Tensor, shape (variables, variables); 0-d for one variable
 
     Raises
     ------
     ShapeError
-        If there are more dimensions, or the weights don't fit.
+        If `input` has more than two dimensions, or the weights have another shape.
     DTypeError, ArgumentError
-        If `fweights` are no integers, or weights are negative.
+        If `fweights` are not integers, or weights are negative.
 
     Notes
     -----
-    The sum of conjugated products of deviations from the mean, divided by the sum of weights w less
-    the correction (times Σ w a / Σ w for `aweights` a). Differentiable to every order, also by the
-    `aweights`.
+    The sum of products of deviations from the mean, the second factor conjugated, divided by the
+    sum of weights w minus the correction (times Σ w a / Σ w for `aweights` a). Differentiable to
+    every order, also with respect to `aweights`.
 
     Examples
     --------
@@ -622,16 +620,16 @@ def cov(
     weights = _weights(rows, fweights=fweights, aweights=aweights)
     if weights is None:
         centred = elementwise.subtract.apply(rows, mean(rows, 1, True))
-        scaled, freedom = centred, rows.shape[1] - correction
-        product = matmul(scaled, elementwise.conj.apply(centred).mT)
-        return _squeezed(
+        freedom = rows.shape[1] - correction
+        product = matmul(centred, elementwise.conj.apply(centred).mT)
+        return _squeeze_single(
             elementwise.multiply.apply(product, 1 / freedom if freedom > 0 else math.inf)
         )
     total = sum(weights)
-    middle = elementwise.divide.apply(
+    average = elementwise.divide.apply(
         sum(elementwise.multiply.apply(rows, weights), 1, True), total
     )
-    centred = elementwise.subtract.apply(rows, middle)
+    centred = elementwise.subtract.apply(rows, average)
     if aweights is None or correction == 0:
         divisor = elementwise.subtract.apply(total, correction)
     else:
@@ -641,40 +639,41 @@ def cov(
     product = matmul(
         elementwise.multiply.apply(centred, weights), elementwise.conj.apply(centred).mT
     )
-    return _squeezed(elementwise.divide.apply(product, clamp(divisor, min=0)))
+    return _squeeze_single(elementwise.divide.apply(product, clamp(divisor, min=0)))
 
 
 def _weights(rows: Tensor, **given: Operand | None) -> Tensor | None:
-    """Return the product of the weights of observations, of those that are given."""
+    """Return the product of the given weights of observations, None if there are none."""
     weights = None
     for name, value in given.items():
         if value is None:
             continue
-        found = tensor_of(value)
-        if found.shape != rows.shape[1:]:
+        weight = tensor_of(value)
+        if weight.shape != rows.shape[1:]:
             raise ShapeError(
                 f"cov(): expected {name} to have the same numel as there are observations in the "
-                f"input: {rows.shape[1]}, but got shape {list(found.shape)}"
+                f"input: {rows.shape[1]}, but got shape {list(weight.shape)}"
             )
-        if name == "fweights" and found.dtype.kind not in "iu":
+        if name == "fweights" and weight.dtype.kind not in "iu":
             raise DTypeError(
-                f"cov(): expected fweights to have integral dtype but got {found.dtype}: how often "
-                "each observation was made. aweights takes other numbers"
+                f"cov(): expected fweights to have integral dtype but got {weight.dtype}: "
+                "aweights takes other numbers"
             )
-        if holds_somewhere(found._array < 0):
+        if holds_somewhere(weight._array < 0):
             raise ArgumentError(f"cov(): {name} cannot be negative")
-        found = cast(found, elementwise.abs.apply(rows.detach()).dtype)
-        weights = found if weights is None else elementwise.multiply.apply(weights, found)
+        weight = cast(weight, elementwise.abs.apply(rows.detach()).dtype)
+        weights = weight if weights is None else elementwise.multiply.apply(weights, weight)
     return weights
 
 
-def _squeezed(x: Tensor) -> Tensor:
-    return reshaped(x, ()) if x.shape == (1, 1) else x
+def _squeeze_single(x: Tensor) -> Tensor:
+    """Return a matrix of one element as a 0-d tensor, others unchanged."""
+    return reshape_result(x, ()) if x.shape == (1, 1) else x
 
 
 @operation()
 def corrcoef(input: Operand) -> Tensor:
-    """Return the correlations of variables, which are the rows of a matrix.
+    """Return the correlation matrix of variables, which are the rows of a matrix.
 
     Parameters
     ----------
@@ -683,17 +682,17 @@ def corrcoef(input: Operand) -> Tensor:
 
     Returns
     -------
-    Tensor, shape (variables, variables); 0-d of one variable
+    Tensor, shape (variables, variables); 0-d for one variable
         From -1 to 1; nan where a variable is constant.
 
     Raises
     ------
     ShapeError
-        If there are more dimensions.
+        If `input` has more than two dimensions.
 
     Notes
     -----
-    Covariances divided by both standard deviations.
+    Covariances divided by the standard deviations of both variables.
 
     Examples
     --------
@@ -702,10 +701,10 @@ def corrcoef(input: Operand) -> Tensor:
     tensor([[ 1., -1.],
             [-1.,  1.]])
     """
-    pairs = cov(input)
-    if pairs.ndim == 0:
-        return elementwise.divide.apply(pairs, pairs)
-    spread = elementwise.sqrt.apply(diagonal(pairs))
-    across = shaping.reshape.apply(spread, shape=(-1, 1))
-    ratio = elementwise.divide.apply(elementwise.divide.apply(pairs, across), spread)
+    covariance = cov(input)
+    if covariance.ndim == 0:
+        return elementwise.divide.apply(covariance, covariance)
+    deviation = elementwise.sqrt.apply(diagonal(covariance))
+    column = shaping.reshape.apply(deviation, shape=(-1, 1))
+    ratio = elementwise.divide.apply(elementwise.divide.apply(covariance, column), deviation)
     return ratio if ratio.dtype.kind == "c" else clamp(ratio, -1, 1)

@@ -27,7 +27,7 @@ from chainrule.ops import (
     special,
     statistics,
 )
-from chainrule.ops.wrappers import of_reals
+from chainrule.ops.wrappers import unary_real
 from chainrule.primitives import binary as binary_primitives
 from chainrule.primitives import elementwise
 from chainrule.primitives import special as special_primitives
@@ -40,7 +40,7 @@ where: Any = import_module("chainrule.ops.where")
 
 Function = Callable[..., Any]
 
-operation(method=False, ufunc="cbrt", scipy="cbrt")(of_reals(binary_primitives.cbrt))
+operation(method=False, ufunc="cbrt", scipy="cbrt")(unary_real(binary_primitives.cbrt))
 
 
 @operation(method=False, ufunc="modf")
@@ -263,7 +263,7 @@ def _array(value: Any) -> Any:
 
 def _of_order(primitive: Primitive) -> Function:
     """Return the ufunc of order and argument of a family of Bessel functions."""
-    recorded = of_reals(primitive)
+    recorded = unary_real(primitive)
 
     def function(order: Operand, x: Operand) -> Tensor:
         if isinstance(order, Tensor) or np.ndim(order):

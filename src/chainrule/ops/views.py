@@ -25,7 +25,7 @@ from chainrule.errors import DTypeError, OutOfBoundsError, ShapeError
 from chainrule.operation import operation
 from chainrule.ops.diagonals import diagonal
 from chainrule.ops.reshape import full_shape, view_shape
-from chainrule.ops.wrappers import reshaped
+from chainrule.ops.wrappers import reshape_result
 from chainrule.primitives import elementwise, indexing, reductions, shaping
 
 __all__ = [
@@ -121,7 +121,7 @@ def contiguous(x: Tensor, /) -> Tensor:
     """
     found = namespace(x._array).is_contiguous(x._array)
     if found is None:  # a compiler that can't tell which of the two it is refuses writes to it
-        return reshaped(reshaped(x, (x.numel(),)), x.shape)
+        return reshape_result(reshape_result(x, (x.numel(),)), x.shape)
     return x if found else shaping.reshape_copy.apply(x, shape=x.shape)
 
 
@@ -164,7 +164,7 @@ def sum_to_size(x: Tensor, /, *sizes: Any) -> Tensor:
             "over leading dimensions, and over those where the size is 1"
         )
     axes = tuple([i for i in range(x.ndim) if i < lead or shape[i - lead] != x.shape[i]])
-    return reshaped(reductions.sum.apply(x, axis=axes, keepdims=True), shape) if axes else x
+    return reshape_result(reductions.sum.apply(x, axis=axes, keepdims=True), shape) if axes else x
 
 
 @operation()

@@ -1,4 +1,4 @@
-"""How public functions and operators call the recorders."""
+"""Public functions and operators of primitives: conversion of the operands, then one call."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from chainrule.primitives.primitive import Primitive
 np_asarray = numpy_xp.asarray
 
 
-def piecewise(primitive: Primitive) -> Callable[[Any, Any], Any]:
-    """Return the operator of a primitive that has no derivative."""
+def nondifferentiable_operator(primitive: Primitive) -> Callable[[Any, Any], Any]:
+    """Return the binary operator of a primitive without a derivative."""
     apply, kernel = primitive.apply, getattr(numpy_xp, primitive.name)
 
     def operator(x: Any, y: Any) -> Any:
@@ -30,7 +30,7 @@ def piecewise(primitive: Primitive) -> Callable[[Any, Any], Any]:
                 try:
                     return make(np_asarray(kernel(a, b)), None)
                 except Exception:
-                    pass  # the recorder says in our words what doesn't fit
+                    pass  # the recorder raises the error with our message
         if x.__class__ is not Tensor or y.__class__ is not Tensor:
             x, y = as_operands(x, y)
             if x is NotImplemented:
@@ -44,16 +44,18 @@ def piecewise(primitive: Primitive) -> Callable[[Any, Any], Any]:
 
 
 def _is_weak(array: Any, value: Any) -> bool:
-    """Say whether NumPy takes `value` as a number in the dtype of `array`, as we do.
+    """Say whether NumPy, like chainrule, takes the number `value` in the dtype of `array`.
 
-    It also compares integers with those that their dtype doesn't have.
+    Comparisons of integers also accept numbers outside the range of the dtype.
     """
     kind = array.dtype.kind
     return (value.__class__ is int and kind in "fiu") or (value.__class__ is float and kind == "f")
 
 
-def strict(operator: Callable[[Any, Any], Any], name: str) -> Callable[[Operand, Operand], Tensor]:
-    """Return the function of an operator, which raises where Python would try the other operand."""
+def function_of_operator(
+    operator: Callable[[Any, Any], Any], name: str
+) -> Callable[[Operand, Operand], Tensor]:
+    """Return a function that calls `operator` and raises TypeError in place of NotImplemented."""
 
     def function(x: Operand, y: Operand) -> Tensor:
         result: Tensor = operator(x, y)
@@ -67,13 +69,13 @@ def strict(operator: Callable[[Any, Any], Any], name: str) -> Callable[[Operand,
     return function
 
 
-def binary(primitive: Primitive) -> Callable[[Operand, Operand], Tensor]:
-    """Return the function of a primitive of two operands."""
-    return strict(primitive.apply, primitive.name)
+def binary_function(primitive: Primitive) -> Callable[[Operand, Operand], Tensor]:
+    """Return the public function of a binary primitive."""
+    return function_of_operator(primitive.apply, primitive.name)
 
 
-def of_floats(primitive: Primitive) -> Callable[[Operand], Tensor]:
-    """Return the recorder of a function that takes integers as numbers of the default dtype."""
+def unary_floating(primitive: Primitive) -> Callable[[Operand], Tensor]:
+    """Return the public function of a unary primitive; integers become the default dtype."""
     apply: Callable[[Tensor], Tensor] = primitive.apply
 
     def function(x: Operand) -> Tensor:
@@ -84,8 +86,8 @@ def of_floats(primitive: Primitive) -> Callable[[Operand], Tensor]:
     return function
 
 
-def along(primitive: Primitive, x: Tensor, dim: int | None) -> Tensor:
-    """Apply a primitive along a dimension; None is the only one there is."""
+def apply_along_dim(primitive: Primitive, x: Tensor, dim: int | None) -> Tensor:
+    """Apply a primitive along a dimension; None means the only dimension."""
     if dim is None and x.ndim > 1:
         raise TypeError(
             f"{primitive.name}() needs dim (or axis): the tensor has {x.ndim} dimensions"
@@ -97,17 +99,17 @@ def along(primitive: Primitive, x: Tensor, dim: int | None) -> Tensor:
     return shaping.reshape.apply(primitive.apply(row, axis=0), shape=())
 
 
-def reshaped(x: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """Return a result that nobody else holds in another shape: so it's no view of anything."""
+def reshape_result(x: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """Reshape a newly computed tensor that has no other references, so the result is not a view."""
     result = shaping.reshape.apply(x, shape=shape)
     result._view = None
     return result
 
 
-def of_reals(primitive: Primitive, called: str | None = None) -> Callable[..., Tensor]:
-    """Return the recorder of a function of real numbers, integers taken as the default dtype."""
+def unary_real(primitive: Primitive, name: str = "") -> Callable[..., Tensor]:
+    """Return the public function of a unary real primitive; integers become the default dtype."""
     apply: Callable[..., Tensor] = primitive.apply
-    name = called or primitive.name
+    name = name or primitive.name
 
     def function(x: Operand, **settings: Any) -> Tensor:
         if x.__class__ is not Tensor or x._array.dtype.kind != "f":
@@ -118,7 +120,7 @@ def of_reals(primitive: Primitive, called: str | None = None) -> Callable[..., T
 
 
 def real_floating(x: Operand, name: str) -> Tensor:
-    """Return a tensor of real floating numbers: the default dtype instead of an integer."""
+    """Return `x` as a real floating tensor; integers become the default dtype."""
     tensor = floating(x)
     if tensor._array.dtype.kind == "c":
         raise DTypeError(
@@ -128,34 +130,37 @@ def real_floating(x: Operand, name: str) -> Tensor:
     return tensor
 
 
-def real_pair(primitive: Primitive, *, floats: bool = True) -> Callable[[Operand, Operand], Tensor]:
-    """Return the function of a primitive of two real numbers.
+def binary_real(
+    primitive: Primitive, *, to_floating: bool = True
+) -> Callable[[Operand, Operand], Tensor]:
+    """Return the public function of a binary real primitive.
 
-    Both are taken in their promoted dtype; with `floats`, in the default one instead of integers.
+    The operands are cast to their promoted dtype; with `to_floating`, integers become the default
+    floating dtype.
     """
     apply: Callable[[Any, Any], Tensor] = primitive.apply
     name = primitive.name
 
     def function(x: Operand, y: Operand) -> Tensor:
-        if x.__class__ is not Tensor or not _alike(x, y):
-            x, y = real_operands(name, x, y, floats=floats)
+        if x.__class__ is not Tensor or not _share_real_dtype(x, y):
+            x, y = real_operands(name, x, y, to_floating=to_floating)
         return apply(x, y)
 
     return function
 
 
-def _alike(x: Tensor, y: Operand) -> bool:
+def _share_real_dtype(x: Tensor, y: Operand) -> bool:
     dtype = x._array.dtype
     if dtype.kind != "f":
         return False
     return y.__class__ is float or (y.__class__ is Tensor and y._array.dtype is dtype)
 
 
-def real_operands(name: str, *operands: Operand, floats: bool = True) -> tuple[Tensor, ...]:
-    """Return real operands as tensors of one dtype."""
+def real_operands(name: str, *operands: Operand, to_floating: bool = True) -> tuple[Tensor, ...]:
+    """Return real operands as tensors of their promoted dtype."""
     tensors = as_tensors(operands)
     dtype = functools.reduce(promoted, [t._array.dtype for t in tensors])
-    if floats and dtype.kind not in "fc":
+    if to_floating and dtype.kind not in "fc":
         dtype = default_dtype()
     if dtype.kind == "c":
         raise DTypeError(
@@ -165,7 +170,7 @@ def real_operands(name: str, *operands: Operand, floats: bool = True) -> tuple[T
     return tuple([t if t._array.dtype is dtype else cast(t, dtype) for t in tensors])
 
 
-def nothing_of(x: Tensor) -> Tensor:
-    """Return zeros that depend on `x`, with derivative 0."""
-    nowhere = make(namespace(x._array).asarray(False), None)
-    return elementwise.masked.apply(x, nowhere)
+def zeros_depending_on(x: Tensor) -> Tensor:
+    """Return zeros that stay in the graph of `x`, with derivative 0."""
+    mask = make(namespace(x._array).asarray(False), None)
+    return elementwise.masked.apply(x, mask)
