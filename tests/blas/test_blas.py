@@ -15,11 +15,11 @@ import numpy as np
 import pytest
 
 from chainrule import blas
-from chainrule.blas import cpu, openblas, startup
+from chainrule.blas import cpu, openblas, startup, tuning
 
 MAY_CHOOSE = "OPENBLAS_CORETYPE" not in os.environ
 REAL = openblas.loaded()
-SWITCHABLE = blas.obstacle(
+SWITCHABLE = tuning.obstacle(
     "other" if REAL is None else "OpenBLAS",
     bundled=REAL is not None and REAL.is_numpys_own,
     can_switch=REAL is not None and REAL.can_switch,
@@ -77,9 +77,9 @@ def library(monkeypatch):
     monkeypatch.setattr(openblas, "loaded", lambda: made)
     monkeypatch.setattr(openblas, "features", lambda: AVX512)
     monkeypatch.setattr(openblas, "wrong_products", list)
-    monkeypatch.setattr(blas, "obstacle", lambda *facts, **more: None)
-    monkeypatch.setattr(blas, "_refuse_other_threads", lambda: None)
-    monkeypatch.setattr(blas, "_own_choices", [])
+    monkeypatch.setattr(tuning, "obstacle", lambda *facts, **more: None)
+    monkeypatch.setattr(tuning, "_refuse_other_threads", lambda: None)
+    monkeypatch.setattr(tuning, "_own_choices", [])
     monkeypatch.delenv("OPENBLAS_CORETYPE", raising=False)
     return made
 
@@ -153,7 +153,7 @@ OWN = {"bundled": True, "can_switch": True, "system": "linux", "machine": "x86_6
 
 
 def test_numpys_own_openblas_on_linux_may_be_switched():
-    assert blas.obstacle("OpenBLAS", **OWN, environment={}) is None
+    assert tuning.obstacle("OpenBLAS", **OWN, environment={}) is None
 
 
 @pytest.mark.parametrize(
@@ -169,13 +169,13 @@ def test_numpys_own_openblas_on_linux_may_be_switched():
     ],
 )
 def test_everything_else_is_left_alone(library, facts, reason):
-    found = blas.obstacle(library, **{**OWN, "environment": {}, **facts})
+    found = tuning.obstacle(library, **{**OWN, "environment": {}, **facts})
     assert found is not None
     assert reason in found
 
 
 def test_an_obstacle_is_mentioned_only_if_better_kernels_exist(library, monkeypatch):
-    monkeypatch.setattr(blas, "obstacle", lambda *facts, **more: "it is raining")
+    monkeypatch.setattr(tuning, "obstacle", lambda *facts, **more: "it is raining")
     assert blas.info().advice == "SkylakeX kernels would suit this processor, but it is raining"
     with pytest.raises(blas.BlasError, match="tune: it is raining"):
         blas.tune()
@@ -288,7 +288,7 @@ except cr.blas.BlasError as error:
 def test_tune_ignores_chainrules_own_threads():
     program = """
 import chainrule as cr
-from chainrule.blas import _refuse_other_threads
+from chainrule.blas.tuning import _refuse_other_threads
 cr.set_num_threads(3)
 cr.softmax(cr.ones(4000, 500), 1)
 import threading

@@ -24,6 +24,7 @@ from chainrule.compiler.tracing.symbol import (
     outlived_error,
 )
 from chainrule.errors import CompileError
+from chainrule.primitives import elementwise
 from chainrule.primitives.primitive import TABLE
 
 # --- indices --------------------------------------------------------------------------------------
@@ -393,8 +394,6 @@ class SymbolNamespace:
         return record("np.clip", x, low, high)
 
     def sigmoid(self, x: Any) -> Any:
-        from chainrule.primitives import elementwise
-
         return elementwise._sigmoid(self, x)
 
     def bitwise_invert(self, x: Any) -> Any:
