@@ -25,7 +25,7 @@ from numpy.testing import overrides
 from chainrule.interop.binding import name_of
 from chainrule.interop.table import ANSWERS, NEW, REASONS, REASONS_OF_MODULES, RULES
 from chainrule.operation import UFUNCS
-from chainrule.ops.ufuncs import STEPS
+from chainrule.ops.ufuncs import WITHOUT_GRADIENT
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "numpy.md"
 NUMPY = ".".join(np.__version__.split(".")[:2])
@@ -129,7 +129,7 @@ def _reasons(names: set[str]) -> Iterator[str]:
 
 def _ufuncs(ufuncs: Iterable[Any]) -> Iterator[str]:
     ufuncs = set(ufuncs)
-    recorded, steps = {u for u in ufuncs if u.__name__ in UFUNCS}, ufuncs & STEPS
+    recorded, steps = {u for u in ufuncs if u.__name__ in UFUNCS}, ufuncs & WITHOUT_GRADIENT
     rest = ufuncs - recorded - steps
     of_text = {ufunc for ufunc in rest if _is_of_text(ufunc)}
     yield f"* recorded: {_names(recorded)}"

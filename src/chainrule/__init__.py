@@ -7,7 +7,7 @@
 tensor([2., 4.])
 """
 
-from chainrule import blas as blas  # first: it chooses NumPy's BLAS kernels while NumPy loads
+from chainrule import blas as blas  # first: it selects NumPy's BLAS kernels while NumPy loads
 
 # isort: split
 import typing as _typing
@@ -43,7 +43,7 @@ from chainrule.random import *
 
 __version__ = "0.1.0"
 
-# What is imported when it is first asked for: functions and modules, by what they are in.
+# Names that are imported on first use, and the modules that contain them.
 _LATER = {
     name: module
     for module, names in {
@@ -77,7 +77,7 @@ _LATER = {
 
 
 def _later(name: str) -> _typing.Any:
-    """Import what training and checking need when it is first asked for."""
+    """Import a function or module on first use."""
     if name not in _LATER:
         raise _missing(__name__, name)
     if _LATER[name] == __name__:
@@ -91,7 +91,7 @@ get_default_dtype = _default_dtype
 inf, nan, pi, e = _np.inf, _np.nan, _np.pi, _np.e
 newaxis = None
 
-# Dtypes are NumPy's own objects, under NumPy's names and PyTorch's.
+# NumPy's dtypes, under NumPy's and PyTorch's names.
 dtype = _np.dtype
 float16 = half = _np.dtype("float16")
 float32 = float = _np.dtype("float32")
@@ -108,8 +108,8 @@ int32 = int = _np.dtype("int32")
 int64 = long = _np.dtype("int64")
 bool = _np.dtype("bool")
 
-# Not for type checkers: they read only lists that are written out (see `ops`), and would take every
-# name for one of the later ones.
+# Not for type checkers: they read only a literal `__all__` (see `ops`), and with `__getattr__` they
+# would accept every name.
 if not _typing.TYPE_CHECKING:
     __getattr__ = _later
     __all__ = ["Tensor"]

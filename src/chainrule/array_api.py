@@ -1,4 +1,4 @@
-"""The array API standard 2025.12 over tensors: what ``tensor.__array_namespace__()`` returns.
+"""The array API standard 2025.12 on tensors: the result of ``tensor.__array_namespace__()``.
 
 `chainrule` itself has PyTorch's names and the standard's. Nearly all functions of the standard are
 those of chainrule; the few that differ from PyTorch in arguments, defaults or results are below.
@@ -173,7 +173,7 @@ def std(
 def sum(
     x: Operand, /, *, axis: Any = None, dtype: DTypeLike = None, keepdims: bool = False
 ) -> Tensor:
-    """Return the sum, which is uint64 for unsigned integers, int64 in PyTorch."""
+    """Return the sum, of dtype uint64 for unsigned integers (PyTorch: int64)."""
     dtype = reductions.accumulator_dtype(tensor_of(x)) if dtype is None else dtype
     return reductions.sum(x, axis=axis, dtype=dtype, keepdims=keepdims)
 
@@ -181,7 +181,7 @@ def sum(
 def prod(
     x: Operand, /, *, axis: Any = None, dtype: DTypeLike = None, keepdims: bool = False
 ) -> Tensor:
-    """Return the product, which is uint64 for unsigned integers, int64 in PyTorch."""
+    """Return the product, of dtype uint64 for unsigned integers (PyTorch: int64)."""
     dtype = reductions.accumulator_dtype(tensor_of(x)) if dtype is None else dtype
     return reductions.prod(x, axis=axis, dtype=dtype, keepdims=keepdims)
 
@@ -190,13 +190,13 @@ def prod(
 
 
 def can_cast(from_: DTypeLike, to: DTypeLike, /) -> bool:
-    """Tell whether promotion allows the cast: PyTorch ignores the widths."""
+    """Return whether promotion allows the cast: PyTorch ignores the widths."""
     joint: np.dtype[Any] = dtypes.result_type(from_, to)
     return joint == dtype_of(to)
 
 
 def clip(x: Operand, /, min: Operand | None = None, max: Operand | None = None) -> Tensor:
-    """Return `x` limited to a range; a copy without bounds, where PyTorch raises."""
+    """Return `x` limited to a range; without bounds a copy, for which PyTorch raises."""
     return conversion.clone(x) if min is None is max else elementary.clip(x, min, max)
 
 
@@ -214,9 +214,9 @@ def nonzero(x: Operand, /) -> tuple[Tensor, ...]:
     """Return an index tensor for each dimension: PyTorch's `nonzero` returns one matrix."""
     x = tensor_of(x)
     if x.ndim == 0:
-        raise ShapeError("nonzero: a tensor without dimensions has no places")
-    places: tuple[Tensor, ...] = sort_search.nonzero(x, as_tuple=True)
-    return places
+        raise ShapeError("nonzero: a tensor without dimensions has no indices: reshape it to (1,)")
+    indices: tuple[Tensor, ...] = sort_search.nonzero(x, as_tuple=True)
+    return indices
 
 
 def sort(x: Operand, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
@@ -231,8 +231,8 @@ def squeeze(x: Operand, /, axis: int | tuple[int, ...]) -> Tensor:
     for number in many_dims(axis, x.ndim) or ():
         if x.shape[number] != 1:
             raise ShapeError(
-                f"squeeze: axis {number} has length {x.shape[number]}, and only an axis of length "
-                f"1 can be left out of shape {list(x.shape)}"
+                f"squeeze: axis {number} of shape {list(x.shape)} has length {x.shape[number]}: "
+                "only axes of length 1 can be removed"
             )
     return _squeeze(x, axis)
 
@@ -242,14 +242,14 @@ def vecdot(x1: Operand, x2: Operand, /, *, axis: int = -1) -> Tensor:
     lengths = [tensor_of(x).shape[axis : axis + 1 or None] for x in (x1, x2)]
     if lengths[0] != lengths[1]:
         raise ShapeError(
-            f"vecdot: expected vectors of one length along axis {axis}, got the shapes "
+            f"vecdot: expected vectors of equal length along axis {axis}, got the shapes "
             f"{list(tensor_of(x1).shape)} and {list(tensor_of(x2).shape)}"
         )
     return products.vecdot(x1, x2, axis=axis)
 
 
 def _solve(x1: Operand, x2: Operand, /) -> Tensor:
-    """Return the solution of x1 x = x2, in which `x2` is a vector only if it is 1-d."""
+    """Return the solution x of x1 x = x2; `x2` is a vector only if it is 1-d."""
     right, ndim = tensor_of(x2), tensor_of(x1).ndim
     if right.ndim == 1 or right.ndim >= ndim:
         return _linalg.solve(x1, right)
@@ -321,8 +321,8 @@ def _dtypes(
 
 
 def __getattr__(name: str) -> Any:
-    """Return a function of NumPy, which is recorded on tensors: xarray uses them."""
+    """Return a function of NumPy, which records on tensors: xarray calls them."""
     function = getattr(np, name, None)
-    if isinstance(function, type(np.sum)):  # it dispatches on its arguments
+    if isinstance(function, type(np.sum)):  # a function that dispatches on its arguments
         return function
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

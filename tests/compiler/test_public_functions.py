@@ -41,7 +41,7 @@ REFUSED: dict[str, str] = {
     "cr.nonzero": SHAPES,
     "cr.repeat": SHAPES,
     "cr.repeat_interleave": SHAPES,
-    "cr.scatter_reduce": "a product of what comes to the same index can't be compiled",
+    "cr.scatter_reduce": "the product of values at the same index can't be compiled",
     "cr.seed": STATE,
     "cr.set_rng_state": STATE,
     "cr.unique": SHAPES,

@@ -207,7 +207,11 @@ def o(*shape: int) -> cr.Tensor:
         (lambda: cr.tensordot(o(2), o(2), 2), cr.ShapeError, "expects dims < ndim_a or ndim_b"),
         (lambda: cr.tensordot(o(2), o(2), -1), ValueError, "expects dims >= 0, but got dims=-1"),
         (lambda: cr.tensordot(o(2), o(2), (1, 2, 3)), ValueError, "an int or a pair of sequences"),
-        (lambda: cr.tensordot(o(2, 2), o(2, 2), ([0, 0], [0, 1])), ValueError, "dimension twice"),
+        (
+            lambda: cr.tensordot(o(2, 2), o(2, 2), ([0, 0], [0, 1])),
+            ValueError,
+            "repeats a dimension",
+        ),
         (lambda: cr.tensordot(o(2), o(2), ([1], [0])), IndexError, "Dimension out of range"),
         (lambda: cr.inner(o(2), o(3)), cr.ShapeError, "the last dimension must match on both"),
         (lambda: cr.vdot(o(2, 2), o(2)), cr.ShapeError, "1D tensors expected, but got 2D and 1D"),

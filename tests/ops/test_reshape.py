@@ -142,7 +142,7 @@ def test_dimensions_that_do_not_fit():
         x.expand(3)
     with pytest.raises(cr.ShapeError, match="-1 is not allowed in a leading"):
         x.expand(-1, 2, 3)
-    with pytest.raises(ValueError, match="must name each of the tensor's 2 once"):
+    with pytest.raises(ValueError, match="must contain each of the tensor's 2 dimensions once"):
         x.permute(0, 0)
     with pytest.raises(IndexError, match="Dimension out of range"):
         x.transpose(0, 2)

@@ -10,7 +10,7 @@ import numpy as np
 
 from chainrule.autograd.tensor import Tensor
 from chainrule.interop.operands import is_tracked, tensors_of
-from chainrule.ops.ufuncs import mends
+from chainrule.ops.ufuncs import argument_advice
 
 Function = Callable[..., Any]
 
@@ -98,7 +98,7 @@ class Rule:
             raise TypeError(
                 f"{name_of(self.function)} on a Tensor takes no "
                 f"{', '.join(f'{key}=' for key in sorted(refused))} (it takes "
-                f"{', '.join(self.taken())}). {mends(refused)}".rstrip()
+                f"{', '.join(self.taken())}). {argument_advice(refused)}".rstrip()
             )
 
     # --- binding of signatures --------------------------------------------------------------------

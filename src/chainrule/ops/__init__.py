@@ -1,6 +1,6 @@
-"""The public operations, by subject.
+"""The public operations, one module for each subject.
 
-One more costs a primitive's block, a function in one of these modules, registered by `operation`,
+A new operation needs a primitive, a function in one of these modules, registered by `operation`,
 and a row in the conformance table of the tests; `python tools/stubs.py` then shows it to editors.
 """
 
@@ -38,7 +38,7 @@ from chainrule.ops.statistics import *
 from chainrule.ops.views import *
 from chainrule.ops.where import *
 
-# mypy can't read an `__all__` put together from others; without one, it takes what the stars bring.
+# mypy can't read a computed `__all__`; without one, it exports what the stars import.
 if not TYPE_CHECKING:
     __all__ = [
         name

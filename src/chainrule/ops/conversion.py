@@ -1,4 +1,4 @@
-"""Copies, and other dtypes and devices."""
+"""Copies, and conversion to other dtypes and devices."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["clone", "astype", "numel", "is_tensor"]
 
 @operation()
 def clone(input: Operand) -> Tensor:
-    """Return a copy of `input`, which stays in the graph.
+    """Return a copy of `input` that is part of the graph.
 
     Notes
     -----
@@ -47,11 +47,11 @@ def astype(
     x : Tensor
         Any tensor.
     dtype : dtype
-        What to convert to.
+        The dtype to convert to.
     copy : bool, default True
-        Copy also where nothing has to be converted: False may return `x` itself.
+        Whether to copy if no conversion is needed: False may return `x` itself.
     device : device or str, optional
-        Where the result lives: where `x` is, if left out.
+        The device of the result: that of `x` if left out.
 
     Returns
     -------
@@ -59,7 +59,8 @@ def astype(
 
     Notes
     -----
-    Derivative: 1; the gradient is converted back to the dtype of `x`. Integers stop it.
+    Derivative: 1; the gradient is converted back to the dtype of `x`. Conversion to integers
+    stops it.
 
     Examples
     --------
@@ -83,7 +84,7 @@ def numel(input: Operand) -> int:
 
 
 def is_tensor(obj: Any, /) -> bool:
-    """Say whether an object is a Tensor.
+    """Return whether an object is a Tensor.
 
     Examples
     --------
@@ -107,21 +108,21 @@ def to(
     other: Tensor | None = None,
     non_blocking: bool = False,
 ) -> Tensor:
-    """Return the tensor in another dtype or on another device; itself if it's there already.
+    """Return the tensor in another dtype or on another device; itself if nothing changes.
 
     Parameters
     ----------
     *target : dtype, device or Tensor
-        In any order; a Tensor stands for its dtype and its device. Bools after them are PyTorch's
+        In any order; of a Tensor, its dtype and its device are used. Bools after them are PyTorch's
         `non_blocking` and `copy`.
     dtype, device : optional
         The same, by name.
     copy : bool, default False
-        Copy in any case.
+        Whether to copy in any case.
     other : Tensor, optional
-        A Tensor that stands for its dtype and its device, by name.
+        The Tensor whose dtype and device are used.
     non_blocking : bool, default False
-        What PyTorch scripts pass: it changes nothing.
+        Accepted for compatibility with PyTorch, and ignored.
 
     Returns
     -------
@@ -135,18 +136,18 @@ def to(
     >>> cr.ones(2).to("cpu").device
     device(type='cpu')
     """
-    wishes = list(target) if other is None else [*target, other]
-    flags = [wish for wish in wishes if isinstance(wish, bool)]
-    copy = copy or flags[1:2] == [True]  # by position PyTorch's non_blocking comes before it
-    for wish in wishes:
-        if isinstance(wish, bool):
+    targets = list(target) if other is None else [*target, other]
+    flags = [item for item in targets if isinstance(item, bool)]
+    copy = copy or flags[1:2] == [True]  # the first bool is PyTorch's non_blocking
+    for item in targets:
+        if isinstance(item, bool):
             continue
-        if isinstance(wish, Tensor):
-            dtype, device = wish.dtype, wish.device
-        elif _is_device(wish):
-            device = wish
+        if isinstance(item, Tensor):
+            dtype, device = item.dtype, item.device
+        elif _is_device(item):
+            device = item
         else:
-            dtype = wish
+            dtype = item
     result = x
     if dtype is not None and dtype_of(dtype) != x.dtype:
         result = elementwise.astype.apply(result, dtype=dtype_of(dtype))
@@ -155,15 +156,15 @@ def to(
     return elementwise.clone.apply(x) if copy and result is x else result
 
 
-def _is_device(wish: Any) -> bool:
-    return isinstance(wish, as_device) or (
-        isinstance(wish, str) and wish.partition(":")[0] in ("cpu", "cuda")
+def _is_device(item: Any) -> bool:
+    return isinstance(item, as_device) or (
+        isinstance(item, str) and item.partition(":")[0] in ("cpu", "cuda")
     )
 
 
 @operation(method="type")
 def type_(x: Tensor, dtype: DTypeLike) -> Tensor:
-    """Return the tensor in another dtype; itself if it has it already."""
+    """Return the tensor in another dtype; itself if the dtype is the same."""
     return to(x, dtype=dtype)
 
 
@@ -175,13 +176,13 @@ def type_as(x: Tensor, other: Tensor) -> Tensor:
 
 @operation()
 def cpu(x: Tensor) -> Tensor:
-    """Return the tensor in the CPU's memory; itself if it's there already."""
+    """Return the tensor on the CPU; itself if it is there already."""
     return to(x, device="cpu")
 
 
 @operation()
 def cuda(x: Tensor, device: Any = "cuda", non_blocking: bool = False) -> Tensor:
-    """Return the tensor in a GPU's memory; itself if it's there already."""
+    """Return the tensor on a GPU; itself if it is there already."""
     return to(x, device=f"cuda:{device}" if isinstance(device, int) else device)
 
 
@@ -192,7 +193,7 @@ def _converter(name: str, dtype: str) -> Any:
         return x if x.dtype == target else elementwise.astype.apply(x, dtype=target)
 
     method.__name__ = method.__qualname__ = name
-    method.__doc__ = f"Return the tensor as {dtype}; itself if it is so already."
+    method.__doc__ = f"Return the tensor as {dtype}; itself if it has that dtype already."
     return method
 
 

@@ -1,4 +1,4 @@
-"""Triangles and diagonals of matrices."""
+"""Triangular parts and diagonals of matrices."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def tril(input: Operand, diagonal: int = 0, *, k: int | None = None) -> Tensor:
     input : Tensor, shape (..., m, n)
         Matrices.
     diagonal : int, default 0
-        Which diagonal is the last one kept: 0 is the main one, 1 the one above. Also spelled `k`.
+        The last diagonal to keep: 0 is the main one, 1 the one above. Also spelled `k`.
 
     Returns
     -------
@@ -57,8 +57,7 @@ def tril(input: Operand, diagonal: int = 0, *, k: int | None = None) -> Tensor:
     tensor([[1, 0],
             [3, 4]])
     """
-
-    return _triangle("tril", input, diagonal if k is None else k)
+    return _keep_triangle("tril", input, diagonal if k is None else k)
 
 
 @operation(inplace=True, array_api=True)
@@ -70,7 +69,7 @@ def triu(input: Operand, diagonal: int = 0, *, k: int | None = None) -> Tensor:
     input : Tensor, shape (..., m, n)
         Matrices.
     diagonal : int, default 0
-        Which diagonal is the first one kept: 0 is the main one, 1 the one above. Also spelled `k`.
+        The first diagonal to keep: 0 is the main one, 1 the one above. Also spelled `k`.
 
     Returns
     -------
@@ -92,10 +91,11 @@ def triu(input: Operand, diagonal: int = 0, *, k: int | None = None) -> Tensor:
     tensor([[1, 2],
             [0, 4]])
     """
-    return _triangle("triu", input, diagonal if k is None else k)
+    return _keep_triangle("triu", input, diagonal if k is None else k)
 
 
-def _triangle(name: str, x: Operand, diagonal: int) -> Tensor:
+def _keep_triangle(name: str, x: Operand, diagonal: int) -> Tensor:
+    """Return `x` with zeros outside the triangle that NumPy's function of this name keeps."""
     x = tensor_of(x)
     if x.ndim < 2:
         raise ShapeError(f"{name}: input tensor must have at least 2 dimensions, got {x.ndim}")
@@ -107,14 +107,14 @@ def _triangle(name: str, x: Operand, diagonal: int) -> Tensor:
 
 @operation(numpy="diagonal a offset= axis1=dim1 axis2=dim2")
 def diagonal(input: Operand, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
-    """Return a diagonal of two dimensions, which becomes the last dimension of the result.
+    """Return a diagonal of two dimensions as the last dimension of the result.
 
     Parameters
     ----------
     input : Tensor
         Of at least two dimensions.
     offset : int, default 0
-        Which diagonal: 0 is the main one, positive ones lie above it.
+        The diagonal: 0 is the main one, positive ones are above it.
     dim1, dim2 : int, default 0 and 1
         The two dimensions.
 
@@ -153,7 +153,7 @@ def diagonal(input: Operand, offset: int = 0, dim1: int = 0, dim2: int = 1) -> T
         input = shaping.permute_dims.apply(input, axes=order)
     rows, columns = input.shape[-2:]
     length = max(min(rows + min(offset, 0), columns - max(offset, 0)), 0)
-    key = (Ellipsis, *_diagonal(length, offset))
+    key = (Ellipsis, *_diagonal_indices(length, offset))
     return indexing.diagonal.apply(input, offset=offset, key=key)
 
 
@@ -166,9 +166,9 @@ def diag_embed(input: Operand, offset: int = 0, dim1: int = -2, dim2: int = -1) 
     input : Tensor
         Of at least one dimension.
     offset : int, default 0
-        Which diagonal: 0 is the main one, positive ones lie above it.
+        The diagonal: 0 is the main one, positive ones are above it.
     dim1, dim2 : int, default -2 and -1
-        Which dimensions of the result are the matrices'.
+        The dimensions of the matrices in the result.
 
     Returns
     -------
@@ -200,13 +200,13 @@ def diag_embed(input: Operand, offset: int = 0, dim1: int = -2, dim2: int = -1) 
     if first == second:
         raise ArgumentError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
     size = input.shape[-1] + abs(offset)
-    key = (Ellipsis, *_diagonal(input.shape[-1], offset))
+    key = (Ellipsis, *_diagonal_indices(input.shape[-1], offset))
     out = indexing.index_add.apply(input, shape=(*input.shape[:-1], size, size), key=key)
     if (first, second) == (ndim - 2, ndim - 1):
         return out
     order = list(range(ndim - 2))
-    for place, axis in sorted([(first, ndim - 2), (second, ndim - 1)]):
-        order.insert(place, axis)
+    for position, axis in sorted([(first, ndim - 2), (second, ndim - 1)]):
+        order.insert(position, axis)
     return shaping.permute_dims.apply(out, axes=tuple(order))
 
 
@@ -245,7 +245,7 @@ def trace(input: Operand) -> Tensor:
     Raises
     ------
     ShapeError
-        If `input` is no matrix.
+        If `input` is not a matrix.
 
     Notes
     -----
@@ -272,7 +272,7 @@ def diag(input: Operand, diagonal: int = 0) -> Tensor:
     input : Tensor, shape (m, n) or (n,)
         A matrix, or a vector.
     diagonal : int, default 0
-        Which diagonal: 0 is the main one, positive ones lie above it.
+        The diagonal: 0 is the main one, positive ones are above it.
 
     Returns
     -------
@@ -301,9 +301,10 @@ def diag(input: Operand, diagonal: int = 0) -> Tensor:
         raise ShapeError(f"diag(): Supports 1D or 2D tensors. Got {input.ndim}D")
     rows, columns = input.shape
     length = min(rows + min(diagonal, 0), columns - max(diagonal, 0))
-    return indexing.index.apply(input, key=_diagonal(max(length, 0), diagonal))
+    return indexing.index.apply(input, key=_diagonal_indices(max(length, 0), diagonal))
 
 
-def _diagonal(length: int, diagonal: int) -> tuple[Any, Any]:
+def _diagonal_indices(length: int, diagonal: int) -> tuple[Any, Any]:
+    """Return the row and column indices of a diagonal's elements."""
     steps = np.arange(length)
     return steps - min(diagonal, 0), steps + max(diagonal, 0)

@@ -1,4 +1,4 @@
-"""Dtypes: what a computation's result has, which conversions lose something, what a dtype holds."""
+"""Dtypes: promotion, casts and limits; predicates on tensors; attributes of dtype and device."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ DType = Any
 
 @operation(method=False, array_api=True)
 def result_type(*arrays_and_dtypes: Operand | DTypeLike) -> DType:
-    """Return the dtype that an operation on these has.
+    """Return the dtype of the result of an operation on tensors, dtypes and numbers.
 
     Parameters
     ----------
     *arrays_and_dtypes : Tensor, array, dtype or number
-        At least one. A number takes the dtype of the others where that can hold its kind.
+        At least one. A number takes the dtype of the others if that can represent its kind.
 
     Returns
     -------
@@ -68,9 +68,9 @@ def result_type(*arrays_and_dtypes: Operand | DTypeLike) -> DType:
     if not arrays_and_dtypes:
         raise TypeError("result_type(): expected at least one tensor, dtype or number, got none")
     numbers = [value for value in arrays_and_dtypes if _is_number(value)]
-    dtypes = [_dtype_in(value) for value in arrays_and_dtypes if not _is_number(value)]
+    dtypes = [_dtype_of_value(value) for value in arrays_and_dtypes if not _is_number(value)]
     if not dtypes:
-        dtypes = [np.dtype(bool)]  # the weakest: each number is of its kind's default dtype
+        dtypes = [np.dtype(bool)]  # the lowest dtype: numbers take their kind's default dtype
     dtype = functools.reduce(promoted, dtypes)
     for number in numbers:
         dtype = promoted(dtype, scalar_array(number, np.empty(0, dtype)).dtype)
@@ -81,7 +81,8 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, bool | int | float | complex | np.generic)
 
 
-def _dtype_in(value: Any) -> DType:
+def _dtype_of_value(value: Any) -> DType:
+    """Return a dtype, or the dtype of a tensor or array."""
     if hasattr(value, "__array_namespace__") or isinstance(value, np.ndarray):
         value = value.dtype
     return dtype_of(value)
@@ -90,7 +91,7 @@ def _dtype_in(value: Any) -> DType:
 def promote_types(type1: DTypeLike, type2: DTypeLike) -> DType:
     """Return the dtype of an operation on two tensors of these dtypes.
 
-    The kind counts first, then the width: int64 with float16 gives float16.
+    The kind takes precedence over the width: int64 with float16 gives float16.
 
     Examples
     --------
@@ -102,17 +103,17 @@ def promote_types(type1: DTypeLike, type2: DTypeLike) -> DType:
 
 
 def can_cast(from_: DTypeLike, to: DTypeLike) -> bool:
-    """Say whether a dtype converts to another without changing kind, as PyTorch has it.
+    """Return whether a dtype converts to another without losing its kind, as in PyTorch.
 
-    Widths don't count: float64 converts to float32, and int64 to int8. The array API's stricter
+    Widths are ignored: float64 converts to float32, and int64 to int8. The array API's stricter
     function is `chainrule.array_api.can_cast`.
 
     Parameters
     ----------
-    from_ : dtype, or Tensor of one
-        What is to be converted.
+    from_ : dtype or Tensor
+        The dtype to convert from.
     to : dtype
-        What it is to be.
+        The dtype to convert to.
 
     Examples
     --------
@@ -120,7 +121,7 @@ def can_cast(from_: DTypeLike, to: DTypeLike) -> bool:
     >>> cr.can_cast(cr.float64, cr.float32), cr.can_cast(cr.float64, cr.int64)
     (True, False)
     """
-    return _RANKS[_dtype_in(from_).kind] <= _RANKS[dtype_of(to).kind]
+    return _RANKS[_dtype_of_value(from_).kind] <= _RANKS[dtype_of(to).kind]
 
 
 _RANKS = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
@@ -128,15 +129,15 @@ _RANKS = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
 
 @operation(method=False, array_api=True)
 def isdtype(dtype: DTypeLike, kind: DTypeLike | tuple[DTypeLike, ...]) -> bool:
-    """Say whether a dtype is of a kind.
+    """Return whether a dtype is of a kind.
 
     Parameters
     ----------
     dtype : dtype
-        What is asked about.
+        The dtype to test.
     kind : dtype, str or tuple of them
         A dtype, or one of "bool", "signed integer", "unsigned integer", "integral",
-        "real floating", "complex floating" and "numeric"; of a tuple, any.
+        "real floating", "complex floating" and "numeric"; for a tuple, any of its items.
 
     Raises
     ------
@@ -172,31 +173,31 @@ KINDS = {
 
 
 class finfo:
-    """What a floating dtype can hold; a complex dtype stands for that of its parts.
+    """Machine limits of a floating dtype; of a complex dtype those of its parts.
 
     Parameters
     ----------
-    dtype : dtype, or Tensor of one
+    dtype : dtype or Tensor
         The default dtype if left out.
 
     Attributes
     ----------
     bits : int
-        How many bits a number takes.
+        Number of bits of an element.
     eps : float
         The distance from 1 to the next number.
     max, min : float
-        The largest number, and the least, which is its negative.
+        The largest number, and its negative.
     smallest_normal, tiny : float
         The smallest positive number of full precision.
     resolution : float
-        10 to the minus the number of decimal digits that are kept.
+        10 to the power of minus the number of exact decimal digits.
     dtype : dtype
 
     Raises
     ------
     DTypeError
-        If the dtype is none of floating or complex numbers.
+        If the dtype is neither floating nor complex.
 
     Examples
     --------
@@ -208,13 +209,13 @@ class finfo:
     __slots__ = ("bits", "dtype", "eps", "max", "min", "resolution", "smallest_normal", "tiny")
 
     def __init__(self, dtype: DTypeLike = None, /) -> None:
-        asked = default_dtype() if dtype is None else _dtype_in(dtype)
-        if asked.kind not in "fc":
+        requested = default_dtype() if dtype is None else _dtype_of_value(dtype)
+        if requested.kind not in "fc":
             raise DTypeError(
-                f"finfo() requires a floating point input type, got {asked}: use iinfo() for "
+                f"finfo() requires a floating point input type, got {requested}: use iinfo() for "
                 "integers"
             )
-        info = np.finfo(asked)
+        info = np.finfo(requested)
         self.bits, self.dtype = int(info.bits), np.dtype(info.dtype)
         self.eps, self.resolution = float(info.eps), 10.0**-info.precision
         self.max, self.min = float(info.max), float(info.min)
@@ -228,24 +229,24 @@ class finfo:
 
 
 class iinfo:
-    """What an integer dtype can hold.
+    """Machine limits of an integer dtype.
 
     Parameters
     ----------
-    dtype : dtype, or Tensor of one
+    dtype : dtype or Tensor
 
     Attributes
     ----------
     bits : int
-        How many bits a number takes.
+        Number of bits of an element.
     max, min : int
-        The largest number and the least.
+        The largest and the smallest number.
     dtype : dtype
 
     Raises
     ------
     DTypeError
-        If the dtype is none of integers.
+        If the dtype is not an integer dtype.
 
     Examples
     --------
@@ -257,25 +258,23 @@ class iinfo:
     __slots__ = ("bits", "dtype", "max", "min")
 
     def __init__(self, dtype: DTypeLike, /) -> None:
-        asked = _dtype_in(dtype)
-        if asked.kind not in "iu":
+        requested = _dtype_of_value(dtype)
+        if requested.kind not in "iu":
             raise DTypeError(
-                f"iinfo() requires an integer input type, got {asked}: use finfo() for floats"
+                f"iinfo() requires an integer input type, got {requested}: use finfo() for floats"
             )
-        info = np.iinfo(asked)
-        self.bits, self.dtype, self.max, self.min = int(info.bits), asked, info.max, info.min
+        info = np.iinfo(requested)
+        self.bits, self.dtype, self.max, self.min = int(info.bits), requested, info.max, info.min
 
     def __repr__(self) -> str:
         return f"iinfo(min={self.min}, max={self.max}, dtype={self.dtype})"
 
 
-# --- questions ------------------------------------------------------------------------------------
-#
-# What a tensor is: its kind of numbers, where it lives; and what PyTorch only notes.
+# --- predicates -----------------------------------------------------------------------------------
 
 
 def is_floating_point(input: Operand) -> bool:
-    """Say whether the dtype is a real floating one.
+    """Return whether the dtype is real floating.
 
     Examples
     --------
@@ -287,7 +286,7 @@ def is_floating_point(input: Operand) -> bool:
 
 
 def is_complex(input: Operand) -> bool:
-    """Say whether the dtype is complex.
+    """Return whether the dtype is complex.
 
     Examples
     --------
@@ -300,7 +299,7 @@ def is_complex(input: Operand) -> bool:
 
 @operation()
 def is_signed(input: Operand) -> bool:
-    """Say whether the dtype has negative numbers.
+    """Return whether the dtype can represent negative numbers.
 
     Examples
     --------
@@ -313,7 +312,7 @@ def is_signed(input: Operand) -> bool:
 
 @operation()
 def is_nonzero(input: Operand) -> bool:
-    """Say whether the one element is not zero.
+    """Return whether the tensor's single element is not zero.
 
     Raises
     ------
@@ -331,7 +330,7 @@ def is_nonzero(input: Operand) -> bool:
 
 @operation()
 def is_same_size(input: Operand, other: Operand) -> bool:
-    """Say whether two tensors have the same shape.
+    """Return whether two tensors have the same shape.
 
     Examples
     --------
@@ -344,7 +343,7 @@ def is_same_size(input: Operand, other: Operand) -> bool:
 
 @operation()
 def is_conj(input: Operand) -> bool:
-    """Say whether the tensor is conjugated only on reading: never, `conj` computes at once.
+    """Return whether the conjugation of the tensor is pending: False, `conj` is not lazy.
 
     Examples
     --------
@@ -358,7 +357,7 @@ def is_conj(input: Operand) -> bool:
 
 @operation()
 def is_neg(input: Operand) -> bool:
-    """Say whether the tensor is negated only on reading: never.
+    """Return whether the negation of the tensor is pending: False, negation is not lazy.
 
     Examples
     --------
@@ -372,7 +371,7 @@ def is_neg(input: Operand) -> bool:
 
 @operation()
 def is_inference(input: Operand) -> bool:
-    """Say whether the tensor is kept out of graphs for good: never, see `inference_mode`.
+    """Return whether the tensor is an inference tensor: False, see `inference_mode`.
 
     Examples
     --------
@@ -386,7 +385,7 @@ def is_inference(input: Operand) -> bool:
 
 @operation()
 def resolve_conj(input: Operand) -> Tensor:
-    """Return the tensor as it is: here it never waits for being conjugated.
+    """Return the tensor unchanged: conjugation is never pending.
 
     Examples
     --------
@@ -399,7 +398,7 @@ def resolve_conj(input: Operand) -> Tensor:
 
 @operation()
 def resolve_neg(input: Operand) -> Tensor:
-    """Return the tensor as it is: here it never waits for being negated.
+    """Return the tensor unchanged: negation is never pending.
 
     Examples
     --------
@@ -411,7 +410,7 @@ def resolve_neg(input: Operand) -> Tensor:
 
 
 def detach(input: Operand) -> Tensor:
-    """Return a tensor of the same memory, outside the graph.
+    """Return a tensor that shares memory with `input` and is not part of the graph.
 
     Examples
     --------
@@ -424,7 +423,7 @@ def detach(input: Operand) -> Tensor:
 
 @operation()
 def get_device(input: Operand) -> int:
-    """Return the number of the GPU where the tensor lives, -1 for the CPU.
+    """Return the index of the tensor's GPU, -1 for the CPU.
 
     Examples
     --------
@@ -432,12 +431,12 @@ def get_device(input: Operand) -> int:
     >>> cr.get_device(cr.ones(2))
     -1
     """
-    place = tensor_of(input).device
-    return -1 if place == CPU else int(place.index or 0)
+    device = tensor_of(input).device
+    return -1 if device == CPU else int(device.index or 0)
 
 
 def typename(obj: Any, /) -> str:
-    """Return the name of the kind of an object, as PyTorch prints those of tensors.
+    """Return the name of an object's type; for tensors PyTorch's name.
 
     Examples
     --------
@@ -458,8 +457,8 @@ def typename(obj: Any, /) -> str:
 @operation()
 def data_ptr(x: Tensor) -> int:
     """Return the address of the first element."""
-    place: Any = x._array.ctypes if x.device == CPU else x._array.data
-    return int(place.data if x.device == CPU else place.ptr)
+    memory: Any = x._array.ctypes if x.device == CPU else x._array.data
+    return int(memory.data if x.device == CPU else memory.ptr)
 
 
 @operation()
@@ -470,17 +469,19 @@ def ndimension(x: Tensor) -> int:
 
 @operation()
 def bfloat16(x: Tensor) -> NoReturn:
-    """Refuse: NumPy has no numbers of this format."""
+    """Raise: NumPy has no such dtype."""
     raise DTypeError(
-        "bfloat16: NumPy has no such numbers. Use float() for single precision, or half() for 16 "
-        "bits with fewer exponents"
+        "bfloat16: NumPy has no such dtype. Use float() for single precision, or half() for 16 "
+        "bits with a smaller range"
     )
 
 
-tensor_property("is_cpu", lambda x: x.device == CPU, doc="Whether the CPU's memory holds it.")
-tensor_property("is_cuda", lambda x: x.device != CPU, doc="Whether a GPU's memory holds it.")
-tensor_property("is_meta", lambda x: False, doc="Whether there is a shape only: never.")
-tensor_property("is_quantized", lambda x: False, doc="Whether numbers are quantised: never.")
-tensor_property("is_sparse", lambda x: False, doc="Whether zeros are left out: never.")
-tensor_property("itemsize", lambda x: int(x._array.itemsize), doc="The bytes of one element.")
-tensor_property("nbytes", lambda x: int(x._array.nbytes), doc="The bytes of all elements.")
+tensor_property("is_cpu", lambda x: x.device == CPU, doc="Whether the tensor is on the CPU.")
+tensor_property("is_cuda", lambda x: x.device != CPU, doc="Whether the tensor is on a GPU.")
+tensor_property("is_meta", lambda x: False, doc="Whether the tensor has no data: False.")
+tensor_property("is_quantized", lambda x: False, doc="Whether the elements are quantised: False.")
+tensor_property("is_sparse", lambda x: False, doc="Whether the tensor is sparse: False.")
+tensor_property(
+    "itemsize", lambda x: int(x._array.itemsize), doc="The size of an element in bytes."
+)
+tensor_property("nbytes", lambda x: int(x._array.nbytes), doc="The size of all elements in bytes.")

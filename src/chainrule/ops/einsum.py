@@ -1,4 +1,4 @@
-"""Sums of products, by labels of the dimensions."""
+"""`einsum`: its equations, its plan of pairwise contractions, and their execution."""
 
 from __future__ import annotations
 
@@ -22,21 +22,19 @@ __all__ = [
     "einsum",
 ]
 
-# --- equations ------------------------------------------------------------------------------------
+# --- parsing of equations -------------------------------------------------------------------------
 #
-# Reading the equations of `einsum`: which label each dimension has.
-#
-# A letter's label is its code; dimensions under an ellipsis are -1, -2, … from the last one.
+# The label of a letter is its code point; dimensions of an ellipsis are labelled …, -2, -1.
 
 Labels = tuple[int, ...]
 Shape = tuple[int, ...]
 
 _ELLIPSIS = 0
-_OF_INTS = ascii_uppercase + ascii_lowercase
+_LETTERS = ascii_uppercase + ascii_lowercase
 
 
 class Equation(NamedTuple):
-    """The labels of the operands' dimensions and of the result's."""
+    """A parsed equation: the labels of the operands' dimensions and of the result's."""
 
     terms: tuple[Labels, ...]
     shapes: tuple[Shape, ...]
@@ -44,8 +42,8 @@ class Equation(NamedTuple):
     sizes: dict[int, int]
 
 
-def read(equation: str, shapes: tuple[Shape, ...]) -> Equation:
-    """Return the labels of an equation for operands of these shapes, or say what is wrong."""
+def parse_equation(equation: str, shapes: tuple[Shape, ...]) -> Equation:
+    """Parse an equation for operands of these shapes."""
     if not shapes:
         raise ArgumentError("einsum(): must provide at least one operand")
     left, arrow, right = equation.partition("->")
@@ -56,19 +54,19 @@ def read(equation: str, shapes: tuple[Shape, ...]) -> Equation:
             f"einsum(): {fewer} operands were provided than specified in the equation: "
             f"{equation!r} has {len(written)}, but got {len(shapes)}"
         )
-    terms = [_expanded(term, len(shapes[i]), i) for i, term in enumerate(written)]
-    hidden = max([sum(label < 0 for label in term) for term in terms])
-    under = tuple(range(-hidden, 0))
+    terms = [_expand_ellipsis(term, len(shapes[i]), i) for i, term in enumerate(written)]
+    ellipsis_ndim = max([sum(label < 0 for label in term) for term in terms])
+    ellipsis_labels = tuple(range(-ellipsis_ndim, 0))
     if arrow:
-        out = _explicit(_labels(right, equation, "output"), terms, under)
+        out = _output_labels(_labels(right, equation, "output"), terms, ellipsis_labels)
     else:
         counts = Counter(label for term in written for label in term if label != _ELLIPSIS)
-        out = (*under, *sorted(label for label, count in counts.items() if count == 1))
+        out = (*ellipsis_labels, *sorted(label for label, count in counts.items() if count == 1))
     return Equation(tuple(terms), shapes, out, _sizes(terms, shapes))
 
 
 def _labels(term: str, equation: str, where: str) -> Labels:
-    """Return the labels as written, 0 for an ellipsis."""
+    """Return the labels of a term, 0 for an ellipsis."""
     text = term.replace(" ", "")
     before, dots, after = text.partition("...")
     for part in (before, after):
@@ -80,7 +78,7 @@ def _labels(term: str, equation: str, where: str) -> Labels:
             )
             raise ArgumentError(f"einsum(): found '.' for {where} {problem}, in {equation!r}")
         for letter in part:
-            if letter not in _OF_INTS:
+            if letter not in _LETTERS:
                 raise ArgumentError(
                     f"einsum(): invalid subscript {letter!r} given for {where} in the equation "
                     f"string {equation!r}, subscripts must be in [a-zA-Z]"
@@ -89,11 +87,11 @@ def _labels(term: str, equation: str, where: str) -> Labels:
     return (*map(ord, before), *middle, *map(ord, after))
 
 
-def _expanded(term: Labels, ndim: int, position: int) -> Labels:
-    """Return the labels of an operand with its ellipsis spelled out."""
+def _expand_ellipsis(term: Labels, ndim: int, position: int) -> Labels:
+    """Return the labels of an operand with its ellipsis replaced by labels."""
     ellipsis = _ELLIPSIS in term
-    hidden = ndim - len(term) + ellipsis
-    if hidden < 0 or (hidden and not ellipsis):
+    ellipsis_ndim = ndim - len(term) + ellipsis
+    if ellipsis_ndim < 0 or (ellipsis_ndim and not ellipsis):
         raise ShapeError(
             f"einsum(): the number of subscripts in the equation ({len(term) - ellipsis}) "
             f"{'is more than' if ellipsis else 'does not match'} the number of dimensions ({ndim}) "
@@ -101,12 +99,12 @@ def _expanded(term: Labels, ndim: int, position: int) -> Labels:
         )
     if not ellipsis:
         return term
-    place = term.index(_ELLIPSIS)
-    return (*term[:place], *range(-hidden, 0), *term[place + 1 :])
+    ellipsis_at = term.index(_ELLIPSIS)
+    return (*term[:ellipsis_at], *range(-ellipsis_ndim, 0), *term[ellipsis_at + 1 :])
 
 
-def _explicit(out: Labels, terms: list[Labels], under: Labels) -> Labels:
-    """Return the labels after the arrow, each once and of some operand."""
+def _output_labels(out: Labels, terms: list[Labels], ellipsis_labels: Labels) -> Labels:
+    """Return the labels after the arrow, which must be distinct and occur in an operand."""
     known = set().union(*terms)
     for label, count in Counter(out).items():
         if label == _ELLIPSIS:
@@ -120,21 +118,23 @@ def _explicit(out: Labels, terms: list[Labels], under: Labels) -> Labels:
                 f"einsum(): output subscript {chr(label)} does not appear in the equation for any "
                 "input operand"
             )
-    place = out.index(_ELLIPSIS) if _ELLIPSIS in out else None
-    return out if place is None else (*out[:place], *under, *out[place + 1 :])
+    ellipsis_at = out.index(_ELLIPSIS) if _ELLIPSIS in out else None
+    if ellipsis_at is None:
+        return out
+    return (*out[:ellipsis_at], *ellipsis_labels, *out[ellipsis_at + 1 :])
 
 
 def _sizes(terms: list[Labels], shapes: tuple[Shape, ...]) -> dict[int, int]:
-    """Return the size of each label: that of dimensions longer than 1, which must agree."""
+    """Return the size of each label; sizes other than 1 must be equal."""
     sizes: dict[int, int] = {}
     for position, (term, shape) in enumerate(zip(terms, shapes, strict=True)):
-        own: dict[int, int] = {}
+        operand_sizes: dict[int, int] = {}
         for label, size in zip(term, shape, strict=True):
             name = chr(label) if label > 0 else f"... ({label})"
-            if own.setdefault(label, size) != size:
+            if operand_sizes.setdefault(label, size) != size:
                 raise ShapeError(
                     f"einsum(): subscript {name} is repeated for operand {position} but the sizes "
-                    f"don't match, {size} != {own[label]}"
+                    f"don't match, {size} != {operand_sizes[label]}"
                 )
             known = sizes.setdefault(label, size)
             if known == 1:
@@ -147,8 +147,8 @@ def _sizes(terms: list[Labels], shapes: tuple[Shape, ...]) -> dict[int, int]:
     return sizes
 
 
-def equation_of(arguments: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
-    """Return the equation and the operands of ``einsum(x, [0, 1], y, [1, 2], [0, 2])``."""
+def equation_from_lists(arguments: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
+    """Return the equation and the operands of a call with lists of ints as labels."""
     count = len(arguments) // 2
     operands = arguments[: 2 * count : 2]
     if not count or not all(map(_is_list, arguments[1::2][:count])):
@@ -156,9 +156,9 @@ def equation_of(arguments: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
             "einsum(): the first argument must be an equation string, or operands must each be "
             f"followed by a list of ints, but got {', '.join(type(a).__name__ for a in arguments)}"
         )
-    terms = ",".join(map(_term, arguments[1 : 2 * count : 2]))
+    terms = ",".join(map(_term_of, arguments[1 : 2 * count : 2]))
     if len(arguments) % 2:
-        terms += "->" + _term(arguments[-1])
+        terms += "->" + _term_of(arguments[-1])
     return terms, operands
 
 
@@ -166,37 +166,37 @@ def _is_list(value: Any) -> bool:
     return isinstance(value, Sequence) and not isinstance(value, str)
 
 
-def _term(labels: Any) -> str:
+def _term_of(labels: Any) -> str:
     if not _is_list(labels):
         raise TypeError(f"einsum(): expected a list of ints as labels, got {type(labels).__name__}")
-    return "".join("..." if label is Ellipsis else _letter(label) for label in labels)
+    return "".join("..." if label is Ellipsis else _letter_of(label) for label in labels)
 
 
-def _letter(label: Any) -> str:
+def _letter_of(label: Any) -> str:
     number = index(label)
-    if not 0 <= number < len(_OF_INTS):
+    if not 0 <= number < len(_LETTERS):
         raise ArgumentError(
-            f"einsum(): subscript {number} is not within the valid range [0, {len(_OF_INTS)})"
+            f"einsum(): subscript {number} is not within the valid range [0, {len(_LETTERS)})"
         )
-    return _OF_INTS[number]
+    return _LETTERS[number]
 
 
-# --- einsum ---------------------------------------------------------------------------------------
+# --- the public function --------------------------------------------------------------------------
 
 
 def einsum(equation: str | Any, /, *operands: Any) -> Tensor:
-    """Return a sum of products of the operands' elements, by labels of their dimensions.
+    """Return a sum of products of the operands' elements, by the Einstein summation convention.
 
     Parameters
     ----------
     equation : str
-        A letter for each dimension of each operand, "ij,jk->ik". Dimensions of one letter have
-        one index: along a diagonal where an operand repeats it. What is left out after "->" is
-        summed over. Without "->", letters that appear once are kept, in alphabetical order. "..."
-        stands for dimensions without a letter, which broadcast.
+        A letter for each dimension of each operand, "ij,jk->ik". Dimensions with the same letter
+        have the same index; a letter that is repeated in one operand selects a diagonal. Letters
+        that are missing after "->" are summed over. Without "->", letters that appear once are
+        kept, in alphabetical order. "..." stands for dimensions without a letter, which broadcast.
     *operands : Tensor
-        As many as there are terms. Instead of an equation, each may be followed by a list of ints
-        below 52 or ``...`` as its labels, and all of that by the labels of the result.
+        One for each term. Instead of using an equation, each operand may be followed by a list of
+        ints below 52 or ``...`` as its labels, and the last operand by the labels of the result.
 
     Returns
     -------
@@ -206,15 +206,15 @@ def einsum(equation: str | Any, /, *operands: Any) -> Tensor:
     Raises
     ------
     ArgumentError
-        If the equation is malformed, or doesn't fit the operands: a `ShapeError` where their
+        If the equation is malformed, or does not match the operands: a `ShapeError` if their
         shapes are the reason.
 
     Notes
     -----
-    Dimensions of size 1 broadcast. Products of two operands are BLAS matrix products; of more,
-    they are taken in pairs, in the order that `numpy.einsum_path` finds.
+    Dimensions of size 1 broadcast. Products of two operands are BLAS matrix products; several
+    operands are contracted in pairs, in the order that `numpy.einsum_path` finds.
 
-    Derivative: for each operand a sum of products again, of the gradient and the other operands.
+    Derivative: for each operand the einsum of the gradient and the other operands.
 
     Examples
     --------
@@ -229,26 +229,28 @@ def einsum(equation: str | Any, /, *operands: Any) -> Tensor:
             [11., 25.]])
     """
     if not isinstance(equation, str):
-        equation, operands = equation_of((equation, *operands))
+        equation, operands = equation_from_lists((equation, *operands))
     elif len(operands) == 1 and isinstance(operands[0], tuple | list):
         operands = tuple(operands[0])
     tensors = [tensor_of(operand) for operand in operands]
-    plan = plan_of(equation, tuple([t._array.shape for t in tensors]))
+    plan = make_plan(equation, tuple([t._array.shape for t in tensors]))
     dtypes = {t._array.dtype for t in tensors}
     if len(dtypes) > 1:
         dtype = functools.reduce(promoted, dtypes)
         tensors = [cast(t, dtype) for t in tensors]
     if plan.preparations:
         for position, preparation in plan.preparations:
-            tensors[position] = _prepared(tensors[position], preparation)
+            tensors[position] = _prepare(tensors[position], preparation)
     for i, j, labels in plan.pairs:
         y, x = tensors.pop(j), tensors.pop(i)
-        tensors.append(pair(x, y, *labels))
+        tensors.append(contract_pair(x, y, *labels))
     (result,) = tensors
     return result if plan.order is None else shaping.permute_dims.apply(result, axes=plan.order)
 
 
-def pair(x: Tensor, y: Tensor, x_labels: Labels, y_labels: Labels, out_labels: Labels) -> Tensor:
+def contract_pair(
+    x: Tensor, y: Tensor, x_labels: Labels, y_labels: Labels, out_labels: Labels
+) -> Tensor:
     """Return the product of two tensors, summed over the labels that aren't in `out_labels`."""
     if _is_matmul(x_labels, y_labels, out_labels):
         return contraction.matmul.apply(x, y)
@@ -264,35 +266,35 @@ def _is_matmul(x: Labels, y: Labels, out: Labels) -> bool:
     return x[-1] == y[-2] and out[-2:] == (x[-2], y[-1]) and x[-1] not in out
 
 
-# --- what to do, found once for an equation and shapes --------------------------------------------
+# --- plans: the steps for an equation and shapes --------------------------------------------------
 
 
 class Preparation(NamedTuple):
-    """What an operand needs before products are taken."""
+    """The steps for one operand before contractions."""
 
-    diagonals: tuple[tuple[Labels, Shape], ...]  # an order that ends in both, a shape where joined
-    shape: Shape | None  # without dimensions of size 1 that are longer elsewhere
-    summed: Labels  # the axes of labels that no other operand has, nor the result
+    diagonals: tuple[tuple[Labels, Shape], ...]  # permutation, and shape with both axes merged
+    shape: Shape | None  # without dimensions of size 1 that are longer in other operands
+    summed: Labels  # the axes whose labels occur in no other operand and not in the result
 
 
-_NOTHING = Preparation((), None, ())
+_NO_PREPARATION = Preparation((), None, ())
 Pair = tuple[int, int, tuple[Labels, Labels, Labels]]
 
 
 class Plan(NamedTuple):
-    """An equation for operands of certain shapes, as steps."""
+    """The steps of an equation for operands of certain shapes."""
 
     preparations: tuple[tuple[int, Preparation], ...]
     pairs: tuple[Pair, ...]
-    order: Labels | None  # of the axes of a lone operand
+    order: Labels | None  # of the axes, if there is a single operand
 
 
 @functools.lru_cache(maxsize=1024)
-def plan_of(equation: str, shapes: tuple[Shape, ...]) -> Plan:
+def make_plan(equation: str, shapes: tuple[Shape, ...]) -> Plan:
     """Return the steps for an equation and operands of these shapes."""
-    parsed = read(equation, shapes)
+    parsed = parse_equation(equation, shapes)
     prepared = [_preparation(parsed, i, shapes[i]) for i in range(len(shapes))]
-    preparations = tuple([(i, p) for i, (p, _) in enumerate(prepared) if p != _NOTHING])
+    preparations = tuple([(i, p) for i, (p, _) in enumerate(prepared) if p != _NO_PREPARATION])
     terms = [labels for _, labels in prepared]
     if len(terms) == 1:
         return Plan(preparations, (), tuple([terms[0].index(label) for label in parsed.out]))
@@ -300,7 +302,7 @@ def plan_of(equation: str, shapes: tuple[Shape, ...]) -> Plan:
 
 
 def _preparation(parsed: Equation, position: int, shape: Shape) -> tuple[Preparation, Labels]:
-    """Return what to do with an operand, and the labels it has then."""
+    """Return the preparation of an operand, and its labels afterwards."""
     labels, diagonals = list(parsed.terms[position]), []
     sizes = list(shape)
     for label, count in Counter(labels).items():
@@ -315,14 +317,14 @@ def _preparation(parsed: Equation, position: int, shape: Shape) -> tuple[Prepara
     kept = [i for i, label in enumerate(labels) if sizes[i] == parsed.sizes[label]]
     dropped = len(kept) < len(labels)
     labels, sizes = [labels[i] for i in kept], [sizes[i] for i in kept]
-    elsewhere = _present(parsed, position) | set(parsed.out)
+    elsewhere = _labels_elsewhere(parsed, position) | set(parsed.out)
     summed = tuple([i for i, label in enumerate(labels) if label not in elsewhere])
     left = tuple([label for label in labels if label in elsewhere])
     return Preparation(tuple(diagonals), tuple(sizes) if dropped else None, summed), left
 
 
-def _present(parsed: Equation, position: int) -> set[int]:
-    """Return the labels that other operands have in full size."""
+def _labels_elsewhere(parsed: Equation, position: int) -> set[int]:
+    """Return the labels of the other operands' dimensions of full size."""
     return {
         label
         for i, (term, shape) in enumerate(zip(parsed.terms, parsed.shapes, strict=True))
@@ -332,7 +334,7 @@ def _present(parsed: Equation, position: int) -> set[int]:
     }
 
 
-def _prepared(x: Tensor, preparation: Preparation) -> Tensor:
+def _prepare(x: Tensor, preparation: Preparation) -> Tensor:
     for order, joined in preparation.diagonals:
         x = shaping.permute_dims.apply(x, axes=order)
         n = x.shape[-1]
@@ -346,9 +348,9 @@ def _prepared(x: Tensor, preparation: Preparation) -> Tensor:
 
 
 def _pairs(terms: list[Labels], parsed: Equation) -> Iterator[Pair]:
-    """Yield the places of two operands, and the labels of both and of their product.
+    """Yield the positions of two operands, and the labels of both and of their product.
 
-    The two leave the list, and their product goes to its end.
+    Both are removed from the list of operands, and their product is appended.
     """
     for path in _path(terms, parsed):
         group = sorted(path)
@@ -359,11 +361,11 @@ def _pairs(terms: list[Labels], parsed: Equation) -> Iterator[Pair]:
             product = tuple([label for label in dict.fromkeys((*x, *y)) if label in needed])
             terms.append(product if terms else parsed.out)
             yield i, j, (x, y, terms[-1])
-            group = [*(place - 2 for place in group[2:]), len(terms) - 1]
+            group = [*(number - 2 for number in group[2:]), len(terms) - 1]
 
 
 def _path(terms: list[Labels], parsed: Equation) -> Sequence[Sequence[int]]:
-    """Return which operands to multiply, one after the other."""
+    """Return the positions of the operands to contract in each step."""
     labels = list(parsed.sizes)
     if len(terms) == 2 or len(labels) > len(ascii_letters):
         return [range(len(terms))]
@@ -371,7 +373,7 @@ def _path(terms: list[Labels], parsed: Equation) -> Sequence[Sequence[int]]:
     equation = ",".join("".join(letters[label] for label in term) for term in terms)
     out = "".join(letters[label] for label in parsed.out)
     dummies = [np.broadcast_to(0, [parsed.sizes[label] for label in term]) for term in terms]
-    how = "optimal" if len(terms) <= 4 else "greedy"
+    strategy = "optimal" if len(terms) <= 4 else "greedy"
     path: Sequence[Sequence[int]]
-    path = np.einsum_path(f"{equation}->{out}", *dummies, optimize=how)[0][1:]
+    path = np.einsum_path(f"{equation}->{out}", *dummies, optimize=strategy)[0][1:]
     return path

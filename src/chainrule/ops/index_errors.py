@@ -1,4 +1,4 @@
-"""NumPy's errors of indices, in the words of a tensor's user."""
+"""Translation of NumPy's index errors into PyTorch's terms."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from chainrule.errors import OutOfBoundsError
 
 
-def in_our_words(error: IndexError) -> OutOfBoundsError:
-    """Return NumPy's error, saying dimension and tensor instead of axis and array."""
+def translate_index_error(error: IndexError) -> OutOfBoundsError:
+    """Return NumPy's error with "dimension" and "tensor" instead of "axis" and "array"."""
     text = str(error).replace("for axis", "for dimension").replace("for array", "for tensor")
-    text = _MASK.sub(
+    text = _MASK_MISMATCH.sub(
         r"The shape of the mask does not match the shape of the indexed tensor: at dimension \1 "
         r"the mask has size \3 and the tensor size \2",
         text,
@@ -22,16 +22,16 @@ def in_our_words(error: IndexError) -> OutOfBoundsError:
     return OutOfBoundsError(text.replace("array is", "tensor is"))
 
 
-_MASK = re.compile(
+_MASK_MISMATCH = re.compile(
     r"boolean index did not match indexed array along axis (\d+); size of axis is (\d+) but size "
     r"of corresponding boolean axis is (\d+)"
 )
 
 
 @contextlib.contextmanager
-def indexing() -> Iterator[None]:
-    """Around what indexes with NumPy: its errors are raised in our words."""
+def translated_index_errors() -> Iterator[None]:
+    """Translate the index errors that NumPy raises in a `with` block."""
     try:
         yield
     except IndexError as error:
-        raise in_our_words(error) from None
+        raise translate_index_error(error) from None

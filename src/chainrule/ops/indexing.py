@@ -1,4 +1,4 @@
-"""Elements at indices: what ``x[key]`` does, and functions that pick."""
+"""Indexing: ``x[key]``, ``x[key] = value``, and functions that select elements."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import device_of, is_array, is_basic_index, is_known, move, ndarray
 from chainrule.errors import ArgumentError, DTypeError, OutOfBoundsError, ShapeError
 from chainrule.operation import operation
-from chainrule.ops.index_errors import in_our_words
+from chainrule.ops.index_errors import translate_index_error
 from chainrule.ops.reshape import broadcast_to, reshape
 from chainrule.ops.wrappers import reshape_result
 from chainrule.primitives import indexing, shaping
@@ -24,7 +24,7 @@ __all__ = ["gather", "take_along_dim", "take_along_axis", "index_select", "take"
 Array = Any
 
 _INTS = {int}
-_BASIC = {int, slice, NoneType, EllipsisType}  # what makes a view
+_BASIC = {int, slice, NoneType, EllipsisType}  # indices that make views
 
 _select = indexing.select.apply
 _getitem = indexing.getitem.apply
@@ -32,7 +32,7 @@ _index = indexing.index.apply
 _reshape = shaping.reshape.apply
 _take_along_axis = indexing.take_along_axis.apply
 
-# --- x[key] ---------------------------------------------------------------------------------------
+# --- indexing by brackets -------------------------------------------------------------------------
 
 
 @operation(method="__getitem__")
@@ -41,7 +41,7 @@ def get_item(x: Tensor, key: Any) -> Tensor:
     try:
         kind = key.__class__
         if kind is int:
-            # With the Ellipsis a single element is a view too, not a NumPy scalar.
+            # With an Ellipsis, NumPy returns a view even of a single element, not a scalar.
             return _select(x, key=(key, ...))
         if kind is slice:
             return _getitem(x, key=key)
@@ -61,33 +61,34 @@ def get_item(x: Tensor, key: Any) -> Tensor:
             return _select(x, key=(*key, ...))
         return _getitem(x, key=key if Ellipsis in key else (*key, ...))
     except IndexError as error:
-        raise in_our_words(error) from None
+        raise translate_index_error(error) from None
 
 
 @operation(method="__setitem__")
 def set_at(x: Tensor, key: Any, value: Operand) -> None:
-    """Do ``x[key] = value``, recorded."""
+    """Write ``x[key] = value`` and record it."""
     if not isinstance(value, Tensor):
         scalar = isinstance(value, bool | int | float | complex | np.generic)
         value = make(scalar_array(value, x._array), None) if scalar else tensor_of(value)
     shape = value._array.shape
-    if shape and shape[0] == 1:  # one number in brackets fits a single element, too
+    if shape and shape[0] == 1:  # as in x[0] = [5]
         leading = next((i for i, length in enumerate(shape) if length != 1), len(shape))
         value = _reshape(value, shape=shape[leading:])
     try:
         set_item(x, as_key(key, x._array), value)
     except IndexError as error:
-        raise in_our_words(error) from None
+        raise translate_index_error(error) from None
 
 
 def as_key(key: Any, array: Array) -> Any:
-    """Return an index for `array` that holds no tensors and no lists."""
+    """Return an index for `array` without tensors and lists."""
     if key.__class__ is tuple:
-        return tuple([_as_part(part, array) for part in key])
-    return _as_part(key, array)
+        return tuple([_as_index(part, array) for part in key])
+    return _as_index(key, array)
 
 
-def _as_part(part: Any, array: Array) -> Any:
+def _as_index(part: Any, array: Array) -> Any:
+    """Return the index of one dimension as an int, a slice, None, Ellipsis or an array."""
     if part is None or part is Ellipsis or part.__class__ in (int, slice, bool):
         return part
     if isinstance(part, Tensor):
@@ -97,42 +98,42 @@ def _as_part(part: Any, array: Array) -> Any:
         # A copy: the graph keeps the index, and the tensor may be written to later.
         found = part._array.copy()
     elif isinstance(part, np.generic) and not isinstance(part, np.bool_):
-        return part.__index__() if isinstance(part, np.integer) else _not_an_index(part)
+        return part.__index__() if isinstance(part, np.integer) else _raise_invalid_index(part)
     elif isinstance(part, ndarray | list | tuple | range | np.bool_):
-        found = watched(part).copy() if part.__class__ is ndarray else _numbers(part)
+        found = watched(part).copy() if part.__class__ is ndarray else _index_array(part)
         if found.size == 0 and found.dtype.kind == "f":
             found = found.astype(np.int64)
-    elif is_array(part):  # of symbols, or lanes
+    elif is_array(part):  # a symbol or a batched array
         found = part
     elif hasattr(part, "__index__"):
         return part.__index__()
     else:
-        _not_an_index(part)
+        _raise_invalid_index(part)
     if found.dtype.kind not in "iub":
-        _not_an_index(found)
+        _raise_invalid_index(found)
     return move(found, device_of(array))
 
 
-def _numbers(part: Any) -> Array:
-    """Return a sequence of numbers as an array: indices for several dimensions are a tuple."""
+def _index_array(part: Any) -> Array:
+    """Return a sequence of numbers as an array; raise if it is a list of indices of dimensions."""
     try:
         return np.array(part)
-    except (TypeError, ValueError):  # sequences of several lengths, or slices among them
+    except (TypeError, ValueError):  # it contains slices, or sequences of different lengths
         raise OutOfBoundsError(
-            f"a {type(part).__name__} as an index is a matrix of integers or bools: of indices for "
-            "several dimensions make a tuple, x[tuple(indices)]"
+            f"a {type(part).__name__} as an index must be an array of integers or bools: write a "
+            "tuple for indices of several dimensions, x[tuple(indices)]"
         ) from None
 
 
-def _not_an_index(part: Any) -> Any:
-    what = part.dtype if isinstance(part, ndarray) else type(part).__name__
+def _raise_invalid_index(part: Any) -> Any:
+    found_type = part.dtype if isinstance(part, ndarray) else type(part).__name__
     raise OutOfBoundsError(
         "only integers, slices (`:`), ellipsis (`...`), None and long, byte or bool Tensors are "
-        f"valid indices (got {what})"
+        f"valid indices (got {found_type})"
     )
 
 
-# --- picking --------------------------------------------------------------------------------------
+# --- selection along a dimension or by a mask -----------------------------------------------------
 
 
 @operation()
@@ -144,11 +145,11 @@ def gather(input: Operand, dim: int, index: Operand, *, sparse_grad: bool = Fals
     Parameters
     ----------
     input : Tensor
-        x: where to pick from.
+        x: the tensor to select from.
     dim : int
-        Along which dimension.
+        The dimension to index.
     index : Tensor of integers
-        Of as many dimensions as x, and not longer than it, except along `dim`.
+        Of as many dimensions as x, and not longer than x, except along `dim`.
     sparse_grad : bool, default False
         True is refused.
 
@@ -161,13 +162,13 @@ def gather(input: Operand, dim: int, index: Operand, *, sparse_grad: bool = Fals
     OutOfBoundsError
         If an index is out of range.
     ShapeError
-        If the shapes don't fit.
+        If the shapes don't match.
     ArgumentError
-        If `sparse_grad` is asked for: there are no sparse gradients here.
+        If `sparse_grad` is true: sparse gradients are not supported.
 
     Notes
     -----
-    Derivative: 1 for each time that an element was picked.
+    Derivative: 1 for each selection of the element.
 
     Examples
     --------
@@ -183,19 +184,20 @@ def gather(input: Operand, dim: int, index: Operand, *, sparse_grad: bool = Fals
             "gradient is an ordinary tensor"
         )
     x, index = tensor_of(input), index_of("gather", index)
-    shape, places = x._array.shape, index._array.shape
+    shape, index_shape = x._array.shape, index._array.shape
     number = one_dim(dim, len(shape))
-    if places == shape != ():  # nothing to check
-        return _taken(x, index, number)
-    if not (places and shape) and max(len(places), len(shape)) <= 1:  # a number is a vector, too
-        return _reached(reshape(x, (-1,)), reshape(index, (-1,)), 0, places)
-    if len(places) != len(shape):
+    if index_shape == shape != ():
+        return _take_along(x, index, number)
+    if not (index_shape and shape) and max(len(index_shape), len(shape)) <= 1:
+        # A 0-d tensor counts as a vector of one element.
+        return _take_along_as(reshape(x, (-1,)), reshape(index, (-1,)), 0, index_shape)
+    if len(index_shape) != len(shape):
         raise ShapeError(
             "Index tensor must have the same number of dimensions as input tensor: got "
             f"{index.ndim} and {x.ndim}"
         )
-    if places == (*shape[:number], places[number], *shape[number + 1 :]):
-        return _taken(x, index, number)
+    if index_shape == (*shape[:number], index_shape[number], *shape[number + 1 :]):
+        return _take_along(x, index, number)
     for i, (wanted, size) in enumerate(zip(index.shape, x.shape, strict=True)):
         if i != number and wanted > size:
             raise ShapeError(
@@ -203,23 +205,24 @@ def gather(input: Operand, dim: int, index: Operand, *, sparse_grad: bool = Fals
                 f"larger than self {list(x.shape)} apart from dimension {number}"
             )
     part = tuple([slice(None if i == number else n) for i, n in enumerate(index.shape)])
-    return _taken(_getitem(x, key=part), index, number)
+    return _take_along(_getitem(x, key=part), index, number)
 
 
-def _reached(x: Tensor, index: Tensor, dim: int, shape: tuple[int, ...]) -> Tensor:
-    taken = _taken(x, index, dim)
+def _take_along_as(x: Tensor, index: Tensor, dim: int, shape: tuple[int, ...]) -> Tensor:
+    """Return `x` at `index` along a dimension, in another shape."""
+    taken = _take_along(x, index, dim)
     return taken if taken.shape == shape else reshape_result(taken, shape)
 
 
-def _taken(x: Tensor, index: Tensor, dim: int) -> Tensor:
+def _take_along(x: Tensor, index: Tensor, dim: int) -> Tensor:
     try:
         return _take_along_axis(x, index, axis=dim)
     except IndexError as error:
-        raise in_our_words(error) from None
+        raise translate_index_error(error) from None
 
 
 def index_of(operation: str, index: Operand) -> Tensor:
-    """Return an index as a tensor of integers."""
+    """Return an index as a tensor, which must have an integer dtype."""
     tensor = tensor_of(index)
     if tensor._array.dtype.kind not in "iu":
         raise DTypeError(f"{operation}(): Expected dtype int64 for index, got {tensor.dtype}")
@@ -230,16 +233,16 @@ def index_of(operation: str, index: Operand) -> Tensor:
 def take_along_dim(
     input: Operand, indices: Operand, dim: int | None = None, *, axis: int | None = None
 ) -> Tensor:
-    """Return the elements of `input` at `indices` along a dimension; the others broadcast.
+    """Return the elements of `input` at `indices` along a dimension.
 
     Parameters
     ----------
     input : Tensor
-        Where to pick from.
+        The tensor to select from.
     indices : Tensor of integers
-        As `argmax` and `argsort` return them.
+        As `argmax` and `argsort` return them. The other dimensions broadcast with those of `input`.
     dim : int, optional
-        Along which dimension: in the flattened tensor if left out. Also spelled `axis`.
+        The dimension to index: that of the flattened tensor if left out. Also spelled `axis`.
 
     Returns
     -------
@@ -252,7 +255,7 @@ def take_along_dim(
 
     Notes
     -----
-    Derivative: 1 for each time that an element was picked.
+    Derivative: 1 for each selection of the element.
 
     Examples
     --------
@@ -265,7 +268,7 @@ def take_along_dim(
     input, index = tensor_of(input), index_of("take_along_dim", indices)
     dim = either(dim, axis)
     if dim is None:
-        return _reached(reshape(input, -1), reshape(index, -1), 0, (index.numel(),))
+        return _take_along_as(reshape(input, -1), reshape(index, -1), 0, (index.numel(),))
     if index.ndim != input.ndim:
         raise ShapeError(
             "take_along_dim(): input and indices should have the same number of dimensions, but "
@@ -281,7 +284,7 @@ def take_along_dim(
             (t, (*others[:number], t.shape[number], *others[number + 1 :])) for t in (input, index)
         ]
     ]
-    return _reached(input, index, number, index.shape)
+    return _take_along_as(input, index, number, index.shape)
 
 
 @operation(method=False, array_api=True)
@@ -304,11 +307,11 @@ def index_select(input: Operand, dim: int, index: Operand) -> Tensor:
     Parameters
     ----------
     input : Tensor
-        Where to pick from.
+        The tensor to select from.
     dim : int
-        Along which dimension.
+        The dimension to index.
     index : Tensor of integers, 1-d
-        Which slices; they may repeat.
+        Indices of the slices; they may repeat.
 
     Returns
     -------
@@ -321,7 +324,7 @@ def index_select(input: Operand, dim: int, index: Operand) -> Tensor:
 
     Notes
     -----
-    Derivative: 1 for each time that a slice was picked.
+    Derivative: 1 for each selection of the slice.
 
     Examples
     --------
@@ -341,16 +344,16 @@ def index_select(input: Operand, dim: int, index: Operand) -> Tensor:
         )
     if ndim == 0:
         return reshape_result(get_item(reshape(input, (1,)), reshape(index, -1)), ())
-    part = _as_part(index if index._array.ndim else reshape(index, (1,)), input._array)
+    part = _as_index(index if index._array.ndim else reshape(index, (1,)), input._array)
     try:
         return _index(input, key=(*(slice(None),) * number, part))
     except IndexError as error:
-        raise in_our_words(error) from None
+        raise translate_index_error(error) from None
 
 
 @operation(array_api=True)
 def take(x: Operand, indices: Operand, /, *, axis: int | None = None) -> Tensor:
-    """Return the slices of `x` at `indices` along an axis; in the flattened tensor without one.
+    """Return the slices of `x` at `indices` along an axis; of the flattened tensor without one.
 
     Examples
     --------
@@ -371,7 +374,7 @@ def masked_select(input: Operand, mask: Operand) -> Tensor:
     Parameters
     ----------
     input : Tensor
-        Where to pick from.
+        The tensor to select from.
     mask : Tensor of bools
         Its shape broadcasts with that of `input`.
 
@@ -382,11 +385,11 @@ def masked_select(input: Operand, mask: Operand) -> Tensor:
     Raises
     ------
     TypeError
-        If `mask` is not of bools.
+        If `mask` does not have the dtype bool.
 
     Notes
     -----
-    Derivative: 1 for the elements that were picked, else 0.
+    Derivative: 1 for the selected elements, else 0.
 
     Examples
     --------

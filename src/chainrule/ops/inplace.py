@@ -1,4 +1,4 @@
-"""Methods that write in place: their names end in an underscore, and they return the tensor."""
+"""In-place methods of tensors: fills, random fills, transpositions, dimensions of length 1."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 __all__ = ["detach_", "fill_", "zero_"]
 
 
-# --- filling --------------------------------------------------------------------------------------
+# --- fills ----------------------------------------------------------------------------------------
 
 
 @operation()
 def zero_(input: Tensor) -> Tensor:
     """Fill with zeros in place."""
     check_tensor("zero_", input)
-    return _overwritten(input, 0, "zero_")
+    return _overwrite(input, 0, "zero_")
 
 
 @operation()
@@ -45,19 +45,20 @@ def fill_(input: Tensor, value: Operand) -> Tensor:
             "fill_ only supports 0-dimension value tensor but got tensor with "
             f"{value.ndim} dimensions: copy_ takes any"
         )
-    return _overwritten(input, value, "fill_")
+    return _overwrite(input, value, "fill_")
 
 
 @operation()
 def copy_(x: Tensor, source: Operand, non_blocking: bool = False) -> Tensor:
-    """Write `source` over all elements in place: its shape broadcasts, its dtype is converted.
+    """Overwrite all elements with `source`: its shape broadcasts, its dtype is converted.
 
-    `non_blocking` is what PyTorch scripts pass: it changes nothing.
+    `non_blocking` is accepted for compatibility with PyTorch, and ignored.
     """
-    return _overwritten(x, source, "copy_")
+    return _overwrite(x, source, "copy_")
 
 
-def _overwritten(x: Tensor, value: Operand, operation: str) -> Tensor:
+def _overwrite(x: Tensor, value: Operand, operation: str) -> Tensor:
+    """Write a number or tensor to all elements, and return `x`."""
     if value.__class__ is float or value.__class__ is int:
         return fill(x, value, operation)
     if isinstance(value, bool | int | float | complex | np.generic):
@@ -67,25 +68,26 @@ def _overwritten(x: Tensor, value: Operand, operation: str) -> Tensor:
 
 
 def set_real(x: Tensor, value: Operand) -> None:
-    """Write over the real parts in place, as ``x.real = value`` does."""
+    """Overwrite the real parts in place, as ``x.real = value`` does."""
     if not x.is_complex():
         copy_(x, value)
         return
     imaginary = imag(x)
-    set_item(x, Ellipsis, from_parts(_part(value, imaginary), imaginary), "real")
+    set_item(x, Ellipsis, from_parts(_part_like(value, imaginary), imaginary), "real")
 
 
 def set_imag(x: Tensor, value: Operand) -> None:
-    """Write over the imaginary parts in place, as ``x.imag = value`` does."""
+    """Overwrite the imaginary parts in place, as ``x.imag = value`` does."""
     if not x.is_complex():
         raise DTypeError(
             f"imag: a tensor of {x.dtype} has no imaginary part to write to: convert it with "
             ".to(cr.complex64)"
         )
-    set_item(x, Ellipsis, from_parts(real(x), _part(value, real(x))), "imag")
+    set_item(x, Ellipsis, from_parts(real(x), _part_like(value, real(x))), "imag")
 
 
-def _part(value: Operand, like: Tensor) -> Tensor:
+def _part_like(value: Operand, like: Tensor) -> Tensor:
+    """Return a value in the dtype of a real or imaginary part; complex values stay complex."""
     _, part = as_tensors((like, value))
     return part if part.is_complex() else cast(part, like.dtype)
 
@@ -105,7 +107,7 @@ def normal_(
     drawn = normal_array(x.shape, x.dtype, rng or generator) * x.dtype.type(std) + x.dtype.type(
         mean
     )
-    return _overwritten(x, make(namespace(drawn).asarray(drawn), None), "normal_")
+    return _overwrite(x, make(namespace(drawn).asarray(drawn), None), "normal_")
 
 
 @operation()
@@ -125,7 +127,7 @@ def uniform_(
     drawn = uniform_array(x.shape, x.dtype, rng or generator) * x.dtype.type(
         high - low
     ) + x.dtype.type(low)
-    return _overwritten(x, make(namespace(drawn).asarray(drawn), None), "uniform_")
+    return _overwrite(x, make(namespace(drawn).asarray(drawn), None), "uniform_")
 
 
 @operation()
@@ -136,12 +138,12 @@ def fill_diagonal_(x: Tensor, fill_value: float, wrap: bool = False) -> Tensor:
     ----------
     fill_value : number
     wrap : bool, default False
-        In a matrix higher than wide, begin again below, after one row left out.
+        Whether to repeat the diagonal in a matrix with more rows than columns, after one empty row.
 
     Raises
     ------
     ShapeError
-        If there are fewer than two dimensions, or more, of different lengths.
+        If there are fewer than two dimensions, or more than two of different lengths.
 
     Examples
     --------
@@ -160,8 +162,8 @@ def fill_diagonal_(x: Tensor, fill_value: float, wrap: bool = False) -> Tensor:
     key: tuple[Any, ...] = (steps,) * x.ndim
     if wrap and x.ndim == 2:
         rows, columns = x.shape
-        places = np.arange(0, rows * columns, columns + 1)
-        key = (places // columns, places % columns) if columns else key
+        positions = np.arange(0, rows * columns, columns + 1)
+        key = (positions // columns, positions % columns) if columns else key
     set_item(x, key, make(scalar_array(fill_value, x._array), None), "fill_diagonal_")
     return x
 
@@ -171,19 +173,17 @@ def detach_(input: Tensor) -> Tensor:
     return input.detach_()
 
 
-# --- shape ----------------------------------------------------------------------------------------
-#
-# The same memory, read in another order.
+# --- changes of shape without a copy --------------------------------------------------------------
 
 
 @operation()
 def t_(x: Tensor) -> Tensor:
-    """Transpose a matrix in place; a vector or a number stays.
+    """Transpose a matrix in place; tensors of fewer dimensions don't change.
 
     Returns
     -------
     Tensor
-        `x` itself. Views made before keep their shape and the memory that they share with it.
+        `x` itself. Earlier views keep their shape and still share memory with it.
 
     Raises
     ------
@@ -194,8 +194,8 @@ def t_(x: Tensor) -> Tensor:
 
     Notes
     -----
-    No element moves, so nothing that the graph has saved is stale. The history follows, also in
-    no_grad(): derivative 1, the gradient is transposed back.
+    No element moves, so saved values stay valid. The change is recorded, even in no_grad():
+    derivative 1, the gradient is transposed back.
 
     Examples
     --------
@@ -222,7 +222,7 @@ def transpose_(x: Tensor, dim0: int, dim1: int) -> Tensor:
 
 @operation()
 def squeeze_(x: Tensor, dim: int | Sequence[int] | None = None, *, axis: Any = None) -> Tensor:
-    """Drop dimensions of length 1 in place: all, or those named. See `t_`.
+    """Remove all or the given dimensions of length 1 in place. See `t_`.
 
     Examples
     --------
@@ -235,7 +235,7 @@ def squeeze_(x: Tensor, dim: int | Sequence[int] | None = None, *, axis: Any = N
 
 @operation()
 def unsqueeze_(x: Tensor, dim: int | None = None, *, axis: int | None = None) -> Tensor:
-    """Put in a dimension of length 1 in place. See `t_`.
+    """Insert a dimension of length 1 in place. See `t_`.
 
     Examples
     --------

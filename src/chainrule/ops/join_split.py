@@ -1,4 +1,4 @@
-"""Tensors put together, and taken apart."""
+"""Joining and splitting: cat, stack, split, chunk, unbind and their variants."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ _concat = shaping.concat.apply
 
 
 def cat(tensors: Sequence[Operand], dim: int | None = None, *, axis: int | None = None) -> Tensor:
-    """Return tensors joined along a dimension they have.
+    """Return tensors joined along an existing dimension.
 
     Parameters
     ----------
     tensors : sequence of Tensors
-        Of equal shapes except along `dim`. Those of shape (0,) fit all others.
+        Of equal shapes except along `dim`. Tensors of shape (0,) are ignored.
     dim : int, default 0
-        Along which dimension. Also spelled `axis`.
+        The dimension to join along. Also spelled `axis`.
 
     Returns
     -------
@@ -64,7 +64,7 @@ def cat(tensors: Sequence[Operand], dim: int | None = None, *, axis: int | None 
     Raises
     ------
     ShapeError
-        If there are none, or their shapes don't fit.
+        If there are no tensors, or their shapes don't match.
 
     Notes
     -----
@@ -77,7 +77,7 @@ def cat(tensors: Sequence[Operand], dim: int | None = None, *, axis: int | None 
     tensor([0., 0., 1.])
     """
     if isinstance(tensors, Tensor):
-        raise _no_list("cat")
+        raise _not_a_list("cat")
     parts: list[Any] = list(tensors)
     shape = dtype = None
     for part in parts:
@@ -89,7 +89,7 @@ def cat(tensors: Sequence[Operand], dim: int | None = None, *, axis: int | None 
                 break
             shape, dtype = array.shape, array.dtype
     else:
-        if shape and shape != (0,):  # all are alike
+        if shape and shape != (0,):  # the shapes and dtypes are equal
             if axis is None and dim is None:
                 return _concat(*parts, axis=0)
             return _concat(*parts, axis=one_dim(either(dim, axis), len(shape)))
@@ -98,27 +98,28 @@ def cat(tensors: Sequence[Operand], dim: int | None = None, *, axis: int | None 
         if part.ndim == 0:
             raise ShapeError(f"zero-dimensional tensor (at position {i}) cannot be concatenated")
     like = next((part for part in parts if part._array.shape != (0,)), parts[0]).shape
-    number = _which(either(dim, axis), len(like))
+    number = _joining_dim(either(dim, axis), len(like))
     empty = (*like[:number], 0, *like[number + 1 :])
     for i, part in enumerate(parts):
         if part._array.shape == (0,) != empty:
             parts[i] = shaping.reshape.apply(part, shape=empty)
         else:
-            _check_alike(like, part.shape, number, i)
+            _check_shapes(like, part.shape, number, i)
     return _concat(*parts, axis=number)
 
 
 concat = concatenate = cat
 
 
-def _which(dim: int | None, ndim: int) -> int:
+def _joining_dim(dim: int | None, ndim: int) -> int:
+    """Return the dimension to join along, 0 by default, counted from the front."""
     return one_dim(0 if dim is None else dim, ndim)
 
 
 def same_dtype(operation: str, tensors: Sequence[Operand]) -> list[Tensor]:
-    """Return the operands as tensors of one dtype."""
+    """Return the operands as tensors of their promoted dtype."""
     if isinstance(tensors, Tensor):
-        raise _no_list(operation)
+        raise _not_a_list(operation)
     if not tensors:
         raise ShapeError(f"{operation}(): expected a non-empty list of Tensors")
     parts: list[Any] = list(tensors)
@@ -133,14 +134,14 @@ def same_dtype(operation: str, tensors: Sequence[Operand]) -> list[Tensor]:
     return [cast(part, dtype) for part in parts]
 
 
-def _no_list(operation: str) -> TypeError:
+def _not_a_list(operation: str) -> TypeError:
     return TypeError(
         f"{operation}(): argument 'tensors' (position 1) must be a list or tuple of Tensors, not "
         f"Tensor: write {operation}([a, b])"
     )
 
 
-def _check_alike(first: tuple[int, ...], shape: tuple[int, ...], dim: int, position: int) -> None:
+def _check_shapes(first: tuple[int, ...], shape: tuple[int, ...], dim: int, position: int) -> None:
     if len(first) != len(shape):
         raise ShapeError(
             f"Tensors must have same number of dimensions: got {len(first)} and {len(shape)}"
@@ -161,7 +162,7 @@ def stack(tensors: Sequence[Operand], dim: int | None = None, *, axis: int | Non
     tensors : sequence of Tensors
         Of one shape.
     dim : int, default 0
-        Where the new dimension stands in the result. Also spelled `axis`.
+        The position of the new dimension in the result. Also spelled `axis`.
 
     Returns
     -------
@@ -170,7 +171,7 @@ def stack(tensors: Sequence[Operand], dim: int | None = None, *, axis: int | Non
     Raises
     ------
     ShapeError
-        If there are none, or their shapes differ.
+        If there are no tensors, or their shapes differ.
 
     Notes
     -----
@@ -184,7 +185,7 @@ def stack(tensors: Sequence[Operand], dim: int | None = None, *, axis: int | Non
             [1., 1.]])
     """
     parts = same_dtype("stack", tensors)
-    number = _which(either(dim, axis), parts[0].ndim + 1)
+    number = _joining_dim(either(dim, axis), parts[0].ndim + 1)
     for i, part in enumerate(parts):
         if part.shape != parts[0].shape:
             raise ShapeError(
@@ -194,7 +195,7 @@ def stack(tensors: Sequence[Operand], dim: int | None = None, *, axis: int | Non
     return shaping.stack.apply(*parts, axis=number)
 
 
-# --- apart ----------------------------------------------------------------------------------------
+# --- splitting ------------------------------------------------------------------------------------
 
 
 @operation()
@@ -216,7 +217,7 @@ def split(
         The length of each part (the last may be shorter), or all lengths. PyTorch's method calls it
         `split_size`.
     dim : int, default 0
-        Along which dimension. Also spelled `axis`.
+        The dimension to split. Also spelled `axis`.
 
     Returns
     -------
@@ -230,7 +231,7 @@ def split(
 
     Notes
     -----
-    Derivative: 1; the gradient of each part goes back to its place.
+    Derivative: 1; the gradient of `input` joins those of the parts.
 
     Examples
     --------
@@ -286,9 +287,9 @@ def chunk(
     input : Tensor
         Any tensor of at least one dimension.
     chunks : int
-        How many parts; there are fewer if the length is no multiple of it.
+        Number of parts; there may be fewer if the length is not a multiple of it.
     dim : int, default 0
-        Along which dimension. Also spelled `axis`.
+        The dimension to split. Also spelled `axis`.
 
     Returns
     -------
@@ -302,7 +303,7 @@ def chunk(
 
     Notes
     -----
-    Derivative: 1; the gradient of each part goes back to its place.
+    Derivative: 1; the gradient of `input` joins those of the parts.
 
     Examples
     --------
@@ -326,14 +327,14 @@ def chunk(
 
 @operation()
 def unbind(input: Operand, dim: int = 0, *, axis: int | None = None) -> tuple[Tensor, ...]:
-    """Return the slices of `input` along a dimension, which they don't have any more.
+    """Return the slices of `input` along a dimension, without that dimension.
 
     Parameters
     ----------
     input : Tensor
         Any tensor of at least one dimension.
     dim : int, default 0
-        Along which dimension. Also spelled `axis`.
+        The dimension to split. Also spelled `axis`.
 
     Returns
     -------
@@ -347,7 +348,7 @@ def unbind(input: Operand, dim: int = 0, *, axis: int | None = None) -> tuple[Te
 
     Notes
     -----
-    Derivative: 1; the gradient of each slice goes back to its place.
+    Derivative: 1; the gradient of `input` stacks those of the slices.
 
     Examples
     --------
@@ -380,17 +381,13 @@ def unstack(input: Operand, *, axis: int = 0) -> tuple[Tensor, ...]:
 
 
 def _part_view(x: Tensor, primitive: Primitive, key: tuple[Any, ...]) -> View:
-    """Return what makes one of several parts a view of what `x` is a view of."""
+    """Return the record that makes one of several parts a view of the base of `x`."""
     view = view_of(x, primitive, {"key": key})
     view.refusal = view.refusal or "multiple"
     return view
 
 
-# --- stacking -------------------------------------------------------------------------------------
-#
-# Joining and splitting by the names of directions: horizontally, vertically, in depth.
-
-# --- together -------------------------------------------------------------------------------------
+# --- joining along the first, second or third dimension -------------------------------------------
 
 
 @operation(method=False, numpy="atleast_1d *arys")
@@ -417,7 +414,7 @@ def atleast_1d(*tensors: Any) -> Any:
     >>> cr.atleast_1d(cr.tensor(5))
     tensor([5])
     """
-    return _of_each(_row, tensors)
+    return _apply_to_each(_at_least_1d, tensors)
 
 
 @operation(method=False, numpy="atleast_2d *arys")
@@ -430,12 +427,14 @@ def atleast_2d(*tensors: Any) -> Any:
     >>> cr.atleast_2d(cr.tensor([5, 6]))
     tensor([[5, 6]])
     """
-    return _of_each(_matrix, tensors)
+    return _apply_to_each(_at_least_2d, tensors)
 
 
 @operation(method=False, numpy="atleast_3d *arys")
 def atleast_3d(*tensors: Any) -> Any:
-    """Return tensors with at least three dimensions: new ones come first for vectors, then last.
+    """Return tensors with at least three dimensions; as `atleast_1d` does.
+
+    A vector of n elements gets the shape (1, n, 1), a matrix of shape (m, n) the shape (m, n, 1).
 
     Examples
     --------
@@ -443,31 +442,33 @@ def atleast_3d(*tensors: Any) -> Any:
     >>> cr.atleast_3d(cr.zeros(2)).shape, cr.atleast_3d(cr.zeros(2, 3)).shape
     ((1, 2, 1), (2, 3, 1))
     """
-    return _of_each(_solid, tensors)
+    return _apply_to_each(_at_least_3d, tensors)
 
 
-def _of_each(function: Any, tensors: tuple[Any, ...]) -> Any:
+def _apply_to_each(function: Any, tensors: tuple[Any, ...]) -> Any:
+    """Return the result for a single tensor, or the tuple of results for several."""
     if len(tensors) == 1 and not isinstance(tensors[0], list | tuple):
         return function(tensor_of(tensors[0]))
     listed = tensors[0] if len(tensors) == 1 else tensors
     return tuple([function(tensor_of(x)) for x in listed])
 
 
-def _row(x: Tensor) -> Tensor:
+def _at_least_1d(x: Tensor) -> Tensor:
     return x if x.ndim else reshape(x, 1)
 
 
-def _matrix(x: Tensor) -> Tensor:
+def _at_least_2d(x: Tensor) -> Tensor:
     return x if x.ndim > 1 else reshape(x, 1, -1)
 
 
-def _solid(x: Tensor) -> Tensor:
+def _at_least_3d(x: Tensor) -> Tensor:
     if x.ndim > 2:
         return x
     return reshape(x, (*x.shape, 1) if x.ndim == 2 else (1, x.numel(), 1))
 
 
-def _joined(name: str, parts: list[Tensor], dim: int) -> Tensor:
+def _cat_nonempty(name: str, parts: list[Tensor], dim: int) -> Tensor:
+    """Return tensors joined along a dimension, of which there must be at least one."""
     if not parts:
         raise ShapeError(f"{name} expects a non-empty TensorList")
     return cat(parts, dim)
@@ -479,7 +480,7 @@ def hstack(tensors: Sequence[Operand]) -> Tensor:
     Parameters
     ----------
     tensors : sequence of Tensors
-        Their shapes agree except in that dimension.
+        Of equal shapes except along that dimension.
 
     Returns
     -------
@@ -488,7 +489,7 @@ def hstack(tensors: Sequence[Operand]) -> Tensor:
     Raises
     ------
     ShapeError
-        If there are none, or their shapes don't fit.
+        If there are no tensors, or their shapes don't match.
 
     Notes
     -----
@@ -500,8 +501,8 @@ def hstack(tensors: Sequence[Operand]) -> Tensor:
     >>> cr.hstack([cr.tensor([1, 2]), cr.tensor([3])])
     tensor([1, 2, 3])
     """
-    parts = [_row(tensor_of(x)) for x in tensors]
-    return _joined("hstack", parts, 0 if parts and parts[0].ndim == 1 else 1)
+    parts = [_at_least_1d(tensor_of(x)) for x in tensors]
+    return _cat_nonempty("hstack", parts, 0 if parts and parts[0].ndim == 1 else 1)
 
 
 def vstack(tensors: Sequence[Operand]) -> Tensor:
@@ -514,7 +515,7 @@ def vstack(tensors: Sequence[Operand]) -> Tensor:
     tensor([[1, 2],
             [3, 4]])
     """
-    return _joined("vstack", [_matrix(tensor_of(x)) for x in tensors], 0)
+    return _cat_nonempty("vstack", [_at_least_2d(tensor_of(x)) for x in tensors], 0)
 
 
 row_stack = vstack
@@ -522,7 +523,7 @@ row_stack = vstack
 
 @operation(method=False, numpy="dstack [tup]")
 def dstack(tensors: Sequence[Operand]) -> Tensor:
-    """Return tensors joined along the third dimension, which they get; as `hstack` does.
+    """Return tensors joined along the third dimension, as `atleast_3d` adds it; see `hstack`.
 
     Examples
     --------
@@ -531,7 +532,7 @@ def dstack(tensors: Sequence[Operand]) -> Tensor:
     tensor([[[1, 3],
              [2, 4]]])
     """
-    return _joined("dstack", [_solid(tensor_of(x)) for x in tensors], 2)
+    return _cat_nonempty("dstack", [_at_least_3d(tensor_of(x)) for x in tensors], 2)
 
 
 @operation(method=False, numpy="column_stack [tup]")
@@ -546,13 +547,13 @@ def column_stack(tensors: Sequence[Operand]) -> Tensor:
             [2, 4]])
     """
     columns = [tensor_of(x) for x in tensors]
-    return _joined(
+    return _cat_nonempty(
         "column_stack", [x if x.ndim > 1 else reshape(x, (x.numel(), 1)) for x in columns], 1
     )
 
 
 def block_diag(*tensors: Operand) -> Tensor:
-    """Return the matrix with matrices along its diagonal, and zeros elsewhere.
+    """Return the block-diagonal matrix of several matrices.
 
     Parameters
     ----------
@@ -566,7 +567,7 @@ def block_diag(*tensors: Operand) -> Tensor:
     Raises
     ------
     ShapeError
-        If a tensor has more dimensions, or there is none.
+        If a tensor has more dimensions, or there are no tensors.
 
     Notes
     -----
@@ -579,7 +580,7 @@ def block_diag(*tensors: Operand) -> Tensor:
     tensor([[1, 2, 0],
             [0, 0, 3]])
     """
-    parts = [_matrix(x) for x in same_dtype("block_diag", tensors)]
+    parts = [_at_least_2d(x) for x in same_dtype("block_diag", tensors)]
     for i, part in enumerate(parts):
         if part.ndim > 2:
             raise ShapeError(
@@ -587,20 +588,20 @@ def block_diag(*tensors: Operand) -> Tensor:
                 f"{i} has {part.ndim} dimensions"
             )
     columns = sum([part.shape[1] for part in parts])
-    places, top, left = [], 0, 0
+    positions, top, left = [], 0, 0
     for part in parts:
         rows, width = part.shape
         steps = (top + np.arange(rows))[:, None] * columns + left + np.arange(width)
-        places.append(steps.reshape(-1))
+        positions.append(steps.reshape(-1))
         top, left = top + rows, left + width
-    flatly = [reshape(part, -1) for part in parts]
-    joined = cat(flatly, 0)
-    key = (np.concatenate(places),)
+    flat = [reshape(part, -1) for part in parts]
+    joined = cat(flat, 0)
+    key = (np.concatenate(positions),)
     out = indexing.index_add.apply(joined, shape=(top * columns,), key=key)
     return reshape(out, (top, columns))
 
 
-# --- apart ----------------------------------------------------------------------------------------
+# --- splitting into equal parts or at indices -----------------------------------------------------
 
 
 @operation()
@@ -613,17 +614,17 @@ def tensor_split(
     sections: int | None = None,
     indices: Sequence[int] | None = None,
 ) -> tuple[Tensor, ...]:
-    """Return parts of `input` along a dimension: so many, or cut at given places.
+    """Return parts of `input` along a dimension, by their number or by the indices of the cuts.
 
     Parameters
     ----------
     input : Tensor
         Of at least one dimension.
     indices_or_sections : int, sequence of ints or Tensor of integers
-        How many parts of almost equal length, the longer ones first; or where the second, third …
-        part begins, as in slices. Also spelled `sections` and `indices`.
+        Number of parts of almost equal length, the longer ones first; or the indices where the
+        second, third … part begins, as in slices. Also spelled `sections` and `indices`.
     dim : int, default 0
-        Along which dimension. Also spelled `axis`.
+        The dimension to split. Also spelled `axis`.
 
     Returns
     -------
@@ -633,13 +634,13 @@ def tensor_split(
     Raises
     ------
     ArgumentError
-        If there is no part to make.
+        If the number of parts is not positive.
     ShapeError
         If `input` has no dimension.
 
     Notes
     -----
-    Derivative: 1; the gradient of each part goes back to its place.
+    Derivative: 1; the gradient of `input` joins those of the parts.
 
     Examples
     --------
@@ -672,14 +673,14 @@ def tensor_split(
 
 @operation()
 def hsplit(input: Operand, indices_or_sections: int | Sequence[int]) -> tuple[Tensor, ...]:
-    """Return parts of `input` along its second dimension, a vector's along its only one.
+    """Return parts of `input` along its second dimension; of a vector along its only one.
 
     Parameters
     ----------
     input : Tensor
         Of at least one dimension.
     indices_or_sections : int or sequence of ints
-        How many parts of equal length, or where the second, third … part begins.
+        Number of parts of equal length, or the indices where the second, third … part begins.
 
     Returns
     -------
@@ -689,11 +690,11 @@ def hsplit(input: Operand, indices_or_sections: int | Sequence[int]) -> tuple[Te
     Raises
     ------
     ShapeError
-        If there are too few dimensions, or the parts would not be equal.
+        If there are too few dimensions, or the parts would not be of equal length.
 
     Notes
     -----
-    Derivative: 1; the gradient of each part goes back to its place.
+    Derivative: 1; the gradient of `input` joins those of the parts.
 
     Examples
     --------
@@ -701,12 +702,12 @@ def hsplit(input: Operand, indices_or_sections: int | Sequence[int]) -> tuple[Te
     >>> cr.hsplit(cr.tensor([1, 2, 3, 4]), 2)
     (tensor([1, 2]), tensor([3, 4]))
     """
-    return _cut("hsplit", input, indices_or_sections, 1)
+    return _split_along("hsplit", input, indices_or_sections, 1)
 
 
 @operation()
 def vsplit(input: Operand, indices_or_sections: int | Sequence[int]) -> tuple[Tensor, ...]:
-    """Return parts of `input` along its first dimension; `input` has two or more; as `hsplit` does.
+    """Return parts along the first dimension of a tensor of two or more; as `hsplit` does.
 
     Examples
     --------
@@ -714,7 +715,7 @@ def vsplit(input: Operand, indices_or_sections: int | Sequence[int]) -> tuple[Te
     >>> cr.vsplit(cr.tensor([[1, 2], [3, 4]]), 2)
     (tensor([[1, 2]]), tensor([[3, 4]]))
     """
-    return _cut("vsplit", input, indices_or_sections, 2)
+    return _split_along("vsplit", input, indices_or_sections, 2)
 
 
 @operation()
@@ -727,15 +728,17 @@ def dsplit(input: Operand, indices_or_sections: int | Sequence[int]) -> tuple[Te
     >>> [part.shape for part in cr.dsplit(cr.zeros(2, 2, 4), [1])]
     [(2, 2, 1), (2, 2, 3)]
     """
-    return _cut("dsplit", input, indices_or_sections, 3)
+    return _split_along("dsplit", input, indices_or_sections, 3)
 
 
-def _cut(name: str, x: Operand, cuts: int | Sequence[int], least: int) -> tuple[Tensor, ...]:
+def _split_along(
+    name: str, x: Operand, cuts: int | Sequence[int], min_ndim: int
+) -> tuple[Tensor, ...]:
     x = tensor_of(x)
-    if x.ndim < least:
+    if x.ndim < min_ndim:
         raise ShapeError(
-            f"{name} requires a tensor with at least {least} dimension{'s' if least > 1 else ''}, "
-            f"but got a tensor with {x.ndim} dimensions"
+            f"{name} requires a tensor with at least {min_ndim} "
+            f"dimension{'s' if min_ndim > 1 else ''}, but got a tensor with {x.ndim} dimensions"
         )
     dim = {"hsplit": 1 if x.ndim > 1 else 0, "vsplit": 0, "dsplit": 2}[name]
     if isinstance(cuts, int) and (cuts <= 0 or x.shape[dim] % cuts):
@@ -750,7 +753,7 @@ def _cut(name: str, x: Operand, cuts: int | Sequence[int], least: int) -> tuple[
 def split_with_sizes(
     input: Operand, split_sizes: Sequence[int], dim: int = 0
 ) -> tuple[Tensor, ...]:
-    """Return parts of `input` of given lengths: `split` with a list.
+    """Return parts of `input` of given lengths, as `split` does with a list.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Products that sum over a shared dimension."""
+"""Matrix products: matmul, dot, outer, linear, and their sums with another tensor."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def matmul(input: Operand, other: Operand) -> Tensor:
     Raises
     ------
     ShapeError
-        If the shapes don't fit, or one operand is a scalar.
+        If the shapes don't match, or one operand is a scalar.
 
     Notes
     -----
@@ -75,8 +75,8 @@ def matmul(input: Operand, other: Operand) -> Tensor:
     return _matmul(input, other)
 
 
-def _of_dims(name: str, x: Operand, y: Operand, x_ndim: int, y_ndim: int) -> Tensor:
-    """Return x @ y, of operands that must have these numbers of dimensions and one dtype."""
+def _matmul_exact(name: str, x: Operand, y: Operand, x_ndim: int, y_ndim: int) -> Tensor:
+    """Return x @ y; raise unless the numbers of dimensions are these and the dtypes are equal."""
     left, right = tensor_of(x), tensor_of(y)
     if left._array.ndim != x_ndim or right._array.ndim != y_ndim:
         raise ShapeError(
@@ -108,7 +108,7 @@ def mm(input: Operand, mat2: Operand) -> Tensor:
     Raises
     ------
     ShapeError
-        If they are no matrices, or their shapes don't fit.
+        If they are not matrices, or their shapes don't match.
     DTypeError
         If their dtypes differ.
 
@@ -123,7 +123,7 @@ def mm(input: Operand, mat2: Operand) -> Tensor:
     tensor([[1.],
             [2.]])
     """
-    return _of_dims("mm", input, mat2, 2, 2)
+    return _matmul_exact("mm", input, mat2, 2, 2)
 
 
 @operation()
@@ -140,7 +140,7 @@ def mv(input: Operand, vec: Operand) -> Tensor:
     >>> cr.mv(cr.eye(2), cr.tensor([1.0, 2.0]))
     tensor([1., 2.])
     """
-    return _of_dims("mv", input, vec, 2, 1)
+    return _matmul_exact("mv", input, vec, 2, 1)
 
 
 @operation()
@@ -157,17 +157,17 @@ def dot(input: Operand, tensor: Operand) -> Tensor:
     >>> cr.dot(cr.tensor([1.0, 2.0]), cr.tensor([3.0, 4.0]))
     tensor(11.)
     """
-    return _of_dims("dot", input, tensor, 1, 1)
+    return _matmul_exact("dot", input, tensor, 1, 1)
 
 
 @operation()
 def bmm(input: Operand, mat2: Operand) -> Tensor:
-    """Return the products of two stacks of matrices, shapes (b, m, k) and (b, k, n), one by one.
+    """Return the matrix products of two stacks, of shapes (b, m, k) and (b, k, n).
 
     Raises
     ------
     ShapeError
-        If the stacks differ in length: they don't broadcast here.
+        If the stacks differ in length: `bmm` does not broadcast.
 
     Notes
     -----
@@ -185,12 +185,12 @@ def bmm(input: Operand, mat2: Operand) -> Tensor:
             "bmm: Expected size for first two dimensions of batch2 tensor to be: "
             f"[{left.shape[0]}, {left.shape[2]}] but got: {list(right.shape[:2])}."
         )
-    return _of_dims("bmm", left, right, 3, 3)
+    return _matmul_exact("bmm", left, right, 3, 3)
 
 
 @operation(aliases="ger", numpy="linalg.outer x1 x2")
 def outer(input: Operand, vec2: Operand) -> Tensor:
-    """Return the matrix of all products of an element of one vector and one of the other.
+    """Return the outer product of two vectors: the products of all pairs of their elements.
 
     Parameters
     ----------
@@ -204,7 +204,7 @@ def outer(input: Operand, vec2: Operand) -> Tensor:
     Raises
     ------
     ShapeError
-        If one is no vector.
+        If one is not a vector.
 
     Notes
     -----
@@ -228,7 +228,7 @@ ger = outer
 
 
 def linear(input: Operand, weight: Operand, bias: Operand | None = None) -> Tensor:
-    """Return x @ weightᵀ + bias, a fully connected layer.
+    """Return x @ weightᵀ + bias, the function of a fully connected layer.
 
     Parameters
     ----------
@@ -246,7 +246,7 @@ def linear(input: Operand, weight: Operand, bias: Operand | None = None) -> Tens
     Raises
     ------
     ShapeError
-        If the shapes don't fit.
+        If the shapes don't match.
 
     Notes
     -----
@@ -266,15 +266,13 @@ def linear(input: Operand, weight: Operand, bias: Operand | None = None) -> Tens
     return product if bias is None else elementwise.add.apply(product, bias)
 
 
-# --- added ----------------------------------------------------------------------------------------
-#
-# Products added to something: beta · x + alpha · (a product).
+# --- sums with a product: beta · x + alpha · (a product) ------------------------------------------
 
 Number = Any
 
 
-def _added(name: str, x: Operand, product: Tensor, beta: Number, alpha: Number) -> Tensor:
-    """Return beta · x + alpha · product; `x` is not looked at where beta is 0."""
+def _add_product(name: str, x: Operand, product: Tensor, beta: Number, alpha: Number) -> Tensor:
+    """Return beta · x + alpha · product; if beta is 0, the values of `x` are not used."""
     x = tensor_of(x)
     fits = x.ndim <= product.ndim and all(
         n in (1, m) for n, m in zip(reversed(x.shape), reversed(product.shape), strict=False)
@@ -289,8 +287,8 @@ def _added(name: str, x: Operand, product: Tensor, beta: Number, alpha: Number) 
     if beta == 0:
         if not x.requires_grad:
             return product
-        nowhere = namespace(x._array).zeros(x.shape, dtype=bool)
-        x = elementwise.masked.apply(x, make(nowhere, None))  # zeros, and so is the gradient
+        no_elements = namespace(x._array).zeros(x.shape, dtype=bool)
+        x = elementwise.masked.apply(x, make(no_elements, None))  # zeros with zero gradient
     elif beta != 1:
         x = elementwise.multiply.apply(x, beta)
     return elementwise.add.apply(x, product)
@@ -305,12 +303,12 @@ def addmm(
     Parameters
     ----------
     input : Tensor, of a shape that broadcasts to (m, n)
-        What is added.
+        The tensor to add to.
     mat1 : Tensor, shape (m, k)
     mat2 : Tensor, shape (k, n)
         Of the dtype of `mat1`.
     beta : number, default 1
-        The factor of `input`; where it is 0, nan and inf in `input` make no difference.
+        The factor of `input`; if it is 0, nan and inf in `input` are ignored.
     alpha : number, default 1
         The factor of the product.
 
@@ -321,13 +319,13 @@ def addmm(
     Raises
     ------
     ShapeError
-        If the shapes don't fit.
+        If the shapes don't match.
     DTypeError
         If the dtypes of the matrices differ.
 
     Notes
     -----
-    Derivatives: beta g for x (zeros where beta is 0), alpha g mat2ᵀ for mat1, alpha mat1ᵀ g for
+    Derivatives: beta g for x (zeros if beta is 0), alpha g mat2ᵀ for mat1, alpha mat1ᵀ g for
     mat2, where g is the gradient of the result.
 
     Examples
@@ -337,7 +335,7 @@ def addmm(
     tensor([[11., 10.],
             [10., 11.]])
     """
-    return _added("addmm", input, mm(mat1, mat2), beta, alpha)
+    return _add_product("addmm", input, mm(mat1, mat2), beta, alpha)
 
 
 @operation(inplace=True)
@@ -354,7 +352,7 @@ def addmv(
     >>> cr.addmv(cr.ones(2), cr.eye(2), cr.tensor([2.0, 3.0]))
     tensor([3., 4.])
     """
-    return _added("addmv", input, mv(mat, vec), beta, alpha)
+    return _add_product("addmv", input, mv(mat, vec), beta, alpha)
 
 
 addmv_ = inplace_form(addmv)
@@ -375,7 +373,7 @@ def addr(
     tensor([[3., 4.],
             [6., 8.]])
     """
-    return _added("addr", input, outer(vec1, vec2), beta, alpha)
+    return _add_product("addr", input, outer(vec1, vec2), beta, alpha)
 
 
 @operation(inplace=True)
@@ -390,7 +388,7 @@ def addbmm(
     Raises
     ------
     ShapeError
-        If the shapes don't fit.
+        If the shapes don't match.
 
     Examples
     --------
@@ -404,14 +402,14 @@ def addbmm(
             "addbmm: expected stacks of matrices, of shapes [b, n, k] and [b, k, m], but got "
             f"{list(left.shape)} and {list(right.shape)}"
         )
-    return _added("addbmm", input, tensordot(left, right, ([0, 2], [0, 1])), beta, alpha)
+    return _add_product("addbmm", input, tensordot(left, right, ([0, 2], [0, 1])), beta, alpha)
 
 
 @operation(inplace=True)
 def baddbmm(
     input: Operand, batch1: Operand, batch2: Operand, *, beta: Number = 1, alpha: Number = 1
 ) -> Tensor:
-    """Return beta · x + alpha · (batch1[i] @ batch2[i]), matrix by matrix of two stacks.
+    """Return beta · x[i] + alpha · (batch1[i] @ batch2[i]) for all matrices of two stacks.
 
     The arguments are those of `addmm`, of shapes (b, n, m), (b, n, k) and (b, k, m), and so are
     the derivatives.
@@ -424,4 +422,4 @@ def baddbmm(
     <BLANKLINE>
             [[3.]]])
     """
-    return _added("baddbmm", input, bmm(batch1, batch2), beta, alpha)
+    return _add_product("baddbmm", input, bmm(batch1, batch2), beta, alpha)

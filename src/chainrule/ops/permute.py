@@ -1,4 +1,4 @@
-"""Dimensions, and elements along them, in another order."""
+"""Permutations of dimensions, and of the elements along them: transpose, flip, roll, rot90."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def permute_dims(input: Operand, axes: Sequence[int]) -> Tensor:
     input : Tensor
         Any tensor.
     axes : sequence of ints
-        For each dimension of the result, which one of `input` it is.
+        The dimension of `input` for each dimension of the result.
 
     Returns
     -------
@@ -59,11 +59,11 @@ def permute_dims(input: Operand, axes: Sequence[int]) -> Tensor:
     Raises
     ------
     ArgumentError
-        If `axes` does not name every dimension once.
+        If `axes` does not contain every dimension once.
 
     Notes
     -----
-    Derivative: 1; the gradient's dimensions are put back.
+    Derivative: 1; the gradient's dimensions are permuted back.
 
     Examples
     --------
@@ -75,8 +75,8 @@ def permute_dims(input: Operand, axes: Sequence[int]) -> Tensor:
     order = tuple([one_dim(axis, input.ndim) for axis in axes])
     if sorted(order) != list(range(input.ndim)):
         raise ArgumentError(
-            f"permute: the dimensions {tuple(axes)} must name each of the tensor's {input.ndim} "
-            "once"
+            f"permute: the dimensions {tuple(axes)} must contain each of the tensor's {input.ndim} "
+            "dimensions once"
         )
     return _permute(input, axes=order)
 
@@ -99,7 +99,7 @@ def permute(input: Operand, *order: Any, dims: Sequence[int] | None = None) -> T
 
     Notes
     -----
-    Derivative: 1; the gradient's dimensions are put back.
+    Derivative: 1; the gradient's dimensions are permuted back.
 
     Examples
     --------
@@ -119,7 +119,7 @@ def transpose(input: Operand, dim0: int, dim1: int) -> Tensor:
     input : Tensor
         Any tensor.
     dim0, dim1 : int
-        The two.
+        The dimensions to exchange.
 
     Returns
     -------
@@ -133,7 +133,7 @@ def transpose(input: Operand, dim0: int, dim1: int) -> Tensor:
 
     Notes
     -----
-    Derivative: 1; the gradient's dimensions are put back.
+    Derivative: 1; the gradient's dimensions are permuted back.
 
     Examples
     --------
@@ -233,14 +233,14 @@ def reverse_dims(x: Tensor) -> Tensor:
 def movedim(
     input: Operand, source: int | Sequence[int], destination: int | Sequence[int]
 ) -> Tensor:
-    """Return `input` with some dimensions moved, the others in their order.
+    """Return `input` with some dimensions moved; the others keep their order.
 
     Parameters
     ----------
     input : Tensor
         Any tensor.
     source, destination : int or sequence of ints
-        Where the dimensions are in `input`, and where in the result.
+        Positions of the dimensions in `input`, and in the result.
 
     Returns
     -------
@@ -250,11 +250,11 @@ def movedim(
     Raises
     ------
     ArgumentError
-        If the two differ in length.
+        If `source` and `destination` differ in length.
 
     Notes
     -----
-    Derivative: 1; the gradient's dimensions are put back.
+    Derivative: 1; the gradient's dimensions are permuted back.
 
     Examples
     --------
@@ -292,7 +292,7 @@ def flip(
     input : Tensor
         Any tensor.
     *along : ints, or one sequence of ints
-        Which dimensions: all if left out. Also spelled `dims` and `axis`.
+        The dimensions to flip; all if left out. Also spelled `dims` and `axis`.
 
     Returns
     -------
@@ -321,16 +321,16 @@ def roll(
     *,
     axis: Any = None,
 ) -> Tensor:
-    """Return `input` with the elements moved along dimensions, the last ones to the front.
+    """Return `input` with the elements shifted along dimensions, from the end to the front.
 
     Parameters
     ----------
     input : Tensor
         Any tensor.
     shifts : int or sequence of ints
-        By how many places, for each dimension.
+        Number of positions, for each dimension.
     dims : int or sequence of ints, optional
-        Which dimensions: in the flattened tensor if left out. Also spelled `axis`.
+        The dimensions to shift along; the flattened tensor's if left out. Also spelled `axis`.
 
     Returns
     -------
@@ -354,15 +354,13 @@ def roll(
         raise ArgumentError("roll: shifts required: give a number, or one for each of dims")
     if named is None:
         return reshape(shaping.roll.apply(reshape(input, -1), shift=steps, axis=(0,)), input.shape)
-    places = many_dims(named, input.ndim) or ()
-    if len(places) != len(steps):
+    axes = many_dims(named, input.ndim) or ()
+    if len(axes) != len(steps):
         raise ArgumentError(f"roll: shifts and dims must align: shifts {shifts}, dims {named}")
-    return shaping.roll.apply(input, shift=steps, axis=places)
+    return shaping.roll.apply(input, shift=steps, axis=axes)
 
 
-# --- turning --------------------------------------------------------------------------------------
-#
-# Tensors mirrored, and turned by right angles.
+# --- flips of rows and columns, rotations ---------------------------------------------------------
 
 
 @operation(numpy="fliplr m")
@@ -417,14 +415,14 @@ def flipud(input: Operand) -> Tensor:
 
 @operation(numpy="rot90 m k= axes=dims")
 def rot90(input: Operand, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
-    """Return a copy of `input` turned by right angles in the plane of two dimensions.
+    """Return a copy of `input` rotated by multiples of 90° in the plane of two dimensions.
 
     Parameters
     ----------
     input : Tensor
         Of at least two dimensions.
     k : int, default 1
-        By how many right angles, from the first dimension towards the second.
+        Number of rotations by 90°, from the first dimension towards the second.
     dims : sequence of two ints, default (0, 1)
         The two dimensions.
 
@@ -439,7 +437,7 @@ def rot90(input: Operand, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
 
     Notes
     -----
-    Derivative: 1; the gradient is turned back.
+    Derivative: 1; the gradient is rotated back.
 
     Examples
     --------
@@ -456,13 +454,13 @@ def rot90(input: Operand, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
     first, second = one_dim(dims[0], input.ndim), one_dim(dims[1], input.ndim)
     if first == second:
         raise ArgumentError(f"rot90: expected rotation dims to be different, but got {tuple(dims)}")
-    turns = whole_number(k, "rot90", "k") % 4
-    if turns == 0:
+    quarter_turns = whole_number(k, "rot90", "k") % 4
+    if quarter_turns == 0:
         return elementwise.clone.apply(input)
-    if turns == 2:
+    if quarter_turns == 2:
         return flip(input, (first, second))
-    turned = transpose(input, first, second)
-    return flip(turned, first if turns == 1 else second)
+    transposed = transpose(input, first, second)
+    return flip(transposed, first if quarter_turns == 1 else second)
 
 
 tensor_property("T", reverse_dims, doc="The tensor with its dimensions in reverse order.")

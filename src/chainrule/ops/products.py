@@ -1,4 +1,4 @@
-"""Products of tensors of any number of dimensions, and of vectors along one."""
+"""Tensor, inner, cross and Kronecker products, and distances of points."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from chainrule.backend import dtype_title, promoted
 from chainrule.errors import ArgumentError, DTypeError, ShapeError
 from chainrule.operation import operation
 from chainrule.ops.complex import conj
-from chainrule.ops.einsum import einsum, pair
+from chainrule.ops.einsum import contract_pair, einsum
 from chainrule.ops.where import where
 from chainrule.ops.wrappers import reshape_result
 from chainrule.primitives import contraction, distances, elementwise, indexing, reductions, shaping
@@ -36,8 +36,8 @@ __all__ = [
 Axes = Any  # an int, two of them, or two sequences of ints
 
 
-def _both(x: Operand, y: Operand) -> tuple[Tensor, Tensor]:
-    """Return two operands as tensors of one dtype."""
+def _promoted_pair(x: Operand, y: Operand) -> tuple[Tensor, Tensor]:
+    """Return two operands as tensors of their promoted dtype."""
     left, right = tensor_of(x), tensor_of(y)
     if left.dtype == right.dtype:
         return left, right
@@ -54,7 +54,7 @@ def tensordot(a: Operand, b: Operand, dims: Axes = None, *, axes: Axes = None) -
     Parameters
     ----------
     a, b : Tensor
-        Of dtypes that promote.
+        Their dtypes are promoted.
     dims : int, or two sequences of ints, default 2
         The number of dimensions to sum over, the last ones of `a` and the first ones of `b`; or
         those of `a` and those of `b`, in pairs. Also spelled `axes`.
@@ -62,16 +62,17 @@ def tensordot(a: Operand, b: Operand, dims: Axes = None, *, axes: Axes = None) -
     Returns
     -------
     Tensor
-        The other dimensions of `a`, then those of `b`.
+        The remaining dimensions of `a`, then those of `b`.
 
     Raises
     ------
     ShapeError
-        If the sizes in a pair differ, neither being 1, or there are not so many dimensions.
+        If the sizes in a pair differ and neither is 1, or a tensor has fewer dimensions.
 
     Notes
     -----
-    Derivatives: products of the gradient and the other tensor, over the other's own dimensions.
+    Derivatives: products of the gradient and the other tensor, summed over the dimensions of the
+    other tensor that were not summed over before.
 
     Examples
     --------
@@ -83,9 +84,9 @@ def tensordot(a: Operand, b: Operand, dims: Axes = None, *, axes: Axes = None) -
     """
     if axes is not None and dims is not None:
         raise TypeError("dims and axes are two names of one argument: give one of them")
-    left, right = _both(a, b)
+    left, right = _promoted_pair(a, b)
     wanted = axes if dims is None else dims
-    x_dims, y_dims = _dims_of(left, right, 2 if wanted is None else wanted)
+    x_dims, y_dims = _contracted_dims(left, right, 2 if wanted is None else wanted)
     labels = list(range(left.ndim + right.ndim))
     for i, j in zip(x_dims, y_dims, strict=True):
         n, m = left.shape[i], right.shape[j]
@@ -95,18 +96,18 @@ def tensordot(a: Operand, b: Operand, dims: Axes = None, *, axes: Axes = None) -
                     "tensordot: contracted dimensions need to match, but first has size "
                     f"{n} in dim {i} and second has size {m} in dim {j}"
                 )
-            # A dimension of size 1 stands for any: the other tensor's elements are summed first.
-            left = left if n == 1 else _summed(left, i, True)
-            right = right if m == 1 else _summed(right, j, True)
+            # A dimension of size 1 broadcasts: the other tensor's elements are summed first.
+            left = left if n == 1 else _sum_axis(left, i, True)
+            right = right if m == 1 else _sum_axis(right, j, True)
         labels[left.ndim + j] = labels[i]
     x_labels, y_labels = tuple(labels[: left.ndim]), tuple(labels[left.ndim :])
     out = [label for i, label in enumerate(x_labels) if i not in x_dims]
     out += [label for j, label in enumerate(y_labels) if j not in y_dims]
-    return pair(left, right, x_labels, y_labels, tuple(out))
+    return contract_pair(left, right, x_labels, y_labels, tuple(out))
 
 
-def _dims_of(x: Tensor, y: Tensor, dims: Axes) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return the dimensions of both to sum over, counted from the front."""
+def _contracted_dims(x: Tensor, y: Tensor, dims: Axes) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return the dimensions of both tensors to sum over, counted from the front."""
     if isinstance(dims, Tensor):
         dims = dims.tolist()
     if not isinstance(dims, Sequence):
@@ -130,9 +131,7 @@ def _dims_of(x: Tensor, y: Tensor, dims: Axes) -> tuple[tuple[int, ...], tuple[i
     x_dims = tuple([one_dim(d, x.ndim) for d in first])
     y_dims = tuple([one_dim(d, y.ndim) for d in second])
     if len(set(x_dims)) < len(x_dims) or len(set(y_dims)) < len(y_dims):
-        raise ArgumentError(
-            f"tensordot: dims {dims!r} names a dimension twice: each can appear once"
-        )
+        raise ArgumentError(f"tensordot: dims {dims!r} repeats a dimension: each can appear once")
     return x_dims, y_dims
 
 
@@ -144,12 +143,12 @@ def inner(input: Operand, other: Operand) -> Tensor:
     ----------
     input : Tensor, shape (..., k)
     other : Tensor, shape (..., k)
-        y: a single number multiplies all elements of the other.
+        y: a 0-d tensor multiplies all elements of the other.
 
     Returns
     -------
     Tensor
-        The other dimensions of `input`, then those of `other`. Nothing is conjugated.
+        The remaining dimensions of `input`, then those of `other`. Nothing is conjugated.
 
     Raises
     ------
@@ -166,7 +165,7 @@ def inner(input: Operand, other: Operand) -> Tensor:
     >>> cr.inner(cr.tensor([1.0, 2.0]), cr.tensor([[3.0, 4.0], [5.0, 6.0]]))
     tensor([11., 17.])
     """
-    left, right = _both(input, other)
+    left, right = _promoted_pair(input, other)
     if left.ndim == 0 or right.ndim == 0:
         return elementwise.multiply.apply(left, right)
     if left.shape[-1] != right.shape[-1]:
@@ -179,7 +178,7 @@ def inner(input: Operand, other: Operand) -> Tensor:
 
 @operation(method=False, ufunc="vecdot")
 def vecdot(x: Operand, y: Operand, /, dim: int | None = None, *, axis: int | None = None) -> Tensor:
-    """Return the inner products of vectors that lie along a dimension.
+    """Return the inner products of the vectors along a dimension.
 
     Parameters
     ----------
@@ -207,29 +206,30 @@ def vecdot(x: Operand, y: Operand, /, dim: int | None = None, *, axis: int | Non
     >>> cr.vecdot(cr.tensor([[1.0, 2.0], [3.0, 4.0]]), cr.tensor([1.0, 10.0]))
     tensor([21., 43.])
     """
-    left, right = _both(x, y)
+    left, right = _promoted_pair(x, y)
     left, right = _same_ndim(conj(left), right)
-    number = one_dim(_chosen(dim, axis, -1), left.ndim) if left.ndim else 0
+    number = one_dim(_dim_or_axis(dim, axis, -1), left.ndim) if left.ndim else 0
     if left.shape != right.shape or not left.ndim:
         product = elementwise.multiply.apply(left, right)
-        return _summed(product, number, False) if left.ndim else product
+        return _sum_axis(product, number, False) if left.ndim else product
     labels = tuple(range(left.ndim))
-    return pair(left, right, labels, labels, (*labels[:number], *labels[number + 1 :]))
+    return contract_pair(left, right, labels, labels, (*labels[:number], *labels[number + 1 :]))
 
 
-def _summed(x: Tensor, axis: int, keepdims: bool) -> Tensor:
-    """Return the sum along an axis in the dtype of `x`: integers stay narrow, as in `matmul`."""
+def _sum_axis(x: Tensor, axis: int, keepdims: bool) -> Tensor:
+    """Return the sum along an axis in the dtype of `x`, integers included, as `matmul` does."""
     return cast(reductions.sum.apply(x, axis=(axis,), keepdims=keepdims), x.dtype)
 
 
-def _chosen(dim: int | None, axis: int | None, default: int) -> int:
+def _dim_or_axis(dim: int | None, axis: int | None, default: int) -> int:
+    """Return the dimension that was given by one of its two names, or the default."""
     if dim is not None and axis is not None:
         raise TypeError("dim and axis are two names of one argument: give one of them")
     return next((d for d in (dim, axis) if d is not None), default)
 
 
 def _same_ndim(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-    """Return both with as many dimensions, new ones of size 1 in front."""
+    """Return both with the same number of dimensions, new ones of size 1 in front."""
     ndim = max(x.ndim, y.ndim)
     return _with_ndim(x, ndim), _with_ndim(y, ndim)
 
@@ -257,7 +257,7 @@ def vdot(input: Operand, other: Operand) -> Tensor:
     Raises
     ------
     ShapeError
-        If they are no vectors, or of different lengths.
+        If they are not vectors, or of different lengths.
     DTypeError
         If their dtypes differ.
 
@@ -295,7 +295,7 @@ def cross(
     input, other : Tensor, shapes (..., 3, ...) that broadcast
     dim : int, optional
         The dimension of the vectors, counted after broadcasting. Also spelled `axis`. As in
-        PyTorch, the first one of size 3 if left out: name it.
+        PyTorch, the first one of size 3 if left out.
 
     Returns
     -------
@@ -305,7 +305,7 @@ def cross(
     Raises
     ------
     ShapeError
-        If that dimension has another size in one of them, or the shapes don't broadcast.
+        If the size of that dimension is not 3, or the shapes don't broadcast.
 
     Notes
     -----
@@ -317,9 +317,9 @@ def cross(
     >>> cr.cross(cr.tensor([1.0, 0.0, 0.0]), cr.tensor([0.0, 1.0, 0.0]))
     tensor([0., 0., 1.])
     """
-    left, right = _same_ndim(*_both(input, other))
+    left, right = _same_ndim(*_promoted_pair(input, other))
     sizes = [max(n, m) for n, m in zip(left.shape, right.shape, strict=True)]
-    number = _chosen(dim, axis, sizes.index(3) if 3 in sizes else left.ndim)
+    number = _dim_or_axis(dim, axis, sizes.index(3) if 3 in sizes else left.ndim)
     if number == left.ndim:
         raise ShapeError(
             f"cross: no dimension of size 3 in input: got shapes {list(left.shape)} and "
@@ -336,17 +336,17 @@ def cross(
 
 @operation(numpy="kron a b")
 def kron(input: Operand, other: Operand) -> Tensor:
-    """Return the Kronecker product: each element of `input` times the whole of `other`.
+    """Return the Kronecker product: the blocks ``input[i, j, ...] * other``.
 
     Parameters
     ----------
     input, other : Tensor
-        x and y: of dtypes that promote; the one of fewer dimensions gets new ones in front.
+        x and y: their dtypes are promoted; the one of fewer dimensions gets new ones in front.
 
     Returns
     -------
     Tensor
-        The products of the sizes of `input` and `other`, dimension by dimension.
+        Its sizes are the products of those of `input` and `other`, dimension by dimension.
 
     Notes
     -----
@@ -359,11 +359,11 @@ def kron(input: Operand, other: Operand) -> Tensor:
     tensor([[1., 1., 2., 2.],
             [1., 1., 2., 2.]])
     """
-    left, right = _same_ndim(*_both(input, other))
+    left, right = _same_ndim(*_promoted_pair(input, other))
     pairs = list(zip(left.shape, right.shape, strict=True))
     rows = shaping.reshape.apply(left, shape=tuple([size for n, _ in pairs for size in (n, 1)]))
-    whole = shaping.reshape.apply(right, shape=tuple([size for _, m in pairs for size in (1, m)]))
-    product = elementwise.multiply.apply(rows, whole)
+    blocks = shaping.reshape.apply(right, shape=tuple([size for _, m in pairs for size in (1, m)]))
+    product = elementwise.multiply.apply(rows, blocks)
     return reshape_result(product, tuple([n * m for n, m in pairs]))
 
 
@@ -374,7 +374,7 @@ def bilinear(x: Operand, y: Operand, /, weight: Operand, bias: Operand | None = 
     ----------
     x : Tensor, shape (..., m)
     y : Tensor, shape (..., n)
-        Of the same shape but for its last dimension.
+        Of the same shape except for its last dimension.
     weight : Tensor, shape (k, m, n)
         The matrices.
     bias : Tensor, shape (k,), optional
@@ -386,7 +386,7 @@ def bilinear(x: Operand, y: Operand, /, weight: Operand, bias: Operand | None = 
     Raises
     ------
     ShapeError
-        If the shapes don't fit.
+        If the shapes don't match.
 
     Notes
     -----
@@ -414,9 +414,7 @@ def bilinear(x: Operand, y: Operand, /, weight: Operand, bias: Operand | None = 
     return product if bias is None else elementwise.add.apply(product, bias)
 
 
-# --- distances ------------------------------------------------------------------------------------
-#
-# Distances of all points from each other.
+# --- distances of pairs of points -----------------------------------------------------------------
 
 _MODES = (
     "use_mm_for_euclid_dist_if_necessary",
@@ -431,7 +429,7 @@ def cdist(
     p: float = 2.0,
     compute_mode: str | None = "use_mm_for_euclid_dist_if_necessary",
 ) -> Tensor:
-    """Return the distance of each point of one set from each of another.
+    """Return the distances of all pairs of points of two sets.
 
     Parameters
     ----------
@@ -439,11 +437,11 @@ def cdist(
         Points are rows.
     x2 : Tensor, shape (..., n, k), real
     p : float, default 2.0
-        The distance is the p-norm of the difference: 2 for Euclid's, 1 for the sum of magnitudes,
-        inf for the largest, 0 for the number of coordinates that differ.
+        The distance is the p-norm of the difference: 2 for the Euclidean distance, 1 for the sum
+        of magnitudes, inf for the largest, 0 for the number of coordinates that differ.
     compute_mode : str, optional
-        PyTorch's: "donot_use_mm_for_euclid_dist" takes no matrix products, which is slower.
-        Pairs that nearly coincide are computed by their differences in any mode.
+        As in PyTorch: "donot_use_mm_for_euclid_dist" avoids matrix products, which is slower.
+        Pairs that nearly coincide are computed from their differences in any mode.
 
     Returns
     -------
@@ -455,16 +453,16 @@ def cdist(
     ShapeError
         If the points have different dimensions, or the stacks don't broadcast.
     DTypeError
-        If the numbers are complex, or no floats.
+        If the dtype is not real floating.
     ArgumentError
-        If p is negative, or there is no such `compute_mode`.
+        If p is negative, or `compute_mode` is unknown.
 
     Notes
     -----
     Derivative for p = 2: the unit vector from y to x, and 0 where both coincide. For other p the
-    differences of all pairs are held in memory; their derivative where coordinates coincide is 0,
-    and for p = inf that of several largest ones is shared out evenly, as by `amax` (PyTorch gives
-    each of them all of it).
+    differences of all pairs are held in memory; the derivative where coordinates coincide is 0, and
+    for p = inf it is divided evenly among equal largest differences, as by `amax` (PyTorch gives
+    each of them the full derivative).
 
     Examples
     --------
@@ -487,21 +485,25 @@ def cdist(
     wide = np.dtype(np.float32) if dtype == np.float16 else dtype
     left, right = cast(left, wide), cast(right, wide)
     if p == 2:
-        left, right = _same_stacks(left, right)
+        left, right = _broadcast_stacks(left, right)
         with np.errstate(invalid="ignore"):  # products of infinite points are computed again
             d = distances.cdist.apply(left, right, direct=compute_mode == _MODES[2])
         return cast(d, dtype)
-    return cast(_of_norm(left, right, p), dtype)
+    return cast(_pnorm_distances(left, right, p), dtype)
 
 
-def _points(name: str, x: Operand, which: str) -> Tensor:
+def _points(name: str, x: Operand, argument: str) -> Tensor:
+    """Return points as a tensor, which must be real floating and have two dimensions or more."""
     points = tensor_of(x)
     if points.dtype.kind != "f":
         raise DTypeError(
-            f"{name} only supports floating-point dtypes, {which} got: {dtype_title(points.dtype)}"
+            f"{name} only supports floating-point dtypes, {argument} got: "
+            f"{dtype_title(points.dtype)}"
         )
     if points.ndim < 2:
-        raise ShapeError(f"{name} only supports at least 2D tensors, {which} got: {points.ndim}D")
+        raise ShapeError(
+            f"{name} only supports at least 2D tensors, {argument} got: {points.ndim}D"
+        )
     return points
 
 
@@ -510,8 +512,8 @@ def _check_exponent(name: str, p: float) -> None:
         raise ArgumentError(f"{name} only supports non-negative p values, got {p}")
 
 
-def _same_stacks(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-    """Return stacks of sets broadcast to as many of them."""
+def _broadcast_stacks(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+    """Return two stacks of sets of points, broadcast to each other."""
     if x.shape[:-2] == y.shape[:-2]:
         return x, y
     try:
@@ -525,16 +527,18 @@ def _same_stacks(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
     return left, right
 
 
-_MANY, _FLAT = 2**14, 4
-"""Of so many pairs in so few dimensions, sums are quicker over one dimension after the other."""
+_MIN_PAIRS = 2**14
+"""Number of pairs from which p-norms are summed one coordinate after the other."""
+_MAX_DIMENSIONS = 4
+"""Largest number of coordinates for which that is faster."""
 
 
-def _of_norm(x: Tensor, y: Tensor, p: float) -> Tensor:
-    """Return the p-norms of all differences, of any p but 2, with derivative 0 at zeros."""
+def _pnorm_distances(x: Tensor, y: Tensor, p: float) -> Tensor:
+    """Return the p-norms of all differences, for p other than 2, with derivative 0 at zeros."""
     (m, k), n = x.shape[-2:], y.shape[-2]
-    if 0 < k <= _FLAT and p != math.inf and m * n >= _MANY:
-        pairs = zip(_columns(x, (m, 1)), _columns(y, (1, n)), strict=True)
-        parts = [_raised(elementwise.subtract.apply(a, b), p) for a, b in pairs]
+    if 0 < k <= _MAX_DIMENSIONS and p != math.inf and m * n >= _MIN_PAIRS:
+        pairs = zip(_coordinates(x, (m, 1)), _coordinates(y, (1, n)), strict=True)
+        parts = [_pnorm_terms(elementwise.subtract.apply(a, b), p) for a, b in pairs]
         total: Tensor = functools.reduce(elementwise.add.apply, parts)
         return total if p in (0, 1) else _power(total, 1 / p)
     rows = shaping.reshape.apply(x, shape=(*x.shape[:-1], 1, k))
@@ -543,18 +547,18 @@ def _of_norm(x: Tensor, y: Tensor, p: float) -> Tensor:
     last = (d.ndim - 1,)
     if p == math.inf and k:
         return reductions.max.apply(elementwise.abs.apply(d), axis=last, keepdims=False)
-    total = reductions.sum.apply(_raised(d, p), axis=last, keepdims=False)
+    total = reductions.sum.apply(_pnorm_terms(d, p), axis=last, keepdims=False)
     return total if p in (0, 1) else _power(total, 1 / p)
 
 
-def _columns(x: Tensor, shape: tuple[int, int]) -> list[Tensor]:
-    """Return the coordinates of all points, one dimension after the other."""
+def _coordinates(x: Tensor, shape: tuple[int, int]) -> list[Tensor]:
+    """Return the coordinates of all points, one tensor for each dimension."""
     parts = shaping.unbind.apply(x, axis=x.ndim - 1)
     return [shaping.reshape.apply(part, shape=(*x.shape[:-2], *shape)) for part in parts]
 
 
-def _raised(d: Tensor, p: float) -> Tensor:
-    """Return what the p-norm adds up."""
+def _pnorm_terms(d: Tensor, p: float) -> Tensor:
+    """Return the terms whose sum is the p-th power of the p-norm."""
     sizes = elementwise.abs.apply(d)
     if p == 1:
         return sizes
@@ -562,7 +566,7 @@ def _raised(d: Tensor, p: float) -> Tensor:
 
 
 def _power(x: Tensor, p: float) -> Tensor:
-    """Return powers of non-negative numbers: at 0, 0 with the derivative 0."""
+    """Return powers of non-negative numbers; at 0 the value and the derivative are 0."""
     zero = elementwise.equal.apply(x, 0)
     powers = elementwise.pow.apply(where(zero, 1.0, x), p)
     return elementwise.masked.apply(powers, elementwise.logical_not.apply(zero))
@@ -581,14 +585,14 @@ def pdist(input: Operand, p: float = 2.0) -> Tensor:
     Returns
     -------
     Tensor, shape (n (n - 1) / 2,)
-        Of the first point and each later one, then of the second and each later one, and so on.
+        In the order (0, 1), (0, 2), …, (1, 2), ….
 
     Raises
     ------
     ShapeError
-        If `input` is no matrix.
+        If `input` is not a matrix.
     DTypeError
-        If the numbers are complex, or no floats.
+        If the dtype is not real floating.
     ArgumentError
         If p is negative.
 

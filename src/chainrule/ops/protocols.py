@@ -1,4 +1,4 @@
-"""Memory shared with other libraries through DLPack, and the way to the array API's namespace."""
+"""Protocols of other libraries: DLPack, the array API's namespace, `__array_function__`."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ __all__ = ["from_dlpack"]
 
 @operation(method=False, array_api=True)
 def from_dlpack(input: Any, *, device: DeviceLike = None, copy: bool | None = None) -> Tensor:
-    """Return a tensor of the memory of another library's array.
+    """Return a tensor that shares the memory of another library's array.
 
-    Writing to one changes the other. What is written through the other library is invisible to the
-    graph: it bumps no version, so a gradient that needs the old values is silently wrong.
+    Writing to one changes the other. A write through the other library is invisible to the graph:
+    it does not change the version, so a gradient that needs the old values is silently wrong.
 
     Parameters
     ----------
     input : object with ``__dlpack__``
-        An array of NumPy, CuPy, PyTorch or JAX, say. One that must not be written to, as JAX's,
-        makes a tensor that can't be written to.
+        For example an array of NumPy, CuPy, PyTorch or JAX. A read-only array, such as one of JAX,
+        makes a read-only tensor.
     device : device or str, optional
-        Where the tensor lives: where `input` is, if left out.
+        The device of the tensor: that of `input` if left out.
     copy : bool, optional
-        True always copies; False raises where sharing is impossible; None copies if it must.
+        True always copies; False raises if sharing is impossible; None copies if necessary.
 
     Returns
     -------
@@ -45,7 +45,7 @@ def from_dlpack(input: Any, *, device: DeviceLike = None, copy: bool | None = No
     TypeError
         If `input` has no ``__dlpack__``.
     BufferError
-        If it can't be shared, or is a Tensor that requires grad.
+        If the memory can't be shared, or `input` is a Tensor that requires grad.
     ArgumentError
         If `copy` is False and another device needs a copy.
 
@@ -85,15 +85,15 @@ def dlpack(
     dl_device: tuple[Any, int] | None = None,
     copy: bool | None = None,
 ) -> Any:
-    """Return the memory as a DLPack capsule: what `from_dlpack` of any library calls.
+    """Return the memory as a DLPack capsule, for `from_dlpack` of any library.
 
-    What runs backwards through memory is copied, unless ``copy=False`` forbids it: PyTorch ends the
-    process when it is handed negative strides.
+    Memory with negative strides is copied, unless ``copy=False``: PyTorch ends the process when it
+    receives negative strides.
 
     Raises
     ------
     BufferError
-        If the tensor requires grad; use ``detach()`` to say that the gradient ends here.
+        If the tensor requires grad: call ``detach()`` first.
     """
     if x.requires_grad:
         raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
@@ -106,19 +106,19 @@ def dlpack(
 
 @operation(method="__dlpack_device__")
 def dlpack_device(x: Tensor, /) -> tuple[Any, int]:
-    """Return the kind and the number of the tensor's device, in DLPack's numbers."""
+    """Return the type and the index of the tensor's device, as DLPack numbers them."""
     kind_and_number: tuple[Any, int] = x._array.__dlpack_device__()
     return kind_and_number
 
 
 @operation()
 def to_device(x: Tensor, device: DeviceLike, /, *, stream: Any = None) -> Tensor:
-    """Return the tensor on a device; itself if it's there already.
+    """Return the tensor on a device; itself if it is there already.
 
     Raises
     ------
     ArgumentError
-        If a stream is given: CuPy's own ``with stream:`` chooses one.
+        If a stream is given: use CuPy's ``with stream:`` instead.
     """
     if stream is not None:
         raise ArgumentError("to_device(): stream must be None: use CuPy's `with stream:` around it")
@@ -132,9 +132,9 @@ def array_namespace(x: Tensor, /, *, api_version: str | None = None) -> ModuleTy
     Raises
     ------
     ArgumentError
-        If a version of the standard is asked for that it does not have.
+        If this version of the standard is not supported.
     """
-    module = import_module("chainrule.array_api")  # it stands above this module, and is made of it
+    module = import_module("chainrule.array_api")  # an upper layer, which imports this one
     if api_version not in (None, *module.VERSIONS):
         raise ArgumentError(
             f"chainrule has the array API of {', '.join(module.VERSIONS)}, got {api_version!r}"
@@ -144,11 +144,11 @@ def array_namespace(x: Tensor, /, *, api_version: str | None = None) -> ModuleTy
 
 @operation(method="__array_function__")
 def array_function(x: Tensor, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
-    """Do what a NumPy function, called on tensors, stands for: how, says the package interop."""
+    """Call the function of tensors for a NumPy function; see the package `interop`."""
     return _interop().array_function(function, types, args, kwargs)
 
 
 @functools.cache
 def _interop() -> ModuleType:
-    """Import what stands above this module, when NumPy's functions are first called on tensors."""
+    """Import `interop`, an upper layer, when a NumPy function is first called on tensors."""
     return import_module("chainrule.interop")

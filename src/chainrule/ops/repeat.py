@@ -1,4 +1,4 @@
-"""Elements repeated, and combined with each other."""
+"""Repetition of elements and tensors, and combinations of elements: grids, products, subsets."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ __all__ = [
     "combinations",
 ]
 
-# --- repeated -------------------------------------------------------------------------------------
+# --- repetition -----------------------------------------------------------------------------------
 
 
 @operation(array_api=True)
 def tile(input: Operand, *dims: Any) -> Tensor:
-    """Return `input` repeated as a whole along its dimensions, the last ones if fewer are given.
+    """Return `input` repeated along its dimensions, the last ones if fewer numbers are given.
 
     Parameters
     ----------
     input : Tensor
         Any tensor.
     *dims : ints, or one sequence of ints
-        How often along each dimension; where there are more numbers than dimensions, new dimensions
-        come first.
+        Number of repetitions along each dimension; if there are more numbers than dimensions, new
+        dimensions come first.
 
     Returns
     -------
@@ -68,12 +68,12 @@ def tile(input: Operand, *dims: Any) -> Tensor:
 
 @operation(method="repeat")
 def repeat_whole(x: Tensor, /, *repeats: Any) -> Tensor:
-    """Return the tensor repeated as a whole along each of its dimensions, and along new first ones.
+    """Return the tensor repeated along each of its dimensions, as NumPy's `tile` does.
 
     Parameters
     ----------
     *repeats : ints, or one sequence of ints
-        How often along each dimension; new dimensions come first.
+        Number of repetitions along each dimension; new dimensions come first.
 
     Returns
     -------
@@ -104,11 +104,11 @@ def repeat_whole(x: Tensor, /, *repeats: Any) -> Tensor:
     if min(times, default=1) < 0:
         raise ShapeError(f"repeat: can't repeat a negative number of times: {list(times)}")
     shape = (1,) * (len(times) - x.ndim) + x.shape
-    apart = shaping.reshape.apply(x, shape=tuple(itertools.chain(*[(1, n) for n in shape])))
-    spread = tuple(itertools.chain(*zip(times, shape, strict=True)))
-    spread_out = shaping.broadcast_to.apply(apart, shape=spread)
+    blocks = shaping.reshape.apply(x, shape=tuple(itertools.chain(*[(1, n) for n in shape])))
+    repeated_shape = tuple(itertools.chain(*zip(times, shape, strict=True)))
+    repeated = shaping.broadcast_to.apply(blocks, shape=repeated_shape)
     result = tuple([n * size for n, size in zip(times, shape, strict=True)])
-    return shaping.reshape_copy.apply(spread_out, shape=result)
+    return shaping.reshape_copy.apply(repeated, shape=result)
 
 
 @operation()
@@ -127,11 +127,13 @@ def repeat_interleave(
     input : Tensor
         Any tensor.
     repeats : int or Tensor of integers
-        How often: all of them, or each. Left out, `input` says how often the indices 0, 1, … are.
+        Number of repetitions of all elements, or of each. If left out, the result has the indices
+        0, 1, … as often as the elements of `input` say.
     dim : int, optional
-        Along which dimension: in the flattened tensor if left out. Also spelled `axis`.
+        The dimension to repeat along: that of the flattened tensor if left out. Also spelled
+        `axis`.
     output_size : int, optional
-        The length of the result, checked if given.
+        The expected length of the result.
 
     Returns
     -------
@@ -140,7 +142,7 @@ def repeat_interleave(
     Raises
     ------
     ShapeError
-        If the numbers of repetitions don't fit the dimension.
+        If the number of `repeats` is not the length of the dimension, or `output_size` is wrong.
 
     Notes
     -----
@@ -174,19 +176,19 @@ def repeat_interleave(
             f"a length of {length}"
         )
     if not is_known(times):
-        places = _unknown_places(times, length, output_size)
-        return indexing_primitives.index.apply(input, key=(*(slice(None),) * number, places))
+        positions = _unknown_indices(times, length, output_size)
+        return indexing_primitives.index.apply(input, key=(*(slice(None),) * number, positions))
     total = int(times.sum()) * (length if len(times) == 1 else 1)
     if output_size not in (None, total):
         raise ShapeError(f"repeat_interleave: output_size is {output_size}, not the sum, {total}")
     if len(times) == 1:
-        return _each_repeated(input, number, int(times[0]))
+        return _repeat_each(input, number, int(times[0]))
     key = (*(slice(None),) * number, np.repeat(np.arange(length), times))
     return indexing_primitives.index.apply(input, key=key)
 
 
-def _unknown_places(times: Any, length: int, output_size: int | None) -> Any:
-    """Return which element each of the result is, of symbols that say how often each is there."""
+def _unknown_indices(times: Any, length: int, output_size: int | None) -> Any:
+    """Return the index of the source of each element of the result, for symbolic repetitions."""
     if output_size is None:
         check_known(times, "repeat_interleave", "give output_size")
     ends = np.cumsum(times if len(times) == length else np.repeat(times, length))
@@ -194,18 +196,19 @@ def _unknown_places(times: Any, length: int, output_size: int | None) -> Any:
     return np.searchsorted(ends, numbers, side="right")
 
 
-def _each_repeated(x: Tensor, dim: int, count: int) -> Tensor:
+def _repeat_each(x: Tensor, dim: int, count: int) -> Tensor:
+    """Return `x` with each element along a dimension repeated `count` times."""
     before, length, after = x.shape[:dim], x.shape[dim], x.shape[dim + 1 :]
-    apart = shaping.reshape.apply(x, shape=(*before, length, 1, *after))
-    spread = shaping.broadcast_to.apply(apart, shape=(*before, length, count, *after))
-    return shaping.reshape_copy.apply(spread, shape=(*before, length * count, *after))
+    elements = shaping.reshape.apply(x, shape=(*before, length, 1, *after))
+    repeated = shaping.broadcast_to.apply(elements, shape=(*before, length, count, *after))
+    return shaping.reshape_copy.apply(repeated, shape=(*before, length * count, *after))
 
 
 @operation(method=False, array_api=True)
 def repeat(x: Operand, repeats: int | Operand, /, *, axis: int | None = None) -> Tensor:
     """Return `x` with each element repeated: the array API's name of `repeat_interleave`.
 
-    PyTorch's method ``x.repeat(2, 3)`` is another thing: it repeats the tensor as a whole, as
+    PyTorch's method ``x.repeat(2, 3)`` is a different operation: it repeats the whole tensor, as
     `tile` does.
 
     Examples
@@ -217,11 +220,11 @@ def repeat(x: Operand, repeats: int | Operand, /, *, axis: int | None = None) ->
     return repeat_interleave(x, repeats, axis)
 
 
-# --- with each other ------------------------------------------------------------------------------
+# --- grids and combinations -----------------------------------------------------------------------
 
 
 def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
-    """Return the coordinates of all points of a grid, whose axes have the given coordinates.
+    """Return the coordinates of all points of the grid with the given coordinates on its axes.
 
     Parameters
     ----------
@@ -233,14 +236,14 @@ def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
     Returns
     -------
     tuple of Tensors, shape (lengths of all axes)
-        Views that can't be written to.
+        Read-only views.
 
     Raises
     ------
     ShapeError
-        If there is none, or one has more dimensions.
+        If there are no tensors, or one has more dimensions.
     ArgumentError
-        If `indexing` is something else.
+        If `indexing` is neither of these.
 
     Notes
     -----
@@ -268,39 +271,41 @@ def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
                 f"meshgrid: Expected 0D or 1D tensor in the tensor list but got {axis.ndim}D"
             )
     ndim = len(axes)
-    places = list(range(ndim))
+    positions = list(range(ndim))
     if indexing == "xy" and ndim > 1:
-        places[:2] = [1, 0]
-    lengths = [axes[i].numel() for i in places]  # to exchange the first two is its own inverse
+        positions[:2] = [1, 0]
+    lengths = [axes[i].numel() for i in positions]  # to exchange the first two is its own inverse
     return tuple(
         [
-            broadcast_to(reshape(axis, (-1,) + (1,) * (ndim - 1 - place)), tuple(lengths))
-            for axis, place in zip(axes, places, strict=True)
+            broadcast_to(reshape(axis, (-1,) + (1,) * (ndim - 1 - position)), tuple(lengths))
+            for axis, position in zip(axes, positions, strict=True)
         ]
     )
 
 
 def cartesian_prod(*tensors: Operand) -> Tensor:
-    """Return all choices of one element from each vector, as rows: the last one changes first.
+    """Return the Cartesian product of vectors: all choices of one element of each, as rows.
+
+    The elements of the last vector change fastest.
 
     Parameters
     ----------
     *tensors : Tensors, 1-d
-        What to choose from.
+        The vectors to choose from.
 
     Returns
     -------
     Tensor, shape (number of choices, number of tensors)
-        Of one vector, that itself.
+        A single vector is returned as it is.
 
     Raises
     ------
     ShapeError
-        If a tensor is no vector.
+        If a tensor is not a vector.
 
     Notes
     -----
-    Derivative: 1 for each time that an element is chosen.
+    Derivative: 1 for each choice that contains the element.
 
     Examples
     --------
@@ -326,9 +331,9 @@ def combinations(input: Operand, r: int = 2, with_replacement: bool = False) -> 
     Parameters
     ----------
     input : Tensor, 1-d
-        What to choose from.
+        The vector to choose from.
     r : int, default 2
-        How many.
+        Number of elements of a choice.
     with_replacement : bool, default False
         Whether an element can be chosen again.
 
@@ -339,13 +344,13 @@ def combinations(input: Operand, r: int = 2, with_replacement: bool = False) -> 
     Raises
     ------
     ShapeError
-        If `input` is no vector.
+        If `input` is not a vector.
     ArgumentError
         If `r` is negative.
 
     Notes
     -----
-    Derivative: 1 for each time that an element is chosen.
+    Derivative: 1 for each choice that contains the element.
 
     Examples
     --------
@@ -365,8 +370,8 @@ def combinations(input: Operand, r: int = 2, with_replacement: bool = False) -> 
         itertools.combinations_with_replacement if with_replacement else itertools.combinations
     )
     count = math.comb(n + r - 1, r) if with_replacement and n + r else math.comb(n, r)
-    flatly = itertools.chain.from_iterable(choose(range(n), r))
-    key = np.fromiter(flatly, np.intp, count * r)
+    flat = itertools.chain.from_iterable(choose(range(n), r))
+    key = np.fromiter(flat, np.intp, count * r)
     if r == 0:
         return reshape(input[:0], 0)
     return indexing_primitives.index.apply(input, key=key.reshape(count, r))

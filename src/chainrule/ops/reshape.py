@@ -1,4 +1,4 @@
-"""The same elements in another shape. Most results are views: they share memory."""
+"""Changes of shape: reshaping, dimensions of length 1, broadcasting. Most results are views."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def reshape(input: Operand, *sizes: Any, shape: Sizes | None = None) -> Tensor:
         Any tensor.
     *sizes : int, or one sequence of ints
         ``reshape(x, (2, 3))`` and ``x.reshape(2, 3)`` are the same. One size may be -1: it is
-        worked out from the others. Also spelled `shape`.
+        inferred from the others. Also spelled `shape`.
 
     Returns
     -------
@@ -74,15 +74,15 @@ def reshape(input: Operand, *sizes: Any, shape: Sizes | None = None) -> Tensor:
     tensor([[0, 1],
             [2, 3]])
     """
-    input, wanted = tensor_of(input), sizes_of(sizes if shape is None else (shape,))
-    fitting = view_shape(input, wanted)
-    if fitting is not None:
-        return _reshape(input, shape=fitting)
-    return shaping.reshape_copy.apply(input, shape=full_shape(input, wanted))
+    input, requested = tensor_of(input), sizes_of(sizes if shape is None else (shape,))
+    new_shape = view_shape(input, requested)
+    if new_shape is not None:
+        return _reshape(input, shape=new_shape)
+    return shaping.reshape_copy.apply(input, shape=infer_shape(input, requested))
 
 
 def view_shape(x: Tensor, sizes: tuple[int, ...]) -> tuple[int, ...] | None:
-    """Return the shape with its -1 worked out, None if no view of the memory of `x` can have it."""
+    """Return the shape of a view of `x`, a size of -1 inferred; None if it needs a copy."""
     array: Any = x._array
     known = array.__class__ is ndarray or is_known(array)
     contiguous = known and array.flags.c_contiguous
@@ -98,8 +98,8 @@ def view_shape(x: Tensor, sizes: tuple[int, ...]) -> tuple[int, ...] | None:
     return shape
 
 
-def full_shape(x: Tensor, sizes: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the shape with its -1 worked out."""
+def infer_shape(x: Tensor, sizes: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the shape with a size of -1 inferred from the number of elements."""
     count = x.numel()
     unknown = [i for i, size in enumerate(sizes) if size < 0]
     known = math.prod([size for size in sizes if size >= 0])
@@ -121,7 +121,7 @@ def full_shape(x: Tensor, sizes: tuple[int, ...]) -> tuple[int, ...]:
 
 @operation()
 def flatten(input: Operand, start_dim: int = 0, end_dim: int = -1) -> Tensor:
-    """Return `input` with the dimensions from `start_dim` to `end_dim` made into one.
+    """Return `input` with the dimensions from `start_dim` to `end_dim` merged into one.
 
     Parameters
     ----------
@@ -166,7 +166,7 @@ def ravel(input: Operand) -> Tensor:
 
     Notes
     -----
-    A view if the elements lie in memory in this order. Derivative: 1; the gradient is reshaped
+    A view if memory holds the elements in this order. Derivative: 1; the gradient is reshaped
     back.
 
     Examples
@@ -190,7 +190,7 @@ def squeeze(input: Operand, dim: int | Sequence[int] | None = None, *, axis: Any
     input : Tensor
         Any tensor.
     dim : int or sequence of ints, optional
-        Which dimensions, if they have length 1: all if left out. Also spelled `axis`.
+        The dimensions to remove, if they have length 1; all if left out. Also spelled `axis`.
 
     Returns
     -------
@@ -222,7 +222,7 @@ def unsqueeze(input: Operand, dim: int | None = None, *, axis: int | None = None
     input : Tensor
         Any tensor.
     dim : int
-        Where the new dimension stands in the result. Also spelled `axis`.
+        The position of the new dimension in the result. Also spelled `axis`.
 
     Returns
     -------
@@ -258,7 +258,7 @@ def expand_dims(input: Operand, axis: int | Sequence[int]) -> Tensor:
     input : Tensor
         Any tensor.
     axis : int or sequence of ints
-        Where the new dimensions stand in the result.
+        The positions of the new dimensions in the result.
 
     Returns
     -------
@@ -270,7 +270,7 @@ def expand_dims(input: Operand, axis: int | Sequence[int]) -> Tensor:
     OutOfBoundsError
         If an axis is out of range.
     ArgumentError
-        If one is named twice.
+        If an axis is repeated.
 
     Notes
     -----
@@ -302,17 +302,17 @@ def expand(x: Tensor, /, *sizes: Any) -> Tensor:
     x : Tensor
         Any tensor.
     *sizes : int, or one sequence of ints
-        The shape to have; -1 keeps a size. New dimensions come first.
+        The new shape; -1 keeps a size. New dimensions come first.
 
     Returns
     -------
     Tensor
-        A view that can't be written to: several of its elements lie in one place.
+        A read-only view: several of its elements share memory.
 
     Raises
     ------
     ShapeError
-        If a size does not fit.
+        If a size differs from that of a dimension longer than 1.
 
     Notes
     -----
@@ -326,11 +326,11 @@ def expand(x: Tensor, /, *sizes: Any) -> Tensor:
     """
     shape = sizes_of(sizes)
     if -1 in shape:
-        lead = len(shape) - x.ndim
-        if -1 in shape[: max(lead, 0)]:
+        added = len(shape) - x.ndim
+        if -1 in shape[: max(added, 0)]:
             raise ShapeError("expand: -1 is not allowed in a leading, non-existing dimension")
-        shape = tuple([x.shape[i - lead] if n == -1 else n for i, n in enumerate(shape)])
-    return _spread(x, shape)
+        shape = tuple([x.shape[i - added] if n == -1 else n for i, n in enumerate(shape)])
+    return _expand(x, shape)
 
 
 @operation(numpy="broadcast_to array shape= subok=-", array_api=True)
@@ -342,17 +342,17 @@ def broadcast_to(input: Operand, shape: Sizes) -> Tensor:
     input : Tensor
         Any tensor whose shape broadcasts to `shape`.
     shape : sequence of ints
-        The shape to have.
+        The new shape.
 
     Returns
     -------
     Tensor, shape `shape`
-        A view that can't be written to.
+        A read-only view.
 
     Raises
     ------
     ShapeError
-        If the shapes don't fit.
+        If `input` does not broadcast to `shape`.
 
     Notes
     -----
@@ -365,23 +365,24 @@ def broadcast_to(input: Operand, shape: Sizes) -> Tensor:
     tensor([[1, 2],
             [1, 2]])
     """
-    return _spread(tensor_of(input), sizes_of((shape,)))
+    return _expand(tensor_of(input), sizes_of((shape,)))
 
 
-def _spread(x: Tensor, sizes: tuple[int, ...]) -> Tensor:
+def _expand(x: Tensor, sizes: tuple[int, ...]) -> Tensor:
+    """Return `x` broadcast to `sizes`, as a read-only view if the shape changes."""
     lengths = x._array.shape
-    lead = len(sizes) - len(lengths)
-    if lead < 0:
+    added = len(sizes) - len(lengths)
+    if added < 0:
         raise ShapeError(
             f"broadcast_to: the number of sizes provided ({len(sizes)}) must be greater or equal "
             f"to the number of dimensions in the tensor ({x.ndim})"
         )
     for i, length in enumerate(lengths):
-        if length != 1 and length != sizes[lead + i]:
+        if length != 1 and length != sizes[added + i]:
             raise ShapeError(
-                f"The expanded size of the tensor ({sizes[lead + i]}) must match the existing size "
-                f"({length}) at non-singleton dimension {lead + i}. Target sizes: {list(sizes)}. "
-                f"Tensor sizes: {list(lengths)}"
+                f"The expanded size of the tensor ({sizes[added + i]}) must match the existing "
+                f"size ({length}) at non-singleton dimension {added + i}. Target sizes: "
+                f"{list(sizes)}. Tensor sizes: {list(lengths)}"
             )
     result = _broadcast_to(x, shape=sizes)
     if sizes != lengths and isinstance(result._array, ndarray):
@@ -390,23 +391,21 @@ def _spread(x: Tensor, sizes: tuple[int, ...]) -> Tensor:
 
 
 # --- broadcasting ---------------------------------------------------------------------------------
-#
-# Shapes and tensors made to fit each other.
 
 
 @operation(method=False, array_api=True)
 def broadcast_shapes(*shapes: Sizes) -> tuple[int, ...]:
-    """Return the shape that these broadcast to.
+    """Return the shape that several shapes broadcast to.
 
     Parameters
     ----------
     *shapes : tuple of ints, or int
-        Aligned at their ends; a length of 1 fits any.
+        Aligned at their last dimensions; a length of 1 broadcasts to any length.
 
     Raises
     ------
     ShapeError
-        If they don't fit.
+        If the shapes don't broadcast.
 
     Examples
     --------
@@ -414,13 +413,13 @@ def broadcast_shapes(*shapes: Sizes) -> tuple[int, ...]:
     >>> cr.broadcast_shapes((2, 1), (3,))
     (2, 3)
     """
-    listed = [sizes_of((shape,)) for shape in shapes]
+    sizes = [sizes_of((shape,)) for shape in shapes]
     try:
-        return np.broadcast_shapes(*listed)
+        return np.broadcast_shapes(*sizes)
     except ValueError:
         raise ShapeError(
-            f"broadcast_shapes(): the shapes {', '.join(map(str, map(list, listed)))} can't be "
-            "broadcast: aligned at their ends, lengths must be equal or 1"
+            f"broadcast_shapes(): the shapes {', '.join(map(str, map(list, sizes)))} can't be "
+            "broadcast: aligned at their last dimensions, lengths must be equal or 1"
         ) from None
 
 
@@ -436,12 +435,12 @@ def broadcast_tensors(*tensors: Operand) -> tuple[Tensor, ...]:
     Returns
     -------
     tuple of Tensors
-        Views; those that had to be broadcast can't be written to.
+        Views; read-only where they had to be broadcast.
 
     Raises
     ------
     ShapeError
-        If the shapes don't fit.
+        If the shapes don't broadcast.
 
     Notes
     -----
@@ -454,9 +453,9 @@ def broadcast_tensors(*tensors: Operand) -> tuple[Tensor, ...]:
     >>> x.shape, y.shape
     ((2, 3), (2, 3))
     """
-    listed = as_tensors(tensors)
-    shape = broadcast_shapes(*[tensor.shape for tensor in listed])
-    return tuple([broadcast_to(tensor, shape) for tensor in listed])
+    operands = as_tensors(tensors)
+    shape = broadcast_shapes(*[operand.shape for operand in operands])
+    return tuple([broadcast_to(operand, shape) for operand in operands])
 
 
 broadcast_arrays = broadcast_tensors

@@ -1,4 +1,4 @@
-"""Elements written, added or combined at indices; each function returns a new tensor."""
+"""Scatters: elements or slices written, added or reduced at indices, out of place."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from chainrule.backend import check_known, dtype_title, is_array, is_known, name
 from chainrule.errors import ArgumentError, CompileError, DTypeError, ShapeError
 from chainrule.kernels import flat_indexing
 from chainrule.operation import inplace_form, operation
-from chainrule.ops.index_errors import in_our_words, indexing
+from chainrule.ops.index_errors import translate_index_error, translated_index_errors
 from chainrule.ops.indexing import as_key, index_of
 from chainrule.ops.reshape import broadcast_to
 from chainrule.ops.where import where
@@ -39,15 +39,14 @@ __all__ = [
     "index_put_",
 ]
 
-# --- combining ------------------------------------------------------------------------------------
-#
-# How values that go to indices are combined with what is there.
+# --- combining values with the elements at an index -----------------------------------------------
 
 Array = Any
+Combine = Callable[[Tensor, Tensor, Any], Tensor]  # of a tensor, values and an index
 
 
-def alike(operation: str, x: Tensor, value: Operand) -> Tensor:
-    """Return a value as a tensor of the dtype of `x`; numbers are converted."""
+def value_like(operation: str, x: Tensor, value: Operand) -> Tensor:
+    """Return a value as a tensor of the dtype of `x`; Python numbers are converted."""
     if value.__class__ is not Tensor and isinstance(
         value, bool | int | float | complex | np.generic
     ):
@@ -66,51 +65,54 @@ def alike(operation: str, x: Tensor, value: Operand) -> Tensor:
     return tensor
 
 
-def write(x: Tensor, value: Tensor, key: Any) -> Tensor:
-    """Return `x` with `value`, which has the shape of ``x[key]``, at an index."""
-    kept = None
+def write_at(x: Tensor, value: Tensor, key: Any) -> Tensor:
+    """Return `x` with `value`, which has the shape of ``x[key]``, written at an index."""
+    lasting = None
     if value.requires_grad and not flat_indexing.is_masks(key):
-        kept = namespace(x._array).lasting(key, x.shape)
+        lasting = namespace(x._array).lasting(key, x.shape)
     return indexing_primitives.assign.apply(
-        x, value, path=((index_primitive, {"key": key}),), lasting=kept
+        x, value, path=((index_primitive, {"key": key}),), lasting=lasting
     )
 
 
-def add(x: Tensor, value: Tensor, key: Any) -> Tensor:
+def add_at(x: Tensor, value: Tensor, key: Any) -> Tensor:
+    """Return `x` with `value` added at an index, where repetitions accumulate."""
     return indexing_primitives.add_at.apply(x, value, key=key)
 
 
-def _multiply(x: Tensor, value: Tensor, key: Any) -> Tensor:
-    return product(x, value, key, True)
+def _multiply_at(x: Tensor, value: Tensor, key: Any) -> Tensor:
+    return product_at(x, value, key, True)
 
 
-WAYS: dict[Any, Callable[[Tensor, Tensor, Any], Tensor]] = {
-    None: write,
-    "add": add,
-    "multiply": _multiply,
+_COMBINERS: dict[Any, Combine] = {
+    None: write_at,
+    "add": add_at,
+    "multiply": _multiply_at,
 }
 
 
-def way(operation: str, reduce: str, own: bool) -> Callable[[Tensor, Tensor, Any], Tensor]:
-    """Return how a reduction combines; without `own`, what is overwritten does not take part."""
+def reduction(operation: str, reduce: str, include_self: bool) -> Combine:
+    """Return the function that reduces values into a tensor, its own elements included or not."""
     if reduce == "sum":
-        return add if own else lambda x, value, key: add(_cleared(x, key), value, key)
+        if include_self:
+            return add_at
+        return lambda x, value, key: add_at(_zero_at(x, key), value, key)
     if reduce == "mean":
-        return lambda x, value, key: _average(x, value, key, own)
+        return lambda x, value, key: _mean_at(x, value, key, include_self)
     if reduce == "prod":
-        return lambda x, value, key: product(x, value, key, own)
+        return lambda x, value, key: product_at(x, value, key, include_self)
     if reduce in ("amax", "amin"):
         extreme = (
             indexing_primitives.maximum_at if reduce == "amax" else indexing_primitives.minimum_at
         )
-        return lambda x, value, key: extreme.apply(x, value, key=key, own=own)
+        return lambda x, value, key: extreme.apply(x, value, key=key, own=include_self)
     raise ArgumentError(
         f"{operation}(): reduce argument must be either sum, prod, mean, amax or amin, got "
         f"{reduce!r}"
     )
 
 
-def _cleared(x: Tensor, key: Any) -> Tensor:
+def _zero_at(x: Tensor, key: Any) -> Tensor:
     """Return `x` with zeros at an index."""
     zero = make(namespace(x._array).zeros((), dtype=x.dtype), None)
     return indexing_primitives.assign.apply(
@@ -118,71 +120,70 @@ def _cleared(x: Tensor, key: Any) -> Tensor:
     )
 
 
-def _counts(x: Tensor, key: Any) -> Array:
-    """Return how often an index picks each element of `x`."""
+def _counts_at(x: Tensor, key: Any) -> Array:
+    """Return how often an index selects each element of `x`."""
     shape, xp = x.shape, namespace(x._array)
     if not xp.known:
         ones = xp.ones(xp.index(x._array, key).shape, np.dtype(np.int64))
         return xp.index_add(ones, shape=shape, key=key)
-    places = flat_indexing.flat_positions(key, shape)
-    if places is None:
-        places = np.arange(math.prod(shape)).reshape(shape)[key]
-    return np.bincount(places.reshape(-1), minlength=math.prod(shape)).reshape(shape)
+    positions = flat_indexing.flat_positions(key, shape)
+    if positions is None:
+        positions = np.arange(math.prod(shape)).reshape(shape)[key]
+    return np.bincount(positions.reshape(-1), minlength=math.prod(shape)).reshape(shape)
 
 
-def _average(x: Tensor, value: Tensor, key: Any, own: bool) -> Tensor:
-    number = _counts(x, key)
-    number = number + 1 if own else np.maximum(number, 1)
-    total = add(x if own else _cleared(x, key), value, key)
+def _mean_at(x: Tensor, value: Tensor, key: Any, include_self: bool) -> Tensor:
+    """Return `x` with the mean of the values written at an index."""
+    number = _counts_at(x, key)
+    number = number + 1 if include_self else np.maximum(number, 1)
+    total = add_at(x if include_self else _zero_at(x, key), value, key)
     divide = elementwise.divide if x.dtype.kind in "fc" else elementwise.floor_divide
     return divide.apply(total, make(number.astype(x.dtype), None))
 
 
-def product(x: Tensor, value: Tensor, key: Any, own: bool) -> Tensor:
-    """Return the product of all that comes to each element.
+def product_at(x: Tensor, value: Tensor, key: Any, include_self: bool) -> Tensor:
+    """Return `x` with the product of the values written at an index.
 
-    Factors of one element are multiplied in pairs, pairs in pairs and so on: no division, so every
-    derivative is exact where there are zeros.
+    The factors of each element are multiplied pairwise, in a tree. There is no division, so the
+    derivatives of all orders are exact at zeros.
     """
     if not all(namespace(part).known for part in (x._array, *key) if is_array(part)):
         raise CompileError(
-            "a product of what comes to the same index can't be compiled, nor mapped, since its "
+            "the product of values at the same index can't be compiled or used in vmap, since its "
             "order depends on the index: reduce by a sum, a mean or a maximum, or call it outside"
         )
     size = x.numel()
-    places = flat_indexing.flat_positions(key, x.shape)
-    if places is None:
-        places = np.arange(size).reshape(x.shape)[key]
-    places = places.reshape(-1)
+    positions = flat_indexing.flat_positions(key, x.shape)
+    if positions is None:
+        positions = np.arange(size).reshape(x.shape)[key]
+    positions = positions.reshape(-1)
     first = np.arange(size)
-    if not own:
-        first = np.delete(first, places)
-    owner = np.concatenate([first, places])
-    order = np.argsort(owner, kind="stable")
-    owner = owner[order]
-    flatly = [shaping.reshape_copy.apply(t, shape=(t.numel(),)) for t in (x, value)]
-    if not own:
-        flatly[0] = indexing_primitives.index.apply(flatly[0], key=first)
-    factors = indexing_primitives.index.apply(shaping.concat.apply(*flatly, axis=0), key=order)
+    if not include_self:
+        first = np.delete(first, positions)
+    target = np.concatenate([first, positions])
+    order = np.argsort(target, kind="stable")
+    target = target[order]
+    flat = [shaping.reshape_copy.apply(t, shape=(t.numel(),)) for t in (x, value)]
+    if not include_self:
+        flat[0] = indexing_primitives.index.apply(flat[0], key=first)
+    factors = indexing_primitives.index.apply(shaping.concat.apply(*flat, axis=0), key=order)
     one = make(np.ones(1, x.dtype), None)
-    while len(owner) > size:
-        starts = np.flatnonzero(np.r_[True, owner[1:] != owner[:-1]])
-        rank = np.arange(len(owner)) - np.repeat(starts, np.diff(np.r_[starts, len(owner)]))
+    while len(target) > size:
+        starts = np.flatnonzero(np.r_[True, target[1:] != target[:-1]])
+        rank = np.arange(len(target)) - np.repeat(starts, np.diff(np.r_[starts, len(target)]))
         left = np.flatnonzero(rank % 2 == 0)
-        paired = np.r_[owner[1:] == owner[:-1], False][left]
-        right = np.where(paired, left + 1, len(owner))
+        paired = np.r_[target[1:] == target[:-1], False][left]
+        right = np.where(paired, left + 1, len(target))
         padded = shaping.concat.apply(factors, one, axis=0)
         factors = elementwise.multiply.apply(
             indexing_primitives.index.apply(factors, key=left),
             indexing_primitives.index.apply(padded, key=right),
         )
-        owner = owner[left]
+        target = target[left]
     return reshape_result(factors, x.shape)
 
 
-# --- scatter --------------------------------------------------------------------------------------
-
-# --- one number for each index --------------------------------------------------------------------
+# --- elements at indices along a dimension --------------------------------------------------------
 
 
 @operation(inplace=True)
@@ -202,16 +203,17 @@ def scatter(
     Parameters
     ----------
     input : Tensor
-        What to write to a copy of.
+        The tensor to copy.
     dim : int
-        Along which dimension.
+        The dimension to index.
     index : Tensor of integers
-        Of as many dimensions as `input`; nowhere longer than `src`, nor, except along `dim`, than
+        Of as many dimensions as `input`; not longer than `src`, nor, except along `dim`, than
         `input`.
     src : Tensor or number
-        What to write, of the dtype of `input`. A number can also be given as `value`.
+        The values, of the dtype of `input`. A number can also be given as `value`.
     reduce : {"add", "multiply"}, optional
-        Combine with what is there. `scatter_add` and `scatter_reduce` are the newer spellings.
+        How to combine values with the elements of `input`. `scatter_add` and `scatter_reduce` are
+        the newer spellings.
 
     Returns
     -------
@@ -222,15 +224,15 @@ def scatter(
     OutOfBoundsError
         If an index is out of range.
     ShapeError
-        If the shapes don't fit.
+        If the shapes don't match.
     DTypeError
         If the dtypes differ.
 
     Notes
     -----
-    Of values written to one place the last one stays. Derivative: 1 for what is in the result, 0
-    for what was overwritten, also for an element of `src` that a later one replaced; PyTorch gives
-    that the gradient of the element which replaced it.
+    If an index is repeated, the last value is kept. Derivative: 1 for the values in the result, 0
+    for those that were overwritten, also for an element of `src` that a later one replaced; PyTorch
+    gives that the gradient of the element which replaced it.
 
     Examples
     --------
@@ -239,13 +241,13 @@ def scatter(
     tensor([7., 0., 5.])
     """
     if (src is None) == (value is None):
-        raise TypeError("scatter(): give either src or value: what is written")
-    combine = WAYS.get(reduce)
+        raise TypeError("scatter(): give either src or value, the values to write")
+    combine = _COMBINERS.get(reduce)
     if combine is None:
         raise ArgumentError(
             f"scatter(): reduce argument must be either add or multiply, got {reduce!r}"
         )
-    return _along("scatter", combine, input, dim, index, value if src is None else src)
+    return _scatter_along("scatter", combine, input, dim, index, value if src is None else src)
 
 
 @operation(inplace=True)
@@ -254,7 +256,7 @@ def scatter_add(input: Operand, dim: int, index: Operand, src: Operand) -> Tenso
 
     Notes
     -----
-    What comes to one place adds up. Derivative: 1 for every element of `input` and `src`.
+    Values at the same index accumulate. Derivative: 1 for every element of `input` and `src`.
 
     Examples
     --------
@@ -262,7 +264,7 @@ def scatter_add(input: Operand, dim: int, index: Operand, src: Operand) -> Tenso
     >>> cr.scatter_add(cr.zeros(3), 0, cr.tensor([2, 0, 2]), cr.tensor([1.0, 2.0, 3.0]))
     tensor([2., 0., 4.])
     """
-    return _along("scatter_add", add, input, dim, index, src)
+    return _scatter_along("scatter_add", add_at, input, dim, index, src)
 
 
 @operation(inplace=True)
@@ -275,16 +277,16 @@ def scatter_reduce(
     *,
     include_self: bool = True,
 ) -> Tensor:
-    """Return `input` with the elements of `src` combined into it at `index`.
+    """Return `input` with the elements of `src` reduced into it at `index`.
 
     The first arguments are those of `scatter`.
 
     Parameters
     ----------
     reduce : {"sum", "prod", "mean", "amax", "amin"}
-        How all that comes to one place is combined.
+        How the values at the same index are combined.
     include_self : bool, default True
-        Whether the element of `input` there is one of them.
+        Whether the element of `input` is one of them.
 
     Returns
     -------
@@ -292,9 +294,9 @@ def scatter_reduce(
 
     Notes
     -----
-    Derivative: as of `sum`, `prod` (exact where there are zeros, to any order), `mean`, `amax` and
-    `amin` (shared evenly by equal elements; where `include_self` is false, PyTorch leaves a share
-    for the element of `input` all the same).
+    Derivative: as of `sum`, `prod` (exact at zeros, to any order), `mean`, `amax` and `amin`
+    (divided evenly among equal elements; if `include_self` is false, PyTorch still leaves a share
+    for the element of `input`).
 
     Examples
     --------
@@ -303,61 +305,65 @@ def scatter_reduce(
     >>> cr.scatter_reduce(x, 0, index, cr.tensor([2.0, 3.0, 5.0]), "prod")
     tensor([ 1., 30.])
     """
-    return _along(
-        "scatter_reduce", way("scatter_reduce", reduce, include_self), input, dim, index, src
+    return _scatter_along(
+        "scatter_reduce", reduction("scatter_reduce", reduce, include_self), input, dim, index, src
     )
 
 
-def _along(
+def _scatter_along(
     operation: str,
-    combine: Callable[[Tensor, Tensor, Any], Tensor],
+    combine: Combine,
     x: Operand,
     dim: int,
     index: Operand,
     src: Operand,
 ) -> Tensor:
     """Combine `x` with `src` at an index along a dimension."""
-    x, places = tensor_of(x), index_of(operation, index)._array
-    src = alike(operation, x, src)
+    x, positions = tensor_of(x), index_of(operation, index)._array
+    src = value_like(operation, x, src)
     shape = x._array.shape
     number = one_dim(dim, len(shape))
     if not shape:
         src = src if src.ndim else shaping.reshape.apply(src, shape=(1,))
         row = shaping.reshape.apply(x, shape=(1,))
-        return reshape_result(_along(operation, combine, row, 0, places.reshape(-1), src), ())
-    if places.size == 0:
+        return reshape_result(
+            _scatter_along(operation, combine, row, 0, positions.reshape(-1), src), ()
+        )
+    if positions.size == 0:
         return elementwise.clone.apply(x)
-    if not places.shape == shape == src._array.shape:
-        src = _cut(operation, shape, places.shape, src, number)
-    kept = x.requires_grad or src.requires_grad  # the user may write to the index afterwards
+    if not positions.shape == shape == src._array.shape:
+        src = _match_source(operation, shape, positions.shape, src, number)
+    copied = x.requires_grad or src.requires_grad  # the user may write to the index afterwards
     try:
-        return combine(x, src, flat_indexing.grid(places.astype(np.intp, copy=kept), number))
+        return combine(x, src, flat_indexing.grid(positions.astype(np.intp, copy=copied), number))
     except IndexError as error:
-        raise in_our_words(error) from None
+        raise translate_index_error(error) from None
 
 
-def _cut(
-    operation: str, shape: tuple[int, ...], places: tuple[int, ...], src: Tensor, dim: int
+def _match_source(
+    operation: str, shape: tuple[int, ...], index_shape: tuple[int, ...], src: Tensor, dim: int
 ) -> Tensor:
-    """Return the part of `src` that comes to as many places."""
-    if len(places) != len(shape) or src.ndim not in (0, len(shape)):
+    """Return `src` cut or broadcast to the shape of the index."""
+    if len(index_shape) != len(shape) or src.ndim not in (0, len(shape)):
         raise ShapeError(
             f"{operation}(): Index tensor must have the same number of dimensions as self tensor "
-            f"and src: got {len(places)}, {len(shape)} and {src.ndim}"
+            f"and src: got {len(index_shape)}, {len(shape)} and {src.ndim}"
         )
-    for i, wanted in enumerate(places):
+    for i, wanted in enumerate(index_shape):
         if (i != dim and wanted > shape[i]) or (src.ndim and wanted > src.shape[i]):
             raise ShapeError(
-                f"{operation}(): Expected index {list(places)} to be no larger than self "
+                f"{operation}(): Expected index {list(index_shape)} to be no larger than self "
                 f"{list(shape)} apart from dimension {dim} and to be no larger size than src "
                 f"{list(src.shape)}"
             )
-    if src.shape == places:
+    if src.shape == index_shape:
         return src
-    return src[tuple([slice(n) for n in places])] if src.ndim else broadcast_to(src, places)
+    if src.ndim:
+        return src[tuple([slice(n) for n in index_shape])]
+    return broadcast_to(src, index_shape)
 
 
-# --- a slice for each index -----------------------------------------------------------------------
+# --- slices at indices along a dimension ----------------------------------------------------------
 
 
 @operation(inplace=True)
@@ -369,15 +375,15 @@ def index_add(
     Parameters
     ----------
     input : Tensor
-        What to add to.
+        The tensor to copy.
     dim : int
-        Along which dimension.
+        The dimension to index.
     index : Tensor of integers, 1-d
-        Where the slices go; they may repeat.
+        Indices of the slices; they may repeat.
     source : Tensor
-        The slices, of the shape and dtype of `input`, but along `dim` as many as there are indices.
+        The slices, of the shape and dtype of `input`, but as long as `index` along `dim`.
     alpha : number, default 1
-        What `source` is multiplied by.
+        Factor of `source`.
 
     Returns
     -------
@@ -388,7 +394,7 @@ def index_add(
     OutOfBoundsError
         If an index is out of range.
     ShapeError
-        If the shapes don't fit.
+        If the shapes don't match.
     DTypeError
         If the dtypes differ.
 
@@ -403,7 +409,7 @@ def index_add(
     tensor([0., 0., 3.])
     """
     scaled = source if alpha == 1 else elementwise.multiply.apply(source, alpha)
-    return _slices("index_add", add, input, dim, index, scaled)
+    return _scatter_slices("index_add", add_at, input, dim, index, scaled)
 
 
 @operation(inplace=True)
@@ -412,8 +418,8 @@ def index_copy(input: Operand, dim: int, index: Operand, source: Operand) -> Ten
 
     Notes
     -----
-    Of slices written to one place the last one stays. Derivative: 1 for what is in the result, 0
-    for what was overwritten.
+    If an index is repeated, the last slice is kept. Derivative: 1 for the values in the result, 0
+    for those that were overwritten.
 
     Examples
     --------
@@ -421,7 +427,7 @@ def index_copy(input: Operand, dim: int, index: Operand, source: Operand) -> Ten
     >>> cr.index_copy(cr.zeros(3), 0, cr.tensor([2, 0]), cr.tensor([1.0, 2.0]))
     tensor([2., 0., 1.])
     """
-    return _slices("index_copy", write, input, dim, index, source)
+    return _scatter_slices("index_copy", write_at, input, dim, index, source)
 
 
 @operation(inplace=True)
@@ -433,7 +439,7 @@ def index_fill(input: Operand, dim: int, index: Operand, value: Operand) -> Tens
     input, dim, index
         As for `index_add`.
     value : number or 0-d Tensor
-        What to write.
+        The new value.
 
     Returns
     -------
@@ -446,7 +452,8 @@ def index_fill(input: Operand, dim: int, index: Operand, value: Operand) -> Tens
 
     Notes
     -----
-    Derivative: 1 for what is in the result; all places that hold `value` add up.
+    Derivatives: for `input` 1 for the elements in the result, else 0; for `value` the gradient is
+    summed over its elements.
 
     Examples
     --------
@@ -455,13 +462,13 @@ def index_fill(input: Operand, dim: int, index: Operand, value: Operand) -> Tens
     tensor([7., 0., 7.])
     """
     input = tensor_of(input)
-    number = alike("index_fill", input, value)
+    number = value_like("index_fill", input, value)
     if number.ndim:
         raise ShapeError(
             "index_fill_ only supports a 0-dimensional value tensor, but got tensor with "
             f"{number.ndim} dimension(s): index_copy takes slices"
         )
-    return _slices("index_fill", write, input, dim, index, number)
+    return _scatter_slices("index_fill", write_at, input, dim, index, number)
 
 
 @operation(inplace=True)
@@ -474,7 +481,7 @@ def index_reduce(
     *,
     include_self: bool = True,
 ) -> Tensor:
-    """Return `input` with slices combined into it at `index`.
+    """Return `input` with slices reduced into it at `index`.
 
     The first arguments are those of `index_add`, the others those of `scatter_reduce`.
 
@@ -489,47 +496,45 @@ def index_reduce(
     >>> cr.index_reduce(cr.zeros(3), 0, cr.tensor([2, 2]), source, "amax")
     tensor([0., 0., 2.])
     """
-    combine = way("index_reduce", reduce, include_self)
-    return _slices("index_reduce", combine, input, dim, index, source)
+    combine = reduction("index_reduce", reduce, include_self)
+    return _scatter_slices("index_reduce", combine, input, dim, index, source)
 
 
-def _slices(
+def _scatter_slices(
     operation: str,
-    combine: Callable[[Tensor, Tensor, Any], Tensor],
+    combine: Combine,
     x: Operand,
     dim: int,
     index: Operand,
     source: Operand,
 ) -> Tensor:
     """Combine `x` with slices at an index along a dimension."""
-    x, places = tensor_of(x), index_of(operation, index)._array
-    source = alike(operation, x, source)
-    if places.ndim > 1:
+    x, positions = tensor_of(x), index_of(operation, index)._array
+    source = value_like(operation, x, source)
+    if positions.ndim > 1:
         raise ShapeError(
-            f"{operation}(): Index is supposed to be a vector, but got dim: {places.ndim}"
+            f"{operation}(): Index is supposed to be a vector, but got dim: {positions.ndim}"
         )
     number = one_dim(dim, x.ndim)
-    places = places.reshape(-1).astype(np.intp)
+    positions = positions.reshape(-1).astype(np.intp)
     if x.ndim == 0:
         row = shaping.reshape.apply(x, shape=(1,))
         source = source if source.ndim else shaping.reshape.apply(source, shape=(1,))
-        return reshape_result(_slices(operation, combine, row, 0, places, source), ())
-    wanted = (*x.shape[:number], len(places), *x.shape[number + 1 :])
+        return reshape_result(_scatter_slices(operation, combine, row, 0, positions, source), ())
+    wanted = (*x.shape[:number], len(positions), *x.shape[number + 1 :])
     if operation == "index_fill":
         source = broadcast_to(source, wanted)
     if source.shape != wanted:
         raise ShapeError(
-            f"{operation}(): Number of indices ({len(places)}) should be equal to source.size(dim) "
-            f"and the source must match the shape of the input elsewhere: expected {list(wanted)}, "
-            f"got {list(source.shape)}"
+            f"{operation}(): Number of indices ({len(positions)}) should be equal to "
+            "source.size(dim) and the source must match the shape of the input elsewhere: "
+            f"expected {list(wanted)}, got {list(source.shape)}"
         )
-    with indexing():
-        return combine(x, source, (*(slice(None),) * number, places))
+    with translated_index_errors():
+        return combine(x, source, (*(slice(None),) * number, positions))
 
 
-# --- putting --------------------------------------------------------------------------------------
-#
-# Elements written or added at any index.
+# --- elements at any index, in the flattened tensor, by a mask ------------------------------------
 
 
 @operation(inplace=True)
@@ -541,13 +546,13 @@ def index_put(
     Parameters
     ----------
     input : Tensor
-        What to write to a copy of.
+        The tensor to copy, x.
     indices : sequence of Tensors of integers or bools
-        One for each of the first dimensions; None means all of one.
+        One for each of the first dimensions; None selects a whole dimension.
     values : Tensor
         Of the dtype of `input`; the shape broadcasts to that of ``x[indices]``.
     accumulate : bool, default False
-        Add instead of overwriting.
+        Whether to add the values instead of overwriting.
 
     Returns
     -------
@@ -572,7 +577,7 @@ def index_put(
     tensor([3., 0.])
     """
     input = tensor_of(input)
-    value = alike("index_put", input, values)
+    value = value_like("index_put", input, values)
     key = as_key(tuple([slice(None) if i is None else i for i in indices]), input._array)
     return _put(input, value, key, accumulate)
 
@@ -581,21 +586,21 @@ index_put_ = inplace_form(index_put)
 
 
 def _put(x: Tensor, value: Tensor, key: Any, accumulate: bool) -> Tensor:
-    with indexing():
-        shape = np.broadcast_to(np.empty((), bool), x.shape)[_stand_in(key)].shape
+    with translated_index_errors():
+        shape = np.broadcast_to(np.empty((), bool), x.shape)[_placeholder_index(key)].shape
         if broadcast_text([shape, value.shape]) or np.broadcast_shapes(shape, value.shape) != shape:
             raise ShapeError(
                 f"shape mismatch: value tensor of shape {list(value.shape)} cannot be broadcast to "
                 f"indexing result of shape {list(shape)}"
             )
         value = value if value.shape == shape else broadcast_to(value, shape)
-        return (add if accumulate else write)(x, value, key)
+        return (add_at if accumulate else write_at)(x, value, key)
 
 
-def _stand_in(key: Any) -> Any:
-    """Return an index of the same shape, for those that are not known."""
+def _placeholder_index(key: Any) -> Any:
+    """Return an index in which arrays without known values are replaced by zeros."""
     if key.__class__ is tuple:
-        return tuple(map(_stand_in, key))
+        return tuple(map(_placeholder_index, key))
     if not is_array(key) or is_known(key):
         return key
     if key.dtype.kind == "b":
@@ -610,13 +615,13 @@ def put(input: Operand, index: Operand, source: Operand, accumulate: bool = Fals
     Parameters
     ----------
     input : Tensor
-        What to write to a copy of.
+        The tensor to copy.
     index : Tensor of integers
-        Where.
+        Positions in the flattened tensor.
     source : Tensor
         Of as many elements as `index`, and of the dtype of `input`.
     accumulate : bool, default False
-        Add instead of overwriting.
+        Whether to add the values instead of overwriting.
 
     Returns
     -------
@@ -638,16 +643,16 @@ def put(input: Operand, index: Operand, source: Operand, accumulate: bool = Fals
     tensor([[0., 6.],
             [0., 5.]])
     """
-    input, places = tensor_of(input), index_of("put", index)._array
-    source = alike("put", input, source)
-    if source.numel() != places.size:
+    input, positions = tensor_of(input), index_of("put", index)._array
+    source = value_like("put", input, source)
+    if source.numel() != positions.size:
         raise ShapeError(
             "put_(): Expected source and index to have the same number of elements, but got "
-            f"source.numel() = {source.numel()}, index.numel() = {places.size}"
+            f"source.numel() = {source.numel()}, index.numel() = {positions.size}"
         )
     row, values = [shaping.reshape_copy.apply(t, shape=(t.numel(),)) for t in (input, source)]
     return reshape_result(
-        _put(row, values, (places.reshape(-1).astype(np.intp),), accumulate), input.shape
+        _put(row, values, (positions.reshape(-1).astype(np.intp),), accumulate), input.shape
     )
 
 
@@ -658,11 +663,11 @@ def masked_scatter(input: Operand, mask: Operand, source: Operand) -> Tensor:
     Parameters
     ----------
     input : Tensor
-        What to write to a copy of.
+        The tensor to copy.
     mask : Tensor of bools
         Its shape broadcasts with that of `input`.
     source : Tensor
-        Of the dtype of `input`, and of at least as many elements as are to be written.
+        Of the dtype of `input`, with at least as many elements as `mask` has true ones.
 
     Returns
     -------
@@ -671,13 +676,13 @@ def masked_scatter(input: Operand, mask: Operand, source: Operand) -> Tensor:
     Raises
     ------
     TypeError
-        If `mask` is not of bools.
+        If `mask` does not have the dtype bool.
     ShapeError
         If `source` has too few elements.
 
     Notes
     -----
-    Derivative: 1 for what is in the result, else 0.
+    Derivative: 1 for the values in the result, else 0.
 
     Examples
     --------
@@ -687,12 +692,12 @@ def masked_scatter(input: Operand, mask: Operand, source: Operand) -> Tensor:
     tensor([0., 1., 2.])
     """
     input, mask = tensor_of(input), tensor_of(mask)
-    source = alike("masked_scatter", input, source)
+    source = value_like("masked_scatter", input, source)
     if mask.dtype.kind != "b":
         raise DTypeError(f"masked_scatter: expected BoolTensor for mask, got {mask.dtype}")
     shape = np.broadcast_shapes(input.shape, mask.shape)
     if not is_known(mask._array):
-        return _chosen(input, broadcast_to(mask, shape), source)
+        return _masked_scatter_unknown(input, broadcast_to(mask, shape), source)
     where = np.array(np.broadcast_to(mask._array, shape))
     count = int(np.count_nonzero(where))
     if source.numel() < count:
@@ -701,12 +706,12 @@ def masked_scatter(input: Operand, mask: Operand, source: Operand) -> Tensor:
             f"as there are true ones in mask ({count})"
         )
     values = shaping.reshape_copy.apply(source, shape=(source.numel(),))[:count]
-    return write(input if input.shape == shape else broadcast_to(input, shape), values, (where,))
+    return write_at(input if input.shape == shape else broadcast_to(input, shape), values, (where,))
 
 
-def _chosen(x: Tensor, mask: Tensor, source: Tensor) -> Tensor:
-    """Do `masked_scatter` without knowing how many elements of `source` it takes."""
+def _masked_scatter_unknown(x: Tensor, mask: Tensor, source: Tensor) -> Tensor:
+    """Return `masked_scatter` for a mask whose values are not known."""
     number = np.cumsum(mask._array.reshape(-1)).reshape(mask.shape) - 1
-    places = np.clip(number, 0, max(source.numel() - 1, 0))
+    positions = np.clip(number, 0, max(source.numel() - 1, 0))
     values = shaping.reshape_copy.apply(source, shape=(source.numel(),))
-    return where(mask, indexing_primitives.index.apply(values, key=places), x)
+    return where(mask, indexing_primitives.index.apply(values, key=positions), x)

@@ -1,4 +1,4 @@
-"""Order: sorted elements, where they were, and the first few."""
+"""Sorting and searching: sort, topk, unique elements, nonzero, searchsorted, isin."""
 
 from __future__ import annotations
 
@@ -36,13 +36,9 @@ __all__ = [
     "topk",
 ]
 
-# --- finding --------------------------------------------------------------------------------------
-#
-# Where elements are, and which ones there are: results of integers.
-
 Array = Any
 
-# --- where ----------------------------------------------------------------------------------------
+# --- elements that are not zero -------------------------------------------------------------------
 
 
 @overload
@@ -55,14 +51,14 @@ def nonzero(input: Operand, *, as_tuple: Literal[True]) -> tuple[Tensor, ...]: .
 
 @operation()
 def nonzero(input: Operand, *, as_tuple: bool = False) -> Any:
-    """Return where the elements are that are not zero.
+    """Return the indices of the elements that are not zero.
 
     Parameters
     ----------
     input : Tensor
         Numbers or bools.
     as_tuple : bool, default False
-        Return an index for each dimension, as ``x[…]`` takes them, instead of one matrix.
+        Return a vector of indices for each dimension, as ``x[…]`` takes them, instead of a matrix.
 
     Returns
     -------
@@ -79,18 +75,18 @@ def nonzero(input: Operand, *, as_tuple: bool = False) -> Any:
     tensor([1, 2])
     """
     array = tensor_of(input)._array
-    check_known(array, "nonzero", _MASK)
+    check_known(array, "nonzero", _NONZERO_ADVICE)
     if as_tuple:
-        return tuple([make(place, None) for place in np.nonzero(np.atleast_1d(array))])
+        return tuple([make(indices, None) for indices in np.nonzero(np.atleast_1d(array))])
     return make(np.argwhere(array), None)
 
 
-_MASK = "choose with where(), multiply with a mask"
+_NONZERO_ADVICE = "choose with where(), multiply with a mask"
 
 
 @operation()
 def argwhere(input: Operand) -> Tensor:
-    """Return where the elements are that are not zero, as rows: NumPy's name of `nonzero`.
+    """Return the indices of the elements that are not zero, as rows: NumPy's name of `nonzero`.
 
     Examples
     --------
@@ -102,7 +98,7 @@ def argwhere(input: Operand) -> Tensor:
     return nonzero(input)
 
 
-# --- which ----------------------------------------------------------------------------------------
+# --- unique elements ------------------------------------------------------------------------------
 
 
 @operation()
@@ -122,13 +118,13 @@ def unique(
     input : Tensor
         Any tensor. Each nan is distinct.
     sorted : bool, default True
-        They are always in order; this is here for code that asks for it.
+        Accepted for compatibility: the results are always in ascending order.
     return_inverse : bool, default False
-        Also say for each element which of them it is.
+        Also return the index, in the result, of each element of `input`.
     return_counts : bool, default False
-        Also say how often each is there.
+        Also return the number of occurrences of each.
     dim : int, optional
-        Along which dimension slices are compared: elements are, if left out. Also spelled `axis`.
+        The dimension whose slices are compared; if left out, elements are. Also spelled `axis`.
 
     Returns
     -------
@@ -149,29 +145,30 @@ def unique(
     if number is not None and array.ndim == 0:
         array = array.reshape(1)
     tracked = input.requires_grad and is_grad_enabled()
-    values, *first, inverse, counts = np.unique(  # type: ignore[call-overload]  # as many as asked
+    values, *first, inverse, counts = np.unique(  # type: ignore[call-overload]  # its number of results
         array,
-        return_index=tracked,  # which takes a slower, stable sort
+        return_index=tracked,  # needs a stable sort, which is slower
         return_inverse=True,
         return_counts=True,
         axis=number,
         equal_nan=False,
     )
-    found = _picked(input, first[0], number) if tracked else make(values, None)
+    found = _take_slices(input, first[0], number) if tracked else make(values, None)
     inverse = inverse.reshape(-1) if number is not None else inverse.reshape(array.shape)
-    return _asked(found, inverse, counts, return_inverse, return_counts)
+    return _requested_results(found, inverse, counts, return_inverse, return_counts)
 
 
-def _picked(x: Tensor, first: Array, dim: int | None) -> Tensor:
-    """Return the elements, or the slices along a dimension, at these positions."""
+def _take_slices(x: Tensor, first: Array, dim: int | None) -> Tensor:
+    """Return the elements, or the slices along a dimension, at the positions `first`."""
     if dim is None or x.ndim == 0:
         return get_item(reshape(x, -1), first)
     return get_item(x, (*[slice(None)] * dim, first))
 
 
-def _asked(
+def _requested_results(
     values: Tensor, inverse: Array, counts: Array, return_inverse: bool, return_counts: bool
 ) -> Any:
+    """Return the values, with those of the other results that were requested."""
     found = [values]
     if return_inverse:
         found.append(make(inverse, None))
@@ -189,7 +186,7 @@ def unique_consecutive(
     *,
     axis: int | None = None,
 ) -> Any:
-    """Return the elements, or slices, without those that equal the one before.
+    """Return the elements, or slices, without those that equal their predecessor.
 
     The arguments and results are those of `unique`.
 
@@ -215,11 +212,11 @@ def unique_consecutive(
     inverse = np.cumsum(new) - 1
     inverse = inverse.reshape(array.shape) if dim is None else inverse
     counts = np.diff(first, append=length)
-    found = _picked(input, first, dim if dim is None else number)
-    return _asked(found, inverse, counts, return_inverse, return_counts)
+    found = _take_slices(input, first, dim if dim is None else number)
+    return _requested_results(found, inverse, counts, return_inverse, return_counts)
 
 
-# --- between which --------------------------------------------------------------------------------
+# --- binary search --------------------------------------------------------------------------------
 
 
 @operation(method=False, array_api=True)
@@ -232,7 +229,7 @@ def searchsorted(
     side: str | None = None,
     sorter: Operand | None = None,
 ) -> Tensor:
-    """Return where values would be inserted into sorted rows, so that these stay sorted.
+    """Return the indices at which values can be inserted into sorted rows to keep them sorted.
 
     Parameters
     ----------
@@ -243,11 +240,11 @@ def searchsorted(
     out_int32 : bool, default False
         Return int32 instead of int64.
     right : bool, default False
-        Among equal elements, after them instead of before. Also spelled ``side="right"``.
+        Insert after equal elements instead of before. Also spelled ``side="right"``.
     side : {"left", "right"}, optional
-        The same, as NumPy and the array API have it.
+        NumPy's and the array API's spelling of `right`.
     sorter : Tensor of integers, optional
-        The order that would sort `sorted_sequence`, if it isn't sorted.
+        Indices that sort `sorted_sequence`, if it is not sorted.
 
     Returns
     -------
@@ -258,7 +255,7 @@ def searchsorted(
     ShapeError
         If the leading dimensions differ.
     ArgumentError
-        If `side` is something else, or contradicts `right`.
+        If `side` is neither of these, or contradicts `right`.
 
     Examples
     --------
@@ -292,31 +289,31 @@ def searchsorted(
     after = right or side == "right"
     if rows.ndim == 1:
         found = np.searchsorted(rows, values, "right" if after else "left")
-        places = namespace(found).asarray(found)
+        positions = namespace(found).asarray(found)
     else:
-        places = _merged(rows, values, after)
-    return make(places.astype(np.int32 if out_int32 else np.int64), None)
+        positions = _searchsorted_rows(rows, values, after)
+    return make(positions.astype(np.int32 if out_int32 else np.int64), None)
 
 
-def _merged(rows: Array, values: Array, after: bool) -> Array:
-    """Return where values would be inserted into their rows, by sorting both as one."""
+def _searchsorted_rows(rows: Array, values: Array, after: bool) -> Array:
+    """Return the insertion indices of values in their rows, by a stable sort of both together."""
     length = values.shape[-1]
-    joined = [rows, values] if after else [values, rows]  # a stable sort keeps the first ones first
+    joined = [rows, values] if after else [values, rows]  # equal elements keep this order
     order = np.argsort(np.concatenate(joined, axis=-1), axis=-1, kind="stable")
     is_row = order < rows.shape[-1] if after else order >= length
     smaller = np.cumsum(is_row, axis=-1)
     if not is_known(smaller):
-        places = np.take_along_axis(smaller, np.argsort(order, axis=-1), -1)
-        return places[..., rows.shape[-1] :] if after else places[..., :length]
-    places = np.empty_like(smaller)
-    np.put_along_axis(places, order, smaller, -1)
-    return places[..., rows.shape[-1] :] if after else places[..., :length]
+        positions = np.take_along_axis(smaller, np.argsort(order, axis=-1), -1)
+        return positions[..., rows.shape[-1] :] if after else positions[..., :length]
+    positions = np.empty_like(smaller)
+    np.put_along_axis(positions, order, smaller, -1)
+    return positions[..., rows.shape[-1] :] if after else positions[..., :length]
 
 
 def bucketize(
     input: Operand, boundaries: Operand, *, out_int32: bool = False, right: bool = False
 ) -> Tensor:
-    """Return between which boundaries each element lies.
+    """Return the index of the interval between boundaries that contains each element.
 
     Parameters
     ----------
@@ -327,7 +324,7 @@ def bucketize(
     out_int32 : bool, default False
         Return int32 instead of int64.
     right : bool, default False
-        An element that equals a boundary lies after it, instead of before.
+        Whether an element that equals a boundary is in the interval after it.
 
     Returns
     -------
@@ -337,7 +334,7 @@ def bucketize(
     Raises
     ------
     ShapeError
-        If `boundaries` is no vector.
+        If `boundaries` is not a vector.
 
     Examples
     --------
@@ -351,13 +348,11 @@ def bucketize(
     return searchsorted(edges, input, out_int32=out_int32, right=right)
 
 
-# --- sets -----------------------------------------------------------------------------------------
-#
-# The elements of a tensor as a set: each distinct value once. Results are in ascending order.
+# --- sets, by the array API -----------------------------------------------------------------------
 
 
 class UniqueAll(NamedTuple):
-    """Distinct values, where each is first, which one each element is, and how often each is."""
+    """Unique values, their first positions, the index of each element's value, and counts."""
 
     values: Tensor
     indices: Tensor
@@ -366,14 +361,14 @@ class UniqueAll(NamedTuple):
 
 
 class UniqueCounts(NamedTuple):
-    """Distinct values, and how often each is there."""
+    """Unique values and their counts."""
 
     values: Tensor
     counts: Tensor
 
 
 class UniqueInverse(NamedTuple):
-    """Distinct values, and for each element which of them it is."""
+    """Unique values, and the index of each element's value among them."""
 
     values: Tensor
     inverse_indices: Tensor
@@ -381,22 +376,22 @@ class UniqueInverse(NamedTuple):
 
 @operation(method=False, array_api=True)
 def unique_all(input: Operand) -> UniqueAll:
-    """Return the distinct values of `input`, with all that there is to know of where they are.
+    """Return the distinct values of `input`, their first positions, inverse indices and counts.
 
     Parameters
     ----------
     input : Tensor
-        Its elements are taken as one row; each nan is distinct from every other.
+        Any tensor, which is flattened; each nan is distinct from every other.
 
     Returns
     -------
     named tuple (values, indices, inverse_indices, counts) of Tensors
-        `values` ascend; ``x.flatten()[indices]`` is `values`, first occurrences;
-        ``values[inverse_indices]`` is `input`, in its shape; `counts` says how often each is there.
+        `values` ascend; `indices` are their first positions in the flattened input;
+        ``values[inverse_indices]`` is `input`; `counts` are the numbers of occurrences.
 
     Notes
     -----
-    Derivative: the gradient of a value goes to its first occurrence, the one that was picked.
+    Derivative: the gradient of a value goes to its first occurrence.
 
     Examples
     --------
@@ -420,7 +415,7 @@ def unique_all(input: Operand) -> UniqueAll:
 
 @operation(method=False, array_api=True)
 def unique_counts(input: Operand) -> UniqueCounts:
-    """Return the distinct values of `input` and how often each is there; see `unique_all`.
+    """Return the distinct values of `input` and their counts; see `unique_all`.
 
     Examples
     --------
@@ -434,7 +429,7 @@ def unique_counts(input: Operand) -> UniqueCounts:
 
 @operation(method=False, array_api=True)
 def unique_inverse(input: Operand) -> UniqueInverse:
-    """Return the distinct values of `input` and which of them each element is; see `unique_all`.
+    """Return the distinct values of `input` and their inverse indices; see `unique_all`.
 
     Examples
     --------
@@ -467,18 +462,18 @@ def isin(
     assume_unique: bool = False,
     invert: bool = False,
 ) -> Tensor:
-    """Say of each element whether it is one of others.
+    """Return whether each element is one of `test_elements`.
 
     Parameters
     ----------
     elements : Tensor, array or number
-        What is asked about.
+        The elements to look up.
     test_elements : Tensor, array or number
-        What they are looked for in. nan equals nothing.
+        The elements to compare with. nan equals nothing.
     assume_unique : bool, default False
-        Promise that no value is there twice in either, which may save time.
+        Assume that neither has repeated values, which may save time.
     invert : bool, default False
-        Say the opposite.
+        Return the opposite.
 
     Returns
     -------
@@ -495,29 +490,30 @@ def isin(
     return make(namespace(x).asarray(found), None)
 
 
-# --- partial --------------------------------------------------------------------------------------
-#
-# Some elements in order, without putting all of them in order.
+# --- partial sorting ------------------------------------------------------------------------------
 
-MANY = 1000
-"""Longer rows are not sorted where few ranks are asked for: 1.5 ms for a million, not 80."""
+MIN_PARTITION_LENGTH = 1000
+"""Length above which rows are partitioned instead of sorted, if few ranks are needed.
+
+Of a million elements: 1.5 ms instead of 80.
+"""
 
 
-def foremost(rows: Array, k: int, largest: bool) -> Array:
-    """Return where the k largest or smallest elements of each row are, equal ones in order."""
+def partial_argsort(rows: Array, k: int, largest: bool) -> Array:
+    """Return the indices of the k largest or smallest elements of each row, by a stable sort."""
     length = rows.shape[-1]
     start = length - k if largest else 0
-    places = np.argpartition(rows, min(start if largest else k, length - 1), axis=-1)
-    places = np.sort(places[..., start : start + k], axis=-1)
-    found = np.take_along_axis(rows, places, -1)
-    if largest:  # sorted from the back, equal elements keep their order when turned around
+    positions = np.argpartition(rows, min(start if largest else k, length - 1), axis=-1)
+    positions = np.sort(positions[..., start : start + k], axis=-1)
+    found = np.take_along_axis(rows, positions, -1)
+    if largest:  # sorting the reversed row and reversing the result keeps equal elements in order
         order = k - 1 - np.argsort(found[..., ::-1], axis=-1, kind="stable")[..., ::-1]
     else:
         order = np.argsort(found, axis=-1, kind="stable")
-    return np.take_along_axis(places, order, -1)
+    return np.take_along_axis(positions, order, -1)
 
 
-# --- sort search ----------------------------------------------------------------------------------
+# --- sorting --------------------------------------------------------------------------------------
 
 
 @overload
@@ -546,20 +542,20 @@ def sort(
     *,
     axis: int | None = None,
 ) -> Any:
-    """Return the elements in order along a dimension, and where they were.
+    """Return the elements sorted along a dimension, and their original indices.
 
     Parameters
     ----------
     input : Tensor
         Real numbers; nan is larger than any.
     dim : int, default -1
-        Along which dimension.
+        The dimension to sort along.
     descending : bool, default False
-        Largest first.
+        Whether the largest come first.
     stable : bool, default True
-        Equal elements always keep their order; this is here for code that asks for it.
+        Accepted for compatibility: equal elements always keep their order.
     axis : int, optional
-        The array API's form: the dimension, and the result is the values alone.
+        The dimension, in the array API's spelling: the values alone are returned.
 
     Returns
     -------
@@ -567,8 +563,7 @@ def sort(
 
     Notes
     -----
-    Derivative: each element's gradient goes back to where the element was; equal ones are kept in
-    their order.
+    Derivative: the gradient is permuted back to the order of `input`.
 
     Examples
     --------
@@ -580,7 +575,7 @@ def sort(
         return sort(input, axis, descending, stable).values
     input = tensor_of(input)
     number = one_dim(dim, input.ndim)
-    indices = _order(input, number, descending)
+    indices = _argsort(input, number, descending)
     if input.ndim == 0:
         return Extremes(elementwise.clone.apply(input), indices)
     return Extremes(indexing.take_along_axis.apply(input, indices, axis=number), indices)
@@ -595,7 +590,7 @@ def argsort(
     *,
     axis: int | None = None,
 ) -> Tensor:
-    """Return where the elements are, in order along a dimension; the arguments are those of `sort`.
+    """Return the indices that sort along a dimension; the arguments are those of `sort`.
 
     Examples
     --------
@@ -605,10 +600,11 @@ def argsort(
     """
     input = tensor_of(input)
     dim = either(dim, axis)
-    return _order(input, one_dim(-1 if dim is None else dim, input.ndim), descending)
+    return _argsort(input, one_dim(-1 if dim is None else dim, input.ndim), descending)
 
 
-def _order(x: Tensor, dim: int, descending: bool) -> Tensor:
+def _argsort(x: Tensor, dim: int, descending: bool) -> Tensor:
+    """Return the indices that sort along a dimension, stably."""
     if x.ndim == 0:
         return reductions.argmax.apply(x, axis=None, keepdims=False)
     if not descending:
@@ -629,20 +625,20 @@ def topk(
     *,
     axis: int | None = None,
 ) -> Extremes:
-    """Return the `k` largest elements along a dimension, largest first, and where they were.
+    """Return the `k` largest elements along a dimension, largest first, and their indices.
 
     Parameters
     ----------
     input : Tensor
         Real numbers; nan is larger than any.
     k : int
-        How many.
+        Number of elements.
     dim : int, default -1
-        Along which dimension. Also spelled `axis`.
+        The dimension to select along. Also spelled `axis`.
     largest : bool, default True
-        False gives the smallest, smallest first.
+        False selects the smallest, smallest first.
     sorted : bool, default True
-        They are always in order; this is here for code that asks for it.
+        Accepted for compatibility: the results are always sorted.
 
     Returns
     -------
@@ -655,7 +651,7 @@ def topk(
 
     Notes
     -----
-    Derivative: each element's gradient goes back to where the element was.
+    Derivative: 1 for the selected elements, else 0.
 
     Examples
     --------
@@ -671,10 +667,10 @@ def topk(
             f"topk: selected index k = {k} out of range for shape {list(input.shape)}"
         )
     if input.ndim == 0:
-        return Extremes(elementwise.clone.apply(input), _order(input, number, largest))
-    if input.shape[number] > MANY and k < input.shape[number] // 4:
-        places = foremost(np.moveaxis(input._array, number, -1), k, largest)
-        first = make(np.moveaxis(places, -1, number), None)
+        return Extremes(elementwise.clone.apply(input), _argsort(input, number, largest))
+    if input.shape[number] > MIN_PARTITION_LENGTH and k < input.shape[number] // 4:
+        positions = partial_argsort(np.moveaxis(input._array, number, -1), k, largest)
+        first = make(np.moveaxis(positions, -1, number), None)
     else:
-        first = _order(input, number, largest)[(slice(None),) * number + (slice(k),)]
+        first = _argsort(input, number, largest)[(slice(None),) * number + (slice(k),)]
     return Extremes(indexing.take_along_axis.apply(input, first, axis=number), first)

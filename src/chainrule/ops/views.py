@@ -1,4 +1,4 @@
-"""Methods of tensors that look at the same memory otherwise, and their opposites."""
+"""Views of parts of tensors, strides and dtypes, and tensors with such a part replaced."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from chainrule.backend import CPU, move, namespace, storage_of
 from chainrule.errors import DTypeError, OutOfBoundsError, ShapeError
 from chainrule.operation import operation
 from chainrule.ops.diagonals import diagonal
-from chainrule.ops.reshape import full_shape, view_shape
+from chainrule.ops.reshape import infer_shape, view_shape
 from chainrule.ops.wrappers import reshape_result
 from chainrule.primitives import elementwise, indexing, reductions, shaping
 
@@ -51,18 +51,18 @@ def view(x: Tensor, /, *sizes: Any, size: Sizes | None = None, dtype: DTypeLike 
     Parameters
     ----------
     dtype : dtype, optional
-        In the place of a shape: read the bits of the elements as numbers of this dtype. If it is
-        narrower or wider, the last dimension becomes longer or shorter.
+        Instead of a shape: reinterpret the memory as elements of this dtype. If it is narrower or
+        wider, the last dimension becomes longer or shorter.
 
     Raises
     ------
     ShapeError
-        If the memory layout needs a copy: use `reshape`. If the last dimension can't hold the
-        other dtype.
+        If the memory layout needs a copy: use `reshape`. If the last dimension is not a multiple
+        of the size of the other dtype.
 
     Notes
     -----
-    Derivative: 1; the gradient is reshaped back. Another dtype has none.
+    Derivative: 1; the gradient is reshaped back. A view in another dtype has none.
 
     Examples
     --------
@@ -71,43 +71,44 @@ def view(x: Tensor, /, *sizes: Any, size: Sizes | None = None, dtype: DTypeLike 
     (6,)
     """
     if len(sizes) == 1 and isinstance(sizes[0], _DTYPES):
-        return _bits(x, sizes[0])
+        return _view_dtype(x, sizes[0])
     if dtype is not None:
-        return _bits(x, dtype)
-    wanted = sizes_of(sizes if size is None else (size,))
-    fitting = view_shape(x, wanted)
-    if fitting is None:
-        full_shape(x, wanted)  # which raises if it's the number of elements that doesn't fit
+        return _view_dtype(x, dtype)
+    requested = sizes_of(sizes if size is None else (size,))
+    new_shape = view_shape(x, requested)
+    if new_shape is None:
+        infer_shape(x, requested)  # raises if the number of elements differs
         raise ShapeError(
             "view size is not compatible with input tensor's size and stride (at least one "
             "dimension spans across two contiguous subspaces). Use .reshape(...) instead."
         )
-    return shaping.reshape.apply(x, shape=fitting)
+    return shaping.reshape.apply(x, shape=new_shape)
 
 
-def _bits(x: Tensor, dtype: DTypeLike) -> Tensor:
+def _view_dtype(x: Tensor, dtype: DTypeLike) -> Tensor:
+    """Return the memory of `x` reinterpreted as elements of another dtype."""
     target = dtype_of(dtype)
     if target == x.dtype:
         return shaping.reshape.apply(x, shape=x.shape)
-    times = target.itemsize / x.dtype.itemsize
-    as_other = f"to view {x.dtype} as {target} (different element sizes), but got"
-    if times != 1 and x.ndim == 0:
-        raise ShapeError(f"view: self.dim() cannot be 0 {as_other} a number")
-    if times > 1 and x.shape[-1] % times:
+    ratio = target.itemsize / x.dtype.itemsize
+    conversion = f"to view {x.dtype} as {target} (different element sizes), but got"
+    if ratio != 1 and x.ndim == 0:
+        raise ShapeError(f"view: self.dim() cannot be 0 {conversion} a number")
+    if ratio > 1 and x.shape[-1] % ratio:
         raise ShapeError(
-            f"view: self.size(-1) must be divisible by {times:.0f} {as_other} {x.shape[-1]}"
+            f"view: self.size(-1) must be divisible by {ratio:.0f} {conversion} {x.shape[-1]}"
         )
     try:
         return make(x._array.view(target), None)
     except ValueError:
         raise ShapeError(
-            f"view: self.stride(-1) must be 1 {as_other} {x.stride(-1)}: take contiguous() first"
+            f"view: self.stride(-1) must be 1 {conversion} {x.stride(-1)}: take contiguous() first"
         ) from None
 
 
 @operation()
 def contiguous(x: Tensor, /) -> Tensor:
-    """Return `x` itself if its elements lie in memory in row-major order, else a copy that does.
+    """Return `x` itself if its memory is in row-major order, else a copy in that order.
 
     Notes
     -----
@@ -120,19 +121,19 @@ def contiguous(x: Tensor, /) -> Tensor:
     True
     """
     found = namespace(x._array).is_contiguous(x._array)
-    if found is None:  # a compiler that can't tell which of the two it is refuses writes to it
+    if found is None:  # unknown to the compiler, which refuses writes to the result
         return reshape_result(reshape_result(x, (x.numel(),)), x.shape)
     return x if found else shaping.reshape_copy.apply(x, shape=x.shape)
 
 
 @operation()
 def sum_to_size(x: Tensor, /, *sizes: Any) -> Tensor:
-    """Return the tensor summed to a shape that broadcasts to its own.
+    """Return the tensor summed to a shape that broadcasts to the tensor's shape.
 
     Parameters
     ----------
     *sizes : int, or one sequence of ints
-        The shape to have.
+        The new shape.
 
     Returns
     -------
@@ -141,7 +142,7 @@ def sum_to_size(x: Tensor, /, *sizes: Any) -> Tensor:
     Raises
     ------
     ShapeError
-        If that shape does not broadcast to the tensor's.
+        If the new shape does not broadcast to the tensor's.
 
     Notes
     -----
@@ -169,7 +170,7 @@ def sum_to_size(x: Tensor, /, *sizes: Any) -> Tensor:
 
 @operation()
 def stride(x: Tensor, dim: int | None = None) -> Any:
-    """Return by how many elements of memory neighbours are apart, along each dimension or one.
+    """Return the steps in memory between neighbours, in elements, for all dimensions or one.
 
     Examples
     --------
@@ -177,13 +178,13 @@ def stride(x: Tensor, dim: int | None = None) -> Any:
     >>> cr.zeros(2, 3).stride()
     (3, 1)
     """
-    steps = tuple([step // x._array.itemsize for step in x._array.strides])
-    return steps if dim is None else steps[one_dim(dim, x.ndim)]
+    strides = tuple([step // x._array.itemsize for step in x._array.strides])
+    return strides if dim is None else strides[one_dim(dim, x.ndim)]
 
 
 @operation()
 def storage_offset(x: Tensor) -> int:
-    """Return how many elements of the memory come before the first one of this tensor.
+    """Return the number of elements in memory before the first one of this tensor.
 
     Examples
     --------
@@ -196,9 +197,7 @@ def storage_offset(x: Tensor) -> int:
     return int(apart // x._array.itemsize)
 
 
-# --- regions --------------------------------------------------------------------------------------
-#
-# Parts of a tensor that are views of it, and tensors with such a part replaced.
+# --- views of parts -------------------------------------------------------------------------------
 
 
 @operation()
@@ -210,11 +209,11 @@ def narrow(input: Operand, dim: int, start: int | Tensor, length: int) -> Tensor
     input : Tensor
         Of at least one dimension.
     dim : int
-        Along which dimension.
+        The dimension to select along.
     start : int or 0-d Tensor
-        The first element; a negative number counts from the end.
+        Index of the first element; a negative number counts from the end.
     length : int
-        How many.
+        Number of elements.
 
     Returns
     -------
@@ -226,11 +225,11 @@ def narrow(input: Operand, dim: int, start: int | Tensor, length: int) -> Tensor
     OutOfBoundsError
         If `start` is out of range.
     ShapeError
-        If there are not so many elements.
+        If there are fewer elements.
 
     Notes
     -----
-    Derivative: 1 for what is picked, else 0.
+    Derivative: 1 for the selected elements, else 0.
 
     Examples
     --------
@@ -259,7 +258,7 @@ def narrow(input: Operand, dim: int, start: int | Tensor, length: int) -> Tensor
 
 @operation()
 def narrow_copy(input: Operand, dim: int, start: int, length: int) -> Tensor:
-    """Return what `narrow` does, in memory of its own.
+    """Return a copy of the elements that `narrow` selects.
 
     Examples
     --------
@@ -273,16 +272,16 @@ def narrow_copy(input: Operand, dim: int, start: int, length: int) -> Tensor:
 
 @operation()
 def select(input: Operand, dim: int, index: int | Tensor) -> Tensor:
-    """Return the slice at an index of a dimension, which the result doesn't have any more.
+    """Return the slice at an index of a dimension, without that dimension.
 
     Parameters
     ----------
     input : Tensor
         Of at least one dimension.
     dim : int
-        Which dimension.
+        The dimension to remove.
     index : int
-        Which slice; a negative number counts from the end.
+        Index of the slice; a negative number counts from the end.
 
     Returns
     -------
@@ -298,7 +297,7 @@ def select(input: Operand, dim: int, index: int | Tensor) -> Tensor:
 
     Notes
     -----
-    Derivative: 1 for what is picked, else 0.
+    Derivative: 1 for the selected elements, else 0.
 
     Examples
     --------
@@ -309,35 +308,35 @@ def select(input: Operand, dim: int, index: int | Tensor) -> Tensor:
     input = tensor_of(input)
     if input.ndim == 0:
         raise ShapeError("select() cannot be applied to a 0-dim tensor.")
-    number, place = one_dim(dim, input.ndim), whole_number(index, "select", "index")
+    number, position = one_dim(dim, input.ndim), whole_number(index, "select", "index")
     size = input.shape[number]
-    if not -size <= place < size:
+    if not -size <= position < size:
         raise OutOfBoundsError(
-            f"select(): index {place} out of range for tensor of size {list(input.shape)} at "
+            f"select(): index {position} out of range for tensor of size {list(input.shape)} at "
             f"dimension {number}"
         )
-    return indexing.select.apply(input, key=(*(slice(None),) * number, place, ...))
+    return indexing.select.apply(input, key=(*(slice(None),) * number, position, ...))
 
 
 @operation()
 def unfold(x: Tensor, /, dimension: int, size: int, step: int) -> Tensor:
-    """Return all stretches of `size` elements along a dimension, `step` apart.
+    """Return sliding windows of `size` elements along a dimension, `step` apart.
 
     Parameters
     ----------
     x : Tensor
         Any tensor.
     dimension : int
-        Along which dimension: it counts the stretches in the result.
+        The dimension to slide along: the index of the window in the result.
     size : int
-        The length of a stretch: the last dimension of the result.
+        Length of a window: the last dimension of the result.
     step : int
-        How many elements further on the next stretch begins.
+        Number of elements between the starts of neighbouring windows.
 
     Returns
     -------
     Tensor, of one dimension more
-        A view. Where stretches overlap it can't be written to.
+        A view; read-only if the windows overlap.
 
     Raises
     ------
@@ -346,7 +345,7 @@ def unfold(x: Tensor, /, dimension: int, size: int, step: int) -> Tensor:
 
     Notes
     -----
-    Derivative: 1 for each stretch that an element is in.
+    Derivative: 1 for each window that contains the element.
 
     Examples
     --------
@@ -383,16 +382,16 @@ def unfold(x: Tensor, /, dimension: int, size: int, step: int) -> Tensor:
 
 @operation()
 def unflatten(input: Operand, dim: int, sizes: int | Sequence[int]) -> Tensor:
-    """Return `input` with one dimension made into several: the opposite of `flatten`.
+    """Return `input` with one dimension split into several: the inverse of `flatten`.
 
     Parameters
     ----------
     input : Tensor
         Any tensor.
     dim : int
-        Which dimension.
+        The dimension to split.
     sizes : sequence of ints
-        The dimensions that take its place; one may be -1: it is worked out from the others.
+        Lengths of the new dimensions; one may be -1: it is inferred from the others.
 
     Returns
     -------
@@ -417,7 +416,7 @@ def unflatten(input: Operand, dim: int, sizes: int | Sequence[int]) -> Tensor:
     input = tensor_of(input)
     number, parts = one_dim(dim, input.ndim), sizes_of((sizes,))
     if input.ndim == 0:
-        raise ShapeError("unflatten: a 0-dim tensor has no dimension to divide into others")
+        raise ShapeError("unflatten: a 0-dim tensor has no dimension to split")
     length = input.shape[number]
     known = int(np.prod([n for n in parts if n != -1]))
     fits = parts.count(-1) <= 1 and (
@@ -432,7 +431,7 @@ def unflatten(input: Operand, dim: int, sizes: int | Sequence[int]) -> Tensor:
     return view(input, (*input.shape[:number], *parts, *input.shape[number + 1 :]))
 
 
-# --- replaced -------------------------------------------------------------------------------------
+# --- copies with a part replaced ------------------------------------------------------------------
 
 
 @operation()
@@ -442,9 +441,9 @@ def select_scatter(input: Operand, src: Operand, dim: int, index: int) -> Tensor
     Parameters
     ----------
     input : Tensor
-        What to replace a part in, of a copy.
+        The tensor to copy.
     src : Tensor
-        What to put there: of the shape that ``select(x, dim, index)`` has.
+        The new values, of the shape of ``select(input, dim, index)``.
     dim, index : int
         As for `select`.
 
@@ -455,11 +454,11 @@ def select_scatter(input: Operand, src: Operand, dim: int, index: int) -> Tensor
     Raises
     ------
     ShapeError
-        If the shape of `src` is another one.
+        If `src` has another shape.
 
     Notes
     -----
-    Derivative: 1 for what is in the result, 0 for what was replaced.
+    Derivative: 1 for the elements in the result, 0 for those that were replaced.
 
     Examples
     --------
@@ -469,7 +468,7 @@ def select_scatter(input: Operand, src: Operand, dim: int, index: int) -> Tensor
             [1., 1.]])
     """
     out = elementwise.clone.apply(tensor_of(input))
-    return _replaced("select_scatter", out, select(out, dim, index), src)
+    return _overwrite_part("select_scatter", out, select(out, dim, index), src)
 
 
 @operation()
@@ -492,7 +491,7 @@ def slice_scatter(
     out = elementwise.clone.apply(tensor_of(input))
     lead = (slice(None),) * one_dim(dim, out.ndim)
     part = indexing.getitem.apply(out, key=(*lead, slice(start, end, step), ...))
-    return _replaced("slice_scatter", out, part, src)
+    return _overwrite_part("slice_scatter", out, part, src)
 
 
 @operation()
@@ -509,11 +508,11 @@ def diagonal_scatter(
             [0., 1.]])
     """
     out = elementwise.clone.apply(tensor_of(input))
-    return _replaced("diagonal_scatter", out, diagonal(out, offset, dim1, dim2), src)
+    return _overwrite_part("diagonal_scatter", out, diagonal(out, offset, dim1, dim2), src)
 
 
-def _replaced(operation: str, out: Tensor, part: Tensor, src: Operand) -> Tensor:
-    """Write to a part of a copy that nobody else has seen, and return the copy."""
+def _overwrite_part(operation: str, out: Tensor, part: Tensor, src: Operand) -> Tensor:
+    """Write `src` to `part`, a view of the fresh copy `out`, and return `out`."""
     value = tensor_of(src)
     if value.shape != part.shape:
         raise ShapeError(
@@ -524,20 +523,18 @@ def _replaced(operation: str, out: Tensor, part: Tensor, src: Operand) -> Tensor
     return out
 
 
-# --- places ---------------------------------------------------------------------------------------
-#
-# Places in a tensor by number, and one number in all places.
+# --- indices of flat positions, constant tensors, arbitrary strides -------------------------------
 
 
 def unravel_index(indices: Operand, shape: Sizes) -> tuple[Tensor, ...]:
-    """Return the indices, dimension by dimension, of elements numbered in row-major order.
+    """Return the indices in each dimension for positions in the flattened tensor.
 
     Parameters
     ----------
     indices : Tensor of integers
-        Numbers of elements.
+        Positions in row-major order.
     shape : int or sequence of ints
-        The shape of the tensor that they are in.
+        The shape of the tensor.
 
     Returns
     -------
@@ -547,9 +544,9 @@ def unravel_index(indices: Operand, shape: Sizes) -> tuple[Tensor, ...]:
     Raises
     ------
     DTypeError
-        If `indices` are no integers.
+        If `indices` are not integers.
     OutOfBoundsError
-        If a number is that of no element.
+        If a position is out of range.
 
     Examples
     --------
@@ -573,14 +570,14 @@ def unravel_index(indices: Operand, shape: Sizes) -> tuple[Tensor, ...]:
 
 
 def fill(input: Operand, value: Any) -> Tensor:
-    """Return a tensor like `input` with one value everywhere.
+    """Return a tensor like `input` with all elements set to one value.
 
     Parameters
     ----------
     input : Tensor
-        Its shape and dtype are taken.
+        The tensor that gives the shape and dtype.
     value : number or Tensor of shape ()
-        What to fill with.
+        The value of all elements.
 
     Returns
     -------
@@ -615,35 +612,35 @@ def fill(input: Operand, value: Any) -> Tensor:
 def as_strided(
     input: Operand, size: Sizes, stride: Sizes, storage_offset: int | None = None
 ) -> Tensor:
-    """Return elements of the tensor's memory, counted by steps in it instead of dimensions.
+    """Return elements of the tensor's memory by a shape, strides and an offset.
 
     Parameters
     ----------
     input : Tensor
-        Whose memory.
+        The tensor whose memory is read.
     size, stride : sequence of ints
-        The shape to have, and by how many elements neighbours are apart along each dimension.
+        The new shape, and the step in memory along each dimension, in elements.
     storage_offset : int, optional
-        How many elements of the memory come before the first one: as of `input` if left out.
+        Number of elements in memory before the first one: that of `input` if left out.
 
     Returns
     -------
     Tensor, shape `size`
-        A copy that can't be written to (PyTorch: a view).
+        A read-only copy (PyTorch: a view).
 
     Raises
     ------
     ShapeError
-        If `size` and `stride` differ in length, one is negative, or a place in memory is that of
-        no element of `input`.
+        If `size` and `stride` differ in length, one is negative, or an offset in memory holds no
+        element of `input`.
 
     See Also
     --------
-    unfold : stretches along a dimension, as a view.
+    unfold : sliding windows along a dimension, as a view.
 
     Notes
     -----
-    Derivative: 1 for each time that an element is there.
+    Derivative: 1 for each occurrence of the element in the result.
 
     Examples
     --------
@@ -653,42 +650,43 @@ def as_strided(
             [1, 2, 3],
             [2, 3, 4]])
     """
-    x, sizes, steps = tensor_of(input), sizes_of((size,)), sizes_of((stride,))
-    if len(sizes) != len(steps):
+    x, sizes, strides = tensor_of(input), sizes_of((size,)), sizes_of((stride,))
+    if len(sizes) != len(strides):
         raise ShapeError(
-            f"as_strided: mismatch in length of strides and shape: {list(steps)} and {list(sizes)}"
+            f"as_strided: mismatch in length of strides and shape: {list(strides)} and "
+            f"{list(sizes)}"
         )
-    if min((*sizes, *steps), default=0) < 0:
+    if min((*sizes, *strides), default=0) < 0:
         raise ShapeError(
             "as_strided: Negative strides and sizes are not supported, got strides "
-            f"{list(steps)} and the shape {list(sizes)}"
+            f"{list(strides)} and the shape {list(sizes)}"
         )
     first = 0 if storage_offset is None else storage_offset - x.storage_offset()
-    places = np.full(sizes, first)
-    for axis, (length, step) in enumerate(zip(sizes, steps, strict=True)):
-        places += (np.arange(length) * step).reshape(-1, *(1,) * (len(sizes) - axis - 1))
+    offsets = np.full(sizes, first)
+    for axis, (length, step) in enumerate(zip(sizes, strides, strict=True)):
+        offsets += (np.arange(length) * step).reshape(-1, *(1,) * (len(sizes) - axis - 1))
     if not x.ndim:
         x = shaping.reshape.apply(x, shape=(1,))
-    result = indexing.index.apply(x, key=_elements_at(x, places))
+    result = indexing.index.apply(x, key=_indices_at_offsets(x, offsets))
     if isinstance(result._array, np.ndarray):
         result._array.flags.writeable = False  # a write would not reach the memory
     return result
 
 
-def _elements_at(x: Tensor, places: Any) -> tuple[Any, ...]:
-    """Return the indices of the elements at places in memory, counted from the first one."""
-    steps, indices = stride(x), [np.zeros_like(places)] * x.ndim
-    inside = np.asarray(places >= 0)
-    rest = places
-    for axis in sorted(range(x.ndim), key=lambda axis: -steps[axis]):
-        if x.shape[axis] > 1 and steps[axis] > 0:
-            indices[axis], rest = np.divmod(rest, steps[axis])
-            inside &= indices[axis] < x.shape[axis]
-    inside &= rest == 0
-    if places.size and not (inside.all() and x.numel() and min(steps) >= 0):
+def _indices_at_offsets(x: Tensor, offsets: Any) -> tuple[Any, ...]:
+    """Return the indices of the elements at offsets in memory, relative to the first element."""
+    strides, indices = stride(x), [np.zeros_like(offsets)] * x.ndim
+    valid = np.asarray(offsets >= 0)
+    remainder = offsets
+    for axis in sorted(range(x.ndim), key=lambda axis: -strides[axis]):
+        if x.shape[axis] > 1 and strides[axis] > 0:
+            indices[axis], remainder = np.divmod(remainder, strides[axis])
+            valid &= indices[axis] < x.shape[axis]
+    valid &= remainder == 0
+    if offsets.size and not (valid.all() and x.numel() and min(strides) >= 0):
         raise ShapeError(
-            "as_strided: setStorage: a place is out of bounds, or is that of no element of the "
-            f"tensor, of shape {list(x.shape)} and strides {list(steps)}: take it of the tensor "
+            "as_strided: setStorage: an offset is out of bounds, or holds no element of the tensor "
+            f"of shape {list(x.shape)} and strides {list(strides)}: call as_strided on the tensor "
             "that this one is a view of"
         )
     return tuple(indices)

@@ -1,4 +1,4 @@
-"""Choosing elements by a condition."""
+"""Selection of elements by a condition: where and masked_fill."""
 
 from __future__ import annotations
 
@@ -35,9 +35,10 @@ def where(condition: Operand, input: Any = None, other: Any = None) -> Any:
     Parameters
     ----------
     condition : Tensor of bools
-        Other numbers are true where they are not zero.
+        Numbers count as true if they are not zero.
     input, other : Tensor, array or number
-        The three shapes broadcast. Without both, say where `condition` is true.
+        The three shapes broadcast. Without both, the indices where `condition` is true are
+        returned.
 
     Returns
     -------
@@ -46,7 +47,7 @@ def where(condition: Operand, input: Any = None, other: Any = None) -> Any:
 
     Notes
     -----
-    The gradient flows into what was selected; the other branch gets zero, never nan.
+    The gradient flows to the selected elements; the others get zero, never nan.
 
     Examples
     --------
@@ -72,6 +73,7 @@ def where(condition: Operand, input: Any = None, other: Any = None) -> Any:
 
 
 def _as_mask(condition: Operand) -> Tensor:
+    """Return a condition as a tensor of bools."""
     mask = tensor_of(condition)
     return mask if mask._array.dtype.kind == "b" else elementwise.not_equal.apply(mask, 0)
 
@@ -83,11 +85,11 @@ def masked_fill(input: Operand, mask: Operand, value: Operand) -> Tensor:
     Parameters
     ----------
     input : Tensor
-        The elements to keep.
+        The elements where `mask` is false.
     mask : Tensor of bools
         Its shape broadcasts with that of `input`.
     value : number or 0-d Tensor
-        Taken in the dtype of `input`.
+        Converted to the dtype of `input`.
 
     Returns
     -------
@@ -96,13 +98,13 @@ def masked_fill(input: Operand, mask: Operand, value: Operand) -> Tensor:
     Raises
     ------
     TypeError
-        If `mask` is not of bools.
+        If `mask` does not have the dtype bool.
     DTypeError
         If `value` is complex and `input` is real.
 
     Notes
     -----
-    Derivative: 1 where `mask` is false, else 0; `value` gets the rest.
+    Derivatives: for `input` 1 where `mask` is false, else 0; for `value` the opposite.
 
     Examples
     --------
