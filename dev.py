@@ -115,7 +115,8 @@ def bench(options):
 
 def docs(options):
     set_up()
-    code = call(PYTHON, "tools/numpy_coverage.py") or call(PYTHON, "tools/design_page.py")
+    pages = ("numpy_coverage", "design_page", "stubs")
+    code = max(call(PYTHON, f"tools/{page}.py") for page in pages)
     if not (ROOT / "docs" / "build.py").exists():
         say("Nothing else to build: the pages are plain Markdown, in docs/.")
         return code

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -134,8 +135,6 @@ MIN_CODE_LINES_OF_ONE_IMPORTER = 40
 
 SMALL = {
     "chainrule.backend.cupy_namespace": "the only module that imports CuPy",
-    "chainrule.cuda": "a public module: cr.cuda",
-    "chainrule.func": "a public module: cr.func",
     "chainrule.nn.linear": "a public class: cr.nn.Linear",
     "chainrule.compiler.eager.kernels.matmul": "a family of kernels, listed in a table",
     "chainrule.primitives.resampling": "a family of primitives",
@@ -183,8 +182,6 @@ SHARED_BASENAMES = {
     ),
     "arguments": "validation of the arguments of a package's functions",
     "backward": "the backward pass: of the recorded graph, and of a compiled program",
-    "dtypes": "dtypes: of the backend, and the public functions on them",
-    "function_call": "a function and its arguments: in autograd.functional, in transforms",
     "inplace": "in-place operations: the engine's, the public ones, NumPy's and random fills",
     "linear": "the linear layer: cr.nn.Linear and cr.nn.functional.linear",
     "namespace": "array operations: on tensors, on symbols and on batched arrays",
@@ -217,6 +214,80 @@ def needless_basenames(modules: Iterable[Module]) -> list[str]:
         for name in SHARED_BASENAMES
         if names.count(name) < 2
     ]
+
+
+# --- imports inside functions ---------------------------------------------------------------------
+
+LAZY_IMPORTS = {
+    "chainrule.backend.cupy_namespace": "imports CuPy, if an array of CuPy's is met",
+    "chainrule.blas.openblas": "imports NumPy, which has to be loaded with the right kernels",
+    "chainrule.compiler.eager.table": "imports the native backend, if it is asked for",
+    "chainrule.compiler.native": "imports the native backend, if it is asked for",
+    "chainrule.compiler.native.gemm_microkernel": "imports Numba",
+    "chainrule.compiler.native.threads.atomics": "imports Numba",
+    "chainrule.kernels.gather_scatter": "needed by large arrays only: keeps import chainrule fast",
+    "chainrule.kernels.parallel": "needed by large arrays only: keeps import chainrule fast",
+    "chainrule.kernels.threads": "needed by large arrays only: keeps import chainrule fast",
+    "chainrule.random.generator": "imports numpy.random",
+}
+"""Modules of this package that a function may import, and why it is not done at the top."""
+
+
+def imports_inside_functions(modules: Iterable[Module]) -> list[str]:
+    modules = list(modules)
+    known = {module.name for module in modules}
+    found = []
+    for module in modules:
+        for target in sorted(_imported_in_functions(module, known)):
+            if target not in LAZY_IMPORTS:
+                found.append(
+                    f"{module.path}: a function imports {target}. Import it at the top, or if that "
+                    "closes a circle, move what both need below both; LAZY_IMPORTS lists what "
+                    "would be loaded without need"
+                )
+    return found
+
+
+def _imported_in_functions(module: Module, known: set[str]) -> set[str]:
+    targets = set()
+    for function in ast.walk(module.tree):
+        if isinstance(function, ast.FunctionDef):
+            inner = Module(module.path, ast.unparse(function))
+            for source, name in imports(inner):
+                target = f"{source}.{name}" if f"{source}.{name}" in known else source
+                if target in known:
+                    targets.add(target)
+    return targets
+
+
+def import_circles(modules: Iterable[Module]) -> list[str]:
+    """Find circles of imports, those inside functions included, those for type checkers not."""
+    clients = importers([Module(m.path, _without_type_checking(m)) for m in modules])
+    waiting = {name: {c for c in found if c in clients} for name, found in clients.items()}
+    while free := [name for name, found in waiting.items() if not found]:
+        for name in free:  # nobody imports it, so it is on no circle
+            del waiting[name]
+        for found in waiting.values():
+            found.difference_update(free)
+    while free := [n for n in waiting if not any(n in found for found in waiting.values())]:
+        for name in free:  # it imports nothing that is left
+            del waiting[name]
+    if not waiting:
+        return []
+    return [
+        f"circle of imports among {', '.join(sorted(waiting))}: move what they share below them"
+    ]
+
+
+def _without_type_checking(module: Module) -> str:
+    class Removal(ast.NodeTransformer):
+        def visit_If(self, node: ast.If) -> Any:
+            self.generic_visit(node)
+            if isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
+                return node.orelse or ast.Pass()
+            return node
+
+    return ast.unparse(Removal().visit(ast.parse(module.text)))
 
 
 # --- the field's terms ----------------------------------------------------------------------------
@@ -403,6 +474,8 @@ RULES: list[Callable[[Iterable[Module]], list[str]]] = [
     needless_basenames,
     invented_terms,
     shadowed_modules,
+    imports_inside_functions,
+    import_circles,
 ]
 
 
@@ -483,6 +556,21 @@ def test_a_file_name_with_two_meanings_is_noticed() -> None:
 def test_a_needless_entry_for_a_file_name_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(SHARED_BASENAMES, "planted", "nothing")
     assert_found(needless_basenames(MODULES), "planted.py")
+
+
+def test_an_import_inside_a_function_is_noticed() -> None:
+    files = {"p/a.py": "def f():\n    from p import b\n", "p/b.py": "import numpy"}
+    assert_found(imports_inside_functions(modules_of(files)), "p/a.py", "p.b")
+    assert not imports_inside_functions(modules_of(files | {"p/a.py": "from p import b"}))
+
+
+def test_a_circle_of_imports_is_noticed() -> None:
+    line = {"p/a.py": "from p import b", "p/b.py": "from p import c", "p/c.py": "", "p/d.py": ""}
+    assert not import_circles(modules_of(line))
+    for back in ("from p import a", "def f():\n    import p.a"):
+        assert_found(import_circles(modules_of(line | {"p/c.py": back})), "p.a, p.b, p.c")
+    checked = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from p import a"
+    assert not import_circles(modules_of(line | {"p/c.py": checked}))
 
 
 @pytest.mark.parametrize(

@@ -179,7 +179,7 @@ def _definition(method: Any) -> tuple[Any, Any]:
     for (function, _), form in operation._IN_PLACE.items():
         if form is method:
             return function, method
-    if method.__qualname__.startswith(operation._of_module.__name__):
+    if method.__qualname__.startswith(operation._lazy_method.__name__):
         found = inspect.getclosurevars(method).nonlocals
         method = getattr(import_module(found["module"]), found["name"])
     return method, method

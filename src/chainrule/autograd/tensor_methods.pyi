@@ -220,7 +220,7 @@ class TensorMethods:
     def neg_(self) -> Tensor:
         """Do `negative` in place."""
     def positive(self) -> Tensor:
-        """Return `input` as it is."""
+        """Return `input` unchanged."""
     def pow(self, exponent: Operand) -> Tensor:
         """Return x to the power y, element by element."""
     def pow_(self, exponent: Operand) -> Tensor:
@@ -242,11 +242,11 @@ class TensorMethods:
     def lcm_(self, other: Operand) -> Tensor:
         """Do `lcm` in place."""
     def bitwise_left_shift(self, other: Operand) -> Tensor:
-        """Return x · 2**y, by moving bits to the left; the arguments are those of `gcd`."""
+        """Return x · 2**y, by shifting bits to the left; the arguments are those of `gcd`."""
     def bitwise_left_shift_(self, other: Operand) -> Tensor:
         """Do `bitwise_left_shift` in place."""
     def bitwise_right_shift(self, other: Operand) -> Tensor:
-        """Return ⌊x / 2**y⌋, by moving bits to the right; the arguments are those of `gcd`."""
+        """Return ⌊x / 2**y⌋, by shifting bits to the right; the arguments are those of `gcd`."""
     def bitwise_right_shift_(self, other: Operand) -> Tensor:
         """Do `bitwise_right_shift` in place."""
     # --- chainrule.ops.binary ---
@@ -259,25 +259,23 @@ class TensorMethods:
     def arctan2_(self, other: Operand) -> Tensor:
         """Do `atan2` in place."""
     def hypot(self, other: Operand) -> Tensor:
-        """Return √(x² + y²), without overflow on the way; the arguments are real, as of `atan2`."""
+        """Return √(x² + y²), without intermediate overflow; the arguments are those of `atan2`."""
     def hypot_(self, other: Operand) -> Tensor:
         """Do `hypot` in place."""
     def logaddexp(self, other: Operand) -> Tensor:
-        """Return log(exp(x) + exp(y)), without overflow; x and y are as of `atan2`, but may be
-        complex."""
+        """Return log(exp(x) + exp(y)), without overflow."""
     def logaddexp2(self, other: Operand) -> Tensor:
-        """Return log2(2**x + 2**y), without overflow; the arguments are real, as of `atan2`."""
+        """Return log2(2**x + 2**y), without overflow; the arguments are those of `atan2`."""
     def xlogy(self, other: Operand) -> Tensor:
-        """Return x log y, which is 0 where x is 0; the arguments are real, as of `atan2`."""
+        """Return x log y, which is 0 where x is 0; the arguments are those of `atan2`."""
     def xlogy_(self, other: Operand) -> Tensor:
         """Do `xlogy` in place."""
     def copysign(self, other: Operand) -> Tensor:
-        """Return |x| with the sign of y, also of -0.0; the arguments are real, as of `atan2`."""
+        """Return |x| with the sign of y, which -0.0 has too; the arguments are those of `atan2`."""
     def copysign_(self, other: Operand) -> Tensor:
         """Do `copysign` in place."""
     def nextafter(self, other: Operand) -> Tensor:
-        """Return the number next to x in the direction of y; the arguments are real, as of
-        `atan2`."""
+        """Return the next floating number after x towards y; the arguments are those of `atan2`."""
     def nextafter_(self, other: Operand) -> Tensor:
         """Do `nextafter` in place."""
     def fmod(self, other: Operand) -> Tensor:
@@ -285,12 +283,12 @@ class TensorMethods:
     def fmod_(self, other: Operand) -> Tensor:
         """Do `fmod` in place."""
     def fmax(self, other: Operand) -> Tensor:
-        """Return the larger of x and y; the other one if one is nan; as `fmod` takes arguments."""
+        """Return the larger of x and y, ignoring nan; the arguments are those of `fmod`."""
     def fmin(self, other: Operand) -> Tensor:
-        """Return the smaller of x and y; the other one if one is nan; as `fmod` takes arguments."""
+        """Return the smaller of x and y, ignoring nan; the arguments are those of `fmod`."""
     def heaviside(self, values: Operand) -> Tensor:
-        """Return 0 where x < 0, 1 where x > 0, and `values` where x is 0; as `fmod` takes
-        arguments."""
+        """Return 0 where x < 0, 1 where x > 0, `values` where x is 0; arguments are those of
+        `fmod`."""
     def heaviside_(self, values: Operand) -> Tensor:
         """Do `heaviside` in place."""
     def ldexp(self, other: Operand) -> Tensor:
@@ -300,13 +298,13 @@ class TensorMethods:
     def frexp(self) -> Frexp:
         """Return mantissa and exponent: x = mantissa · 2**exponent, 1/2 ≤ abs(mantissa) < 1."""
     def float_power(self, exponent: Operand) -> Tensor:
-        """Return x to the power y, computed in double precision whatever came."""
+        """Return x to the power y, computed in double precision."""
     def float_power_(self, exponent: Operand) -> Tensor:
         """Do `float_power` in place."""
     def lerp(self, end: Operand, weight: Operand) -> Tensor:
-        """Return input + weight · (end - input), a point on the way from `input` to `end`."""
+        """Return input + weight · (end - input), the linear interpolation from `input` to `end`."""
     def lerp_(self, end: Operand, weight: Operand) -> Tensor:
-        """Move towards `end` by the fraction `weight` in place."""
+        """Interpolate towards `end` by the fraction `weight` in place."""
     def addcmul(self, tensor1: Operand, tensor2: Operand, *, value: Any = 1) -> Tensor:
         """Return input + value · tensor1 · tensor2."""
     def addcmul_(self, tensor1: Operand, tensor2: Operand, *, value: Any = 1) -> Tensor:
@@ -316,15 +314,15 @@ class TensorMethods:
     def addcdiv_(self, tensor1: Operand, tensor2: Operand, *, value: Any = 1) -> Tensor:
         """Add value · tensor1 / tensor2 in place."""
     def clamp_min(self, min: Operand) -> Tensor:
-        """Return `input`, limited to what is not below `min`: `clamp` with one bound."""
+        """Return max(input, min): `clamp` with a lower bound only."""
     def clamp_min_(self, min: Operand) -> Tensor:
         """Do `clamp_min` in place."""
     def clamp_max(self, max: Operand) -> Tensor:
-        """Return `input`, limited to what is not above `max`: `clamp` with one bound."""
+        """Return min(input, max): `clamp` with an upper bound only."""
     def clamp_max_(self, max: Operand) -> Tensor:
         """Do `clamp_max` in place."""
     def frac(self) -> Tensor:
-        """Return x - trunc(x), the fraction of each element, which has its sign."""
+        """Return x - trunc(x), the fractional part of each element, with its sign."""
     def frac_(self) -> Tensor:
         """Do `frac` in place."""
     def nan_to_num(
@@ -333,7 +331,7 @@ class TensorMethods:
         posinf: builtins.float | None = None,
         neginf: builtins.float | None = None,
     ) -> Tensor:
-        """Return `input` with numbers in the place of nan and the infinities."""
+        """Return `input` with nan and the infinities replaced by numbers."""
     def nan_to_num_(
         self,
         nan: builtins.float | None = 0.0,
@@ -342,11 +340,11 @@ class TensorMethods:
     ) -> Tensor:
         """Do `nan_to_num` in place."""
     def deg2rad(self) -> Tensor:
-        """Return angles in radians that were in degrees."""
+        """Convert angles from degrees to radians."""
     def deg2rad_(self) -> Tensor:
         """Do `deg2rad` in place."""
     def rad2deg(self) -> Tensor:
-        """Return angles in degrees that were in radians."""
+        """Convert angles from radians to degrees."""
     def rad2deg_(self) -> Tensor:
         """Do `rad2deg` in place."""
     def exp2(self) -> Tensor:
@@ -354,94 +352,95 @@ class TensorMethods:
     def exp2_(self) -> Tensor:
         """Do `exp2` in place."""
     def signbit(self) -> Tensor:
-        """Say of each element whether its sign is negative, also of -0.0."""
+        """Test each element for a negative sign, which -0.0 has too."""
     def isposinf(self) -> Tensor:
-        """Say of each element whether it is positive infinity."""
+        """Test each element for positive infinity."""
     def isneginf(self) -> Tensor:
-        """Say of each element whether it is negative infinity."""
+        """Test each element for negative infinity."""
     # --- chainrule.ops.comparison ---
     def eq(self, other: Operand) -> Tensor:
-        """Say of each element whether x = y."""
+        """Return for each element whether x = y."""
     def eq_(self, other: Operand) -> Tensor:
         """Do `equal` in place."""
     def not_equal(self, other: Operand) -> Tensor:
-        """Say of each element whether x ≠ y; the arguments are those of `equal`."""
+        """Return for each element whether x ≠ y; the arguments are those of `equal`."""
     def ne(self, other: Operand) -> Tensor:
-        """Say of each element whether x ≠ y; the arguments are those of `equal`."""
+        """Return for each element whether x ≠ y; the arguments are those of `equal`."""
     def not_equal_(self, other: Operand) -> Tensor:
         """Do `not_equal` in place."""
     def ne_(self, other: Operand) -> Tensor:
         """Do `not_equal` in place."""
     def less(self, other: Operand) -> Tensor:
-        """Say of each element whether x < y; the arguments are those of `equal`."""
+        """Return for each element whether x < y; the arguments are those of `equal`."""
     def lt(self, other: Operand) -> Tensor:
-        """Say of each element whether x < y; the arguments are those of `equal`."""
+        """Return for each element whether x < y; the arguments are those of `equal`."""
     def less_(self, other: Operand) -> Tensor:
         """Do `less` in place."""
     def lt_(self, other: Operand) -> Tensor:
         """Do `less` in place."""
     def less_equal(self, other: Operand) -> Tensor:
-        """Say of each element whether x ≤ y; the arguments are those of `equal`."""
+        """Return for each element whether x ≤ y; the arguments are those of `equal`."""
     def le(self, other: Operand) -> Tensor:
-        """Say of each element whether x ≤ y; the arguments are those of `equal`."""
+        """Return for each element whether x ≤ y; the arguments are those of `equal`."""
     def less_equal_(self, other: Operand) -> Tensor:
         """Do `less_equal` in place."""
     def le_(self, other: Operand) -> Tensor:
         """Do `less_equal` in place."""
     def greater(self, other: Operand) -> Tensor:
-        """Say of each element whether x > y; the arguments are those of `equal`."""
+        """Return for each element whether x > y; the arguments are those of `equal`."""
     def gt(self, other: Operand) -> Tensor:
-        """Say of each element whether x > y; the arguments are those of `equal`."""
+        """Return for each element whether x > y; the arguments are those of `equal`."""
     def greater_(self, other: Operand) -> Tensor:
         """Do `greater` in place."""
     def gt_(self, other: Operand) -> Tensor:
         """Do `greater` in place."""
     def greater_equal(self, other: Operand) -> Tensor:
-        """Say of each element whether x ≥ y; the arguments are those of `equal`."""
+        """Return for each element whether x ≥ y; the arguments are those of `equal`."""
     def ge(self, other: Operand) -> Tensor:
-        """Say of each element whether x ≥ y; the arguments are those of `equal`."""
+        """Return for each element whether x ≥ y; the arguments are those of `equal`."""
     def greater_equal_(self, other: Operand) -> Tensor:
         """Do `greater_equal` in place."""
     def ge_(self, other: Operand) -> Tensor:
         """Do `greater_equal` in place."""
     def isnan(self) -> Tensor:
-        """Say of each element whether it is nan."""
+        """Test each element for nan."""
     def isinf(self) -> Tensor:
-        """Say of each element whether it is inf or -inf."""
+        """Test each element for inf or -inf."""
     def isfinite(self) -> Tensor:
-        """Say of each element whether it is neither inf, -inf nor nan."""
+        """Test each element for a finite number: not inf, -inf or nan."""
     def logical_not(self) -> Tensor:
-        """Say of each element whether it is zero or False."""
+        """Test each element for zero or False."""
     def logical_not_(self) -> Tensor:
         """Do `logical_not` in place."""
     def logical_and(self, other: Operand) -> Tensor:
-        """Say of each element whether x and y are both nonzero; the arguments are those of
+        """Return x AND y for each element, where nonzero is true; the arguments are those of
         `equal`."""
     def logical_and_(self, other: Operand) -> Tensor:
         """Do `logical_and` in place."""
     def logical_or(self, other: Operand) -> Tensor:
-        """Say of each element whether x or y is nonzero; the arguments are those of `equal`."""
+        """Return x OR y for each element, where nonzero is true; the arguments are those of
+        `equal`."""
     def logical_or_(self, other: Operand) -> Tensor:
         """Do `logical_or` in place."""
     def logical_xor(self, other: Operand) -> Tensor:
-        """Say of each element whether one of x and y is nonzero; the arguments are those of
+        """Return x XOR y for each element, where nonzero is true; the arguments are those of
         `equal`."""
     def logical_xor_(self, other: Operand) -> Tensor:
         """Do `logical_xor` in place."""
     def bitwise_not(self) -> Tensor:
-        """Return integers with each bit turned over, bools with each turned: what ``~x`` does."""
+        """Invert each bit of integers, or each bool: ``~x``."""
     def bitwise_not_(self) -> Tensor:
         """Do `bitwise_invert` in place."""
     def bitwise_and(self, other: Operand) -> Tensor:
-        """Return the bits that x and y, integers or bools, both have: what ``x & y`` does."""
+        """Return the bitwise AND of integers or bools: ``x & y``."""
     def bitwise_and_(self, other: Operand) -> Tensor:
         """Do `bitwise_and` in place."""
     def bitwise_or(self, other: Operand) -> Tensor:
-        """Return the bits that x or y, integers or bools, has: what ``x | y`` does."""
+        """Return the bitwise OR of integers or bools: ``x | y``."""
     def bitwise_or_(self, other: Operand) -> Tensor:
         """Do `bitwise_or` in place."""
     def bitwise_xor(self, other: Operand) -> Tensor:
-        """Return the bits that one of x and y, integers or bools, has: what ``x ^ y`` does."""
+        """Return the bitwise XOR of integers or bools: ``x ^ y``."""
     def bitwise_xor_(self, other: Operand) -> Tensor:
         """Do `bitwise_xor` in place."""
     def isclose(
@@ -451,7 +450,7 @@ class TensorMethods:
         atol: builtins.float = 1e-08,
         equal_nan: builtins.bool = False,
     ) -> Tensor:
-        """Say of each element whether |x - y| ≤ atol + rtol |y|, or x = y."""
+        """Test for each element whether |x - y| ≤ atol + rtol |y|, or x = y."""
     def allclose(
         self,
         other: Operand,
@@ -459,32 +458,33 @@ class TensorMethods:
         atol: builtins.float = 1e-08,
         equal_nan: builtins.bool = False,
     ) -> builtins.bool:
-        """Say whether all elements of x and y are close; the arguments are those of `isclose`."""
+        """Test whether all elements of x and y are close; the arguments are those of `isclose`."""
     def equal(self, y: Any) -> builtins.bool:
-        """Say whether two tensors have one shape and equal elements: PyTorch's ``x.equal(y)``."""
+        """Test whether two tensors have the same shape and equal elements: PyTorch's
+        ``x.equal(y)``."""
     # --- chainrule.ops.complex ---
     def conj(self) -> Tensor:
-        """Return the complex conjugate of each element; a real tensor as it is."""
+        """Return the complex conjugate of each element; a real tensor unchanged."""
     def conj_physical(self) -> Tensor:
-        """Return the complex conjugate of each element; a real tensor as it is."""
+        """Return the complex conjugate of each element; a real tensor unchanged."""
     def conj_physical_(self) -> Tensor:
         """Do `conj` in place."""
     def isreal(self) -> Tensor:
-        """Say of each element whether its imaginary part is 0; of real numbers it is."""
+        """Test each element for an imaginary part of 0, which real numbers have."""
     def sgn(self) -> Tensor:
-        """Return z / |z|, and 0 at 0, of complex numbers z; the `sign` of real ones."""
+        """Return z / |z| for complex numbers z (0 at 0), and `sign` for real numbers."""
     def sgn_(self) -> Tensor:
         """Do `sgn` in place."""
     def angle(self) -> Tensor:
-        """Return the angle of each complex number in the plane; 0 or π of a real one."""
+        """Return the argument of each complex number; for a real number, 0 or π."""
     def adjoint(self) -> Tensor:
-        """Return the matrices transposed and conjugated; those of real numbers are views."""
+        """Return the conjugate transpose of each matrix; for real numbers, a view."""
     @property
     def H(self) -> Tensor:
-        """The matrix, transposed and conjugated."""
+        """The conjugate transpose of a matrix."""
     @property
     def mH(self) -> Tensor:
-        """The tensor with each matrix transposed and conjugated."""
+        """The conjugate transpose of each matrix."""
     @property
     def real(self) -> Tensor:
         """The real part; writable."""
@@ -497,7 +497,7 @@ class TensorMethods:
     def imag(self, value: Operand) -> None: ...
     # --- chainrule.ops.conversion ---
     def clone(self) -> Tensor:
-        """Return a copy of `input`, which stays in the graph."""
+        """Return a copy of `input` that is part of the graph."""
     def astype(
         self, dtype: DTypeLike, /, *, copy: builtins.bool = True, device: DeviceLike = None
     ) -> Tensor:
@@ -511,50 +511,50 @@ class TensorMethods:
         other: Tensor | None = None,
         non_blocking: builtins.bool = False,
     ) -> Tensor:
-        """Return the tensor in another dtype or on another device; itself if it's there already."""
+        """Return the tensor in another dtype or on another device; itself if nothing changes."""
     def type(self, dtype: DTypeLike) -> Tensor:
-        """Return the tensor in another dtype; itself if it has it already."""
+        """Return the tensor in another dtype; itself if the dtype is the same."""
     def type_as(self, other: Tensor) -> Tensor:
         """Return the tensor in the dtype of `other`."""
     def cpu(self) -> Tensor:
-        """Return the tensor in the CPU's memory; itself if it's there already."""
+        """Return the tensor on the CPU; itself if it is there already."""
     def cuda(self, device: Any = "cuda", non_blocking: builtins.bool = False) -> Tensor:
-        """Return the tensor in a GPU's memory; itself if it's there already."""
+        """Return the tensor on a GPU; itself if it is there already."""
     def half(self) -> Tensor:
-        """Return the tensor as float16; itself if it is so already."""
+        """Return the tensor as float16; itself if it has that dtype already."""
     def float(self) -> Tensor:
-        """Return the tensor as float32; itself if it is so already."""
+        """Return the tensor as float32; itself if it has that dtype already."""
     def double(self) -> Tensor:
-        """Return the tensor as float64; itself if it is so already."""
+        """Return the tensor as float64; itself if it has that dtype already."""
     def cfloat(self) -> Tensor:
-        """Return the tensor as complex64; itself if it is so already."""
+        """Return the tensor as complex64; itself if it has that dtype already."""
     def cdouble(self) -> Tensor:
-        """Return the tensor as complex128; itself if it is so already."""
+        """Return the tensor as complex128; itself if it has that dtype already."""
     def byte(self) -> Tensor:
-        """Return the tensor as uint8; itself if it is so already."""
+        """Return the tensor as uint8; itself if it has that dtype already."""
     def char(self) -> Tensor:
-        """Return the tensor as int8; itself if it is so already."""
+        """Return the tensor as int8; itself if it has that dtype already."""
     def short(self) -> Tensor:
-        """Return the tensor as int16; itself if it is so already."""
+        """Return the tensor as int16; itself if it has that dtype already."""
     def int(self) -> Tensor:
-        """Return the tensor as int32; itself if it is so already."""
+        """Return the tensor as int32; itself if it has that dtype already."""
     def long(self) -> Tensor:
-        """Return the tensor as int64; itself if it is so already."""
+        """Return the tensor as int64; itself if it has that dtype already."""
     def bool(self) -> Tensor:
-        """Return the tensor as bool; itself if it is so already."""
+        """Return the tensor as bool; itself if it has that dtype already."""
     # --- chainrule.ops.cumulative ---
     def cummax(
         self, dim: builtins.int | None = None, *, axis: builtins.int | None = None
     ) -> Extremes:
-        """Return the largest element so far along a dimension, and where it is."""
+        """Return the cumulative maximum along a dimension, and its indices."""
     def cummin(
         self, dim: builtins.int | None = None, *, axis: builtins.int | None = None
     ) -> Extremes:
-        """Return the smallest element so far along a dimension, and where it is; see `cummax`."""
+        """Return the cumulative minimum along a dimension, and its indices; see `cummax`."""
     def logcumsumexp(
         self, dim: builtins.int | None = None, *, axis: builtins.int | None = None
     ) -> Tensor:
-        """Return the logarithms of the running sums of exponentials along a dimension."""
+        """Return the logarithms of the cumulative sums of exponentials along a dimension."""
     def diff(
         self,
         n: builtins.int = 1,
@@ -564,7 +564,7 @@ class TensorMethods:
         *,
         axis: builtins.int | None = None,
     ) -> Tensor:
-        """Return the differences between neighbours along a dimension."""
+        """Return the n-th differences of neighbouring elements along a dimension."""
     # --- chainrule.ops.diagonals ---
     def tril(self, diagonal: builtins.int = 0, *, k: builtins.int | None = None) -> Tensor:
         """Return `input` with zeros above a diagonal of its last two dimensions."""
@@ -577,7 +577,7 @@ class TensorMethods:
     def diagonal(
         self, offset: builtins.int = 0, dim1: builtins.int = 0, dim2: builtins.int = 1
     ) -> Tensor:
-        """Return a diagonal of two dimensions, which becomes the last dimension of the result."""
+        """Return a diagonal of two dimensions as the last dimension of the result."""
     def diag_embed(
         self, offset: builtins.int = 0, dim1: builtins.int = -2, dim2: builtins.int = -1
     ) -> Tensor:
@@ -590,50 +590,50 @@ class TensorMethods:
         """Return the diagonal of a matrix, or the matrix with a vector on its diagonal."""
     # --- chainrule.ops.dtypes ---
     def is_signed(self) -> builtins.bool:
-        """Say whether the dtype has negative numbers."""
+        """Return whether the dtype can represent negative numbers."""
     def is_nonzero(self) -> builtins.bool:
-        """Say whether the one element is not zero."""
+        """Return whether the tensor's single element is not zero."""
     def is_same_size(self, other: Operand) -> builtins.bool:
-        """Say whether two tensors have the same shape."""
+        """Return whether two tensors have the same shape."""
     def is_conj(self) -> builtins.bool:
-        """Say whether the tensor is conjugated only on reading: never, `conj` computes at once."""
+        """Return whether the conjugation of the tensor is pending: False, `conj` is not lazy."""
     def is_neg(self) -> builtins.bool:
-        """Say whether the tensor is negated only on reading: never."""
+        """Return whether the negation of the tensor is pending: False, negation is not lazy."""
     def is_inference(self) -> builtins.bool:
-        """Say whether the tensor is kept out of graphs for good: never, see `inference_mode`."""
+        """Return whether the tensor is an inference tensor: False, see `inference_mode`."""
     def resolve_conj(self) -> Tensor:
-        """Return the tensor as it is: here it never waits for being conjugated."""
+        """Return the tensor unchanged: conjugation is never pending."""
     def resolve_neg(self) -> Tensor:
-        """Return the tensor as it is: here it never waits for being negated."""
+        """Return the tensor unchanged: negation is never pending."""
     def get_device(self) -> builtins.int:
-        """Return the number of the GPU where the tensor lives, -1 for the CPU."""
+        """Return the index of the tensor's GPU, -1 for the CPU."""
     def data_ptr(self) -> builtins.int:
         """Return the address of the first element."""
     def ndimension(self) -> builtins.int:
         """Return the number of dimensions."""
     def bfloat16(self) -> NoReturn:
-        """Refuse: NumPy has no numbers of this format."""
+        """Raise: NumPy has no such dtype."""
     @property
     def is_cpu(self) -> builtins.bool:
-        """Whether the CPU's memory holds it."""
+        """Whether the tensor is on the CPU."""
     @property
     def is_cuda(self) -> builtins.bool:
-        """Whether a GPU's memory holds it."""
+        """Whether the tensor is on a GPU."""
     @property
     def is_meta(self) -> builtins.bool:
-        """Whether there is a shape only: never."""
+        """Whether the tensor has no data: False."""
     @property
     def is_quantized(self) -> builtins.bool:
-        """Whether numbers are quantised: never."""
+        """Whether the elements are quantised: False."""
     @property
     def is_sparse(self) -> builtins.bool:
-        """Whether zeros are left out: never."""
+        """Whether the tensor is sparse: False."""
     @property
     def itemsize(self) -> builtins.int:
-        """The bytes of one element."""
+        """The size of an element in bytes."""
     @property
     def nbytes(self) -> builtins.int:
-        """The bytes of all elements."""
+        """The size of all elements in bytes."""
     # --- chainrule.ops.elementary ---
     def sqrt(self) -> Tensor:
         """Return the square root of each element."""
@@ -644,7 +644,7 @@ class TensorMethods:
     def exp_(self) -> Tensor:
         """Do `exp` in place."""
     def expm1(self) -> Tensor:
-        """Return exp x - 1, precise also where x is small."""
+        """Return exp x - 1, accurate also where x is small."""
     def expm1_(self) -> Tensor:
         """Do `expm1` in place."""
     def log(self) -> Tensor:
@@ -652,15 +652,15 @@ class TensorMethods:
     def log_(self) -> Tensor:
         """Do `log` in place."""
     def log1p(self) -> Tensor:
-        """Return log(1 + x), precise also where x is small."""
+        """Return log(1 + x), accurate also where x is small."""
     def log1p_(self) -> Tensor:
         """Do `log1p` in place."""
     def log2(self) -> Tensor:
-        """Return the logarithm of each element to the base 2."""
+        """Return the base-2 logarithm of each element."""
     def log2_(self) -> Tensor:
         """Do `log2` in place."""
     def log10(self) -> Tensor:
-        """Return the logarithm of each element to the base 10."""
+        """Return the base-10 logarithm of each element."""
     def log10_(self) -> Tensor:
         """Do `log10` in place."""
     def sigmoid(self) -> Tensor:
@@ -752,7 +752,7 @@ class TensorMethods:
     def absolute_(self) -> Tensor:
         """Do `abs` in place."""
     def sign(self) -> Tensor:
-        """Return -1, 0 or 1, the sign of each element; z / |z| of a complex number z."""
+        """Return -1, 0 or 1, the sign of each element; for a complex number z, z / |z|."""
     def sign_(self) -> Tensor:
         """Do `sign` in place."""
     def relu(self) -> Tensor:
@@ -760,7 +760,7 @@ class TensorMethods:
     def relu_(self) -> Tensor:
         """Do `relu` in place."""
     def maximum(self, other: Operand) -> Tensor:
-        """Return the larger of x and y, element by element; nan if one is nan."""
+        """Return the larger of x and y, element by element; nan if either is nan."""
     def minimum(self, other: Operand) -> Tensor:
         """Return the smaller of x and y, element by element; the arguments are those of
         `maximum`."""
@@ -773,30 +773,31 @@ class TensorMethods:
     def clip_(self, min: Operand | None = None, max: Operand | None = None) -> Tensor:
         """Do `clamp` in place."""
     def floor(self) -> Tensor:
-        """Return the largest integer that is not above x, element by element."""
+        """Return the largest integer ≤ x, element by element."""
     def floor_(self) -> Tensor:
         """Do `floor` in place."""
     def ceil(self) -> Tensor:
-        """Return the smallest integer that is not below x, element by element."""
+        """Return the smallest integer ≥ x, element by element."""
     def ceil_(self) -> Tensor:
         """Do `ceil` in place."""
     def trunc(self) -> Tensor:
-        """Return each element without its fraction: rounded towards zero."""
+        """Return each element rounded towards zero."""
     def fix(self) -> Tensor:
-        """Return each element without its fraction: rounded towards zero."""
+        """Return each element rounded towards zero."""
     def trunc_(self) -> Tensor:
         """Do `trunc` in place."""
     def fix_(self) -> Tensor:
         """Do `trunc` in place."""
     def round(self, *, decimals: builtins.int = 0) -> Tensor:
-        """Return each element rounded to the nearest integer, halves to the even one."""
+        """Return each element rounded to the nearest integer, halves to the nearest even
+        integer."""
     def round_(self, *, decimals: builtins.int = 0) -> Tensor:
         """Do `round` in place."""
     # --- chainrule.ops.indexing ---
     def __getitem__(self, key: Any) -> Tensor:
         """Return ``x[key]``: a view for ints, slices, Ellipsis and None, else a copy."""
     def __setitem__(self, key: Any, value: Operand) -> None:
-        """Do ``x[key] = value``, recorded."""
+        """Write ``x[key] = value`` and record it."""
     def gather(
         self, dim: builtins.int, index: Operand, *, sparse_grad: builtins.bool = False
     ) -> Tensor:
@@ -804,11 +805,11 @@ class TensorMethods:
     def take_along_dim(
         self, indices: Operand, dim: builtins.int | None = None, *, axis: builtins.int | None = None
     ) -> Tensor:
-        """Return the elements of `input` at `indices` along a dimension; the others broadcast."""
+        """Return the elements of `input` at `indices` along a dimension."""
     def index_select(self, dim: builtins.int, index: Operand) -> Tensor:
         """Return the slices of `input` at `index` along a dimension."""
     def take(self, indices: Operand, /, *, axis: builtins.int | None = None) -> Tensor:
-        """Return the slices of `x` at `indices` along an axis; in the flattened tensor without
+        """Return the slices of `x` at `indices` along an axis; of the flattened tensor without
         one."""
     def masked_select(self, mask: Operand) -> Tensor:
         """Return the elements of `input` where `mask` is true, as a vector."""
@@ -818,8 +819,7 @@ class TensorMethods:
     def fill_(self, value: Operand) -> Tensor:
         """Fill with a number, or with a 0-d tensor, in place."""
     def copy_(self, source: Operand, non_blocking: builtins.bool = False) -> Tensor:
-        """Write `source` over all elements in place: its shape broadcasts, its dtype is
-        converted."""
+        """Overwrite all elements with `source`: its shape broadcasts, its dtype is converted."""
     def normal_(
         self,
         mean: builtins.float = 0.0,
@@ -841,7 +841,7 @@ class TensorMethods:
     def fill_diagonal_(self, fill_value: builtins.float, wrap: builtins.bool = False) -> Tensor:
         """Write a number on the main diagonal in place."""
     def t_(self) -> Tensor:
-        """Transpose a matrix in place; a vector or a number stays."""
+        """Transpose a matrix in place; tensors of fewer dimensions don't change."""
     def transpose_(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
         """Swap two dimensions in place, as `t_` does."""
     def swapaxes_(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
@@ -851,11 +851,11 @@ class TensorMethods:
     def squeeze_(
         self, dim: builtins.int | Sequence[builtins.int] | None = None, *, axis: Any = None
     ) -> Tensor:
-        """Drop dimensions of length 1 in place: all, or those named. See `t_`."""
+        """Remove all or the given dimensions of length 1 in place. See `t_`."""
     def unsqueeze_(
         self, dim: builtins.int | None = None, *, axis: builtins.int | None = None
     ) -> Tensor:
-        """Put in a dimension of length 1 in place. See `t_`."""
+        """Insert a dimension of length 1 in place. See `t_`."""
     # --- chainrule.ops.join_split ---
     def split(
         self,
@@ -874,7 +874,7 @@ class TensorMethods:
     def unbind(
         self, dim: builtins.int = 0, *, axis: builtins.int | None = None
     ) -> tuple[Tensor, ...]:
-        """Return the slices of `input` along a dimension, which they don't have any more."""
+        """Return the slices of `input` along a dimension, without that dimension."""
     def tensor_split(
         self,
         indices_or_sections: builtins.int | Sequence[builtins.int] | Tensor | None = None,
@@ -884,16 +884,16 @@ class TensorMethods:
         sections: builtins.int | None = None,
         indices: Sequence[builtins.int] | None = None,
     ) -> tuple[Tensor, ...]:
-        """Return parts of `input` along a dimension: so many, or cut at given places."""
+        """Return parts of `input` along a dimension, by their number or by the indices of the
+        cuts."""
     def hsplit(
         self, indices_or_sections: builtins.int | Sequence[builtins.int]
     ) -> tuple[Tensor, ...]:
-        """Return parts of `input` along its second dimension, a vector's along its only one."""
+        """Return parts of `input` along its second dimension; of a vector along its only one."""
     def vsplit(
         self, indices_or_sections: builtins.int | Sequence[builtins.int]
     ) -> tuple[Tensor, ...]:
-        """Return parts of `input` along its first dimension; `input` has two or more; as `hsplit`
-        does."""
+        """Return parts along the first dimension of a tensor of two or more; as `hsplit` does."""
     def dsplit(
         self, indices_or_sections: builtins.int | Sequence[builtins.int]
     ) -> tuple[Tensor, ...]:
@@ -901,7 +901,7 @@ class TensorMethods:
     def split_with_sizes(
         self, split_sizes: Sequence[builtins.int], dim: builtins.int = 0
     ) -> tuple[Tensor, ...]:
-        """Return parts of `input` of given lengths: `split` with a list."""
+        """Return parts of `input` of given lengths, as `split` does with a list."""
     # --- chainrule.ops.matmul ---
     def matmul(self, other: Operand) -> Tensor:
         """Return the matrix product x @ y."""
@@ -912,12 +912,11 @@ class TensorMethods:
     def dot(self, tensor: Operand) -> Tensor:
         """Return the inner product of two vectors, without conjugation."""
     def bmm(self, mat2: Operand) -> Tensor:
-        """Return the products of two stacks of matrices, shapes (b, m, k) and (b, k, n), one by
-        one."""
+        """Return the matrix products of two stacks, of shapes (b, m, k) and (b, k, n)."""
     def outer(self, vec2: Operand) -> Tensor:
-        """Return the matrix of all products of an element of one vector and one of the other."""
+        """Return the outer product of two vectors: the products of all pairs of their elements."""
     def ger(self, vec2: Operand) -> Tensor:
-        """Return the matrix of all products of an element of one vector and one of the other."""
+        """Return the outer product of two vectors: the products of all pairs of their elements."""
     def addmm(self, mat1: Operand, mat2: Operand, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
         """Return beta · x + alpha · (mat1 @ mat2)."""
     def addmm_(
@@ -944,7 +943,7 @@ class TensorMethods:
     def baddbmm(
         self, batch1: Operand, batch2: Operand, *, beta: Number = 1, alpha: Number = 1
     ) -> Tensor:
-        """Return beta · x + alpha · (batch1[i] @ batch2[i]), matrix by matrix of two stacks."""
+        """Return beta · x[i] + alpha · (batch1[i] @ batch2[i]) for all matrices of two stacks."""
     def baddbmm_(
         self, batch1: Operand, batch2: Operand, *, beta: Number = 1, alpha: Number = 1
     ) -> Tensor:
@@ -959,12 +958,14 @@ class TensorMethods:
         axis: None = None,
         keepdims: builtins.bool = False,
     ) -> Tensor:
-        """Return the median: of all elements, or of each row along a dimension and where it is."""
+        """Return the median of all elements, or the medians along a dimension with their
+        indices."""
     @overload
     def median(
         self, dim: builtins.int, keepdim: builtins.bool = False, *, keepdims: builtins.bool = False
     ) -> Extremes:
-        """Return the median: of all elements, or of each row along a dimension and where it is."""
+        """Return the median of all elements, or the medians along a dimension with their
+        indices."""
     @overload
     def median(
         self,
@@ -974,7 +975,8 @@ class TensorMethods:
         axis: builtins.int,
         keepdims: builtins.bool = False,
     ) -> Extremes:
-        """Return the median: of all elements, or of each row along a dimension and where it is."""
+        """Return the median of all elements, or the medians along a dimension with their
+        indices."""
     @overload
     def nanmedian(
         self,
@@ -984,12 +986,12 @@ class TensorMethods:
         axis: None = None,
         keepdims: builtins.bool = False,
     ) -> Tensor:
-        """Return the median of what is not nan; the arguments and results are those of `median`."""
+        """Return the median, ignoring nan; the arguments and results are those of `median`."""
     @overload
     def nanmedian(
         self, dim: builtins.int, keepdim: builtins.bool = False, *, keepdims: builtins.bool = False
     ) -> Extremes:
-        """Return the median of what is not nan; the arguments and results are those of `median`."""
+        """Return the median, ignoring nan; the arguments and results are those of `median`."""
     @overload
     def nanmedian(
         self,
@@ -999,7 +1001,7 @@ class TensorMethods:
         axis: builtins.int,
         keepdims: builtins.bool = False,
     ) -> Extremes:
-        """Return the median of what is not nan; the arguments and results are those of `median`."""
+        """Return the median, ignoring nan; the arguments and results are those of `median`."""
     def kthvalue(
         self,
         k: builtins.int,
@@ -1009,7 +1011,7 @@ class TensorMethods:
         axis: builtins.int | None = None,
         keepdims: builtins.bool = False,
     ) -> Extremes:
-        """Return the k-th smallest element along a dimension, and where it is."""
+        """Return the k-th smallest element along a dimension, and its index."""
     def mode(
         self,
         dim: builtins.int = -1,
@@ -1018,9 +1020,10 @@ class TensorMethods:
         axis: builtins.int | None = None,
         keepdims: builtins.bool = False,
     ) -> Extremes:
-        """Return the most frequent element along a dimension, and where it is last."""
+        """Return the most frequent element along a dimension, and the index of its last
+        occurrence."""
     def msort(self) -> Tensor:
-        """Return the elements in order along the first dimension."""
+        """Sort the elements along the first dimension, in ascending order."""
     def quantile(
         self,
         q: builtins.float | Operand,
@@ -1031,7 +1034,7 @@ class TensorMethods:
         axis: builtins.int | None = None,
         keepdims: builtins.bool = False,
     ) -> Tensor:
-        """Return quantiles: values that given shares of the elements lie below."""
+        """Return the q-quantiles: values below which a fraction q of the elements lies."""
     def nanquantile(
         self,
         q: builtins.float | Operand,
@@ -1042,13 +1045,13 @@ class TensorMethods:
         axis: builtins.int | None = None,
         keepdims: builtins.bool = False,
     ) -> Tensor:
-        """Return quantiles of what is not nan; the arguments are those of `quantile`."""
+        """Return quantiles, ignoring nan; the arguments are those of `quantile`."""
     def bincount(self, weights: Operand | None = None, minlength: builtins.int = 0) -> Tensor:
-        """Return how often each of the numbers 0, 1, 2 … is there, or the sum of its weights."""
+        """Count the occurrences of each of the numbers 0, 1, 2, …, or sum their weights."""
     def histc(
         self, bins: builtins.int = 100, min: builtins.float = 0, max: builtins.float = 0
     ) -> Tensor:
-        """Return how many elements lie in each of several equally wide bins."""
+        """Count the elements in each of several bins of equal width."""
     def histogram(
         self,
         bins: builtins.int | Operand,
@@ -1057,7 +1060,7 @@ class TensorMethods:
         weight: Operand | None = None,
         density: builtins.bool = False,
     ) -> Histogram:
-        """Return how many elements lie in each of several bins, and the bins' edges."""
+        """Count the elements in each of several bins; return the counts and the bin edges."""
     # --- chainrule.ops.permute ---
     def permute(self, *order: Any, dims: Sequence[builtins.int] | None = None) -> Tensor:
         """Return `input` with its dimensions in another order, as `permute_dims` does."""
@@ -1074,13 +1077,13 @@ class TensorMethods:
         source: builtins.int | Sequence[builtins.int],
         destination: builtins.int | Sequence[builtins.int],
     ) -> Tensor:
-        """Return `input` with some dimensions moved, the others in their order."""
+        """Return `input` with some dimensions moved; the others keep their order."""
     def moveaxis(
         self,
         source: builtins.int | Sequence[builtins.int],
         destination: builtins.int | Sequence[builtins.int],
     ) -> Tensor:
-        """Return `input` with some dimensions moved, the others in their order."""
+        """Return `input` with some dimensions moved; the others keep their order."""
     def flip(
         self,
         *along: builtins.int | Sequence[builtins.int],
@@ -1095,13 +1098,13 @@ class TensorMethods:
         *,
         axis: Any = None,
     ) -> Tensor:
-        """Return `input` with the elements moved along dimensions, the last ones to the front."""
+        """Return `input` with the elements shifted along dimensions, from the end to the front."""
     def fliplr(self) -> Tensor:
         """Return a copy of `input` with its columns, the second dimension, in reverse order."""
     def flipud(self) -> Tensor:
         """Return a copy of `input` with its rows, the first dimension, in reverse order."""
     def rot90(self, k: builtins.int = 1, dims: Sequence[builtins.int] = ...) -> Tensor:
-        """Return a copy of `input` turned by right angles in the plane of two dimensions."""
+        """Return a copy of `input` rotated by multiples of 90° in the plane of two dimensions."""
     @property
     def T(self) -> Tensor:
         """The tensor with its dimensions in reverse order."""
@@ -1118,7 +1121,7 @@ class TensorMethods:
     ) -> Tensor:
         """Return the cross products of vectors of three elements."""
     def kron(self, other: Operand) -> Tensor:
-        """Return the Kronecker product: each element of `input` times the whole of `other`."""
+        """Return the Kronecker product: the blocks ``input[i, j, ...] * other``."""
     # --- chainrule.ops.protocols ---
     def __dlpack__(
         self,
@@ -1129,16 +1132,15 @@ class TensorMethods:
         dl_device: tuple[Any, builtins.int] | None = None,
         copy: builtins.bool | None = None,
     ) -> Any:
-        """Return the memory as a DLPack capsule: what `from_dlpack` of any library calls."""
+        """Return the memory as a DLPack capsule, for `from_dlpack` of any library."""
     def __dlpack_device__(self, /) -> tuple[Any, builtins.int]:
-        """Return the kind and the number of the tensor's device, in DLPack's numbers."""
+        """Return the type and the index of the tensor's device, as DLPack numbers them."""
     def to_device(self, device: DeviceLike, /, *, stream: Any = None) -> Tensor:
-        """Return the tensor on a device; itself if it's there already."""
+        """Return the tensor on a device; itself if it is there already."""
     def __array_namespace__(self, /, *, api_version: str | None = None) -> ModuleType:
         """Return `chainrule.array_api`, the array API's functions over tensors."""
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        """Do what a NumPy function, called on tensors, stands for: how, says the package
-        interop."""
+        """Call the function of tensors for a NumPy function; see the package `interop`."""
     # --- chainrule.ops.reductions ---
     def sum(
         self,
@@ -1177,7 +1179,7 @@ class TensorMethods:
         axis: builtins.int | None = None,
         dtype: DTypeLike = None,
     ) -> Tensor:
-        """Return the running sums of the elements along a dimension."""
+        """Return the cumulative sums of the elements along a dimension."""
     def cumsum_(
         self,
         dim: builtins.int | None = None,
@@ -1193,7 +1195,7 @@ class TensorMethods:
         axis: builtins.int | None = None,
         dtype: DTypeLike = None,
     ) -> Tensor:
-        """Return the running products along a dimension; the arguments are those of `cumsum`."""
+        """Return the cumulative products along a dimension; the arguments are those of `cumsum`."""
     def cumprod_(
         self,
         dim: builtins.int | None = None,
@@ -1210,7 +1212,7 @@ class TensorMethods:
         axis: Dims = None,
         keepdims: builtins.bool = False,
     ) -> Tensor:
-        """Say along dimensions whether every element is true; the arguments are those of `sum`."""
+        """Test whether all elements along dimensions are true; the arguments are those of `sum`."""
     def any(
         self,
         dim: Dims = None,
@@ -1219,12 +1221,11 @@ class TensorMethods:
         axis: Dims = None,
         keepdims: builtins.bool = False,
     ) -> Tensor:
-        """Say along dimensions whether some element is true; the arguments are those of `sum`."""
+        """Test whether any element along dimensions is true; the arguments are those of `sum`."""
     def count_nonzero(
         self, dim: Dims = None, *, axis: Dims = None, keepdims: builtins.bool = False
     ) -> Tensor:
-        """Return along dimensions how many elements are not zero; the arguments are those of
-        `sum`."""
+        """Count the nonzero elements along dimensions; the arguments are those of `sum`."""
     @overload
     def max(
         self,
@@ -1283,7 +1284,7 @@ class TensorMethods:
         axis: builtins.int | None = None,
         keepdims: builtins.bool = False,
     ) -> Tensor:
-        """Return where the largest element is: the first one, if several are equal."""
+        """Return the index of the largest element, the first of equal ones."""
     def argmin(
         self,
         dim: builtins.int | None = None,
@@ -1292,14 +1293,13 @@ class TensorMethods:
         axis: builtins.int | None = None,
         keepdims: builtins.bool = False,
     ) -> Tensor:
-        """Return where the smallest element is; the arguments are those of `argmax`."""
+        """Return the index of the smallest element; the arguments are those of `argmax`."""
     # --- chainrule.ops.repeat ---
     def tile(self, *dims: Any) -> Tensor:
-        """Return `input` repeated as a whole along its dimensions, the last ones if fewer are
+        """Return `input` repeated along its dimensions, the last ones if fewer numbers are
         given."""
     def repeat(self, /, *repeats: Any) -> Tensor:
-        """Return the tensor repeated as a whole along each of its dimensions, and along new first
-        ones."""
+        """Return the tensor repeated along each of its dimensions, as NumPy's `tile` does."""
     def repeat_interleave(
         self,
         repeats: builtins.int | Operand | None = None,
@@ -1313,7 +1313,7 @@ class TensorMethods:
     def reshape(self, *sizes: Any, shape: Sizes | None = None) -> Tensor:
         """Return the elements of `input`, in row-major order, in another shape."""
     def flatten(self, start_dim: builtins.int = 0, end_dim: builtins.int = -1) -> Tensor:
-        """Return `input` with the dimensions from `start_dim` to `end_dim` made into one."""
+        """Return `input` with the dimensions from `start_dim` to `end_dim` merged into one."""
     def ravel(self) -> Tensor:
         """Return the elements of `input`, in row-major order, as a vector."""
     def squeeze(
@@ -1367,7 +1367,7 @@ class TensorMethods:
         *,
         include_self: builtins.bool = True,
     ) -> Tensor:
-        """Return `input` with the elements of `src` combined into it at `index`."""
+        """Return `input` with the elements of `src` reduced into it at `index`."""
     def scatter_reduce_(
         self,
         dim: builtins.int,
@@ -1403,7 +1403,7 @@ class TensorMethods:
         *,
         include_self: builtins.bool = True,
     ) -> Tensor:
-        """Return `input` with slices combined into it at `index`."""
+        """Return `input` with slices reduced into it at `index`."""
     def index_reduce_(
         self,
         dim: builtins.int,
@@ -1434,12 +1434,13 @@ class TensorMethods:
     # --- chainrule.ops.sort_search ---
     @overload
     def nonzero(self, *, as_tuple: Literal[False] = False) -> Tensor:
-        """Return where the elements are that are not zero."""
+        """Return the indices of the elements that are not zero."""
     @overload
     def nonzero(self, *, as_tuple: Literal[True]) -> tuple[Tensor, ...]:
-        """Return where the elements are that are not zero."""
+        """Return the indices of the elements that are not zero."""
     def argwhere(self) -> Tensor:
-        """Return where the elements are that are not zero, as rows: NumPy's name of `nonzero`."""
+        """Return the indices of the elements that are not zero, as rows: NumPy's name of
+        `nonzero`."""
     def unique(
         self,
         sorted: builtins.bool = True,
@@ -1458,7 +1459,7 @@ class TensorMethods:
         *,
         axis: builtins.int | None = None,
     ) -> Any:
-        """Return the elements, or slices, without those that equal the one before."""
+        """Return the elements, or slices, without those that equal their predecessor."""
     @overload
     def sort(
         self,
@@ -1468,7 +1469,7 @@ class TensorMethods:
         *,
         axis: None = None,
     ) -> Extremes:
-        """Return the elements in order along a dimension, and where they were."""
+        """Return the elements sorted along a dimension, and their original indices."""
     @overload
     def sort(
         self,
@@ -1478,7 +1479,7 @@ class TensorMethods:
         *,
         axis: builtins.int,
     ) -> Tensor:
-        """Return the elements in order along a dimension, and where they were."""
+        """Return the elements sorted along a dimension, and their original indices."""
     def argsort(
         self,
         dim: builtins.int | None = None,
@@ -1487,8 +1488,7 @@ class TensorMethods:
         *,
         axis: builtins.int | None = None,
     ) -> Tensor:
-        """Return where the elements are, in order along a dimension; the arguments are those of
-        `sort`."""
+        """Return the indices that sort along a dimension; the arguments are those of `sort`."""
     def topk(
         self,
         k: builtins.int,
@@ -1498,22 +1498,22 @@ class TensorMethods:
         *,
         axis: builtins.int | None = None,
     ) -> Extremes:
-        """Return the `k` largest elements along a dimension, largest first, and where they were."""
+        """Return the `k` largest elements along a dimension, largest first, and their indices."""
     # --- chainrule.ops.special ---
     def erf(self) -> Tensor:
         """Return the error function, 2/√π ∫ exp(-t²) dt from 0 to x."""
     def erf_(self) -> Tensor:
         """Do `erf` in place."""
     def erfc(self) -> Tensor:
-        """Return 1 - erf(x), precise also where that is tiny; the argument is that of `erf`."""
+        """Return 1 - erf(x), accurate also where it is tiny; the argument is that of `erf`."""
     def erfc_(self) -> Tensor:
         """Do `erfc` in place."""
     def erfinv(self) -> Tensor:
-        """Return the number whose `erf` is x: ±inf at ±1, nan beyond."""
+        """Return the inverse of `erf`: ±inf at ±1, nan outside of [-1, 1]."""
     def erfinv_(self) -> Tensor:
         """Do `erfinv` in place."""
     def lgamma(self) -> Tensor:
-        """Return log |Γ(x)|: inf at 0, -1, -2, …"""
+        """Return log |Γ(x)|, which is inf at 0, -1, -2, …"""
     def lgamma_(self) -> Tensor:
         """Do `lgamma` in place."""
     def digamma(self) -> Tensor:
@@ -1521,7 +1521,7 @@ class TensorMethods:
     def digamma_(self) -> Tensor:
         """Do `digamma` in place."""
     def polygamma_(self, n: builtins.int) -> Tensor:
-        """Replace each element by the n-th derivative of digamma there."""
+        """Replace each element x by the n-th derivative of digamma at x."""
     def mvlgamma(self, p: builtins.int) -> Tensor:
         """Return the logarithm of the multivariate gamma function of dimension p."""
     def mvlgamma_(self, p: builtins.int) -> Tensor:
@@ -1531,12 +1531,12 @@ class TensorMethods:
     def i0_(self) -> Tensor:
         """Do `i0` in place."""
     def igamma(self, other: Operand) -> Tensor:
-        """Return the regularised lower incomplete gamma function, from 0 at x = 0 up to 1."""
+        """Return the regularised lower incomplete gamma function, which rises from 0 at x = 0 to
+        1."""
     def igamma_(self, other: Operand) -> Tensor:
         """Do `igamma` in place."""
     def igammac(self, other: Operand) -> Tensor:
-        """Return the regularised upper incomplete gamma function, 1 - igamma(a, x), also in its
-        tail."""
+        """Return the regularised upper incomplete gamma function, 1 - igamma(a, x)."""
     def igammac_(self, other: Operand) -> Tensor:
         """Do `igammac` in place."""
     def sinc(self) -> Tensor:
@@ -1571,8 +1571,7 @@ class TensorMethods:
         axis: Dims = None,
         keepdims: builtins.bool = False,
     ) -> Tensor:
-        """Return the standard deviation, the root of the variance; the arguments are those of
-        `var`."""
+        """Return the standard deviation; the arguments are those of `var`."""
     def norm(
         self,
         p: builtins.float | str = 2,
@@ -1583,7 +1582,7 @@ class TensorMethods:
         keepdims: builtins.bool = False,
         dtype: DTypeLike = None,
     ) -> Tensor:
-        """Return the norm of the elements along dimensions, taken as one vector."""
+        """Return the vector norm of the elements along dimensions."""
     def logsumexp(
         self,
         dim: Dims = None,
@@ -1600,7 +1599,7 @@ class TensorMethods:
         axis: builtins.int | None = None,
         dtype: DTypeLike = None,
     ) -> Tensor:
-        """Return exp x, divided by its sum along a dimension."""
+        """Return exp x divided by its sum along a dimension."""
     def log_softmax(
         self,
         dim: builtins.int | None = None,
@@ -1608,7 +1607,7 @@ class TensorMethods:
         axis: builtins.int | None = None,
         dtype: DTypeLike = None,
     ) -> Tensor:
-        """Return the logarithm of `softmax`, precise where that is tiny; the arguments are the
+        """Return the logarithm of `softmax`, accurate where it is tiny; the arguments are the
         same."""
     def nansum(
         self,
@@ -1619,7 +1618,7 @@ class TensorMethods:
         keepdims: builtins.bool = False,
         dtype: DTypeLike = None,
     ) -> Tensor:
-        """Return the sum of what is not nan along dimensions; the arguments are those of `sum`."""
+        """Return the sum along dimensions, ignoring nan; the arguments are those of `sum`."""
     def nanmean(
         self,
         dim: Dims = None,
@@ -1629,7 +1628,7 @@ class TensorMethods:
         keepdims: builtins.bool = False,
         dtype: DTypeLike = None,
     ) -> Tensor:
-        """Return the mean of what is not nan along dimensions; the arguments are those of `sum`."""
+        """Return the mean along dimensions, ignoring nan; the arguments are those of `sum`."""
     def aminmax(
         self,
         *,
@@ -1642,7 +1641,7 @@ class TensorMethods:
     def dist(self, other: Operand, p: builtins.float = 2) -> Tensor:
         """Return the norm of the difference of two tensors."""
     def renorm(self, p: builtins.float, dim: builtins.int, maxnorm: builtins.float) -> Tensor:
-        """Return `input` with the slices along a dimension shortened to a norm of at most
+        """Return `input` with each slice along a dimension scaled to a norm of at most
         `maxnorm`."""
     def renorm_(self, p: builtins.float, dim: builtins.int, maxnorm: builtins.float) -> Tensor:
         """Do `renorm` in place."""
@@ -1653,37 +1652,35 @@ class TensorMethods:
         fweights: Operand | None = None,
         aweights: Operand | None = None,
     ) -> Tensor:
-        """Return the covariances of variables, which are the rows of a matrix."""
+        """Return the covariance matrix of variables, which are the rows of a matrix."""
     def corrcoef(self) -> Tensor:
-        """Return the correlations of variables, which are the rows of a matrix."""
+        """Return the correlation matrix of variables, which are the rows of a matrix."""
     # --- chainrule.ops.ufuncs ---
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **settings: Any) -> Any:
-        """Record a ufunc that was called on a tensor, where there is a rule for it."""
+        """Record a ufunc that was called on a tensor; raise if there is no rule for it."""
     # --- chainrule.ops.views ---
     def view(self, /, *sizes: Any, size: Sizes | None = None, dtype: DTypeLike = None) -> Tensor:
         """Return a view of `x` in another shape; the arguments are those of `reshape`."""
     def contiguous(self, /) -> Tensor:
-        """Return `x` itself if its elements lie in memory in row-major order, else a copy that
-        does."""
+        """Return `x` itself if its memory is in row-major order, else a copy in that order."""
     def sum_to_size(self, /, *sizes: Any) -> Tensor:
-        """Return the tensor summed to a shape that broadcasts to its own."""
+        """Return the tensor summed to a shape that broadcasts to the tensor's shape."""
     def stride(self, dim: builtins.int | None = None) -> Any:
-        """Return by how many elements of memory neighbours are apart, along each dimension or
-        one."""
+        """Return the steps in memory between neighbours, in elements, for all dimensions or one."""
     def storage_offset(self) -> builtins.int:
-        """Return how many elements of the memory come before the first one of this tensor."""
+        """Return the number of elements in memory before the first one of this tensor."""
     def narrow(
         self, dim: builtins.int, start: builtins.int | Tensor, length: builtins.int
     ) -> Tensor:
         """Return `length` elements along a dimension, from `start` on."""
     def narrow_copy(self, dim: builtins.int, start: builtins.int, length: builtins.int) -> Tensor:
-        """Return what `narrow` does, in memory of its own."""
+        """Return a copy of the elements that `narrow` selects."""
     def select(self, dim: builtins.int, index: builtins.int | Tensor) -> Tensor:
-        """Return the slice at an index of a dimension, which the result doesn't have any more."""
+        """Return the slice at an index of a dimension, without that dimension."""
     def unfold(self, /, dimension: builtins.int, size: builtins.int, step: builtins.int) -> Tensor:
-        """Return all stretches of `size` elements along a dimension, `step` apart."""
+        """Return sliding windows of `size` elements along a dimension, `step` apart."""
     def unflatten(self, dim: builtins.int, sizes: builtins.int | Sequence[builtins.int]) -> Tensor:
-        """Return `input` with one dimension made into several: the opposite of `flatten`."""
+        """Return `input` with one dimension split into several: the inverse of `flatten`."""
     def select_scatter(self, src: Operand, dim: builtins.int, index: builtins.int) -> Tensor:
         """Return `input` with the slice at an index of a dimension replaced."""
     def slice_scatter(
@@ -1702,7 +1699,7 @@ class TensorMethods:
     def as_strided(
         self, size: Sizes, stride: Sizes, storage_offset: builtins.int | None = None
     ) -> Tensor:
-        """Return elements of the tensor's memory, counted by steps in it instead of dimensions."""
+        """Return elements of the tensor's memory by a shape, strides and an offset."""
     def view_as(self, other: Tensor) -> Tensor:
         """Return a view of the tensor in the shape of `other`."""
     # --- chainrule.ops.where ---
