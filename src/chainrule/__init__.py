@@ -10,6 +10,8 @@ tensor([2., 4.])
 from chainrule import blas as blas  # first: it selects NumPy's BLAS kernels while NumPy loads
 
 # isort: split
+import sys as _sys
+import types as _types
 import typing as _typing
 from importlib import import_module as _import_module
 
@@ -168,3 +170,31 @@ if not _typing.TYPE_CHECKING:
         "set_printoptions",
     ]
     __all__ += [name for name, module in _LATER.items() if module != __name__]
+
+
+class _PickledModule(_types.ModuleType):
+    """A former module name in pickles of generators, compiled functions and result types."""
+
+    def __init__(self, name: str, module: str) -> None:
+        super().__init__(name)
+        self.__dict__["module"] = module
+
+    def __getattr__(self, name: str) -> _typing.Any:
+        return getattr(_import_module(self.module), name)
+
+
+for _old, _new in {
+    "compiler.function": "compiler.api",
+    "generators": "random.generator",
+    "linalg.elimination": "linalg.lu",
+    "linalg.former": "linalg.deprecated",
+    "linalg.spectra": "linalg.eigen_svd",
+    "linalg.unchecked": "linalg.ex",
+    "ops.extrema": "ops.reductions",
+    "ops.histograms": "ops.order_statistics",
+    "ops.moments": "ops.statistics",
+    "ops.pairs": "ops.binary",
+    "ops.sets": "ops.sort_search",
+}.items():
+    _old, _new = f"{__name__}.{_old}", f"{__name__}.{_new}"
+    _sys.modules[_old] = _PickledModule(_old, _new)
