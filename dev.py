@@ -74,7 +74,7 @@ def demo(options):
 def test(options):
     set_up("test", peers="--compare" in options)
     options = [option for option in options if option != "--compare"]
-    code = call(PYTHON, "-m", "pytest", "-n", "auto", *options)
+    code = call(PYTHON, "-m", "pytest", "-n", "auto", "--dist", "worksteal", *options)
     if options:
         say("The examples in docstrings were skipped: they run only without options.")
         return code
