@@ -58,7 +58,8 @@ RUNNING = (
 
 def recorded(name: str) -> Callable[..., Any]:
     """Return the recorder of a primitive that has no public function."""
-    return lambda cr, *inputs, **settings: TABLE[name].apply(*inputs, **settings)
+    apply = TABLE[name].apply  # here: a compiled function is searched for what it reaches
+    return lambda cr, *inputs, **settings: apply(*inputs, **settings)
 
 
 def all_dims(x: Any, axis: Any) -> tuple[int, ...]:
