@@ -139,7 +139,7 @@ class _Builder:
         """Trace the backward pass of the differentiable outputs."""
         back = pullback(self.trace, tracked)
         for index, tensor in enumerate(tracked if back is not None else ()):
-            edge = "node" if len(tracked) == 1 else f"Port(node, {index})"
+            edge = "node" if len(tracked) == 1 else f"NodeOutput(node, {index})"
             self.edges[id(tensor)] = edge
         return back
 

@@ -29,13 +29,10 @@ from chainrule.interop import (
     statistics,
 )
 from chainrule.interop import (
-    creation as creating,
+    creation as interop_creation,
 )
 from chainrule.interop import (
-    linalg as factors,
-)
-from chainrule.interop import (
-    linalg as fourier,
+    linalg as interop_linalg,
 )
 from chainrule.interop.binding import Rule, rule
 from chainrule.operation import NUMPY_FUNCTIONS
@@ -196,17 +193,17 @@ _ALGEBRA = [
     rule(np.linalg.det, linalg.det, "a"),
     rule(np.linalg.slogdet, linalg.slogdet, "a"),
     rule(np.linalg.inv, linalg.inv, "a"),
-    rule(np.linalg.pinv, factors.pinv),
+    rule(np.linalg.pinv, interop_linalg.pinv),
     rule(np.linalg.solve, xp.linalg.solve, "a", "b"),
-    rule(np.linalg.lstsq, factors.lstsq),
+    rule(np.linalg.lstsq, interop_linalg.lstsq),
     rule(np.linalg.tensorinv, linalg.tensorinv, "a", "ind="),
-    rule(np.linalg.tensorsolve, factors.tensorsolve),
+    rule(np.linalg.tensorsolve, interop_linalg.tensorsolve),
     rule(np.linalg.cholesky, linalg.cholesky, "a", "upper="),
-    rule(np.linalg.qr, factors.qr),
-    rule(np.linalg.svd, factors.svd),
+    rule(np.linalg.qr, interop_linalg.qr),
+    rule(np.linalg.svd, interop_linalg.svd),
     rule(np.linalg.svdvals, linalg.svdvals, "x"),
-    rule(np.linalg.eig, factors.eig),
-    rule(np.linalg.eigvals, factors.eigvals),
+    rule(np.linalg.eig, interop_linalg.eig),
+    rule(np.linalg.eigvals, interop_linalg.eigvals),
     rule(np.linalg.eigh, linalg.eigh, "a", "UPLO="),
     rule(np.linalg.eigvalsh, linalg.eigvalsh, "a", "UPLO="),
     rule(np.linalg.norm, linalg.norm, "x", "ord=", "axis=", "keepdims="),
@@ -221,7 +218,7 @@ _TRANSFORMS = [
         for name in ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft")
     ],
     *[
-        rule(getattr(np.fft, name), fourier.of_planes(name))
+        rule(getattr(np.fft, name), interop_linalg.of_planes(name))
         for name in ("fft2", "ifft2", "rfft2", "irfft2")
     ],
     *[
@@ -233,22 +230,22 @@ _TRANSFORMS = [
 ]
 
 _CREATING = [
-    rule(np.array, creating.array, "object", "dtype=", "copy=", "ndmin=", "subok=-"),
-    rule(np.asarray, creating.asarray),
-    rule(np.asanyarray, creating.asarray),
-    rule(np.ascontiguousarray, creating.ascontiguousarray),
-    rule(np.asfortranarray, creating.asfortranarray),
-    rule(np.require, creating.asarray, "a", "dtype="),
-    rule(np.fromiter, creating.fromiter),
-    rule(np.fromfunction, creating.fromfunction),
-    rule(np.arange, creating.arange),
-    rule(np.copy, creating.copy),
-    rule(np.astype, creating.astype),
-    rule(np.full, creating.full),
-    rule(np.full_like, creating.full_like),
-    rule(np.linspace, creating.linspace),
-    rule(np.logspace, creating.logspace),
-    rule(np.geomspace, creating.geomspace),
+    rule(np.array, interop_creation.array, "object", "dtype=", "copy=", "ndmin=", "subok=-"),
+    rule(np.asarray, interop_creation.asarray),
+    rule(np.asanyarray, interop_creation.asarray),
+    rule(np.ascontiguousarray, interop_creation.ascontiguousarray),
+    rule(np.asfortranarray, interop_creation.asfortranarray),
+    rule(np.require, interop_creation.asarray, "a", "dtype="),
+    rule(np.fromiter, interop_creation.fromiter),
+    rule(np.fromfunction, interop_creation.fromfunction),
+    rule(np.arange, interop_creation.arange),
+    rule(np.copy, interop_creation.copy),
+    rule(np.astype, interop_creation.astype),
+    rule(np.full, interop_creation.full),
+    rule(np.full_like, interop_creation.full_like),
+    rule(np.linspace, interop_creation.linspace),
+    rule(np.logspace, interop_creation.logspace),
+    rule(np.geomspace, interop_creation.geomspace),
 ]
 
 _SAME = [

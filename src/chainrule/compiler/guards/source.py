@@ -59,7 +59,7 @@ class Guards:
             "firsts": _firsts,
             "Leaf": AccumulateGrad,
             "hooked": hooked,
-            "Port": NodeOutput,
+            "NodeOutput": NodeOutput,
             "recorded": recorded,
         }
         self.lines: list[str] = []
