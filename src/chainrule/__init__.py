@@ -13,8 +13,6 @@ from chainrule import blas as blas  # first: it selects NumPy's BLAS kernels whi
 import sys as _sys
 import typing as _typing
 from importlib import import_module as _import_module
-from importlib.machinery import ModuleSpec as _ModuleSpec
-from types import ModuleType as _ModuleType
 
 import numpy as _np
 
@@ -40,6 +38,7 @@ from chainrule.autograd.tensor import set_default_dtype as set_default_dtype
 from chainrule.backend import device as device
 from chainrule.creation import *
 from chainrule.errors import *
+from chainrule.former_modules import FormerModuleFinder as _FormerModuleFinder
 from chainrule.missing_names import missing as _missing
 from chainrule.ops import *
 from chainrule.random import *
@@ -171,41 +170,6 @@ if not _typing.TYPE_CHECKING:
         "set_printoptions",
     ]
     __all__ += [name for name, module in _LATER.items() if module != __name__]
-
-
-# Former names of modules that pickles name: of generators, compiled functions and result types.
-_FORMER_MODULES = {
-    f"{__name__}.{old}": f"{__name__}.{new}"
-    for old, new in {
-        "compiler.function": "compiler.api",
-        "generators": "random.generator",
-        "linalg.elimination": "linalg.lu",
-        "linalg.former": "linalg.deprecated",
-        "linalg.spectra": "linalg.eigen_svd",
-        "linalg.unchecked": "linalg.ex",
-        "ops.extrema": "ops.reductions",
-        "ops.histograms": "ops.order_statistics",
-        "ops.moments": "ops.statistics",
-        "ops.pairs": "ops.binary",
-        "ops.sets": "ops.sort_search",
-    }.items()
-}
-
-
-class _FormerModuleFinder:
-    """Finds and loads former modules for `pickle`: their names are those of today's modules."""
-
-    def find_spec(self, name: str, path: _typing.Any, target: _typing.Any = None) -> _typing.Any:
-        return _ModuleSpec(name, self) if name in _FORMER_MODULES else None
-
-    def create_module(self, spec: _typing.Any) -> _typing.Any:
-        module: _typing.Any = _ModuleType(spec.name)
-        today = _FORMER_MODULES[spec.name]
-        module.__getattr__ = lambda name: getattr(_import_module(today), name)
-        return module
-
-    def exec_module(self, module: _typing.Any) -> None:
-        """Do nothing: names are looked up when they are asked for."""
 
 
 _sys.meta_path.append(_FormerModuleFinder())

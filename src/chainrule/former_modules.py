@@ -1,0 +1,63 @@
+"""Former names of modules, by which earlier versions pickled public functions and types."""
+
+from importlib import import_module
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any
+
+_FORMER_MODULES = {
+    f"chainrule.{former}": f"chainrule.{today}".removesuffix(".")
+    for today, names in {
+        # Public functions are found where they are public.
+        "": """
+            autograd.derivatives control creation.fresh draws fft.spectrograms linalg.low_rank
+            ops.added ops.blends ops.broadcasting ops.choosing ops.complexes ops.contraction
+            ops.covariance ops.distances ops.exchange ops.exponential ops.finding ops.integers
+            ops.joining ops.kinks ops.ordering ops.overwriting ops.places ops.putting ops.quantiles
+            ops.questions ops.regions ops.repeating ops.running ops.scattering ops.shaping
+            ops.slopes ops.sorting ops.stacking ops.summation ops.trigonometry ops.turning""",
+        "compiler": "compiler.exporting",
+        "fft": "fft.along fft.frequencies fft.planes fft.several",
+        "linalg": "linalg.ranks linalg.systems linalg.triangular",
+        "nn.functional": """
+            nn.functional.adaptive nn.functional.alignment nn.functional.avg_pooling
+            nn.functional.binary nn.functional.channel_norms nn.functional.choices
+            nn.functional.class_margins nn.functional.classification
+            nn.functional.dropouts nn.functional.embeddings nn.functional.folding
+            nn.functional.grids nn.functional.hard nn.functional.layer_norms
+            nn.functional.layers nn.functional.margins nn.functional.max_pooling
+            nn.functional.rectifiers nn.functional.resizing nn.functional.similarity""",
+        "special": "ops.bessel ops.probability",
+        "transforms": "transforms.lanes transforms.lanes.vmap",
+        # Types of results, generators and compiled functions are not public.
+        "compiler.api": "compiler.function",
+        "linalg.deprecated": "linalg.former",
+        "linalg.eigen_svd": "linalg.spectra",
+        "linalg.ex": "linalg.unchecked",
+        "linalg.lu": "linalg.elimination",
+        "ops.binary": "ops.pairs",
+        "ops.order_statistics": "ops.histograms",
+        "ops.reductions": "ops.extrema",
+        "ops.sort_search": "ops.sets",
+        "ops.statistics": "ops.moments",
+        "random.generator": "generators",
+    }.items()
+    for former in names.split()
+}
+
+
+class FormerModuleFinder:
+    """Finds and loads former modules for `pickle`: their names are those of today's modules."""
+
+    def find_spec(self, name: str, path: Any, target: Any = None) -> Any:
+        loader: Any = self
+        return ModuleSpec(name, loader, is_package=True) if name in _FORMER_MODULES else None
+
+    def create_module(self, spec: Any) -> Any:
+        module: Any = ModuleType(spec.name)
+        today = _FORMER_MODULES[spec.name]
+        module.__getattr__ = lambda name: getattr(import_module(today), name)
+        return module
+
+    def exec_module(self, module: Any) -> None:
+        """Do nothing: names are looked up when they are asked for."""
