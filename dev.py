@@ -3,7 +3,8 @@
 
     python3 dev.py demo  [options]    train on handwritten digits and write pictures
     python3 dev.py test  [options]    run the tests; options go to pytest
-    python3 dev.py test  --compare    the same, with PyTorch, JAX and Numba if they can be installed
+    python3 dev.py test  --compare    the same, compared with PyTorch and JAX, and with Numba
+    python3 dev.py test  --other      a quick half of the tests, in the newest other Python found
     python3 dev.py lint               check style, types and import layers
     python3 dev.py bench [options]    run the benchmarks, compared with other libraries
     python3 dev.py docs               write the generated pages
@@ -26,26 +27,31 @@ from contextlib import contextmanager
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent
-VENV = ROOT / ".venv"
-BIN = VENV / ("Scripts" if os.name == "nt" else "bin")
-PYTHON = BIN / ("python.exe" if os.name == "nt" else "python")
-STAMP = VENV / "chainrule-stamp.json"
-
 OLDEST = (3, 11)
 NAMES = ["python3.14", "python3.13", "python3.12", "python3.11", "python3", "python"]
-# Libraries to compare with, and Numba. They are installed where possible, and never required.
-PEERS = ["torch==2.13.0", "jax", "numba"]
+# Libraries to compare with, and Numba. Only `test --compare` requires them.
+PEERS = ["torch==2.13.0", "jax==0.10.2", "numba==0.68.1"]
+# Left out of the quick half: slow tests, of what hardly depends on the version of Python.
+SLOW = ["conformance"]
 
 # Child processes work in .venv: variables that would make an installer write elsewhere are removed.
 REMOVED = {"PYTHONHOME", "PYTHONPATH", "PIP_PREFIX", "PIP_PYTHON", "PIP_ROOT", "PIP_TARGET"}
 ENVIRONMENT = {name: value for name, value in os.environ.items() if name not in REMOVED}
-ENVIRONMENT.update(
-    VIRTUAL_ENV=str(VENV),
-    PATH=str(BIN) + os.pathsep + os.environ.get("PATH", ""),
-    PIP_DISABLE_PIP_VERSION_CHECK="1",
-    PIP_NO_INPUT="1",
-    PIP_USER="0",
-)
+ENVIRONMENT.update(PIP_DISABLE_PIP_VERSION_CHECK="1", PIP_NO_INPUT="1", PIP_USER="0")
+
+
+def use_venv(name, base_python=None):
+    """Let all commands work in the virtual environment of this name."""
+    global BASE_PYTHON, VENV, BIN, PYTHON, STAMP
+    BASE_PYTHON, VENV = base_python, ROOT / name
+    BIN = VENV / ("Scripts" if os.name == "nt" else "bin")
+    PYTHON = BIN / ("python.exe" if os.name == "nt" else "python")
+    STAMP = VENV / "chainrule-stamp.json"
+    path = str(BIN) + os.pathsep + os.environ.get("PATH", "")
+    ENVIRONMENT.update(VIRTUAL_ENV=str(VENV), PATH=path)
+
+
+use_venv(".venv")
 
 
 class Failure(Exception):
@@ -72,8 +78,17 @@ def demo(options):
 
 
 def test(options):
-    set_up("test", peers="--compare" in options)
-    options = [option for option in options if option != "--compare"]
+    compare, other = "--compare" in options, "--other" in options
+    options = [option for option in options if option not in ("--compare", "--other")]
+    if other:
+        use_other_python()
+    set_up("test", peers=compare)
+    if compare:
+        require_peers()
+    if other and not options:
+        options = [f"--ignore=tests/{name}" for name in SLOW]
+    elif not options:
+        say("The tests take about six minutes on two cores, and print their progress.")
     code = call(PYTHON, "-m", "pytest", "-n", "auto", "--dist", "worksteal", *options)
     if options:
         say("The examples in docstrings were skipped: they run only without options.")
@@ -156,7 +171,7 @@ def read_stamp():
             return stamp
     except (OSError, ValueError, KeyError, Failure):
         pass
-    say("The .venv here is incomplete, broken, moved or not made by dev.py: making a new one.")
+    say(f"{VENV.name} is incomplete, broken, moved or not made by dev.py: making a new one.")
     return None
 
 
@@ -186,7 +201,7 @@ def changing_venv(stamp):
 def make_venv():
     """Make a .venv that contains only pip."""
     python = find_python()
-    say(f"Making .venv with {python} ...")
+    say(f"Making {VENV.name} with {python} ...")
     remove_venv()
     empty = [python, "-m", "venv", "--clear", "--without-pip", VENV]
     fill = ["--python", PYTHON, "install", "--quiet", "pip"]
@@ -200,7 +215,7 @@ def make_venv():
         )
     except Failure as failure:
         raise Failure(
-            f"{failure}\n\n.venv could not be made with {python}. Install its venv module "
+            f"{failure}\n\n{VENV.name} could not be made with {python}. Install its venv module "
             "(Debian, Ubuntu: apt install python3-venv) or uv, then run this again."
         ) from None
 
@@ -212,26 +227,34 @@ def remove_venv():
         elif VENV.exists():
             shutil.rmtree(str(VENV))
     except OSError as error:
-        raise Failure(f"The old .venv cannot be removed: {error}. Remove it by hand.") from None
+        raise Failure(
+            f"The old {VENV.name} cannot be removed: {error}. Remove it by hand."
+        ) from None
+
+
+def use_other_python():
+    """Let all commands work in an environment of the newest Python that .venv does not have."""
+    set_up()
+    usual = tuple(map(int, identity()[1].split(".")[:2]))
+    others = [found for found in pythons([]) if found[0] != usual]
+    if not others:
+        raise Failure(
+            f"test --other: no Python from {OLDEST[0]}.{OLDEST[1]} on but {usual[0]}.{usual[1]} "
+            "was found. Install one, for example by `uv python install`, then run this again."
+        )
+    (major, minor), python = max(others)
+    say(f"The tests run in Python {major}.{minor}: {python}")
+    use_venv(f".venv-{major}.{minor}", python)
 
 
 def find_python():
-    """Return a Python that is new enough; run each candidate, since a shim can exist and fail."""
-    base = "getattr(sys, '_base_executable', sys.executable)"  # the one below a virtual environment
-    probe = f"import sys; print(*sys.version_info[:2]); print({base})"
-    folders = os.environ.get("PATH", "").split(os.pathsep)
-    on_path = (shutil.which(name, path=folder) for name in NAMES for folder in folders)
-    seen = []
-    for candidate in [sys.executable, *filter(None, on_path)]:
-        try:
-            version, path = quietly(candidate, "-I", "-c", probe).splitlines()[-2:]
-        except (Failure, ValueError):
-            seen.append(f"{candidate} (does not run)")
-            continue
-        if tuple(map(int, version.split())) >= OLDEST:
-            return path if os.path.exists(path) else candidate
-        seen.append(f"{candidate} ({version.replace(' ', '.')})")
-    found = "\n    ".join(dict.fromkeys(seen))
+    """Return the Python to make the environment with: by default the first that is new enough."""
+    if BASE_PYTHON:
+        return BASE_PYTHON
+    refused = []
+    for _, python in pythons(refused):
+        return python
+    found = "\n    ".join(dict.fromkeys(refused))
     raise Failure(
         f"chainrule needs Python {OLDEST[0]}.{OLDEST[1]} or newer; found only:\n    {found}\n"
         "Install one (from python.org, with your system's package manager, or by `uv python "
@@ -239,9 +262,32 @@ def find_python():
     )
 
 
+def pythons(refused):
+    """Yield the version and path of each Python that is new enough; append others to `refused`.
+
+    Each candidate is run, since a shim can exist and fail.
+    """
+    base = "getattr(sys, '_base_executable', sys.executable)"  # the one below a virtual environment
+    probe = f"import sys; print(*sys.version_info[:2]); print({base})"
+    folders = os.environ.get("PATH", "").split(os.pathsep)
+    on_path = (shutil.which(name, path=folder) for name in NAMES for folder in folders)
+    pyenv = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv") / "versions"
+    for candidate in [sys.executable, *filter(None, on_path), *pyenv.glob("3.*/bin/python3")]:
+        try:
+            version, path = quietly(candidate, "-I", "-c", probe).splitlines()[-2:]
+        except (Failure, ValueError):
+            refused.append(f"{candidate} (does not run)")
+            continue
+        number = tuple(map(int, version.split()))
+        if number >= OLDEST:
+            yield number, path if os.path.exists(path) else str(candidate)
+        else:
+            refused.append(f"{candidate} ({version.replace(' ', '.')})")
+
+
 def install_chainrule(extras):
     target = f"{ROOT}[{','.join(extras)}]" if extras else str(ROOT)
-    say(f"Installing the requirements of {', '.join(extras) or 'chainrule'} into .venv ...")
+    say(f"Installing the requirements of {', '.join(extras) or 'chainrule'} into {VENV.name} ...")
     start = time.monotonic()
     try:
         first_that_works(
@@ -266,6 +312,26 @@ def install_peer(requirement):
         quietly(PYTHON, "-m", "pip", "install", "--quiet", requirement)
     except Failure as failure:
         say(f"{failure}\nGoing on without {requirement}: comparisons with it will be skipped.")
+        return False
+    return True
+
+
+def require_peers():
+    """Fail if a library to compare with cannot be imported: the tests would skip it silently."""
+    names = [peer.split("==")[0] for peer in PEERS]
+    missing = [name for name in names if not imports(name)]
+    if missing:
+        raise Failure(
+            f"test --compare: {', '.join(missing)} cannot be imported. See above why it could not "
+            "be installed, or run `python3 dev.py test`, which skips comparisons."
+        )
+
+
+def imports(name):
+    try:
+        quietly(PYTHON, "-c", f"import {name}")
+    except Failure as failure:
+        say(str(failure))
         return False
     return True
 

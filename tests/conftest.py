@@ -14,5 +14,5 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 # New examples every time for people, who can look into what they find; the same ones in CI, so that
 # a change is judged by itself.
 hypothesis.settings.register_profile("ci", derandomize=True, deadline=None)
-if os.environ.get("CI"):
+if os.environ.get("CI", "").lower() not in ("", "0", "false"):
     hypothesis.settings.load_profile("ci")

@@ -1,0 +1,312 @@
+"""Mutation testing: break the source in small ways, and count what the tests notice.
+
+    python3.12 tools/mutation.py map                          record which tests run which lines
+    python3.12 tools/mutation.py run [--count N] [--seed N]   break the source N times
+    python3.12 tools/mutation.py run --only FILE:LINE ...     break it on these lines, in every way
+
+Needs the packages of the extra `test`, and Python 3.12 or newer: `sys.monitoring` records the lines
+at little cost. Each mutant differs in one place from a copy of the source: another operator, a
+constant changed by one, a condition negated, a statement left out. The tests that run its line run
+on it, the fastest first, until one fails. Mutants that survive are printed, and written with all
+others to `.cache/mutation/report.json`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import copy
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+ROOT = Path(__file__).resolve().parents[1]
+SOURCES = ROOT / "src" / "chainrule"
+CACHE = ROOT / ".cache" / "mutation"
+PACKAGES = ("autograd", "compiler", "primitives")
+MAX_SECONDS = 120
+"""Time, in seconds, that the tests of one mutant may take by the times in the map."""
+
+# --- the map: which tests run which lines ---------------------------------------------------------
+
+
+class LineRecorder:
+    """A pytest plugin that records the lines of chainrule that each test runs, and its time."""
+
+    def __init__(self) -> None:
+        self.tests: list[tuple[str, float]] = []
+        self.lines: defaultdict[str, list[int]] = defaultdict(list)  # test numbers by file:line
+        self._seen: set[tuple[str, int]] = set()
+        monitoring = sys.monitoring
+        self._tool, self._event = monitoring.COVERAGE_ID, monitoring.events.LINE
+        monitoring.use_tool_id(self._tool, "mutation")
+        monitoring.register_callback(self._tool, self._event, self._line)
+        monitoring.set_events(self._tool, self._event)
+
+    def _line(self, code: Any, line: int) -> Any:
+        if code.co_filename.startswith(f"{SOURCES}{os.sep}"):
+            self._seen.add((code.co_filename, line))
+        return sys.monitoring.DISABLE
+
+    def pytest_runtest_protocol(self, item: Any, nextitem: Any) -> None:
+        self._seen.clear()
+        sys.monitoring.restart_events()
+        self._begin = time.process_time()
+
+    def pytest_runtest_logfinish(self, nodeid: str, location: Any) -> None:
+        number = len(self.tests)
+        self.tests.append((nodeid, round(time.process_time() - self._begin, 3)))
+        for file, line in self._seen:
+            self.lines[f"{Path(file).relative_to(SOURCES).as_posix()}:{line}"].append(number)
+
+    def pytest_sessionfinish(self) -> None:
+        CACHE.mkdir(parents=True, exist_ok=True)
+        found = {"tests": self.tests, "lines": self.lines}
+        (CACHE / "map.json").write_text(json.dumps(found), encoding="utf-8")
+
+
+def write_map(options: list[str]) -> int:
+    import pytest
+
+    return int(pytest.main(["-q", "-p", "no:xdist", *options], plugins=[LineRecorder()]))
+
+
+# --- mutants --------------------------------------------------------------------------------------
+
+
+class Mutant(NamedTuple):
+    file: str
+    line: int
+    change: str
+    source: str
+
+
+SWAPS: dict[type[ast.AST], type[ast.AST]] = {
+    ast.Add: ast.Sub,
+    ast.Sub: ast.Add,
+    ast.Mult: ast.Div,
+    ast.Div: ast.Mult,
+    ast.FloorDiv: ast.Mult,
+    ast.Mod: ast.Mult,
+    ast.Lt: ast.LtE,
+    ast.LtE: ast.Lt,
+    ast.Gt: ast.GtE,
+    ast.GtE: ast.Gt,
+    ast.Eq: ast.NotEq,
+    ast.NotEq: ast.Eq,
+    ast.Is: ast.IsNot,
+    ast.IsNot: ast.Is,
+    ast.In: ast.NotIn,
+    ast.NotIn: ast.In,
+    ast.And: ast.Or,
+    ast.Or: ast.And,
+    ast.USub: ast.UAdd,
+}
+
+
+def mutations(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
+    """Yield replacements of one node, with a description."""
+    if isinstance(node, ast.BinOp | ast.UnaryOp | ast.BoolOp):
+        swapped = SWAPS.get(type(node.op))
+        if swapped is not None:
+            yield _replaced(node, op=swapped())
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        yield f"{ast.unparse(node)} -> {ast.unparse(node.operand)}", node.operand
+    if isinstance(node, ast.Compare):
+        swapped = SWAPS.get(type(node.ops[0]))
+        if swapped is not None:
+            yield _replaced(node, ops=[swapped(), *node.ops[1:]])
+    if isinstance(node, ast.BoolOp):
+        for i in range(len(node.values)):
+            rest = [*node.values[:i], *node.values[i + 1 :]]
+            yield _replaced(node, values=rest)
+    if isinstance(node, ast.Constant) and type(node.value) in (int, float, bool):
+        value = not node.value if isinstance(node.value, bool) else node.value + 1
+        yield _replaced(node, value=value)
+    if isinstance(node, ast.If | ast.IfExp | ast.While):
+        negated = ast.UnaryOp(ast.Not(), node.test)
+        changed = copy.copy(node)
+        changed.test = negated
+        yield f"if {ast.unparse(node.test)} -> if {ast.unparse(negated)}", changed
+    if isinstance(node, ast.Return) and node.value is not None:
+        yield _replaced(node, value=ast.Constant(None))
+    if isinstance(node, ast.Assign | ast.AugAssign | ast.Expr | ast.Raise | ast.Continue):
+        is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        if not is_text:
+            yield f"{ast.unparse(node)[:70]} -> pass", ast.Pass()
+
+
+def _replaced(node: Any, **fields: Any) -> tuple[str, ast.AST]:
+    changed = copy.copy(node)
+    for name, value in fields.items():
+        setattr(changed, name, value)
+    return f"{ast.unparse(node)[:70]} -> {ast.unparse(changed)[:70]}", changed
+
+
+def places(file: str) -> Iterator[ast.AST]:
+    """Yield the nodes of a module that can be changed: those within functions."""
+    text = (SOURCES / file).read_text(encoding="utf-8")
+    yield from _nodes(ast.parse(text))
+
+
+def mutants_at(file: str, node: Any) -> Iterator[Mutant]:
+    """Yield every mutant of one node that compiles."""
+    lines = (SOURCES / file).read_text(encoding="utf-8").splitlines(keepends=True)
+    for change, replacement in mutations(node):
+        source = _with_replacement(lines, node, ast.unparse(replacement))
+        try:
+            compile(source, file, "exec")
+        except SyntaxError:
+            continue
+        yield Mutant(file, node.lineno, change, source)
+
+
+def _nodes(tree: ast.Module) -> Iterator[Any]:
+    """Yield the nodes within functions, except in annotations and f-strings."""
+    functions = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+
+    def walk(node: ast.AST, inside: bool) -> Iterator[Any]:
+        if isinstance(node, ast.JoinedStr | ast.arguments) or _is_typing(node):
+            return
+        if inside and hasattr(node, "lineno"):
+            yield node
+        inside = inside or isinstance(node, functions)
+        for name, value in ast.iter_fields(node):
+            if name in ("annotation", "returns", "decorator_list"):
+                continue
+            for child in value if isinstance(value, list) else [value]:
+                if isinstance(child, ast.AST):
+                    yield from walk(child, inside)
+
+    return walk(tree, False)
+
+
+def _is_typing(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+
+
+def _with_replacement(lines: list[str], node: Any, new: str) -> str:
+    """Return the source with other text in the place of a node."""
+    first, last = node.lineno - 1, node.end_lineno - 1
+    before = lines[first].encode()[: node.col_offset].decode()
+    after = lines[last].encode()[node.end_col_offset :].decode()
+    if isinstance(node, ast.stmt):
+        new = new.replace("\n", "\n" + " " * node.col_offset)
+    elif isinstance(node, ast.expr):
+        new = f"({new})"
+    return "".join([*lines[:first], before + new + after, *lines[last + 1 :]])
+
+
+# --- the run --------------------------------------------------------------------------------------
+
+
+def run(count: int, seed: int, only: list[str]) -> int:
+    """Break the source and print what no test notices; return 1 if more than 1 in 20 survive."""
+    known = json.loads((CACHE / "map.json").read_text(encoding="utf-8"))
+    tests, lines = known["tests"], known["lines"]
+    found = [
+        (path.relative_to(SOURCES).as_posix(), node)
+        for package in PACKAGES
+        for path in sorted((SOURCES / package).rglob("*.py"))
+        for node in places(path.relative_to(SOURCES).as_posix())
+    ]
+    chosen = _chosen(found, count, random.Random(seed), only)
+    covered = [m for m in chosen if f"{m.file}:{m.line}" in lines]
+    print(f"{len(chosen)} mutants, {len(covered)} of them on lines that tests run.")
+    workplace = CACHE / "workplace"
+    shutil.rmtree(workplace, ignore_errors=True)
+    ignored = shutil.ignore_patterns(".*", "__pycache__", "chainrule-demo")
+    shutil.copytree(ROOT, workplace, ignore=ignored)
+    report = []
+    for number, mutant in enumerate(chosen):
+        numbers = lines.get(f"{mutant.file}:{mutant.line}", [])
+        selected = _within_limit(sorted((tests[n] for n in numbers), key=lambda test: test[1]))
+        killed = bool(selected) and _is_killed(workplace, mutant, selected)
+        report.append({**mutant._asdict(), "source": "", "killed": killed, "tests": len(selected)})
+        state = "killed" if killed else "SURVIVED"
+        print(f"{number + 1:4} {state:8} {mutant.file}:{mutant.line}: {mutant.change}", flush=True)
+        (CACHE / "report.json").write_text(json.dumps(report, indent=1), encoding="utf-8")
+    survivors = sum(not row["killed"] for row in report)
+    print(f"{len(report) - survivors} of {len(report)} mutants were killed.")
+    return int(survivors > len(report) / 20)
+
+
+def _chosen(
+    found: list[tuple[str, Any]], count: int, generator: random.Random, only: list[str]
+) -> list[Mutant]:
+    """Return a mutant of each of `count` random nodes, or every mutant of some lines."""
+    if only:
+        return [m for f, node in found if f"{f}:{node.lineno}" in only for m in mutants_at(f, node)]
+    generator.shuffle(found)
+    chosen: list[Mutant] = []
+    for file, node in found:
+        if len(chosen) == count:
+            break
+        possible = list(mutants_at(file, node))
+        if possible:
+            chosen.append(generator.choice(possible))
+    return chosen
+
+
+def _within_limit(selected: list[tuple[str, float]]) -> list[tuple[str, float]]:
+    """Return the first tests that together take at most `MAX_SECONDS`."""
+    total, found = 0.0, []
+    for name, seconds in selected:
+        total += seconds
+        if total > MAX_SECONDS and found:
+            break
+        found.append((name, seconds))
+    return found
+
+
+def _is_killed(workplace: Path, mutant: Mutant, selected: list[tuple[str, float]]) -> bool:
+    """Whether one of the tests fails, or they hang, with the mutant in the place of its module."""
+    target = workplace / "src" / "chainrule" / mutant.file
+    before = target.read_text(encoding="utf-8")
+    listed = workplace / "selected.txt"
+    listed.write_text("\n".join(name for name, _ in selected), encoding="utf-8")
+    target.write_text(mutant.source, encoding="utf-8")
+    options = ["-x", "-q", "--no-header", "-p", "no:cacheprovider", "-p", "no:xdist"]
+    command = [sys.executable, "-m", "pytest", *options, f"@{listed}"]
+    environment = os.environ | {
+        "PYTHONPATH": str(workplace / "src"),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "CHAINRULE_CACHE": "",  # machine code of mutants must not be found by others
+        "CI": "1",
+    }
+    limit = 60 + 10 * sum(seconds for _, seconds in selected)
+    try:
+        done = subprocess.run(
+            command, cwd=workplace, env=environment, capture_output=True, timeout=limit
+        )
+    except subprocess.TimeoutExpired:
+        return True
+    finally:
+        target.write_text(before, encoding="utf-8")
+    return done.returncode != 0
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, add_help=True)
+    commands = parser.add_subparsers(dest="command", required=True)
+    commands.add_parser("map")
+    runs = commands.add_parser("run")
+    runs.add_argument("--count", type=int, default=300)
+    runs.add_argument("--seed", type=int, default=0)
+    runs.add_argument("--only", nargs="+", default=[])
+    given, options = parser.parse_known_args()
+    if given.command == "map":
+        return write_map(options)
+    return run(given.count, given.seed, given.only)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
