@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.lib import scimath
+from numpy.polynomial import polynomial
 from numpy.polynomial.polynomial import polygrid2d, polyval2d
 
 from numpy_calls.arrays import gaps
@@ -128,6 +129,13 @@ POLYNOMIALS = {
         lambda q, f: np.polyfit(q, f.T, 2),
     ],
 }
+
+if hasattr(polynomial, "polyvalnd"):  # since NumPy 2.5
+    POLYNOMIALS[polynomial.polyvalnd] = [
+        lambda a, m: polynomial.polyvalnd((a,), m),
+        lambda a, m: polynomial.polyvalnd([a, 2.0 * a], m),
+        lambda o, t: polynomial.polyvalnd((o, 1.5, 2.0), t),
+    ]
 
 SCIMATH = {
     scimath.sqrt: [lambda a: scimath.sqrt(a), lambda p: scimath.sqrt(p), lambda c: scimath.sqrt(c)],

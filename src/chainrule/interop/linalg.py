@@ -23,19 +23,27 @@ class EigResult(NamedTuple):
     eigenvectors: Tensor
 
 
+_EIG_IS_COMPLEX = np.lib.NumpyVersion(np.__version__) >= "2.5.0"
+"""Whether NumPy returns complex eigenvalues even if all of a real matrix are real."""
+
+
+def _has_real_eigenvalues(a: Tensor, values: Tensor) -> bool:
+    is_complex = _EIG_IS_COMPLEX or a.is_complex()
+    return not is_complex and not array_of(values).imag.any()
+
+
 def eigvals(a: Tensor) -> Tensor:
-    """Return the eigenvalues: as real numbers, if all of a real matrix are real."""
+    """Return the eigenvalues; before NumPy 2.5, as real numbers if all of a real matrix are."""
     values = linalg.eigvals(a)
-    is_real = not a.is_complex() and not array_of(values).imag.any()
-    return ops.real(values) if is_real else values
+    return ops.real(values) if _has_real_eigenvalues(a, values) else values
 
 
 def eig(a: Tensor) -> EigResult:
-    """Return the eigenvalues and eigenvectors: as real numbers, if all eigenvalues are real."""
+    """Return eigenvalues and eigenvectors; before NumPy 2.5, as real numbers as in `eigvals`."""
     values, vectors = linalg.eig(a)
-    if a.is_complex() or array_of(values).imag.any():
-        return EigResult(values, vectors)
-    return EigResult(ops.real(values), ops.real(vectors))
+    if _has_real_eigenvalues(a, values):
+        return EigResult(ops.real(values), ops.real(vectors))
+    return EigResult(values, vectors)
 
 
 def lstsq(a: Tensor, b: Tensor, rcond: float | None = None) -> tuple[Tensor, Tensor, int, Tensor]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -35,11 +36,20 @@ def _ascending(c: Tensor, x: Tensor) -> Tensor:
     return result
 
 
+def polyvalnd(pts: Sequence[Tensor], c: Tensor) -> Tensor:
+    """Return the values of polynomials in several variables, at points."""
+    if len({point.shape for point in pts}) > 1:
+        raise ValueError("pts are incompatible: the coordinates of points have one shape")
+    result = c[(..., *(None,) * (len(pts) - c.ndim))]
+    result = result[(..., *(None,) * pts[0].ndim)]
+    for point in pts:
+        result = _ascending(result, point)
+    return result
+
+
 def polyval2d(x: Tensor, y: Tensor, c: Tensor) -> Tensor:
     """Return the values of polynomials in two variables, at pairs of points."""
-    if x.shape != y.shape:
-        raise ValueError("x, y are incompatible")
-    return _ascending(_ascending(c[(..., *(None,) * x.ndim)], x), y)
+    return polyvalnd([x, y], c)
 
 
 def polygrid2d(x: Tensor, y: Tensor, c: Tensor) -> Tensor:

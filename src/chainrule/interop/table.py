@@ -176,6 +176,9 @@ _CALCULUS = [
     rule(numpys_scimath.arctanh, scimath.arctanh),
 ]
 
+if hasattr(numpys_polynomials, "polyvalnd"):  # since NumPy 2.5
+    _CALCULUS += [rule(numpys_polynomials.polyvalnd, polynomials.polyvalnd)]
+
 _ALGEBRA = [
     rule(np.dot, calculus.dot),
     rule(np.vdot, calculus.vdot),

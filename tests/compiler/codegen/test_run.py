@@ -8,6 +8,7 @@ import weakref
 from typing import Any
 
 import numpy as np
+import pytest
 
 import chainrule as cr
 from chainrule.compiler.codegen import run
@@ -26,6 +27,7 @@ def test_an_unreferenced_array_is_reused() -> None:
     assert place in [array.ctypes.data for array in (memory.empty(), memory.empty())]
 
 
+@pytest.mark.filterwarnings("ignore:Setting the dtype:DeprecationWarning")
 def test_an_array_that_callers_changed_is_not_reused() -> None:
     memory = ResultPool((100,), np.float64)
     kept = [memory.empty(), memory.empty()]
