@@ -1,5 +1,6 @@
 """Settings of all tests."""
 
+import gc
 import os
 
 import hypothesis
@@ -16,3 +17,9 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 hypothesis.settings.register_profile("ci", derandomize=True, deadline=None)
 if os.environ.get("CI", "").lower() not in ("", "0", "false"):
     hypothesis.settings.load_profile("ci")
+
+
+def pytest_collection_finish() -> None:
+    """Exempt the tests themselves from garbage collection: many tests collect, which takes 0.2 s."""
+    gc.collect()
+    gc.freeze()
