@@ -20,6 +20,6 @@ if os.environ.get("CI", "").lower() not in ("", "0", "false"):
 
 
 def pytest_collection_finish() -> None:
-    """Exempt the tests themselves from garbage collection: many tests collect, which takes 0.2 s."""
+    """Exempt the tests themselves from garbage collection, which many tests call."""
     gc.collect()
     gc.freeze()
