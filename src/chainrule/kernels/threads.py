@@ -11,10 +11,11 @@ import contextvars
 import ctypes
 import os
 import threading
+import weakref
 from collections import deque
 from collections.abc import Callable, Iterable
 from queue import SimpleQueue
-from typing import Any
+from typing import Any, ClassVar
 
 from chainrule.errors import ArgumentError
 
@@ -108,6 +109,9 @@ class HelperThreads:
     wait: a helper that wakes on the caller's core and then moves has already displaced the caller.
     """
 
+    started: ClassVar[weakref.WeakSet[threading.Thread]] = weakref.WeakSet()
+    """All threads of chainrule: they compute nothing unless another thread waits for them."""
+
     def __init__(self) -> None:
         self.threads: list[threading.Thread] = []
         self._avoided_core = -1  # the core that they avoid
@@ -115,6 +119,7 @@ class HelperThreads:
     def start(self, target: Callable[..., None], args: tuple[Any, ...], name: str) -> None:
         """Start another thread."""
         thread = threading.Thread(target=target, args=args, name=name, daemon=True)
+        self.started.add(thread)
         thread.start()
         self.threads.append(thread)
         self._avoided_core = -1
