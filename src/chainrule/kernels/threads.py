@@ -144,6 +144,7 @@ class _Pool:
 
     def __init__(self, count: int) -> None:
         self.count = count  # including the calling thread
+        self.chosen = False  # whether by `set_num_threads`
         self.lock = threading.Lock()
         self.jobs: SimpleQueue[_Job | None] = SimpleQueue()
         self.helpers = HelperThreads()
@@ -179,7 +180,8 @@ _pool = _Pool(_default_count())
 def _reset_after_fork() -> None:
     """Replace the pool in a forked child, which has none of its parent's threads."""
     global _pool
-    _pool = _Pool(_pool.count)
+    _pool, chosen = _Pool(_pool.count), _pool.chosen
+    _pool.chosen = chosen
 
 
 if hasattr(os, "register_at_fork"):
@@ -199,6 +201,11 @@ def get_num_threads() -> int:
     True
     """
     return _pool.count
+
+
+def has_chosen() -> bool:
+    """Return whether `set_num_threads` was called."""
+    return _pool.chosen
 
 
 def set_num_threads(num: int) -> None:
@@ -233,6 +240,7 @@ def set_num_threads(num: int) -> None:
     if num != _pool.count:
         _pool.stop()
         _pool = _Pool(num)
+    _pool.chosen = True
 
 
 def parallel_for(task: Task, blocks: Iterable[int]) -> None:
