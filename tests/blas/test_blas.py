@@ -285,18 +285,31 @@ except cr.blas.BlasError as error:
 
 
 @switches
-def test_tune_ignores_chainrules_own_threads():
-    program = """
-import chainrule as cr
-from chainrule.blas.tuning import _refuse_other_threads
-cr.set_num_threads(3)
-cr.softmax(cr.ones(4000, 500), 1)
+@pytest.mark.parametrize("kernels", ["numpy", "native"])
+def test_tune_ignores_chainrules_own_threads(kernels):
+    if kernels == "native":
+        pytest.importorskip("numba", reason="machine code needs Numba")
+    program = f"""
 import threading
-assert threading.active_count() > 1
-_refuse_other_threads()
-print("idle")
+import chainrule as cr
+from chainrule.kernels import threads
+threads.usable_cores = lambda: 4
+cr.set_num_threads(3)
+cr.set_kernels({kernels!r})
+cr.softmax(cr.ones(4000, 500), 1)
+cr.softmax(cr.ones(4000, 500), 1)
+assert threading.active_count() > 1, threading.enumerate()
+cr.set_num_threads(2)  # the old ones end
+cr.softmax(cr.ones(4000, 500), 1)
+cr.blas.tune("Nehalem")
+alive = threading.Event()
+threading.Thread(target=alive.wait, name="chainrule-1", daemon=True).start()
+try:
+    cr.blas.tune("Prescott")
+except cr.blas.BlasError as error:
+    print(error)
 """
-    assert run(program) == "idle"
+    assert "other threads are alive (chainrule-1)" in run(program)
 
 
 @switches

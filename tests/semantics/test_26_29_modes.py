@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import inspect
+import itertools
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 import chainrule as cr
+from chainrule.autograd import modes
 from helpers.tensors import leaf, memory
 from helpers.torch_comparison import same_as_torch
 
@@ -684,6 +687,32 @@ def test_s73_blocks_may_end_in_another_order_than_they_began(on, off):
         assert recorded()
         assert list(steps) == []
         assert recorded()
+
+
+def hooks():
+    return cr.saved_tensors_hooks(lambda t: t, lambda t: t)
+
+
+CONTEXTS = (cr.no_grad, cr.enable_grad, hooks, lambda: cr.detect_anomaly(False))
+
+
+@pytest.mark.parametrize("before", [None, *CONTEXTS[:3]])
+def test_s73_every_order_of_three_ends(before):
+    """The end of a block ends those in it, too; what has ended already, ends nothing more."""
+    for makers in itertools.permutations([each for each in CONTEXTS if each is not before], 3):
+        for order in itertools.permutations(range(3)):
+            with contextlib.ExitStack() as around:
+                if before is not None:
+                    around.enter_context(before())
+                states, blocks = [modes.MODES.get()], [make() for make in makers]
+                for block in blocks:
+                    block.__enter__()
+                    states.append(modes.MODES.get())
+                for number in order:
+                    blocks[number].__exit__(None, None, None)
+                    del states[number + 1 :]
+                    assert modes.MODES.get() is states[-1]
+            assert modes.MODES.get() is None
 
 
 def test_s73_a_call_in_a_block_ends_with_it():

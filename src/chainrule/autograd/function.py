@@ -19,6 +19,7 @@ from chainrule.autograd.function_node import (
     record_unseen_writes,
     warn_of_hidden_tensors,
 )
+from chainrule.autograd.function_wrapper import FunctionWrapper, Made, reduced
 from chainrule.autograd.location import INTERNAL
 from chainrule.autograd.modes import MODES, Modes
 from chainrule.autograd.node import Edge
@@ -63,8 +64,21 @@ def make_wrapper(spec: AutogradFunction) -> Callable[..., Any]:
     spec.argument_names = frozenset(scope[f"{own}names"])
     function.spec, function.check = spec, spec.check
     function.backward, function.jvp = spec.backward, spec.jvp
-    made: Callable[..., Any] = function
-    return made
+    public: Callable[..., Any] = _PublicFunction(function, function, _MADE)
+    del vars(public)["__wrapped__"]
+    return public
+
+
+class _PublicFunction(FunctionWrapper):
+    """The public wrapper of a custom function."""
+
+    __slots__ = ()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        spec: AutogradFunction = vars(self)["spec"]
+        rules = {"jvp": spec.jvp_rule, "name": spec.name}
+        made = Made(autograd_function, (spec.forward, spec.backward_rule), rules)
+        return reduced(self, made, spec.owner)
 
 
 def _argument_source(
@@ -146,13 +160,13 @@ def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
     2.0
     """
 
-    @functools.wraps(backward)
     def wrapper(ctx: Context, *grads: Any) -> Any:
         return backward(ctx, *grads)
 
-    marked: Any = wrapper
+    marked: Any = FunctionWrapper(wrapper, backward, Made(once_differentiable, (backward,), {}))
     marked.once_differentiable = True
-    return wrapper
+    found: Callable[..., Any] = marked
+    return found
 
 
 class AutogradFunction:
@@ -172,6 +186,7 @@ class AutogradFunction:
         self.once = False
         self.jvp_rule = jvp
         self.argument_names: frozenset[str] = frozenset()  # those known beforehand
+        self.owner: type | None = None  # the class that has it as `apply`
         self.function = make_wrapper(self)
         if backward is not None:
             self.backward(backward)
@@ -353,6 +368,9 @@ def autograd_function(
     return AutogradFunction(forward, backward, jvp, name).function
 
 
+_MADE = Made(autograd_function, (), {})
+
+
 class Function:
     """PyTorch's form of a custom function: static `forward` and `backward`, and `apply`.
 
@@ -409,6 +427,7 @@ class Function:
             )
         spec = AutogradFunction(forward, backward, getattr(cls, "jvp", None), cls.__name__)
         made: Any = cls
+        spec.owner = cls
         made._function = staticmethod(spec.function)
         found: Any = next(each for each in cls.__mro__ if "apply" in vars(each))
         if found is Function or hasattr(found.apply, "spec"):  # not overridden

@@ -32,6 +32,7 @@ class Modes:
         "anomaly",
         "context",
         "check_nan",
+        "default_dtype",
         "grad",
         "hooks_refused",
         "nesting",
@@ -45,6 +46,7 @@ class Modes:
         anomaly: bool = False,
         check_nan: bool = True,
         saved_hooks: tuple[Callable[..., Any], Callable[..., Any]] | None = None,
+        default_dtype: Any = None,  # instead of the one of the process
         hooks_refused: str | None = None,  # why `saved_tensors_hooks` must not be used
         outer: Modes | None = None,
         context: Any = None,  # the context manager that made it, or its class
@@ -54,6 +56,7 @@ class Modes:
         self.anomaly = anomaly
         self.check_nan = check_nan
         self.saved_hooks = saved_hooks
+        self.default_dtype = default_dtype
         self.hooks_refused = hooks_refused
         self.outer = outer
         self.context = context
@@ -61,7 +64,8 @@ class Modes:
 
     def in_force(self) -> tuple[Any, ...]:
         """Return the modes without those to return to, for comparison."""
-        return (self.grad, self.anomaly, self.check_nan, self.saved_hooks, self.hooks_refused)
+        own = self.grad, self.anomaly, self.check_nan
+        return (*own, self.saved_hooks, self.default_dtype, self.hooks_refused)
 
     def changed(self, **changes: Any) -> Modes:
         """Return a copy of these modes with some changes."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from chainrule.autograd.formatting import format_tensor
-from chainrule.autograd.modes import is_grad_enabled
+from chainrule.autograd.modes import current_modes, is_grad_enabled
 from chainrule.autograd.node import (
     AccumulateGrad,
     Edge,
@@ -514,12 +514,14 @@ def make(array: Array, node: Edge) -> Tensor:
     return tensor
 
 
-_default_dtype: list[np.dtype[Any]] = [np.dtype(np.float32)]
+default_dtypes: list[np.dtype[Any]] = [np.dtype(np.float32)]
+"""The default dtype of the process, its only element."""
 
 
 def default_dtype() -> np.dtype[Any]:
     """Return the dtype of tensors made from Python floats."""
-    return _default_dtype[0]
+    modes = current_modes()
+    return default_dtypes[0] if modes is None else modes.default_dtype or default_dtypes[0]
 
 
 def set_default_dtype(dtype: Any) -> None:
@@ -540,4 +542,4 @@ def set_default_dtype(dtype: Any) -> None:
         raise DTypeError(
             f"only floating-point types are supported as the default type, got {dtype}"
         )
-    _default_dtype[0] = dtype
+    default_dtypes[0] = dtype

@@ -17,6 +17,7 @@ from chainrule.blas import openblas, startup
 from chainrule.blas.cpu import INSTRUCTIONS, KERNELS, canonical_name, rank, widest_kernels
 from chainrule.blas.openblas import OpenBLAS
 from chainrule.blas.startup import CORETYPE, SWITCH, is_disabled
+from chainrule.kernels.threads import HelperThreads
 
 __all__ = ["BlasError", "Info", "info", "tune"]
 
@@ -252,10 +253,11 @@ def _requested(now: Info, kernels: str | None) -> str:
 
 def _refuse_other_threads() -> None:
     """Raise if a thread is alive that may be in a product; chainrule's own threads are idle."""
-    here = threading.get_ident()
-    names = {thread.ident: thread.name for thread in threading.enumerate()}
-    others = [names.get(i, "unnamed") for i in sys._current_frames() if i != here]
-    others = [name for name in others if not re.fullmatch(r"chainrule-\d+", name)]
+    threads = {thread.ident: thread for thread in threading.enumerate()}
+    own = {threading.get_ident(), *(i for i, t in threads.items() if t in HelperThreads.started)}
+    others = [
+        threads[i].name if i in threads else "unnamed" for i in sys._current_frames().keys() - own
+    ]
     if others:
         raise BlasError(
             f"tune: other threads are alive ({', '.join(sorted(others))}), and a product that one "

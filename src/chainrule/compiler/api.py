@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
-import sys
 import threading
 import types
 import warnings
 import weakref
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterator
 from typing import Any, overload
 
+import numpy as np
+
+from chainrule.autograd.function_wrapper import Made, reduced, under
 from chainrule.autograd.intercept import INTERCEPTOR
 from chainrule.autograd.modes import MODES
 from chainrule.compiler.build import Built, build
+from chainrule.compiler.copies import innermost, is_copy, rebound
 from chainrule.compiler.cost import Report
 from chainrule.compiler.guards.signature import Signature
 from chainrule.compiler.guards.source import MISS
@@ -29,6 +34,9 @@ _MAX_ENTRIES = 64
 
 class Compiled:
     """A compiled function: called as the function is, with its programs as attributes."""
+
+    default_dtype: np.dtype[Any] | None = None  # if it came from a process with another one
+    found_as: tuple[str, str] | None = None  # module and name by which it came
 
     def __init__(self, function: Callable[..., Any], backend: str | None) -> None:
         functools.update_wrapper(self, function)
@@ -55,15 +63,11 @@ class Compiled:
         return f"<compiled {getattr(self.function, '__qualname__', self.function)}>"
 
     def __reduce__(self) -> Any:
-        """Copies and pickles hold the function, or its name if a module defines it by that name.
+        return reduced(self, Made(_compiled_again, (self.function, self.backend), {}))
 
-        They compile anew.
-        """
-        name = getattr(self, "__qualname__", "")
-        space: Any = sys.modules.get(getattr(self, "__module__", ""))
-        for part in name.split("."):
-            space = getattr(space, part, None)
-        return name if space is self else (Compiled, (self.function, self.backend))
+    def under(self, dtype: np.dtype[Any]) -> Compiled:
+        """Return this function with a default dtype of its own."""
+        return _compiled_again(self.function, self.backend, dtype)
 
     def _first(self, args: Any, kwargs: Any, entries: tuple[Built, ...]) -> Any:
         """Run a call that none of `entries` serves: trace it, and keep the program."""
@@ -73,8 +77,16 @@ class Compiled:
         with self._lock:
             if self._entries is not entries:  # another thread has compiled since
                 return self(*args, **kwargs)
+            for built in _programs_of_copies(self):
+                result = built.call(args, kwargs)
+                if result is not MISS:
+                    self._last = built
+                    self._entries = (built, *entries)[:_MAX_ENTRIES]
+                    return result
             built = build(self.function, args, kwargs, self.backend)
             self._last = built
+            if is_copy(self.function):
+                _keep(self)
             if not built.reusable:
                 self._single_use += 1
                 if self._single_use == _WARN_AT_SIGNATURES:
@@ -151,7 +163,73 @@ class Compiled:
         return Report(self._built().programs)
 
 
+class _CompiledUnder(Compiled):
+    """A compiled function from a process with another default dtype."""
+
+    def __init__(
+        self, function: Callable[..., Any], backend: str | None, dtype: np.dtype[Any]
+    ) -> None:
+        super().__init__(function, backend)
+        self.default_dtype = dtype
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        assert self.default_dtype is not None
+        return under(self.default_dtype, super().__call__)(*args, **kwargs)
+
+    def built_for(self, args: Any, kwargs: Any) -> Built:
+        assert self.default_dtype is not None
+        built: Built = under(self.default_dtype, super().built_for)(args, kwargs)
+        return built
+
+
 _INSTANCES: weakref.WeakSet[Compiled] = weakref.WeakSet()
+
+_MAX_UNPICKLED = 16
+"""Number of compiled functions from pickles that are kept, to be found by those that follow."""
+
+_unpickled: deque[Compiled] = deque(maxlen=_MAX_UNPICKLED)
+
+
+def _compiled_again(
+    function: Callable[..., Any], backend: str | None, dtype: np.dtype[Any] | None = None
+) -> Compiled:
+    """Return the compiled function of a pickle: the living one of the same function, if any."""
+    for living in _INSTANCES.copy():
+        same = _is_same(living.function, function)
+        if same and (living.backend, living.default_dtype) == (backend, dtype):
+            found = living
+            break
+    else:
+        made = Compiled if dtype is None else functools.partial(_CompiledUnder, dtype=dtype)
+        found = made(function, backend)
+    _keep(found)
+    return found
+
+
+def _keep(compiled: Compiled) -> None:
+    """Keep a compiled function from a pickle, longer than those kept before."""
+    with contextlib.suppress(ValueError):
+        _unpickled.remove(compiled)
+    _unpickled.append(compiled)
+
+
+def _programs_of_copies(compiled: Compiled) -> Iterator[Built]:
+    """Yield the programs of functions that were unpickled from the same bytes, for this one."""
+    code = getattr(innermost(compiled.function), "__code__", None)
+    for other in _INSTANCES.copy():
+        known = getattr(innermost(other.function), "__code__", None) if other._entries else None
+        if known is None or known is code or known != code:
+            continue
+        if (other.backend, other.default_dtype) == (compiled.backend, compiled.default_dtype):
+            found = (rebound(built, other.function, compiled.function) for built in other._entries)
+            yield from filter(None, found)
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    """Whether two functions, or bound methods, are the same object."""
+    if isinstance(one, types.MethodType) and isinstance(other, types.MethodType):
+        return one.__self__ is other.__self__ and one.__func__ is other.__func__
+    return one is other
 
 
 def _renew_locks() -> None:

@@ -66,6 +66,7 @@ class Built(NamedTuple):
     native: str  # the source of the machine code, empty if NumPy runs
     reusable: bool  # whether it serves later calls
     signature: Signature
+    inputs: frozenset[int]  # ids of the arrays found by name that the program takes
 
 
 def build(function: Callable[..., Any], args: Any, kwargs: Any, backend: str | None) -> Built:
@@ -133,6 +134,7 @@ class _Builder:
             "\n\n".join(part.native for part in parts if part.native),
             self.reusable and not once,
             signature,
+            frozenset(id(array) for array, _, _ in self.trace.arrays),
         )
 
     def _trace_backward(self, tracked: list[Tensor]) -> TracedBackward | None:
@@ -202,10 +204,10 @@ class _Builder:
         pure = not any(c.symbol.writes or c.grads[0] is not c.grads[1] for c in self.captures)
         pure = pure and not any(op.function == DRAW for op in every_op(self.trace.ops))
         exposed = {*self.outputs, *({c.value for c in self.captures} - saved_outs.keys())}
-        backend = self.backend
+        backend, whole = self.backend, found.program  # without `found`, which holds tensors
 
         def run_of(program: Program) -> Callable[..., Any]:
-            return backward if program is found.program else emit(program, backend).run
+            return backward if program is whole else emit(program, backend).run
 
         rule = CompiledRule(found, self.function, run_of, tracked, self.call.result, pure, exposed)
         arrays = {c.value: self.guards.array(c) for c in self.captures}

@@ -11,10 +11,11 @@ import contextvars
 import ctypes
 import os
 import threading
+import weakref
 from collections import deque
 from collections.abc import Callable, Iterable
 from queue import SimpleQueue
-from typing import Any
+from typing import Any, ClassVar
 
 from chainrule.errors import ArgumentError
 
@@ -108,6 +109,9 @@ class HelperThreads:
     wait: a helper that wakes on the caller's core and then moves has already displaced the caller.
     """
 
+    started: ClassVar[weakref.WeakSet[threading.Thread]] = weakref.WeakSet()
+    """All threads of chainrule: they compute nothing unless another thread waits for them."""
+
     def __init__(self) -> None:
         self.threads: list[threading.Thread] = []
         self._avoided_core = -1  # the core that they avoid
@@ -115,6 +119,7 @@ class HelperThreads:
     def start(self, target: Callable[..., None], args: tuple[Any, ...], name: str) -> None:
         """Start another thread."""
         thread = threading.Thread(target=target, args=args, name=name, daemon=True)
+        self.started.add(thread)
         thread.start()
         self.threads.append(thread)
         self._avoided_core = -1
@@ -139,6 +144,7 @@ class _Pool:
 
     def __init__(self, count: int) -> None:
         self.count = count  # including the calling thread
+        self.chosen = False  # whether by `set_num_threads`
         self.lock = threading.Lock()
         self.jobs: SimpleQueue[_Job | None] = SimpleQueue()
         self.helpers = HelperThreads()
@@ -174,7 +180,8 @@ _pool = _Pool(_default_count())
 def _reset_after_fork() -> None:
     """Replace the pool in a forked child, which has none of its parent's threads."""
     global _pool
-    _pool = _Pool(_pool.count)
+    _pool, chosen = _Pool(_pool.count), _pool.chosen
+    _pool.chosen = chosen
 
 
 if hasattr(os, "register_at_fork"):
@@ -194,6 +201,11 @@ def get_num_threads() -> int:
     True
     """
     return _pool.count
+
+
+def has_chosen() -> bool:
+    """Return whether `set_num_threads` was called."""
+    return _pool.chosen
 
 
 def set_num_threads(num: int) -> None:
@@ -228,6 +240,7 @@ def set_num_threads(num: int) -> None:
     if num != _pool.count:
         _pool.stop()
         _pool = _Pool(num)
+    _pool.chosen = True
 
 
 def parallel_for(task: Task, blocks: Iterable[int]) -> None:

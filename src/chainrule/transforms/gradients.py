@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
 from chainrule import pytree
 from chainrule.autograd.function_call import FunctionCall
+from chainrule.autograd.function_wrapper import FunctionWrapper, Made
 from chainrule.autograd.namespace import TENSOR_XP
 from chainrule.autograd.tensor import Tensor
 from chainrule.errors import AutogradError
@@ -61,9 +61,8 @@ def value_and_grad(
     >>> value_and_grad(loss, ("w", "b"))(2.0, 1.0, cr.tensor([1.0, 2.0]))[1]
     {'w': tensor(26.), 'b': tensor(16.)}
     """
-    return _derivative(
-        "value_and_grad", function, argnums, has_aux, lambda value, grad: (value, grad)
-    )
+    made = Made(value_and_grad, (function, argnums, has_aux), {})
+    return _derivative(made, lambda value, grad: (value, grad))
 
 
 def grad(
@@ -95,17 +94,14 @@ def grad(
     def without_value(value: Any, grad: Any) -> Any:
         return (grad, value[1]) if has_aux else grad
 
-    return _derivative("grad", function, argnums, has_aux, without_value)
+    made = Made(grad, (function, argnums, has_aux), {})
+    return _derivative(made, without_value)
 
 
-def _derivative(
-    title: str,
-    function: Callable[..., Any],
-    argnums: Argnums,
-    has_aux: bool,
-    form: Callable[[Any, Any], Any],
-) -> Callable[..., Any]:
-    @functools.wraps(function)
+def _derivative(made: Made, form: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+    function, argnums, has_aux = made.args
+    title = made.maker.__name__
+
     def derivative(*args: Any, **kwargs: Any) -> Any:
         choice = ArgnumSelection(title, function, argnums, args, kwargs)
         call = recorded_call(title, choice.call, choice.values)
@@ -113,7 +109,7 @@ def _derivative(
         gradient = pytree.with_leaves(call.arguments, grads)
         return form(call.value(), choice.like(gradient))
 
-    return derivative
+    return FunctionWrapper(derivative, function, made)
 
 
 def _scalar_cotangents(

@@ -8,6 +8,7 @@ from typing import Any
 
 from chainrule import pytree
 from chainrule.autograd.function_call import FunctionCall, check_real
+from chainrule.autograd.function_wrapper import FunctionWrapper, Made
 from chainrule.autograd.namespace import TENSOR_XP
 from chainrule.autograd.tensor import Tensor
 from chainrule.creation import eye
@@ -74,7 +75,6 @@ def jacobian(
     if mode not in (None, "reverse", "forward"):
         raise ArgumentError(f'jacobian: mode is "reverse", "forward" or None, but got {mode!r}')
 
-    @functools.wraps(function)
     def derivative(*args: Any, **kwargs: Any) -> Any:
         choice = ArgnumSelection("jacobian", function, argnums, args, kwargs)
         call = recorded_call("jacobian", choice.call, choice.values)
@@ -92,7 +92,8 @@ def jacobian(
         )
         return (found, aux) if has_aux else found
 
-    return derivative
+    made = Made(jacobian, (function, argnums, has_aux), {"mode": mode})
+    return FunctionWrapper(derivative, function, made)
 
 
 def hessian(

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from chainrule import pytree
+from chainrule.autograd.function_call import FunctionCall
+from chainrule.autograd.function_wrapper import FunctionWrapper, Made
+from chainrule.autograd.tensor import Tensor
 from chainrule.transforms.arguments import as_list, directions, recorded_call, split_aux
 
 __all__ = ["jvp", "linearize", "vjp"]
@@ -97,7 +103,15 @@ def linearize(function: Callable[..., Any], *primals: Any) -> tuple[Any, Callabl
         ts = directions("linearize", call.arguments, list(tangents))
         return call.like_result(call.jvp(ts), keep=False)
 
-    return call.value(), jvp_fn
+    made = Made(_linearized_again, (function, primals, _without_history(call)), {})
+    return call.value(), FunctionWrapper(jvp_fn, jvp_fn, made)
+
+
+def _linearized_again(function: Any, primals: Any, wanted: Any) -> Any:
+    """Return the linear function of a pickle."""
+    value, jvp_fn = linearize(function, *primals)
+    _check_same_value("linearize", wanted, value)
+    return jvp_fn
 
 
 def vjp(function: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
@@ -148,4 +162,39 @@ def vjp(function: Callable[..., Any], *primals: Any, has_aux: bool = False) -> t
         found = pytree.with_leaves(call.arguments, call.vjp([*gs, *rest]))
         return found[0] if len(primals) == 1 else tuple(found)
 
-    return (values, vjp_fn, aux) if has_aux else (values, vjp_fn)
+    made = Made(_pulled_back_again, (function, primals, has_aux, _without_history(call)), {})
+    found = FunctionWrapper(vjp_fn, vjp_fn, made)
+    return (values, found, aux) if has_aux else (values, found)
+
+
+def _pulled_back_again(function: Any, primals: Any, has_aux: bool, wanted: Any) -> Any:
+    """Return the vector-Jacobian product function of a pickle."""
+    value, vjp_fn, *aux = vjp(function, *primals, has_aux=has_aux)
+    _check_same_value("vjp", wanted, (value, *aux) if has_aux else value)
+    return vjp_fn
+
+
+# --- pickles --------------------------------------------------------------------------------------
+#
+# A graph is not pickled: the function is called again at its point. If it then has another value,
+# its derivative is another one, too.
+
+
+def _without_history(call: FunctionCall) -> Any:
+    return call.like_result([t.detach() for t in call.outputs], keep=True)
+
+
+def _check_same_value(title: str, wanted: Any, found: Any) -> None:
+    """Raise if a function has another value than where it was pickled, beyond rounding."""
+    for path, old, new in pytree.zip_leaves(wanted, found):
+        if not isinstance(old, Tensor):
+            continue
+        a, b = old.numpy(), new.detach().numpy()
+        eps = np.finfo(a.dtype).eps ** 0.5 if a.dtype.kind in "fc" else 0
+        scale = np.abs(a[np.isfinite(a)]).max(initial=0) if a.dtype.kind in "fc" else 0
+        if a.shape != b.shape or not np.allclose(a, b, eps, eps * scale, equal_nan=True):
+            raise pickle.UnpicklingError(
+                f"{title}: a pickled derivative calls its function again, and its value{path} is "
+                "another one now: the function draws random numbers, or a tensor that it uses has "
+                f"changed since. Pickle function and point, and call {title} where they are read"
+            )

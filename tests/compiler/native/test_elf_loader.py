@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import gc
 import platform
+import random
+import struct
 import subprocess
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -100,3 +103,65 @@ def test_missing_symbols_are_named(code: bytes) -> None:
         elf_loader._link(code, "other")
     with pytest.raises(elf_loader.LinkError, match="six is unknown"):
         elf_loader._link(code.replace(b"\0sin\0", b"\0six\0"), "sums")
+
+
+# --- damaged objects ------------------------------------------------------------------------------
+
+
+def damaged(code: bytes) -> Iterator[bytes]:
+    """Yield copies with one bit flipped, in headers and a sample of the rest, or cut short."""
+    (start,) = struct.unpack_from("<Q", code, 40)
+    (sections,) = struct.unpack_from("<H", code, 60)
+    headers = [*range(64), *range(start, start + 64 * sections)]
+    sample = random.Random(7).sample(range(len(code)), 100)
+    for position in sorted({*headers, *sample}):
+        for bit in range(8):
+            copy = bytearray(code)
+            copy[position] ^= 1 << bit
+            yield bytes(copy)
+    yield from (code[:length] for length in range(0, len(code), 41))
+
+
+@pytest.mark.skipif(not here, reason="our linker supports Linux on x86-64 only")
+def test_damaged_objects_are_linked_or_refused(code: bytes, monkeypatch: Any) -> None:
+    monkeypatch.setattr(elf_loader, "_load_with_llvm", None)  # it might end the process
+    refused = 0
+    for copy in damaged(code):
+        try:
+            elf_loader.function_of(copy, "sums", fresh=False)  # which is not called
+        except elf_loader.DamagedError:
+            refused += 1
+    assert refused > 100
+
+
+@pytest.mark.skipif(not here, reason="our linker supports Linux on x86-64 only")
+def test_huge_sections_take_no_memory(code: bytes) -> None:
+    (start,) = struct.unpack_from("<Q", code, 40)
+    (sections,) = struct.unpack_from("<H", code, 60)
+    for field, value in ((32, 1 << 40), (32, (1 << 64) - 1), (48, 1 << 40)):  # size, alignment
+        for number in range(sections):
+            copy = bytearray(code)
+            struct.pack_into("<Q", copy, start + 64 * number + field, value)
+            (flags,) = struct.unpack_from("<Q", copy, start + 64 * number + 8)
+            if flags & 2 and b".eh_frame" not in section_name(code, start, number):
+                with pytest.raises(elf_loader.DamagedError):
+                    elf_loader._link(bytes(copy), "sums")
+
+
+def section_name(code: bytes, start: int, number: int) -> bytes:
+    (index,) = struct.unpack_from("<H", code, 62)
+    (names,) = struct.unpack_from("<Q", code, start + 64 * index + 24)
+    (position,) = struct.unpack_from("<I", code, start + 64 * number)
+    return code[names + position : names + position + 20].split(b"\0")[0]
+
+
+def test_code_that_was_just_compiled_is_left_to_llvm_if_our_linker_fails(
+    code: bytes, monkeypatch: Any
+) -> None:
+    def failing(*_: Any) -> Any:
+        raise elf_loader.DamagedError("a relocation of type 99")
+
+    monkeypatch.setattr(elf_loader, "_link", failing)
+    check(elf_loader.function_of(code.replace(b"sums", b"news"), "news"))
+    with pytest.raises(elf_loader.DamagedError):
+        elf_loader.function_of(code, "sums", fresh=False)

@@ -15,6 +15,12 @@ __all__ = ["get_kernels", "set_kernels"]
 
 _KINDS = ("numpy", "native")
 _installed: dict[Primitive, Substitute] = {}
+_chosen: list[str] = []  # the kernels that `set_kernels` was called with last
+
+
+def has_chosen() -> bool:
+    """Return whether `set_kernels` was called."""
+    return bool(_chosen)
 
 
 def get_kernels() -> str:
@@ -69,6 +75,7 @@ def set_kernels(kernels: str, /) -> None:
     """
     if kernels not in _KINDS:
         raise ArgumentError(f"set_kernels expects 'numpy' or 'native', but got {kernels!r}")
+    _chosen[:] = [kernels]
     if kernels == get_kernels():
         return
     if kernels == "native":

@@ -15,7 +15,7 @@ from chainrule import pytree
 from chainrule.autograd.intercept import INTERCEPTOR, SLOTS
 from chainrule.autograd.modes import MODES
 from chainrule.autograd.node import AccumulateGrad, NodeOutput
-from chainrule.autograd.tensor import Tensor, default_dtype, make
+from chainrule.autograd.tensor import Tensor, default_dtype, default_dtypes, make
 from chainrule.autograd.versions import record_write
 from chainrule.autograd.views import current_node
 from chainrule.backend import ndarray, storage_of
@@ -49,6 +49,7 @@ class Guards:
             "INTERCEPTOR": INTERCEPTOR,
             "MODES": MODES,
             "default_dtype": default_dtype,
+            "default_dtypes": default_dtypes,
             "Tensor": Tensor,
             "ndarray": ndarray,
             "np": np,
@@ -93,10 +94,11 @@ class Guards:
         modes = MODES.get()
         if modes is None:
             self.require("MODES.get() is None")
+            self.require(f"default_dtypes[0] is {self.hold(default_dtype())}")  # sooner read
         else:
             held = self.hold(modes.in_force())
             self.require(f"(modes := MODES.get()) and modes.in_force() == {held}")
-        self.require(f"default_dtype() is {self.hold(default_dtype())}")
+            self.require(f"default_dtype() is {self.hold(default_dtype())}")
 
     def _arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self.require(f"len(args) == {len(args)}")

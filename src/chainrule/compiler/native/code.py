@@ -41,10 +41,14 @@ class Code:
         )
         name = f"loop_{key.hexdigest()[:32]}"
         code = disk_cache.read(name)
-        if code is None:
-            source = (self.text, self.types, self.calls, self.long)
-            code = jit.object_code(*source, name, self.parallel)
-            disk_cache.write(name, code)
+        if code is not None:
+            try:
+                return elf_loader.function_of(code, name, fresh=False)
+            except elf_loader.DamagedError:
+                disk_cache.warn_of_damage()
+        source = (self.text, self.types, self.calls, self.long)
+        code = jit.object_code(*source, name, self.parallel)
+        disk_cache.write(name, code)
         return elf_loader.function_of(code, name)
 
 

@@ -7,10 +7,13 @@ relocations are applied. Elsewhere, LLVM's loader is used.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import mmap
+import platform
 import struct
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -23,8 +26,22 @@ _SLOT_BYTES = 16  # an address, and a jump to it or a variable
 _FASTCALL = 0x80
 
 
+_MAX_BYTES = 1 << 28
+"""Largest memory of a loaded object, in bytes."""
+
+
 class LinkError(Exception):
     """The object code cannot be linked here."""
+
+
+class DamagedError(LinkError):
+    """The object code is damaged, or needs what is not here: LLVM's loader might end the process.
+
+    Code that was compiled just now, in a process with LLVM, can be given to it all the same.
+    """
+
+
+_FOREIGN = DamagedError if sys.platform == "linux" and platform.machine() == "x86_64" else LinkError
 
 
 class _Section(NamedTuple):
@@ -49,11 +66,16 @@ class _Symbol(NamedTuple):
     size: int
 
 
-def function_of(code: bytes, name: str) -> Callable[..., None]:
-    """Return a function of object code as a built-in Python function."""
+def function_of(code: bytes, name: str, *, fresh: bool = True) -> Callable[..., None]:
+    """Return a function of object code as a built-in Python function.
+
+    Raise DamagedError where code that is not `fresh`, but from a file, cannot be linked.
+    """
     try:
         memory, address = _link(code, name)
-    except LinkError:
+    except LinkError as error:
+        if isinstance(error, DamagedError) and not fresh:
+            raise
         memory, address = _load_with_llvm(code, name)
     return _make_callable(address, memory)
 
@@ -85,10 +107,15 @@ def _make_callable(address: int, memory: Any) -> Callable[..., None]:
 def _link(code: bytes, name: str) -> tuple[Any, int]:
     """Return memory that holds linked object code, and the address of a function."""
     if not (hasattr(mmap, "PROT_READ") and code.startswith(_ELF_HEADER)):
-        raise LinkError("not an object of Linux")
-    if struct.unpack_from("<H", code, 18)[0] != _X86_64:
-        raise LinkError("not an object of x86-64")
-    return _Image(code).link(name)
+        raise _FOREIGN("not an object of Linux")
+    try:
+        if struct.unpack_from("<H", code, 18)[0] != _X86_64:
+            raise _FOREIGN("not an object of x86-64")
+        return _Image(code).link(name)
+    except (struct.error, IndexError, KeyError, ValueError, OverflowError) as error:
+        raise DamagedError(f"the object is damaged: {error}") from error
+    except (OSError, MemoryError) as error:
+        raise LinkError(f"there is no memory: {error}") from error
 
 
 class _Image:
@@ -127,6 +154,8 @@ class _Image:
     def _reserve(self, size: int, alignment: int) -> int:
         position = -(-self.size // max(alignment, 1)) * max(alignment, 1)
         self.size = position + size
+        if alignment > mmap.PAGESIZE or self.size > _MAX_BYTES:
+            raise DamagedError(f"a section of {size} bytes at multiples of {alignment}")
         return position
 
     def link(self, name: str) -> tuple[Any, int]:
@@ -157,8 +186,10 @@ class _Image:
         _make_executable(base, self.size)
         for symbol in self.symbols:
             if self._text(self.strings, symbol.name) == name:
+                if symbol.value >= self.sections[symbol.section].size:
+                    raise DamagedError(f"{name} is outside of its section")
                 return memory, base + self.offsets[symbol.section] + symbol.value
-        raise LinkError(f"there is no {name}")
+        raise DamagedError(f"there is no {name}")
 
     def _fill_slot(self, memory: Any, base: int, position: int, symbol: _Symbol) -> None:
         """Write the address of a symbol, followed by a jump to it or by the variable itself."""
@@ -168,7 +199,7 @@ class _Image:
         elif symbol.size <= _SLOT_BYTES - 8:
             struct.pack_into("<Q", memory, position, base + position + 8)
         else:
-            raise LinkError(f"a variable of {symbol.size} bytes")
+            raise DamagedError(f"a variable of {symbol.size} bytes")
 
     def _relocate(self, memory: Any, base: int, position: int, info: int, addend: int) -> None:
         """Apply one relocation, as defined by the System V ABI of x86-64."""
@@ -184,7 +215,7 @@ class _Image:
             value = base + self.offsets[symbol.section] + symbol.value + addend
             return struct.pack_into("<Q", memory, position, value)
         else:
-            raise LinkError(f"a relocation of type {kind}")
+            raise DamagedError(f"a relocation of type {kind}")
         return struct.pack_into("<i", memory, position, target + addend - position)
 
 
@@ -198,10 +229,9 @@ def _make_executable(address: int, size: int) -> None:
 def address_of(name: str) -> int:
     """Return the address of a function of CPython or libm."""
     for library in _libraries():
-        found = getattr(library, name, None)
-        if found is not None:
-            return ctypes.cast(found, ctypes.c_void_p).value or 0
-    raise LinkError(f"{name} is unknown")
+        with contextlib.suppress(AttributeError):
+            return ctypes.cast(library[name], ctypes.c_void_p).value or 0
+    raise DamagedError(f"{name} is unknown")
 
 
 @functools.cache

@@ -173,6 +173,8 @@ class _Search:
             return
         self._seen.add(id(value))
         if _wrapped(value) is not None or isinstance(value, types.MethodType):
+            if path and not isinstance(value, types.MethodType):
+                self.found.append(Found(scope, path, value))
             self.function(value)
         elif isinstance(value, types.ModuleType):
             self._module(value)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -11,6 +10,7 @@ import numpy as np
 
 from chainrule import pytree
 from chainrule.arguments import tensor_of
+from chainrule.autograd.function_wrapper import FunctionWrapper, Made
 from chainrule.autograd.tensor import Tensor
 from chainrule.errors import ArgumentError, AutogradError, ShapeError
 from chainrule.random import draw as sampling
@@ -138,7 +138,6 @@ def vmap(
             f'vmap: randomness is "error", "different" or "same", but got {randomness!r}'
         )
 
-    @functools.wraps(func)
     def mapped(*args: Any, **kwargs: Any) -> Any:
         given = _flat_dims(in_dims, args, "in_dims", func)
         leaves = [
@@ -164,7 +163,7 @@ def vmap(
         following = iter(_with_own_memory(outs, interpreter.level))
         return pytree.map_leaves(result, lambda _: next(following))
 
-    return mapped
+    return FunctionWrapper(mapped, func, Made(vmap, (func, in_dims, out_dims, randomness), {}))
 
 
 def _flat_dims(dims: Any, args: Any, which: str, func: Any) -> list[Any]:
