@@ -37,7 +37,9 @@ def nondifferentiable_operator(primitive: Primitive) -> Callable[[Any, Any], Any
             try:
                 x, y = as_operands(x, y)
             except OverflowError:  # an integer outside the dtype's range may be compared
-                x, y = as_operands(*[np.asarray(v) if isinstance(v, int) else v for v in (x, y)])
+                x, y = as_operands(
+                    *[np.asarray(v) if isinstance(v, int | np.integer) else v for v in (x, y)]
+                )
             if x is NotImplemented:
                 return NotImplemented
         if x._array.dtype != y._array.dtype:

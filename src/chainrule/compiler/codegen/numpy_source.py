@@ -310,15 +310,15 @@ _MAX_LITERAL_SIZE = 8
 
 
 def _is_exact(operator: str, op: Op) -> bool:
-    """Whether an operator gives the bits of the function it stands for, also for NumPy's scalars.
+    """Whether an operator gives the bits of the function it stands for.
 
-    Powers of scalars are rounded otherwise, and complex scalars with nan are ordered otherwise.
+    NumPy rounds powers of its scalars otherwise, takes roots for some powers of arrays, and orders
+    complex scalars with nan otherwise.
     """
-    if op.out.shape:
-        return True
-    return operator != "**" and (
-        operator not in _ORDERS or all(v.dtype.kind != "c" for v in op.inputs)
-    )
+    scalar = not op.out.shape
+    if operator == "**":
+        return not scalar and op.out.dtype.kind != "c" and op.out.dtype.char != "e"
+    return not scalar or operator not in _ORDERS or all(v.dtype.kind != "c" for v in op.inputs)
 
 
 _ORDERS = ("<", "<=", ">", ">=")

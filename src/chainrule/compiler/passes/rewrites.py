@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from chainrule.backend import is_basic_index
-from chainrule.backend.numpy_namespace import keep_on_tie
 from chainrule.compiler.ir.constants import constant_key, scalar_of
 from chainrule.compiler.ir.program import Op, Value, same_type
 
@@ -250,10 +249,9 @@ def _clip(op: Op, context: Context) -> Any:
     x, low, high = (*op.args, None, None)[:3]
     if op.kwargs or not isinstance(x, Value) or x.dtype.kind != "f":
         return None
-    if (low is None) == (high is None):
-        return None
-    function, bound = ("np.maximum", low) if high is None else ("np.minimum", high)
-    return function, keep_on_tie(x, bound), {}
+    if high is None and low is not None:
+        return "np.maximum", (x, low), {}
+    return ("np.minimum", (x, high), {}) if low is None and high is not None else None
 
 
 def _cross(op: Op, context: Context) -> Any:
