@@ -28,6 +28,8 @@ def scalar_array(value: Any, like: Array) -> Array:
         dtype = default_dtype()
     elif kind == "i" and rank < 1:
         dtype = np.dtype(np.int64)
+    elif kind == "i" and rank < 3:
+        value = int(value)  # NumPy's scalars out of range would wrap around
     elif kind == "c" and rank < 4:
         wide = dtype if rank == 3 else default_dtype()
         dtype = np.dtype(np.complex128 if wide.itemsize > 4 else np.complex64)

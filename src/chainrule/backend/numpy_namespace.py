@@ -136,9 +136,20 @@ def _clip(x: Array, low: Any, high: Any) -> Array:
     if x.size >= 1024 and x.dtype.kind == "f":
         # clip with two bounds is vectorised, np.maximum with a number is not.
         return x.clip(-np.inf if low is None else low, np.inf if high is None else high)
+    if x.dtype.kind == "c":
+        return x.clip(low, high)
     if low is not None:
-        x = np.maximum(x, low)
-    return x if high is None else np.minimum(x, high)
+        x = np.maximum(*keep_on_tie(x, low))
+    return x if high is None else np.minimum(*keep_on_tie(x, high))
+
+
+def keep_on_tie(x: Any, bound: Any) -> tuple[Any, Any]:
+    """Return x and its bound in the order in which NumPy's extrema keep x, as PyTorch does.
+
+    Of 0.0 and -0.0 they are the second operand: processors' instructions for float32 and float64
+    are so defined. For other dtypes NumPy's own loops take the first.
+    """
+    return (bound, x) if x.dtype.char in "fd" else (x, bound)
 
 
 def _cumulative_sum(x: Array, *, axis: int) -> Array:

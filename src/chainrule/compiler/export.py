@@ -16,7 +16,8 @@ from chainrule.autograd.intercept import SLOTS
 from chainrule.autograd.tensor import Tensor
 from chainrule.compiler.api import uncompiled
 from chainrule.compiler.codegen import runtime
-from chainrule.compiler.codegen.numpy_source import Source, literal
+from chainrule.compiler.codegen.expression import array_literal, literal
+from chainrule.compiler.codegen.numpy_source import Source
 from chainrule.compiler.ir.abstract_eval import DRAW
 from chainrule.compiler.ir.program import Value, every_op
 from chainrule.compiler.passes import optimize
@@ -147,7 +148,7 @@ class _Module:
             proxy = self.trace.proxy(leaf)
             value = SLOTS["_array"].__get__(proxy).value
         else:
-            return _Leaf(literal(leaf))
+            return _Leaf(literal(leaf).text)
         self.outputs.append(value)
         return _Leaf(len(self.outputs) - 1)
 
@@ -185,11 +186,7 @@ class _Module:
             yield "PARAMETERS = {}"
         for name, array in self.parameters.items():
             if name not in self.large:
-                text = np.array2string(
-                    array, separator=", ", threshold=_MAX_INLINE_SIZE + 1, floatmode="unique"
-                )
-                text = text.replace("nan", "np.nan").replace("inf", "np.inf")
-                yield f'PARAMETERS["{name}"] = np.array({text}, np.{array.dtype.name})'
+                yield f'PARAMETERS["{name}"] = {array_literal(array).text}'
         yield ""
 
     def _body_lines(self) -> Iterator[str]:
@@ -204,7 +201,7 @@ class _Module:
         for name in self.parameters:
             yield f'{name} = PARAMETERS["{name}"]'
         for value in (*source.buffers, *source.large):
-            yield f"{names[value]} = np.empty({value.shape}, {literal(value.dtype)})"
+            yield f"{names[value]} = np.empty({value.shape}, {literal(value.dtype).text})"
         yield from source.body
         yield f"return {self.returned}"
 

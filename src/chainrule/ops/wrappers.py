@@ -6,6 +6,8 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from chainrule.arguments import Operand, cast, floating, one_dim
 from chainrule.autograd.operands import as_operands, as_tensors
 from chainrule.autograd.tensor import Tensor, default_dtype, make
@@ -32,7 +34,12 @@ def nondifferentiable_operator(primitive: Primitive) -> Callable[[Any, Any], Any
                 except Exception:
                     pass  # the recorder raises the error with our message
         if x.__class__ is not Tensor or y.__class__ is not Tensor:
-            x, y = as_operands(x, y)
+            try:
+                x, y = as_operands(x, y)
+            except OverflowError:  # an integer outside the dtype's range may be compared
+                x, y = as_operands(
+                    *[np.asarray(v) if isinstance(v, int | np.integer) else v for v in (x, y)]
+                )
             if x is NotImplemented:
                 return NotImplemented
         if x._array.dtype != y._array.dtype:

@@ -28,7 +28,7 @@ def _limit(x: Array, narrow: float, wide: float) -> float:
 
 
 def _hardtanh(xp: Any, x: Array, *, low: float, high: float) -> Array:
-    return xp.minimum(xp.maximum(x, low), high)
+    return xp.clip(x, low, high)
 
 
 def _inside_mask(xp: Any, v: Array, out: Array, low: float, high: float) -> Array:
@@ -45,7 +45,7 @@ hardtanh = symmetric(
 
 def _leaky_relu(xp: Any, x: Array, *, slope: float) -> Array:
     if slope == 0:
-        return xp.maximum(x, 0.0)
+        return xp.clip(x, 0.0, None)
     return (xp.maximum if slope <= 1 else xp.minimum)(x, slope * x)
 
 
@@ -60,11 +60,11 @@ leaky_relu = elementwise("leaky_relu", _leaky_relu_partial, forward=_leaky_relu)
 
 
 def _elu(xp: Any, x: Array, *, alpha: float, scale: float, rate: float) -> Array:
-    below = xp.minimum(x, 0.0)
+    below = xp.clip(x, None, 0.0)
     curve = xp.expm1(below if rate == 1 else below * rate)
     if alpha * scale != 1:
         curve = curve * (alpha * scale)
-    above = xp.maximum(x, 0.0)
+    above = xp.clip(x, 0.0, None)
     return curve + (above if scale == 1 else above * scale)
 
 

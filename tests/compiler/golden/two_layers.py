@@ -27,7 +27,7 @@ def two_layers(x, y, weights):
     hidden = np.empty((64, 100), np.float32)
     t5 = np.empty((64, 100), np.float32)
     np.matmul(x, weights_w1, out=t1)                      # f4[64, 100]
-    np.maximum(t1, 0, out=hidden)                         # f4[64, 100]
+    np.maximum(0, t1, out=hidden)                         # f4[64, 100]
     t2 = hidden @ weights_w2                              # f4[64, 10]
     t3 = t2 - y                                           # f4[64, 10]
     loss = np.vdot(t3, t3)                                # f4[]

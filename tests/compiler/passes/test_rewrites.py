@@ -44,7 +44,7 @@ BATCH, WEIGHT = numbers(6, 4, 3), numbers(3, 5, requires_grad=True)
 @pytest.mark.parametrize(
     ("function", "args", "calls"),
     [
-        (lambda x: x * 1 + 0, (X,), {}),
+        (lambda x: x * 1 - 0 + -0.0, (X,), {}),
         (lambda x: x.T.T, (X,), {}),
         (lambda x: x.reshape(12).reshape(2, 6).reshape(4, 3), (X,), {}),
         (lambda x: x.neg().neg() - 0, (X,), {}),

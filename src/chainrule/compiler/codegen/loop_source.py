@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from chainrule.compiler.codegen.expression import Expression, binary, literal
 from chainrule.compiler.ir.op_traits import TILED, returns_new_memory, takes_out
 from chainrule.compiler.ir.program import Op, Program, Value, same_type
 from chainrule.compiler.passes.buffer_planning import MIN_PLANNED_BYTES
@@ -43,11 +44,11 @@ def _for(source: Source, op: Op) -> Iterator[str]:
         if isinstance(stack, range):
             source.inline[value] = _range_item(stack, number)
             continue
-        shown = f"{source.show(stack)}[{number}]"
+        entry = source.item(stack, number)
         if uses[value] == 1:
-            source.inline[value] = shown
+            source.inline[value] = entry
         else:
-            lines.append(f"{names[value]} = {shown}")
+            lines.append(f"{names[value]} = {entry.text}")
     in_stack = _write_into_stacks(
         source, body, count, [f"{names[out]}[{number}]" for out in stacks]
     )
@@ -76,13 +77,16 @@ def _write_into_stacks(source: Source, body: Program, count: int, slots: list[st
     return in_stack
 
 
-def _range_item(numbers: range, index: str) -> str:
+def _range_item(numbers: range, index: str) -> Expression:
     """Return the expression of the item of a range at the index of a step."""
-    start, step = numbers.start, numbers.step
+    start, step, found = numbers.start, numbers.step, Expression(index)
+    if abs(step) != 1:
+        found = binary("*", literal(abs(step)), found)
     if step < 0:
-        return f"{start} - {index}" if step == -1 else f"{start} - {-step} * {index}"
-    text = index if step == 1 else f"{step} * {index}"
-    return f"{text} + {start}" if start > 0 else f"{text} - {-start}" if start else text
+        return binary("-", literal(start), found)
+    if start == 0:
+        return found
+    return binary("+" if start > 0 else "-", found, literal(abs(start)))
 
 
 def _while(source: Source, op: Op) -> Iterator[str]:
@@ -97,7 +101,7 @@ def _while(source: Source, op: Op) -> Iterator[str]:
     test = list(source.statements(condition))
     shown = source.show(condition.outputs[0])
     if len(condition.ops) == 1 and condition.ops[0].out is condition.outputs[0]:
-        yield f"while {source.expression(condition.ops[0])}:"
+        yield f"while {source.expression(condition.ops[0]).text}:"
         lines = []
     else:
         yield "while True:"

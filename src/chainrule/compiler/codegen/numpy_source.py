@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import keyword
-import math
 import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-import numpy as np
-
 from chainrule.compiler.codegen import runtime
+from chainrule.compiler.codegen.expression import (
+    Expression,
+    array_literal,
+    attribute,
+    binary,
+    call,
+    item,
+    literal,
+    method,
+    negative,
+)
 from chainrule.compiler.codegen.loop_source import region_source
 from chainrule.compiler.ir.op_traits import returns_1_tuple
 from chainrule.compiler.ir.program import Names, Op, Program, Value
@@ -44,7 +52,7 @@ _METHODS = frozenset(
         *("np.sum", "np.max", "np.min", "np.mean", "np.prod", "np.any", "np.all", "np.argmax"),
     ]
 )
-_RESERVED_NAMES = ("np", "kernels", "native", "slice")
+_RESERVED_NAMES = ("np", "kernels", "native", "slice", "complex", "range", "reversed")
 _AUGMENTED = {"np.add": "+=", "np.subtract": "-=", "np.multiply": "*=", "np.divide": "/="}
 
 
@@ -60,7 +68,7 @@ class Source:
         self.plan: Plan = plan_buffers(program)
         self.names = Names({*_RESERVED_NAMES, *runtime.__all__, *keyword.kwlist})
         self.constants = [v for v, a in program.constants.items() if a.size > _MAX_LITERAL_SIZE]
-        self.inline: dict[Value, str] = {}  # the expressions of views that are used once
+        self.inline: dict[Value, Expression] = {}  # the expressions of views that are used once
         self.objects: dict[str, Any] = {}  # settings that have no literal, by name
         self.made = {v: op for op in program.ops for v in op.outs}
         self.uses = self.uses_in(program)
@@ -158,7 +166,8 @@ class Source:
         if op.function.startswith("native."):
             text = self._native_call(op)
         elif memory is None:
-            text = f"{outs} = {self.expression(op)}{'[0]' * returns_1_tuple(op)}"
+            found = self.expression(op)
+            text = f"{outs} = {item(found, '0').text if returns_1_tuple(op) else found.text}"
         else:
             self.names[op.out] = self.names[memory]
             text = self._in_place_statement(op, self.names[memory])
@@ -192,7 +201,7 @@ class Source:
     def _name(self, value: Value) -> str:
         return self.names[value]
 
-    def expression(self, op: Op) -> str:
+    def expression(self, op: Op) -> Expression:
         """Return the expression of an op as a person would write it, with operators and methods."""
         function, args = op.function, op.args
         shown = [self.show(arg) for arg in args]
@@ -206,50 +215,65 @@ class Source:
             if not (function in _METHODS and (value is None or value is False))
         ]
         operator = _OPERATORS.get(function)
-        if operator and len(args) == 2 and not keywords:
-            return f"{shown[0]} {operator} {shown[1]}"
+        if operator and len(args) == 2 and not keywords and _is_exact(operator, op):
+            return binary(operator, *map(self.tree, args))
+        if function == "draw":
+            return self._draw(op.out, args, shown, keywords)
+        if not args or not isinstance(args[0], Value):
+            return call(function, [*shown, *keywords])
+        first = self.tree(args[0])
         match function:
-            case "draw":
-                return self._draw(op.out, args, shown, keywords)
             case "np.negative":
-                return f"-{shown[0]}"
+                return negative(first)
             case "getitem":
-                return f"{shown[0]}[{_index(args[1], self.show)}]"
+                return item(first, _index(args[1], self.show))
             case "np.permute_dims" if args[1] == (1, 0):
-                return f"{shown[0]}.T"
+                return attribute(first, "T")
             case "np.permute_dims":
-                return f"{shown[0]}.transpose({shown[1][1:-1]})"
+                return method(first, "transpose", [shown[1][1:-1]])
             case "np.reshape":
-                return f"{shown[0]}.reshape({shown[1][1:-1].rstrip(',') or '()'})"
+                return method(first, "reshape", [shown[1][1:-1].rstrip(",") or "()"])
             case "np.astype":
-                return f"{shown[0]}.astype({shown[1]})"
+                return method(first, "astype", shown[1:])
         if function in _METHODS:
-            return f"{shown[0]}.{function[3:]}({', '.join([*shown[1:], *keywords])})"
-        return f"{function}({', '.join([*shown, *keywords])})"
+            return method(first, function[3:], [*shown[1:], *keywords])
+        return call(function, [*shown, *keywords])
 
-    def _draw(self, out: Value, args: Any, shown: list[str], keywords: list[str]) -> str:
+    def _draw(self, out: Value, args: Any, shown: list[str], keywords: list[str]) -> Expression:
         """Return the call of a generator's method, or of a function that takes the generator."""
-        generator, method, *rest = shown
+        generator, drawn, *rest = shown
         if isinstance(args[1], str):
-            call = f"{generator}.{args[1]}({', '.join([*rest, *keywords])})"
+            found = method(Expression(generator), args[1], [*rest, *keywords])
         else:
-            call = f"{method}({', '.join([generator, *rest, *keywords])})"
-        return call if out.shape else f"np.asarray({call})"
+            found = call(drawn, [generator, *rest, *keywords])
+        return found if out.shape else call("np.asarray", [found.text])
 
     def show(self, tree: Any) -> str:
+        """Return the source of an argument, or of nested arguments."""
+        return self.tree(tree).text
+
+    def item(self, tree: Any, index: str) -> Expression:
+        """Return the expression of an item of an argument."""
+        return item(self.tree(tree), index)
+
+    def tree(self, tree: Any) -> Expression:
+        """Return the expression of an argument, or of nested arguments."""
         if isinstance(tree, Value):
             if tree in self.inline:
                 return self.inline[tree]
             array = self.program.constants.get(tree)
-            return self._name(tree) if array is None or tree in self.constants else _array(array)
+            if array is None or tree in self.constants:
+                return Expression(self._name(tree))
+            return array_literal(array) if array.ndim else literal(array[()])
         if isinstance(tree, tuple):
-            return f"({', '.join(map(self.show, tree))}{',' * (len(tree) == 1)})"
+            parts = ", ".join(map(self.show, tree))
+            return Expression(f"({parts}{',' * (len(tree) == 1)})")
         if isinstance(tree, list):
-            return f"[{', '.join(map(self.show, tree))}]"
+            return Expression(f"[{', '.join(map(self.show, tree))}]")
         try:
             return literal(tree)
         except TypeError:
-            return self._object_name(tree)
+            return Expression(self._object_name(tree))
 
     def _object_name(self, value: Any) -> str:
         """Return the name under which the source finds an object that has no literal."""
@@ -285,32 +309,19 @@ _MAX_LITERAL_SIZE = 8
 """Largest number of elements of a constant array that is written as a literal."""
 
 
-def _array(array: Any) -> str:
-    kind = literal(array.dtype)
-    if array.size == 0:
-        return f"np.empty({array.shape}, {kind})"
-    if array.ndim == 0 and array.dtype.kind != "c":
-        return f"{kind}({literal(array.item())})"
-    return f"np.array({array.tolist()}, {kind})".replace("nan", "np.nan").replace("inf", "np.inf")
+def _is_exact(operator: str, op: Op) -> bool:
+    """Whether an operator gives the bits of the function it stands for.
+
+    NumPy rounds powers of its scalars otherwise, takes roots for some powers of arrays, and orders
+    complex scalars with nan otherwise.
+    """
+    scalar = not op.out.shape
+    if operator == "**":
+        return not scalar and op.out.dtype.kind != "c" and op.out.dtype.char != "e"
+    return not scalar or operator not in _ORDERS or all(v.dtype.kind != "c" for v in op.inputs)
 
 
-def literal(value: Any) -> str:
-    """Return the literal of a Python value; raise TypeError if it has none."""
-    if isinstance(value, np.generic):
-        return f"np.{value.dtype.name}({literal(value.item())})"
-    if isinstance(value, np.dtype):
-        return f"np.{value.name}"
-    if isinstance(value, float) and not math.isfinite(value):
-        return "np.nan" if math.isnan(value) else "np.inf" if value > 0 else "-np.inf"
-    if isinstance(value, slice):
-        return f"slice({literal(value.start)}, {literal(value.stop)}, {literal(value.step)})"
-    if value is Ellipsis:
-        return "..."
-    if isinstance(value, type) and issubclass(value, np.generic):
-        return f"np.{value.__name__}"
-    if isinstance(value, bool | int | float | complex | str | bytes | type(None)):
-        return repr(value)
-    raise TypeError(f"{type(value).__name__} has no literal")
+_ORDERS = ("<", "<=", ">", ">=")
 
 
 def _index(key: Any, show: Any) -> str:

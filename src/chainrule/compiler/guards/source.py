@@ -7,6 +7,7 @@ program itself.
 from __future__ import annotations
 
 from collections.abc import Callable
+from enum import Enum
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from chainrule.autograd.views import current_node
 from chainrule.backend import ndarray, storage_of
 from chainrule.compiler.backward import recorded
 from chainrule.compiler.codegen.run import defined
+from chainrule.compiler.ir.constants import constant_key, equality
 from chainrule.compiler.tracing.discovery import Found
 from chainrule.compiler.tracing.run import Traced
 from chainrule.compiler.tracing.trace import Capture
@@ -51,6 +53,7 @@ class Guards:
             "default_dtype": default_dtype,
             "default_dtypes": default_dtypes,
             "Tensor": Tensor,
+            "constant_key": constant_key,
             "ndarray": ndarray,
             "np": np,
             "make": make,
@@ -113,7 +116,8 @@ class Guards:
         if parts is not None:
             self.require(f"{path}.__class__ is {self.hold(type(value))}")
             if isinstance(value, dict):
-                self.require(f"list({path}) == {self.hold(list(value))}")
+                form, keys = equality(list(value))
+                self.require(form.format(f"list({path})", self.hold(keys)))
                 parts = [(f"[{self.key(key)}]", part) for key, part in value.items()]
             elif isinstance(value, list | tuple):
                 self.require(f"len({path}) == {len(value)}")
@@ -132,18 +136,19 @@ class Guards:
             self.lines.append(f"{name} = {path}")
             self._array(name, value)
             self.arrays[id(value)] = name
-        elif isinstance(value, int | float | complex | str | bytes | type(None)):
+        elif isinstance(value, int | float | complex | str | bytes | np.generic | type(None)):
             self._equal(path, value)
         else:
             self.require(f"{path} is {self.hold(value)}")
 
     def _equal(self, path: str, value: Any) -> None:
-        """Check for an equal value of the same type; `==` ignores types and the sign of zero."""
+        """Check for the same value, of the same type."""
+        if isinstance(value, Enum):
+            self.require(f"{path} is {self.hold(value)}")
+            return
         self.require(f"{path}.__class__ is {self.hold(type(value))}")
-        is_nan = bool(value != value)
-        self.require(f"{path} != {path}" if is_nan else f"{path} == {self.hold(value)}")
-        if isinstance(value, float | complex) and value == 0:
-            self.require(f"repr({path}) == {repr(value)!r}")
+        form, held = equality(value)
+        self.require(form.format(path, self.hold(held)))
 
     def _array(self, name: str, array: Any) -> None:
         dtype = self.hold(array.dtype)

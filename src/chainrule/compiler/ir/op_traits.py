@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
 
 import numpy as np
 
@@ -79,19 +78,3 @@ def returns_1_tuple(op: Op) -> bool:
         and op.function.startswith("np.")
         and abstract_eval(op.function, op.args, op.kwargs).container is not None
     )
-
-
-def scalar_of(value: Any, constants: dict[Value, Any]) -> Any:
-    """Return the Python number that an argument is if it is a scalar constant, else None."""
-    if isinstance(value, Value):
-        array = constants.get(value)
-        if array is None or array.ndim or array.dtype.kind not in "biuf":
-            return None
-        return number_of(array)
-    return value if isinstance(value, int | float) else None
-
-
-def number_of(array: Any) -> Any:
-    """Return the one element of an array as the shortest Python number that its dtype rounds to."""
-    element = array.reshape(())[()]
-    return float(str(element)) if array.dtype.kind == "f" else element.item()

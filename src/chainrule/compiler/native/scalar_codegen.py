@@ -53,12 +53,13 @@ _ARITHMETIC = {
     "np.abs": "abs({0})",
     "np.absolute": "abs({0})",
     "np.square": "{0} * {0}",
-    "np.maximum": "{0} if ({0} >= {1}) | ({0} != {0}) else {1}",
-    "np.minimum": "{0} if ({0} <= {1}) | ({0} != {0}) else {1}",
+    "np.maximum": "{1} if ({1} >= {0}) | ({1} != {1}) else {0}",
+    "np.minimum": "{1} if ({1} <= {0}) | ({1} != {1}) else {0}",
     "np.fmax": "{0} if ({0} >= {1}) | ({1} != {1}) else {1}",
     "np.fmin": "{0} if ({0} <= {1}) | ({1} != {1}) else {1}",
 }
-"""Operations computed in the type of the result."""
+"""Operations computed in the type of the result. Of 0.0 and -0.0 the extrema are the second, as
+NumPy's are."""
 
 _FLOATING = {
     "np.divide": "{0} / {1}",

@@ -9,7 +9,7 @@ import numpy as np
 
 from chainrule.backend import is_basic_index
 from chainrule.compiler.ir.abstract_eval import resolve
-from chainrule.compiler.ir.op_traits import scalar_of
+from chainrule.compiler.ir.constants import scalar_of
 from chainrule.compiler.ir.program import Op, Program, Value, values_in
 
 _VIEW_OPS = frozenset(

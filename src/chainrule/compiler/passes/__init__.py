@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from chainrule.compiler.ir.abstract_eval import DRAW, abstract_eval, hashable, resolve
-from chainrule.compiler.ir.op_traits import is_elementwise, number_of
+from chainrule.compiler.ir.constants import constant_key, number_of, same_constant, uniform_element
+from chainrule.compiler.ir.op_traits import is_elementwise
 from chainrule.compiler.ir.program import Op, Program, Value, every_op
 from chainrule.compiler.passes.regions import eliminate_dead_results, hoist_invariants, in_regions
 from chainrule.compiler.passes.reroll import reroll_loops
@@ -69,9 +70,7 @@ def _expression_key(op: Op) -> Any:
 
 
 def _leaf_key(leaf: Any) -> Any:
-    if isinstance(leaf, float):
-        return (float, repr(leaf))  # 0.0 and -0.0 compare equal
-    return leaf if isinstance(leaf, Value) else (type(leaf), leaf)
+    return leaf if isinstance(leaf, Value) else constant_key(leaf)
 
 
 def _substitute_results(program: Program, same: dict[Value, Value]) -> Program:
@@ -156,9 +155,9 @@ def simplify_algebra(program: Program) -> Program:
 def uniform_values(program: Program) -> dict[Value, Any]:
     """Return the values whose elements are all the same known number, as 0-d arrays."""
     found = {
-        v: a.reshape(-1)[0].reshape(())
+        v: element
         for v, a in program.constants.items()
-        if a.size == 1 or (0 < a.size <= _MAX_COMPARED_SIZE and (a == a.reshape(-1)[0]).all())
+        if a.size <= _MAX_COMPARED_SIZE and (element := uniform_element(a)) is not None
     }
     for op in program.ops:
         if op.function in _FILL_VALUES:
@@ -204,10 +203,33 @@ def _narrow(op: Op, definitions: dict[Value, Op], uniform: dict[Value, Any]) -> 
                 same_types = abstract_eval(op.function, args, op.kwargs).types == types
             except Exception:
                 continue
-            if same_types:
+            if same_types and _keeps_bits(op, position, smaller, uniform.get(value)):
                 op = Op(op.function, args, op.kwargs, op.outs, op.location)
                 break
     return op
+
+
+def _keeps_bits(op: Op, position: int, number: Any, element: Any) -> bool:
+    """Whether an op computes the same with a Python number, which has no dtype, as with its array.
+
+    0.1 for a float32 is another number where the others are float64.
+    """
+    if isinstance(number, Value | np.generic):
+        return True
+    others = [arg for i, arg in enumerate(op.args) if i != position]
+    if all(arg.dtype == element.dtype for arg in others if hasattr(arg, "dtype")):
+        return True
+    function = resolve(op.function)
+    if not isinstance(function, np.ufunc) or op.kwargs or len(op.args) != function.nin:
+        return False
+    loops = []
+    for operand in (number, element):
+        args = [*op.args[:position], operand, *op.args[position + 1 :]]
+        types = [getattr(arg, "dtype", type(arg)) for arg in args]
+        loops.append(function.resolve_dtypes((*types, *[None] * function.nout)))
+    dtype = loops[0][position]
+    same = same_constant(np.asarray(number).astype(dtype)[()], element.astype(dtype)[()])
+    return loops[0] == loops[1] and same
 
 
 def _smaller_operands(

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from chainrule.compiler.ir.constants import constant_key
 from chainrule.compiler.ir.op_traits import VIEWS
 from chainrule.compiler.ir.program import Op, Program, Value
 
@@ -48,7 +49,7 @@ def _key(tree: Any, leaves: list[Leaf], index: bool) -> Any:
     if index and type(tree) is int:
         leaves.append(tree)
         return int
-    return (float, repr(tree)) if isinstance(tree, float) else (type(tree), tree)
+    return constant_key(tree)
 
 
 def _ends(part: slice) -> tuple[Any, Any, Any]:

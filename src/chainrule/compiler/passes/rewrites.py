@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from chainrule.backend import is_basic_index
-from chainrule.compiler.ir.op_traits import scalar_of
+from chainrule.compiler.ir.constants import constant_key, scalar_of
 from chainrule.compiler.ir.program import Op, Value, same_type
 
 Definitions = dict[Value, Op]
@@ -40,6 +40,15 @@ class Context:
         """Return the Python number that an argument is if it is a scalar constant, else None."""
         return scalar_of(value, self.constants)
 
+    def factor(self, value: Any, x: Value) -> Any:
+        """Return the Python number that is the same factor of x as a scalar constant, else None.
+
+        A float32 constant is another factor of float64 than the number that it prints as.
+        """
+        if isinstance(value, Value) and value.dtype != x.dtype:
+            return None
+        return self.number(value)
+
 
 def rewrite_op(
     op: Op, definitions: Definitions, constants: dict[Value, Any], uses: Counter[Value], add: Add
@@ -61,14 +70,21 @@ def rewrite_op(
 
 
 def _identity_element(*numbers: tuple[int, float]) -> Rule:
-    """Return the rule for identity elements, given by position and value: x * 1, x - 0 are x."""
+    """Return the rule for identity elements, given by position and value: x * 1, x - 0 are x.
+
+    For floats the sign of zero counts: -0.0 + 0.0 is 0.0, so only -0.0 may be added. A product or
+    quotient of complex numbers has terms with the other part, which may be infinite.
+    """
 
     def rule(op: Op, context: Context) -> Value | None:
         for position, number in numbers:
-            other = op.args[1 - position]
-            if context.number(op.args[position]) == number and _is_like(other, op.out):
-                found: Value = other
-                return found
+            other, found = op.args[1 - position], context.number(op.args[position])
+            if found is None or not _is_like(other, op.out) or other.dtype.kind == "c":
+                continue
+            known: Value = other
+            same = constant_key(float(found)) == constant_key(number)
+            if found == number and (same or other.dtype.kind != "f"):
+                return known
         return None
 
     return rule
@@ -122,7 +138,7 @@ def _negative(op: Op, context: Context) -> Any:
     if product is None or context.uses[x] != 1 or x.dtype.kind != "f":
         return None
     for position in (0, 1):
-        factor = context.number(product.args[1 - position])
+        factor = context.factor(product.args[1 - position], x)
         if factor is not None and _is_like(product.args[position], x):
             return "np.multiply", (product.args[position], -factor), {}
     return None
@@ -188,10 +204,15 @@ def _identity_product(op: Op, context: Context) -> Any:
 
 
 def _masked(op: Op, context: Context) -> Any:
-    """A finite constant where a mask is true is the mask times that constant."""
+    """A finite constant where a mask is true is the mask times that constant.
+
+    Not a negative one: its product with False is -0.0.
+    """
     x, mask = op.args
     number: Any = x if isinstance(x, np.generic) else context.constants.get(x)
     if number is None or number.shape != () or not np.isfinite(number) or op.kwargs:
+        return None
+    if np.signbit([number.real, number.imag]).any():
         return None
     return "np.multiply", (mask, number[()]), {}
 
@@ -199,8 +220,11 @@ def _masked(op: Op, context: Context) -> Any:
 def _signed_product(op: Op, context: Context) -> Any:
     """-x * 3 is x * -3; x * -1 is -x."""
     for position in (0, 1):
-        x, factor = op.args[position], context.number(op.args[1 - position])
-        if factor is None or not _is_like(x, op.out) or x.dtype.kind != "f":
+        x = op.args[position]
+        if not _is_like(x, op.out) or x.dtype.kind != "f":
+            continue
+        factor = context.factor(op.args[1 - position], x)
+        if factor is None:
             continue
         before = context.definition(x, "np.negative")
         if before is not None:
@@ -317,10 +341,10 @@ def _sum_of_products(op: Op, context: Context) -> Any:
 
 
 RULES: dict[str, tuple[Rule, ...]] = {
-    "np.multiply": (_identity_element((0, 1), (1, 1)), _signed_product, _scaled_product),
-    "np.divide": (_identity_element((1, 1)),),
-    "np.add": (_identity_element((0, 0), (1, 0)), _signed_sum, _add_to_slice),
-    "np.subtract": (_identity_element((1, 0)), _signed_sum),
+    "np.multiply": (_identity_element((0, 1.0), (1, 1.0)), _signed_product, _scaled_product),
+    "np.divide": (_identity_element((1, 1.0)),),
+    "np.add": (_identity_element((0, -0.0), (1, -0.0)), _signed_sum, _add_to_slice),
+    "np.subtract": (_identity_element((1, 0.0)), _signed_sum),
     "getitem": (_getitem,),
     "index_add": (_index_add,),
     "masked": (_masked,),

@@ -149,11 +149,11 @@ def _prologue(source: Source, op: Op, rows: str, targets: dict[Value, str]) -> I
     (body,), names, plan = op.regions, source.names, source.plan
     uses = source.uses_in(body)
     for value, array in zip(body.inputs, op.args, strict=True):
-        shown = f"{source.show(array)}[{rows}]"
+        part = source.item(array, rows)
         if uses[value] == 1:
-            source.inline[value] = shown
+            source.inline[value] = part
         else:
-            yield f"{names[value]} = {shown}"
+            yield f"{names[value]} = {part.text}"
     for value, target in targets.items():
         if value in plan.memory:
             yield f"{names[value]} = {target}"

@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 
 from chainrule.autograd.tensor import Tensor
+from chainrule.compiler.ir.constants import constant_key, equality, same_constant
 
 _PLAIN = (str, bytes, bytearray, type(None), np.generic, np.dtype, numbers.Number, range, slice)
 _BY_IDENTITY = (Tensor, types.FunctionType, types.BuiltinFunctionType, np.ufunc, np.ndarray)
@@ -49,19 +50,17 @@ class Found:
 
     def holds(self) -> bool:
         """Whether the condition still holds."""
-        names = {"scope": self.scope, "held": self.value}
+        names = {"scope": self.scope, "held": self.value, "constant_key": constant_key}
         try:
             if self.form:
                 return bool(eval(self.form.format(f"scope{self.path}", "held"), names))
             value = eval(f"scope{self.path}", names)
         except (KeyError, AttributeError, IndexError, TypeError, ValueError):
             return False
-        same = value is self.value
-        return same or (self.by_value and type(value) is type(self.value) and value == self.value)
+        return value is self.value or (self.by_value and same_constant(value, self.value))
 
 
 _LACKS = "{1}.isdisjoint({0})"
-_ORDER = "list({0}) == {1}"
 _EMPTY = "{0} == {1}"
 
 
@@ -204,7 +203,8 @@ class _Search:
             else:
                 self.add(_DictItem(value, key), ".value", part)
         if all(map(_is_literal, value)):
-            self.found.append(Found(scope, path, list(value), form=_ORDER))
+            form, keys = equality(list(value))
+            self.found.append(Found(scope, path, keys, form=form.replace("{0}", "list({0})")))
         elif path:
             self.found.append(Found(scope, path, value))
 

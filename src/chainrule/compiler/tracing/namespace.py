@@ -14,6 +14,7 @@ import numpy as np
 
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import KERNELS, is_basic_index, numpy_xp
+from chainrule.backend.numpy_namespace import keep_on_tie
 from chainrule.compiler.codegen import runtime
 from chainrule.compiler.ir.program import Value
 from chainrule.compiler.tracing.symbol import (
@@ -391,6 +392,9 @@ class SymbolNamespace:
     def clip(self, x: Any, low: Any = None, high: Any = None) -> Any:
         if x.dtype.kind == "b":  # bounds get the dtype of x, as in eager mode
             low, high = [None if bound is None else bool(bound) for bound in (low, high)]
+        if x.dtype.kind == "f" and (low is None) != (high is None):
+            function, bound = ("np.maximum", low) if high is None else ("np.minimum", high)
+            return record(function, *keep_on_tie(x, bound))
         return record("np.clip", x, low, high)
 
     def sigmoid(self, x: Any) -> Any:

@@ -96,7 +96,13 @@ class Capture(NamedTuple):
 _ARRAY_TYPES = (ndarray, np.memmap)
 """Array classes without operations of their own."""
 
-_RESERVED_NAMES = frozenset(["np", "kernels", *runtime.__all__, *keyword.kwlist])
+_RESERVED_NAMES = frozenset(
+    [
+        *("np", "kernels", "native", "slice", "complex", "range", "reversed"),
+        *runtime.__all__,
+        *keyword.kwlist,
+    ]
+)
 """Names that generated source uses for other things."""
 
 

@@ -308,6 +308,8 @@ def _creation(level: Level, name: str, *args: Any, **settings: Any) -> Any:
 
 @rule("asarray", "array")
 def _as_batched(level: Level, name: str, x: Any, dtype: Any = None, copy: Any = None) -> Any:
+    if isinstance(x, int):
+        x = np.asarray(x, dtype)  # raises if it is out of range
     data = data_of(level, x)
     if dtype is not None and np.dtype(dtype) != data.dtype:
         return batched(level, inner_xp(data).astype(data, np.dtype(dtype)))
