@@ -106,7 +106,7 @@ class _Pairs:
             return bool(old == new)
         if isinstance(old, FunctionWrapper):
             self._relate_parts(tuple(old.made), tuple(new.made))
-            return old.default_dtype == new.default_dtype
+            return old.default_dtype is new.default_dtype
         if isinstance(old, ndarray):
             return id(old) in self._inputs or old.nbytes <= _MAX_COMPARED_BYTES
         if isinstance(old, types.MethodType):
