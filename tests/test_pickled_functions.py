@@ -380,6 +380,20 @@ def test_training_steps_of_copies_are_independent(traces: list[str]) -> None:
     assert traces == ["step"]
 
 
+def test_tensors_that_no_search_finds_are_those_of_the_copy() -> None:
+    pickled = pytest.importorskip("cloudpickle").dumps
+    w = [cr.tensor(float(i)) for i in range(6000)]  # more than the search visits
+
+    def last(x: Any) -> Any:
+        return x * w[-1]
+
+    compiled = cr.compile(last)
+    compiled(cr.ones(2))
+    found, own = pickle.loads(pickled((compiled, w)))
+    own[-1].fill_(3.0)
+    assert found(cr.ones(2)).tolist() == [3.0, 3.0]
+
+
 DIFFERENT: dict[str, tuple[Any, Any]] = {
     "number": (2.0, 3.0),
     "sign of zero": (0.0, -0.0),
