@@ -137,7 +137,6 @@ SMALL = {
     "chainrule.backend.cupy_namespace": "the only module that imports CuPy",
     "chainrule.nn.linear": "a public class: cr.nn.Linear",
     "chainrule.compiler.eager.kernels.matmul": "a family of kernels, listed in a table",
-    "chainrule.transforms.products": "public functions, mostly docstrings: cr.jvp, cr.vjp",
 }
 """Small modules with one importer, and why they stay modules."""
 

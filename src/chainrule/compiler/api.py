@@ -15,7 +15,7 @@ from typing import Any, overload
 
 import numpy as np
 
-from chainrule.autograd.function_wrapper import Made, reduced, under
+from chainrule.autograd.function_wrapper import FunctionWrapper, Made, reduced, under
 from chainrule.autograd.intercept import INTERCEPTOR
 from chainrule.autograd.modes import MODES
 from chainrule.compiler.build import Built, build
@@ -23,6 +23,7 @@ from chainrule.compiler.copies import innermost, is_copy, rebound
 from chainrule.compiler.cost import Report
 from chainrule.compiler.guards.signature import Signature
 from chainrule.compiler.guards.source import MISS
+from chainrule.compiler.tracing.discovery import is_constant
 from chainrule.errors import ArgumentError, CompileError
 
 _WARN_AT_SIGNATURES = 16
@@ -46,7 +47,7 @@ class Compiled:
         self._lock = threading.RLock()
         self._last: Built | None = None
         self._single_use = 0  # traces whose program serves no later call
-        _INSTANCES.add(self)
+        _INSTANCES[id(self)] = self
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         entries = self._entries
@@ -182,7 +183,13 @@ class _CompiledUnder(Compiled):
         return built
 
 
-_INSTANCES: weakref.WeakSet[Compiled] = weakref.WeakSet()
+_INSTANCES: weakref.WeakValueDictionary[int, Compiled] = weakref.WeakValueDictionary()
+
+
+def _living() -> list[Compiled]:
+    """Return all compiled functions; other threads may make some meanwhile."""
+    return [found for ref in _INSTANCES.valuerefs() if (found := ref()) is not None]
+
 
 _MAX_UNPICKLED = 16
 """Number of compiled functions from pickles that are kept, to be found by those that follow."""
@@ -194,9 +201,8 @@ def _compiled_again(
     function: Callable[..., Any], backend: str | None, dtype: np.dtype[Any] | None = None
 ) -> Compiled:
     """Return the compiled function of a pickle: the living one of the same function, if any."""
-    for living in _INSTANCES.copy():
-        same = _is_same(living.function, function)
-        if same and (living.backend, living.default_dtype) == (backend, dtype):
+    for living in _living():
+        if _has_settings(living, backend, dtype) and _is_same(living.function, function):
             found = living
             break
     else:
@@ -208,7 +214,7 @@ def _compiled_again(
 
 def _keep(compiled: Compiled) -> None:
     """Keep a compiled function from a pickle, longer than those kept before."""
-    with contextlib.suppress(ValueError):
+    with contextlib.suppress(ValueError, IndexError):  # another thread may change it
         _unpickled.remove(compiled)
     _unpickled.append(compiled)
 
@@ -216,25 +222,40 @@ def _keep(compiled: Compiled) -> None:
 def _programs_of_copies(compiled: Compiled) -> Iterator[Built]:
     """Yield the programs of functions that were unpickled from the same bytes, for this one."""
     code = getattr(innermost(compiled.function), "__code__", None)
-    for other in _INSTANCES.copy():
+    for other in _living():
         known = getattr(innermost(other.function), "__code__", None) if other._entries else None
         if known is None or known is code or known != code:
             continue
-        if (other.backend, other.default_dtype) == (compiled.backend, compiled.default_dtype):
+        if _has_settings(other, compiled.backend, compiled.default_dtype):
             found = (rebound(built, other.function, compiled.function) for built in other._entries)
             yield from filter(None, found)
 
 
+def _has_settings(compiled: Compiled, backend: str | None, dtype: Any) -> bool:
+    # With `is`: NumPy takes None for float64.
+    return compiled.backend == backend and compiled.default_dtype is dtype
+
+
 def _is_same(one: Any, other: Any) -> bool:
-    """Whether two functions, or bound methods, are the same object."""
-    if isinstance(one, types.MethodType) and isinstance(other, types.MethodType):
+    """Whether two functions are the same, or made of the same one in the same way."""
+    if one is other:
+        return True
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, types.MethodType):
         return one.__self__ is other.__self__ and one.__func__ is other.__func__
-    return one is other
+    if isinstance(one, FunctionWrapper):
+        return one.default_dtype is other.default_dtype and _is_same((*one.made,), (*other.made,))
+    if isinstance(one, tuple | list):
+        return len(one) == len(other) and all(map(_is_same, one, other))
+    if isinstance(one, dict):
+        return _is_same(list(one.items()), list(other.items()))
+    return is_constant(one) and not callable(one) and bool(one == other)
 
 
 def _renew_locks() -> None:
     """Replace the locks in a forked child, where threads that held them don't exist."""
-    for compiled in _INSTANCES:
+    for compiled in _living():
         compiled._lock = threading.RLock()
 
 

@@ -56,6 +56,8 @@ def rebound(built: Built, original: Any, copied: Any) -> Built | None:
             pairs.relate_found(one, other)
     except (_DifferenceError, ValueError):
         return None
+    if not all(pairs.knows(held) for held in built.call.__globals__.values()):
+        return None
     call, arrays = (_with_objects(each, pairs, copied) for each in (built.call, built.arrays))
     if _reaches([call, arrays], pairs.replaced):
         return None
@@ -78,6 +80,10 @@ class _Pairs:
     def replaced(self) -> set[int]:
         """The ids of objects that the copy must not use."""
         return {key for key, old in self._old.items() if self._new[key] is not old}
+
+    def knows(self, held: Any) -> bool:
+        """Whether the search came by a tensor or array: one that it misses may have a copy, too."""
+        return id(held) in self._old or not isinstance(held, Tensor | ndarray)
 
     def get(self, old: Any) -> Any:
         """Return the object in the place of another one."""
@@ -106,7 +112,7 @@ class _Pairs:
             return bool(old == new)
         if isinstance(old, FunctionWrapper):
             self._relate_parts(tuple(old.made), tuple(new.made))
-            return old.default_dtype == new.default_dtype
+            return old.default_dtype is new.default_dtype
         if isinstance(old, ndarray):
             return id(old) in self._inputs or old.nbytes <= _MAX_COMPARED_BYTES
         if isinstance(old, types.MethodType):
