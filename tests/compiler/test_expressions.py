@@ -134,10 +134,16 @@ def scanned(evaluate: Any, tensors: dict[str, Any]) -> Any:
 
 BOUNDS = (0.0, -0.0)
 AT_ZERO = {
-    **{name: getattr(cr.nn.functional, name) for name in "relu relu6 elu celu selu".split()},
-    **{name: getattr(cr.nn.functional, name) for name in "hardshrink hardswish softsign".split()},
-    **{name: getattr(cr, name) for name in "abs sign neg sqrt square floor round trunc".split()},
-    **{name: getattr(cr, name) for name in "frac sin tanh asinh expm1 log1p erf".split()},
+    **{name: getattr(cr.nn.functional, name) for name in ["relu", "relu6", "elu", "celu", "selu"]},
+    **{name: getattr(cr.nn.functional, name) for name in ["hardshrink", "hardswish", "softsign"]},
+    **{
+        name: getattr(cr, name)
+        for name in ["abs", "sign", "neg", "sqrt", "square", "floor", "round", "trunc"]
+    },
+    **{
+        name: getattr(cr, name)
+        for name in ["frac", "sin", "tanh", "asinh", "expm1", "log1p", "erf"]
+    },
     "leaky_relu": lambda x: cr.nn.functional.leaky_relu(x, 0.0),
     "threshold": lambda x: cr.nn.functional.threshold(x, 0.0, -0.0),
     **{

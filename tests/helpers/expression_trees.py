@@ -22,16 +22,20 @@ SPECIAL = {
 MACHINE_DTYPES = ("float32", "float64", "int64", "int32", "uint8", "bool")
 DTYPES = (*MACHINE_DTYPES, "float16", "complex64", "complex128")
 COMPLEX = (0j, -0j, complex(-0.0, -0.0), 1j, -1j, complex(1, -0.0), complex(-0.0, -1))
-NUMBERS = (*(0, 1, -1, 2, -2, 3, 300, True, False, 0.1, -0.5, 1.5), *REAL, *COMPLEX) + (
-    *(complex(0, np.inf), complex(np.nan, 1)),
-)
+EDGES = (complex(0, np.inf), complex(np.nan, 1))
+NUMBERS = (0, 1, -1, 2, -2, 3, 300, True, False, 0.1, -0.5, 1.5, *REAL, *COMPLEX, *EDGES)
 
 _BINARY: dict[str, Callable[[Any, Any], Any]] = {
     name: getattr(operator, name)
-    for name in "add sub mul truediv pow eq ne lt le gt ge and_ or_ xor".split()
+    for name in (
+        *("add", "sub", "mul", "truediv", "pow", "eq", "ne", "lt", "le", "gt", "ge"),
+        *("and_", "or_", "xor"),
+    )
 } | {"maximum": cr.maximum, "minimum": cr.minimum}
 _UNARY: dict[str, Callable[[Any], Any]] = {
-    **{name: getattr(cr, name) for name in "relu sign square sqrt reciprocal conj".split()},
+    **{
+        name: getattr(cr, name) for name in ["relu", "sign", "square", "sqrt", "reciprocal", "conj"]
+    },
     **{"neg": operator.neg, "abs": abs, "invert": operator.invert},
     "clamp": lambda x: cr.clamp(x, -1, 0.0),
     "clamp_min": lambda x: cr.clamp(x, min=0),

@@ -64,6 +64,15 @@ def test_nan_wins():
     assert np.isnan(x.min(0).values.item())
 
 
+def test_the_gradient_of_a_nan_goes_to_the_nan():
+    x = cr.tensor([1.0, float("nan"), 3.0], requires_grad=True)
+    for extremum in (cr.amax, cr.amin, lambda x: x.max()):
+        (gradient,) = cr.autograd_grad(extremum(x), [x])
+        assert gradient.tolist() == [0, 1, 0]
+        _, tangent = cr.jvp(extremum, (x.detach(),), (cr.tensor([5.0, 2.0, 7.0]),))
+        assert tangent.item() == 2
+
+
 def test_argmax_and_argmin_arguments():
     x = data()
     t = cr.tensor(x)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
@@ -75,31 +76,10 @@ def plain(value: Any) -> Any:
     return value.tree if isinstance(value, Note) else repr(value)
 
 
-numbers = st.sampled_from([2, -2, 0.5, -0.5, -0.0, math.inf, -math.inf, True, complex(0, -1.0)])
-names = st.sampled_from("abc").map(lambda name: (Expression(name), (name,)))
 Made = tuple[Expression, Any]  # an expression, and the tree that its text must mean
 
 
-def _composed(parts: st.SearchStrategy[Made]) -> st.SearchStrategy[Made]:
-    constants = numbers.map(lambda number: (literal(number), repr(number)))
-    either = st.one_of(parts, parts, constants)
-    return st.one_of(
-        st.tuples(st.sampled_from([*OPERATORS, *COMPARISONS]), parts, either, st.booleans()).map(
-            _binary
-        ),
-        parts.map(lambda x: (expression.negative(x[0]), ("neg", x[1]))),
-        parts.map(lambda x: (expression.item(x[0], "0"), ("item", x[1], 0))),
-        parts.map(lambda x: (expression.attribute(x[0], "T"), ("attribute", x[1], "T"))),
-        parts.map(
-            lambda x: (expression.method(x[0], "f", ["1"]), ("call", ("attribute", x[1], "f"), 1))
-        ),
-    )
-
-
-def _binary(drawn: tuple[str, Made, Made, bool]) -> Made:
-    operator, left, right, swapped = drawn
-    if swapped:
-        left, right = right, left
+def binary(operator: str, left: Made, right: Made) -> Made:
     text = expression.binary(operator, left[0], right[0])
     if operator in OPERATORS:
         return text, (OPERATORS[operator], left[1], right[1])
@@ -108,10 +88,43 @@ def _binary(drawn: tuple[str, Made, Made, bool]) -> Made:
     return text, (COMPARISONS[operator], left[1], right[1])
 
 
-@given(st.recursive(names, _composed, max_leaves=12))
-def test_text_means_the_operations_it_was_composed_of(made: Made) -> None:
+def operands(x: Made) -> list[Made]:
+    """Return an operand, and what unary forms make of it."""
+    called = "call", ("attribute", x[1], "f"), 1
+    return [
+        x,
+        (expression.negative(x[0]), ("neg", x[1])),
+        (expression.item(x[0], "0"), ("item", x[1], 0)),
+        (expression.attribute(x[0], "T"), ("attribute", x[1], "T")),
+        (expression.method(x[0], "f", ["1"]), called),
+    ]
+
+
+A, B, C = (operands((Expression(name), (name,))) for name in "abc")
+NUMBERS = [2, -2, 0.5, -0.5, -0.0, math.inf, -math.inf, math.nan, True, complex(0, -1.0), -1j]
+LITERALS = [(literal(number), repr(number)) for number in NUMBERS]
+EVERY_OPERATOR = [*OPERATORS, *COMPARISONS]
+
+
+def demand(made: Made) -> None:
     scope = {name: Note(name) for name in "abc"} | {"np": np}
     assert eval(made[0].text, scope).tree == made[1], made[0].text
+
+
+@pytest.mark.parametrize("outer", EVERY_OPERATOR)
+def test_text_means_the_operations_it_was_composed_of(outer: str) -> None:
+    minus = LITERALS[1]
+    inside = [(A[0], B[0]), (A[1], B[1]), (A[0], minus), (minus, B[0])]
+    for inner, (a, b) in itertools.product(EVERY_OPERATOR, inside):
+        part = binary(inner, a, b)
+        for form in operands(part):
+            demand(form)
+            demand(binary(outer, form, C[0]))
+            demand(binary(outer, C[0], form))
+    literals = [*itertools.product(A, LITERALS), *itertools.product(LITERALS, B)]
+    for a, b in [*itertools.product(A, B), *literals]:
+        for form in operands(binary(outer, a, b)):
+            demand(form)
 
 
 def test_no_superfluous_parentheses() -> None:

@@ -124,6 +124,50 @@ def test_a_loop_whose_steps_use_equal_constants() -> None:
     demand(steps, cr.tensor([1.0, -1.0, 0.0, -0.0]))
 
 
+def arrays() -> list[Any]:
+    near = [0.1, np.float32(0.1), np.float16(0.1), 0.0, -0.0, -1.0, np.inf]
+    real = [np.array(near).astype(dtype) for dtype in ("float64", "float32", "float16")]
+    parts = [complex(a, b) for a, b in zip(near, near[::-1], strict=True)]
+    signed = [complex(a, b) for a, b in itertools.product([0.0, -0.0, 1.0, np.inf], repeat=2)]
+    return [*real, np.array([1, 0, 2]), np.array(parts), np.array(signed, "complex64")]
+
+
+@pytest.mark.parametrize("x", arrays(), ids=lambda x: x.dtype.name)
+def test_numpys_own_arithmetic_promotes_as_it_does_uncompiled(x: Any) -> None:
+    constants = [c for c in (np.float16(0.1), np.float32(0.1), np.float64(0.1), np.int8(1))]
+    if x.dtype.kind == "c":
+        constants += [1, 1.0, 0, 0.0, -0.0, -1, complex(1, 0), complex(0, -0.0)]
+
+    def applied(x: Any) -> list[Any]:
+        found = []
+        for c in constants:
+            forms = [c]
+            if isinstance(c, np.generic):
+                forms += [np.full(x.shape, c), np.array([c]), np.array(c)]
+                found += [-(np.ones_like(x) * form) for form in forms]
+            for form in forms:
+                found += [apply(x, form) for apply in OPERATORS[:4]]
+                found += [apply(form, x) for apply in OPERATORS[:4]]
+                found += [x < form, x == form, -(x * form), (-x) * form, -x + form]
+        return found
+
+    compiled = cr.compile(applied, backend="numpy")
+    for got, wanted in zip(compiled(x), applied(x), strict=True):
+        assert not differences(got, wanted)
+
+
+def test_a_loop_of_numpys_own_arithmetic() -> None:
+    numbers = [complex(0, -0.0), 0j] * 60 + [complex(1, 0.0), complex(1, -0.0)] * 60
+
+    def steps(x: Any) -> Any:
+        return np.stack([np.negative(np.conj(x * number)) for number in numbers])
+
+    x = np.array([complex(0.0, -0.0), complex(-0.0, 1), complex(2, -0.0)])
+    compiled = cr.compile(steps, backend="numpy")
+    assert not differences(compiled(x), steps(x))
+    assert "for i in" in compiled.source
+
+
 @pytest.mark.parametrize("number", [1.5, -1.5, 0.0, -0.0, 2 + 3j, -2 + 3j, 2 - 3j])
 def test_a_masked_constant_is_a_positive_zero_elsewhere(number: Any) -> None:
     dtype = "complex128" if isinstance(number, complex) else "float64"

@@ -188,3 +188,23 @@ def test_views_see_writes_through_other_views() -> None:
 
     functions(written, X)
     functions(gradient(written), numbers(4, 3, requires_grad=True))
+
+
+@pytest.mark.parametrize(
+    "matrix",
+    [
+        [[1.0, 2.0], [0.0, 1.0]],
+        [[1.0, 0.0], [-1.0, 1.0]],
+        [[1.0, 0.0], [0.0, 2.0]],
+        [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]],
+    ],
+)
+def test_a_product_with_nearly_an_identity_is_computed(matrix: Any) -> None:
+    def both(x: Any, y: Any) -> Any:
+        constant = cr.tensor(matrix, dtype="float64")
+        return constant @ x, y @ constant
+
+    rows, columns = len(matrix), len(matrix[0])
+    x, y = numbers(columns, columns), numbers(rows, rows)
+    for got, wanted in zip(cr.compile(both)(x, y), both(x, y), strict=True):
+        np.testing.assert_allclose(got.numpy(), wanted.numpy(), rtol=1e-12)

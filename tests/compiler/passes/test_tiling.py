@@ -124,3 +124,16 @@ def test_several_threads_call_at_once() -> None:
     for ours, x in zip(found, xs, strict=True):
         for one, wanted in zip(ours, results(both, x, g), strict=True):
             np.testing.assert_array_equal(one, wanted)
+
+
+def test_an_array_that_other_blocks_read_is_not_overwritten() -> None:
+    def shifted(x: Any) -> Any:
+        with cr.no_grad():
+            x.copy_((x * 2 + x[0]).sin())
+        return x
+
+    eager, compiled = (cr.tensor(normal(3000, 300)) for _ in range(2))
+    compiled.copy_(eager)
+    np.testing.assert_array_equal(
+        cr.compile(shifted, backend="numpy")(compiled).numpy(), shifted(eager).numpy()
+    )
