@@ -6,7 +6,8 @@ import keyword
 import math
 import textwrap
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from chainrule.compiler.codegen import runtime
 from chainrule.compiler.codegen.loop_source import region_source
 from chainrule.compiler.ir.op_traits import returns_1_tuple
 from chainrule.compiler.ir.program import Names, Op, Program, Value
-from chainrule.compiler.passes.buffer_planning import Plan, plan_buffers
+from chainrule.compiler.passes.buffer_planning import MIN_PLANNED_BYTES, Plan, plan_buffers
 from chainrule.compiler.passes.numpy_lowering import lower_to_numpy
 from chainrule.compiler.passes.regions import in_regions
 from chainrule.compiler.passes.tiling import tile_elementwise
@@ -44,21 +45,33 @@ _METHODS = frozenset(
         *("np.sum", "np.max", "np.min", "np.mean", "np.prod", "np.any", "np.all", "np.argmax"),
     ]
 )
-_RESERVED_NAMES = ("np", "kernels", "native", "slice")
+RESERVED_NAMES = ("np", "kernels", "native", "slice", "range", "reversed")
+"""Names that the source uses for other things than values, beside helpers and keywords."""
+
 _AUGMENTED = {"np.add": "+=", "np.subtract": "-=", "np.multiply": "*=", "np.divide": "/="}
+
+
+_NO_NAMES: Mapping[Value, str] = MappingProxyType({})
 
 
 class Source:
     """The source of a program as a function, and the objects that calling it needs.
 
     The arguments of the function are the inputs of the program, `constants`, and memory: scratch
-    for `buffers`, then arrays for the outputs in `large`.
+    for `buffers`, then arrays for the outputs in `large`. `named` are names of values that are
+    given. With `any_size`, nothing depends on thresholds of sizes.
     """
 
-    def __init__(self, program: Program) -> None:
-        self.program = program = tile_elementwise(in_regions(lower_to_numpy)(program))
-        self.plan: Plan = plan_buffers(program)
-        self.names = Names({*_RESERVED_NAMES, *runtime.__all__, *keyword.kwlist})
+    def __init__(
+        self, program: Program, named: Mapping[Value, str] = _NO_NAMES, any_size: bool = False
+    ) -> None:
+        self.min_bytes = math.inf if any_size else MIN_PLANNED_BYTES
+        if not any_size:
+            program = tile_elementwise(in_regions(lower_to_numpy)(program))
+        self.program = program
+        self.plan: Plan = plan_buffers(program, self.min_bytes)
+        self.names = Names({*RESERVED_NAMES, *runtime.__all__, *keyword.kwlist, *named.values()})
+        self.names.update(named)
         self.constants = [v for v, a in program.constants.items() if a.size > _MAX_LITERAL_SIZE]
         self.inline: dict[Value, str] = {}  # the expressions of views that are used once
         self.objects: dict[str, Any] = {}  # settings that have no literal, by name
@@ -256,10 +269,8 @@ class Source:
         for name, known in self.objects.items():
             if known is value:
                 return name
-        stem = name = getattr(value, "__name__", type(value).__name__.lower())
-        while name in self.names.taken:
-            name = f"{stem}_{len(self.names.taken)}"
-        self.names.taken.add(name)
+        stem = getattr(value, "__name__", type(value).__name__.lower())
+        name = self.names.another(stem if isinstance(stem, str) else "object")
         self.objects[name] = value
         return name
 
@@ -308,8 +319,11 @@ def literal(value: Any) -> str:
         return "..."
     if isinstance(value, type) and issubclass(value, np.generic):
         return f"np.{value.__name__}"
-    if isinstance(value, bool | int | float | complex | str | bytes | type(None)):
+    if value is None or type(value) is bool:
         return repr(value)
+    for kind in (int, float, complex, str, bytes):  # of a subclass, repr() may be anything
+        if isinstance(value, kind):
+            return kind.__repr__(value)
     raise TypeError(f"{type(value).__name__} has no literal")
 
 
