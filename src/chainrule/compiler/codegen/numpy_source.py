@@ -45,7 +45,7 @@ _METHODS = frozenset(
         *("np.sum", "np.max", "np.min", "np.mean", "np.prod", "np.any", "np.all", "np.argmax"),
     ]
 )
-RESERVED_NAMES = ("np", "kernels", "native", "slice", "range", "reversed")
+RESERVED_NAMES = ("np", "kernels", "native", "slice", "range", "reversed", "locals", "types")
 """Names that the source uses for other things than values, beside helpers and keywords."""
 
 _AUGMENTED = {"np.add": "+=", "np.subtract": "-=", "np.multiply": "*=", "np.divide": "/="}
@@ -95,7 +95,11 @@ class Source:
 
     @property
     def text(self) -> str:
-        """The source of the function."""
+        """The source of the function.
+
+        Its assertions say for which types it is right, where the text is pasted. They don't run in
+        a compiled function, which has checked its signature.
+        """
         names = self.names
         groups = [
             ("", self.program.inputs),
@@ -109,8 +113,9 @@ class Source:
             lines = [f"def {self.program.name}("]
             lines += [f"    {line}" for line in textwrap.wrap(arguments, _WIDTH - 10)]
             lines[-1] += "):"
-        for kind, values in groups:
+        for kind, values in groups[1:]:
             lines += self.type_comments(values, kind)
+        lines += _assertion({names[v]: v.type_text for _, values in groups for v in values})
         lines += self.body
         lines.append(f"return {', '.join(self.results) or None}")
         return "\n    ".join(lines) + "\n"
@@ -335,6 +340,21 @@ def _index(key: Any, show: Any) -> str:
         ends = ["" if part is None else show(part) for part in (key.start, key.stop)]
         return ":".join([*ends, *([] if key.step is None else [show(key.step)])])
     return str(show(key))
+
+
+def _assertion(types: dict[str, str]) -> list[str]:
+    """Return the lines of a statement that raises unless the arguments have these types."""
+    if not types:
+        return []
+    lines = [""]
+    for name, text in types.items():
+        item = f'"{name}": "{text}", '
+        if len(lines[-1]) + len(item) > _WIDTH - 24:
+            lines.append("")
+        lines[-1] += item
+    wanted = "\n        ".join(lines).rstrip(", ").replace(" \n", "\n")
+    found = '{name: f"{a.dtype.str[1:]}{[*a.shape]}" for name, a in locals().items()}'
+    return [f"assert {{{wanted}}} == (", f"    types := {found}", '), f"got other types: {types}"']
 
 
 def _wrapped(kind: str, parts: list[str]) -> list[str]:

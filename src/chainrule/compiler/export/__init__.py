@@ -9,10 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from chainrule.autograd.tensor import Tensor
 from chainrule.compiler.api import uncompiled
 from chainrule.compiler.export.module import Module
-from chainrule.compiler.export.sizes import Example, Search, run
+from chainrule.compiler.export.symbolic_sizes import Example, Search, run
 
 
 def export(

@@ -123,7 +123,9 @@ class Body:
     def captured(self) -> list[str]:
         """The names of the parameters that exist outside of the function."""
         names = self.source.names
-        outside = [c.value for c in self.trace.captures.values()] + [v for *_, v in self.trace.arrays]
+        outside = [c.value for c in self.trace.captures.values()] + [
+            v for *_, v in self.trace.arrays
+        ]
         return [names[v] for v in outside if names.get(v) in self.parameters]
 
     @property
@@ -142,7 +144,8 @@ class Body:
                 yield f"{name} = {PARAMETERS}[{name!r}]"
         for value in (*source.buffers, *source.large):
             yield f"{names[value]} = np.empty({value.shape}, {literal(value.dtype)})"
-        yield from source.body
+        for statement in source.body:  # a compound one is indented as in a function
+            yield statement.replace("\n    ", "\n")
         yield f"return {self.result.text}"
 
 

@@ -178,7 +178,7 @@ class Formulas:
         return _atomic(_terms([*zip(found, [*self.points[0], ""], strict=True)]))
 
     def _two_products(self, values: list[int]) -> str | None:
-        for one, two in itertools.combinations(self._products[: 60], 2):
+        for one, two in itertools.combinations(self._products[:60], 2):
             rows = [[a, b, 1] for a, b in zip(one.values, two.values, strict=True)]
             found = _whole_solution(rows, values)
             if found is not None:

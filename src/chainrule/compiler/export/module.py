@@ -17,7 +17,7 @@ from chainrule.autograd.tensor import Tensor
 from chainrule.backend import ndarray
 from chainrule.compiler.codegen import runtime
 from chainrule.compiler.codegen.numpy_source import RESERVED_NAMES, literal
-from chainrule.compiler.export import checks
+from chainrule.compiler.export import entry_checks
 from chainrule.compiler.export.body import COMMENT, PARAMETERS, Body, Symbolic
 from chainrule.compiler.export.results import field_source, key_source
 from chainrule.compiler.ir.program import Names
@@ -26,7 +26,7 @@ from chainrule.errors import CompileError
 MAX_INLINE_SIZE = 64
 """Largest number of elements of a parameter that is written in the text of the module."""
 
-_HELPERS = (*runtime.__all__, *checks.__all__)
+_HELPERS = (*runtime.__all__, *entry_checks.__all__)
 _GLOBALS = frozenset([*RESERVED_NAMES, *_HELPERS, PARAMETERS, "Path", "namedtuple", "dataclass"])
 """Names that the text of a module uses for other things than the user's."""
 
@@ -91,7 +91,7 @@ class Module:
         body = self._function_lines()
         for helper in _HELPERS:
             if any(re.search(rf"\b{helper}\(", line) for line in body):
-                module: Any = runtime if helper in runtime.__all__ else checks
+                module: Any = runtime if helper in runtime.__all__ else entry_checks
                 source = _without_annotations(inspect.getsource(getattr(module, helper)))
                 lines += ["", source]
         for definition in self.body.result.definitions:
@@ -139,9 +139,8 @@ class Module:
         """
         tree = ast.parse(text)
         used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-        if self.function not in self.renamed and self.function in vars(builtins):
-            if self.function in used:
-                self.renamed[self.function] = self.function
+        if self.function in vars(builtins) and self.function in used:
+            self.renamed.setdefault(self.function, self.function)
         if not self.renamed:
             return text
         return _renamed(tree, text, self.renamed, used | set(self.renamed.values()))
@@ -236,15 +235,14 @@ class _Entry:
         order: dict[str, None] = {}
         for label, text, array in self.arrays:
             if id(array) in first:
-                same.append(f"check_same({label!r}, {text}, {first[id(array)][0]!r}, "
-                            f"{first[id(array)][1]})")
+                same.append(
+                    f"check_same({label!r}, {text}, {first[id(array)][0]!r}, {first[id(array)][1]})"
+                )
                 continue
             first[id(array)] = label, text
             number = self.body.numbers[id(array)]
             names = {} if self.module.symbolic is None else self.module.symbolic.names
-            shape = [
-                names.get((number, axis)) or size for axis, size in enumerate(array.shape)
-            ]
+            shape = [names.get((number, axis)) or size for axis, size in enumerate(array.shape)]
             order |= dict.fromkeys(part for part in shape if isinstance(part, str))
             sizes = f"({', '.join(map(repr, shape))}{',' * (len(shape) == 1)})"
             rows.append(f"({label!r}, {text}, {array.dtype.name!r}, {sizes})")
@@ -310,9 +308,7 @@ def _array_source(array: Any) -> str:
     if not plain or array.size == 0:
         data = f"bytes.fromhex({np.ascontiguousarray(array).tobytes().hex()!r})"
         return f"np.frombuffer({data}, {kind}).reshape({array.shape}).copy()"
-    text = np.array2string(
-        array, separator=", ", threshold=MAX_INLINE_SIZE + 1, floatmode="unique"
-    )
+    text = np.array2string(array, separator=", ", threshold=MAX_INLINE_SIZE + 1, floatmode="unique")
     return f"np.array({text}, {kind})"
 
 

@@ -65,7 +65,9 @@ class ResultSource:
         if kind in (dict, OrderedDict):
             keys = [key_source(key, "the result") for key in node]
             text = f"{{{', '.join(f'{k}: {p}' for k, p in zip(keys, shown, strict=True))}}}"
-            return text if kind is dict else f"{self._imported('OrderedDict', 'collections')}({text})"
+            return (
+                text if kind is dict else f"{self._imported('OrderedDict', 'collections')}({text})"
+            )
         if kind is list:
             return f"[{', '.join(shown)}]"
         if kind is tuple:

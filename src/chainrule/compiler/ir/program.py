@@ -312,7 +312,9 @@ def _as_name(text: str) -> str:
     """Return a text as a name, in the form in which Python compares names; empty if it is none."""
     if not text.isascii():
         text = unicodedata.normalize("NFKC", text)
-    return text if text.isidentifier() else re.sub(r"\W", "", text, flags=re.ASCII).lstrip("0123456789")
+    if text.isidentifier():
+        return text
+    return re.sub(r"\W", "", text, flags=re.ASCII).lstrip("0123456789")
 
 
 def format_op(op: Op, names: dict[Value, str] | None = None) -> str:

@@ -19,7 +19,7 @@ from chainrule.autograd.array_proxy import ArrayProxy
 from chainrule.autograd.location import here
 from chainrule.backend import CPU
 from chainrule.compiler.ir.program import Value
-from chainrule.compiler.tracing.sizes import user_shape, user_size
+from chainrule.compiler.tracing.size_reads import user_shape, user_size
 from chainrule.errors import CompileError
 
 if TYPE_CHECKING:

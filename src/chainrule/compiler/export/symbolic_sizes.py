@@ -17,15 +17,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from chainrule import pytree
-from chainrule.autograd.node import AccumulateGrad
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import ndarray
+from chainrule.compiler.export.array_formulas import close, varying_constants
 from chainrule.compiler.export.body import Body, Dim, Symbolic, signature_of
 from chainrule.compiler.export.formulas import Formulas, Mismatch, Point, Template, parts_of
 from chainrule.compiler.export.module import evaluate
 from chainrule.compiler.ir.program import Names, format_op
 from chainrule.compiler.tracing.run import Traced, trace_call
-from chainrule.compiler.tracing.sizes import Read, noting_reads
+from chainrule.compiler.tracing.size_reads import Read, noting_reads
 from chainrule.compiler.tracing.symbol import c_strides, dummy_array
 
 Sizes = dict[Dim, int]
@@ -41,6 +41,9 @@ _LARGE_SIZES = (131, 1021)
 
 _MAX_TRACED_SIZE = 1 << 18
 """Largest number of elements of an argument in a trace at another size than the example's."""
+
+_MIN_POINTS = 7
+"""Least number of points that determine formulas."""
 
 _MAX_TIES = 120
 """Number of traces after which dimensions that must be equal are no longer told apart."""
@@ -188,17 +191,10 @@ class Search:
 
     def try_run(self, sizes: Sizes) -> Run | None:
         """Return the trace at some sizes; None if the function refuses them."""
-        shapes = [self.example.shape(i, sizes) for i in range(len(self.example.arrays))]
-        if max(map(_product, shapes), default=0) > _MAX_TRACED_SIZE + self._largest:
-            return None
         try:
             return run(self.function, *self.example.with_sizes(sizes))
         except Exception:  # of any kind: the function itself may check sizes
             return None
-
-    @property
-    def _largest(self) -> int:
-        return max((int(np.prod(a.shape)) for a in self.example.arrays), default=0)
 
     def at(self, point: Point) -> Run | None:
         """Return the trace at a point."""
@@ -212,18 +208,20 @@ class Search:
 
     def find_groups(self) -> None:
         """Group the dimensions: those of a group can have another size, if they have the same."""
-        found, rest = [], []
+        found: list[list[Dim]] = []
+        rest: list[list[Dim]] = []
         for dim in self.example.sizes:
             (found if self._varies([dim]) else rest).append([dim])
         tied = [dim for (dim,) in rest]
         budget = _MAX_TIES
         for count in (2, 3):
-            for dims in itertools.combinations(tied, count):
+            for group in itertools.combinations(tied, count):
+                dims = list(group)
                 same = len({self.example.sizes[d] for d in dims}) == 1
                 if same and budget > 0 and all(d in tied for d in dims):
                     budget -= 1
                     if self._varies(dims):
-                        found.append(list(dims))
+                        found.append(dims)
                         tied = [d for d in tied if d not in dims]
         for size in dict.fromkeys(self.example.sizes[d] for d in tied):
             dims = [d for d in tied if self.example.sizes[d] == size]
@@ -290,8 +288,6 @@ class Search:
                 try:
                     return self._symbolic()
                 except Mismatch as mismatch:
-                    import os, traceback
-                    if os.environ.get("DBG"): traceback.print_exc()
                     self.drop(mismatch.names or list(self.groups))
         except _Pinned:
             pass
@@ -313,42 +309,60 @@ class Search:
                     guilty.append(name)
             if not guilty:
                 return
-            import os
-            if os.environ.get("DBG"): print("GUILTY", guilty, self.groups, first.reads[:5])
             self.drop(guilty)
 
     def _symbolic(self) -> Symbolic:
         points = self.points(8)
-        runs = [self.at(point) for point in points]
-        if any(r is None for r in runs):
-            raise Mismatch
-        traces = [r for r in runs if r is not None]
+        points += self._large_points(points[0])
+        traces: list[Run] = []
+        for point in points:
+            traced = self.at(point)
+            if traced is None or _differ(traces[0] if traces else traced, traced):
+                raise Mismatch([n for n in point if point[n] != points[0][n]])
+            traces.append(traced)
         formulas = Formulas(points)
         raw = Template([r.text for r in traces], formulas)
-        for point, other in self._large(points[0]):
-            if other is not None and not raw.equals(other.text, point):
-                raise Mismatch([n for n in point if point[n] != points[0][n]])
-        plain = [r.body(any_size=True) for r in traces]
-        found = None
-        if self.first.body().text() != self.first.body(any_size=True).text():
-            with suppress(Mismatch):  # some may be above thresholds of sizes, some below
-                found = self._assemble([r.body() for r in traces], formulas)
-        found = found or self._assemble(plain, formulas)
+        found = self._assemble(points, traces)
         found.least.update(self._least(found, raw, points[0]))
         return found
 
-    def _assemble(self, bodies: list[Body], formulas: Formulas) -> Symbolic:
-        constants = _constants(bodies, formulas)
-        template = Template([body.text(set(constants)) for body in bodies], formulas)
-        names = {d: name for name, dims in self.groups.items() for d in dims}
-        return Symbolic(bodies[0], names, {}, template.text(), constants)
+    def _assemble(self, points: list[Point], traces: list[Run]) -> Symbolic:
+        """Return the body with formulas.
 
-    def _large(self, first: Point) -> Iterator[tuple[Point, Run | None]]:
-        """Yield points with one large size each, and their traces where they are possible."""
-        for name in self.groups:
-            for size in _LARGE_SIZES:
-                point = first | {name: size}
-                yield point, self.at(point)
+        Passes choose among forms of a program by the sizes: the form for the example is taken if
+        enough points have it, else the most frequent one. Each form is right for all sizes.
+        """
+        for any_size in (False, True):
+            variants = [r.body(any_size) for r in traces]
+            forms = [_form(body) for body in variants]
+            most_frequent = max(forms, key=forms.count)
+            for form in dict.fromkeys([_form(self.first.body(any_size)), most_frequent]):
+                chosen = [i for i, other in enumerate(forms) if other == form]
+                if len(chosen) >= _MIN_POINTS:
+                    with suppress(Mismatch):
+                        return self._with_formulas(
+                            [variants[i] for i in chosen], Formulas([points[i] for i in chosen])
+                        )
+        raise Mismatch
+
+    def _with_formulas(self, variants: list[Body], formulas: Formulas) -> Symbolic:
+        constants = varying_constants([body.parameters for body in variants], formulas)
+        template = Template([body.text(set(constants)) for body in variants], formulas)
+        names = {d: name for name, dims in self.groups.items() for d in dims}
+        return Symbolic(variants[0], names, {}, template.text(), constants)
+
+    def _large_points(self, first: Point) -> list[Point]:
+        """Return points with one large size each, where arrays are not too large."""
+        numbers = range(len(self.example.arrays))
+        found = [first | {name: size} for name in self.groups for size in _LARGE_SIZES]
+        return [
+            point
+            for point in found
+            if all(
+                _product(self.example.shape(i, self.sizes(point))) <= _MAX_TRACED_SIZE
+                for i in numbers
+            )
+        ]
 
     # --- small sizes ---
 
@@ -403,6 +417,12 @@ class Search:
         return _same(one, two) and _same(calls[0], calls[1])
 
 
+def _form(body: Body) -> Any:
+    """Return what variants have in common that differ in numbers only."""
+    constants = {name for name in body.parameters if name not in body.captured}
+    return tuple(body.parameters), tuple(parts_of(body.text(constants))[::2])
+
+
 def _product(shape: tuple[int, ...]) -> int:
     return int(np.prod(shape, dtype=float))
 
@@ -431,107 +451,5 @@ def _same(one: Any, two: Any) -> bool:
     """Whether trees of results are equal up to rounding."""
     ones, twos = list(pytree.leaves(one)), list(pytree.leaves(two))
     return len(ones) == len(twos) and all(
-        path == other and _close(a, b)
-        for (path, a), (other, b) in zip(ones, twos, strict=True)
+        path == other and close(a, b) for (path, a), (other, b) in zip(ones, twos, strict=True)
     )
-
-
-def _close(a: Any, b: Any) -> bool:
-    if not hasattr(a, "dtype"):
-        return type(a) is type(b) and (a == b or a != a)
-    if np.shape(a) != np.shape(b) or a.dtype != b.dtype:
-        return False
-    if a.dtype.kind not in "fc":
-        return bool(np.array_equal(a, b))
-    rounding = float(np.finfo(a.dtype).eps) * 100
-    scale = float(np.max(np.abs(b[np.isfinite(b)]), initial=0))
-    return bool(np.allclose(a, b, rtol=rounding, atol=rounding * scale, equal_nan=True))
-
-
-# --- constants that depend on sizes ---------------------------------------------------------------
-
-
-def _constants(bodies: list[Body], formulas: Formulas) -> dict[str, str]:
-    """Return the constants that differ between bodies, each with an expression for it."""
-    names = {tuple(body.parameters) for body in bodies}
-    if len(names) > 1:
-        raise Mismatch
-    found = {}
-    for name in bodies[0].parameters:
-        arrays = [body.parameters[name] for body in bodies]
-        if any(a is not arrays[0] and not _same_bits(a, arrays[0]) for a in arrays):
-            found[name] = _expression(arrays, formulas)
-    return found
-
-
-def _same_bits(a: Any, b: Any) -> bool:
-    same_type = a.shape == b.shape and a.dtype == b.dtype
-    return bool(same_type and a.tobytes() == b.tobytes())
-
-
-def _expression(arrays: list[Any], formulas: Formulas) -> str:
-    """Return the expression of an array: uniform, evenly spaced, or triangular."""
-    shapes = list(zip(*(a.shape for a in arrays), strict=True))
-    if len({(a.ndim, a.dtype) for a in arrays}) > 1 or any(a.size == 0 for a in arrays):
-        raise Mismatch
-    lengths = [formulas.find(list(s)) if len(set(s)) > 1 else str(s[0]) for s in shapes]
-    shape = f"({', '.join(lengths)},)"
-    dtype = f"np.{arrays[0].dtype.name}"
-    if arrays[0].dtype.kind not in "biuf":
-        raise Mismatch
-    if all(_same_bits(a, np.full_like(a, a.flat[0])) for a in arrays):
-        return f"np.full({shape}, {_number_text([a.flat[0] for a in arrays], formulas)}, {dtype})"
-    if arrays[0].ndim == 1 and all(a.size > 1 for a in arrays):
-        return _spaced(arrays, lengths[0], dtype, formulas)
-    if arrays[0].ndim == 2:
-        return _triangular(arrays, lengths, dtype, formulas)
-    raise Mismatch
-
-
-def _number_text(numbers: list[Any], formulas: Formulas) -> str:
-    values = [n.item() for n in numbers]
-    if len(set(map(repr, values))) == 1:
-        special = {"nan": "np.nan", "inf": "np.inf", "-inf": "-np.inf"}
-        return special.get(repr(values[0]), repr(values[0]))
-    if any(v < 0 for v in values):
-        return f"-{formulas.find([-v for v in values])}"
-    return formulas.find(values)
-
-
-def _spaced(arrays: list[Any], length: str, dtype: str, formulas: Formulas) -> str:
-    """Return the expression of evenly spaced numbers."""
-    if arrays[0].dtype.kind == "b":
-        raise Mismatch
-    starts, steps = [a[0] for a in arrays], [(a[-1] - a[0]) / (a.size - 1) for a in arrays]
-    for a, start, step in zip(arrays, starts, steps, strict=True):
-        made = (start + np.arange(a.size) * float(step)).astype(a.dtype)
-        if not _close(made, a):
-            raise Mismatch
-    if arrays[0].dtype.kind in "iu":
-        steps = [np.asarray(round(float(s))) for s in steps]
-    start, step = _number_text(starts, formulas), _number_text(steps, formulas)
-    text = f"np.arange({length})"
-    text = text if step in ("1", "1.0") else f"({text} * {step})"
-    text = text if start in ("0", "0.0") else f"({start} + {text})"
-    return f"{text}.astype({dtype})"
-
-
-def _triangular(arrays: list[Any], lengths: list[str], dtype: str, formulas: Formulas) -> str:
-    """Return the expression of matrices of two numbers: a triangle or diagonal, and the rest."""
-    for form in ("np.tri({0}, {1}, {2}, bool)", "np.eye({0}, {1}, {2}, bool)"):
-        for k in (0, -1, 1):
-            made = [
-                eval(form.format(*a.shape, k), {"np": np, "bool": bool}) for a in arrays
-            ]
-            inside = [a[m] for a, m in zip(arrays, made, strict=True)]
-            outside = [a[~m] for a, m in zip(arrays, made, strict=True)]
-            if all(_is_uniform(part) for part in (*inside, *outside)):
-                one = _number_text([part[0] for part in inside], formulas)
-                two = _number_text([part[0] for part in outside], formulas)
-                mask = form.format(*lengths, k)
-                return f"np.where({mask}, {one}, {two}).astype({dtype})"
-    raise Mismatch
-
-
-def _is_uniform(array: Any) -> bool:
-    return bool(array.size and (array.tobytes() == np.full_like(array, array[0]).tobytes()))

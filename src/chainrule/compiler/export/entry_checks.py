@@ -18,7 +18,7 @@ __all__ = [
 
 def check_arrays(*arrays: Any, least: Any = (), c_order: bool = False) -> Any:
     """Raise unless arrays have their dtypes and shapes; return the sizes that have names."""
-    sizes: Any = {}
+    sizes = dict[str, int]()
     for label, array, dtype, shape in arrays:
         if not hasattr(array, "dtype"):
             raise TypeError(f"{label}: expected an array, got {type(array).__name__}")

@@ -9,6 +9,7 @@ another way is noted. The engine gets plain integers.
 from __future__ import annotations
 
 import dis
+import inspect
 import operator
 import os
 import sys
@@ -23,6 +24,7 @@ import numpy as np
 from chainrule.autograd.array_proxy import ArrayProxy
 from chainrule.autograd.location import INTERNAL
 from chainrule.autograd.tensor import Tensor
+from chainrule.transforms.vmap.batched_array import BatchedArray
 
 Read = tuple[str, tuple[float, ...]]
 """What was done with a size, and the numbers: two for a comparison."""
@@ -126,9 +128,8 @@ for _class, _base in ((Size, int), (Ratio, float)):
     for _name in (*_READS, *_TEXTS):
         setattr(_class, f"__{_name}__", _read(_base, f"__{_name}__"))
     for _name in dir(_base):
-        if not _name.startswith("_") and callable(getattr(_base, _name)):
-            if _name not in ("from_bytes", "fromhex"):
-                setattr(_class, _name, _read(_base, _name))
+        if not _name.startswith("_") and inspect.isroutine(_base.__dict__[_name]):
+            setattr(_class, _name, _read(_base, _name))
 
 
 def user_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -183,5 +184,6 @@ def _codes(*functions: Any) -> frozenset[Any]:
 _shape: Any = Tensor.shape
 _size: Any = Tensor.size
 _LENGTHS = _codes(Tensor.__len__, ArrayProxy.__len__)
-_ACCESSORS = _LENGTHS | _codes(_shape.fget, _size.fget, Tensor.numel)
+_batched: Any = BatchedArray.shape
+_ACCESSORS = _LENGTHS | _codes(_shape.fget, _size.fget, _batched.fget, Tensor.numel)
 """Code of the properties and methods by which user code reads the shape of a tensor."""
