@@ -33,25 +33,19 @@ def attention(q, k, v):
         ('v', v, 'float32', ('n', 'p', 'r')),
         least={'p': 1},
     )
-    scores = np.empty((n, m, p), np.float32)
-    t7 = np.empty((n, m, p), np.float32)
-    t8 = np.empty((n, m, p), np.float32)
-    out = np.empty((n, m, r), np.float32)
-    t13 = np.empty((n, m, l), np.float32)
-    np.matmul(q, k.transpose(0, 2, 1), out=scores)        # f4[n, m, p]
-    scores /= (l ** 0.5)                                  # f4[n, m, p]
-    t2 = scores.max(axis=2, keepdims=True)                # f4[n, m, 1]
-    scores -= t2                                          # f4[n, m, p]
-    np.exp(scores, out=scores)                            # f4[n, m, p]
-    t5 = np.ones((p,), np.float32)                        # f4[p]
-    t6 = scores @ t5                                      # f4[n, m]
-    scores /= t6.reshape(n, m, 1)                         # f4[n, m, p]
-    np.matmul(scores, v, out=out)                         # f4[n, m, r]
-    np.matmul(np.broadcast_to(np.float32(1.0), (n, m, r)), v.transpose(0, 2, 1), out=t7)  # f4[n, m, p]
-    np.multiply(t7, scores, out=t8)                       # f4[n, m, p]
-    t9 = t8 @ t5                                          # f4[n, m]
-    t7 -= t9.reshape(n, m, 1)                             # f4[n, m, p]
-    t7 *= scores                                          # f4[n, m, p]
-    t7 /= (l ** 0.5)                                      # f4[n, m, p]
-    np.matmul(t7, k, out=t13)                             # f4[n, m, l]
+    t1 = q @ k.transpose(0, 2, 1)                         # f4[n, m, p]
+    t2 = t1 / (l ** 0.5)                                  # f4[n, m, p]
+    t3 = t2.max(axis=2, keepdims=True)                    # f4[n, m, 1]
+    t4 = t2 - t3                                          # f4[n, m, p]
+    t5 = np.exp(t4)                                       # f4[n, m, p]
+    t6 = t5.sum(axis=2, keepdims=True)                    # f4[n, m, 1]
+    scores = t5 / t6                                      # f4[n, m, p]
+    out = scores @ v                                      # f4[n, m, r]
+    t7 = np.broadcast_to(np.float32(1.0), (n, m, r)) @ v.transpose(0, 2, 1)  # f4[n, m, p]
+    t8 = t7 * scores                                      # f4[n, m, p]
+    t9 = t8.sum(axis=2, keepdims=True)                    # f4[n, m, 1]
+    t10 = t7 - t9                                         # f4[n, m, p]
+    t11 = t10 * scores                                    # f4[n, m, p]
+    t12 = t11 / (l ** 0.5)                                # f4[n, m, p]
+    t13 = t12 @ k                                         # f4[n, m, l]
     return (out, t13)

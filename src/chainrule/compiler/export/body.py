@@ -13,7 +13,9 @@ from chainrule import pytree
 from chainrule.autograd.intercept import SLOTS
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import ndarray
+from chainrule.compiler.codegen import runtime
 from chainrule.compiler.codegen.numpy_source import RESERVED_NAMES, Source, literal
+from chainrule.compiler.export import entry_checks
 from chainrule.compiler.export.results import ResultSource
 from chainrule.compiler.ir.abstract_eval import DRAW
 from chainrule.compiler.ir.program import Value, every_op
@@ -29,6 +31,16 @@ COMMENT = re.compile(r" {2,}(# [a-z]\d+\[[^'\"\n]*)$", re.MULTILINE)
 PARAMETERS = "PARAMETERS"
 """Name of the dict of a module's arrays."""
 
+
+MODULE_NAMES = frozenset(
+    [
+        *RESERVED_NAMES,
+        *runtime.__all__,
+        *entry_checks.__all__,
+        *(PARAMETERS, "Path", "namedtuple", "dataclass", "OrderedDict"),
+    ]
+)
+"""Names that a module uses for other things than the user's."""
 
 Dim = tuple[int, int]
 """A dimension of the arguments: the number of the array, and of its axis."""
@@ -66,11 +78,11 @@ class Body:
 
     def _parameter_names(self) -> dict[Value, str]:
         """Return the names of arguments, so that no other value gets one of them."""
-        return {
-            self.inputs.get(id(leaf), Value((), np.intp)): name
-            for name, leaf in self.arguments.items()
-            if name not in RESERVED_NAMES
-        }
+        named = {Value((), np.intp): name for name in MODULE_NAMES}
+        for name, leaf in self.arguments.items():
+            if name not in MODULE_NAMES:
+                named[self.inputs.get(id(leaf), Value((), np.intp))] = name
+        return named
 
     def _value(self, leaf: Any) -> Value:
         if isinstance(leaf, Symbol):

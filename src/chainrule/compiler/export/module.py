@@ -16,9 +16,9 @@ import numpy as np
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import ndarray
 from chainrule.compiler.codegen import runtime
-from chainrule.compiler.codegen.numpy_source import RESERVED_NAMES, literal
+from chainrule.compiler.codegen.numpy_source import literal
 from chainrule.compiler.export import entry_checks
-from chainrule.compiler.export.body import COMMENT, PARAMETERS, Body, Symbolic
+from chainrule.compiler.export.body import COMMENT, MODULE_NAMES, PARAMETERS, Body, Symbolic
 from chainrule.compiler.export.results import field_source, key_source
 from chainrule.compiler.ir.program import Names
 from chainrule.errors import CompileError
@@ -27,8 +27,6 @@ MAX_INLINE_SIZE = 64
 """Largest number of elements of a parameter that is written in the text of the module."""
 
 _HELPERS = (*runtime.__all__, *entry_checks.__all__)
-_GLOBALS = frozenset([*RESERVED_NAMES, *_HELPERS, PARAMETERS, "Path", "namedtuple", "dataclass"])
-"""Names that the text of a module uses for other things than the user's."""
 
 
 class Module:
@@ -42,14 +40,14 @@ class Module:
         self.name = name if _is_name(name) else "function"
         self.doc = doc
         self.renamed: dict[str, str] = {}  # names of the text, and the user's in their place
-        taken = Names({*_GLOBALS, *body.names_in_use, *body.result.class_names})
+        taken = Names({*MODULE_NAMES, *body.names_in_use, *body.result.class_names})
         self.signature, self.arguments = self._signature(taken)
         self.function = self._placeholder(self.name, taken, [*body.result.class_names])
         self.entry = _Entry(self)
 
     def _placeholder(self, name: str, taken: Names, others: Any = ()) -> str:
         """Return the name under which the text has a name of the user's: it, if it is free."""
-        if name not in _GLOBALS and name not in others:
+        if name not in MODULE_NAMES and name not in others:
             return name
         text = taken.another(f"{name}_")
         self.renamed[text] = name
@@ -137,6 +135,8 @@ class Module:
         A name of the text that is the user's, too, gets another one. This is done in the syntax
         tree, which has no comments.
         """
+        if not self.renamed and self.function not in vars(builtins):
+            return text
         tree = ast.parse(text)
         used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
         if self.function in vars(builtins) and self.function in used:
@@ -282,7 +282,8 @@ def _docstring(text: str, indent: str = "") -> str:
     special = "\\" in text or '"""' in text or text.endswith('"')
     if special or not all(line.isprintable() for line in lines):
         return repr(text)
-    return f'"""{f"{chr(10)}{indent}".join(lines)}"""'
+    following = [f"\n{indent}{line}" if line else "\n" for line in lines[1:]]
+    return f'"""{lines[0]}{"".join(following)}"""'
 
 
 def _aligned(line: str) -> str:

@@ -33,8 +33,8 @@ Sizes = dict[Dim, int]
 _NAMES = "nmklpqrsuvwabcdefgh"
 """Names of sizes, in the order in which they are given."""
 
-_SMALL_SIZES = (0, 1, 2, 3, 5, 8)
-"""Sizes at which the program is compared with the function's, to find the least one."""
+_SMALL_SIZES = (0, 1, 2, 3, 5, 8, 13, 21, 34, 55, 89, 144, 233, 377, 610, 987)
+"""Sizes below the traced ones at which programs are compared, to find the least right one."""
 
 _LARGE_SIZES = (131, 1021)
 """Further sizes at which the traces are compared."""
@@ -163,6 +163,9 @@ def _text(call: Traced) -> str:
     for value in call.inputs:
         _ = names[value]
     lines = [format_op(op, names) for op in trace.ops]
+    for value, array in trace.constants.items():
+        shown = array.tolist() if array.size == 1 else ""
+        lines.append(f"{names[value]} {value.type_text} {shown}")
     for op in trace.ops:
         lines += [line for region in op.regions for line in region.format_body(names)]
     lines += [f"{names[target]} = {names[value]}" for target, value in call.writes]
@@ -251,7 +254,7 @@ class Search:
         choices: dict[str, list[int]] = {}
         for name in self.groups:
             base = max(self.base(name), 14)
-            wanted = count + 3
+            wanted = count + 2
             free = [n for n in range(base, 2 * base + 9 * wanted) if n not in taken]
             near = free[: max(3 * wanted, len([n for n in free if n < 1.3 * base]))]
             choices[name] = self.random.sample(near, wanted)
@@ -259,8 +262,8 @@ class Search:
         first = {name: sizes[0] for name, sizes in choices.items()}
         found = [first]
         for name, sizes in choices.items():
-            found += [first | {name: size} for size in sizes[1:4]]
-        for i in range(4, count + 3):
+            found += [first | {name: size} for size in sizes[1:3]]
+        for i in range(3, count + 2):
             found.append({name: sizes[i] for name, sizes in choices.items()})
         return found
 
@@ -312,7 +315,7 @@ class Search:
             self.drop(guilty)
 
     def _symbolic(self) -> Symbolic:
-        points = self.points(8)
+        points = self.points(7)
         points += self._large_points(points[0])
         traces: list[Run] = []
         for point in points:
@@ -323,7 +326,7 @@ class Search:
         formulas = Formulas(points)
         raw = Template([r.text for r in traces], formulas)
         found = self._assemble(points, traces)
-        found.least.update(self._least(found, raw, points[0]))
+        found.least.update(self._least(found, raw, points))
         return found
 
     def _assemble(self, points: list[Point], traces: list[Run]) -> Symbolic:
@@ -332,11 +335,12 @@ class Search:
         Passes choose among forms of a program by the sizes: the form for the example is taken if
         enough points have it, else the most frequent one. Each form is right for all sizes.
         """
-        for any_size in (False, True):
+        plain, planned = self.first.body(any_size=True), self.first.body()
+        for any_size in (True,) if planned.text() == plain.text() else (False, True):
             variants = [r.body(any_size) for r in traces]
             forms = [_form(body) for body in variants]
             most_frequent = max(forms, key=forms.count)
-            for form in dict.fromkeys([_form(self.first.body(any_size)), most_frequent]):
+            for form in dict.fromkeys([_form(plain if any_size else planned), most_frequent]):
                 chosen = [i for i, other in enumerate(forms) if other == form]
                 if len(chosen) >= _MIN_POINTS:
                     with suppress(Mismatch):
@@ -366,12 +370,14 @@ class Search:
 
     # --- small sizes ---
 
-    def _least(self, found: Symbolic, raw: Template, first: Point) -> dict[str, int]:
+    def _least(self, found: Symbolic, raw: Template, points: list[Point]) -> dict[str, int]:
         """Return the least size of each name for which the program is the function's."""
         least = {}
+        first = points[0]
+        lowest = {name: min(point[name] for point in points) for name in first}
         for name in self.groups:
-            least[name] = max(_SMALL_SIZES) + 1
-            for size in reversed(_SMALL_SIZES):
+            least[name] = min(lowest[name], self.base(name))
+            for size in [n for n in reversed(_SMALL_SIZES) if n < least[name]]:
                 if not self._is_right(found, raw, first | {name: size}):
                     break
                 least[name] = size
@@ -393,7 +399,8 @@ class Search:
             return False
         same = None
         equal = raw.equals(traced.text, point)
-        if not equal or found.parameters or min(point.values()) < 2:
+        shown = all(a.size == 1 for a in traced.call.trace.constants.values())
+        if not equal or not shown or min(point.values()) < 2:
             same = self._same_results(found, traced, point)
         return equal if same is None else same
 

@@ -99,7 +99,10 @@ def _arithmetic(kind: type, name: str) -> Callable[..., Any]:
     function = getattr(kind, name)
 
     def compute(self: Any, *others: Any) -> Any:
-        return _tracked(function(self, *others))
+        result = function(self, *others)
+        if result is NotImplemented and isinstance(others[0], float):
+            return getattr(Ratio(plain(self)), name)(*others)
+        return _tracked(result)
 
     return compute
 
