@@ -56,6 +56,19 @@ def assert_alike(got: Any, wanted: Any) -> None:
         np.testing.assert_allclose(a, b, rtol=2e-4, atol=2e-5)
 
 
+REFUSED = object()
+
+
+def answer(module: Any, *arrays: Any, refusal: str) -> Any:
+    """Return the results; REFUSED if the module raises an error of the given words."""
+    try:
+        return module(*arrays)
+    except ValueError as error:
+        if not re.match(refusal, str(error)):
+            raise
+        return REFUSED
+
+
 # --- functions ------------------------------------------------------------------------------------
 
 
@@ -199,11 +212,9 @@ def test_results_are_the_functions_or_the_call_is_refused(given: Case, tmp_path:
     answered = 0
     for changed in calls(shapes):
         arrays = [rng.uniform(0.5, 1.5, shape).astype(np.float32) for shape in changed]
-        try:
-            with np.errstate(all="ignore"):
-                got = module(*arrays)
-        except ValueError as error:
-            assert "expected float32 [" in str(error)
+        with np.errstate(all="ignore"):
+            got = answer(module, *arrays, refusal=r"\w: expected float32 \[")
+        if got is REFUSED:
             continue
         answered += changed != [*shapes]
         assert_alike(got, function(*map(cr.from_numpy, arrays)))
@@ -271,12 +282,8 @@ def test_sizes_that_python_depends_on_are_pinned(name: str, size: int, tmp_path:
     refused = 0
     for n in (size, 20, 35, 40, 41, 60, 82):
         x = np.linspace(1, 2, n, dtype=np.float32)
-        try:
-            got = module(x)
-        except ValueError as error:
-            assert re.match(
-                rf"x: expected float32 \[({size}|n >= \d+)\], got float32 \[{n}\]", str(error)
-            )
+        got = answer(module, x, refusal=rf"x: expected .* \[({size}|n >= \d+)\], got .* \[{n}\]")
+        if got is REFUSED:
             refused += 1
             continue
         assert_alike(got, function(cr.from_numpy(x)))
@@ -440,7 +447,7 @@ def test_pasted_source_checks_its_arguments() -> None:
     exec(halved.source, scope)
     assert scope["halved"](x.numpy()) == 1
     for other in (np.ones(6, np.float32), np.ones(3), np.ones((1, 3), np.float32)):
-        with pytest.raises(AssertionError, match=r"got other types: \{'x': 'f\d\["):
+        with pytest.raises(AssertionError, match=r"other (shapes|dtypes)"):
             scope["halved"](other)
 
 
@@ -454,4 +461,4 @@ def test_compiled_functions_dont_run_the_checks_of_their_source() -> None:
         halved(cr.zeros(3, 3))
     code = next(e.frame.code.raw for e in info.traceback if e.frame.code.raw.co_name == "halved")
     assert "assert " in halved.source
-    assert "types" not in code.co_varnames
+    assert "map" not in code.co_names

@@ -45,7 +45,7 @@ _METHODS = frozenset(
         *("np.sum", "np.max", "np.min", "np.mean", "np.prod", "np.any", "np.all", "np.argmax"),
     ]
 )
-RESERVED_NAMES = ("np", "kernels", "native", "slice", "range", "reversed", "locals", "types")
+RESERVED_NAMES = ("np", "kernels", "native", "slice", "range", "reversed", "map")
 """Names that the source uses for other things than values, beside helpers and keywords."""
 
 _AUGMENTED = {"np.add": "+=", "np.subtract": "-=", "np.multiply": "*=", "np.divide": "/="}
@@ -113,9 +113,10 @@ class Source:
             lines = [f"def {self.program.name}("]
             lines += [f"    {line}" for line in textwrap.wrap(arguments, _WIDTH - 10)]
             lines[-1] += "):"
-        for kind, values in groups[1:]:
+        for kind, values in groups:
             lines += self.type_comments(values, kind)
-        lines += _assertion({names[v]: v.type_text for _, values in groups for v in values})
+        given = [v for _, values in groups for v in values]
+        lines += _assertions([names[v] for v in given], given)
         lines += self.body
         lines.append(f"return {', '.join(self.results) or None}")
         return "\n    ".join(lines) + "\n"
@@ -342,19 +343,32 @@ def _index(key: Any, show: Any) -> str:
     return str(show(key))
 
 
-def _assertion(types: dict[str, str]) -> list[str]:
-    """Return the lines of a statement that raises unless the arguments have these types."""
-    if not types:
+def _assertions(names: list[str], values: list[Value]) -> list[str]:
+    """Return statements that raise unless the arguments have the shapes and dtypes of values."""
+    if not values:
         return []
-    lines = [""]
-    for name, text in types.items():
-        item = f'"{name}": "{text}", '
-        if len(lines[-1]) + len(item) > _WIDTH - 24:
-            lines.append("")
-        lines[-1] += item
-    wanted = "\n        ".join(lines).rstrip(", ").replace(" \n", "\n")
-    found = '{name: f"{a.dtype.str[1:]}{[*a.shape]}" for name, a in locals().items()}'
-    return [f"assert {{{wanted}}} == (", f"    types := {found}", '), f"got other types: {types}"']
+    shapes, dtypes = [str(v.shape) for v in values], [repr(v.dtype.str[1:]) for v in values]
+    return [
+        *_comparison("np.shape", names, shapes, "shapes"),
+        *_comparison("np.result_type", names, dtypes, "dtypes"),
+    ]
+
+
+def _comparison(function: str, names: list[str], wanted: list[str], aspect: str) -> list[str]:
+    """Return the lines of a statement that compares a function of each argument."""
+    given = ", ".join(names) + "," * (len(names) == 1)
+    listed, message = ", ".join(wanted), f'"other {aspect}"'
+    head = f"assert [*map({function}, ({given}))] == ["
+    if len(head) + len(listed) + len(message) <= _WIDTH - 7:
+        return [f"{head}{listed}], {message}"]
+    begin = [head]
+    if len(head) > _WIDTH - 4:
+        begin = [f"assert [*map({function}, (", *_indented(given), "))] == ["]
+    return [*begin, *_indented(listed), f"], {message}"]
+
+
+def _indented(text: str) -> list[str]:
+    return [f"    {line}" for line in textwrap.wrap(text, _WIDTH - 10)]
 
 
 def _wrapped(kind: str, parts: list[str]) -> list[str]:
