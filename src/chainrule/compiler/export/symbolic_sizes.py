@@ -8,6 +8,7 @@ program changes otherwise, or if user code reads the size, as a branch does.
 from __future__ import annotations
 
 import itertools
+import math
 import random
 import warnings
 from collections.abc import Callable, Iterable, Iterator
@@ -23,9 +24,9 @@ from chainrule.compiler.export.array_formulas import close, varying_constants
 from chainrule.compiler.export.body import Body, Dim, Symbolic, signature_of
 from chainrule.compiler.export.formulas import Formulas, Mismatch, Point, Template, parts_of
 from chainrule.compiler.export.module import evaluate
-from chainrule.compiler.ir.program import Names, format_op
+from chainrule.compiler.ir.program import Names, every_op, format_op
 from chainrule.compiler.tracing.run import Traced, trace_call
-from chainrule.compiler.tracing.size_reads import Read, noting_reads
+from chainrule.compiler.tracing.size_reads import Read, TooLargeError, noting_reads
 from chainrule.compiler.tracing.symbol import c_strides, dummy_array
 
 Sizes = dict[Dim, int]
@@ -39,8 +40,8 @@ _SMALL_SIZES = (0, 1, 2, 3, 5, 8, 13, 21, 34, 55, 89, 144, 233, 377, 610, 987)
 _LARGE_SIZES = (131, 1021)
 """Further sizes at which the traces are compared."""
 
-_MAX_TRACED_SIZE = 1 << 18
-"""Largest number of elements of an argument in a trace at another size than the example's."""
+_MAX_TRACED_SIZE = 1 << 20
+"""Largest number of elements of an array in a trace at another size than the example's."""
 
 _MIN_POINTS = 7
 """Least number of points that determine formulas."""
@@ -150,9 +151,9 @@ class Run(NamedTuple):
         return Body(self.call, self.args, self.kwargs, signature, any_size)
 
 
-def run(function: Any, args: Any, kwargs: Any) -> Run:
-    """Trace a call."""
-    with noting_reads() as reads:
+def run(function: Any, args: Any, kwargs: Any, limit: float = math.inf) -> Run:
+    """Trace a call, with arrays of at most so many elements."""
+    with noting_reads(limit) as reads:
         call = trace_call(function, args, kwargs)
     return Run(function, call, args, kwargs, _text(call), reads)
 
@@ -191,11 +192,18 @@ class Search:
         self.random = random.Random(0)
         self.avoid = {int(t) for t in parts_of(first.text)[1::2] if t.isdigit()}
         self.groups: dict[str, list[Dim]] = {}
+        values = [v for op in every_op(first.call.trace.ops) for v in op.outs]
+        self.too_large = False  # whether the last trace ended for that reason
+        self.limit = max([_MAX_TRACED_SIZE, *(4 * v.size for v in values)])
 
     def try_run(self, sizes: Sizes) -> Run | None:
         """Return the trace at some sizes; None if the function refuses them."""
+        self.too_large = False
         try:
-            return run(self.function, *self.example.with_sizes(sizes))
+            return run(self.function, *self.example.with_sizes(sizes), self.limit)
+        except TooLargeError:
+            self.too_large = True
+            return None
         except Exception:  # of any kind: the function itself may check sizes
             return None
 
@@ -315,13 +323,17 @@ class Search:
             self.drop(guilty)
 
     def _symbolic(self) -> Symbolic:
-        points = self.points(7)
-        points += self._large_points(points[0])
+        wanted = self.points(7)
+        large = self._large_points(wanted[0])
+        points: list[Point] = []
         traces: list[Run] = []
-        for point in points:
+        for point in [*wanted, *large]:
             traced = self.at(point)
+            if traced is None and self.too_large and point in large:
+                continue
             if traced is None or _differ(traces[0] if traces else traced, traced):
-                raise Mismatch([n for n in point if point[n] != points[0][n]])
+                raise Mismatch([n for n in point if point[n] != wanted[0][n]])
+            points.append(point)
             traces.append(traced)
         formulas = Formulas(points)
         raw = Template([r.text for r in traces], formulas)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dis
 import inspect
+import math
 import operator
 import os
 import sys
@@ -33,15 +34,30 @@ READS: ContextVar[list[Read] | None] = ContextVar("chainrule reads of sizes", de
 """The list that receives the reads of sizes in this thread or task, if there is one."""
 
 
+LIMIT: ContextVar[float] = ContextVar("chainrule limit of sizes", default=math.inf)
+"""Number of elements above which an array ends a trace that only tries a size."""
+
+
+class TooLargeError(Exception):
+    """An array of a trace is larger than the limit."""
+
+
 @contextmanager
-def noting_reads() -> Iterator[list[Read]]:
-    """Note the reads of sizes by user code in the list that is returned."""
+def noting_reads(limit: float = math.inf) -> Iterator[list[Read]]:
+    """Note the reads of sizes by user code in the list that is returned; limit all arrays."""
     reads: list[Read] = []
-    token = READS.set(reads)
+    token, before = READS.set(reads), LIMIT.set(limit)
     try:
         yield reads
     finally:
+        LIMIT.reset(before)
         READS.reset(token)
+
+
+def check_limit(shape: tuple[int, ...]) -> None:
+    """Raise if an array of this shape is larger than the limit."""
+    if math.prod(shape) > LIMIT.get():
+        raise TooLargeError
 
 
 _NUMPY = os.path.dirname(np.__file__) + os.sep

@@ -30,7 +30,7 @@ from chainrule.compiler.ir.abstract_eval import DRAW, abstract_eval
 from chainrule.compiler.ir.program import Op, Value, every_op
 from chainrule.compiler.tracing.discovery import Found, is_generator
 from chainrule.compiler.tracing.names import named_values
-from chainrule.compiler.tracing.size_reads import plain
+from chainrule.compiler.tracing.size_reads import check_limit, plain
 from chainrule.compiler.tracing.symbol import TRACING, Symbol
 from chainrule.errors import RAISED, CompileError
 from chainrule.random import draw
@@ -313,6 +313,8 @@ class Trace:
         kwargs = {key: self._to_values(arg) for key, arg in kwargs.items()}
         found = abstract_eval(name, args, kwargs)
         outs = tuple([Value(shape, dtype) for shape, dtype in found.types])
+        for value in outs:
+            check_limit(value.shape)
         op = Op(name, args, kwargs, outs)
         self._annotate(op)
         self.ops.append(op)
