@@ -285,23 +285,26 @@ def test_names_of_variables_that_are_the_same_to_python() -> None:
     assert total(tensors).tolist() == [11, 11, 11]
 
 
-def test_objects_in_compiled_code_may_have_any_name() -> None:
-    class Draw:
-        def __call__(self, generator: Any, shape: Any) -> Any:
-            return np.ones(shape)
+@pytest.mark.parametrize("name", ["a b", "import os", "np", "class", "x; import os", "ﬁ", 3])
+def test_objects_in_compiled_code_may_have_any_name(name: Any) -> None:
+    doubled = cr.compile(lambda x: x * 2, backend="numpy")
+    doubled(cr.ones(2))
+    source = doubled._built().emitted.source
+    found = source._object_name(types.SimpleNamespace(__name__=name))
+    assert found.isidentifier()
+    assert not keyword.iskeyword(found)
+    assert found not in ("np", name)
+    assert source._object_name(types.SimpleNamespace(__name__=name)) != found
 
-    for name in ("a b", "import os", "np", "class", "x; import os", 3):
-        kind = np.dtype([("a", "f4")])
-        source = cr.compile(lambda x: x * 2, backend="numpy")
-        source(cr.ones(2))
-        taken = source._built().emitted.source
-        draw = Draw()
-        draw.__name__ = name  # type: ignore[attr-defined]
-        found = taken._object_name(draw)
-        assert found.isidentifier()
-        assert not keyword.iskeyword(found)
-        assert found != "np"
-        assert kind is not None
+
+@pytest.mark.parametrize("key", [Point(1, 2), Colour.RED, Word.RED, Odd("a"), 1.5, (1, Odd("b"))])
+def test_data_in_scope_may_have_any_keys(key: Any) -> None:
+    table = {key: 2.0}
+    scaled = cr.compile(lambda x: {key: x * table[key]}, backend="numpy")
+    for factor in (2.0, 3.0):
+        table[key] = factor
+        for _ in range(2):
+            assert scaled(cr.ones(1))[key].item() == factor
 
 
 RUN = """
