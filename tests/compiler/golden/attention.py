@@ -27,25 +27,25 @@ def check_arrays(*arrays, least=(), c_order=False):
 
 def attention(q, k, v):
     """Scaled dot-product attention, and its gradient in `q`."""
-    n, m, l, p, r = check_arrays(
-        ('q', q, 'float32', ('n', 'm', 'l')),
+    n, l, p, r = check_arrays(
+        ('q', q, 'float32', ('n', 5, 'l')),
         ('k', k, 'float32', ('n', 'p', 'l')),
         ('v', v, 'float32', ('n', 'p', 'r')),
         least={'p': 1},
     )
-    t1 = q @ k.transpose(0, 2, 1)                         # f4[n, m, p]
-    t2 = t1 / (l ** 0.5)                                  # f4[n, m, p]
-    t3 = t2.max(axis=2, keepdims=True)                    # f4[n, m, 1]
-    t4 = t2 - t3                                          # f4[n, m, p]
-    t5 = np.exp(t4)                                       # f4[n, m, p]
-    t6 = t5.sum(axis=2, keepdims=True)                    # f4[n, m, 1]
-    scores = t5 / t6                                      # f4[n, m, p]
-    out = scores @ v                                      # f4[n, m, r]
-    t7 = np.broadcast_to(np.float32(1.0), (n, m, r)) @ v.transpose(0, 2, 1)  # f4[n, m, p]
-    t8 = t7 * scores                                      # f4[n, m, p]
-    t9 = t8.sum(axis=2, keepdims=True)                    # f4[n, m, 1]
-    t10 = t7 - t9                                         # f4[n, m, p]
-    t11 = t10 * scores                                    # f4[n, m, p]
-    t12 = t11 / (l ** 0.5)                                # f4[n, m, p]
-    t13 = t12 @ k                                         # f4[n, m, l]
+    t1 = q @ k.transpose(0, 2, 1)                         # f4[n, 5, p]
+    t2 = t1 / (l ** 0.5)                                  # f4[n, 5, p]
+    t3 = t2.max(axis=2, keepdims=True)                    # f4[n, 5, 1]
+    t4 = t2 - t3                                          # f4[n, 5, p]
+    t5 = np.exp(t4)                                       # f4[n, 5, p]
+    t6 = t5.sum(axis=2, keepdims=True)                    # f4[n, 5, 1]
+    scores = t5 / t6                                      # f4[n, 5, p]
+    out = scores @ v                                      # f4[n, 5, r]
+    t7 = np.broadcast_to(np.float32(1.0), (n, 5, r)) @ v.transpose(0, 2, 1)  # f4[n, 5, p]
+    t8 = t7 * scores                                      # f4[n, 5, p]
+    t9 = t8.sum(axis=2, keepdims=True)                    # f4[n, 5, 1]
+    t10 = t7 - t9                                         # f4[n, 5, p]
+    t11 = t10 * scores                                    # f4[n, 5, p]
+    t12 = t11 / (l ** 0.5)                                # f4[n, 5, p]
+    t13 = t12 @ k                                         # f4[n, 5, l]
     return (out, t13)

@@ -58,18 +58,23 @@ def two_layers(x, y, weights):
     )
     weights_w1 = weights['w1']
     weights_w2 = weights['w2']
-    t1 = x @ weights_w1                                   # f4[n, l]
-    hidden = np.maximum(t1, 0)                            # f4[n, l]
+    t1 = np.empty((n, l), np.float32)
+    hidden = np.empty((n, l), np.float32)
+    t5 = np.empty((n, l), np.float32)
+    t9 = np.empty((m, l), np.float32)
+    t10 = np.empty((m, l), np.float32)
+    np.matmul(x, weights_w1, out=t1)                      # f4[n, l]
+    np.maximum(t1, 0, out=hidden)                         # f4[n, l]
     t2 = hidden @ weights_w2                              # f4[n, k]
     t3 = t2 - y                                           # f4[n, k]
     loss = np.vdot(t3, t3)                                # f4[]
     t4 = t3 + t3                                          # f4[n, k]
-    t5 = t4 @ weights_w2.T                                # f4[n, l]
+    np.matmul(t4, weights_w2.T, out=t5)                   # f4[n, l]
     t6 = t1 >= 0                                          # b1[n, l]
-    t7 = masked(t5, t6)                                   # f4[n, l]
+    masked(t5, t6, out=t5)                                # f4[n, l]
     t8 = x.T * 0.01                                       # f4[m, n]
-    t9 = t8 @ t7                                          # f4[m, l]
-    t10 = weights_w1 - t9                                 # f4[m, l]
+    np.matmul(t8, t5, out=t9)                             # f4[m, l]
+    np.subtract(weights_w1, t9, out=t10)                  # f4[m, l]
     t11 = t4 * 0.01                                       # f4[n, k]
     t12 = hidden.T @ t11                                  # f4[l, k]
     t13 = weights_w2 - t12                                # f4[l, k]

@@ -189,7 +189,6 @@ class Search:
 
     def __init__(self, function: Any, example: Example, first: Run) -> None:
         self.function, self.example, self.first = function, example, first
-        self.random = random.Random(0)
         self.avoid = {int(t) for t in parts_of(first.text)[1::2] if t.isdigit()}
         self.groups: dict[str, list[Dim]] = {}
         values = [v for op in every_op(first.call.trace.ops) for v in op.outs]
@@ -258,14 +257,14 @@ class Search:
 
     def points(self, count: int) -> list[Point]:
         """Return distinct points: a first one, some that differ in one size, then any others."""
-        taken = set(self.avoid)
+        taken, generator = set(self.avoid), random.Random(0)
         choices: dict[str, list[int]] = {}
         for name in self.groups:
             base = max(self.base(name), 14)
             wanted = count + 2
             free = [n for n in range(base, 2 * base + 9 * wanted) if n not in taken]
-            near = free[: max(3 * wanted, len([n for n in free if n < 1.3 * base]))]
-            choices[name] = self.random.sample(near, wanted)
+            near = free[: max(wanted + 4, len([n for n in free if n < 1.3 * base]))]
+            choices[name] = generator.sample(near, wanted)
             taken.update(choices[name])
         first = {name: sizes[0] for name, sizes in choices.items()}
         found = [first]
@@ -295,32 +294,13 @@ class Search:
         self.find_groups()
         try:
             while self.groups:
-                self._pin_what_is_read()
                 try:
                     return self._symbolic()
                 except Mismatch as mismatch:
-                    self.drop(mismatch.names or list(self.groups))
+                    self.drop(mismatch.names or list(self.groups)[:1])
         except _Pinned:
             pass
         return None
-
-    def _pin_what_is_read(self) -> None:
-        """Pin sizes that user code reads, and those that change the structure of the trace."""
-        while self.groups:
-            points = self.points(0)
-            first = self.at(points[0])
-            if first is None:
-                self.drop(list(self.groups)[:1])
-                continue
-            guilty = []
-            for point in points[1:]:
-                name = next(n for n in point if point[n] != points[0][n])
-                other = self.at(point)
-                if other is None or _differ(first, other):
-                    guilty.append(name)
-            if not guilty:
-                return
-            self.drop(guilty)
 
     def _symbolic(self) -> Symbolic:
         wanted = self.points(7)
