@@ -462,3 +462,59 @@ def test_compiled_functions_dont_run_the_checks_of_their_source() -> None:
     code = next(e.frame.code.raw for e in info.traceback if e.frame.code.raw.co_name == "halved")
     assert "assert " in halved.source
     assert "map" not in code.co_names
+
+
+# --- random programs ------------------------------------------------------------------------------
+
+STEPS: list[Callable[[Any], Any]] = [
+    lambda x: x - x.mean(0, keepdim=True),
+    lambda x: x.sum(-1, keepdim=True),
+    lambda x: x.mT,
+    lambda x: x @ x.mT,
+    lambda x: x[1:],
+    lambda x: x[-1:],
+    lambda x: x[::2],
+    lambda x: x[: x.shape[0] // 2 + 1],
+    lambda x: cr.concat([x, x * 2]),
+    lambda x: x.cumsum(0),
+    lambda x: x.softmax(-1),
+    lambda x: x - x.var(0),
+    lambda x: x / x.shape[0] ** 0.5,
+    lambda x: x * x.shape[-1],
+    lambda x: x + cr.arange(x.shape[-1]),
+    lambda x: cr.roll(x, 1, 0),
+    lambda x: x - x.amax(0),
+    lambda x: cr.grad(lambda y: (y**3).mean())(x),
+    lambda x: cr.grad(lambda y: (y.var(0) ** 2).sum())(x),
+    lambda x: x.repeat(2, 1),
+    lambda x: x.tril(),
+    lambda x: x.chunk(2)[0],
+    lambda x: x.diff(dim=0),
+    lambda x: cr.scan(lambda c, r: (c * 0.9 + r, c + r), x[0] * 0, x)[1],
+    lambda x: x * 2 if x.shape[0] > 4 else x,
+    lambda x: cr.vmap(lambda r: r - r.mean())(x),
+]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_programs_at_random_sizes(seed: int, tmp_path: Any) -> None:
+    rng = np.random.default_rng(seed)
+    steps = rng.choice(len(STEPS), 3)
+
+    def chained(x: Any) -> Any:
+        for i in steps:
+            x = STEPS[i](x)
+        return x
+
+    shape = tuple(rng.integers(3, 6, 2).tolist())
+    module = exported(chained, tmp_path, numbers(*shape))
+    for sizes in [shape, *rng.choice([0, 1, 2, 3, 6, 9, 40], (10, 2)).tolist()]:
+        x = rng.uniform(0.2, 1.2, sizes).astype(np.float32)
+        with np.errstate(all="ignore"):
+            got = answer(module, x, refusal=r"x: expected float32 \[")
+        assert got is not REFUSED or tuple(sizes) != shape
+        if got is not REFUSED:
+            wanted = chained(cr.from_numpy(x)).numpy()
+            assert np.shape(got) == wanted.shape
+            scale = float(np.max(np.abs(wanted), initial=1, where=np.isfinite(wanted)))
+            np.testing.assert_allclose(got, wanted, rtol=1e-3, atol=1e-3 * scale)
