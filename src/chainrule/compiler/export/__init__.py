@@ -70,7 +70,7 @@ def export(
     array([-1.,  1.], dtype=float32)
     >>> module["centred"](np.array([1.0, 3.0]))
     Traceback (most recent call last):
-    TypeError: x: expected float32 [n >= 1], got float64 [2]
+    TypeError: x: expected float32 [n], got float64 [2]
     """
     function = uncompiled(function)
     path = Path(path)
