@@ -1,15 +1,45 @@
 """line_gradient, exported by chainrule: it needs only NumPy."""
 
+import numpy as np
+
+
+def check_arrays(*arrays, least=(), c_order=False):
+    """Raise unless arrays have their dtypes and shapes; return the sizes that have names."""
+    sizes = dict[str, int]()
+    for label, array, dtype, shape in arrays:
+        if not hasattr(array, "dtype"):
+            raise TypeError(f"{label}: expected an array, got {type(array).__name__}")
+        parts = [f"{s} >= {least[s]}" if s in least else str(s) for s in shape]
+        wanted = f"expected {dtype} [{', '.join(parts)}]"
+        if array.dtype != np.dtype(dtype):
+            raise TypeError(f"{label}: {wanted}, got {array.dtype} {list(array.shape)}")
+        matches = len(shape) == len(array.shape)
+        for size, found in zip(shape, array.shape, strict=False):
+            expected = sizes.setdefault(size, found) if isinstance(size, str) else size
+            matches = matches and found == expected and (size not in least or found >= least[size])
+        if not matches:
+            known = "".join([f", {s} = {sizes[s]}" for s in sizes if s in shape])
+            raise ValueError(f"{label}: {wanted}, got {dtype} {list(array.shape)}{known}")
+        if c_order and not array.flags.c_contiguous:
+            raise ValueError(f"{label}: expected C order, got strides {array.strides}")
+    return tuple(sizes.values())
+
 
 def line_gradient(slope, offset, x, y):
     """The gradient of `line_loss` with respect to the line."""
-    # slope f4[1], offset f4[1], x f4[20], y f4[20]
-    t1 = slope * x                                        # f4[20]
-    t2 = t1 + offset                                      # f4[20]
-    t3 = t2 - y                                           # f4[20]
-    t4 = t3 + t3                                          # f4[20]
-    t5 = 0.05 * t4                                        # f4[20]
+    (n,) = check_arrays(
+        ('slope', slope, 'float32', (1,)),
+        ('offset', offset, 'float32', (1,)),
+        ('x', x, 'float32', ('n',)),
+        ('y', y, 'float32', ('n',)),
+        least={'n': 1},
+    )
+    t1 = slope * x                                        # f4[n]
+    t2 = t1 + offset                                      # f4[n]
+    t3 = t2 - y                                           # f4[n]
+    t4 = t3 + t3                                          # f4[n]
+    t5 = (1.0 / n) * t4                                   # f4[n]
     t6 = t5.sum(axis=0, keepdims=True)                    # f4[1]
-    t7 = t5 * x                                           # f4[20]
+    t7 = t5 * x                                           # f4[n]
     t8 = t7.sum(axis=0, keepdims=True)                    # f4[1]
     return {'slope': t8, 'offset': t6}

@@ -13,10 +13,36 @@ def index_add(value, *, shape, key):
     return out
 
 
+def check_arrays(*arrays, least=(), c_order=False):
+    """Raise unless arrays have their dtypes and shapes; return the sizes that have names."""
+    sizes = dict[str, int]()
+    for label, array, dtype, shape in arrays:
+        if not hasattr(array, "dtype"):
+            raise TypeError(f"{label}: expected an array, got {type(array).__name__}")
+        parts = [f"{s} >= {least[s]}" if s in least else str(s) for s in shape]
+        wanted = f"expected {dtype} [{', '.join(parts)}]"
+        if array.dtype != np.dtype(dtype):
+            raise TypeError(f"{label}: {wanted}, got {array.dtype} {list(array.shape)}")
+        matches = len(shape) == len(array.shape)
+        for size, found in zip(shape, array.shape, strict=False):
+            expected = sizes.setdefault(size, found) if isinstance(size, str) else size
+            matches = matches and found == expected and (size not in least or found >= least[size])
+        if not matches:
+            known = "".join([f", {s} = {sizes[s]}" for s in sizes if s in shape])
+            raise ValueError(f"{label}: {wanted}, got {dtype} {list(array.shape)}{known}")
+        if c_order and not array.flags.c_contiguous:
+            raise ValueError(f"{label}: expected C order, got strides {array.strides}")
+    return tuple(sizes.values())
+
+
 def picked(table, rows):
     """The gradient of a sum of squares of some rows of a table."""
-    # table f4[6, 3], rows i8[3]
-    t1 = table[rows]                                      # f4[3, 3]
-    t2 = t1 + t1                                          # f4[3, 3]
-    t3 = index_add(t2, shape=(6, 3), key=rows)            # f4[6, 3]
+    n, m, k = check_arrays(
+        ('table', table, 'float32', ('n', 'm')),
+        ('rows', rows, 'int64', ('k',)),
+        least={'n': 1},
+    )
+    t1 = table[rows]                                      # f4[k, m]
+    t2 = t1 + t1                                          # f4[k, m]
+    t3 = index_add(t2, shape=(n, m), key=rows)            # f4[n, m]
     return t3

@@ -197,6 +197,8 @@ def test_views_alone_are_not_rerolled() -> None:
 GOLDEN = """\
 def walk(h, xs, W):
     # h f8[4], xs f8[72, 4], W f8[4, 4]
+    assert [*map(np.shape, (h, xs, W))] == [(4,), (72, 4), (4, 4)], "other shapes"
+    assert [*map(np.result_type, (h, xs, W))] == ['f8', 'f8', 'f8'], "other dtypes"
     h2 = h
     hs = np.empty((72, 4), np.float64)
     for i in range(72):

@@ -73,6 +73,8 @@ def item(x: Expression, index: str) -> Expression:
 
 # --- literals -------------------------------------------------------------------------------------
 
+_NUMBERS = (int, float, complex)
+
 
 def literal(value: Any) -> Expression:
     """Return the literal of a value, with all its bits; raise TypeError if it has none."""
@@ -87,18 +89,19 @@ def literal(value: Any) -> Expression:
         return Expression(f"np.{value.__name__}")
     if value is Ellipsis:
         return Expression("...")
-    kind = type(value)
-    if kind is slice:
+    if isinstance(value, slice):
         return call("slice", [literal(part).text for part in (value.start, value.stop, value.step)])
+    # Of a subclass, such as an IntEnum, repr() may return anything.
+    kind: Any = next((k for k in (bool, *_NUMBERS, str, bytes) if isinstance(value, k)), type(value))
     if kind is complex:  # its repr, a sum, loses the signs of zeros
         return call("complex", [literal(value.real).text, literal(value.imag).text])
     if kind in (int, float):
-        text = repr(value)
+        text = kind.__repr__(value)
         digits = text.removeprefix("-")
         found = Expression(digits, _NUMBER) if digits[0].isdigit() else Expression(f"np.{digits}")
         return found if digits == text else negative(found)
     if kind in (bool, str, bytes, type(None)):
-        return Expression(repr(value))
+        return Expression(kind.__repr__(value))
     raise TypeError(f"{kind.__name__} has no literal")
 
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from chainrule.compiler.codegen.expression import Expression, binary, literal
 from chainrule.compiler.ir.op_traits import TILED, returns_new_memory, takes_out
 from chainrule.compiler.ir.program import Op, Program, Value, same_type
-from chainrule.compiler.passes.buffer_planning import MIN_PLANNED_BYTES
 from chainrule.compiler.passes.tiling import tiled_source
 
 if TYPE_CHECKING:
@@ -69,7 +68,7 @@ def _write_into_stacks(source: Source, body: Program, count: int, slots: list[st
     in_stack = set()
     for value, slot in zip(body.outputs[count:], slots, strict=True):
         unique = body.outputs[count:].count(value) == 1
-        large = value.nbytes >= MIN_PLANNED_BYTES
+        large = value.nbytes >= source.min_bytes
         if value in made and unique and large and value not in source.plan.memory:
             memory = source.plan.memory[value] = Value(value.shape, value.dtype)
             source.names[memory] = slot

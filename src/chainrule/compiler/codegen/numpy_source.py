@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import keyword
+import math
 import textwrap
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from chainrule.compiler.codegen import runtime
@@ -23,7 +25,7 @@ from chainrule.compiler.codegen.expression import (
 from chainrule.compiler.codegen.loop_source import region_source
 from chainrule.compiler.ir.op_traits import returns_1_tuple
 from chainrule.compiler.ir.program import Names, Op, Program, Value
-from chainrule.compiler.passes.buffer_planning import Plan, plan_buffers
+from chainrule.compiler.passes.buffer_planning import MIN_PLANNED_BYTES, Plan, plan_buffers
 from chainrule.compiler.passes.numpy_lowering import lower_to_numpy
 from chainrule.compiler.passes.regions import in_regions
 from chainrule.compiler.passes.tiling import tile_elementwise
@@ -52,21 +54,33 @@ _METHODS = frozenset(
         *("np.sum", "np.max", "np.min", "np.mean", "np.prod", "np.any", "np.all", "np.argmax"),
     ]
 )
-_RESERVED_NAMES = ("np", "kernels", "native", "slice", "complex", "range", "reversed")
+RESERVED_NAMES = ("np", "kernels", "native", "slice", "complex", "range", "reversed", "map")
+"""Names that the source uses for other things than values, beside helpers and keywords."""
+
 _AUGMENTED = {"np.add": "+=", "np.subtract": "-=", "np.multiply": "*=", "np.divide": "/="}
+
+
+_NO_NAMES: Mapping[Value, str] = MappingProxyType({})
 
 
 class Source:
     """The source of a program as a function, and the objects that calling it needs.
 
     The arguments of the function are the inputs of the program, `constants`, and memory: scratch
-    for `buffers`, then arrays for the outputs in `large`.
+    for `buffers`, then arrays for the outputs in `large`. `named` are names of values that are
+    given. With `any_size`, nothing depends on thresholds of sizes.
     """
 
-    def __init__(self, program: Program) -> None:
-        self.program = program = tile_elementwise(in_regions(lower_to_numpy)(program))
-        self.plan: Plan = plan_buffers(program)
-        self.names = Names({*_RESERVED_NAMES, *runtime.__all__, *keyword.kwlist})
+    def __init__(
+        self, program: Program, named: Mapping[Value, str] = _NO_NAMES, any_size: bool = False
+    ) -> None:
+        self.min_bytes = math.inf if any_size else MIN_PLANNED_BYTES
+        if not any_size:
+            program = tile_elementwise(in_regions(lower_to_numpy)(program))
+        self.program = program
+        self.plan: Plan = plan_buffers(program, self.min_bytes)
+        self.names = Names({*RESERVED_NAMES, *runtime.__all__, *keyword.kwlist, *named.values()})
+        self.names.update(named)
         self.constants = [v for v, a in program.constants.items() if a.size > _MAX_LITERAL_SIZE]
         self.inline: dict[Value, Expression] = {}  # the expressions of views that are used once
         self.objects: dict[str, Any] = {}  # settings that have no literal, by name
@@ -90,7 +104,11 @@ class Source:
 
     @property
     def text(self) -> str:
-        """The source of the function."""
+        """The source of the function.
+
+        Its assertions say for which types it is right, where the text is pasted. They don't run in
+        a compiled function, which has checked its signature.
+        """
         names = self.names
         groups = [
             ("", self.program.inputs),
@@ -106,6 +124,8 @@ class Source:
             lines[-1] += "):"
         for kind, values in groups:
             lines += self.type_comments(values, kind)
+        given = [v for _, values in groups for v in values]
+        lines += _assertions([names[v] for v in given], given)
         lines += self.body
         lines.append(f"return {', '.join(self.results) or None}")
         return "\n    ".join(lines) + "\n"
@@ -280,10 +300,8 @@ class Source:
         for name, known in self.objects.items():
             if known is value:
                 return name
-        stem = name = getattr(value, "__name__", type(value).__name__.lower())
-        while name in self.names.taken:
-            name = f"{stem}_{len(self.names.taken)}"
-        self.names.taken.add(name)
+        stem = getattr(value, "__name__", type(value).__name__.lower())
+        name = self.names.another(stem if isinstance(stem, str) else "object")
         self.objects[name] = value
         return name
 
@@ -332,6 +350,34 @@ def _index(key: Any, show: Any) -> str:
         ends = ["" if part is None else show(part) for part in (key.start, key.stop)]
         return ":".join([*ends, *([] if key.step is None else [show(key.step)])])
     return str(show(key))
+
+
+def _assertions(names: list[str], values: list[Value]) -> list[str]:
+    """Return statements that raise unless the arguments have the shapes and dtypes of values."""
+    if not values:
+        return []
+    shapes, dtypes = [str(v.shape) for v in values], [repr(v.dtype.str[1:]) for v in values]
+    return [
+        *_comparison("np.shape", names, shapes, "shapes"),
+        *_comparison("np.result_type", names, dtypes, "dtypes"),
+    ]
+
+
+def _comparison(function: str, names: list[str], wanted: list[str], aspect: str) -> list[str]:
+    """Return the lines of a statement that compares a function of each argument."""
+    given = ", ".join(names) + "," * (len(names) == 1)
+    listed, message = ", ".join(wanted), f'"other {aspect}"'
+    head = f"assert [*map({function}, ({given}))] == ["
+    if len(head) + len(listed) + len(message) <= _WIDTH - 7:
+        return [f"{head}{listed}], {message}"]
+    begin = [head]
+    if len(head) > _WIDTH - 4:
+        begin = [f"assert [*map({function}, (", *_indented(given), "))] == ["]
+    return [*begin, *_indented(listed), f"], {message}"]
+
+
+def _indented(text: str) -> list[str]:
+    return [f"    {line}" for line in textwrap.wrap(text, _WIDTH - 10)]
 
 
 def _wrapped(kind: str, parts: list[str]) -> list[str]:

@@ -75,9 +75,12 @@ _numbers = itertools.count(1)
 
 
 def defined(source: str, name: str, filename: str, scope: dict[str, Any]) -> Callable[..., Any]:
-    """Return the function that source defines; tracebacks show the source while it lives."""
+    """Return the function that source defines; tracebacks show the source while it lives.
+
+    Assertions are left out: they are for those who paste the source elsewhere.
+    """
     filename = filename.format(next(_numbers))
-    exec(compile(source, filename, "exec"), scope)
+    exec(compile(source, filename, "exec", optimize=1), scope)
     linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
     function: Callable[..., Any] = scope.pop(name)
     weakref.finalize(function, linecache.cache.pop, filename, None)

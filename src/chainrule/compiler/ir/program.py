@@ -11,6 +11,8 @@ effects are at the end: `writes` says which value the memory of an input holds a
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
@@ -296,6 +298,7 @@ class Names(dict[Value, str]):
 
     def another(self, stem: str) -> str:
         """Return a name that is not taken yet, and take it; `t` and a number without a stem."""
+        stem = _as_name(stem)
         name, hint, stem = stem, stem, stem or "t"
         while not name or name in self.taken:
             self._numbers[stem] += 1
@@ -303,6 +306,15 @@ class Names(dict[Value, str]):
             name = f"{stem}{separator}{self._numbers[stem] + bool(hint)}"
         self.taken.add(name)
         return name
+
+
+def _as_name(text: str) -> str:
+    """Return a text as a name, in the form in which Python compares names; empty if it is none."""
+    if not text.isascii():
+        text = unicodedata.normalize("NFKC", text)
+    if text.isidentifier():
+        return text
+    return re.sub(r"\W", "", text, flags=re.ASCII).lstrip("0123456789")
 
 
 def format_op(op: Op, names: dict[Value, str] | None = None) -> str:

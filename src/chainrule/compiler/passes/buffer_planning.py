@@ -34,12 +34,12 @@ class Plan(NamedTuple):
     region_scratch: dict[Program, list[Value]]  # scratch memory of the regions of tiled ops
 
 
-def plan_buffers(program: Program) -> Plan:
+def plan_buffers(program: Program, min_bytes: float = MIN_PLANNED_BYTES) -> Plan:
     """Return the memory plan of a program and its regions."""
-    plan = _Planner(program).plan()
+    plan = _Planner(program, min_bytes).plan()
     for op in program.ops:
         for region in op.regions:
-            inner = plan_buffers(region)
+            inner = plan_buffers(region, min_bytes)
             if op.function == TILED:  # its results have memory; each thread allocates scratch
                 plan.memory.update(inner.memory)
                 plan.region_scratch[region] = inner.buffers
@@ -52,8 +52,9 @@ def plan_buffers(program: Program) -> Plan:
 
 
 class _Planner:
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, min_bytes: float) -> None:
         self.program = program
+        self.min_bytes = min_bytes
         self.roots: dict[Value, Value] = {}
         self.last_use = self._last_uses()
         self.memory: dict[Value, Value] = {}
@@ -122,7 +123,7 @@ class _Planner:
             self.memory[out] = target
             self.written.add(target)
             return
-        if out.nbytes < MIN_PLANNED_BYTES:
+        if out.nbytes < self.min_bytes:
             return
         if self.root(out) in self.returned:  # an output must not be in scratch memory
             self.memory[out] = out

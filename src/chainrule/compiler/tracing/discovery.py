@@ -321,7 +321,7 @@ def _package(thing: Any) -> str:
 
 def _is_literal(key: Any) -> bool:
     """Whether the `repr` of a key is a literal of it."""
-    if isinstance(key, tuple):
+    if type(key) is tuple:
         return all(map(_is_literal, key))
     return isinstance(key, bool | int | str | bytes | None) and type(key).__module__ == "builtins"
 

@@ -19,6 +19,7 @@ from chainrule.autograd.array_proxy import ArrayProxy
 from chainrule.autograd.location import here
 from chainrule.backend import CPU
 from chainrule.compiler.ir.program import Value
+from chainrule.compiler.tracing.size_reads import user_shape, user_size
 from chainrule.errors import CompileError
 
 if TYPE_CHECKING:
@@ -222,7 +223,7 @@ class Symbol(ArrayProxy):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        return self._value.shape
+        return user_shape(self._value.shape)
 
     @property
     def dtype(self) -> Any:
@@ -234,7 +235,7 @@ class Symbol(ArrayProxy):
 
     @property
     def size(self) -> int:
-        return self._value.size
+        return user_size(self._value.size)
 
     @property
     def strides(self) -> Any:

@@ -30,6 +30,7 @@ from chainrule.compiler.ir.abstract_eval import DRAW, abstract_eval
 from chainrule.compiler.ir.program import Op, Value, every_op
 from chainrule.compiler.tracing.discovery import Found, is_generator
 from chainrule.compiler.tracing.names import named_values
+from chainrule.compiler.tracing.size_reads import check_limit, plain
 from chainrule.compiler.tracing.symbol import TRACING, Symbol
 from chainrule.errors import RAISED, CompileError
 from chainrule.random import draw
@@ -318,6 +319,8 @@ class Trace:
         kwargs = {key: self._to_values(arg) for key, arg in kwargs.items()}
         found = abstract_eval(name, args, kwargs)
         outs = tuple([Value(shape, dtype) for shape, dtype in found.types])
+        for value in outs:
+            check_limit(value.shape)
         op = Op(name, args, kwargs, outs)
         self._annotate(op)
         self.ops.append(op)
@@ -341,7 +344,9 @@ class Trace:
         if isinstance(tree, tuple | list):
             items = [self._to_values(item) for item in tree]
             return type(tree)(*items) if hasattr(tree, "_fields") else type(tree)(items)
-        return tree
+        if isinstance(tree, slice):
+            return slice(plain(tree.start), plain(tree.stop), plain(tree.step))
+        return plain(tree)
 
     def _annotate(self, op: Op) -> None:
         """Set the user's source location, and name the result after the variable it is bound to."""
