@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from chainrule import arguments, pytree
+from chainrule.autograd.array_proxy import ArrayProxy
 from chainrule.autograd.intercept import SLOTS, intercepted_by, intercepting
 from chainrule.autograd.location import locate, user_frame
 from chainrule.autograd.node import AccumulateGrad, ErrorNode
@@ -194,14 +195,14 @@ class Trace:
             array = _array.__get__(tensor)
         except AttributeError:  # under construction
             return tensor
-        if array.__class__ is Symbol:
+        if isinstance(array, ArrayProxy):
             return tensor
         return self.capture(tensor, array).proxy
 
     def proxy_for_write(self, tensor: Tensor, slot: str, value: Any) -> tuple[Tensor, Any]:
         """Return the tensor whose slot to set, and the value; arrays become symbols."""
         if slot == "_array":
-            if value.__class__ is not Symbol:
+            if not isinstance(value, ArrayProxy):  # a symbol, or a batched array of symbols
                 value = self.symbol_of(value)
             if id(tensor) not in self.captures:
                 self.made.append(weakref.ref(tensor))
