@@ -162,10 +162,9 @@ def pullback(trace: Trace, tracked: Sequence[Tensor]) -> TracedBackward | None:
     except AutogradError as error:  # raised in the backward pass only, as in eager mode
         del trace.ops[begin:]
         obstacle = type(error)(str(error))  # without a traceback, whose frames hold tensors
-        forward, given = list(trace.ops), [None] * len(wrt)
-        return TracedBackward(
-            trace, [], cotangents, [], [], wrt, [*given], graph, forward, obstacle
-        )
+        none: list[int | None] = [None] * len(wrt)
+        forward = list(trace.ops)
+        return TracedBackward(trace, [], cotangents, [], [], wrt, none, graph, forward, obstacle)
     if trace.run(lambda: any(tensor.retains_grad for tensor in tracked)):
         raise CompileError(
             "retain_grad() of a result of a compiled function that is differentiated outside would "
@@ -190,7 +189,8 @@ def _template(
 ) -> GraphTemplate | AutogradError:
     """Return the graph of the trace, or the reason why it can't be gone through again."""
     try:
-        return trace.run(GraphTemplate, tracked, [c.node for c in wrt])
+        found: GraphTemplate = trace.run(GraphTemplate, tracked, [c.node for c in wrt])
+        return found
     except AutogradError as error:
         return type(error)(str(error))  # without a traceback, whose frames hold tensors
 
@@ -256,7 +256,7 @@ class CompiledNode(Node):
         if saved is None:
             raise freed_error(self)
         if isinstance(graph, AutogradError):
-            raise type(graph)(str(graph).format(purpose=purpose))
+            raise type(graph)(str(graph).replace("{purpose}", purpose))
         arrays = dict(zip(spec.kept, saved, strict=True))
         for position, value in enumerate(spec.kept):
             if value in graph.given:

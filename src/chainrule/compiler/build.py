@@ -101,7 +101,7 @@ class _Builder:
         self._check()
         tracked = self._tracked()
         back = self._trace_backward(tracked)
-        template = self._result_source(pytree.map_leaves(self.call.result, self._leaf_source))
+        template = self._result_source()
         changes = [line for c in self.captures for line in self._grad_lines(c)]
         once = [line for t in self._survivors() for line in self._survivor_lines(t)]
         found = self._optimize_backward(back)
@@ -121,6 +121,7 @@ class _Builder:
                 value.hint = parts[0].source.names[value]
             parts.append(emit(found.program, self.backend))
             saved = {v: outs[outputs.index(v)] for v in residuals}
+            assert graph is not None
             lines.append(self._node_line(found, graph, tracked, parts[1].run, kept, saved))
         lines += [*self.lines, *changes]
         final, name = [f"return {template}"], self.trace.name
@@ -165,14 +166,19 @@ class _Builder:
         kept, constants = list(found.residuals), self.trace.constants
         if isinstance(back.graph, AutogradError):
             return back.graph, kept
-        graph = RecordedGraph(back.graph, back.forward, constants, kept)
+        plain = [v for _, _, v in self.trace.arrays]  # whose writes nobody notes
+        given = [v for v in kept if v not in plain]
+        graph = RecordedGraph(back.graph, back.forward, constants, given)
         if graph.draws:
             available = {v for op in self.trace.ops for v in op.outs}
-            kept += [v for op in graph.draws for v in op.outs if v in available]
-            graph = RecordedGraph(back.graph, back.forward, constants, kept)
+            drawn = [v for op in graph.draws for v in op.outs if v in available]
+            kept, given = kept + drawn, given + drawn
+            graph = RecordedGraph(back.graph, back.forward, constants, given)
         written = {write.target for write in self.call.writes}
         if graph.draws or not written.isdisjoint(graph.inputs):
-            what = "draws random numbers in a loop or branch" if graph.draws else "writes to tensors"
+            what = (
+                "draws random numbers in a loop or branch" if graph.draws else "writes to tensors"
+            )
             return AutogradError(
                 f"the compiled {self.trace.name} {what}, so that what it computed can't be "
                 "computed again for {purpose}: compile a function of the whole instead"
@@ -243,8 +249,10 @@ class _Builder:
         arrays |= {v: f"({name}, {name}.copy())" for v, name in plain.items()}
         edges = "".join(f"{self.guards.edge(c)}, " for c in found.wrt)
         saved = "".join(f"{sources[v]}, " for v in kept)
-        inputs = "" if isinstance(graph, AutogradError) else "".join(
-            f"{arrays[v]}, " for v in graph.inputs
+        inputs = (
+            ""
+            if isinstance(graph, AutogradError)
+            else "".join(f"{arrays[v]}, " for v in graph.inputs)
         )
         return f"node = recorded({self.guards.hold(rule)}, ({edges}), ({saved}), ({inputs}))"
 
@@ -326,12 +334,25 @@ class _Builder:
             if capture.symbol.writes:
                 yield f"record_write({self.guards.array(capture)}, 'compiled {self.trace.name}')"
 
-    def _result_source(self, node: Any) -> str:
+    def _result_source(self) -> str:
         """Return the source that rebuilds the containers of the result."""
-        if isinstance(node, _Text):
-            return node.text
+        found: _Text = pytree.fold(self.call.result, self._leaf_source, self._container_source)
+        return found.text
+
+    def _container_source(self, node: Any, parts: Any, found: list[_Text]) -> _Text:
+        depth = max([part.depth for part in found], default=0) + 1
+        if depth > _MAX_NESTED:  # Python's parser nests brackets to a limited depth
+            for part in found:
+                if part.depth == depth - 1:
+                    name = f"c{len(self.lines)}"
+                    self.lines.append(f"{name} = {part.text}")
+                    part.text = name
+            depth = 1
+        return _Text(self._brackets(node, [part.text for part in found]), depth)
+
+    def _brackets(self, node: Any, parts: list[str]) -> str:
+        """Return the source of a container, given that of its children."""
         kind = type(node)
-        parts = [self._result_source(part) for _, part in pytree.children(node) or ()]
         if kind is dict:
             keys = [self.guards.key(key) for key in node]
             return f"{{{', '.join(f'{k}: {part}' for k, part in zip(keys, parts, strict=True))}}}"
@@ -345,6 +366,10 @@ class _Builder:
         return f"{self.guards.hold(partial(pytree.with_children, node))}({items})"
 
 
+_MAX_NESTED = 20
+"""Number of containers inside each other that one line of source makes."""
+
+
 def _share(traced: Tensor | None, tensor: Tensor) -> None:
     """Give a tensor of the trace that is still in use the array and node of its counterpart."""
     if traced is not None:
@@ -352,7 +377,8 @@ def _share(traced: Tensor | None, tensor: Tensor) -> None:
 
 
 class _Text:
-    """Source code in place of a leaf."""
+    """Source code in place of a leaf or container."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, depth: int = 0) -> None:
         self.text = text
+        self.depth = depth

@@ -31,7 +31,6 @@ from chainrule.compiler.ir.abstract_eval import DRAW, resolve
 from chainrule.compiler.ir.program import Op, Program, Value, every_op, map_values
 from chainrule.compiler.tracing.namespace import SYMBOL_XP
 from chainrule.compiler.tracing.symbol import Symbol
-from chainrule.errors import AutogradError
 from chainrule.transforms.vmap.batched_array import BatchedArray
 
 Arrays = dict[Value, Any]
@@ -124,9 +123,12 @@ class SubgraphNode(Node):
 
 
 class SubgraphTemplate:
-    """Makes the nodes in the place of one: `values` are those that it needs."""
+    """Makes the nodes in the place of one."""
 
-    values: Iterable[Value]
+    @property
+    def values(self) -> Iterable[Value]:
+        """The values whose arrays it needs."""
+        raise AssertionError(f"{type(self).__name__} is abstract")
 
     def edges(self, arrays: Arrays, edges: Sequence[Edge]) -> Sequence[Edge]:
         """Return the edges to the outputs, given those to the inputs."""

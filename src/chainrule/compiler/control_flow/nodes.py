@@ -82,11 +82,13 @@ class CotangentBatch:
         """Return a cotangent as the function of the loop or branch gets it."""
         return make(self.batched(tensor._array), None) if self.levels else tensor
 
-    def outside(self, tensor: Tensor | None) -> Tensor | None:
+    def outside(self, tensor: Tensor) -> Tensor:
         """Return a cotangent as the loop or branch gets it from its function."""
-        if tensor is None or not self.levels:
-            return tensor
-        return make(self.data(tensor._array), None)
+        return make(self.data(tensor._array), None) if self.levels else tensor
+
+    def all_outside(self, tensors: dict[int, Tensor]) -> dict[int, Tensor]:
+        """Return cotangents by position as `outside` does."""
+        return {i: self.outside(t) for i, t in tensors.items()}
 
     def zeros_like(self, like: Any) -> Tensor:
         """Return zeros for a tensor or value."""
@@ -108,6 +110,12 @@ class BodyTemplate:
         self._program = program = body.program
         wanted = [*self._graph.values, *program.outputs]
         self._ops, self.values = needed_ops(program.ops, wanted, program.inputs)
+        if any(op.function == DRAW for op in every_op(self._ops)):
+            raise AutogradError(
+                f"the function of a {body.trace.name} draws random numbers, so that what it "
+                "computed can't be computed again for {purpose}: draw outside, and pass the "
+                "numbers as an operand or slice by slice"
+            )
 
     def __call__(
         self, outer: Mapping[Value, Any], edges: Sequence[Any], inputs: Sequence[Tensor] = ()
@@ -126,15 +134,21 @@ class LoopTemplate(SubgraphTemplate):
 
     def __init__(self, node: LoopNode, run: Callable[..., Sequence[Tensor]]) -> None:
         self.op, self._run = node.op, run
-        self.regions = [BodyTemplate(body, node.sources) for body in node.regions]
-        self.values = dict.fromkeys(
-            [*values_in(self.op.args), *(v for region in self.regions for v in region.values)]
-        )
+        self._regions = [BodyTemplate(body, node.sources) for body in node.regions]
+
+    @property
+    def values(self) -> Iterable[Value]:
+        """The operands, and what the functions use from outside."""
+        return [*values_in(self.op.args), *(v for region in self._regions for v in region.values)]
+
+    def set_region(self, index: int, region: BodyTemplate) -> None:
+        """Use another function in the place of one."""
+        self._regions[index] = region
 
     def edges(self, arrays: Any, edges: Sequence[Any]) -> list[Any]:
         inputs = values_in(self.op.args[:2]) if self.op.function != "if" else []
         tensors = [make(arrays[v], edge) for v, edge in zip(inputs, edges, strict=False)]
-        regions = [partial(region, arrays, edges[len(inputs) :]) for region in self.regions]
+        regions = [partial(region, arrays, edges[len(inputs) :]) for region in self._regions]
         with enable_grad():
             return [current_node(t) for t in self._run(self.op, arrays, tensors, *regions)]
 
@@ -271,7 +285,7 @@ class CondNode(LoopNode):
             create_graph=run.xp is not None,
             allow_unused=True,
         )
-        return self.sources, [batch.outside(t) for t in grads]
+        return self.sources, [None if t is None else batch.outside(t) for t in grads]
 
     def _tangents(self, tangents: Sequence[Any]) -> list[Tensor | None]:
         return self._differentiate(
@@ -350,7 +364,16 @@ class WhileNode(LoopNode):
         self.carry = []
 
     def template(self) -> LoopTemplate:
-        return LoopTemplate(self, _run_while)
+        found = LoopTemplate(self, _run_while)
+        types = [Value(v.shape, v.dtype) for v in self.op.args[0]]
+        flags = [edge is not None for edge in self.edges[: len(types)]]
+        with enable_grad():  # the region was traced without the graph of a step
+            body = Body("while", self.function, types, flags)
+            while any(after and not flag for after, flag in zip(body.tracked, flags, strict=True)):
+                flags = [a or b for a, b in zip(body.tracked, flags, strict=True)]
+                body = Body("while", self.function, types, flags)
+        found.set_region(1, BodyTemplate(body, self.sources))
+        return found
 
     def vjp(self, g: Any, run: Any) -> Sequence[Any]:
         raise AutogradError(

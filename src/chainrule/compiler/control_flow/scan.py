@@ -338,9 +338,7 @@ class StepGradients(NamedTuple):
 class BackwardStep:
     """A step of the backward pass as a function of tensors, which runs the scanned one again."""
 
-    def __init__(
-        self, node: ScanNode, rows: list[int], run: Any, batch: CotangentBatch
-    ) -> None:
+    def __init__(self, node: ScanNode, rows: list[int], run: Any, batch: CotangentBatch) -> None:
         self.node, self.rows, self.pass_, self.batch = node, rows, run, batch
         self.carried, self.sliced = node._differentiable()
 
@@ -395,7 +393,5 @@ class BackwardStep:
             {i: t for i, t in part if t is not None} for part in (named[:a], named[a:b], named[b:])
         ]
         steady = with_gradients(outs, {**parts[0], **arriving}, self.carried) == seeded
-        ends, slices, sums = [
-            {i: self.batch.outside(t) for i, t in part.items()} for part in parts
-        ]
+        ends, slices, sums = [self.batch.all_outside(part) for part in parts]
         return StepGradients(ends, sums, slices, seeded, steady)

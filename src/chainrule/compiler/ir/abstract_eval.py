@@ -1,8 +1,9 @@
 """Abstract evaluation: the shapes and dtypes that a function returns, from those of its arguments.
 
 NumPy itself runs on dummy arrays: elementwise functions on arrays of one element, views on arrays
-that broadcast one element without taking memory, other functions on small arrays. The latter XX, from which the lengths of the result
-follow. So there are few shape rules besides NumPy's, and no evaluation takes memory by size.
+that broadcast one element without taking memory, other functions on small arrays. The latter run
+three times, with small lengths in place of each long dimension, from which the lengths of the
+result follow. So there are few shape rules besides NumPy's, and none takes memory by size.
 """
 
 from __future__ import annotations
@@ -134,7 +135,9 @@ def _evaluate(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Abstr
 
 
 def _elementwise(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> AbstractResult:
-    found = _types(_call(function, args, kwargs, lambda shape, dtype: _dummy((1,) * len(shape), dtype)))
+    found = _types(
+        _call(function, args, kwargs, lambda shape, dtype: _dummy((1,) * len(shape), dtype))
+    )
     shape = np.broadcast_shapes(*(a.shape for a in args if _is_array(a)))
     return AbstractResult([(shape, dtype) for _, dtype in found.types], found.container)
 
@@ -197,7 +200,7 @@ _SHORT = 8
 _LONGEST_SETTING = 64
 """Largest number among the settings beside which small lengths are possible."""
 _STEPS = ((0, 2, 3, 12, 14, 16), (0, 1, 3, 4, 6, 8), (15, 21, 25, 26, 27, 31))
-"""Small lengths beyond the shortest, of three calls: no two ways to compute a length agree in all."""
+"""Small lengths beyond the shortest, of three calls: no two rules for a length agree in all."""
 
 
 def _is_large(tree: Any) -> bool:
@@ -244,9 +247,10 @@ def _by_lengths(
             return None
         given = (args, kwargs)
         if drawn:
-            given = tuple(shrunk(part) if _is_shape(part) else part for part in args), {
-                key: shrunk(part) if _is_shape(part) else part for key, part in kwargs.items()
-            }
+            given = (
+                tuple(shrunk(part) if _is_shape(part) else part for part in args),
+                {key: shrunk(part) if _is_shape(part) else part for key, part in kwargs.items()},
+            )
         try:
             result = _call(function, *given, lambda shape, dtype: _dummy(shrunk(shape), dtype))
         except Exception:  # of the lengths, or of the call: it runs again as it is
@@ -268,10 +272,12 @@ def _resolved(
     small = list(zip(*rows, strict=True))
     types = []
     for parts in zip(*(found.types for found in results), strict=True):
-        shape = [_length(n, long, small) for n in zip(*(shape for shape, _ in parts), strict=True)]
-        if None in shape:
+        found = zip(*(shape for shape, _ in parts), strict=True)
+        shape = [_length(n, long, small) for n in found]
+        known = tuple([n for n in shape if n is not None])
+        if len(known) < len(shape):
             return None
-        types.append((tuple(shape), parts[0][1]))
+        types.append((known, parts[0][1]))
     return AbstractResult(types, results[0].container)
 
 
