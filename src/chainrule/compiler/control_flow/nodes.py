@@ -288,9 +288,26 @@ class CondNode(LoopNode):
         return self.sources, [None if t is None else batch.outside(t) for t in grads]
 
     def _tangents(self, tangents: Sequence[Any]) -> list[Tensor | None]:
-        return self._differentiate(
-            lambda branch: outputs_and_jvp_of(branch, self.sources, tangents), CotangentBatch()
-        )
+        given = [t._array for t in tangents if t is not None]
+        batch = CotangentBatch([] if is_grad_enabled() else given)
+        with intercepted_by(TRACING.get() if batch.levels else INTERCEPTOR.get()):
+            parts = [
+                t if t is None or not batch.levels else make(batch.data(t._array), None)
+                for t in tangents
+            ]
+            found = self._differentiate(partial(self._output_tangents, parts, batch), batch)
+            arrays = [None if t is None else t._array for t in found]
+        if batch.levels:
+            return [None if a is None else make(batch.batched(a), None) for a in arrays]
+        return found
+
+    def _output_tangents(
+        self, tangents: Sequence[Any], batch: CotangentBatch, branch: Callable[..., Any]
+    ) -> tuple[Sequence[Any], list[Any]]:
+        """Return the results of a branch, and their tangents."""
+        given = [None if t is None else batch.inside(t) for t in tangents]
+        outs, found = outputs_and_jvp_of(branch, self.sources, given)
+        return outs, [None if t is None else batch.outside(t) for t in found]
 
     def _differentiate(
         self,

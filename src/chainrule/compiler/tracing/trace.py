@@ -157,8 +157,8 @@ class Trace:
         return symbol
 
     def array(self, array: Any) -> Any:
-        """Return an array as a symbol."""
-        return array if array.__class__ is Symbol else self.symbol_of(array)
+        """Return an array as a symbol, or as a batched array of symbols."""
+        return array if isinstance(array, ArrayProxy) else self.symbol_of(array)
 
     def symbol_of(self, array: Any) -> Symbol:
         """Return the symbol of an array: an input if the function can reach it, else a constant."""
