@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from operator import index
@@ -26,6 +27,19 @@ Sizes = int | Sequence[int]
 WATCHER: ContextVar[Callable[[Any], Any] | None]
 WATCHER = ContextVar("chainrule arrays", default=None)
 """A tracing compiler's function that replaces NumPy arrays by symbols."""
+
+
+CREATOR: ContextVar[Callable[..., Any] | None]
+CREATOR = ContextVar("chainrule creation", default=None)
+"""A tracing compiler's function that makes arrays, which may be too large to be kept."""
+
+
+def created(name: str, shape: tuple[int, ...], dtype: Any, *args: Any) -> Any:
+    """Return the array of a type that a function of NumPy makes from numbers."""
+    creator = CREATOR.get()
+    if creator is None:
+        return getattr(np, name)(*args)
+    return creator(name, math.prod(shape) * dtype.itemsize, *args)
 
 
 def watched(array: Any) -> Any:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from contextlib import nullcontext
+from contextvars import copy_context
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 
 from chainrule import pytree
+from chainrule.autograd.intercept import INTERCEPTOR, intercepting
 from chainrule.autograd.modes import enable_grad, no_grad, saved_tensors_hooks
 from chainrule.autograd.operands import as_tensors
 from chainrule.autograd.tensor import Tensor
@@ -15,7 +18,7 @@ from chainrule.backend import namespace
 from chainrule.creation import zeros
 from chainrule.errors import ArgumentError, DTypeError, ShapeError
 from chainrule.ops import stack, unbind
-from chainrule.random.discrete import get_rng_state, set_rng_state
+from chainrule.random.draw import default_generator
 
 __all__ = [
     "cond",
@@ -44,7 +47,19 @@ def _not_tensor_error(path: str, value: Any) -> TypeError:
     return TypeError(f"{path}: expected a Tensor, an array or a number, got {type(value).__name__}")
 
 
-def matched(what: str, node: Any, expected: Tensors, other: Any) -> list[Tensor]:
+class TensorType(NamedTuple):
+    """Shape and dtype of a tensor, which isn't kept: it may belong to another step."""
+
+    shape: tuple[int, ...]
+    dtype: Any
+
+    @classmethod
+    def of(cls, tensor: Tensor) -> TensorType:
+        array = tensor._array
+        return cls(array.shape, np.dtype(array.dtype))
+
+
+def matched(what: str, node: Any, expected: Sequence[TensorType], other: Any) -> list[Tensor]:
     """Return the leaves of a tree as tensors; raise if structure, shapes or dtypes differ."""
     found, expected_leaves = [], iter(expected)
     for path, first, second in pytree.zip_leaves(node, other):
@@ -59,25 +74,28 @@ def matched(what: str, node: Any, expected: Tensors, other: Any) -> list[Tensor]
     return found
 
 
-def _matched_leaf(what: str, path: str, like: Tensor, value: Any) -> Tensor:
-    """Return a leaf as a tensor; raise if its shape or dtype differs from that of `like`."""
+def _matched_leaf(what: str, path: str, like: TensorType, value: Any) -> Tensor:
+    """Return a leaf as a tensor; raise if its shape or dtype differs from those of `like`."""
     leaf = f"{what.split()[-1]}{path}"
-    try:
-        _, tensor = as_tensors((like, value))
-    except TypeError:
-        raise _not_tensor_error(f"{what}{path}", value) from None
-    if tensor._array.shape != like._array.shape:
+    tensor = value
+    if not isinstance(value, Tensor):
+        try:
+            _, tensor = as_tensors((zeros((), dtype=like.dtype), value))
+        except TypeError:
+            raise _not_tensor_error(f"{what}{path}", value) from None
+    found = TensorType.of(tensor)
+    if found.shape != like.shape:
         raise ShapeError(
             f"{what} must keep its shapes: {leaf} was of shape {list(like.shape)}, and is of "
-            f"{list(tensor.shape)} now: begin with the shape that it will have, or collect what "
+            f"{list(found.shape)} now: begin with the shape that it will have, or collect what "
             "grows as y"
         )
-    if np.dtype(tensor._array.dtype) != like._array.dtype:
+    if found.dtype != like.dtype:
         raise DTypeError(
             f"{what} must keep its dtypes: {leaf} was {like.dtype}, and is {tensor.dtype} now: "
             f"begin with {tensor.dtype}, or convert by .to(cr.{like.dtype}) at the end of a step"
         )
-    return tensor
+    return cast(Tensor, tensor)
 
 
 def described(value: Any) -> str:
@@ -182,6 +200,7 @@ class Step:
         self.f, self.init, self.slices = f, init, xs
         self.carry = tensors_of("scan: init", init)
         self.xs = tensors_of("scan: xs", xs)
+        self._types = list(map(TensorType.of, self.carry))
         self.result: Any = None  # the containers of y
         self.called = False
 
@@ -192,11 +211,11 @@ class Step:
                 f"scan: f must return a pair (carry, y), got {described(result)}: return "
                 "(carry, None) if nothing is to be collected"
             )
-        next_carry = matched("scan: the carry", self.init, self.carry, result[0])
+        next_carry = matched("scan: the carry", self.init, self._types, result[0])
         ys = tensors_of("scan: y", result[1])
         if not self.called:
             self.result, self.called = pytree.map_leaves(result[1], lambda leaf: leaf), True
-            self._ys = ys
+            self._ys = list(map(TensorType.of, ys))
         else:
             ys = matched("scan: y", self.result, self._ys, result[1])
         return next_carry, ys
@@ -207,6 +226,7 @@ def _scan_eagerly(
 ) -> tuple[list[Tensor], list[Tensor]]:
     """Run the steps of a scan in a Python loop."""
     columns = [unbind(x) for x in step.xs]
+    checkpoint = checkpoint and not _is_traced()  # a compiler decides what to save
     carry, rows = step.carry, []
     for i in reversed(range(count)) if reverse else range(count):
         xs = [column[i] for column in columns]
@@ -217,8 +237,20 @@ def _scan_eagerly(
     return own(carry), [stack(column) for column in zip(*rows, strict=True)]
 
 
+def _is_traced() -> bool:
+    """Whether a compiler traces the function, possibly below `vmap`."""
+    interceptor: Any = INTERCEPTOR.get()
+    while hasattr(interceptor, "level"):
+        interceptor = interceptor.outer
+    return interceptor is not None
+
+
 class _CheckpointedStep:
-    """A step that saves only its inputs, and runs again when a backward pass needs the rest."""
+    """A step that saves only its inputs, and runs again when a backward pass needs the rest.
+
+    It runs again in the context of its first run: under the same vmap, in the same modes, and with
+    the same random numbers.
+    """
 
     def __init__(self, step: Step) -> None:
         self.step = step
@@ -227,7 +259,8 @@ class _CheckpointedStep:
 
     def run(self, carry: Tensors, xs: Tensors) -> tuple[list[Tensor], list[Tensor]]:
         self.inputs = [[t.detach().requires_grad_(t.requires_grad) for t in p] for p in (carry, xs)]
-        self.state = get_rng_state()
+        self.state = default_generator().get_state()
+        self.context = copy_context()
         with saved_tensors_hooks(self._pack, self._unpack):
             return self.step(carry, xs)
 
@@ -237,14 +270,25 @@ class _CheckpointedStep:
 
     def _unpack(self, number: int) -> Tensor:
         if self.values is None:
-            values: list[Tensor] = []
-            state = get_rng_state()
-            set_rng_state(self.state)
-            with enable_grad(), saved_tensors_hooks(values.append, lambda value: value):
-                self.step(*self.inputs)
-            set_rng_state(state)
-            self.values = values
+            self.values = self.context.copy().run(self._saved_again)
         return self.values[number]
+
+    def _saved_again(self) -> list[Tensor]:
+        """Run the step again; return the tensors that it saves."""
+        values: list[Tensor] = []
+        generator, interceptor = default_generator(), INTERCEPTOR.get()
+        state = generator.get_state()
+        generator.set_state(self.state)
+        try:
+            with (
+                nullcontext() if interceptor is None else intercepting(interceptor),
+                enable_grad(),
+                saved_tensors_hooks(values.append, lambda value: value),
+            ):
+                self.step(*self.inputs)
+        finally:
+            generator.set_state(state)
+        return values
 
 
 def _count_of(xs: Tensors, length: int | None) -> int:
@@ -323,12 +367,13 @@ def while_loop(
     tensor(192.)
     """
     carry = tensors_of("while_loop: init", init)
+    types = list(map(TensorType.of, carry))
 
     def holds(parts: Tensors) -> Any:
         return condition(pytree.with_leaves(init, parts))
 
     def next_carry(parts: Tensors) -> list[Tensor]:
-        return matched("while_loop: the carry", init, carry, body(pytree.with_leaves(init, parts)))
+        return matched("while_loop: the carry", init, types, body(pytree.with_leaves(init, parts)))
 
     for inner, users in ((holds, condition), (next_carry, body)):
         inner.__dict__["__wrapped__"] = users  # for the compiler's discovery of captured objects

@@ -1,4 +1,8 @@
-"""Trees of dicts, lists, tuples, named tuples and dataclasses, with any other objects as leaves."""
+"""Trees of dicts, lists, tuples, named tuples and dataclasses, with any other objects as leaves.
+
+A tree may be nested to any depth, so no function here calls itself. A container inside itself, as
+the parent of a child, is a leaf there.
+"""
 
 from __future__ import annotations
 
@@ -24,9 +28,51 @@ def leaves(node: Any, path: str = "") -> Iterator[tuple[str, Any]]:
     parts = children(node)
     if parts is None:
         yield path, node
-    else:
-        for step, part in parts:
-            yield from leaves(part, path + step)
+        return
+    stack, active = [(path, node, iter(parts))], {id(node)}
+    while stack:
+        prefix, owner, rest = stack[-1]
+        for step, part in rest:
+            inner = None if id(part) in active else children(part)
+            if inner is not None:
+                stack.append((prefix + step, part, iter(inner)))
+                active.add(id(part))
+                break
+            yield prefix + step, part
+        else:
+            stack.pop()
+            active.discard(id(owner))
+
+
+Children = list[tuple[str, Any]]
+
+
+def fold(
+    node: Any, leaf: Callable[[Any], Any], build: Callable[[Any, Children, list[Any]], Any]
+) -> Any:
+    """Return ``build(container, children, results for them)`` of a tree, bottom up."""
+    parts = children(node)
+    if parts is None:
+        return leaf(node)
+    stack: list[tuple[Any, Children, list[Any]]] = [(node, parts, [])]
+    active = {id(node)}
+    while True:
+        owner, parts, found = stack[-1]
+        if len(found) < len(parts):
+            part = parts[len(found)][1]
+            inner = None if id(part) in active else children(part)
+            if inner is None:
+                found.append(leaf(part))
+            else:
+                stack.append((part, inner, []))
+                active.add(id(part))
+            continue
+        stack.pop()
+        active.discard(id(owner))
+        result = build(owner, parts, found)
+        if not stack:
+            return result
+        stack[-1][2].append(result)
 
 
 def with_children(node: Any, parts: Iterable[Any]) -> Any:
@@ -56,10 +102,18 @@ def with_children(node: Any, parts: Iterable[Any]) -> Any:
 
 def map_leaves(node: Any, change: Callable[[Any], Any]) -> Any:
     """Return the tree with a function applied to its leaves, in new containers."""
-    parts = children(node)
-    if parts is None:
-        return change(node)
-    return with_children(node, [map_leaves(part, change) for _, part in parts])
+    return fold(node, change, lambda owner, parts, found: with_children(owner, found))
+
+
+def changed_leaves(node: Any, change: Callable[[Any], Any]) -> Any:
+    """Return the tree with a function applied to its leaves; unchanged containers are the same."""
+
+    def build(owner: Any, parts: Children, found: list[Any]) -> Any:
+        if all(new is part for new, (_, part) in zip(found, parts, strict=True)):
+            return owner
+        return with_children(owner, found)
+
+    return fold(node, change, build)
 
 
 def with_leaves(node: Any, parts: Iterable[Any]) -> Any:
@@ -70,13 +124,19 @@ def with_leaves(node: Any, parts: Iterable[Any]) -> Any:
 
 def zip_leaves(node: Any, other: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:
     """Yield the leaves of a tree, each with its path and its counterpart in another tree."""
-    parts, others = children(node), children(other)
-    if parts is None or others is None or type(node) is not type(other):
-        yield path, node, other
-        return
-    found = dict(others)
-    if found.keys() != {step for step, _ in parts}:
-        yield path, node, other
-        return
-    for step, part in parts:
-        yield from zip_leaves(part, found[step], path + step)
+    stack: list[tuple[str, Any, Any, frozenset[int]]] = [(path, node, other, frozenset())]
+    while stack:
+        path, node, other, above = stack.pop()
+        parts, others = children(node), children(other)
+        found = dict(others or ())
+        if (
+            parts is None
+            or others is None
+            or type(node) is not type(other)
+            or id(node) in above
+            or found.keys() != {step for step, _ in parts}
+        ):
+            yield path, node, other
+            continue
+        above |= {id(node)}
+        stack += [(path + step, part, found[step], above) for step, part in reversed(parts)]

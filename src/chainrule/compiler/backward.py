@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from chainrule import pytree
 from chainrule.autograd.backward import autograd_grad, vjp_of
 from chainrule.autograd.forward import outputs_and_jvp_of
 from chainrule.autograd.node import Node, NodeName, check_unwritten, freed_error
@@ -15,10 +14,11 @@ from chainrule.autograd.record import stamp_node
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.compiler.ir.program import Op, Program, Value
 from chainrule.compiler.passes import optimize
+from chainrule.compiler.recorded_graph import GraphTemplate, RecordedGraph
 from chainrule.compiler.tracing.symbol import Symbol
 from chainrule.compiler.tracing.trace import Capture, Trace
 from chainrule.creation import zeros
-from chainrule.errors import AutogradError, CompileError, FreedGraphError
+from chainrule.errors import AutogradError, CompileError, FreedGraphError, InPlaceError
 
 # --- partial backward programs --------------------------------------------------------------------
 #
@@ -100,6 +100,8 @@ class TracedBackward(NamedTuple):
     free: list[Value]  # values of the forward program that it uses
     wrt: list[Capture]
     given: list[int | None]
+    graph: GraphTemplate | AutogradError
+    forward: list[Op]  # the ops of the forward pass, before any of them is rewritten
     obstacle: AutogradError | None = None
 
     def optimize(self) -> Pullback:
@@ -142,7 +144,9 @@ def pullback(trace: Trace, tracked: Sequence[Tensor]) -> TracedBackward | None:
                 "a tensor with a hook (register_hook) can't be used by a compiled function whose "
                 "result is differentiated outside: call backward() inside, or compile without it"
             )
-    begin, trace.naming = len(trace.ops), False
+    trace.naming = False
+    graph = _template(trace, tracked, wrt)
+    begin = len(trace.ops)
     seeds = [Symbol(Value(t.shape, t.dtype, "g")) for t in tracked]
     cotangents = [seed.value for seed in seeds]
 
@@ -158,7 +162,9 @@ def pullback(trace: Trace, tracked: Sequence[Tensor]) -> TracedBackward | None:
     except AutogradError as error:  # raised in the backward pass only, as in eager mode
         del trace.ops[begin:]
         obstacle = type(error)(str(error))  # without a traceback, whose frames hold tensors
-        return TracedBackward(trace, [], cotangents, [], [], wrt, [None] * len(wrt), obstacle)
+        none: list[int | None] = [None] * len(wrt)
+        forward = list(trace.ops)
+        return TracedBackward(trace, [], cotangents, [], [], wrt, none, graph, forward, obstacle)
     if trace.run(lambda: any(tensor.retains_grad for tensor in tracked)):
         raise CompileError(
             "retain_grad() of a result of a compiled function that is differentiated outside would "
@@ -174,16 +180,28 @@ def pullback(trace: Trace, tracked: Sequence[Tensor]) -> TracedBackward | None:
     needed = [v for op in ops for v in op.inputs] + outputs
     free = list(dict.fromkeys(v for v in needed if v not in own))
     given = [None if g is None else outputs.index(g) for g in grads]
-    return TracedBackward(trace, ops, cotangents, outputs, free, wrt, given)
+    forward = list(trace.ops)
+    return TracedBackward(trace, ops, cotangents, outputs, free, wrt, given, graph, forward)
+
+
+def _template(
+    trace: Trace, tracked: Sequence[Tensor], wrt: Sequence[Capture]
+) -> GraphTemplate | AutogradError:
+    """Return the graph of the trace, or the reason why it can't be gone through again."""
+    try:
+        found: GraphTemplate = trace.run(GraphTemplate, tracked, [c.node for c in wrt])
+        return found
+    except AutogradError as error:
+        return type(error)(str(error))  # without a traceback, whose frames hold tensors
 
 
 class CompiledNode(Node):
     """The graph node of one call of a compiled function."""
 
-    __slots__ = ("call", "saved", "spec")
+    __slots__ = ("inputs", "saved", "spec")
 
     saved: tuple[Any, ...] | None  # residuals of the backward program; None: released
-    call: tuple[Any, Any, tuple[Tensor, ...]] | None  # args, kwargs, tensors with gradients
+    inputs: tuple[Any, ...]  # arrays of which the graph of the call can be made
     spec: CompiledRule
 
     @property
@@ -203,47 +221,85 @@ class CompiledNode(Node):
         parts = g if g.__class__ is dict else {0: g}
         back = spec.backward(frozenset(parts))
         for position in back.residuals:
-            if position in spec.checked:
-                origin = spec.checked[position]
-                source = None if origin is None else self.edges[origin]
-                check_unwritten(self, saved[position], source, position)
+            self._check_saved(position)
         if run.xp is not None:
             return self._differentiable_vjp(parts, back, run)
         seeds = [run.conjugate(parts[i]) for i in sorted(parts)]
         found = back.run(*seeds, *[saved[position] for position in back.residuals])
         grads = found if back.several else (found,)
         if not run.retain_graph:
-            self.saved = self.call = None
+            self._release()
         return [None if i is None else run.conjugate(np.asarray(grads[i])) for i in back.given]
 
     def jvp(self, tangents: tuple[Any, ...], xp: Any) -> Any:
-        run, tensors = self._rerun("forward mode")
+        run, tensors = self._graph("forward mode")
         return tuple(outputs_and_jvp_of(run, tensors, tangents)[1])
 
     def _differentiable_vjp(self, parts: dict[int, Any], back: Backward, run: Any) -> Sequence[Any]:
-        """Run the function again in eager mode, and record its backward pass."""
-        rerun, tensors = self._rerun("a second derivative")
-        _, grads = vjp_of(rerun, tensors, {i: run.conjugate(part) for i, part in parts.items()})
+        """Record a backward pass through the graph of the call."""
+        graph, tensors = self._graph("a second derivative")
+        _, grads = vjp_of(graph, tensors, {i: run.conjugate(part) for i, part in parts.items()})
         if not run.retain_graph:
-            self.saved = self.call = None
+            self._release()
         found = [
             zeros(t.shape, dtype=t.dtype) if grad is None and given is not None else grad
             for t, grad, given in zip(tensors, grads, back.given, strict=True)
         ]
         return [None if grad is None else run.conjugate(grad) for grad in found]
 
-    def _rerun(self, purpose: str) -> tuple[Callable[[], list[Tensor]], tuple[Tensor, ...]]:
-        """Return a function that runs the call in eager mode, and the tensors with gradients."""
-        spec = self.spec
-        if not spec.pure:
-            raise AutogradError(
-                f"the compiled {spec.name} writes to tensors or draws random numbers, so it "
-                f"can't run again for {purpose}: compile a function of the whole instead"
-            )
-        if self.call is None:
+    def _graph(self, purpose: str) -> tuple[Callable[[], list[Tensor]], list[Tensor]]:
+        """Return what makes the graph of the call, and the tensors with gradients.
+
+        It returns the results. Their elements and those of the tensors are of no account.
+        """
+        spec, saved, graph = self.spec, self.saved, self.spec.graph
+        if saved is None:
             raise freed_error(self)
-        args, kwargs, tensors = self.call
-        return lambda: spec.tracked(spec.function(*args, **kwargs)), tensors
+        if isinstance(graph, AutogradError):
+            raise type(graph)(str(graph).replace("{purpose}", purpose))
+        arrays = dict(zip(spec.kept, saved, strict=True))
+        for position, value in enumerate(spec.kept):
+            if value in graph.given:
+                self._check_saved(position)
+        for value, found in zip(graph.inputs, self.inputs, strict=True):
+            arrays[value] = self._unchanged(value, found)
+        edges = self.edges
+        return lambda: _placed(spec.outputs, graph.edges(arrays, edges)), _placed(spec.wrt, edges)
+
+    def _check_saved(self, position: int) -> None:
+        """Raise if a residual that callers may write to has been written to."""
+        checked = self.spec.checked
+        if position in checked and self.saved is not None:
+            origin = checked[position]
+            source = None if origin is None else self.edges[origin]
+            check_unwritten(self, self.saved[position], source, position)
+
+    def _unchanged(self, value: Value, found: Any) -> Any:
+        """Return the array of an input; raise if it has changed since the call."""
+        name = f"{value.hint or 'an array'}, which the compiled {self.spec.name} used"
+        if type(found) is not tuple:
+            try:
+                check_unwritten(self, found, None, 0)
+            except InPlaceError as error:
+                raise InPlaceError(f"{name}: {error}") from None
+            return found
+        array, before = found  # of NumPy, whose writes nobody notes
+        if not np.array_equal(array, before, equal_nan=array.dtype.kind in "fc"):
+            raise InPlaceError(
+                f"{name}, a NumPy array of shape {list(array.shape)}, has been modified in place "
+                "since the call, and this pass computes with it anew: modify a copy, or call "
+                f"{self.spec.name} again"
+            )
+        return before
+
+    def _release(self) -> None:
+        self.saved, self.inputs = None, ()
+
+
+def _placed(types: Sequence[tuple[Any, Any]], edges: Sequence[Any]) -> list[Tensor]:
+    """Return tensors of these shapes and dtypes at positions in a graph, without their values."""
+    arrays = [np.broadcast_to(np.zeros((), dtype), shape) for shape, dtype in types]
+    return [make(array, edge) for array, edge in zip(arrays, edges, strict=True)]
 
 
 class Backward(NamedTuple):
@@ -261,16 +317,17 @@ class CompiledRule:
     def __init__(
         self,
         found: Pullback,
-        function: Callable[..., Any],
+        graph: RecordedGraph | AutogradError,
         emit: Callable[[Program], Callable[..., Any]],
         tracked: Sequence[Tensor],
-        result: Any,
-        pure: bool,
+        kept: list[Value],
         exposed: set[Value],
     ) -> None:
+        """`kept` are the values that a call saves: the residuals first."""
         self.name = found.program.name.removesuffix("_backward")
-        self.function, self.emit, self.pure = function, emit, pure
+        self.graph, self.emit, self.kept = graph, emit, kept
         self.outputs = [(t.shape, t.dtype) for t in tracked]
+        self.wrt = [(c.value.shape, c.value.dtype) for c in found.wrt]
         self.obstacle, self._found = found.obstacle, found._replace(wrt=[])  # `wrt` holds tensors
         residuals = [*range(len(found.residuals))]
         several = len(found.program.outputs) > 1
@@ -282,8 +339,6 @@ class CompiledRule:
             for position, v in enumerate(found.residuals)
             if v in known or v in exposed
         }
-        leaves = [id(leaf) for _, leaf in pytree.leaves(result)]
-        self._positions = [leaves.index(id(t)) for t in tracked]
 
     def backward(self, present: frozenset[int]) -> Backward:
         """Return the backward pass from these outputs."""
@@ -308,17 +363,12 @@ class CompiledRule:
             [None if i is None else positions[i] for i in found.given],
         )
 
-    def tracked(self, result: Any) -> list[Tensor]:
-        """Return the differentiable leaves of a result, one for each output."""
-        found = [leaf for _, leaf in pytree.leaves(result)]
-        return [found[i] for i in self._positions]
-
 
 def recorded(
-    spec: CompiledRule, edges: tuple[Any, ...], saved: tuple[Any, ...], call: Any
+    spec: CompiledRule, edges: tuple[Any, ...], saved: tuple[Any, ...], inputs: tuple[Any, ...]
 ) -> CompiledNode:
     """Return a new node for a call."""
     node: CompiledNode = object.__new__(CompiledNode)
-    node.spec, node.edges, node.saved, node.call = spec, edges, saved, call
+    node.spec, node.edges, node.saved, node.inputs = spec, edges, saved, inputs
     stamp_node(node, 3)
     return node

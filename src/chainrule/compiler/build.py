@@ -18,15 +18,15 @@ from chainrule.compiler.codegen.numpy_source import Source
 from chainrule.compiler.codegen.run import runner
 from chainrule.compiler.guards.signature import Signature, signature_of
 from chainrule.compiler.guards.source import MISS, Guards, call_of, first_call_of
-from chainrule.compiler.ir.abstract_eval import DRAW
-from chainrule.compiler.ir.program import Program, Value, every_op
+from chainrule.compiler.ir.program import Program, Value
 from chainrule.compiler.passes import optimize
 from chainrule.compiler.passes.reroll import reroll_ops
+from chainrule.compiler.recorded_graph import RecordedGraph
 from chainrule.compiler.tracing.discovery import is_constant, is_iterator
 from chainrule.compiler.tracing.run import Traced, trace_call
 from chainrule.compiler.tracing.symbol import Symbol
 from chainrule.compiler.tracing.trace import Capture, overlapping
-from chainrule.errors import CompileError
+from chainrule.errors import AutogradError, CompileError
 
 _FREED_MESSAGE = (
     "Trying to backward through the graph a second time: a compiled function has called backward() "
@@ -102,11 +102,12 @@ class _Builder:
         self._check()
         tracked = self._tracked()
         back = self._trace_backward(tracked)
-        template = self._result_source(pytree.map_leaves(self.call.result, self._leaf_source))
+        template = self._result_source()
         changes = [line for c in self.captures for line in self._grad_lines(c)]
         once = [line for t in self._survivors() for line in self._survivor_lines(t)]
         found = self._optimize_backward(back)
-        residuals = [] if found is None else self._residual_outputs(found)
+        graph, kept = (None, []) if back is None or found is None else self._graph(back, found)
+        residuals = self._residual_outputs(kept)
         outputs = [*self.outputs, *(v for v in residuals if v not in self.outputs)]
         outs = [f"o{i}" for i in range(len(outputs))]
         self.guards.memory(bool(self.call.writes))
@@ -121,7 +122,8 @@ class _Builder:
                 value.hint = parts[0].source.names[value]
             parts.append(emit(found.program, self.backend))
             saved = {v: outs[outputs.index(v)] for v in residuals}
-            lines.append(self._node_line(found, tracked, parts[1].run, saved))
+            assert graph is not None
+            lines.append(self._node_line(found, graph, tracked, parts[1].run, kept, saved))
         lines += [*self.lines, *changes]
         final, name = [f"return {template}"], self.trace.name
         return Built(
@@ -156,10 +158,39 @@ class _Builder:
         trace.ops = reroll_ops(trace.ops, needed, trace.constants)
         return back.optimize()
 
-    def _residual_outputs(self, found: Pullback) -> list[Value]:
-        """Return the residuals that the forward program must output."""
+    def _graph(
+        self, back: TracedBackward, found: Pullback
+    ) -> tuple[RecordedGraph | AutogradError, list[Value]]:
+        """Return the graph for derivatives of higher order, and the values that a call saves.
+
+        Besides residuals these are random numbers, which must not be drawn anew.
+        """
+        kept, constants = list(found.residuals), self.trace.constants
+        if isinstance(back.graph, AutogradError):
+            return back.graph, kept
+        plain = [v for _, _, v in self.trace.arrays]  # whose writes nobody notes
+        given = [v for v in kept if v not in plain]
+        graph = RecordedGraph(back.graph, back.forward, constants, given)
+        if graph.draws:
+            available = {v for op in self.trace.ops for v in op.outs}
+            drawn = [v for op in graph.draws for v in op.outs if v in available]
+            kept, given = kept + drawn, given + drawn
+            graph = RecordedGraph(back.graph, back.forward, constants, given)
+        written = {write.target for write in self.call.writes}
+        if graph.draws or not written.isdisjoint(graph.inputs):
+            what = (
+                "draws random numbers in a loop or branch" if graph.draws else "writes to tensors"
+            )
+            return AutogradError(
+                f"the compiled {self.trace.name} {what}, so that what it computed can't be "
+                "computed again for {purpose}: compile a function of the whole instead"
+            ), list(found.residuals)
+        return graph, kept
+
+    def _residual_outputs(self, kept: list[Value]) -> list[Value]:
+        """Return the saved values that the forward program must output."""
         inputs, written = self.call.inputs, {write.target for write in self.call.writes}
-        return [v for v in found.residuals if v not in inputs or v in written]
+        return [v for v in kept if v not in inputs or v in written]
 
     def _check(self) -> None:
         shared = overlapping(self.trace)
@@ -198,26 +229,34 @@ class _Builder:
         return list(found.values())
 
     def _node_line(
-        self, found: Pullback, tracked: list[Tensor], backward: Any, saved_outs: dict[Value, str]
+        self,
+        found: Pullback,
+        graph: RecordedGraph | AutogradError,
+        tracked: list[Tensor],
+        backward: Any,
+        kept: list[Value],
+        saved_outs: dict[Value, str],
     ) -> str:
         """Return the line that records the node of a call."""
-        pure = not any(c.symbol.writes or c.grads[0] is not c.grads[1] for c in self.captures)
-        pure = pure and not any(op.function == DRAW for op in every_op(self.trace.ops))
         exposed = {*self.outputs, *({c.value for c in self.captures} - saved_outs.keys())}
         backend, whole = self.backend, found.program  # without `found`, which holds tensors
 
         def run_of(program: Program) -> Callable[..., Any]:
             return backward if program is whole else emit(program, backend).run
 
-        rule = CompiledRule(found, self.function, run_of, tracked, self.call.result, pure, exposed)
+        rule = CompiledRule(found, graph, run_of, tracked, kept, exposed)
         arrays = {c.value: self.guards.array(c) for c in self.captures}
-        arrays |= {v: self.guards.arrays[id(a)] for a, _, v in self.trace.arrays}
-        arrays |= saved_outs
+        plain = {v: self.guards.arrays[id(a)] for a, _, v in self.trace.arrays}
+        sources = arrays | plain | saved_outs
+        arrays |= {v: f"({name}, {name}.copy())" for v, name in plain.items()}
         edges = "".join(f"{self.guards.edge(c)}, " for c in found.wrt)
-        saved = "".join(f"{arrays[v]}, " for v in found.residuals)
-        tensors = "".join(f"{self.guards.name(c)}, " for c in found.wrt)
-        call = f"(args, kwargs, ({tensors}))"
-        return f"node = recorded({self.guards.hold(rule)}, ({edges}), ({saved}), {call})"
+        saved = "".join(f"{sources[v]}, " for v in kept)
+        inputs = (
+            ""
+            if isinstance(graph, AutogradError)
+            else "".join(f"{arrays[v]}, " for v in graph.inputs)
+        )
+        return f"node = recorded({self.guards.hold(rule)}, ({edges}), ({saved}), ({inputs}))"
 
     # --- inputs and results ---
 
@@ -297,12 +336,25 @@ class _Builder:
             if capture.symbol.writes:
                 yield f"record_write({self.guards.array(capture)}, 'compiled {self.trace.name}')"
 
-    def _result_source(self, node: Any) -> str:
+    def _result_source(self) -> str:
         """Return the source that rebuilds the containers of the result."""
-        if isinstance(node, _Text):
-            return node.text
+        found: _Text = pytree.fold(self.call.result, self._leaf_source, self._container_source)
+        return found.text
+
+    def _container_source(self, node: Any, parts: Any, found: list[_Text]) -> _Text:
+        depth = max([part.depth for part in found], default=0) + 1
+        if depth > _MAX_NESTED:  # Python's parser nests brackets to a limited depth
+            for part in found:
+                if part.depth == depth - 1:
+                    name = f"c{len(self.lines)}"
+                    self.lines.append(f"{name} = {part.text}")
+                    part.text = name
+            depth = 1
+        return _Text(self._brackets(node, [part.text for part in found]), depth)
+
+    def _brackets(self, node: Any, parts: list[str]) -> str:
+        """Return the source of a container, given that of its children."""
         kind = type(node)
-        parts = [self._result_source(part) for _, part in pytree.children(node) or ()]
         if kind is dict:
             keys = [self.guards.key(key) for key in node]
             return f"{{{', '.join(f'{k}: {part}' for k, part in zip(keys, parts, strict=True))}}}"
@@ -316,6 +368,10 @@ class _Builder:
         return f"{self.guards.hold(partial(pytree.with_children, node))}({items})"
 
 
+_MAX_NESTED = 20
+"""Number of containers inside each other that one line of source makes."""
+
+
 def _share(traced: Tensor | None, tensor: Tensor) -> None:
     """Give a tensor of the trace that is still in use the array and node of its counterpart."""
     if traced is not None:
@@ -323,7 +379,8 @@ def _share(traced: Tensor | None, tensor: Tensor) -> None:
 
 
 class _Text:
-    """Source code in place of a leaf."""
+    """Source code in place of a leaf or container."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, depth: int = 0) -> None:
         self.text = text
+        self.depth = depth

@@ -7,7 +7,6 @@ the objects of the copy in their place; checks and shapes are the same.
 
 from __future__ import annotations
 
-import copy
 import functools
 import gc
 import sys
@@ -17,7 +16,6 @@ from typing import Any
 from chainrule.autograd.function_wrapper import FunctionWrapper
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import ndarray
-from chainrule.compiler.backward import CompiledRule
 from chainrule.compiler.build import Built
 from chainrule.compiler.tracing.discovery import Found, is_constant, is_generator, reachable
 
@@ -58,7 +56,7 @@ def rebound(built: Built, original: Any, copied: Any) -> Built | None:
         return None
     if not all(pairs.knows(held) for held in built.call.__globals__.values()):
         return None
-    call, arrays = (_with_objects(each, pairs, copied) for each in (built.call, built.arrays))
+    call, arrays = (_with_objects(each, pairs) for each in (built.call, built.arrays))
     if _reaches([call, arrays], pairs.replaced):
         return None
     return built._replace(call=call, arrays=arrays, first=call)
@@ -154,13 +152,9 @@ def _is_plain_object(x: Any) -> bool:
 _HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE
 
 
-def _with_objects(function: Any, pairs: _Pairs, copied: Any) -> Any:
+def _with_objects(function: Any, pairs: _Pairs) -> Any:
     """Return a generated function with the objects of the copy."""
     scope = {name: pairs.get(value) for name, value in function.__globals__.items()}
-    for name, value in scope.items():
-        if isinstance(value, CompiledRule):
-            scope[name] = copy.copy(value)
-            scope[name].function = copied
     return types.FunctionType(function.__code__, scope, function.__name__)
 
 

@@ -12,6 +12,7 @@ from chainrule.arguments import (
     DTypeLike,
     Operand,
     Sizes,
+    created,
     dtype_of,
     dtype_or_default,
     leaf,
@@ -70,7 +71,8 @@ def zeros(
     tensor([[0., 0., 0.],
             [0., 0., 0.]])
     """
-    return leaf(np.zeros(lengths_of(sizes, size), dtype_or_default(dtype)), device, requires_grad)
+    shape, kind = lengths_of(sizes, size), dtype_or_default(dtype)
+    return leaf(created("zeros", shape, kind, shape, kind), device, requires_grad)
 
 
 def ones(
@@ -88,7 +90,8 @@ def ones(
     >>> cr.ones(2)
     tensor([1., 1.])
     """
-    return leaf(np.ones(lengths_of(sizes, size), dtype_or_default(dtype)), device, requires_grad)
+    shape, kind = lengths_of(sizes, size), dtype_or_default(dtype)
+    return leaf(created("ones", shape, kind, shape, kind), device, requires_grad)
 
 
 def empty(
@@ -108,7 +111,8 @@ def empty(
     >>> cr.empty(2, 0).shape
     (2, 0)
     """
-    return leaf(np.empty(lengths_of(sizes, size), dtype_or_default(dtype)), device, requires_grad)
+    shape, kind = lengths_of(sizes, size), dtype_or_default(dtype)
+    return leaf(created("empty", shape, kind, shape, kind), device, requires_grad)
 
 
 def full(
@@ -147,7 +151,8 @@ def full(
     tensor([3, 3])
     """
     value = array_of(fill_value, dtype)
-    return leaf(np.full(lengths_of((size,)), value), device, requires_grad)
+    shape = lengths_of((size,))
+    return leaf(created("full", shape, value.dtype, shape, value), device, requires_grad)
 
 
 def eye(
@@ -187,7 +192,9 @@ def eye(
     for name, count in (("n", rows), ("m", columns)):
         if count < 0:
             raise ArgumentError(f"eye: {name} must be greater or equal to 0, got {count}")
-    return leaf(np.eye(rows, columns, k, dtype_or_default(dtype)), device, requires_grad)
+    kind = dtype_or_default(dtype)
+    made = created("eye", (rows, columns), kind, rows, columns, k, kind)
+    return leaf(made, device, requires_grad)
 
 
 # --- creation like another tensor -----------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from operator import index
 from typing import Any
 
@@ -11,6 +12,7 @@ from chainrule.arguments import (
     DeviceLike,
     DTypeLike,
     complex_dtype,
+    created,
     dtype_of,
     dtype_or_default,
     leaf,
@@ -67,8 +69,10 @@ def arange(
     if step == 0:
         raise ArgumentError("arange(): step must be nonzero")
     try:
-        values = np.arange(start, end, step)
-    except ValueError:
+        plain = all(isinstance(x, int | float) for x in (start, end, step))
+        count = max(math.ceil((end - start) / step), 0) if plain else 0
+        values = created("arange", (count,), np.dtype(np.float64), start, end, step)
+    except (ValueError, OverflowError):
         raise ArgumentError(f"arange(): unsupported range: {start} -> {end}") from None
     kind = default_dtype() if values.dtype.kind == "f" else np.dtype(np.int64)
     return leaf(values.astype(kind if dtype is None else dtype_of(dtype)), device, requires_grad)
@@ -162,7 +166,8 @@ def _evenly_spaced(start: complex, end: complex, steps: int) -> Array:
     count = index(steps)
     if count < 0:
         raise ArgumentError(f"number of steps must be non-negative, got {count}")
-    return np.linspace(_number(start), _number(end), count)
+    ends = _number(start), _number(end)
+    return created("linspace", (count,), np.dtype(np.float64), *ends, count)
 
 
 def _to_tensor(values: Array, dtype: DTypeLike, device: DeviceLike, requires_grad: bool) -> Tensor:

@@ -211,10 +211,33 @@ def test_forward_mode_over_and_under_other_passes() -> None:
         assert curvature(f, x).item() == pytest.approx(curvature(function.function, x).item())
 
 
-def test_forward_mode_through_what_draws_is_refused() -> None:
-    noisy = cr.compile(lambda x: x * cr.rand(2))
-    with pytest.raises(cr.AutogradError, match="can't run again for forward mode"):
-        cr.jvp(noisy, values(1.0, 2.0), values(1.0, 0.0))
+def test_forward_mode_goes_through_what_was_drawn() -> None:
+    def noisy(x: cr.Tensor) -> cr.Tensor:
+        return (x * cr.rand(2)).exp()
+
+    found = []
+    for function in (noisy, cr.compile(noisy)):
+        cr.manual_seed(0)
+        found.append(cr.jvp(function, values(1.0, 2.0), values(1.0, 0.5)))
+    for a, b in zip(*found, strict=True):
+        np.testing.assert_allclose(a.detach().numpy(), b.detach().numpy(), 1e-6)
+
+
+def test_forward_mode_goes_through_what_writes() -> None:
+    found = []
+    for wrap in (lambda f: f, cr.compile):
+        state = values(1.0, 2.0)
+
+        def counting(x: cr.Tensor, state: cr.Tensor = state) -> cr.Tensor:
+            y = (x + state).sin()
+            state.add_(1.0)
+            return y.exp() * x
+
+        function = wrap(counting)
+        found.append([cr.jvp(function, values(1.0, 2.0), values(1.0, 0.5)) for _ in range(2)])
+    for eager, compiled in zip(*found, strict=True):
+        for a, b in zip(eager, compiled, strict=True):
+            np.testing.assert_allclose(a.detach().numpy(), b.detach().numpy(), 1e-6)
 
 
 # --- derivatives inside ---------------------------------------------------------------------------

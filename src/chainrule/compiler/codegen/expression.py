@@ -73,7 +73,7 @@ def item(x: Expression, index: str) -> Expression:
 
 # --- literals -------------------------------------------------------------------------------------
 
-_NUMBERS = (int, float, complex)
+_KINDS = (bool, int, float, complex, str, bytes)
 
 
 def literal(value: Any) -> Expression:
@@ -92,7 +92,7 @@ def literal(value: Any) -> Expression:
     if isinstance(value, slice):
         return call("slice", [literal(part).text for part in (value.start, value.stop, value.step)])
     # Of a subclass, such as an IntEnum, repr() may return anything.
-    kind: Any = next((k for k in (bool, *_NUMBERS, str, bytes) if isinstance(value, k)), type(value))
+    kind: Any = next((k for k in _KINDS if isinstance(value, k)), type(value))
     if kind is complex:  # its repr, a sum, loses the signs of zeros
         return call("complex", [literal(value.real).text, literal(value.imag).text])
     if kind in (int, float):

@@ -15,19 +15,22 @@ from typing import Any, NamedTuple
 from chainrule import control_flow
 from chainrule.autograd.backward import vjp_of
 from chainrule.autograd.forward import outputs_and_jvp_of
+from chainrule.autograd.intercept import intercepted_by
 from chainrule.autograd.node import NodeName, NodeOutput
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.compiler.control_flow.inner_trace import Body
 from chainrule.compiler.control_flow.nodes import (
+    CotangentBatch,
     Function,
     LoopNode,
+    LoopTemplate,
     as_cotangents,
     as_tensors,
     zeros_like,
 )
 from chainrule.compiler.control_flow.scan_backward import BackwardBody, with_gradients
 from chainrule.compiler.ir.program import Op, Value
-from chainrule.compiler.tracing.symbol import Symbol
+from chainrule.compiler.tracing.symbol import TRACING, Symbol
 from chainrule.creation import zeros
 from chainrule.ops import cat, unsqueeze
 
@@ -124,10 +127,25 @@ class ScanNode(LoopNode):
         super().release()
         self.function = list
 
+    def template(self) -> LoopTemplate:
+        return LoopTemplate(self, _run_steps)
+
     def vjp(self, g: Any, run: Any) -> Sequence[Any]:
+        batch = CotangentBatch(g.values() if run.xp is None else ())
+        if batch.levels:
+            with intercepted_by(TRACING.get()):
+                parts = {k: batch.data(part, self._axis(k)) for k, part in g.items()}
+                found = self._vjp_of_tensors(parts, run, batch)
+                axes = [*(self._axis(i) for i in range(len(self.flags))), *[0] * len(self.sources)]
+                pairs = zip(found, axes, strict=True)
+                return [None if t is None else batch.batched(t, axis) for t, axis in pairs]
         if run.xp is not None or (self.checkpoint and not self.draws):
-            return self._vjp_of_tensors(g, run)
+            return self._vjp_of_tensors(g, run, batch)
         return self._vjp_of_program(g, run)
+
+    def _axis(self, position: int) -> int:
+        """Return the axis of one step's array in that of a carry (0) or of a stack (1)."""
+        return int(position >= self.count)
 
     def _differentiable(self) -> tuple[list[int], list[int]]:
         """Return the carries and the xs that get gradients, by their positions as inputs."""
@@ -153,12 +171,12 @@ class ScanNode(LoopNode):
 
     # --- derivatives as scans of tensors, which run the function again ---
 
-    def _vjp_of_tensors(self, g: Any, run: Any) -> list[Any]:
+    def _vjp_of_tensors(self, g: Any, run: Any, batch: CotangentBatch) -> list[Any]:
         self._check_rerun()
         gs, outs = as_tensors(g, run), self.op.outs
         rows = [k for k in gs if k >= self.count]
         columns = [*(gs[k] for k in rows), *self._step_inputs()]
-        back = BackwardStep(self, rows, run)
+        back = BackwardStep(self, rows, run, batch)
         carries: dict[int, Tensor] = {k: gs[k] for k in self._differentiable()[0] if k in gs}
         sums: dict[int, Tensor] = {}
         loop = PeeledLoop(self.op.kwargs["length"], self._descending)
@@ -169,8 +187,8 @@ class ScanNode(LoopNode):
                 (ends, totals), slices = control_flow.scan(
                     back.repeated(found),
                     (
-                        [carries[k] if k in carries else zeros_like(outs[k]) for k in found.seeded],
-                        [sums[j] if j in sums else zeros_like(self.sources[j]) for j in found.sums],
+                        [carries.get(k, batch.zeros_like(outs[k])) for k in found.seeded],
+                        [sums.get(j, batch.zeros_like(self.sources[j])) for j in found.sums],
                     ),
                     [loop.rest_of(column) for column in columns],
                     loop.left,
@@ -283,6 +301,20 @@ class ScanNode(LoopNode):
         return as_cotangents(self._in_edge_order(carries, loop.joined(), sums), run)
 
 
+def _run_steps(op: Op, arrays: Any, inputs: Sequence[Tensor], body: Any) -> Sequence[Tensor]:
+    """Run the steps of a loop one by one; return its carries and stacks."""
+    count, settings = len(op.args[0]), op.kwargs
+
+    def step(carry: Sequence[Tensor], xs: Sequence[Tensor]) -> Any:
+        outs = body([*carry, *xs])
+        return outs[:count], outs[count:]
+
+    carry, stacks = control_flow.scan(
+        step, list(inputs[:count]), list(inputs[count:]), settings["length"], settings["reverse"]
+    )
+    return [*carry, *stacks]
+
+
 def _steady_step(forward: Any, known: list[int], made: list[int], state: Any, given: Any) -> Any:
     """Run a step of a scan in which the same carries have tangents in all steps."""
     found = forward(dict(zip(known, state, strict=True)), given)
@@ -306,8 +338,8 @@ class StepGradients(NamedTuple):
 class BackwardStep:
     """A step of the backward pass as a function of tensors, which runs the scanned one again."""
 
-    def __init__(self, node: ScanNode, rows: list[int], run: Any) -> None:
-        self.node, self.rows, self.pass_ = node, rows, run
+    def __init__(self, node: ScanNode, rows: list[int], run: Any, batch: CotangentBatch) -> None:
+        self.node, self.rows, self.pass_, self.batch = node, rows, run, batch
         self.carried, self.sliced = node._differentiable()
 
     def run(self, carries: dict[int, Tensor], columns: Sequence[Tensor]) -> StepGradients:
@@ -349,19 +381,17 @@ class BackwardStep:
         inputs = self.node.tracked(given[len(rows) :])
         arriving = dict(zip(rows, given, strict=False))
         wrt = [inputs[i] for i in (*self.carried, *self.sliced)] + sources
-        outs, found = vjp_of(
-            lambda: self.node.function(inputs),
-            wrt,
-            {**carries, **arriving},
-            self.pass_.xp is not None,
-        )
-        seeded = with_gradients(outs, {**carries, **arriving}, self.carried)
+        arriving = {k: self.batch.inside(t) for k, t in arriving.items()}
+        gs = arriving | {k: self.batch.inside(t) for k, t in carries.items()}
+        recorded = self.pass_.xp is not None
+        outs, found = vjp_of(lambda: self.node.function(inputs), wrt, gs, recorded)
+        seeded = with_gradients(outs, gs, self.carried)
         numbers = [*self.carried, *self.sliced, *range(len(sources))]
         a, b = len(self.carried), len(self.carried) + len(self.sliced)
         named = [(i, t) for i, t in zip(numbers, found, strict=True)]
         parts = [
             {i: t for i, t in part if t is not None} for part in (named[:a], named[a:b], named[b:])
         ]
-        at_next_step = {**parts[0], **arriving}
-        steady = with_gradients(outs, at_next_step, self.carried) == seeded
-        return StepGradients(parts[0], parts[2], parts[1], seeded, steady)
+        steady = with_gradients(outs, {**parts[0], **arriving}, self.carried) == seeded
+        ends, slices, sums = [self.batch.all_outside(part) for part in parts]
+        return StepGradients(ends, sums, slices, seeded, steady)

@@ -10,14 +10,14 @@ from typing import Any
 from chainrule import pytree
 from chainrule.autograd.location import here
 from chainrule.autograd.modes import is_grad_enabled, no_grad
-from chainrule.autograd.tensor import Tensor, make
+from chainrule.autograd.tensor import Tensor
 from chainrule.compiler.control_flow.inner_trace import Body
 from chainrule.compiler.control_flow.nodes import CondNode, WhileNode, connected
 from chainrule.compiler.control_flow.scan import ScanNode
 from chainrule.compiler.ir.program import Op, Value
 from chainrule.compiler.tracing.discovery import reachable
-from chainrule.compiler.tracing.symbol import TRACING, Symbol
-from chainrule.control_flow import Branch, Step, matched
+from chainrule.compiler.tracing.symbol import TRACING
+from chainrule.control_flow import Branch, Step, TensorType, matched
 from chainrule.errors import CompileError
 
 Tensors = Sequence[Tensor]
@@ -95,7 +95,7 @@ def _trace_branches(predicate: Tensor, first: Branch, second: Branch) -> list[Te
     types = regions[0].program.outputs
 
     def second_matched(_: Any) -> list[Tensor]:
-        like = [make(Symbol(value), None) for value in types]
+        like = [TensorType(value.shape, value.dtype) for value in types]
         return matched("cond: the result", first.result, like, second.f(*second.operands))
 
     regions.append(Body("cond", second_matched, [], []))

@@ -41,6 +41,10 @@ def _firsts(*arrays: Any) -> list[int]:
     return [storages.index(storage) for storage in storages]
 
 
+_LONG_PATH = 100
+"""Length in characters of a path that is given a name: each container lengthens it."""
+
+
 class Guards:
     """Source of the checks of a signature, and of the access to tensors and arrays."""
 
@@ -112,8 +116,17 @@ class Guards:
             self._argument(f"kwargs[{name!r}]", arg)
 
     def _argument(self, path: str, value: Any) -> None:
-        parts = pytree.children(value)
-        if parts is not None:
+        """Check an argument: its containers from outside in, and its leaves."""
+        stack: list[tuple[str, Any, dict[int, str]]] = [(path, value, {})]
+        while stack:
+            path, value, above = stack.pop()
+            parts = pytree.children(value)
+            if parts is None:
+                self._leaf(path, value)
+                continue
+            if id(value) in above:  # a container inside itself
+                self.require(f"{path} is {above[id(value)]}")
+                continue
             self.require(f"{path}.__class__ is {self.hold(type(value))}")
             if isinstance(value, dict):
                 form, keys = equality(list(value))
@@ -121,9 +134,15 @@ class Guards:
                 parts = [(f"[{self.key(key)}]", part) for key, part in value.items()]
             elif isinstance(value, list | tuple):
                 self.require(f"len({path}) == {len(value)}")
-            for step, part in parts:
-                self._argument(path + step, part)
-        elif isinstance(value, Tensor):
+            if len(path) > _LONG_PATH:
+                self.lines.append(f"c{len(self.lines)} = {path}")
+                path = f"c{len(self.lines) - 1}"
+            above = {**above, id(value): path}
+            stack += [(path + step, part, above) for step, part in reversed(parts)]
+
+    def _leaf(self, path: str, value: Any) -> None:
+        """Check a leaf of the arguments."""
+        if isinstance(value, Tensor):
             name = f"t{len(self.variables)}"
             self.lines.append(f"{name} = {path}")
             if id(value) in self.variables:

@@ -1,11 +1,14 @@
 """Abstract evaluation: the shapes and dtypes that a function returns, from those of its arguments.
 
-NumPy itself runs on dummy arrays: elementwise functions on arrays of one element, others on arrays
-that broadcast one element without taking memory. So there is no second set of shape rules.
+NumPy itself runs on dummy arrays: elementwise functions on arrays of one element, views on arrays
+that broadcast one element without taking memory, other functions on small arrays. The latter run
+three times, with small lengths in place of each long dimension, from which the lengths of the
+result follow. So there are few shape rules besides NumPy's, and none takes memory by size.
 """
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable
 from functools import cache, reduce
@@ -118,38 +121,338 @@ def _leaf_key(leaf: Any) -> Any:
 
 def _evaluate(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> AbstractResult:
     function = resolve(name)
-    elementwise = isinstance(function, np.ufunc) and function.signature is None
+    rule = _RULES.get(name)
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        result = function(
-            *_dummies(args, elementwise), **{k: _dummies(v, elementwise) for k, v in kwargs.items()}
-        )
-    if isinstance(result, tuple | list):
-        parts = list(result)
-        container: type | None = type(result)
-    else:
-        parts, container = [result], None
-    if not elementwise:
-        types = [(np.shape(part), np.asarray(part).dtype) for part in parts]
-        return AbstractResult(types, container)
+        if isinstance(function, np.ufunc) and function.signature is None:
+            return _elementwise(function, args, kwargs)
+        found = None if rule is None else rule(function, *args, **kwargs)
+        if found is None and _is_large((args, kwargs)) and name not in _VIEWS:
+            found = _by_lengths(function, args, kwargs, drawn=name == DRAW)
+        if found is None:
+            found = _types(_call(function, args, kwargs, _broadcast if name in _VIEWS else _dummy))
+    return found
+
+
+def _elementwise(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> AbstractResult:
+    found = _types(
+        _call(function, args, kwargs, lambda shape, dtype: _dummy((1,) * len(shape), dtype))
+    )
     shape = np.broadcast_shapes(*(a.shape for a in args if _is_array(a)))
-    return AbstractResult([(shape, np.asarray(part).dtype) for part in parts], container)
+    return AbstractResult([(shape, dtype) for _, dtype in found.types], found.container)
 
 
-def _dummies(tree: Any, elementwise: bool) -> Any:
-    """Return arguments with a dummy array, which takes no memory, in place of each value."""
+def _types(result: Any) -> AbstractResult:
+    """Return the types of what a function returned."""
+    several = isinstance(result, tuple | list)
+    parts = list(result) if several else [result]
+    types = [(np.shape(part), np.asarray(part).dtype) for part in parts]
+    return AbstractResult(types, type(result) if several else None)
+
+
+Make = Callable[[Shape, Any], Any]
+
+
+def _call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], make: Make) -> Any:
+    """Call a function with ``make(shape, dtype)`` in place of each value."""
+    return function(*_filled(args, make), **_filled(kwargs, make))
+
+
+def _filled(tree: Any, make: Make) -> Any:
     if isinstance(tree, tuple | list):
-        items = [_dummies(item, elementwise) for item in tree]
+        items = [_filled(item, make) for item in tree]
         return type(tree)(*items) if hasattr(tree, "_fields") else type(tree)(items)
-    if not _is_array(tree):
-        return tree
-    shape, dtype = tree.shape, tree.dtype
-    if elementwise:
-        shape = (1,) * len(shape)
-    elif len(shape) >= 2 and shape[-1] == shape[-2] and dtype.kind in "fc":
-        return np.broadcast_to(np.eye(shape[-1], dtype=dtype), shape)  # inv needs invertible ones
+    if isinstance(tree, dict):
+        return {key: _filled(value, make) for key, value in tree.items()}
+    return make(tree.shape, tree.dtype) if _is_array(tree) else tree
+
+
+def _dummy(shape: Shape, dtype: Any) -> Any:
+    """Return a dummy array; square ones are invertible."""
+    if len(shape) >= 2 and shape[-1] == shape[-2] and dtype.kind in "fc":
+        return np.broadcast_to(np.eye(shape[-1], dtype=dtype), shape)
+    return _broadcast(shape, dtype)
+
+
+def _broadcast(shape: Shape, dtype: Any) -> Any:
+    """Return an array of one repeated element, which takes no memory."""
     one = np.zeros((), dtype) if dtype.kind in "iu" else np.ones((), dtype)
     return np.broadcast_to(one, shape)  # integers may be indices: 0 is always within bounds
+
+
+_VIEWS = frozenset(
+    [
+        *("np.permute_dims", "np.broadcast_to", "diagonal", "windows", "np.real", "np.imag"),
+        *("np.flip", "np.squeeze", "np.expand_dims", "np.swapaxes", "np.moveaxis", "np.split"),
+        *("np.transpose", "np.diagonal", "np.matrix_transpose", "np.atleast_1d", "np.rollaxis"),
+    ]
+)
+"""Functions that return views of dummy arrays, so that they take no memory."""
+
+# --- lengths of results ---------------------------------------------------------------------------
+
+_FEW_ELEMENTS = 512
+"""Number of elements of the operands up to which a function runs on arrays of their size."""
+_MANY_ELEMENTS = 1 << 21
+"""Number of elements of an operand above which the small lengths aren't small enough."""
+_SHORT = 8
+"""Longest dimension that isn't replaced."""
+_LONGEST_SETTING = 64
+"""Largest number among the settings beside which small lengths are possible."""
+_STEPS = ((0, 2, 3, 12, 14, 16), (0, 1, 3, 4, 6, 8), (15, 21, 25, 26, 27, 31))
+"""Small lengths beyond the shortest, of three calls: no two rules for a length agree in all."""
+
+
+def _is_large(tree: Any) -> bool:
+    found = _leaves(tree)
+    numbers = [n for leaf in found if isinstance(leaf, int) for n in (abs(leaf),)]
+    sizes = [math.prod(leaf.shape) for leaf in found if _is_array(leaf)]
+    return sum(sizes) > _FEW_ELEMENTS or max(numbers, default=0) > _FEW_ELEMENTS
+
+
+def _leaves(tree: Any) -> list[Any]:
+    if isinstance(tree, tuple | list):
+        return [leaf for item in tree for leaf in _leaves(item)]
+    if isinstance(tree, dict):
+        return _leaves(list(tree.values()))
+    if isinstance(tree, slice):
+        return [tree.start, tree.stop, tree.step]
+    return [tree]
+
+
+def _by_lengths(
+    function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], drawn: bool = False
+) -> AbstractResult | None:
+    """Return the types that follow from calls with small lengths; None if none follow.
+
+    Numbers among the settings of a draw are lengths, too, if they are in a tuple.
+    """
+    shapes = [leaf.shape for leaf in _leaves((args, kwargs)) if _is_array(leaf)]
+    if drawn:
+        shapes += [part for part in (*args, *kwargs.values()) if _is_shape(part)]
+    long = sorted({n for shape in shapes for n in shape if n > _SHORT})
+    settings = [0] if drawn else [n for n in _leaves((args, kwargs)) if isinstance(n, int)]
+    least = max(_SHORT, *(abs(n) for n in settings), 0) + 3
+    if len(long) > len(_STEPS[0]) or least > _LONGEST_SETTING:
+        return None
+    results, rows = [], []
+    for steps in _STEPS:
+        rows.append([least + step for step in steps[: len(long)]])
+        small = dict(zip(long, rows[-1], strict=True))
+
+        def shrunk(shape: Shape, small: dict[int, int] = small) -> Shape:
+            return tuple([small.get(n, n) for n in shape])
+
+        if any(math.prod(shrunk(shape)) > _MANY_ELEMENTS for shape in shapes):
+            return None
+        given = (args, kwargs)
+        if drawn:
+            given = (
+                tuple(shrunk(part) if _is_shape(part) else part for part in args),
+                {key: shrunk(part) if _is_shape(part) else part for key, part in kwargs.items()},
+            )
+        try:
+            result = _call(function, *given, lambda shape, dtype: _dummy(shrunk(shape), dtype))
+        except Exception:  # of the lengths, or of the call: it runs again as it is
+            return None
+        results.append(_types(result))
+    return _resolved(results, long, rows)
+
+
+def _is_shape(part: Any) -> bool:
+    return isinstance(part, tuple) and all(type(n) is int for n in part)
+
+
+def _resolved(
+    results: list[AbstractResult], long: list[int], rows: list[list[int]]
+) -> AbstractResult | None:
+    """Return the types for the long lengths, given those for rows of small ones."""
+    if len({tuple(len(shape) for shape, _ in found.types) for found in results}) > 1:
+        return None
+    small = list(zip(*rows, strict=True))
+    types = []
+    for parts in zip(*(found.types for found in results), strict=True):
+        found = zip(*(shape for shape, _ in parts), strict=True)
+        shape = [_length(n, long, small) for n in found]
+        known = tuple([n for n in shape if n is not None])
+        if len(known) < len(shape):
+            return None
+        types.append((known, parts[0][1]))
+    return AbstractResult(types, results[0].container)
+
+
+def _length(found: Shape, long: list[int], small: list[Shape]) -> int | None:
+    """Return the length that is, for the small lengths, as found; None if that is not certain."""
+    if len(set(found)) == 1:
+        return found[0]
+    if found in small:
+        return long[small.index(found)]
+    candidates = set()
+    for n, lengths in zip(long, small, strict=True):
+        pairs = list(zip(found, lengths, strict=True))
+        shifts, factors = {a - b for a, b in pairs}, {a / b for a, b in pairs}
+        if len(shifts) == 1:  # as of diff() or pad()
+            candidates.add(n + shifts.pop())
+        if len(factors) == 1 and found[0] % lengths[0] == 0:  # as of repeat()
+            candidates.add(n * int(factors.pop()))
+        if all(a == b // 2 + 1 for a, b in pairs):  # as of rfft()
+            candidates.add(n // 2 + 1)
+        if all(a == 2 * (b - 1) for a, b in pairs):  # as of irfft()
+            candidates.add(2 * (n - 1))
+        for m, others in zip(long, small, strict=True):
+            triples = list(zip(found, lengths, others, strict=True))
+            if all(a == b + c for a, b, c in triples):  # as of hstack()
+                candidates.add(n + m)
+            if all(a == b * c for a, b, c in triples):  # as of outer(), which flattens
+                candidates.add(n * m)
+    return candidates.pop() if len(candidates) == 1 else None
+
+
+# --- rules for functions whose settings are lengths -----------------------------------------------
+
+
+def _constructor(function: Any, shape: Any, *args: Any, **kwargs: Any) -> AbstractResult:
+    dtype = _call(function, ((), *args), kwargs, _broadcast).dtype
+    return AbstractResult([(_as_shape(shape), dtype)], None)
+
+
+def _as_shape(shape: Any) -> Shape:
+    return tuple(map(int, shape)) if isinstance(shape, tuple | list) else (int(shape),)
+
+
+def _square(function: Any, n: int, m: int | None = None, *args: Any, **settings: Any) -> Any:
+    m = settings.pop("M", m)
+    dtype = function(1, 1, *args, **settings).dtype
+    return AbstractResult([((n, n if m is None else m), dtype)], None)
+
+
+def _arange(function: Any, *args: Any, **settings: Any) -> AbstractResult | None:
+    numbers = [x for x in args if isinstance(x, int | float)]
+    if len(numbers) != len(args) or not 1 <= len(args) <= 3 or settings.keys() - {"dtype"}:
+        return None
+    start, stop, step = (0, *args, 1) if len(args) == 1 else (*args, 1)[:3]
+    count = max(math.ceil((stop - start) / step), 0)
+    return AbstractResult([((count,), function(0 * start, step, step, **settings).dtype)], None)
+
+
+def _reshape(function: Any, x: Any, shape: Any, **settings: Any) -> AbstractResult | None:
+    shape, size = _as_shape(shape), math.prod(x.shape)
+    if settings or any(n < 0 for n in shape):
+        rest = math.prod(n for n in shape if n != -1)
+        if settings or shape.count(-1) != 1 or not rest or size % rest:
+            return None
+        shape = tuple([size // rest if n == -1 else n for n in shape])
+    return AbstractResult([(shape, x.dtype)], None) if math.prod(shape) == size else None
+
+
+def _ravel(function: Any, x: Any, **settings: Any) -> AbstractResult:
+    return AbstractResult([((math.prod(x.shape),), x.dtype)], None)
+
+
+def _concat(function: Any, arrays: Any, axis: Any = 0, **settings: Any) -> AbstractResult | None:
+    if settings or type(axis) is not int or not all(map(_is_array, arrays)):
+        return None
+    ranks = {len(a.shape) for a in arrays}
+    if len(ranks) != 1 or not -min(ranks) <= axis < min(ranks):
+        return None
+    axis %= min(ranks)
+    others = {(*a.shape[:axis], *a.shape[axis + 1 :]) for a in arrays}
+    if len(others) != 1:
+        return None
+    shape = list(arrays[0].shape)
+    shape[axis] = sum(a.shape[axis] for a in arrays)
+    return AbstractResult([(tuple(shape), np.result_type(*[a.dtype for a in arrays]))], None)
+
+
+def _like_first(function: Any, x: Any, *_: Any, **settings: Any) -> AbstractResult | None:
+    return AbstractResult([(x.shape, x.dtype)], None) if _is_array(x) else None
+
+
+def _of_shape(function: Any, x: Any, *_: Any, shape: Shape, **settings: Any) -> AbstractResult:
+    return AbstractResult([(shape, x.dtype)], None)
+
+
+def _bits(function: Any, x: Any, dtype: Any) -> AbstractResult | None:
+    if not x.shape:
+        return None
+    length = x.shape[-1] * x.dtype.itemsize // np.dtype(dtype).itemsize
+    return AbstractResult([((*x.shape[:-1], length), np.dtype(dtype))], None)
+
+
+def _getitem(function: Any, x: Any, key: Any) -> AbstractResult | None:
+    """Slices are views of a dummy; what is left to arrays of indices has no numbers but 0."""
+    parts = key if isinstance(key, tuple) else (key,)
+    view = _broadcast(x.shape, x.dtype)
+    arrays = [isinstance(part, np.ndarray) or _is_array(part) for part in parts]
+    if not any(arrays):
+        return _types(view[key])
+    if any(array and part.dtype.kind == "b" for part, array in zip(parts, arrays, strict=True)):
+        return None
+    for part, n in zip(_of_axes(parts, len(x.shape)), x.shape, strict=True):
+        if isinstance(part, int) and not -n <= part < n:
+            return None  # it raises NumPy's error
+    full = [part if isinstance(part, slice) or part is ... else slice(None) for part in parts]
+    base = view[tuple([part for part, old in zip(full, parts, strict=True) if old is not None])]
+    rest = [
+        slice(None) if isinstance(part, slice) else 0 if isinstance(part, int) else part
+        for part in parts
+    ]
+    value = _Abstract(base.shape, x.dtype)
+    if not _is_large((value, rest)):
+        return None
+    return _by_lengths(lambda x, *key: x[key], (value, *rest), {})
+
+
+def _lasting(function: Any, *, shape: Shape, key: Any) -> AbstractResult | None:
+    found = _getitem(function, _Abstract(shape, np.dtype(np.intp)), key)
+    return found and AbstractResult([(found.types[0][0], np.dtype(bool))], None)
+
+
+def _linspace(function: Any, start: Any, stop: Any, num: int = 50, **settings: Any) -> Any:
+    if settings.keys() - {"endpoint", "dtype"} or _is_array(start) or _is_array(stop):
+        return None
+    return AbstractResult([((num,), function(start, stop, 1, **settings).dtype)], None)
+
+
+def _indices(function: Any, dimensions: Any, dtype: Any = int) -> AbstractResult:
+    shape = _as_shape(dimensions)
+    return AbstractResult([((len(shape), *shape), np.dtype(dtype))], None)
+
+
+def _of_axes(parts: tuple[Any, ...], rank: int) -> list[Any]:
+    """Return the part of an index for each axis."""
+    taken = sum(1 for part in parts if part is not None and part is not ...)
+    at = next((i for i, part in enumerate(parts) if part is ...), len(parts))
+    full = [*parts[:at], *[slice(None)] * (rank - taken), *parts[at + 1 :]]
+    return [part for part in full if part is not None]
+
+
+class _Abstract:
+    """An argument known by its type."""
+
+    def __init__(self, shape: Shape, dtype: Any) -> None:
+        self.shape, self.dtype = shape, dtype
+
+
+_RULES: dict[str, Callable[..., AbstractResult | None]] = {
+    **dict.fromkeys(["np.zeros", "np.ones", "np.empty", "np.full"], _constructor),
+    **dict.fromkeys(["np.eye", "np.tri"], _square),
+    **dict.fromkeys(["index_add", "add_along_axis"], _of_shape),
+    **dict.fromkeys(["np.concat", "np.concatenate"], _concat),
+    **dict.fromkeys(
+        ["assign_at", "plus_at", "add_at", "maximum_at", "minimum_at", "with_real", "with_imag"],
+        _like_first,
+    ),
+    "np.roll": _like_first,
+    "np.arange": _arange,
+    "np.reshape": _reshape,
+    "np.ravel": _ravel,
+    "bits": _bits,
+    "getitem": _getitem,
+    "lasting": _lasting,
+    "np.linspace": _linspace,
+    "np.indices": _indices,
+}
 
 
 def _is_array(x: Any) -> bool:

@@ -50,8 +50,15 @@ def dummy_array(shape: tuple[int, ...], dtype: Any, strides: tuple[int, ...]) ->
 
 def copy_strides(array: Any, dtype: Any) -> tuple[int, ...]:
     """Return the strides of a copy of an array, which keeps the order of its elements."""
-    strides: tuple[int, ...] = np.empty_like(array, dtype).strides
-    return strides
+    size = np.dtype(dtype).itemsize
+    if array.flags.c_contiguous:
+        return c_strides(array.shape, size)
+    # NumPy sorts the axes by their strides, whatever their lengths: a small array has that order.
+    small = np.lib.stride_tricks.as_strided(array, [min(n, 2) for n in array.shape], array.strides)
+    like = np.empty_like(small, dtype).strides
+    order = sorted(range(array.ndim), key=lambda axis: (-like[axis], -small.shape[axis], axis))
+    sorted_strides = c_strides(tuple([array.shape[axis] for axis in order]), size)
+    return tuple([sorted_strides[order.index(axis)] for axis in range(array.ndim)])
 
 
 # --- symbols --------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from chainrule import arguments, pytree
+from chainrule.autograd.array_proxy import ArrayProxy
 from chainrule.autograd.intercept import SLOTS, intercepted_by, intercepting
 from chainrule.autograd.location import locate, user_frame
 from chainrule.autograd.node import AccumulateGrad, ErrorNode
@@ -43,10 +44,12 @@ def tracing(trace: Trace) -> Iterator[None]:
     """Redirect tensors, arrays and random draws of this thread or task to a trace."""
     token, errors = TRACING.set(trace), RAISED.set(trace.errors)
     draws, tensors = draw.WATCHER.set(trace.draw), arguments.WATCHER.set(trace.memory_of)
+    creation = arguments.CREATOR.set(trace.create)
     try:
         with intercepting(trace):
             yield
     finally:
+        arguments.CREATOR.reset(creation)
         arguments.WATCHER.reset(tensors)
         draw.WATCHER.reset(draws)
         RAISED.reset(errors)
@@ -97,6 +100,9 @@ class Capture(NamedTuple):
 _ARRAY_TYPES = (ndarray, np.memmap)
 """Array classes without operations of their own."""
 
+_MAX_CONSTANT_BYTES = 1 << 24
+"""Size in bytes up to which an array that the function makes of nothing is kept as a constant."""
+
 _RESERVED_NAMES = frozenset(
     [
         *("np", "kernels", "native", "slice", "complex", "range", "reversed"),
@@ -136,13 +142,7 @@ class Trace:
 
         Containers without arrays are returned as they are, since the function may change them.
         """
-        parts = pytree.children(arguments)
-        if parts is None:
-            return self._leaf_to_symbol(arguments)
-        symbolic = [self.to_symbols(part) for _, part in parts]
-        if all(new is part for new, (_, part) in zip(symbolic, parts, strict=True)):
-            return arguments
-        return pytree.with_children(arguments, symbolic)
+        return pytree.changed_leaves(arguments, self._leaf_to_symbol)
 
     def _leaf_to_symbol(self, leaf: Any) -> Any:
         if isinstance(leaf, ndarray) and type(leaf) not in _ARRAY_TYPES:
@@ -164,8 +164,8 @@ class Trace:
         return symbol
 
     def array(self, array: Any) -> Any:
-        """Return an array as a symbol."""
-        return array if array.__class__ is Symbol else self.symbol_of(array)
+        """Return an array as a symbol, or as a batched array of symbols."""
+        return array if isinstance(array, ArrayProxy) else self.symbol_of(array)
 
     def symbol_of(self, array: Any) -> Symbol:
         """Return the symbol of an array: an input if the function can reach it, else a constant."""
@@ -179,6 +179,14 @@ class Trace:
         """Return a view of an array, as the memory of a tensor that is made from it."""
         symbol = array if isinstance(array, Symbol) else self.symbol_of(array)
         return Symbol.view_of(symbol, lambda base: base, lambda base, view: view, symbol.layout)
+
+    def create(self, name: str, nbytes: int, *args: Any) -> Any:
+        """Make an array by a function of NumPy: at each call, if it is too large to be kept."""
+        if nbytes <= _MAX_CONSTANT_BYTES:
+            return getattr(np, name)(*args)
+        name = "zeros" if name == "empty" else name  # a program has no values that differ each time
+        outs, _ = self.call(f"np.{name}", args, {})
+        return Symbol(outs[0])
 
     @property
     def order_matters(self) -> bool:
@@ -201,14 +209,14 @@ class Trace:
             array = _array.__get__(tensor)
         except AttributeError:  # under construction
             return tensor
-        if array.__class__ is Symbol:
+        if isinstance(array, ArrayProxy):
             return tensor
         return self.capture(tensor, array).proxy
 
     def proxy_for_write(self, tensor: Tensor, slot: str, value: Any) -> tuple[Tensor, Any]:
         """Return the tensor whose slot to set, and the value; arrays become symbols."""
         if slot == "_array":
-            if value.__class__ is not Symbol:
+            if not isinstance(value, ArrayProxy):  # a symbol, or a batched array of symbols
                 value = self.symbol_of(value)
             if id(tensor) not in self.captures:
                 self.made.append(weakref.ref(tensor))
@@ -405,7 +413,12 @@ def overlapping(trace: Trace) -> tuple[Value, Value] | None:
 
 def _identifier(path: str) -> str:
     """Return a path as a name: ``layers[0].weight`` as ``layers_0_weight``."""
-    return re.sub(r"\W+", "_", path).strip("_").lstrip("0123456789_")
+    name = re.sub(r"\W+", "_", path).strip("_").lstrip("0123456789_")
+    return name if len(name) <= _LONGEST_NAME else name[: _LONGEST_NAME // 2].rstrip("_")
+
+
+_LONGEST_NAME = 60
+"""Number of characters from which the name of a value is shortened, so that it fits on a line."""
 
 
 def name_inputs(trace: Trace, function: Any, args: Any, kwargs: Any, found: list[Found]) -> None:
