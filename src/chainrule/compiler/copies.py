@@ -76,8 +76,9 @@ class _Pairs:
 
     @property
     def replaced(self) -> set[int]:
-        """The ids of objects that the copy must not use."""
-        return {key for key, old in self._old.items() if self._new[key] is not old}
+        """The ids of objects that the copy must not use; code is equal, and gives locations."""
+        found = {key for key, old in self._old.items() if self._new[key] is not old}
+        return found - {key for key in found if isinstance(self._old[key], types.CodeType)}
 
     def knows(self, held: Any) -> bool:
         """Whether the search came by a tensor or array: one that it misses may have a copy, too."""
