@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import os
 import sys
 import threading
@@ -18,13 +19,21 @@ from chainrule.compiler.build import Built, build
 from chainrule.compiler.cost import Report
 from chainrule.compiler.guards.signature import Signature
 from chainrule.compiler.guards.source import MISS
-from chainrule.errors import ArgumentError, CompileError
+from chainrule.compiler.verify.compare import RUNS_EAGERLY, Difference, call_verified
+from chainrule.compiler.verify.state import State
+from chainrule.errors import ArgumentError, CompileError, VerificationError
 
 _WARN_AT_SIGNATURES = 16
 """Number of signatures, or of traces without reuse, at which a warning says what changes."""
 
 _MAX_ENTRIES = 64
 """Number of signatures whose programs are kept."""
+
+_VERIFIED_FIRST = 2
+"""Number of first calls of each signature that are verified: the traced one, and a later one."""
+
+_VERIFIED_EVERY = 100
+"""Number of calls of a signature of which one is verified, by default."""
 
 
 class Compiled:
@@ -63,12 +72,15 @@ class Compiled:
         space: Any = sys.modules.get(getattr(self, "__module__", ""))
         for part in name.split("."):
             space = getattr(space, part, None)
-        return name if space is self else (Compiled, (self.function, self.backend))
+        return name if space is self else (type(self), self._arguments())
+
+    def _arguments(self) -> tuple[Any, ...]:
+        """Return the arguments that make another one like this."""
+        return self.function, self.backend
 
     def _first(self, args: Any, kwargs: Any, entries: tuple[Built, ...]) -> Any:
         """Run a call that none of `entries` serves: trace it, and keep the program."""
-        modes = MODES.get()
-        if INTERCEPTOR.get() is not None or (modes and (modes.anomaly or modes.saved_hooks)):
+        if not _may_compile():
             return self.function(*args, **kwargs)
         with self._lock:
             if self._entries is not entries:  # another thread has compiled since
@@ -151,11 +163,96 @@ class Compiled:
         return Report(self._built().programs)
 
 
+def _may_compile() -> bool:
+    """Whether calls run compiled: not within a trace or a vmap, or where hooks see saved values."""
+    modes = MODES.get()
+    return INTERCEPTOR.get() is None and not (modes and (modes.anomaly or modes.saved_hooks))
+
+
+class Verified(Compiled):
+    """A compiled function that compares some of its calls with the eager function."""
+
+    _verifying = threading.RLock()  # the state that a verification puts back is shared
+
+    def __init__(self, function: Callable[..., Any], backend: str | None, every: int) -> None:
+        super().__init__(function, backend)
+        self.every = every
+        # For the call of each program: number of calls, and what the function found at first.
+        self._known: weakref.WeakKeyDictionary[Any, tuple[int, Signature]] = (
+            weakref.WeakKeyDictionary()
+        )
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if RUNS_EAGERLY.get():
+            return self.function(*args, **kwargs)
+        if not _may_compile():
+            return super().__call__(*args, **kwargs)
+        with Verified._verifying:
+            entry = self._serving(args, kwargs)
+            count, before = 0, Signature()
+            if entry is not None:
+                count, before = self._known.get(entry.call, (0, Signature()))
+                self._known[entry.call] = count + 1, before
+            if count >= _VERIFIED_FIRST and (count + 1) % self.every:
+                return super().__call__(*args, **kwargs)
+            return self._verify(args, kwargs, before)
+
+    def _serving(self, args: Any, kwargs: Any) -> Built | None:
+        """Return the program that serves a call, if there is one."""
+        found = (entry for entry in self._entries if entry.arrays(args, kwargs) is not MISS)
+        return next(found, None)
+
+    def _verify(self, args: Any, kwargs: Any, before: Signature) -> Any:
+        state, run = State(self.function, args, kwargs), super().__call__
+        if not state.restorable:
+            return run(*args, **kwargs)
+        found = Signature(state.plain)
+
+        def explain() -> str:
+            return self._changes(args, kwargs, found, before)
+
+        try:
+            result = call_verified(self.function, run, state, args, kwargs, explain)
+        except Difference as error:
+            raise VerificationError(
+                f"verify: a call of {self!r} differs from the function: {error}"
+            ) from None
+        entry = self._serving(args, kwargs)
+        if entry is not None and not self._known.get(entry.call, (0, Signature()))[1]:
+            self._known[entry.call] = 1, found
+        return result
+
+    def _changes(self, args: Any, kwargs: Any, now: Signature, before: Signature) -> str:
+        """Say what has changed since the trace of the program that serves a call."""
+        changes = now.changes(before) if before and before != now else []
+        found = [f"Changed since the trace: {'; '.join(changes[:3])}"] if changes else []
+        text = self._built().text
+        lines = build(self.function, args, kwargs, "numpy").text.splitlines()
+        pairs = itertools.zip_longest(lines, text.splitlines(), fillvalue="nothing")
+        pair = next((pair for pair in pairs if pair[0] != pair[1]), None)
+        if pair is not None:
+            new, old = (line.split("  #")[0].strip() for line in pair)
+            found.append(
+                f"A new trace has {new!r} in the place of {old!r}: what the function finds by "
+                "name and the compiler does not see is better passed as an argument"
+            )
+        else:
+            found.append(
+                "A new trace gives the same program: either the function uses or changes something "
+                "that the compiler does not see, or this is a bug of the compiler, please report it"
+            )
+        return ". ".join(found)
+
+    def _arguments(self) -> tuple[Any, ...]:
+        return *super()._arguments(), self.every
+
+
 _INSTANCES: weakref.WeakSet[Compiled] = weakref.WeakSet()
 
 
 def _renew_locks() -> None:
     """Replace the locks in a forked child, where threads that held them don't exist."""
+    Verified._verifying = threading.RLock()
     for compiled in _INSTANCES:
         compiled._lock = threading.RLock()
 
@@ -171,17 +268,42 @@ def uncompiled(function: Any) -> Any:
     return function.function if isinstance(function, Compiled) else function
 
 
-@overload
-def compile(function: Callable[..., Any], *, backend: str | None = None) -> Compiled: ...
+def _verified_every(verify: bool | int | None) -> int | None:
+    """Return the number of calls of which one is verified; None to verify none."""
+    given, kinds = f"compile(verify={verify!r})", "True, False, None"
+    if verify is None:
+        text = os.environ.get(VERIFY_VARIABLE, "")
+        given, kinds = f"{VERIFY_VARIABLE}={text}", "on, off"
+        words: dict[str, bool | int] = {"": False, "0": False, "off": False, "on": True}
+        verify = words.get(text, int(text) if text.isdigit() else -1)
+    if verify is False or verify is True:
+        return _VERIFIED_EVERY if verify else None
+    if not isinstance(verify, int) or verify < 1:
+        raise ArgumentError(
+            f"{given}: expected {kinds} or the number of calls of which one is verified, 1 or more"
+        )
+    return verify
+
+
+VERIFY_VARIABLE = "CHAINRULE_VERIFY"
+"""Environment variable that sets `verify` where it is not given: ``on``, ``off`` or a number."""
 
 
 @overload
 def compile(
-    function: None = None, *, backend: str | None = None
+    function: Callable[..., Any], *, backend: str | None = None, verify: bool | int | None = None
+) -> Compiled: ...
+
+
+@overload
+def compile(
+    function: None = None, *, backend: str | None = None, verify: bool | int | None = None
 ) -> Callable[[Callable[..., Any]], Compiled]: ...
 
 
-def compile(function: Any = None, *, backend: str | None = None) -> Any:
+def compile(
+    function: Any = None, *, backend: str | None = None, verify: bool | int | None = None
+) -> Any:
     """Compile a function, which then runs as a program of NumPy calls or machine code.
 
     The function is traced once for each signature that it is called with: it runs on symbols,
@@ -200,6 +322,11 @@ def compile(function: Any = None, *, backend: str | None = None) -> Any:
         The form of the program: NumPy calls, or loops of machine code with NumPy calls between
         them, which need Numba (``pip install 'chainrule[native]'``). By default machine code if
         Numba is installed and the loops do enough work to be worth compiling.
+    verify : bool or int, optional
+        Compare calls with the eager function, which runs as well: with True the first two calls of
+        each signature and then every hundredth, with a number k every k-th. A difference beyond
+        rounding raises VerificationError. By default the environment variable
+        ``CHAINRULE_VERIFY`` decides: ``on``, ``off`` or a number; no call is compared without it.
 
     Returns
     -------
@@ -216,6 +343,9 @@ def compile(function: Any = None, *, backend: str | None = None) -> Any:
     CompileError
         If the function reads values (``if x > 0``, `item`), makes an array whose shape depends on
         values, or leaves tensors with a history behind: the message names the line.
+    VerificationError
+        If a verified call differs from the eager one: the message names the first differences,
+        and what has changed since the trace.
 
     Notes
     -----
@@ -246,12 +376,15 @@ def compile(function: Any = None, *, backend: str | None = None) -> Any:
     if backend not in (None, "numpy", "native"):
         raise ArgumentError(f"compile(backend={backend!r}): expected 'numpy', 'native' or None")
     if function is None:
-        return functools.partial(compile, backend=backend)
+        return functools.partial(compile, backend=backend, verify=verify)
     if isinstance(function, Compiled):
-        return function
+        if verify is None:
+            return function
+        function, backend = function.function, backend or function.backend
     if not callable(function):
         raise TypeError(
             f"compile() takes a function, got {type(function).__name__}: write compile(f), and "
             "call what it returns as you would call f"
         )
-    return Compiled(function, backend)
+    every = _verified_every(verify)
+    return Compiled(function, backend) if every is None else Verified(function, backend, every)
