@@ -45,17 +45,16 @@ def test_the_first_two_calls_and_every_kth(verify: bool | int, calls: int, runs:
 
 
 def test_each_signature_is_verified() -> None:
-    seen = []
-    compiled = cr.compile(lambda x: note(x) * 2, verify=1000)
+    counter = types.SimpleNamespace(next=itertools.count().__next__)
 
-    def note(x: Any) -> Any:
-        seen.append(1) if isinstance(x._array, np.ndarray) else None
-        return x
+    def function(x: Any) -> Any:
+        counter.next()
+        return x * 2
 
-    note.__module__ = "numpy.tests"  # what it changes is not looked at
+    compiled = cr.compile(function, verify=1000)
     for size in (1, 2, 1, 2, 1, 2):
         compiled(cr.ones(size))
-    assert len(seen) == 4
+    assert counter.next() == 2 + 4  # traces and eager runs
 
 
 @pytest.mark.parametrize(

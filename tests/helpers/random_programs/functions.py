@@ -348,7 +348,7 @@ def _shape(d: Draft) -> None:
     i, j = r.randrange(-n, n), r.randrange(-n, n)
     forms = [
         f".transpose({i}, {j})", ".reshape(-1)", f".flip({i})",
-                                                                                   f".roll({r.choice([1, -1, 2])}, {i})",
+        f".roll({r.choice([1, -1, 2])}, {i})",
         ".T", f".unsqueeze({i})", f".expand(2, *{name}.shape)", ".tile(2)",
         f".repeat_interleave(2, {i})",
         f".swapaxes({i}, {j}).reshape(-1)", f".movedim({i}, {j})", f".diff(dim={i})",

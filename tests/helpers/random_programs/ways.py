@@ -258,7 +258,7 @@ def _forward_over_reverse(f: Callable[..., Any]) -> Way:
         directions = []
         for t in leaves:
             weights = _weights(t)
-            directions.append(weights * (1 - 2j) if t.is_complex() else weights)
+            directions.append(weights * (1 + 2j) if t.is_complex() else weights)
 
         def along(*given: Any) -> Any:
             rest = iter(given)
@@ -299,6 +299,7 @@ def _compare(name: str, function: Function, reference: Way, way: Way) -> None:
 
 
 _REFUSED = (
+    "compiled while_loop",
     "can't run again",
     "only in forward mode",
     "vmap",

@@ -57,7 +57,7 @@ def call_verified(
     """
     before = state.now()
     result = compiled(*args, **kwargs)
-    ours, after = _outcome(state, before, result), state.now()
+    ours, after = _effects(state, before, result), state.now()
     try:
         found = _compare(function, state, before, args, kwargs, ours)
         if found:
@@ -79,7 +79,7 @@ def _compare(
         token = RUNS_EAGERLY.set(True)
         try:
             with np.errstate(all="ignore"):  # as in programs
-                return _outcome(state, before, function(*args, **kwargs))
+                return _effects(state, before, function(*args, **kwargs))
         except Exception as error:
             return error.with_traceback(None)
         finally:
@@ -122,7 +122,7 @@ class _Given(NamedTuple):
     number: int
 
 
-def _outcome(state: State, before: Snapshot, result: Any) -> dict[str, Any]:
+def _effects(state: State, before: Snapshot, result: Any) -> dict[str, Any]:
     """Return by name what a call returned and changed: copies of arrays, and other leaves."""
     found = dict(_flat(state, "the result", result))
     for name, content in state.changed(before):
