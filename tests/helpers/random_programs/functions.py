@@ -45,11 +45,14 @@ class Function(NamedTuple):
 
     @property
     def eps(self) -> float:
-        """The eps of the coarsest floating-point dtype in the function."""
-        dtypes = {a.dtype for a in self.arrays.values() if a.dtype.kind in "fc"}
-        text = self.source
+        """The eps of the coarsest floating-point dtype that may occur in the function."""
+        text = self.source.partition(":")[2]
+        used = {name: a.dtype for name, a in self.arrays.items() if re.search(rf"\b{name}\b", text)}
+        dtypes = {dtype for dtype in used.values() if dtype.kind in "fc"}
+        integers = re.search(r"\.(int|bool|float|arg\w+|count_nonzero|sum)\(", text)
+        if integers or any(dtype.kind not in "fc" for dtype in used.values()):
+            dtypes.add(np.dtype(np.float32))  # of an integer and a Python float
         dtypes |= {np.dtype(np.float16)} if "float16" in text else set()
-        dtypes |= {np.dtype(np.float32)} if ".float()" in text else set()
         return max((float(np.finfo(d).eps) for d in dtypes), default=2e-16)
 
     def define(self) -> Callable[..., Any]:

@@ -16,7 +16,7 @@ from chainrule import pytree
 from helpers.random_programs.functions import Function, reduced
 
 ROUNDING = 256
-"""Largest difference that passes at once, in units of eps times the largest element."""
+"""Largest difference that passes at once, in units of eps times the largest element, or 1."""
 
 _PERTURBATION = 64
 """Size of the perturbation of the arguments that shows how a function turns rounding into more."""
@@ -76,7 +76,7 @@ def _ways(function: Function, native: bool) -> Iterator[tuple[str, Way, Way]]:
     calls = function.number_calls()
     for numbers in calls:
         for backend in backends:
-            name = f"{backend} {numbers or ''}"
+            name = f"{backend} {numbers or ''}".strip()
             fast = compiled[backend]
             yield f"values, {name}", _values(f, numbers), _values(fast, numbers)
             yield f"gradients, {name}", _gradients(f, numbers), _gradients(fast, numbers)
@@ -291,6 +291,10 @@ def _compare(name: str, function: Function, reference: Way, way: Way) -> None:
             refusals[f"{name}: {_reason(error)}"] += 1
             return
         raise Disagreement(f"{name}: {type(error).__name__}: {error}") from error
+    if "jvp" in name or "forward" in name:  # the modes meet 0 · ∞ at different places
+        pairs = [(a, b, np.isfinite(a) & np.isfinite(b)) for a, b in zip(got, wanted, strict=True)]
+        got = [np.where(finite, a, 0).astype(a.dtype) for a, _, finite in pairs]
+        wanted = [np.where(finite, b, 0).astype(b.dtype) for _, b, finite in pairs]
     if _first_difference(got, wanted, [0.0] * len(wanted), function.eps):
         allowed = _sensitivities(function, reference, wanted)
         text = _first_difference(got, wanted, allowed, function.eps)
@@ -333,7 +337,7 @@ def _first_difference(got: list[Any], wanted: list[Any], allowed: list[Any], eps
 def _agrees(a: Any, b: Any, allowed: Any, eps: float) -> Any:
     if b.dtype.kind not in "fc":
         return (a == b) | (np.asarray(allowed) > 0)
-    scale = float(np.abs(b[np.isfinite(b)]).max(initial=0))
+    scale = float(np.abs(b[np.isfinite(b)]).max(initial=1))
     bar = np.maximum(allowed, ROUNDING * max(float(np.finfo(b.dtype).eps), eps) * scale)
     return (a == b) | (np.isnan(a) & np.isnan(b)) | (np.abs(a - b) <= bar) | np.isinf(bar)
 

@@ -146,15 +146,16 @@ class State:
             self._queue += [(f"{name}[{i}]", part) for i, part in enumerate(value)]
 
     def _function(self, function: types.FunctionType) -> None:
+        if _is_library(function.__module__):
+            return
         code = function.__code__
+        used = _names_in(code)
+        self._names |= used
         for free, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
             self._keep_attribute(free, cell, "cell_contents")
+        self._variables("", function.__globals__, used)
         defaults = (function.__defaults__, function.__kwdefaults__, vars(function))
         self._queue += [(function.__name__, part) for part in defaults if part]
-        if not _is_library(function.__module__):
-            used = _names_in(code)
-            self._names |= used
-            self._variables("", function.__globals__, used)
 
     def _variables(self, prefix: str, space: dict[str, Any], used: set[str]) -> None:
         """Visit the variables of a module that some code names."""
@@ -226,7 +227,7 @@ def _is_library(module: str | None) -> bool:
     """Whether a module belongs to chainrule, NumPy, SciPy or the standard library."""
     package = (module or "").split(".")[0]
     if package not in sys.stdlib_module_names:
-        return package in ("chainrule", "numpy", "scipy")
+        return package in ("chainrule", "numpy", "scipy") and module != "chainrule.__main__"
     file = getattr(sys.modules.get(package), "__file__", None)  # the user's may have its name
     return package != "__main__" and (file is None or str(file).startswith(_STDLIB))
 
