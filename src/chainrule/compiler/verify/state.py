@@ -182,7 +182,7 @@ class State:
 
     def _object(self, name: str, value: Any) -> None:
         kind = type(value)
-        if kind.__module__.startswith("chainrule.compiler"):
+        if kind.__module__.startswith(("chainrule.compiler", "chainrule.primitives")):
             self._queue.append((name, getattr(value, "function", None)))
             return
         for cls in kind.__mro__:  # slots, and members such as `func` of a partial
