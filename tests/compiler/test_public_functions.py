@@ -95,7 +95,7 @@ def _marked(title: str) -> Any:
     return pytest.param(title, marks=[unknown] * ("empty" in title))
 
 
-@pytest.mark.parametrize("title", map(_marked, sorted(FUNCTIONS.keys() - ELSEWHERE.keys())))
+@pytest.mark.parametrize("title", [*map(_marked, sorted(FUNCTIONS.keys() - ELSEWHERE.keys()))])
 def test_functions(title: str) -> None:
     calls = calls_of(title)
     assert calls, "there is no example to take arguments from"
