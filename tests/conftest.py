@@ -4,6 +4,7 @@ import gc
 import os
 
 import hypothesis
+import pytest
 
 # pytest-xdist runs one worker for each core. If each of them also started BLAS threads for each
 # core, these would wait for one another: on two cores the tutorials then take 84 s instead of 6.
@@ -23,3 +24,15 @@ def pytest_collection_finish() -> None:
     """Exempt the tests themselves from garbage collection, which many tests call."""
     gc.collect()
     gc.freeze()
+
+
+# Compiled calls are compared with eager ones: the first two of each signature, since there are many
+# signatures and few later calls.
+os.environ.setdefault("CHAINRULE_VERIFY", "1000000")
+
+
+@pytest.fixture(autouse=True)
+def verified_unless_marked(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Switch verification of compiled calls off for tests with the marker `no_verify(reason)`."""
+    if request.node.get_closest_marker("no_verify") is not None:
+        monkeypatch.setenv("CHAINRULE_VERIFY", "off")

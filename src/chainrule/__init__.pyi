@@ -93,6 +93,7 @@ from chainrule.errors import MissingExtraError as MissingExtraError
 from chainrule.errors import MissingRuleError as MissingRuleError
 from chainrule.errors import OutOfBoundsError as OutOfBoundsError
 from chainrule.errors import ShapeError as ShapeError
+from chainrule.errors import VerificationError as VerificationError
 from chainrule.fft.stft import istft as istft
 from chainrule.fft.stft import stft as stft
 from chainrule.kernels.threads import get_num_threads as get_num_threads

@@ -27,6 +27,7 @@ VARIABLES = {
     "OPENBLAS_THREAD_TIMEOUT": "time that OpenBLAS' threads spin before they sleep",
     "NPY_DISABLE_CPU_FEATURES": "processor features that NumPy must not use",
     "CHAINRULE_BLAS": "'off': chainrule leaves the BLAS alone and uses it for all products",
+    "CHAINRULE_VERIFY": "on or a number: some compiled calls are compared with eager ones",
     "CHAINRULE_CACHE": "folder for machine code of compiled functions; empty: no cache",
     "CHAINRULE_CACHE_SIZE": "largest size of that folder in megabytes; 256 by default",
 }

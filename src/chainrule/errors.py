@@ -24,6 +24,7 @@ __all__ = [
     "MissingRuleError",
     "OutOfBoundsError",
     "ShapeError",
+    "VerificationError",
 ]
 
 
@@ -47,6 +48,10 @@ class CompileError(AutogradError):
 
 RAISED: ContextVar[list[CompileError] | None] = ContextVar("chainrule raised", default=None)
 """Errors raised during the current trace; a function that catches them must not hide them."""
+
+
+class VerificationError(RuntimeError, AssertionError):
+    """A compiled call that differs from the eager one: see ``compile(verify=…)``."""
 
 
 class FreedGraphError(AutogradError):

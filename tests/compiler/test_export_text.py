@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 import chainrule as cr
 from chainrule.compiler.codegen import runtime
-from chainrule.compiler.codegen.numpy_source import literal
+from chainrule.compiler.codegen.expression import literal
 from chainrule.compiler.export import entry_checks
 
 X = np.arange(1.0, 4.0, dtype=np.float32)

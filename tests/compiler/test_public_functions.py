@@ -90,7 +90,12 @@ def check(function: Callable[..., Any], calls: list[Any], refused: str | None) -
         _all_agree(function, calls)
 
 
-@pytest.mark.parametrize("title", sorted(FUNCTIONS.keys() - ELSEWHERE.keys()))
+def _marked(title: str) -> Any:
+    unknown = pytest.mark.no_verify("its memory is not initialised")
+    return pytest.param(title, marks=[unknown] * ("empty" in title))
+
+
+@pytest.mark.parametrize("title", [*map(_marked, sorted(FUNCTIONS.keys() - ELSEWHERE.keys()))])
 def test_functions(title: str) -> None:
     calls = calls_of(title)
     assert calls, "there is no example to take arguments from"

@@ -106,3 +106,23 @@ def writes_since(array: Array, stamp: int) -> list[Write]:
     if storage is None or storage.recent[-1][0] <= stamp:
         return []
     return [write for write in storage.recent if write[0] > stamp]
+
+
+def logged_writes(array: Array) -> tuple[int, list[Write]] | None:
+    """Return the logged writes to the memory of `array`, for `restore_writes`."""
+    storage = write_log.storages.get(id(storage_of(array)))
+    return None if storage is None else (storage.version, list(storage.recent))
+
+
+def restore_writes(array: Array, writes: tuple[int, list[Write]] | None) -> None:
+    """Forget later writes: the memory of `array` has its content of that time again."""
+    with write_log.lock:
+        storage = write_log.storages.get(id(storage_of(array)))
+        if storage is None:
+            return
+        if writes is None:
+            del write_log.storages[id(storage_of(array))]
+        else:
+            storage.version, recent = writes
+            storage.recent.clear()
+            storage.recent.extend(recent)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import itertools
 import os
 import threading
 import types
@@ -24,7 +25,9 @@ from chainrule.compiler.cost import Report
 from chainrule.compiler.guards.signature import Signature
 from chainrule.compiler.guards.source import MISS
 from chainrule.compiler.tracing.discovery import is_constant
-from chainrule.errors import ArgumentError, CompileError
+from chainrule.compiler.verify.compare import RUNS_EAGERLY, Difference, call_verified
+from chainrule.compiler.verify.state import State
+from chainrule.errors import ArgumentError, CompileError, VerificationError
 
 _WARN_AT_SIGNATURES = 16
 """Number of signatures, or of traces without reuse, at which a warning says what changes."""
@@ -32,11 +35,18 @@ _WARN_AT_SIGNATURES = 16
 _MAX_ENTRIES = 64
 """Number of signatures whose programs are kept."""
 
+_VERIFIED_FIRST = 2
+"""Number of first calls of each signature that are verified: the traced one, and a later one."""
+
+_VERIFIED_EVERY = 100
+"""Number of calls of a signature of which one is verified, by default."""
+
 
 class Compiled:
     """A compiled function: called as the function is, with its programs as attributes."""
 
     default_dtype: np.dtype[Any] | None = None  # if it came from a process with another one
+    every: int = 0  # number of calls of which one is verified; 0: none is
     found_as: tuple[str, str] | None = None  # module and name by which it came
 
     def __init__(self, function: Callable[..., Any], backend: str | None) -> None:
@@ -64,16 +74,15 @@ class Compiled:
         return f"<compiled {getattr(self.function, '__qualname__', self.function)}>"
 
     def __reduce__(self) -> Any:
-        return reduced(self, Made(_compiled_again, (self.function, self.backend), {}))
+        return reduced(self, Made(_compiled_again, (self.function, self.backend, self.every), {}))
 
     def under(self, dtype: np.dtype[Any]) -> Compiled:
         """Return this function with a default dtype of its own."""
-        return _compiled_again(self.function, self.backend, dtype)
+        return _compiled_again(self.function, self.backend, self.every, dtype)
 
     def _first(self, args: Any, kwargs: Any, entries: tuple[Built, ...]) -> Any:
         """Run a call that none of `entries` serves: trace it, and keep the program."""
-        modes = MODES.get()
-        if INTERCEPTOR.get() is not None or (modes and (modes.anomaly or modes.saved_hooks)):
+        if not _may_compile():
             return self.function(*args, **kwargs)
         with self._lock:
             if self._entries is not entries:  # another thread has compiled since
@@ -164,14 +173,89 @@ class Compiled:
         return Report(self._built().programs)
 
 
+def _may_compile() -> bool:
+    """Whether calls run compiled: not within a trace or a vmap, or where hooks see saved values."""
+    modes = MODES.get()
+    return INTERCEPTOR.get() is None and not (modes and (modes.anomaly or modes.saved_hooks))
+
+
+class Verified(Compiled):
+    """A compiled function that compares some of its calls with the eager function."""
+
+    _verifying = threading.RLock()  # the state that a verification puts back is shared
+
+    def __init__(self, function: Callable[..., Any], backend: str | None, every: int) -> None:
+        super().__init__(function, backend)
+        self.every = every
+        # For the call of each program: number of calls, and what the function found at first.
+        self._known: weakref.WeakKeyDictionary[Any, tuple[int, Signature]] = (
+            weakref.WeakKeyDictionary()
+        )
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if RUNS_EAGERLY.get():
+            return self.function(*args, **kwargs)
+        if not _may_compile():
+            return super().__call__(*args, **kwargs)
+        with Verified._verifying:
+            entry = self._serving(args, kwargs)
+            count, before = 0, Signature()
+            if entry is not None:
+                count, before = self._known.get(entry.call, (0, Signature()))
+                self._known[entry.call] = count + 1, before
+            if count >= _VERIFIED_FIRST and (count + 1) % self.every:
+                return super().__call__(*args, **kwargs)
+            return self._verify(args, kwargs, before)
+
+    def _serving(self, args: Any, kwargs: Any) -> Built | None:
+        """Return the program that serves a call, if there is one."""
+        found = (entry for entry in self._entries if entry.arrays(args, kwargs) is not MISS)
+        return next(found, None)
+
+    def _verify(self, args: Any, kwargs: Any, before: Signature) -> Any:
+        state, run = State(self.function, args, kwargs), super().__call__
+        if not state.restorable:
+            return run(*args, **kwargs)
+        found = Signature(state.plain)
+
+        def explain() -> str:
+            return self._changes(args, kwargs, found, before)
+
+        try:
+            result = call_verified(self.function, run, state, args, kwargs, explain)
+        except Difference as error:
+            raise VerificationError(
+                f"verify: a call of {self!r} differs from the function: {error}"
+            ) from None
+        entry = self._serving(args, kwargs)
+        if entry is not None and not self._known.get(entry.call, (0, Signature()))[1]:
+            self._known[entry.call] = 1, found
+        return result
+
+    def _changes(self, args: Any, kwargs: Any, now: Signature, before: Signature) -> str:
+        """Say what has changed since the trace of the program that serves a call."""
+        changes = now.changes(before) if before and before != now else []
+        found = [f"Changed since the trace: {'; '.join(changes[:3])}"] if changes else []
+        text = self._built().text
+        lines = build(self.function, args, kwargs, "numpy").text.splitlines()
+        pairs = itertools.zip_longest(lines, text.splitlines(), fillvalue="nothing")
+        pair = next((pair for pair in pairs if pair[0] != pair[1]), None)
+        if pair is not None:
+            new, old = (line.split("  #")[0].strip() for line in pair)
+            found.append(
+                f"A new trace has {new!r} in the place of {old!r}: what the function finds by "
+                "name and the compiler does not see is better passed as an argument"
+            )
+        else:
+            found.append(
+                "A new trace gives the same program: either the function uses or changes something "
+                "that the compiler does not see, or this is a bug of the compiler, please report it"
+            )
+        return ". ".join(found)
+
+
 class _CompiledUnder(Compiled):
     """A compiled function from a process with another default dtype."""
-
-    def __init__(
-        self, function: Callable[..., Any], backend: str | None, dtype: np.dtype[Any]
-    ) -> None:
-        super().__init__(function, backend)
-        self.default_dtype = dtype
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         assert self.default_dtype is not None
@@ -181,6 +265,10 @@ class _CompiledUnder(Compiled):
         assert self.default_dtype is not None
         built: Built = under(self.default_dtype, super().built_for)(args, kwargs)
         return built
+
+
+class _VerifiedUnder(_CompiledUnder, Verified):
+    """A verified function from a process with another default dtype."""
 
 
 _INSTANCES: weakref.WeakValueDictionary[int, Compiled] = weakref.WeakValueDictionary()
@@ -197,17 +285,33 @@ _MAX_UNPICKLED = 16
 _unpickled: deque[Compiled] = deque(maxlen=_MAX_UNPICKLED)
 
 
+def _made(
+    function: Callable[..., Any], backend: str | None, every: int, dtype: Any = None
+) -> Compiled:
+    """Return a new compiled function."""
+    found: Compiled
+    if every:
+        found = (Verified if dtype is None else _VerifiedUnder)(function, backend, every)
+    else:
+        found = (Compiled if dtype is None else _CompiledUnder)(function, backend)
+    found.default_dtype = dtype
+    return found
+
+
 def _compiled_again(
-    function: Callable[..., Any], backend: str | None, dtype: np.dtype[Any] | None = None
+    function: Callable[..., Any],
+    backend: str | None,
+    every: int,
+    dtype: np.dtype[Any] | None = None,
 ) -> Compiled:
     """Return the compiled function of a pickle: the living one of the same function, if any."""
+    settings = backend, every, dtype
     for living in _living():
-        if _has_settings(living, backend, dtype) and _is_same(living.function, function):
+        if _settings(living) == settings and _is_same(living.function, function):
             found = living
             break
     else:
-        made = Compiled if dtype is None else functools.partial(_CompiledUnder, dtype=dtype)
-        found = made(function, backend)
+        found = _made(function, *settings)
     _keep(found)
     return found
 
@@ -226,14 +330,13 @@ def _programs_of_copies(compiled: Compiled) -> Iterator[Built]:
         known = getattr(innermost(other.function), "__code__", None) if other._entries else None
         if known is None or known is code or known != code:
             continue
-        if _has_settings(other, compiled.backend, compiled.default_dtype):
+        if _settings(other) == _settings(compiled):
             found = (rebound(built, other.function, compiled.function) for built in other._entries)
             yield from filter(None, found)
 
 
-def _has_settings(compiled: Compiled, backend: str | None, dtype: Any) -> bool:
-    # With `is`: NumPy takes None for float64.
-    return compiled.backend == backend and compiled.default_dtype is dtype
+def _settings(compiled: Compiled) -> tuple[str | None, int, Any]:
+    return compiled.backend, compiled.every, compiled.default_dtype
 
 
 def _is_same(one: Any, other: Any) -> bool:
@@ -255,6 +358,7 @@ def _is_same(one: Any, other: Any) -> bool:
 
 def _renew_locks() -> None:
     """Replace the locks in a forked child, where threads that held them don't exist."""
+    Verified._verifying = threading.RLock()
     for compiled in _living():
         compiled._lock = threading.RLock()
 
@@ -270,17 +374,42 @@ def uncompiled(function: Any) -> Any:
     return function.function if isinstance(function, Compiled) else function
 
 
-@overload
-def compile(function: Callable[..., Any], *, backend: str | None = None) -> Compiled: ...
+def _verified_every(verify: bool | int | None) -> int:
+    """Return the number of calls of which one is verified; 0 to verify none."""
+    given, kinds = f"compile(verify={verify!r})", "True, False, None"
+    if verify is None:
+        text = os.environ.get(VERIFY_VARIABLE, "")
+        given, kinds = f"{VERIFY_VARIABLE}={text}", "on, off"
+        words: dict[str, bool | int] = {"": False, "0": False, "off": False, "on": True}
+        verify = words.get(text, int(text) if text.isdigit() else -1)
+    if verify is False or verify is True:
+        return _VERIFIED_EVERY if verify else 0
+    if not isinstance(verify, int) or verify < 1:
+        raise ArgumentError(
+            f"{given}: expected {kinds} or the number of calls of which one is verified, 1 or more"
+        )
+    return verify
+
+
+VERIFY_VARIABLE = "CHAINRULE_VERIFY"
+"""Environment variable that sets `verify` where it is not given: ``on``, ``off`` or a number."""
 
 
 @overload
 def compile(
-    function: None = None, *, backend: str | None = None
+    function: Callable[..., Any], *, backend: str | None = None, verify: bool | int | None = None
+) -> Compiled: ...
+
+
+@overload
+def compile(
+    function: None = None, *, backend: str | None = None, verify: bool | int | None = None
 ) -> Callable[[Callable[..., Any]], Compiled]: ...
 
 
-def compile(function: Any = None, *, backend: str | None = None) -> Any:
+def compile(
+    function: Any = None, *, backend: str | None = None, verify: bool | int | None = None
+) -> Any:
     """Compile a function, which then runs as a program of NumPy calls or machine code.
 
     The function is traced once for each signature that it is called with: it runs on symbols,
@@ -299,6 +428,11 @@ def compile(function: Any = None, *, backend: str | None = None) -> Any:
         The form of the program: NumPy calls, or loops of machine code with NumPy calls between
         them, which need Numba (``pip install 'chainrule[native]'``). By default machine code if
         Numba is installed and the loops do enough work to be worth compiling.
+    verify : bool or int, optional
+        Compare calls with the eager function, which runs as well: with True the first two calls of
+        each signature and then every hundredth, with a number k every k-th. A difference beyond
+        rounding raises VerificationError. By default the environment variable
+        ``CHAINRULE_VERIFY`` decides: ``on``, ``off`` or a number; no call is compared without it.
 
     Returns
     -------
@@ -315,6 +449,9 @@ def compile(function: Any = None, *, backend: str | None = None) -> Any:
     CompileError
         If the function reads values (``if x > 0``, `item`), makes an array whose shape depends on
         values, or leaves tensors with a history behind: the message names the line.
+    VerificationError
+        If a verified call differs from the eager one: the message names the first differences,
+        and what has changed since the trace.
 
     Notes
     -----
@@ -345,12 +482,14 @@ def compile(function: Any = None, *, backend: str | None = None) -> Any:
     if backend not in (None, "numpy", "native"):
         raise ArgumentError(f"compile(backend={backend!r}): expected 'numpy', 'native' or None")
     if function is None:
-        return functools.partial(compile, backend=backend)
+        return functools.partial(compile, backend=backend, verify=verify)
     if isinstance(function, Compiled):
-        return function
+        if verify is None:
+            return function
+        function, backend = function.function, backend or function.backend
     if not callable(function):
         raise TypeError(
             f"compile() takes a function, got {type(function).__name__}: write compile(f), and "
             "call what it returns as you would call f"
         )
-    return Compiled(function, backend)
+    return _made(function, backend, _verified_every(verify))

@@ -504,6 +504,7 @@ STEEP: dict[str, tuple[Callable[..., Any], Any]] = {
 }
 
 
+@pytest.mark.no_verify("0 · ∞ is nan, where eagerly there is no gradient at all")
 @pytest.mark.parametrize("name", STEEP)
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("checkpoint", [False, True])
