@@ -31,8 +31,8 @@ def test_a_wrong_program_is_found_and_reduced(monkeypatch: pytest.MonkeyPatch) -
     ways.check(function)
     original = numpy_source.Source.__init__
 
-    def wrong(self: Any, program: Any) -> None:
-        original(self, program)
+    def wrong(self: Any, *args: Any, **kwargs: Any) -> None:
+        original(self, *args, **kwargs)
         self.body = [line.replace("np.tanh", "np.sinh") for line in self.body]
 
     monkeypatch.setattr(numpy_source.Source, "__init__", wrong)

@@ -305,13 +305,14 @@ def _compiled_again(
     dtype: np.dtype[Any] | None = None,
 ) -> Compiled:
     """Return the compiled function of a pickle: the living one of the same function, if any."""
-    settings = backend, every, dtype
     for living in _living():
-        if _settings(living) == settings and _is_same(living.function, function):
+        if _settings(living) == (backend, every, str(dtype)) and _is_same(
+            living.function, function
+        ):
             found = living
             break
     else:
-        found = _made(function, *settings)
+        found = _made(function, backend, every, dtype)
     _keep(found)
     return found
 
@@ -335,8 +336,8 @@ def _programs_of_copies(compiled: Compiled) -> Iterator[Built]:
             yield from filter(None, found)
 
 
-def _settings(compiled: Compiled) -> tuple[str | None, int, Any]:
-    return compiled.backend, compiled.every, compiled.default_dtype
+def _settings(compiled: Compiled) -> tuple[str | None, int, str]:
+    return compiled.backend, compiled.every, str(compiled.default_dtype)  # None == np.float64
 
 
 def _is_same(one: Any, other: Any) -> bool:
