@@ -28,7 +28,8 @@ def test_a_wrong_program_is_found_and_reduced(monkeypatch: pytest.MonkeyPatch) -
         ("t0 = x0 * 2", "t1 = x1.sin()", "t2 = t0.tanh()", "t3 = t2 + x1"),
         "{'a': t3, 'b': t1}",
     )
-    ways.check(function)
+    # Not with `function`: compiled functions of equal code share their programs.
+    ways.check(function._replace(statements=("t0 = x0 * 3", *function.statements[1:])))
     original = numpy_source.Source.__init__
 
     def wrong(self: Any, *args: Any, **kwargs: Any) -> None:
