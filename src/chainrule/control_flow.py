@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
 
 from chainrule import pytree
-from chainrule.autograd.modes import enable_grad, no_grad, saved_tensors_hooks
+from chainrule.autograd.modes import enable_grad, no_grad, run_in, saved_tensors_hooks
 from chainrule.autograd.operands import as_tensors
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import namespace
 from chainrule.creation import zeros
 from chainrule.errors import ArgumentError, DTypeError, ShapeError
 from chainrule.ops import stack, unbind
-from chainrule.random.discrete import get_rng_state, set_rng_state
+from chainrule.random.discrete import get_rng_state, with_rng_state
 
 __all__ = [
     "cond",
@@ -228,8 +229,7 @@ class _CheckpointedStep:
     def run(self, carry: Tensors, xs: Tensors) -> tuple[list[Tensor], list[Tensor]]:
         self.inputs = [[t.detach().requires_grad_(t.requires_grad) for t in p] for p in (carry, xs)]
         self.state = get_rng_state()
-        with saved_tensors_hooks(self._pack, self._unpack):
-            return self.step(carry, xs)
+        return run_in(saved_tensors_hooks(self._pack, self._unpack), self.step, carry, xs)
 
     def _pack(self, tensor: Tensor) -> int:
         self.count += 1
@@ -238,11 +238,10 @@ class _CheckpointedStep:
     def _unpack(self, number: int) -> Tensor:
         if self.values is None:
             values: list[Tensor] = []
-            state = get_rng_state()
-            set_rng_state(self.state)
-            with enable_grad(), saved_tensors_hooks(values.append, lambda value: value):
-                self.step(*self.inputs)
-            set_rng_state(state)
+            hooks = saved_tensors_hooks(values.append, lambda value: value)
+            carry, xs = self.inputs
+            run = functools.partial(run_in, hooks, self.step, carry, xs)
+            with_rng_state(self.state, run_in, enable_grad(), run)
             self.values = values
         return self.values[number]
 
@@ -270,12 +269,12 @@ def _count_of(xs: Tensors, length: int | None) -> int:
     return int(count)
 
 
+@no_grad()
 def _empty_ys(step: Step) -> list[Tensor]:
     """Return the ys of zero steps; a step on zeros determines their shapes and dtypes."""
-    with no_grad():
-        xs = [zeros(x.shape[1:], dtype=x.dtype) for x in step.xs]
-        _, ys = step([zeros(c.shape, dtype=c.dtype) for c in step.carry], xs)
-        return [zeros((0, *y.shape), dtype=y.dtype) for y in ys]
+    xs = [zeros(x.shape[1:], dtype=x.dtype) for x in step.xs]
+    _, ys = step([zeros(c.shape, dtype=c.dtype) for c in step.carry], xs)
+    return [zeros((0, *y.shape), dtype=y.dtype) for y in ys]
 
 
 def while_loop(

@@ -56,9 +56,10 @@ class InnerTrace(Trace):
 
     def capture(self, tensor: Tensor, array: Any) -> Capture:
         """Return the capture of a tensor of the enclosing trace, with a leaf as its proxy."""
-        with switched_to(self.outer):
-            value, node, grad = tensor._array.value, current_node(tensor), tensor._grad
-            layout = tensor._array.layout
+        array, node, grad = switched_to(
+            self.outer, lambda: (tensor._array, current_node(tensor), tensor._grad)
+        )
+        value, layout = array.value, array.layout
         proxy: Tensor = object.__new__(Tensor)
         symbol = Symbol(value)
         symbol.layout = layout

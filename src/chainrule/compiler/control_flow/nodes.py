@@ -9,7 +9,7 @@ from typing import Any
 from chainrule import control_flow
 from chainrule.autograd.backward import autograd_grad
 from chainrule.autograd.forward import outputs_and_jvp_of, tracked
-from chainrule.autograd.modes import enable_grad, is_grad_enabled
+from chainrule.autograd.modes import enable_grad, is_grad_enabled, run_in
 from chainrule.autograd.node import Node, NodeName, NodeOutput
 from chainrule.autograd.record import stamp_node
 from chainrule.autograd.tensor import Tensor, make
@@ -132,8 +132,7 @@ class CondNode(LoopNode):
         gs = as_tensors(g, run)
 
         def back(branch: Callable[..., Any]) -> tuple[Sequence[Any], list[Any]]:
-            with enable_grad():
-                outs = branch()
+            outs = run_in(enable_grad(), branch)
             roots = [k for k in gs if outs[k].requires_grad]
             if not roots or not self.sources:
                 return self.sources, [None] * len(self.sources)
@@ -223,8 +222,7 @@ class WhileNode(LoopNode):
         """Return the carries that have a tangent at first or after some steps."""
         active = {i for i in range(len(self.carry)) if tangents[i] is not None}
         while True:
-            with enable_grad():
-                inputs = [tracked(t) if i in active else t for i, t in enumerate(self.carry)]
+            inputs = run_in(enable_grad(), self._inputs, active)
             wrt = [inputs[i] for i in active] + self.sources
             given = [zeros_like(self.carry[i]) for i in active] + list(tangents[len(self.carry) :])
             _, found = outputs_and_jvp_of(partial(self.function, inputs), wrt, given)
@@ -232,6 +230,9 @@ class WhileNode(LoopNode):
             if not more:
                 return sorted(active)
             active |= more
+
+    def _inputs(self, active: set[int]) -> list[Tensor]:
+        return [tracked(t) if i in active else t for i, t in enumerate(self.carry)]
 
     def _tangents(self, tangents: Sequence[Any]) -> list[Tensor | None]:
         active, of_sources = self._with_tangents(tangents), tangents[len(self.carry) :]

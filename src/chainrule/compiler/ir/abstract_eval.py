@@ -6,7 +6,6 @@ that broadcast one element without taking memory. So there is no second set of s
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from functools import cache, reduce
 from importlib import import_module
@@ -15,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from chainrule.errors import CompileError
+from chainrule.interrupts import without_warnings
 
 Shape = tuple[int, ...]
 
@@ -119,11 +119,8 @@ def _leaf_key(leaf: Any) -> Any:
 def _evaluate(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> AbstractResult:
     function = resolve(name)
     elementwise = isinstance(function, np.ufunc) and function.signature is None
-    with np.errstate(all="ignore"), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        result = function(
-            *_dummies(args, elementwise), **{k: _dummies(v, elementwise) for k, v in kwargs.items()}
-        )
+    named = {k: _dummies(v, elementwise) for k, v in kwargs.items()}
+    result = without_warnings(function, *_dummies(args, elementwise), **named)
     if isinstance(result, tuple | list):
         parts = list(result)
         container: type | None = type(result)

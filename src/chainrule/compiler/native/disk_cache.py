@@ -59,8 +59,12 @@ def write(name: str, code: bytes) -> None:
     try:
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
         draft = directory / f"{name}.{os.getpid()}.{threading.get_native_id()}.draft"
-        draft.write_bytes(_digest(name, code) + code)
-        draft.replace(directory / name)  # atomic: other processes see a complete file or none
+        try:
+            draft.write_bytes(_digest(name, code) + code)
+            draft.replace(directory / name)  # atomic: other processes see a complete file or none
+        except BaseException:  # also an interrupt
+            draft.unlink(missing_ok=True)
+            raise
     except OSError:  # disk full, or no permission
         return
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import gc
 import importlib.util
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from types import FunctionType
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -20,6 +19,7 @@ from chainrule.compiler.native.loop_nest import LOOP_NAME
 from chainrule.compiler.native.scalar_codegen import CODES
 from chainrule.compiler.native.threads.worker import SHARE
 from chainrule.errors import CompileError
+from chainrule.interrupts import F
 
 ARRAY_DATA_OFFSET = object.__basicsize__
 """Offset in bytes of the data pointer in an array object: it follows the object header."""
@@ -71,6 +71,26 @@ INTERLEAVE_COUNT = 4
 latency of dependent operations limits the speed."""
 
 
+def without_collector(function: F) -> F:
+    """Disable garbage collection in a function: it takes a tenth of the compile time."""
+
+    @functools.wraps(function)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        restore = gc.enable if gc.isenabled() else gc.disable
+        try:
+            try:
+                gc.disable()
+                return function(*args, **kwargs)
+            finally:
+                restore()
+        except BaseException:  # see `interrupts`
+            restore()
+            raise
+
+    return cast(F, wrapper)
+
+
+@without_collector
 def object_code(
     text: str,
     types: tuple[str, ...],
@@ -91,7 +111,7 @@ def object_code(
     target = core.registry.cpu_target
     of_code = {code: core.types.CPointer(_element(code)) for code in CODES.values()}
     of_code |= {"n": core.types.int64, "d": core.types.float64}
-    with lock, _gc_disabled():
+    with lock:
         function = python_function(text, {other: inline_function(other) for other in calls})
         library = target.target_context.codegen().create_library(name)
         # Skip the optimisation of single functions: it is repeated for the linked module.
@@ -112,18 +132,6 @@ def object_code(
             library._final_module.link_in(other._get_module_for_linking(), preserve=True)
         library._optimize_final_module()
         return bytes(_target_machine().emit_object(library._final_module))
-
-
-@contextlib.contextmanager
-def _gc_disabled() -> Iterator[None]:
-    """Disable garbage collection, which takes a tenth of the compile time."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
 
 
 def _compile(library: Any, function: Callable[..., None], arguments: list[Any]) -> Any:

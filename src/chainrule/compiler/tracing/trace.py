@@ -10,8 +10,8 @@ import sys
 import weakref
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
+from contextvars import ContextVar
 from functools import cache, lru_cache
 from types import CodeType
 from typing import Any, NamedTuple
@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from chainrule import arguments, pytree
-from chainrule.autograd.intercept import SLOTS, intercepted_by, intercepting
+from chainrule.autograd.intercept import INTERCEPTOR, SLOTS, intercepting
 from chainrule.autograd.location import locate, user_frame
 from chainrule.autograd.node import AccumulateGrad, ErrorNode
 from chainrule.autograd.tensor import Tensor
@@ -32,35 +32,29 @@ from chainrule.compiler.tracing.discovery import Found, is_generator
 from chainrule.compiler.tracing.names import named_values
 from chainrule.compiler.tracing.symbol import TRACING, Symbol
 from chainrule.errors import RAISED, CompileError
+from chainrule.interrupts import P, T, call_with
 from chainrule.random import draw
 
 # --- active trace ---------------------------------------------------------------------------------
 
 
-@contextmanager
-def tracing(trace: Trace) -> Iterator[None]:
-    """Redirect tensors, arrays and random draws of this thread or task to a trace."""
-    token, errors = TRACING.set(trace), RAISED.set(trace.errors)
-    draws, tensors = draw.WATCHER.set(trace.draw), arguments.WATCHER.set(trace.memory_of)
-    try:
-        with intercepting(trace):
-            yield
-    finally:
-        arguments.WATCHER.reset(tensors)
-        draw.WATCHER.reset(draws)
-        RAISED.reset(errors)
-        TRACING.reset(token)
+def tracing(trace: Trace, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+    """Call a function with the tensors, arrays and draws of this thread or task traced."""
+    variables: dict[ContextVar[Any], Any] = {
+        TRACING: trace,
+        RAISED: trace.errors,
+        draw.WATCHER: trace.draw,
+        arguments.WATCHER: trace.memory_of,
+    }
+    return call_with(variables, intercepting, trace, function, *args, **kwargs)
 
 
-@contextmanager
-def switched_to(trace: Trace | None) -> Iterator[None]:
-    """Switch from the active trace to another one, or to none."""
-    token = TRACING.set(trace)
-    try:
-        with intercepted_by(trace):
-            yield
-    finally:
-        TRACING.reset(token)
+def switched_to(
+    trace: Trace | None, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs
+) -> T:
+    """Call a function with another trace than the active one, or with none."""
+    variables: dict[ContextVar[Any], Any] = {TRACING: trace, INTERCEPTOR: trace}
+    return call_with(variables, function, *args, **kwargs)
 
 
 # --- traces ---------------------------------------------------------------------------------------
@@ -121,8 +115,7 @@ class Trace:
 
     def run(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Call a function under this trace."""
-        with tracing(self):
-            return function(*args, **kwargs)
+        return tracing(self, function, *args, **kwargs)
 
     def to_symbols(self, arguments: Any) -> Any:
         """Return arguments with symbols in place of NumPy arrays.
@@ -243,19 +236,21 @@ class Trace:
         for capture in list(self.captures.values()):
             before, after = capture.grads
             tensors.append(None if after is before else after)
-        with tracing(self):
-            for leaf in leaves:
-                _ = leaf.value if isinstance(leaf, Symbol) else None
-            given = {capture.value for capture in self.captures.values()}
-            if any(isinstance(leaf, Tensor) and leaf._array.value in given for leaf in leaves):
-                self.memory_uses.add("returned")  # contiguous() returns its input, or a copy
-            for tensor in tensors:
-                if tensor is not None and self.proxy(tensor) is tensor:
-                    current_node(tensor)
-                    SLOTS["_view"].__set__(tensor, None)
-            for reference in list(self.made):
-                if (alive := reference()) is not None:
-                    _ = _array.__get__(alive).value
+        tracing(self, self._finish, leaves, tensors)
+
+    def _finish(self, leaves: list[Any], tensors: list[Tensor | None]) -> None:
+        for leaf in leaves:
+            _ = leaf.value if isinstance(leaf, Symbol) else None
+        given = {capture.value for capture in self.captures.values()}
+        if any(isinstance(leaf, Tensor) and leaf._array.value in given for leaf in leaves):
+            self.memory_uses.add("returned")  # contiguous() returns its input, or a copy
+        for tensor in tensors:
+            if tensor is not None and self.proxy(tensor) is tensor:
+                current_node(tensor)
+                SLOTS["_view"].__set__(tensor, None)
+        for reference in list(self.made):
+            if (alive := reference()) is not None:
+                _ = _array.__get__(alive).value
 
     def hooks(self) -> list[Callable[..., Any]]:
         """Return the hooks of captured leaves, which backward passes inside may have called."""
@@ -270,8 +265,7 @@ class Trace:
 
     def _edge(self, tensor: Tensor) -> Any:
         """Return the node of a captured leaf; of a non-leaf one that raises in a backward pass."""
-        with switched_to(None):
-            node = current_node(tensor)
+        node = switched_to(None, current_node, tensor)
         if node is None or type(node) is AccumulateGrad:
             return node
         return ErrorNode(

@@ -1,0 +1,262 @@
+"""A KeyboardInterrupt at any bytecode instruction leaves chainrule usable, and its state right.
+
+Each scenario is run once for each instruction that it comes by, with a KeyboardInterrupt there. CI
+takes a sample of the instructions. All of them, which takes an hour:
+
+    CHAINRULE_INTERRUPTS=all python3 -m pytest tests/integration/test_interrupts.py
+"""
+
+import contextvars
+import gc
+import os
+import random
+import warnings
+
+import numpy as np
+import pytest
+from helpers.interrupts import interrupt, places
+
+import chainrule as cr
+from chainrule.autograd.tensor import Tensor
+from chainrule.compiler.native.code import _code_of
+from chainrule.utils.checkpoint import checkpoint
+
+SAMPLE = 60
+"""Number of instructions of each scenario that CI takes."""
+
+CHECKED_EVERY = 8
+"""Number of interrupts after which a new function is compiled, where the scenario compiles none."""
+
+_SLOTS = ("_array", "_frozen", "_grad", "_node", "_view")
+PLAIN_SLOTS = [vars(Tensor)[name] for name in _SLOTS]
+
+
+def loss(w, x):
+    return (w * x).sin().sum()
+
+
+@cr.autograd_function
+def squared(ctx, x):
+    ctx.save_for_backward(x=x)
+    return x * x
+
+
+@squared.backward
+def _(ctx, g):
+    return 2 * g * ctx.saved_variables.x
+
+
+class World:
+    """Tensors and functions that a scenario uses, new for each interrupt."""
+
+    def __init__(self):
+        self.w = cr.tensor([1.0, 2.0, 3.0], requires_grad=True)
+        self.x = cr.tensor([0.5, -1.0, 2.0])
+        self.calls = []
+
+    def compiled(self, function, **options):
+        """Return a compiled function; `check` calls it again."""
+        made = cr.compile(function, **options)
+        self.calls.append((made, function))
+        return made
+
+
+def eager(world):
+    loss(world.w, world.x).backward()
+
+
+def backward(world):
+    w = world.w
+    with_hook = w * 2
+    with_hook.register_hook(lambda g: g * 1)
+    y = (with_hook * w + w[1:].sum() + w.reshape(3, 1).sum()).exp().sum()
+    (g,) = cr.autograd_grad(y, w, create_graph=True)
+    g.sum().backward()
+
+
+def in_place(world):
+    y = world.w * 1
+    y[1:].mul_(2.0)
+    y += 1
+    y.sum().backward()
+    world.x.add_(0)
+
+
+def modes(world):
+    @cr.no_grad()
+    def unrecorded(x):
+        return x * 2
+
+    def hook(t):
+        return t
+
+    unrecorded(world.w)
+    with cr.saved_tensors_hooks(hook, hook):
+        y = loss(world.w, world.x)
+    y.backward()
+
+
+def forward_mode(world):
+    cr.jvp(loss, (world.w, world.x), (world.x, world.x))
+    cr.hvp(lambda w: loss(w, world.x), (world.w,), (world.x,))
+
+
+def custom(world):
+    squared(world.w).sum().backward()
+
+
+def checkpointed(world):
+    checkpoint(lambda w: w.exp().sin(), world.w).sum().backward()
+
+
+def mapped(world):
+    xs = cr.stack([world.x, world.x])
+    cr.vmap(cr.grad(loss), (None, 0))(world.w, xs)
+    cr.vmap(lambda x: x + cr.rand(3), randomness="different")(xs)
+
+
+def compiled(world):
+    fn = world.compiled(lambda w, x: loss(w, x), backend="numpy")
+    fn(world.w, world.x).backward()
+
+
+def compiled_again(world):
+    fn = cr.compile(loss, backend="numpy")
+    fn(world.w, world.x)
+    world.calls.append((fn, loss))
+    fn(world.w, world.x).backward()
+
+
+def loaded(world):
+    _code_of.cache_clear()
+    fn = world.compiled(lambda w, x: loss(w, x), backend="native")
+    fn(world.w, world.x).backward()
+
+
+def loop(world):
+    def run(w, x):
+        c, ys = cr.scan(lambda c, x: (c * w, (c + x).sum()), w, cr.stack([x, x]))
+        return cr.cond(c.sum() > 0, lambda: c.sum(), lambda: ys.sum())
+
+    run(world.w, world.x).backward()
+    world.compiled(run, backend="numpy")(world.w, world.x).backward()
+
+
+def training_step(world):
+    target = world.w.detach().clone().requires_grad_()
+    optimizers = [cr.optim.SGD([target], 0.1, momentum=0.9), cr.optim.Adam([target])]
+
+    def step(x):
+        for optimizer in optimizers:
+            optimizer.zero_grad()
+            loss(target, x).backward()
+            optimizer.step()
+        return target.sum()
+
+    optimizers[0].step(lambda: step(world.x))
+    for optimizer in optimizers:
+        optimizer.load_state_dict(optimizer.state_dict())
+    cr.compile(step, backend="numpy")(world.x)
+
+
+def large(world):
+    x = cr.ones(1 << 19, requires_grad=True)
+    cr.softmax(x.reshape(512, 1024), -1).exp().sum().backward()
+
+
+SCENARIOS = [
+    eager,
+    backward,
+    in_place,
+    modes,
+    forward_mode,
+    custom,
+    checkpointed,
+    mapped,
+    compiled,
+    compiled_again,
+    loaded,
+    loop,
+    training_step,
+    large,
+]
+
+
+def state():
+    """Return the state of this thread that an operation could leave changed."""
+    found = {variable.name: value for variable, value in contextvars.copy_context().items()}
+    return {
+        **{name: value for name, value in found.items() if value is not None},
+        "numpy": np.geterr(),
+        "bufsize": np.getbufsize(),
+        "filters": list(warnings.filters),
+        "collector": gc.isenabled(),
+        "environment": dict(os.environ),
+        "threads": cr.get_num_threads(),
+        "kernels": cr.get_kernels() if hasattr(cr, "get_kernels") else None,
+        "dtype": cr.get_default_dtype(),
+    }
+
+
+def check(world, before, compiling):
+    """Check that eager operations, `vmap` and `compile` work as if nothing had happened."""
+    after = state()
+    changed = {k: after.get(k) for k in {**before, **after} if before.get(k) != after.get(k)}
+    assert not changed
+    w = cr.tensor([1.0, 2.0, 3.0], requires_grad=True)
+    x = cr.tensor([0.5, -1.0, 2.0])
+    y = loss(w, x)
+    assert repr(y).startswith("tensor(-0.7")
+    y.backward()
+    expected = x.numpy() * np.cos(w.detach().numpy() * x.numpy())
+    assert np.array_equal(w.grad.numpy(), expected)
+    both = cr.vmap(cr.grad(loss), (None, 0))(w, cr.stack([x, 2 * x]))
+    assert np.array_equal(both[0].detach().numpy(), expected)
+    if compiling:
+        world.calls.append((cr.compile(lambda w, x: loss(w, x), backend="numpy"), loss))
+    for function, plain in world.calls:
+        values = []
+        for f in (function, plain):
+            w.grad = None
+            out = f(w, x)
+            out.backward()
+            values.append([out.item(), *w.grad.tolist()])
+        assert values[0] == pytest.approx(values[1])
+    if world.w.grad is not None:
+        assert isinstance(world.w.grad.numpy(), np.ndarray)
+    assert world.w.tolist() == [1, 2, 3]
+    assert world.x.tolist() == [0.5, -1, 2]
+    assert [vars(Tensor)[name] for name in _SLOTS] == PLAIN_SLOTS
+
+
+def failures(scenario, chosen):
+    """Return a description of each place in `chosen` after which something was wrong."""
+    found = []
+    for number, place in enumerate(chosen):
+        world, before = World(), state()
+        try:
+            assert interrupt(lambda: scenario(world), place) or number < len(chosen)  # noqa: B023
+            check(world, before, compiling=number % CHECKED_EVERY == 0 or bool(world.calls))
+        except BaseException as error:
+            found.append(f"{place}: {type(error).__name__} {str(error)[:150]}")
+            repair(before)
+    check(World(), state(), compiling=True)
+    return found
+
+
+def repair(before):
+    for variable in contextvars.copy_context():
+        if variable.name.startswith("chainrule"):
+            variable.set(before.get(variable.name))
+    np.seterr(**before["numpy"])
+    np.setbufsize(before["bufsize"])
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda s: s.__name__)
+def test_an_interrupt_leaves_nothing_behind(scenario):
+    for _ in range(3):
+        scenario(World())
+    found = places(lambda: scenario(World()))
+    if os.environ.get("CHAINRULE_INTERRUPTS") != "all":
+        found = random.Random(scenario.__name__).sample(found, min(SAMPLE, len(found)))
+    assert failures(scenario, found) == []
