@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import gc
 import warnings
 from collections.abc import Callable
 from contextvars import ContextVar, copy_context
@@ -21,6 +22,20 @@ import numpy as np
 P = ParamSpec("P")
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+def call_then(
+    restore: Callable[[], object], function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs
+) -> T:
+    """Call a function, and `restore` when it has ended in any way: maybe more than once."""
+    try:
+        try:
+            return function(*args, **kwargs)
+        finally:
+            restore()
+    except BaseException:
+        restore()
+        raise
 
 
 def call_with(
@@ -46,6 +61,16 @@ def call_with(
         raise
 
 
+def without_collector(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+    """Call a function with the garbage collector disabled."""
+
+    def call() -> T:
+        gc.disable()
+        return function(*args, **kwargs)
+
+    return call_then(gc.enable if gc.isenabled() else gc.disable, call)
+
+
 def from_first_instruction(function: F) -> F:
     """Let the `try` that a function begins with cover the entry of the function, too.
 
@@ -69,15 +94,12 @@ def from_first_instruction(function: F) -> F:
 def without_warnings(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
     """Call a function that must not warn, neither of floating-point errors nor otherwise."""
     block = warnings.catch_warnings(action="ignore")
-    try:
-        try:
-            block.__enter__()
-            return call_with({ERRSTATE: ignore_all(ERRSTATE.get())}, function, *args, **kwargs)
-        finally:
-            _leave(block)
-    except BaseException:
-        _leave(block)
-        raise
+
+    def call() -> T:
+        block.__enter__()
+        return call_with({ERRSTATE: ignore_all(ERRSTATE.get())}, function, *args, **kwargs)
+
+    return call_then(functools.partial(_leave, block), call)
 
 
 def _leave(block: warnings.catch_warnings[None]) -> None:
@@ -111,16 +133,7 @@ def errstate(**kinds: Any) -> Callable[[F], F]:
     def decorate(function: F) -> F:
         @functools.wraps(function)
         def wrapper(*args: Any, **kwargs: Any) -> Any:
-            before = ERRSTATE.get()
-            try:
-                try:
-                    ERRSTATE.set(handling(before))
-                    return function(*args, **kwargs)
-                finally:
-                    ERRSTATE.set(before)
-            except BaseException:
-                ERRSTATE.set(before)
-                raise
+            return call_with({ERRSTATE: handling(ERRSTATE.get())}, function, *args, **kwargs)
 
         return cast(F, wrapper)
 

@@ -6,6 +6,7 @@ takes a sample of the instructions. All of them, which takes an hour:
     CHAINRULE_INTERRUPTS=all python3 -m pytest tests/integration/test_interrupts.py
 """
 
+import contextlib
 import contextvars
 import gc
 import os
@@ -14,12 +15,12 @@ import warnings
 
 import numpy as np
 import pytest
-from helpers.interrupts import interrupt, places
 
 import chainrule as cr
 from chainrule.autograd.tensor import Tensor
 from chainrule.compiler.native.code import _code_of
 from chainrule.utils.checkpoint import checkpoint
+from helpers.interrupts import interrupt, places
 
 SAMPLE = 60
 """Number of instructions of each scenario that CI takes."""
@@ -53,6 +54,7 @@ class World:
         self.w = cr.tensor([1.0, 2.0, 3.0], requires_grad=True)
         self.x = cr.tensor([0.5, -1.0, 2.0])
         self.calls = []
+        self.checks = []  # of what else the scenario has changed
 
     def compiled(self, function, **options):
         """Return a compiled function; `check` calls it again."""
@@ -75,10 +77,24 @@ def backward(world):
 
 
 def in_place(world):
-    y = world.w * 1
+    w = world.w
+    y = w * 1
+    saved, before = y * y, w.tolist()
+
+    def check():
+        # Each is right for the values that there are now, or says that it isn't.
+        with contextlib.suppress(cr.errors.AutogradError):
+            (g,) = cr.autograd_grad(y.sum(), w, retain_graph=True)
+            assert (w * g).tolist() == y.flatten().tolist()
+        with contextlib.suppress(cr.errors.AutogradError):
+            (g,) = cr.autograd_grad(saved.sum(), w)
+            assert g.tolist() == [2 * x for x in before]
+
+    world.checks.append(check)
     y[1:].mul_(2.0)
-    y += 1
-    y.sum().backward()
+    y *= 3
+    y[0] = 2 * w[0]
+    y.unsqueeze_(0)
     world.x.add_(0)
 
 
@@ -143,20 +159,59 @@ def loop(world):
 
 
 def training_step(world):
-    target = world.w.detach().clone().requires_grad_()
-    optimizers = [cr.optim.SGD([target], 0.1, momentum=0.9), cr.optim.Adam([target])]
+    p = world.w.detach().clone().requires_grad_()
+    optimizers = [cr.optim.SGD([p], 0.1, momentum=0.9), cr.optim.Adam([p], 0.1)]
+    saved, before = (p * p).sum(), p.tolist()
 
     def step(x):
         for optimizer in optimizers:
             optimizer.zero_grad()
-            loss(target, x).backward()
+            loss(p, x).backward()
             optimizer.step()
-        return target.sum()
+        return p.sum()
 
+    def check():
+        with contextlib.suppress(cr.errors.AutogradError):
+            (g,) = cr.autograd_grad(saved, p)
+            assert g.tolist() == [2 * x for x in before]
+        for optimizer in optimizers:
+            optimizer.load_state_dict(optimizer.state_dict())
+        for function in (step, cr.compile(step, backend="numpy")):
+            before_step = p.tolist()
+            assert np.isfinite(function(world.x).item())
+            assert p.tolist() != before_step
+            for optimizer in optimizers:
+                for kept in optimizer.state_dict()["state"].values():
+                    assert all(np.isfinite(value.numpy()).all() for value in kept.values())
+
+    world.checks.append(check)
     optimizers[0].step(lambda: step(world.x))
     for optimizer in optimizers:
         optimizer.load_state_dict(optimizer.state_dict())
     cr.compile(step, backend="numpy")(world.x)
+
+
+def first_step(world):
+    """Compile a step that makes the state of the optimiser."""
+    p = world.w.detach().clone().requires_grad_()
+    optimizer = cr.optim.Adam([p], 0.1)
+
+    def step(x):
+        optimizer.zero_grad()
+        loss(p, x).backward()
+        optimizer.step()
+        return p.sum()
+
+    compiled = cr.compile(step, backend="numpy")
+
+    def check():
+        for function in (compiled, step):
+            assert np.isfinite(function(world.x).item())
+        (kept,) = optimizer.state_dict()["state"].values()
+        assert kept["step"].item() in (2, 3)
+
+    world.checks.append(check)
+    compiled(world.x)
 
 
 def large(world):
@@ -178,6 +233,7 @@ SCENARIOS = [
     loaded,
     loop,
     training_step,
+    first_step,
     large,
 ]
 
@@ -222,6 +278,8 @@ def check(world, before, compiling):
             out.backward()
             values.append([out.item(), *w.grad.tolist()])
         assert values[0] == pytest.approx(values[1])
+    for each in world.checks:
+        each()
     if world.w.grad is not None:
         assert isinstance(world.w.grad.numpy(), np.ndarray)
     assert world.w.tolist() == [1, 2, 3]
@@ -256,7 +314,8 @@ def repair(before):
 def test_an_interrupt_leaves_nothing_behind(scenario):
     for _ in range(3):
         scenario(World())
-    found = places(lambda: scenario(World()))
+    world = World()
+    found = places(lambda: scenario(world))
     if os.environ.get("CHAINRULE_INTERRUPTS") != "all":
         found = random.Random(scenario.__name__).sample(found, min(SAMPLE, len(found)))
     assert failures(scenario, found) == []

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from chainrule.autograd.error_messages import broadcast_text
-from chainrule.autograd.modes import enable_grad, is_grad_enabled
+from chainrule.autograd.modes import enable_grad, is_grad_enabled, run_in
 from chainrule.autograd.node import AccumulateGrad, Edge, ErrorNode, endpoint
 from chainrule.autograd.operands import scalar_array
 from chainrule.autograd.record import record
@@ -160,8 +160,7 @@ def view_in_place(target: Tensor, operation: str, function: Callable[[Tensor], T
         )
     before = make(target._array, node)
     before._view = target._view
-    with enable_grad():
-        after = function(before)
+    after = run_in(enable_grad(), function, before)
     if after is before:
         return target
     view: Any = after._view

@@ -17,7 +17,7 @@ from contextvars import ContextVar
 from typing import Any, Protocol
 
 from chainrule.autograd.tensor import Tensor
-from chainrule.interrupts import P, T, call_with
+from chainrule.interrupts import P, T, call_then, call_with
 
 
 class Interceptor(Protocol):
@@ -91,18 +91,17 @@ def intercepting(
     """Call a function with the slots of all tensors redirected, in this thread or task."""
     run = _Run()
     member = weakref.ref(run, _runs.discard)
-    try:
-        try:
-            _runs.add(member)
-            _install_slots()
-            return intercepted_by(interceptor, function, *args, **kwargs)
-        finally:
-            _runs.discard(member)
-            _install_slots()
-    except BaseException:
+
+    def call() -> T:
+        _runs.add(member)
+        _install_slots()
+        return intercepted_by(interceptor, function, *args, **kwargs)
+
+    def leave() -> None:
         _runs.discard(member)
         _install_slots()
-        raise
+
+    return call_then(leave, call)
 
 
 def intercepted_by(

@@ -14,13 +14,13 @@ import numpy as np
 
 from chainrule.autograd.backward import autograd_grad
 from chainrule.autograd.forward import jvp_through
-from chainrule.autograd.modes import enable_grad
+from chainrule.autograd.modes import enable_grad, run_in
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.views import current_node
 from chainrule.backend import CPU, device_of, move, namespace
 from chainrule.checks.report import GradcheckError
 from chainrule.errors import DTypeError
-from chainrule.interrupts import errstate
+from chainrule.interrupts import call_then, errstate
 
 Array = Any
 Pair = tuple[int, int]  # positions of an output and an input
@@ -70,13 +70,17 @@ def evaluate(
     """
     tensors = {id(x): x for x in subject.inputs if isinstance(x, Tensor)}.values()
     before = [(x, x._array, x._node) for x in tensors]
-    try:
+
+    def restore() -> None:
+        for x, array, node in before:
+            x._array, x._node = array, node
+
+    def call() -> dict[int, Tensor]:
         for x, array, _ in before:
             x._array = namespace(array).array(array)
         if position >= 0:
             subject.inputs[position]._array[index] = value
-        with enable_grad():
-            outputs = subject.function(*subject.inputs)
+        outputs = run_in(enable_grad(), subject.function, *subject.inputs)
         several = outputs if isinstance(outputs, tuple | list) else (outputs,)
         # New objects on the same nodes: the inputs, which may be outputs, are restored below.
         return {
@@ -84,9 +88,8 @@ def evaluate(
             for i, o in enumerate(several)
             if isinstance(o, Tensor)
         }
-    finally:
-        for x, array, node in before:
-            x._array, x._node = array, node
+
+    return call_then(restore, call)
 
 
 def compared_outputs(subject: Subject, outputs: dict[int, Tensor]) -> list[int]:

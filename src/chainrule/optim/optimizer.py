@@ -165,6 +165,14 @@ class Optimizer(ABC):
                             record_write(tensor._array, f"{type(self).__name__}.step")
                 raise
 
+    def _state_of(self, param: Tensor) -> dict[str, Any]:
+        """Return the state of a parameter, without what an interrupted compilation left in it."""
+        state = self.state[param]
+        for name, value in list(state.items()):
+            if isinstance(value, Tensor) and getattr(value._array, "outlived", False):
+                del state[name]
+        return state
+
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Clear the gradients of all parameters.
 
@@ -215,7 +223,11 @@ class Optimizer(ABC):
         """
         number = {param: i for i, param in enumerate(self._parameters())}
         return {
-            "state": {number[param]: dict(kept) for param, kept in self.state.items()},
+            "state": {
+                number[param]: dict(kept)
+                for param in list(self.state)
+                if (kept := self._state_of(param))
+            },
             "param_groups": [
                 {**group, "params": [number[param] for param in group["params"]]}
                 for group in self.param_groups

@@ -11,7 +11,7 @@ from chainrule.arguments import DeviceLike, DTypeLike, Operand, leaf
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import namespace
 from chainrule.errors import ArgumentError, DTypeError, ShapeError
-from chainrule.interrupts import P, T
+from chainrule.interrupts import P, T, call_then
 from chainrule.operation import operation
 from chainrule.random.continuous import randint
 from chainrule.random.draw import draw, seedable_generator, values_of
@@ -90,15 +90,12 @@ def set_rng_state(new_state: Any) -> None:
 def with_rng_state(state: Any, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
     """Call a function with another state of the default generator."""
     before = get_rng_state()
-    try:
-        try:
-            set_rng_state(state)
-            return function(*args, **kwargs)
-        finally:
-            set_rng_state(before)
-    except BaseException:  # see `interrupts`
-        set_rng_state(before)
-        raise
+
+    def call() -> T:
+        set_rng_state(state)
+        return function(*args, **kwargs)
+
+    return call_then(lambda: set_rng_state(before), call)
 
 
 def randint_like(

@@ -27,7 +27,7 @@ class InnerTrace(Trace):
 
     def __init__(self, outer: Trace, name: str) -> None:
         super().__init__(name)
-        self.outer = outer
+        self.outer, self.origin = outer, outer.origin
         self.constants, self._known = outer.constants, outer._known
         self.arrays, self.external, self.masks = outer.arrays, outer.external, outer.masks
         self.loop_nodes, self.naming = outer.loop_nodes, outer.naming

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import functools
-import gc
 import importlib.util
 import os
 import threading
 from collections.abc import Callable
 from types import FunctionType
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -19,7 +18,7 @@ from chainrule.compiler.native.loop_nest import LOOP_NAME
 from chainrule.compiler.native.scalar_codegen import CODES
 from chainrule.compiler.native.threads.worker import SHARE
 from chainrule.errors import CompileError
-from chainrule.interrupts import F
+from chainrule.interrupts import without_collector
 
 ARRAY_DATA_OFFSET = object.__basicsize__
 """Offset in bytes of the data pointer in an array object: it follows the object header."""
@@ -71,26 +70,6 @@ INTERLEAVE_COUNT = 4
 latency of dependent operations limits the speed."""
 
 
-def without_collector(function: F) -> F:
-    """Disable garbage collection in a function: it takes a tenth of the compile time."""
-
-    @functools.wraps(function)
-    def wrapper(*args: Any, **kwargs: Any) -> Any:
-        restore = gc.enable if gc.isenabled() else gc.disable
-        try:
-            try:
-                gc.disable()
-                return function(*args, **kwargs)
-            finally:
-                restore()
-        except BaseException:  # see `interrupts`
-            restore()
-            raise
-
-    return cast(F, wrapper)
-
-
-@without_collector
 def object_code(
     text: str,
     types: tuple[str, ...],
@@ -107,31 +86,42 @@ def object_code(
     loop takes start and stop first, and Python passes the words of `threads.worker`, the number of
     iterations and the number at a time instead.
     """
+    with lock:  # the collector takes a tenth of the compile time
+        return without_collector(_object_code, text, types, calls, long, name, parallel)
+
+
+def _object_code(
+    text: str,
+    types: tuple[str, ...],
+    calls: frozenset[str],
+    long: bool,
+    name: str,
+    parallel: bool,
+) -> bytes:
     core = numba().core
     target = core.registry.cpu_target
     of_code = {code: core.types.CPointer(_element(code)) for code in CODES.values()}
     of_code |= {"n": core.types.int64, "d": core.types.float64}
-    with lock:
-        function = python_function(text, {other: inline_function(other) for other in calls})
-        library = target.target_context.codegen().create_library(name)
-        # Skip the optimisation of single functions: it is repeated for the linked module.
-        library.add_llvm_module = library._final_module.link_in
-        if long:
-            add = library.add_ir_module
-            library.add_ir_module = lambda module: add(_interleave(module))
+    function = python_function(text, {other: inline_function(other) for other in calls})
+    library = target.target_context.codegen().create_library(name)
+    # Skip the optimisation of single functions: it is repeated for the linked module.
+    library.add_llvm_module = library._final_module.link_in
+    if long:
+        add = library.add_ir_module
+        library.add_ir_module = lambda module: add(_interleave(module))
 
-        if parallel:
-            ends = [core.types.int64] * 2
-            loop = _compile(library, function, [*ends, *[of_code[t] for t in types]])
-            module = _parallel_entry(library, loop, types, name)
-        else:
-            loop = _compile(library, function, [of_code[t] for t in types])
-            module = _entry(library, loop, types, name)
-        library.add_ir_module(module)
-        for other in library._linking_libraries:
-            library._final_module.link_in(other._get_module_for_linking(), preserve=True)
-        library._optimize_final_module()
-        return bytes(_target_machine().emit_object(library._final_module))
+    if parallel:
+        ends = [core.types.int64] * 2
+        loop = _compile(library, function, [*ends, *[of_code[t] for t in types]])
+        module = _parallel_entry(library, loop, types, name)
+    else:
+        loop = _compile(library, function, [of_code[t] for t in types])
+        module = _entry(library, loop, types, name)
+    library.add_ir_module(module)
+    for other in library._linking_libraries:
+        library._final_module.link_in(other._get_module_for_linking(), preserve=True)
+    library._optimize_final_module()
+    return bytes(_target_machine().emit_object(library._final_module))
 
 
 def _compile(library: Any, function: Callable[..., None], arguments: list[Any]) -> Any:

@@ -30,7 +30,7 @@ from chainrule.compiler.ir.abstract_eval import DRAW, abstract_eval
 from chainrule.compiler.ir.program import Op, Value, every_op
 from chainrule.compiler.tracing.discovery import Found, is_generator
 from chainrule.compiler.tracing.names import named_values
-from chainrule.compiler.tracing.symbol import TRACING, Symbol
+from chainrule.compiler.tracing.symbol import TRACING, Symbol, outlived_error
 from chainrule.errors import RAISED, CompileError
 from chainrule.interrupts import P, T, call_with
 from chainrule.random import draw
@@ -99,6 +99,7 @@ class Trace:
 
     def __init__(self, name: str) -> None:
         self.name = f"{name}_" if name in _RESERVED_NAMES else name
+        self.origin: object = object()  # also of the traces within it
         self.ops: list[Op] = []
         self.constants: dict[Value, Any] = {}
         self.captures: dict[int, Capture] = {}  # by the tensor's id, in the order of first use
@@ -320,12 +321,14 @@ class Trace:
 
     def _to_values(self, tree: Any) -> Any:
         """Return arguments with values in place of symbols, arrays and tensors."""
+        if isinstance(tree, Tensor):
+            tree = tree._array
         if isinstance(tree, Symbol):
+            if tree.outlived:
+                raise outlived_error()
             return tree.value
         if isinstance(tree, ndarray):
             return self.symbol_of(tree).value
-        if isinstance(tree, Tensor):
-            return tree._array.value
         if isinstance(tree, tuple | list):
             items = [self._to_values(item) for item in tree]
             return type(tree)(*items) if hasattr(tree, "_fields") else type(tree)(items)

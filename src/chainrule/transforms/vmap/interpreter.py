@@ -12,7 +12,7 @@ from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.versions import next_seq
 from chainrule.autograd.views import current_node
 from chainrule.errors import AutogradError
-from chainrule.interrupts import T
+from chainrule.interrupts import T, call_then
 from chainrule.transforms.vmap import indexing, rules  # noqa: F401 - they fill the table of rules
 from chainrule.transforms.vmap.batched_array import BatchedArray, Level, copy_batch_major
 from chainrule.transforms.vmap.namespace import broadcast_batch, data_of, inner_xp, is_batched
@@ -57,14 +57,7 @@ class VmapInterpreter:
 
     def run(self, function: Callable[[], T]) -> T:
         """Call a function with all tensors intercepted, in this thread or task."""
-        try:
-            try:
-                return intercepting(self, function)
-            finally:
-                self._finish()
-        except BaseException:
-            self._finish()
-            raise
+        return call_then(self._finish, intercepting, self, function)
 
     def _finish(self) -> None:
         self.level.finished = True
