@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import gc
+import threading
 import warnings
 from collections.abc import Callable
 from contextvars import ContextVar, copy_context
@@ -59,6 +60,33 @@ def call_with(
         for variable, value in before:
             variable.set(value)
         raise
+
+
+def uninterrupted(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+    """Call a function in a thread of its own, since signals interrupt the main thread only.
+
+    An interrupt is raised here at once, while the call goes on to its end: for code of others that
+    an interrupt would leave half done, such as the import of a large package.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return function(*args, **kwargs)
+    results: list[T] = []
+    errors: list[BaseException] = []
+    ended, context = threading.Event(), copy_context()
+
+    def run() -> None:
+        try:
+            results.append(context.run(function, *args, **kwargs))
+        except BaseException as error:
+            errors.append(error)
+        finally:
+            ended.set()
+
+    threading.Thread(target=run, name="chainrule uninterrupted").start()
+    ended.wait()  # not join(), which takes the thread for ended if interrupted
+    if errors:
+        raise errors.pop()
+    return results.pop()
 
 
 def without_collector(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:

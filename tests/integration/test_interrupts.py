@@ -8,10 +8,16 @@ takes a sample of the instructions. All of them, which takes an hour:
 
 import contextlib
 import contextvars
+import ctypes
 import gc
 import os
 import random
+import signal
+import subprocess
+import sys
+import time
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -242,7 +248,7 @@ def state():
     """Return the state of this thread that an operation could leave changed."""
     found = {variable.name: value for variable, value in contextvars.copy_context().items()}
     return {
-        **{name: value for name, value in found.items() if value is not None},
+        **{k: v for k, v in found.items() if v is not None and not k.startswith("numpy")},
         "numpy": np.geterr(),
         "bufsize": np.getbufsize(),
         "filters": list(warnings.filters),
@@ -258,7 +264,7 @@ def check(world, before, compiling):
     """Check that eager operations, `vmap` and `compile` work as if nothing had happened."""
     after = state()
     changed = {k: after.get(k) for k in {**before, **after} if before.get(k) != after.get(k)}
-    assert not changed
+    assert not changed, {k: (before.get(k), after.get(k)) for k in changed}
     w = cr.tensor([1.0, 2.0, 3.0], requires_grad=True)
     x = cr.tensor([0.5, -1.0, 2.0])
     y = loss(w, x)
@@ -319,3 +325,74 @@ def test_an_interrupt_leaves_nothing_behind(scenario):
     if os.environ.get("CHAINRULE_INTERRUPTS") != "all":
         found = random.Random(scenario.__name__).sample(found, min(SAMPLE, len(found)))
     assert failures(scenario, found) == []
+
+
+# --- signals --------------------------------------------------------------------------------------
+
+
+class Raised(int):
+    """The number of a signal, whose attribute `now` raises it without a call of Python's."""
+
+    now = property(ctypes.CDLL(None)["raise"])
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        cr.no_grad,
+        cr.enable_grad,
+        lambda: cr.set_grad_enabled(False),
+        lambda: cr.saved_tensors_hooks(lambda t: t, lambda t: t),
+    ],
+)
+def test_a_signal_during_the_last_operator_of_a_block_is_raised_outside_of_it(make):
+    signum = Raised(signal.SIGINT)
+    before = state()
+    for _ in range(3):
+        with pytest.raises(KeyboardInterrupt), make():
+            signum.now  # noqa: B018 - raised when `__exit__` is called
+        assert state() == before
+
+
+def survive(seconds):
+    """Run scenarios, check after each, and print the number of signals that cut one off."""
+    end, count, listening = time.monotonic() + seconds, 0, False
+    source = random.Random(20240601)
+
+    def handler(*_):
+        nonlocal listening
+        if listening:
+            listening = False
+            raise KeyboardInterrupt
+
+    signal.signal(signal.SIGINT, handler)
+    print("ready", flush=True)
+    while time.monotonic() < end:
+        world, before = World(), state()
+        with contextlib.suppress(KeyboardInterrupt):
+            listening = True
+            while True:
+                source.choice(SCENARIOS)(world)
+        count += 1
+        check(world, before, compiling=True)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    print("signals:", count)
+
+
+def test_signals_at_random_moments():
+    folder = Path(__file__).parent
+    paths = [str(folder), str(folder.parent), *sys.path]
+    code = (
+        f"import sys; sys.path[:0] = {paths!r}\nimport test_interrupts; test_interrupts.survive(3)"
+    )
+    child = subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    source = random.Random(0)
+    assert child.stdout.readline() == "ready\n"
+    while child.poll() is None:
+        child.send_signal(signal.SIGINT)
+        time.sleep(source.uniform(0.001, 0.05))
+    output, errors = child.communicate()
+    assert child.returncode == 0, errors
+    assert int(output.removeprefix("signals: ")) > 5

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import importlib.util
 import os
 import threading
@@ -18,7 +19,7 @@ from chainrule.compiler.native.loop_nest import LOOP_NAME
 from chainrule.compiler.native.scalar_codegen import CODES
 from chainrule.compiler.native.threads.worker import SHARE
 from chainrule.errors import CompileError
-from chainrule.interrupts import without_collector
+from chainrule.interrupts import uninterrupted, without_collector
 
 ARRAY_DATA_OFFSET = object.__basicsize__
 """Offset in bytes of the data pointer in an array object: it follows the object header."""
@@ -46,13 +47,13 @@ def is_installed() -> bool:
 def numba() -> Any:
     """Return the module Numba; raise with the install command if it is missing."""
     try:
-        import numba as found
+        # An import that is cut off leaves packages without their submodules.
+        return uninterrupted(importlib.import_module, "numba")
     except ImportError as error:
         raise CompileError(
             "compile(backend='native') needs Numba: pip install 'chainrule[native]', or "
             "backend='numpy'"
         ) from error
-    return found
 
 
 @functools.cache
