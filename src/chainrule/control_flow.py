@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from contextvars import copy_context
 from typing import Any, NamedTuple, TypeVar, cast
 
@@ -11,12 +11,13 @@ import numpy as np
 
 from chainrule import pytree
 from chainrule.autograd.intercept import INTERCEPTOR, intercepting
-from chainrule.autograd.modes import enable_grad, no_grad, saved_tensors_hooks
+from chainrule.autograd.modes import enable_grad, no_grad, run_in, saved_tensors_hooks
 from chainrule.autograd.operands import as_tensors
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import namespace
 from chainrule.creation import zeros
 from chainrule.errors import ArgumentError, DTypeError, ShapeError
+from chainrule.interrupts import call_then
 from chainrule.ops import stack, unbind
 from chainrule.random.draw import default_generator
 
@@ -261,8 +262,7 @@ class _CheckpointedStep:
         self.inputs = [[t.detach().requires_grad_(t.requires_grad) for t in p] for p in (carry, xs)]
         self.state = default_generator().get_state()
         self.context = copy_context()
-        with saved_tensors_hooks(self._pack, self._unpack):
-            return self.step(carry, xs)
+        return run_in(saved_tensors_hooks(self._pack, self._unpack), self.step, carry, xs)
 
     def _pack(self, tensor: Tensor) -> int:
         self.count += 1
@@ -276,18 +276,19 @@ class _CheckpointedStep:
     def _saved_again(self) -> list[Tensor]:
         """Run the step again; return the tensors that it saves."""
         values: list[Tensor] = []
+        hooks = saved_tensors_hooks(values.append, lambda value: value)
         generator, interceptor = default_generator(), INTERCEPTOR.get()
-        state = generator.get_state()
-        generator.set_state(self.state)
-        try:
-            with (
-                nullcontext() if interceptor is None else intercepting(interceptor),
-                enable_grad(),
-                saved_tensors_hooks(values.append, lambda value: value),
-            ):
-                self.step(*self.inputs)
-        finally:
-            generator.set_state(state)
+        before = generator.get_state()
+        again = functools.partial(run_in, hooks, self.step, *self.inputs)
+
+        def call() -> None:
+            generator.set_state(self.state)
+            if interceptor is None:
+                run_in(enable_grad(), again)
+            else:
+                intercepting(interceptor, run_in, enable_grad(), again)
+
+        call_then(lambda: generator.set_state(before), call)
         return values
 
 
@@ -314,12 +315,12 @@ def _count_of(xs: Tensors, length: int | None) -> int:
     return int(count)
 
 
+@no_grad()
 def _empty_ys(step: Step) -> list[Tensor]:
     """Return the ys of zero steps; a step on zeros determines their shapes and dtypes."""
-    with no_grad():
-        xs = [zeros(x.shape[1:], dtype=x.dtype) for x in step.xs]
-        _, ys = step([zeros(c.shape, dtype=c.dtype) for c in step.carry], xs)
-        return [zeros((0, *y.shape), dtype=y.dtype) for y in ys]
+    xs = [zeros(x.shape[1:], dtype=x.dtype) for x in step.xs]
+    _, ys = step([zeros(c.shape, dtype=c.dtype) for c in step.carry], xs)
+    return [zeros((0, *y.shape), dtype=y.dtype) for y in ys]
 
 
 def while_loop(

@@ -10,7 +10,7 @@ from typing import Any, overload
 
 import numpy as np
 
-from chainrule.autograd.modes import MODES, Modes, enable_grad, is_grad_enabled, set_grad_enabled
+from chainrule.autograd.modes import MODES, Modes, enable_grad, is_grad_enabled, no_grad, run_in
 from chainrule.autograd.namespace import TENSOR_XP
 from chainrule.autograd.node import AccumulateGrad, Edge, GradientEdge, NodeOutput, endpoint
 from chainrule.autograd.operands import as_tensors
@@ -18,8 +18,9 @@ from chainrule.autograd.reverse import ALONE, BackwardPass, count_references, ow
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.versions import next_seq
 from chainrule.autograd.views import current_node
-from chainrule.backend import ERRSTATE, ignore_all, namespace, ndarray
+from chainrule.backend import namespace, ndarray
 from chainrule.errors import ArgumentError, AutogradError, DTypeError, ShapeError
+from chainrule.interrupts import ERRSTATE, ignore_all
 from chainrule.primitives import elementwise
 
 # --- roots and inputs of a pass -------------------------------------------------------------------
@@ -157,15 +158,18 @@ def _walk(run: BackwardPass) -> None:
         inner = outer.changed(grad=inner.grad, outer=outer, nesting=outer.nesting + 1)
         if inner.nesting % _PASSES_PER_STACK == 0:
             walk = functools.partial(_walk_in_thread, walk)
-    try:  # before the mode changes: an interrupt may come between any two instructions
-        MODES.set(inner)
+    try:
         try:
+            MODES.set(inner)
             ERRSTATE.set(ignore_all(errstate))
             walk()
         finally:
+            MODES.set(outer)
             ERRSTATE.set(errstate)
-    finally:
+    except BaseException:  # see `interrupts`
         MODES.set(outer)
+        ERRSTATE.set(errstate)
+        raise
 
 
 def _walk_in_thread(walk: Callable[[], None]) -> None:
@@ -236,8 +240,8 @@ def autograd_backward(
     tensor([4., 6.])
     """
     if create_graph and not is_grad_enabled():
-        with enable_grad():  # also before and after the walk
-            return autograd_backward(tensors, grad_tensors, retain_graph, create_graph, inputs)
+        arguments = (tensors, grad_tensors, retain_graph, create_graph, inputs)
+        return run_in(enable_grad(), autograd_backward, *arguments)  # also around the walk
     if inputs is None:
         _walk(start_pass(tensors, grad_tensors, retain_graph, create_graph))
         return
@@ -350,11 +354,10 @@ def autograd_grad(
             "allow_unused=False."
         )
     if is_grads_batched or (create_graph and not is_grad_enabled()):
-        options = (create_graph, allow_unused, materialize_grads)
-        with set_grad_enabled(create_graph):  # also before and after the walk
-            if is_grads_batched:
-                return _batched_grads(outputs, inputs, grad_outputs, retain_graph, *options)
-            return autograd_grad(outputs, inputs, grad_outputs, retain_graph, *options)
+        options = (retain_graph, create_graph, allow_unused, materialize_grads)
+        function: Callable[..., Any] = _batched_grads if is_grads_batched else autograd_grad
+        mode = enable_grad() if create_graph else no_grad()  # also before and after the walk
+        return run_in(mode, function, outputs, inputs, grad_outputs, *options)
     named = isinstance(inputs, Mapping)
     tensors = as_list(inputs)
     if not tensors:
@@ -392,8 +395,7 @@ def vjp_of(
     """
     targets = [input_node(tensor, i) for i, tensor in enumerate(inputs)]
     begin = next_seq()
-    with enable_grad():
-        outputs = function()
+    outputs = run_in(enable_grad(), function)
     roots = [i for i in cotangents if outputs[i].requires_grad]  # the others are constant
     if not roots or not inputs:
         return outputs, [None] * len(inputs)

@@ -11,14 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
-from chainrule.autograd.modes import enable_grad, set_grad_enabled
+from chainrule.autograd.modes import enable_grad, no_grad, run_in
 from chainrule.autograd.namespace import TENSOR_XP
 from chainrule.autograd.node import AccumulateGrad, Node, endpoint
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.versions import next_seq
 from chainrule.autograd.views import current_node
+from chainrule.interrupts import errstate
 from chainrule.primitives import elementwise
 
 
@@ -36,8 +35,7 @@ def outputs_and_jvp_of(
 ) -> tuple[Sequence[Tensor], list[Any]]:
     """Return the outputs of a function of `inputs`, and their tangents: None is independent."""
     begin = next_seq()
-    with enable_grad():
-        outputs = function()
+    outputs = run_in(enable_grad(), function)
     edges = [endpoint(current_node(t)) for t in inputs]
     known = {edge: t for edge, t in zip(edges, tangents, strict=True) if t is not None}
     if known:
@@ -61,13 +59,16 @@ def jvp_through(inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> tuple[Jv
     nodes = [node for node in reached if node not in own]
     ends = [current_node(t) for t in outputs]
 
-    def jvp(tangents: Sequence[Tensor | None], recorded: bool) -> list[Any]:
+    @errstate(all="ignore")
+    def propagate(tangents: Sequence[Tensor | None]) -> list[Any]:
         known = {edge: t for edge, t in zip(edges, tangents, strict=True) if t is not None}
-        with set_grad_enabled(recorded), np.errstate(all="ignore"):
-            _propagate(nodes, known)
-            found = [None if end is None else known.get(endpoint(end)) for end in ends]
-            pairs = zip(outputs, found, strict=True)
-            return [TENSOR_XP.zeros_like(x) if t is None else t for x, t in pairs]
+        _propagate(nodes, known)
+        found = [None if end is None else known.get(endpoint(end)) for end in ends]
+        pairs = zip(outputs, found, strict=True)
+        return [TENSOR_XP.zeros_like(x) if t is None else t for x, t in pairs]
+
+    def jvp(tangents: Sequence[Tensor | None], recorded: bool) -> list[Any]:
+        return run_in(enable_grad() if recorded else no_grad(), propagate, tangents)
 
     return jvp, has_other_sources
 

@@ -253,14 +253,18 @@ class AutogradFunction:
         last = write_log.last
         inner = _UNRECORDED if outer is None else outer.changed(grad=False, saved_hooks=None)
         try:
-            MODES.set(inner)
-            if positional == len(values):
-                outputs = self.forward(ctx, *values)
-            else:
-                keywords = dict(zip(names[positional:], values[positional:], strict=True))
-                outputs = self.forward(ctx, *values[:positional], **keywords)
-        finally:
+            try:
+                MODES.set(inner)
+                if positional == len(values):
+                    outputs = self.forward(ctx, *values)
+                else:
+                    keywords = dict(zip(names[positional:], values[positional:], strict=True))
+                    outputs = self.forward(ctx, *values[:positional], **keywords)
+            finally:
+                MODES.set(outer)
+        except BaseException:  # see `interrupts`
             MODES.set(outer)
+            raise
         node = None
         if edges.count(None) < len(edges):
             node = FunctionNode()

@@ -8,7 +8,7 @@ from typing import Any
 from chainrule import pytree
 from chainrule.autograd.backward import autograd_grad
 from chainrule.autograd.forward import jvp_through, tracked
-from chainrule.autograd.modes import enable_grad, is_grad_enabled
+from chainrule.autograd.modes import enable_grad, is_grad_enabled, run_in
 from chainrule.autograd.namespace import TENSOR_XP
 from chainrule.autograd.node import GradientEdge, endpoint
 from chainrule.autograd.tensor import Tensor
@@ -36,10 +36,13 @@ class FunctionCall:
         own: Callable[[Tensor], Tensor] = tracked,
     ) -> None:
         recording = is_grad_enabled()
-        with enable_grad():
+
+        def call() -> None:
             self.inputs = [own(x) for x in primals]
             self.arguments = pytree.with_leaves(list(arguments), self.inputs)
             self.result = function(*self.arguments)
+
+        run_in(enable_grad(), call)
         leaves = [leaf for _, leaf in pytree.leaves(self.result)]
         self._positions = [i for i, leaf in enumerate(leaves) if isinstance(leaf, Tensor)]
         self.outputs: list[Tensor] = [leaves[i] for i in self._positions]

@@ -10,7 +10,7 @@ import numpy as np
 
 from chainrule.autograd.context import NOTHING, Context, for_edges, seal_saved
 from chainrule.autograd.inplace import check_writable, rebase
-from chainrule.autograd.modes import is_grad_enabled, no_grad
+from chainrule.autograd.modes import is_grad_enabled, no_grad, run_in
 from chainrule.autograd.namespace import TENSOR_XP
 from chainrule.autograd.node import ErrorNode, Node, NodeName, NodeOutput
 from chainrule.autograd.operands import as_tensors
@@ -119,8 +119,7 @@ class FunctionNode(Node):
                 tuple(grads[function.max_positional_grads - 1 :]),
             )
         if function.once and run.xp is not None:
-            with no_grad():
-                return backward(ctx, *grads)
+            return run_in(no_grad(), backward, ctx, *grads)
         return backward(ctx, *grads)
 
     def jvp(self, tangents: tuple[Any, ...], xp: Any) -> Any:

@@ -9,7 +9,7 @@ import numpy as np
 
 from chainrule.autograd.backward import autograd_grad, checked_gradient
 from chainrule.autograd.function_call import FunctionCall, check_real, zeros_for_none
-from chainrule.autograd.modes import enable_grad, is_grad_enabled
+from chainrule.autograd.modes import enable_grad, is_grad_enabled, run_in
 from chainrule.autograd.namespace import TENSOR_XP
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import device_of, move
@@ -224,8 +224,8 @@ def jacobian(
             f"{strategy!r}. Hint: take forward mode if the function has more outputs than inputs"
         )
     if create_graph and not is_grad_enabled():
-        with enable_grad():  # also when the blocks are joined
-            return jacobian(func, inputs, True, strict, vectorize, strategy)
+        arguments = (func, inputs, True, strict, vectorize, strategy)
+        return run_in(enable_grad(), jacobian, *arguments)  # also when the blocks are joined
     call = _CheckedCall("jacobian", func, inputs, create_graph, strict)
     blocks = call.columns() if strategy == "forward-mode" else call.rows()
     matrices = tuple(

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from chainrule.autograd.error_messages import broadcast_text
-from chainrule.autograd.modes import enable_grad, is_grad_enabled
-from chainrule.autograd.node import AccumulateGrad, Edge, endpoint
+from chainrule.autograd.modes import enable_grad, is_grad_enabled, run_in
+from chainrule.autograd.node import AccumulateGrad, Edge, ErrorNode, endpoint
 from chainrule.autograd.operands import scalar_array
 from chainrule.autograd.record import record
 from chainrule.autograd.tensor import Tensor, make
@@ -119,10 +119,30 @@ def in_place(target: Tensor, operation: str, function: Callable[[Tensor], Tensor
         result = elementwise.astype.apply(result, dtype=target.dtype)
     if result._node is not None:
         check_writable(target, operation, result._node)
-    _store(target._array, Ellipsis, result._array, operation)
-    if is_grad_enabled() and (result._node is not None or source._node is not None):
-        rebase(target, result._node, result._array)
+    recorded = is_grad_enabled() and (result._node is not None or source._node is not None)
+    try:
+        _store(target._array, Ellipsis, result._array, operation)
+        if recorded:
+            rebase(target, result._node, result._array)
+    except BaseException as error:
+        if recorded and not isinstance(error, Exception):
+            _cut_off(target, operation)
+        raise
     return target
+
+
+def _cut_off(target: Tensor, operation: str) -> None:
+    """Give a tensor whose write was interrupted a history that no backward pass goes through.
+
+    Its values, or some of them, may be new, and its history old.
+    """
+    view = target._view
+    owner = target if view is None or view.base is None else view.base
+    owner._node = ErrorNode(
+        f"{operation} on this tensor was interrupted, so its values may not be those that its "
+        "history gives: compute it again",
+        (),
+    )
 
 
 def view_in_place(target: Tensor, operation: str, function: Callable[[Tensor], Tensor]) -> Tensor:
@@ -140,15 +160,19 @@ def view_in_place(target: Tensor, operation: str, function: Callable[[Tensor], T
         )
     before = make(target._array, node)
     before._view = target._view
-    with enable_grad():
-        after = function(before)
+    after = run_in(enable_grad(), function, before)
     if after is before:
         return target
     view: Any = after._view
     if view.base is before:
         view = ReshapedInPlace(before, view.path, view.refusal)
-    move_retained(target, node, after._node)
-    target._array, target._node, target._view = after._array, after._node, view
+    try:
+        move_retained(target, node, after._node)
+        target._array, target._node, target._view = after._array, after._node, view
+    except BaseException:  # an interrupt: all or nothing
+        target._array, target._node, target._view = before._array, node, before._view
+        move_retained(target, after._node, node)
+        raise
     if hasattr(target, "_frozen"):  # gradients of its graphs have the former shape
         target._frozen.forget()
         del target._frozen
@@ -170,8 +194,9 @@ def ufunc_in_place(target: Tensor, operation: str, primitive: Primitive, other: 
         return in_place(target, operation, lambda t: _apply_binary(primitive, t, other, operation))
     if array.size <= _MAX_COPY_SIZE:
         # Not with `out`, so that an error, as of np.errstate(all="raise"), changes nothing.
-        array[...] = getattr(np, primitive.name)(array, value)
-        record_write(array, operation)
+        result = getattr(np, primitive.name)(array, value)
+        record_write(array, operation)  # first: an interrupt may follow the write
+        array[...] = result
     else:
         record_write(array, operation)
         getattr(np, primitive.name)(array, value, out=array)
@@ -209,8 +234,8 @@ def fill(target: Tensor, value: float, operation: str) -> Tensor:
     if recorded or array.__class__ is not ndarray or not array.flags.writeable:
         set_item(target, Ellipsis, make(scalar_array(value, array), None), operation)
     else:
+        record_write(array, operation)  # first: as above
         array.fill(value)
-        record_write(array, operation)
     return target
 
 
@@ -224,6 +249,7 @@ def _store(array: Array, key: Any, value: Array, operation: str) -> None:
             flat_indexing.write(array, key, value)
         else:
             array[key] = value
+        record_write(array, operation)
     except (ValueError, TypeError) as error:
         if "read-only" in str(error):
             raise InPlaceError(
@@ -240,7 +266,10 @@ def _store(array: Array, key: Any, value: Array, operation: str) -> None:
             f"broadcast to indexing result of shape {list(array[key].shape)}, which is a part of a "
             f"tensor of shape {list(array.shape)}"
         ) from error
-    record_write(array, operation)
+    except BaseException as error:
+        if not isinstance(error, Exception):  # an interrupt: it may be written
+            record_write(array, operation)
+        raise
 
 
 def set_item(target: Tensor, key: Any, value: Tensor, operation: str = "setitem") -> None:
@@ -256,11 +285,23 @@ def set_item(target: Tensor, key: Any, value: Tensor, operation: str = "setitem"
     array = value._array
     if value._array.dtype != target.dtype:
         array = array.astype(target.dtype)
-    _store(target._array, key, array, operation)
-    if not is_grad_enabled() or (node is None and value_node is None):
-        return
-    if target.dtype.kind not in "fc":
-        return  # integers have no gradient
+    if (
+        not is_grad_enabled()
+        or (node is None and value_node is None)
+        or target.dtype.kind not in "fc"  # integers have no gradient
+    ):
+        return _store(target._array, key, array, operation)
+    try:
+        _store(target._array, key, array, operation)
+        _record_write_at(target, key, value, value_node)
+    except BaseException as error:
+        if not isinstance(error, Exception):
+            _cut_off(target, operation)
+        raise
+
+
+def _record_write_at(target: Tensor, key: Any, value: Tensor, value_node: Edge) -> None:
+    """Record that `value` was written at `key` of `target`."""
     basic = is_basic_index(key)
     step = ((getitem if basic else index, {"key": key}),)
     alone = basic or value_node is None or flat_indexing.is_masks(key)

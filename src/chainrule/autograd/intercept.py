@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+import weakref
+from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any, Protocol
 
 from chainrule.autograd.tensor import Tensor
+from chainrule.interrupts import P, T, call_then, call_with
 
 
 class Interceptor(Protocol):
@@ -70,52 +71,62 @@ class _InterceptedSlot:
 
 _INTERCEPTED_SLOTS = {name: _InterceptedSlot(name) for name in SLOTS}
 
-_lock = threading.Lock()
-_active = 0
+# --- interception ---------------------------------------------------------------------------------
 
 
-@contextmanager
-def intercepting(interceptor: Interceptor) -> Iterator[None]:
-    """Redirect the slots of all tensors to `interceptor`, in this thread or task."""
-    _count_active(1)
-    try:
-        with intercepted_by(interceptor):
-            yield
-    finally:
-        _count_active(-1)
+class _Run:
+    """One call of `intercepting`."""
 
 
-class intercepted_by:
-    """Within interception, redirect to another interceptor, or to none."""
+_runs: set[weakref.ref[_Run]] = set()
+"""The runs in all threads. A run that is gone counts no more, even if an interrupt kept it from
+leaving: then the slots are those of interception, right but slow, until another run ends."""
 
-    __slots__ = ("_interceptor", "_token")
-
-    def __init__(self, interceptor: Interceptor | None) -> None:
-        self._interceptor = interceptor
-
-    def __enter__(self) -> None:
-        self._token = INTERCEPTOR.set(self._interceptor)
-
-    def __exit__(self, *_: object) -> None:
-        INTERCEPTOR.reset(self._token)
+_lock = threading.RLock()  # reentrant: a signal handler may use vmap
 
 
-def _count_active(change: int) -> None:
-    """Install the intercepted slots for the first interceptor, the plain ones after the last."""
-    global _active
+def intercepting(
+    interceptor: Interceptor, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs
+) -> T:
+    """Call a function with the slots of all tensors redirected, in this thread or task."""
+    run = _Run()
+    member = weakref.ref(run, _runs.discard)
+
+    def call() -> T:
+        _runs.add(member)
+        _install_slots()
+        return intercepted_by(interceptor, function, *args, **kwargs)
+
+    def leave() -> None:
+        _runs.discard(member)
+        _install_slots()
+
+    return call_then(leave, call)
+
+
+def intercepted_by(
+    interceptor: Interceptor | None, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs
+) -> T:
+    """Within interception, call a function with another interceptor, or with none."""
+    return call_with({INTERCEPTOR: interceptor}, function, *args, **kwargs)
+
+
+def _install_slots() -> None:
+    """Install the intercepted slots if there are runs, else the plain ones."""
     with _lock:
-        before, _active = _active, _active + change
-        if bool(before) != bool(_active):
-            for name, slot in SLOTS.items():
-                setattr(Tensor, name, _INTERCEPTED_SLOTS[name] if _active else slot)
+        wanted = _INTERCEPTED_SLOTS if _runs else SLOTS
+        for name, slot in wanted.items():
+            if vars(Tensor)[name] is not slot:
+                setattr(Tensor, name, slot)
 
 
 def _drop_other_threads() -> None:
     """In a forked child, forget the interceptors of threads that no longer exist."""
     global _lock
-    _lock = threading.Lock()
-    if INTERCEPTOR.get() is None and _active:
-        _count_active(-_active)
+    _lock = threading.RLock()
+    if INTERCEPTOR.get() is None and _runs:
+        _runs.clear()
+        _install_slots()
 
 
 if hasattr(os, "register_at_fork"):

@@ -10,6 +10,7 @@ from contextvars import ContextVar
 from typing import Any, Self, TypeVar, cast, overload
 
 from chainrule.errors import AutogradError
+from chainrule.interrupts import P, T, call_with, from_first_instruction
 
 # --- mode contexts --------------------------------------------------------------------------------
 #
@@ -88,31 +89,49 @@ def modes() -> Modes:
     return MODES.get() or DEFAULT
 
 
+_UNREAD: Any = object()
+
+
 class ModeContext:
     """A context manager and decorator that changes some fields of the modes."""
 
     _changes: dict[str, Any]
     _alone: Modes | None = None  # the record for entry in the usual state, prepared
 
-    def __enter__(self) -> Any:
-        outer = MODES.get()
+    def entered(self, outer: Modes | None) -> Modes:
+        """Return the modes in this context, entered from `outer`."""
         if outer is None and self._alone is not None:
-            MODES.set(self._alone)
-        else:
-            MODES.set((outer or DEFAULT).changed(**self._changes, outer=outer, context=self))
-        return self
+            return self._alone
+        return (outer or DEFAULT).changed(**self._changes, outer=outer, context=self)
 
-    def __exit__(self, *details: object) -> None:
-        record = MODES.get()
-        if record is self._alone:
-            MODES.set(None)
-            return
+    def left(self, inner: Modes | None) -> Modes | None:
+        """Return the modes after this context, which ends in the modes `inner`."""
+        if inner is self._alone:
+            return None
+        record = inner
         while (
             record is not None and record.context is not self and record.context is not type(self)
         ):
             record = record.outer  # of a context that is still to end
-        if record is not None:
-            MODES.set(record.outer)
+        return inner if record is None else record.outer
+
+    def __enter__(self) -> Any:
+        outer = MODES.get()
+        try:
+            MODES.set(self.entered(outer))
+            return self
+        except BaseException:
+            MODES.set(outer)
+            raise
+
+    @from_first_instruction
+    def __exit__(self, *details: object, _inner: Any = _UNREAD) -> None:
+        try:
+            _inner = MODES.get()
+            MODES.set(self.left(_inner))
+        except BaseException:
+            MODES.set(self.left(MODES.get() if _inner is _UNREAD else _inner))
+            raise
 
     def __call__(self, function: F) -> F:
         """Return `function` running in this mode; a generator runs in it at each step."""
@@ -136,16 +155,14 @@ class ModeContext:
 
         @functools.wraps(function)
         def wrapper(*args: Any, **kwargs: Any) -> Any:
-            with self:
-                return function(*args, **kwargs)
+            return run_in(self, function, *args, **kwargs)
 
         return cast(F, wrapper)
 
     def _around_generator(self, function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)
         def wrapper(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
-            with self:
-                generator = function(*args, **kwargs)
+            generator = run_in(self, function, *args, **kwargs)
             resumed = _GeneratorStep(self)
             step: Callable[[], Any] = functools.partial(next, generator)
             while True:
@@ -195,23 +212,35 @@ class _GeneratorStep:
     """The context of each step of a generator: its decorator's, and those that it has entered."""
 
     def __init__(self, context: ModeContext) -> None:
-        self._block = context
+        self._context = context
         self._within: Modes | None = None
 
     def __enter__(self) -> None:
-        self._outer = MODES.get()
-        self._block.__enter__()
-        self._own = MODES.get()
-        if self._within is not None:
-            MODES.set(self._within)
+        self._outer = outer = MODES.get()
+        self._own = own = self._context.entered(outer)
+        try:
+            MODES.set(own if self._within is None else self._within)
+        except BaseException:
+            MODES.set(outer)
+            raise
 
+    @from_first_instruction
     def __exit__(self, *details: object) -> None:
-        last = MODES.get()
-        inside = (
-            last is not None and self._own is not None and last.context is not self._own.context
-        )
-        self._within = last if inside else None
-        MODES.set(self._outer)
+        try:
+            last = MODES.get()
+            inside = last is not None and last.context is not self._own.context
+            self._within = last if inside else None
+            MODES.set(self._outer)
+        except BaseException:
+            MODES.set(self._outer)
+            raise
+
+
+def run_in(
+    context: ModeContext, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs
+) -> T:
+    """Call a function in a mode. In this package it stands for `with`: see `interrupts`."""
+    return call_with({MODES: context.entered(MODES.get())}, function, *args, **kwargs)
 
 
 # --- the modes ------------------------------------------------------------------------------------
@@ -305,24 +334,28 @@ class set_grad_enabled(ModeContext):
     """
 
     def __init__(self, mode: bool) -> None:
-        self._changes = {"grad": bool(mode)}
-        self._before = MODES.get()
-        self._entered = 0
-        MODES.set(normalized((self._before or DEFAULT).changed(**self._changes)))
+        self._switch({"grad": bool(mode)})
 
-    def __enter__(self) -> set_grad_enabled:
-        super().__enter__()
-        self._entered += 1
-        return self
+    def _switch(self, changes: dict[str, Any]) -> None:
+        self._changes = changes
+        self._before = before = MODES.get()
+        try:
+            MODES.set(normalized((before or DEFAULT).changed(**changes)))
+        except BaseException:
+            MODES.set(before)
+            raise
 
-    def __exit__(self, *details: Any) -> None:
-        inner = MODES.get()
-        super().__exit__(*details)
-        self._entered -= 1
-        if not self._entered and MODES.get() is not inner:  # else an outer one ended it already
-            # The modes before the call that made this context, within those around it now.
-            before = {name: getattr(self._before or DEFAULT, name) for name in self._changes}
-            MODES.set(normalized((MODES.get() or DEFAULT).changed(**before)))
+    def left(self, inner: Modes | None) -> Modes | None:
+        after = record = super().left(inner)
+        if after is inner:
+            return after  # an outer context has ended this one already
+        while record is not None:
+            if record.context is self:
+                return after  # entered several times
+            record = record.outer
+        # The modes before the call that made this context, within those around it now.
+        before = {name: getattr(self._before or DEFAULT, name) for name in self._changes}
+        return normalized((after or DEFAULT).changed(**before))
 
     def __call__(self, function: F) -> F:
         MODES.set(self._before)  # a decorator switches when its function runs, not now
@@ -361,10 +394,7 @@ class set_detect_anomaly(set_grad_enabled):
     """Switch anomaly mode on or off: at once when called, until the end when used as a block."""
 
     def __init__(self, mode: bool, check_nan: bool = True) -> None:
-        self._changes = {"anomaly": bool(mode), "check_nan": check_nan}
-        self._before = MODES.get()
-        self._entered = 0
-        MODES.set(normalized((self._before or DEFAULT).changed(**self._changes)))
+        self._switch({"anomaly": bool(mode), "check_nan": check_nan})
 
     def __call__(self, function: F) -> F:
         raise TypeError("use detect_anomaly() as the decorator")
@@ -395,9 +425,9 @@ class saved_tensors_hooks(ModeContext):
     def __init__(self, pack_hook: Callable[[Any], Any], unpack_hook: Callable[[Any], Any]) -> None:
         self._changes = {"saved_hooks": (pack_hook, unpack_hook)}
 
-    def __enter__(self) -> Any:
-        _refuse_hooks(modes().hooks_refused)
-        return super().__enter__()
+    def entered(self, outer: Modes | None) -> Modes:
+        _refuse_hooks((outer or DEFAULT).hooks_refused)
+        return super().entered(outer)
 
 
 def _refuse_hooks(reason: str | None) -> None:
@@ -431,11 +461,10 @@ class disable_saved_tensors_hooks(ModeContext):
     def __init__(self, error_message: str) -> None:
         self._changes = {"hooks_refused": error_message}
 
-    def __enter__(self) -> disable_saved_tensors_hooks:
-        if modes().saved_hooks is not None:
+    def entered(self, outer: Modes | None) -> Modes:
+        if (outer or DEFAULT).saved_hooks is not None:
             _refuse_hooks(self._changes["hooks_refused"])
-        super().__enter__()
-        return self
+        return super().entered(outer)
 
 
 def inference_mode(mode: Any = True) -> Any:

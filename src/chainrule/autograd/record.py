@@ -25,6 +25,7 @@ from chainrule.autograd.versions import next_seq, version_of
 from chainrule.autograd.views import current_node, view_of
 from chainrule.backend import namespace_among, ndarray, numpy_xp
 from chainrule.errors import InPlaceError
+from chainrule.interrupts import call_with
 from chainrule.primitives.primitive import Primitive, forward_of
 
 Array = Any
@@ -90,11 +91,8 @@ def pack_array(
     outer = MODES.get()
     assert outer is not None
     version = version_of(array)
-    try:
-        MODES.set(outer.changed(grad=False, saved_hooks=None))
-        packed = pack(make(array, None))
-    finally:
-        MODES.set(outer)
+    inner = outer.changed(grad=False, saved_hooks=None)
+    packed = call_with({MODES: inner}, pack, make(array, None))
     if version_of(array) != version:
         raise InPlaceError(
             "A saved tensor pack hook is modifying its input in place. Tensors provided as input "

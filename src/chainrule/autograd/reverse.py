@@ -444,13 +444,14 @@ class BackwardPass:
             tensor._grad = make(owned(g, alone), None)
         else:
             total = grad._array
+            shared = total.base is not None or count_references(total) > ALONE + 1
+            if shared and total.flags.writeable:
+                # otherwise nothing has saved it, or the memory that it is a view of
+                record_write(total, "accumulation into .grad")
             try:
                 total += g
             except ValueError as error:
                 raise InPlaceError(_UNWRITABLE) from error
-            if total.base is not None or count_references(total) > ALONE + 1:
-                # otherwise nothing has saved it, or the memory that it is a view of
-                record_write(total, "accumulation into .grad")
 
 
 _UNWRITABLE = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from chainrule.autograd.modes import current_modes, enable_grad, is_grad_enabled
+from chainrule.autograd.modes import current_modes, enable_grad, is_grad_enabled, run_in
 from chainrule.autograd.node import AccumulateGrad, Edge, endpoint, hooks_of
 from chainrule.autograd.versions import next_seq, write_log, writes_since
 from chainrule.errors import InPlaceError
@@ -105,15 +105,20 @@ def current_node(tensor: Tensor) -> Edge:
         return tensor._node
     if base._node is None or type(base._node) is AccumulateGrad:
         return tensor._node  # detached, or made a leaf: no new history
-    view.base_node = base._node
     alias = base.detach()
     alias._node = base._node
-    with enable_grad():
-        for primitive, settings in view.steps():
-            alias = primitive.apply(alias, **settings)
+    alias = run_in(enable_grad(), _replayed, view, alias)
     move_retained(tensor, tensor._node, alias._node)
     tensor._node = alias._node
+    view.base_node = base._node  # last: an interrupt leaves what is made again
     return tensor._node
+
+
+def _replayed(view: View, alias: Tensor) -> Tensor:
+    """Return the view of a base that the operations of `view` lead to."""
+    for primitive, settings in view.steps():
+        alias = primitive.apply(alias, **settings)
+    return alias
 
 
 def root_of(view: View) -> Tensor:

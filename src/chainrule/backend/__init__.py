@@ -6,7 +6,6 @@ A rule receives a namespace `xp`: the array API's functions plus a few extension
 from __future__ import annotations
 
 from collections.abc import Iterable
-from contextvars import ContextVar, copy_context
 from functools import cache
 from typing import Any
 
@@ -29,7 +28,6 @@ from chainrule.kernels.flat_indexing import is_basic_index
 __all__ = [
     "CPU",
     "KERNELS",
-    "ERRSTATE",
     "Array",
     "Namespace",
     "array_from_dlpack",
@@ -40,7 +38,6 @@ __all__ = [
     "dtype_title",
     "first_where",
     "holds_somewhere",
-    "ignore_all",
     "is_array",
     "is_basic_index",
     "is_known",
@@ -177,33 +174,3 @@ _TORCH_NAMES = {
 def dtype_title(dtype: DType) -> str:
     """Return PyTorch's name of a dtype ("Float", "Long"), as used in error messages."""
     return _TORCH_NAMES.get(dtype.name, dtype.name)
-
-
-# --- NumPy's floating-point error state -----------------------------------------------------------
-#
-# `np.errstate` builds a record of the handling of each kind of error and stores it in a context
-# variable. Building the record takes most of its 1.2 µs, so records are cached.
-
-
-def _errstate_variable() -> ContextVar[Any]:
-    """Return the context variable that `np.errstate` sets."""
-    before = copy_context()
-    with np.errstate(all="ignore"):
-        for variable, record in copy_context().items():
-            if before.get(variable) is not record:
-                return variable
-    return ContextVar("reports", default=None)  # NumPy stores it elsewhere: a test fails
-
-
-ERRSTATE: ContextVar[Any] = _errstate_variable()
-_last: list[tuple[Any, Any]] = [(object(), None)]  # a record, and its copy that ignores all errors
-
-
-def ignore_all(record: Any) -> Any:
-    """Return a value of `ERRSTATE` with all errors ignored and other settings unchanged."""
-    cached, ignoring = _last[0]
-    if record is not cached:
-        with np.errstate(all="ignore"):
-            ignoring = ERRSTATE.get()
-        _last[0] = record, ignoring  # the next record is nearly always the same
-    return ignoring

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import math
-import warnings
 from importlib import import_module
 from typing import Any
 
@@ -17,6 +16,7 @@ from numpy import ndarray
 
 from chainrule.backend.devices import move
 from chainrule.backend.extensions import Namespace, kernels_of, windows
+from chainrule.interrupts import errstate
 from chainrule.kernels import fast_numpy, flat_indexing
 
 Array = Any
@@ -166,12 +166,17 @@ _add_reduce: Any = np.add.reduce
 
 def _mean(x: Array, axis: Any = None, keepdims: bool = False) -> Array:
     if x.dtype.kind not in "fc" or x.dtype.itemsize < 4 or x.size == 0:
-        with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
-            return np.mean(
-                x, axis=axis, keepdims=keepdims
-            )  # an empty mean is nan, without a warning
+        return _any_mean(x, axis, keepdims)
     total = _sum(x, axis, keepdims)  # without the overhead of np.mean
     return total / (x.size // max(total.size, 1))
+
+
+@errstate(all="ignore")
+def _any_mean(x: Array, axis: Any, keepdims: bool) -> Array:
+    if x.size:
+        return np.mean(x, axis=axis, keepdims=keepdims)
+    # An empty mean is nan: without np.mean, which warns of it.
+    return np.true_divide(_add_reduce(x, axis, None, None, keepdims), 0)
 
 
 def _expm1(x: Array) -> Array:
@@ -303,9 +308,9 @@ def _diagonal(x: Array, *, offset: int, key: Any) -> Array:
     return found
 
 
+@errstate(invalid="ignore")  # NumPy warns of nan
 def _logcumsumexp(x: Array, *, axis: int) -> Array:
-    with np.errstate(invalid="ignore"):  # NumPy warns of nan
-        return np.logaddexp.accumulate(x, axis)
+    return np.logaddexp.accumulate(x, axis)
 
 
 def _stack(arrays: Any, axis: int = 0) -> Array:

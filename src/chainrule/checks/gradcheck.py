@@ -35,6 +35,7 @@ from chainrule.checks.numerical import (
 )
 from chainrule.checks.report import GradcheckError, names_of
 from chainrule.errors import ArgumentError
+from chainrule.interrupts import errstate
 
 __all__ = ["gradcheck", "gradgradcheck"]
 
@@ -330,11 +331,11 @@ def check_linear(
             )
 
 
+@errstate(all="ignore")
 def agrees(a: Array, b: Array) -> bool:
     """Tell whether two gradients agree up to rounding."""
-    with np.errstate(all="ignore"):
-        scale = np.abs(b).max() if b.size else 0.0
-        return np.allclose(a, b, rtol=0, atol=1e-7 * scale + 1e-12, equal_nan=True)
+    scale = np.abs(b).max() if b.size else 0.0
+    return np.allclose(a, b, rtol=0, atol=1e-7 * scale + 1e-12, equal_nan=True)
 
 
 def check_second(
@@ -358,19 +359,19 @@ def _gradient_of(first: Subject, tracked: Sequence[int], grad_outputs: tuple[Any
     """Return the function from inputs and cotangents to gradients."""
     count, checked = len(first.inputs), checked_inputs(first)
 
+    @enable_grad()
     def gradients(*arguments: Any) -> tuple[Any, ...]:
         # Taken before the call: a function that writes in place changes the node of its input.
         targets = [make(arguments[k]._array, current_node(arguments[k])) for k in checked]
-        with enable_grad():
-            result = first.function(*arguments[:count])
-            several = result if isinstance(result, tuple | list) else (result,)
-            return autograd_grad(
-                [several[i] for i in tracked],
-                targets,
-                arguments[count:],
-                create_graph=True,
-                allow_unused=True,
-            )
+        result = first.function(*arguments[:count])
+        several = result if isinstance(result, tuple | list) else (result,)
+        return autograd_grad(
+            [several[i] for i in tracked],
+            targets,
+            arguments[count:],
+            create_graph=True,
+            allow_unused=True,
+        )
 
     names = [f"the gradient that {first.output_name(i)} receives" for i in tracked]
     return Subject(

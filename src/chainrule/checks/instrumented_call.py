@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import gc
 import inspect
 import weakref
 from collections.abc import Callable, Iterator
@@ -233,15 +232,3 @@ def _flatten(grads: Any) -> Iterator[Any]:
             yield from _flatten(g)
         else:
             yield g
-
-
-@contextmanager
-def without_collector() -> Iterator[None]:
-    """Disable the garbage collector, so that reference cycles show."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()

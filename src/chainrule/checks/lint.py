@@ -24,7 +24,6 @@ from chainrule.checks.instrumented_call import (
     InstrumentedCall,
     missing_gradients,
     node_of,
-    without_collector,
 )
 from chainrule.checks.numerical import (
     Array,
@@ -43,6 +42,7 @@ from chainrule.checks.numerical import (
 )
 from chainrule.checks.report import CheckReport, GradcheckError, Problem
 from chainrule.errors import ArgumentError, DTypeError
+from chainrule.interrupts import without_collector
 from chainrule.primitives import elementwise
 from chainrule.transforms import jvp
 
@@ -380,15 +380,20 @@ def _check_inputs_alone(instrumented: InstrumentedCall, findings: _Findings) -> 
                 )
 
 
+def _staying(instrumented: InstrumentedCall, backward: bool) -> tuple[Any, Any, list[str]]:
+    """Return references to node and ctx of a call, and the names of those that are not freed."""
+    node, ctx = instrumented.references(backward)
+    stays = [name for name, ref in (("node", node), ("ctx", ctx)) if ref() is not None]
+    return node, ctx, stays
+
+
 def _check_memory(instrumented: InstrumentedCall, findings: _Findings) -> None:
     """Check that dropping the outputs frees node and ctx."""
     if node_of(evaluate(instrumented.subject())) is None:
         return  # no output has a gradient
     findings.checked.append("memory")
     for backward in (False, True):
-        with without_collector():
-            node, ctx = instrumented.references(backward)
-            stays = [name for name, ref in (("node", node), ("ctx", ctx)) if ref() is not None]
+        node, ctx, stays = without_collector(_staying, instrumented, backward)
         if stays:
             gc.collect()
             cycle = node() is None and ctx() is None

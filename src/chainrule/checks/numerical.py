@@ -14,12 +14,13 @@ import numpy as np
 
 from chainrule.autograd.backward import autograd_grad
 from chainrule.autograd.forward import jvp_through
-from chainrule.autograd.modes import enable_grad
+from chainrule.autograd.modes import enable_grad, run_in
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.views import current_node
 from chainrule.backend import CPU, device_of, move, namespace
 from chainrule.checks.report import GradcheckError
 from chainrule.errors import DTypeError
+from chainrule.interrupts import call_then, errstate
 
 Array = Any
 Pair = tuple[int, int]  # positions of an output and an input
@@ -69,13 +70,17 @@ def evaluate(
     """
     tensors = {id(x): x for x in subject.inputs if isinstance(x, Tensor)}.values()
     before = [(x, x._array, x._node) for x in tensors]
-    try:
+
+    def restore() -> None:
+        for x, array, node in before:
+            x._array, x._node = array, node
+
+    def call() -> dict[int, Tensor]:
         for x, array, _ in before:
             x._array = namespace(array).array(array)
         if position >= 0:
             subject.inputs[position]._array[index] = value
-        with enable_grad():
-            outputs = subject.function(*subject.inputs)
+        outputs = run_in(enable_grad(), subject.function, *subject.inputs)
         several = outputs if isinstance(outputs, tuple | list) else (outputs,)
         # New objects on the same nodes: the inputs, which may be outputs, are restored below.
         return {
@@ -83,9 +88,8 @@ def evaluate(
             for i, o in enumerate(several)
             if isinstance(o, Tensor)
         }
-    finally:
-        for x, array, node in before:
-            x._array, x._node = array, node
+
+    return call_then(restore, call)
 
 
 def compared_outputs(subject: Subject, outputs: dict[int, Tensor]) -> list[int]:
@@ -103,12 +107,12 @@ def flat_numpy(tensor: Tensor) -> Array:
     return np.array(move(tensor._array, CPU)).reshape(-1)
 
 
+@errstate(all="ignore")
 def all_close(a: Array, b: Array, tolerance: float = 0.0) -> bool:
     """Tell whether two arrays agree up to the order of summation, or a tolerance."""
-    with np.errstate(all="ignore"):
-        finite = np.abs(a[np.isfinite(a)])
-        bound = max(tolerance, 1e-10 * (finite.max() if finite.size else 0.0))
-        return a.shape == b.shape and np.allclose(a, b, rtol=0, atol=bound, equal_nan=True)
+    finite = np.abs(a[np.isfinite(a)])
+    bound = max(tolerance, 1e-10 * (finite.max() if finite.size else 0.0))
+    return a.shape == b.shape and np.allclose(a, b, rtol=0, atol=bound, equal_nan=True)
 
 
 # --- central differences --------------------------------------------------------------------------
@@ -147,9 +151,13 @@ def _difference(
         for o, output in outputs.items():
             _check_metadata(subject, (o, k), index, output, (above.get(o), below.get(o)))
         step = abs(high - low)  # the exact distance of the rounded numbers
-        with np.errstate(all="ignore"):
-            parts.append([(flat_numpy(above[o]) - flat_numpy(below[o])) / step for o in outputs])
+        parts.append([_quotient(above[o], below[o], step) for o in outputs])
     return parts
+
+
+@errstate(all="ignore")
+def _quotient(above: Tensor, below: Tensor, step: float) -> Array:
+    return (flat_numpy(above) - flat_numpy(below)) / step
 
 
 def _check_metadata(
@@ -269,15 +277,15 @@ def _trial(source: np.random.Generator, tensor: Tensor) -> Array:
     return values[0] + 1j * values[1] if tensor.dtype.kind == "c" else values[0]
 
 
+@errstate(all="ignore")
 def combine_gradients(table: dict[Pair, Array], cotangents: dict[int, Array], k: int) -> Array:
     """Return the gradient of input `k` as the combination of those of single output elements."""
     total: Any = 0
-    with np.errstate(all="ignore"):
-        for o, cotangent in cotangents.items():
-            parts = table[o, k]
-            total = total + cotangent.real @ parts[0]
-            if len(parts) == 2:
-                total = total + cotangent.imag @ parts[1]
+    for o, cotangent in cotangents.items():
+        parts = table[o, k]
+        total = total + cotangent.real @ parts[0]
+        if len(parts) == 2:
+            total = total + cotangent.imag @ parts[1]
     return total
 
 
@@ -299,6 +307,16 @@ class Mismatch(NamedTuple):
     diagnosis: str
 
 
+@errstate(all="ignore")
+def _excess(analytical: Array, numerical: Array, atol: float, rtol: float) -> tuple[Array, Array]:
+    """Return where two arrays differ, and by how much relative to the tolerance."""
+    wrong = ~np.isclose(analytical, numerical, rtol=rtol, atol=atol)
+    size = np.abs(analytical - numerical) / (atol + rtol * np.abs(numerical))
+    excess = np.where(wrong, size, -1)
+    excess[np.isnan(excess)] = np.inf
+    return wrong, excess
+
+
 def mismatches(
     subject: Subject,
     outputs: dict[int, Tensor],
@@ -311,14 +329,9 @@ def mismatches(
         numerical = gradients_from(tables[1][o, k], outputs[o].dtype.kind == "c")
         if numerical is None:
             continue
-        with np.errstate(all="ignore"):
-            wrong = ~np.isclose(analytical, numerical, rtol=rtol, atol=atol)
-            if not wrong.any():
-                continue
-            excess = np.where(
-                wrong, np.abs(analytical - numerical) / (atol + rtol * np.abs(numerical)), -1
-            )
-        excess[np.isnan(excess)] = np.inf
+        wrong, excess = _excess(analytical, numerical, atol, rtol)
+        if not wrong.any():
+            continue
         v, i, j = np.unravel_index(int(excess.argmax()), excess.shape)
         yield Mismatch(
             o,
@@ -334,6 +347,7 @@ def mismatches(
         )
 
 
+@errstate(all="ignore")
 def _diagnosis(
     x: Tensor, out: Tensor, analytical: Array, numerical: Array, wrong: Array, worst: Any
 ) -> str:
@@ -356,12 +370,9 @@ def _diagnosis(
         )
         if np.allclose(transposed, numerical, rtol=1e-4, atol=1e-6):
             return "The gradient is right except for a transposition."
-    with np.errstate(all="ignore"):
-        ratios = (analytical / numerical)[
-            wrong & (np.abs(numerical) > 1e-3 * np.abs(numerical).max())
-        ]
-        ratio = complex(analytical[worst] / numerical[worst])
-        alike = ratios.size > 0 and bool((np.abs(ratios - ratio) < 1e-6 * abs(ratio) + 1e-9).all())
+    ratios = (analytical / numerical)[wrong & (np.abs(numerical) > 1e-3 * np.abs(numerical).max())]
+    ratio = complex(analytical[worst] / numerical[worst])
+    alike = ratios.size > 0 and bool((np.abs(ratios - ratio) < 1e-6 * abs(ratio) + 1e-9).all())
     if not np.isfinite(ratio) or not ratio:
         return ""
     number = f"{ratio.real:.6g}" if abs(ratio.imag) < 1e-6 * abs(ratio) else f"({ratio:.6g})"

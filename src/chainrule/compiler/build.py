@@ -115,8 +115,8 @@ class _Builder:
         parts = [emit(program, self.backend)]
         inputs = self._inputs()
         run = self.guards.hold(parts[0].run)
-        lines = [f"{', '.join(outs)}{' = ' if outs else ''}{run}({', '.join(inputs)})"]
-        lines += self._write_lines()
+        lines = [*self._write_lines()]  # first: the run may be interrupted
+        lines.append(f"{', '.join(outs)}{' = ' if outs else ''}{run}({', '.join(inputs)})")
         if found is not None:
             for value in residuals:
                 value.hint = parts[0].source.names[value]

@@ -15,6 +15,7 @@ from chainrule.compiler.api import Compiled
 from chainrule.compiler.codegen.numpy_source import Source
 from chainrule.compiler.codegen.run import scope_of
 from chainrule.errors import CompileError
+from chainrule.interrupts import errstate
 
 
 class Row(NamedTuple):
@@ -95,12 +96,11 @@ def profile(function: Callable[..., Any], *args: Any, calls: int = 25, **kwargs:
         source, others = found
         name, statements = source.program.name, source.body
         run = _timed_statements(source, others, clock)
-    times = []
+    run, times = errstate(all="ignore")(run), []
     for _ in range(max(1, calls)):
         copies = [a.copy() for a in arrays]
         clock.ticks.clear()
-        with np.errstate(all="ignore"):
-            run(*copies)
+        run(*copies)
         times.append([after - before for before, after in itertools.pairwise(clock.ticks)])
     medians = [statistics.median(column) for column in zip(*times, strict=True)]
     return Profile(name, [Row(*pair) for pair in zip(statements, medians, strict=True)])

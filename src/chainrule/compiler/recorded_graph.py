@@ -31,6 +31,7 @@ from chainrule.compiler.ir.abstract_eval import DRAW, resolve
 from chainrule.compiler.ir.program import Op, Program, Value, every_op, map_values
 from chainrule.compiler.tracing.namespace import SYMBOL_XP
 from chainrule.compiler.tracing.symbol import Symbol
+from chainrule.interrupts import errstate
 from chainrule.transforms.vmap.batched_array import BatchedArray
 
 Arrays = dict[Value, Any]
@@ -53,12 +54,12 @@ def needed_ops(
     return kept[::-1], list(missing)
 
 
+@errstate(all="ignore")
 def evaluate(ops: Iterable[Op], arrays: Arrays) -> None:
     """Add the results of ops to the arrays of their inputs."""
-    with np.errstate(all="ignore"):
-        for op in ops:
-            for value, array in zip(op.outs, _results(op, arrays), strict=True):
-                arrays.setdefault(value, array)  # what a call has kept is not computed anew
+    for op in ops:
+        for value, array in zip(op.outs, _results(op, arrays), strict=True):
+            arrays.setdefault(value, array)  # what a call has kept is not computed anew
 
 
 def _results(op: Op, arrays: Arrays) -> Sequence[Any]:

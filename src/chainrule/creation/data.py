@@ -16,7 +16,7 @@ from chainrule.arguments import (
     leaf,
     watched,
 )
-from chainrule.autograd.modes import no_grad
+from chainrule.autograd.modes import no_grad, run_in
 from chainrule.autograd.tensor import Tensor, default_dtype
 from chainrule.backend import array_from_dlpack, is_array, namespace
 from chainrule.backend import device as as_device
@@ -112,8 +112,7 @@ def _array_of_sequence(data: Any, dtype: Any) -> Array:
             UserWarning,
             stacklevel=4,
         )
-        with no_grad():
-            return np.asarray(data, dtype=dtype)
+        return run_in(no_grad(), np.asarray, data, dtype=dtype)
     except ValueError as error:
         if "inhomogeneous" not in str(error) and "sequence" not in str(error):
             raise

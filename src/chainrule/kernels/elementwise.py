@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from chainrule.interrupts import errstate
 from chainrule.kernels.fast_numpy import BIT_PATTERNS
 from chainrule.kernels.parallel import parallelized
 
@@ -68,13 +69,17 @@ def hypot(xp: Any, x: Array, y: Array) -> Array:
         or x.dtype.itemsize == 2
     ):
         return xp.hypot(x, y)
-    with xp.errstate(over="ignore", under="ignore", invalid="ignore"):
-        square = x * x
-        square = square + y * y
+    square = _sum_of_squares(x, y)
     info = xp.finfo(square.dtype)
     if square.min() < info.tiny / info.eps or not square.max() < info.max:  # maybe nan
         return xp.hypot(x, y)  # a scalar loop: 2.6 ms for a million float32, the squares take 0.8
     return xp.sqrt(square, out=square)
+
+
+@errstate(over="ignore", under="ignore", invalid="ignore")
+def _sum_of_squares(x: Array, y: Array) -> Array:
+    square = x * x
+    return square + y * y
 
 
 _SQUARES_MIN_ELEMENTS = 1 << 14

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from chainrule.interrupts import errstate
+
 Array = Any
 
 
@@ -49,6 +51,7 @@ def _erf_small(x: Array) -> Array:
     return x * _chebyshev(2 * x * x - 1, _ERF_SMALL)
 
 
+@errstate(under="ignore")
 def _erfc_large(x: Array) -> Array:
     """Return erfc(x) where x ≥ 1, to full relative precision.
 
@@ -57,9 +60,8 @@ def _erfc_large(x: Array) -> Array:
     """
     x = np.clip(x, 1, 30)  # from 27 on it is 0
     rounded = x.astype(np.float32).astype(np.float64)
-    with np.errstate(under="ignore"):
-        decay = np.exp(-rounded * rounded) * np.exp((rounded - x) * (rounded + x))
-        return decay * _chebyshev((x - 5) / (x + 3), _ERFC_LARGE) / (1 + 2 * x)
+    decay = np.exp(-rounded * rounded) * np.exp((rounded - x) * (rounded + x))
+    return decay * _chebyshev((x - 5) / (x + 3), _ERFC_LARGE) / (1 + 2 * x)
 
 
 def erf(x: Array) -> Array:
@@ -86,39 +88,39 @@ _STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 /
 _STIRLING_DERIVATIVE = (1 / 12, -1 / 120, 1 / 252, -1 / 240, 1 / 132, -691 / 32760, 1 / 12)
 
 
+@errstate(all="ignore")
 def lgamma(x: Array) -> Array:
     """Return log |Γ(x)|: Stirling's series at x + 10, reflected at 1/2 (DLMF 5.11.1, 5.5.3)."""
     wide = np.asarray(x, np.float64)
-    with np.errstate(all="ignore"):
-        left = wide < 0.5
-        at = np.where(left, 1 - wide, wide)
-        product = at
-        for i in range(1, _STIRLING_SHIFT):
-            product = product * (at + i)
-        shifted = at + _STIRLING_SHIFT
-        series = _polynomial(1 / (shifted * shifted), _STIRLING) / shifted
-        stirling = (
-            (shifted - 0.5) * np.log(shifted) - shifted + 0.9189385332046727 + series
-        )  # log √(2π)
-        large = (at - 0.5) * np.log(at) - at + 0.9189385332046727 + 1 / (12 * at)
-        value = np.where(at > 1e10, large, stirling - np.log(product))
-        sine = np.abs(np.sin(np.pi * (wide - np.round(wide))))
-        value = np.where(left, 1.1447298858494002 - np.log(sine) - value, value)  # log π
-        return np.where(np.isinf(wide), np.inf, value)
+    left = wide < 0.5
+    at = np.where(left, 1 - wide, wide)
+    product = at
+    for i in range(1, _STIRLING_SHIFT):
+        product = product * (at + i)
+    shifted = at + _STIRLING_SHIFT
+    series = _polynomial(1 / (shifted * shifted), _STIRLING) / shifted
+    stirling = (
+        (shifted - 0.5) * np.log(shifted) - shifted + 0.9189385332046727 + series
+    )  # log √(2π)
+    large = (at - 0.5) * np.log(at) - at + 0.9189385332046727 + 1 / (12 * at)
+    value = np.where(at > 1e10, large, stirling - np.log(product))
+    sine = np.abs(np.sin(np.pi * (wide - np.round(wide))))
+    value = np.where(left, 1.1447298858494002 - np.log(sine) - value, value)  # log π
+    return np.where(np.isinf(wide), np.inf, value)
 
 
+@errstate(all="ignore")
 def digamma(x: Array) -> Array:
     """Return the derivative of log Γ, in the same way (DLMF 5.11.2, 5.5.2 and 5.5.4)."""
     wide = np.asarray(x, np.float64)
-    with np.errstate(all="ignore"):
-        left = wide < 0.5
-        at = np.where(left, 1 - wide, wide)
-        shifted = at + _STIRLING_SHIFT
-        square = 1 / (shifted * shifted)
-        value = np.log(shifted) - 0.5 / shifted - square * _polynomial(square, _STIRLING_DERIVATIVE)
-        for i in range(_STIRLING_SHIFT):
-            value = value - 1 / (at + i)
-        part = wide - np.round(wide)
-        value = np.where(left, value - np.pi / np.tan(np.pi * part), value)
-        pole = np.where(wide == 0, np.copysign(np.inf, -wide), np.nan)
-        return np.where((part == 0) & (wide <= 0), pole, value)
+    left = wide < 0.5
+    at = np.where(left, 1 - wide, wide)
+    shifted = at + _STIRLING_SHIFT
+    square = 1 / (shifted * shifted)
+    value = np.log(shifted) - 0.5 / shifted - square * _polynomial(square, _STIRLING_DERIVATIVE)
+    for i in range(_STIRLING_SHIFT):
+        value = value - 1 / (at + i)
+    part = wide - np.round(wide)
+    value = np.where(left, value - np.pi / np.tan(np.pi * part), value)
+    pole = np.where(wide == 0, np.copysign(np.inf, -wide), np.nan)
+    return np.where((part == 0) & (wide <= 0), pole, value)

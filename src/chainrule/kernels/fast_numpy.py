@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from chainrule.interrupts import errstate
+
 Array = Any
 
 _ROW_LENGTH = 512
@@ -190,6 +192,7 @@ def where(condition: Array, x: Array, y: Array) -> Array:
     return np.bitwise_xor(bits, other, out=bits).view(x.dtype)
 
 
+@errstate(all="ignore")
 def cumulative_sum(x: Array, *, backwards: bool = False) -> Array | None:
     """Return cumulative sums along the last axis by matrix products, or None for infinite sums.
 
@@ -204,15 +207,14 @@ def cumulative_sum(x: Array, *, backwards: bool = False) -> Array | None:
     rows[:, :n] = x.reshape(-1, n)
     rows[:, n:] = 0
     segments = rows.reshape(-1, count, length)
-    with np.errstate(all="ignore"):
-        carried = np.cumsum(np.einsum("ijk->ij", segments)[:, :: -1 if backwards else 1], axis=1)
-        if not np.isfinite(carried[:, -1]).all():
-            return None
-        if backwards:
-            segments[:, :-1, -1] += carried[:, -2::-1]
-        else:
-            segments[:, 1:, 0] += carried[:, :-1]
-        sums = segments.reshape(-1, length) @ _triangle(length, x.dtype.char, backwards)
+    carried = np.cumsum(np.einsum("ijk->ij", segments)[:, :: -1 if backwards else 1], axis=1)
+    if not np.isfinite(carried[:, -1]).all():
+        return None
+    if backwards:
+        segments[:, :-1, -1] += carried[:, -2::-1]
+    else:
+        segments[:, 1:, 0] += carried[:, :-1]
+    sums = segments.reshape(-1, length) @ _triangle(length, x.dtype.char, backwards)
     sums = sums.reshape(rows.shape)[:, :n]
     return np.ascontiguousarray(sums).reshape(x.shape)
 

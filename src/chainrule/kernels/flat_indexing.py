@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from chainrule.errors import OutOfBoundsError
+from chainrule.interrupts import errstate
 
 Array = Any
 Shape = tuple[int, ...]
@@ -214,9 +215,13 @@ def add(out: Array, key: Any, value: Array, ufunc: Any = np.add, *, zeros: bool 
     if ufunc is np.add:
         np.add.at(out, key, value)
     else:
-        with np.errstate(invalid="ignore"):  # np.maximum.at warns of nan, unlike np.maximum
-            ufunc.at(out, key, value)
+        _extremes_at(ufunc, out, key, value)
     return None
+
+
+@errstate(invalid="ignore")  # np.maximum.at warns of nan, unlike np.maximum
+def _extremes_at(ufunc: Any, out: Array, key: Any, value: Array) -> None:
+    ufunc.at(out, key, value)
 
 
 def _adds_rows(out: Array, key: Any, value: Array) -> bool:

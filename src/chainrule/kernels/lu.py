@@ -7,12 +7,15 @@ from typing import Any
 
 import numpy as np
 
+from chainrule.interrupts import errstate
+
 Array = Any
 
 _BLOCK_COLUMNS = 32
 """Number of columns of a block; the columns after it are updated by matrix products."""
 
 
+@errstate(all="ignore")
 def factorize(xp: Any, x: Array, *, pivot: bool) -> tuple[Array, Array]:
     """Return L and U packed in one matrix, and zero-based row exchanges as in LAPACK.
 
@@ -24,19 +27,18 @@ def factorize(xp: Any, x: Array, *, pivot: bool) -> tuple[Array, Array]:
     count = min(m, n)
     pivots = xp.empty((len(stack), count), dtype=np.int64)
     pivots[...] = xp.arange(count)
-    with np.errstate(all="ignore"):
-        for start in range(0, count, _BLOCK_COLUMNS):
-            stop = min(start + _BLOCK_COLUMNS, count)
-            for column in range(start, stop):
-                if len(stack) == 1 and isinstance(stack, np.ndarray):
-                    _eliminate_single(stack[0], pivots[0], column, stop, pivot)
-                else:
-                    _eliminate(xp, stack, pivots, column, stop, pivot)
-            if stop < n:
-                unit = xp.tril(stack[:, start:stop, start:stop], -1) + xp.eye(stop - start)
-                upper = _solve_unit_lower(xp, unit.astype(x.dtype), stack[:, start:stop, stop:])
-                stack[:, start:stop, stop:] = upper
-                stack[:, stop:, stop:] -= xp.matmul(stack[:, stop:, start:stop], upper)
+    for start in range(0, count, _BLOCK_COLUMNS):
+        stop = min(start + _BLOCK_COLUMNS, count)
+        for column in range(start, stop):
+            if len(stack) == 1 and isinstance(stack, np.ndarray):
+                _eliminate_single(stack[0], pivots[0], column, stop, pivot)
+            else:
+                _eliminate(xp, stack, pivots, column, stop, pivot)
+        if stop < n:
+            unit = xp.tril(stack[:, start:stop, start:stop], -1) + xp.eye(stop - start)
+            upper = _solve_unit_lower(xp, unit.astype(x.dtype), stack[:, start:stop, stop:])
+            stack[:, start:stop, stop:] = upper
+            stack[:, stop:, stop:] -= xp.matmul(stack[:, stop:, start:stop], upper)
     return stack.reshape(x.shape), pivots.reshape(*x.shape[:-2], count)
 
 

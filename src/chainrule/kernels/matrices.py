@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from chainrule.errors import AutogradError
+from chainrule.interrupts import errstate
 
 Array = Any
 
@@ -51,8 +52,12 @@ def inverses(xp: Any, x: Array) -> Array:
     try:
         return xp.linalg.inv(x)
     except np.linalg.LinAlgError:
-        with np.errstate(all="ignore"):
-            return (_cofactors_by_svd(xp, x) / xp.linalg.det(x)[..., None, None]).swapaxes(-1, -2)
+        return _inverses_by_svd(xp, x)
+
+
+@errstate(all="ignore")
+def _inverses_by_svd(xp: Any, x: Array) -> Array:
+    return (_cofactors_by_svd(xp, x) / xp.linalg.det(x)[..., None, None]).swapaxes(-1, -2)
 
 
 # --- cofactors ------------------------------------------------------------------------------------
@@ -143,12 +148,17 @@ def matrix_exp(xp: Any, x: Array) -> Array:
     ratio = xp.where(xp.isfinite(norms) & (norms > bound), norms / bound, 1)
     halvings = xp.ceil(xp.log2(ratio)).astype("int64")
     result = _pade(xp, stack / (2.0**halvings).astype(norms.dtype)[:, None, None], degree)
-    with np.errstate(over="ignore", invalid="ignore"):
-        for step in range(int(halvings.max())):
-            growing = halvings > step
-            part = result if growing.all() else result[growing]
-            result[growing] = xp.matmul(part, part)
+    _square_repeatedly(xp, result, halvings)
     return result.reshape(x.shape)
+
+
+@errstate(over="ignore", invalid="ignore")
+def _square_repeatedly(xp: Any, matrices: Array, times: Array) -> None:
+    """Square each matrix in place as often as `times` says."""
+    for step in range(int(times.max())):
+        growing = times > step
+        part = matrices if growing.all() else matrices[growing]
+        matrices[growing] = xp.matmul(part, part)
 
 
 def _pade(xp: Any, x: Array, degree: int) -> Array:

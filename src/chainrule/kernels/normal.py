@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from chainrule.interrupts import errstate
 from chainrule.kernels import special
 from chainrule.kernels.parallel import parallel_fill, parallelized
 
@@ -30,6 +31,13 @@ def _is_single(x: Array) -> bool:
     return bool(x.dtype.itemsize <= 4)
 
 
+@errstate(over="ignore")  # tanh of an infinity is exact
+def _scaled_square(xp: Any, x: Array, out: Array) -> Array:
+    u = xp.multiply(x, x, out=out)
+    u *= UNIT
+    return u
+
+
 def _fill_cdf(xp: Any, out: Array, x: Array, scratch: Array) -> None:
     if not _is_single(x):
         xp.multiply(x, -0.7071067811865476, out=scratch)
@@ -37,9 +45,7 @@ def _fill_cdf(xp: Any, out: Array, x: Array, scratch: Array) -> None:
         return
     wide = x.astype(xp.float32, copy=False)
     c0, c1, c2, c3, c4 = CURVE
-    with xp.errstate(over="ignore"):  # tanh of an infinity is exact
-        u = xp.multiply(wide, wide, out=scratch)
-        u *= UNIT
+    u = _scaled_square(xp, wide, scratch)
     curve = xp.add(u, c4, out=out if out.dtype == wide.dtype else None)
     xp.divide(c3, curve, out=curve)
     curve += u

@@ -6,25 +6,27 @@ from typing import Any
 
 import numpy as np
 
+from chainrule.interrupts import errstate
+
 Array = Any
 Axes = tuple[int, ...] | None
 
 
+@errstate(all="ignore")
 def p_norm(xp: Any, x: Array, *, p: float, axis: Axes, keepdims: bool) -> Array:
     """Return (Σ |x|ᵖ)^(1/p), computed again from scaled elements if powers over- or underflow."""
     if x.size == 0:
         return abs(x).sum(axis=axis, keepdims=keepdims)
-    with np.errstate(all="ignore"):
-        total = _powers(xp, x, p).sum(axis=axis, keepdims=keepdims)
-        info = np.finfo(total.dtype)
-        if total.min() > info.tiny / info.eps and total.max() <= info.max:
-            return xp.sqrt(total) if p == 2 else total ** (1 / p)
-        sizes = abs(x)
-        extreme = sizes.max if p > 0 else sizes.min
-        scale = extreme(axis=axis, keepdims=True)
-        scale = xp.where((scale > 0) & xp.isfinite(scale), scale, xp.ones_like(scale))
-        total = ((sizes / scale) ** p).sum(axis=axis, keepdims=True)
-        out = scale * (xp.sqrt(total) if p == 2 else total ** (1 / p))
+    total = _powers(xp, x, p).sum(axis=axis, keepdims=keepdims)
+    info = np.finfo(total.dtype)
+    if total.min() > info.tiny / info.eps and total.max() <= info.max:
+        return xp.sqrt(total) if p == 2 else total ** (1 / p)
+    sizes = abs(x)
+    extreme = sizes.max if p > 0 else sizes.min
+    scale = extreme(axis=axis, keepdims=True)
+    scale = xp.where((scale > 0) & xp.isfinite(scale), scale, xp.ones_like(scale))
+    total = ((sizes / scale) ** p).sum(axis=axis, keepdims=True)
+    out = scale * (xp.sqrt(total) if p == 2 else total ** (1 / p))
     if keepdims:
         return out
     return out.reshape(()) if axis is None else out.squeeze(axis)

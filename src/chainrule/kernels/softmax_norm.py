@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from chainrule.interrupts import errstate
 from chainrule.kernels.parallel import parallel_fill, parallelized
 
 Array = Any
@@ -37,11 +38,13 @@ def _apply_column(xp: Any, ufunc: Any, x: Array, column: Array, out: Array) -> N
     if x.size < 1 << 15 or x.shape[-1] < 512 or column.shape[-1] != 1:
         ufunc(x, column, out=out)
         return
-    before = xp.setbufsize(256)  # in this thread alone
-    try:
-        ufunc(x, column, out=out)
-    finally:
-        xp.setbufsize(before)
+    _with_small_buffers(xp, ufunc, x, column, out)
+
+
+@errstate()  # it includes the size of buffers
+def _with_small_buffers(xp: Any, ufunc: Any, x: Array, column: Array, out: Array) -> None:
+    xp.setbufsize(256)  # in this thread alone
+    ufunc(x, column, out=out)
 
 
 def _subtract_max(xp: Any, out: Array, x: Array, axis: int) -> None:
@@ -50,15 +53,19 @@ def _subtract_max(xp: Any, out: Array, x: Array, axis: int) -> None:
         _apply_column(xp, xp.subtract, x, top, out)
 
 
+@errstate(over="ignore")
+def _fill_exponentials(xp: Any, out: Array | None, x: Array, axis: int) -> Array:
+    """Fill in exponentials, and return their sums."""
+    return _sums(xp, xp.exp(x, out=out), axis)
+
+
 def _exponentials(xp: Any, out: Array, x: Array, axis: int) -> Array:
     """Fill in exponentials, up to a factor for each slice, and return their sums."""
     if x.size < 4096 or axis != x.ndim - 1:
         _subtract_max(xp, out, x, axis)
         xp.exp(out, out=out)
         return _sums(xp, out, axis)
-    with xp.errstate(over="ignore"):
-        xp.exp(x, out=out)
-        total = _sums(xp, out, axis)
+    total = _fill_exponentials(xp, out, x, axis)
     extreme = _extreme_rows(xp, total)
     if extreme is not None:
         part = x[extreme]
@@ -137,8 +144,7 @@ def _log_sums(xp: Any, x: Array, axis: Axes) -> Array:
 
 
 def _fill_log_sums(xp: Any, out: Array, x: Array) -> None:
-    with xp.errstate(over="ignore"):
-        total = _sums(xp, xp.exp(x), 1)
+    total = _fill_exponentials(xp, None, x, 1)
     extreme = _extreme_rows(xp, total)
     if extreme is not None:
         total[extreme] = 1

@@ -52,14 +52,16 @@ _current_core = _core_function()
 
 
 class _Job:
-    """One computation: the blocks that are not begun yet, and the number of helpers at work."""
+    """One computation: the blocks that are not begun yet, and the helpers at work.
+
+    Without a lock, which an interrupt could leave locked: the operations of a set are atomic.
+    """
 
     def __init__(self, task: Task, blocks: Iterable[int]) -> None:
         self.task = task
         self.blocks = deque(blocks)
         self.context = contextvars.copy_context()  # includes NumPy's errstate
-        self.lock = threading.Lock()
-        self.helper_count = 0
+        self.helpers: set[object] = set()
         self.closed = False
         self.idle = threading.Event()
         self.error: BaseException | None = None
@@ -76,28 +78,24 @@ class _Job:
 
     def help(self) -> None:
         """Run blocks in a helper thread."""
-        with self.lock:
-            if self.closed:
-                return
-            self.helper_count += 1
+        helper = object()
+        self.helpers.add(helper)
         try:
-            self.context.copy().run(self.work)
+            if not self.closed:  # read after the line above, so that the caller waits
+                self.context.copy().run(self.work)
         except BaseException as error:
             self.error = error
             self.blocks.clear()
         finally:
-            with self.lock:
-                self.helper_count -= 1
-                if self.closed and not self.helper_count:
-                    self.idle.set()
+            self.helpers.discard(helper)
+            if self.closed and not self.helpers:
+                self.idle.set()
 
     def finish(self) -> None:
         """Discard blocks that are not begun, and wait for the others."""
         self.blocks.clear()
-        with self.lock:
-            self.closed = True
-            helper_count = self.helper_count
-        if helper_count:
+        self.closed = True
+        if self.helpers:
             self.idle.wait()
 
 
@@ -120,9 +118,12 @@ class HelperThreads:
         """Start another thread."""
         thread = threading.Thread(target=target, args=args, name=name, daemon=True)
         self.started.add(thread)
-        thread.start()
-        self.threads.append(thread)
-        self._avoided_core = -1
+        try:
+            thread.start()
+        finally:
+            if thread.ident is not None:  # also if an interrupt came after the start
+                self.threads.append(thread)
+                self._avoided_core = -1
 
     def avoid_caller_core(self) -> None:
         """Set the affinity to all cores of the process but the caller's, if there are others."""
@@ -145,7 +146,7 @@ class _Pool:
     def __init__(self, count: int) -> None:
         self.count = count  # including the calling thread
         self.chosen = False  # whether by `set_num_threads`
-        self.lock = threading.Lock()
+        self.lock = threading.RLock()
         self.jobs: SimpleQueue[_Job | None] = SimpleQueue()
         self.helpers = HelperThreads()
 
@@ -238,8 +239,8 @@ def set_num_threads(num: int) -> None:
     if num < 1:
         raise ArgumentError(f"set_num_threads expects a positive integer, but got {num}")
     if num != _pool.count:
-        _pool.stop()
-        _pool = _Pool(num)
+        before, _pool = _pool, _Pool(num)  # first: a pool that has stopped is no pool
+        before.stop()
     _pool.chosen = True
 
 
@@ -257,9 +258,13 @@ def parallel_for(task: Task, blocks: Iterable[int]) -> None:
     for _ in range(helper_count):
         pool.jobs.put(job)
     try:
-        job.work()
-    finally:
+        try:
+            job.work()
+        finally:
+            job.finish()
+    except BaseException:  # an interrupt may have ended the wait
         job.finish()
+        raise
     if job.error is not None:
         raise job.error
     return None

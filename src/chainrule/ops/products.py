@@ -14,6 +14,7 @@ from chainrule.arguments import Operand, cast, one_dim, tensor_of
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import dtype_title, promoted
 from chainrule.errors import ArgumentError, DTypeError, ShapeError
+from chainrule.interrupts import errstate
 from chainrule.operation import operation
 from chainrule.ops.complex import conj
 from chainrule.ops.einsum import contract_pair, einsum
@@ -486,8 +487,8 @@ def cdist(
     left, right = cast(left, wide), cast(right, wide)
     if p == 2:
         left, right = _broadcast_stacks(left, right)
-        with np.errstate(invalid="ignore"):  # products of infinite points are computed again
-            d = distances.cdist.apply(left, right, direct=compute_mode == _MODES[2])
+        apply = errstate(invalid="ignore")(distances.cdist.apply)  # infinite ones are recomputed
+        d = apply(left, right, direct=compute_mode == _MODES[2])
         return cast(d, dtype)
     return cast(_pnorm_distances(left, right, p), dtype)
 

@@ -76,8 +76,8 @@ class _AdamBase(Optimizer):
 
     def _init_state(self, param: Tensor, amsgrad: bool) -> dict[str, Any]:
         """Return the state of a parameter, initialised at its first step."""
-        state = self.state[param]
-        if not state:
+        state = self._state_of(param)
+        if "step" not in state:
             state["step"] = make(np.zeros(()), None)
         for name in _MOMENTS if amsgrad else _MOMENTS[:2]:
             if name not in state:

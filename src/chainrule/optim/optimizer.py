@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from chainrule.autograd.modes import enable_grad
+from chainrule.autograd.modes import enable_grad, run_in
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.versions import record_write
 from chainrule.backend import device_of, is_known, move, namespace
 from chainrule.errors import ArgumentError
+from chainrule.interrupts import errstate
 
 Array = Any
 Group = dict[str, Any]
@@ -147,12 +148,30 @@ class Optimizer(ABC):
         """
         loss = None
         if closure is not None:
-            with enable_grad():
-                loss = closure()
-        with np.errstate(all="ignore"):  # divergence shows in the loss, as inf or nan
-            for group in self.param_groups:
-                self._update([p for p in group["params"] if p._grad is not None], group)
+            loss = run_in(enable_grad(), closure)
+        self._update_all()
         return loss
+
+    @errstate(all="ignore")  # divergence shows in the loss, as inf or nan
+    def _update_all(self) -> None:
+        for group in self.param_groups:
+            params = [p for p in group["params"] if p._grad is not None]
+            try:
+                self._update(params, group)
+            except BaseException:  # an interrupt: each may have been written
+                for param in params:
+                    for tensor in (param, *self.state.get(param, {}).values()):
+                        if isinstance(tensor, Tensor):
+                            record_write(tensor._array, f"{type(self).__name__}.step")
+                raise
+
+    def _state_of(self, param: Tensor) -> dict[str, Any]:
+        """Return the state of a parameter, without what an interrupted compilation left in it."""
+        state = self.state[param]
+        for name, value in list(state.items()):
+            if isinstance(value, Tensor) and getattr(value._array, "outlived", False):
+                del state[name]
+        return state
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Clear the gradients of all parameters.
@@ -179,8 +198,8 @@ class Optimizer(ABC):
                 continue
             if grad.requires_grad:
                 grad.detach_()
-            grad._array[...] = 0
             record_write(grad._array, "zero_grad")
+            grad._array[...] = 0
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state and the options, with parameters replaced by numbers.
@@ -204,7 +223,11 @@ class Optimizer(ABC):
         """
         number = {param: i for i, param in enumerate(self._parameters())}
         return {
-            "state": {number[param]: dict(kept) for param, kept in self.state.items()},
+            "state": {
+                number[param]: dict(kept)
+                for param in list(self.state)
+                if (kept := self._state_of(param))
+            },
             "param_groups": [
                 {**group, "params": [number[param] for param in group["params"]]}
                 for group in self.param_groups

@@ -109,7 +109,7 @@ class SGD(Optimizer):
 
     def _momentum_buffer(self, param: Tensor, g: Any, momentum: float, share: float) -> Any:
         """Return the updated momentum buffer, with `share` times the gradient added."""
-        state = self.state[param]
+        state = self._state_of(param)
         buffer = state.get("momentum_buffer")
         if buffer is None:
             buffer = state["momentum_buffer"] = make(namespace(param._array).array(g), None)

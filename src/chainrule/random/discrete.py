@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from chainrule.arguments import DeviceLike, DTypeLike, Operand, leaf
 from chainrule.autograd.tensor import Tensor
 from chainrule.backend import namespace
 from chainrule.errors import ArgumentError, DTypeError, ShapeError
+from chainrule.interrupts import P, T, call_then
 from chainrule.operation import operation
 from chainrule.random.continuous import randint
 from chainrule.random.draw import draw, seedable_generator, values_of
@@ -83,6 +85,17 @@ def set_rng_state(new_state: Any) -> None:
     >>> cr.set_rng_state(cr.get_rng_state())
     """
     seedable_generator("set_rng_state").set_state(new_state)
+
+
+def with_rng_state(state: Any, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+    """Call a function with another state of the default generator."""
+    before = get_rng_state()
+
+    def call() -> T:
+        set_rng_state(state)
+        return function(*args, **kwargs)
+
+    return call_then(lambda: set_rng_state(before), call)
 
 
 def randint_like(

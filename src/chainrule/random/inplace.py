@@ -11,6 +11,7 @@ from chainrule.autograd.inplace import set_item
 from chainrule.autograd.tensor import Tensor, make
 from chainrule.backend import move, namespace
 from chainrule.errors import ArgumentError, DTypeError
+from chainrule.interrupts import errstate
 from chainrule.operation import operation
 from chainrule.random.continuous import bernoulli as draw_bernoulli
 from chainrule.random.draw import draw, values_of
@@ -19,9 +20,9 @@ if TYPE_CHECKING:
     from numpy.random import Generator
 
 
+@errstate(all="ignore")  # a number drawn may be too large for a small dtype
 def _fill(x: Tensor, drawn: Any, operation: str) -> Tensor:
-    with np.errstate(all="ignore"):  # a number drawn may be too large for a small dtype
-        array = namespace(drawn).asarray(drawn).astype(x.dtype)
+    array = namespace(drawn).asarray(drawn).astype(x.dtype)
     set_item(x, Ellipsis, make(move(array, x.device), None), operation)
     return x
 

@@ -9,15 +9,15 @@ it saves now is returned once. So there is one graph, the usual one: second deri
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from chainrule.autograd.function import Function
-from chainrule.autograd.modes import enable_grad, is_grad_enabled, saved_tensors_hooks
+from chainrule.autograd.modes import enable_grad, is_grad_enabled, run_in, saved_tensors_hooks
 from chainrule.autograd.tensor import Tensor
 from chainrule.creation import empty
 from chainrule.errors import ArgumentError, AutogradError, InPlaceError
-from chainrule.random.discrete import get_rng_state, set_rng_state
+from chainrule.random.discrete import get_rng_state, with_rng_state
 from chainrule.random.draw import WATCHER
 
 __all__ = ["CheckpointError", "checkpoint", "checkpoint_sequential"]
@@ -101,7 +101,17 @@ def checkpoint(
     segment = _Segment(
         function, _Arguments(args), kwargs, second, state, determinism_check == "default"
     )
-    with saved_tensors_hooks(segment.pack, segment.unpack), first:
+    hooks = saved_tensors_hooks(segment.pack, segment.unpack)
+    return run_in(hooks, _called_within, first, function, *args, **kwargs)
+
+
+def _called_within(
+    context: contextlib.AbstractContextManager[Any],
+    function: Callable[..., Any],
+    *args: Any,
+    **kwargs: Any,
+) -> Any:
+    with context:
         return function(*args, **kwargs)
 
 
@@ -242,14 +252,16 @@ class _Segment:
                 raise _RecomputationDone
             return tensor
 
-        with (
-            _rng_state(self.rng_state),
-            enable_grad(),
-            self.context,
-            saved_tensors_hooks(keep, lambda tensor: tensor),
-            contextlib.suppress(_RecomputationDone),
-        ):
-            self.function(*self.arguments.detached(), **self.keywords)
+        def run() -> None:
+            hooks = saved_tensors_hooks(keep, lambda tensor: tensor)
+            arguments = self.arguments.detached()
+            with self.context, contextlib.suppress(_RecomputationDone):
+                run_in(hooks, self.function, *arguments, **self.keywords)
+
+        if self.rng_state is None:
+            run_in(enable_grad(), run)
+        else:
+            with_rng_state(self.rng_state, run_in, enable_grad(), run)
         self._check(count)
 
     def _check(self, count: int) -> None:
@@ -268,17 +280,3 @@ class _Segment:
                     f"{list(shape)}, and is {tensor.dtype} {list(tensor.shape)} now. The function "
                     "must do the same every time."
                 )
-
-
-@contextlib.contextmanager
-def _rng_state(state: Any) -> Iterator[None]:
-    """Set the default generator to this state in the block, and restore it afterwards."""
-    if state is None:
-        yield
-        return
-    now = get_rng_state()
-    set_rng_state(state)
-    try:
-        yield
-    finally:
-        set_rng_state(now)

@@ -15,6 +15,7 @@ from chainrule.autograd.reverse import ALONE, count_references
 from chainrule.backend import numpy_xp
 from chainrule.compiler.codegen import runtime
 from chainrule.compiler.codegen.numpy_source import Source
+from chainrule.interrupts import ERRSTATE, ignore_all
 from chainrule.kernels import threads
 
 # --- result memory --------------------------------------------------------------------------------
@@ -98,13 +99,21 @@ def runner(source: Source, **others: Any) -> Callable[..., Any]:
     results = [ResultPool(value.shape, value.dtype) for value in source.large]
 
     def run(*arrays: Any) -> Any:
-        with np.errstate(all="ignore"):  # as in a backward pass
-            if not buffers and not results:
-                return function(*arrays, *constants)
-            scratch = free.pop() if free else [np.empty(v.shape, v.dtype) for v in buffers]
-            found = function(*arrays, *constants, *scratch, *[pool.empty() for pool in results])
-        free.append(scratch)
-        return found
+        errstate = ERRSTATE.get()
+        try:
+            try:
+                ERRSTATE.set(ignore_all(errstate))  # as in a backward pass
+                if not buffers and not results:
+                    return function(*arrays, *constants)
+                scratch = free.pop() if free else [np.empty(v.shape, v.dtype) for v in buffers]
+                found = function(*arrays, *constants, *scratch, *[pool.empty() for pool in results])
+                free.append(scratch)
+                return found
+            finally:
+                ERRSTATE.set(errstate)
+        except BaseException:  # see `interrupts`
+            ERRSTATE.set(errstate)
+            raise
 
     return run
 

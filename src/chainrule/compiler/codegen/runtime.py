@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from chainrule.interrupts import errstate
+
 Array = Any
 
 __all__ = [
@@ -112,10 +114,10 @@ def minimum_at(base: Array, value: Array, *, key: Any) -> Array:
     return out
 
 
+@errstate(invalid="ignore")  # NumPy warns of nan
 def logcumsumexp(x: Array, *, axis: int) -> Array:
     """Return the logarithms of the running sums of exponentials."""
-    with np.errstate(invalid="ignore"):  # it warns of nan
-        return np.logaddexp.accumulate(x, axis)
+    return np.logaddexp.accumulate(x, axis)
 
 
 def take_along_axis(x: Array, index: Array, *, axis: int) -> Array:

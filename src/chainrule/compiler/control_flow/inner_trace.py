@@ -27,7 +27,7 @@ class InnerTrace(Trace):
 
     def __init__(self, outer: Trace, name: str) -> None:
         super().__init__(name)
-        self.outer = outer
+        self.outer, self.origin = outer, outer.origin
         self.constants, self._known = outer.constants, outer._known
         self.arrays, self.external, self.masks = outer.arrays, outer.external, outer.masks
         self.loop_nodes, self.naming = outer.loop_nodes, outer.naming
@@ -56,9 +56,10 @@ class InnerTrace(Trace):
 
     def capture(self, tensor: Tensor, array: Any) -> Capture:
         """Return the capture of a tensor of the enclosing trace, with a leaf as its proxy."""
-        with switched_to(self.outer):
-            value, node, grad = tensor._array.value, current_node(tensor), tensor._grad
-            layout = tensor._array.layout
+        array, node, grad = switched_to(
+            self.outer, lambda: (tensor._array, current_node(tensor), tensor._grad)
+        )
+        value, layout = array.value, array.layout
         proxy: Tensor = object.__new__(Tensor)
         symbol = Symbol(value)
         symbol.layout = layout

@@ -9,8 +9,8 @@ from typing import Any
 from chainrule import control_flow
 from chainrule.autograd.backward import autograd_grad
 from chainrule.autograd.forward import outputs_and_jvp_of, tracked
-from chainrule.autograd.intercept import INTERCEPTOR, intercepted_by
-from chainrule.autograd.modes import enable_grad, is_grad_enabled
+from chainrule.autograd.intercept import intercepted_by
+from chainrule.autograd.modes import enable_grad, is_grad_enabled, run_in
 from chainrule.autograd.node import Node, NodeName, NodeOutput
 from chainrule.autograd.record import stamp_node
 from chainrule.autograd.tensor import Tensor, make
@@ -149,8 +149,8 @@ class LoopTemplate(SubgraphTemplate):
         inputs = values_in(self.op.args[:2]) if self.op.function != "if" else []
         tensors = [make(arrays[v], edge) for v, edge in zip(inputs, edges, strict=False)]
         regions = [partial(region, arrays, edges[len(inputs) :]) for region in self._regions]
-        with enable_grad():
-            return [current_node(t) for t in self._run(self.op, arrays, tensors, *regions)]
+        found = run_in(enable_grad(), self._run, self.op, arrays, tensors, *regions)
+        return [current_node(t) for t in found]
 
 
 class LoopNode(SubgraphNode):
@@ -206,9 +206,8 @@ class LoopNode(SubgraphNode):
             )
         for region in self.regions:
             for capture in region.trace.captures.values():
-                with switched_to(region.trace.outer):
-                    value = capture.tensor._array.value
-                if value is not capture.value:
+                array = switched_to(region.trace.outer, getattr, capture.tensor, "_array")
+                if array.value is not capture.value:
                     raise InPlaceError(
                         f"{self.name} runs its function again for this pass, and a tensor that it "
                         f"uses (of shape {list(capture.value.shape)}) has been written to "
@@ -261,22 +260,25 @@ class CondNode(LoopNode):
 
     def vjp(self, g: Any, run: Any) -> Sequence[Any]:
         self._check_rerun()
-        gs, trace = as_tensors(g, run), TRACING.get()
+        gs = as_tensors(g, run)
         batch = CotangentBatch([] if run.xp is not None else [t._array for t in gs.values()])
-        with intercepted_by(trace if batch.levels else INTERCEPTOR.get()):
-            gs = {k: make(batch.data(t._array), None) if batch.levels else t for k, t in gs.items()}
-            found = self._differentiate(partial(self._gradients, gs, run, batch), batch)
-            grads = [None if t is None else t._array for t in found]
-        if batch.levels:
-            return [None if g is None else run.conjugate(batch.batched(g)) for g in grads]
-        return as_cotangents(found, run)
+        if not batch.levels:
+            derivative = partial(self._gradients, gs, run, batch)
+            return as_cotangents(self._differentiate(derivative, batch), run)
+
+        def batched() -> list[Any]:
+            data = {k: make(batch.data(t._array), None) for k, t in gs.items()}
+            found = self._differentiate(partial(self._gradients, data, run, batch), batch)
+            return [None if t is None else t._array for t in found]
+
+        grads = intercepted_by(TRACING.get(), batched)
+        return [None if g is None else run.conjugate(batch.batched(g)) for g in grads]
 
     def _gradients(
         self, gs: dict[int, Tensor], run: Any, batch: CotangentBatch, branch: Callable[..., Any]
     ) -> tuple[Sequence[Any], list[Any]]:
         """Return the tensors from outside that a branch may use, and their gradients."""
-        with enable_grad():
-            outs = branch()
+        outs = run_in(enable_grad(), branch)
         roots = [k for k in gs if outs[k].requires_grad]
         if not roots or not self.sources:
             return self.sources, [None] * len(self.sources)
@@ -290,16 +292,16 @@ class CondNode(LoopNode):
     def _tangents(self, tangents: Sequence[Any]) -> list[Tensor | None]:
         given = [t._array for t in tangents if t is not None]
         batch = CotangentBatch([] if is_grad_enabled() else given)
-        with intercepted_by(TRACING.get() if batch.levels else INTERCEPTOR.get()):
-            parts = [
-                t if t is None or not batch.levels else make(batch.data(t._array), None)
-                for t in tangents
-            ]
-            found = self._differentiate(partial(self._output_tangents, parts, batch), batch)
-            arrays = [None if t is None else t._array for t in found]
-        if batch.levels:
-            return [None if a is None else make(batch.batched(a), None) for a in arrays]
-        return found
+        if not batch.levels:
+            return self._differentiate(partial(self._output_tangents, tangents, batch), batch)
+
+        def batched() -> list[Any]:
+            data = [None if t is None else make(batch.data(t._array), None) for t in tangents]
+            found = self._differentiate(partial(self._output_tangents, data, batch), batch)
+            return [None if t is None else t._array for t in found]
+
+        arrays = intercepted_by(TRACING.get(), batched)
+        return [None if a is None else make(batch.batched(a), None) for a in arrays]
 
     def _output_tangents(
         self, tangents: Sequence[Any], batch: CotangentBatch, branch: Callable[..., Any]
@@ -384,11 +386,11 @@ class WhileNode(LoopNode):
         found = LoopTemplate(self, _run_while)
         types = [Value(v.shape, v.dtype) for v in self.op.args[0]]
         flags = [edge is not None for edge in self.edges[: len(types)]]
-        with enable_grad():  # the region was traced without the graph of a step
-            body = Body("while", self.function, types, flags)
-            while any(after and not flag for after, flag in zip(body.tracked, flags, strict=True)):
-                flags = [a or b for a, b in zip(body.tracked, flags, strict=True)]
-                body = Body("while", self.function, types, flags)
+        # The region was traced without the graph of a step.
+        body = run_in(enable_grad(), Body, "while", self.function, types, flags)
+        while any(after and not flag for after, flag in zip(body.tracked, flags, strict=True)):
+            flags = [a or b for a, b in zip(body.tracked, flags, strict=True)]
+            body = run_in(enable_grad(), Body, "while", self.function, types, flags)
         found.set_region(1, BodyTemplate(body, self.sources))
         return found
 
@@ -403,8 +405,7 @@ class WhileNode(LoopNode):
         """Return the carries that have a tangent at first or after some steps."""
         active = {i for i in range(len(self.carry)) if tangents[i] is not None}
         while True:
-            with enable_grad():
-                inputs = [tracked(t) if i in active else t for i, t in enumerate(self.carry)]
+            inputs = run_in(enable_grad(), self._inputs, active)
             wrt = [inputs[i] for i in active] + self.sources
             given = [zeros_like(self.carry[i]) for i in active] + list(tangents[len(self.carry) :])
             _, found = outputs_and_jvp_of(partial(self.function, inputs), wrt, given)
@@ -412,6 +413,9 @@ class WhileNode(LoopNode):
             if not more:
                 return sorted(active)
             active |= more
+
+    def _inputs(self, active: set[int]) -> list[Tensor]:
+        return [tracked(t) if i in active else t for i, t in enumerate(self.carry)]
 
     def _tangents(self, tangents: Sequence[Any]) -> list[Tensor | None]:
         active, of_sources = self._with_tangents(tangents), tangents[len(self.carry) :]

@@ -133,15 +133,17 @@ class ScanNode(LoopNode):
     def vjp(self, g: Any, run: Any) -> Sequence[Any]:
         batch = CotangentBatch(g.values() if run.xp is None else ())
         if batch.levels:
-            with intercepted_by(TRACING.get()):
-                parts = {k: batch.data(part, self._axis(k)) for k, part in g.items()}
-                found = self._vjp_of_tensors(parts, run, batch)
-                axes = [*(self._axis(i) for i in range(len(self.flags))), *[0] * len(self.sources)]
-                pairs = zip(found, axes, strict=True)
-                return [None if t is None else batch.batched(t, axis) for t, axis in pairs]
+            return intercepted_by(TRACING.get(), self._batched_vjp, g, run, batch)
         if run.xp is not None or (self.checkpoint and not self.draws):
             return self._vjp_of_tensors(g, run, batch)
         return self._vjp_of_program(g, run)
+
+    def _batched_vjp(self, g: Any, run: Any, batch: CotangentBatch) -> list[Any]:
+        parts = {k: batch.data(part, self._axis(k)) for k, part in g.items()}
+        found = self._vjp_of_tensors(parts, run, batch)
+        axes = [*(self._axis(i) for i in range(len(self.flags))), *[0] * len(self.sources)]
+        pairs = zip(found, axes, strict=True)
+        return [None if t is None else batch.batched(t, axis) for t, axis in pairs]
 
     def _axis(self, position: int) -> int:
         """Return the axis of one step's array in that of a carry (0) or of a stack (1)."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from chainrule import pytree
 from chainrule.autograd.location import here
-from chainrule.autograd.modes import is_grad_enabled, no_grad
+from chainrule.autograd.modes import is_grad_enabled, no_grad, run_in
 from chainrule.autograd.tensor import Tensor
 from chainrule.compiler.control_flow.inner_trace import Body
 from chainrule.compiler.control_flow.nodes import CondNode, WhileNode, connected
@@ -61,11 +61,9 @@ def while_loop(
 ) -> list[Tensor]:
     """Record a loop that runs while its condition holds."""
     types, flags = [Value(t.shape, t.dtype) for t in carry], [False] * len(carry)
-    with no_grad(), _check_unchanged("while_loop", condition, body):
-        regions = [
-            Body("while", lambda parts: [_checked_condition(condition(parts))], types, flags),
-            Body("while", body, types, flags),
-        ]
+    with _check_unchanged("while_loop", condition, body):
+        functions = [lambda parts: [_checked_condition(condition(parts))], body]
+        regions = [run_in(no_grad(), Body, "while", f, types, flags) for f in functions]
     outs = [Value(v.shape, v.dtype) for v in types]
     op = _record("while", (_values(carry),), {}, outs, regions)
     sources = [*carry, *(t for region in regions for t in region.sources)]

@@ -15,7 +15,7 @@ import numpy as np
 from chainrule.backend import ndarray
 from chainrule.compiler.eager.kernel import PART
 from chainrule.compiler.eager.substitute import is_plain
-from chainrule.compiler.ir.program import Program
+from chainrule.compiler.ir.program import Program, Value
 from chainrule.compiler.native.fusion_groups import find_groups
 from chainrule.compiler.native.loop_codegen import generate_loop
 from chainrule.compiler.native.scalar_codegen import CODES
@@ -25,6 +25,7 @@ from chainrule.compiler.passes import optimize
 from chainrule.compiler.tracing.namespace import SYMBOL_XP
 from chainrule.compiler.tracing.symbol import TRACING
 from chainrule.compiler.tracing.trace import Trace
+from chainrule.interrupts import call_with
 from chainrule.primitives.primitive import Plan, Primitive, Rule, forward_of
 
 Array = Any
@@ -192,12 +193,12 @@ def _program(
     inputs = trace.to_symbols(
         [np.empty(() if x.ndim == 0 else _TRACED_SHAPE, x.dtype) for x in arrays]
     )
-    token = TRACING.set(trace)
-    try:
+
+    def run() -> list[Value]:
         found = function(*inputs, **settings)
         results = found if isinstance(found, tuple | list) else [found]
-        outputs = [symbol.value for symbol in results]
-    finally:
-        TRACING.reset(token)
+        return [symbol.value for symbol in results]
+
+    outputs = call_with({TRACING: trace}, run)
     values = [value for _, _, value in trace.arrays]
     return optimize(Program(trace.name, values, trace.constants, trace.ops, outputs, []))

@@ -9,7 +9,6 @@ result follow. So there are few shape rules besides NumPy's, and none takes memo
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable
 from functools import cache, reduce
 from importlib import import_module
@@ -18,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from chainrule.errors import CompileError
+from chainrule.interrupts import without_warnings
 
 Shape = tuple[int, ...]
 
@@ -120,17 +120,19 @@ def _leaf_key(leaf: Any) -> Any:
 
 
 def _evaluate(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> AbstractResult:
+    return without_warnings(_evaluated, name, args, kwargs)
+
+
+def _evaluated(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> AbstractResult:
     function = resolve(name)
     rule = _RULES.get(name)
-    with np.errstate(all="ignore"), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        if isinstance(function, np.ufunc) and function.signature is None:
-            return _elementwise(function, args, kwargs)
-        found = None if rule is None else rule(function, *args, **kwargs)
-        if found is None and _is_large((args, kwargs)) and name not in _VIEWS:
-            found = _by_lengths(function, args, kwargs, drawn=name == DRAW)
-        if found is None:
-            found = _types(_call(function, args, kwargs, _broadcast if name in _VIEWS else _dummy))
+    if isinstance(function, np.ufunc) and function.signature is None:
+        return _elementwise(function, args, kwargs)
+    found = None if rule is None else rule(function, *args, **kwargs)
+    if found is None and _is_large((args, kwargs)) and name not in _VIEWS:
+        found = _by_lengths(function, args, kwargs, drawn=name == DRAW)
+    if found is None:
+        found = _types(_call(function, args, kwargs, _broadcast if name in _VIEWS else _dummy))
     return found
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from types import CodeType
 
 from chainrule.compiler.native import disk_cache, elf_loader, jit
+from chainrule.interrupts import uninterrupted
 
 
 class Code:
@@ -29,10 +30,14 @@ class Code:
     def function(self) -> Callable[..., None]:
         """Return the compiled function; concurrent calls wait for the first one."""
         if self._function is None:
-            with jit.lock:
-                if self._function is None:
-                    self._function = self._load_or_compile()
+            uninterrupted(self._load)
+        assert self._function is not None
         return self._function
+
+    def _load(self) -> None:
+        with jit.lock:
+            if self._function is None:
+                self._function = self._load_or_compile()
 
     def _load_or_compile(self) -> Callable[..., None]:
         key = hashlib.sha256(

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
-import gc
+import importlib
 import importlib.util
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from types import FunctionType
 from typing import Any
 
@@ -20,6 +19,7 @@ from chainrule.compiler.native.loop_nest import LOOP_NAME
 from chainrule.compiler.native.scalar_codegen import CODES
 from chainrule.compiler.native.threads.worker import SHARE
 from chainrule.errors import CompileError
+from chainrule.interrupts import uninterrupted, without_collector
 
 ARRAY_DATA_OFFSET = object.__basicsize__
 """Offset in bytes of the data pointer in an array object: it follows the object header."""
@@ -47,13 +47,13 @@ def is_installed() -> bool:
 def numba() -> Any:
     """Return the module Numba; raise with the install command if it is missing."""
     try:
-        import numba as found
+        # An import that is cut off leaves packages without their submodules.
+        return uninterrupted(importlib.import_module, "numba")
     except ImportError as error:
         raise CompileError(
             "compile(backend='native') needs Numba: pip install 'chainrule[native]', or "
             "backend='numpy'"
         ) from error
-    return found
 
 
 @functools.cache
@@ -87,43 +87,42 @@ def object_code(
     loop takes start and stop first, and Python passes the words of `threads.worker`, the number of
     iterations and the number at a time instead.
     """
+    with lock:  # the collector takes a tenth of the compile time
+        return without_collector(_object_code, text, types, calls, long, name, parallel)
+
+
+def _object_code(
+    text: str,
+    types: tuple[str, ...],
+    calls: frozenset[str],
+    long: bool,
+    name: str,
+    parallel: bool,
+) -> bytes:
     core = numba().core
     target = core.registry.cpu_target
     of_code = {code: core.types.CPointer(_element(code)) for code in CODES.values()}
     of_code |= {"n": core.types.int64, "d": core.types.float64}
-    with lock, _gc_disabled():
-        function = python_function(text, {other: inline_function(other) for other in calls})
-        library = target.target_context.codegen().create_library(name)
-        # Skip the optimisation of single functions: it is repeated for the linked module.
-        library.add_llvm_module = library._final_module.link_in
-        if long:
-            add = library.add_ir_module
-            library.add_ir_module = lambda module: add(_interleave(module))
+    function = python_function(text, {other: inline_function(other) for other in calls})
+    library = target.target_context.codegen().create_library(name)
+    # Skip the optimisation of single functions: it is repeated for the linked module.
+    library.add_llvm_module = library._final_module.link_in
+    if long:
+        add = library.add_ir_module
+        library.add_ir_module = lambda module: add(_interleave(module))
 
-        if parallel:
-            ends = [core.types.int64] * 2
-            loop = _compile(library, function, [*ends, *[of_code[t] for t in types]])
-            module = _parallel_entry(library, loop, types, name)
-        else:
-            loop = _compile(library, function, [of_code[t] for t in types])
-            module = _entry(library, loop, types, name)
-        library.add_ir_module(module)
-        for other in library._linking_libraries:
-            library._final_module.link_in(other._get_module_for_linking(), preserve=True)
-        library._optimize_final_module()
-        return bytes(_target_machine().emit_object(library._final_module))
-
-
-@contextlib.contextmanager
-def _gc_disabled() -> Iterator[None]:
-    """Disable garbage collection, which takes a tenth of the compile time."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
+    if parallel:
+        ends = [core.types.int64] * 2
+        loop = _compile(library, function, [*ends, *[of_code[t] for t in types]])
+        module = _parallel_entry(library, loop, types, name)
+    else:
+        loop = _compile(library, function, [of_code[t] for t in types])
+        module = _entry(library, loop, types, name)
+    library.add_ir_module(module)
+    for other in library._linking_libraries:
+        library._final_module.link_in(other._get_module_for_linking(), preserve=True)
+    library._optimize_final_module()
+    return bytes(_target_machine().emit_object(library._final_module))
 
 
 def _compile(library: Any, function: Callable[..., None], arguments: list[Any]) -> Any:

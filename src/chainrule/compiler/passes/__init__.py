@@ -16,6 +16,7 @@ from chainrule.compiler.passes.regions import eliminate_dead_results, hoist_inva
 from chainrule.compiler.passes.reroll import reroll_loops
 from chainrule.compiler.passes.rewrites import rewrite_op
 from chainrule.compiler.passes.vectorize_loops import vectorize_independent_loops
+from chainrule.interrupts import errstate
 
 Pass = Callable[[Program], Program]
 
@@ -89,13 +90,18 @@ def fold_constants(program: Program) -> Program:
             ops.append(op)
             continue
         filled = op.substitute(known.__getitem__)
-        with np.errstate(all="ignore"):
-            result = resolve(op.function)(*filled.args, **filled.kwargs)
+        result = _evaluated(filled)
         results = result if isinstance(result, tuple | list) else [result]
         known.update(zip(op.outs, map(np.asarray, results), strict=True))
     program = program.with_ops(ops)
     program.constants = known
     return program
+
+
+@errstate(all="ignore")
+def _evaluated(op: Op) -> Any:
+    """Return the result of an op on arrays."""
+    return resolve(op.function)(*op.args, **op.kwargs)
 
 
 _MAX_FOLDED_SIZE = 1 << 10
@@ -166,8 +172,7 @@ def uniform_values(program: Program) -> dict[Value, Any]:
             found[op.out] = found[op.args[0]].astype(op.out.dtype)
         elif is_elementwise(op.function) and all(v in found for v in op.inputs):
             filled = op.substitute(found.__getitem__)
-            with np.errstate(all="ignore"):
-                result = resolve(op.function)(*filled.args, **filled.kwargs)
+            result = _evaluated(filled)
             if len(op.outs) == 1:
                 found[op.out] = np.asarray(result)
     return found

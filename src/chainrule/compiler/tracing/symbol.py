@@ -123,6 +123,7 @@ class Symbol(ArrayProxy):
     __slots__ = (
         "__weakref__",
         "_base",
+        "_origin",
         "_replace",
         "_take",
         "_value",
@@ -141,6 +142,8 @@ class Symbol(ArrayProxy):
     _value_version: int  # the version of the base for which `_value` holds
 
     def __init__(self, value: Value, c_order: bool = True) -> None:
+        trace = TRACING.get()
+        self._origin = None if trace is None else trace.origin
         self._value = value
         self._base: Symbol | None = None
         self.writes = 0
@@ -161,6 +164,12 @@ class Symbol(ArrayProxy):
         made._value_version = base.version
         made.layout = layout
         return made
+
+    @property
+    def outlived(self) -> bool:
+        """Whether the symbol is of a trace that has ended or was interrupted."""
+        trace = TRACING.get()
+        return trace is None or self._origin not in (None, trace.origin)
 
     def dummy(self) -> Any:
         """Return a dummy array with the strides of the symbol; None if they are unknown."""

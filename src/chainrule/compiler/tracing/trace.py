@@ -10,8 +10,8 @@ import sys
 import weakref
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
+from contextvars import ContextVar
 from functools import cache, lru_cache
 from types import CodeType
 from typing import Any, NamedTuple
@@ -20,7 +20,7 @@ import numpy as np
 
 from chainrule import arguments, pytree
 from chainrule.autograd.array_proxy import ArrayProxy
-from chainrule.autograd.intercept import SLOTS, intercepted_by, intercepting
+from chainrule.autograd.intercept import INTERCEPTOR, SLOTS, intercepting
 from chainrule.autograd.location import locate, user_frame
 from chainrule.autograd.node import AccumulateGrad, ErrorNode
 from chainrule.autograd.tensor import Tensor
@@ -32,39 +32,32 @@ from chainrule.compiler.ir.program import Op, Value, every_op
 from chainrule.compiler.tracing.discovery import Found, is_generator
 from chainrule.compiler.tracing.names import named_values
 from chainrule.compiler.tracing.size_reads import check_limit, plain
-from chainrule.compiler.tracing.symbol import TRACING, Symbol
+from chainrule.compiler.tracing.symbol import TRACING, Symbol, outlived_error
 from chainrule.errors import RAISED, CompileError
+from chainrule.interrupts import P, T, call_with
 from chainrule.random import draw
 
 # --- active trace ---------------------------------------------------------------------------------
 
 
-@contextmanager
-def tracing(trace: Trace) -> Iterator[None]:
-    """Redirect tensors, arrays and random draws of this thread or task to a trace."""
-    token, errors = TRACING.set(trace), RAISED.set(trace.errors)
-    draws, tensors = draw.WATCHER.set(trace.draw), arguments.WATCHER.set(trace.memory_of)
-    creation = arguments.CREATOR.set(trace.create)
-    try:
-        with intercepting(trace):
-            yield
-    finally:
-        arguments.CREATOR.reset(creation)
-        arguments.WATCHER.reset(tensors)
-        draw.WATCHER.reset(draws)
-        RAISED.reset(errors)
-        TRACING.reset(token)
+def tracing(trace: Trace, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+    """Call a function with the tensors, arrays and draws of this thread or task traced."""
+    variables: dict[ContextVar[Any], Any] = {
+        TRACING: trace,
+        RAISED: trace.errors,
+        draw.WATCHER: trace.draw,
+        arguments.WATCHER: trace.memory_of,
+        arguments.CREATOR: trace.create,
+    }
+    return call_with(variables, intercepting, trace, function, *args, **kwargs)
 
 
-@contextmanager
-def switched_to(trace: Trace | None) -> Iterator[None]:
-    """Switch from the active trace to another one, or to none."""
-    token = TRACING.set(trace)
-    try:
-        with intercepted_by(trace):
-            yield
-    finally:
-        TRACING.reset(token)
+def switched_to(
+    trace: Trace | None, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs
+) -> T:
+    """Call a function with another trace than the active one, or with none."""
+    variables: dict[ContextVar[Any], Any] = {TRACING: trace, INTERCEPTOR: trace}
+    return call_with(variables, function, *args, **kwargs)
 
 
 # --- traces ---------------------------------------------------------------------------------------
@@ -118,6 +111,7 @@ class Trace:
 
     def __init__(self, name: str) -> None:
         self.name = f"{name}_" if name in _RESERVED_NAMES else name
+        self.origin: object = object()  # also of the traces within it
         self.ops: list[Op] = []
         self.constants: dict[Value, Any] = {}
         self.captures: dict[int, Capture] = {}  # by the tensor's id, in the order of first use
@@ -134,8 +128,7 @@ class Trace:
 
     def run(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Call a function under this trace."""
-        with tracing(self):
-            return function(*args, **kwargs)
+        return tracing(self, function, *args, **kwargs)
 
     def to_symbols(self, arguments: Any) -> Any:
         """Return arguments with symbols in place of NumPy arrays.
@@ -258,19 +251,21 @@ class Trace:
         for capture in list(self.captures.values()):
             before, after = capture.grads
             tensors.append(None if after is before else after)
-        with tracing(self):
-            for leaf in leaves:
-                _ = leaf.value if isinstance(leaf, Symbol) else None
-            given = {capture.value for capture in self.captures.values()}
-            if any(isinstance(leaf, Tensor) and leaf._array.value in given for leaf in leaves):
-                self.memory_uses.add("returned")  # contiguous() returns its input, or a copy
-            for tensor in tensors:
-                if tensor is not None and self.proxy(tensor) is tensor:
-                    current_node(tensor)
-                    SLOTS["_view"].__set__(tensor, None)
-            for reference in list(self.made):
-                if (alive := reference()) is not None:
-                    _ = _array.__get__(alive).value
+        tracing(self, self._finish, leaves, tensors)
+
+    def _finish(self, leaves: list[Any], tensors: list[Tensor | None]) -> None:
+        for leaf in leaves:
+            _ = leaf.value if isinstance(leaf, Symbol) else None
+        given = {capture.value for capture in self.captures.values()}
+        if any(isinstance(leaf, Tensor) and leaf._array.value in given for leaf in leaves):
+            self.memory_uses.add("returned")  # contiguous() returns its input, or a copy
+        for tensor in tensors:
+            if tensor is not None and self.proxy(tensor) is tensor:
+                current_node(tensor)
+                SLOTS["_view"].__set__(tensor, None)
+        for reference in list(self.made):
+            if (alive := reference()) is not None:
+                _ = _array.__get__(alive).value
 
     def hooks(self) -> list[Callable[..., Any]]:
         """Return the hooks of captured leaves, which backward passes inside may have called."""
@@ -285,8 +280,7 @@ class Trace:
 
     def _edge(self, tensor: Tensor) -> Any:
         """Return the node of a captured leaf; of a non-leaf one that raises in a backward pass."""
-        with switched_to(None):
-            node = current_node(tensor)
+        node = switched_to(None, current_node, tensor)
         if node is None or type(node) is AccumulateGrad:
             return node
         return ErrorNode(
@@ -343,12 +337,14 @@ class Trace:
 
     def _to_values(self, tree: Any) -> Any:
         """Return arguments with values in place of symbols, arrays and tensors."""
+        if isinstance(tree, Tensor):
+            tree = tree._array
         if isinstance(tree, Symbol):
+            if tree.outlived:
+                raise outlived_error()
             return tree.value
         if isinstance(tree, ndarray):
             return self.symbol_of(tree).value
-        if isinstance(tree, Tensor):
-            return tree._array.value
         if isinstance(tree, tuple | list):
             items = [self._to_values(item) for item in tree]
             return type(tree)(*items) if hasattr(tree, "_fields") else type(tree)(items)

@@ -130,16 +130,16 @@ def _check_rows(name: str, numbers: Array, count: int) -> None:
         )
 
 
+@no_grad()
 def _renormalize(table: Tensor, numbers: Array, max_norm: float, norm_type: float) -> None:
     check_known(numbers, "embedding with max_norm", "renorm() the table")
     used = np.unique(numbers)
-    with no_grad():
-        rows = table._array[used]
-        lengths = np.linalg.norm(rows, norm_type, axis=1, keepdims=True)
-        long = lengths[:, 0] > max_norm
-        if long.any():
-            scale = max_norm / (lengths[long] + 1e-7)
-            table[used[long]] = make((rows[long] * scale).astype(table.dtype), None)
+    rows = table._array[used]
+    lengths = np.linalg.norm(rows, norm_type, axis=1, keepdims=True)
+    long = lengths[:, 0] > max_norm
+    if long.any():
+        scale = max_norm / (lengths[long] + 1e-7)
+        table[used[long]] = make((rows[long] * scale).astype(table.dtype), None)
 
 
 def _counts(numbers: Array, count: int) -> Array:

@@ -20,6 +20,7 @@ from chainrule.backend import (
     move,
 )
 from chainrule.errors import ArgumentError, DTypeError, OutOfBoundsError, ShapeError
+from chainrule.interrupts import errstate
 from chainrule.nn.functional.losses import (
     check_reduction,
     mean_from_sum,
@@ -366,9 +367,14 @@ def binary_cross_entropy(
             f"between {values.min()} and {values.max()}: for scores use "
             "binary_cross_entropy_with_logits"
         )
-    with np.errstate(divide="ignore"):
-        losses = losses_primitives.binary_cross_entropy.apply(x, y)
+    losses = _binary_cross_entropy(x, y)
     return _reduce_elements(losses, weight, "binary_cross_entropy", reduction)
+
+
+@errstate(divide="ignore")
+def _binary_cross_entropy(x: Tensor, y: Tensor) -> Tensor:
+    losses: Tensor = losses_primitives.binary_cross_entropy.apply(x, y)
+    return losses
 
 
 def binary_cross_entropy_with_logits(

@@ -178,9 +178,9 @@ def _normalize_by_running(
     return affine(x, factor, offset, _per_channel(x))
 
 
+@no_grad()
 def _update_running(running: Tensor, value: Tensor, momentum: float) -> None:
-    with no_grad():
-        running.mul_(1 - momentum).add_(cast(value, running.dtype), alpha=momentum)
+    running.mul_(1 - momentum).add_(cast(value, running.dtype), alpha=momentum)
 
 
 def group_norm(

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from chainrule.autograd.intercept import INTERCEPTOR, SLOTS, intercepted_by, intercepting
@@ -13,6 +12,7 @@ from chainrule.autograd.tensor import Tensor, make
 from chainrule.autograd.versions import next_seq
 from chainrule.autograd.views import current_node
 from chainrule.errors import AutogradError
+from chainrule.interrupts import T, call_then
 from chainrule.transforms.vmap import indexing, rules  # noqa: F401 - they fill the table of rules
 from chainrule.transforms.vmap.batched_array import BatchedArray, Level, copy_batch_major
 from chainrule.transforms.vmap.namespace import broadcast_batch, data_of, inner_xp, is_batched
@@ -44,8 +44,7 @@ class VmapInterpreter:
             return tensor
         known = self._proxies.get(id(tensor))
         if known is None:
-            with intercepted_by(self.outer):
-                known = tensor, batch_tensor(self.level, tensor, None)
+            known = tensor, intercepted_by(self.outer, batch_tensor, self.level, tensor, None)
             self._proxies[id(tensor)] = known
         return known[1]
 
@@ -56,15 +55,13 @@ class VmapInterpreter:
             value = BatchBoundary(self.level, value, None, True)  # saved by a node outside
         return self.proxy(tensor), value
 
-    @contextmanager
-    def running(self) -> Iterator[None]:
-        """Intercept all tensors, in this thread or task."""
-        try:
-            with intercepting(self):
-                yield
-        finally:
-            self.level.finished = True
-            self.level.outer = _identity  # the graph must not keep outer interpreters alive
+    def run(self, function: Callable[[], T]) -> T:
+        """Call a function with all tensors intercepted, in this thread or task."""
+        return call_then(self._finish, intercepting, self, function)
+
+    def _finish(self) -> None:
+        self.level.finished = True
+        self.level.outer = _identity  # the graph must not keep outer interpreters alive
 
     def array(self, array: Array) -> Array:
         if self._contains(array):
@@ -158,8 +155,8 @@ def _across_boundary(level: Level, tensor: Tensor, dim: int | None, into: bool) 
     if not into:
         interceptor: Any = INTERCEPTOR.get()
         inside = getattr(interceptor, "level", None) is level
-        with intercepted_by(interceptor.outer if inside else interceptor):
-            return make(_unbatch_array(level, array, dim), node)
+        outer = interceptor.outer if inside else interceptor
+        return intercepted_by(outer, lambda: make(_unbatch_array(level, array, dim), node))
     made: Tensor = object.__new__(Tensor)  # unknown to the outer interceptor
     values = {
         "_array": _batch_array(level, array, dim),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from chainrule.arguments import tensor_of
 from chainrule.autograd.function_wrapper import FunctionWrapper, Made
 from chainrule.autograd.tensor import Tensor
 from chainrule.errors import ArgumentError, AutogradError, ShapeError
+from chainrule.interrupts import call_with
 from chainrule.random import draw as sampling
 from chainrule.transforms.arguments import title_of
 from chainrule.transforms.vmap.batched_array import BatchedArray, Level
@@ -28,17 +28,13 @@ __all__ = [
 RANDOMNESS = ("error", "different", "same")
 
 
-@contextmanager
-def drawing(level: Level, randomness: str) -> Iterator[None]:
-    """Draw random numbers for the examples of a level as `randomness` says."""
+def draws_of(level: Level, randomness: str) -> Callable[..., Any]:
+    """Return the function that draws random numbers for the examples of a level."""
     outer = sampling.WATCHER.get()
 
     def once(generator: Any, method: Any, args: Any, settings: Any) -> Any:
-        token = sampling.WATCHER.set(outer)
-        try:
-            return sampling.draw(method, generator, *args, **settings)
-        finally:
-            sampling.WATCHER.reset(token)
+        variables = {sampling.WATCHER: outer}
+        return call_with(variables, sampling.draw, method, generator, *args, **settings)
 
     def draw(generator: Any, method: Any, args: Any, settings: Any) -> Any:
         if randomness == "error":
@@ -64,11 +60,7 @@ def drawing(level: Level, randomness: str) -> Iterator[None]:
         indices = BatchedArray(level, np.arange(level.count))
         return loop_over_batch(level, draw_example, indices, *args)
 
-    token = sampling.WATCHER.set(draw)
-    try:
-        yield
-    finally:
-        sampling.WATCHER.reset(token)
+    return draw
 
 
 _SHAPE_FIRST = ("random", "standard_normal")
@@ -153,13 +145,18 @@ def vmap(
                 for _, leaf, dim in leaves
             ]
         )
-        with interpreter.running(), drawing(interpreter.level, randomness):
+
+        def call() -> tuple[Any, list[Any]]:
             result = func(*pytree.map_leaves(args, lambda _: next(inside)), **kwargs)
             tensor_positions = _flat_dims(out_dims, result, "out_dims", func)
             outs = [
                 _output(interpreter, leaf, dim, path, func)
                 for (path, leaf), dim in zip(pytree.leaves(result), tensor_positions, strict=True)
             ]
+            return result, outs
+
+        draws = {sampling.WATCHER: draws_of(interpreter.level, randomness)}
+        result, outs = call_with(draws, interpreter.run, call)
         following = iter(_with_own_memory(outs, interpreter.level))
         return pytree.map_leaves(result, lambda _: next(following))
 

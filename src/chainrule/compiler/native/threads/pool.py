@@ -51,7 +51,7 @@ class Team:
         self.words[COUNT] = self.helper_count + 1
         self.locks: list[int] = []  # each thread sleeps until its lock is released
         self.helper_threads = threads.HelperThreads()
-        self.lock = threading.Lock()
+        self.lock = threading.RLock()
         self.last_job_end = 0.0  # time at which the last job ended
         if count:
             _compiled_wait()(self.words, 0, 0, 0, 0)  # stores the address of `share`
@@ -71,8 +71,12 @@ class Team:
             if not self.words.item(state):
                 if not large and time.perf_counter() - self.last_job_end > FOLLOW_UP_SECONDS:
                     return
-                self.words[state] = 1
-                _release(lock)  # a second release only makes it spin again
+                try:
+                    self.words[state] = 1
+                    _release(lock)
+                except BaseException:  # an interrupt in between: it would never be woken
+                    _release(lock)  # a second release only makes it spin again
+                    raise
 
     def _start(self) -> None:
         with self.lock:
@@ -117,7 +121,7 @@ def _spin_iterations(seconds: float) -> int:
 
 
 _team = Team(0)
-_team_lock = threading.Lock()
+_team_lock = threading.RLock()
 
 
 def team() -> Team:
@@ -135,7 +139,7 @@ def team() -> Team:
 def _reset_after_fork() -> None:
     """Replace the team in a forked child, which has none of its parent's threads."""
     global _team, _team_lock
-    _team, _team_lock = Team(0), threading.Lock()
+    _team, _team_lock = Team(0), threading.RLock()
 
 
 if hasattr(os, "register_at_fork"):
