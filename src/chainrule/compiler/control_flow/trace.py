@@ -15,7 +15,8 @@ from chainrule.compiler.control_flow.inner_trace import Body
 from chainrule.compiler.control_flow.nodes import CondNode, WhileNode, connected
 from chainrule.compiler.control_flow.scan import ScanNode
 from chainrule.compiler.ir.program import Op, Value
-from chainrule.compiler.tracing.discovery import reachable
+from chainrule.compiler.tracing.discovery import Search
+from chainrule.compiler.tracing.execution import reporting
 from chainrule.compiler.tracing.symbol import TRACING, Symbol
 from chainrule.control_flow import Branch, Step, matched
 from chainrule.errors import CompileError
@@ -109,9 +110,11 @@ def _trace_branches(predicate: Tensor, first: Branch, second: Branch) -> list[Te
 @contextmanager
 def _check_unchanged(name: str, *functions: Any) -> Iterator[None]:
     """Raise if the functions change objects that they reach by name, since they run only once."""
-    found = [item for function in functions for item in reachable(function, [])]
-    yield
-    for item in found:
+    search = Search()
+    search.visit(*functions)
+    with reporting(search.started):
+        yield
+    for item in search.found:
         is_size = not item.path or item.path.endswith(".__len__()")
         if not (is_size or item.form or item.holds()):
             raise CompileError(

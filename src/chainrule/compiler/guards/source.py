@@ -21,7 +21,7 @@ from chainrule.autograd.views import current_node
 from chainrule.backend import ndarray, storage_of
 from chainrule.compiler.backward import recorded
 from chainrule.compiler.codegen.run import defined
-from chainrule.compiler.tracing.discovery import Found
+from chainrule.compiler.tracing.discovery import FORM_SCOPE, Found
 from chainrule.compiler.tracing.run import Traced
 from chainrule.compiler.tracing.trace import Capture
 
@@ -61,6 +61,7 @@ class Guards:
             "hooked": hooked,
             "NodeOutput": NodeOutput,
             "recorded": recorded,
+            **FORM_SCOPE,
         }
         self.lines: list[str] = []
         self.variables: dict[int, str] = {}  # of captured tensors, by id
@@ -100,7 +101,7 @@ class Guards:
 
     def _arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self.require(f"len(args) == {len(args)}")
-        self.require(f"kwargs.keys() == {self.hold(set(kwargs))}" if kwargs else "not kwargs")
+        self.require(f"[*kwargs] == {self.hold(list(kwargs))}" if kwargs else "not kwargs")
         for i, arg in enumerate(args):
             self._argument(f"args[{i}]", arg)
         for name, arg in kwargs.items():

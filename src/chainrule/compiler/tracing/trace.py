@@ -28,7 +28,8 @@ from chainrule.backend import ndarray, storage_of
 from chainrule.compiler.codegen import runtime
 from chainrule.compiler.ir.abstract_eval import DRAW, abstract_eval
 from chainrule.compiler.ir.program import Op, Value, every_op
-from chainrule.compiler.tracing.discovery import Found, is_generator
+from chainrule.compiler.tracing.discovery import Found, Search, is_generator
+from chainrule.compiler.tracing.execution import pause, reporting, resume
 from chainrule.compiler.tracing.names import named_values
 from chainrule.compiler.tracing.symbol import TRACING, Symbol
 from chainrule.errors import RAISED, CompileError
@@ -93,6 +94,13 @@ class Capture(NamedTuple):
         return _grad.__get__(self.tensor), _grad.__get__(self.proxy)
 
 
+def _hooks_of(leaf: Any) -> list[Callable[..., Any]]:
+    """Return the hooks of a leaf, which backward passes inside may call."""
+    hooks = leaf.hooks
+    kinds = (*hooks.tensor.values(), hooks.pre, hooks.post_accumulate, hooks.post)
+    return [hook for kind in kinds for hook in kind.values()]
+
+
 _ARRAY_TYPES = (ndarray, np.memmap)
 """Array classes without operations of their own."""
 
@@ -116,6 +124,7 @@ class Trace:
         self.errors: list[CompileError] = []  # also those that the function caught
         self.made: list[weakref.ref[Tensor]] = []  # tensors created by the function
         self.loop_nodes: list[Any] = []  # these hold tensors for their backward passes
+        self.search = Search()  # what the function reads
         self._known: dict[int, tuple[Any, Value]] = {}  # constants by the array's id
         self._hinted: tuple[Any, list[Value]] = (None, [])
 
@@ -123,6 +132,13 @@ class Trace:
         """Call a function under this trace."""
         with tracing(self):
             return function(*args, **kwargs)
+
+    @contextmanager
+    def searching(self) -> Iterator[None]:
+        """Search what the code reads that runs within."""
+        with reporting(self.search.started) as complete:
+            yield
+            self.search.complete &= complete()
 
     def to_symbols(self, arguments: Any) -> Any:
         """Return arguments with symbols in place of NumPy arrays.
@@ -230,6 +246,8 @@ class Trace:
         edge = self._edge(tensor)
         _node.__set__(proxy, edge)
         capture = self.captures[id(tensor)] = Capture(tensor, proxy, symbol, value, edge)
+        if type(edge) is AccumulateGrad and edge.hooks is not None:
+            self.search.visit(*_hooks_of(edge))
         return capture
 
     def finish(self, result: Any) -> None:
@@ -256,17 +274,6 @@ class Trace:
             for reference in list(self.made):
                 if (alive := reference()) is not None:
                     _ = _array.__get__(alive).value
-
-    def hooks(self) -> list[Callable[..., Any]]:
-        """Return the hooks of captured leaves, which backward passes inside may have called."""
-        found = [c.node.hooks for c in self.captures.values() if type(c.node) is AccumulateGrad]
-        kinds = [
-            kind
-            for h in found
-            if h is not None
-            for kind in (*h.tensor.values(), h.pre, h.post_accumulate, h.post)
-        ]
-        return [hook for kind in kinds for hook in kind.values()]
 
     def _edge(self, tensor: Tensor) -> Any:
         """Return the node of a captured leaf; of a non-leaf one that raises in a backward pass."""
@@ -310,10 +317,14 @@ class Trace:
         """Record an op; return its results, and the container that the function returns."""
         args = tuple([self._to_values(arg) for arg in args])
         kwargs = {key: self._to_values(arg) for key, arg in kwargs.items()}
-        found = abstract_eval(name, args, kwargs)
-        outs = tuple([Value(shape, dtype) for shape, dtype in found.types])
-        op = Op(name, args, kwargs, outs)
-        self._annotate(op)
+        paused = pause()
+        try:
+            found = abstract_eval(name, args, kwargs)
+            outs = tuple([Value(shape, dtype) for shape, dtype in found.types])
+            op = Op(name, args, kwargs, outs)
+            self._annotate(op)
+        finally:
+            resume(paused)
         self.ops.append(op)
         return outs, found.container
 
@@ -421,10 +432,16 @@ def name_inputs(trace: Trace, function: Any, args: Any, kwargs: Any, found: list
 class GeneratorStates:
     """The random generators that a function can reach, and their states before the trace."""
 
-    def __init__(self, args: Any, kwargs: Any, found: Iterable[Found]) -> None:
-        leaves = [leaf for _, leaf in pytree.leaves([args, kwargs])]
-        values = [*leaves, *(item.value for item in found)]
-        self._states = [(g, _state(g)) for g in values if is_generator(g)]
+    def __init__(self, arguments: Iterable[Any]) -> None:
+        self._states: list[tuple[Any, bytes]] = []
+        for value in arguments:
+            if is_generator(value):
+                self.add(value)
+
+    def add(self, generator: Any) -> None:
+        """Keep the state of a generator that was found."""
+        if not any(known is generator for known, _ in self._states):
+            self._states.append((generator, _state(generator)))
 
     def check(self, ops: list[Op]) -> None:
         """Raise if the function called a generator's method, or drew from one that it made."""
