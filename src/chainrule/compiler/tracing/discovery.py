@@ -12,6 +12,7 @@ uses may change, since no code of the function names it.
 from __future__ import annotations
 
 import builtins
+import contextlib
 import contextvars
 import functools
 import gc
@@ -31,6 +32,7 @@ from typing import Any
 
 import numpy as np
 
+from chainrule.autograd.node import Node
 from chainrule.autograd.tensor import Tensor
 from chainrule.compiler.tracing.code_names import COMPUTED_LOOKUPS, CodeNames, code_names
 from chainrule.compiler.tracing.locations import (
@@ -79,9 +81,10 @@ class Found:
         """Whether the condition still holds."""
         names = {"scope": self.scope, "held": self.value, **FORM_SCOPE}
         try:
+            source = self.form.format(f"scope{self.path}", "held") or f"scope{self.path}"
+            value = eval(compile(source, "<compiled check>", "eval"), names)
             if self.form:
-                return bool(eval(self.form.format(f"scope{self.path}", "held"), names))
-            value = eval(f"scope{self.path}", names)
+                return bool(value)
         except (KeyError, AttributeError, IndexError, TypeError, ValueError):
             return False
         same = value is self.value
@@ -276,16 +279,15 @@ class Search:
             self._expand(function)
 
     def _enter(self, function: types.FunctionType) -> None:
-        """Visit what a function of this package closes over: functions of the user."""
-        for cell in function.__closure__ or ():
-            try:
-                self.add(cell.cell_contents, "", cell.cell_contents)
-            except ValueError:  # an empty cell
-                continue
+        """Visit the functions that a function of this package closes over: those of the user."""
         space = function.__globals__
         values = [] if "__name__" in space else list(space.values())  # of a generated function
+        for cell in function.__closure__ or ():
+            with contextlib.suppress(ValueError):  # an empty cell
+                values.append(cell.cell_contents)
         for value in (*values, vars(function).get("__wrapped__")):
-            self.add(value, "", value)
+            if callable(value):
+                self.add(value, "", value)
 
     def _expand(self, function: types.FunctionType) -> None:
         """Visit the closure and defaults of a function that runs."""
@@ -541,7 +543,12 @@ class Search:
             self.add(scope, f"{path}.__wrapped__", wrapped)
         classes = [c for c in type(value).__mro__ if c is not object]
         own = [c for c in classes if is_internal_class(c)]
-        if own and wrapped is not None:  # a compiled function, or a kind of it
+        if own and (wrapped is not None or isinstance(value, Node)):
+            return
+        if own and own[0].__module__.startswith(_TRACED_BY):
+            for part in getattr(value, "__dict__", {}).values():
+                if callable(part):
+                    self.add(part, "", part)
             return
         self._record(value, ".__class__", type(value))
         for cls in (*classes, *type(type(value)).__mro__):
@@ -733,6 +740,9 @@ class Search:
         lacking = frozenset(self._names - holder.before - cached)
         self.found.append(Found(holder.scope, path, lacking, form=_LACKS))
 
+
+_TRACED_BY = ("chainrule.compiler.", "chainrule.control_flow")
+"""Modules whose objects a trace changes as it goes on."""
 
 _GETTERS = (operator.attrgetter, operator.methodcaller)
 _BUILTIN_CONTAINERS = (list, tuple, dict)
