@@ -38,7 +38,8 @@ class CodeNames(NamedTuple):
     computed: frozenset[str]  # variables whose attributes are looked up by computed names
     any_attribute: bool  # whether other objects' attributes are looked up by computed names
     any_global: bool  # whether globals are
-    any_module: bool  # whether modules are
+    module_keys: frozenset[str]  # variables with names of modules in `sys.modules`
+    any_module: bool  # whether modules are looked up by other computed names
     tolerant: bool  # whether an attribute may be absent
 
 
@@ -58,6 +59,7 @@ def code_names(code: CodeType) -> CodeNames:
             objects |= _object_of_lookup(found, position)
     some = {name for name in objects if name is not None and name not in assigned}
     calls_globals, keys = _keys_of_globals(found)
+    module_keys, any_module = _keys_of_modules(found)
     return CodeNames(
         frozenset(attributes | strings),
         frozenset(spaces | keys),
@@ -65,7 +67,8 @@ def code_names(code: CodeType) -> CodeNames:
         frozenset(some),
         some != objects or not used.isdisjoint(_ANY_ATTRIBUTE) or _matches_classes(found),
         calls_globals,
-        "__import__" in used,
+        frozenset(module_keys),
+        any_module or "__import__" in used,
         not used.isdisjoint(_LOOKUP_NAMES) or bool(code.co_exceptiontable),
     )
 
@@ -100,6 +103,22 @@ def _keys_of_globals(found: list[dis.Instruction]) -> tuple[bool, set[str]]:
             elif each.argval == "globals":
                 anything = True
     return anything, keys
+
+
+def _keys_of_modules(found: list[dis.Instruction]) -> tuple[set[str], bool]:
+    """Return the variables that are keys of `sys.modules`, and whether there are other keys."""
+    keys: set[str] = set()
+    others = False
+    for i, each in enumerate(found):
+        if each.argval == "modules" and each.opname in (*_ATTRIBUTE_OPCODES, *_GLOBAL_OPCODES):
+            following = [x for x in found[i + 1 : i + 4] if x.argval != "get"]
+            if len(following) > 1 and following[0].opname in _VARIABLE_OPCODES:
+                keys.add(following[0].argval)
+            elif not following or following[0].opname != "LOAD_CONST":
+                others = True
+            else:
+                keys.add(f"'{following[0].argval}")
+    return keys, others
 
 
 _SUBSCRIPTS = ("BINARY_SUBSCR", "STORE_SUBSCR")

@@ -320,12 +320,15 @@ class Search:
             names |= missing
             for name in missing & vars(builtins).keys():
                 value = vars(builtins)[name]
-                if _has_state(value) or isinstance(value, types.FunctionType):
+                fixed = isinstance(value, types.BuiltinFunctionType) or (
+                    isinstance(value, type) and value.__module__ == "builtins"
+                )
+                if not fixed:
                     self.add(vars(builtins), f"[{name!r}]", value)
 
     def _modules(self, frame: types.FrameType, used: CodeNames, standard: bool) -> None:
         """Visit the modules that code imports."""
-        names = [_absolute(name, level, frame.f_globals) for name, level in used.modules]
+        names: list[Any] = [_absolute(n, level, frame.f_globals) for n, level in used.modules]
         if frame.f_code is importlib.import_module.__code__:
             given = frame.f_locals
             name, package = given["name"], given.get("package")
@@ -333,7 +336,14 @@ class Search:
             names.append(importlib.util.resolve_name(name, package) if is_relative else name)
         elif standard:
             return
-        for name in filter(None, names):
+        for key in used.module_keys:
+            known = {**frame.f_globals, **frame.f_locals}
+            names.append(key[1:] if key.startswith("'") else known.get(key))
+            if not isinstance(names[-1], str):
+                self._all_modules()
+        for name in names:
+            if not isinstance(name, str):
+                continue
             parts = name.split(".")
             for i in range(len(parts)):
                 self._module(".".join(parts[: i + 1]))
@@ -452,7 +462,8 @@ class Search:
 
     def _container(self, scope: Any, path: str, value: Any) -> None:
         if value is sys.modules:
-            self._all_modules()
+            if scope is not vars(sys):  # else the code says which module it looks up
+                self._all_modules()
         elif isinstance(value, dict):
             self._dict(scope, path, value)
         elif isinstance(value, list | tuple | deque):
