@@ -6,7 +6,7 @@ program itself.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -21,16 +21,14 @@ from chainrule.autograd.views import current_node
 from chainrule.backend import ndarray, storage_of
 from chainrule.compiler.backward import recorded
 from chainrule.compiler.codegen.run import defined
-from chainrule.compiler.tracing.discovery import FORM_SCOPE, Found
+from chainrule.compiler.tracing.discovery import FORM_SCOPE, Found, large_memory
+from chainrule.compiler.tracing.array_reads import reads_elements
 from chainrule.compiler.tracing.run import Traced
 from chainrule.compiler.tracing.trace import Capture
+from chainrule.errors import CompileError
 
 MISS: Any = object()
 """Returned by the function of a signature for calls of other signatures."""
-
-
-_MAX_COMPARED_BYTES = 1 << 14
-"""Largest size, in bytes, of an array used by Python code only that is compared at each call."""
 
 
 def _firsts(*arrays: Any) -> list[int]:
@@ -43,7 +41,7 @@ class Guards:
     """Source of the checks of a signature, and of the access to tensors and arrays."""
 
     def __init__(self, call: Traced, args: Any, kwargs: Any) -> None:
-        self.trace, self.contents = call.trace, call.contents
+        self.trace, self.search, self.contents = call.trace, call.search, call.contents
         self.scope: dict[str, Any] = {
             "MISS": MISS,
             "INTERCEPTOR": INTERCEPTOR,
@@ -209,12 +207,31 @@ class Guards:
             name = self.arrays.setdefault(id(array), self.hold(array))
             if id(storage_of(array)) in self.trace.external and name != self.hold(array):
                 self.require(f"{name} is {self.hold(array)}")  # an argument that is external, too
-        used = {id(storage_of(array)) for array, _, _ in self.trace.arrays}
-        for storage, array in self.trace.external.items():
-            if storage not in used and array.nbytes <= _MAX_COMPARED_BYTES:  # Python may read it
-                self.require(f"{self.hold(array)}.tobytes() == {self.hold(self.contents[storage])}")
+        for storage, array in self._read_by_python():
+            if storage not in self.contents:
+                raise CompileError(
+                    f"{large_memory(type(array).__name__, array.nbytes)}. If it never changes, say "
+                    "so by array.flags.writeable = False"
+                )
+            self.require(f"{self.hold(array)}.tobytes() == {self.hold(self.contents[storage])}")
         for array, before in self.trace.masks:
             self.require(f"np.array_equal({self.hold(array)}, {self.hold(before)})")
+
+    def _read_by_python(self) -> Iterator[tuple[int, Any]]:
+        """Yield the arrays from which Python code may read elements, each with its storage."""
+        places: dict[int, list[tuple[Any, str]]] = {}
+        for item in self.search.found:
+            if type(item.value) is ndarray:
+                key = id(storage_of(item.value))
+                places.setdefault(key, []).append((item.scope, item.path))
+        codes = self.search.codes()
+        for storage, array in self.trace.external.items():
+            uses = self.trace.array_uses.get(storage, set())
+            constant = not (array.flags.writeable or storage_of(array).flags.writeable)
+            if constant:
+                continue
+            if self.search.computes or reads_elements(places.get(storage, ()), codes, uses):
+                yield storage, array
 
     def name(self, capture: Capture) -> str:
         """Return the variable that holds a tensor."""

@@ -147,6 +147,7 @@ class Search:
         self.complete = True  # whether all code that ran was reported, and nothing imported
         self._note = note  # takes each array and random generator as it is found
         self._names: set[str] = set()
+        self.computes = False  # whether some code looks something up by a computed name
         self._any_attribute = self._tolerant = False
         self._places: set[tuple[int, str]] = set()
         self._kept: dict[int, Any] = {}  # visited objects by id, held so that ids stay theirs
@@ -238,6 +239,10 @@ class Search:
             self.complete = False  # a call after the import finds its values
         self._visit_queue()
         return self.found
+
+    def codes(self) -> list[types.CodeType]:
+        """Return the code objects that have run."""
+        return [self._codes[key] for key in self._ran]
 
     # --- code ---
 
@@ -377,6 +382,7 @@ class Search:
                     self._record_whole(value)
         if standard:
             return
+        self.computes |= bool(used.computed or used.any_attribute or used.any_global)
         if used.any_attribute:
             self._look_everywhere()
         if used.any_global:
@@ -783,9 +789,9 @@ _MAX_NESTING = 20
 def large_memory(kind: str, size: int) -> str:
     """Return the error message for memory that is too large to compare."""
     return (
-        f"a compiled function reads from a {kind} of {size / 1e6:.1f} MB that it finds by name, "
-        "which each call would have to compare: pass it as an argument, make a tensor of it "
-        "outside, or read what is needed outside"
+        f"a compiled function reads Python numbers from a {kind} of {size / 1e6:.1f} MB that it "
+        "finds by name, which each call would have to compare: pass it as an argument, make a "
+        "tensor of it outside, or read what is needed outside"
     )
 
 

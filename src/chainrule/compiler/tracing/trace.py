@@ -125,6 +125,7 @@ class Trace:
         self.made: list[weakref.ref[Tensor]] = []  # tensors created by the function
         self.loop_nodes: list[Any] = []  # these hold tensors for their backward passes
         self.search = Search()  # what the function reads
+        self.array_uses: dict[int, set[tuple[int, int]]] = {}  # instructions, by storage
         self._known: dict[int, tuple[Any, Value]] = {}  # constants by the array's id
         self._hinted: tuple[Any, list[Value]] = (None, [])
 
@@ -178,7 +179,10 @@ class Trace:
 
     def symbol_of(self, array: Any) -> Symbol:
         """Return the symbol of an array: an input if the function can reach it, else a constant."""
-        if array.__class__ is ndarray and id(storage_of(array)) in self.external:
+        if array.__class__ is ndarray and (key := id(storage_of(array))) in self.external:
+            frame = user_frame(sys._getframe(1))
+            if frame is not None:
+                self.array_uses.setdefault(key, set()).add((id(frame.f_code), frame.f_lasti))
             return self._input(array)
         found = Symbol(self.constant(array))
         found.layout = self.constants[found.value].strides
