@@ -22,7 +22,7 @@ from chainrule.compiler.ir.abstract_eval import DRAW
 from chainrule.compiler.ir.program import Program, Value, every_op
 from chainrule.compiler.passes import optimize
 from chainrule.compiler.passes.reroll import reroll_ops
-from chainrule.compiler.tracing.discovery import is_constant, is_iterator
+from chainrule.compiler.tracing.object_kinds import is_constant, is_iterator
 from chainrule.compiler.tracing.run import Traced, trace_call
 from chainrule.compiler.tracing.symbol import Symbol
 from chainrule.compiler.tracing.trace import Capture, overlapping
@@ -110,8 +110,8 @@ class _Builder:
         template = self._result_source(pytree.map_leaves(self.call.result, self._leaf_source))
         changes = [line for c in self.captures for line in self._grad_lines(c)]
         once = [line for t in self._survivors() for line in self._survivor_lines(t)]
-        pulled = self._optimize_backward(back)
-        residuals = [] if pulled is None else self._residual_outputs(pulled)
+        traced_back = self._optimize_backward(back)
+        residuals = [] if traced_back is None else self._residual_outputs(traced_back)
         outputs = [*self.outputs, *(v for v in residuals if v not in self.outputs)]
         outs = [f"o{i}" for i in range(len(outputs))]
         self.guards.memory(bool(self.call.writes))
@@ -121,12 +121,12 @@ class _Builder:
         run = self.guards.hold(parts[0].run)
         lines = [f"{', '.join(outs)}{' = ' if outs else ''}{run}({', '.join(inputs)})"]
         lines += self._write_lines()
-        if pulled is not None:
+        if traced_back is not None:
             for value in residuals:
                 value.hint = parts[0].source.names[value]
-            parts.append(emit(pulled.program, self.backend))
+            parts.append(emit(traced_back.program, self.backend))
             saved = {v: outs[outputs.index(v)] for v in residuals}
-            lines.append(self._node_line(pulled, tracked, parts[1].run, saved))
+            lines.append(self._node_line(traced_back, tracked, parts[1].run, saved))
         lines += [*self.lines, *changes]
         final, name = [f"return {template}"], self.trace.name
         return Built(
@@ -134,7 +134,7 @@ class _Builder:
             first_call_of(self.guards, [*lines, *once, *self.shared, *final], name),
             call_of(self.guards, [f"return [{', '.join(inputs)}]"], f"{name}'s inputs"),
             parts[0],
-            (program,) if pulled is None else (program, pulled.program),
+            (program,) if traced_back is None else (program, traced_back.program),
             "\n\n".join(part.source.text for part in parts),
             "\n\n".join(part.native for part in parts if part.native),
             self.reusable and not once,

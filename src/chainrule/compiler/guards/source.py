@@ -21,8 +21,8 @@ from chainrule.autograd.views import current_node
 from chainrule.backend import ndarray, storage_of
 from chainrule.compiler.backward import recorded
 from chainrule.compiler.codegen.run import defined
-from chainrule.compiler.tracing.discovery import FORM_SCOPE, Found, large_memory
 from chainrule.compiler.tracing.array_reads import reads_elements
+from chainrule.compiler.tracing.found import FORM_SCOPE, Found, large_memory
 from chainrule.compiler.tracing.run import Traced
 from chainrule.compiler.tracing.trace import Capture
 from chainrule.errors import CompileError

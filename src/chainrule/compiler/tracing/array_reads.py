@@ -1,8 +1,8 @@
 """Reads of NumPy arrays by Python code, which no operation of the program repeats.
 
 `x * a` with a tensor x is an operation of the program, which reads the array a at each call. But
-`float(a[0])` is a constant of the program, and so is `a.mean()`. Bytecode tells them apart: where an
-array is loaded by its name, and which instruction takes it.
+`float(a[0])` is a constant of the program, and so is `a.mean()`. Bytecode tells them apart: where
+an array is loaded by its name, and which instruction takes it.
 """
 
 from __future__ import annotations

@@ -129,7 +129,8 @@ def _object_of_lookup(found: list[dis.Instruction], position: int) -> set[str | 
 
     Empty if the name is a constant. `position` is that of the instruction that loads `getattr`.
     """
-    depth, starts = 0, []  # of the stack above the callee, and where each of its items begins
+    depth = 0  # of the stack above the callee
+    starts: list[int] = []  # where each item of it begins
     for i in range(position + 1, len(found)):
         each: Any = found[i]
         if each.opname in ("PRECALL", "CALL") and each.arg == depth:

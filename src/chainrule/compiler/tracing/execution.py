@@ -20,13 +20,12 @@ class _Reporter:
 
     def __init__(self) -> None:
         self.receivers: list[tuple[Report, dict[tuple[int, int], Any]]] = []
-        self.installed = False
 
-    def started(self, frame: FrameType, *_: Any) -> None:
+    def started(self, frame: FrameType) -> None:
         """Report a frame to the receivers that have not seen its code."""
-        code = frame.f_code
-        if is_internal[code.co_filename] or not self.receivers:
+        if not self.receivers:
             return
+        code = frame.f_code
         space = frame.f_globals
         if is_internal[space.get("__file__") or ""]:  # of a generated function
             return
@@ -117,14 +116,12 @@ else:
 
     @contextmanager
     def _hook(reporter: _Reporter) -> Iterator[Callable[[], bool]]:
-        hook = reporter.started
-        reporter.installed = True
-        if sys.gettrace() is None:
-            get, put = sys.gettrace, sys.settrace
-        elif sys.getprofile() is None:
+        hook = _calls_of(reporter)
+        get: Any = sys.gettrace
+        put: Any = sys.settrace
+        if get() is not None:
             get, put = sys.getprofile, sys.setprofile
-            hook = _calls_only(hook)
-        else:
+        if get() is not None:
             yield lambda: False
             return
         try:
@@ -134,17 +131,21 @@ else:
             if get() is hook:
                 put(None)
 
-    def _calls_only(report: Any) -> Any:
+    def _calls_of(reporter: _Reporter) -> Any:
+        started = reporter.started
+
         def called(frame: FrameType, event: str, _: Any) -> None:
-            if event == "call":
-                report(frame)
+            if event == "call" and not is_internal[frame.f_code.co_filename]:
+                started(frame)
 
         return called
+
+    _HOOK_CODE = _calls_of(_Reporter()).__code__
 
     def pause() -> Any:
         """Stop the reports within functions that run no code of the user; see `resume`."""
         hook = sys.gettrace()
-        if getattr(hook, "__self__", None).__class__ is not _Reporter:
+        if getattr(hook, "__code__", None) is not _HOOK_CODE:
             return None
         sys.settrace(None)
         return hook

@@ -8,12 +8,9 @@ from typing import Any, NamedTuple
 from chainrule import pytree
 from chainrule.backend import ndarray, storage_of
 from chainrule.compiler.ir.program import Program, Value, Write
-from chainrule.compiler.tracing.discovery import (
-    MAX_COMPARED_BYTES,
-    Found,
-    Search,
-    is_generator,
-)
+from chainrule.compiler.tracing.discovery import Search
+from chainrule.compiler.tracing.found import MAX_COMPARED_BYTES, Found
+from chainrule.compiler.tracing.object_kinds import is_generator
 from chainrule.compiler.tracing.trace import (
     Capture,
     GeneratorStates,

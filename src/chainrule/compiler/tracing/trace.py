@@ -28,9 +28,11 @@ from chainrule.backend import ndarray, storage_of
 from chainrule.compiler.codegen import runtime
 from chainrule.compiler.ir.abstract_eval import DRAW, abstract_eval
 from chainrule.compiler.ir.program import Op, Value, every_op
-from chainrule.compiler.tracing.discovery import Found, Search, is_generator
+from chainrule.compiler.tracing.discovery import Search
 from chainrule.compiler.tracing.execution import pause, reporting, resume
+from chainrule.compiler.tracing.found import Found
 from chainrule.compiler.tracing.names import named_values
+from chainrule.compiler.tracing.object_kinds import is_generator
 from chainrule.compiler.tracing.symbol import TRACING, Symbol
 from chainrule.errors import RAISED, CompileError
 from chainrule.random import draw
