@@ -95,7 +95,7 @@ def _taker(found: list[Any], start: int) -> range | None:
             return unknown
         pops, pushes = _effect(each)
         if pops > above:
-            if each.opname != "BINARY_SUBSCR" or above != 1:
+            if each.opname not in ("BINARY_SUBSCR", "BINARY_SLICE") or above != pops - 1:
                 following = found[i + 1 : i + 2]
                 return range(each.offset, following[0].offset if following else sys.maxsize)
             pops, pushes = 1, 0  # a view, perhaps
