@@ -606,7 +606,7 @@ def test_arrays_are_read_at_each_call_or_compared(function: Any, traces: int) ->
 def test_a_large_array_that_python_reads() -> None:
     large = np.ones(10**6)
     compiled = cr.compile(lambda x: x * float(large[0]), backend="numpy")
-    with pytest.raises(cr.CompileError, match=r"8\.0 MB .* writeable = False"):
+    with pytest.raises(cr.CompileError, match=r"8\.0 MB .*writeable = False"):
         compiled(cr.tensor(1.0))
     large.flags.writeable = False
     assert compiled(cr.tensor(1.0)).item() == 1.0
@@ -640,3 +640,22 @@ def test_a_function_that_reaches_very_much() -> None:
     parts = [[object()] for _ in range(30_000)]
     with pytest.raises(cr.CompileError, match="more than 20,000 values by name"):
         cr.compile(lambda x: x * len(parts), backend="numpy")(cr.tensor(1.0))
+
+
+def test_cyclic_and_deep_data_in_scope() -> None:
+    cyclic: list[Any] = [1.0]
+    cyclic.append(cyclic)
+    deep: list[Any] = []
+    for _ in range(500):
+        deep = [deep]
+    tree: dict[str, Any] = {"rate": 2.0}
+    tree["parts"] = [{"up": tree}]
+
+    def function(x: Any) -> Any:
+        return x * cyclic[1][0] * tree["parts"][0]["up"]["rate"] + len(deep)
+
+    compiled = cr.compile(function, backend="numpy")
+    assert [compiled(cr.tensor(1.0)).item() for _ in range(2)] == [3.0, 3.0]
+    assert len(compiled.signatures) == 1
+    tree["rate"] = 5.0
+    assert compiled(cr.tensor(1.0)).item() == 6.0

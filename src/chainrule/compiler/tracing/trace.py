@@ -31,7 +31,7 @@ from chainrule.compiler.ir.program import Op, Value, every_op
 from chainrule.compiler.tracing.discovery import Search
 from chainrule.compiler.tracing.execution import pause, reporting, resume
 from chainrule.compiler.tracing.found import Found
-from chainrule.compiler.tracing.names import named_values
+from chainrule.compiler.tracing.names import argument_names, cell_names
 from chainrule.compiler.tracing.object_kinds import is_generator
 from chainrule.compiler.tracing.symbol import TRACING, Symbol
 from chainrule.errors import RAISED, CompileError
@@ -417,11 +417,17 @@ def _identifier(path: str) -> str:
 def name_inputs(trace: Trace, function: Any, args: Any, kwargs: Any, found: list[Found]) -> None:
     """Name the inputs after the variables of the function, or after the paths to them."""
     names: dict[int, str] = {}
-    for name, value in named_values(function, args, kwargs):
+    for name, value in argument_names(function, args, kwargs):
         for path, leaf in pytree.leaves(value):
             names.setdefault(id(leaf), _identifier(name + path))
-    for item in sorted(found, key=lambda item: len(item.path)):
-        path = item.path.removeprefix(".cell_contents").removeprefix(".value")
+    cells = cell_names(function)
+    space = getattr(getattr(function, "__func__", function), "__globals__", None)
+    own = [item for item in found if id(item.scope) in cells or item.scope is space]
+    for item in (*own, *sorted(found, key=lambda item: len(item.path))):
+        path = item.path.removeprefix(".value")
+        if path.startswith(".cell_contents"):
+            rest = path.removeprefix(".cell_contents")
+            path = rest if "." in rest else cells.get(id(item.scope), "") + rest
         names.setdefault(id(item.value), _identifier(path))
     for capture in trace.captures.values():
         capture.value.hint = names.get(id(capture.tensor), "")
