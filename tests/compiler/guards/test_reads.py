@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 import chainrule as cr
+from chainrule.compiler.tracing.locations import is_standard
 
 
 class Kind(NamedTuple):
@@ -659,3 +660,11 @@ def test_cyclic_and_deep_data_in_scope() -> None:
     assert len(compiled.signatures) == 1
     tree["rate"] = 5.0
     assert compiled(cr.tensor(1.0)).item() == 6.0
+
+
+def test_installed_packages_are_not_the_standard_library() -> None:
+    folder = Path(contextlib.__file__).parent
+    assert is_standard[str(folder / "queue.py")]
+    for name in ("site-packages", "dist-packages"):
+        assert not is_standard[str(folder / name / "queue.py")]
+    assert not is_standard[str(folder.parent / "queue.py")]
