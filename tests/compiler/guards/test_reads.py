@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import array
 import contextlib
+import gc
 import importlib
 import itertools
 import sys
@@ -668,3 +669,28 @@ def test_installed_packages_are_not_the_standard_library() -> None:
     for name in ("site-packages", "dist-packages"):
         assert not is_standard[str(folder / name / "queue.py")]
     assert not is_standard[str(folder.parent / "queue.py")]
+
+
+def test_code_that_frees_memory_is_not_part_of_a_function() -> None:
+    collections = [0]
+
+    def on_collection(phase: str, info: Any) -> None:
+        collections[0] += 1
+
+    class Freed:
+        def __del__(self) -> None:
+            collections[0] += 1
+
+    def function(x: Any) -> Any:
+        gc.collect()
+        Freed()
+        return x * 2
+
+    compiled = cr.compile(function, backend="numpy")
+    gc.callbacks.append(on_collection)
+    try:
+        compiled(cr.tensor(1.0))
+    finally:
+        gc.callbacks.remove(on_collection)
+    assert collections[0] >= 3
+    assert len(compiled.signatures) == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,6 +21,7 @@ class _Reporter:
 
     def __init__(self) -> None:
         self.receivers: list[tuple[Report, dict[tuple[int, int], Any]]] = []
+        self.finalizers = _finalizers(sys._getframe())
 
     def started(self, frame: FrameType) -> None:
         """Report a frame to the receivers that have not seen its code."""
@@ -30,12 +32,22 @@ class _Reporter:
         if is_internal[space.get("__file__") or ""]:  # of a generated function
             return
         key = id(code), id(space)
-        if key not in self.receivers[-1][1]:
+        if key not in self.receivers[-1][1] and _finalizers(frame) == self.finalizers:
             for report, seen in self.receivers:
                 if key not in seen:
                     seen[key] = code, space  # held, so that nothing else gets their ids
                     if not report(frame):
                         del seen[key]
+
+
+def _finalizers(frame: FrameType | None) -> int:
+    """Return the number of frames that Python runs when it frees memory, at any time."""
+    callbacks = [getattr(callback, "__code__", None) for callback in gc.callbacks]
+    count = 0
+    while frame is not None:
+        count += frame.f_code.co_name == "__del__" or frame.f_code in callbacks
+        frame = frame.f_back
+    return count
 
 
 _REPORTER: ContextVar[_Reporter | None] = ContextVar("chainrule reporter", default=None)
